@@ -1,6 +1,6 @@
-# The few commands that people use. Everything is in `cargo xtask`; this is the short way to it.
+# Shortcuts for the most common commands of `cargo xtask`.
 
-# see it work: an appliance, a sample ESME, a sample peer
+# demo: an appliance, a sample ESME, a sample peer
 demo *arguments:
     cargo xtask demo {{arguments}}
 
@@ -12,22 +12,26 @@ run config="host/switchyard/switchyard.toml":
 test:
     cargo xtask test
 
-# one table of what it does and what it costs
+# one table of throughput and cost
 bench *arguments:
     cargo xtask bench {{arguments}}
 
-# SIGKILL under full load
+# crash test: SIGKILL under full load
 crash *arguments:
     cargo xtask crash {{arguments}}
 
-# the router exchanged under full load
+# replace the router under full load
 swap *arguments:
     cargo xtask swap {{arguments}}
 
-# the configuration changed under load
+# change the configuration under load
 reconfigure *arguments:
     cargo xtask reconfigure {{arguments}}
 
-# the guests, as components in target/plugins
+# build the plugins into target/plugins
 plugins:
     cargo xtask plugins
+
+# render the manual with mdBook into target/docs
+docs:
+    mdbook build docs

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Makes a compiler for wasm32-unknown-unknown where `rustup target add` cannot: Debian's rustc-web, unpacked into a
-# private folder and never installed, with a standard library that is built once from Debian's rust-web-src.
+# Builds a compiler for wasm32-unknown-unknown if `rustup target add` is not possible: Debian's rustc-web, unpacked into a
+# private folder and never installed, with a standard library built from Debian's rust-web-src.
 #
 #   build.sh FOLDER      then: RUSTC=FOLDER/bin/rustc cargo build --target wasm32-unknown-unknown
 #
 # Needs: apt's package lists (apt-get update), a Rust toolchain for cargo and rust-lld, about 600 MB of disk, two
-# minutes. No root beyond the package lists. Does nothing when FOLDER is complete.
+# minutes. Needs root only for the package lists. Does nothing if FOLDER is complete.
 set -euo pipefail
 
 folder=$(realpath -m "$1")

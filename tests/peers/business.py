@@ -1,6 +1,6 @@
-"""A business system made of Python's standard library alone: takes pushes, and calls both interfaces.
+"""A business system that uses only Python's standard library: receives pushes, and calls both interfaces.
 
-Told by one JSON line on standard input per action, tells one JSON line on standard output per event.
+Reads one JSON line per action from standard input, and writes one JSON line per event to standard output.
 Start: python3 business.py '{"port": 0, "secret": "…"}'   ("secret": the key of the signatures; unset = not looked at)
 
 Actions:
@@ -37,12 +37,12 @@ telling = threading.Lock()
 failures = collections.deque()
 never = threading.Event()
 
-#: Seconds that a signature's time may be off.
+#: Maximum deviation of a signature's time, in seconds.
 SKEW = 300
 
 
 def plain(value):
-    """What XML-RPC has beside JSON, as text."""
+    """Converts XML-RPC types that JSON lacks to text."""
     if isinstance(value, xmlrpc.client.DateTime):
         return value.value
     if isinstance(value, xmlrpc.client.Binary):
@@ -55,8 +55,8 @@ def tell(event, **more):
         print(json.dumps({"event": event, **more}, default=plain), flush=True)
 
 
-def judge(header, body):
-    """What a signature is worth: `t=<unix seconds>,v1=<hex of hmac-sha256 of "<t>.<body>">`."""
+def check_signature(header, body):
+    """Checks a signature: `t=<unix seconds>,v1=<hex of hmac-sha256 of "<t>.<body>">`."""
     if "secret" not in options:
         return None
     if header is None:
@@ -69,13 +69,13 @@ def judge(header, body):
     return "good" if abs(time.time() - int(stamp)) < SKEW else "old"
 
 
-class Door(http.server.BaseHTTPRequestHandler):
+class PushHandler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         push = {"path": self.path, "headers": {name.lower(): value for name, value in self.headers.items()}}
-        push["signature"] = judge(self.headers.get("Switchyard-Signature"), body)
+        push["signature"] = check_signature(self.headers.get("Switchyard-Signature"), body)
         try:
             if self.headers.get_content_type() == "text/xml":
                 arguments, method = xmlrpc.client.loads(body)
@@ -117,12 +117,12 @@ class Server(http.server.ThreadingHTTPServer):
     request_queue_size = 100
 
     def handle_error(self, request, address):
-        # The other side goes when it is killed; that is what the tests do.
+        # The other side may be killed by the test.
         pass
 
 
 def rpc(call):
-    # A server of its own: a ServerProxy is for one thread.
+    # One per thread: a ServerProxy is not thread-safe.
     server = xmlrpc.client.ServerProxy(call["url"], allow_none=call.get("allow_none", False), use_builtin_types=True)
     try:
         return {"result": getattr(server, call["method"])(*call.get("args", []))}
@@ -170,7 +170,7 @@ def work(calls):
                 tell("error", text=repr(error), tag=action.get("tag"))
 
 
-server = Server(("127.0.0.1", options.get("port", 0)), Door)
+server = Server(("127.0.0.1", options.get("port", 0)), PushHandler)
 threading.Thread(target=server.serve_forever, daemon=True).start()
 calls = queue.Queue()
 for _ in range(options.get("callers", 8)):

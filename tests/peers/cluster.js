@@ -1,6 +1,6 @@
-// A user of number pools whose library speaks with a Redis Cluster: npm `ioredis`.
+// A client of number pools that uses a Redis Cluster library: npm `ioredis`.
 //
-// Told by one JSON line on standard input per action, tells one JSON line on standard output per event.
+// Reads one JSON line per action from standard input, and writes one JSON line per event to standard output.
 // Actions, each answered by the event "done" with {"answer"} or {"error"}: {"do": [word, …]}, {"slots": null}: which node
 // serves the first and the last slot.
 // Start: node cluster.js '{"port": …}'

@@ -1,6 +1,6 @@
-// An ESME made of npm `smpp`.
+// An ESME that uses npm `smpp`.
 //
-// Told by one JSON line on standard input per action, tells one JSON line on standard output per event.
+// Reads one JSON line per action from standard input, and writes one JSON line per event to standard output.
 // Actions: {"submit": {fields of a submit_sm}, "tag": any}, {"raw": "name of a command", "fields": {…}, "tag": any},
 // {"unbind": true}.
 // Start: node esme.js '{"port": 2775, "system_id": "acme", "password": "secret", "bind": "bind_transceiver"}'
@@ -14,7 +14,7 @@ function tell(event) {
   process.stdout.write(JSON.stringify(event) + '\n');
 }
 
-// A short_message written as {"hex": "…"} is sent as it is.
+// A short_message given as {"hex": "…"} is sent as raw octets.
 function readable(fields) {
   for (const name of ['short_message', 'message_payload']) {
     const value = fields[name];

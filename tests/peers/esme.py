@@ -1,7 +1,7 @@
-"""An ESME made of PyPI `smpplib`.
+"""An ESME that uses PyPI `smpplib`.
 
-Told by one JSON line on standard input per action, tells one JSON line on standard output per event.
-Actions: {"text": "…", "from": "…", "to": "…", "receipt": true, "tag": any} (long texts are cut into parts, as the
+Reads one JSON line per action from standard input, and writes one JSON line per event to standard output.
+Actions: {"text": "…", "from": "…", "to": "…", "receipt": true, "tag": any} (long texts are split into segments, as the
 library does it), {"unbind": true}.
 Start: python esme.py '{"port": 2775, "system_id": "acme", "password": "secret", "bind": "transceiver"}'
 """
@@ -81,7 +81,7 @@ def act(action):
     return True
 
 
-# One thread: the library is not made for more. Lines are cut here, since a buffered reader would hide some from select.
+# One thread: the library is not thread-safe. Lines are split here, since a buffered reader would hide input from select.
 pending = b""
 bound = True
 try:

@@ -1,16 +1,16 @@
-"""A user of number pools, made of PyPI redis: told by one JSON line on standard input per action, tells one JSON line on
-standard output per event.
-Start: python pools.py '{"port": …, "protocol": 2 or 3, "username": …, "password": …, "cluster": true}'   (the last three may be unset; "cluster": with the library's RedisCluster)
+"""A client of number pools that uses PyPI redis: reads one JSON line per action from standard input, and writes one JSON line per
+event to standard output.
+Start: python pools.py '{"port": …, "protocol": 2 or 3, "username": …, "password": …, "cluster": true}'   (the last three are optional; "cluster" uses the library's RedisCluster)
 
 Actions, each answered by the event "done" with {"answer"}, or with {"error": class, "text"}:
-  {"do": [word, …]}                 one command; answers as the library makes them of what came
-  {"pipeline": [[word, …], …]}      all of them at once, without MULTI; an answer may be {"error", "text"}
-  {"transaction": [[word, …], …]}   the same as the library's transaction
-  {"script": text, "key": …, "arguments": […]}   a registered script: by its sum, loaded where that is not known
-  {"info": section}                 INFO as the library reads it
+  {"do": [word, …]}                 one command; the answer is the library's
+  {"pipeline": [[word, …], …]}      a pipeline without MULTI; an answer may be {"error", "text"}
+  {"transaction": [[word, …], …]}   the same as a transaction of the library
+  {"script": text, "key": …, "arguments": […]}   a registered script: called by SHA-1, loaded if unknown
+  {"info": section}                 INFO as the library parses it
   {"states": pool}                  HGETALL of its states: {"count", "kinds": {state: how many}, "first": the least number}
-  {"command": null}                 COMMAND as the library reads it: the number of commands, and those for pools
-  {"close": null}                   closes the connection; the next action makes a new one
+  {"command": null}                 COMMAND as the library parses it: the number of commands, and the pool commands
+  {"close": null}                   closes the connection; the next action reconnects
 """
 
 import collections

@@ -1,20 +1,20 @@
-"""Both ends of SGIP in plain Python: a gateway, an SP, a bare socket, and the codec alone.
+"""SGIP nodes in plain Python: a gateway, an SP, a bare socket, and the codec alone.
 
-Told by one JSON line on standard input per action, tells one JSON line on standard output per event.
+Reads one JSON line per action from standard input, and writes one JSON line per event to standard output.
 Start: python3 sgip.py '{"role": "gateway" | "sp" | "raw" | "codec", …}'
 
 A gateway listens for login type 1 (Submit, Trace) and dials the SP with type 2 (Deliver, Report, UserRpt); an SP does it
 the other way round. Both are made of the same two halves, `Listener` and `Dialler`, whose options are described there.
-What was taken and what is owed outlives every connection.
+Received and pending commands survive a connection.
 
 Actions for both:
   {"set": {options}}            changes options of the running peer
-  {"send": {PDU}, "tag": any}   a command on the connection that we dial; without "sequence" it gets the next one.
-                                "times": n sends the same octets n times; "now": true passes the window by
-  {"answer": "forwards" | "backwards" | n}   lets go of answers that are held ("hold"); n: that many, in order
-  {"dial": {"port": n, …}}      where to dial, from now on; dials even if there is nothing to send
+  {"send": {PDU}, "tag": any}   a command on our outbound connection; without "sequence" it gets the next one.
+                                "times": n sends the same octets n times; "now": true ignores the window
+  {"answer": "forwards" | "backwards" | n}   sends held answers ("hold"); n: that many, in order
+  {"dial": {"port": n, …}}      the address to dial; dials even if there is nothing to send
   {"drop": "dialled" | "taken" | "all"}  cuts connections
-  {"unbind": true}              leaves politely; the next command dials again
+  {"unbind": true}              unbinds; the next command dials again
   {"count": true}               event "counts"
 Actions of a gateway: {"report": {"sequence": […], "user": "86…", "state": 0, "error": 0}, …as of send},
   {"deliver": {fields, "text": "…"}, …as of send} (long texts become parts).
@@ -42,7 +42,7 @@ def tell(event, **more):
 
 
 def background(tasks, coroutine):
-    """Runs it beside the others; a task that nobody holds may be collected, and its failure would go unseen."""
+    """Runs a coroutine as a task; keeps a reference, since an unreferenced task may be collected and its failure lost."""
     task = asyncio.get_running_loop().create_task(coroutine)
     tasks.add(task)
 
@@ -79,7 +79,7 @@ class Sequences:
 
 
 class Listener:
-    """The half that takes connections and answers commands.
+    """Accepts connections and answers commands.
 
     Options: "port" (0 = any), "name" and "password" of who may bind, "any_login": true (no check of the type), "links"
     (most connections, default 60), "bind_result"; "result" of what is taken; "refuse_after": n with "refusal" (88) from
@@ -120,7 +120,7 @@ class Listener:
                 if pdu["command"].endswith("_resp"):
                     tell("unasked", **pdu)
                 elif pdu["command"] == "bind":
-                    result = 2 if bound else self.judge(pdu)
+                    result = 2 if bound else self.authenticate(pdu)
                     bound = bound or result == 0
                     tell("bound", by=pdu["name"], login_type=pdu["login_type"], result=result)
                     self.answer(writer, pdu, result)
@@ -148,7 +148,7 @@ class Listener:
         except ConnectionError:
             pass
 
-    def judge(self, bind):
+    def authenticate(self, bind):
         if "bind_result" in self.options:
             return self.options["bind_result"]
         wanted = (self.options.get("name"), self.options.get("password"))
@@ -173,7 +173,7 @@ class Listener:
         self.send(writer, {"command": pdu["command"] + "_resp", "sequence": pdu["sequence"], **body})
 
     async def command(self, writer, octets, pdu):
-        """Takes one; False if the connection is to end."""
+        """Handles a command; False if the connection must be closed."""
         if pdu["command"] not in self.handles:
             tell("taken", **pdu, result=5, foreign=True)
             self.answer(writer, pdu, 5)
@@ -231,14 +231,14 @@ class Listener:
         else:
             now()
 
-    def let_go(self, how):
+    def release(self, how):
         count = how if isinstance(how, int) else len(self.held)
         for _ in range(min(count, len(self.held))):
             (self.held.pop if how == "backwards" else self.held.popleft)()()
 
 
 class Command:
-    """One that we send: its octets, and how many answers to it are still to come."""
+    """A command that we send: its octets and the number of outstanding answers."""
 
     def __init__(self, pdu, tag, times):
         self.pdu, self.tag = pdu, tag
@@ -248,7 +248,7 @@ class Command:
 
 
 class Dialler:
-    """The half that connects, binds, sends commands and waits for their answers.
+    """Connects, binds, sends commands and waits for their answers.
 
     Options: "dial": {"port", "host", "name", "password"} (unset = no dialling yet), "login_type" to bind with (default by
     role), "window" (32), "timeout" (30 s until a command is sent again with its sequence), "resend": false (never sent
@@ -352,7 +352,7 @@ class Dialler:
             while (octets := await read_pdu(reader)) is not None:
                 pdu = codec.decode(octets)
                 if not pdu["command"].endswith("_resp"):
-                    await self.asked(writer, octets, pdu)
+                    await self.refuse(writer, octets, pdu)
                 elif pdu["command"] == "unbind_resp":
                     tell("unbound")
                     return
@@ -364,7 +364,7 @@ class Dialler:
                 for command in commands:
                     self.rest(command)
 
-    async def asked(self, writer, octets, pdu):
+    async def refuse(self, writer, octets, pdu):
         if self.options.get("duplex"):
             self.listener.connections.setdefault(writer, 0)
             await self.listener.command(writer, octets, pdu)
@@ -435,7 +435,7 @@ class Dialler:
             self.writer.write(codec.encode({"command": "unbind", "sequence": self.sequences.next()}))
 
 
-class End:
+class SgipPeer:
     """A gateway or an SP.
 
     Options beside those of its halves: "node" and "counter" of its sequences; of a gateway "report": "before" | "after" |
@@ -459,7 +459,7 @@ class End:
         await self.listener.listen()
 
     async def taken(self, pdu, moment):
-        """A gateway's Reports for a new Submit."""
+        """Sends a gateway's Reports for a new Submit."""
         states = self.options.get("states", [[0, 0]])
         flag = pdu.get("report_flag")
         failed = any(state == 2 for state, _ in states)
@@ -484,7 +484,7 @@ class End:
         self.dialler.queue(pdu, how.get("tag"), how["times"], how.get("now", False))
 
     def text(self, command, fields, how):
-        """Submit or Deliver: a text becomes as many as it needs, a content is taken as it is."""
+        """Submit or Deliver: a text becomes as many segments as it needs; a content is sent unchanged."""
         pdu = {"command": command, **fields}
         pieces = [{}]
         if "text" in fields:
@@ -511,7 +511,7 @@ class End:
             if command in action:
                 self.text(command, action[command], action)
         if "answer" in action:
-            self.listener.let_go(action["answer"])
+            self.listener.release(action["answer"])
         if "dial" in action:
             self.dialler.dial(action["dial"])
         if "unbind" in action:
@@ -524,7 +524,7 @@ class End:
             tell("counts", taken=self.listener.counts, dialled=self.dialler.counts, owed=self.dialler.owed())
 
 
-class Raw:
+class RawSocket:
     """A bare connection: dials "port", or listens if there is none.
 
     Actions: {"hex": "…", "chunk": n} (n octets a time), {"close": true}, {"connect": true}. Events: "listening",
@@ -581,7 +581,7 @@ class Raw:
             background(self.tasks, self.connect())
 
 
-class Codec:
+class CodecOnly:
     """{"decode": hex} gives "decoded" {the PDU} or "broken"; {"encode": {PDU}} gives "encoded" {"hex"};
     {"read": hex, "coding": n, "udhi": n} gives "read" {"text", "part"}; {"cut": text, "coding": n} gives "cut"
     {"parts": [hex, …]}."""
@@ -607,7 +607,7 @@ class Codec:
 async def main():
     options = json.loads(sys.argv[1])
     role = options.pop("role")
-    peer = Codec() if role == "codec" else Raw(options) if role == "raw" else End(options, role == "gateway")
+    peer = CodecOnly() if role == "codec" else RawSocket(options) if role == "raw" else SgipPeer(options, role == "gateway")
     await peer.start()
     lines = asyncio.StreamReader(limit=1 << 22)
     await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)

@@ -1,4 +1,4 @@
-"""SGIP 1.2/1.3: octets and fields, written from the protocol's tables alone, to disagree with another codec if it can.
+"""SGIP 1.2/1.3: octets and fields, written only from the protocol's tables, as an independent reference.
 
 A PDU is a dict: {"command": "submit", "sequence": [node, time, counter], fields…}. Numbers are numbers, padded texts are
 text (latin-1, cut at the first NUL), contents and reserved octets are hex. `decode` is strict: what is a single octet too
@@ -8,7 +8,7 @@ long or too short is `Broken`.
 import struct
 
 HEADER = 20
-#: Nothing that is larger is read; 100 users and a text do not fit into the 2048 octets of the document.
+#: Maximum PDU length; 100 users and a text do not fit into the 2048 octets of the document.
 LARGEST = 8192
 ANSWER = 0x8000_0000
 
@@ -38,7 +38,7 @@ NUMBERS = {name: number for number, name in NAMES.items()}
 
 
 class Broken(Exception):
-    """Octets that are no PDU."""
+    """Octets that are not a PDU."""
 
 
 # Kinds of field: I = number, T = text padded with NUL, X = raw octets as hex, S = sequence, L = length of the content and
@@ -222,7 +222,7 @@ def _written(layout, fields):
 
 
 def length(header):
-    """The length that the first four octets of a PDU announce, if it can be one."""
+    """The length in the first four octets of a PDU, if valid."""
     announced = int.from_bytes(header[:4], "big")
     if not HEADER <= announced <= LARGEST:
         raise Broken(f"a length of {announced}")
@@ -230,7 +230,7 @@ def length(header):
 
 
 def decode(pdu):
-    """The fields of a whole PDU. With text in it, also what it says: "text", "part"."""
+    """The fields of a PDU; with content, also the decoded "text" and "part"."""
     if len(pdu) < HEADER or length(pdu) != len(pdu):
         raise Broken(f"{len(pdu)} octets, and another length in the header")
     _, number, *sequence = struct.unpack(">IIIII", pdu[:HEADER])
@@ -240,7 +240,7 @@ def decode(pdu):
     octets = _Octets(pdu[HEADER:])
     if name == "trace_resp":
         count = octets.number(1, "count")
-        # 1.2 has node ids of 6 octets, 1.3 of 10; the length tells them apart.
+        # 1.2 has node ids of 6 octets, 1.3 of 10; the length distinguishes them.
         node = 10 if len(pdu) == HEADER + 1 + count * size_of(_trace_group(10)) else 6
         fields = {"entries": [_read(octets, _trace_group(node)) for _ in range(count)]}
     elif name == "query_route_resp":
@@ -297,7 +297,7 @@ def _decoded_text(octets, coding):
 
 
 def shown(content, coding, udhi):
-    """What a content says: its text, and which part of a longer one it is."""
+    """Decodes a content: its text and its segment position."""
     part, header = None, b""
     if udhi in (1, 0x40) and content and content[0] + 1 <= len(content):
         header, content = content[: content[0] + 1], content[content[0] + 1 :]
@@ -319,7 +319,7 @@ def shown(content, coding, udhi):
 
 
 def parts(text, coding, reference, room=None):
-    """A text as (tp_udhi, content) of as many messages as it needs; no character is cut."""
+    """Splits a text into (tp_udhi, content) of as many messages as needed, without cutting characters."""
     whole = encoded_text(text, coding)
     if len(whole) <= (room or (160 if coding == 0 else 140)):
         return [(0, whole)]

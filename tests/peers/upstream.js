@@ -1,6 +1,6 @@
-// An SMSC made of npm `smpp`: takes what is submitted, answers with its own ids, sends receipts and MO messages.
+// An SMSC that uses npm `smpp`: accepts submissions with its own ids, sends delivery receipts and MO messages.
 //
-// Told by one JSON line on standard input per action, tells one JSON line on standard output per event.
+// Reads one JSON line per action from standard input, and writes one JSON line per event to standard output.
 // Actions: {"mo": {fields of a deliver_sm}}, {"drop": true} (cuts all connections).
 // Start: node upstream.js '{"receipts": true, "status": 0, "ids": "decimal" | "hex"}'
 'use strict';

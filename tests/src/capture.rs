@@ -1,6 +1,6 @@
-//! A relay that writes down what passes, as a packet capture for Wireshark's decoder.
+//! A relay that records traffic as a packet capture for Wireshark's decoder.
 //!
-//! A real capture needs rights that a test should not need; the relay sees the same octets.
+//! A real capture would need privileges; the relay sees the same octets.
 
 use anyhow::{Context, Result, bail};
 use parking_lot::Mutex;
@@ -11,17 +11,17 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-/// What is spoken on a relayed connection.
+/// The protocol of a relayed connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Spoken {
+pub enum CaptureProtocol {
     /// SMPP.
     Smpp,
     /// GSUP in IPA frames.
     Gsup,
 }
 
-impl Spoken {
-    /// The port under which the decoder looks for it.
+impl CaptureProtocol {
+    /// The port that the decoder associates with the protocol.
     fn port(self) -> u16 {
         match self {
             Self::Smpp => 2775,
@@ -29,12 +29,12 @@ impl Spoken {
         }
     }
 
-    /// The display filter of what is wrong.
-    fn complaints(self) -> &'static str {
+    /// Display filter for errors.
+    fn error_filter(self) -> &'static str {
         match self {
             Self::Smpp => "_ws.malformed || _ws.expert.severity >= \"Error\"",
-            // The decoder takes the TPDU of every MO-forwardSM for an SMS-SUBMIT, which in a refusal (37) is an
-            // SMS-SUBMIT-REPORT: there, only what is around it is judged.
+            // The decoder takes the TPDU of every MO-forwardSM for an SMS-SUBMIT, but in an error (37) it is an
+            // SMS-SUBMIT-REPORT: there, only the layers below are checked.
             Self::Gsup => {
                 "(_ws.malformed || _ws.expert.severity >= \"Error\") && !(gsup.msg_type == 37 && gsm_sms) \
                  || gsup.ie.len.invalid || gsup.sm_rp_da.invalid || gsup.sm_rp_oa.invalid"
@@ -42,7 +42,7 @@ impl Spoken {
         }
     }
 
-    /// The decoder that is begun with.
+    /// The outermost decoder.
     fn decoder(self) -> &'static str {
         match self {
             Self::Smpp => "smpp",
@@ -51,8 +51,8 @@ impl Spoken {
     }
 }
 
-/// One direction's share of a packet.
-struct Piece {
+/// Captured octets of one direction.
+struct CapturedData {
     connection: u16,
     from_client: bool,
     octets: Vec<u8>,
@@ -60,51 +60,51 @@ struct Piece {
 
 /// A running relay.
 pub struct Capture {
-    spoken: Spoken,
+    protocol: CaptureProtocol,
     address: SocketAddr,
-    pieces: Arc<Mutex<Vec<Piece>>>,
+    captured: Arc<Mutex<Vec<CapturedData>>>,
 }
 
 impl Capture {
-    /// Relays connections of SMPP to `target`.
+    /// Relays SMPP connections to `target`.
     pub fn start(target: SocketAddr) -> Result<Self> {
-        Self::of(Spoken::Smpp, target)
+        Self::start_for(CaptureProtocol::Smpp, target)
     }
 
     /// Relays connections to `target`.
-    pub fn of(spoken: Spoken, target: SocketAddr) -> Result<Self> {
+    pub fn start_for(protocol: CaptureProtocol, target: SocketAddr) -> Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let address = listener.local_addr()?;
-        let pieces = Arc::new(Mutex::new(Vec::new()));
-        let shared = Arc::clone(&pieces);
+        let captured = Arc::new(Mutex::new(Vec::new()));
+        let shared = Arc::clone(&captured);
         std::thread::Builder::new().name("capture".to_owned()).spawn(move || {
             for (connection, client) in (0..).zip(listener.incoming().map_while(Result::ok)) {
                 // A target that refuses shows as a closed connection.
                 let _ = relay(client, target, connection, &shared);
             }
         })?;
-        Ok(Self { spoken, address, pieces })
+        Ok(Self { protocol, address, captured })
     }
 
-    /// Where it listens.
+    /// The listening address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Has tshark decode everything so far. Fails when it finds a malformed PDU, an expert error, or no SMPP at all.
-    /// Gives the names of the PDUs that it saw.
-    pub fn judge(&self, folder: &Path) -> Result<Vec<String>> {
+    /// Decodes everything captured so far with tshark. Fails if there is a malformed PDU, an expert error, or no SMPP.
+    /// Returns the names of the PDUs.
+    pub fn check(&self, folder: &Path) -> Result<Vec<String>> {
         let rows = self.decode(folder, "smpp", &["smpp.command_id"])?;
         Ok(rows.into_iter().flatten().flatten().collect())
     }
 
-    /// Has tshark decode everything so far. Fails when it finds a malformed PDU, an expert error, or no packet that `such`
-    /// (a display filter) lets through. Gives for each of them the values of these fields; a packet may hold several
+    /// Decodes everything captured so far with tshark. Fails if there is a malformed PDU, an expert error, or no packet that matches
+    /// the display filter `such`. Returns the values of these fields for each matching packet; a packet may contain several
     /// PDUs, and a field several values.
     pub fn decode(&self, folder: &Path, such: &str, fields: &[&str]) -> Result<Vec<Vec<Vec<String>>>> {
         let path = folder.join("capture.pcap");
         std::fs::write(&path, self.packets())?;
-        let complaints = self.tshark(&path, &["-Y", self.spoken.complaints(), "-V"])?;
+        let complaints = self.tshark(&path, &["-Y", self.protocol.error_filter(), "-V"])?;
         if !complaints.trim().is_empty() {
             bail!("tshark complains:\n{complaints}");
         }
@@ -125,7 +125,7 @@ impl Capture {
 
     fn tshark(&self, file: &Path, arguments: &[&str]) -> Result<String> {
         let mut command = Command::new("tshark");
-        let reading = format!("tcp.port=={},{}", self.spoken.port(), self.spoken.decoder());
+        let reading = format!("tcp.port=={},{}", self.protocol.port(), self.protocol.decoder());
         command.arg("-r").arg(file).arg("-d").arg(reading).args(arguments);
         let output = command.output().context("running tshark; if it is missing, run: cargo xtask setup")?;
         if !output.status.success() {
@@ -141,14 +141,14 @@ impl Capture {
             file.extend_from_slice(&word.to_le_bytes());
         }
         let mut next: std::collections::HashMap<(u16, bool), u32> = std::collections::HashMap::new();
-        for (tick, piece) in self.pieces.lock().iter().enumerate() {
-            // The decoder puts a PDU together again over several packets.
-            for part in piece.octets.chunks(32_000) {
-                let sequence = next.entry((piece.connection, piece.from_client)).or_insert(1);
+        for (tick, data) in self.captured.lock().iter().enumerate() {
+            // The decoder reassembles PDUs from several packets.
+            for part in data.octets.chunks(32_000) {
+                let sequence = next.entry((data.connection, data.from_client)).or_insert(1);
                 let here = *sequence;
                 *sequence += part.len() as u32;
-                let there = *next.entry((piece.connection, !piece.from_client)).or_insert(1);
-                let packet = self.packet(piece, here, there, part);
+                let there = *next.entry((data.connection, !data.from_client)).or_insert(1);
+                let packet = self.packet(data, here, there, part);
                 let length = packet.len() as u32;
                 for word in [tick as u32, 0, length, length] {
                     file.extend_from_slice(&word.to_le_bytes());
@@ -159,14 +159,14 @@ impl Capture {
         file
     }
 
-    /// An IPv4 packet (RFC 791 §3.1) with a TCP segment (RFC 9293 §3.1); checksums are left at zero, which the decoder
-    /// does not mind.
-    fn packet(&self, piece: &Piece, sequence: u32, acknowledged: u32, payload: &[u8]) -> Vec<u8> {
+    /// An IPv4 packet (RFC 791 §3.1) with a TCP segment (RFC 9293 §3.1); checksums are zero, which the decoder
+    /// accepts.
+    fn packet(&self, data: &CapturedData, sequence: u32, acknowledged: u32, payload: &[u8]) -> Vec<u8> {
         let mut packet = vec![0x45, 0];
         packet.extend_from_slice(&((40 + payload.len()) as u16).to_be_bytes());
         packet.extend_from_slice(&[0, 0, 0x40, 0, 64, 6, 0, 0, 127, 0, 0, 1, 127, 0, 0, 1]);
-        let (client, server) = (20_000 + piece.connection, self.spoken.port());
-        let (from, to) = if piece.from_client { (client, server) } else { (server, client) };
+        let (client, server) = (20_000 + data.connection, self.protocol.port());
+        let (from, to) = if data.from_client { (client, server) } else { (server, client) };
         packet.extend_from_slice(&from.to_be_bytes());
         packet.extend_from_slice(&to.to_be_bytes());
         packet.extend_from_slice(&sequence.to_be_bytes());
@@ -182,13 +182,13 @@ fn relay(
     client: TcpStream,
     target: SocketAddr,
     connection: u16,
-    pieces: &Arc<Mutex<Vec<Piece>>>,
+    captured: &Arc<Mutex<Vec<CapturedData>>>,
 ) -> Result<()> {
     let server = TcpStream::connect(target)?;
     for (from, to, from_client) in [(client.try_clone()?, server.try_clone()?, true), (server, client, false)]
     {
-        let pieces = Arc::clone(pieces);
-        let body = move || copy(from, to, connection, from_client, &pieces);
+        let captured = Arc::clone(captured);
+        let body = move || copy(from, to, connection, from_client, &captured);
         std::thread::Builder::new().name("relay".to_owned()).spawn(body)?;
     }
     Ok(())
@@ -199,7 +199,7 @@ fn copy(
     mut to: TcpStream,
     connection: u16,
     from_client: bool,
-    pieces: &Mutex<Vec<Piece>>,
+    captured: &Mutex<Vec<CapturedData>>,
 ) {
     let mut buffer = vec![0; 65_536];
     while let Ok(count) = from.read(&mut buffer) {
@@ -207,13 +207,13 @@ fn copy(
             break;
         }
         let octets = buffer[..count].to_vec();
-        // Written down before it is passed on: no answer can stand before its request.
-        pieces.lock().push(Piece { connection, from_client, octets });
+        // Recorded before it is forwarded, so that no answer is recorded before its request.
+        captured.lock().push(CapturedData { connection, from_client, octets });
         if to.write_all(&buffer[..count]).is_err() {
             break;
         }
     }
-    // The other direction ends by it too.
+    // Ends the other direction too.
     let _ = to.shutdown(Shutdown::Both);
     let _ = from.shutdown(Shutdown::Both);
 }

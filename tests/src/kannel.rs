@@ -1,4 +1,4 @@
-//! Kannel's bearerbox and smsbox, as the ESME that the field uses most.
+//! Kannel's bearerbox and smsbox: a widely used ESME.
 
 use anyhow::{Context, Result, bail, ensure};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -7,23 +7,23 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
-use xtask::appliance::free_port;
-use xtask::load::Stop;
+use xtask::load::StopFlag;
+use xtask::test_daemon::free_port;
 
-/// A running pair of boxes; stopped when dropped.
+/// A running bearerbox and smsbox; stopped when dropped.
 #[derive(Debug)]
 pub struct Kannel {
     boxes: Vec<Child>,
     folder: PathBuf,
     sendsms: u16,
     admin: u16,
-    /// Requests to the URLs that Kannel was told to call: path with query.
+    /// Requests to the URLs that Kannel calls: path with query.
     calls: Receiver<String>,
     web: u16,
 }
 
 impl Kannel {
-    /// Starts both boxes. `centres` are the groups of the SMSCs that it binds to.
+    /// Starts both boxes. `centres` are the groups of the SMSCs to which it binds.
     pub fn start(folder: &Path, centres: &str) -> Result<Self> {
         for program in ["/usr/sbin/bearerbox", "/usr/sbin/smsbox"] {
             if !Path::new(program).exists() {
@@ -73,7 +73,7 @@ max-messages = 0
     }
 
     /// The group of an SMPP SMSC.
-    pub fn centre(name: &str, port: u16, system_id: &str, password: &str, more: &str) -> String {
+    pub fn smsc_group(name: &str, port: u16, system_id: &str, password: &str, more: &str) -> String {
         format!(
             "group = smsc\nsmsc = smpp\nsmsc-id = {name}\nhost = 127.0.0.1\nport = {port}\ntransceiver-mode = true\n\
              smsc-username = \"{system_id}\"\nsmsc-password = \"{password}\"\nsystem-type = \"\"\ninterface-version = 34\n\
@@ -81,7 +81,7 @@ max-messages = 0
         )
     }
 
-    /// Starts a box and waits until its port takes connections.
+    /// Starts a box and waits until its port accepts connections.
     fn run(&mut self, program: &str, port: u16) -> Result<()> {
         let child = Command::new(program)
             .arg("kannel.conf")
@@ -92,8 +92,8 @@ max-messages = 0
             .spawn()
             .with_context(|| format!("starting {program}"))?;
         self.boxes.push(child);
-        let deadline = Instant::now() + crate::PATIENCE;
-        let pause = Stop::default();
+        let deadline = Instant::now() + crate::TIMEOUT;
+        let pause = StopFlag::default();
         while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_err() {
             ensure!(Instant::now() < deadline, "{program} does not listen:\n{}", self.log());
             pause.pause(Duration::from_millis(20));
@@ -110,17 +110,17 @@ max-messages = 0
 
     fn http(port: u16, path: &str) -> Result<String> {
         let mut socket = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
-        socket.set_read_timeout(Some(crate::PATIENCE))?;
+        socket.set_read_timeout(Some(crate::TIMEOUT))?;
         write!(socket, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
         let mut answer = String::new();
         socket.read_to_string(&mut answer)?;
         Ok(answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or(answer))
     }
 
-    /// Waits until the SMSC of this name is online.
+    /// Waits until the SMSC with this name is online.
     pub fn wait_until_online(&self, name: &str) -> Result<()> {
-        let deadline = Instant::now() + crate::PATIENCE;
-        let pause = Stop::default();
+        let deadline = Instant::now() + crate::TIMEOUT;
+        let pause = StopFlag::default();
         loop {
             let status = Self::http(self.admin, "/status.txt?password=secret")?;
             if status.lines().any(|line| line.contains(name) && line.contains("online")) {
@@ -131,7 +131,7 @@ max-messages = 0
         }
     }
 
-    /// Submits over Kannel's HTTP; `text` must need no escaping beyond spaces. Asks for all delivery reports.
+    /// Submits over Kannel's HTTP interface, with all delivery reports; `text` must need no escaping except for spaces.
     pub fn submit(&self, from: &str, to: &str, text: &str) -> Result<()> {
         let text = text.replace(' ', "+");
         let report = format!("http%3A%2F%2F127.0.0.1%3A{}%2Fdlr%3Ftype%3D%25d%26to%3D%25p", self.web);
@@ -143,21 +143,21 @@ max-messages = 0
         Ok(())
     }
 
-    /// Waits until Kannel calls such a URL of ours.
+    /// Waits until Kannel calls a matching URL.
     pub fn expect_call(&self, fits: impl Fn(&str) -> bool) -> Result<String> {
-        let deadline = Instant::now() + crate::PATIENCE;
+        let deadline = Instant::now() + crate::TIMEOUT;
         let mut others = Vec::new();
         loop {
             match self.calls.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok(call) if fits(&call) => return Ok(call),
                 Ok(call) => others.push(call),
-                Err(_) => bail!("no such call; there were {others:?}\n{}", self.log()),
+                Err(_) => bail!("no matching call; received {others:?}\n{}", self.log()),
             }
         }
     }
 }
 
-/// A web server that remembers what it is asked for.
+/// A web server that records the requested paths.
 fn listen() -> Result<(u16, Receiver<String>)> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let port = listener.local_addr()?.port();
@@ -168,7 +168,7 @@ fn listen() -> Result<(u16, Receiver<String>)> {
             let request = lines.next().unwrap_or_default();
             for _ in lines.by_ref().take_while(|line| !line.is_empty()) {}
             let answer = "HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 0\r\n\r\n";
-            // A caller that has gone is none of the test's business.
+            // The caller may be gone.
             let _ = (&socket).write_all(answer.as_bytes());
             let path = request.split(' ').nth(1).unwrap_or_default().to_owned();
             if sender.send(path).is_err() {
@@ -182,7 +182,7 @@ fn listen() -> Result<(u16, Receiver<String>)> {
 impl Drop for Kannel {
     fn drop(&mut self) {
         for mut child in self.boxes.drain(..).rev() {
-            // Already gone is as good.
+            // It may have exited already.
             let _ = child.kill();
             let _ = child.wait();
         }

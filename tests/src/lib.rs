@@ -1,39 +1,39 @@
-//! What the behaviour tests stand on: the real binary in a folder of its own, and peers that we did not write.
+//! Infrastructure of the behaviour tests: the real binary in its own folder, and third-party peers.
 //!
 //! The tests are in `tests/`; the scripts of the peers in `peers/`. `cargo xtask setup` installs what the peers need; a
-//! peer that is missing fails its test and says so.
+//! missing peer fails its test with a message.
 
+mod admin_client;
 mod capture;
 mod directory;
+pub mod fake_image_service;
+mod fixture;
 mod kannel;
 pub mod manual;
-pub mod operator;
 pub mod osmocom;
 mod peer;
 pub mod pools;
-mod raw;
+mod raw_connection;
 pub mod sgip;
-mod stage;
-mod visitor;
 
-pub use capture::{Capture, Spoken};
+pub use admin_client::{AdminClient, ApiResponse};
+pub use capture::{Capture, CaptureProtocol};
 pub use directory::Directory;
+pub use fixture::{Fixture, POLICY, activate, bind, shipped, steps, upload};
 pub use kannel::Kannel;
 pub use peer::Peer;
-pub use raw::{Raw, RawPdu};
-pub use stage::{POLICY, Stage, activate, bind, shipped, steps, upload};
-pub use visitor::{Told, Visitor};
-pub use xtask::{appliance, load, random};
+pub use raw_connection::{RawConnection, RawPdu};
+pub use xtask::{load, random, test_daemon};
 
-/// How long a test waits for something that must happen. Generous: the machine may be busy, and a test that passes
-/// waits for none of it.
-pub const PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
+/// Timeout for everything that must happen. It is generous: the machine may be busy, and a test that passes
+/// does not wait for it.
+pub const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
 
-/// Looks until the condition holds.
+/// Polls until the condition holds.
 pub fn until(what: &str, mut holds: impl FnMut() -> anyhow::Result<bool>) -> anyhow::Result<()> {
-    let (pause, deadline) = (load::Stop::default(), std::time::Instant::now() + 2 * PATIENCE);
+    let (pause, deadline) = (load::StopFlag::default(), std::time::Instant::now() + 2 * TIMEOUT);
     while !holds()? {
-        anyhow::ensure!(std::time::Instant::now() < deadline, "in vain: {what}");
+        anyhow::ensure!(std::time::Instant::now() < deadline, "timeout: {what}");
         pause.pause(std::time::Duration::from_millis(10));
     }
     Ok(())

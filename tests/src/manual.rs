@@ -1,9 +1,9 @@
-//! A page of the manual, command by command.
+//! Runs the commands of a page of the manual.
 //!
-//! A block marked `sh` is run. Pages have further kinds of commands: `sh build` is what the test has done before, `sh machine` is run
-//! in the appliance image by `cargo xtask image --test`, and what is in `sh elsewhere` cannot be run by a test.
+//! Blocks marked `sh` are run. Other marks: `sh build` was done by the test before, `sh machine` is run
+//! in the appliance image by `cargo xtask image --test`, and `sh elsewhere` cannot be run by a test.
 
-use crate::{PATIENCE, Stage};
+use crate::{Fixture, TIMEOUT};
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::io::{BufRead, BufReader, Write};
@@ -11,20 +11,20 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc;
-pub use xtask::page::{Block, Page, missing};
+pub use xtask::manual_page::{CommandBlock, ManualPage, missing_line};
 
-/// What stands on the page, and what is meant here: ports that people remember may be in use.
+/// Replacements in the text of a page: the page's well-known ports may be in use.
 #[derive(Debug, Default)]
-pub struct Here(Vec<(String, String)>);
+pub struct Substitutions(Vec<(String, String)>);
 
-impl Here {
-    /// Puts one for the other from now on.
+impl Substitutions {
+    /// Adds a replacement.
     pub fn put(&mut self, there: &str, here: &str) -> &mut Self {
         self.0.push((there.to_owned(), here.to_owned()));
         self
     }
 
-    /// A port of loopback.
+    /// Replaces a loopback port.
     pub fn port(&mut self, there: u16, here: u16) -> &mut Self {
         for host in ["127.0.0.1", "localhost"] {
             self.put(&format!("{host}:{there}"), &format!("127.0.0.1:{here}"));
@@ -32,34 +32,34 @@ impl Here {
         self
     }
 
-    /// The text as it is meant here.
+    /// The text with all replacements.
     pub fn read(&self, text: &str) -> String {
         self.0.iter().fold(text.to_owned(), |text, (there, here)| text.replace(there, here))
     }
 }
 
-/// One shell for a whole page: what a block exports, the next one has. It takes what it started with it.
+/// One shell for a whole page: a block's exports are visible in the next one. Its children end with it.
 #[derive(Debug)]
-pub struct Shell {
+pub struct ManualShell {
     process: Child,
     input: ChildStdin,
     lines: mpsc::Receiver<String>,
     folder: PathBuf,
 }
 
-/// What ends the output of a block.
+/// Printed at the end of a block.
 const END: &str = "=== the block has ended ===";
-/// What a command says that ends the shell.
+/// Printed when a command fails and ends the shell.
 const FAILED: &str = "=== a command has failed ===";
 
-impl Shell {
+impl ManualShell {
     /// In this folder, which is its home too; commands ask at this port.
-    pub fn start(stage: &Stage, folder: &Path, http: u16) -> Result<Self> {
-        let binary = stage.binary().parent().context("the binary is in a folder")?;
-        let guests = stage.guest("prefix_router");
+    pub fn start(fixture: &Fixture, folder: &Path, http: u16) -> Result<Self> {
+        let binary = fixture.binary().parent().context("the binary is in a folder")?;
+        let guests = fixture.guest("prefix_router");
         let path = std::env::var_os("PATH").unwrap_or_default();
         let folders = std::iter::once(binary.to_owned()).chain(std::env::split_paths(&path));
-        // What was started in the background keeps the output open, so its end tells nothing.
+        // Background processes keep the output open, so its end says nothing.
         let blocks = "while read -r block; do . \"$block\" < /dev/null; done";
         let script = format!("exec 2>&1; trap \"echo; echo '{FAILED}'\" EXIT; set -eu -o pipefail; {blocks}");
         let mut process = Command::new("bash")
@@ -79,10 +79,10 @@ impl Shell {
             .spawn()?;
         let input = process.stdin.take().context("no input")?;
         let output = process.stdout.take().context("no output")?;
-        let (told, lines) = mpsc::channel();
+        let (line_sender, lines) = mpsc::channel();
         std::thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
-                if told.send(line).is_err() {
+                if line_sender.send(line).is_err() {
                     return;
                 }
             }
@@ -90,38 +90,36 @@ impl Shell {
         Ok(Self { process, input, lines, folder: folder.to_owned() })
     }
 
-    /// Runs a page from its beginning to its end; `after` is told each block that has done what the page says.
+    /// Runs a page from beginning to end; `after` is called for each successful block.
     ///
     /// # Errors
-    /// If a command fails, or does not print what the page says.
+    /// If a command fails or its output does not match the page.
     pub fn follow(
         &mut self,
-        page: &Page,
-        here: &Here,
-        mut after: impl FnMut(&Block) -> Result<()>,
+        page: &ManualPage,
+        substitutions: &Substitutions,
+        mut after: impl FnMut(&CommandBlock) -> Result<()>,
     ) -> Result<()> {
         let blocks = page.blocks.iter().filter(|block| block.mark == "sh");
         for (number, block) in blocks.enumerate() {
-            let script = here.read(&block.script);
+            let script = substitutions.read(&block.script);
             let printed = self.run(number, &script)?;
-            if let Some(line) = missing(&printed, &here.read(&block.printed)) {
-                bail!(
-                    "the page says\n{script}\nand this came of it:\n{printed}\nwhere should have been: {line}"
-                );
+            if let Some(line) = missing_line(&printed, &substitutions.read(&block.printed)) {
+                bail!("the page says\n{script}\nbut the output was\n{printed}\nmissing line: {line}");
             }
             after(block)?;
         }
         Ok(())
     }
 
-    /// Runs a block; what it printed.
+    /// Runs a block; returns its output.
     fn run(&mut self, number: usize, script: &str) -> Result<String> {
         let file = self.folder.join(format!(".block-{number}"));
         std::fs::write(&file, format!("{script}echo; echo '{END}'\n"))?;
         writeln!(self.input, "{}", file.display())?;
         let mut printed = String::new();
         loop {
-            match self.lines.recv_timeout(12 * PATIENCE) {
+            match self.lines.recv_timeout(12 * TIMEOUT) {
                 Ok(line) if line == END => return Ok(printed),
                 Ok(line) if line == FAILED => {
                     bail!("a command of this block failed:\n{script}\nit printed:\n{printed}")
@@ -133,9 +131,9 @@ impl Shell {
     }
 }
 
-impl Drop for Shell {
+impl Drop for ManualShell {
     fn drop(&mut self) {
-        // The appliance that the page has started is nobody's child any more, but of this group.
+        // The daemon that the page has started is no child of the shell any more, but in its process group.
         let _ = kill_process_group(Pid::from_child(&self.process), Signal::KILL);
         let _ = self.process.wait();
     }

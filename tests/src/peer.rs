@@ -1,5 +1,5 @@
-//! Programs in other languages that stand for the other end, told and telling in lines of JSON: of SMPP with libraries that
-//! we did not write, of SGIP and of business systems with Python's standard library alone.
+//! Peers in other languages, controlled by lines of JSON: SMPP with third-party libraries, SGIP and business systems with only
+//! Python's standard library.
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
-use xtask::house;
+use xtask::workspace;
 
 /// A running peer; killed when dropped.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub struct Peer {
     process: Child,
     input: Option<ChildStdin>,
     events: Receiver<Value>,
-    /// Events that came and were not asked for yet.
+    /// Events that were received but not consumed yet.
     seen: Vec<Value>,
 }
 
@@ -28,7 +28,7 @@ fn script(name: &str) -> PathBuf {
 impl Peer {
     /// A script for Node.js with npm `smpp`.
     pub fn node(name: &str, options: &Value) -> Result<Self> {
-        let modules = house::peers().join("node_modules");
+        let modules = workspace::peers().join("node_modules");
         if !modules.join("smpp/package.json").exists() {
             bail!("npm `smpp` is not installed in {}; run: cargo xtask setup", modules.display());
         }
@@ -39,7 +39,7 @@ impl Peer {
 
     /// A script for Python with PyPI `smpplib` or `redis`.
     pub fn python(name: &str, options: &Value) -> Result<Self> {
-        let python = house::peers().join("venv/bin/python");
+        let python = workspace::peers().join("venv/bin/python");
         if !python.exists() {
             bail!(
                 "PyPI `smpplib` and `redis` are not installed ({} is missing); run: cargo xtask setup",
@@ -49,7 +49,7 @@ impl Peer {
         Self::start(name, &mut Command::new(python), options)
     }
 
-    /// A script for Python that needs nothing but the standard library.
+    /// A script for Python that needs only the standard library.
     pub fn plain_python(name: &str, options: &Value) -> Result<Self> {
         // -B: no compiled files beside the sources.
         Self::start(name, Command::new("python3").arg("-B"), options)
@@ -79,15 +79,15 @@ impl Peer {
         Ok(Self { name: name.to_owned(), process, input, events, seen: Vec::new() })
     }
 
-    /// Has it do something.
+    /// Sends an action to the peer.
     pub fn tell(&mut self, action: &Value) -> Result<()> {
         let input = self.input.as_mut().context("its input is closed")?;
         writeln!(input, "{action}").with_context(|| format!("telling {}", self.name))
     }
 
-    /// The next event of this name for which the condition holds; earlier ones that do not fit are kept for later.
-    pub fn expect_such(&mut self, name: &str, fits: impl Fn(&Value) -> bool) -> Result<Value> {
-        let deadline = Instant::now() + crate::PATIENCE;
+    /// The next event with this name that satisfies the condition; other events are kept for later.
+    pub fn expect_matching(&mut self, name: &str, fits: impl Fn(&Value) -> bool) -> Result<Value> {
+        let deadline = Instant::now() + crate::TIMEOUT;
         let wanted = |event: &Value| event["event"] == name && fits(event);
         if let Some(place) = self.seen.iter().position(wanted) {
             return Ok(self.seen.remove(place));
@@ -98,25 +98,25 @@ impl Peer {
                 Ok(event) => self.seen.push(event),
                 Err(RecvTimeoutError::Timeout) => {
                     bail!(
-                        "{}: no {name:?} within {:?}; there was: {:#?}",
+                        "{}: no {name:?} within {:?}; received: {:#?}",
                         self.name,
-                        crate::PATIENCE,
+                        crate::TIMEOUT,
                         self.seen
                     )
                 }
                 Err(RecvTimeoutError::Disconnected) => {
-                    bail!("{}: ended without {name:?}; there was: {:#?}", self.name, self.seen)
+                    bail!("{}: exited without {name:?}; received: {:#?}", self.name, self.seen)
                 }
             }
         }
     }
 
-    /// The next event of this name.
+    /// The next event with this name.
     pub fn expect(&mut self, name: &str) -> Result<Value> {
-        self.expect_such(name, |_| true)
+        self.expect_matching(name, |_| true)
     }
 
-    /// All events of this name that have come so far, and come within this time.
+    /// All events with this name that arrived so far or arrive within this time.
     pub fn collect(&mut self, name: &str, time: Duration) -> Vec<Value> {
         let deadline = Instant::now() + time;
         while let Ok(event) = self.events.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
@@ -131,7 +131,7 @@ impl Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        // Already gone is as good.
+        // It may have exited already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

@@ -1,21 +1,21 @@
-//! The appliance between ends of SGIP and a business system that are made of Python's standard library alone.
+//! The appliance between SGIP nodes and a business system that use only Python's standard library.
 
-use crate::appliance::{Appliance, Blueprint, PASSWORD};
-use crate::{PATIENCE, Peer, Stage};
+use crate::test_daemon::{PASSWORD, TestDaemon, TestDaemonConfig};
+use crate::{Fixture, Peer, TIMEOUT};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr};
 
-/// The key of the signatures of pushes.
+/// The secret of the signatures of pushes.
 const SECRET: &str = "a-secret";
 
-/// Where a peer listens, from its first event.
+/// The listening address of a peer, from its first event.
 fn address(peer: &mut Peer) -> Result<SocketAddr> {
     let port = peer.expect("listening")?["port"].as_u64().context("no port")?;
     Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, u16::try_from(port)?)))
 }
 
-/// Puts more keys into a JSON object.
+/// Adds keys to a JSON object.
 fn with(mut options: Value, more: &Value) -> Value {
     if let (Some(options), Some(more)) = (options.as_object_mut(), more.as_object()) {
         options.extend(more.clone());
@@ -23,98 +23,98 @@ fn with(mut options: Value, more: &Value) -> Value {
     options
 }
 
-/// A gateway and a business system, with the appliance between them.
+/// A gateway and a business system with the appliance between them.
 ///
 /// The business system is the account `shop`; everything goes to the gateway `unicom`.
 #[derive(Debug)]
-pub struct Platform {
+pub struct SpFixture {
     /// The folder and the programs.
-    pub stage: Stage,
+    pub fixture: Fixture,
     /// `sgip.py` as a gateway.
     pub gateway: Peer,
     /// `business.py`.
     pub business: Peer,
     /// The configuration.
-    pub blueprint: Blueprint,
+    pub config: TestDaemonConfig,
 }
 
-impl Platform {
-    /// Nothing runs yet but the two peers. `options` are the gateway's own, `keys` ours for it, and `push` more keys of the
-    /// account's push.
+impl SpFixture {
+    /// Starts the two peers, but not the appliance. `options` are the gateway's own, `keys` our configuration for it, and `push` more
+    /// keys of the account's push.
     pub fn new(options: &Value, keys: &str, push: &str) -> Result<Self> {
-        let stage = Stage::new()?;
+        let fixture = Fixture::new()?;
         let role =
             json!({ "role": "gateway", "node": 101_001, "name": "us", "password": "pw", "retry": 0.05 });
         let mut gateway = Peer::plain_python("sgip.py", &with(role, options))?;
         let unicom = address(&mut gateway)?;
         let mut business = Peer::plain_python("business.py", &json!({ "secret": SECRET }))?;
         let shop = address(&mut business)?;
-        let mut blueprint = Blueprint::new(stage.binary(), &stage.folder().join("appliance"))?;
+        let mut config = TestDaemonConfig::new(fixture.binary(), &fixture.folder().join("appliance"))?;
         let push = format!("push = {{ url = \"http://{shop}/in\", secret = {SECRET:?}, {push} }}");
-        blueprint
+        config
             .business_account("shop", "source = { default = \"10655\" }", &push)
             .gateway("unicom", unicom, &format!("default-account = \"shop\"\n{keys}"))
             .native("unicom");
-        Ok(Self { stage, gateway, business, blueprint })
+        Ok(Self { fixture, gateway, business, config })
     }
 
     /// Starts the appliance, and tells the gateway where to log in.
-    pub fn start(&mut self) -> Result<Appliance> {
-        let appliance = self.blueprint.start()?;
-        let port = self.blueprint.sgip().port();
+    pub fn start(&mut self) -> Result<TestDaemon> {
+        let appliance = self.config.start()?;
+        let port = self.config.sgip().port();
         self.gateway.tell(&json!({ "dial": { "port": port, "name": "smg", "password": "its" } }))?;
         Ok(appliance)
     }
 
     /// A call with Python's `xmlrpc.client`.
     pub fn call(&mut self, method: &str, arguments: &Value) -> Result<Value> {
-        let url = format!("http://shop:{PASSWORD}@{}/xmlrpc", self.blueprint.business());
+        let url = format!("http://shop:{PASSWORD}@{}/xmlrpc", self.config.business());
         self.business.tell(&json!({ "rpc": { "url": url, "method": method, "args": arguments } }))?;
         self.business.expect("rpc")
     }
 
-    /// Submits one message by XML-RPC, and gives its id.
+    /// Submits one message by XML-RPC; returns its id.
     pub fn submit(&mut self, message: &Value) -> Result<String> {
         let answer = self.call("sms.submit", &json!([message]))?;
         Ok(answer["result"][0]["id"].as_str().with_context(|| format!("{answer}"))?.to_owned())
     }
 
-    /// The next push for which the condition holds; its signature must be good.
+    /// The next push that satisfies the condition; its signature must be valid.
     pub fn pushed(&mut self, fits: impl Fn(&Value) -> bool) -> Result<Value> {
-        let push = self.business.expect_such("push", |push| fits(&push["body"]))?;
+        let push = self.business.expect_matching("push", |push| fits(&push["body"]))?;
         ensure!(push["signature"] == "good", "{push}");
         Ok(push["body"].clone())
     }
 
-    /// The next Submit that the gateway takes.
+    /// The next Submit that the gateway accepts.
     pub fn submitted(&mut self) -> Result<Value> {
-        self.gateway.expect_such("taken", |event| event["command"] == "submit")
+        self.gateway.expect_matching("taken", |event| event["command"] == "submit")
     }
 
-    /// Has the gateway report on a Submit of one user.
+    /// Makes the gateway send a Report for one user of a Submit.
     pub fn report(&mut self, submit: &Value, state: u8, error: u8) -> Result<()> {
         self.gateway.tell(&json!({ "report": {
             "sequence": submit["sequence"], "user": submit["user_numbers"][0], "state": state, "error": error } }))
     }
 }
 
-/// A gateway and an SP, with the appliance between them: the gateway's SP, and the SP's gateway.
+/// A gateway and an SP with the appliance between them: it is the gateway's SP and the SP's gateway.
 #[derive(Debug)]
-pub struct Relay {
+pub struct GatewayFixture {
     /// The folder and the programs.
-    pub stage: Stage,
-    /// `sgip.py` as the gateway behind us.
+    pub fixture: Fixture,
+    /// `sgip.py` as the upstream gateway.
     pub gateway: Peer,
     /// `sgip.py` as our SP, the account `corp`.
     pub sp: Peer,
     /// The configuration.
-    pub blueprint: Blueprint,
+    pub config: TestDaemonConfig,
 }
 
-impl Relay {
-    /// Nothing runs yet but the two peers. `options` are the gateway's, `keys` ours for the SP.
+impl GatewayFixture {
+    /// Starts the two peers, but not the appliance. `options` are the gateway's, `keys` our configuration for the SP.
     pub fn new(options: &Value, keys: &str) -> Result<Self> {
-        let stage = Stage::new()?;
+        let fixture = Fixture::new()?;
         let role =
             json!({ "role": "gateway", "node": 101_001, "name": "us", "password": "pw", "retry": 0.05 });
         let mut gateway = Peer::plain_python("sgip.py", &with(role, options))?;
@@ -123,8 +123,8 @@ impl Relay {
             "role": "sp", "node": 3_075_512_345_u32, "name": "gate", "password": "gatepw", "retry": 0.05 });
         let mut sp = Peer::plain_python("sgip.py", &role)?;
         let corp = address(&mut sp)?;
-        let mut blueprint = Blueprint::new(stage.binary(), &stage.folder().join("appliance"))?;
-        blueprint
+        let mut config = TestDaemonConfig::new(fixture.binary(), &fixture.folder().join("appliance"))?;
+        config
             .gateway("unicom", unicom, "default-account = \"corp\"")
             .account(
                 "corp",
@@ -134,13 +134,13 @@ impl Relay {
                 ),
             )
             .native("unicom");
-        Ok(Self { stage, gateway, sp, blueprint })
+        Ok(Self { fixture, gateway, sp, config })
     }
 
-    /// Starts the appliance, and tells both where to log in.
-    pub fn start(&mut self) -> Result<Appliance> {
-        let appliance = self.blueprint.start()?;
-        let port = self.blueprint.sgip().port();
+    /// Starts the appliance, and tells both peers where to log in.
+    pub fn start(&mut self) -> Result<TestDaemon> {
+        let appliance = self.config.start()?;
+        let port = self.config.sgip().port();
         self.gateway.tell(&json!({ "dial": { "port": port, "name": "smg", "password": "its" } }))?;
         self.sp.tell(&json!({ "dial": { "port": port, "name": "corp", "password": PASSWORD } }))?;
         let bound = self.sp.expect("dialled")?;
@@ -150,8 +150,8 @@ impl Relay {
 }
 
 /// A bare connection to the appliance's SGIP listener.
-pub fn raw(blueprint: &Blueprint) -> Result<Peer> {
-    let mut raw = Peer::plain_python("sgip.py", &json!({ "role": "raw", "port": blueprint.sgip().port() }))?;
-    raw.expect("connected").with_context(|| format!("no connection within {PATIENCE:?}"))?;
+pub fn raw(config: &TestDaemonConfig) -> Result<Peer> {
+    let mut raw = Peer::plain_python("sgip.py", &json!({ "role": "raw", "port": config.sgip().port() }))?;
+    raw.expect("connected").with_context(|| format!("no connection within {TIMEOUT:?}"))?;
     Ok(raw)
 }

@@ -1,8 +1,8 @@
-//! Who may do what at the admin's door, and what the audit log says of it.
+//! Permissions at the admin API, and the audit log.
 
 use anyhow::{Context, Result, ensure};
-use behaviour_tests::appliance::{Appliance, PASSWORD};
-use behaviour_tests::{Stage, Visitor};
+use behaviour_tests::test_daemon::{PASSWORD, TestDaemon};
+use behaviour_tests::{AdminClient, Fixture};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -14,51 +14,53 @@ use std::sync::Barrier;
 const SHOP: &str = "Basic c2hvcDpzZWNyZXQ=";
 const RIVAL: &str = "Basic cml2YWw6c2VjcmV0";
 
-/// An appliance with two accounts and a peer that is not there, so that messages wait.
-fn appliance() -> Result<(Stage, Appliance)> {
-    let stage = Stage::without_guests()?;
-    let mut blueprint =
-        behaviour_tests::appliance::Blueprint::new(stage.binary(), &stage.folder().join("appliance"))?;
-    let nowhere = behaviour_tests::appliance::free_port()?;
-    blueprint
-        .archive(&format!("sqlite:{}", stage.folder().join("archive.db").display()))
+/// A daemon with two accounts and a peer that does not listen, so that messages wait.
+fn appliance() -> Result<(Fixture, TestDaemon)> {
+    let fixture = Fixture::without_plugins()?;
+    let mut config = behaviour_tests::test_daemon::TestDaemonConfig::new(
+        fixture.binary(),
+        &fixture.folder().join("appliance"),
+    )?;
+    let nowhere = behaviour_tests::test_daemon::free_port()?;
+    config
+        .archive(&format!("sqlite:{}", fixture.folder().join("archive.db").display()))
         .business_account("shop", "source = { default = \"10655\" }", "")
         .business_account("rival", "source = { default = \"10656\" }", "")
         .peer("upstream", ([127, 0, 0, 1], nowhere).into(), "")
         .native("upstream");
-    let appliance = blueprint.start()?;
-    Ok((stage, appliance))
+    let appliance = config.start()?;
+    Ok((fixture, appliance))
 }
 
-/// Submits a text as a business system; gives back its id.
-fn submit(appliance: &Appliance, who: &str, text: &str) -> Result<String> {
+/// Submits a text as a business system; returns its id.
+fn submit(appliance: &TestDaemon, who: &str, text: &str) -> Result<String> {
     let message = json!({ "to": "8613012345678", "text": text }).to_string();
-    let url = format!("http://{}/v1/messages", appliance.blueprint().business());
+    let url = format!("http://{}/v1/messages", appliance.config().business());
     let request = ureq::post(url).header("authorization", who).header("content-type", "application/json");
     let text = request.send(message)?.body_mut().read_to_string()?;
     let answer: Value = serde_json::from_str(&text)?;
     Ok(answer["messages"][0]["id"].as_str().with_context(|| format!("no id: {text}"))?.to_owned())
 }
 
-fn audit(house: &Visitor, query: &str) -> Result<Vec<Value>> {
-    let told = house.ask("GET", &format!("/v1/audit?limit=1000{query}"), None)?;
-    ensure!(told.status == 200, "{}", told.text);
-    Ok(told.json()?["entries"].as_array().context("no entries")?.clone())
+fn audit(root: &AdminClient, query: &str) -> Result<Vec<Value>> {
+    let reply = root.ask("GET", &format!("/v1/audit?limit=1000{query}"), None)?;
+    ensure!(reply.status == 200, "{}", reply.text);
+    Ok(reply.json()?["entries"].as_array().context("no entries")?.clone())
 }
 
 #[test]
-fn each_role_may_what_the_document_says_and_nothing_else() -> Result<()> {
+fn each_role_has_exactly_the_documented_permissions() -> Result<()> {
     let (_stage, appliance) = appliance()?;
-    let nobody = Visitor::nobody(&appliance);
-    let house = Visitor::house(&appliance)?;
+    let nobody = AdminClient::anonymous(&appliance);
+    let root = AdminClient::root(&appliance)?;
     let roles = [
         ("viewer", &["own", "read"][..], json!({ "role": "viewer" })),
         ("operator", &["own", "read", "operate"][..], json!({ "role": "operator" })),
         ("account", &["own"][..], json!({ "role": "account", "account": "shop" })),
     ];
     let mut visitors = Vec::new();
-    for (name, rights, wish) in roles {
-        visitors.push((name, rights, nobody.with_token(&house.make_token(name, &wish)?)));
+    for (name, rights, body) in roles {
+        visitors.push((name, rights, nobody.with_token(&root.make_token(name, &body)?)));
     }
     let document = nobody.ask("GET", "/v1/openapi.json", None)?.json()?;
     let (mut guarded, mut refused) = (0, 0);
@@ -68,8 +70,9 @@ fn each_role_may_what_the_document_says_and_nothing_else() -> Result<()> {
             let place = path.split('/').map(|part| if part.starts_with('{') { "1" } else { part });
             let place = place.collect::<Vec<_>>().join("/");
             let body = (method != "GET" && method != "DELETE").then(|| json!({}));
-            let without = nobody.glance(&method, &place, body.as_ref())?.status;
-            let wrong = nobody.with_token(&"0".repeat(64)).glance(&method, &place, body.as_ref())?.status;
+            let without = nobody.request_head(&method, &place, body.as_ref())?.status;
+            let wrong =
+                nobody.with_token(&"0".repeat(64)).request_head(&method, &place, body.as_ref())?.status;
             if operation["security"].as_array().is_some_and(Vec::is_empty) {
                 ensure!(without == wrong && without != 401 && without != 403, "{method} {path}: {without}");
                 continue;
@@ -77,26 +80,26 @@ fn each_role_may_what_the_document_says_and_nothing_else() -> Result<()> {
             guarded += 1;
             ensure!((without, wrong) == (401, 401), "{method} {path}: {without}, {wrong}");
             let needed =
-                operation["x-right"].as_str().with_context(|| format!("{method} {path}: no right"))?;
-            for (name, rights, visitor) in &visitors {
-                let told = visitor.glance(&method, &place, body.as_ref())?.status;
+                operation["x-permission"].as_str().with_context(|| format!("{method} {path}: no right"))?;
+            for (name, rights, caller) in &visitors {
+                let reply = caller.request_head(&method, &place, body.as_ref())?.status;
                 let may = rights.contains(&needed);
                 refused += usize::from(!may);
                 ensure!(
-                    if may { told != 401 && told != 403 } else { told == 403 },
-                    "{method} {path} as {name}, needs {needed}: {told}"
+                    if may { reply != 401 && reply != 403 } else { reply == 403 },
+                    "{method} {path} as {name}, needs {needed}: {reply}"
                 );
             }
         }
     }
     ensure!(guarded > 60 && refused > 60, "{guarded} operations, {refused} refusals");
-    // What the document says is what was meant.
+    // The API document agrees with the expectation.
     for (name, method, path, may) in [
         ("viewer", "GET", "/v1/status", true),
         ("viewer", "POST", "/v1/opt-outs", false),
         ("operator", "POST", "/v1/opt-outs", true),
         ("operator", "DELETE", "/v1/tables/x", false),
-        // It opens the files that the document names.
+        // It opens files that the document names.
         ("viewer", "POST", "/v1/configuration/validate", false),
         ("operator", "GET", "/v1/users", false),
         ("operator", "GET", "/v1/audit", false),
@@ -104,23 +107,23 @@ fn each_role_may_what_the_document_says_and_nothing_else() -> Result<()> {
         ("account", "GET", "/v1/status", false),
         ("account", "GET", "/v1/history/export", false),
     ] {
-        let visitor = &visitors.iter().find(|(other, ..)| *other == name).context("no such role")?.2;
+        let caller = &visitors.iter().find(|(other, ..)| *other == name).context("no such role")?.2;
         let body = (method == "POST").then(|| json!({}));
-        let told = visitor.ask(method, path, body.as_ref())?;
-        assert_eq!(told.status != 403, may, "{method} {path} as {name}: {}", told.text);
+        let reply = caller.ask(method, path, body.as_ref())?;
+        assert_eq!(reply.status != 403, may, "{method} {path} as {name}: {}", reply.text);
     }
     Ok(())
 }
 
 #[test]
-fn a_session_needs_its_cookie_to_read_and_its_csrf_word_to_change() -> Result<()> {
+fn a_session_needs_its_cookie_and_for_changes_its_csrf_token() -> Result<()> {
     let (_stage, appliance) = appliance()?;
-    let (nobody, house) = (Visitor::nobody(&appliance), Visitor::house(&appliance)?);
-    house.make_user("ann", "correct horse", &json!({ "role": "admin" }))?;
+    let (nobody, root) = (AdminClient::anonymous(&appliance), AdminClient::root(&appliance)?);
+    root.make_user("ann", "correct horse", &json!({ "role": "admin" }))?;
     let login = json!({ "user": "ann", "password": "correct horse" });
-    let told = nobody.ask("POST", "/v1/sessions", Some(&login))?;
-    assert_eq!(told.status, 200, "{}", told.text);
-    let cookie = told.header("set-cookie")?;
+    let reply = nobody.ask("POST", "/v1/sessions", Some(&login))?;
+    assert_eq!(reply.status, 200, "{}", reply.text);
+    let cookie = reply.header("set-cookie")?;
     for flag in ["switchyard-session=", "; HttpOnly", "; SameSite=Strict", "; Path=/", "; Max-Age=43"] {
         ensure!(cookie.contains(flag), "{cookie}");
     }
@@ -128,43 +131,45 @@ fn a_session_needs_its_cookie_to_read_and_its_csrf_word_to_change() -> Result<()
         !cookie.contains("Secure"),
         "a cookie for TLS only would never come back over plain HTTP: {cookie}"
     );
-    let opened = told.json()?;
+    let opened = reply.json()?;
     assert_eq!(
         (&opened["user"], &opened["role"], &opened["bodies"]),
         (&json!("ann"), &json!("admin"), &json!(false))
     );
-    let rights = opened["rights"].as_array().context("no rights")?;
+    let rights = opened["permissions"].as_array().context("no rights")?;
     ensure!(rights.contains(&json!("manage-users")) && !rights.contains(&json!("read-bodies")), "{rights:?}");
 
     let word = cookie.split(';').next().unwrap_or_default();
-    let bare = nobody.showing("cookie", word);
+    let bare = nobody.with_header("cookie", word);
     assert_eq!(bare.ask("GET", "/v1/whoami", None)?.json()?["user"], "ann");
     let change = json!({ "name": "bob", "role": "viewer" });
-    for forged in
-        [bare.clone(), bare.showing("switchyard-csrf", "x"), bare.showing("switchyard-csrf", &word[19..])]
-    {
-        let told = forged.ask("POST", "/v1/users", Some(&change))?;
-        assert_eq!((told.status, told.reason().as_str()), (403, "csrf"), "{}", told.text);
+    for forged in [
+        bare.clone(),
+        bare.with_header("switchyard-csrf", "x"),
+        bare.with_header("switchyard-csrf", &word[19..]),
+    ] {
+        let reply = forged.ask("POST", "/v1/users", Some(&change))?;
+        assert_eq!((reply.status, reply.reason().as_str()), (403, "csrf"), "{}", reply.text);
     }
-    assert_eq!(house.ask("GET", "/v1/users/bob", None)?.status, 404);
-    let own = bare.showing("switchyard-csrf", opened["csrf"].as_str().context("no csrf")?);
+    assert_eq!(root.ask("GET", "/v1/users/bob", None)?.status, 404);
+    let own = bare.with_header("switchyard-csrf", opened["csrf"].as_str().context("no csrf")?);
     assert_eq!(own.ask("POST", "/v1/users", Some(&change))?.status, 201);
 
-    let told = own.ask("DELETE", "/v1/sessions/current", None)?;
-    assert_eq!(told.status, 204);
-    ensure!(told.header("set-cookie")?.contains("Max-Age=0"));
+    let reply = own.ask("DELETE", "/v1/sessions/current", None)?;
+    assert_eq!(reply.status, 204);
+    ensure!(reply.header("set-cookie")?.contains("Max-Age=0"));
     assert_eq!(own.ask("GET", "/v1/whoami", None)?.status, 401);
 
-    // The first login: with the token that the first start has made.
-    let first = nobody.logged_in(&json!({ "token": appliance.token()? }))?;
+    // The first login uses the token that the first start has created.
+    let first = nobody.with_session(&json!({ "token": appliance.token()? }))?;
     assert_eq!(first.ask("GET", "/v1/whoami", None)?.json()?["user"], "token");
-    let told = first.ask("POST", "/v1/whoami/password", Some(&json!({ "old": "x", "new": "y" })))?;
-    assert_eq!((told.status, told.reason().as_str()), (409, "no-password"));
-    let told = house.ask("DELETE", "/v1/sessions/current", None)?;
-    assert_eq!((told.status, told.reason().as_str()), (409, "no-session"));
+    let reply = first.ask("POST", "/v1/whoami/password", Some(&json!({ "old": "x", "new": "y" })))?;
+    assert_eq!((reply.status, reply.reason().as_str()), (409, "no-password"));
+    let reply = root.ask("DELETE", "/v1/sessions/current", None)?;
+    assert_eq!((reply.status, reply.reason().as_str()), (409, "no-session"));
 
-    // Another site's form can send this without asking, and may not log anybody in with it.
-    let form = ureq::post(format!("http://{}/v1/sessions", appliance.blueprint().http()))
+    // Another site's form can send this without asking, but must not create a session.
+    let form = ureq::post(format!("http://{}/v1/sessions", appliance.config().http()))
         .config()
         .http_status_as_error(false)
         .build()
@@ -179,33 +184,33 @@ fn a_session_needs_its_cookie_to_read_and_its_csrf_word_to_change() -> Result<()
         (json!({ "user": "carl", "password": "correct horse" }), 401),
         (json!({ "token": "wrong" }), 401),
     ] {
-        let told = nobody.ask("POST", "/v1/sessions", Some(&bad))?;
-        assert_eq!(told.status, status, "{bad}: {}", told.text);
-        ensure!(told.headers.get("set-cookie").is_none());
+        let reply = nobody.ask("POST", "/v1/sessions", Some(&bad))?;
+        assert_eq!(reply.status, status, "{bad}: {}", reply.text);
+        ensure!(reply.headers.get("set-cookie").is_none());
     }
 
-    for (visitor, path) in
-        [(&nobody, "/v1/health"), (&nobody, "/v1/status"), (&house, "/v1/status"), (&house, "/v1/x")]
+    for (caller, path) in
+        [(&nobody, "/v1/health"), (&nobody, "/v1/status"), (&root, "/v1/status"), (&root, "/v1/x")]
     {
-        let told = visitor.ask("GET", path, None)?;
-        let policy = told.header("content-security-policy")?;
+        let reply = caller.ask("GET", path, None)?;
+        let policy = reply.header("content-security-policy")?;
         ensure!(
             policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"),
             "{policy}"
         );
-        assert_eq!(told.header("x-content-type-options")?, "nosniff");
-        assert_eq!(told.header("referrer-policy")?, "no-referrer");
-        assert_eq!(told.header("cache-control")?, "no-store");
+        assert_eq!(reply.header("x-content-type-options")?, "nosniff");
+        assert_eq!(reply.header("referrer-policy")?, "no-referrer");
+        assert_eq!(reply.header("cache-control")?, "no-store");
     }
     Ok(())
 }
 
 #[test]
-fn who_tries_too_often_waits_and_keeps_nobody_else_out() -> Result<()> {
+fn repeated_login_failures_are_limited_without_locking_others_out() -> Result<()> {
     let (_stage, appliance) = appliance()?;
-    let (nobody, house) = (Visitor::nobody(&appliance), Visitor::house(&appliance)?);
+    let (nobody, root) = (AdminClient::anonymous(&appliance), AdminClient::root(&appliance)?);
     for user in ["ann", "bob"] {
-        house.make_user(user, "correct horse", &json!({ "role": "viewer" }))?;
+        root.make_user(user, "correct horse", &json!({ "role": "viewer" }))?;
     }
     let login = |user: &str, password: &str| {
         nobody.ask("POST", "/v1/sessions", Some(&json!({ "user": user, "password": password })))
@@ -213,15 +218,15 @@ fn who_tries_too_often_waits_and_keeps_nobody_else_out() -> Result<()> {
     for turn in 0..10 {
         assert_eq!(login("ann", "wrong horse")?.status, 401, "{turn}");
     }
-    let told = login("ann", "correct horse")?;
-    assert_eq!((told.status, told.reason().as_str()), (429, "too-many-attempts"));
-    let wait: u64 = told.header("retry-after")?.parse()?;
+    let reply = login("ann", "correct horse")?;
+    assert_eq!((reply.status, reply.reason().as_str()), (429, "too-many-attempts"));
+    let wait: u64 = reply.header("retry-after")?.parse()?;
     ensure!((1..=301).contains(&wait), "{wait}");
     assert_eq!(login("bob", "correct horse")?.status, 200);
 
-    assert_eq!(house.ask("GET", "/v1/whoami", None)?.status, 200, "a token is no attempt");
-    // What was not looked at is not written down each time: the log is not for whoever knocks to fill.
-    let knocks = audit(&house, "&what=/v1/sessions")?;
+    assert_eq!(root.ask("GET", "/v1/whoami", None)?.status, 200, "a valid token is no login attempt");
+    // Throttled attempts are not logged individually, so that an attacker cannot fill the log.
+    let knocks = audit(&root, "&what=/v1/sessions")?;
     ensure!(knocks.iter().all(|entry| entry["status"] != 429), "{knocks:#?}");
     assert_eq!(
         knocks.iter().filter(|entry| entry["by"] == "ann" && entry["outcome"] == "refused").count(),
@@ -231,15 +236,15 @@ fn who_tries_too_often_waits_and_keeps_nobody_else_out() -> Result<()> {
 }
 
 #[test]
-fn tokens_are_told_once_end_by_themselves_and_when_they_are_taken_away() -> Result<()> {
+fn tokens_are_shown_once_expire_and_can_be_revoked() -> Result<()> {
     let (_stage, appliance) = appliance()?;
-    let (nobody, house) = (Visitor::nobody(&appliance), Visitor::house(&appliance)?);
-    let word = house.make_token("ci", &json!({ "role": "operator", "days": 1 }))?;
+    let (nobody, root) = (AdminClient::anonymous(&appliance), AdminClient::root(&appliance)?);
+    let word = root.make_token("ci", &json!({ "role": "operator", "days": 1 }))?;
     let ci = nobody.with_token(&word);
     let standing = ci.ask("GET", "/v1/whoami", None)?.json()?;
     assert_eq!((&standing["user"], &standing["role"]), (&json!("token:ci"), &json!("operator")));
-    let list = house.ask("GET", "/v1/tokens", None)?;
-    ensure!(!list.text.contains(&word), "the word is told a second time");
+    let list = root.ask("GET", "/v1/tokens", None)?;
+    ensure!(!list.text.contains(&word), "the token is shown again");
     let listed = list.json()?;
     assert_eq!(listed[0]["name"], "ci");
     let life = listed[0]["until"].as_u64().zip(listed[0]["made"].as_u64()).map(|(until, made)| until - made);
@@ -252,56 +257,57 @@ fn tokens_are_told_once_end_by_themselves_and_when_they_are_taken_away() -> Resu
         (json!({ "name": "c", "role": "king" }), 400),
         (json!({ "name": "c" }), 400),
     ] {
-        let told = house.ask("POST", "/v1/tokens", Some(&bad))?;
-        assert_eq!(told.status, status, "{bad}: {}", told.text);
+        let reply = root.ask("POST", "/v1/tokens", Some(&bad))?;
+        assert_eq!(reply.status, status, "{bad}: {}", reply.text);
     }
-    // It outlives the process; a session that was opened with it ends with it.
+    // It survives a restart; a session that was opened with it ends with it.
     let appliance = appliance.kill()?.start()?;
-    let (nobody, house) = (Visitor::nobody(&appliance), Visitor::house(&appliance)?);
+    let (nobody, root) = (AdminClient::anonymous(&appliance), AdminClient::root(&appliance)?);
     let ci = nobody.with_token(&word);
-    let session = nobody.logged_in(&json!({ "token": word }))?;
+    let session = nobody.with_session(&json!({ "token": word }))?;
     assert_eq!(session.ask("GET", "/v1/whoami", None)?.status, 200);
     assert_eq!(ci.ask("DELETE", "/v1/tokens/ci", None)?.status, 403);
-    assert_eq!(house.ask("DELETE", "/v1/tokens/ci", None)?.status, 204);
+    assert_eq!(root.ask("DELETE", "/v1/tokens/ci", None)?.status, 204);
     assert_eq!(ci.ask("GET", "/v1/whoami", None)?.status, 401);
     assert_eq!(session.ask("GET", "/v1/whoami", None)?.status, 401);
-    assert_eq!(house.ask("DELETE", "/v1/tokens/ci", None)?.status, 404);
+    assert_eq!(root.ask("DELETE", "/v1/tokens/ci", None)?.status, 404);
     Ok(())
 }
 
 #[test]
-fn of_two_admins_who_change_a_user_at_once_one_is_told_and_the_last_admin_stays() -> Result<()> {
+fn concurrent_user_changes_conflict_and_the_last_admin_stays() -> Result<()> {
     let (_stage, appliance) = appliance()?;
-    let (nobody, house) = (Visitor::nobody(&appliance), Visitor::house(&appliance)?);
-    house.make_user("ann", "correct horse", &json!({ "role": "admin" }))?;
-    house.make_user("eve", "correct horse", &json!({ "role": "admin" }))?;
-    house.make_user("bob", "battery staple", &json!({ "role": "viewer" }))?;
-    let login = |user: &str, password: &str| nobody.logged_in(&json!({ "user": user, "password": password }));
+    let (nobody, root) = (AdminClient::anonymous(&appliance), AdminClient::root(&appliance)?);
+    root.make_user("ann", "correct horse", &json!({ "role": "admin" }))?;
+    root.make_user("eve", "correct horse", &json!({ "role": "admin" }))?;
+    root.make_user("bob", "battery staple", &json!({ "role": "viewer" }))?;
+    let login =
+        |user: &str, password: &str| nobody.with_session(&json!({ "user": user, "password": password }));
     let (ann, eve) = (login("ann", "correct horse")?, login("eve", "correct horse")?);
     for turn in 0..5 {
         let found = ann.ask("GET", "/v1/users/bob", None)?;
         let tag = found.header("etag")?.to_owned();
         let start = Barrier::new(2);
-        let change = |admin: &Visitor, role: &str| {
-            let admin = admin.showing("if-match", &tag);
+        let change = |admin: &AdminClient, role: &str| {
+            let admin = admin.with_header("if-match", &tag);
             let role = json!({ "role": role });
             start.wait();
             admin.ask("PATCH", "/v1/users/bob", Some(&role))
         };
-        let told = std::thread::scope(|scope| {
+        let replies = std::thread::scope(|scope| {
             let threads = [scope.spawn(|| change(&ann, "operator")), scope.spawn(|| change(&eve, "viewer"))];
             threads.map(|thread| thread.join().map_err(|_| anyhow::anyhow!("it panicked")))
         });
         let mut statuses = Vec::new();
-        for told in told {
-            statuses.push(told??.status);
+        for reply in replies {
+            statuses.push(reply??.status);
         }
         statuses.sort_unstable();
         assert_eq!(statuses, [200, 412], "turn {turn}");
     }
-    // Two admins who demote each other: one of them is left, or nobody could manage users any more.
+    // Two admins demote each other: one stays, or nobody could manage users any more.
     let start = Barrier::new(2);
-    let demote = |admin: &Visitor, other: &str| {
+    let demote = |admin: &AdminClient, other: &str| {
         start.wait();
         admin.ask("PATCH", &format!("/v1/users/{other}"), Some(&json!({ "role": "viewer" })))
     };
@@ -309,7 +315,7 @@ fn of_two_admins_who_change_a_user_at_once_one_is_told_and_the_last_admin_stays(
         scope.spawn(|| demote(&ann, "eve"));
         scope.spawn(|| demote(&eve, "ann"));
     });
-    let users = house.ask("GET", "/v1/users", None)?.json()?;
+    let users = root.ask("GET", "/v1/users", None)?.json()?;
     let admins: Vec<&str> = users
         .as_array()
         .into_iter()
@@ -320,38 +326,38 @@ fn of_two_admins_who_change_a_user_at_once_one_is_told_and_the_last_admin_stays(
     ensure!(admins.len() == 1, "{users:#}");
     let path = format!("/v1/users/{}", admins[0]);
     for (method, body) in [("DELETE", None), ("PATCH", Some(json!({ "role": "operator" })))] {
-        let told = house.ask(method, &path, body.as_ref())?;
-        assert_eq!((told.status, told.reason().as_str()), (409, "last-admin"), "{}", told.text);
+        let reply = root.ask(method, &path, body.as_ref())?;
+        assert_eq!((reply.status, reply.reason().as_str()), (409, "last-admin"), "{}", reply.text);
     }
-    // A role counts at once, also for who is logged in; a password and a removal end his sessions.
+    // A role change applies immediately, also to open sessions; a new password and a removal end the user's sessions.
     let bob = login("bob", "battery staple")?;
-    assert_eq!(house.ask("PATCH", "/v1/users/bob", Some(&json!({ "role": "operator" })))?.status, 200);
+    assert_eq!(root.ask("PATCH", "/v1/users/bob", Some(&json!({ "role": "operator" })))?.status, 200);
     assert_eq!(bob.ask("GET", "/v1/whoami", None)?.json()?["role"], "operator");
     let own = json!({ "old": "battery staple", "new": "paper clip tree" });
     let second = login("bob", "battery staple")?;
     let wrong = json!({ "old": "battery", "new": "paper clip tree" });
     assert_eq!(bob.ask("POST", "/v1/whoami/password", Some(&wrong))?.status, 422);
     let short = json!({ "old": "battery staple", "new": "short" });
-    let told = bob.ask("POST", "/v1/whoami/password", Some(&short))?;
-    assert_eq!((told.status, &told.json()?["problems"][0]["pointer"]), (422, &json!("/new")));
+    let reply = bob.ask("POST", "/v1/whoami/password", Some(&short))?;
+    assert_eq!((reply.status, &reply.json()?["problems"][0]["pointer"]), (422, &json!("/new")));
     assert_eq!(bob.ask("POST", "/v1/whoami/password", Some(&own))?.status, 204);
     assert_eq!(bob.ask("GET", "/v1/whoami", None)?.status, 200, "the session that changed it stays");
     assert_eq!(second.ask("GET", "/v1/whoami", None)?.status, 401);
     let old = json!({ "user": "bob", "password": "battery staple" });
     assert_eq!(nobody.ask("POST", "/v1/sessions", Some(&old))?.status, 401);
-    assert_eq!(house.ask("DELETE", "/v1/users/bob", None)?.status, 204);
+    assert_eq!(root.ask("DELETE", "/v1/users/bob", None)?.status, 204);
     assert_eq!(bob.ask("GET", "/v1/whoami", None)?.status, 401);
     Ok(())
 }
 
 #[test]
-fn an_account_sees_its_own_messages_and_texts_only_where_they_are_granted() -> Result<()> {
+fn an_account_sees_its_own_messages_and_texts_only_if_granted() -> Result<()> {
     let (_stage, appliance) = appliance()?;
-    let (nobody, house) = (Visitor::nobody(&appliance), Visitor::house(&appliance)?);
+    let (nobody, root) = (AdminClient::anonymous(&appliance), AdminClient::root(&appliance)?);
     let ours = submit(&appliance, SHOP, "a text of ours")?;
     let theirs = submit(&appliance, RIVAL, "a text of theirs")?;
     let token = |name: &str, bodies: bool| {
-        house.make_token(name, &json!({ "role": "account", "account": "shop", "bodies": bodies }))
+        root.make_token(name, &json!({ "role": "account", "account": "shop", "bodies": bodies }))
     };
     let blind = nobody.with_token(&token("blind", false)?);
     let reader = nobody.with_token(&token("reader", true)?);
@@ -360,30 +366,30 @@ fn an_account_sees_its_own_messages_and_texts_only_where_they_are_granted() -> R
     let trace = blind.ask("GET", &path(&ours, ""), None)?;
     assert_eq!(trace.status, 200, "{}", trace.text);
     ensure!(!trace.text.contains("a text of ours"));
-    let told = blind.ask("GET", &path(&ours, "?body=1"), None)?;
-    assert_eq!((told.status, told.reason().as_str()), (403, "right-missing"));
-    let told = reader.ask("GET", &path(&ours, "?body=1"), None)?;
-    ensure!(told.status == 200 && told.text.contains("a text of ours"), "{}", told.text);
+    let reply = blind.ask("GET", &path(&ours, "?body=1"), None)?;
+    assert_eq!((reply.status, reply.reason().as_str()), (403, "permission-missing"));
+    let reply = reader.ask("GET", &path(&ours, "?body=1"), None)?;
+    ensure!(reply.status == 200 && reply.text.contains("a text of ours"), "{}", reply.text);
 
-    // Another's message and none at all are told alike.
+    // Another account's message and a missing one get the same answer.
     let unlike = reader.ask("GET", &path(&theirs, "?body=1"), None)?;
     let (number, unknown) = (theirs.parse::<u64>()?, theirs.parse::<u64>()? + 1_000);
     let none = reader.ask("GET", &path(&unknown.to_string(), "?body=1"), None)?;
     assert_eq!((unlike.status, none.status), (404, 404));
     assert_eq!(unlike.text.replace(&number.to_string(), "N"), none.text.replace(&unknown.to_string(), "N"));
     for path in ["/v1/history?account=rival", "/v1/statistics?account=rival", "/v1/history?acc%6funt=rival"] {
-        let told = blind.ask("GET", path, None)?;
-        assert_eq!((told.status, told.reason().as_str()), (403, "other-account"), "{path}");
+        let reply = blind.ask("GET", path, None)?;
+        assert_eq!((reply.status, reply.reason().as_str()), (403, "other-account"), "{path}");
     }
     for path in ["/v1/history", "/v1/history?account=shop", "/v1/history?account=", "/v1/statistics"] {
         assert_eq!(blind.ask("GET", path, None)?.status, 200, "{path}");
     }
-    // An admin has all rights, and this one only if it was granted.
-    let admin = nobody.with_token(&house.make_token("boss", &json!({ "role": "admin" }))?);
+    // An admin has all permissions, but this one only if it was granted.
+    let admin = nobody.with_token(&root.make_token("boss", &json!({ "role": "admin" }))?);
     assert_eq!(admin.ask("GET", &path(&ours, "?body=1"), None)?.status, 403);
 
-    let read = audit(&house, "&what=body%3D1")?;
-    let told: Vec<_> = read
+    let read = audit(&root, "&what=body%3D1")?;
+    let reads: Vec<_> = read
         .iter()
         .map(|entry| {
             let word = |name: &str| entry[name].as_str().unwrap_or_default().to_owned();
@@ -394,7 +400,7 @@ fn an_account_sees_its_own_messages_and_texts_only_where_they_are_granted() -> R
         (by.to_owned(), subject.to_owned(), outcome.to_owned(), "127.0.0.1".to_owned())
     };
     assert_eq!(
-        told,
+        reads,
         [
             line("token:boss", &ours, "refused"),
             line("token:reader", &unknown.to_string(), "refused"),
@@ -407,23 +413,23 @@ fn an_account_sees_its_own_messages_and_texts_only_where_they_are_granted() -> R
 }
 
 #[test]
-fn every_change_and_every_refusal_is_in_the_log_and_stays_there() -> Result<()> {
+fn every_change_and_refusal_is_logged_permanently() -> Result<()> {
     let (_stage, appliance) = appliance()?;
-    let (nobody, house) = (Visitor::nobody(&appliance), Visitor::house(&appliance)?);
-    house.make_user("ann", "correct horse", &json!({ "role": "operator" }))?;
-    let ann = nobody.logged_in(&json!({ "user": "ann", "password": "correct horse" }))?;
-    assert_eq!(ann.ask("PUT", "/v1/pools/desk", Some(&json!({ "strategy": "random" })))?.status, 200);
+    let (nobody, root) = (AdminClient::anonymous(&appliance), AdminClient::root(&appliance)?);
+    root.make_user("ann", "correct horse", &json!({ "role": "operator" }))?;
+    let ann = nobody.with_session(&json!({ "user": "ann", "password": "correct horse" }))?;
+    assert_eq!(ann.ask("PUT", "/v1/pools/support", Some(&json!({ "strategy": "random" })))?.status, 200);
     assert_eq!(ann.ask("DELETE", "/v1/tables/rates", None)?.status, 403);
     assert_eq!(ann.ask("DELETE", "/v1/pools/none", None)?.status, 404);
     let change = json!({ "role": "viewer", "password": "another horse" });
-    assert_eq!(house.ask("PATCH", "/v1/users/ann", Some(&change))?.status, 200);
-    // To look changes nothing.
-    assert_eq!(house.ask("GET", "/v1/users", None)?.status, 200);
+    assert_eq!(root.ask("PATCH", "/v1/users/ann", Some(&change))?.status, 200);
+    // Reads change nothing.
+    assert_eq!(root.ask("GET", "/v1/users", None)?.status, 200);
     let explain = json!({ "origin": "shop", "destination": "8613012345678" });
-    assert_eq!(house.ask("POST", "/v1/explain", Some(&explain))?.status, 200);
+    assert_eq!(root.ask("POST", "/v1/explain", Some(&explain))?.status, 200);
 
     let lines = |entries: &[Value]| -> Vec<String> {
-        let told = entries.iter().rev().map(|entry| {
+        let texts = entries.iter().rev().map(|entry| {
             format!(
                 "{} {} {} {} {}",
                 entry["serial"],
@@ -433,13 +439,13 @@ fn every_change_and_every_refusal_is_in_the_log_and_stays_there() -> Result<()> 
                 entry["outcome"].as_str().unwrap_or_default(),
             )
         });
-        told.collect()
+        texts.collect()
     };
-    let entries = audit(&house, "")?;
+    let entries = audit(&root, "")?;
     let want = [
         "1 token POST /v1/users  done",
         "2 ann POST /v1/sessions  done",
-        "3 ann PUT /v1/pools/{pool} desk done",
+        "3 ann PUT /v1/pools/{pool} support done",
         "4 ann DELETE /v1/tables/{name} rates refused",
         "5 ann DELETE /v1/pools/{pool} none refused",
         "6 token PATCH /v1/users/{name} ann done",
@@ -453,46 +459,46 @@ fn every_change_and_every_refusal_is_in_the_log_and_stays_there() -> Result<()> 
     );
     ensure!(entries.iter().all(|entry| entry["from"] == "127.0.0.1" && entry["at"].as_u64() > Some(0)));
 
-    assert_eq!(lines(&audit(&house, "&by=ann&before=5")?), want[1..4]);
-    assert_eq!(lines(&audit(&house, "&subject=desk")?), want[2..3]);
-    let page = house.ask("GET", "/v1/audit?limit=2", None)?.json()?;
+    assert_eq!(lines(&audit(&root, "&by=ann&before=5")?), want[1..4]);
+    assert_eq!(lines(&audit(&root, "&subject=support")?), want[2..3]);
+    let page = root.ask("GET", "/v1/audit?limit=2", None)?.json()?;
     let next = format!("/v1/audit?limit=2&before={}", page["next"]);
-    let page = house.ask("GET", &next, None)?.json()?;
+    let page = root.ask("GET", &next, None)?.json()?;
     assert_eq!(lines(page["entries"].as_array().context("no entries")?), want[2..4]);
     for (query, status) in [("limit=0", 400), ("limit=1001", 400), ("who=ann", 400), ("before=x", 400)] {
-        assert_eq!(house.ask("GET", &format!("/v1/audit?{query}"), None)?.status, status, "{query}");
+        assert_eq!(root.ask("GET", &format!("/v1/audit?{query}"), None)?.status, status, "{query}");
     }
-    // Nothing takes a line out of it, a crash neither.
+    // Nothing removes a line, not even a crash.
     for method in ["DELETE", "PUT", "PATCH", "POST"] {
-        let told = house.ask(method, "/v1/audit", (method != "DELETE").then(|| json!({})).as_ref())?;
-        assert_eq!(told.status, 405, "{method}");
+        let reply = root.ask(method, "/v1/audit", (method != "DELETE").then(|| json!({})).as_ref())?;
+        assert_eq!(reply.status, 405, "{method}");
     }
     let appliance = appliance.kill()?.start()?;
-    let house = Visitor::house(&appliance)?;
-    assert_eq!(lines(&audit(&house, "")?), want);
-    house.make_token("ci", &json!({ "role": "viewer" }))?;
-    assert_eq!(audit(&house, "")?[0]["serial"], 7);
+    let root = AdminClient::root(&appliance)?;
+    assert_eq!(lines(&audit(&root, "")?), want);
+    root.make_token("ci", &json!({ "role": "viewer" }))?;
+    assert_eq!(audit(&root, "")?[0]["serial"], 7);
     Ok(())
 }
 
 #[test]
-fn the_log_says_how_many_messages_an_order_concerned_and_why() -> Result<()> {
+fn the_log_says_how_many_messages_a_queue_action_affected_and_why() -> Result<()> {
     let (_stage, appliance) = appliance()?;
-    let house = Visitor::house(&appliance)?;
+    let root = AdminClient::root(&appliance)?;
     for text in ["one", "two", "three"] {
         submit(&appliance, SHOP, text)?;
     }
-    let cancel = json!({ "what": "cancel", "where": { "peer": "upstream", "account": "shop" }, "why": "wrong prices" });
-    assert_eq!(house.ask("POST", "/v1/orders", Some(&cancel))?.status, 201);
-    assert_eq!(house.ask("DELETE", "/v1/orders/1", None)?.status, 200);
+    let cancel = json!({ "action": "cancel", "scope": { "peer": "upstream", "account": "shop" }, "why": "wrong prices" });
+    assert_eq!(root.ask("POST", "/v1/queue-actions", Some(&cancel))?.status, 201);
+    assert_eq!(root.ask("DELETE", "/v1/queue-actions/1", None)?.status, 200);
     appliance.ask("PUT", "/v1/tables/rates?kind=prefix", b"41,5\n49,7\n")?;
     let level = json!({ "level": "warn" });
-    assert_eq!(house.ask("PUT", "/v1/log", Some(&level))?.status, 200);
+    assert_eq!(root.ask("PUT", "/v1/log", Some(&level))?.status, 200);
     let details: Vec<Value> =
-        audit(&house, "")?.into_iter().rev().map(|entry| entry["detail"].clone()).collect();
+        audit(&root, "")?.into_iter().rev().map(|entry| entry["detail"].clone()).collect();
     let want = [
-        "order 1: cancel, peer upstream, account shop; 3 messages; why: wrong prices",
-        "order 1: cancel, peer upstream, account shop; withdrawn after 0 messages",
+        "queue action 1: cancel, peer upstream, account shop; 3 messages; why: wrong prices",
+        "queue action 1: cancel, peer upstream, account shop; undone after 0 messages",
         "prefix, 2 rows",
         "warn",
     ];
@@ -500,19 +506,19 @@ fn the_log_says_how_many_messages_an_order_concerned_and_why() -> Result<()> {
     Ok(())
 }
 
-/// A line of the log is an fsync: who may do nothing does not fill the disk with what he may not.
+/// A log line costs an fsync: refused requests must not fill the disk.
 #[test]
-fn refusals_by_the_hundred_have_few_lines_in_the_log() -> Result<()> {
+fn many_refusals_cause_few_log_lines() -> Result<()> {
     const REFUSALS: usize = 300;
     let (_stage, appliance) = appliance()?;
-    let (nobody, house) = (Visitor::nobody(&appliance), Visitor::house(&appliance)?);
-    let wish = json!({ "role": "account", "account": "shop" });
-    let poor = nobody.with_token(&house.make_token("poor", &wish)?);
+    let (nobody, root) = (AdminClient::anonymous(&appliance), AdminClient::root(&appliance)?);
+    let body = json!({ "role": "account", "account": "shop" });
+    let poor = nobody.with_token(&root.make_token("poor", &body)?);
     for _ in 0..REFUSALS {
         assert_eq!(poor.ask("DELETE", "/v1/tables/rates", None)?.status, 403);
     }
-    // Twenty a minute, and a slow machine takes some minutes.
-    let lines = audit(&house, "&by=token:poor")?.len();
+    // Twenty per minute, and a slow machine may need several minutes.
+    let lines = audit(&root, "&by=token:poor")?.len();
     ensure!((20..REFUSALS / 2).contains(&lines), "{lines} lines");
     Ok(())
 }
@@ -538,15 +544,15 @@ fn status(answers: &mut BufReader<TcpStream>) -> Result<u16> {
 }
 
 #[test]
-fn who_is_refused_while_he_still_sends_gets_to_read_why_and_may_go_on() -> Result<()> {
+fn a_client_refused_while_sending_can_read_the_reason_and_continue() -> Result<()> {
     let (_stage, appliance) = appliance()?;
     let refused: [(SocketAddr, &str); 2] = [
-        (appliance.blueprint().http(), "PUT /v1/configuration"),
-        (appliance.blueprint().business(), "POST /v1/nothing"),
+        (appliance.config().http(), "PUT /v1/configuration"),
+        (appliance.config().business(), "POST /v1/nothing"),
     ];
     for (address, what) in refused {
         let mut stream = TcpStream::connect(address)?;
-        stream.set_read_timeout(Some(behaviour_tests::PATIENCE))?;
+        stream.set_read_timeout(Some(behaviour_tests::TIMEOUT))?;
         let mut answers = BufReader::new(stream.try_clone()?);
         let body = vec![b'x'; 3_000_000];
         write!(
@@ -565,29 +571,29 @@ fn who_is_refused_while_he_still_sends_gets_to_read_why_and_may_go_on() -> Resul
 }
 
 #[test]
-fn the_password_of_accounts_is_no_way_in() -> Result<()> {
+fn account_passwords_are_not_valid_for_the_api() -> Result<()> {
     let (_stage, appliance) = appliance()?;
-    let nobody = Visitor::nobody(&appliance);
-    for told in [
+    let nobody = AdminClient::anonymous(&appliance);
+    for reply in [
         nobody.ask("POST", "/v1/sessions", Some(&json!({ "user": "shop", "password": PASSWORD })))?,
-        nobody.showing("authorization", SHOP).ask("GET", "/v1/whoami", None)?,
+        nobody.with_header("authorization", SHOP).ask("GET", "/v1/whoami", None)?,
         nobody.with_token(PASSWORD).ask("GET", "/v1/whoami", None)?,
     ] {
-        assert_eq!(told.status, 401, "{}", told.text);
+        assert_eq!(reply.status, 401, "{}", reply.text);
     }
     Ok(())
 }
 
 #[test]
-fn the_command_line_logs_in_and_goes_on_as_that_user() -> Result<()> {
-    let (stage, appliance) = appliance()?;
-    let house = Visitor::house(&appliance)?;
-    house.make_user("ann", "correct horse", &json!({ "role": "admin" }))?;
-    let settings = stage.folder().join("settings");
+fn the_command_line_logs_in_and_stays_logged_in() -> Result<()> {
+    let (fixture, appliance) = appliance()?;
+    let root = AdminClient::root(&appliance)?;
+    root.make_user("ann", "correct horse", &json!({ "role": "admin" }))?;
+    let settings = fixture.folder().join("settings");
     let run = |arguments: &[&str], typed: &str| -> Result<(Option<i32>, String, String)> {
-        let mut process = Command::new(stage.binary())
+        let mut process = Command::new(fixture.binary())
             .args(arguments)
-            .env("SWITCHYARD_URL", format!("http://{}", appliance.blueprint().http()))
+            .env("SWITCHYARD_URL", format!("http://{}", appliance.config().http()))
             .env("XDG_CONFIG_HOME", &settings)
             .env_remove("SWITCHYARD_TOKEN")
             .env_remove("SWITCHYARD_TOKEN_FILE")
@@ -621,7 +627,7 @@ fn the_command_line_logs_in_and_goes_on_as_that_user() -> Result<()> {
     let (_, out, _) = run(&["user", "list"], "")?;
     ensure!(out.contains("bob") && out.contains("viewer"), "{out}");
     let (_, word, _) = run(&["token", "make", "ci", "--role", "viewer"], "")?;
-    let ci = Visitor::nobody(&appliance).with_token(word.trim());
+    let ci = AdminClient::anonymous(&appliance).with_token(word.trim());
     assert_eq!(ci.ask("GET", "/v1/whoami", None)?.json()?["user"], "token:ci");
     assert_eq!(run(&["token", "revoke", "ci"], "")?.0, Some(0));
     assert_eq!(run(&["token", "revoke", "ci"], "")?.0, Some(1));

@@ -1,14 +1,14 @@
-//! Several admins at once.
+//! Concurrent admins.
 
 use anyhow::{Context, Result, ensure};
-use behaviour_tests::appliance::{Appliance, PASSWORD};
 use behaviour_tests::load::{Sink, SinkOptions, Source, SourceOptions, Tally};
-use behaviour_tests::{POLICY, Stage, until};
+use behaviour_tests::test_daemon::{PASSWORD, TestDaemon};
+use behaviour_tests::{Fixture, POLICY, until};
 use serde_json::{Value, json};
 use std::sync::{Arc, Barrier};
 
-/// Sends these requests at the same time; gives back their answers in the same order.
-fn at_once(appliance: &Appliance, requests: &[(&str, Value)]) -> Result<Vec<(u16, Value)>> {
+/// Sends these requests concurrently; returns their answers in the same order.
+fn at_once(appliance: &TestDaemon, requests: &[(&str, Value)]) -> Result<Vec<(u16, Value)>> {
     let start = Barrier::new(requests.len());
     std::thread::scope(|scope| {
         let send = |(path, body): &(&str, Value)| -> Result<(u16, Value)> {
@@ -21,7 +21,7 @@ fn at_once(appliance: &Appliance, requests: &[(&str, Value)]) -> Result<Vec<(u16
     })
 }
 
-fn router(appliance: &Appliance) -> Result<Value> {
+fn router(appliance: &TestDaemon) -> Result<Value> {
     appliance.get("/v1/hooks/router")
 }
 
@@ -32,21 +32,21 @@ fn serials(state: &Value) -> Vec<u64> {
 }
 
 #[test]
-fn of_two_admins_who_activate_at_once_one_is_told_that_the_other_was_faster() -> Result<()> {
-    let stage = Stage::new()?;
+fn concurrent_activations_conflict() -> Result<()> {
+    let fixture = Fixture::new()?;
     let tally = Arc::new(Tally::new(2_000_000));
     let sink = Sink::start(SinkOptions::default(), &tally)?;
-    let mut blueprint = stage.blueprint()?;
-    blueprint.account("acme", "window = 1000").peer("upstream", sink.address(), "receipts = false");
-    let appliance = blueprint.start()?;
-    let component = stage.component("prefix_router")?;
+    let mut config = fixture.config()?;
+    config.account("acme", "window = 1000").peer("upstream", sink.address(), "dlrs = false");
+    let appliance = config.start()?;
+    let component = fixture.component("prefix_router")?;
     let mut versions = Vec::new();
     for name in ["ours", "theirs"] {
         let octets = xtask::guest::variant(&component, name);
         versions.push(appliance.ask("PUT", "/v1/plugins/prefix-router", &octets)?["version"].clone());
     }
     let source = Source::start(&SourceOptions::new(appliance.smpp(), "acme", PASSWORD), &tally)?;
-    until("traffic", || Ok(tally.accepted_so_far() > 500))?;
+    until("traffic", || Ok(tally.accepted_count() > 500))?;
 
     let activation = |version: &Value, expected: Option<u64>| {
         let binding =
@@ -66,7 +66,7 @@ fn of_two_admins_who_activate_at_once_one_is_told_that_the_other_was_faster() ->
         assert_eq!((&state["live"], state["live"]["serial"].as_u64()), (&won[0].1, Some(found + 1)));
     }
 
-    // Who expects nothing may not lose anything either: all changes happen, one after the other.
+    // Without a precondition no change may be lost either: all are applied, one after the other.
     let before = router(&appliance)?["live"]["serial"].as_u64().context("no serial")?;
     let requests = [
         activation(&versions[0], None),
@@ -89,15 +89,15 @@ fn of_two_admins_who_activate_at_once_one_is_told_that_the_other_was_faster() ->
     source.stop();
     let report = source.join()?;
     assert!(report.refusals.is_empty(), "{:?}", report.refusals);
-    until("all accepted arrive", || Ok(tally.accounts().missing == 0))?;
+    until("all accepted arrive", || Ok(tally.summary().missing == 0))?;
 
-    // And all of it is on disk.
+    // All of it is on disk.
     let appliance = appliance.kill()?.start()?;
     let found = router(&appliance)?;
     assert_eq!((&found["live"], serials(&found)), (&state["live"], serials(&state)));
     assert_eq!(found["candidate"]["chain"], state["candidate"]["chain"]);
     sink.stop()?;
-    let sums = tally.accounts();
+    let sums = tally.summary();
     assert_eq!((sums.missing, sums.duplicates, sums.unanswered), (0, 0, 0), "{sums:?}");
     Ok(())
 }

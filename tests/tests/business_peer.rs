@@ -1,4 +1,4 @@
-//! The Python business system against itself: it must see a wrong signature before it may vouch for a right one.
+//! The Python business system against itself: it must reject a wrong signature before its verdict on others counts.
 
 use anyhow::Result;
 use behaviour_tests::Peer;
@@ -10,7 +10,7 @@ fn business() -> Result<(Peer, u64)> {
     Ok((business, port))
 }
 
-/// Pushes to itself; the push as it was seen, and the status of its answer.
+/// Pushes to itself; returns the received push and the status of its answer.
 fn push(business: &mut Peer, port: u64, headers: &Value, body: &str) -> Result<(Value, Value)> {
     business.tell(&json!({ "http": {
         "url": format!("http://127.0.0.1:{port}/in"), "method": "POST", "headers": headers, "body": body } }))?;
@@ -18,7 +18,7 @@ fn push(business: &mut Peer, port: u64, headers: &Value, body: &str) -> Result<(
 }
 
 #[test]
-fn signatures_are_looked_at() -> Result<()> {
+fn signatures_are_checked() -> Result<()> {
     let (mut business, port) = business()?;
     let (seen, status) = push(&mut business, port, &json!({}), "{}")?;
     assert_eq!((&seen["signature"], &status), (&json!("missing"), &json!(401)));
@@ -33,7 +33,7 @@ fn signatures_are_looked_at() -> Result<()> {
 }
 
 #[test]
-fn it_fails_as_it_is_told_and_calls_with_the_library() -> Result<()> {
+fn it_fails_as_configured_and_calls_with_the_library() -> Result<()> {
     let mut business = Peer::plain_python("business.py", &json!({}))?;
     let port = business.expect("listening")?["port"].clone();
     business.tell(&json!({ "fail": [500, "close", "fault"] }))?;
@@ -46,7 +46,7 @@ fn it_fails_as_it_is_told_and_calls_with_the_library() -> Result<()> {
     let (seen, refused) = outcome(&mut business)?;
     assert_eq!((&seen["method"], &seen["body"]["text"]), (&json!("sms.reply"), &json!("好")));
     assert_eq!((&seen["answered"], &refused["error"]), (&json!(500), &json!(500)));
-    // The library tries once more by itself when the connection is cut.
+    // The library itself retries once when the connection breaks.
     let (seen, fault) = outcome(&mut business)?;
     assert_eq!((&seen["answered"], &fault["fault"]), (&json!("close"), &json!(1)));
     assert_eq!(business.expect("push")?["answered"], "fault");

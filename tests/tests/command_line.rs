@@ -1,75 +1,75 @@
-//! The admin's commands against a real appliance: `switchyard status`, `top`, `message`, `peer`, `account`, `doctor`, `backup`.
+//! The admin's commands against a real daemon: `switchyard status`, `top`, `message`, `peer`, `account`, `doctor`, `backup`.
 
 use anyhow::{Context, Result, ensure};
-use behaviour_tests::appliance::{Appliance, Blueprint, PASSWORD, free_port};
 use behaviour_tests::load::{Sink, SinkOptions, Tally};
-use behaviour_tests::{PATIENCE, Stage, until};
+use behaviour_tests::test_daemon::{PASSWORD, TestDaemon, TestDaemonConfig, free_port};
+use behaviour_tests::{Fixture, TIMEOUT, until};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-/// What a command did: its exit status, and what it printed on both streams.
-struct Done {
+/// Exit status and output of a command, both streams.
+struct CommandOutput {
     code: i32,
     out: String,
     error: String,
 }
 
 struct Admin<'a> {
-    stage: &'a Stage,
-    appliance: &'a Appliance,
+    fixture: &'a Fixture,
+    appliance: &'a TestDaemon,
 }
 
 impl Admin<'_> {
-    fn run(&self, arguments: &[&str]) -> Result<Done> {
-        let output = self.stage.command(self.appliance).args(arguments).output()?;
+    fn run(&self, arguments: &[&str]) -> Result<CommandOutput> {
+        let output = self.fixture.command(self.appliance).args(arguments).output()?;
         let text = |octets: Vec<u8>| String::from_utf8_lossy(&octets).into_owned();
         let code = output.status.code().context("killed")?;
-        Ok(Done { code, out: text(output.stdout), error: text(output.stderr) })
+        Ok(CommandOutput { code, out: text(output.stdout), error: text(output.stderr) })
     }
 
-    /// What a command prints when it succeeds.
-    fn prints(&self, arguments: &[&str]) -> Result<String> {
+    /// Output of a command that succeeds.
+    fn text(&self, arguments: &[&str]) -> Result<String> {
         let done = self.run(arguments)?;
         ensure!(done.code == 0, "{arguments:?}: {} {} {}", done.code, done.out, done.error);
         Ok(done.out)
     }
 
-    /// The same as a document.
-    fn says(&self, arguments: &[&str]) -> Result<Value> {
-        let out = self.prints(&[arguments, &["--json"]].concat())?;
+    /// JSON output of a command that succeeds.
+    fn json(&self, arguments: &[&str]) -> Result<Value> {
+        let out = self.text(&[arguments, &["--json"]].concat())?;
         serde_json::from_str(&out).with_context(|| format!("{arguments:?}: {out}"))
     }
 }
 
-fn blueprint(stage: &Stage, sink: &Sink) -> Result<Blueprint> {
-    let mut blueprint = Blueprint::new(stage.binary(), &stage.folder().join("appliance"))?;
-    blueprint.native("upstream").account("acme", "window = 100");
-    blueprint.peer("upstream", sink.address(), "links = 2\nreceipts = false");
-    Ok(blueprint)
+fn config(fixture: &Fixture, sink: &Sink) -> Result<TestDaemonConfig> {
+    let mut config = TestDaemonConfig::new(fixture.binary(), &fixture.folder().join("appliance"))?;
+    config.native("upstream").account("acme", "window = 100");
+    config.peer("upstream", sink.address(), "links = 2\ndlrs = false");
+    Ok(config)
 }
 
 #[test]
-fn the_admin_s_commands() -> Result<()> {
-    let stage = Stage::without_guests()?;
+fn admin_commands() -> Result<()> {
+    let fixture = Fixture::without_plugins()?;
     let tally = Arc::new(Tally::new(1_000));
     let sink = Sink::start(SinkOptions::default(), &tally)?;
-    let appliance = blueprint(&stage, &sink)?.start()?;
-    let admin = Admin { stage: &stage, appliance: &appliance };
-    until("both links are up", || Ok(admin.says(&["status"])?["links"]["up"] == 2))?;
+    let appliance = config(&fixture, &sink)?.start()?;
+    let admin = Admin { fixture: &fixture, appliance: &appliance };
+    until("both links are up", || Ok(admin.json(&["status"])?["links"]["up"] == 2))?;
 
-    let status = admin.prints(&["status"])?;
+    let status = admin.text(&["status"])?;
     ensure!(status.contains("to peers 2 of 2 up") && status.contains("Nothing needs attention."), "{status}");
-    let picture = admin.prints(&["top", "--once", "--interval", "100ms"])?;
+    let screen = admin.text(&["top", "--once", "--interval", "100ms"])?;
     ensure!(
-        picture.contains("QUEUE") && picture.contains("upstream") && !picture.contains('\u{1b}'),
-        "{picture}"
+        screen.contains("QUEUE") && screen.contains("upstream") && !screen.contains('\u{1b}'),
+        "{screen}"
     );
-    ensure!(admin.says(&["top", "--once", "--interval", "100ms"])?["rates"]["accepted"].is_number());
-    ensure!(admin.run(&["top"])?.code == 2, "a live picture without a terminal");
+    ensure!(admin.json(&["top", "--once", "--interval", "100ms"])?["rates"]["accepted"].is_number());
+    ensure!(admin.run(&["top"])?.code == 2, "`top` ran without a terminal");
 
-    let sent = admin.prints(&[
+    let sent = admin.text(&[
         "message",
         "send",
         "--account",
@@ -81,13 +81,16 @@ fn the_admin_s_commands() -> Result<()> {
         "hi",
     ])?;
     let id = sent.trim();
-    until("it has ended", || Ok(admin.says(&["message", "show", id])?["finished"] == true))?;
-    let trace = admin.prints(&["message", "trace", id])?;
-    ensure!(trace.contains("accepted, and on disk") && trace.contains("submitted to upstream"), "{trace}");
-    let found = admin.says(&["message", "find", "--account", "acme", "--from", "1h"])?;
+    until("the message has ended", || Ok(admin.json(&["message", "show", id])?["finished"] == true))?;
+    let trace = admin.text(&["message", "trace", id])?;
+    ensure!(
+        trace.contains("accepted and written to disk") && trace.contains("submitted to upstream"),
+        "{trace}"
+    );
+    let found = admin.json(&["message", "find", "--account", "acme", "--from", "1h"])?;
     ensure!(found["messages"][0]["id"] == id, "{found:#}");
     ensure!(
-        admin.says(&["message", "find", "--account", "nobody"])?["messages"]
+        admin.json(&["message", "find", "--account", "nobody"])?["messages"]
             .as_array()
             .is_some_and(Vec::is_empty)
     );
@@ -95,23 +98,23 @@ fn the_admin_s_commands() -> Result<()> {
     ensure!(done.code == 1 && done.out.is_empty(), "cancelled after its end: {}", done.out);
     ensure!(admin.run(&["message", "show", "1"])?.code == 1);
 
-    let peers = admin.prints(&["peer", "list"])?;
+    let peers = admin.text(&["peer", "list"])?;
     ensure!(peers.contains("SMPP") && peers.contains(&sink.address().to_string()), "{peers}");
-    ensure!(!peers.contains("acme"), "an account is no peer: {peers}");
-    let shown = admin.prints(&["peer", "show", "upstream"])?;
+    ensure!(!peers.contains("acme"), "an account is listed as a peer: {peers}");
+    let shown = admin.text(&["peer", "show", "upstream"])?;
     ensure!(shown.contains("(unchanged)") && !shown.contains(PASSWORD), "{shown}");
     let tested = admin.run(&["peer", "test", "upstream"])?;
     ensure!(tested.code == 0, "{} {}", tested.out, tested.error);
     ensure!(admin.run(&["peer", "test", "nobody"])?.code == 1);
-    ensure!(admin.prints(&["account", "list"])?.contains("acme"));
+    ensure!(admin.text(&["account", "list"])?.contains("acme"));
 
-    // Adding and taking away, without a restart.
+    // Adding and removing without a restart.
     let address = format!("address={}", sink.address());
-    let second = ["peer", "set", "second", &address, "system-id=us", "password=pw", "receipts=false"];
-    let changed = admin.prints(&second)?;
+    let second = ["peer", "set", "second", &address, "system-id=us", "password=pw", "dlrs=false"];
+    let changed = admin.text(&second)?;
     ensure!(changed.contains("/peer/second"), "{changed}");
     until("its link is up", || {
-        Ok(admin.says(&["peer", "show", "second"])?["queue"]["links"].as_u64() > Some(0))
+        Ok(admin.json(&["peer", "show", "second"])?["queue"]["links"].as_u64() > Some(0))
     })?;
     let wrong = admin.run(&["peer", "set", "second", "window=\"x\"", "adress=1"])?;
     ensure!(
@@ -119,13 +122,13 @@ fn the_admin_s_commands() -> Result<()> {
         "{}",
         wrong.error
     );
-    admin.prints(&["peer", "remove", "second"])?;
+    admin.text(&["peer", "remove", "second"])?;
     ensure!(admin.run(&["peer", "show", "second"])?.code == 1);
 
-    admin.prints(&["drain", "start"])?;
-    let status = admin.prints(&["status"])?;
+    admin.text(&["drain", "start"])?;
+    let status = admin.text(&["status"])?;
     ensure!(status.contains("draining") && status.contains("switchyard drain stop"), "{status}");
-    admin.prints(&["drain", "stop"])?;
+    admin.text(&["drain", "stop"])?;
     let (code, _) = appliance.request("GET", "/v1/ready", b"")?;
     ensure!(code == 200, "not ready after the drain: {code}");
     let (status, _) = appliance.stop()?;
@@ -134,17 +137,17 @@ fn the_admin_s_commands() -> Result<()> {
 }
 
 #[test]
-fn the_doctor_finds_what_is_wrong_and_says_what_to_do() -> Result<()> {
-    let stage = Stage::without_guests()?;
+fn the_doctor_finds_problems_and_suggests_remedies() -> Result<()> {
+    let fixture = Fixture::without_plugins()?;
     let tally = Arc::new(Tally::new(1_000));
     let sink = Sink::start(SinkOptions::default(), &tally)?;
-    let blueprint = blueprint(&stage, &sink)?;
-    let config = blueprint.write()?;
-    let config = config.to_str().context("no text")?.to_owned();
-    let appliance = blueprint.start()?;
-    let admin = Admin { stage: &stage, appliance: &appliance };
-    until("both links are up", || Ok(admin.says(&["status"])?["links"]["up"] == 2))?;
-    let found = admin.says(&["doctor", "--config", &config])?;
+    let config = config(&fixture, &sink)?;
+    let path = config.write()?;
+    let path = path.to_str().context("no text")?.to_owned();
+    let appliance = config.start()?;
+    let admin = Admin { fixture: &fixture, appliance: &appliance };
+    until("both links are up", || Ok(admin.json(&["status"])?["links"]["up"] == 2))?;
+    let found = admin.json(&["doctor", "--config", &path])?;
     ensure!(found["ok"] == true && found["errors"] == 0, "{found:#}");
     let about = |found: &Value, about: &str| -> Vec<String> {
         let findings = found["findings"].as_array().into_iter().flatten();
@@ -154,15 +157,15 @@ fn the_doctor_finds_what_is_wrong_and_says_what_to_do() -> Result<()> {
     for what in ["configuration", "data", "disk", "clock", "ports", "appliance", "version", "links"] {
         ensure!(about(&found, what) == ["ok"], "{what}: {found:#}");
     }
-    // Without the appliance its ports are somebody else's.
-    let done = admin.run(&["doctor", "--offline", "--config", &config, "--json"])?;
+    // Without the daemon, its ports are in use by others.
+    let done = admin.run(&["doctor", "--offline", "--config", &path, "--json"])?;
     let found: Value = serde_json::from_str(&done.out)?;
     ensure!(done.code == 3 && about(&found, "ports") == ["error", "error"], "{found:#}");
 
-    // A peer that goes away is an error, with the command that says more.
+    // A missing peer is an error that names the command for more information.
     drop(sink);
-    until("the links are down", || Ok(admin.says(&["status"])?["links"]["up"] == 0))?;
-    let done = admin.run(&["doctor", "--config", &config])?;
+    until("the links are down", || Ok(admin.json(&["status"])?["links"]["up"] == 0))?;
+    let done = admin.run(&["doctor", "--config", &path])?;
     ensure!(done.code == 3, "{}", done.out);
     ensure!(
         done.out.contains("no link to upstream is up") && done.out.contains("switchyard peer test upstream"),
@@ -170,9 +173,10 @@ fn the_doctor_finds_what_is_wrong_and_says_what_to_do() -> Result<()> {
         done.out
     );
 
-    // A wrong configuration, and no appliance.
+    // An invalid configuration, and no daemon.
     let config = appliance.kill()?.tables("[appliance2]\nx = 1\n").write()?;
-    let output = Command::new(stage.binary()).args(["doctor", "--json", "--config"]).arg(&config).output()?;
+    let output =
+        Command::new(fixture.binary()).args(["doctor", "--json", "--config"]).arg(&config).output()?;
     let found: Value = serde_json::from_slice(&output.stdout)?;
     ensure!(
         output.status.code() == Some(3) && about(&found, "configuration").contains(&"error".to_owned()),
@@ -182,32 +186,32 @@ fn the_doctor_finds_what_is_wrong_and_says_what_to_do() -> Result<()> {
 }
 
 #[test]
-fn a_backup_is_a_whole_archive_for_its_owner_alone() -> Result<()> {
+fn a_backup_is_complete_and_readable_only_by_its_owner() -> Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
-    let stage = Stage::without_guests()?;
+    let fixture = Fixture::without_plugins()?;
     let tally = Arc::new(Tally::new(1_000));
     let sink = Sink::start(SinkOptions::default(), &tally)?;
-    let appliance = blueprint(&stage, &sink)?.start()?;
-    let admin = Admin { stage: &stage, appliance: &appliance };
-    let file = stage.folder().join("backup.tar");
+    let appliance = config(&fixture, &sink)?.start()?;
+    let admin = Admin { fixture: &fixture, appliance: &appliance };
+    let file = fixture.folder().join("backup.tar");
     let path = file.to_str().context("no text")?;
-    let told = admin.says(&["backup", path])?;
+    let reply = admin.json(&["backup", path])?;
     let metadata = std::fs::metadata(&file)?;
-    ensure!(told["octets"] == metadata.len() && metadata.permissions().mode() & 0o777 == 0o600, "{told}");
+    ensure!(reply["octets"] == metadata.len() && metadata.permissions().mode() & 0o777 == 0o600, "{reply}");
     let listed = Command::new("tar").arg("-tf").arg(&file).output()?;
     let listed = String::from_utf8(listed.stdout)?;
     ensure!(listed.contains("switchyard.redb") && listed.contains("token"), "{listed}");
     ensure!(admin.run(&["backup", path])?.code == 1, "written over without --force");
-    admin.prints(&["backup", path, "--force"])?;
-    appliance.wait_for_line(PATIENCE, |line| line.contains("backup"))?;
+    admin.text(&["backup", path, "--force"])?;
+    appliance.wait_for_line(TIMEOUT, |line| line.contains("backup"))?;
     Ok(())
 }
 
 #[test]
 fn the_command_line_documents_itself() -> Result<()> {
-    let stage = Stage::without_guests()?;
-    let folder = stage.folder().join("man1");
-    let made = Command::new(stage.binary()).arg("man").arg(&folder).output()?;
+    let fixture = Fixture::without_plugins()?;
+    let folder = fixture.folder().join("man1");
+    let made = Command::new(fixture.binary()).arg("man").arg(&folder).output()?;
     ensure!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     for page in [
         "switchyard",
@@ -219,9 +223,9 @@ fn the_command_line_documents_itself() -> Result<()> {
         let page = folder.join(format!("{page}.1"));
         ensure!(page.exists(), "{} is missing", page.display());
     }
-    // bash takes what it is given.
-    let script = Command::new(stage.binary()).args(["completions", "bash"]).output()?;
-    let path = stage.folder().join("completions");
+    // bash can parse it.
+    let script = Command::new(fixture.binary()).args(["completions", "bash"]).output()?;
+    let path = fixture.folder().join("completions");
     std::fs::write(&path, &script.stdout)?;
     let question = "COMP_WORDS=(switchyard mess); COMP_CWORD=1; _switchyard switchyard mess switchyard; echo ${COMPREPLY[@]}";
     let asked =
@@ -234,12 +238,12 @@ fn the_command_line_documents_itself() -> Result<()> {
     Ok(())
 }
 
-/// The sample SMSC and the sample ESME of the binary, with an appliance between them.
+/// The binary's sample SMSC and sample ESME, with a daemon between them.
 #[test]
-fn sample_traffic_goes_from_send_to_sink_and_its_receipts_come_back() -> Result<()> {
-    let stage = Stage::without_guests()?;
+fn sample_traffic_goes_from_send_to_sink_and_receipts_come_back() -> Result<()> {
+    let fixture = Fixture::without_plugins()?;
     let address = format!("127.0.0.1:{}", free_port()?);
-    let mut sink = Command::new(stage.binary())
+    let mut sink = Command::new(fixture.binary())
         .args(["sink", "--listen", &address, "--count", "30"])
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -249,12 +253,12 @@ fn sample_traffic_goes_from_send_to_sink_and_its_receipts_come_back() -> Result<
         lines.next().context("the sink ended")??.contains(&address),
         "the sink does not say where it listens"
     );
-    let mut blueprint = Blueprint::new(stage.binary(), &stage.folder().join("appliance"))?;
-    blueprint.native("upstream").account("acme", "window = 100");
-    blueprint.peer("upstream", address.parse()?, "links = 2");
-    let appliance = blueprint.start()?;
-    let send = |password: &str, more: &[&str]| -> Result<Done> {
-        let mut send = Command::new(stage.binary());
+    let mut config = TestDaemonConfig::new(fixture.binary(), &fixture.folder().join("appliance"))?;
+    config.native("upstream").account("acme", "window = 100");
+    config.peer("upstream", address.parse()?, "links = 2");
+    let appliance = config.start()?;
+    let send = |password: &str, more: &[&str]| -> Result<CommandOutput> {
+        let mut send = Command::new(fixture.binary());
         send.args(["send", "--to", &appliance.smpp().to_string(), "--system-id", "acme", "--from", "10655"]);
         let mut send = send
             .args(more)
@@ -267,7 +271,7 @@ fn sample_traffic_goes_from_send_to_sink_and_its_receipts_come_back() -> Result<
         let output = send.wait_with_output()?;
         let text = |octets: Vec<u8>| String::from_utf8_lossy(&octets).into_owned();
         let code = output.status.code().context("killed")?;
-        Ok(Done { code, out: text(output.stdout), error: text(output.stderr) })
+        Ok(CommandOutput { code, out: text(output.stdout), error: text(output.stderr) })
     };
     let done = send("wrong", &[])?;
     ensure!(done.code == 1 && done.error.contains("the bind is refused"), "{} {}", done.code, done.error);

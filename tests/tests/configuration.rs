@@ -1,27 +1,27 @@
-//! The configuration over HTTP: what is changed while traffic flows touches only what is its own; all of it or nothing.
+//! The configuration over HTTP: a change under traffic affects only what it names, and is applied completely or not at all.
 
 use anyhow::{Context, Result};
-use behaviour_tests::appliance::{Appliance, Blueprint, HASH, PASSWORD};
 use behaviour_tests::load::{Sink, SinkOptions, Source, SourceOptions, Tally};
-use behaviour_tests::{PATIENCE, Peer, Raw, Stage, Visitor, until};
+use behaviour_tests::test_daemon::{HASH, PASSWORD, TestDaemon, TestDaemonConfig};
+use behaviour_tests::{AdminClient, Fixture, Peer, RawConnection, TIMEOUT, until};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// An account `acme`, a peer `upstream`, and everything to that peer.
-fn blueprint(stage: &Stage, sink: &Sink) -> Result<Blueprint> {
-    let mut blueprint = Blueprint::new(stage.binary(), &stage.folder().join("appliance"))?;
-    blueprint.native("upstream").account("acme", "window = 100");
-    blueprint.peer("upstream", sink.address(), "links = 2\nwindow = 100\nreceipts = false");
-    Ok(blueprint)
+/// An account `acme`, a peer `upstream`, and a route to that peer.
+fn config(fixture: &Fixture, sink: &Sink) -> Result<TestDaemonConfig> {
+    let mut config = TestDaemonConfig::new(fixture.binary(), &fixture.folder().join("appliance"))?;
+    config.native("upstream").account("acme", "window = 100");
+    config.peer("upstream", sink.address(), "links = 2\nwindow = 100\ndlrs = false");
+    Ok(config)
 }
 
-fn version(appliance: &Appliance) -> Result<u64> {
+fn version(appliance: &TestDaemon) -> Result<u64> {
     appliance.get("/v1/configuration")?["version"].as_u64().context("no version")
 }
 
 /// Status and answer of a change of this version.
 fn change(
-    appliance: &Appliance,
+    appliance: &TestDaemon,
     method: &str,
     query: &str,
     version: u64,
@@ -34,14 +34,14 @@ fn change(
     Ok((status, serde_json::from_str(&text).with_context(|| format!("{status}: {text:.500}"))?))
 }
 
-/// A patch that must be taken.
-fn patch(appliance: &Appliance, body: &Value) -> Result<Value> {
+/// A patch that must be accepted.
+fn patch(appliance: &TestDaemon, body: &Value) -> Result<Value> {
     let (status, answer) = change(appliance, "PATCH", "", version(appliance)?, body)?;
     anyhow::ensure!(status == 200, "{status}: {answer:#}");
     Ok(answer)
 }
 
-fn bound(appliance: &Appliance, peer: &str) -> Result<usize> {
+fn bound(appliance: &TestDaemon, peer: &str) -> Result<usize> {
     let links = appliance.get("/v1/links")?;
     let links = links.as_array().context("no list")?;
     Ok(links.iter().filter(|link| link["peer"] == peer && link["phase"] == "bound").count())
@@ -53,25 +53,25 @@ fn pointers(answer: &Value) -> Vec<(&str, &str)> {
 }
 
 #[test]
-fn peers_and_accounts_come_change_and_go_and_no_other_connection_notices() -> Result<()> {
-    let stage = Stage::without_guests()?;
+fn changes_of_peers_and_accounts_do_not_affect_other_connections() -> Result<()> {
+    let fixture = Fixture::without_plugins()?;
     let tally = Arc::new(Tally::new(2_000_000));
     let sink = Sink::start(SinkOptions::default(), &tally)?;
-    let appliance = blueprint(&stage, &sink)?.start()?;
+    let appliance = config(&fixture, &sink)?.start()?;
     until("both links", || Ok(bound(&appliance, "upstream")? == 2))?;
     let binds = sink.report().binds;
-    // It does not come back: a connection that is cut is an error at its end.
+    // It does not reconnect: a lost connection is an error at the end.
     let source = Source::start(&SourceOptions::new(appliance.smpp(), "acme", PASSWORD), &tally)?;
     let flows = |tally: &Tally| {
-        let before = tally.accepted_so_far();
-        until("traffic", || Ok(tally.accepted_so_far() > before + 200))
+        let before = tally.accepted_count();
+        until("traffic", || Ok(tally.accepted_count() > before + 200))
     };
     flows(&tally)?;
 
-    let strangers = Arc::new(Tally::new(1000));
-    let other = Sink::start(SinkOptions::default(), &strangers)?;
+    let other_tally = Arc::new(Tally::new(1000));
+    let other = Sink::start(SinkOptions::default(), &other_tally)?;
     let second = json!({
-        "address": other.address().to_string(), "system-id": "switchyard", "password": PASSWORD, "receipts": false,
+        "address": other.address().to_string(), "system-id": "switchyard", "password": PASSWORD, "dlrs": false,
     });
     let added = patch(&appliance, &json!({ "peer": { "second": second } }))?;
     assert_eq!(pointers(&added), [("added", "/peer/second")]);
@@ -83,44 +83,44 @@ fn peers_and_accounts_come_change_and_go_and_no_other_connection_notices() -> Re
     until("its links", || Ok(bound(&appliance, "second")? == 3))?;
     let before = other.report().binds;
     patch(&appliance, &json!({ "peer": { "second": { "rate": 50 } } }))?;
-    assert_eq!(other.report().binds, before, "a rate is no reason to connect again");
+    assert_eq!(other.report().binds, before, "a changed rate causes no reconnect");
 
     let account = json!({ "password-hash": HASH, "sessions": 1 });
     patch(&appliance, &json!({ "account": { "beta": account } }))?;
-    let mut beta = Raw::connect(appliance.smpp())?;
+    let mut beta = RawConnection::connect(appliance.smpp())?;
     assert_eq!(beta.bind("beta", PASSWORD)?, 0);
     flows(&tally)?;
     let removed = patch(&appliance, &json!({ "account": { "beta": null }, "peer": { "second": null } }))?;
     assert_eq!(pointers(&removed), [("removed", "/account/beta"), ("removed", "/peer/second")]);
     beta.until_closed()?;
     until("the peer's links end", || Ok(bound(&appliance, "second")? == 0))?;
-    let mut beta = Raw::connect(appliance.smpp())?;
-    assert_ne!(beta.bind("beta", PASSWORD)?, 0, "an account that is gone must not bind");
+    let mut beta = RawConnection::connect(appliance.smpp())?;
+    assert_ne!(beta.bind("beta", PASSWORD)?, 0, "a removed account must not bind");
     flows(&tally)?;
 
     source.stop();
     let report = source.join()?;
     assert!(report.refusals.is_empty(), "{:?}", report.refusals);
-    until("all accepted arrive", || Ok(tally.accounts().missing == 0))?;
-    assert_eq!(sink.report().binds, binds, "the links of a peer that was not touched were made anew");
-    let sums = tally.accounts();
-    assert_eq!((sums.duplicates, sums.strangers), (0, 0), "{sums:?}");
+    until("all accepted arrive", || Ok(tally.summary().missing == 0))?;
+    assert_eq!(sink.report().binds, binds, "the links of an unchanged peer were re-established");
+    let sums = tally.summary();
+    assert_eq!((sums.duplicates, sums.unknown), (0, 0), "{sums:?}");
     Ok(())
 }
 
 #[test]
 fn dlrs_of_a_group_find_their_messages_after_its_first_peer_is_removed() -> Result<()> {
-    let stage = Stage::without_guests()?;
+    let fixture = Fixture::without_plugins()?;
     let smsc = || -> Result<(Peer, std::net::SocketAddr)> {
         let mut smsc = Peer::node("upstream.js", &json!({}))?;
         let port = smsc.expect("listening")?["port"].as_u64().context("no port")?;
         Ok((smsc, std::net::SocketAddr::from(([127, 0, 0, 1], u16::try_from(port)?))))
     };
     let ((mut first, first_at), (mut second, second_at)) = (smsc()?, smsc()?);
-    let mut blueprint = Blueprint::new(stage.binary(), &stage.folder().join("appliance"))?;
-    blueprint.native("first").account("acme", "");
-    blueprint.peer("first", first_at, "group = \"carrier\"").peer("second", second_at, "group = \"carrier\"");
-    let appliance = blueprint.start()?;
+    let mut config = TestDaemonConfig::new(fixture.binary(), &fixture.folder().join("appliance"))?;
+    config.native("first").account("acme", "");
+    config.peer("first", first_at, "group = \"carrier\"").peer("second", second_at, "group = \"carrier\"");
+    let appliance = config.start()?;
     let acme = json!({ "port": appliance.smpp().port(), "system_id": "acme", "password": PASSWORD });
     let mut esme = Peer::python("esme.py", &acme)?;
     assert_eq!(esme.expect("bound")?["status"], 0);
@@ -133,10 +133,10 @@ fn dlrs_of_a_group_find_their_messages_after_its_first_peer_is_removed() -> Resu
     let (one, two) = (submit("8613800000001")?, submit("8613800000002")?);
     for (id, _) in [&one, &two] {
         appliance
-            .wait_until(PATIENCE, &format!("/v1/messages/{id}"), |message| message["state"] == "responded")?;
+            .wait_until(TIMEOUT, &format!("/v1/messages/{id}"), |message| message["state"] == "responded")?;
     }
-    patch(&appliance, &json!({ "router": { "native": "second" }, "peer": { "first": null } }))?;
-    let mut dlr = |appliance: &Appliance, (id, peer_id): &(String, String)| -> Result<()> {
+    patch(&appliance, &json!({ "router": { "static-peer": "second" }, "peer": { "first": null } }))?;
+    let mut dlr = |appliance: &TestDaemon, (id, peer_id): &(String, String)| -> Result<()> {
         until("a bind", || Ok(bound(appliance, "second")? == 1))?;
         let text = format!(
             "id:{peer_id} sub:001 dlvrd:001 submit date:2601011200 done date:2601011200 stat:DELIVRD err:000 text:"
@@ -145,40 +145,40 @@ fn dlrs_of_a_group_find_their_messages_after_its_first_peer_is_removed() -> Resu
             "source_addr": "8613800000001", "destination_addr": "10655", "esm_class": 4, "short_message": text,
         } }))?;
         let delivered = |message: &Value| message["state"] == "delivered";
-        appliance.wait_until(PATIENCE, &format!("/v1/messages/{id}"), delivered)?;
+        appliance.wait_until(TIMEOUT, &format!("/v1/messages/{id}"), delivered)?;
         Ok(())
     };
     dlr(&appliance, &one)?;
-    // A start knows the group of a peer that is not configured any more.
-    let (_, blueprint) = appliance.stop()?;
-    dlr(&blueprint.start()?, &two)
+    // A restarted daemon knows the group of a peer that is not configured any more.
+    let (_, config) = appliance.stop()?;
+    dlr(&config.start()?, &two)
 }
 
 #[test]
-fn messages_wait_for_a_peer_that_is_gone_until_it_is_back() -> Result<()> {
-    let stage = Stage::without_guests()?;
+fn messages_wait_for_a_removed_peer_until_it_is_added_again() -> Result<()> {
+    let fixture = Fixture::without_plugins()?;
     let tally = Arc::new(Tally::new(1000));
     let sink = Sink::start(SinkOptions::default(), &tally)?;
-    let port = behaviour_tests::appliance::free_port()?;
+    let port = behaviour_tests::test_daemon::free_port()?;
     let nowhere = std::net::SocketAddr::from(([127, 0, 0, 1], port));
-    let mut blueprint = Blueprint::new(stage.binary(), &stage.folder().join("appliance"))?;
-    blueprint.native("upstream").account("acme", "");
-    blueprint.peer("upstream", nowhere, "receipts = false\nretry = [\"1s\"]");
-    let appliance = blueprint.start()?;
+    let mut config = TestDaemonConfig::new(fixture.binary(), &fixture.folder().join("appliance"))?;
+    config.native("upstream").account("acme", "");
+    config.peer("upstream", nowhere, "dlrs = false\nretry = [\"1s\"]");
+    let appliance = config.start()?;
     let mut options = SourceOptions::new(appliance.smpp(), "acme", PASSWORD);
     (options.connections, options.window, options.count) = (1, 10, Some(50));
     Source::start(&options, &tally)?.join()?;
     let peer = appliance.get("/v1/configuration")?["document"]["peer"][0].clone();
-    // The native router names it: it is the file's router that has to go first.
+    // The native router names the peer: the router of the file must go first.
     let (status, refused) =
         change(&appliance, "PATCH", "", version(&appliance)?, &json!({ "peer": { "upstream": null } }))?;
     assert_eq!(
         (status, refused["problems"][0]["pointer"].as_str()),
-        (422, Some("/router/native")),
+        (422, Some("/router/static-peer")),
         "{refused:#}"
     );
     patch(&appliance, &json!({ "router": null, "peer": { "upstream": null } }))?;
-    let queue = |appliance: &Appliance| -> Result<Value> {
+    let queue = |appliance: &TestDaemon| -> Result<Value> {
         let queues = appliance.get("/v1/queues")?;
         Ok(queues
             .as_array()
@@ -188,22 +188,22 @@ fn messages_wait_for_a_peer_that_is_gone_until_it_is_back() -> Result<()> {
             .cloned()
             .unwrap_or_default())
     };
-    until("it is shown as gone", || Ok(queue(&appliance)?["configured"] == false))?;
-    assert_eq!(tally.arrived_so_far(), 0);
+    until("it is shown as not configured", || Ok(queue(&appliance)?["configured"] == false))?;
+    assert_eq!(tally.arrived_count(), 0);
     let mut back = peer;
     back["address"] = sink.address().to_string().into();
     back["password"] = PASSWORD.into();
     patch(&appliance, &json!({ "peer": { "upstream": back } }))?;
-    until("all arrive", || Ok(tally.arrived_so_far() == 50))?;
+    until("all arrive", || Ok(tally.arrived_count() == 50))?;
     Ok(())
 }
 
 #[test]
-fn everything_that_is_wrong_is_told_at_once_and_nothing_changes() -> Result<()> {
-    let stage = Stage::without_guests()?;
+fn all_errors_are_reported_at_once_and_nothing_changes() -> Result<()> {
+    let fixture = Fixture::without_plugins()?;
     let tally = Arc::new(Tally::new(10));
     let sink = Sink::start(SinkOptions::default(), &tally)?;
-    let appliance = blueprint(&stage, &sink)?.start()?;
+    let appliance = config(&fixture, &sink)?.start()?;
     let before = appliance.get("/v1/configuration")?;
     let wrong = json!({
         "peer": { "upstream": { "links": 0, "uncertain": "perhaps" }, "new": {} },
@@ -236,7 +236,7 @@ fn everything_that_is_wrong_is_told_at_once_and_nothing_changes() -> Result<()> 
     let validated: Value = serde_json::from_str(&validated.1)?;
     assert_eq!((validated["valid"].as_bool(), &validated["problems"]), (Some(false), &refused["problems"]));
     assert_eq!(appliance.get("/v1/configuration")?, before);
-    // A port that another program has: found out before anything is touched.
+    // A port that another program uses: detected before anything is changed.
     let taken = std::net::TcpListener::bind("127.0.0.1:0")?;
     let two = json!({
         "listener": { "other": { "listen": taken.local_addr()?.to_string() } }, "account": { "acme": { "rate": 5 } },
@@ -254,11 +254,11 @@ fn everything_that_is_wrong_is_told_at_once_and_nothing_changes() -> Result<()> 
 }
 
 #[test]
-fn of_two_admins_at_once_one_is_told_to_look_again() -> Result<()> {
-    let stage = Stage::without_guests()?;
+fn concurrent_changes_conflict() -> Result<()> {
+    let fixture = Fixture::without_plugins()?;
     let tally = Arc::new(Tally::new(10));
     let sink = Sink::start(SinkOptions::default(), &tally)?;
-    let appliance = blueprint(&stage, &sink)?.start()?;
+    let appliance = config(&fixture, &sink)?.start()?;
     let (status, body) = appliance.request("PATCH", "/v1/configuration", b"{}")?;
     assert_eq!(status, 428, "{body}");
     let statuses = std::thread::scope(|scope| {
@@ -277,12 +277,12 @@ fn of_two_admins_at_once_one_is_told_to_look_again() -> Result<()> {
 }
 
 #[test]
-fn what_nobody_confirms_reverts_by_itself_and_after_a_kill() -> Result<()> {
-    let stage = Stage::without_guests()?;
+fn an_unconfirmed_change_is_reverted_also_after_a_kill() -> Result<()> {
+    let fixture = Fixture::without_plugins()?;
     let tally = Arc::new(Tally::new(10));
     let sink = Sink::start(SinkOptions::default(), &tally)?;
-    let appliance = blueprint(&stage, &sink)?.start()?;
-    let rate = |appliance: &Appliance| -> Result<Value> {
+    let appliance = config(&fixture, &sink)?.start()?;
+    let rate = |appliance: &TestDaemon| -> Result<Value> {
         Ok(appliance.get("/v1/configuration")?["document"]["account"][0]["rate"].clone())
     };
     let wanted = |rate: u32| json!({ "account": { "acme": { "rate": rate } } });
@@ -294,30 +294,30 @@ fn what_nobody_confirms_reverts_by_itself_and_after_a_kill() -> Result<()> {
     assert_eq!(rate(&appliance)?, Value::Null);
     let newest = appliance.get("/v1/configuration/versions?limit=1")?;
     assert_eq!(newest["versions"][0]["by"], "switchyard");
-    // Confirmed, it stays; taken back, it goes at once.
+    // A confirmed change stays; a withdrawn one is reverted immediately.
     change(&appliance, "PATCH", "?confirm-within=1h", 3, &wanted(7))?;
     appliance.ask("POST", "/v1/configuration/confirm", b"{\"version\":4}")?;
     assert_eq!(appliance.get("/v1/configuration")?["pending"], Value::Null);
     change(&appliance, "PATCH", "?confirm-within=1h", 4, &wanted(8))?;
     appliance.ask("POST", "/v1/configuration/revert", b"{}")?;
     assert_eq!((version(&appliance)?, rate(&appliance)?), (6, json!(7)));
-    // A kill before anybody has confirmed.
+    // A kill before the confirmation.
     change(&appliance, "PATCH", "?confirm-within=1h", 6, &wanted(9))?;
     assert_eq!(rate(&appliance)?, json!(9));
     let appliance = appliance.kill()?.start()?;
     assert_eq!((version(&appliance)?, rate(&appliance)?), (8, json!(7)));
-    // And what was confirmed outlives one.
+    // A confirmed change survives a kill.
     let appliance = appliance.kill()?.start()?;
     assert_eq!((version(&appliance)?, rate(&appliance)?), (8, json!(7)));
     Ok(())
 }
 
 #[test]
-fn versions_are_told_apart_and_gone_back_to() -> Result<()> {
-    let stage = Stage::without_guests()?;
+fn versions_can_be_compared_and_restored() -> Result<()> {
+    let fixture = Fixture::without_plugins()?;
     let tally = Arc::new(Tally::new(10));
     let sink = Sink::start(SinkOptions::default(), &tally)?;
-    let appliance = blueprint(&stage, &sink)?.start()?;
+    let appliance = config(&fixture, &sink)?.start()?;
     let first = appliance.get("/v1/configuration/versions/1")?;
     assert_eq!(first["by"], "file");
     change(&appliance, "PATCH", "?why=more%20links", 1, &json!({ "peer": { "upstream": { "links": 4 } } }))?;
@@ -339,24 +339,24 @@ fn versions_are_told_apart_and_gone_back_to() -> Result<()> {
 }
 
 #[test]
-fn secrets_are_taken_and_never_given_back() -> Result<()> {
-    let stage = Stage::without_guests()?;
+fn secrets_are_accepted_and_never_shown() -> Result<()> {
+    let fixture = Fixture::without_plugins()?;
     let tally = Arc::new(Tally::new(100));
     let sink = Sink::start(SinkOptions::default(), &tally)?;
-    let appliance = blueprint(&stage, &sink)?.start()?;
+    let appliance = config(&fixture, &sink)?.start()?;
     let secrets = ["pEer-s3cret", "pUsh-s3cret", "gAte-s3cret", "uRl-s3cret"];
     let added = patch(
         &appliance,
         &json!({
             "peer": { "b": { "address": "localhost:1", "system-id": "us", "password": secrets[0] } },
-            "business": { "listen": appliance.blueprint().business().to_string() },
+            "business": { "listen": appliance.config().business().to_string() },
             "account": { "c": { "password-hash": HASH, "business": {
                 "push": { "url": format!("http://user:{}@localhost:1/x", secrets[3]), "secret": secrets[1] },
             } } },
             "gateway": { "d": { "address": "localhost:1", "node": 1, "login-password": secrets[2] } },
         }),
     )?;
-    // Changed once more, so that they stand in a difference as well.
+    // Changed once more, so that they occur in a difference as well.
     patch(&appliance, &json!({ "peer": { "b": { "password": "another-s3cret" } } }))?;
     let (_, wrong) = change(
         &appliance,
@@ -365,18 +365,18 @@ fn secrets_are_taken_and_never_given_back() -> Result<()> {
         3,
         &json!({ "peer": { "b": { "password": "wrong-s3cret", "x": 1 } } }),
     )?;
-    let mut told = vec![added.to_string(), wrong.to_string(), appliance.log(1000)];
+    let mut shown_texts = vec![added.to_string(), wrong.to_string(), appliance.log(1000)];
     for path in
         ["", "/versions", "/versions/2", "/versions/3", "/diff?from=1&to=2", "/diff?from=2&to=3", "/file"]
     {
         let (status, text) = appliance.request("GET", &format!("/v1/configuration{path}"), &[])?;
         assert_eq!(status, 200, "{path}: {text}");
-        told.push(text);
+        shown_texts.push(text);
     }
-    for text in &told {
+    for text in &shown_texts {
         assert!(!text.contains("s3cret") && !text.contains("$argon2"), "{text}");
     }
-    // What was given back means "as it is": the peer's link still binds with the password that was set.
+    // The masked value means "unchanged": the peer's link still binds with the original password.
     let shown = appliance.get("/v1/configuration")?["document"].clone();
     assert_eq!(shown["peer"][0]["password"], "(unchanged)");
     let (status, same) = change(&appliance, "PUT", "", 3, &shown)?;
@@ -384,16 +384,16 @@ fn secrets_are_taken_and_never_given_back() -> Result<()> {
     let (status, text) = appliance.request("GET", "/v1/configuration/schema", &[])?;
     assert_eq!(status, 200);
     let schema: Value = serde_json::from_str(&text)?;
-    assert_eq!(schema["$defs"]["Secret"]["writeOnly"], true);
+    assert_eq!(schema["$defs"]["SecretConfig"]["writeOnly"], true);
     Ok(())
 }
 
 #[test]
-fn what_needs_a_restart_says_so_and_is_used_at_the_next_start() -> Result<()> {
-    let stage = Stage::without_guests()?;
+fn changes_that_need_a_restart_are_marked_and_used_at_the_next_start() -> Result<()> {
+    let fixture = Fixture::without_plugins()?;
     let tally = Arc::new(Tally::new(10));
     let sink = Sink::start(SinkOptions::default(), &tally)?;
-    let appliance = blueprint(&stage, &sink)?.start()?;
+    let appliance = config(&fixture, &sink)?.start()?;
     let wanted = json!({ "appliance": { "name": "ANOTHER" }, "account": { "acme": { "rate": 7 } } });
     let checked = appliance.send(
         "POST",
@@ -415,26 +415,26 @@ fn what_needs_a_restart_says_so_and_is_used_at_the_next_start() -> Result<()> {
 }
 
 #[test]
-fn who_only_validates_reads_no_file_of_the_machine_and_is_in_the_audit_log() -> Result<()> {
-    let stage = Stage::without_guests()?;
+fn validation_reads_no_files_and_is_in_the_audit_log() -> Result<()> {
+    let fixture = Fixture::without_plugins()?;
     let tally = Arc::new(Tally::new(10));
     let sink = Sink::start(SinkOptions::default(), &tally)?;
-    let appliance = blueprint(&stage, &sink)?.start()?;
-    let house = Visitor::house(&appliance)?;
-    let secret = stage.folder().join("a-secret");
+    let appliance = config(&fixture, &sink)?.start()?;
+    let root = AdminClient::root(&appliance)?;
+    let secret = fixture.folder().join("a-secret");
     std::fs::write(&secret, "nobody may see this\n")?;
-    let wish = json!({ "archive": { "url-file": secret } });
+    let body = json!({ "archive": { "url-file": secret } });
     let place = "/v1/configuration/validate";
-    let viewer =
-        Visitor::nobody(&appliance).with_token(&house.make_token("viewer", &json!({ "role": "viewer" }))?);
-    assert_eq!(viewer.ask("POST", place, Some(&wish))?.status, 403);
-    let told = house.ask("POST", place, Some(&wish))?;
-    let json = told.json()?;
+    let viewer = AdminClient::anonymous(&appliance)
+        .with_token(&root.make_token("viewer", &json!({ "role": "viewer" }))?);
+    assert_eq!(viewer.ask("POST", place, Some(&body))?.status, 403);
+    let reply = root.ask("POST", place, Some(&body))?;
+    let json = reply.json()?;
     let pointers: Vec<_> =
         json["problems"].as_array().into_iter().flatten().filter_map(|one| one["pointer"].as_str()).collect();
-    assert!(pointers.contains(&"/archive/url-file"), "{}", told.text);
-    assert!(!told.text.contains("nobody may"), "{}", told.text);
-    let log = house.ask("GET", "/v1/audit?limit=10&what=/v1/configuration/validate", None)?.json()?;
+    assert!(pointers.contains(&"/archive/url-file"), "{}", reply.text);
+    assert!(!reply.text.contains("nobody may"), "{}", reply.text);
+    let log = root.ask("GET", "/v1/audit?limit=10&what=/v1/configuration/validate", None)?.json()?;
     let statuses: Vec<_> =
         log["entries"].as_array().into_iter().flatten().map(|entry| entry["status"].clone()).collect();
     assert_eq!(statuses, [json!(200), json!(403)], "{log:#}");
@@ -442,18 +442,18 @@ fn who_only_validates_reads_no_file_of_the_machine_and_is_in_the_audit_log() -> 
 }
 
 #[test]
-fn a_file_that_counts_is_read_at_sighup_and_the_api_only_shows_it() -> Result<()> {
-    let stage = Stage::without_guests()?;
+fn in_file_mode_the_file_is_read_at_sighup_and_the_api_is_read_only() -> Result<()> {
+    let fixture = Fixture::without_plugins()?;
     let tally = Arc::new(Tally::new(10));
     let sink = Sink::start(SinkOptions::default(), &tally)?;
-    let mut blueprint = blueprint(&stage, &sink)?;
-    blueprint.tables("[configuration]\nmode = \"file\"\n");
-    let appliance = blueprint.start()?;
+    let mut config = config(&fixture, &sink)?;
+    config.tables("[configuration]\nmode = \"file\"\n");
+    let appliance = config.start()?;
     until("two links", || Ok(bound(&appliance, "upstream")? == 2))?;
     let (status, refused) =
         change(&appliance, "PATCH", "", 1, &json!({ "peer": { "upstream": { "links": 1 } } }))?;
     assert_eq!(status, 409);
-    let path = stage.folder().join("appliance/switchyard.toml");
+    let path = fixture.folder().join("appliance/switchyard.toml");
     assert!(refused["detail"].as_str().is_some_and(|words| words.contains("switchyard.toml")), "{refused:#}");
     let text = std::fs::read_to_string(&path)?;
     std::fs::write(&path, text.replace("links = 2", "links = 5"))?;
@@ -461,43 +461,43 @@ fn a_file_that_counts_is_read_at_sighup_and_the_api_only_shows_it() -> Result<()
     until("five links", || Ok(bound(&appliance, "upstream")? == 5))?;
     assert_eq!(appliance.get("/v1/configuration")?["by"], "file");
     let good = version(&appliance)?;
-    // A wrong file changes nothing, and says where it is wrong.
+    // An invalid file changes nothing, and its error is located.
     std::fs::write(&path, text.replace("links = 2", "links = 5000"))?;
     appliance.hang_up()?;
-    appliance.wait_for_line(PATIENCE, |line| line.contains("links: is 5000, and must be 1 to 256"))?;
+    appliance.wait_for_line(TIMEOUT, |line| line.contains("links: is 5000, and must be 1 to 256"))?;
     assert_eq!((version(&appliance)?, bound(&appliance, "upstream")?), (good, 5));
     Ok(())
 }
 
 #[test]
-fn a_listener_moves_and_changes_and_its_connections_stay() -> Result<()> {
-    let stage = Stage::without_guests()?;
+fn a_changed_listener_keeps_its_connections() -> Result<()> {
+    let fixture = Fixture::without_plugins()?;
     let tally = Arc::new(Tally::new(2_000_000));
     let sink = Sink::start(SinkOptions::default(), &tally)?;
-    let appliance = blueprint(&stage, &sink)?.start()?;
+    let appliance = config(&fixture, &sink)?.start()?;
     let source = Source::start(&SourceOptions::new(appliance.smpp(), "acme", PASSWORD), &tally)?;
-    until("traffic", || Ok(tally.accepted_so_far() > 200))?;
+    until("traffic", || Ok(tally.accepted_count() > 200))?;
     patch(&appliance, &json!({ "listener": { "smpp": { "connections": 500 } } }))?;
-    let port = behaviour_tests::appliance::free_port()?;
+    let port = behaviour_tests::test_daemon::free_port()?;
     let elsewhere = std::net::SocketAddr::from(([127, 0, 0, 1], port));
     patch(&appliance, &json!({ "listener": { "smpp": { "listen": elsewhere.to_string() } } }))?;
-    let mut raw = Raw::connect(elsewhere)?;
+    let mut raw = RawConnection::connect(elsewhere)?;
     assert_eq!(raw.bind("acme", PASSWORD)?, 0);
     until("the old address is free", || Ok(std::net::TcpListener::bind(appliance.smpp()).is_ok()))?;
-    let before = tally.accepted_so_far();
-    until("traffic on the old connections", || Ok(tally.accepted_so_far() > before + 200))?;
+    let before = tally.accepted_count();
+    until("traffic on the old connections", || Ok(tally.accepted_count() > before + 200))?;
     source.stop();
     source.join()?;
-    until("all accepted arrive", || Ok(tally.accounts().missing == 0))?;
+    until("all accepted arrive", || Ok(tally.summary().missing == 0))?;
     Ok(())
 }
 
 #[test]
 fn two_hundred_changes_under_load_lose_nothing() -> Result<()> {
-    let stage = Stage::without_guests()?;
+    let fixture = Fixture::without_plugins()?;
     let tally = Arc::new(Tally::new(4_000_000));
     let sink = Sink::start(SinkOptions::default(), &tally)?;
-    let appliance = blueprint(&stage, &sink)?.start()?;
+    let appliance = config(&fixture, &sink)?.start()?;
     until("both links", || Ok(bound(&appliance, "upstream")? == 2))?;
     let binds = sink.report().binds;
     let source = Source::start(&SourceOptions::new(appliance.smpp(), "acme", PASSWORD), &tally)?;
@@ -524,28 +524,28 @@ fn two_hundred_changes_under_load_lose_nothing() -> Result<()> {
     source.stop();
     let report = source.join()?;
     assert!(report.refusals.is_empty(), "{:?}", report.refusals);
-    until("all accepted arrive", || Ok(tally.accounts().missing == 0))?;
-    assert_eq!(sink.report().binds, binds, "the links of a peer that was not touched were made anew");
-    let sums = tally.accounts();
-    assert_eq!((sums.duplicates, sums.strangers, sums.unanswered), (0, 0, 0), "{sums:?}");
+    until("all accepted arrive", || Ok(tally.summary().missing == 0))?;
+    assert_eq!(sink.report().binds, binds, "the links of an unchanged peer were re-established");
+    let sums = tally.summary();
+    assert_eq!((sums.duplicates, sums.unknown, sums.unanswered), (0, 0, 0), "{sums:?}");
     assert!(at >= 200, "{at}");
     Ok(())
 }
 
 #[test]
-fn a_changed_seed_is_told_and_changes_nothing() -> Result<()> {
-    let stage = Stage::without_guests()?;
+fn a_changed_initial_file_is_reported_and_ignored() -> Result<()> {
+    let fixture = Fixture::without_plugins()?;
     let tally = Arc::new(Tally::new(10));
     let sink = Sink::start(SinkOptions::default(), &tally)?;
-    let appliance = blueprint(&stage, &sink)?.start()?;
+    let appliance = config(&fixture, &sink)?.start()?;
     patch(&appliance, &json!({ "account": { "acme": { "rate": 7 } } }))?;
-    let path = stage.folder().join("appliance/switchyard.toml");
-    let binary = stage.binary();
+    let path = fixture.folder().join("appliance/switchyard.toml");
+    let binary = fixture.binary();
     let (status, _) = appliance.stop()?;
     assert!(status.success());
     let text = std::fs::read_to_string(&path)?;
     std::fs::write(&path, text.replace("links = 2", "links = 3"))?;
-    // Not by the blueprint, which would let the file count.
+    // Written directly: `TestDaemonConfig` would select file mode.
     let mut process = std::process::Command::new(binary)
         .args(["serve", "--config"])
         .arg(&path)
@@ -553,36 +553,36 @@ fn a_changed_seed_is_told_and_changes_nothing() -> Result<()> {
         .stderr(std::process::Stdio::piped())
         .spawn()?;
     let lines = std::io::BufReader::new(process.stderr.take().context("no standard error")?);
-    let mut told = false;
+    let mut is_reported = false;
     for line in std::io::BufRead::lines(lines) {
         let line = line?;
-        told |= line.contains("switchyard config apply");
+        is_reported |= line.contains("switchyard config apply");
         if line.contains(": ready ") {
             break;
         }
     }
     process.kill()?;
     process.wait()?;
-    assert!(told, "nobody was told that the file has changed");
+    assert!(is_reported, "the changed file was not reported");
     Ok(())
 }
 
 #[test]
-fn a_first_start_that_fails_half_way_keeps_nothing_and_the_mended_file_counts() -> Result<()> {
-    let stage = Stage::without_guests()?;
+fn a_failed_first_start_stores_nothing_and_the_corrected_file_is_used() -> Result<()> {
+    let fixture = Fixture::without_plugins()?;
     let tally = Arc::new(Tally::new(10));
     let sink = Sink::start(SinkOptions::default(), &tally)?;
-    let blueprint = blueprint(&stage, &sink)?;
-    let path = blueprint.write()?;
+    let config = config(&fixture, &sink)?;
+    let path = config.write()?;
     let serve = || -> Result<std::process::Child> {
-        Ok(std::process::Command::new(stage.binary())
+        Ok(std::process::Command::new(fixture.binary())
             .args(["serve", "--config"])
             .arg(&path)
             .env("NO_COLOR", "1")
             .stderr(std::process::Stdio::piped())
             .spawn()?)
     };
-    let taken = std::net::TcpListener::bind(blueprint.smpp())?;
+    let taken = std::net::TcpListener::bind(config.smpp())?;
     let failed = serve()?.wait_with_output()?;
     assert!(!failed.status.success());
     drop(taken);
@@ -600,8 +600,9 @@ fn a_first_start_that_fails_half_way_keeps_nothing_and_the_mended_file_counts() 
     process.kill()?;
     process.wait()?;
     assert!(ready, "the second start fails");
-    let check = std::process::Command::new(stage.binary()).args(["check", "--config"]).arg(&path).output()?;
-    let told = String::from_utf8_lossy(&check.stdout).into_owned();
-    assert!(told.contains("this file is the same as version 1"), "{told}");
+    let check =
+        std::process::Command::new(fixture.binary()).args(["check", "--config"]).arg(&path).output()?;
+    let printed = String::from_utf8_lossy(&check.stdout).into_owned();
+    assert!(printed.contains("this file is the same as the active version 1"), "{printed}");
     Ok(())
 }

@@ -1,64 +1,65 @@
-//! One subscriber of a core network: what an admin sees of it and does to reach it; and long texts between handsets and
+//! One subscriber of a core network: what an admin can see and do; and long texts between handsets and
 //! subscribers on the command line.
 
 use anyhow::{Context, Result, ensure};
-use behaviour_tests::appliance::{Appliance, free_port};
 use behaviour_tests::load::gsm::{
-    Answers, Cause, HlrOptions, MoAnswer, MscOptions, Phone, StandInHlr, StandInMsc, Subscribers,
+    HlrOptions, MoAnswer, MscOptions, MtBehaviour, Phone, RefusalCause, SimulatedHlr, SimulatedMsc,
+    Subscribers,
 };
 use behaviour_tests::osmocom::Submit;
-use behaviour_tests::{PATIENCE, Stage, shipped, steps, until};
+use behaviour_tests::test_daemon::{TestDaemon, free_port};
+use behaviour_tests::{Fixture, TIMEOUT, shipped, steps, until};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-/// Begin of all numbers; ten digits follow.
+/// Prefix of all numbers; ten digits follow.
 const PREFIX: &str = "1";
 const CENTRE: &str = "19990014444";
-/// Of a user on the command line.
+/// The number of a command line user.
 const SHELL: &str = "+491701234567";
 const SUBSCRIBERS: u64 = 3;
 
-/// An appliance between an MSC and an HLR, with an archive and the command line's socket.
+/// A daemon between an MSC and an HLR, with an archive and the shell socket.
 struct Network {
-    appliance: Appliance,
-    hlr: StandInHlr,
+    appliance: TestDaemon,
+    hlr: SimulatedHlr,
     proxy: SocketAddr,
-    stage: Stage,
+    fixture: Fixture,
 }
 
 impl Network {
     fn start() -> Result<Self> {
-        let stage = Stage::new()?;
-        let hlr = StandInHlr::start(HlrOptions::new(Subscribers::new(SUBSCRIBERS, PREFIX)))?;
-        let policy = stage.folder().join("hlr.toml");
+        let fixture = Fixture::new()?;
+        let hlr = SimulatedHlr::start(HlrOptions::new(Subscribers::new(SUBSCRIBERS, PREFIX)))?;
+        let policy = fixture.folder().join("hlr.toml");
         std::fs::write(&policy, shipped("hlr")?)?;
         let proxy = SocketAddr::from(([127, 0, 0, 1], free_port()?));
-        let mut blueprint = stage.blueprint()?;
-        blueprint.router(&stage.guest("prefix_router"), "[default]\nhome = true\n")?.account("acme", "").tables(&format!(
+        let mut config = fixture.config()?;
+        config.router(&fixture.guest("prefix_router"), "[default]\nhome = true\n")?.account("acme", "").tables(&format!(
             "[[gsm]]\nname = \"phones\"\nhlr = \"{}\"\nctrl = \"{}\"\nctrl-timeout = \"1s\"\nlisten = \"{proxy}\"\n\
              service-centre = \"{CENTRE}\"\nretry = [\"5h\"]\nlanguages = [\"turkish\"]\n\
              [resolver]\nplugin = \"hlr-resolver\"\ncomponent = {:?}\npolicy = {:?}\n[resolver.grants]\nhlr = true\n\
              [shell]\nsocket = {:?}\n[[shell.users]]\nuid = {}\nnumbers = [\"{SHELL}\"]\ndeliver = true\n",
             hlr.gsup(),
             hlr.ctrl(),
-            stage.guest("hlr_resolver").display().to_string(),
+            fixture.guest("hlr_resolver").display().to_string(),
             policy.display().to_string(),
-            stage.folder().join("sms.sock").display().to_string(),
+            fixture.folder().join("sms.sock").display().to_string(),
             rustix::process::geteuid().as_raw(),
         ));
-        blueprint.archive("sqlite:archive.db");
-        let appliance = blueprint.start()?;
-        Ok(Self { appliance, hlr, proxy, stage })
+        config.archive("sqlite:archive.db");
+        let appliance = config.start()?;
+        Ok(Self { appliance, hlr, proxy, fixture })
     }
 
-    fn msc(&self, answers: Answers) -> Result<StandInMsc> {
+    fn msc(&self, answers: MtBehaviour) -> Result<SimulatedMsc> {
         let options =
             MscOptions { range: 0..SUBSCRIBERS, answers, keep: true, ..MscOptions::new(self.proxy, "MSC-1") };
-        let msc = StandInMsc::start(options)?;
-        msc.wait_for_located(SUBSCRIBERS, PATIENCE)?;
+        let msc = SimulatedMsc::start(options)?;
+        msc.wait_for_located(SUBSCRIBERS, TIMEOUT)?;
         until("all to be seen", || {
             Ok(self.appliance.get("/v1/gsm")?[0]["attached"].as_u64() >= Some(SUBSCRIBERS))
         })?;
@@ -67,8 +68,8 @@ impl Network {
 
     fn send(&self, to: &str, text: &str) -> Result<String> {
         let message = json!({ "account": "acme", "from": "10655", "to": to, "text": text }).to_string();
-        let told = self.appliance.ask("POST", "/v1/messages", message.as_bytes())?;
-        Ok(told["id"].as_str().context("no id")?.to_owned())
+        let reply = self.appliance.ask("POST", "/v1/messages", message.as_bytes())?;
+        Ok(reply["id"].as_str().context("no id")?.to_owned())
     }
 
     fn found(&self, query: &str) -> Result<Vec<String>> {
@@ -79,13 +80,13 @@ impl Network {
     }
 
     fn archived(&self) -> Result<()> {
-        self.appliance.wait_until(PATIENCE, "/v1/archive", |archive| archive["backlog"] == 0).map(drop)
+        self.appliance.wait_until(TIMEOUT, "/v1/archive", |archive| archive["backlog"] == 0).map(drop)
     }
 
-    /// What `switchyard sms` prints.
+    /// Output of `switchyard sms`.
     fn sms(&self, arguments: &[&str]) -> Result<String> {
-        let mut command = Command::new(self.stage.binary());
-        command.arg("sms").arg("--socket").arg(self.stage.folder().join("sms.sock"));
+        let mut command = Command::new(self.fixture.binary());
+        command.arg("sms").arg("--socket").arg(self.fixture.folder().join("sms.sock"));
         let output = command.args(arguments).env("TZ", "UTC").stdin(Stdio::null()).output()?;
         ensure!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         Ok(String::from_utf8(output.stdout)?)
@@ -97,10 +98,10 @@ fn number(subscriber: u64) -> String {
 }
 
 #[test]
-fn a_subscriber_is_shown_with_what_waits_and_is_woken_pinged_and_found_by_its_imsi() -> Result<()> {
+fn a_subscriber_is_shown_with_waiting_messages_and_can_be_retried_pinged_and_found_by_imsi() -> Result<()> {
     let network = Network::start()?;
     let appliance = &network.appliance;
-    let msc = network.msc(Answers::Refuse(vec![Cause::Network(17)]))?;
+    let msc = network.msc(MtBehaviour::Refuse(vec![RefusalCause::Network(17)]))?;
     let imsi = Subscribers::imsi_digits(0);
     let (by_number, by_imsi) =
         (format!("/v1/subscribers/msisdn-{}", number(0)), format!("/v1/subscribers/imsi-{imsi}"));
@@ -119,7 +120,7 @@ fn a_subscriber_is_shown_with_what_waits_and_is_woken_pinged_and_found_by_its_im
         sent.push(network.send(&format!("+{}", number(0)), text)?);
     }
     let other = network.send(&number(1), "for another")?;
-    let absent = appliance.wait_until(PATIENCE, &by_imsi, |shown| {
+    let absent = appliance.wait_until(TIMEOUT, &by_imsi, |shown| {
         shown["state"] == "absent" && shown["waiting"]["count"] == 3
     })?;
     assert_eq!(absent["reason"], "network: network failure (17)");
@@ -127,29 +128,29 @@ fn a_subscriber_is_shown_with_what_waits_and_is_woken_pinged_and_found_by_its_im
     assert_eq!(absent["waiting"]["states"], json!({ "deferred": 1, "queued": 2 }));
     ensure!(absent["next_try"].as_u64() > absent["waiting"]["oldest_at"].as_u64(), "{absent}");
     let mut same = appliance.get(&by_number)?;
-    // Told by the engine's clock, in whose milliseconds two looks may differ.
+    // Times come from the engine's clock; two reads may differ by a millisecond.
     same["next_try"] = absent["next_try"].clone();
     assert_eq!(same, absent);
 
     let path = format!("/v1/messages/{other}");
-    appliance.wait_until(PATIENCE, &path, |trace| trace["state"] == "deferred")?;
+    appliance.wait_until(TIMEOUT, &path, |trace| trace["state"] == "deferred")?;
 
-    // Tried by hand, as its trace says, and the others follow; nobody else is tried.
-    msc.behave(Answers::Take, Duration::ZERO);
+    // Tried on request, as its trace says, and the following messages too; other subscribers are not affected.
+    msc.behave(MtBehaviour::Take, Duration::ZERO);
     let woken = appliance.ask("POST", &format!("{by_imsi}/wake"), b"")?;
     assert_eq!(woken, json!({ "messages": 1 }));
-    msc.wait_for_taken(3, PATIENCE)?;
-    let idle = appliance.wait_until(PATIENCE, &by_number, |shown| shown["state"] == "idle")?;
+    msc.wait_for_taken(3, TIMEOUT)?;
+    let idle = appliance.wait_until(TIMEOUT, &by_number, |shown| shown["state"] == "idle")?;
     assert_eq!((&idle["present_by"], &idle["waiting"]["count"]), (&json!("delivery"), &json!(0)));
     let trace = appliance.get(&format!("/v1/messages/{first}"))?;
-    ensure!(steps(&trace).iter().any(|step| step.starts_with("to be tried at once, by ")), "{trace:#}");
+    ensure!(steps(&trace).iter().any(|step| step.starts_with("retried immediately, by ")), "{trace:#}");
     assert_eq!(appliance.get(&format!("/v1/messages/{other}"))?["state"], "deferred");
 
-    // A silent short message goes to the handset as one of type 0, and its trace tells that it is there.
+    // A silent short message is sent as type 0, and its trace tells whether the handset was reached.
     let pinged = appliance.ask("POST", &format!("{by_number}/silent-sms"), b"")?;
     let id = pinged["id"].as_str().context("no id")?;
     let path = format!("/v1/messages/{id}");
-    let trace = appliance.wait_until(PATIENCE, &path, |trace| trace["finished"] == true)?;
+    let trace = appliance.wait_until(TIMEOUT, &path, |trace| trace["finished"] == true)?;
     ensure!(matches!(trace["state"].as_str(), Some("delivered" | "relayed")), "{trace:#}");
     let arrivals = msc.report().arrivals;
     let tpdu = arrivals.last().and_then(|arrival| arrival.tpdu.clone()).context("no TPDU")?;
@@ -157,7 +158,7 @@ fn a_subscriber_is_shown_with_what_waits_and_is_woken_pinged_and_found_by_its_im
     let after = 3 + usize::from(tpdu[1]).div_ceil(2);
     assert_eq!((tpdu[after], tpdu[after + 9]), (0x40, 0), "{tpdu:02x?}");
 
-    // Found by IMSI, wherever they are.
+    // Found by IMSI in store and archive.
     sent.push(id.to_owned());
     sent.reverse();
     assert_eq!(network.found(&format!("imsi={imsi}"))?, sent);
@@ -171,28 +172,28 @@ fn a_subscriber_is_shown_with_what_waits_and_is_woken_pinged_and_found_by_its_im
         ("/v1/subscribers/msisdn-4930", 404),
         ("/v1/subscribers/4930", 400),
     ] {
-        let (told, body) = appliance.request("GET", path, b"")?;
-        ensure!(told == status, "{path}: {told} {body}");
+        let (reply, body) = appliance.request("GET", path, b"")?;
+        ensure!(reply == status, "{path}: {reply} {body}");
     }
     Ok(())
 }
 
 #[test]
-fn who_may_not_read_texts_sees_masked_numbers_and_everything_done_is_in_the_audit_log() -> Result<()> {
+fn without_the_permission_numbers_are_masked_and_all_actions_are_in_the_audit_log() -> Result<()> {
     let network = Network::start()?;
     let appliance = &network.appliance;
-    let _msc = network.msc(Answers::Take)?;
+    let _msc = network.msc(MtBehaviour::Take)?;
     let made = appliance.ask("POST", "/v1/tokens", br#"{"name":"op","role":"operator"}"#)?;
     let bearer = format!("Bearer {}", made["token"].as_str().context("no token")?);
     let as_operator = [("authorization", bearer.as_str())];
     let path = format!("/v1/subscribers/imsi-{}", Subscribers::imsi_digits(0));
-    let (status, told) = appliance.send("GET", &path, b"", &as_operator)?;
-    let shown: Value = serde_json::from_str(&told)?;
-    ensure!(status == 200 && !told.contains(&number(0)), "{told}");
+    let (status, reply) = appliance.send("GET", &path, b"", &as_operator)?;
+    let shown: Value = serde_json::from_str(&reply)?;
+    ensure!(status == 200 && !reply.contains(&number(0)), "{reply}");
     assert_eq!((&shown["imsi"], &shown["msisdn"]), (&json!("0010*********00"), &json!("1000*****00")));
     for act in ["wake", "silent-sms"] {
-        let (status, told) = appliance.send("POST", &format!("{path}/{act}"), b"", &as_operator)?;
-        ensure!(status < 300, "{act}: {status} {told}");
+        let (status, reply) = appliance.send("POST", &format!("{path}/{act}"), b"", &as_operator)?;
+        ensure!(status < 300, "{act}: {status} {reply}");
     }
     let entries = appliance.get("/v1/audit")?;
     for act in ["wake", "silent-sms"] {
@@ -203,34 +204,34 @@ fn who_may_not_read_texts_sees_masked_numbers_and_everything_done_is_in_the_audi
 }
 
 #[test]
-fn without_its_hlr_what_was_learnt_of_a_subscriber_is_shown() -> Result<()> {
+fn without_the_hlr_cached_subscriber_data_is_shown() -> Result<()> {
     let mut network = Network::start()?;
-    let _msc = network.msc(Answers::Take)?;
-    network.hlr.die();
+    let _msc = network.msc(MtBehaviour::Take)?;
+    network.hlr.stop();
     let appliance = &network.appliance;
     let known = appliance.get(&format!("/v1/subscribers/imsi-{}", Subscribers::imsi_digits(1)))?;
     assert_eq!((&known["state"], &known["present_by"]), (&json!("idle"), &json!("location-update")));
-    let (status, told) = appliance.request("GET", "/v1/subscribers/imsi-001019999999999", b"")?;
-    ensure!(status == 503 && told.contains("the HLR does not answer"), "{status} {told}");
+    let (status, reply) = appliance.request("GET", "/v1/subscribers/imsi-001019999999999", b"")?;
+    ensure!(status == 503 && reply.contains("the HLR does not answer"), "{status} {reply}");
     Ok(())
 }
 
 #[test]
-fn a_long_text_of_a_handset_is_one_text_on_the_command_line_and_the_other_way_round() -> Result<()> {
+fn long_texts_between_handset_and_command_line_are_reassembled() -> Result<()> {
     let network = Network::start()?;
-    let msc = network.msc(Answers::Take)?;
+    let msc = network.msc(MtBehaviour::Take)?;
     let own = number(0);
     let to = SHELL.trim_start_matches('+');
     let submit = |reference: u8, (part, total): (u8, u8), text: &str| {
         let header = vec![0, 3, 77, total, part];
         let tpdu = Submit { header, ..Submit::new(reference, to, text) }.octets();
         let phone = Phone { subscriber: 0, number: &own, centre: CENTRE, reference, report: false };
-        assert_eq!(msc.submit_tpdu(&phone, &tpdu, PATIENCE), MoAnswer::Taken);
+        assert_eq!(msc.submit_tpdu(&phone, &tpdu, TIMEOUT), MoAnswer::Taken);
     };
     submit(1, (2, 3), "second, ");
     submit(2, (1, 3), "first, ");
     let inbox = || -> Result<Value> { Ok(serde_json::from_str(&network.sms(&["inbox", "--json"])?)?) };
-    until("what is there to be delivered", || {
+    until("all segments are delivered", || {
         let page = inbox()?;
         Ok(page["messages"][0]["state"] == "delivered"
             && page["messages"][0]["segments"]["present"][1]["number"] == 2)
@@ -254,11 +255,11 @@ fn a_long_text_of_a_handset_is_one_text_on_the_command_line_and_the_other_way_ro
         "{printed}"
     );
 
-    // What is sent from here is one message, whatever the number of segments on the air.
+    // A text from the command line is one message, whatever the number of its segments.
     let long = "a long text ".repeat(20);
     let long = long.trim_end();
     network.sms(&["send", &format!("+{own}"), long])?;
-    msc.wait_for_taken(2, PATIENCE)?;
+    msc.wait_for_taken(2, TIMEOUT)?;
     until("it to be delivered", || {
         let log: Value = serde_json::from_str(&network.sms(&["log", "--json"])?)?;
         let sent: Vec<&Value> = log["messages"]
@@ -273,13 +274,13 @@ fn a_long_text_of_a_handset_is_one_text_on_the_command_line_and_the_other_way_ro
 }
 
 #[test]
-fn a_text_that_takes_fewer_segments_with_a_national_table_is_sent_with_it() -> Result<()> {
+fn a_national_table_is_used_if_it_saves_segments() -> Result<()> {
     let network = Network::start()?;
-    let msc = network.msc(Answers::Take)?;
+    let msc = network.msc(MtBehaviour::Take)?;
     let text = "Işıklar sönmüş, yağmur yağıyor. ".repeat(3);
     let id = network.send(&number(0), text.trim_end())?;
     let path = format!("/v1/messages/{id}");
-    network.appliance.wait_until(PATIENCE, &path, |trace| trace["state"] == "delivered")?;
+    network.appliance.wait_until(TIMEOUT, &path, |trace| trace["state"] == "delivered")?;
     let arrivals = msc.report().arrivals;
     let [arrival] = arrivals.as_slice() else { anyhow::bail!("{} segments, not 1", arrivals.len()) };
     let tpdu = arrival.tpdu.as_ref().context("no TPDU")?;
@@ -291,23 +292,23 @@ fn a_text_that_takes_fewer_segments_with_a_national_table_is_sent_with_it() -> R
     Ok(())
 }
 
-/// `switchyard sms follow`, ended with the test.
+/// `switchyard sms follow`, killed with the test.
 struct Following(Child);
 
 impl Drop for Following {
     fn drop(&mut self) {
-        // Already gone is as good.
+        // It may have exited already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
 #[test]
-fn a_follower_is_told_of_a_long_text_as_one_under_one_id() -> Result<()> {
+fn follow_shows_a_long_text_once() -> Result<()> {
     let network = Network::start()?;
-    let msc = network.msc(Answers::Take)?;
-    let mut command = Command::new(network.stage.binary());
-    command.args(["sms", "follow", "--json", "--socket"]).arg(network.stage.folder().join("sms.sock"));
+    let msc = network.msc(MtBehaviour::Take)?;
+    let mut command = Command::new(network.fixture.binary());
+    command.args(["sms", "follow", "--json", "--socket"]).arg(network.fixture.folder().join("sms.sock"));
     let mut following = Following(command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?);
     let output = following.0.stdout.take().context("no output")?;
     let (sender, lines) = std::sync::mpsc::channel();
@@ -327,11 +328,11 @@ fn a_follower_is_told_of_a_long_text_as_one_under_one_id() -> Result<()> {
         let header = vec![0, 3, 77, 2, reference];
         let tpdu = Submit { header, ..Submit::new(reference, SHELL.trim_start_matches('+'), text) }.octets();
         let phone = Phone { subscriber: 0, number: &own, centre: CENTRE, reference, report: false };
-        assert_eq!(msc.submit_tpdu(&phone, &tpdu, PATIENCE), MoAnswer::Taken);
+        assert_eq!(msc.submit_tpdu(&phone, &tpdu, TIMEOUT), MoAnswer::Taken);
     }
     let mut first = None;
     loop {
-        let event: Value = serde_json::from_str(&lines.recv_timeout(PATIENCE).context("nothing is shown")?)?;
+        let event: Value = serde_json::from_str(&lines.recv_timeout(TIMEOUT).context("nothing is shown")?)?;
         let item = &event["message"];
         if item["text"] == "knock" {
             continue;
@@ -346,7 +347,7 @@ fn a_follower_is_told_of_a_long_text_as_one_under_one_id() -> Result<()> {
 }
 
 #[test]
-fn a_failure_has_its_cause_in_words_on_the_command_line() -> Result<()> {
+fn the_command_line_shows_the_cause_of_a_failure() -> Result<()> {
     let network = Network::start()?;
     network.sms(&["send", &format!("+{PREFIX}0000000999"), "to nobody"])?;
     until("it to fail", || Ok(network.sms(&["log"])?.contains("failed")))?;

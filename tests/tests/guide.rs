@@ -1,49 +1,138 @@
-//! What the manual says is what happens: the admin's guide (`host/switchyard/GUIDE.md`) and the README, command by command,
-//! with a peer that takes the messages.
+//! The manual is correct: runs the commands of the tutorial and of the guide, in two walks. Each walk is one shell in one folder.
 
 use anyhow::{Context, Result, bail, ensure};
-use behaviour_tests::appliance::free_port;
 use behaviour_tests::load::{Sink, SinkOptions, Tally};
-use behaviour_tests::manual::{Here, Page, Shell};
-use behaviour_tests::{Stage, until};
+use behaviour_tests::manual::{ManualPage, ManualShell, Substitutions};
+use behaviour_tests::test_daemon::free_port;
+use behaviour_tests::{Fixture, until};
 use std::collections::BTreeSet;
 use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
-use xtask::house;
 use xtask::osmocom::Hlr;
+use xtask::workspace;
 
-const GUIDE: &str = "host/switchyard/GUIDE.md";
 const README: &str = "README.md";
+const FOLDERS: [&str; 2] = ["docs/tutorial", "docs/guide"];
 const MARKS: [&str; 4] = ["sh", "sh build", "sh elsewhere", "sh machine"];
 
-/// The commands that no test runs as the README has them, and why.
+/// The pages of the tutorial walk, in order.
+const TUTORIAL: [&str; 5] = [
+    "docs/tutorial/first-message.md",
+    "docs/tutorial/first-plugin.md",
+    "docs/guide/configuration.md",
+    "docs/guide/monitoring.md",
+    "docs/guide/backup-and-upgrade.md",
+];
+
+/// The pages of the guide walk, in order. A page may need what an earlier one has created.
+const GUIDE: [&str; 17] = [
+    "docs/guide/install.md",
+    "docs/guide/command-line.md",
+    "docs/guide/tls-and-users.md",
+    "docs/guide/accounts-and-binds.md",
+    "docs/guide/http-and-webhooks.md",
+    "docs/guide/subscribers-command-line.md",
+    "docs/guide/number-pools.md",
+    "docs/guide/redis-clients.md",
+    "docs/guide/smpp.md",
+    "docs/guide/sgip.md",
+    "docs/guide/gsm.md",
+    "docs/guide/queues.md",
+    "docs/guide/archive.md",
+    "docs/guide/dlrs-and-retries.md",
+    "docs/guide/plugins.md",
+    "docs/guide/billing.md",
+    "docs/guide/operation.md",
+];
+
+/// Commands of the manual that no test runs as they are, with the reason.
 const ELSEWHERE: [(&str, &str); 4] = [
     ("cargo xtask demo", "runs until it is interrupted; `cargo xtask test` runs it with --exit"),
-    ("cargo xtask package", "builds two releases; `cargo xtask test` runs its part --stage"),
+    ("cargo xtask package", "builds two releases; `cargo xtask test` runs its part --fixture"),
     ("cargo xtask image", "builds a system of Debian's packages, as root"),
     ("cargo xtask test", "is what runs this test"),
 ];
 
+/// All pages of the tutorial and the guide, as paths from the top of the source tree.
+fn pages() -> Result<Vec<String>> {
+    let mut pages = Vec::new();
+    for folder in FOLDERS {
+        for entry in std::fs::read_dir(workspace::root().join(folder))? {
+            let name = entry?.file_name().to_string_lossy().into_owned();
+            if name.ends_with(".md") {
+                pages.push(format!("{folder}/{name}"));
+            }
+        }
+    }
+    pages.sort();
+    Ok(pages)
+}
+
+fn read_walk(paths: &[&str]) -> Result<Vec<ManualPage>> {
+    paths.iter().map(|path| ManualPage::read(path, &MARKS)).collect()
+}
+
+fn block_count(pages: &[ManualPage]) -> usize {
+    pages.iter().flat_map(|page| &page.blocks).filter(|block| block.mark == "sh").count()
+}
+
 #[test]
-fn the_guide_goes_from_nothing_to_a_message_and_on() -> Result<()> {
-    let guide = Page::read(GUIDE, &MARKS)?;
-    ensure!(guide.blocks.len() >= 15, "the guide is shorter than it was: {} blocks", guide.blocks.len());
-    let stage = Stage::new()?;
-    let folder = stage.folder().join("admin");
+fn each_page_with_commands_is_in_one_walk() -> Result<()> {
+    let walked: Vec<&str> = TUTORIAL.into_iter().chain(GUIDE).collect();
+    let pages = pages()?;
+    for page in &pages {
+        let has_commands = ManualPage::read(page, &MARKS)?.blocks.iter().any(|block| block.mark == "sh");
+        let walks = walked.iter().filter(|path| *path == page).count();
+        ensure!(walks == 1 || (walks == 0 && !has_commands), "{page} is in {walks} walks");
+    }
+    for path in walked {
+        ensure!(pages.iter().any(|page| page == path), "{path} is in a walk and does not exist");
+    }
+    Ok(())
+}
+
+/// The number of links to peers that are up.
+fn links_up(fixture: &Fixture, folder: &Path, http: u16) -> Result<u64> {
+    let mut status = Command::new(fixture.binary());
+    status
+        .args(["status", "--json"])
+        .env("SWITCHYARD_URL", format!("http://127.0.0.1:{http}"))
+        .env("SWITCHYARD_TOKEN_FILE", folder.join("data/token"));
+    let status: serde_json::Value = serde_json::from_slice(&status.output()?.stdout)?;
+    Ok(status["links"]["up"].as_u64().unwrap_or(0))
+}
+
+#[test]
+fn the_tutorial_goes_from_nothing_to_a_message_and_on() -> Result<()> {
+    let pages = read_walk(&TUTORIAL)?;
+    ensure!(block_count(&pages) >= 15, "the tutorial is shorter than it was: {} blocks", block_count(&pages));
+    let fixture = Fixture::new()?;
+    let folder = fixture.folder().join("admin");
     std::fs::create_dir(&folder)?;
     let tally = Arc::new(Tally::new(1_000));
     let sink = Sink::start(SinkOptions::default(), &tally)?;
     let http = free_port()?;
-    let mut here = Here::default();
-    here.port(8080, http).port(2775, free_port()?).port(2776, sink.address().port());
-    Shell::start(&stage, &folder, http)?.follow(&guide, &here, |block| {
-        match block.script.contains("message send") {
-            true => until("the peer has the message", || Ok(sink.messages_so_far() >= 1)),
-            false => Ok(()),
-        }
-    })?;
-    // What the guide wrote down is what it says.
+    let mut substitutions = Substitutions::default();
+    substitutions.port(8080, http).port(2775, free_port()?).port(2776, sink.address().port());
+    let mut shell = ManualShell::start(&fixture, &folder, http)?;
+    for (path, page) in TUTORIAL.iter().zip(&pages) {
+        let after = |script: &str| -> Result<()> {
+            if script.contains("message send") {
+                until("the peer has the message", || Ok(sink.message_count() >= 1))?;
+            }
+            // The change of the peer's window may have closed its link.
+            if script.contains("config rollback") {
+                until("the peer's link is up", || Ok(links_up(&fixture, &folder, http)? > 0))?;
+            }
+            Ok(())
+        };
+        shell
+            .follow(page, &substitutions, |block| after(&block.script))
+            .with_context(|| (*path).to_owned())?;
+    }
+    // The output of the pages agrees with the daemon.
     let status: serde_json::Value = serde_json::from_slice(&std::fs::read(folder.join("status.json"))?)?;
     ensure!(status["links"]["up"].as_u64() > Some(0) && status["uncertain"] == 0, "{status:#}");
     let metrics = std::fs::read_to_string(folder.join("metrics.txt"))?;
@@ -52,83 +141,96 @@ fn the_guide_goes_from_nothing_to_a_message_and_on() -> Result<()> {
     Ok(())
 }
 
-/// In a folder that looks like the source tree, on the sample configuration and all that the README adds to it.
+/// In a folder that looks like the source tree, on the sample configuration and all that the pages add to it.
 #[test]
-fn the_readme_does_what_it_says() -> Result<()> {
-    let readme = Page::read(README, &MARKS)?;
-    ensure!(readme.blocks.len() >= 18, "the README is shorter than it was: {} blocks", readme.blocks.len());
-    let stage = Stage::new()?;
-    let folder = stage.folder().join("switchyard");
+fn the_guide_does_what_it_says() -> Result<()> {
+    let pages = read_walk(&GUIDE)?;
+    ensure!(block_count(&pages) >= 18, "the guide is shorter than it was: {} blocks", block_count(&pages));
+    let fixture = Fixture::new()?;
+    let folder = fixture.folder().join("switchyard");
     std::fs::create_dir_all(folder.join("host/switchyard"))?;
     std::fs::create_dir(folder.join("target"))?;
-    let guests = stage.guest("prefix_router");
+    let guests = fixture.guest("prefix_router");
     symlink(guests.parent().context("the guests are in a folder")?, folder.join("target/plugins"))?;
-    symlink(house::root().join("policies"), folder.join("policies"))?;
+    symlink(workspace::root().join("policies"), folder.join("policies"))?;
     // Here it matters whether a request is refused.
     std::fs::write(folder.join(".curlrc"), "fail-with-body\nshow-error\nwrite-out = \"\\n\"\n")?;
 
-    let hlr = Hlr::start(stage.folder())?;
+    let hlr = Hlr::start(fixture.folder())?;
     hlr.subscriber("001010000000001", "16195550199")?;
     let (http, redis) = (free_port()?, free_port()?);
     let me = String::from_utf8(Command::new("id").arg("-un").output()?.stdout)?;
     let run = folder.display().to_string();
-    let mut here = Here::default();
-    here.port(8080, http).port(8081, free_port()?).port(2775, free_port()?).port(6379, redis);
-    here.port(2776, free_port()?);
-    here.put("0.0.0.0:4222", &format!("127.0.0.1:{}", free_port()?));
-    here.put("127.0.0.2:4222", &hlr.gsup().to_string()).put("127.0.0.2:4259", &hlr.ctrl().to_string());
-    here.put("/run/switchyard", &run).put("\"alice\"", &format!("{:?}", me.trim()));
-    here.put("switchyard sms ", &format!("switchyard sms --socket {run}/sms.sock "));
+    let mut substitutions = Substitutions::default();
+    substitutions.port(8080, http).port(8081, free_port()?).port(2775, free_port()?).port(6379, redis);
+    substitutions.port(2776, free_port()?);
+    substitutions.put("0.0.0.0:4222", &format!("127.0.0.1:{}", free_port()?));
+    substitutions
+        .put("127.0.0.2:4222", &hlr.gsup().to_string())
+        .put("127.0.0.2:4259", &hlr.ctrl().to_string());
+    substitutions.put("/run/switchyard", &run).put("\"alice\"", &format!("{:?}", me.trim()));
+    substitutions.put("switchyard sms ", &format!("switchyard sms --socket {run}/sms.sock "));
     // As it prints for people.
-    here.put("redis-cli ", &format!("redis-cli --no-raw -p {redis} "));
+    substitutions.put("redis-cli ", &format!("redis-cli --no-raw -p {redis} "));
 
     let sample = "host/switchyard/switchyard.toml";
-    let configuration = std::fs::read_to_string(house::root().join(sample))? + &readme.configuration;
-    std::fs::write(folder.join(sample), here.read(&configuration))?;
-    let mut shell = Shell::start(&stage, &folder, http)?;
+    let mut configuration = std::fs::read_to_string(workspace::root().join(sample))?;
+    configuration.extend(pages.iter().map(|page| &*page.configuration));
+    std::fs::write(folder.join(sample), substitutions.read(&configuration))?;
+    let mut shell = ManualShell::start(&fixture, &folder, http)?;
     let inbox = || -> Result<bool> {
-        let mut inbox = Command::new(stage.binary());
+        let mut inbox = Command::new(fixture.binary());
         inbox.args(["sms", "inbox", "--socket"]).arg(folder.join("sms.sock"));
         Ok(String::from_utf8(inbox.output()?.stdout)?.contains("buy milk"))
     };
-    shell.follow(&readme, &here, |block| match &block.script {
-        script if script.contains("/v1/messages -d") => {
-            let log = folder.join(".state/sink.log");
-            until("the sample SMSC has the message", || {
-                Ok(std::fs::read_to_string(&log)?.contains("8613012345678: hi\n"))
-            })
-        }
-        script if script.contains("sms send") => until("the subscriber has the text", inbox),
-        _ => Ok(()),
-    })?;
+    for (path, page) in GUIDE.iter().zip(&pages) {
+        let after = |script: &str| -> Result<()> {
+            if script.contains("localhost:8080/v1/messages -d") {
+                let log = folder.join(".state/sink.log");
+                until("the sample SMSC has the message", || {
+                    Ok(std::fs::read_to_string(&log)?.contains("8613012345678: hi\n"))
+                })?;
+            }
+            if script.contains("sms send") {
+                until("the subscriber has the text", inbox)?;
+            }
+            Ok(())
+        };
+        shell
+            .follow(page, &substitutions, |block| after(&block.script))
+            .with_context(|| (*path).to_owned())?;
+    }
     ensure!(folder.join("restored/switchyard.redb").exists(), "nothing was restored");
     Ok(())
 }
 
-/// What no test runs as it stands is at least understood by the programs: each command, each option.
+/// Commands that no test runs are at least parsed by the programs: each command, each option.
 #[test]
 fn commands_that_are_named_in_passing_are_there() -> Result<()> {
-    let stage = Stage::without_guests()?;
-    let (readme, guide) = (Page::read(README, &MARKS)?, Page::read(GUIDE, &MARKS)?);
-    let elsewhere: BTreeSet<&str> = readme.elsewhere().chain(guide.elsewhere()).collect();
+    let fixture = Fixture::without_plugins()?;
+    let mut pages_read = vec![ManualPage::read(README, &MARKS)?];
+    for page in pages()? {
+        pages_read.push(ManualPage::read(&page, &MARKS)?);
+    }
+    let elsewhere: BTreeSet<&str> = pages_read.iter().flat_map(ManualPage::commands_not_run).collect();
     let known: BTreeSet<&str> = ELSEWHERE.iter().map(|(command, _)| *command).collect();
     ensure!(
         elsewhere == known,
         "these are run nowhere: {elsewhere:?}; there is a reason for these: {known:?}"
     );
-    let named: BTreeSet<String> = readme.named().into_iter().chain(guide.named()).collect();
+    let named: BTreeSet<String> = pages_read.iter().flat_map(ManualPage::named_commands).collect();
     ensure!(named.len() >= 20, "fewer than there were: {named:?}");
     let mut wrong = String::new();
     for command in &named {
         let mut words = command.split_whitespace();
         let mut program = match words.next() {
             Some("cargo") => {
-                let mut cargo = house::cargo();
+                let mut cargo = workspace::cargo();
                 cargo.args(["xtask"]);
                 ensure!(words.next() == Some("xtask"), "what is this? {command}");
                 cargo
             }
-            Some("switchyard") => Command::new(stage.binary()),
+            Some("switchyard") => Command::new(fixture.binary()),
             _ => bail!("what is this? {command}"),
         };
         let output = program.args(words).arg("--help").output()?;

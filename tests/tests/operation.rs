@@ -1,9 +1,9 @@
-//! What an admin does with the daemon itself: drain mode, readiness, the log, test messages, trying a peer.
+//! Operating the daemon: drain mode, readiness, the log, test messages, peer tests.
 
 use anyhow::{Context, Result};
-use behaviour_tests::appliance::{Appliance, Blueprint, PASSWORD, free_port};
 use behaviour_tests::load::{Probe, Sink, SinkOptions, Tally};
-use behaviour_tests::{PATIENCE, Raw, Stage, until};
+use behaviour_tests::test_daemon::{PASSWORD, TestDaemon, TestDaemonConfig, free_port};
+use behaviour_tests::{Fixture, RawConnection, TIMEOUT, until};
 use serde_json::{Value, json};
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -13,31 +13,31 @@ const BIND_FAILED: u32 = 0x0D;
 const WRONG_PASSWORD: u32 = 0x0E;
 
 /// Everything goes to the peer `upstream`, without a plugin.
-fn blueprint(stage: &Stage, upstream: SocketAddr) -> Result<Blueprint> {
-    let mut blueprint = Blueprint::new(stage.binary(), &stage.folder().join("appliance"))?;
-    blueprint.account("acme", "").peer("upstream", upstream, "receipts = false").native("upstream");
-    Ok(blueprint)
+fn config(fixture: &Fixture, upstream: SocketAddr) -> Result<TestDaemonConfig> {
+    let mut config = TestDaemonConfig::new(fixture.binary(), &fixture.folder().join("appliance"))?;
+    config.account("acme", "").peer("upstream", upstream, "dlrs = false").native("upstream");
+    Ok(config)
 }
 
-fn nobody() -> Result<SocketAddr> {
+fn closed_address() -> Result<SocketAddr> {
     Ok(SocketAddr::from(([127, 0, 0, 1], free_port()?)))
 }
 
-fn ask(appliance: &Appliance, method: &str, path: &str, body: &Value) -> Result<(u16, Value)> {
+fn ask(appliance: &TestDaemon, method: &str, path: &str, body: &Value) -> Result<(u16, Value)> {
     let octets = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
     let (status, text) = appliance.request(method, path, &octets)?;
     Ok((status, serde_json::from_str(&text).with_context(|| format!("{method} {path}: {status} {text}"))?))
 }
 
-fn readiness(appliance: &Appliance) -> Result<(u16, Value)> {
+fn readiness(appliance: &TestDaemon) -> Result<(u16, Value)> {
     ask(appliance, "GET", "/v1/ready", &Value::Null)
 }
 
 #[test]
-fn drain_mode_refuses_what_is_new_and_sends_what_waits() -> Result<()> {
-    let stage = Stage::without_guests()?;
-    let upstream = nobody()?;
-    let appliance = blueprint(&stage, upstream)?.start()?;
+fn drain_mode_refuses_new_messages_and_sends_waiting_ones() -> Result<()> {
+    let fixture = Fixture::without_plugins()?;
+    let upstream = closed_address()?;
+    let appliance = config(&fixture, upstream)?.start()?;
     assert_eq!(readiness(&appliance)?, (200, json!({ "status": "ready", "reasons": [] })));
     let mut esme = Probe::bind(appliance.smpp(), "acme", PASSWORD, "861", false)?;
     esme.submit(1)?.map_err(|status| anyhow::anyhow!("refused with {status:#x}"))?;
@@ -45,7 +45,7 @@ fn drain_mode_refuses_what_is_new_and_sends_what_waits() -> Result<()> {
     let (status, drained) = ask(&appliance, "POST", "/v1/drain", &Value::Null)?;
     assert_eq!(status, 200);
     assert_eq!((&drained["draining"], &drained["refuse-binds"]), (&json!(true), &json!(false)), "{drained}");
-    assert_eq!((&drained["by"], &drained["left"]["waiting"]), (&json!("token"), &json!(1)), "{drained}");
+    assert_eq!((&drained["by"], &drained["remaining"]["waiting"]), (&json!("token"), &json!(1)), "{drained}");
     assert_eq!(readiness(&appliance)?, (503, json!({ "status": "not-ready", "reasons": ["draining"] })));
     assert_eq!(appliance.request("GET", "/v1/health", &[])?.0, 200);
     assert_eq!(esme.submit(2)?, Err(QUEUE_FULL));
@@ -56,21 +56,21 @@ fn drain_mode_refuses_what_is_new_and_sends_what_waits() -> Result<()> {
     let message = json!({ "account": "acme", "from": "10655", "to": "8610000000003", "text": "x" });
     assert_eq!(ask(&appliance, "POST", "/v1/messages", &message)?.0, 409);
 
-    // Binds are still taken, until they are not to be.
-    assert_eq!(Raw::connect(appliance.smpp())?.bind("acme", PASSWORD)?, 0);
+    // Binds are still accepted, until the listener refuses them.
+    assert_eq!(RawConnection::connect(appliance.smpp())?.bind("acme", PASSWORD)?, 0);
     let since = drained["since"].clone();
     let (_, drained) = ask(&appliance, "POST", "/v1/drain", &json!({ "refuse-binds": true }))?;
     assert_eq!((&drained["refuse-binds"], &drained["since"]), (&json!(true), &since), "{drained}");
-    assert_eq!(Raw::connect(appliance.smpp())?.bind("acme", PASSWORD)?, BIND_FAILED);
+    assert_eq!(RawConnection::connect(appliance.smpp())?.bind("acme", PASSWORD)?, BIND_FAILED);
     assert_eq!(esme.submit(4)?, Err(QUEUE_FULL), "the session that was there stays");
 
-    // What waits goes out as soon as its peer is there.
+    // Waiting messages are sent as soon as the peer is up.
     let tally = Arc::new(Tally::new(100));
     let sink = Sink::start_at(upstream, SinkOptions::default(), &tally)?;
-    appliance.wait_until(PATIENCE, "/v1/drain", |state| {
-        state["left"] == json!({ "waiting": 0, "in-flight": 0 })
+    appliance.wait_until(TIMEOUT, "/v1/drain", |state| {
+        state["remaining"] == json!({ "waiting": 0, "in-flight": 0 })
     })?;
-    assert_eq!(sink.messages_so_far(), 1);
+    assert_eq!(sink.message_count(), 1);
 
     let (_, ended) = ask(&appliance, "DELETE", "/v1/drain", &Value::Null)?;
     assert_eq!(
@@ -79,8 +79,8 @@ fn drain_mode_refuses_what_is_new_and_sends_what_waits() -> Result<()> {
     );
     assert_eq!(readiness(&appliance)?.0, 200);
     assert!(esme.submit(5)?.is_ok());
-    assert_eq!(Raw::connect(appliance.smpp())?.bind("acme", PASSWORD)?, 0);
-    until("the last arrives", || Ok(sink.messages_so_far() == 2))?;
+    assert_eq!(RawConnection::connect(appliance.smpp())?.bind("acme", PASSWORD)?, 0);
+    until("the last arrives", || Ok(sink.message_count() == 2))?;
 
     for body in [json!({ "refuse": true }), json!({ "refuse-binds": 1 }), json!("x")] {
         assert_eq!(ask(&appliance, "POST", "/v1/drain", &body)?.0, 400, "{body}");
@@ -89,22 +89,22 @@ fn drain_mode_refuses_what_is_new_and_sends_what_waits() -> Result<()> {
 }
 
 #[test]
-fn a_drained_appliance_ends_as_ever_and_starts_without_it() -> Result<()> {
-    let stage = Stage::without_guests()?;
-    let appliance = blueprint(&stage, nobody()?)?.start()?;
+fn a_drained_daemon_stops_normally_and_starts_without_drain_mode() -> Result<()> {
+    let fixture = Fixture::without_plugins()?;
+    let appliance = config(&fixture, closed_address()?)?.start()?;
     appliance.ask("POST", "/v1/drain", b"{}")?;
-    let (status, blueprint) = appliance.stop()?;
+    let (status, config) = appliance.stop()?;
     assert!(status.success(), "{status}");
-    let appliance = blueprint.start()?;
+    let appliance = config.start()?;
     assert_eq!(appliance.get("/v1/drain")?["draining"], false);
     assert_eq!(readiness(&appliance)?.0, 200);
     Ok(())
 }
 
 #[test]
-fn two_admins_who_drain_and_end_it_at_once_leave_one_of_both_states_whole() -> Result<()> {
-    let stage = Stage::without_guests()?;
-    let appliance = blueprint(&stage, nobody()?)?.start()?;
+fn concurrent_drain_requests_leave_a_consistent_state() -> Result<()> {
+    let fixture = Fixture::without_plugins()?;
+    let appliance = config(&fixture, closed_address()?)?.start()?;
     let mut esme = Probe::bind(appliance.smpp(), "acme", PASSWORD, "861", false)?;
     for round in 0..10 {
         let (drained, ended) = std::thread::scope(|scope| {
@@ -123,11 +123,11 @@ fn two_admins_who_drain_and_end_it_at_once_leave_one_of_both_states_whole() -> R
 }
 
 #[test]
-fn what_is_logged_can_be_changed_while_it_runs() -> Result<()> {
-    let stage = Stage::without_guests()?;
-    let mut blueprint = blueprint(&stage, nobody()?)?;
-    blueprint.tables("[log]\nlevel = \"info,links=warn\"\n");
-    let appliance = blueprint.start()?;
+fn the_log_level_can_be_changed_at_run_time() -> Result<()> {
+    let fixture = Fixture::without_plugins()?;
+    let mut config = config(&fixture, closed_address()?)?;
+    config.tables("[log]\nlevel = \"info,links=warn\"\n");
+    let appliance = config.start()?;
     assert_eq!(appliance.get("/v1/log")?, json!({ "level": "info,links=warn" }));
     let send = || -> Result<String> {
         let message = json!({ "account": "acme", "from": "10655", "to": "8610000000003", "text": "x" });
@@ -141,7 +141,7 @@ fn what_is_logged_can_be_changed_while_it_runs() -> Result<()> {
     assert_eq!(set("info,engine=debug")?, (200, json!({ "level": "info,engine=debug" })));
     let loud = send()?;
     let line = |id: &str| format!("id={id}");
-    appliance.wait_for_line(PATIENCE, |text| {
+    appliance.wait_for_line(TIMEOUT, |text| {
         text.contains("test message accepted") && text.contains(&line(&loud))
     })?;
     let log = appliance.log(1000);
@@ -161,12 +161,12 @@ fn what_is_logged_can_be_changed_while_it_runs() -> Result<()> {
 }
 
 #[test]
-fn the_log_is_for_programs_where_it_is_to_be() -> Result<()> {
-    let stage = Stage::without_guests()?;
-    let mut blueprint = blueprint(&stage, nobody()?)?;
-    blueprint.tables("[log]\nformat = \"json\"\n");
-    let appliance = blueprint.launch()?;
-    appliance.wait_for_line(PATIENCE, |line| {
+fn the_log_can_be_json() -> Result<()> {
+    let fixture = Fixture::without_plugins()?;
+    let mut config = config(&fixture, closed_address()?)?;
+    config.tables("[log]\nformat = \"json\"\n");
+    let appliance = config.launch()?;
+    appliance.wait_for_line(TIMEOUT, |line| {
         serde_json::from_str::<Value>(line).is_ok_and(|line| line["fields"]["message"] == "ready")
     })?;
     let log = appliance.log(1000);
@@ -177,7 +177,7 @@ fn the_log_is_for_programs_where_it_is_to_be() -> Result<()> {
             "{line}"
         );
     }
-    let mut wrong = self::blueprint(&stage, nobody()?)?;
+    let mut wrong = self::config(&fixture, closed_address()?)?;
     wrong.tables("[log]\nformat = \"xml\"\nlevel = \"verbose\"\n");
     let (content, words) = wrong.check()?;
     assert!(!content && words.contains("log.format") && words.contains("log.level: \"verbose\""), "{words}");
@@ -185,20 +185,20 @@ fn the_log_is_for_programs_where_it_is_to_be() -> Result<()> {
 }
 
 #[test]
-fn a_test_message_goes_the_whole_way() -> Result<()> {
-    let stage = Stage::without_guests()?;
+fn a_test_message_is_delivered() -> Result<()> {
+    let fixture = Fixture::without_plugins()?;
     let tally = Arc::new(Tally::new(100));
     let sink = Sink::start(SinkOptions::default(), &tally)?;
-    let mut blueprint = blueprint(&stage, sink.address())?;
-    blueprint.account("shop", "[account.source]\ndefault = \"10655\"\nallow = [\"10655*\"]\n");
-    let appliance = blueprint.start()?;
+    let mut config = config(&fixture, sink.address())?;
+    config.account("shop", "[account.source]\ndefault = \"10655\"\nallow = [\"10655*\"]\n");
+    let appliance = config.start()?;
     let send = |message: Value| ask(&appliance, "POST", "/v1/messages", &message);
     let (status, sent) = send(json!({ "account": "shop", "to": "+4915112345678", "text": "Grüße, 你好" }))?;
     assert_eq!(status, 201, "{sent}");
     let id = sent["id"].as_str().context("no id")?;
-    until("it arrives", || Ok(sink.messages_so_far() == 1))?;
+    until("it arrives", || Ok(sink.message_count() == 1))?;
     let trace = appliance
-        .wait_until(PATIENCE, &format!("/v1/messages/{id}?body=1"), |trace| trace["finished"] == true)?;
+        .wait_until(TIMEOUT, &format!("/v1/messages/{id}?body=1"), |trace| trace["finished"] == true)?;
     assert_eq!((&trace["state"], &trace["origin"]), (&json!("relayed"), &json!("shop")), "{trace}");
     assert_eq!((&trace["source"], &trace["body"]), (&json!("10655"), &json!("Grüße, 你好")), "{trace}");
 
@@ -228,7 +228,7 @@ fn a_test_message_goes_the_whole_way() -> Result<()> {
     assert_eq!(with("to", json!(7))?.0, 400);
     assert_eq!(with("colour", json!("red"))?.0, 400);
     assert_eq!(send(right)?.0, 201);
-    until("and no other", || Ok(sink.messages_so_far() == 2))?;
+    until("and no other", || Ok(sink.message_count() == 2))?;
     let (status, _) = appliance.send("POST", "/v1/messages", b"{}", &[("authorization", "Bearer x")])?;
     assert_eq!(status, 401);
     Ok(())
@@ -240,7 +240,7 @@ fn steps(tried: &Value) -> Vec<(&str, bool)> {
 }
 
 /// A peer that refuses every bind.
-fn refuser() -> Result<SocketAddr> {
+fn start_refusing_peer() -> Result<SocketAddr> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
     std::thread::spawn(move || {
@@ -266,13 +266,13 @@ fn refuser() -> Result<SocketAddr> {
 }
 
 #[test]
-fn a_peer_can_be_tried_whether_it_is_up_or_down() -> Result<()> {
-    let stage = Stage::without_guests()?;
+fn a_peer_can_be_tested_whether_it_is_up_or_down() -> Result<()> {
+    let fixture = Fixture::without_plugins()?;
     let tally = Arc::new(Tally::new(100));
     let sink = Sink::start(SinkOptions::default(), &tally)?;
-    let mut blueprint = blueprint(&stage, sink.address())?;
-    blueprint.peer("down", nobody()?, "").peer("strict", refuser()?, "");
-    let appliance = blueprint.start()?;
+    let mut config = config(&fixture, sink.address())?;
+    config.peer("down", closed_address()?, "").peer("strict", start_refusing_peer()?, "");
+    let appliance = config.start()?;
     let links = |phase: &str| -> Result<usize> {
         let links = appliance.get("/v1/links")?;
         let links = links.as_array().into_iter().flatten();
@@ -298,7 +298,7 @@ fn a_peer_can_be_tried_whether_it_is_up_or_down() -> Result<()> {
     );
     assert!(tried["steps"].as_array().into_iter().flatten().all(|step| step["ms"].is_u64()), "{tried}");
     assert_eq!(sink.report().binds, binds + 1);
-    assert_eq!(links("bound")?, 1, "the link that is there is left alone");
+    assert_eq!(links("bound")?, 1, "the existing link is not affected");
 
     let tried = appliance.ask("POST", "/v1/peers/down/test", &[])?;
     assert_eq!(
@@ -311,14 +311,14 @@ fn a_peer_can_be_tried_whether_it_is_up_or_down() -> Result<()> {
     let detail = tried["steps"][2]["detail"].as_str().unwrap_or_default();
     assert!(detail.contains("RINVPASWD") || detail.contains("password"), "{tried}");
 
-    // The password is nobody's business.
+    // The password is not shown.
     assert!(!tried.to_string().contains(PASSWORD), "{tried}");
     assert_eq!(appliance.request("POST", "/v1/peers/nobody/test", &[])?.0, 404);
     assert_eq!(appliance.request("POST", "/v1/peers/acme/test", &[])?.0, 404);
     Ok(())
 }
 
-/// A collector of traces: what it is sent, as it comes.
+/// A collector of traces: returns the received requests.
 fn collector() -> Result<(SocketAddr, std::sync::mpsc::Receiver<(String, Value)>)> {
     use std::io::{BufRead as _, Read as _, Write as _};
     let listener = TcpListener::bind("127.0.0.1:0")?;
@@ -352,34 +352,34 @@ fn collector() -> Result<(SocketAddr, std::sync::mpsc::Receiver<(String, Value)>
 }
 
 #[test]
-fn traces_of_messages_go_to_a_collector_without_numbers_and_texts() -> Result<()> {
-    let stage = Stage::without_guests()?;
+fn traces_are_exported_without_numbers_and_texts() -> Result<()> {
+    let fixture = Fixture::without_plugins()?;
     let sink = Sink::start(SinkOptions::default(), &Arc::new(Tally::new(100)))?;
     let (address, traces) = collector()?;
-    let mut blueprint = blueprint(&stage, sink.address())?;
-    blueprint.tables(&format!("[telemetry]\notlp = \"http://{address}\"\none-in = 1\n"));
-    let appliance = blueprint.start()?;
+    let mut config = config(&fixture, sink.address())?;
+    config.tables(&format!("[telemetry]\notlp = \"http://{address}\"\none-in = 1\n"));
+    let appliance = config.start()?;
     let message =
         json!({ "account": "acme", "from": "10655", "to": "8610000000003", "text": "secret words" });
     let (_, sent) = ask(&appliance, "POST", "/v1/messages", &message)?;
     let id: u64 = sent["id"].as_str().context("no id")?.parse()?;
-    let (first, told) = traces.recv_timeout(PATIENCE)?;
+    let (first, reply) = traces.recv_timeout(TIMEOUT)?;
     assert!(first.starts_with("POST /v1/traces "), "{first}");
-    let resource = &told["resourceSpans"][0];
-    assert_eq!(resource["resource"]["attributes"][0]["value"]["stringValue"], "switchyard", "{told:#}");
+    let resource = &reply["resourceSpans"][0];
+    assert_eq!(resource["resource"]["attributes"][0]["value"]["stringValue"], "switchyard", "{reply:#}");
     let spans = resource["scopeSpans"][0]["spans"].as_array().context("no spans")?;
     let names: Vec<_> = spans.iter().filter_map(|span| span["name"].as_str()).collect();
-    assert_eq!(names, ["message", "commit", "attempt"], "{told:#}");
+    assert_eq!(names, ["message", "commit", "attempt"], "{reply:#}");
     for span in spans {
         assert!(
             span["traceId"].as_str().is_some_and(|trace| trace.ends_with(&format!("{id:016x}"))),
-            "{told:#}"
+            "{reply:#}"
         );
         let nanos = |key: &str| -> Result<u64> { Ok(span[key].as_str().context("no time")?.parse()?) };
-        assert!(nanos("startTimeUnixNano")? <= nanos("endTimeUnixNano")?, "{told:#}");
+        assert!(nanos("startTimeUnixNano")? <= nanos("endTimeUnixNano")?, "{reply:#}");
     }
     assert_eq!(spans[2]["parentSpanId"], spans[0]["spanId"]);
-    let told = told.to_string();
-    assert!(!told.contains("secret words") && !told.contains("8610000000003"), "{told}");
+    let reply = reply.to_string();
+    assert!(!reply.contains("secret words") && !reply.contains("8610000000003"), "{reply}");
     Ok(())
 }

@@ -1,12 +1,12 @@
-//! osmo-hlr, osmo-msc and the simulated radio side against a plain relay: an instrument that is out of tune proves
-//! nothing. What the appliance's tests rest on is measured here: how osmo-msc 1.9.0 and osmo-hlr 1.5.0 behave where the
-//! protocol leaves it open.
+//! osmo-hlr, osmo-msc and the simulated radio side with a plain relay: verifies the test instruments. It pins down how osmo-msc 1.9.0
+//! and osmo-hlr 1.5.0 behave where the protocol leaves it open, because the
+//! appliance's tests depend on it.
 
 use anyhow::{Context, Result, ensure};
 use behaviour_tests::osmocom::{
-    Answer, Hlr, Message, Msc, Paging, Phone, Radio, Relay, RpAnswer, Submit, text_of,
+    GsupRelay, Hlr, Message, Msc, Paging, Phone, PhoneAnswer, Radio, RpAnswer, Submit, decode_text,
 };
-use behaviour_tests::{Capture, Spoken};
+use behaviour_tests::{Capture, CaptureProtocol};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
@@ -35,7 +35,7 @@ struct Network {
     hlr: Hlr,
     /// Between MSC and relay.
     capture: Capture,
-    relay: Relay,
+    relay: GsupRelay,
     msc: Msc,
     phone: Phone,
     /// Ends with it.
@@ -44,13 +44,13 @@ struct Network {
 }
 
 impl Network {
-    /// One subscriber, whose phone is on.
+    /// One subscriber whose phone is on.
     fn start() -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let hlr = Hlr::start(folder.path())?;
         hlr.subscriber(IMSI, MSISDN)?;
-        let relay = Relay::start(hlr.gsup())?;
-        let capture = Capture::of(Spoken::Gsup, relay.address())?;
+        let relay = GsupRelay::start(hlr.gsup())?;
+        let capture = Capture::start_for(CaptureProtocol::Gsup, relay.address())?;
         let msc = Msc::start(folder.path(), "MSC-1", capture.address())?;
         hlr.wait_until_connected("MSC-1")?;
         let radio = Radio::connect(msc.sgs())?;
@@ -59,20 +59,20 @@ impl Network {
         Ok(Self { hlr, capture, relay, msc, phone, _radio: radio, folder })
     }
 
-    /// Brings a message to the phone; gives the MSC's answer.
+    /// Sends a message to the phone; returns the MSC's answer.
     fn deliver(&self, reference: u8) -> Result<Message> {
         self.relay.inject(&mt(reference))?;
         self.phone.next_mt()?;
         self.relay.next(MT_RESULT)
     }
 
-    /// Waits until the link was made so many times, seen from both of its ends.
+    /// Waits until the link was established this many times, as seen from both ends.
     fn linked(&self, times: usize) -> Result<()> {
         self.relay.connections(times)?;
         self.msc.wait_until_linked(times)
     }
 
-    /// Location updates that came to the HLR.
+    /// Location updates that reached the HLR.
     fn updates(&self) -> usize {
         self.relay.passed().iter().filter(|message| message.kind == UPDATE_LOCATION).count()
     }
@@ -92,7 +92,7 @@ fn mt(reference: u8) -> Message {
         .with(0x0a, &[2])
 }
 
-/// An answer to a message of the phone's.
+/// An answer to a message from the phone.
 fn answer(kind: u8, reference: u8) -> Message {
     Message::about(kind, IMSI).with(REFERENCE, &[reference]).with(0x0a, &[2])
 }
@@ -104,7 +104,7 @@ fn a_phone_attaches_receives_and_sends() -> Result<()> {
     assert!(network.hlr.connections()?.contains("'MSC-1'"));
     network.relay.inject(&mt(0xff))?;
     let came = network.phone.next_mt()?;
-    assert_eq!((came.centre.as_str(), text_of(&came.tpdu)?.as_str()), (CENTRE, "hello"));
+    assert_eq!((came.centre.as_str(), decode_text(&came.tpdu)?.as_str()), (CENTRE, "hello"));
     network.relay.next(MT_RESULT)?;
     let submit = Submit::new(7, "4915112345678", "from the phone").octets();
     let reference = network.phone.send(CENTRE, &submit)?;
@@ -127,9 +127,9 @@ fn a_phone_attaches_receives_and_sends() -> Result<()> {
 }
 
 #[test]
-fn a_full_phone_says_when_it_has_room() -> Result<()> {
+fn a_full_phone_reports_available_memory() -> Result<()> {
     let network = Network::start()?;
-    network.phone.when_it_rings(Answer::Refused(22));
+    network.phone.set_answer(PhoneAnswer::Refused(22));
     network.relay.inject(&mt(0x10))?;
     let error = network.relay.next(MT_ERROR)?;
     assert_eq!((error.get(RP_CAUSE), error.get(CAUSE)), (Some(&[22][..]), None));
@@ -141,9 +141,9 @@ fn a_full_phone_says_when_it_has_room() -> Result<()> {
     Ok(())
 }
 
-/// The MSC gives the lowest reference that is free, so nearly always 0: an answer can only be told by its subscriber.
+/// The MSC uses the lowest free reference, so almost always 0: an answer can only be matched by its subscriber.
 #[test]
-fn the_references_of_answers_say_nothing() -> Result<()> {
+fn references_of_answers_are_ambiguous() -> Result<()> {
     let network = Network::start()?;
     for reference in [0x10, 0x11] {
         assert_eq!(network.deliver(reference)?.get(REFERENCE), Some(&[0][..]), "a channel each");
@@ -154,41 +154,41 @@ fn the_references_of_answers_say_nothing() -> Result<()> {
     assert_eq!(network.relay.next(MT_RESULT)?.get(REFERENCE), Some(&[0][..]), "more is announced");
     let paged = network.phone.paged();
     assert_eq!(network.deliver(0x13)?.get(REFERENCE), Some(&[0][..]), "on the channel that was kept");
-    assert_eq!(network.phone.paged(), paged, "for that, nobody is paged");
+    assert_eq!(network.phone.paged(), paged, "nobody is paged for it");
     Ok(())
 }
 
-/// Two at a time, of which the protocol says nothing: the MSC takes both.
+/// Two messages at a time, which the protocol does not forbid: the MSC accepts both.
 #[test]
 fn a_second_message_is_taken_while_the_first_is_with_the_phone() -> Result<()> {
     let network = Network::start()?;
-    network.phone.when_it_rings(Answer::Nothing);
+    network.phone.set_answer(PhoneAnswer::Nothing);
     network.relay.inject(&mt(0x10))?;
     assert_eq!(network.phone.next_mt()?.reference, 0);
-    network.phone.when_it_rings(Answer::Taken);
+    network.phone.set_answer(PhoneAnswer::Taken);
     network.relay.inject(&mt(0x11))?;
     assert_eq!(network.phone.next_mt()?.reference, 1);
     assert_eq!(network.relay.next(MT_RESULT)?.get(REFERENCE), Some(&[1][..]));
     Ok(())
 }
 
-/// After 10 seconds of paging over SGs (Ts5) it gives up, and says nothing, then or later.
+/// After 10 seconds of paging over SGs (Ts5) it gives up, and never answers.
 #[test]
-fn of_paging_in_vain_nothing_is_said() -> Result<()> {
+fn failed_paging_is_not_reported() -> Result<()> {
     let network = Network::start()?;
-    network.phone.when_paged(Paging::NotHeard);
+    network.phone.set_paging(Paging::NotHeard);
     network.relay.inject(&mt(0x10))?;
-    network.msc.wait_until_paged_in_vain(1)?;
-    network.phone.when_paged(Paging::Heard);
+    network.msc.wait_for_paging_failures(1)?;
+    network.phone.set_paging(Paging::Heard);
     network.deliver(0x11)?;
     assert_eq!((network.phone.waiting(), network.relay.taken()), (0, Vec::new()));
     Ok(())
 }
 
-/// A phone that was switched off is unknown to the MSC, which says so in words that are the HLR's for one who does not
-/// exist. The HLR is told nothing: it has the phone at this MSC still.
+/// A switched-off phone is unknown to the MSC, whose error equals the HLR's error for an unknown subscriber.
+/// The HLR is not informed: for the HLR the phone is still at this MSC.
 #[test]
-fn one_who_is_switched_off_is_as_one_who_does_not_exist() -> Result<()> {
+fn a_switched_off_phone_looks_like_an_unknown_subscriber() -> Result<()> {
     let network = Network::start()?;
     network.phone.detach()?;
     network.relay.inject(&mt(0x10))?;
@@ -200,36 +200,36 @@ fn one_who_is_switched_off_is_as_one_who_does_not_exist() -> Result<()> {
     Ok(())
 }
 
-/// The MSC connects again after a second, but it attaches nobody again; what the phone said meanwhile is lost.
+/// The MSC reconnects after a second without re-attaching phones; messages sent by phones meanwhile are lost.
 #[test]
-fn when_the_link_was_away_only_what_was_said_meanwhile_is_lost() -> Result<()> {
+fn only_messages_during_a_lost_link_are_lost() -> Result<()> {
     let network = Network::start()?;
-    network.phone.when_it_rings(Answer::Nothing);
+    network.phone.set_answer(PhoneAnswer::Nothing);
     network.relay.inject(&mt(0x10))?;
     network.phone.next_mt()?;
     network.relay.cut()?;
     network.linked(2)?;
-    network.phone.finish(Answer::Taken)?;
+    network.phone.finish(PhoneAnswer::Taken)?;
     network
         .relay
         .next(MT_RESULT)
-        .context("it came before the link went, and was answered after it returned")?;
+        .context("it arrived before the link was lost, and was answered afterwards")?;
 
     network.relay.inject(&mt(0x11))?;
     network.phone.next_mt()?;
     network.relay.cut()?;
-    network.phone.finish(Answer::Taken)?;
+    network.phone.finish(PhoneAnswer::Taken)?;
     network.linked(3)?;
-    network.phone.when_it_rings(Answer::Taken);
+    network.phone.set_answer(PhoneAnswer::Taken);
     network.deliver(0x12)?;
     assert_eq!(network.relay.taken(), [], "the answer to the second message");
     assert_eq!(network.updates(), 1);
     Ok(())
 }
 
-/// osmo-hlr 1.5.0: `.info` begins with an empty line and knows no `.imsi`.
+/// osmo-hlr 1.5.0: `.info` begins with an empty line and has no `.imsi`.
 #[test]
-fn the_hlr_tells_over_ctrl_who_has_a_number() -> Result<()> {
+fn the_hlr_finds_subscribers_by_number_over_ctrl() -> Result<()> {
     let network = Network::start()?;
     let mut ctrl = TcpStream::connect(network.hlr.ctrl())?;
     let mut ask = |command: &str| -> Result<String> {

@@ -1,8 +1,8 @@
-//! Messages, receipts and MO between ESMEs and SMSCs that we did not write, through the real binary.
+//! Messages, delivery receipts and MO between third-party ESMEs and SMSCs, through the real binary.
 
 use anyhow::{Context, Result, ensure};
-use behaviour_tests::appliance::{Appliance, PASSWORD};
-use behaviour_tests::{Capture, Kannel, Peer, Stage};
+use behaviour_tests::test_daemon::{PASSWORD, TestDaemon};
+use behaviour_tests::{Capture, Fixture, Kannel, Peer};
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -18,34 +18,34 @@ fn upstream(options: &Value) -> Result<(Peer, SocketAddr)> {
     Ok((upstream, address))
 }
 
-/// An appliance between the account `acme` and this upstream.
-fn between(stage: &Stage, address: SocketAddr, keys: &str) -> Result<Appliance> {
-    let mut blueprint = stage.blueprint()?;
-    blueprint.account("acme", "").peer("upstream", address, &format!("default-account = \"acme\"\n{keys}"));
-    blueprint.start()
+/// A daemon between the account `acme` and this upstream.
+fn start_between(fixture: &Fixture, address: SocketAddr, keys: &str) -> Result<TestDaemon> {
+    let mut config = fixture.config()?;
+    config.account("acme", "").peer("upstream", address, &format!("default-account = \"acme\"\n{keys}"));
+    config.start()
 }
 
 fn esme(port: u16) -> Value {
     json!({ "port": port, "system_id": "acme", "password": PASSWORD })
 }
 
-fn bound(mut peer: Peer) -> Result<Peer> {
+fn wait_until_bound(mut peer: Peer) -> Result<Peer> {
     let answer = peer.expect("bound")?;
     ensure!(answer["status"] == 0, "the bind was answered by {answer}");
     Ok(peer)
 }
 
-/// id:… stat:… of a receipt's text (SMPP 3.4 Appendix B).
+/// A field (`id:…`, `stat:…`) in the text of a delivery receipt (SMPP 3.4 Appendix B).
 fn field<'a>(text: &'a str, name: &str) -> &'a str {
     text.split_once(&format!("{name}:")).and_then(|(_, rest)| rest.split(' ').next()).unwrap_or_default()
 }
 
 #[test]
-fn smpplib_submits_and_its_receipts_come_back() -> Result<()> {
-    let stage = Stage::new()?;
+fn smpplib_submits_and_gets_delivery_receipts() -> Result<()> {
+    let fixture = Fixture::new()?;
     let (mut upstream, address) = upstream(&json!({ "receipts": true }))?;
-    let appliance = between(&stage, address, "")?;
-    let mut esme = bound(Peer::python("esme.py", &esme(appliance.smpp().port()))?)?;
+    let appliance = start_between(&fixture, address, "")?;
+    let mut esme = wait_until_bound(Peer::python("esme.py", &esme(appliance.smpp().port()))?)?;
     esme.tell(
         &json!({ "text": "hello", "from": "10655", "to": "8613800000000", "receipt": true, "tag": 1 }),
     )?;
@@ -65,11 +65,11 @@ fn smpplib_submits_and_its_receipts_come_back() -> Result<()> {
 }
 
 #[test]
-fn smpplib_sends_a_long_text_and_its_parts_arrive_as_they_were() -> Result<()> {
-    let stage = Stage::new()?;
+fn smpplib_sends_a_long_text_and_its_segments_arrive_unchanged() -> Result<()> {
+    let fixture = Fixture::new()?;
     let (mut upstream, address) = upstream(&json!({}))?;
-    let appliance = between(&stage, address, "")?;
-    let mut esme = bound(Peer::python("esme.py", &esme(appliance.smpp().port()))?)?;
+    let appliance = start_between(&fixture, address, "")?;
+    let mut esme = wait_until_bound(Peer::python("esme.py", &esme(appliance.smpp().port()))?)?;
     let text = "0123456789".repeat(35);
     esme.tell(&json!({ "text": text, "from": "10655", "to": "8613800000000", "tag": 1 }))?;
     let (mut parts, mut references) = (Vec::new(), Vec::new());
@@ -88,11 +88,11 @@ fn smpplib_sends_a_long_text_and_its_parts_arrive_as_they_were() -> Result<()> {
 }
 
 #[test]
-fn npm_smpp_submits_with_payload_and_ucs2_and_its_account_gets_the_mo_that_has_no_route() -> Result<()> {
-    let stage = Stage::new()?;
+fn npm_smpp_submits_payload_and_ucs2_and_gets_mo_without_a_route() -> Result<()> {
+    let fixture = Fixture::new()?;
     let (mut upstream, address) = upstream(&json!({ "receipts": true }))?;
-    let appliance = between(&stage, address, "")?;
-    let mut esme = bound(Peer::node("esme.js", &esme(appliance.smpp().port()))?)?;
+    let appliance = start_between(&fixture, address, "")?;
+    let mut esme = wait_until_bound(Peer::node("esme.js", &esme(appliance.smpp().port()))?)?;
     let to = json!({ "source_addr": "10655", "destination_addr": "8613800000000" });
     let with = |more: Value| {
         let mut all = to.clone();
@@ -113,7 +113,7 @@ fn npm_smpp_submits_with_payload_and_ucs2_and_its_account_gets_the_mo_that_has_n
     assert_eq!((&submit["text"], &submit["data_coding"]), (&json!("你好"), &json!(8)));
 
     upstream.tell(&json!({ "mo": { "source_addr": "8613800000000", "destination_addr": "acme-mo", "short_message": "back" } }))?;
-    // The policy would send it back to where it came from: the default account of that peer gets it.
+    // The policy would send it back to its origin: it goes to the peer's default account instead.
     assert_eq!(upstream.expect("mo-answered")?["status"], 0);
     let mo = esme.expect("deliver")?;
     assert_eq!((&mo["text"], &mo["source"]), (&json!("back"), &json!("8613800000000")));
@@ -121,21 +121,21 @@ fn npm_smpp_submits_with_payload_and_ucs2_and_its_account_gets_the_mo_that_has_n
 }
 
 #[test]
-fn an_mo_goes_to_the_account_that_its_route_names() -> Result<()> {
-    let stage = Stage::new()?;
+fn an_mo_is_routed_to_an_account() -> Result<()> {
+    let fixture = Fixture::new()?;
     let (mut upstream, address) = upstream(&json!({}))?;
-    let mut blueprint = stage.blueprint()?;
-    blueprint.account("acme", "").peer("upstream", address, "");
-    blueprint.router(
-        &stage.guest("prefix_router"),
+    let mut config = fixture.config()?;
+    config.account("acme", "").peer("upstream", address, "");
+    config.router(
+        &fixture.guest("prefix_router"),
         "[[route]]\nprefix = \"10655\"\nlegs = [{ peer = \"acme\" }]\n[default]\nlegs = [{ peer = \"upstream\" }]\n",
     )?;
-    let appliance = blueprint.start()?;
+    let appliance = config.start()?;
     upstream.expect("bind")?;
-    // Nobody is bound yet: it waits.
+    // No ESME is bound yet: it waits.
     upstream.tell(&json!({ "mo": { "source_addr": "8613800000000", "destination_addr": "10655", "short_message": "early" } }))?;
     assert_eq!(upstream.expect("mo-answered")?["status"], 0);
-    let mut esme = bound(Peer::node("esme.js", &esme(appliance.smpp().port()))?)?;
+    let mut esme = wait_until_bound(Peer::node("esme.js", &esme(appliance.smpp().port()))?)?;
     let mo = esme.expect("deliver")?;
     assert_eq!(
         (&mo["text"], &mo["source"], &mo["destination"]),
@@ -146,11 +146,11 @@ fn an_mo_goes_to_the_account_that_its_route_names() -> Result<()> {
 }
 
 #[test]
-fn receipts_match_where_the_peer_answers_in_hexadecimal() -> Result<()> {
-    let stage = Stage::new()?;
+fn receipts_match_hexadecimal_message_ids() -> Result<()> {
+    let fixture = Fixture::new()?;
     let (_upstream, address) = upstream(&json!({ "receipts": true, "ids": "hex" }))?;
-    let appliance = between(&stage, address, "message-id = \"hex-to-decimal\"")?;
-    let mut esme = bound(Peer::node("esme.js", &esme(appliance.smpp().port()))?)?;
+    let appliance = start_between(&fixture, address, "message-id = \"hex-to-decimal\"")?;
+    let mut esme = wait_until_bound(Peer::node("esme.js", &esme(appliance.smpp().port()))?)?;
     let submit = json!({ "source_addr": "10655", "destination_addr": "8613800000000", "short_message": "x", "registered_delivery": 1 });
     esme.tell(&json!({ "submit": submit }))?;
     let id = esme.expect("answer")?["id"].as_str().context("no id")?.to_owned();
@@ -160,12 +160,12 @@ fn receipts_match_where_the_peer_answers_in_hexadecimal() -> Result<()> {
 }
 
 #[test]
-fn a_peer_that_refuses_ends_in_a_receipt_that_says_so() -> Result<()> {
-    let stage = Stage::new()?;
+fn a_refusal_of_the_peer_is_reported_in_the_receipt() -> Result<()> {
+    let fixture = Fixture::new()?;
     // 0x0B: RINVDSTADR
     let (_upstream, address) = upstream(&json!({ "status": 11 }))?;
-    let appliance = between(&stage, address, "")?;
-    let mut esme = bound(Peer::node("esme.js", &esme(appliance.smpp().port()))?)?;
+    let appliance = start_between(&fixture, address, "")?;
+    let mut esme = wait_until_bound(Peer::node("esme.js", &esme(appliance.smpp().port()))?)?;
     let submit = json!({ "source_addr": "10655", "destination_addr": "8613800000000", "short_message": "x", "registered_delivery": 1 });
     esme.tell(&json!({ "submit": submit }))?;
     assert_eq!(esme.expect("answer")?["status"], 0);
@@ -176,23 +176,23 @@ fn a_peer_that_refuses_ends_in_a_receipt_that_says_so() -> Result<()> {
 
 #[test]
 fn kannel_submits_and_gets_its_reports_and_an_mo() -> Result<()> {
-    let stage = Stage::new()?;
+    let fixture = Fixture::new()?;
     let (mut upstream, address) = upstream(&json!({ "receipts": true }))?;
-    let mut blueprint = stage.blueprint()?;
-    blueprint.account("acme", "").peer("upstream", address, "");
-    blueprint.router(
-        &stage.guest("prefix_router"),
+    let mut config = fixture.config()?;
+    config.account("acme", "").peer("upstream", address, "");
+    config.router(
+        &fixture.guest("prefix_router"),
         "[[route]]\nprefix = \"10655\"\nlegs = [{ peer = \"acme\" }]\n[default]\nlegs = [{ peer = \"upstream\" }]\n",
     )?;
-    let appliance = blueprint.start()?;
+    let appliance = config.start()?;
     let kannel = Kannel::start(
-        stage.folder(),
-        &Kannel::centre("OURS", appliance.smpp().port(), "acme", PASSWORD, ""),
+        fixture.folder(),
+        &Kannel::smsc_group("OURS", appliance.smpp().port(), "acme", PASSWORD, ""),
     )?;
     kannel.wait_until_online("OURS")?;
     kannel.submit("10655", "8613800000000", "from Kannel")?;
     assert_eq!(upstream.expect("submit")?["text"], "from Kannel");
-    // 8: taken by the SMSC, 1: delivered (Kannel's user guide, delivery reports).
+    // 8: accepted by the SMSC, 1: delivered (Kannel's user guide, delivery reports).
     kannel.expect_call(|call| call.starts_with("/dlr?type=8"))?;
     kannel.expect_call(|call| call.starts_with("/dlr?type=1"))?;
     let long = "z".repeat(200);
@@ -206,27 +206,27 @@ fn kannel_submits_and_gets_its_reports_and_an_mo() -> Result<()> {
     Ok(())
 }
 
-/// Kannel is an ESME towards both sides: it takes what we deliver to its account and submits it to its other SMSC.
+/// Kannel is an ESME on both sides: it takes messages for its account and submits them to its other SMSC.
 #[test]
 fn kannel_as_the_upstream_relays_to_the_next_smsc() -> Result<()> {
-    let stage = Stage::new()?;
+    let fixture = Fixture::new()?;
     let (mut last, address) = upstream(&json!({}))?;
-    let mut blueprint = stage.blueprint()?;
-    blueprint.account("acme", "").account("kannel", "");
-    blueprint.router(&stage.guest("prefix_router"), "[default]\nlegs = [{ peer = \"kannel\" }]\n")?;
-    let appliance = blueprint.start()?;
-    let centres = Kannel::centre(
+    let mut config = fixture.config()?;
+    config.account("acme", "").account("kannel", "");
+    config.router(&fixture.guest("prefix_router"), "[default]\nlegs = [{ peer = \"kannel\" }]\n")?;
+    let appliance = config.start()?;
+    let centres = Kannel::smsc_group(
         "OURS",
         appliance.smpp().port(),
         "kannel",
         PASSWORD,
         "reroute-smsc-id = NEXT\ndenied-smsc-id = NEXT",
     ) + "\n"
-        + &Kannel::centre("NEXT", address.port(), "relay", "secret", "allowed-smsc-id = NEXT");
-    let kannel = Kannel::start(stage.folder(), &centres)?;
+        + &Kannel::smsc_group("NEXT", address.port(), "relay", "secret", "allowed-smsc-id = NEXT");
+    let kannel = Kannel::start(fixture.folder(), &centres)?;
     kannel.wait_until_online("OURS")?;
     kannel.wait_until_online("NEXT")?;
-    let mut esme = bound(Peer::python("esme.py", &esme(appliance.smpp().port()))?)?;
+    let mut esme = wait_until_bound(Peer::python("esme.py", &esme(appliance.smpp().port()))?)?;
     for number in 0..20 {
         let text = format!("message {number}");
         esme.tell(&json!({ "text": text, "from": "10655", "to": "8613800000000", "tag": number }))?;
@@ -244,18 +244,18 @@ fn kannel_as_the_upstream_relays_to_the_next_smsc() -> Result<()> {
 
 #[test]
 fn check_150_tshark_finds_nothing_wrong_with_what_we_send() -> Result<()> {
-    let stage = Stage::new()?;
+    let fixture = Fixture::new()?;
     let (mut upstream, address) = upstream(&json!({ "receipts": true }))?;
     let towards_upstream = Capture::start(address)?;
-    let mut blueprint = stage.blueprint()?;
-    blueprint.account("acme", "").peer("upstream", towards_upstream.address(), "enquire-interval = \"1s\"");
-    blueprint.router(
-        &stage.guest("prefix_router"),
+    let mut config = fixture.config()?;
+    config.account("acme", "").peer("upstream", towards_upstream.address(), "enquire-interval = \"1s\"");
+    config.router(
+        &fixture.guest("prefix_router"),
         "[[route]]\nprefix = \"10655\"\nlegs = [{ peer = \"acme\" }]\n[default]\nlegs = [{ peer = \"upstream\" }]\n",
     )?;
-    let appliance = blueprint.start()?;
+    let appliance = config.start()?;
     let towards_us = Capture::start(appliance.smpp())?;
-    let mut esme = bound(Peer::node("esme.js", &esme(towards_us.address().port()))?)?;
+    let mut esme = wait_until_bound(Peer::node("esme.js", &esme(towards_us.address().port()))?)?;
     let to = json!({ "source_addr": "10655", "destination_addr": "8613800000000", "registered_delivery": 1 });
     let mut send = |more: Value| -> Result<()> {
         let mut all = to.clone();
@@ -279,20 +279,20 @@ fn check_150_tshark_finds_nothing_wrong_with_what_we_send() -> Result<()> {
     esme.tell(&json!({ "raw": "query_sm", "fields": { "message_id": "nothing", "source_addr": "10655" } }))?;
     ensure!(esme.expect("answer")?["status"] != 0, "a message was found that is not there");
     esme.tell(&json!({ "raw": "data_sm", "fields": { "source_addr": "10655", "destination_addr": "8613800000000" } }))?;
-    ensure!(esme.expect("answer")?["status"] != 0, "data_sm without a text was taken");
+    ensure!(esme.expect("answer")?["status"] != 0, "data_sm without a text was accepted");
     upstream.tell(&json!({ "mo": { "source_addr": "8613800000000", "destination_addr": "10655", "short_message": "MO" } }))?;
-    esme.expect_such("deliver", |mo| mo["text"] == "MO")?;
+    esme.expect_matching("deliver", |mo| mo["text"] == "MO")?;
     let (status, _) = appliance.stop()?;
     assert!(status.success());
 
-    let seen = towards_us.judge(stage.folder())?;
+    let seen = towards_us.check(fixture.folder())?;
     for id in ["0x80000009", "0x80000004", "0x00000005", "0x80000003", "0x80000103"] {
         assert!(
             seen.iter().any(|name| name == id),
             "{id} is not in the capture of our ESME's side: {seen:?}"
         );
     }
-    let seen = towards_upstream.judge(stage.folder())?;
+    let seen = towards_upstream.check(fixture.folder())?;
     for id in ["0x00000009", "0x00000004", "0x80000005"] {
         assert!(
             seen.iter().any(|name| name == id),

@@ -1,23 +1,23 @@
-//! The whole circle: a business system's XML-RPC call, a gateway that we did not write, the push of its report, the row in
-//! MariaDB; and a subscriber's reply the other way. Undisturbed, and with the daemon killed at every step.
+//! The whole SGIP platform: a business system's XML-RPC call, a third-party gateway, the push of the DLR, the row in
+//! MariaDB; and a subscriber's reply. Undisturbed, and with the daemon killed at every step.
 
 use anyhow::{Context, Result, ensure};
-use behaviour_tests::appliance::{Appliance, Blueprint, PASSWORD};
 use behaviour_tests::load::{Probe, Sink, SinkOptions, Tally};
-use behaviour_tests::{PATIENCE, Peer, Stage};
+use behaviour_tests::test_daemon::{PASSWORD, TestDaemon, TestDaemonConfig};
+use behaviour_tests::{Fixture, Peer, TIMEOUT};
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use xtask::database::Database;
-use xtask::sample::Shop;
+use xtask::sample::SampleBusiness;
 
 const SECRET: &str = "a-secret";
 const USER: &str = "8613012345678";
 const POLICY: &str = "[default]\nlegs = [{ peer = \"unicom\" }]\n";
 
 /// A call with Python's own XML-RPC client. A fault is an error.
-fn call(blueprint: &Blueprint, method: &str, arguments: &Value) -> Result<Value> {
+fn call(config: &TestDaemonConfig, method: &str, arguments: &Value) -> Result<Value> {
     const SCRIPT: &str = "
 import json, sys, xmlrpc.client
 url, method, arguments = sys.argv[1:]
@@ -28,7 +28,7 @@ except xmlrpc.client.Fault as fault:
     answer = {'fault': fault.faultCode, 'text': fault.faultString}
 print(json.dumps(answer))
 ";
-    let url = format!("http://shop:{PASSWORD}@{}/xmlrpc", blueprint.business());
+    let url = format!("http://shop:{PASSWORD}@{}/xmlrpc", config.business());
     let output = Command::new("python3")
         .args(["-c", SCRIPT, &url, method, &arguments.to_string()])
         .stdin(Stdio::null())
@@ -38,46 +38,46 @@ print(json.dumps(answer))
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
-/// A platform: the appliance, a gateway in Python, a business system, a data base.
-struct Platform {
-    stage: Stage,
+/// The daemon, a gateway in Python, a business system, a database.
+struct PlatformFixture {
+    fixture: Fixture,
     gateway: Peer,
-    shop: Shop,
-    blueprint: Blueprint,
+    shop: SampleBusiness,
+    config: TestDaemonConfig,
 }
 
-impl Platform {
+impl PlatformFixture {
     fn new(archive: &str) -> Result<Self> {
-        let stage = Stage::new()?;
+        let fixture = Fixture::new()?;
         let mut gateway = Peer::plain_python(
             "sgip.py",
             &json!({ "role": "gateway", "node": 101_001, "name": "us", "password": "pw", "retry": 0.05 }),
         )?;
         let port = gateway.expect("listening")?["port"].as_u64().and_then(|port| u16::try_from(port).ok());
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port.context("a port")?));
-        let shop = Shop::start(SECRET)?;
-        let mut blueprint = Blueprint::new(stage.binary(), &stage.folder().join("appliance"))?;
+        let shop = SampleBusiness::start(SECRET)?;
+        let mut config = TestDaemonConfig::new(fixture.binary(), &fixture.folder().join("appliance"))?;
         let push = format!("push = {{ url = {:?}, secret = {SECRET:?} }}", shop.url());
-        blueprint
+        config
             .archive(archive)
             .business_account("shop", "source = { default = \"10655\" }", &push)
             .gateway("unicom", address, "default-account = \"shop\"")
             .tables("[[opt-out]]\nlanguage = \"zh\"\nsenders = [\"1065*\"]\nstop = [\"退订\"]\nstart = [\"订阅\"]\n")
-            .router(&stage.guest("prefix_router"), POLICY)?;
-        Ok(Self { stage, gateway, shop, blueprint })
+            .router(&fixture.guest("prefix_router"), POLICY)?;
+        Ok(Self { fixture, gateway, shop, config })
     }
 
-    fn start(&mut self) -> Result<Appliance> {
-        let appliance = self.blueprint.start()?;
-        let port = self.blueprint.sgip().port();
+    fn start(&mut self) -> Result<TestDaemon> {
+        let appliance = self.config.start()?;
+        let port = self.config.sgip().port();
         self.gateway.tell(&json!({ "dial": { "port": port, "name": "smg", "password": "its" } }))?;
         Ok(appliance)
     }
 
-    /// Submits one text under a key; its id.
+    /// Submits one text with an idempotency key; returns its id.
     fn submit(&self, text: &str) -> Result<String> {
         let message = json!({ "to": USER, "text": text, "reference": text });
-        let answer = call(&self.blueprint, "sms.submit", &json!([message, text]))?;
+        let answer = call(&self.config, "sms.submit", &json!([message, text]))?;
         Ok(answer[0]["id"].as_str().with_context(|| format!("{answer}"))?.to_owned())
     }
 
@@ -86,10 +86,10 @@ impl Platform {
             .tell(&json!({ "report": { "sequence": sequence, "user": USER, "state": 0, "error": 0 } }))
     }
 
-    /// The push that fits; pushes may come more than once.
+    /// The next matching push; pushes may be repeated.
     fn pushed(&self, fits: impl Fn(&Value) -> bool) -> Result<Value> {
         loop {
-            let came = self.shop.came().recv_timeout(PATIENCE).context("the push did not come")?;
+            let came = self.shop.pushes().recv_timeout(TIMEOUT).context("the push did not come")?;
             if fits(&came) {
                 return Ok(came);
             }
@@ -97,12 +97,12 @@ impl Platform {
     }
 }
 
-/// Rows as the server's own client counts them, once there are as many as there should be.
+/// Rows as the server's own client returns them, once there are `count`.
 fn rows(database: &Database, name: &str, count: usize) -> Result<Vec<Vec<String>>> {
-    let deadline = std::time::Instant::now() + PATIENCE;
+    let deadline = std::time::Instant::now() + TIMEOUT;
     loop {
         let sql = "SELECT id, direction, state, source, destination FROM messages ORDER BY id";
-        // The table is made by the daemon; before that there is none.
+        // The daemon creates the table; before that there is none.
         match database.query_in(name, sql) {
             Ok(found) if found.len() >= count => return Ok(found),
             other if std::time::Instant::now() > deadline => {
@@ -114,17 +114,17 @@ fn rows(database: &Database, name: &str, count: usize) -> Result<Vec<Vec<String>
 }
 
 #[test]
-fn a_text_and_a_reply_go_the_whole_way_and_the_rest_of_the_interface_works() -> Result<()> {
+fn a_text_and_a_reply_are_delivered_and_the_rest_of_the_interface_works() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let database = Database::mariadb(folder.path())?;
-    let mut platform = Platform::new(&database.create("circle")?)?;
+    let mut platform = PlatformFixture::new(&database.create("circle")?)?;
     let appliance = platform.start()?;
     let id = platform.submit("order 7")?;
     ensure!(platform.submit("order 7")? == id, "a repetition is another message");
     let submit = platform.gateway.expect("taken")?;
     assert_eq!((&submit["text"], &submit["user_numbers"]), (&json!("order 7"), &json!([USER])));
     platform.report(&submit["sequence"])?;
-    let report = platform.pushed(|push| push["type"] == "report")?;
+    let report = platform.pushed(|push| push["type"] == "dlr")?;
     assert_eq!(
         (&report["message_id"], &report["state"], &report["reference"]),
         (&json!(id), &json!("delivered"), &json!("order 7"))
@@ -137,8 +137,8 @@ fn a_text_and_a_reply_go_the_whole_way_and_the_rest_of_the_interface_works() -> 
     assert_eq!(found[0], [&id, "mt", "delivered", "10655", USER]);
     assert_eq!(found[1][1..], ["mo", "delivered", USER, "10655"]);
 
-    // Asked for afterwards, it is found where it is now.
-    let state = call(&platform.blueprint, "sms.state", &json!([id]))?;
+    // It is found wherever it is stored now.
+    let state = call(&platform.config, "sms.state", &json!([id]))?;
     assert_eq!((&state["state"], &state["final"]), (&json!("delivered"), &json!(true)));
     let trace = appliance.get(&format!("/v1/messages/{id}"))?;
     assert_eq!((&trace["state"], &trace["finished"]), (&json!("delivered"), &json!(true)));
@@ -152,24 +152,24 @@ fn a_text_and_a_reply_go_the_whole_way_and_the_rest_of_the_interface_works() -> 
     let statistics = appliance.get("/v1/statistics?by=day&account=shop")?;
     assert_eq!((&statistics[0]["mt"]["delivered"], &statistics[0]["mo"]["accepted"]), (&json!(1), &json!(1)));
 
-    // Reports once more, for whoever lost them.
+    // Sends DLRs once more, for a client that lost them.
     let again = json!({ "from": "2020-01-01T00:00:00Z", "until": "2100-01-01T00:00:00Z", "account": "shop" });
-    let made = appliance.ask("POST", "/v1/reports/again", again.to_string().as_bytes())?;
-    assert_eq!(made, json!({ "reports": 1, "next": null }));
-    let again = platform.pushed(|push| push["type"] == "report")?;
+    let made = appliance.ask("POST", "/v1/dlrs/resend", again.to_string().as_bytes())?;
+    assert_eq!(made, json!({ "dlrs": 1, "next": null }));
+    let again = platform.pushed(|push| push["type"] == "dlr")?;
     assert_eq!((&again["message_id"], &again["reference"]), (&json!(id), &json!("order 7")));
 
-    // What is wrong is a fault with a code, and nothing is stored.
-    let fault = call(&platform.blueprint, "sms.submit", &json!([{ "to": "nobody", "text": "x" }]))?;
+    // Invalid calls return a fault with a code, and store nothing.
+    let fault = call(&platform.config, "sms.submit", &json!([{ "to": "nobody", "text": "x" }]))?;
     assert_eq!(fault["fault"], 3, "{fault}");
     let fault =
-        call(&platform.blueprint, "sms.submit", &json!([{ "to": USER, "text": "x", "coding": "utf-7" }]))?;
+        call(&platform.config, "sms.submit", &json!([{ "to": USER, "text": "x", "coding": "utf-7" }]))?;
     assert_eq!(fault["fault"], 3, "{fault}");
-    let methods = call(&platform.blueprint, "system.listMethods", &json!([]))?;
+    let methods = call(&platform.config, "system.listMethods", &json!([]))?;
     assert!(methods.as_array().is_some_and(|methods| methods.contains(&json!("sms.fetch"))));
 
-    // A subscriber's word holds, also over a restart, until it is taken back.
-    let say = |platform: &mut Platform, text: &str| -> Result<()> {
+    // An opt-out survives a restart, until it is revoked.
+    let say = |platform: &mut PlatformFixture, text: &str| -> Result<()> {
         platform.gateway.tell(&json!({ "deliver": {
             "user_number": USER, "sp_number": "10655", "text": text, "message_coding": 15 } }))?;
         platform.pushed(|push| push["text"] == text).map(drop)
@@ -177,98 +177,98 @@ fn a_text_and_a_reply_go_the_whole_way_and_the_rest_of_the_interface_works() -> 
     say(&mut platform, "退订")?;
     appliance.kill()?;
     let appliance = platform.start()?;
-    let fault = call(&platform.blueprint, "sms.submit", &json!([{ "to": USER, "text": "x" }]))?;
+    let fault = call(&platform.config, "sms.submit", &json!([{ "to": USER, "text": "x" }]))?;
     assert_eq!(fault["fault"], 8, "{fault}");
     assert_eq!(appliance.get("/v1/opt-outs")?["stopped"][0]["sender"], "10655");
     say(&mut platform, "订阅")?;
     assert!(
-        call(&platform.blueprint, "sms.submit", &json!([{ "to": USER, "text": "x" }]))?[0]["id"].is_string()
+        call(&platform.config, "sms.submit", &json!([{ "to": USER, "text": "x" }]))?[0]["id"].is_string()
     );
 
-    let parked = appliance.get("/v1/reports/parked")?;
-    assert_eq!(parked["parked"], 0);
+    let orphans = appliance.get("/v1/dlrs/orphans")?;
+    assert_eq!(orphans["total"], 0);
     platform
         .gateway
         .tell(&json!({ "report": { "sequence": [1, 2, 3], "user": USER, "state": 0, "error": 0 } }))?;
-    appliance.wait_until(PATIENCE, "/v1/reports/parked", |parked| parked["parked"] == 1)?;
+    appliance.wait_until(TIMEOUT, "/v1/dlrs/orphans", |orphans| orphans["total"] == 1)?;
     let (status, _) = appliance.stop()?;
     ensure!(status.success(), "stopped with {status}");
-    drop(platform.stage);
+    drop(platform.fixture);
     Ok(())
 }
 
-/// The DLRs of 2020 to 2100 once more, below this id where one is given.
-fn dlrs_again(appliance: &Appliance, before: &Value) -> Result<Value> {
+/// Resends the DLRs of 2020 to 2100, below this id if given.
+fn dlrs_again(appliance: &TestDaemon, before: &Value) -> Result<Value> {
     let mut request =
         json!({ "account": "acme", "from": "2020-01-01T00:00:00Z", "until": "2100-01-01T00:00:00Z" });
     if !before.is_null() {
         request["before"] = before.clone();
     }
-    appliance.ask("POST", "/v1/reports/again", request.to_string().as_bytes())
+    appliance.ask("POST", "/v1/dlrs/resend", request.to_string().as_bytes())
 }
 
 #[test]
-fn dlrs_asked_for_again_stop_at_a_full_queue_and_go_on_below_it() -> Result<()> {
+fn resent_dlrs_stop_at_a_full_queue_and_can_continue() -> Result<()> {
     const MESSAGES: usize = 5;
-    let stage = Stage::new()?;
+    let fixture = Fixture::new()?;
     let tally = Arc::new(Tally::new(100));
     let sink = Sink::start(SinkOptions { receipts: true, ..SinkOptions::default() }, &tally)?;
-    let mut blueprint = stage.blueprint()?;
-    blueprint.account("acme", "queue-limit = 2").peer("upstream", sink.address(), "");
-    let appliance = blueprint.start()?;
+    let mut config = fixture.config()?;
+    config.account("acme", "queue-limit = 2").peer("upstream", sink.address(), "");
+    let appliance = config.start()?;
     let mut esme = Probe::bind(appliance.smpp(), "acme", PASSWORD, "861", true)?;
     let mut ids = Vec::new();
     for number in 0..MESSAGES {
         let id = esme.submit(u64::try_from(number)?)?;
         ids.push(id.map_err(|status| anyhow::anyhow!("refused with status {status:#x}"))?);
-        // One after the other: a DLR that meets a full queue is left to be asked for again.
-        esme.wait_for_delivered(number + 1, PATIENCE)?;
+        // One after the other: a DLR that meets a full queue is left for the next request.
+        esme.wait_for_delivered(number + 1, TIMEOUT)?;
     }
     drop(esme);
-    appliance.wait_until(PATIENCE, "/v1/links", |links| {
+    appliance.wait_until(TIMEOUT, "/v1/links", |links| {
         links.as_array().is_some_and(|links| links.iter().all(|link| link["peer"] != "acme"))
     })?;
 
-    // Nobody fetches: two of them fill the queue.
+    // There is no client: two of them fill the queue.
     let first = dlrs_again(&appliance, &Value::Null)?;
-    assert_eq!(first["reports"], 2, "{first}");
+    assert_eq!(first["dlrs"], 2, "{first}");
     let full = dlrs_again(&appliance, &first["next"])?;
-    assert_eq!((&full["reports"], &full["next"]), (&json!(0), &first["next"]));
+    assert_eq!((&full["dlrs"], &full["next"]), (&json!(0), &first["next"]));
 
     let mut esme = Probe::bind(appliance.smpp(), "acme", PASSWORD, "861", true)?;
-    esme.wait_for_delivered(2, PATIENCE)?;
+    esme.wait_for_delivered(2, TIMEOUT)?;
     let (mut next, mut made) = (first["next"].clone(), 2);
     while !next.is_null() {
         let more = dlrs_again(&appliance, &next)?;
-        made += more["reports"].as_u64().context("a count")?;
-        esme.wait_for_delivered(usize::try_from(made)?, PATIENCE)?;
+        made += more["dlrs"].as_u64().context("a count")?;
+        esme.wait_for_delivered(usize::try_from(made)?, TIMEOUT)?;
         next = more["next"].clone();
     }
     assert_eq!(made, u64::try_from(MESSAGES)?);
-    let mut told: Vec<_> = esme.delivered.iter().filter_map(|text| text.split(' ').next()).collect();
-    told.sort_unstable();
+    let mut dlr_ids: Vec<_> = esme.delivered.iter().filter_map(|text| text.split(' ').next()).collect();
+    dlr_ids.sort_unstable();
     let mut wanted: Vec<_> = ids.iter().map(|id| format!("id:{id}")).collect();
     wanted.sort_unstable();
-    assert_eq!(told, wanted, "a DLR is missing or came twice");
+    assert_eq!(dlr_ids, wanted, "a DLR is missing or duplicated");
     appliance.stop()?;
     sink.stop()?;
     Ok(())
 }
 
-/// Where the daemon is killed.
+/// When the daemon is killed.
 #[derive(Debug, Clone, Copy)]
 enum Kill {
-    /// The call was answered.
+    /// After the answer to the call.
     Accepted,
-    /// The gateway has the Submit, and its answer never comes.
+    /// After the gateway has received the Submit, without an answer.
     Submitted,
-    /// The gateway has answered.
+    /// After the gateway's answer.
     Responded,
-    /// The report came, and the business system is down.
+    /// After the Report, with the business system down.
     Reported,
-    /// The business system has the report, and the data base is down.
+    /// After the push, with the database down.
     Pushed,
-    /// The row is there.
+    /// After the row was written.
     Archived,
 }
 
@@ -289,7 +289,7 @@ fn killed_at_every_step_nothing_is_lost_and_nothing_archived_twice() -> Result<(
 }
 
 fn one_kill(database: &mut Database, name: &str, url: &str, kill: Kill) -> Result<()> {
-    let mut platform = Platform::new(url)?;
+    let mut platform = PlatformFixture::new(url)?;
     let appliance = platform.start()?;
     if matches!(kill, Kill::Submitted) {
         platform.gateway.tell(&json!({ "set": { "silent": 1 } }))?;
@@ -305,7 +305,7 @@ fn one_kill(database: &mut Database, name: &str, url: &str, kill: Kill) -> Resul
         Kill::Submitted => {
             appliance.kill()?;
             let appliance = platform.start()?;
-            // The repetition has the sequence of what it repeats: the gateway knows it, and the user gets one message.
+            // The repetition has the sequence of the original: the gateway recognises it, and the user gets one message.
             let again = platform.gateway.expect("taken")?;
             assert_eq!((&again["sequence"], &again["duplicate"]), (&submit["sequence"], &json!(true)));
             platform.report(&submit["sequence"])?;
@@ -313,7 +313,7 @@ fn one_kill(database: &mut Database, name: &str, url: &str, kill: Kill) -> Resul
         }
         Kill::Responded => {
             appliance
-                .wait_until(PATIENCE, &format!("/v1/messages/{id}"), |trace| trace["state"] == "responded")?;
+                .wait_until(TIMEOUT, &format!("/v1/messages/{id}"), |trace| trace["state"] == "responded")?;
             appliance.kill()?;
             let appliance = platform.start()?;
             platform.report(&submit["sequence"])?;
@@ -323,7 +323,7 @@ fn one_kill(database: &mut Database, name: &str, url: &str, kill: Kill) -> Resul
             platform.shop.refuse(true);
             platform.report(&submit["sequence"])?;
             let answered =
-                platform.gateway.expect_such("answered", |event| event["command"] == "report_resp")?;
+                platform.gateway.expect_matching("answered", |event| event["command"] == "report_resp")?;
             assert_eq!(answered["result"], 0);
             appliance.kill()?;
             platform.shop.refuse(false);
@@ -336,7 +336,7 @@ fn one_kill(database: &mut Database, name: &str, url: &str, kill: Kill) -> Resul
             platform.pushed(|push| push["message_id"] == id)?;
             appliance.kill()?;
             let appliance = platform.start()?;
-            appliance.wait_until(PATIENCE, "/v1/archive", |archive| archive["backlog"] == 1)?;
+            appliance.wait_until(TIMEOUT, "/v1/archive", |archive| archive["backlog"] == 1)?;
             database.start()?;
             archived(&mut platform, database, name, &id, appliance)
         }
@@ -351,14 +351,14 @@ fn one_kill(database: &mut Database, name: &str, url: &str, kill: Kill) -> Resul
     }
 }
 
-/// From wherever it stood when the daemon came back: one message at the gateway, its report at the business system.
+/// From any state after the restart: one message at the gateway, its DLR at the business system.
 fn finish(
-    platform: &mut Platform,
+    platform: &mut PlatformFixture,
     database: &Database,
     name: &str,
     id: &str,
     report: bool,
-    appliance: Appliance,
+    appliance: TestDaemon,
 ) -> Result<()> {
     if report {
         let submit = platform.gateway.expect("taken")?;
@@ -369,19 +369,20 @@ fn finish(
     archived(platform, database, name, id, appliance)
 }
 
-/// One row, and after a reply and another restart still one each.
+/// One row; and after a reply and another restart still one each.
 fn archived(
-    platform: &mut Platform,
+    platform: &mut PlatformFixture,
     database: &Database,
     name: &str,
     id: &str,
-    appliance: Appliance,
+    appliance: TestDaemon,
 ) -> Result<()> {
-    // The other way: the reply is answered, and the daemon killed at once.
+    // The other direction: the reply is answered, and the daemon killed immediately.
     platform
         .gateway
         .tell(&json!({ "deliver": { "user_number": USER, "sp_number": "10655", "text": "thanks" } }))?;
-    let answered = platform.gateway.expect_such("answered", |event| event["command"] == "deliver_resp")?;
+    let answered =
+        platform.gateway.expect_matching("answered", |event| event["command"] == "deliver_resp")?;
     assert_eq!(answered["result"], 0);
     appliance.kill()?;
     let appliance = platform.start()?;
@@ -391,9 +392,9 @@ fn archived(
     assert_eq!(found.len(), 2, "{found:?}");
     assert_eq!(found[0][..3], [id, "mt", "delivered"]);
     assert_eq!(found[1][1..3], ["mo", "delivered"]);
-    // A key is remembered over all of it.
+    // The idempotency key is still remembered.
     ensure!(platform.submit("order 7")? == id, "the repetition is another message");
-    appliance.wait_until(PATIENCE, "/v1/archive", |archive| archive["backlog"] == 0)?;
+    appliance.wait_until(TIMEOUT, "/v1/archive", |archive| archive["backlog"] == 0)?;
     let (status, _) = appliance.stop()?;
     ensure!(status.success(), "stopped with {status}");
     let once = platform.gateway.collect("taken", std::time::Duration::ZERO);
@@ -403,10 +404,10 @@ fn archived(
     Ok(())
 }
 
-/// Between an SP and a gateway, neither of which we wrote: we are the gateway to the one and the SP to the other.
+/// Between an SP and a third-party gateway: the daemon is the gateway to the one and the SP to the other.
 #[test]
-fn an_sp_reaches_a_gateway_through_us_and_hears_back() -> Result<()> {
-    let stage = Stage::new()?;
+fn an_sp_and_a_gateway_exchange_messages_through_the_appliance() -> Result<()> {
+    let fixture = Fixture::new()?;
     let mut gateway = Peer::plain_python(
         "sgip.py",
         &json!({ "role": "gateway", "node": 101_001, "name": "us", "password": "pw", "retry": 0.05 }),
@@ -420,8 +421,8 @@ fn an_sp_reaches_a_gateway_through_us_and_hears_back() -> Result<()> {
         Ok(SocketAddr::from((Ipv4Addr::LOCALHOST, port.context("a port")?)))
     };
     let (gateway_at, sp_at) = (port(&mut gateway)?, port(&mut sp)?);
-    let mut blueprint = Blueprint::new(stage.binary(), &stage.folder().join("appliance"))?;
-    blueprint
+    let mut config = TestDaemonConfig::new(fixture.binary(), &fixture.folder().join("appliance"))?;
+    config
         .account(
             "sp",
             &format!(
@@ -429,14 +430,14 @@ fn an_sp_reaches_a_gateway_through_us_and_hears_back() -> Result<()> {
             ),
         )
         .gateway("unicom", gateway_at, "default-account = \"sp\"")
-        .router(&stage.guest("prefix_router"), POLICY)?;
-    let appliance = blueprint.start()?;
-    let port = blueprint.sgip().port();
+        .router(&fixture.guest("prefix_router"), POLICY)?;
+    let appliance = config.start()?;
+    let port = config.sgip().port();
     gateway.tell(&json!({ "dial": { "port": port, "name": "smg", "password": "its" } }))?;
     sp.tell(&json!({ "dial": { "port": port, "name": "sp", "password": PASSWORD } }))?;
     assert_eq!(sp.expect("dialled")?["result"], 0);
 
-    // One Submit for two users is a message each; what only SGIP knows goes through.
+    // One Submit for two users becomes one message each; SGIP-specific fields are kept.
     let users = [USER, "8613112345678"];
     sp.tell(&json!({ "submit": {
         "sp_number": "10655", "user_numbers": users, "text": "测试", "message_coding": 15, "service_type": "TEN-OCTETS",
@@ -444,8 +445,8 @@ fn an_sp_reaches_a_gateway_through_us_and_hears_back() -> Result<()> {
     let answered = sp.expect("answered")?;
     assert_eq!(answered["result"], 0);
     for user in users {
-        let taken = gateway.expect_such("taken", |event| event["user_numbers"] == json!([user]))?;
-        let told = (
+        let taken = gateway.expect_matching("taken", |event| event["user_numbers"] == json!([user]))?;
+        let fields = (
             &taken["text"],
             &taken["service_type"],
             &taken["fee_type"],
@@ -453,32 +454,32 @@ fn an_sp_reaches_a_gateway_through_us_and_hears_back() -> Result<()> {
             &taken["reserve"],
         );
         assert_eq!(
-            told,
+            fields,
             (&json!("测试"), &json!("TEN-OCTETS"), &json!(2), &json!(9), &json!("4c494e4b30303031"))
         );
         assert_ne!(taken["sequence"], answered["sequence"]);
         let (state, error) = if user == USER { (0, 0) } else { (2, 29) };
         gateway.tell(&json!({ "report": { "sequence": taken["sequence"], "user": user, "state": state, "error": error } }))?;
-        let report = sp.expect_such("taken", |event| event["user_number"] == user)?;
+        let report = sp.expect_matching("taken", |event| event["user_number"] == user)?;
         assert_eq!(report["submit_sequence"], answered["sequence"]);
         assert_eq!((&report["state"], &report["error_code"]), (&json!(state), &json!(error)));
     }
 
-    // The same octets again are answered again, and nothing more reaches the gateway; other content is refused.
+    // The same octets get the same answer, and nothing more reaches the gateway; other content is refused.
     let twice = json!({ "submit": { "sp_number": "10655", "user_numbers": [USER], "text": "once" }, "times": 2, "tag": 2 });
     sp.tell(&twice)?;
     assert_eq!(sp.expect("answered")?["result"], 0);
-    let once = gateway.expect_such("taken", |event| event["text"] == "once")?;
+    let once = gateway.expect_matching("taken", |event| event["text"] == "once")?;
     let other = json!({ "submit": { "sequence": answered["sequence"], "sp_number": "10655", "user_numbers": [USER],
         "text": "other" }, "tag": 3 });
     sp.tell(&other)?;
-    let refused = sp.expect_such("answered", |event| event["tag"] == 3)?;
+    let refused = sp.expect_matching("answered", |event| event["tag"] == 3)?;
     assert_eq!(refused["result"], 9, "{refused}");
 
-    // A reply goes the other way, its LinkID with it.
+    // A reply in the other direction keeps its LinkID.
     gateway.tell(&json!({ "deliver": {
         "user_number": USER, "sp_number": "10655", "text": "好", "message_coding": 8, "reserve": "4c494e4b30303032" } }))?;
-    let deliver = sp.expect_such("taken", |event| event["command"] == "deliver")?;
+    let deliver = sp.expect_matching("taken", |event| event["command"] == "deliver")?;
     assert_eq!((&deliver["text"], &deliver["reserve"]), (&json!("好"), &json!("4c494e4b30303032")));
     let sent = gateway.collect("taken", std::time::Duration::ZERO);
     ensure!(

@@ -1,20 +1,20 @@
-//! The life of a plugin, as one story: a Rust router from a template is live, a JavaScript router from a template is replayed,
-//! put in shadow, made a canary, made live; it begins to trap, and goes back by itself. Nothing is lost on the way.
+//! The lifecycle of a plugin: a Rust router from a template is live; a JavaScript router from a template is replayed,
+//! put in shadow, made a canary and made live; it begins to trap, and is rolled back automatically. No message is lost.
 
 use anyhow::{Context, Result, ensure};
-use behaviour_tests::Stage;
+use behaviour_tests::Fixture;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use xtask::appliance::{Appliance, PASSWORD};
 use xtask::load::{Sink, SinkOptions, Source, SourceOptions, Tally};
+use xtask::test_daemon::{PASSWORD, TestDaemon};
 
-/// Messages that the replay judges.
+/// Messages in the replay.
 const ARCHIVED: u64 = 100_000;
-/// Messages that the shadow sees.
+/// Messages seen by the shadow.
 const SHADOWED: u64 = 4_000;
 /// Messages of which the canary gets a share.
 const SHARED: u64 = 20_000;
@@ -23,11 +23,11 @@ const TRAPPING: u64 = 2_000;
 
 const LIVE: &str = "route 86 north\n";
 const CANDIDATE: &str = "route 86 north\nroute 861000005 south\nreject 861000007\n";
-/// The same, for numbers that come after the archived ones.
+/// The same for numbers after the archived ones.
 const SHADOW: &str = "route 86 north\nroute 861000010 south\n";
 const CANARY: &str = "route 86 south\n";
 
-/// What the candidate is to decide, computed without it: numbers are submitted as 861 and ten digits.
+/// The candidate's expected decision: numbers are 861 and ten digits.
 fn decided(number: u64) -> &'static str {
     let destination = format!("861{number:010}");
     if destination.starts_with("861000007") {
@@ -40,43 +40,46 @@ fn decided(number: u64) -> &'static str {
 }
 
 /// Runs `switchyard plugin ...`.
-fn plugin(stage: &Stage, arguments: &[&str]) -> Result<String> {
-    let output =
-        Command::new(stage.binary()).arg("plugin").args(arguments).current_dir(stage.folder()).output()?;
+fn plugin(fixture: &Fixture, arguments: &[&str]) -> Result<String> {
+    let output = Command::new(fixture.binary())
+        .arg("plugin")
+        .args(arguments)
+        .current_dir(fixture.folder())
+        .output()?;
     let words = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
     ensure!(output.status.success(), "switchyard plugin {arguments:?}: {words}");
     Ok(words)
 }
 
-/// A router from the template of a language, with `change` made to its source.
-fn from_template(stage: &Stage, language: &str, source: &str, change: [&str; 2]) -> Result<PathBuf> {
-    let name = format!("story-{language}");
-    plugin(stage, &["new", "--lang", language, &name])?;
-    let folder = stage.folder().join(&name);
+/// A router from a language's template, with `change` applied to its source.
+fn from_template(fixture: &Fixture, language: &str, source: &str, change: [&str; 2]) -> Result<PathBuf> {
+    let name = format!("setup-{language}");
+    plugin(fixture, &["new", "--lang", language, &name])?;
+    let folder = fixture.folder().join(&name);
     let text = std::fs::read_to_string(folder.join(source))?;
     ensure!(text.contains(change[0]), "the template has no {:?}", change[0]);
     std::fs::write(folder.join(source), text.replace(change[0], change[1]))?;
-    plugin(stage, &["build", &name])?;
+    plugin(fixture, &["build", &name])?;
     Ok(folder.join(format!("{name}.wasm")))
 }
 
-struct Story {
-    appliance: Appliance,
+struct PluginFixture {
+    appliance: TestDaemon,
     tally: Arc<Tally>,
     version: String,
 }
 
-impl Story {
+impl PluginFixture {
     /// A binding of the JavaScript router.
     fn binding(&self, policy: &str) -> Value {
-        json!({ "plugin": "story-js", "version": self.version, "policy": policy, "deadline-ms": 1000 })
+        json!({ "plugin": "setup-js", "version": self.version, "policy": policy, "deadline-ms": 1000 })
     }
 
     fn post(&self, path: &str, body: &Value) -> Result<Value> {
         self.appliance.ask("POST", path, body.to_string().as_bytes())
     }
 
-    /// Submits so many messages, and waits until all of them are where they belong.
+    /// Submits messages, and waits until all have arrived.
     fn traffic(&self, prefix: &str, count: u64, rate: Option<f64>) -> Result<()> {
         let options = SourceOptions {
             count: Some(count),
@@ -85,11 +88,11 @@ impl Story {
             prefix: prefix.to_owned(),
             ..SourceOptions::new(self.appliance.smpp(), "acme", PASSWORD)
         };
-        let before = self.tally.arrived_so_far();
+        let before = self.tally.arrived_count();
         let report = Source::start(&options, &self.tally)?.join()?;
         ensure!(report.refusals.is_empty(), "{:?}", report.refusals);
         self.appliance.wait_until(Duration::from_secs(120), "/v1/status", |_| {
-            self.tally.arrived_so_far() >= before + count
+            self.tally.arrived_count() >= before + count
         })?;
         Ok(())
     }
@@ -102,8 +105,8 @@ impl Story {
         Ok(newest(&self.router()?, kind))
     }
 
-    /// Sends traffic on which the candidate traps; there is an event of this kind then. Gives back how many milliseconds
-    /// after the first message that was. All of it is accepted, and arrives, all the same.
+    /// Sends traffic on which the candidate traps, until there is an event of this kind. Returns the milliseconds from the
+    /// first message to that event. All messages are accepted and arrive.
     fn traps(&self, kind: &str) -> Result<u64> {
         let before = self.event(kind)?;
         let begun = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis() as u64;
@@ -120,13 +123,13 @@ fn newest(state: &Value, kind: &str) -> Option<u64> {
     events.filter(|event| event["kind"] == kind).filter_map(|event| event["at"].as_u64()).max()
 }
 
-fn replayed(story: &Story) -> Result<()> {
-    let mut order = story.binding(CANDIDATE);
-    order["limit"] = ARCHIVED.into();
-    let id = story.post("/v1/replays", &order)?["id"].as_str().context("no id")?.to_owned();
+fn check_replay(setup: &PluginFixture) -> Result<()> {
+    let mut request = setup.binding(CANDIDATE);
+    request["limit"] = ARCHIVED.into();
+    let id = setup.post("/v1/replays", &request)?["id"].as_str().context("no id")?.to_owned();
     let path = format!("/v1/replays/{id}");
     let done =
-        story.appliance.wait_until(Duration::from_secs(240), &path, |replay| replay["state"] != "running")?;
+        setup.appliance.wait_until(Duration::from_secs(240), &path, |replay| replay["state"] != "running")?;
     let report = &done["report"];
     assert_eq!(report["messages"], ARCHIVED, "{report:#}");
     assert_eq!(report["exact"], ARCHIVED, "{report:#}");
@@ -147,11 +150,11 @@ fn replayed(story: &Story) -> Result<()> {
         report["new_rejects"],
         expected[&("forward north".to_owned(), "reject prohibited".to_owned())]
     );
-    // Its examples are what they are said to be.
+    // Its examples match the counts.
     for group in report["groups"].as_array().into_iter().flatten() {
         for example in group["examples"].as_array().into_iter().flatten() {
             let path = format!("/v1/messages/{}?body=1", word(&example["id"]));
-            let destination = word(&story.appliance.get(&path)?["destination"]);
+            let destination = word(&setup.appliance.get(&path)?["destination"]);
             let number: u64 = destination.strip_prefix("861").context("another number")?.parse()?;
             assert_eq!(decided(number), word(&group["to"]), "{destination}");
         }
@@ -162,20 +165,20 @@ fn replayed(story: &Story) -> Result<()> {
 /// Refuses the last thousand of the archived messages.
 const NEWEST: &str = "route 86 north\nreject 8610000099\n";
 
-/// Of the archive only what was accepted last: as many as were asked for.
-fn replayed_the_last(story: &Story) -> Result<()> {
+/// A replay of only the last accepted messages.
+fn check_replay_of_last(setup: &PluginFixture) -> Result<()> {
     const LAST: u64 = 40;
     let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let newest = story.appliance.get(&format!("/v1/history?limit={LAST}"))?;
+    let newest = setup.appliance.get(&format!("/v1/history?limit={LAST}"))?;
     let newest: Vec<String> =
         newest["messages"].as_array().into_iter().flatten().map(|one| word(&one["id"])).collect();
     assert_eq!(newest.len() as u64, LAST);
-    let mut order = story.binding(NEWEST);
-    order["last"] = LAST.into();
-    let id = story.post("/v1/replays", &order)?["id"].as_str().context("no id")?.to_owned();
+    let mut request = setup.binding(NEWEST);
+    request["last"] = LAST.into();
+    let id = setup.post("/v1/replays", &request)?["id"].as_str().context("no id")?.to_owned();
     let path = format!("/v1/replays/{id}");
     let done =
-        story.appliance.wait_until(Duration::from_secs(240), &path, |replay| replay["state"] != "running")?;
+        setup.appliance.wait_until(Duration::from_secs(240), &path, |replay| replay["state"] != "running")?;
     assert_eq!((&done["last"], &done["limit"]), (&LAST.into(), &Value::Null));
     let report = &done["report"];
     assert_eq!((&report["messages"], &report["new_rejects"]), (&LAST.into(), &LAST.into()), "{report:#}");
@@ -189,19 +192,19 @@ fn replayed_the_last(story: &Story) -> Result<()> {
     Ok(())
 }
 
-/// What a version failed at is told with examples, each with the trace of its message; also after it was taken back.
-fn faults_have_examples(story: &Story) -> Result<()> {
-    let state = story.router()?;
+/// Faults of a version are listed with examples, each with the trace of its message; also after the rollback.
+fn check_fault_examples(setup: &PluginFixture) -> Result<()> {
+    let state = setup.router()?;
     let faulty = state["faults"].as_array().context("no faults")?;
-    let faulty = faulty.iter().find(|one| one["version"] == story.version.as_str());
-    let faulty = faulty.with_context(|| format!("no faults of {}: {state:#}", story.version))?;
+    let faulty = faulty.iter().find(|one| one["version"] == setup.version.as_str());
+    let faulty = faulty.with_context(|| format!("no faults of {}: {state:#}", setup.version))?;
     let examples = faulty["examples"].as_array().context("no examples")?;
     assert!(faulty["faults"].as_u64() >= Some(examples.len() as u64) && !examples.is_empty(), "{faulty:#}");
     for example in examples {
         assert_eq!(example["kind"], "trap", "{example:#}");
         assert!(example["what"].as_str().is_some_and(|what| what.starts_with("trapped")), "{example:#}");
         let id = example["message"].as_str().with_context(|| format!("no message: {example:#}"))?;
-        let destination = story.appliance.get(&format!("/v1/messages/{id}?body=1"))?["destination"].take();
+        let destination = setup.appliance.get(&format!("/v1/messages/{id}?body=1"))?["destination"].take();
         let destination = destination.as_str().context("no destination")?;
         assert!(destination.contains("86666"), "{destination}");
         let question = example["question"].as_str().unwrap_or_default();
@@ -210,12 +213,12 @@ fn faults_have_examples(story: &Story) -> Result<()> {
     Ok(())
 }
 
-fn in_shadow(story: &Story) -> Result<()> {
-    let mut order = story.binding(SHADOW);
-    order["mode"] = "shadow".into();
-    story.post("/v1/hooks/router/candidate", &order)?;
-    story.traffic("861", SHADOWED, Some(2_000.0))?;
-    let state = story.appliance.wait_until(Duration::from_secs(60), "/v1/hooks/router", |state| {
+fn run_shadow(setup: &PluginFixture) -> Result<()> {
+    let mut request = setup.binding(SHADOW);
+    request["mode"] = "shadow".into();
+    setup.post("/v1/hooks/router/candidate", &request)?;
+    setup.traffic("861", SHADOWED, Some(2_000.0))?;
+    let state = setup.appliance.wait_until(Duration::from_secs(60), "/v1/hooks/router", |state| {
         let shadow = &state["candidate"]["comparison"];
         let seen = [&shadow["compared"], &shadow["skipped"]].map(|count| count.as_u64().unwrap_or(0));
         seen.iter().sum::<u64>() >= SHADOWED
@@ -225,116 +228,116 @@ fn in_shadow(story: &Story) -> Result<()> {
     assert_eq!(count("compared") + count("skipped"), SHADOWED, "{shadow:#}");
     assert_eq!(count("same") + count("different"), count("compared"), "{shadow:#}");
     assert!(count("compared") > SHADOWED / 2, "{shadow:#}");
-    // All of them begin with 000010; the candidate sends those to the other peer, and none went there.
+    // All of them begin with 000010; the candidate sends those to the other peer, but none went there.
     assert_eq!(count("different"), count("compared"), "{shadow:#}");
     let difference = &shadow["differences"][0];
     assert!(difference["from"].as_str().unwrap_or_default().contains("north"), "{difference:#}");
     assert!(difference["to"].as_str().unwrap_or_default().contains("south"), "{difference:#}");
     let id = difference["messages"][0].as_str().with_context(|| format!("no message: {difference:#}"))?;
-    assert_eq!(story.appliance.get(&format!("/v1/messages/{id}"))?["id"], id);
+    assert_eq!(setup.appliance.get(&format!("/v1/messages/{id}"))?["id"], id);
     Ok(())
 }
 
-fn as_a_canary(story: &Story, south: &Sink) -> Result<()> {
-    let (before, mut order) = (south.messages_so_far(), story.binding(CANARY));
-    order["mode"] = "canary".into();
-    order["share"] = 10.0.into();
-    story.post("/v1/hooks/router/candidate", &order)?;
-    story.traffic("861", SHARED, None)?;
-    let went_south = south.messages_so_far() - before;
-    let candidate = story.router()?["candidate"].take();
+fn run_canary(setup: &PluginFixture, south: &Sink) -> Result<()> {
+    let (before, mut request) = (south.message_count(), setup.binding(CANARY));
+    request["mode"] = "canary".into();
+    request["share"] = 10.0.into();
+    setup.post("/v1/hooks/router/candidate", &request)?;
+    setup.traffic("861", SHARED, None)?;
+    let went_south = south.message_count() - before;
+    let candidate = setup.router()?["candidate"].take();
     assert_eq!(candidate["asked"], went_south, "{candidate:#}");
-    assert_eq!(candidate["passed"], SHARED - went_south, "{candidate:#}");
+    assert_eq!(candidate["bypassed"], SHARED - went_south, "{candidate:#}");
     assert_eq!(candidate["failed"], 0, "{candidate:#}");
     let share = went_south as f64 / SHARED as f64;
-    assert!((share - 0.10).abs() <= 0.01, "10 % were asked for, and {:.2} % went there", share * 100.0);
-    // Both versions, side by side.
-    for (plugins, what) in [(&candidate["counts"], "candidate"), (&story.router()?["counts"], "live")] {
+    assert!((share - 0.10).abs() <= 0.01, "requested share 10 %, actual {:.2} %", share * 100.0);
+    // Both versions at the same time.
+    for (plugins, what) in [(&candidate["counts"], "candidate"), (&setup.router()?["counts"], "live")] {
         assert!(plugins[0]["calls"].as_u64() > Some(0), "{what}: {plugins:#}");
     }
     Ok(())
 }
 
-/// As a canary first, and then live.
-fn it_begins_to_trap(story: &Story, rust: &str) -> Result<()> {
-    let after = story.traps("candidate-faulty")?;
+/// First a canary, then live.
+fn check_rollback(setup: &PluginFixture, rust: &str) -> Result<()> {
+    let after = setup.traps("candidate-faulty")?;
     assert!(after <= 1_000, "the canary went after {after} ms");
-    assert_eq!(story.router()?["candidate"], Value::Null);
+    assert_eq!(setup.router()?["candidate"], Value::Null);
 
-    let record = story.post("/v1/hooks/router/activate", &story.binding(CANARY))?;
-    assert_eq!(record["chain"][0]["version"], story.version.as_str());
-    let after = story.traps("rolled-back-by-itself")?;
+    let record = setup.post("/v1/hooks/router/activate", &setup.binding(CANARY))?;
+    assert_eq!(record["chain"][0]["version"], setup.version.as_str());
+    let after = setup.traps("rolled-back-by-itself")?;
     assert!(after <= 1_000, "the live router went after {after} ms");
-    let state = story.router()?;
+    let state = setup.router()?;
     assert_eq!(state["live"]["chain"][0]["version"], rust, "{state:#}");
     let condemned = state["history"].as_array().into_iter().flatten().any(|record| {
-        record["chain"][0]["version"] == story.version.as_str() && record["condemned"].is_string()
+        record["chain"][0]["version"] == setup.version.as_str() && record["condemned"].is_string()
     });
-    assert!(condemned, "nobody says why it went: {:#}", state["history"]);
+    assert!(condemned, "no reason for the rollback: {:#}", state["history"]);
     Ok(())
 }
 
 #[test]
 fn from_two_templates_to_live_traffic_and_back() -> Result<()> {
-    let stage = Stage::new()?;
-    let rust = from_template(&stage, "rust", "src/lib.rs", ["struct Plugin;", "struct Plugin;"])?;
+    let fixture = Fixture::new()?;
+    let rust = from_template(&fixture, "rust", "src/lib.rs", ["struct Plugin;", "struct Plugin;"])?;
     let trap = "if (message.destination.value.startsWith('86666')) throw new Error('out of order');";
     let route = ["  route(message) {\n", &format!("  route(message) {{\n    {trap}\n")];
-    let javascript = from_template(&stage, "js", "plugin.js", route)?;
+    let javascript = from_template(&fixture, "js", "plugin.js", route)?;
 
     let tally = Arc::new(Tally::new(300_000));
     let north = Sink::start(SinkOptions::default(), &tally)?;
     let south = Sink::start(SinkOptions::default(), &tally)?;
-    let mut blueprint = stage.blueprint()?;
-    blueprint
+    let mut config = fixture.config()?;
+    config
         .router(&rust, LIVE)?
         .hold("1s")
         .archive("sqlite:archive.db")
         .account("acme", "system-id = \"acme\"");
     for (name, sink) in [("north", &north), ("south", &south)] {
-        blueprint.peer(name, sink.address(), "links = 2\nwindow = 500\nreceipts = false");
+        config.peer(name, sink.address(), "links = 2\nwindow = 500\ndlrs = false");
     }
-    let appliance = blueprint.start()?;
+    let appliance = config.start()?;
     let first = appliance.get("/v1/hooks/router")?["live"]["chain"][0]["version"].as_str().map(str::to_owned);
     let first = first.context("no router")?;
-    let version = pushed(&stage, &appliance, &javascript)?;
-    let story = Story { appliance, tally, version };
+    let version = pushed(&fixture, &appliance, &javascript)?;
+    let setup = PluginFixture { appliance, tally, version };
 
-    story.traffic("861", ARCHIVED, None)?;
-    story.appliance.wait_until(Duration::from_secs(120), "/v1/archive", |_| {
-        story
+    setup.traffic("861", ARCHIVED, None)?;
+    setup.appliance.wait_until(Duration::from_secs(120), "/v1/archive", |_| {
+        setup
             .appliance
             .metric("switchyard_archive_messages_total")
             .is_ok_and(|count| count as u64 >= ARCHIVED)
     })?;
-    replayed(&story)?;
-    replayed_the_last(&story)?;
-    in_shadow(&story)?;
-    assert_eq!(south.messages_so_far(), 0, "what a shadow says is not done");
-    as_a_canary(&story, &south)?;
-    it_begins_to_trap(&story, &first)?;
-    faults_have_examples(&story)?;
+    check_replay(&setup)?;
+    check_replay_of_last(&setup)?;
+    run_shadow(&setup)?;
+    assert_eq!(south.message_count(), 0, "a shadow's decision is not applied");
+    run_canary(&setup, &south)?;
+    check_rollback(&setup, &first)?;
+    check_fault_examples(&setup)?;
 
-    let metrics = story.appliance.metrics()?;
+    let metrics = setup.appliance.metrics()?;
     let of = |version: &str| {
         metrics.iter().any(|(name, _)| name.contains("hook_seconds") && name.contains(version))
     };
     assert!(of(&first), "no metrics of the live version");
     let waits = "/v1/status";
-    story.appliance.wait_until(Duration::from_secs(60), waits, |status| status["waiting"] == 0)?;
-    let sums = story.tally.accounts();
+    setup.appliance.wait_until(Duration::from_secs(60), waits, |status| status["waiting"] == 0)?;
+    let sums = setup.tally.summary();
     assert_eq!((sums.missing, sums.duplicates, sums.unanswered), (0, 0, 0), "{sums:?}");
-    let (status, _) = story.appliance.stop()?;
+    let (status, _) = setup.appliance.stop()?;
     assert!(status.success());
     Ok(())
 }
 
-/// Uploads with the author's command.
-fn pushed(stage: &Stage, appliance: &Appliance, component: &Path) -> Result<String> {
-    let url = format!("http://{}", appliance.blueprint().http());
-    let token = appliance.blueprint().data().join("token");
+/// Uploads with `switchyard plugin push`.
+fn pushed(fixture: &Fixture, appliance: &TestDaemon, component: &Path) -> Result<String> {
+    let url = format!("http://{}", appliance.config().http());
+    let token = appliance.config().data().join("token");
     let said = plugin(
-        stage,
+        fixture,
         &[
             "push",
             "--json",

@@ -1,12 +1,14 @@
-//! Long random sequences of events over HTTP and the Redis protocol, compared with a model step by step, and SIGKILL in
+//! Long random sequences of requests over HTTP and the Redis protocol, compared with a model step by step, with SIGKILL in
 //! between. `SWITCHYARD_SEED` repeats a run.
 
 use anyhow::{Context, Result, ensure};
-use behaviour_tests::load::Stop;
-use behaviour_tests::load::pools::{Answer, Client};
-use behaviour_tests::pools::{Event, Language, Letter, Model, Office, Told, Wish, older_state};
+use behaviour_tests::load::StopFlag;
+use behaviour_tests::load::pools::{RedisClient, RedisReply};
+use behaviour_tests::pools::{
+    PoolEvent, PoolModel, PoolProtocol, PoolReply, PoolRequest, PoolServer, RequestBatch, legacy_state,
+};
 use behaviour_tests::random::Random;
-use behaviour_tests::{Stage, until};
+use behaviour_tests::{Fixture, until};
 use std::time::Duration;
 
 const NUMBERS: [&str; 14] = [
@@ -25,35 +27,35 @@ const NUMBERS: [&str; 14] = [
     "9999999999999999",
     "1234567890123456",
 ];
-/// A lease that does not end while the test runs.
+/// A lease that does not end during the test.
 const LONG: u64 = 3_600_000;
 
-/// A pool, what it must be, and those who use it.
-struct Play {
-    office: Office,
-    client: Client,
+/// A pool, its model, and its clients.
+struct ModelRun {
+    server: PoolServer,
+    client: RedisClient,
     pool: String,
-    model: Model,
+    model: PoolModel,
     random: Random,
-    /// Tickets that were good once.
+    /// Tickets that were valid once.
     stale: Vec<(String, u64)>,
-    /// What has been tried, for whoever looks into a failure.
+    /// Coverage counters, for analysing failures.
     crashes: usize,
     doubtful: usize,
     done: usize,
     lapses: usize,
 }
 
-impl Play {
-    fn begin(stage: &Stage, seed: u64) -> Result<Self> {
-        let office = Office::open(stage, "")?;
-        // Whoever looks first is to find it.
-        office.appliance()?.ask("PUT", "/v1/pools/play", b"")?;
+impl ModelRun {
+    fn begin(fixture: &Fixture, seed: u64) -> Result<Self> {
+        let server = PoolServer::open(fixture, "")?;
+        // Created before the first request.
+        server.appliance()?.ask("PUT", "/v1/pools/run", b"")?;
         Ok(Self {
-            client: office.client()?,
-            office,
-            pool: "play".to_owned(),
-            model: Model::new(true),
+            client: server.client()?,
+            server,
+            pool: "run".to_owned(),
+            model: PoolModel::new(true),
             random: Random::new(seed),
             stale: Vec::new(),
             crashes: 0,
@@ -63,8 +65,8 @@ impl Play {
         })
     }
 
-    /// Whether there was a crash, an event in doubt after one, and a lease that ended.
-    fn has_seen_all(&self) -> bool {
+    /// Whether a crash, an uncertain event after a crash, and the end of a lease have occurred.
+    fn has_full_coverage(&self) -> bool {
         self.crashes > 0 && self.doubtful > 0 && self.lapses > 0
     }
 
@@ -78,30 +80,30 @@ impl Play {
         self.random.one(&fits).cloned()
     }
 
-    /// Something to ask, mostly something that can be done as things stand.
-    fn wish(&mut self, model: &Model) -> Wish {
+    /// A random request, mostly one that can succeed in the current state.
+    fn request(&mut self, model: &PoolModel) -> PoolRequest {
         let standing = std::mem::replace(&mut self.model, model.clone());
-        let wish = self.choose();
+        let request = self.choose();
         self.model = standing;
-        wish
+        request
     }
 
-    fn choose(&mut self) -> Wish {
+    fn choose(&mut self) -> PoolRequest {
         let number = self.number();
         let busy = self.one_of(&["busy+up", "busy+down"]).unwrap_or_else(|| number.clone());
         match self.random.between(0, 100) {
             0..30 => self.call(None),
             30..36 => self.call(Some(number)),
-            36..56 => Wish::Event(Event::Hangup, busy),
-            56..60 => Wish::Event(Event::Hangup, number),
-            60..70 => Wish::Event(Event::Add, number),
+            36..56 => PoolRequest::Event(PoolEvent::Hangup, busy),
+            56..60 => PoolRequest::Event(PoolEvent::Hangup, number),
+            60..70 => PoolRequest::Event(PoolEvent::Add, number),
             70..82 => {
                 let down = self.one_of(&["idle+down", "busy+down"]).unwrap_or(number);
-                Wish::Event(Event::Reg, down)
+                PoolRequest::Event(PoolEvent::Reg, down)
             }
-            82..84 => Wish::Event(Event::Reg, number),
-            84..90 => Wish::Event(Event::Unreg, number),
-            90..93 => Wish::Event(Event::Del, number),
+            82..84 => PoolRequest::Event(PoolEvent::Reg, number),
+            84..90 => PoolRequest::Event(PoolEvent::Unreg, number),
+            90..93 => PoolRequest::Event(PoolEvent::Del, number),
             choice => {
                 let good = self.model.ticket(&busy).map(|ticket| (busy, ticket));
                 let bad = self.random.one(&self.stale).cloned();
@@ -111,41 +113,41 @@ impl Play {
                     _ => (number, 0),
                 };
                 if choice % 2 == 0 {
-                    Wish::HangupOf(number, ticket)
+                    PoolRequest::HangupOf(number, ticket)
                 } else {
                     let lease = self.random.chance(50).then_some(LONG);
-                    Wish::Renew(number, ticket, lease)
+                    PoolRequest::Renew(number, ticket, lease)
                 }
             }
         }
     }
 
-    fn call(&mut self, number: Option<String>) -> Wish {
+    fn call(&mut self, number: Option<String>) -> PoolRequest {
         let holder = if self.random.chance(40) {
             format!("agent-{}", self.random.between(0, 9))
         } else {
             String::new()
         };
         let lease = self.random.chance(20).then_some(LONG);
-        Wish::Call { number, holder, callee: String::new(), lease }
+        PoolRequest::Call { number, holder, callee: String::new(), lease }
     }
 
-    /// Several wishes, each made in view of what those before it do.
-    fn wishes(&mut self, most: u64) -> Vec<Wish> {
+    /// Several requests, each chosen with regard to the earlier ones.
+    fn requests(&mut self, most: u64) -> Vec<PoolRequest> {
         let mut ahead = self.model.clone();
         (0..self.random.between(1, most))
             .map(|_| {
-                let wish = self.wish(&ahead);
-                ahead.apply(&wish, "", None);
-                wish
+                let request = self.request(&ahead);
+                ahead.apply(&request, "", None);
+                request
             })
             .collect()
     }
 
-    fn check(&mut self, wish: &Wish, by: &str, told: &Told) -> Result<()> {
-        self.model.check(wish, by, told)?;
+    fn check(&mut self, request: &PoolRequest, by: &str, reply: &PoolReply) -> Result<()> {
+        self.model.check(request, by, reply)?;
         self.done += 1;
-        if let (Some(number), Some(ticket)) = (&told.number, told.ticket) {
+        if let (Some(number), Some(ticket)) = (&reply.number, reply.ticket) {
             self.stale.push((number.clone(), ticket));
             let surplus = self.stale.len().saturating_sub(50);
             self.stale.drain(..surplus);
@@ -153,74 +155,81 @@ impl Play {
         Ok(())
     }
 
-    /// The wishes with a language of the Redis protocol for each.
-    fn letter(&mut self, wishes: &[Wish]) -> Letter {
+    /// Encodes the requests, each in a random form of the Redis protocol.
+    fn batch(&mut self, requests: &[PoolRequest]) -> RequestBatch {
         let random = &mut self.random;
-        let languages = wishes
-            .iter()
-            .map(|wish| (wish, if random.chance(60) { Language::Script } else { Language::Plain }));
-        Letter::new(&self.pool, languages)
+        let protocols = requests.iter().map(|request| {
+            (request, if random.chance(60) { PoolProtocol::Script } else { PoolProtocol::Plain })
+        });
+        RequestBatch::new(&self.pool, protocols)
     }
 
-    fn by_redis(&mut self) -> Result<()> {
-        let wishes = self.wishes(25);
-        let letter = self.letter(&wishes);
-        letter.send(&mut self.client)?;
-        for (index, wish) in wishes.iter().enumerate() {
+    fn send_by_redis(&mut self) -> Result<()> {
+        let requests = self.requests(25);
+        let batch = self.batch(&requests);
+        batch.send(&mut self.client)?;
+        for (index, request) in requests.iter().enumerate() {
             let answer = self.client.answer()?;
-            let told = letter.heard(index, wish, &answer)?;
-            self.check(wish, Language::Script.by(), &told)?;
+            let reply = batch.decode(index, request, &answer)?;
+            self.check(request, PoolProtocol::Script.by(), &reply)?;
         }
         Ok(())
     }
 
-    fn by_http(&mut self) -> Result<()> {
-        let wishes = self.wishes(25);
-        let told = self.office.post(&self.pool, &wishes)?;
-        wishes.iter().zip(&told).try_for_each(|(wish, told)| self.check(wish, Language::Http.by(), told))
+    fn send_by_http(&mut self) -> Result<()> {
+        let requests = self.requests(25);
+        let reply = self.server.post(&self.pool, &requests)?;
+        requests
+            .iter()
+            .zip(&reply)
+            .try_for_each(|(request, reply)| self.check(request, PoolProtocol::Http.by(), reply))
     }
 
-    fn by_http_singly(&mut self) -> Result<()> {
-        let wish = self.wish(&self.model.clone());
-        let told = self.office.post_one(&self.pool, &wish)?;
-        self.check(&wish, Language::Http.by(), &told)
+    fn send_one_by_http(&mut self) -> Result<()> {
+        let request = self.request(&self.model.clone());
+        let reply = self.server.post_one(&self.pool, &request)?;
+        self.check(&request, PoolProtocol::Http.by(), &reply)
     }
 
-    /// Everything that is to be seen is as it must be.
+    /// Compares the visible state with the model.
     fn look(&mut self) -> Result<()> {
-        let (seen, must) = (self.office.view(&self.pool)?, self.model.view());
+        let (seen, must) = (self.server.view(&self.pool)?, self.model.view());
         ensure!(seen == must, "seen {seen:#?}\nmust {must:#?}");
-        // Who called by the script was told no ticket.
+        // Calls by the script return no ticket.
         let busy = [self.model.in_state("busy+up"), self.model.in_state("busy+down")].concat();
         if let Some(number) = self.random.one(&busy).filter(|number| self.model.ticket(number).is_none()) {
-            let ticket = self.office.ticket(&self.pool, number)?;
+            let ticket = self.server.ticket(&self.pool, number)?;
             self.model.ticketed(number, ticket)?;
         }
         Ok(())
     }
 
-    /// Two short leases, of which the later one ends first; perhaps with a crash while they run.
+    /// Two short leases, of which the later one ends first; perhaps with a crash in between.
     fn leases(&mut self, crash: bool) -> Result<()> {
-        let lease =
-            |lease| Wish::Call { number: None, holder: "short".to_owned(), callee: String::new(), lease };
-        let wishes = [lease(Some(120)), lease(Some(LONG)), lease(Some(40))];
-        let told = self.office.post(&self.pool, &wishes)?;
-        for (wish, told) in wishes.iter().zip(&told) {
-            // The first may end while we are still looking at the answers: nothing is asked of the pool until both have.
-            self.check(wish, Language::Http.by(), told)?;
+        let lease = |lease| PoolRequest::Call {
+            number: None,
+            holder: "short".to_owned(),
+            callee: String::new(),
+            lease,
+        };
+        let requests = [lease(Some(120)), lease(Some(LONG)), lease(Some(40))];
+        let reply = self.server.post(&self.pool, &requests)?;
+        for (request, reply) in requests.iter().zip(&reply) {
+            // The first may end while we still read the answers: no request is sent until both have ended.
+            self.check(request, PoolProtocol::Http.by(), reply)?;
         }
         if crash {
-            self.office.crash()?;
-            self.client = self.office.client()?;
+            self.server.crash()?;
+            self.client = self.server.client()?;
             self.crashes += 1;
         }
-        for told in [&told[2], &told[0]] {
-            let Some(number) = &told.number else { continue };
+        for reply in [&reply[2], &reply[0]] {
+            let Some(number) = &reply.number else { continue };
             let key = format!("{{{}}}:numstate", self.pool);
             until("the lease ends", || {
                 let state = self.client.ask(&["HGET", &key, number])?;
-                ensure!(matches!(&state, Answer::Text(_)), "{number}: {state:?}");
-                Ok(state == Answer::Text(older_state("idle+up")))
+                ensure!(matches!(&state, RedisReply::Text(_)), "{number}: {state:?}");
+                Ok(state == RedisReply::Text(legacy_state("idle+up")))
             })?;
             self.model.lapse(number);
             self.lapses += 1;
@@ -228,72 +237,72 @@ impl Play {
         Ok(())
     }
 
-    /// SIGKILL while something is on its way. What was answered must have been done, of the rest the first so many.
+    /// SIGKILL during a batch. Answered requests must have been applied, and of the others a prefix.
     fn crash_by_redis(&mut self) -> Result<()> {
-        let wishes = self.wishes(60);
-        let letter = self.letter(&wishes);
-        letter.send(&mut self.client)?;
+        let requests = self.requests(60);
+        let batch = self.batch(&requests);
+        batch.send(&mut self.client)?;
         let mut answered = 0;
-        for _ in 0..self.random.between(0, wishes.len() as u64 + 1) {
+        for _ in 0..self.random.between(0, requests.len() as u64 + 1) {
             let answer = self.client.answer()?;
-            let told = letter.heard(answered, &wishes[answered], &answer)?;
-            self.check(&wishes[answered], Language::Script.by(), &told)?;
+            let reply = batch.decode(answered, &requests[answered], &answer)?;
+            self.check(&requests[answered], PoolProtocol::Script.by(), &reply)?;
             answered += 1;
         }
         if self.random.chance(50) {
             self.some_time();
         }
-        let blueprint = self.office.kill()?;
-        // What was on its way to us.
-        while answered < wishes.len()
+        let config = self.server.kill()?;
+        // Answers in transit.
+        while answered < requests.len()
             && let Ok(answer) = self.client.answer()
         {
-            let told = letter.heard(answered, &wishes[answered], &answer)?;
-            self.check(&wishes[answered], Language::Script.by(), &told)?;
+            let reply = batch.decode(answered, &requests[answered], &answer)?;
+            self.check(&requests[answered], PoolProtocol::Script.by(), &reply)?;
             answered += 1;
         }
-        self.office.start(&blueprint)?;
-        self.client = self.office.client()?;
-        self.resolve(&wishes[answered..], Language::Script.by(), 1)
+        self.server.start(&config)?;
+        self.client = self.server.client()?;
+        self.resolve(&requests[answered..], PoolProtocol::Script.by(), 1)
     }
 
-    /// The same by HTTP, where a request is done as a whole or not at all.
+    /// The same over HTTP, where a request is applied completely or not at all.
     fn crash_by_http(&mut self) -> Result<()> {
-        let wishes = self.wishes(60);
-        let request = self.office.post_later(&self.pool, &wishes)?;
+        let requests = self.requests(60);
+        let pending = self.server.post_later(&self.pool, &requests)?;
         self.some_time();
-        let blueprint = self.office.kill()?;
-        let told = request.answer(&wishes)?;
-        self.office.start(&blueprint)?;
-        self.client = self.office.client()?;
-        match told {
-            Some(told) => wishes
+        let config = self.server.kill()?;
+        let reply = pending.answer(&requests)?;
+        self.server.start(&config)?;
+        self.client = self.server.client()?;
+        match reply {
+            Some(reply) => requests
                 .iter()
-                .zip(&told)
-                .try_for_each(|(wish, told)| self.check(wish, Language::Http.by(), told)),
-            None => self.resolve(&wishes, Language::Http.by(), wishes.len()),
+                .zip(&reply)
+                .try_for_each(|(request, reply)| self.check(request, PoolProtocol::Http.by(), reply)),
+            None => self.resolve(&requests, PoolProtocol::Http.by(), requests.len()),
         }
     }
 
-    /// A moment for the kill to fall into.
+    /// A random delay before the kill.
     fn some_time(&mut self) {
-        Stop::default().pause(Duration::from_micros(self.random.between(0, 12_000)));
+        StopFlag::default().pause(Duration::from_micros(self.random.between(0, 12_000)));
     }
 
-    /// Finds out which of these were done, always so many together.
-    fn resolve(&mut self, wishes: &[Wish], by: &str, together: usize) -> Result<()> {
+    /// Determines which requests were applied, in groups of this size.
+    fn resolve(&mut self, requests: &[PoolRequest], by: &str, together: usize) -> Result<()> {
         self.crashes += 1;
-        self.doubtful += wishes.len();
-        let seen = self.office.view(&self.pool)?;
+        self.doubtful += requests.len();
+        let seen = self.server.view(&self.pool)?;
         let mut candidate = self.model.clone();
         let mut tried = vec![candidate.view()];
-        let mut parts = wishes.chunks(together.max(1));
+        let mut parts = requests.chunks(together.max(1));
         while tried.last() != Some(&seen) {
             let part = parts.next().with_context(|| {
-                format!("after the crash nothing explains {seen:#?}\nnot even {tried:#?}\nby {wishes:#?}")
+                format!("after the crash nothing explains {seen:#?}\nnot even {tried:#?}\nby {requests:#?}")
             })?;
-            for wish in part {
-                candidate.apply(wish, by, None);
+            for request in part {
+                candidate.apply(request, by, None);
             }
             tried.push(candidate.view());
         }
@@ -303,9 +312,9 @@ impl Play {
 
     fn step(&mut self) -> Result<()> {
         match self.random.between(0, 100) {
-            0..40 => self.by_redis(),
-            40..62 => self.by_http(),
-            62..72 => self.by_http_singly(),
+            0..40 => self.send_by_redis(),
+            40..62 => self.send_by_http(),
+            62..72 => self.send_one_by_http(),
             72..82 => self.look(),
             82..86 => self.leases(false),
             86..88 => self.leases(true),
@@ -316,7 +325,7 @@ impl Play {
 
     fn end(mut self) -> Result<()> {
         self.look()?;
-        let (history, must) = (self.office.history(&self.pool)?, self.model.journal());
+        let (history, must) = (self.server.history(&self.pool)?, self.model.journal());
         let differs = history.iter().zip(must).position(|(one, other)| one != other);
         ensure!(
             history.len() == must.len() && differs.is_none(),
@@ -325,7 +334,7 @@ impl Play {
             must.len(),
             differs.map(|at| (&history[at], &must[at]))
         );
-        ensure!(self.has_seen_all(), "too few steps to prove anything");
+        ensure!(self.has_full_coverage(), "too few steps to prove anything");
         Ok(())
     }
 }
@@ -340,17 +349,17 @@ fn seed() -> Result<u64> {
 const STEPS: usize = 250;
 
 #[test]
-fn long_random_sequences_over_http_and_redis_with_crashes_are_as_the_table_says() -> Result<()> {
-    let (stage, seed) = (Stage::new()?, seed()?);
-    let play = || -> Result<()> {
-        let mut play = Play::begin(&stage, seed)?;
+fn long_random_sequences_with_crashes_match_the_state_table() -> Result<()> {
+    let (fixture, seed) = (Fixture::new()?, seed()?);
+    let run = || -> Result<()> {
+        let mut run = ModelRun::begin(&fixture, seed)?;
         let mut steps = 0;
-        // What is left to chance may be long in coming.
-        while steps < STEPS || (!play.has_seen_all() && steps < 8 * STEPS) {
-            play.step().with_context(|| format!("step {steps}"))?;
+        // Random events may take long to occur.
+        while steps < STEPS || (!run.has_full_coverage() && steps < 8 * STEPS) {
+            run.step().with_context(|| format!("step {steps}"))?;
             steps += 1;
         }
-        play.end()
+        run.end()
     };
-    play().with_context(|| format!("SWITCHYARD_SEED={seed} repeats it"))
+    run().with_context(|| format!("SWITCHYARD_SEED={seed} repeats it"))
 }

@@ -1,12 +1,12 @@
-//! Many clients on one pool, over the Redis protocol, with SIGKILL in between. Each keeps its own record; whether a number was
-//! ever held by two is judged from these, and so is what a restart brought back.
+//! Many clients on one pool, over the Redis protocol, with SIGKILL in between. Each client records its leases; these records tell
+//! whether a number was ever held twice at a time, and whether a restart restored the right state.
 
 use anyhow::{Context, Result, bail, ensure};
-use behaviour_tests::load::Stop;
-use behaviour_tests::load::pools::{Answer, Client};
-use behaviour_tests::pools::{Language, Letter, Office, Told, Wish};
+use behaviour_tests::load::StopFlag;
+use behaviour_tests::load::pools::{RedisClient, RedisReply};
+use behaviour_tests::pools::{PoolProtocol, PoolReply, PoolRequest, PoolServer, RequestBatch};
 use behaviour_tests::random::Random;
-use behaviour_tests::{Stage, until};
+use behaviour_tests::{Fixture, until};
 use parking_lot::{Condvar, Mutex};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -14,44 +14,44 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 const CLIENTS: u64 = 64;
-/// Fewer than the clients want.
+/// Fewer numbers than clients.
 const NUMBERS: u64 = 80;
 const POOL: &str = "race";
 const KILLS: usize = 4;
-/// Calls that get a number between two kills.
+/// Successful calls between two kills.
 const CALLS: u64 = 1500;
 
-/// A number was somebody's, at least from the answer to the call to the sending of the hangup.
-struct Holding {
+/// A lease of a number: at least from the answer to the call to the sending of the hangup.
+struct NumberLease {
     number: String,
     from: Instant,
     until: Instant,
 }
 
-/// What a client knows.
+/// The record of a client.
 #[derive(Default)]
 struct Record {
-    /// Since when it has them: a call was answered, and no hangup was sent.
+    /// Held numbers with the time of the lease: the call was answered, and no hangup was sent.
     held: BTreeMap<String, Instant>,
-    /// What it had.
-    over: Vec<Holding>,
-    /// Calls without a number that nobody answered.
+    /// Former leases.
+    over: Vec<NumberLease>,
+    /// Unanswered calls for any number.
     lost_calls: usize,
-    /// Calls of a certain number that nobody answered.
+    /// Numbers of unanswered calls for a certain number.
     lost_calls_of: BTreeSet<String>,
-    /// Hangups that nobody answered.
+    /// Numbers of unanswered hangups.
     lost_hangups: BTreeSet<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Round of this number.
+    /// The round with this number.
     Open(usize),
-    /// Everybody comes to rest.
+    /// All clients pause.
     Over,
 }
 
-/// What all have in common.
+/// State shared by all clients.
 struct Race {
     redis: SocketAddr,
     phase: Mutex<Phase>,
@@ -78,12 +78,12 @@ impl Race {
         self.changed.notify_all();
     }
 
-    /// One client, until the race is over. A connection that is lost is no mistake; a wrong answer is one.
+    /// Runs one client until the end. A lost connection is allowed; a wrong answer is an error.
     fn run(&self, client: u64, random: &mut Random) -> Result<()> {
         let record = &self.records[client as usize];
         let mut round = self.phase();
         while round != Phase::Over {
-            let Err(error) = self.take_part(record, random) else { break };
+            let Err(error) = self.run_client(record, random) else { break };
             if error.downcast_ref::<std::io::Error>().is_none() && !error.to_string().contains("closed") {
                 return Err(error.context(format!("client {client}")));
             }
@@ -94,13 +94,13 @@ impl Race {
             }
             round = *phase;
         }
-        // The rest is given back when nobody kills any more.
-        let mut connection = Client::connect(self.redis)?;
+        // The rest is released when there are no more kills.
+        let mut connection = RedisClient::connect(self.redis)?;
         self.hang_up(&mut connection, record, random, 100)
     }
 
-    fn take_part(&self, record: &Mutex<Record>, random: &mut Random) -> Result<()> {
-        let mut connection = Client::connect(self.redis)?;
+    fn run_client(&self, record: &Mutex<Record>, random: &mut Random) -> Result<()> {
+        let mut connection = RedisClient::connect(self.redis)?;
         while self.phase() != Phase::Over {
             self.call(&mut connection, record, random)?;
             self.hang_up(&mut connection, record, random, 70)?;
@@ -108,27 +108,27 @@ impl Race {
         Ok(())
     }
 
-    /// Asks for up to four numbers at once.
-    fn call(&self, connection: &mut Client, record: &Mutex<Record>, random: &mut Random) -> Result<()> {
-        let wishes: Vec<_> = (0..random.between(1, 5))
+    /// Leases up to four numbers in one batch.
+    fn call(&self, connection: &mut RedisClient, record: &Mutex<Record>, random: &mut Random) -> Result<()> {
+        let requests: Vec<_> = (0..random.between(1, 5))
             .map(|_| {
                 let named = random.chance(15).then(|| number(random.between(0, NUMBERS)));
-                (Wish::call(named.as_deref()), language(random))
+                (PoolRequest::call(named.as_deref()), protocol(random))
             })
             .collect();
-        let letter = Letter::new(POOL, wishes.iter().map(|(wish, language)| (wish, *language)));
+        let batch = RequestBatch::new(POOL, requests.iter().map(|(request, protocol)| (request, *protocol)));
         let mut answered = 0;
-        let mut result = letter.send(connection);
-        while result.is_ok() && answered < wishes.len() {
+        let mut result = batch.send(connection);
+        while result.is_ok() && answered < requests.len() {
             result = connection.answer().and_then(|answer| {
-                let told = letter.heard(answered, &wishes[answered].0, &answer)?;
+                let reply = batch.decode(answered, &requests[answered].0, &answer)?;
                 answered += 1;
-                self.given_to(record, told)
+                self.record_call(record, reply)
             });
         }
-        for (wish, _) in &wishes[answered..] {
-            match wish {
-                Wish::Call { number: Some(number), .. } => {
+        for (request, _) in &requests[answered..] {
+            match request {
+                PoolRequest::Call { number: Some(number), .. } => {
                     record.lock().lost_calls_of.insert(number.clone());
                 }
                 _ => record.lock().lost_calls += 1,
@@ -137,53 +137,53 @@ impl Race {
         result
     }
 
-    fn given_to(&self, record: &Mutex<Record>, told: Told) -> Result<()> {
-        let Some(number) = told.number else {
+    fn record_call(&self, record: &Mutex<Record>, reply: PoolReply) -> Result<()> {
+        let Some(number) = reply.number else {
             self.none.fetch_add(1, Ordering::Relaxed);
             return Ok(());
         };
         self.given.fetch_add(1, Ordering::Relaxed);
         let before = record.lock().held.insert(number.clone(), Instant::now());
-        ensure!(before.is_none(), "{number} was given to one who has it");
+        ensure!(before.is_none(), "{number} was leased to its holder again");
         Ok(())
     }
 
-    /// Gives about so many of a hundred of its numbers back.
+    /// Releases about this percentage of its numbers.
     fn hang_up(
         &self,
-        connection: &mut Client,
+        connection: &mut RedisClient,
         record: &Mutex<Record>,
         random: &mut Random,
         percent: u64,
     ) -> Result<()> {
-        let wishes: Vec<_> = {
+        let requests: Vec<_> = {
             let mut record = record.lock();
             let numbers: Vec<_> = record.held.keys().filter(|_| random.chance(percent)).cloned().collect();
             let until = Instant::now();
             for number in &numbers {
                 if let Some(from) = record.held.remove(number) {
-                    record.over.push(Holding { number: number.clone(), from, until });
+                    record.over.push(NumberLease { number: number.clone(), from, until });
                 }
                 record.lost_hangups.insert(number.clone());
             }
-            let event = behaviour_tests::pools::Event::Hangup;
-            numbers.into_iter().map(|number| (Wish::Event(event, number), language(random))).collect()
+            let event = behaviour_tests::pools::PoolEvent::Hangup;
+            numbers.into_iter().map(|number| (PoolRequest::Event(event, number), protocol(random))).collect()
         };
-        let letter = Letter::new(POOL, wishes.iter().map(|(wish, language)| (wish, *language)));
-        letter.send(connection)?;
-        for (index, (wish, _)) in wishes.iter().enumerate() {
-            let told = letter.heard(index, wish, &connection.answer()?)?;
-            ensure!(told.done, "{wish:?}: not done, though the number was the client's");
-            if let Wish::Event(_, number) = wish {
+        let batch = RequestBatch::new(POOL, requests.iter().map(|(request, protocol)| (request, *protocol)));
+        batch.send(connection)?;
+        for (index, (request, _)) in requests.iter().enumerate() {
+            let reply = batch.decode(index, request, &connection.answer()?)?;
+            ensure!(reply.done, "{request:?}: not done, though the number was the client's");
+            if let PoolRequest::Event(_, number) = request {
                 record.lock().lost_hangups.remove(number);
             }
         }
         Ok(())
     }
 
-    /// Looks at what a restart brought back while nobody does anything. Gives back what nobody knows to have.
-    fn judge(&self, office: &Office) -> Result<Judgement> {
-        let view = office.view(POOL)?;
+    /// Compares the restored state with the records while all clients pause. Returns the numbers that no client knows to hold.
+    fn summarise(&self, server: &PoolServer) -> Result<RaceSummary> {
+        let view = server.view(POOL)?;
         ensure!(view.numbers.len() as u64 == NUMBERS, "{} numbers are left", view.numbers.len());
         let (mut held, mut lost_hangups, mut lost_calls_of) =
             <(BTreeSet<_>, BTreeSet<_>, BTreeSet<_>)>::default();
@@ -204,13 +204,10 @@ impl Race {
                 "busy+up" if held.contains(number) => {}
                 "busy+up" => unknown.push(number.clone()),
                 "idle+up" => {
-                    ensure!(
-                        !held.contains(number),
-                        "{number} was given to a client and is idle after the restart"
-                    );
+                    ensure!(!held.contains(number), "{number} was leased and is idle after the restart");
                     idle.push(number.clone());
                 }
-                state => bail!("{number} is {state}, which nobody made it"),
+                state => bail!("{number} is in the unexpected state {state}"),
             }
         }
         let mut listed = view.idle.clone();
@@ -222,23 +219,23 @@ impl Race {
             .filter(|number| !lost_hangups.contains(*number) && !lost_calls_of.contains(*number))
             .count();
         ensure!(unexplained <= lost_calls, "{unexplained} numbers are busy, for {lost_calls} calls in doubt");
-        let mut client = office.client()?;
+        let mut client = server.client()?;
         for number in &unknown {
             let answer = client.ask(&["POOL.HANGUP", POOL, number])?;
-            ensure!(answer == Answer::Integer(1), "{number}: {answer:?}");
+            ensure!(answer == RedisReply::Integer(1), "{number}: {answer:?}");
         }
-        Ok(Judgement {
+        Ok(RaceSummary {
             held: held.len(),
             doubtful: lost_calls + lost_hangups.len() + lost_calls_of.len(),
             unknown: unknown.len(),
         })
     }
 
-    /// No two holdings of a number may overlap, whoever had it.
+    /// No two leases of a number may overlap.
     fn no_number_held_twice(&self) -> Result<usize> {
         let mut by_number: BTreeMap<String, Vec<(Instant, Instant)>> = BTreeMap::new();
         for record in &self.records {
-            for Holding { number, from, until } in record.lock().over.drain(..) {
+            for NumberLease { number, from, until } in record.lock().over.drain(..) {
                 by_number.entry(number).or_default().push((from, until));
             }
         }
@@ -254,35 +251,35 @@ impl Race {
 }
 
 #[derive(Debug)]
-struct Judgement {
+struct RaceSummary {
     held: usize,
     doubtful: usize,
     unknown: usize,
 }
 
-fn language(random: &mut Random) -> Language {
-    if random.chance(70) { Language::Script } else { Language::Plain }
+fn protocol(random: &mut Random) -> PoolProtocol {
+    if random.chance(70) { PoolProtocol::Script } else { PoolProtocol::Plain }
 }
 
 #[test]
-fn no_number_is_held_by_two_of_64_clients_whatever_is_killed() -> Result<()> {
+fn no_number_is_held_by_two_of_64_clients_despite_kills() -> Result<()> {
     let seed = Random::any_seed();
     race(seed).with_context(|| format!("seed {seed}"))
 }
 
 fn race(seed: u64) -> Result<()> {
-    let stage = Stage::new()?;
-    let mut office = Office::open(&stage, "")?;
+    let fixture = Fixture::new()?;
+    let mut server = PoolServer::open(&fixture, "")?;
     let numbers: Vec<_> = (0..NUMBERS).map(number).collect();
-    let mut client = office.client()?;
+    let mut client = server.client()?;
     for command in ["POOL.ADD", "POOL.REG"] {
         let mut words = vec![command, POOL];
         words.extend(numbers.iter().map(String::as_str));
         let answer = client.ask(&words)?;
-        ensure!(answer == Answer::Integer(NUMBERS as i64), "{command}: {answer:?}");
+        ensure!(answer == RedisReply::Integer(NUMBERS as i64), "{command}: {answer:?}");
     }
     let race = Race {
-        redis: office.redis(),
+        redis: server.redis(),
         phase: Mutex::new(Phase::Open(0)),
         changed: Condvar::new(),
         waiting: AtomicU64::new(0),
@@ -290,14 +287,14 @@ fn race(seed: u64) -> Result<()> {
         none: AtomicU64::new(0),
         records: (0..CLIENTS).map(|_| Mutex::default()).collect(),
     };
-    let judgements = std::thread::scope(|scope| -> Result<Vec<Judgement>> {
+    let summaries = std::thread::scope(|scope| -> Result<Vec<RaceSummary>> {
         let clients: Vec<_> = (0..CLIENTS)
             .map(|client| {
                 let race = &race;
                 scope.spawn(move || race.run(client, &mut Random::new(seed ^ (client << 32))))
             })
             .collect();
-        let judgements = drive(&race, &mut office, &mut Random::new(seed));
+        let summaries = drive(&race, &mut server, &mut Random::new(seed));
         race.set(Phase::Over);
         for client in clients {
             match client.join() {
@@ -305,36 +302,36 @@ fn race(seed: u64) -> Result<()> {
                 Err(_) => bail!("a client panicked"),
             }
         }
-        judgements
+        summaries
     })?;
-    let last = race.judge(&office)?;
+    let last = race.summarise(&server)?;
     ensure!((last.held, last.doubtful, last.unknown) == (0, 0, 0), "{last:?} at the end");
     let holdings = race.no_number_held_twice()?;
-    ensure!(holdings > 0, "nobody ever had a number");
+    ensure!(holdings > 0, "no number was leased");
     let none = race.none.load(Ordering::Relaxed);
-    ensure!(judgements.len() == KILLS && none > 0, "was there any press? {none} calls without a number");
-    ensure!(judgements.iter().any(|one| one.held > 0), "nobody had a number when the appliance was killed");
+    ensure!(summaries.len() == KILLS && none > 0, "was there any press? {none} calls without a number");
+    ensure!(summaries.iter().any(|one| one.held > 0), "no number was held at any kill");
     ensure!(
-        judgements.iter().any(|one| one.doubtful > 0),
+        summaries.iter().any(|one| one.doubtful > 0),
         "nothing was on its way when the appliance was killed"
     );
     Ok(())
 }
 
-fn drive(race: &Race, office: &mut Office, random: &mut Random) -> Result<Vec<Judgement>> {
-    let mut judgements = Vec::new();
+fn drive(race: &Race, server: &mut PoolServer, random: &mut Random) -> Result<Vec<RaceSummary>> {
+    let mut summaries = Vec::new();
     for round in 0..=KILLS {
         let before = race.given.load(Ordering::Relaxed);
         until("calls", || Ok(race.given.load(Ordering::Relaxed) > before + CALLS))?;
         if round == KILLS {
             break;
         }
-        Stop::default().pause(std::time::Duration::from_micros(random.between(0, 20_000)));
-        let blueprint = office.kill()?;
+        StopFlag::default().pause(std::time::Duration::from_micros(random.between(0, 20_000)));
+        let config = server.kill()?;
         until("all clients notice", || Ok(race.waiting.load(Ordering::SeqCst) == CLIENTS))?;
-        office.start(&blueprint)?;
-        judgements.push(race.judge(office)?);
+        server.start(&config)?;
+        summaries.push(race.summarise(server)?);
         race.set(Phase::Open(round + 1));
     }
-    Ok(judgements)
+    Ok(summaries)
 }

@@ -1,10 +1,10 @@
-//! Texts from a shared pool, through the real binary: a router takes a number of the pool as the sender of a message, nobody
-//! else has it meanwhile, and it is free when the message has ended.
+//! Senders from a shared pool, end to end: a router leases a number of the pool as the sender of a message; no other message
+//! gets it meanwhile, and it is released when the message has ended.
 
 use anyhow::{Context, Result, ensure};
-use behaviour_tests::appliance::{Appliance, PASSWORD};
 use behaviour_tests::load::{Sink, SinkOptions, Source, SourceOptions, Tally};
-use behaviour_tests::{Peer, Stage, until};
+use behaviour_tests::test_daemon::{PASSWORD, TestDaemon};
+use behaviour_tests::{Fixture, Peer, until};
 use behaviour_tests::{shipped, steps};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -14,49 +14,49 @@ use std::time::Duration;
 const NUMBER: &str = "+8613800138000";
 const POOL: &str = "/v1/pools/support-line";
 
-fn event(appliance: &Appliance, event: &Value) -> Result<Value> {
+fn event(appliance: &TestDaemon, event: &Value) -> Result<Value> {
     appliance.ask("POST", &format!("{POOL}/events"), event.to_string().as_bytes())
 }
 
-fn add(appliance: &Appliance, number: &str) -> Result<()> {
+fn add(appliance: &TestDaemon, number: &str) -> Result<()> {
     event(appliance, &json!({ "event": "add", "number": number }))?;
     event(appliance, &json!({ "event": "reg", "number": number }))?;
     Ok(())
 }
 
-/// How the number stands.
-fn standing(appliance: &Appliance) -> Result<Value> {
+/// The state of the number.
+fn standing(appliance: &TestDaemon) -> Result<Value> {
     appliance.get(&format!("{POOL}/numbers/{}", NUMBER.replace('+', "%2B")))
 }
 
-fn holder(appliance: &Appliance) -> Result<Option<String>> {
+fn holder(appliance: &TestDaemon) -> Result<Option<String>> {
     Ok(standing(appliance)?["message"].as_str().map(str::to_owned))
 }
 
 struct Esme(Peer);
 
 impl Esme {
-    fn bind(appliance: &Appliance) -> Result<Self> {
+    fn bind(appliance: &TestDaemon) -> Result<Self> {
         let options = json!({ "port": appliance.smpp().port(), "system_id": "shop", "password": PASSWORD });
         let mut peer = Peer::node("esme.js", &options)?;
         ensure!(peer.expect("bound")?["status"] == 0);
         Ok(Self(peer))
     }
 
-    /// Submits a text as `SUPPORT`; gives back its id.
+    /// Submits a text as `SUPPORT`; returns its id.
     fn submit(&mut self, tag: u64) -> Result<String> {
         let fields = json!({
             "source_addr_ton": 5, "source_addr": "SUPPORT", "destination_addr": "8613900000001",
             "registered_delivery": 1, "short_message": format!("text {tag}"),
         });
         self.0.tell(&json!({ "submit": fields, "tag": tag }))?;
-        let answer = self.0.expect_such("answer", |answer| answer["tag"] == tag)?;
+        let answer = self.0.expect_matching("answer", |answer| answer["tag"] == tag)?;
         ensure!(answer["status"] == 0, "{answer}");
         Ok(answer["id"].as_str().context("no id")?.to_owned())
     }
 }
 
-/// The next text that the SMSC gets; gives back the SMSC's id.
+/// The next text that the SMSC receives; returns the SMSC's id.
 fn arrived(upstream: &mut Peer, text: &str) -> Result<String> {
     let submit = upstream.expect("submit")?;
     assert_eq!(submit["text"], text, "{submit}");
@@ -64,7 +64,7 @@ fn arrived(upstream: &mut Peer, text: &str) -> Result<String> {
     Ok(submit["id"].as_str().context("no id")?.to_owned())
 }
 
-/// The SMSC says that a text was delivered: to the number that it showed.
+/// The SMSC reports the delivery of a text, to the number that it was shown.
 fn delivered(upstream: &mut Peer, id: &str) -> Result<()> {
     let words = format!(
         "id:{id} sub:001 dlvrd:001 submit date:2611210800 done date:2611210800 stat:DELIVRD err:000 text:"
@@ -76,19 +76,19 @@ fn delivered(upstream: &mut Peer, id: &str) -> Result<()> {
     Ok(())
 }
 
-fn trace(appliance: &Appliance, id: &str) -> Result<Value> {
+fn trace(appliance: &TestDaemon, id: &str) -> Result<Value> {
     appliance.get(&format!("/v1/messages/{id}"))
 }
 
 #[test]
-fn a_message_has_a_number_of_its_own_until_it_ends_and_the_next_waits_for_it() -> Result<()> {
-    let stage = Stage::new()?;
+fn a_message_holds_its_number_until_it_ends_and_the_next_message_waits() -> Result<()> {
+    let fixture = Fixture::new()?;
     let mut upstream = Peer::node("upstream.js", &json!({}))?;
     let port = u16::try_from(upstream.expect("listening")?["port"].as_u64().context("no port")?)?;
-    let mut blueprint = stage.blueprint()?;
-    blueprint.router(&stage.guest("shared_sender"), &shipped("shared-sender")?)?;
-    blueprint.account("shop", "").peer("upstream", SocketAddr::from(([127, 0, 0, 1], port)), "");
-    let appliance = blueprint.start()?;
+    let mut config = fixture.config()?;
+    config.router(&fixture.guest("shared_sender"), &shipped("shared-sender")?)?;
+    config.account("shop", "").peer("upstream", SocketAddr::from(([127, 0, 0, 1], port)), "");
+    let appliance = config.start()?;
     add(&appliance, NUMBER)?;
     let mut esme = Esme::bind(&appliance)?;
 
@@ -102,19 +102,19 @@ fn a_message_has_a_number_of_its_own_until_it_ends_and_the_next_waits_for_it() -
     let third = esme.submit(3)?;
     let waiting = trace(&appliance, &second)?;
     assert!(
-        steps(&waiting).iter().any(|step| step.starts_with("no number of pool support-line")),
+        steps(&waiting).iter().any(|step| step.starts_with("no sender available in pool support-line")),
         "{waiting:#}"
     );
     assert_eq!(holder(&appliance)?, Some(first.clone()));
 
     delivered(&mut upstream, &upstreams_first)?;
-    // Its submitter is told under the name that it gave.
+    // The submitter's DLR has the sender that it submitted.
     let receipt = esme.0.expect("deliver")?;
     assert_eq!((&receipt["destination"], &receipt["source"]), (&json!("SUPPORT"), &json!("8613900000001")));
     let upstreams_second = arrived(&mut upstream, "text 2")?;
     assert_eq!(holder(&appliance)?, Some(second.clone()), "it went in the order of acceptance");
 
-    // A crash takes nobody's number away, and nobody's place in line.
+    // A crash releases no number, and the waiting messages keep their order.
     let appliance = appliance.kill()?.start()?;
     assert_eq!(holder(&appliance)?, Some(second.clone()));
     upstream.expect("bind")?;
@@ -126,10 +126,10 @@ fn a_message_has_a_number_of_its_own_until_it_ends_and_the_next_waits_for_it() -
     assert_eq!(standing(&appliance)?["state"], "idle+up");
 
     let trace = trace(&appliance, &second)?;
-    let taken = format!("its sender is {NUMBER}, a number of pool support-line");
+    let taken = format!("sender: {NUMBER}, from pool support-line");
     assert!(steps(&trace).contains(&taken.as_str()), "{trace:#}");
-    let verdict = trace["why_here"]["verdict"].as_str().unwrap_or_default();
-    assert!(verdict.contains("as a number of pool support-line, held until there is one"), "{trace:#}");
+    let verdict = trace["routing"]["verdict"].as_str().unwrap_or_default();
+    assert!(verdict.contains("sender from pool support-line, otherwise hold"), "{trace:#}");
     let history = appliance.get(&format!("{POOL}/history"))?;
     let changes: Vec<(&Value, &Value)> = history["entries"]
         .as_array()
@@ -145,24 +145,24 @@ fn a_message_has_a_number_of_its_own_until_it_ends_and_the_next_waits_for_it() -
 }
 
 #[test]
-fn without_a_number_a_message_is_refused_or_goes_as_it_came() -> Result<()> {
-    let stage = Stage::new()?;
+fn without_a_free_number_a_message_is_refused_or_keeps_its_sender() -> Result<()> {
+    let fixture = Fixture::new()?;
     let mut upstream = Peer::node("upstream.js", &json!({}))?;
     let port = u16::try_from(upstream.expect("listening")?["port"].as_u64().context("no port")?)?;
-    let mut blueprint = stage.blueprint()?;
+    let mut config = fixture.config()?;
     let share = |pool: &str, from: &str, without: &str| {
         format!(
             "[[share]]\npool = {pool:?}\nfrom = [{from:?}]\npeers = [\"upstream\"]\nwithout-number = {without:?}\n"
         )
     };
     let policy = share("nowhere", "STRICT", "reject") + &share("support-line", "EASY", "keep-sender");
-    blueprint.router(&stage.guest("shared_sender"), &policy)?;
-    blueprint.account("shop", "").peer("upstream", SocketAddr::from(([127, 0, 0, 1], port)), "");
-    let appliance = blueprint.start()?;
+    config.router(&fixture.guest("shared_sender"), &policy)?;
+    config.account("shop", "").peer("upstream", SocketAddr::from(([127, 0, 0, 1], port)), "");
+    let appliance = config.start()?;
     let mut esme = Esme::bind(&appliance)?;
     let submit = |from: &str| json!({ "source_addr": from, "destination_addr": "8613900000001", "short_message": "x" });
     esme.0.tell(&json!({ "submit": submit("STRICT"), "tag": 1 }))?;
-    // ESME_RTHROTTLED: later there may be one.
+    // ESME_RTHROTTLED: a number may become free later.
     assert_eq!(esme.0.expect("answer")?["status"], 0x58);
     esme.0.tell(&json!({ "submit": submit("EASY"), "tag": 2 }))?;
     assert_eq!(esme.0.expect("answer")?["status"], 0);
@@ -173,19 +173,19 @@ fn without_a_number_a_message_is_refused_or_goes_as_it_came() -> Result<()> {
 #[test]
 fn kills_under_load_lose_no_message_and_no_number() -> Result<()> {
     const NUMBERS: u64 = 5;
-    let stage = Stage::new()?;
+    let fixture = Fixture::new()?;
     let tally = Arc::new(Tally::new(100_000));
     let options = SinkOptions { delay: Duration::from_millis(5), ..SinkOptions::default() };
     let sink = Sink::start(options, &tally)?;
-    let mut blueprint = stage.blueprint()?;
+    let mut config = fixture.config()?;
     let policy = "[[share]]\npool = \"support-line\"\npeers = [\"upstream\"]\nwithout-number = \"hold\"\n";
-    blueprint.router(&stage.guest("shared_sender"), policy)?;
-    blueprint.account("acme", "window = 50").peer(
+    config.router(&fixture.guest("shared_sender"), policy)?;
+    config.account("acme", "window = 50").peer(
         "upstream",
         sink.address(),
-        "window = 50\nreceipts = false\nuncertain = \"send-again\"",
+        "window = 50\ndlrs = false\nuncertain = \"send-again\"",
     );
-    let mut appliance = blueprint.start()?;
+    let mut appliance = config.start()?;
     for number in 0..NUMBERS {
         add(&appliance, &format!("4915000{number}"))?;
     }
@@ -193,16 +193,16 @@ fn kills_under_load_lose_no_message_and_no_number() -> Result<()> {
     (options.reconnect, options.rate) = (true, Some(300.0));
     let source = Source::start(&options, &tally)?;
     for _ in 0..3 {
-        let before = tally.arrived_so_far();
-        until("traffic", || Ok(tally.arrived_so_far() > before + 200))?;
+        let before = tally.arrived_count();
+        until("traffic", || Ok(tally.arrived_count() > before + 200))?;
         appliance = appliance.kill()?.start()?;
     }
     source.stop();
     source.join()?;
-    until("all accepted arrive", || Ok(tally.accounts().missing == 0))?;
+    until("all accepted arrive", || Ok(tally.summary().missing == 0))?;
     appliance.wait_until(Duration::from_secs(60), POOL, |pool| pool["ready"] == NUMBERS)?;
-    let sums = tally.accounts();
-    assert_eq!((sums.missing, sums.strangers), (0, 0), "{sums:?}");
+    let sums = tally.summary();
+    assert_eq!((sums.missing, sums.unknown), (0, 0), "{sums:?}");
     sink.stop()?;
     Ok(())
 }

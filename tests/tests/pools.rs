@@ -1,19 +1,19 @@
-//! Number pools over HTTP: every operation, what is wrong with a request, and many at once.
+//! Number pools over HTTP: every operation, invalid requests, and concurrency.
 
 use anyhow::{Context, Result, ensure};
-use behaviour_tests::Stage;
-use behaviour_tests::pools::http::{Pool, ask, blueprint};
-use behaviour_tests::pools::{Event, look_up};
+use behaviour_tests::Fixture;
+use behaviour_tests::pools::http::{Pool, ask, config};
+use behaviour_tests::pools::{PoolEvent, transition};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
 #[test]
 fn each_cell_of_the_state_table() -> Result<()> {
-    let stage = Stage::without_guests()?;
-    let appliance = blueprint(&stage)?.start()?;
+    let fixture = Fixture::without_plugins()?;
+    let appliance = config(&fixture)?.start()?;
     for state in ["none", "idle+up", "idle+down", "busy+up", "busy+down"] {
-        for event in Event::ALL {
-            let (expected, event) = (look_up(state, event), event.name());
+        for event in PoolEvent::ALL {
+            let (expected, event) = (transition(state, event), event.name());
             let pool = Pool::new(&appliance, &format!("{}-{event}", state.replace('+', "-")));
             pool.configure(&Value::Null)?;
             let ways: &[&str] = match state {
@@ -28,14 +28,14 @@ fn each_cell_of_the_state_table() -> Result<()> {
             }
             let (asked, after) = (json!({ "event": event, "number": "100" }), expected.state);
             if expected.ok {
-                let told = pool.done(&asked)?;
-                assert_eq!((&told["number"], &told["state"]), (&json!("100"), &json!(after)), "{told}");
+                let reply = pool.done(&asked)?;
+                assert_eq!((&reply["number"], &reply["state"]), (&json!("100"), &json!(after)), "{reply}");
             } else if state == "none" {
                 assert_eq!(pool.refused(&asked)?["reason"], "not-in-pool", "{event}");
             } else {
-                let told = pool.refused(&asked)?;
+                let reply = pool.refused(&asked)?;
                 assert_eq!(
-                    (&told["reason"], &told["state"]),
+                    (&reply["reason"], &reply["state"]),
                     (&json!("wrong-state"), &json!(state)),
                     "{event}"
                 );
@@ -58,16 +58,16 @@ fn each_cell_of_the_state_table() -> Result<()> {
 }
 
 #[test]
-fn a_number_is_given_held_and_given_back() -> Result<()> {
-    let stage = Stage::without_guests()?;
-    let appliance = blueprint(&stage)?.start()?;
+fn a_number_is_leased_held_and_released() -> Result<()> {
+    let fixture = Fixture::without_plugins()?;
+    let appliance = config(&fixture)?.start()?;
     let pool = Pool::new(&appliance, "support");
     assert_eq!(pool.refused(&json!({ "event": "call" }))?["reason"], "empty");
     pool.done(&json!({ "event": "add", "number": "100" }))?;
     assert_eq!(pool.refused(&json!({ "event": "call" }))?["reason"], "all-down");
     pool.fill(&["100", "101", "102"])?;
 
-    // The one that has been idle longest, and who has it.
+    // The number that has been idle longest, and its holder.
     let given =
         pool.done(&json!({ "event": "call", "holder": "crm", "reason": "case 7", "lease-ms": 3_600_000 }))?;
     assert_eq!((&given["number"], &given["state"]), (&json!("100"), &json!("busy+up")));
@@ -81,15 +81,15 @@ fn a_number_is_given_held_and_given_back() -> Result<()> {
     let (third, ticket) = pool.call()?;
     assert_eq!(third, "102");
 
-    // None is to be had, and when one is.
-    let told = pool.refused(&json!({ "event": "call" }))?;
-    assert_eq!(told["reason"], "all-busy");
-    assert!(told["retry-after-ms"].as_u64().is_some_and(|left| (1..=3_600_000).contains(&left)), "{told}");
+    // No available number, and when one will be.
+    let reply = pool.refused(&json!({ "event": "call" }))?;
+    assert_eq!(reply["reason"], "all-busy");
+    assert!(reply["retry-after-ms"].as_u64().is_some_and(|left| (1..=3_600_000).contains(&left)), "{reply}");
     pool.done(&json!({ "event": "renew", "number": "100" }))?;
-    let told = pool.refused(&json!({ "event": "call" }))?;
+    let reply = pool.refused(&json!({ "event": "call" }))?;
     assert!(
-        told["reason"] == "all-busy" && told.get("retry-after-ms").is_none(),
-        "no lease has an end: {told}"
+        reply["reason"] == "all-busy" && reply.get("retry-after-ms").is_none(),
+        "no lease has an end: {reply}"
     );
     assert!(pool.number("100")?.get("lease-ends").is_none());
 
@@ -109,14 +109,14 @@ fn a_number_is_given_held_and_given_back() -> Result<()> {
     let long = "x".repeat(256);
     assert_eq!(pool.refused(&json!({ "event": "call", "holder": long }))?["reason"], "too-long");
 
-    // A number that rests.
+    // Quarantine.
     pool.configure(&json!({ "quarantine-ms": 3_600_000 }))?;
     pool.done(&json!({ "event": "call", "number": "102" }))?;
     pool.done(&json!({ "event": "hangup", "number": "102" }))?;
-    let told = pool.refused(&json!({ "event": "call", "number": "102" }))?;
-    assert!(told["reason"] == "resting" && told["retry-after-ms"].is_u64(), "{told}");
-    let told = pool.refused(&json!({ "event": "call" }))?;
-    assert!(told["reason"] == "all-resting" && told["retry-after-ms"].is_u64(), "{told}");
+    let reply = pool.refused(&json!({ "event": "call", "number": "102" }))?;
+    assert!(reply["reason"] == "resting" && reply["retry-after-ms"].is_u64(), "{reply}");
+    let reply = pool.refused(&json!({ "event": "call" }))?;
+    assert!(reply["reason"] == "all-resting" && reply["retry-after-ms"].is_u64(), "{reply}");
     assert!(pool.number("102")?["rest-left-ms"].is_u64());
 
     // The pool as a whole.
@@ -124,15 +124,15 @@ fn a_number_is_given_held_and_given_back() -> Result<()> {
     let numbers = json!({ "idle+up": 1, "idle+down": 0, "busy+up": 2, "busy+down": 0, "total": 3 });
     assert_eq!((&shown["numbers"], &shown["ready"]), (&numbers, &json!(0)), "{shown}");
     assert_eq!(shown["settings"], json!({ "strategy": "longest-idle", "quarantine-ms": 3_600_000 }));
-    assert!(shown["given"] == 4 && shown["none"].as_u64().is_some_and(|none| none >= 4), "{shown}");
+    assert!(shown["acquired"] == 4 && shown["none"].as_u64().is_some_and(|none| none >= 4), "{shown}");
     let all = appliance.get("/v1/pools")?;
     assert_eq!(all["pools"][0]["name"], "support");
     let series: BTreeMap<String, f64> = appliance.metrics()?.into_iter().collect();
     assert_eq!(series.get("switchyard_pool_numbers{pool=\"support\",state=\"busy+up\"}"), Some(&2.0));
-    assert_eq!(series.get("switchyard_pool_calls_total{pool=\"support\",result=\"given\"}"), Some(&4.0));
+    assert_eq!(series.get("switchyard_pool_calls_total{pool=\"support\",result=\"acquired\"}"), Some(&4.0));
     assert_eq!(series.get("switchyard_pools"), Some(&1.0));
 
-    // What has happened, newest first, a page at a time and of one number.
+    // The history, newest first, with paging and by number.
     let history = pool.get("/history?limit=2")?;
     let last = history["entries"].as_array().context("no entries")?;
     assert_eq!(
@@ -150,21 +150,21 @@ fn a_number_is_given_held_and_given_back() -> Result<()> {
         one["entries"].as_array().into_iter().flatten().filter_map(|entry| entry["event"].as_str()).collect();
     assert_eq!(events, ["call", "reg", "add"]);
 
-    // It goes only when it is empty, or when that is wanted.
-    let (status, told) = ask(&appliance, "DELETE", &pool.path, &Value::Null)?;
-    assert_eq!((status, &told["reason"]), (409, &json!("not-empty")), "{told}");
+    // It can be deleted only when it is empty, or with `with-numbers`.
+    let (status, reply) = ask(&appliance, "DELETE", &pool.path, &Value::Null)?;
+    assert_eq!((status, &reply["reason"]), (409, &json!("not-empty")), "{reply}");
     let removal = format!("{}?with-numbers=true", pool.path);
     assert_eq!(ask(&appliance, "DELETE", &removal, &Value::Null)?.0, 204);
-    let (status, told) = ask(&appliance, "GET", &pool.path, &Value::Null)?;
-    assert_eq!((status, &told["reason"]), (404, &json!("no-pool")));
+    let (status, reply) = ask(&appliance, "GET", &pool.path, &Value::Null)?;
+    assert_eq!((status, &reply["reason"]), (404, &json!("no-pool")));
     assert_eq!(ask(&appliance, "DELETE", &removal, &Value::Null)?.0, 404);
     Ok(())
 }
 
 #[test]
-fn numbers_are_listed_by_state_and_beginning_a_page_at_a_time() -> Result<()> {
-    let stage = Stage::without_guests()?;
-    let appliance = blueprint(&stage)?.start()?;
+fn numbers_are_listed_by_state_and_prefix_with_paging() -> Result<()> {
+    let fixture = Fixture::without_plugins()?;
+    let appliance = config(&fixture)?.start()?;
     let pool = Pool::new(&appliance, "list");
     let numbers: Vec<String> = (0..250).map(|number| format!("49{number:03}")).collect();
     let events: Vec<Value> =
@@ -191,11 +191,11 @@ fn numbers_are_listed_by_state_and_beginning_a_page_at_a_time() -> Result<()> {
 }
 
 #[test]
-fn a_batch_is_done_in_order_and_each_event_has_its_result() -> Result<()> {
-    let stage = Stage::without_guests()?;
-    let appliance = blueprint(&stage)?.start()?;
+fn a_batch_is_applied_in_order_with_a_result_per_event() -> Result<()> {
+    let fixture = Fixture::without_plugins()?;
+    let appliance = config(&fixture)?.start()?;
     let pool = Pool::new(&appliance, "batch");
-    let told = pool.done(&json!([
+    let reply = pool.done(&json!([
         { "event": "add", "number": "1", "weight": 16 },
         { "event": "call" },
         { "event": "reg", "number": "1" },
@@ -205,27 +205,29 @@ fn a_batch_is_done_in_order_and_each_event_has_its_result() -> Result<()> {
         { "event": "del", "number": "1" },
         { "event": "hangup", "number": "1" },
     ]))?;
-    let told: Vec<_> = told.as_array().context("no array")?.iter().collect();
-    let words: Vec<&str> = told
+    let reply: Vec<_> = reply.as_array().context("no array")?.iter().collect();
+    let words: Vec<&str> = reply
         .iter()
-        .map(|told| told.get("reason").or_else(|| told.get("state")).and_then(Value::as_str).unwrap_or("?"))
+        .map(|reply| {
+            reply.get("reason").or_else(|| reply.get("state")).and_then(Value::as_str).unwrap_or("?")
+        })
         .collect();
     let expected =
         ["idle+down", "all-down", "idle+up", "busy+up", "wrong-state", "not-in-pool", "none", "not-in-pool"];
     assert_eq!(words, expected);
-    let results: Vec<&str> = told.iter().filter_map(|told| told["result"].as_str()).collect();
+    let results: Vec<&str> = reply.iter().filter_map(|reply| reply["result"].as_str()).collect();
     assert_eq!(results, ["done", "refused", "done", "done", "refused", "refused", "done", "refused"]);
-    assert!(told[3]["number"] == "1" && told[3]["ticket"].is_u64(), "{}", told[3]);
-    assert!(told[4]["state"] == "busy+up" && told[4]["detail"].is_string(), "{}", told[4]);
+    assert!(reply[3]["number"] == "1" && reply[3]["ticket"].is_u64(), "{}", reply[3]);
+    assert!(reply[4]["state"] == "busy+up" && reply[4]["detail"].is_string(), "{}", reply[4]);
     assert_eq!(pool.done(&json!([]))?, json!([]));
 
-    // Wrong in one place: nothing is done. Too many: neither.
+    // One invalid event: nothing is applied. Too many events: the same.
     let before = pool.get("")?["entries"].clone();
-    let (status, told) =
+    let (status, reply) =
         pool.event(&json!([{ "event": "add", "number": "5" }, { "event": "add", "number": "x" }]))?;
     assert!(
-        status == 400 && told["detail"].as_str().is_some_and(|detail| detail.contains("event 1")),
-        "{told}"
+        status == 400 && reply["detail"].as_str().is_some_and(|detail| detail.contains("event 1")),
+        "{reply}"
     );
     let many = vec![json!({ "event": "add", "number": "5" }); 10_001];
     assert_eq!(pool.event(&Value::Array(many))?.0, 400);
@@ -237,20 +239,20 @@ fn a_batch_is_done_in_order_and_each_event_has_its_result() -> Result<()> {
 }
 
 #[test]
-fn what_is_wrong_with_a_request_is_told_and_nothing_is_done() -> Result<()> {
-    let stage = Stage::without_guests()?;
-    let appliance = blueprint(&stage)?.start()?;
+fn invalid_requests_are_refused_with_a_reason_and_change_nothing() -> Result<()> {
+    let fixture = Fixture::without_plugins()?;
+    let appliance = config(&fixture)?.start()?;
     let pool = Pool::new(&appliance, "pool");
     pool.fill(&["1"])?;
     let before = (pool.states()?, pool.get("")?["entries"].clone());
     for (method, path, body, status, word) in [
-        ("POST", "/v1/pools/pool/events", "", 400, "not as expected"),
-        ("POST", "/v1/pools/pool/events", "{", 400, "not as expected"),
+        ("POST", "/v1/pools/pool/events", "", 400, "the body is invalid"),
+        ("POST", "/v1/pools/pool/events", "{", 400, "the body is invalid"),
         ("POST", "/v1/pools/pool/events", "\"call\"", 400, "object"),
         ("POST", "/v1/pools/pool/events", r#"{"event":"steal","number":"1"}"#, 400, "steal"),
         ("POST", "/v1/pools/pool/events", r#"{"event":"add"}"#, 400, "number"),
         ("POST", "/v1/pools/pool/events", r#"{"event":"add","number":7}"#, 400, "string"),
-        ("POST", "/v1/pools/pool/events", r#"{"event":"add","number":"abc"}"#, 400, "cannot be a number"),
+        ("POST", "/v1/pools/pool/events", r#"{"event":"add","number":"abc"}"#, 400, "is not a pool number"),
         ("POST", "/v1/pools/pool/events", r#"{"event":"add","number":"12345678901234567"}"#, 400, "1 to 16"),
         ("POST", "/v1/pools/pool/events", r#"{"event":"add","number":"1","weight":0}"#, 400, "weight"),
         ("POST", "/v1/pools/pool/events", r#"{"event":"call","number":"1","lease-ms":0}"#, 400, "lease-ms"),
@@ -272,12 +274,12 @@ fn what_is_wrong_with_a_request_is_told_and_nothing_is_done() -> Result<()> {
         ("GET", "/v1/pools/none/watch", "", 404, "no pool"),
         ("GET", "/v1/pools/none/export", "", 404, "no pool"),
         ("GET", "/v1/pools/pool/numbers/2", "", 404, "not in the pool"),
-        ("GET", "/v1/pools/pool/numbers/x", "", 400, "cannot be a number"),
+        ("GET", "/v1/pools/pool/numbers/x", "", 400, "is not a pool number"),
         ("GET", "/v1/pools/pool/numbers?state=asleep", "", 400, "state"),
         ("GET", "/v1/pools/pool/numbers?limit=0", "", 400, "limit"),
         ("GET", "/v1/pools/pool/numbers?limit=1001", "", 400, "limit"),
         ("GET", "/v1/pools/pool/numbers?cursor=x", "", 400, "cursor"),
-        ("GET", "/v1/pools/pool/numbers?prefix=x", "", 400, "cannot be a number"),
+        ("GET", "/v1/pools/pool/numbers?prefix=x", "", 400, "is not a pool number"),
         ("GET", "/v1/pools/pool/history?before=x", "", 400, "before"),
         ("GET", "/v1/pools/pool/watch?from=99", "", 400, "99"),
         ("GET", "/v1/pools/pool/watch?from=-1", "", 400, "from"),
@@ -285,12 +287,12 @@ fn what_is_wrong_with_a_request_is_told_and_nothing_is_done() -> Result<()> {
         ("POST", "/v1/pools/pool/import", "5", 400, "Content-Type"),
         ("PATCH", "/v1/pools/pool", "", 405, ""),
     ] {
-        let (code, told) = appliance.request(method, path, body.as_bytes())?;
-        ensure!(code == status && told.contains(word), "{method} {path} {body}: {code} {told}");
+        let (code, reply) = appliance.request(method, path, body.as_bytes())?;
+        ensure!(code == status && reply.contains(word), "{method} {path} {body}: {code} {reply}");
     }
     for (id, word) in [("x", "Last-Event-ID"), ("7", "2 entries"), ("-1", "Last-Event-ID")] {
-        let (code, told) = appliance.send("GET", "/v1/pools/pool/watch", &[], &[("last-event-id", id)])?;
-        ensure!(code == 400 && told.contains(word), "{id}: {code} {told}");
+        let (code, reply) = appliance.send("GET", "/v1/pools/pool/watch", &[], &[("last-event-id", id)])?;
+        ensure!(code == 400 && reply.contains(word), "{id}: {code} {reply}");
     }
     let document = appliance.get("/v1/openapi.json")?;
     for (path, methods) in document["paths"].as_object().context("no paths")? {
@@ -300,9 +302,9 @@ fn what_is_wrong_with_a_request_is_told_and_nothing_is_done() -> Result<()> {
         let path = path.replace("{pool}", "pool").replace("{number}", "1");
         for method in methods.as_object().into_iter().flat_map(|methods| methods.keys()) {
             for word in ["Bearer wrong", ""] {
-                let (code, told) =
+                let (code, reply) =
                     appliance.send(&method.to_uppercase(), &path, b"{}", &[("authorization", word)])?;
-                ensure!(code == 401, "{method} {path}: {code} {told}");
+                ensure!(code == 401, "{method} {path}: {code} {reply}");
             }
         }
     }
@@ -311,14 +313,14 @@ fn what_is_wrong_with_a_request_is_told_and_nothing_is_done() -> Result<()> {
 }
 
 #[test]
-fn many_at_once_never_share_a_number() -> Result<()> {
+fn concurrent_callers_never_share_a_number() -> Result<()> {
     const CLIENTS: usize = 16;
     const NUMBERS: usize = 8;
     const CALLS: usize = 50;
-    let stage = Stage::without_guests()?;
-    let appliance = blueprint(&stage)?.start()?;
+    let fixture = Fixture::without_plugins()?;
+    let appliance = config(&fixture)?.start()?;
     let pool = Pool::new(&appliance, "race");
-    // All make the pool, and all add the same numbers.
+    // All clients create the pool and add the same numbers.
     let numbers: Vec<String> = (0..NUMBERS).map(|number| (100 + number).to_string()).collect();
     let everybody = |work: &(dyn Fn(usize) -> Result<()> + Sync)| -> Result<()> {
         std::thread::scope(|scope| {
@@ -332,29 +334,29 @@ fn many_at_once_never_share_a_number() -> Result<()> {
     everybody(&|_| pool.fill(&numbers.iter().map(String::as_str).collect::<Vec<_>>()))?;
     assert_eq!(pool.get("")?["numbers"]["total"], NUMBERS);
 
-    // Each client enters what it has into a book of its own making, and crosses it out before it gives it back.
+    // Each client records its leases in a shared set, and removes them before it releases them.
     let held = parking_lot::Mutex::new(BTreeSet::new());
     let tickets = parking_lot::Mutex::new(BTreeSet::new());
     everybody(&|client| {
         let holder = json!(format!("client {client}"));
         for _ in 0..CALLS {
-            let (status, told) = pool.event(&json!({ "event": "call", "holder": holder }))?;
+            let (status, reply) = pool.event(&json!({ "event": "call", "holder": holder }))?;
             if status == 409 {
-                ensure!(told["reason"] == "all-busy", "{told}");
+                ensure!(reply["reason"] == "all-busy", "{reply}");
                 continue;
             }
-            let number = told["number"].as_str().context("no number")?;
-            ensure!(held.lock().insert(number.to_owned()), "{number} was given to two");
-            ensure!(tickets.lock().insert(told["ticket"].as_u64()), "a ticket was given twice");
+            let number = reply["number"].as_str().context("no number")?;
+            ensure!(held.lock().insert(number.to_owned()), "{number} was leased twice");
+            ensure!(tickets.lock().insert(reply["ticket"].as_u64()), "a ticket was used twice");
             let standing = pool.number(number)?;
             ensure!(standing["holder"] == holder, "somebody else has it: {standing}");
             held.lock().remove(number);
-            pool.done(&json!({ "event": "hangup", "number": number, "ticket": told["ticket"] }))?;
+            pool.done(&json!({ "event": "hangup", "number": number, "ticket": reply["ticket"] }))?;
         }
         Ok(())
     })?;
     let shown = pool.get("")?;
     assert_eq!((&shown["ready"], &shown["numbers"]["busy+up"]), (&json!(NUMBERS), &json!(0)), "{shown}");
-    assert_eq!(shown["given"], tickets.lock().len());
+    assert_eq!(shown["acquired"], tickets.lock().len());
     Ok(())
 }

@@ -1,19 +1,19 @@
 //! Number pools on the command line: `switchyard pool`.
 
 use anyhow::{Context, Result, ensure};
-use behaviour_tests::Stage;
-use behaviour_tests::appliance::Appliance;
-use behaviour_tests::pools::http::blueprint;
+use behaviour_tests::Fixture;
+use behaviour_tests::pools::http::config;
+use behaviour_tests::test_daemon::TestDaemon;
 use serde_json::{Value, json};
 use std::process::Stdio;
 
-/// What a command did: its exit status, and what it printed on both streams.
+/// Exit status and output of a command, both streams.
 fn switchyard(
-    (stage, appliance): (&Stage, &Appliance),
+    (fixture, appliance): (&Fixture, &TestDaemon),
     input: &str,
     arguments: &[&str],
 ) -> Result<(i32, String, String)> {
-    let mut command = stage
+    let mut command = fixture
         .command(appliance)
         .arg("pool")
         .args(arguments)
@@ -29,20 +29,20 @@ fn switchyard(
 
 #[test]
 fn the_command_line() -> Result<()> {
-    let stage = Stage::without_guests()?;
-    let appliance = blueprint(&stage)?.start()?;
-    // What a command prints when it succeeds.
+    let fixture = Fixture::without_plugins()?;
+    let appliance = config(&fixture)?.start()?;
+    // Output of a command that succeeds.
     let run = |arguments: &[&str]| -> Result<String> {
-        let (code, out, error) = switchyard((&stage, &appliance), "", arguments)?;
+        let (code, out, error) = switchyard((&fixture, &appliance), "", arguments)?;
         ensure!(code == 0, "{arguments:?}: {code} {out} {error}");
         Ok(out)
     };
-    // The reason that it tells when the appliance refuses.
+    // Reason of a command that the appliance refuses.
     let refused = |arguments: &[&str]| -> Result<String> {
-        let (code, out, error) = switchyard((&stage, &appliance), "", arguments)?;
+        let (code, out, error) = switchyard((&fixture, &appliance), "", arguments)?;
         ensure!(code == 1 && out.is_empty(), "{arguments:?}: {code} {out} {error}");
-        let told = error.strip_prefix("switchyard: ").and_then(|told| told.split(':').next());
-        Ok(told.with_context(|| error.clone())?.to_owned())
+        let reason = error.strip_prefix("switchyard: ").and_then(|reason| reason.split(':').next());
+        Ok(reason.with_context(|| error.clone())?.to_owned())
     };
     let shown = run(&["create", "a:b?%", "--strategy", "longest-idle", "--quarantine", "0s"])?;
     assert!(shown.contains("longest-idle") && shown.contains("a:b?%"), "{shown}");
@@ -64,7 +64,7 @@ fn the_command_line() -> Result<()> {
     assert_eq!(refused(&["show", "other"])?, "no-pool");
     assert_eq!(refused(&["remove", "a:b?%"])?, "not-empty");
 
-    // Tables for people, documents for programs.
+    // Tables for people, JSON for programs.
     let pools = run(&["list"])?;
     assert!(pools.starts_with("POOL ") && pools.lines().count() == 2, "{pools}");
     let numbers = run(&["list", "a:b?%"])?;
@@ -78,23 +78,23 @@ fn the_command_line() -> Result<()> {
         listed["numbers"].as_array().is_some_and(|numbers| numbers.len() == 1) && listed["next"].is_u64()
     );
     let (code, _, error) =
-        switchyard((&stage, &appliance), "", &["call", "a:b?%", "--number", "5", "--json"])?;
+        switchyard((&fixture, &appliance), "", &["call", "a:b?%", "--number", "5", "--json"])?;
     let problem: Value = serde_json::from_str(&error)?;
     assert_eq!((code, &problem["reason"]), (1, &json!("not-in-pool")));
     let history = run(&["history", "a:b?%", "--number", "100", "--limit", "2"])?;
     assert!(history.lines().count() == 3 && history.contains("hangup"), "{history}");
 
-    // Several at a time, of which some are refused.
-    let (code, out, error) = switchyard((&stage, &appliance), "", &["reg", "a:b?%", "100", "5", "101"])?;
+    // Several requests, of which some are refused.
+    let (code, out, error) = switchyard((&fixture, &appliance), "", &["reg", "a:b?%", "100", "5", "101"])?;
     assert_eq!((code, out.as_str()), (1, "100 idle+up\n101 busy+up\n"));
     assert!(error.contains("5: not-in-pool") && error.contains("1 of 3"), "{error}");
 
-    // Watching: what is kept, and what comes.
+    // Watching: past and new events.
     let events = run(&["watch", "a:b?%", "--from", "0", "--count", "3", "--json"])?;
     let events: Vec<Value> = events.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
-    let told: Vec<_> = events.iter().map(|event| (&event["event"], &event["number"])).collect();
+    let entries: Vec<_> = events.iter().map(|event| (&event["event"], &event["number"])).collect();
     let (add, reg) = (json!("add"), json!("reg"));
-    assert_eq!(told, [(&add, &json!("100")), (&reg, &json!("100")), (&add, &json!("101"))]);
+    assert_eq!(entries, [(&add, &json!("100")), (&reg, &json!("100")), (&add, &json!("101"))]);
     let lines = run(&["watch", "a:b?%", "--from", "1", "--count", "1"])?;
     assert!(lines.contains("reg") && lines.contains("100") && lines.contains("admin"), "{lines}");
     let next = pool["entries"].as_u64().context("no entries")?;
@@ -107,12 +107,12 @@ fn the_command_line() -> Result<()> {
 
     // Files.
     let (code, out, _) =
-        switchyard((&stage, &appliance), "200\n201\nx\n", &["import", "a:b?%", "-", "--reg"])?;
-    assert_eq!((code, out.as_str()), (1, "2 added, 0 there already\n"), "one line is wrong");
-    let file = stage.folder().join("numbers.ndjson");
+        switchyard((&fixture, &appliance), "200\n201\nx\n", &["import", "a:b?%", "-", "--reg"])?;
+    assert_eq!((code, out.as_str()), (1, "2 added, 0 already exist\n"), "one line is wrong");
+    let file = fixture.folder().join("numbers.ndjson");
     let path = file.to_str().context("no path")?;
     run(&["export", "a:b?%", path])?;
-    assert_eq!(run(&["import", "copy", path])?, "3 added, 0 there already\n");
+    assert_eq!(run(&["import", "copy", path])?, "3 added, 0 already exist\n");
     let sorted = |text: String| -> Vec<String> {
         let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
         lines.sort_unstable();
@@ -121,7 +121,7 @@ fn the_command_line() -> Result<()> {
     assert_eq!(sorted(run(&["export", "copy"])?), sorted(run(&["export", "a:b?%"])?));
     assert_eq!(run(&["remove", "copy", "--with-numbers"])?, "");
 
-    // Usage, a wrong token, and nobody there.
+    // Wrong usage, a wrong token, and no daemon.
     for arguments in [
         &["call"][..],
         &["steal", "a"],
@@ -134,7 +134,7 @@ fn the_command_line() -> Result<()> {
         &["list", "--url", "http://127.0.0.1:1"],
         &["import", "a", "/nowhere/at/all"],
     ] {
-        let (code, out, error) = switchyard((&stage, &appliance), "", arguments)?;
+        let (code, out, error) = switchyard((&fixture, &appliance), "", arguments)?;
         assert!(code == 2 && out.is_empty() && !error.is_empty(), "{arguments:?}: {code} {out} {error}");
     }
     let help = run(&["--help"])?;

@@ -1,15 +1,15 @@
-//! Number pools from files and into files.
+//! Import and export of number pools.
 
 use anyhow::{Context, Result, ensure};
-use behaviour_tests::Stage;
-use behaviour_tests::pools::http::{Pool, blueprint};
+use behaviour_tests::Fixture;
+use behaviour_tests::pools::http::{Pool, config};
 use serde_json::{Value, json};
 
 #[test]
-fn a_hundred_thousand_numbers_go_in_and_out() -> Result<()> {
+fn a_hundred_thousand_numbers_are_imported_and_exported() -> Result<()> {
     const NUMBERS: usize = 100_000;
-    let stage = Stage::without_guests()?;
-    let appliance = blueprint(&stage)?.start()?;
+    let fixture = Fixture::without_plugins()?;
+    let appliance = config(&fixture)?.start()?;
     let pool = Pool::new(&appliance, "bulk");
     let mut file = String::from("number,state,weight\n");
     for number in 0..NUMBERS {
@@ -18,24 +18,24 @@ fn a_hundred_thousand_numbers_go_in_and_out() -> Result<()> {
     }
     let import = |pool: &Pool<'_>, query: &str, kind: &str, body: &str| -> Result<Value> {
         let path = format!("{}/import{query}", pool.path);
-        let (status, told) =
+        let (status, reply) =
             pool.appliance.send("POST", &path, body.as_bytes(), &[("content-type", kind)])?;
-        ensure!(status == 200, "{status} {told}");
-        Ok(serde_json::from_str(&told)?)
+        ensure!(status == 200, "{status} {reply}");
+        Ok(serde_json::from_str(&reply)?)
     };
-    let counted = |told: &Value| -> Vec<Option<u64>> {
-        ["lines", "added", "already", "refused", "wrong"].map(|name| told[name].as_u64()).to_vec()
+    let counted = |reply: &Value| -> Vec<Option<u64>> {
+        ["lines", "added", "already", "refused", "wrong"].map(|name| reply[name].as_u64()).to_vec()
     };
     let n = NUMBERS as u64;
-    let told = import(&pool, "", "text/csv", &file)?;
-    assert_eq!(counted(&told), [n + 1, n, 0, 0, 0].map(Some));
-    let told = import(&pool, "", "text/csv", &file)?;
-    assert_eq!(counted(&told), [n + 1, 0, n, 0, 0].map(Some));
+    let reply = import(&pool, "", "text/csv", &file)?;
+    assert_eq!(counted(&reply), [n + 1, n, 0, 0, 0].map(Some));
+    let reply = import(&pool, "", "text/csv", &file)?;
+    assert_eq!(counted(&reply), [n + 1, 0, n, 0, 0].map(Some));
     let numbers = pool.get("")?["numbers"].clone();
     assert_eq!(numbers["total"], n);
     assert_eq!(numbers["idle+up"], (0..NUMBERS).filter(|number| [0, 2, 4].contains(&(number % 6))).count());
 
-    // Out, and into another pool, in both forms: the same numbers, states and weights.
+    // Exported and imported into another pool, in both formats: the same numbers, states and weights.
     let export = |pool: &Pool<'_>, query: &str, accept: &str| -> Result<Vec<String>> {
         let path = format!("{}/export{query}", pool.path);
         let (status, text) = pool.appliance.send("GET", &path, &[], &[("accept", accept)])?;
@@ -51,29 +51,29 @@ fn a_hundred_thousand_numbers_go_in_and_out() -> Result<()> {
     assert_eq!(lines, export(&pool, "?format=ndjson", "text/csv")?);
     assert!(lines.contains(&r#"{"number":"+8600000003","state":"idle+down","weight":4}"#.to_owned()));
     let other = Pool::new(&appliance, "other");
-    let told = import(&other, "", "application/x-ndjson", &lines.join("\n"))?;
-    assert_eq!(counted(&told), [n, n, 0, 0, 0].map(Some));
+    let reply = import(&other, "", "application/x-ndjson", &lines.join("\n"))?;
+    assert_eq!(counted(&reply), [n, n, 0, 0, 0].map(Some));
     assert_eq!(export(&other, "?format=csv", "*/*")?, csv);
 
-    // Plain numbers, all up; wrong lines are told, the first hundred of them singly.
+    // Plain numbers, all up; invalid lines are reported, the first hundred of them individually.
     let plain = Pool::new(&appliance, "plain");
     let mut file = "1\r\n2\n\n1\n3".to_owned();
-    let told = import(&plain, "?reg=true", "text/csv", &file)?;
-    assert_eq!(counted(&told), [5, 3, 1, 0, 0].map(Some));
+    let reply = import(&plain, "?reg=true", "text/csv", &file)?;
+    assert_eq!(counted(&reply), [5, 3, 1, 0, 0].map(Some));
     assert_eq!(plain.get("")?["ready"], 3);
     for line in 0..150 {
         file.push_str(&format!("\nwrong {line}"));
     }
     file.push_str(&format!("\n{}\n4,asleep\n5,up,17\n6\n", "7".repeat(17 << 20)));
-    let told = import(&plain, "", "text/plain", &file)?;
-    assert_eq!(counted(&told), [159, 1, 4, 0, 153].map(Some));
-    let errors = told["errors"].as_array().context("no errors")?;
+    let reply = import(&plain, "", "text/plain", &file)?;
+    assert_eq!(counted(&reply), [159, 1, 4, 0, 153].map(Some));
+    let errors = reply["errors"].as_array().context("no errors")?;
     assert_eq!((errors.len(), &errors[0]["line"]), (100, &json!(6)), "{}", errors[0]);
     assert!(errors[0]["detail"].as_str().is_some_and(|detail| detail.contains("wrong 0")));
     let empty = import(&plain, "", "text/csv", "")?;
     assert_eq!(counted(&empty), [0; 5].map(Some));
 
-    // A body that breaks off leaves what came before.
+    // A body that breaks off keeps what came before.
     let appliance = appliance.kill()?.start()?;
     let other = Pool::new(&appliance, "other");
     assert_eq!(export(&other, "?format=csv", "*/*")?, csv, "after a crash");

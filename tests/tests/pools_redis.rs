@@ -1,37 +1,37 @@
-//! Number pools as Redis clients see them: redis-cli, redis-benchmark and Python's library against the real binary.
+//! Number pools for Redis clients: redis-cli, redis-benchmark and Python's library against the real binary.
 
 use anyhow::{Context, Result, ensure};
-use behaviour_tests::appliance::{Appliance, Blueprint, HASH, free_port};
-use behaviour_tests::pools::{SCRIPT as OLDER, older_state};
-use behaviour_tests::{Peer, Stage, until};
+use behaviour_tests::pools::{SCRIPT as LEGACY_SCRIPT, legacy_state};
+use behaviour_tests::test_daemon::{HASH, TestDaemon, TestDaemonConfig, free_port};
+use behaviour_tests::{Fixture, Peer, until};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// Nobody runs it; its sum is what counts.
+/// The script is never run; only its SHA-1 matters.
 const SCRIPT: &str = "return redis.call('HGET', KEYS[1] .. ':numstate', ARGV[2])";
 
-/// Without a router, since no message goes anywhere here: nothing has to be compiled at each start.
-fn blueprint(stage: &Stage) -> Result<Blueprint> {
-    Blueprint::new(stage.binary(), &stage.folder().join("appliance"))
+/// Without a router, since there are no messages: nothing has to be compiled at a start.
+fn config(fixture: &Fixture) -> Result<TestDaemonConfig> {
+    TestDaemonConfig::new(fixture.binary(), &fixture.folder().join("appliance"))
 }
 
 struct Pools {
     port: u16,
-    blueprint: Blueprint,
+    config: TestDaemonConfig,
 }
 
 impl Pools {
-    /// A door with further keys of `[redis]` and further tables.
-    fn new(stage: &Stage, keys: &str) -> Result<Self> {
+    /// A Redis listener with further keys of `[redis]` and further tables.
+    fn new(fixture: &Fixture, keys: &str) -> Result<Self> {
         let port = free_port()?;
-        let mut blueprint = blueprint(stage)?;
-        blueprint.tables(&format!("[redis]\nlisten = [\"127.0.0.1:{port}\"]\n{keys}"));
-        Ok(Self { port, blueprint })
+        let mut config = config(fixture)?;
+        config.tables(&format!("[redis]\nlisten = [\"127.0.0.1:{port}\"]\n{keys}"));
+        Ok(Self { port, config })
     }
 
-    fn start(&self) -> Result<Appliance> {
-        self.blueprint.start()
+    fn start(&self) -> Result<TestDaemon> {
+        self.config.start()
     }
 
     fn python(&self, protocol: u8) -> Result<Python> {
@@ -43,7 +43,7 @@ impl Pools {
         Ok(Python(Peer::python("pools.py", &options)?))
     }
 
-    /// What redis-cli prints.
+    /// Output of redis-cli.
     fn cli(&self, words: &[&str]) -> Result<String> {
         self.cli_with(&[], words)
     }
@@ -52,11 +52,11 @@ impl Pools {
         let mut cli = Command::new("redis-cli");
         cli.args(["-p", &self.port.to_string()]).args(options).args(words);
         let output = cli.output().context("redis-cli; if it is missing, run: cargo xtask setup")?;
-        let told = [output.stdout, output.stderr].concat();
-        Ok(String::from_utf8(told)?.trim_end().to_owned())
+        let reply = [output.stdout, output.stderr].concat();
+        Ok(String::from_utf8(reply)?.trim_end().to_owned())
     }
 
-    /// The lines of words, all sent at once by `redis-cli --pipe`.
+    /// Sends lines of words in one batch with `redis-cli --pipe`.
     fn pipe(&self, lines: impl Iterator<Item = String>) -> Result<String> {
         let mut cli = Command::new("redis-cli")
             .args(["-p", &self.port.to_string(), "--pipe"])
@@ -101,9 +101,9 @@ impl Python {
 }
 
 #[test]
-fn libraries_of_a_redis_cluster_find_a_cluster_of_one_node() -> Result<()> {
-    let stage = Stage::new()?;
-    let pools = Pools::new(&stage, "scripts = \"any\"\n")?;
+fn cluster_libraries_find_a_cluster_of_one_node() -> Result<()> {
+    let fixture = Fixture::new()?;
+    let pools = Pools::new(&fixture, "scripts = \"any\"\n")?;
     let _appliance = pools.start()?;
     let sum = pools.cli(&["SCRIPT", "LOAD", SCRIPT])?;
     let options = json!({ "port": pools.port, "protocol": 2, "cluster": true });
@@ -118,12 +118,12 @@ fn libraries_of_a_redis_cluster_find_a_cluster_of_one_node() -> Result<()> {
             client.ask(&json!({ "do": words }))
         };
         for event in [&["add", "123456"][..], &["reg", "123456"], &["call"], &["hangup", "123456"]] {
-            let told = script(event)?;
+            let reply = script(event)?;
             let wanted = if event == ["call"] { "123456" } else { "1" };
-            assert_eq!(told, wanted, "{event:?}");
+            assert_eq!(reply, wanted, "{event:?}");
         }
         let state = client.ask(&json!({ "do": ["HGET", states, "123456"] }))?;
-        assert_eq!(state, older_state("idle+up"));
+        assert_eq!(state, legacy_state("idle+up"));
         let idle = client.ask(&json!({ "do": ["LRANGE", format!("{key}:idle:up"), "0", "-1"] }))?;
         assert_eq!(idle, json!(["123456"]));
         let taken = client.ask(&json!({ "do": ["POOL.CALL", pool] }))?;
@@ -139,13 +139,13 @@ fn libraries_of_a_redis_cluster_find_a_cluster_of_one_node() -> Result<()> {
 
 #[test]
 fn the_older_system_s_lines_run_as_they_stand() -> Result<()> {
-    let stage = Stage::new()?;
-    let pools = Pools::new(&stage, "scripts = \"any\"\n")?;
+    let fixture = Fixture::new()?;
+    let pools = Pools::new(&fixture, "scripts = \"any\"\n")?;
     let _appliance = pools.start()?;
     let sum = pools.cli(&["SCRIPT", "LOAD", SCRIPT])?;
     assert_eq!(sum, "a1d52106ff6b8bcd45dcb39fc1781cc0c8dff002");
     let script = |words: &[&str]| pools.cli(&[&["EVALSHA", &sum, "1", "{pool}"], words].concat());
-    for (words, told) in [
+    for (words, reply) in [
         (&["call"][..], ""),
         (&["reg", "123456"], "0"),
         (&["add", "123456"], "1"),
@@ -162,9 +162,9 @@ fn the_older_system_s_lines_run_as_they_stand() -> Result<()> {
         (&["hangup", "123456"], "1"),
         (&["reg", "123456"], "1"),
     ] {
-        assert_eq!(script(words)?, told, "{words:?}");
+        assert_eq!(script(words)?, reply, "{words:?}");
     }
-    assert_eq!(pools.cli(&["HGET", "{pool}:numstate", "123456"])?, older_state("idle+up"));
+    assert_eq!(pools.cli(&["HGET", "{pool}:numstate", "123456"])?, legacy_state("idle+up"));
     assert_eq!(pools.cli(&["LRANGE", "{pool}:idle:up", "0", "-1"])?, "123456");
     assert_eq!(pools.cli(&["EVAL", SCRIPT, "1", "{pool}", "del", "123456"])?, "1");
     assert_eq!(pools.cli(&["HGET", "{pool}:numstate", "123456"])?, "");
@@ -173,49 +173,49 @@ fn the_older_system_s_lines_run_as_they_stand() -> Result<()> {
 }
 
 #[test]
-fn a_configured_sum_needs_no_text_and_no_other_is_one() -> Result<()> {
-    let stage = Stage::new()?;
-    let pools = Pools::new(&stage, &format!("scripts = [\"{OLDER}\"]\n"))?;
+fn a_configured_script_needs_no_load_and_others_are_unknown() -> Result<()> {
+    let fixture = Fixture::new()?;
+    let pools = Pools::new(&fixture, &format!("scripts = [\"{LEGACY_SCRIPT}\"]\n"))?;
     let _appliance = pools.start()?;
-    assert_eq!(pools.cli(&["EVALSHA", OLDER, "1", "{pool}", "add", "123456"])?, "1");
-    assert_eq!(pools.cli(&["SCRIPT", "EXISTS", OLDER])?, "1");
+    assert_eq!(pools.cli(&["EVALSHA", LEGACY_SCRIPT, "1", "{pool}", "add", "123456"])?, "1");
+    assert_eq!(pools.cli(&["SCRIPT", "EXISTS", LEGACY_SCRIPT])?, "1");
     let unknown = pools.cli(&["EVALSHA", &"a".repeat(40), "1", "{pool}", "call"])?;
     assert_eq!(unknown, "NOSCRIPT No matching script. Please use EVAL.");
-    let shown = pools.cli_with(&["--no-raw"], &["EVALSHA", OLDER, "1", "{pool}", "reg", "9"])?;
+    let shown = pools.cli_with(&["--no-raw"], &["EVALSHA", LEGACY_SCRIPT, "1", "{pool}", "reg", "9"])?;
     assert_eq!(shown, "\"0\"", "a client that reads the text of an answer finds one");
     let loaded = pools.cli(&["SCRIPT", "LOAD", SCRIPT])?;
     let refused = pools.cli(&["EVALSHA", &loaded, "1", "{pool}", "call"])?;
-    assert!(refused.starts_with("ERR no Lua is run here"), "{refused}");
+    assert!(refused.starts_with("ERR Lua scripts are not executed"), "{refused}");
     Ok(())
 }
 
 #[test]
 fn plain_replies_are_integers_and_words() -> Result<()> {
-    let stage = Stage::new()?;
-    let pools = Pools::new(&stage, &format!("scripts = [\"{OLDER}\"]\nplain-replies = true\n"))?;
+    let fixture = Fixture::new()?;
+    let pools = Pools::new(&fixture, &format!("scripts = [\"{LEGACY_SCRIPT}\"]\nplain-replies = true\n"))?;
     let _appliance = pools.start()?;
-    let shown = pools.cli_with(&["--no-raw"], &["EVALSHA", OLDER, "1", "{pool}", "add", "123456"])?;
+    let shown = pools.cli_with(&["--no-raw"], &["EVALSHA", LEGACY_SCRIPT, "1", "{pool}", "add", "123456"])?;
     assert_eq!(shown, "(integer) 1");
     assert_eq!(pools.cli(&["HGET", "{pool}:numstate", "123456"])?, "idle+down");
     Ok(())
 }
 
 #[test]
-fn redis_cli_is_at_home() -> Result<()> {
-    let stage = Stage::new()?;
-    let pools = Pools::new(&stage, "")?;
+fn redis_cli_works() -> Result<()> {
+    let fixture = Fixture::new()?;
+    let pools = Pools::new(&fixture, "")?;
     let _appliance = pools.start()?;
     assert_eq!(pools.cli(&["PING"])?, "PONG");
     assert_eq!(pools.cli(&["COMMAND", "COUNT"])?, "36");
     let docs = pools.cli(&["COMMAND", "DOCS", "POOL.CALL"])?;
-    assert!(docs.contains("Takes a number of a pool"), "{docs}");
+    assert!(docs.contains("Leases a number of a pool"), "{docs}");
     assert_eq!(pools.cli(&["GET", "x"])?, "ERR unknown command 'GET', with args beginning with: 'x'");
     assert_eq!(pools.cli(&["POOL.ADD", "p", "1", "2", "3", "WEIGHT", "2"])?, "3");
     assert_eq!(pools.cli(&["POOL.REG", "p", "1", "2", "3"])?, "3");
     let held = pools.cli(&["POOL.CALL", "p", "HOLDER", "ann", "LEASE", "600000", "TICKET"])?;
     let (number, ticket) = held.split_once('\n').context("no ticket")?;
     assert_eq!(number, "1");
-    // The newer protocol's map, as redis-cli shows it to a terminal.
+    // A map of the newer protocol, as redis-cli shows it on a terminal.
     let shown = pools.cli_with(&["-3", "--no-raw"], &["POOL.SHOW", "p", "1"])?;
     for line in
         ["\"state\" => \"busy+up\"", "\"holder\" => \"ann\"", &format!("\"ticket\" => (integer) {ticket}")]
@@ -232,20 +232,20 @@ fn redis_cli_is_at_home() -> Result<()> {
 }
 
 #[test]
-fn redis_benchmark_runs_and_every_call_got_a_number_of_its_own() -> Result<()> {
+fn redis_benchmark_runs_and_every_call_gets_a_different_number() -> Result<()> {
     const CALLS: usize = 20_000;
-    let stage = Stage::new()?;
-    let pools = Pools::new(&stage, &format!("scripts = [\"{OLDER}\"]\n"))?;
+    let fixture = Fixture::new()?;
+    let pools = Pools::new(&fixture, &format!("scripts = [\"{LEGACY_SCRIPT}\"]\n"))?;
     let appliance = pools.start()?;
     pools.pipe(
         (0..CALLS).flat_map(|number| [format!("POOL.ADD p {number}"), format!("POOL.REG p {number}")]),
     )?;
     let calls = CALLS.to_string();
     for options in [["-c", "50", "-P", "16"], ["-c", "5", "-P", "1"]] {
-        let told = pools.benchmark(&[&options[..], &["-n", "1000"]].concat(), &["PING"])?;
-        assert!(told.contains("PING"), "{told}");
+        let reply = pools.benchmark(&[&options[..], &["-n", "1000"]].concat(), &["PING"])?;
+        assert!(reply.contains("PING"), "{reply}");
     }
-    let call = ["EVALSHA", OLDER, "1", "{p}", "call"];
+    let call = ["EVALSHA", LEGACY_SCRIPT, "1", "{p}", "call"];
     pools.benchmark(&["-c", "50", "-P", "16", "-n", &calls], &call)?;
     let info = pools.cli(&["INFO", "pools"])?;
     assert!(
@@ -259,18 +259,18 @@ fn redis_benchmark_runs_and_every_call_got_a_number_of_its_own() -> Result<()> {
 }
 
 #[test]
-fn python_speaks_both_protocols() -> Result<()> {
-    let stage = Stage::new()?;
-    let pools = Pools::new(&stage, "scripts = \"any\"\n")?;
+fn python_works_with_both_protocol_versions() -> Result<()> {
+    let fixture = Fixture::new()?;
+    let pools = Pools::new(&fixture, "scripts = \"any\"\n")?;
     let _appliance = pools.start()?;
     for protocol in [2, 3] {
         let mut python = pools.python(protocol)?;
-        // The library calls by the sum, is told that nobody knows it, and loads the text.
+        // The library calls by SHA-1, gets NOSCRIPT, and loads the text.
         assert_eq!(python.script("{py}", &["add", "123456"])?, "1");
         assert_eq!(python.script("{py}", &["call"])?, Value::Null);
         assert_eq!(python.script("{py}", &["reg", "123456"])?, "1");
         assert_eq!(python.script("{py}", &["call"])?, "123456");
-        assert_eq!(python.run("HGET {py}:numstate 123456")?, older_state("busy+up"));
+        assert_eq!(python.run("HGET {py}:numstate 123456")?, legacy_state("busy+up"));
         let piped = json!({ "pipeline": [
             ["POOL.HANGUP", "py", "123456"], ["POOL.CALL", "py"], ["POOL.CALL", "py"], ["PING"], ["NOTHING"],
             ["LRANGE", "{py}:idle:up", "0", "-1"], ["POOL.LIST"],
@@ -286,7 +286,7 @@ fn python_speaks_both_protocols() -> Result<()> {
             "{answers}"
         );
         assert_eq!((&answers[5], &answers[6]), (&json!([]), &json!(["py"])));
-        // The library's pipelines are transactions unless they are told not to be.
+        // The library's pipelines are transactions by default.
         let done = python.ask(&json!({ "transaction": [
             ["POOL.HANGUP", "py", "123456"], ["POOL.CALL", "py"], ["POOL.CALL", "py"], ["POOL.LIST"],
         ] }))?;
@@ -297,7 +297,7 @@ fn python_speaks_both_protocols() -> Result<()> {
         assert!(aborted.to_string().contains("unknown command"), "{aborted}");
         assert_eq!(
             python.run("HGET {py}:numstate 123456")?,
-            older_state("busy+up"),
+            legacy_state("busy+up"),
             "nothing of it was done"
         );
         let info = python.ask(&json!({ "info": "pools" }))?;
@@ -313,10 +313,10 @@ fn python_speaks_both_protocols() -> Result<()> {
 }
 
 #[test]
-fn a_pool_of_more_than_one_part_comes_whole() -> Result<()> {
+fn a_large_pool_is_listed_completely() -> Result<()> {
     const MOST: u64 = 50_000;
-    let stage = Stage::new()?;
-    let pools = Pools::new(&stage, "")?;
+    let fixture = Fixture::new()?;
+    let pools = Pools::new(&fixture, "")?;
     let _appliance = pools.start()?;
     let mut python = pools.python(3)?;
     let numbers: Vec<String> = (1_000_000..1_000_000 + MOST).map(|number| number.to_string()).collect();
@@ -325,25 +325,25 @@ fn a_pool_of_more_than_one_part_comes_whole() -> Result<()> {
     assert_eq!(python.ask(&json!({ "pipeline": adds }))?, json!(vec![1000; 50]));
     python.run("POOL.REG p 1000000 1000001")?;
     let states = python.ask(&json!({ "states": "p" }))?;
-    let expected = json!({ "count": MOST, "kinds": { older_state("idle+up"): 2, older_state("idle+down"): MOST - 2 }, "first": "1000000" });
+    let expected = json!({ "count": MOST, "kinds": { legacy_state("idle+up"): 2, legacy_state("idle+down"): MOST - 2 }, "first": "1000000" });
     assert_eq!(states, expected);
     Ok(())
 }
 
 #[test]
-fn accounts_have_their_rights() -> Result<()> {
-    let account = |name: &str, pools: &str, rights: &str| {
+fn accounts_have_permissions() -> Result<()> {
+    let account = |name: &str, pools: &str, permissions: &str| {
         format!(
-            "[[redis.account]]\nname = {name:?}\npassword-hash = {HASH:?}\npools = {pools}\nrights = {rights}\n"
+            "[[redis.account]]\nname = {name:?}\npassword-hash = {HASH:?}\npools = {pools}\npermissions = {permissions}\n"
         )
     };
     let keys = [
-        account("default", "[\"*\"]", "[\"read\", \"call\", \"manage\"]"),
-        account("ann", "[\"support*\"]", "[\"read\", \"call\"]"),
+        account("default", "[\"*\"]", "[\"read\", \"lease\", \"manage\"]"),
+        account("ann", "[\"support*\"]", "[\"read\", \"lease\"]"),
     ]
     .concat();
-    let stage = Stage::new()?;
-    let pools = Pools::new(&stage, &keys)?;
+    let fixture = Fixture::new()?;
+    let pools = Pools::new(&fixture, &keys)?;
     let _appliance = pools.start()?;
     assert_eq!(pools.cli(&["POOL.LIST"])?, "NOAUTH Authentication required.");
     let secret = ["-a", "secret", "--no-auth-warning"];
@@ -351,7 +351,7 @@ fn accounts_have_their_rights() -> Result<()> {
     assert_eq!(pools.cli_with(&secret, &["POOL.ADD", "sales", "8"])?, "1");
     let mut ann = pools.python_as(&json!("ann"), "secret")?;
     assert_eq!(ann.run("POOL.LIST")?, json!(["support-1"]));
-    assert_eq!(ann.run("HGET {support-1}:numstate 7")?, older_state("idle+down"));
+    assert_eq!(ann.run("HGET {support-1}:numstate 7")?, legacy_state("idle+down"));
     let refused = ann.run("HGET {sales}:numstate 8")?;
     assert_eq!(
         (&refused["error"], &refused["text"]),
@@ -368,10 +368,10 @@ fn accounts_have_their_rights() -> Result<()> {
 }
 
 #[test]
-fn what_was_told_is_there_after_a_crash() -> Result<()> {
-    let stage = Stage::new()?;
+fn acknowledged_requests_survive_a_crash() -> Result<()> {
+    let fixture = Fixture::new()?;
     let pools =
-        Pools::new(&stage, "[[pool]]\nname = \"cool\"\nstrategy = \"sticky\"\nquarantine = \"5s\"\n")?;
+        Pools::new(&fixture, "[[pool]]\nname = \"cool\"\nstrategy = \"sticky\"\nquarantine = \"5s\"\n")?;
     let appliance = pools.start()?;
     let mut python = pools.python(2)?;
     let answers = python.ask(&json!({ "pipeline": [
@@ -390,14 +390,14 @@ fn what_was_told_is_there_after_a_crash() -> Result<()> {
     assert_eq!(python.run("POOL.LIST")?, json!(["cool", "made", "p"]));
     assert_eq!(
         python.run("POOL.CALL p 3")?["text"],
-        "FAIL the number is busy+down, and this cannot be done with it"
+        "FAIL the number is busy+down, which does not allow the operation"
     );
     let quarantine = |shown: &Value| {
         let words = shown.as_array()?;
         words.get(words.iter().position(|word| word == "quarantine_ms")? + 1).cloned()
     };
     assert_eq!(quarantine(&python.run("POOL.SHOW made")?), Some(json!(7)));
-    // What the file says holds from each start on.
+    // In file mode every start uses the file.
     assert_eq!(quarantine(&python.run("POOL.SHOW cool")?), Some(json!(5000)));
     let (status, _) = appliance.stop()?;
     assert!(status.success());
@@ -405,14 +405,14 @@ fn what_was_told_is_there_after_a_crash() -> Result<()> {
 }
 
 #[test]
-fn at_the_end_clients_are_answered_and_let_go() -> Result<()> {
-    let stage = Stage::new()?;
-    let pools = Pools::new(&stage, "")?;
+fn at_shutdown_clients_are_answered_and_disconnected() -> Result<()> {
+    let fixture = Fixture::new()?;
+    let pools = Pools::new(&fixture, "")?;
     let appliance = pools.start()?;
     let mut idle = pools.python(2)?;
     assert_eq!(idle.run("PING")?, true);
     idle.run("POOL.CREATE none")?;
-    // Somebody who asks all the time hinders nobody.
+    // A busy client does not delay the stop.
     let mut busy = Command::new("redis-benchmark")
         .args(["-p", &pools.port.to_string(), "-c", "4", "-P", "16", "-n", "100000000", "-q"])
         .args(["POOL.CALL", "none"])
@@ -422,18 +422,18 @@ fn at_the_end_clients_are_answered_and_let_go() -> Result<()> {
     until("calls come", || Ok(!pools.cli(&["INFO", "stats"])?.contains("calls_without_a_number:0")))?;
     let (status, _) = appliance.stop()?;
     assert!(status.success());
-    // redis-benchmark ends when the server goes away.
+    // redis-benchmark ends when the server stops.
     busy.kill()?;
     busy.wait()?;
     Ok(())
 }
 
 #[test]
-fn a_door_that_everybody_could_open_is_refused() -> Result<()> {
-    let stage = Stage::new()?;
-    let mut blueprint = blueprint(&stage)?;
-    blueprint.tables("[redis]\nlisten = [\"0.0.0.0:6379\"]\n");
-    let (content, words) = blueprint.check()?;
-    assert!(!content && words.contains("everybody may do everything"), "{words}");
+fn a_redis_listener_open_to_everybody_is_refused() -> Result<()> {
+    let fixture = Fixture::new()?;
+    let mut config = config(&fixture)?;
+    config.tables("[redis]\nlisten = [\"0.0.0.0:6379\"]\n");
+    let (content, words) = config.check()?;
+    assert!(!content && words.contains("all clients have all permissions"), "{words}");
     Ok(())
 }

@@ -1,9 +1,9 @@
-//! Submissions that are refused at the door are counted by account and reason, and the last of them can be found.
+//! Refused submissions are counted by account and reason, and the latest of them are listed.
 
 use anyhow::{Context, Result, ensure};
-use behaviour_tests::appliance::{Blueprint, PASSWORD};
 use behaviour_tests::load::{Probe, Sink, SinkOptions, Tally};
-use behaviour_tests::{Stage, until};
+use behaviour_tests::test_daemon::{PASSWORD, TestDaemonConfig};
+use behaviour_tests::{Fixture, until};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -11,22 +11,22 @@ use std::sync::Arc;
 const SHOP: &str = "Basic c2hvcDpzZWNyZXQ=";
 
 #[test]
-fn refusals_of_all_protocols_are_counted_and_found() -> Result<()> {
-    let stage = Stage::without_guests()?;
+fn refusals_of_all_protocols_are_counted_and_listed() -> Result<()> {
+    let fixture = Fixture::without_plugins()?;
     let tally = Arc::new(Tally::new(100));
     let sink = Sink::start(SinkOptions::default(), &tally)?;
-    let mut blueprint = Blueprint::new(stage.binary(), &stage.folder().join("appliance"))?;
-    blueprint
+    let mut config = TestDaemonConfig::new(fixture.binary(), &fixture.folder().join("appliance"))?;
+    config
         .native("upstream")
         .account("slow", "rate = 0.001\nburst = 1")
         .account("strict", "source = { allow = [\"10999\"] }")
         .account("acme", "")
         .business_account("shop", "source = { default = \"10656\" }", "")
-        .peer("upstream", sink.address(), "receipts = false");
-    let appliance = blueprint.start()?;
+        .peer("upstream", sink.address(), "dlrs = false");
+    let appliance = config.start()?;
     until("the link is up", || Ok(appliance.get("/v1/links")?[0]["phase"] == "bound"))?;
 
-    // Too fast, an address that the account may not use, and an addressee that has opted out.
+    // Too fast, an address that the account may not use, and a recipient that has opted out.
     let mut slow = Probe::bind(appliance.smpp(), "slow", PASSWORD, "861", false)?;
     ensure!(slow.submit(1)?.is_ok(), "the first is within the rate");
     assert_eq!(slow.submit(2)?, Err(0x58));
@@ -37,7 +37,7 @@ fn refusals_of_all_protocols_are_counted_and_found() -> Result<()> {
     appliance.ask("POST", "/v1/opt-outs", stop.to_string().as_bytes())?;
     let shop = |body: &str| -> Result<u16> {
         let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
-        let url = format!("http://{}/v1/messages", appliance.blueprint().business());
+        let url = format!("http://{}/v1/messages", appliance.config().business());
         let answer = agent
             .post(&url)
             .header("authorization", SHOP)
@@ -72,14 +72,14 @@ fn refusals_of_all_protocols_are_counted_and_found() -> Result<()> {
     }
     assert_eq!(all["refusals"].as_array().map(Vec::len), Some(6), "{all:#}");
 
-    // The record names the submission, and hides the subscriber's number.
+    // The record identifies the submission and masks the subscriber's number.
     let found = appliance.get("/v1/refusals?account=shop&code=opted-out")?;
     assert_eq!(found["counts"].as_array().map(Vec::len), Some(1));
     let one = &found["refusals"][0];
     assert_eq!((&one["source"], &one["account"]), (&json!("10656"), &json!("shop")));
     let destination = one["destination"].as_str().context("no destination")?;
     ensure!(destination.contains("****") && !destination.contains("0123"), "{destination}");
-    ensure!(one["reason"].as_str().is_some_and(|reason| reason.contains("stop")), "{one}");
+    ensure!(one["reason"].as_str().is_some_and(|reason| reason.contains("opted out")), "{one}");
     let invalid = appliance.get("/v1/refusals?account=shop&code=invalid")?;
     ensure!(!invalid.to_string().contains("not a number"), "a record quotes the submission: {invalid}");
     let later = one["at"].as_u64().context("no time")? + 3_600_000;
@@ -88,7 +88,7 @@ fn refusals_of_all_protocols_are_counted_and_found() -> Result<()> {
     ensure!(appliance.metric("switchyard_submissions_refused_total")? >= 6.0);
 
     let output =
-        stage.command(&appliance).args(["refusals", "--account", "slow", "--since", "1h"]).output()?;
+        fixture.command(&appliance).args(["refusals", "--account", "slow", "--since", "1h"]).output()?;
     let printed = String::from_utf8_lossy(&output.stdout);
     ensure!(output.status.success() && printed.matches("throttled").count() == 3, "{printed}");
     appliance.stop()?;

@@ -1,12 +1,12 @@
-//! The appliance as a gateway: an SP before it and a gateway behind it, both in Python, written from the document alone.
+//! The appliance as a gateway, between an SP and a gateway in Python that were written from the document alone.
 
 use anyhow::{Context, Result};
-use behaviour_tests::sgip::Relay;
+use behaviour_tests::sgip::GatewayFixture;
 use serde_json::{Value, json};
 
 const USERS: [&str; 3] = ["8613012345678", "8613112345678", "8613212345678"];
 
-/// A Submit of one user.
+/// A Submit for one user.
 fn submit(text: &str) -> Value {
     json!({ "submit": {
         "sp_number": "10655", "user_numbers": [USERS[0]], "corp_id": "12345", "service_type": "TEST", "text": text },
@@ -15,14 +15,15 @@ fn submit(text: &str) -> Value {
 
 #[test]
 fn a_submit_of_three_users_is_one_answer_and_three_reports() -> Result<()> {
-    let mut relay = Relay::new(&json!({}), "")?;
+    let mut relay = GatewayFixture::new(&json!({}), "")?;
     let _appliance = relay.start()?;
     relay.sp.tell(&json!({ "submit": {
         "sp_number": "10655", "user_numbers": USERS, "text": "你好", "message_coding": 15, "reserve": "4c494e4b30303031" } }))?;
     let sent = relay.sp.expect("sent")?;
     assert_eq!(relay.sp.expect("answered")?["result"], 0);
     for (number, (state, error)) in [(0, 0), (2, 29), (0, 0)].into_iter().enumerate() {
-        let taken = relay.gateway.expect_such("taken", |event| event["user_numbers"][0] == USERS[number])?;
+        let taken =
+            relay.gateway.expect_matching("taken", |event| event["user_numbers"][0] == USERS[number])?;
         assert_eq!((&taken["text"], &taken["sp_number"]), (&json!("你好"), &json!("10655")));
         assert_eq!(taken["user_numbers"].as_array().map(Vec::len), Some(1), "one user a Submit");
         assert_eq!(taken["reserve"], "4c494e4b30303031");
@@ -30,7 +31,7 @@ fn a_submit_of_three_users_is_one_answer_and_three_reports() -> Result<()> {
         relay.gateway.tell(&json!({ "report": {
             "sequence": taken["sequence"], "user": USERS[number], "state": state, "error": error } }))?;
         assert_eq!(relay.gateway.expect("answered")?["result"], 0);
-        let report = relay.sp.expect_such("taken", |event| event["user_number"] == USERS[number])?;
+        let report = relay.sp.expect_matching("taken", |event| event["user_number"] == USERS[number])?;
         assert_eq!(report["submit_sequence"], sent["sequence"]);
         assert_eq!((&report["state"], &report["error_code"]), (&json!(state), &json!(error)));
         assert_eq!(report["report_type"], 0);
@@ -40,8 +41,8 @@ fn a_submit_of_three_users_is_one_answer_and_three_reports() -> Result<()> {
 }
 
 #[test]
-fn a_repetition_is_answered_alike_and_not_handled_again() -> Result<()> {
-    let mut relay = Relay::new(&json!({}), "")?;
+fn a_repetition_gets_the_same_answer_and_no_second_effect() -> Result<()> {
+    let mut relay = GatewayFixture::new(&json!({}), "")?;
     let appliance = relay.start()?;
     let mut once = submit("once");
     once["times"] = json!(2);
@@ -65,7 +66,7 @@ fn a_repetition_is_answered_alike_and_not_handled_again() -> Result<()> {
     let mut texts = Vec::new();
     loop {
         let taken = relay.gateway.expect("taken")?;
-        // The kill may have left our own Submit in doubt: its repetition is known to the gateway.
+        // The kill may have made our own Submit uncertain: the gateway recognises its repetition.
         if taken["duplicate"].is_null() {
             texts.push(taken["text"].clone());
         }
@@ -78,8 +79,8 @@ fn a_repetition_is_answered_alike_and_not_handled_again() -> Result<()> {
 }
 
 #[test]
-fn what_cannot_be_a_submit_is_refused_with_its_code() -> Result<()> {
-    let mut relay = Relay::new(&json!({}), "")?;
+fn invalid_submits_are_refused_with_the_right_code() -> Result<()> {
+    let mut relay = GatewayFixture::new(&json!({}), "")?;
     let _appliance = relay.start()?;
     let mut nobody = submit("nobody");
     nobody["submit"]["user_numbers"] = json!([]);
@@ -89,7 +90,7 @@ fn what_cannot_be_a_submit_is_refused_with_its_code() -> Result<()> {
     empty["submit"]["user_numbers"] = json!([""]);
     relay.sp.tell(&empty)?;
     assert_ne!(relay.sp.expect("answered")?["result"], 0);
-    // More octets than the 2048 of the document, and a hundred users all the same.
+    // More octets than the 2048 of the document, but a hundred users as allowed.
     let users: Vec<_> = (0..100).map(|number| format!("86130000000{number:02}")).collect();
     let mut hundred = submit("to a hundred");
     hundred["submit"]["user_numbers"] = json!(users);
@@ -103,7 +104,7 @@ fn what_cannot_be_a_submit_is_refused_with_its_code() -> Result<()> {
     }
     came.sort();
     assert_eq!(came, users);
-    // A Deliver is well-formed, and not for a gateway; the link stays.
+    // A Deliver is well-formed, but not for a gateway; the link stays up.
     relay
         .sp
         .tell(&json!({ "send": { "command": "deliver", "user_number": USERS[0], "sp_number": "10655" } }))?;
@@ -116,8 +117,8 @@ fn what_cannot_be_a_submit_is_refused_with_its_code() -> Result<()> {
 }
 
 #[test]
-fn parts_keep_their_headers_and_each_its_report() -> Result<()> {
-    let mut relay = Relay::new(&json!({ "report": "after" }), "")?;
+fn segments_keep_their_headers_and_their_reports() -> Result<()> {
+    let mut relay = GatewayFixture::new(&json!({ "report": "after" }), "")?;
     let _appliance = relay.start()?;
     let words = "一条很长的短信".repeat(20);
     relay.sp.tell(&submit(&words))?;
@@ -133,15 +134,15 @@ fn parts_keep_their_headers_and_each_its_report() -> Result<()> {
     }
     assert_eq!(whole.concat(), words);
     for sequence in &sequences {
-        let report = relay.sp.expect_such("taken", |event| event["submit_sequence"] == *sequence)?;
+        let report = relay.sp.expect_matching("taken", |event| event["submit_sequence"] == *sequence)?;
         assert_eq!((&report["state"], &report["user_number"]), (&json!(0), &json!(USERS[0])));
     }
     Ok(())
 }
 
 #[test]
-fn a_reply_comes_to_the_sps_listener_with_its_link_id_and_waits_while_it_is_away() -> Result<()> {
-    let mut relay = Relay::new(&json!({}), "response-timeout = \"500ms\"")?;
+fn a_reply_waits_for_the_sps_listener_and_keeps_its_link_id() -> Result<()> {
+    let mut relay = GatewayFixture::new(&json!({}), "response-timeout = \"500ms\"")?;
     let _appliance = relay.start()?;
     let deliver = |text: &str| {
         json!({ "deliver": { "user_number": USERS[0], "sp_number": "10655", "text": text, "message_coding": 15,
@@ -153,7 +154,7 @@ fn a_reply_comes_to_the_sps_listener_with_its_link_id_and_waits_while_it_is_away
     assert_eq!((&taken["command"], &taken["text"]), (&json!("deliver"), &json!("退订")));
     assert_eq!((&taken["user_number"], &taken["sp_number"]), (&json!(USERS[0]), &json!("10655")));
     assert_eq!((&taken["reserve"], &taken["sequence"][0]), (&json!("4c494e4b30303031"), &json!(205_502)));
-    // Not answered, then cut, then refused at the login: it comes again, with the sequence by which it is known.
+    // Unanswered, then cut, then refused at the login: it is repeated with the same sequence.
     relay.sp.tell(&json!({ "set": { "silent": 1, "cut": 1 } }))?;
     relay.gateway.tell(&deliver("again"))?;
     let first = relay.sp.expect("taken")?;
@@ -161,9 +162,9 @@ fn a_reply_comes_to_the_sps_listener_with_its_link_id_and_waits_while_it_is_away
     assert_eq!((&again["sequence"], &again["duplicate"]), (&first["sequence"], &json!(true)));
     relay.sp.tell(&json!({ "set": { "bind_result": 3 }, "drop": "taken" }))?;
     relay.gateway.tell(&deliver("late"))?;
-    relay.gateway.expect_such("answered", |event| event["result"] == 0)?;
-    relay.sp.expect_such("bound", |event| event["result"] == 3)?;
+    relay.gateway.expect_matching("answered", |event| event["result"] == 0)?;
+    relay.sp.expect_matching("bound", |event| event["result"] == 3)?;
     relay.sp.tell(&json!({ "set": { "bind_result": 0 } }))?;
-    relay.sp.expect_such("taken", |event| event["text"] == "late")?;
+    relay.sp.expect_matching("taken", |event| event["text"] == "late")?;
     Ok(())
 }

@@ -1,9 +1,9 @@
-//! The appliance as an SP, at a gateway and with a business system that are made of Python's standard library: what the
-//! protocol's document and the field's traps ask for.
+//! The appliance as an SP, with a gateway and a business system that use only Python's standard library: requirements of the
+//! protocol document and known pitfalls.
 
 use anyhow::{Context, Result};
-use behaviour_tests::PATIENCE;
-use behaviour_tests::sgip::{Platform, raw};
+use behaviour_tests::TIMEOUT;
+use behaviour_tests::sgip::{SpFixture, raw};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 
@@ -13,14 +13,14 @@ fn text(words: &str) -> Value {
     json!({ "to": USER, "text": words })
 }
 
-/// Sequences and texts of the next so many Submits.
-fn take(platform: &mut Platform, count: usize) -> Result<Vec<Value>> {
+/// Sequences and texts of the next Submits.
+fn take(platform: &mut SpFixture, count: usize) -> Result<Vec<Value>> {
     (0..count).map(|_| platform.submitted()).collect()
 }
 
 #[test]
-fn the_window_is_kept_and_answers_may_come_backwards() -> Result<()> {
-    let mut platform = Platform::new(&json!({ "hold": true }), "window = 4", "")?;
+fn the_window_is_respected_and_answers_may_come_in_reverse_order() -> Result<()> {
+    let mut platform = SpFixture::new(&json!({ "hold": true }), "window = 4", "")?;
     let appliance = platform.start()?;
     let mut ids = Vec::new();
     for number in 0..6 {
@@ -34,27 +34,27 @@ fn the_window_is_kept_and_answers_may_come_backwards() -> Result<()> {
     assert_eq!((&counts["taken"]["most_unanswered"], &counts["taken"]["submit"]), (&json!(4), &json!(6)));
     for id in ids {
         appliance
-            .wait_until(PATIENCE, &format!("/v1/messages/{id}"), |trace| trace["state"] == "responded")?;
+            .wait_until(TIMEOUT, &format!("/v1/messages/{id}"), |trace| trace["state"] == "responded")?;
     }
     Ok(())
 }
 
 #[test]
-fn what_is_not_answered_is_sent_again_with_its_sequence() -> Result<()> {
-    let mut platform = Platform::new(&json!({ "silent": 1 }), "response-timeout = \"300ms\"", "")?;
+fn an_unanswered_command_is_repeated_with_its_sequence() -> Result<()> {
+    let mut platform = SpFixture::new(&json!({ "silent": 1 }), "response-timeout = \"300ms\"", "")?;
     let _appliance = platform.start()?;
     platform.submit(&text("hello"))?;
     let first = platform.submitted()?;
     let again = platform.submitted()?;
     assert_eq!((&again["sequence"], &again["duplicate"]), (&first["sequence"], &json!(true)));
     platform.report(&first, 0, 0)?;
-    assert_eq!(platform.pushed(|push| push["type"] == "report")?["state"], "delivered");
+    assert_eq!(platform.pushed(|push| push["type"] == "dlr")?["state"], "delivered");
     Ok(())
 }
 
 #[test]
-fn a_link_cut_in_the_middle_of_a_window_doubles_nothing() -> Result<()> {
-    let mut platform = Platform::new(&json!({ "hold": true }), "", "")?;
+fn a_link_cut_within_a_window_causes_no_duplicates() -> Result<()> {
+    let mut platform = SpFixture::new(&json!({ "hold": true }), "", "")?;
     let _appliance = platform.start()?;
     let mut ids = HashSet::new();
     for number in 0..5 {
@@ -72,7 +72,7 @@ fn a_link_cut_in_the_middle_of_a_window_doubles_nothing() -> Result<()> {
         platform.report(submit, 0, 0)?;
     }
     for _ in 0..5 {
-        let push = platform.pushed(|push| push["type"] == "report")?;
+        let push = platform.pushed(|push| push["type"] == "dlr")?;
         let id = push["message_id"].as_str().context("no id")?;
         assert!(push["state"] == "delivered" && ids.remove(id), "{push}");
     }
@@ -81,7 +81,7 @@ fn a_link_cut_in_the_middle_of_a_window_doubles_nothing() -> Result<()> {
 
 #[test]
 fn a_report_may_come_before_the_answer_and_more_than_once() -> Result<()> {
-    let mut platform = Platform::new(&json!({ "hold": true }), "", "")?;
+    let mut platform = SpFixture::new(&json!({ "hold": true }), "", "")?;
     let _appliance = platform.start()?;
     let id = platform.submit(&text("hello"))?;
     let submit = platform.submitted()?;
@@ -91,9 +91,9 @@ fn a_report_may_come_before_the_answer_and_more_than_once() -> Result<()> {
         assert_eq!(platform.gateway.expect("answered")?["result"], 0);
     }
     platform.gateway.tell(&json!({ "answer": "forwards" }))?;
-    let push = platform.pushed(|push| push["type"] == "report" && push["final"] == true)?;
+    let push = platform.pushed(|push| push["type"] == "dlr" && push["final"] == true)?;
     assert_eq!((&push["message_id"], &push["state"]), (&json!(id), &json!("delivered")));
-    // Again: the same octets, and as a new command. Both are answered with 0, and no second push comes of either.
+    // The same octets again, and as a new command. Both are answered with 0, and no second push results.
     platform
         .gateway
         .tell(&json!({ "report": { "sequence": submit["sequence"], "user": USER }, "times": 2 }))?;
@@ -105,14 +105,14 @@ fn a_report_may_come_before_the_answer_and_more_than_once() -> Result<()> {
     let submit = platform.submitted()?;
     platform.gateway.tell(&json!({ "answer": "forwards" }))?;
     platform.report(&submit, 0, 0)?;
-    let next = platform.pushed(|push| push["type"] == "report" && push["final"] == true)?;
+    let next = platform.pushed(|push| push["type"] == "dlr" && push["final"] == true)?;
     assert_eq!(next["message_id"], last);
     Ok(())
 }
 
 #[test]
-fn parts_of_a_long_text_are_submits_of_their_own_and_one_report() -> Result<()> {
-    let mut platform = Platform::new(&json!({}), "", "")?;
+fn segments_of_a_long_text_are_separate_submits_and_one_dlr() -> Result<()> {
+    let mut platform = SpFixture::new(&json!({}), "", "")?;
     let _appliance = platform.start()?;
     let words = "很长的测试😀".repeat(25);
     let mut reported = Vec::new();
@@ -133,9 +133,9 @@ fn parts_of_a_long_text_are_submits_of_their_own_and_one_report() -> Result<()> 
             platform.report(part, 0, 0)?;
         }
         platform.report(&parts[2], last.0, last.1)?;
-        let push = platform.pushed(|push| push["type"] == "report")?;
+        let push = platform.pushed(|push| push["type"] == "dlr")?;
         assert_eq!((&push["message_id"], &push["state"]), (&json!(id), &json!(state)), "{push}");
-        assert_eq!(push["parts"], 3);
+        assert_eq!(push["segments"], 3);
         reported.push(push["error"].clone());
     }
     assert_eq!(reported, [json!(0), json!(29)]);
@@ -143,25 +143,25 @@ fn parts_of_a_long_text_are_submits_of_their_own_and_one_report() -> Result<()> 
 }
 
 #[test]
-fn refusals_wait_or_end_as_their_code_says() -> Result<()> {
-    let mut platform = Platform::new(&json!({ "refuse_after": 0, "refusal": 88 }), "", "")?;
+fn refusals_are_retried_or_final_by_their_code() -> Result<()> {
+    let mut platform = SpFixture::new(&json!({ "refuse_after": 0, "refusal": 88 }), "", "")?;
     let _appliance = platform.start()?;
     let id = platform.submit(&text("too fast"))?;
     let refused = platform.submitted()?;
     assert_eq!(refused["result"], 88);
     platform.gateway.tell(&json!({ "set": { "refuse_after": null } }))?;
-    // The gateway remembers what it refused: only another sequence can have another answer.
-    let taken = platform.gateway.expect_such("taken", |event| event["result"] == 0)?;
+    // The gateway remembers what it refused: only a new sequence can get another answer.
+    let taken = platform.gateway.expect_matching("taken", |event| event["result"] == 0)?;
     assert_ne!(taken["sequence"], refused["sequence"]);
     platform.report(&taken, 0, 0)?;
-    let push = platform.pushed(|push| push["type"] == "report")?;
+    let push = platform.pushed(|push| push["type"] == "dlr")?;
     assert_eq!((&push["message_id"], &push["state"]), (&json!(id), &json!("delivered")));
 
     platform.gateway.tell(&json!({ "set": { "result": 6 } }))?;
     let id = platform.submit(&text("wrong number"))?;
-    let refused = platform.gateway.expect_such("taken", |event| event["text"] == "wrong number")?;
+    let refused = platform.gateway.expect_matching("taken", |event| event["text"] == "wrong number")?;
     assert_eq!(refused["result"], 6);
-    let push = platform.pushed(|push| push["type"] == "report")?;
+    let push = platform.pushed(|push| push["type"] == "dlr")?;
     assert_eq!((&push["message_id"], &push["final"], &push["error"]), (&json!(id), &json!(true), &json!(6)));
     assert_ne!(push["state"], "delivered");
     Ok(())
@@ -170,7 +170,7 @@ fn refusals_wait_or_end_as_their_code_says() -> Result<()> {
 #[test]
 fn fields_of_the_call_are_fields_of_the_submit() -> Result<()> {
     let keys = "fields = { corp-id = \"12345\", service-type = \"TEST\", fee-type = 1 }";
-    let mut platform = Platform::new(&json!({}), keys, "")?;
+    let mut platform = SpFixture::new(&json!({}), keys, "")?;
     let _appliance = platform.start()?;
     platform.submit(&json!({ "to": "13012345678", "text": "你好", "coding": "gbk",
         "sgip": { "fee_type": 2, "fee_value": "10", "link_id": "LINK0001", "mo_related": 1 } }))?;
@@ -186,9 +186,9 @@ fn fields_of_the_call_are_fields_of_the_submit() -> Result<()> {
 }
 
 #[test]
-fn habits_of_a_gateway_are_followed() -> Result<()> {
+fn a_gateways_quirks_are_supported() -> Result<()> {
     let keys = "version = \"1.3\"\nudhi = \"0x40\"\nadd-86 = false\nlink-id = false";
-    let mut platform = Platform::new(&json!({}), keys, "")?;
+    let mut platform = SpFixture::new(&json!({}), keys, "")?;
     let _appliance = platform.start()?;
     let words = "测".repeat(100);
     platform.submit(&json!({ "to": "13012345678", "text": words, "sgip": { "link_id": "LINK0001" } }))?;
@@ -202,7 +202,7 @@ fn habits_of_a_gateway_are_followed() -> Result<()> {
         whole.push_str(part["text"].as_str().context("no text")?);
     }
     assert_eq!(whole, words);
-    // What an SP platform has no use for is answered all the same.
+    // Commands that an SP has no use for are answered nevertheless.
     platform.gateway.tell(&json!({ "send": {
         "command": "user_rpt", "sp_number": "10655", "user_number": USER, "user_condition": 1 } }))?;
     let answer = platform.gateway.expect("answered")?;
@@ -211,8 +211,8 @@ fn habits_of_a_gateway_are_followed() -> Result<()> {
 }
 
 #[test]
-fn a_reply_is_pushed_once_by_xml_rpc_and_its_repetition_answered_alike() -> Result<()> {
-    let mut platform = Platform::new(&json!({}), "", "format = \"xml-rpc\"")?;
+fn a_reply_is_pushed_once_by_xml_rpc_and_its_repetition_gets_the_same_answer() -> Result<()> {
+    let mut platform = SpFixture::new(&json!({}), "", "format = \"xml-rpc\"")?;
     let _appliance = platform.start()?;
     platform.business.tell(&json!({ "fail": [500, "close"] }))?;
     let deliver = json!({ "user_number": USER, "sp_number": "10655", "text": "退订", "message_coding": 15,
@@ -233,17 +233,17 @@ fn a_reply_is_pushed_once_by_xml_rpc_and_its_repetition_answered_alike() -> Resu
         assert_eq!((&push["body"]["text"], &push["body"]["from"]), (&json!("退订"), &json!(USER)));
         seen.insert(push["body"]["id"].to_string());
     }
-    assert_eq!(seen.len(), 1, "a repetition has the id of what it repeats");
+    assert_eq!(seen.len(), 1, "a repetition has the same id");
     platform
         .gateway
         .tell(&json!({ "deliver": { "user_number": USER, "sp_number": "10655", "text": "next" } }))?;
-    assert_eq!(platform.pushed(|_| true)?["text"], "next", "it was taken, and is not pushed again");
+    assert_eq!(platform.pushed(|_| true)?["text"], "next", "an accepted reply is not pushed again");
     Ok(())
 }
 
 #[test]
-fn a_login_refused_for_now_is_tried_again_and_nothing_is_lost() -> Result<()> {
-    let mut platform = Platform::new(&json!({ "bind_result": 3 }), "", "")?;
+fn a_temporarily_refused_login_is_retried_and_nothing_is_lost() -> Result<()> {
+    let mut platform = SpFixture::new(&json!({ "bind_result": 3 }), "", "")?;
     let _appliance = platform.start()?;
     platform.submit(&text("hello"))?;
     for _ in 0..2 {
@@ -270,24 +270,24 @@ fn sequence(counter: u32) -> String {
 }
 
 #[test]
-fn logins_at_our_listener_are_judged() -> Result<()> {
-    let mut platform = Platform::new(&json!({}), "", "")?;
+fn logins_at_our_listener_are_authenticated() -> Result<()> {
+    let mut platform = SpFixture::new(&json!({}), "", "")?;
     let appliance = platform.start()?;
     for (login, result) in [(bind(2, "smg", "wrong", 1)?, 1), (bind(4, "smg", "its", 1)?, 4)] {
-        let mut raw = raw(appliance.blueprint())?;
+        let mut raw = raw(appliance.config())?;
         raw.tell(&json!({ "hex": login }))?;
         let answer = raw.expect("pdu")?;
         assert_eq!((&answer["command"], &answer["result"]), (&json!("bind_resp"), &json!(result)));
         raw.expect("closed")?;
     }
-    let mut raw = raw(appliance.blueprint())?;
-    // Octet by octet, two commands in one piece, and what nobody asked for.
+    let mut raw = raw(appliance.config())?;
+    // Octet by octet, two commands in one piece, and an unexpected answer.
     raw.tell(&json!({ "hex": bind(2, "smg", "its", 1)?, "chunk": 1 }))?;
     assert_eq!(raw.expect("pdu")?["result"], 0);
     let unasked = format!("0000001d80000003{}000000000000000000", sequence(9));
     raw.tell(&json!({ "hex": format!("{unasked}{}", bind(2, "smg", "its", 2)?) }))?;
     assert_eq!(raw.expect("pdu")?["result"], 2);
-    // A Submit is well-formed, and not for an SP.
+    // A Submit is well-formed, but not for an SP.
     let submit = format!("000000a400000003{}{}", sequence(3), "00".repeat(42) + "01" + &"00".repeat(101));
     raw.tell(&json!({ "hex": submit }))?;
     let answer = raw.expect("pdu")?;
@@ -300,8 +300,8 @@ fn logins_at_our_listener_are_judged() -> Result<()> {
 }
 
 #[test]
-fn broken_commands_are_met_by_silence_and_a_closed_connection() -> Result<()> {
-    let mut platform = Platform::new(&json!({}), "", "")?;
+fn malformed_commands_close_the_connection_without_an_answer() -> Result<()> {
+    let mut platform = SpFixture::new(&json!({}), "", "")?;
     let appliance = platform.start()?;
     let deliver = |length: u32, text: u32| {
         format!(
@@ -321,7 +321,7 @@ fn broken_commands_are_met_by_silence_and_a_closed_connection() -> Result<()> {
         ("an Unbind with a body", format!("0000001600000002{}0000", sequence(5))),
     ];
     for (what, octets) in wrong {
-        let mut raw = raw(appliance.blueprint())?;
+        let mut raw = raw(appliance.config())?;
         raw.tell(&json!({ "hex": bind(2, "smg", "its", 1)? }))?;
         assert_eq!(raw.expect("pdu")?["result"], 0, "{what}");
         raw.tell(&json!({ "hex": octets }))?;
@@ -329,7 +329,7 @@ fn broken_commands_are_met_by_silence_and_a_closed_connection() -> Result<()> {
         let more = raw.collect("pdu", std::time::Duration::ZERO);
         assert!(more.is_empty(), "{what}: {more:?}");
     }
-    let mut early = raw(appliance.blueprint())?;
+    let mut early = raw(appliance.config())?;
     early.tell(&json!({ "hex": deliver(79, 2) }))?;
     early.expect("closed").context("a command before the login")?;
     platform

@@ -1,26 +1,27 @@
-//! Our SGIP codec against one that was written from the document alone, in another language: the same fields are the same
-//! octets, both ways, for every layout.
+//! Our SGIP codec against an independent one that was written from the document in another language: the same fields give the
+//! same octets, both ways, for every layout.
 
 use anyhow::{Context, Result, bail, ensure};
 use behaviour_tests::Peer;
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
-use sgip::text::{self, Coding, Reference};
+use sgip::text::{self, Coding, SegmentReference};
 use sgip::{
-    Bind, CheckUser, CheckUserAnswer, Command, Deliver, HEADER_LENGTH, Header, LoginType, Pdu, Report,
-    ResultCode, RouteField, RouteRow, RouteValue, Sequence, Submit, Trace, TraceAnswer, TraceHop, UserReport,
+    Bind, CheckUser, CheckUserAnswer, Deliver, HEADER_LENGTH, Header, LoginType, Pdu, Report, ResultCode,
+    RouteField, RouteRow, RouteValue, Sequence, SgipCommand, Submit, Trace, TraceAnswer, TraceHop,
+    UserReport,
 };
 use std::fmt::Write as _;
 
-/// The whole run is the same each time.
+/// Every run is the same.
 const SEED: u64 = 20_011_001;
 /// PDUs of each layout.
 const EACH: usize = 12;
 
 /// splitmix64.
-struct Dice(u64);
+struct RandomInput(u64);
 
-impl Dice {
+impl RandomInput {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;
@@ -37,7 +38,7 @@ impl Dice {
         self.next().to_le_bytes()[0]
     }
 
-    /// Extremes come more often than chance would have them.
+    /// Extremes are more frequent.
     fn number(&mut self) -> u32 {
         match self.below(4) {
             0 => 0,
@@ -104,17 +105,17 @@ impl Dice {
         }
     }
 
-    fn command(&mut self, command: Command) -> Pdu {
+    fn command(&mut self, command: SgipCommand) -> Pdu {
         match command {
-            Command::Bind => Pdu::Bind(Bind {
+            SgipCommand::Bind => Pdu::Bind(Bind {
                 login_type: LoginType(self.octet()),
                 name: self.text(16),
                 password: self.text(16),
                 reserve: self.reserve(),
             }),
-            Command::Unbind => Pdu::Unbind,
-            Command::Submit => Pdu::Submit(self.submit()),
-            Command::Deliver => Pdu::Deliver(Deliver {
+            SgipCommand::Unbind => Pdu::Unbind,
+            SgipCommand::Submit => Pdu::Submit(self.submit()),
+            SgipCommand::Deliver => Pdu::Deliver(Deliver {
                 user: self.text(21),
                 sp_number: self.text(21),
                 tp_pid: self.octet(),
@@ -123,7 +124,7 @@ impl Dice {
                 content: self.content(),
                 reserve: self.reserve(),
             }),
-            Command::Report => Pdu::Report(Report {
+            SgipCommand::Report => Pdu::Report(Report {
                 submit: self.sequence(),
                 report_type: self.octet(),
                 user: self.text(21),
@@ -131,16 +132,16 @@ impl Dice {
                 error: self.octet(),
                 reserve: self.reserve(),
             }),
-            Command::UserReport => Pdu::UserReport(UserReport {
+            SgipCommand::UserReport => Pdu::UserReport(UserReport {
                 sp_number: self.text(21),
                 user: self.text(21),
                 condition: self.octet(),
                 reserve: self.reserve(),
             }),
-            Command::Trace => {
+            SgipCommand::Trace => {
                 Pdu::Trace(Trace { submit: self.sequence(), user: self.text(21), reserve: self.reserve() })
             }
-            Command::CheckUser => Pdu::CheckUser(CheckUser {
+            SgipCommand::CheckUser => Pdu::CheckUser(CheckUser {
                 name: self.text(16),
                 password: self.text(16),
                 user: self.text(21),
@@ -154,11 +155,11 @@ impl Dice {
         }
     }
 
-    fn answer(&mut self, command: Command) -> Pdu {
+    fn answer(&mut self, command: SgipCommand) -> Pdu {
         match command {
-            Command::Unbind => Pdu::UnbindAnswer,
-            Command::Trace => {
-                // Without an entry nothing tells the versions apart.
+            SgipCommand::Unbind => Pdu::UnbindAnswer,
+            SgipCommand::Trace => {
+                // Without an entry the versions cannot be distinguished.
                 let hops = self.below(5);
                 let wide = hops > 0 && self.below(2) == 0;
                 let hop = |_| TraceHop {
@@ -170,12 +171,12 @@ impl Dice {
                 };
                 Pdu::TraceAnswer(TraceAnswer { hops: (0..hops).map(hop).collect(), wide })
             }
-            Command::CheckUser => Pdu::CheckUserAnswer(CheckUserAnswer {
+            SgipCommand::CheckUser => Pdu::CheckUserAnswer(CheckUserAnswer {
                 result: ResultCode(self.octet()),
                 status: self.octet(),
                 reserve: self.reserve(),
             }),
-            Command::QueryRoute => {
+            SgipCommand::QueryRoute => {
                 let rows = self.below(21);
                 let row = |_| RouteRow { fields: self.values(ROW), reserve: self.reserve() };
                 let rows = (0..rows).map(row).collect();
@@ -220,45 +221,45 @@ fn parts(sequence: Sequence) -> [u32; 3] {
     [sequence.node, sequence.time, sequence.counter]
 }
 
-fn name_of(command: Command) -> &'static str {
+fn name_of(command: SgipCommand) -> &'static str {
     match command {
-        Command::Bind => "bind",
-        Command::Unbind => "unbind",
-        Command::Submit => "submit",
-        Command::Deliver => "deliver",
-        Command::Report => "report",
-        Command::AddSp => "add_sp",
-        Command::ModifySp => "modify_sp",
-        Command::DeleteSp => "delete_sp",
-        Command::QueryRoute => "query_route",
-        Command::AddTeleSeg => "add_tele_seg",
-        Command::ModifyTeleSeg => "modify_tele_seg",
-        Command::DeleteTeleSeg => "delete_tele_seg",
-        Command::AddSmg => "add_smg",
-        Command::ModifySmg => "modify_smg",
-        Command::DeleteSmg => "delete_smg",
-        Command::CheckUser => "check_user",
-        Command::UserReport => "user_rpt",
-        Command::Trace => "trace",
+        SgipCommand::Bind => "bind",
+        SgipCommand::Unbind => "unbind",
+        SgipCommand::Submit => "submit",
+        SgipCommand::Deliver => "deliver",
+        SgipCommand::Report => "report",
+        SgipCommand::AddSp => "add_sp",
+        SgipCommand::ModifySp => "modify_sp",
+        SgipCommand::DeleteSp => "delete_sp",
+        SgipCommand::QueryRoute => "query_route",
+        SgipCommand::AddTeleSeg => "add_tele_seg",
+        SgipCommand::ModifyTeleSeg => "modify_tele_seg",
+        SgipCommand::DeleteTeleSeg => "delete_tele_seg",
+        SgipCommand::AddSmg => "add_smg",
+        SgipCommand::ModifySmg => "modify_smg",
+        SgipCommand::DeleteSmg => "delete_smg",
+        SgipCommand::CheckUser => "check_user",
+        SgipCommand::UserReport => "user_rpt",
+        SgipCommand::Trace => "trace",
     }
 }
 
-fn route_names(command: Command) -> &'static [&'static str] {
+fn route_names(command: SgipCommand) -> &'static [&'static str] {
     match command {
-        Command::AddSp => &["smg_id", "sp_number", "service_tag", "corp_id"],
-        Command::ModifySp => {
+        SgipCommand::AddSp => &["smg_id", "sp_number", "service_tag", "corp_id"],
+        SgipCommand::ModifySp => {
             &["smg_id", "old_sp_number", "old_service_tag", "new_sp_number", "new_service_tag", "corp_id"]
         }
-        Command::DeleteSp => &["smg_id", "sp_number", "service_tag"],
-        Command::QueryRoute => &["query_type", "number", "service_tag"],
-        Command::AddTeleSeg => &["smg_id", "tele_seg", "tele_type", "area_code"],
-        Command::ModifyTeleSeg => {
+        SgipCommand::DeleteSp => &["smg_id", "sp_number", "service_tag"],
+        SgipCommand::QueryRoute => &["query_type", "number", "service_tag"],
+        SgipCommand::AddTeleSeg => &["smg_id", "tele_seg", "tele_type", "area_code"],
+        SgipCommand::ModifyTeleSeg => {
             &["smg_id", "old_tele_seg", "new_tele_seg", "new_tele_type", "new_area_code"]
         }
-        Command::DeleteTeleSeg => &["smg_id", "tele_seg"],
-        Command::AddSmg => &["smg_id", "smg_ip", "login_name", "login_password"],
-        Command::ModifySmg => &["old_smg_id", "new_smg_id", "smg_ip", "login_name", "login_password"],
-        Command::DeleteSmg => &["smg_id"],
+        SgipCommand::DeleteTeleSeg => &["smg_id", "tele_seg"],
+        SgipCommand::AddSmg => &["smg_id", "smg_ip", "login_name", "login_password"],
+        SgipCommand::ModifySmg => &["old_smg_id", "new_smg_id", "smg_ip", "login_name", "login_password"],
+        SgipCommand::DeleteSmg => &["smg_id"],
         _ => &[],
     }
 }
@@ -291,7 +292,7 @@ fn submit_shown(submit: &Submit) -> Value {
     })
 }
 
-/// The fields under the names of the other codec.
+/// The fields by the other codec's names.
 fn fields_of(pdu: &Pdu) -> (String, Value) {
     let answer = |command| format!("{}_resp", name_of(command));
     match pdu {
@@ -303,7 +304,7 @@ fn fields_of(pdu: &Pdu) -> (String, Value) {
             }),
         ),
         Pdu::Unbind => ("unbind".to_owned(), json!({})),
-        Pdu::UnbindAnswer => (answer(Command::Unbind), json!({})),
+        Pdu::UnbindAnswer => (answer(SgipCommand::Unbind), json!({})),
         Pdu::Submit(submit) => ("submit".to_owned(), submit_shown(submit)),
         Pdu::Deliver(deliver) => (
             "deliver".to_owned(),
@@ -343,7 +344,7 @@ fn fields_of(pdu: &Pdu) -> (String, Value) {
                 })
             };
             let hops: Vec<_> = trace.hops.iter().map(hop).collect();
-            (answer(Command::Trace), json!({ "entries": hops }))
+            (answer(SgipCommand::Trace), json!({ "entries": hops }))
         }
         Pdu::CheckUser(check) => (
             "check_user".to_owned(),
@@ -353,7 +354,7 @@ fn fields_of(pdu: &Pdu) -> (String, Value) {
             }),
         ),
         Pdu::CheckUserAnswer(check) => (
-            answer(Command::CheckUser),
+            answer(SgipCommand::CheckUser),
             json!({ "result": check.result.0, "status": check.status, "reserve": hex(&check.reserve) }),
         ),
         Pdu::Route { command, fields, reserve } => {
@@ -364,7 +365,7 @@ fn fields_of(pdu: &Pdu) -> (String, Value) {
             let row =
                 |row: &RouteRow| with(named(ROW_NAMES, &row.fields), "reserve", json!(hex(&row.reserve)));
             let rows: Vec<_> = rows.iter().map(row).collect();
-            (answer(Command::QueryRoute), json!({ "result": result.0, "entries": rows }))
+            (answer(SgipCommand::QueryRoute), json!({ "result": result.0, "entries": rows }))
         }
         Pdu::Answer { to, result, reserve } => {
             (answer(*to), json!({ "result": result.0, "reserve": hex(reserve) }))
@@ -384,17 +385,17 @@ fn oracle() -> Result<Peer> {
 }
 
 /// One PDU through both codecs, both ways.
-fn agree(oracle: &mut Peer, sequence: Sequence, pdu: &Pdu) -> Result<()> {
+fn check_agreement(oracle: &mut Peer, sequence: Sequence, pdu: &Pdu) -> Result<()> {
     let octets = pdu.to_bytes(sequence);
     let (command, fields) = fields_of(pdu);
     oracle.tell(&json!({ "decode": hex(&octets) }))?;
-    let read = oracle.expect_such("decoded", |_| true).with_context(|| format!("{command}: {pdu:?}"))?;
+    let read = oracle.expect_matching("decoded", |_| true).with_context(|| format!("{command}: {pdu:?}"))?;
     assert_eq!((&read["command"], &read["sequence"]), (&json!(command), &json!(parts(sequence))));
     let Value::Object(fields) = fields else { bail!("no fields") };
     for (name, value) in &fields {
         assert_eq!(read[name], *value, "{command}: {name}");
     }
-    // What the other codec adds is what it makes of the content, and nothing else.
+    // The other codec adds only the decoded content.
     let Value::Object(read) = read else { bail!("no fields") };
     let own = ["event", "command", "sequence", "text", "udh", "part"];
     let more: Vec<_> =
@@ -416,29 +417,29 @@ fn agree(oracle: &mut Peer, sequence: Sequence, pdu: &Pdu) -> Result<()> {
 }
 
 #[test]
-fn every_layout_is_the_same_octets_in_both_codecs() -> Result<()> {
-    let (mut oracle, mut dice) = (oracle()?, Dice(SEED));
-    for command in Command::ALL {
+fn both_codecs_encode_every_layout_identically() -> Result<()> {
+    let (mut oracle, mut random) = (oracle()?, RandomInput(SEED));
+    for command in SgipCommand::ALL {
         for _ in 0..EACH {
-            let (sequence, pdu) = (dice.sequence(), dice.command(command));
-            agree(&mut oracle, sequence, &pdu)?;
-            let (sequence, pdu) = (dice.sequence(), dice.answer(command));
-            agree(&mut oracle, sequence, &pdu)?;
+            let (sequence, pdu) = (random.sequence(), random.command(command));
+            check_agreement(&mut oracle, sequence, &pdu)?;
+            let (sequence, pdu) = (random.sequence(), random.answer(command));
+            check_agreement(&mut oracle, sequence, &pdu)?;
         }
     }
     Ok(())
 }
 
 #[test]
-fn an_octet_more_or_less_is_refused_by_both() -> Result<()> {
-    let (mut oracle, mut dice) = (oracle()?, Dice(SEED));
-    for command in Command::ALL {
-        for pdu in [dice.command(command), dice.answer(command)] {
-            // An Unbind_Resp may be longer than it should, by agreement with what is in the field.
+fn both_codecs_refuse_wrong_lengths() -> Result<()> {
+    let (mut oracle, mut random) = (oracle()?, RandomInput(SEED));
+    for command in SgipCommand::ALL {
+        for pdu in [random.command(command), random.answer(command)] {
+            // By agreement with deployed systems, an Unbind_Resp may be too long.
             if pdu == Pdu::UnbindAnswer {
                 continue;
             }
-            let octets = pdu.to_bytes(dice.sequence());
+            let octets = pdu.to_bytes(random.sequence());
             let longer = [&octets[..], &[0]].concat();
             let shorter = octets[..octets.len() - 1].to_vec();
             for mut wrong in [longer, shorter] {
@@ -456,13 +457,13 @@ fn an_octet_more_or_less_is_refused_by_both() -> Result<()> {
     Ok(())
 }
 
-/// Characters whose GBK octets the tables of the world do not agree on: what the edition of 2022 moved out of the private
-/// use area, and the euro, a single octet 0x80 in some tables and none in others.
+/// Characters whose GBK octets differ between implementations: those that the 2022 edition moved out of the private
+/// use area, and the euro, which is a single octet 0x80 in some tables and missing in others.
 const DISPUTED: &str = "ḿ龴龵龶龷龸龹龺龻︐︑︒︓︔︕︖︗︘︙";
 
-/// Every character that a coding has, by the other side's tables.
+/// Every character of a coding, by the other side's tables.
 #[test]
-fn every_character_is_read_as_it_was_written() -> Result<()> {
+fn every_character_is_decoded_correctly() -> Result<()> {
     let mut oracle = oracle()?;
     let all = || (' '..=char::MAX).filter(|character| !character.is_control());
     for (coding, least) in [(Coding::ASCII, 95), (Coding::UCS2, 100_000), (Coding::GBK, 21_000)] {
@@ -485,15 +486,16 @@ fn every_character_is_read_as_it_was_written() -> Result<()> {
 }
 
 #[test]
-fn long_texts_are_whole_on_the_other_side() -> Result<()> {
-    let (mut oracle, mut dice) = (oracle()?, Dice(SEED));
+fn long_texts_are_reassembled() -> Result<()> {
+    let (mut oracle, mut random) = (oracle()?, RandomInput(SEED));
     let letters: [&[char]; 3] = [&['a', 'Z', ' ', '~'], &['测', 'x', '😀', 'é'], &['测', 'x', '丂', '好']];
     for (coding, letters) in [Coding::ASCII, Coding::UCS2, Coding::GBK].into_iter().zip(letters) {
         for length in 1..60 {
-            let count = length * 9 + dice.below(9);
-            let text: String = (0..count).map(|_| letters[dice.below(letters.len())]).collect();
+            let count = length * 9 + random.below(9);
+            let text: String = (0..count).map(|_| letters[random.below(letters.len())]).collect();
             let octets = text::encode_as(&text, coding).context("not encoded")?;
-            let reference = if length % 2 == 0 { Reference::Short(7) } else { Reference::Long(700) };
+            let reference =
+                if length % 2 == 0 { SegmentReference::Short(7) } else { SegmentReference::Long(700) };
             let ours = text::split(coding, &octets, reference).context("too long")?;
             let mut whole = String::new();
             for (number, part) in ours.iter().enumerate() {
@@ -509,13 +511,13 @@ fn long_texts_are_whole_on_the_other_side() -> Result<()> {
                 whole.push_str(read["text"].as_str().context("no text")?);
             }
             assert_eq!(whole, text);
-            // And theirs here.
+            // And the other direction.
             oracle.tell(&json!({ "cut": text, "coding": coding.0, "reference": 7 }))?;
             let theirs = oracle.expect("cut")?;
             let theirs = theirs["parts"].as_array().context("no parts")?;
             assert_eq!(
                 theirs.len(),
-                text::split(coding, &octets, Reference::Short(7)).map_or(0, |all| all.len())
+                text::split(coding, &octets, SegmentReference::Short(7)).map_or(0, |all| all.len())
             );
             let mut whole = String::new();
             for part in theirs {

@@ -1,4 +1,4 @@
-//! The Python ends of SGIP against each other: an instrument that is out of tune proves nothing.
+//! The Python SGIP nodes against each other: verifies the test instruments.
 
 use anyhow::{Context, Result};
 use behaviour_tests::Peer;
@@ -31,7 +31,7 @@ fn submit(text: &str) -> Value {
 }
 
 #[test]
-fn a_submit_its_report_and_a_deliver_go_round() -> Result<()> {
+fn a_submit_a_report_and_a_deliver_are_exchanged() -> Result<()> {
     let (mut gateway, mut sp) = both(json!({ "report": "after", "states": [[1, 0], [2, 29]] }), json!({}))?;
     assert_eq!(gateway.expect("bound")?["login_type"], 1);
     assert_eq!(sp.expect("bound")?["login_type"], 2);
@@ -50,11 +50,11 @@ fn a_submit_its_report_and_a_deliver_go_round() -> Result<()> {
     }
     for sequence in &sequences {
         for (state, error) in [(1, 0), (2, 29)] {
-            let report = sp.expect_such("taken", |event| event["submit_sequence"] == *sequence)?;
+            let report = sp.expect_matching("taken", |event| event["submit_sequence"] == *sequence)?;
             assert_eq!((&report["state"], &report["error_code"]), (&json!(state), &json!(error)));
             assert_eq!(report["user_number"], "8613012345678");
             assert_ne!(report["sequence"], *sequence);
-            let answered = gateway.expect_such("answered", |event| event["about"] == *sequence)?;
+            let answered = gateway.expect_matching("answered", |event| event["about"] == *sequence)?;
             assert_eq!(answered["result"], 0);
         }
     }
@@ -72,7 +72,7 @@ fn a_submit_its_report_and_a_deliver_go_round() -> Result<()> {
 }
 
 #[test]
-fn what_came_before_is_answered_as_before_also_on_another_connection() -> Result<()> {
+fn a_repetition_gets_the_same_answer_also_on_another_connection() -> Result<()> {
     let (mut gateway, mut sp) = both(json!({ "cut": 1 }), json!({}))?;
     sp.tell(&submit("once"))?;
     let first = gateway.expect("taken")?;
@@ -90,12 +90,12 @@ fn what_came_before_is_answered_as_before_also_on_another_connection() -> Result
         .tell(&json!({ "report": { "sequence": first["sequence"], "user": "8613012345678" }, "times": 2 }))?;
     assert!(sp.expect("taken")?["duplicate"].is_null());
     assert_eq!(sp.expect("taken")?["duplicate"], true);
-    gateway.expect_such("answered", |event| event["times"] == 2)?;
+    gateway.expect_matching("answered", |event| event["times"] == 2)?;
     Ok(())
 }
 
 #[test]
-fn the_window_is_kept_and_answers_come_in_any_order() -> Result<()> {
+fn the_window_is_respected_and_answers_come_in_any_order() -> Result<()> {
     let (mut gateway, mut sp) = both(json!({ "hold": true }), json!({ "window": 5 }))?;
     for number in 0..8 {
         sp.tell(&submit(&format!("text {number}")))?;
@@ -125,7 +125,7 @@ fn the_window_is_kept_and_answers_come_in_any_order() -> Result<()> {
 }
 
 #[test]
-fn a_silent_gateway_is_asked_again_with_the_same_sequence() -> Result<()> {
+fn commands_to_a_silent_gateway_are_repeated_with_the_same_sequence() -> Result<()> {
     let (mut gateway, mut sp) = both(json!({ "silent": 1 }), json!({ "timeout": 0.1 }))?;
     sp.tell(&submit("hello"))?;
     let first = gateway.expect("taken")?;
@@ -136,7 +136,7 @@ fn a_silent_gateway_is_asked_again_with_the_same_sequence() -> Result<()> {
 }
 
 #[test]
-fn binds_are_judged() -> Result<()> {
+fn binds_are_authenticated() -> Result<()> {
     for (options, result) in [
         (json!({ "name": "fakename", "password": "wrong" }), 1),
         (json!({ "name": "fakename", "password": "1234" }), 4),
@@ -155,7 +155,7 @@ fn binds_are_judged() -> Result<()> {
     Ok(())
 }
 
-/// The worked examples that the codec must give back octet for octet.
+/// The worked examples that the codec must reproduce exactly.
 const EXAMPLES: &[(&str, &str)] = &[
     (
         "bind",
@@ -202,7 +202,7 @@ const EXAMPLES: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn the_codec_gives_examples_back_and_refuses_what_is_an_octet_off() -> Result<()> {
+fn the_codec_reproduces_examples_and_refuses_wrong_lengths() -> Result<()> {
     let mut codec = Peer::plain_python("sgip.py", &json!({ "role": "codec" }))?;
     for (command, hex) in EXAMPLES {
         codec.tell(&json!({ "decode": hex }))?;

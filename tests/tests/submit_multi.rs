@@ -1,9 +1,9 @@
-//! One id stands for all destinations of a submit_multi (SMPP 3.4 §4.5.2): in receipts, query_sm and cancel_sm, before and after a
-//! kill, and after the messages were archived. ESME and SMSC are npm `smpp`.
+//! One id stands for all destinations of a submit_multi (SMPP 3.4 §4.5.2): in delivery receipts, query_sm and cancel_sm, before and
+//! after a kill, and after archiving. ESME and SMSC are npm `smpp`.
 
 use anyhow::{Context, Result, ensure};
-use behaviour_tests::appliance::{Appliance, PASSWORD, free_port};
-use behaviour_tests::{Peer, Stage, until};
+use behaviour_tests::test_daemon::{PASSWORD, TestDaemon, free_port};
+use behaviour_tests::{Fixture, Peer, until};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -21,7 +21,7 @@ const UNDELIVERABLE: u64 = 5;
 const CANCEL_FAILED: u64 = 0x11;
 const REPLACE_FAILED: u64 = 0x13;
 
-fn bound(appliance: &Appliance) -> Result<Peer> {
+fn bind_esme(appliance: &TestDaemon) -> Result<Peer> {
     let options = json!({ "port": appliance.smpp().port(), "system_id": "acme", "password": PASSWORD });
     let mut esme = Peer::node("esme.js", &options)?;
     let answer = esme.expect("bound")?;
@@ -34,7 +34,7 @@ fn ask(esme: &mut Peer, command: &str, fields: &Value) -> Result<Value> {
     esme.expect("answer")
 }
 
-/// Submits to all numbers; gives the id that stands for them.
+/// Submits to all numbers; returns the id of the submission.
 fn submit(esme: &mut Peer) -> Result<String> {
     let destinations = NUMBERS.map(|number| {
         json!({ "dest_flag": 1, "dest_addr_ton": 1, "dest_addr_npi": 1, "destination_addr": number })
@@ -47,7 +47,7 @@ fn submit(esme: &mut Peer) -> Result<String> {
     Ok(answer["id"].as_str().context("no id")?.to_owned())
 }
 
-/// The state that the ESME is told, and whether it is told when the submission ended.
+/// The reported state, and whether a final date is reported.
 fn state(esme: &mut Peer, id: &str) -> Result<(u64, bool)> {
     let answer = ask(esme, "query_sm", &json!({ "message_id": id, "source_addr": SOURCE }))?;
     ensure!(answer["status"] == 0 && answer["id"] == id, "the query was answered by {answer}");
@@ -60,7 +60,7 @@ fn cancel(esme: &mut Peer, id: &str, destination: &str) -> Result<u64> {
     ask(esme, "cancel_sm", &fields)?["status"].as_u64().context("no status")
 }
 
-/// The next receipt: destination, id and state. Its text and its TLV have the same id.
+/// The next delivery receipt: destination, id and state. Its text and its TLV have the same id.
 fn receipt(esme: &mut Peer) -> Result<(String, String, String)> {
     let receipt = esme.expect("deliver")?;
     let text = receipt["text"].as_str().context("no text")?;
@@ -74,7 +74,7 @@ fn receipt(esme: &mut Peer) -> Result<(String, String, String)> {
     Ok((source, field("id"), field("stat")))
 }
 
-fn network_says(upstream: &mut Peer, (number, id): (&str, &str), stat: &str) -> Result<()> {
+fn report_from_network(upstream: &mut Peer, (number, id): (&str, &str), stat: &str) -> Result<()> {
     let text = format!(
         "id:{id} sub:001 dlvrd:001 submit date:2611240000 done date:2611240001 stat:{stat} err:000 text:"
     );
@@ -85,19 +85,19 @@ fn network_says(upstream: &mut Peer, (number, id): (&str, &str), stat: &str) -> 
     Ok(())
 }
 
-fn shown(appliance: &Appliance, id: u64) -> Result<Value> {
+fn shown(appliance: &TestDaemon, id: u64) -> Result<Value> {
     appliance.get(&format!("/v1/messages/{id}"))
 }
 
 /// The ids of a submission's messages, newest first.
-fn found(appliance: &Appliance, submission: &str) -> Result<Vec<u64>> {
+fn found(appliance: &TestDaemon, submission: &str) -> Result<Vec<u64>> {
     let page = appliance.get(&format!("/v1/messages?submission={submission}"))?;
     ensure!(page["next"].is_null(), "{page}");
     let rows = page["messages"].as_array().context("no messages")?;
     rows.iter().map(|row| Ok(row["id"].as_str().context("no id")?.parse()?)).collect()
 }
 
-/// What the SMSC has: its id of the message to each number.
+/// The SMSC's message id for each number.
 fn taken(upstream: &mut Peer) -> Result<BTreeMap<String, String>> {
     let text = |value: &Value| value.as_str().map(str::to_owned).context("no text");
     let one = |_| {
@@ -108,15 +108,15 @@ fn taken(upstream: &mut Peer) -> Result<BTreeMap<String, String>> {
 }
 
 #[test]
-fn receipts_and_queries_name_the_submission_also_after_a_kill_and_from_the_archive() -> Result<()> {
-    let stage = Stage::new()?;
+fn receipts_and_queries_use_the_submission_id_also_after_a_kill_and_archiving() -> Result<()> {
+    let fixture = Fixture::new()?;
     let mut upstream = Peer::node("upstream.js", &json!({ "receipts": false }))?;
     let port = upstream.expect("listening")?["port"].as_u64().context("no port")?;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, u16::try_from(port)?));
-    let mut blueprint = stage.blueprint()?;
-    blueprint.account("acme", "").peer("upstream", address, "").archive("sqlite:archive.db");
-    let appliance = blueprint.start()?;
-    let mut esme = bound(&appliance)?;
+    let mut config = fixture.config()?;
+    config.account("acme", "").peer("upstream", address, "").archive("sqlite:archive.db");
+    let appliance = config.start()?;
+    let mut esme = bind_esme(&appliance)?;
 
     let id = submit(&mut esme)?;
     let first: u64 = id.parse()?;
@@ -134,17 +134,17 @@ fn receipts_and_queries_name_the_submission_also_after_a_kill_and_from_the_archi
     let appliance = appliance.kill()?.start()?;
     upstream.expect("bind")?;
     upstream.expect("bind")?;
-    let mut esme = bound(&appliance)?;
+    let mut esme = bind_esme(&appliance)?;
     assert_eq!(state(&mut esme, &id)?, (ENROUTE, false));
     for (number, stat) in NUMBERS.iter().zip(["DELIVRD", "UNDELIV", "DELIVRD"]) {
         assert_eq!(state(&mut esme, &id)?, (ENROUTE, false), "{number} has not ended");
-        network_says(&mut upstream, (number, &others[*number]), stat)?;
+        report_from_network(&mut upstream, (number, &others[*number]), stat)?;
         assert_eq!(receipt(&mut esme)?, ((*number).to_owned(), id.clone(), stat.to_owned()));
     }
     assert_eq!(state(&mut esme, &id)?, (UNDELIVERABLE, true));
 
     let appliance = appliance.kill()?.start()?;
-    let mut esme = bound(&appliance)?;
+    let mut esme = bind_esme(&appliance)?;
     assert_eq!(state(&mut esme, &id)?, (UNDELIVERABLE, true));
     until("all are archived", || {
         let history = appliance.get("/v1/history")?;
@@ -160,39 +160,39 @@ fn receipts_and_queries_name_the_submission_also_after_a_kill_and_from_the_archi
 }
 
 #[test]
-fn a_submission_of_which_everything_was_delivered_is_delivered() -> Result<()> {
-    let stage = Stage::new()?;
+fn a_submission_is_delivered_if_all_its_messages_are() -> Result<()> {
+    let fixture = Fixture::new()?;
     let mut upstream = Peer::node("upstream.js", &json!({ "receipts": true }))?;
     let port = upstream.expect("listening")?["port"].as_u64().context("no port")?;
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, u16::try_from(port)?));
-    let mut blueprint = stage.blueprint()?;
-    blueprint.account("acme", "").peer("upstream", address, "");
-    let appliance = blueprint.start()?;
-    let mut esme = bound(&appliance)?;
+    let mut config = fixture.config()?;
+    config.account("acme", "").peer("upstream", address, "");
+    let appliance = config.start()?;
+    let mut esme = bind_esme(&appliance)?;
     let id = submit(&mut esme)?;
-    let mut told = Vec::new();
+    let mut reported_numbers = Vec::new();
     for _ in NUMBERS {
         let (number, of, stat) = receipt(&mut esme)?;
         assert_eq!((of.as_str(), stat.as_str()), (id.as_str(), "DELIVRD"));
-        told.push(number);
+        reported_numbers.push(number);
     }
-    told.sort_unstable();
-    assert_eq!(told, NUMBERS);
+    reported_numbers.sort_unstable();
+    assert_eq!(reported_numbers, NUMBERS);
     assert_eq!(state(&mut esme, &id)?, (DELIVERED, true));
     Ok(())
 }
 
 #[test]
-fn a_submission_is_cancelled_one_destination_or_all_also_after_a_kill() -> Result<()> {
-    let stage = Stage::new()?;
+fn one_or_all_destinations_are_cancelled_also_after_a_kill() -> Result<()> {
+    let fixture = Fixture::new()?;
     let nobody = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?));
-    let mut blueprint = stage.blueprint()?;
-    blueprint.account("acme", "").peer("upstream", nobody, "");
-    let appliance = blueprint.start()?;
-    let mut esme = bound(&appliance)?;
+    let mut config = fixture.config()?;
+    config.account("acme", "").peer("upstream", nobody, "");
+    let appliance = config.start()?;
+    let mut esme = bind_esme(&appliance)?;
     let id = submit(&mut esme)?;
     let appliance = appliance.kill()?.start()?;
-    let mut esme = bound(&appliance)?;
+    let mut esme = bind_esme(&appliance)?;
 
     let replacement = json!({ "message_id": id, "source_addr": SOURCE, "short_message": "other" });
     assert_eq!(ask(&mut esme, "replace_sm", &replacement)?["status"], REPLACE_FAILED);
@@ -202,7 +202,7 @@ fn a_submission_is_cancelled_one_destination_or_all_also_after_a_kill() -> Resul
     assert_eq!(cancel(&mut esme, &id, NUMBERS[1])?, CANCEL_FAILED);
 
     let appliance = appliance.kill()?.start()?;
-    let mut esme = bound(&appliance)?;
+    let mut esme = bind_esme(&appliance)?;
     assert_eq!(cancel(&mut esme, &id, "")?, 0);
     for number in [NUMBERS[0], NUMBERS[2]] {
         assert_eq!(receipt(&mut esme)?, (number.to_owned(), id.clone(), "DELETED".to_owned()));

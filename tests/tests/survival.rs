@@ -1,94 +1,94 @@
-//! Kills and exchanges under load: the small sisters of `cargo xtask crash` and `cargo xtask swap`.
+//! Kills and router replacements under load: short versions of `cargo xtask crash` and `cargo xtask swap`.
 
 use anyhow::{Context, Result};
-use behaviour_tests::appliance::PASSWORD;
 use behaviour_tests::load::{Sink, SinkOptions, Source, SourceOptions, Tally};
-use behaviour_tests::{POLICY, Stage, until};
+use behaviour_tests::test_daemon::PASSWORD;
+use behaviour_tests::{Fixture, POLICY, until};
 use serde_json::json;
 use std::sync::Arc;
 
 #[test]
 fn check_146_a_killed_appliance_loses_nothing_that_it_answered_for() -> Result<()> {
-    let stage = Stage::new()?;
+    let fixture = Fixture::new()?;
     let tally = Arc::new(Tally::new(2_000_000));
     let sink = Sink::start(SinkOptions::default(), &tally)?;
-    let mut blueprint = stage.blueprint()?;
-    blueprint.account("acme", "window = 1000");
-    blueprint.peer(
+    let mut config = fixture.config()?;
+    config.account("acme", "window = 1000");
+    config.peer(
         "upstream",
         sink.address(),
-        "links = 2\nwindow = 500\nreceipts = false\nuncertain = \"send-again\"",
+        "links = 2\nwindow = 500\ndlrs = false\nuncertain = \"send-again\"",
     );
-    let mut appliance = blueprint.start()?;
+    let mut appliance = config.start()?;
     let mut options = SourceOptions::new(appliance.smpp(), "acme", PASSWORD);
     options.reconnect = true;
     let source = Source::start(&options, &tally)?;
     for _ in 0..3 {
-        let before = tally.accepted_so_far();
-        until("traffic", || Ok(tally.accepted_so_far() > before + 2000))?;
+        let before = tally.accepted_count();
+        until("traffic", || Ok(tally.accepted_count() > before + 2000))?;
         appliance = appliance.kill()?.start()?;
     }
-    let before = tally.accepted_so_far();
-    until("traffic after the last start", || Ok(tally.accepted_so_far() > before + 2000))?;
+    let before = tally.accepted_count();
+    until("traffic after the last start", || Ok(tally.accepted_count() > before + 2000))?;
     source.stop();
     let report = source.join()?;
     assert!(report.losses >= 3, "the source lost only {} connections: was it under load?", report.losses);
-    until("all accepted arrive", || Ok(tally.accounts().missing == 0))?;
+    until("all accepted arrive", || Ok(tally.summary().missing == 0))?;
     let (status, _) = appliance.stop()?;
     assert!(status.success());
-    let sums = tally.accounts();
-    assert_eq!((sums.missing, sums.strangers, sums.refused), (0, 0, 0), "{sums:?}");
+    let sums = tally.summary();
+    assert_eq!((sums.missing, sums.unknown, sums.refused), (0, 0, 0), "{sums:?}");
     Ok(())
 }
 
 #[test]
-fn what_waits_for_a_peer_that_is_down_survives_a_kill_and_goes_out_in_order() -> Result<()> {
-    let stage = Stage::new()?;
+fn waiting_messages_survive_a_kill_and_are_sent_in_order() -> Result<()> {
+    let fixture = Fixture::new()?;
     let tally = Arc::new(Tally::new(10_000));
-    let mut blueprint = stage.blueprint()?;
-    let port = behaviour_tests::appliance::free_port()?;
+    let mut config = fixture.config()?;
+    let port = behaviour_tests::test_daemon::free_port()?;
     let address = std::net::SocketAddr::from(([127, 0, 0, 1], port));
-    blueprint.account("acme", "").peer(
+    config.account("acme", "").peer(
         "upstream",
         address,
-        "receipts = false\nwindow = 1\nuncertain = \"send-again\"",
+        "dlrs = false\nwindow = 1\nuncertain = \"send-again\"",
     );
-    let appliance = blueprint.start()?;
+    let appliance = config.start()?;
     let mut options = SourceOptions::new(appliance.smpp(), "acme", PASSWORD);
     (options.connections, options.window, options.count) = (1, 1, Some(200));
     Source::start(&options, &tally)?.join()?;
-    assert_eq!(tally.accepted_so_far(), 200);
+    assert_eq!(tally.accepted_count(), 200);
     let appliance = appliance.kill()?.start()?;
     assert_eq!(appliance.logged("recovered", "messages"), Some(200));
     let sink = Sink::start_at(address, SinkOptions::default(), &tally)?;
-    until("all arrive", || Ok(tally.arrived_so_far() == 200))?;
-    let sums = tally.accounts();
+    until("all arrive", || Ok(tally.arrived_count() == 200))?;
+    let sums = tally.summary();
     assert_eq!((sums.missing, sums.duplicates, sums.inversions), (0, 0, 0), "{sums:?}");
     sink.stop()?;
     Ok(())
 }
 
 #[test]
-fn the_router_is_exchanged_and_rolled_back_while_traffic_flows() -> Result<()> {
-    let stage = Stage::new()?;
+fn the_router_is_replaced_and_rolled_back_under_traffic() -> Result<()> {
+    let fixture = Fixture::new()?;
     let tally = Arc::new(Tally::new(2_000_000));
     let sink = Sink::start(SinkOptions::default(), &tally)?;
-    let mut blueprint = stage.blueprint()?;
-    blueprint.account("acme", "window = 1000").peer(
+    let mut config = fixture.config()?;
+    config.account("acme", "window = 1000").peer(
         "upstream",
         sink.address(),
-        "links = 2\nwindow = 500\nreceipts = false",
+        "links = 2\nwindow = 500\ndlrs = false",
     );
-    let appliance = blueprint.start()?;
+    let appliance = config.start()?;
     let source = Source::start(&SourceOptions::new(appliance.smpp(), "acme", PASSWORD), &tally)?;
-    let component = std::fs::read(stage.guest("prefix_router"))?;
+    let component = std::fs::read(fixture.guest("prefix_router"))?;
     let live = |record: &serde_json::Value| -> Result<String> {
         Ok(record["chain"][0]["version"].as_str().with_context(|| format!("{record}"))?.to_owned())
     };
     let mut versions = Vec::new();
     for turn in 0..3 {
-        let before = tally.accepted_so_far();
-        until("traffic", || Ok(tally.accepted_so_far() > before + 500))?;
+        let before = tally.accepted_count();
+        until("traffic", || Ok(tally.accepted_count() > before + 500))?;
         let new = xtask::guest::variant(&component, &format!("turn {turn}"));
         let uploaded = appliance.ask("PUT", "/v1/plugins/prefix-router", &new)?;
         let body = json!({ "plugin": "prefix-router", "version": uploaded["version"], "policy": POLICY });
@@ -100,16 +100,16 @@ fn the_router_is_exchanged_and_rolled_back_while_traffic_flows() -> Result<()> {
     }
     let back = live(&appliance.ask("POST", "/v1/hooks/router/rollback", b"{}")?)?;
     assert_eq!(back, versions[1]);
-    let before = tally.accepted_so_far();
-    until("traffic after the rollback", || Ok(tally.accepted_so_far() > before + 500))?;
+    let before = tally.accepted_count();
+    until("traffic after the rollback", || Ok(tally.accepted_count() > before + 500))?;
     source.stop();
     let report = source.join()?;
     assert!(report.refusals.is_empty(), "{:?}", report.refusals);
-    until("all accepted arrive", || Ok(tally.accounts().missing == 0))?;
+    until("all accepted arrive", || Ok(tally.summary().missing == 0))?;
     let (status, _) = appliance.stop()?;
     assert!(status.success());
     sink.stop()?;
-    let sums = tally.accounts();
+    let sums = tally.summary();
     assert_eq!((sums.missing, sums.duplicates, sums.unanswered), (0, 0, 0), "{sums:?}");
     Ok(())
 }

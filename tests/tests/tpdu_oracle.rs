@@ -1,26 +1,26 @@
-//! Our TPDUs against Wireshark's decoder: every field of thousands of them, as they pass in GSUP between an MSC and its HLR.
+//! Our TPDUs against Wireshark's decoder: every field of thousands of TPDUs, as GSUP carries them between an MSC and its HLR.
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
-use tpdu::coding::compressed;
+use tpdu::coding::is_compressed;
 use tpdu::{
-    Address, Alphabet, CommandType, Deliver, DeliverReport, FailureCause, FromMs, Header, Parameters,
-    Reference, Status, StatusReport, Submit, SubmitReport, Tables, TimeStamp, ToMs, UserData, Validity,
-    alphabet, split,
+    Alphabet, CommandType, ConcatReference, Deliver, DeliverReport, FailureCause, FromMs, Header,
+    LanguageTables, Parameters, StatusReport, Submit, SubmitReport, TimeStamp, ToMs, TpAddress, TpStatus,
+    UserData, Validity, alphabet, split,
 };
 
-/// The whole run is the same each time.
+/// Every run is the same.
 const SEED: u64 = 20_040_913;
 /// TPDUs of each of the six types.
 const EACH: usize = 2_000;
 
 /// splitmix64.
-struct Dice(u64);
+struct RandomInput(u64);
 
-impl Dice {
+impl RandomInput {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut mixed = self.0;
@@ -49,22 +49,22 @@ impl Dice {
         all[self.below(all.len())]
     }
 
-    fn address(&mut self) -> Result<Address> {
+    fn address(&mut self) -> Result<TpAddress> {
         if self.below(4) == 0 {
             let length = self.below(12);
             let mut name: String = (0..length).map(|_| self.one_of(NAME)).collect();
-            // The empty name is in the other branch, as the empty number.
+            // The empty name is in the other branch, like the empty number.
             name.push(self.one_of(NAME));
             let name: String = name.chars().take(11).collect();
-            return Ok(Address::name(&name)?);
+            return Ok(TpAddress::name(&name)?);
         }
         let (ton, npi) = (self.one_of(&[0, 1, 2, 3, 4, 6, 7]), self.one_of(&[0, 1, 3, 4, 8, 9, 10]));
-        // In an international number of the telephone network the decoder looks for a country's code.
+        // In an international number of the telephone network the decoder looks for a country code.
         let (possible, least) =
             if (ton, npi) == (1, 1) { (&b"0123456789"[..], 4) } else { (&b"0123456789*#abc"[..], 0) };
         let length = least + self.below(21 - least);
         let digits: Vec<u8> = (0..length).map(|_| self.one_of(possible)).collect();
-        Ok(Address::from_smpp(ton, npi, &digits)?)
+        Ok(TpAddress::from_smpp(ton, npi, &digits)?)
     }
 
     fn time(&mut self) -> Result<TimeStamp> {
@@ -94,8 +94,8 @@ impl Dice {
             let total = self.one_of(&[2, 3, 255]);
             let number = self.below(usize::from(total)) as u8 + 1;
             elements.extend(match self.below(5) {
-                0 => Reference::Short(self.octet()).element(total, number),
-                1 => Reference::Wide(self.next() as u16).element(total, number),
+                0 => ConcatReference::Short(self.octet()).element(total, number),
+                1 => ConcatReference::Wide(self.next() as u16).element(total, number),
                 2 => vec![0x05, 4, self.octet(), self.octet(), self.octet(), self.octet()],
                 3 => vec![self.one_of(&[0x24, 0x25]), 1, self.below(14) as u8],
                 _ => {
@@ -107,7 +107,7 @@ impl Dice {
         elements
     }
 
-    /// Units of a text in an alphabet, at most so many.
+    /// Text in an alphabet, with at most this many units.
     fn text(&mut self, alphabet: Alphabet, most: usize) -> Vec<u8> {
         let length = if self.below(4) == 0 { most } else { self.below(most + 1) };
         let mut text = Vec::new();
@@ -163,10 +163,10 @@ impl Dice {
     }
 }
 
-/// Characters of names; the last three take an escape or are septet 0.
+/// Characters of names; the last three need an escape or are septet 0.
 const NAME: &[char] = &['a', 'Z', '0', ' ', 'é', 'Ω', '-', '.', '@'];
 
-/// What the decoder is to say: fields under its names.
+/// The expected fields, by the decoder's names.
 #[derive(Default)]
 struct Expected {
     fields: BTreeMap<&'static str, Vec<String>>,
@@ -187,7 +187,7 @@ impl Expected {
         self.add(name, format!("0x{octet:02x}"));
     }
 
-    fn address(&mut self, name: &'static str, address: &Address) {
+    fn address(&mut self, name: &'static str, address: &TpAddress) {
         let semi_octets =
             if address.is_name() { (address.value.len() * 7).div_ceil(4) } else { address.value.len() };
         self.add("gsm_sms.dis_field_addr.length", semi_octets);
@@ -262,7 +262,7 @@ impl Expected {
         self.add("gsm_sms.udh.mm.msg_part", number);
     }
 
-    /// `None` where a report has user data and no data coding scheme: 0 is meant (§9.2.3.27).
+    /// `None` if a report has user data but no data coding scheme: it means 0 (§9.2.3.27).
     fn user_data(&mut self, data_coding: Option<u8>, data: &UserData) {
         let scheme = data_coding.unwrap_or(0);
         let alphabet = Alphabet::of(scheme);
@@ -271,12 +271,12 @@ impl Expected {
         header.into_iter().for_each(|header| self.header(header));
         let rest = &data.octets[header.map_or(0, Header::length)..];
         let hex = rest.iter().map(|octet| format!("{octet:02x}")).collect::<String>();
-        // The decoder shows a body of no octets after a header.
+        // The decoder shows an empty body after a header.
         let shown = if hex.is_empty() && header.is_some() { "<MISSING>".to_owned() } else { hex };
         let octets = match alphabet {
-            Alphabet::Octets if compressed(scheme) => Some("gsm_sms.compressed_data"),
+            Alphabet::Octets if is_compressed(scheme) => Some("gsm_sms.compressed_data"),
             Alphabet::Octets => Some("gsm_sms.sms_body"),
-            // It takes what is reserved, and reports that have no scheme, for octets. The document says that they are the
+            // The decoder takes reserved schemes, and reports without a scheme, for octets. By the specification they have the
             // default alphabet (3GPP TS 23.038 §4, 23.040 §9.2.3.27).
             Alphabet::Gsm7 if data_coding.is_none() => Some("gsm_sms.sms_body"),
             Alphabet::Gsm7 if (0x80..0xC0).contains(&scheme) => Some("gsm_sms.sms_body"),
@@ -390,57 +390,57 @@ impl Expected {
     }
 }
 
-/// The text as the decoder shows it, which knows of no national tables: our reading of them has its own tests.
+/// The text as the decoder shows it; it ignores national tables, which have their own tests.
 fn default_text(data_coding: u8, data: &UserData) -> String {
     match Alphabet::of(data_coding) {
-        Alphabet::Gsm7 => alphabet::decode(&data.text(Alphabet::Gsm7), Tables::DEFAULT),
+        Alphabet::Gsm7 => alphabet::decode(&data.text(Alphabet::Gsm7), LanguageTables::DEFAULT),
         _ => tpdu::text::decode(data_coding, data),
     }
 }
 
-/// A TPDU on its way.
-struct Passing {
-    /// From the telephone.
+/// A TPDU in transit.
+struct CapturedTpdu {
+    /// From the phone.
     up: bool,
     octets: Vec<u8>,
     expected: Expected,
 }
 
-/// Fields that are compared: all that some TPDU is expected to have, and what must not be there.
-fn names(all: &[Passing]) -> Vec<&'static str> {
+/// The compared fields: all that any TPDU is expected to have; others must be absent.
+fn names(all: &[CapturedTpdu]) -> Vec<&'static str> {
     let mut names: Vec<_> = all.iter().flat_map(|each| each.expected.fields.keys().copied()).collect();
     names.sort_unstable();
     names.dedup();
     names
 }
 
-/// GSUP's frame about a TPDU. The decoder takes the direction from the kind of message alone: what is in an answer it
-/// would read as if it went the way of the question. So reports travel in questions here.
-fn frame(passing: &Passing) -> Result<Vec<u8>> {
-    let kind = if passing.up { 0x24 } else { 0x28 };
+/// The GSUP frame of a TPDU. The decoder derives the direction from the message type alone, and would decode the TPDU of an answer
+/// in the direction of the request. So reports travel in requests here.
+fn frame(captured: &CapturedTpdu) -> Result<Vec<u8>> {
+    let kind = if captured.up { 0x24 } else { 0x28 };
     let head = [kind, 0x01, 8, 0x00, 0x01, 0x01, 0, 0, 0, 0, 0xF1, 0x40, 1, 0x2A, 0x43];
-    let length = u8::try_from(passing.octets.len())?;
-    let message = [&head[..], &[length], &passing.octets, &[0x0A, 1, 2]].concat();
+    let length = u8::try_from(captured.octets.len())?;
+    let message = [&head[..], &[length], &captured.octets, &[0x0A, 1, 2]].concat();
     let size = u16::try_from(message.len() + 1)?.to_be_bytes();
     Ok([&size[..], &[0xEE, 0x05], &message].concat())
 }
 
-/// A pcap file of raw IPv4 packets, a frame each, on one connection to the port of GSUP.
-fn packets(all: &[Passing]) -> Result<Vec<u8>> {
+/// A pcap file of raw IPv4 packets, one frame each, on one connection to the GSUP port.
+fn packets(all: &[CapturedTpdu]) -> Result<Vec<u8>> {
     let mut file = Vec::new();
     for word in [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 262_144, 101] {
         file.extend_from_slice(&word.to_le_bytes());
     }
     let mut next = [1_u32; 2];
-    for (tick, passing) in all.iter().enumerate() {
-        let payload = frame(passing)?;
-        let way = usize::from(passing.up);
+    for (tick, captured) in all.iter().enumerate() {
+        let payload = frame(captured)?;
+        let way = usize::from(captured.up);
         let (sequence, acknowledged) = (next[way], next[1 - way]);
         next[way] += u32::try_from(payload.len())?;
         let mut packet = vec![0x45, 0];
         packet.extend(u16::try_from(40 + payload.len())?.to_be_bytes());
         packet.extend([0, 0, 0x40, 0, 64, 6, 0, 0, 127, 0, 0, 1, 127, 0, 0, 1]);
-        let (from, to) = if passing.up { (20_000_u16, 4222_u16) } else { (4222, 20_000) };
+        let (from, to) = if captured.up { (20_000_u16, 4222_u16) } else { (4222, 20_000) };
         packet.extend([from.to_be_bytes(), to.to_be_bytes()].concat());
         packet.extend([sequence.to_be_bytes(), acknowledged.to_be_bytes()].concat());
         packet.extend([0x50, 0x18, 0xff, 0xff, 0, 0, 0, 0]);
@@ -463,8 +463,8 @@ fn tshark(file: &Path, arguments: &[&str]) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// What the decoder says of each packet: fields, and zones in words, since the field has lost its sign.
-fn judged(file: &Path, names: &[&str]) -> Result<Vec<(Value, Vec<String>)>> {
+/// The decoder's output for each packet: fields, and time zones in words, since the field has lost its sign.
+fn decoded_packets(file: &Path, names: &[&str]) -> Result<Vec<(Value, Vec<String>)>> {
     let apart = ["-o", "gsm_sms.reassemble:FALSE"];
     let mut arguments = vec!["-T", "json", "-e", "_ws.malformed", "-e", "_ws.expert.severity"];
     names.iter().for_each(|name| arguments.extend(["-e", name]));
@@ -483,86 +483,86 @@ fn judged(file: &Path, names: &[&str]) -> Result<Vec<(Value, Vec<String>)>> {
     Ok(packets.into_iter().map(|mut packet| packet["_source"]["layers"].take()).zip(zones).collect())
 }
 
-fn up(message: &FromMs, failed: bool, expected: Expected) -> Result<Passing> {
+fn up(message: &FromMs, failed: bool, expected: Expected) -> Result<CapturedTpdu> {
     let octets = message.encode()?;
     ensure!(FromMs::decode(&octets, failed)? == *message, "{octets:02x?}");
-    Ok(Passing { up: true, octets, expected })
+    Ok(CapturedTpdu { up: true, octets, expected })
 }
 
-fn down(message: &ToMs, failed: bool, expected: Expected) -> Result<Passing> {
+fn down(message: &ToMs, failed: bool, expected: Expected) -> Result<CapturedTpdu> {
     let octets = message.encode()?;
     ensure!(ToMs::decode(&octets, failed)? == *message, "{octets:02x?}");
-    Ok(Passing { up: false, octets, expected })
+    Ok(CapturedTpdu { up: false, octets, expected })
 }
 
-fn all_types(dice: &mut Dice) -> Result<Vec<Passing>> {
+fn all_types(random: &mut RandomInput) -> Result<Vec<CapturedTpdu>> {
     let mut all = Vec::new();
     for _ in 0..EACH {
-        let data_coding = dice.octet();
+        let data_coding = random.octet();
         let submit = Submit {
-            reject_duplicates: dice.flag(),
-            reply_path: dice.flag(),
-            status_report_request: dice.flag(),
-            message_reference: dice.octet(),
-            destination: dice.address()?,
-            protocol_id: dice.octet(),
+            reject_duplicates: random.flag(),
+            reply_path: random.flag(),
+            status_report_request: random.flag(),
+            message_reference: random.octet(),
+            destination: random.address()?,
+            protocol_id: random.octet(),
             data_coding,
-            validity: dice.validity()?,
-            user_data: dice.user_data(data_coding)?,
+            validity: random.validity()?,
+            user_data: random.user_data(data_coding)?,
         };
         let expected = Expected::submit(&submit);
         all.push(up(&FromMs::Submit(submit), false, expected)?);
 
-        let data_coding = dice.octet();
+        let data_coding = random.octet();
         let deliver = Deliver {
-            more_messages: dice.flag(),
-            loop_prevention: dice.flag(),
-            status_report_indication: dice.flag(),
-            reply_path: dice.flag(),
-            originator: dice.address()?,
-            protocol_id: dice.octet(),
+            more_messages: random.flag(),
+            loop_prevention: random.flag(),
+            status_report_indication: random.flag(),
+            reply_path: random.flag(),
+            originator: random.address()?,
+            protocol_id: random.octet(),
             data_coding,
-            service_centre_time: dice.time()?,
-            user_data: dice.user_data(data_coding)?,
+            service_centre_time: random.time()?,
+            user_data: random.user_data(data_coding)?,
         };
         let expected = Expected::deliver(&deliver);
         all.push(down(&ToMs::Deliver(deliver), false, expected)?);
 
         let report = StatusReport {
-            more_messages: dice.flag(),
-            loop_prevention: dice.flag(),
-            about_command: dice.flag(),
-            message_reference: dice.octet(),
-            recipient: dice.address()?,
-            service_centre_time: dice.time()?,
-            discharge_time: dice.time()?,
-            status: Status(dice.octet() & 0x7F),
-            parameters: dice.parameters(131)?,
+            more_messages: random.flag(),
+            loop_prevention: random.flag(),
+            about_command: random.flag(),
+            message_reference: random.octet(),
+            recipient: random.address()?,
+            service_centre_time: random.time()?,
+            discharge_time: random.time()?,
+            status: TpStatus(random.octet() & 0x7F),
+            parameters: random.parameters(131)?,
         };
         let expected = Expected::status_report(&report);
         all.push(down(&ToMs::StatusReport(report), false, expected)?);
 
-        let cause = dice.flag().then(|| FailureCause(dice.octet() | 0x80));
-        let report = DeliverReport { cause, parameters: dice.parameters(140)? };
+        let cause = random.flag().then(|| FailureCause(random.octet() | 0x80));
+        let report = DeliverReport { cause, parameters: random.parameters(140)? };
         let expected = Expected::deliver_report(&report);
         all.push(up(&FromMs::DeliverReport(report), cause.is_some(), expected)?);
 
-        let cause = dice.flag().then(|| FailureCause(dice.octet() | 0x80));
-        let (service_centre_time, parameters) = (dice.time()?, dice.parameters(140)?);
+        let cause = random.flag().then(|| FailureCause(random.octet() | 0x80));
+        let (service_centre_time, parameters) = (random.time()?, random.parameters(140)?);
         let report = SubmitReport { cause, service_centre_time, parameters };
         let expected = Expected::submit_report(&report);
         all.push(down(&ToMs::SubmitReport(report), cause.is_some(), expected)?);
 
-        let length = dice.below(140);
+        let length = random.below(140);
         let command = tpdu::Command {
-            status_report_request: dice.flag(),
+            status_report_request: random.flag(),
             udhi: false,
-            message_reference: dice.octet(),
-            protocol_id: dice.octet(),
-            kind: CommandType(dice.octet()),
-            message_number: dice.octet(),
-            destination: dice.address()?,
-            data: dice.octets(length).into(),
+            message_reference: random.octet(),
+            protocol_id: random.octet(),
+            kind: CommandType(random.octet()),
+            message_number: random.octet(),
+            destination: random.address()?,
+            data: random.octets(length).into(),
         };
         let expected = Expected::command(&command);
         all.push(up(&FromMs::Command(command), false, expected)?);
@@ -571,26 +571,26 @@ fn all_types(dice: &mut Dice) -> Result<Vec<Passing>> {
 }
 
 #[test]
-fn every_field_is_read_as_it_was_written() -> Result<()> {
-    let all = all_types(&mut Dice(SEED))?;
+fn every_field_is_decoded_correctly() -> Result<()> {
+    let all = all_types(&mut RandomInput(SEED))?;
     ensure!(all.len() >= 10_000, "{} TPDUs", all.len());
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("tpdu.pcap");
     std::fs::write(&file, packets(&all)?)?;
-    let judged = judged(&file, &names(&all))?;
-    ensure!(judged.len() == all.len(), "{} packets", judged.len());
+    let decoded_packets = decoded_packets(&file, &names(&all))?;
+    ensure!(decoded_packets.len() == all.len(), "{} packets", decoded_packets.len());
     let mut wrong = Vec::new();
-    for (passing, (fields, zones)) in all.iter().zip(&judged) {
+    for (captured, (fields, zones)) in all.iter().zip(&decoded_packets) {
         let mut found: BTreeMap<&str, Vec<String>> = BTreeMap::new();
         for (name, values) in fields.as_object().context("no fields")? {
             let values = values.as_array().context("no values")?.iter();
             found.insert(name, values.filter_map(|value| Some(value.as_str()?.to_owned())).collect());
         }
-        if found != passing.expected.fields || *zones != passing.expected.zones {
-            let octets: String = passing.octets.iter().map(|octet| format!("{octet:02x}")).collect();
+        if found != captured.expected.fields || *zones != captured.expected.zones {
+            let octets: String = captured.octets.iter().map(|octet| format!("{octet:02x}")).collect();
             wrong.push(format!(
                 "{octets}\nours   {:?} {:?}\ntheirs {found:?} {zones:?}",
-                passing.expected.fields, passing.expected.zones
+                captured.expected.fields, captured.expected.zones
             ));
         }
     }
@@ -599,30 +599,33 @@ fn every_field_is_read_as_it_was_written() -> Result<()> {
     Ok(())
 }
 
-/// The decoder joins parts, too.
+/// The decoder reassembles segments, too.
 #[test]
-fn long_texts_are_whole_on_the_other_side() -> Result<()> {
-    let mut dice = Dice(SEED);
+fn long_texts_are_reassembled() -> Result<()> {
+    let mut random = RandomInput(SEED);
     let (mut all, mut texts) = (Vec::new(), Vec::new());
     for number in 0..200_u16 {
-        let data_coding = dice.one_of(&[0x00, 0x08, 0x10, 0x19, 0xF1]);
+        let data_coding = random.one_of(&[0x00, 0x08, 0x10, 0x19, 0xF1]);
         let alphabet = Alphabet::of(data_coding);
-        let text = dice.text(alphabet, 1_200);
-        let reference =
-            if dice.flag() { Reference::Short(number.to_le_bytes()[0]) } else { Reference::Wide(number) };
-        let parts = split(data_coding, &[], &text, reference)?;
-        if parts.len() < 2 {
+        let text = random.text(alphabet, 1_200);
+        let reference = if random.flag() {
+            ConcatReference::Short(number.to_le_bytes()[0])
+        } else {
+            ConcatReference::Wide(number)
+        };
+        let segments = split(data_coding, &[], &text, reference)?;
+        if segments.len() < 2 {
             continue;
         }
         let mut whole = String::new();
-        for user_data in parts {
+        for user_data in segments {
             whole.push_str(&tpdu::text::decode(data_coding, &user_data));
             let deliver = Deliver {
                 more_messages: false,
                 loop_prevention: false,
                 status_report_indication: false,
                 reply_path: false,
-                originator: Address::international(&format!("1555000{number:04}")),
+                originator: TpAddress::international(&format!("1555000{number:04}")),
                 protocol_id: 0,
                 data_coding,
                 service_centre_time: TimeStamp::at(1_703_367_462_000, -32)?,
@@ -644,7 +647,7 @@ fn long_texts_are_whole_on_the_other_side() -> Result<()> {
     for packet in &packets {
         let [malformed, count, pieces] = fields.map(|name| &packet["_source"]["layers"][name]);
         ensure!(malformed.is_null(), "{packet}");
-        // The last part shows all of them in order.
+        // The last segment shows the whole text.
         if count.is_array() {
             let pieces = pieces.as_array().context("no text")?;
             joined.push(pieces.iter().filter_map(Value::as_str).collect::<String>());

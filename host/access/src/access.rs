@@ -1,10 +1,10 @@
 use crate::audit::{AUDIT, Audit};
-use crate::people::{People, TokenRecord, UserRecord, token_shown};
 use crate::secret;
 use crate::session::Sessions;
+use crate::user_directory::{TokenRecord, UserDirectory, UserRecord, token_info};
 use crate::{
-    AccessError, AuditPage, AuditQuery, Caller, Deed, MadeToken, NewToken, NewUser, Opened, Session, User,
-    UserChange, Who,
+    AccessError, AuditPage, AuditQuery, AuditRecord, Caller, NewSession, NewToken, NewUser, Principal,
+    Session, TokenInfo, User, UserChange,
 };
 use model::Now;
 use parking_lot::{Mutex, RwLock};
@@ -16,38 +16,38 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Name to the JSON of a [`UserRecord`].
+/// Table of users. Key: name; value: JSON of a [`UserRecord`].
 const USERS: TableDefinition<&str, &[u8]> = TableDefinition::new("users");
-/// Name to the JSON of a [`TokenRecord`].
+/// Table of tokens. Key: name; value: JSON of a [`TokenRecord`].
 const TOKENS: TableDefinition<&str, &[u8]> = TableDefinition::new("tokens");
 
-/// What words of tokens begin with, so that one that has got into a text where it does not belong is found there.
-const PREFIX: &str = "swyd_";
+/// Prefix of token secrets. Secret scanners find a leaked token by it.
+const TOKEN_PREFIX: &str = "swyd_";
 
-/// Users, tokens, sessions and the audit log, in a redb file of their own beside the store of messages.
+/// The access store: users, tokens, sessions and the audit log, in `access.redb`.
 ///
-/// Users and tokens are in memory as well: a request asks no disk who makes it. Methods that change them, and those of the
-/// audit log, wait for the disk.
+/// Users and tokens are also kept in memory, so authentication reads no disk. Methods that change them and methods of the audit
+/// log block until the disk has written.
 #[derive(Debug)]
 pub struct Access {
     path: PathBuf,
     database: Arc<Database>,
-    people: RwLock<Arc<People>>,
-    /// Held while a change is made and written.
-    changing: Mutex<()>,
+    directory: RwLock<Arc<UserDirectory>>,
+    /// Held from the start of a change until it is written.
+    write_lock: Mutex<()>,
     sessions: Sessions,
     audit: Audit,
 }
 
 impl Access {
-    /// Opens the file, or makes it.
+    /// Opens the file, or creates it.
     ///
     /// # Errors
-    /// When it cannot be opened, made or read, or a record in it is damaged.
+    /// If the file cannot be opened, created or read, or a record is damaged.
     pub fn open(path: &Path) -> Result<Self, AccessError> {
         let failed =
             |error: redb::Error| AccessError::Store { path: path.to_owned(), source: Arc::new(error) };
-        // A few people beside millions of messages.
+        // A small cache: there are few users beside millions of messages.
         let database = Database::builder().set_cache_size(8 << 20).create(path);
         let database = Arc::new(database.map_err(|error| failed(error.into()))?);
         let make = || -> Result<(), redb::Error> {
@@ -58,52 +58,52 @@ impl Access {
             Ok(transaction.commit()?)
         };
         make().map_err(failed)?;
-        let mut people = People::default();
+        let mut directory = UserDirectory::default();
         let damaged = |what: String| AccessError::Damaged { path: path.to_owned(), what };
         for (name, record) in rows::<UserRecord>(path, &database, USERS)? {
-            people.users.insert(name.into(), record);
+            directory.users.insert(name.into(), record);
         }
         for (name, record) in rows::<TokenRecord>(path, &database, TOKENS)? {
             let name: Arc<str> = name.into();
-            let mark = secret::from_hex(&record.mark);
-            let mark = mark.ok_or_else(|| damaged(format!("the mark of the token {name:?}")))?;
-            people.marks.insert(mark, name.clone());
-            people.tokens.insert(name, record);
+            let hash = secret::from_hex(&record.secret_hash);
+            let hash = hash.ok_or_else(|| damaged(format!("the secret hash of the token {name:?}")))?;
+            directory.token_hashes.insert(hash, name.clone());
+            directory.tokens.insert(name, record);
         }
         Ok(Self {
             path: path.to_owned(),
             audit: Audit::new(path, database.clone())?,
             database,
-            people: RwLock::new(Arc::new(people)),
-            changing: Mutex::default(),
+            directory: RwLock::new(Arc::new(directory)),
+            write_lock: Mutex::default(),
             sessions: Sessions::default(),
         })
     }
 
-    /// How long lines of the audit log are kept; [`AUDIT_KEPT`](crate::AUDIT_KEPT) unless this is called.
+    /// Sets how long audit records are kept. Default: [`DEFAULT_AUDIT_RETENTION`](crate::DEFAULT_AUDIT_RETENTION).
     #[must_use]
-    pub fn keeping(mut self, audit: Duration) -> Self {
-        self.audit.keep(audit);
+    pub fn with_audit_retention(mut self, audit: Duration) -> Self {
+        self.audit.set_retention(audit);
         self
     }
 
-    /// Whether old lines of the audit log are deleted: not if the clock stood more than 30 days after the newest line when the
-    /// file was opened. It is right after the next start, or never was.
+    /// Whether expired audit records are deleted. They are not deleted if, when the file was opened, the clock was more than 30
+    /// days after the newest record: such a clock may be wrong.
     #[must_use]
-    pub fn lets_old_lines_go(&self) -> bool {
-        self.audit.lets_go()
+    pub fn trims_audit_log(&self) -> bool {
+        self.audit.trims()
     }
 
-    /// The file with all of it, for backups: whoever reads the database while it is open needs a transaction of this one.
+    /// The redb database, for backups. Read it in a transaction of this handle while it is open.
     #[must_use]
     pub fn database(&self) -> &Database {
         &self.database
     }
 
-    /// The file as it stands now, for a backup. Changes go on beside it.
+    /// Takes a snapshot of the file for a backup. Changes continue meanwhile.
     ///
     /// # Errors
-    /// When the file fails.
+    /// If the file cannot be read.
     pub fn snapshot(&self) -> Result<Snapshot, SnapshotError> {
         Snapshot::take(&self.path, &self.database, |copier| {
             copier.table(USERS)?;
@@ -112,21 +112,21 @@ impl Access {
         })
     }
 
-    fn people(&self) -> Arc<People> {
-        self.people.read().clone()
+    fn directory(&self) -> Arc<UserDirectory> {
+        self.directory.read().clone()
     }
 
-    /// Changes a copy of the people, writes one record of it, and only then lets others see it.
+    /// Applies a change to a copy of the directory, writes one record, then publishes the copy.
     fn change<T, R: Serialize>(
         &self,
         table: TableDefinition<&str, &[u8]>,
-        change: impl FnOnce(&mut People) -> Result<T, AccessError>,
-        written: impl FnOnce(&People, &T) -> (Arc<str>, Option<R>),
+        change: impl FnOnce(&mut UserDirectory) -> Result<T, AccessError>,
+        written: impl FnOnce(&UserDirectory, &T) -> (Arc<str>, Option<R>),
     ) -> Result<T, AccessError> {
-        let _changing = self.changing.lock();
-        let mut people = People::clone(&self.people());
-        let made = change(&mut people)?;
-        let (name, record) = written(&people, &made);
+        let _lock = self.write_lock.lock();
+        let mut directory = UserDirectory::clone(&self.directory());
+        let made = change(&mut directory)?;
+        let (name, record) = written(&directory, &made);
         let write = || -> Result<(), redb::Error> {
             let transaction = self.database.begin_write()?;
             {
@@ -144,74 +144,78 @@ impl Access {
             Ok(transaction.commit()?)
         };
         write().map_err(|error| AccessError::Store { path: self.path.clone(), source: Arc::new(error) })?;
-        *self.people.write() = Arc::new(people);
+        *self.directory.write() = Arc::new(directory);
         Ok(made)
     }
 
-    /// All users, by name.
+    /// All users, sorted by name.
     #[must_use]
     pub fn users(&self) -> Vec<User> {
-        self.people().all_users()
+        self.directory().all_users()
     }
 
-    /// A user.
+    /// The user of this name.
     ///
     /// # Errors
-    /// When there is none of this name.
+    /// If there is no such user.
     pub fn user(&self, name: &str) -> Result<User, AccessError> {
         let missing = || AccessError::Missing { what: "user", name: name.to_owned() };
-        self.people().user(name).ok_or_else(missing)
+        self.directory().user(name).ok_or_else(missing)
     }
 
-    /// The hash of a user's password and the user's version, to look at a password with.
+    /// The password hash and the version of a user, for verifying a password. `None` if there is no such user, or the user has
+    /// no password.
     #[must_use]
     pub fn password_hash(&self, name: &str) -> Option<(String, u64)> {
-        let people = self.people();
-        let record = people.users.get(name)?;
+        let directory = self.directory();
+        let record = directory.users.get(name)?;
         record.password_hash.clone().map(|hash| (hash, record.version))
     }
 
-    /// Makes a user.
+    /// Creates a user.
     ///
     /// # Errors
-    /// When something about him is wrong, the name is taken, or the disk fails.
+    /// If a field is invalid, the name is taken, or the disk fails.
     pub fn add_user(&self, new: NewUser, by: &str, now: Now) -> Result<User, AccessError> {
-        let record = |people: &People, name: &Arc<str>| (name.clone(), people.users.get(name).cloned());
-        let name = self.change(USERS, |people| people.add_user(new, by, now.wall), record)?;
+        let record =
+            |directory: &UserDirectory, name: &Arc<str>| (name.clone(), directory.users.get(name).cloned());
+        let name = self.change(USERS, |directory| directory.add_user(new, by, now.wall), record)?;
         self.user(&name)
     }
 
-    /// Changes a user. A new password ends his sessions but the one of the word `but`; another role counts for those that he
-    /// has.
+    /// Changes a user. A new password ends all sessions of the user except the session with the secret `except`. A new role
+    /// applies to existing sessions at once.
     ///
     /// # Errors
-    /// When there is no such user, he is not at the `expected` version any more, the change is wrong or takes away the last
-    /// admin, or the disk fails.
+    /// If there is no such user, the user is no longer at the `expected` version, a field is invalid, no admin would remain, or
+    /// the disk fails.
     pub fn change_user(
         &self,
         name: &str,
         change: UserChange,
         expected: Option<u64>,
-        (by, but): (&str, Option<&str>),
+        (by, except): (&str, Option<&str>),
         now: Now,
     ) -> Result<User, AccessError> {
-        let ends = change.password_hash.is_some();
+        let ends_sessions = change.password_hash.is_some();
         let key: Arc<str> = name.into();
         let changed = self.change(
             USERS,
-            |people| {
-                people.change_user(name, change, expected, by, now.wall)?;
-                people.user(name).ok_or_else(|| AccessError::Missing { what: "user", name: name.to_owned() })
+            |directory| {
+                directory.change_user(name, change, expected, by, now.wall)?;
+                directory
+                    .user(name)
+                    .ok_or_else(|| AccessError::Missing { what: "user", name: name.to_owned() })
             },
-            |people, _| (key.clone(), people.users.get(&key).cloned()),
+            |directory, _| (key.clone(), directory.users.get(&key).cloned()),
         )?;
-        if ends {
-            self.sessions.close_all_of(&Who::User(key), but);
+        if ends_sessions {
+            self.sessions.close_all(&Principal::User(key), except);
         }
         Ok(changed)
     }
 
-    /// Removes a user, and ends his sessions.
+    /// Removes a user and ends all sessions of the user.
     ///
     /// # Errors
     /// As [`Access::change_user`].
@@ -219,147 +223,157 @@ impl Access {
         let key: Arc<str> = name.into();
         self.change(
             USERS,
-            |people| people.remove_user(name, expected),
+            |directory| directory.remove_user(name, expected),
             |_, ()| (key.clone(), None::<UserRecord>),
         )?;
-        self.sessions.close_all_of(&Who::User(key), None);
+        self.sessions.close_all(&Principal::User(key), None);
         Ok(())
     }
 
-    /// All tokens, by name, those that have ended among them.
+    /// All tokens, sorted by name, including expired ones.
     #[must_use]
-    pub fn tokens(&self) -> Vec<MadeToken> {
-        self.people().all_tokens()
+    pub fn tokens(&self) -> Vec<TokenInfo> {
+        self.directory().all_tokens()
     }
 
-    /// Makes a token, and tells its word: only its SHA-256 is kept.
+    /// Creates a token and returns its secret. Only the SHA-256 of the secret is stored.
     ///
     /// # Errors
-    /// When something about it is wrong, the name is taken, or the disk fails.
-    pub fn make_token(&self, new: NewToken, by: &str, now: Now) -> Result<(String, MadeToken), AccessError> {
-        let word = format!("{PREFIX}{}", secret::make()?);
-        let mark = secret::mark(&word);
+    /// If a field is invalid, the name is taken, or the disk fails.
+    pub fn create_token(
+        &self,
+        new: NewToken,
+        by: &str,
+        now: Now,
+    ) -> Result<(String, TokenInfo), AccessError> {
+        let secret = format!("{TOKEN_PREFIX}{}", secret::generate()?);
+        let hash = secret::hash(&secret);
         let (_, made) = self.change(
             TOKENS,
-            |people| {
-                let name = people.add_token(new, mark, by, now.wall)?;
+            |directory| {
+                let name = directory.add_token(new, hash, by, now.wall)?;
                 let missing = || AccessError::Missing { what: "token", name: name.to_string() };
-                let made = people.tokens.get(&name).map(|record| token_shown(&name, record));
+                let made = directory.tokens.get(&name).map(|record| token_info(&name, record));
                 Ok((name.clone(), made.ok_or_else(missing)?))
             },
-            |people, (name, _)| (name.clone(), people.tokens.get(name).cloned()),
+            |directory, (name, _)| (name.clone(), directory.tokens.get(name).cloned()),
         )?;
-        Ok((word, made))
+        Ok((secret, made))
     }
 
-    /// Removes a token, and ends the sessions that were opened with it.
+    /// Removes a token and ends all sessions opened with it.
     ///
     /// # Errors
-    /// When there is none of this name, or the disk fails.
+    /// If there is no such token, or the disk fails.
     pub fn remove_token(&self, name: &str) -> Result<(), AccessError> {
         let key: Arc<str> = name.into();
-        self.change(TOKENS, |people| people.remove_token(name), |_, ()| (key.clone(), None::<TokenRecord>))?;
-        self.sessions.close_all_of(&Who::Token(key), None);
+        self.change(
+            TOKENS,
+            |directory| directory.remove_token(name),
+            |_, ()| (key.clone(), None::<TokenRecord>),
+        )?;
+        self.sessions.close_all(&Principal::Token(key), None);
         Ok(())
     }
 
-    /// Who shows the word of a token; nobody if it is none, or has ended.
+    /// The principal and caller of a token secret. `None` if the secret is unknown, or the token has expired.
     #[must_use]
-    pub fn bearer(&self, word: &str, now: Now) -> Option<(Who, Caller)> {
-        let people = self.people();
-        let name = people.marks.get(&secret::mark(word))?;
-        let caller = people.bearer(name, now.wall)?;
-        Some((Who::Token(name.clone()), caller))
+    pub fn bearer(&self, secret: &str, now: Now) -> Option<(Principal, Caller)> {
+        let directory = self.directory();
+        let name = directory.token_hashes.get(&secret::hash(secret))?;
+        let caller = directory.bearer(name, now.wall)?;
+        Some((Principal::Token(name.clone()), caller))
     }
 
-    /// When the token of a caller ends by itself.
+    /// The expiry time of the principal's token. `None` if the principal is no token, or the token does not expire.
     #[must_use]
-    pub fn token_end(&self, who: &Who) -> Option<model::Timestamp> {
-        match who {
-            Who::Token(name) => self.people().tokens.get(name).and_then(|record| record.until),
+    pub fn token_end(&self, principal: &Principal) -> Option<model::Timestamp> {
+        match principal {
+            Principal::Token(name) => self.directory().tokens.get(name).and_then(|record| record.until),
             _ => None,
         }
     }
 
-    /// Opens a session for somebody whose password was right at this `version` of him, or whose token is; nothing if that is
-    /// not so any more.
+    /// Opens a session for a principal that has just been authenticated. Returns `None` if the user's version is no longer
+    /// `version`, or the token has expired.
     ///
     /// # Errors
-    /// When the system has no randomness to give.
+    /// If the system provides no randomness.
     pub fn open_session(
         &self,
-        who: &Who,
+        principal: &Principal,
         version: Option<u64>,
         now: Now,
-    ) -> Result<Option<(Caller, Opened)>, AccessError> {
+    ) -> Result<Option<(Caller, NewSession)>, AccessError> {
         let mut caller = None;
-        let opened = self.sessions.open(who.clone(), now, || {
-            let people = self.people();
-            let is_current = match who {
-                Who::User(name) => people.users.get(name).map(|record| record.version) == version,
+        let opened = self.sessions.open(principal.clone(), now, || {
+            let directory = self.directory();
+            let is_current = match principal {
+                Principal::User(name) => directory.users.get(name).map(|record| record.version) == version,
                 _ => true,
             };
-            caller = self.caller(&people, who, now).filter(|_| is_current);
+            caller = self.caller(&directory, principal, now).filter(|_| is_current);
             caller.is_some()
         })?;
         Ok(caller.zip(opened))
     }
 
-    /// Who somebody is now that has come in before; nothing if he is nobody any more.
+    /// The caller that a principal is now. `None` if the user or token no longer exists or has expired.
     #[must_use]
-    pub fn standing(&self, who: &Who, now: Now) -> Option<Caller> {
-        self.caller(&self.people(), who, now)
+    pub fn current_caller(&self, principal: &Principal, now: Now) -> Option<Caller> {
+        self.caller(&self.directory(), principal, now)
     }
 
-    fn caller(&self, people: &People, who: &Who, now: Now) -> Option<Caller> {
-        match who {
-            Who::House => Some(Caller::house()),
-            Who::User(name) => people.caller(name),
-            Who::Token(name) => people.bearer(name, now.wall),
+    fn caller(&self, directory: &UserDirectory, principal: &Principal, now: Now) -> Option<Caller> {
+        match principal {
+            Principal::RootToken => Some(Caller::root()),
+            Principal::User(name) => directory.caller(name),
+            Principal::Token(name) => directory.bearer(name, now.wall),
         }
     }
 
-    /// The session of a word, if it is one, which is used by this. Who he is is looked up anew each time.
+    /// The session of a secret; counts as a use of the session. The caller is looked up on every call.
     #[must_use]
-    pub fn session(&self, word: &str, now: Now) -> Option<Session> {
-        self.find_session(word, now, true)
+    pub fn use_session(&self, secret: &str, now: Now) -> Option<Session> {
+        self.find_session(secret, now, true)
     }
 
-    /// The same for somebody whose page only goes on showing what it shows: a session that nobody uses ends all the same.
+    /// Like [`Access::use_session`], but does not count as a use. For pages that refresh themselves: an idle session still
+    /// expires.
     #[must_use]
-    pub fn watched_session(&self, word: &str, now: Now) -> Option<Session> {
-        self.find_session(word, now, false)
+    pub fn peek_session(&self, secret: &str, now: Now) -> Option<Session> {
+        self.find_session(secret, now, false)
     }
 
-    fn find_session(&self, word: &str, now: Now, uses: bool) -> Option<Session> {
-        let (who, until, csrf) = self.sessions.find(word, now, uses)?;
-        let caller = self.caller(&self.people(), &who, now)?;
-        Some(Session::new(who, caller, until, csrf))
+    fn find_session(&self, secret: &str, now: Now, uses: bool) -> Option<Session> {
+        let (principal, until, csrf) = self.sessions.find(secret, now, uses)?;
+        let caller = self.caller(&self.directory(), &principal, now)?;
+        Some(Session::new(principal, caller, until, csrf))
     }
 
-    /// Ends a session; says whether there was one.
-    pub fn close_session(&self, word: &str) -> bool {
-        self.sessions.close(word)
+    /// Ends a session. Returns whether it existed.
+    pub fn close_session(&self, secret: &str) -> bool {
+        self.sessions.close(secret)
     }
 
-    /// Adds a line to the audit log; it is durable when this returns. Gives back its serial.
+    /// Appends a record to the audit log and returns its serial. The record is durable on return.
     ///
     /// # Errors
-    /// When the disk fails.
-    pub fn note(&self, deed: Deed) -> Result<u64, AccessError> {
-        self.audit.add(deed)
+    /// If the disk fails.
+    pub fn append_audit(&self, record: AuditRecord) -> Result<u64, AccessError> {
+        self.audit.add(record)
     }
 
     /// A page of the audit log, newest first.
     ///
     /// # Errors
-    /// When the disk fails, or a line is damaged.
+    /// If the disk fails, or a record is damaged.
     pub fn audit(&self, query: &AuditQuery) -> Result<AuditPage, AccessError> {
         self.audit.page(query)
     }
 }
 
-/// All rows of a table, read.
+/// Reads all rows of a table.
 fn rows<R: DeserializeOwned>(
     path: &Path,
     database: &Database,

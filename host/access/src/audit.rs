@@ -1,4 +1,4 @@
-//! The audit log: what was done, by whom. Lines are added, none is ever changed; the oldest go when they are old enough.
+//! The audit log: who did what, and when. Records are appended and never changed. Expired records are deleted, oldest first.
 
 use crate::AccessError;
 use model::{AgeClock, Timestamp};
@@ -9,91 +9,91 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use utoipa::ToSchema;
 
-/// Serial, counted from 1 without a gap but for the oldest that have gone, to what was done, as the JSON of a [`Deed`] in UTF-8.
+/// Table of audit records. Key: serial, counted from 1 without a gap; value: JSON of an [`AuditRecord`] in UTF-8.
 pub(crate) const AUDIT: TableDefinition<u64, &[u8]> = TableDefinition::new("audit");
 
-/// Characters that are kept of a field: it may come from anybody.
-const LONGEST: usize = 1024;
-/// How long a line is kept, unless said otherwise.
-pub const AUDIT_KEPT: Duration = Duration::from_secs(400 * 86_400);
+/// Maximum characters of a text field. Callers control the texts.
+const MAX_FIELD_CHARS: usize = 1024;
+/// Default retention of audit records: 400 days.
+pub const DEFAULT_AUDIT_RETENTION: Duration = Duration::from_secs(400 * 86_400);
 
-/// Lines that go with one transaction, at most: none has to wait long for those of a year.
-const GOING: usize = 256;
-/// Entries that one question looks at, at most.
-const LOOKED_AT: usize = 100_000;
+/// Maximum expired records deleted in one transaction. It bounds the latency of an append.
+const TRIM_BATCH: usize = 256;
+/// Maximum records scanned for one page.
+const SCAN_LIMIT: usize = 100_000;
 
-/// How it ended.
+/// The outcome of an audited operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Outcome {
-    /// It was done, or shown.
+pub enum AuditOutcome {
+    /// The operation succeeded.
     Done,
-    /// It was refused: not allowed, or wrong.
+    /// The operation was refused: not permitted, or invalid.
     Refused,
-    /// It failed through a fault of the appliance's.
+    /// The operation failed because of a fault of the appliance.
     Failed,
 }
 
-/// Something that was done or refused.
+/// An audited operation.
 ///
-/// On disk, table `audit`, the value: JSON in UTF-8 of exactly these fields; those that are `None` are left out.
+/// On disk, table `audit`, value: JSON in UTF-8 of exactly these fields. Fields that are `None` are omitted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct Deed {
-    /// When, milliseconds since the epoch.
+pub struct AuditRecord {
+    /// Time of the operation, milliseconds since the epoch.
     #[schema(value_type = u64)]
     pub at: Timestamp,
-    /// Who: a user's name, `token` for the house's, `token:NAME` for one that was made.
+    /// The caller: a user's name, `token` for the root token, `token:NAME` for a named token.
     pub by: String,
-    /// What: method and route, such as `PATCH /v1/users/{name}`.
+    /// The operation: method and route, such as `PATCH /v1/users/{name}`.
     pub what: String,
-    /// To what: the parts of the path that were filled in.
+    /// The variable parts of the path.
     pub subject: String,
-    /// More, where there is more to tell. Never a secret, never a text of a message.
+    /// Details of the operation. Never contains a secret or a message text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub detail: Option<String>,
-    /// From which address.
+    /// The IP address of the client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub from: Option<String>,
-    /// How it ended.
-    pub outcome: Outcome,
+    /// The outcome.
+    pub outcome: AuditOutcome,
     /// The HTTP status.
     pub status: u16,
 }
 
-/// A line of the log.
+/// A record of the audit log with its serial.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct AuditEntry {
-    /// Its number: counted from 1 without a gap. The oldest lines go in time, and no number comes again.
+    /// The serial, counted from 1 without a gap. Serials of deleted records are not reused.
     pub serial: u64,
-    /// What it says.
+    /// The record.
     #[serde(flatten)]
-    pub deed: Deed,
+    pub record: AuditRecord,
 }
 
-/// Which lines are wanted.
+/// A query of the audit log. All conditions must hold.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AuditQuery {
-    /// Only those before this one.
+    /// Only records before this serial.
     pub before: Option<u64>,
-    /// Lines, at most.
+    /// Maximum number of records.
     pub limit: usize,
-    /// Only by him.
+    /// Only operations of this caller.
     pub by: Option<String>,
-    /// Only those in whose `what` this stands.
+    /// Only records whose `what` contains this text.
     pub what: Option<String>,
-    /// Only to this.
+    /// Only operations on this subject.
     pub subject: Option<String>,
 }
 
-/// Some lines, newest first.
+/// A page of the audit log, newest first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct AuditPage {
-    /// The lines.
+    /// The records.
     pub entries: Vec<AuditEntry>,
-    /// `before` of the next page; nothing at the end. A page may be short, even empty, and not be the last: only so many lines
-    /// are looked at for one.
+    /// The `before` of the next page; null on the last page. A page may be short or even empty and not be the last: the number
+    /// of records scanned for one page is limited.
     #[schema(required)]
     pub next: Option<u64>,
 }
@@ -102,24 +102,24 @@ pub struct AuditPage {
 pub(crate) struct Audit {
     path: PathBuf,
     database: Arc<Database>,
-    kept: Duration,
-    ages: AgeClock,
+    retention: Duration,
+    age_clock: AgeClock,
     opened: Instant,
-    waiting: parking_lot::Mutex<Vec<Waiting>>,
-    committing: parking_lot::Mutex<()>,
+    pending: parking_lot::Mutex<Vec<PendingRecord>>,
+    commit_lock: parking_lot::Mutex<()>,
 }
 
 #[derive(Debug)]
-struct Waiting {
-    deed: Deed,
-    answer: Answer,
+struct PendingRecord {
+    record: AuditRecord,
+    answer: SerialSlot,
 }
 
-/// Where the one that commits puts the serial of a line.
-type Answer = Arc<parking_lot::Mutex<Option<Result<u64, AccessError>>>>;
+/// Slot for the serial of a record. The thread that commits the batch fills it.
+type SerialSlot = Arc<parking_lot::Mutex<Option<Result<u64, AccessError>>>>;
 
-fn cut(text: &mut String) {
-    if let Some((at, _)) = text.char_indices().nth(LONGEST) {
+fn truncate_field(text: &mut String) {
+    if let Some((at, _)) = text.char_indices().nth(MAX_FIELD_CHARS) {
         text.truncate(at);
         text.push('…');
     }
@@ -129,75 +129,85 @@ impl Audit {
     pub(crate) fn new(path: &Path, database: Arc<Database>) -> Result<Self, AccessError> {
         let opened = Instant::now();
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let ages = AgeClock::believed(Timestamp::default() + wall);
-        let (waiting, committing) = Default::default();
-        let mut audit =
-            Self { path: path.to_owned(), database, kept: AUDIT_KEPT, ages, opened, waiting, committing };
+        let age_clock = AgeClock::trusted(Timestamp::default() + wall);
+        let (pending, commit_lock) = Default::default();
+        let mut audit = Self {
+            path: path.to_owned(),
+            database,
+            retention: DEFAULT_AUDIT_RETENTION,
+            age_clock,
+            opened,
+            pending,
+            commit_lock,
+        };
         let newest = audit.newest().map_err(|error| audit.failed(error))?;
-        audit.ages = AgeClock::checked(Timestamp::default() + wall, newest);
+        audit.age_clock = AgeClock::checked(Timestamp::default() + wall, newest);
         Ok(audit)
     }
 
-    /// When the newest line was written; one that cannot be read is of no time that is near.
+    /// The time of the newest record; the epoch if that record cannot be read.
     fn newest(&self) -> Result<Option<Timestamp>, redb::Error> {
         let table = self.database.begin_read()?.open_table(AUDIT)?;
         let newest = table.last()?;
         Ok(newest.map(|(_, line)| {
-            serde_json::from_slice::<Deed>(line.value()).map_or(Timestamp::default(), |deed| deed.at)
+            serde_json::from_slice::<AuditRecord>(line.value())
+                .map_or(Timestamp::default(), |record| record.at)
         }))
     }
 
-    /// Whether lines go when they are old enough: not while the clock of this start is doubted.
-    pub(crate) fn lets_go(&self) -> bool {
-        self.ages.is_believed()
+    /// Whether expired records are deleted. False while the clock of this start is not trusted.
+    pub(crate) fn trims(&self) -> bool {
+        self.age_clock.is_trusted()
     }
 
-    pub(crate) fn keep(&mut self, kept: Duration) {
-        self.kept = kept;
+    pub(crate) fn set_retention(&mut self, retention: Duration) {
+        self.retention = retention;
     }
 
     fn failed(&self, error: redb::Error) -> AccessError {
         AccessError::Store { path: self.path.clone(), source: Arc::new(error) }
     }
 
-    /// Adds a line; it is durable when this returns. Those that come while one is written share the next transaction: whoever
-    /// gets the lock first commits for all that wait.
-    pub(crate) fn add(&self, mut deed: Deed) -> Result<u64, AccessError> {
-        for text in [&mut deed.by, &mut deed.what, &mut deed.subject].into_iter().chain(&mut deed.detail) {
-            cut(text);
+    /// Appends a record; it is durable on return. Records that arrive during a commit share the next transaction: the first
+    /// thread to get the lock commits the whole batch.
+    pub(crate) fn add(&self, mut record: AuditRecord) -> Result<u64, AccessError> {
+        for text in
+            [&mut record.by, &mut record.what, &mut record.subject].into_iter().chain(&mut record.detail)
+        {
+            truncate_field(text);
         }
-        let answer = Answer::default();
-        self.waiting.lock().push(Waiting { deed, answer: answer.clone() });
-        let committing = self.committing.lock();
+        let answer = SerialSlot::default();
+        self.pending.lock().push(PendingRecord { record, answer: answer.clone() });
+        let commit_lock = self.commit_lock.lock();
         if let Some(answered) = answer.lock().take() {
             return answered;
         }
-        let together = std::mem::take(&mut *self.waiting.lock());
-        let written = self.write(&together);
-        for (turn, waiting) in together.iter().enumerate() {
+        let batch = std::mem::take(&mut *self.pending.lock());
+        let written = self.write(&batch);
+        for (turn, pending) in batch.iter().enumerate() {
             let serial = written.as_ref().map(|first| first + turn as u64).map_err(Clone::clone);
-            *waiting.answer.lock() = Some(serial);
+            *pending.answer.lock() = Some(serial);
         }
-        drop(committing);
+        drop(commit_lock);
         let mine = answer.lock().take();
-        mine.unwrap_or_else(|| Err(self.damaged("a line that was to be written was lost")))
+        mine.unwrap_or_else(|| Err(self.damaged("a pending audit record was lost")))
     }
 
-    /// Gives back the serial of the first line.
-    fn write(&self, together: &[Waiting]) -> Result<u64, AccessError> {
+    /// Writes a batch in one transaction and returns the serial of its first record.
+    fn write(&self, batch: &[PendingRecord]) -> Result<u64, AccessError> {
         let write = || -> Result<u64, redb::Error> {
             let transaction = self.database.begin_write()?;
             let first = {
                 let mut table = transaction.open_table(AUDIT)?;
                 let first = table.last()?.map_or(1, |(serial, _)| serial.value() + 1);
-                for (serial, waiting) in (first..).zip(together) {
-                    let octets = serde_json::to_vec(&waiting.deed).map_err(std::io::Error::other)?;
+                for (serial, pending) in (first..).zip(batch) {
+                    let octets = serde_json::to_vec(&pending.record).map_err(std::io::Error::other)?;
                     table.insert(serial, octets.as_slice())?;
                 }
-                // After the new ones, so that the log is never empty and a serial never comes twice.
-                let newest = together.iter().map(|waiting| waiting.deed.at.0).max().unwrap_or(0);
-                if let Some(now) = self.ages.now(self.opened.elapsed(), Timestamp(newest)) {
-                    self.let_go(&mut table, now.0, first)?;
+                // Delete after inserting: the log never becomes empty, so no serial is reused.
+                let newest = batch.iter().map(|pending| pending.record.at.0).max().unwrap_or(0);
+                if let Some(now) = self.age_clock.now(self.opened.elapsed(), Timestamp(newest)) {
+                    self.trim(&mut table, now.0, first)?;
                 }
                 first
             };
@@ -207,20 +217,20 @@ impl Audit {
         write().map_err(|error| self.failed(error))
     }
 
-    /// Takes lines away from the old end, up to the first that is young enough; one that cannot be read stays for those who ask.
-    fn let_go(
+    /// Deletes expired records from the oldest on. Stops at the first record that has not expired or cannot be read.
+    fn trim(
         &self,
         table: &mut redb::Table<'_, u64, &[u8]>,
         newest: u64,
         first: u64,
     ) -> Result<(), redb::Error> {
-        let kept = u64::try_from(self.kept.as_millis()).unwrap_or(u64::MAX);
-        let Some(until) = newest.checked_sub(kept) else { return Ok(()) };
+        let retention = u64::try_from(self.retention.as_millis()).unwrap_or(u64::MAX);
+        let Some(until) = newest.checked_sub(retention) else { return Ok(()) };
         let mut end = None;
-        for row in table.range(..first)?.take(GOING) {
+        for row in table.range(..first)?.take(TRIM_BATCH) {
             let (serial, value) = row?;
-            match serde_json::from_slice::<Deed>(value.value()) {
-                Ok(deed) if deed.at.0 < until => end = Some(serial.value()),
+            match serde_json::from_slice::<AuditRecord>(value.value()) {
+                Ok(record) if record.at.0 < until => end = Some(serial.value()),
                 _ => break,
             }
         }
@@ -239,16 +249,16 @@ impl Audit {
         let table = transaction.open_table(AUDIT).map_err(|error| failed(error.into()))?;
         let rows = table.range(..query.before.unwrap_or(u64::MAX)).map_err(|error| failed(error.into()))?;
         let mut entries = Vec::new();
-        for (looked_at, row) in rows.rev().enumerate() {
+        for (scanned, row) in rows.rev().enumerate() {
             let (serial, value) = row.map_err(|error| failed(error.into()))?;
             let serial = serial.value();
-            if entries.len() >= query.limit.max(1) || looked_at >= LOOKED_AT {
+            if entries.len() >= query.limit.max(1) || scanned >= SCAN_LIMIT {
                 return Ok(AuditPage { entries, next: Some(serial + 1) });
             }
-            let deed: Deed = serde_json::from_slice(value.value())
-                .map_err(|error| self.damaged(format!("line {serial} of the audit log: {error}")))?;
-            if query.takes(&deed) {
-                entries.push(AuditEntry { serial, deed });
+            let record: AuditRecord = serde_json::from_slice(value.value())
+                .map_err(|error| self.damaged(format!("record {serial} of the audit log: {error}")))?;
+            if query.matches(&record) {
+                entries.push(AuditEntry { serial, record });
             }
         }
         Ok(AuditPage { entries, next: None })
@@ -256,9 +266,9 @@ impl Audit {
 }
 
 impl AuditQuery {
-    fn takes(&self, deed: &Deed) -> bool {
-        self.by.as_ref().is_none_or(|by| *by == deed.by)
-            && self.what.as_ref().is_none_or(|what| deed.what.contains(what))
-            && self.subject.as_ref().is_none_or(|subject| *subject == deed.subject)
+    fn matches(&self, record: &AuditRecord) -> bool {
+        self.by.as_ref().is_none_or(|by| *by == record.by)
+            && self.what.as_ref().is_none_or(|what| record.what.contains(what))
+            && self.subject.as_ref().is_none_or(|subject| *subject == record.subject)
     }
 }

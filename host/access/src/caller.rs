@@ -2,48 +2,48 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use utoipa::ToSchema;
 
-/// What somebody is at the appliance; each role but [`Role::Account`] may do all that the one before it may.
+/// The role of a user or token. Each role except [`Role::Account`] includes all permissions of the roles before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
-    /// An account's own people: what concerns that account, and nothing else.
+    /// Access to one account's own data only.
     Account,
-    /// Sees everything but texts and secrets, and changes nothing.
+    /// Reads everything except message texts and secrets; changes nothing.
     Viewer,
-    /// Keeps the traffic going: queues, messages, pools, replays.
+    /// Also operates traffic: queues, messages, pools, replays.
     Operator,
-    /// Everything.
+    /// All permissions except `read-bodies`.
     Admin,
 }
 
-/// What a request may need.
+/// A permission that an operation requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Right {
-    /// What concerns the caller's own account; the handler sees to it that it is no other's.
+pub enum Permission {
+    /// Data of the caller's own account. The handler restricts the answer to that account.
     Own,
-    /// State, counts, traces without texts, the configuration without secrets.
+    /// State, counts, traces without message texts, the configuration without secrets.
     Read,
-    /// Texts of messages: granted to a person, by no role.
+    /// Message texts. No role includes it; it is granted to a user or token.
     ReadBodies,
-    /// Messages, queues, pools, opt-outs, replays.
+    /// Operating messages, queues, pools, opt-outs, replays.
     Operate,
-    /// The configuration, tables, log level, drain mode.
+    /// Changing the configuration, tables, log level, drain mode.
     Configure,
-    /// Plugin versions and what is live.
+    /// Uploading and activating plugins.
     ManagePlugins,
-    /// Balances of the ledger.
+    /// Changing balances of the ledger.
     ManageMoney,
     /// Users, tokens, the audit log.
     ManageUsers,
-    /// Backups: they hold everything, texts and secrets included.
+    /// Backups. They contain everything, including message texts and secrets.
     ManageBackups,
-    /// The machine below, where it is the appliance image: its system, its journal, resets.
-    ManageMachine,
+    /// The appliance image: updates, support bundle, factory reset.
+    ManageAppliance,
 }
 
-impl Right {
-    /// All rights.
+impl Permission {
+    /// All permissions.
     pub const ALL: [Self; 10] = [
         Self::Own,
         Self::Read,
@@ -54,52 +54,52 @@ impl Right {
         Self::ManageMoney,
         Self::ManageUsers,
         Self::ManageBackups,
-        Self::ManageMachine,
+        Self::ManageAppliance,
     ];
 }
 
 impl Role {
-    /// Whether the role has a right.
+    /// Whether the role includes a permission.
     #[must_use]
-    pub fn may(self, right: Right) -> bool {
-        match right {
-            Right::Own => true,
-            Right::ReadBodies => false,
-            Right::Read => self >= Self::Viewer,
-            Right::Operate => self >= Self::Operator,
-            Right::Configure
-            | Right::ManagePlugins
-            | Right::ManageMoney
-            | Right::ManageUsers
-            | Right::ManageBackups
-            | Right::ManageMachine => self == Self::Admin,
+    pub fn has(self, permission: Permission) -> bool {
+        match permission {
+            Permission::Own => true,
+            Permission::ReadBodies => false,
+            Permission::Read => self >= Self::Viewer,
+            Permission::Operate => self >= Self::Operator,
+            Permission::Configure
+            | Permission::ManagePlugins
+            | Permission::ManageMoney
+            | Permission::ManageUsers
+            | Permission::ManageBackups
+            | Permission::ManageAppliance => self == Self::Admin,
         }
     }
 }
 
-/// Who makes a request, as handlers are told: an extension of every request that has passed the guard.
+/// The caller of a request. The authorization layer adds it to the extensions of every authorized request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
-    /// The user's or the token's name, for the audit log and for "who changed this".
+    /// Name of the user or token, for the audit log and for `by` fields.
     pub name: Arc<str>,
-    /// What the caller is.
+    /// The role.
     pub role: Role,
-    /// The account that a [`Role::Account`] belongs to.
+    /// The account of a caller with [`Role::Account`].
     pub account: Option<Arc<str>>,
-    /// Whether texts of messages may be read.
+    /// Whether the caller may read message texts.
     pub bodies: bool,
 }
 
 impl Caller {
-    /// Whoever has the token of the data directory: everything, texts included.
+    /// The caller with the root token of the data directory: all permissions, including message texts.
     #[must_use]
-    pub fn house() -> Self {
+    pub fn root() -> Self {
         Self { name: "token".into(), role: Role::Admin, account: None, bodies: true }
     }
 
-    /// Whether the caller has a right.
+    /// Whether the caller has a permission.
     #[must_use]
-    pub fn may(&self, right: Right) -> bool {
-        if right == Right::ReadBodies { self.bodies } else { self.role.may(right) }
+    pub fn has(&self, permission: Permission) -> bool {
+        if permission == Permission::ReadBodies { self.bodies } else { self.role.has(permission) }
     }
 }

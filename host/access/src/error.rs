@@ -1,63 +1,61 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What can go wrong with users, tokens, sessions and the audit log.
+/// An error of users, tokens, sessions or the audit log.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum AccessError {
-    /// The file failed.
-    #[error(
-        "the users and the audit log in {path} failed: {source}. Look whether the disk is full or failing"
-    )]
+    /// The file `access.redb` failed.
+    #[error("cannot use the access store {path}: {source}. Check whether the disk is full or failing")]
     Store {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// The error of redb.
         source: Arc<redb::Error>,
     },
-    /// A record is not as it was written.
+    /// A record cannot be decoded.
     #[error("{path} is damaged: {what}. Restore it from a backup")]
     Damaged {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Which record, and what is wrong with it.
+        /// The record and its defect.
         what: String,
     },
-    /// The system has no randomness to give.
+    /// The system provides no randomness.
     #[error("no randomness from the system: {0}")]
     Random(getrandom::Error),
-    /// A field of a request is wrong.
+    /// A field of a request is invalid.
     #[error("{field}: {what}")]
     Invalid {
-        /// Which field.
+        /// Name of the field.
         field: &'static str,
-        /// What is wrong with it, and what would be right.
+        /// The defect and the allowed values.
         what: String,
     },
     /// There is no such user or token.
     #[error("there is no {what} {name:?}")]
     Missing {
-        /// "user" or "token".
+        /// `user` or `token`.
         what: &'static str,
-        /// Its name.
+        /// The requested name.
         name: String,
     },
     /// The name is taken.
-    #[error("there is a {what} {name:?} already")]
+    #[error("the {what} {name:?} already exists")]
     Taken {
-        /// "user" or "token".
+        /// `user` or `token`.
         what: &'static str,
-        /// Its name.
+        /// The taken name.
         name: String,
     },
-    /// It would leave users, but none that may manage them.
-    #[error("{0:?} is the last admin: make another user admin first")]
+    /// The change would leave no user with the role admin.
+    #[error("{0:?} is the last admin: give another user the role admin first")]
     LastAdmin(String),
-    /// Somebody was faster.
-    #[error("user {name:?} is at version {version} by now: read it again, and repeat what is still right")]
+    /// The user was changed since the caller read it.
+    #[error("user {name:?} is now at version {version}: read the user again, then repeat the change")]
     Outdated {
-        /// Who was to be changed.
+        /// Name of the user.
         name: String,
-        /// What version there is.
+        /// The current version.
         version: u64,
     },
 }

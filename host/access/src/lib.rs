@@ -1,20 +1,20 @@
-//! Who may do what: callers of the admin's API, their roles and rights; users, tokens and sessions; and the log of what was
-//! done, to which lines are added and in which nothing is ever changed.
+//! Access control of the admin's API: callers with their roles and permissions, users, tokens, sessions, and the append-only
+//! audit log.
 //!
-//! Nothing here hashes a password or speaks HTTP: hashes come in as texts, and so does the time.
+//! This crate hashes no passwords and speaks no HTTP. Password hashes and the time come in as arguments.
 #![forbid(unsafe_code)]
 
 mod access;
 mod audit;
 mod caller;
 mod error;
-mod people;
 mod secret;
 mod session;
+mod user_directory;
 
 pub use access::Access;
-pub use audit::{AUDIT_KEPT, AuditEntry, AuditPage, AuditQuery, Deed, Outcome};
-pub use caller::{Caller, Right, Role};
+pub use audit::{AuditEntry, AuditOutcome, AuditPage, AuditQuery, AuditRecord, DEFAULT_AUDIT_RETENTION};
+pub use caller::{Caller, Permission, Role};
 pub use error::AccessError;
-pub use people::{MadeToken, NewToken, NewUser, User, UserChange};
-pub use session::{Opened, Session, Who};
+pub use session::{NewSession, Principal, Session};
+pub use user_directory::{NewToken, NewUser, TokenInfo, User, UserChange};

@@ -1,6 +1,6 @@
-//! Who has logged in. In memory: a restart ends all sessions.
+//! Login sessions, in memory only: a restart ends all sessions.
 
-use crate::secret::{self, Mark};
+use crate::secret::{self, SecretHash};
 use crate::{AccessError, Caller};
 use model::{Moment, Now, Timestamp};
 use parking_lot::Mutex;
@@ -8,61 +8,61 @@ use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a session may last, used or not.
-const LONGEST: Duration = Duration::from_secs(12 * 3600);
-/// How long it lasts unused.
-const IDLE: Duration = Duration::from_secs(30 * 60);
-/// Sessions of one user; the one that was used least lately goes when there are more.
-const MOST_OF_ONE: usize = 32;
-/// Sessions of all.
-const MOST: usize = 10_000;
+/// Maximum lifetime of a session.
+const MAX_LIFETIME: Duration = Duration::from_secs(12 * 3600);
+/// Idle timeout of a session.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30 * 60);
+/// Maximum sessions of one principal. A further session replaces the least recently used one.
+const MAX_PER_PRINCIPAL: usize = 32;
+/// Maximum sessions in all.
+const MAX_SESSIONS: usize = 10_000;
 
-/// Whom a session belongs to.
+/// The authenticated identity behind a session or a token.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Who {
-    /// Whoever has the token of the data directory.
-    House,
+pub enum Principal {
+    /// The root token of the data directory.
+    RootToken,
     /// A user, by name.
     User(Arc<str>),
-    /// Whoever has a token of this name.
+    /// A named token.
     Token(Arc<str>),
 }
 
-/// A session that was just opened.
+/// A session that has just been opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Opened {
-    /// The word that the session is known by: what the cookie holds.
+pub struct NewSession {
+    /// The session's secret: the value of the cookie.
     pub secret: String,
-    /// What requests that change something must show beside it.
+    /// The CSRF token that requests with side effects must send in the header `Switchyard-CSRF`.
     pub csrf: String,
-    /// When it ends at the latest.
+    /// Time of expiry at the latest.
     pub until: Timestamp,
 }
 
-/// A session that somebody has shown the word of.
+/// A session, as found by its secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Session {
-    /// Whose it is.
-    pub who: Who,
-    /// Who he is, as of now.
+    /// The owner.
+    pub principal: Principal,
+    /// The caller that the owner is now.
     pub caller: Caller,
-    /// When it ends at the latest.
+    /// Time of expiry at the latest.
     pub until: Timestamp,
     csrf: Arc<str>,
 }
 
 impl Session {
-    pub(crate) fn new(who: Who, caller: Caller, until: Timestamp, csrf: Arc<str>) -> Self {
-        Self { who, caller, until, csrf }
+    pub(crate) fn new(principal: Principal, caller: Caller, until: Timestamp, csrf: Arc<str>) -> Self {
+        Self { principal, caller, until, csrf }
     }
 
-    /// Whether this is what a request that changes something must show. Takes the same time wherever it differs.
+    /// Compares a CSRF token with that of the session, in constant time.
     #[must_use]
-    pub fn is_meant(&self, csrf: &str) -> bool {
-        secret::same(&self.csrf, csrf)
+    pub fn csrf_matches(&self, csrf: &str) -> bool {
+        secret::constant_time_eq(&self.csrf, csrf)
     }
 
-    /// What requests that change something must show, for a page that is to send one.
+    /// The CSRF token, for pages that send requests with side effects.
     #[must_use]
     pub fn csrf(&self) -> &str {
         &self.csrf
@@ -70,17 +70,17 @@ impl Session {
 }
 
 #[derive(Debug)]
-struct Record {
-    who: Who,
+struct SessionRecord {
+    principal: Principal,
     csrf: Arc<str>,
     end: Moment,
     until: Timestamp,
     used: Moment,
 }
 
-impl Record {
-    fn is_over(&self, now: Moment) -> bool {
-        now >= self.end || now.0.saturating_sub(self.used.0) >= millis(IDLE)
+impl SessionRecord {
+    fn is_expired(&self, now: Moment) -> bool {
+        now >= self.end || now.0.saturating_sub(self.used.0) >= millis(IDLE_TIMEOUT)
     }
 }
 
@@ -90,72 +90,77 @@ fn millis(time: Duration) -> u64 {
 
 #[derive(Debug, Default)]
 pub(crate) struct Sessions {
-    open: Mutex<FxHashMap<Mark, Record>>,
+    open: Mutex<FxHashMap<SecretHash, SessionRecord>>,
 }
 
 impl Sessions {
-    /// Opens one, unless `still` says, with the sessions locked, that he is not any more who he was when his password was
-    /// looked at.
+    /// Opens a session. Calls `is_current` with the sessions locked, and opens none if it returns false: the user has changed
+    /// since the password was verified.
     pub(crate) fn open(
         &self,
-        who: Who,
+        principal: Principal,
         now: Now,
-        still: impl FnOnce() -> bool,
-    ) -> Result<Option<Opened>, AccessError> {
-        let (word, csrf) = (secret::make()?, secret::make()?);
-        let until = Timestamp(now.wall.0.saturating_add(millis(LONGEST)));
-        let record = Record {
-            who,
+        is_current: impl FnOnce() -> bool,
+    ) -> Result<Option<NewSession>, AccessError> {
+        let (secret, csrf) = (secret::generate()?, secret::generate()?);
+        let until = Timestamp(now.wall.0.saturating_add(millis(MAX_LIFETIME)));
+        let record = SessionRecord {
+            principal,
             csrf: csrf.as_str().into(),
-            end: Moment(now.mono.0.saturating_add(millis(LONGEST))),
+            end: Moment(now.mono.0.saturating_add(millis(MAX_LIFETIME))),
             until,
             used: now.mono,
         };
         let mut open = self.open.lock();
-        if !still() {
+        if !is_current() {
             return Ok(None);
         }
-        open.retain(|_, record| !record.is_over(now.mono));
-        let of_his = open.values().filter(|other| other.who == record.who).count();
-        if of_his >= MOST_OF_ONE {
-            forget_oldest(&mut open, |other| other.who == record.who);
-        } else if open.len() >= MOST {
-            forget_oldest(&mut open, |_| true);
+        open.retain(|_, record| !record.is_expired(now.mono));
+        let own_sessions = open.values().filter(|other| other.principal == record.principal).count();
+        if own_sessions >= MAX_PER_PRINCIPAL {
+            evict_oldest(&mut open, |other| other.principal == record.principal);
+        } else if open.len() >= MAX_SESSIONS {
+            evict_oldest(&mut open, |_| true);
         }
-        open.insert(secret::mark(&word), record);
-        Ok(Some(Opened { secret: word, csrf, until }))
+        open.insert(secret::hash(&secret), record);
+        Ok(Some(NewSession { secret, csrf, until }))
     }
 
-    /// The session of a word; `uses` says whether this counts as a use of it.
-    pub(crate) fn find(&self, word: &str, now: Now, uses: bool) -> Option<(Who, Timestamp, Arc<str>)> {
-        let mark = secret::mark(word);
+    /// The session of a secret. `uses`: whether this counts as a use.
+    pub(crate) fn find(
+        &self,
+        secret: &str,
+        now: Now,
+        uses: bool,
+    ) -> Option<(Principal, Timestamp, Arc<str>)> {
+        let hash = secret::hash(secret);
         let mut open = self.open.lock();
-        let record = open.get_mut(&mark)?;
-        if record.is_over(now.mono) {
-            open.remove(&mark);
+        let record = open.get_mut(&hash)?;
+        if record.is_expired(now.mono) {
+            open.remove(&hash);
             return None;
         }
         if uses {
             record.used = now.mono;
         }
-        Some((record.who.clone(), record.until, record.csrf.clone()))
+        Some((record.principal.clone(), record.until, record.csrf.clone()))
     }
 
-    pub(crate) fn close(&self, word: &str) -> bool {
-        self.open.lock().remove(&secret::mark(word)).is_some()
+    pub(crate) fn close(&self, secret: &str) -> bool {
+        self.open.lock().remove(&secret::hash(secret)).is_some()
     }
 
-    /// Ends all sessions of his but this one.
-    pub(crate) fn close_all_of(&self, who: &Who, but: Option<&str>) {
-        let but = but.map(secret::mark);
-        self.open.lock().retain(|mark, record| record.who != *who || Some(*mark) == but);
+    /// Ends all sessions of a principal except the session with this secret.
+    pub(crate) fn close_all(&self, principal: &Principal, except: Option<&str>) {
+        let except = except.map(secret::hash);
+        self.open.lock().retain(|hash, record| record.principal != *principal || Some(*hash) == except);
     }
 }
 
-fn forget_oldest(open: &mut FxHashMap<Mark, Record>, of: impl Fn(&Record) -> bool) {
+fn evict_oldest(open: &mut FxHashMap<SecretHash, SessionRecord>, of: impl Fn(&SessionRecord) -> bool) {
     let oldest = open.iter().filter(|(_, record)| of(record)).min_by_key(|(_, record)| record.used);
-    if let Some(mark) = oldest.map(|(mark, _)| *mark) {
-        open.remove(&mark);
+    if let Some(hash) = oldest.map(|(hash, _)| *hash) {
+        open.remove(&hash);
     }
 }
 
@@ -169,17 +174,17 @@ mod tests {
     }
 
     #[test]
-    fn a_session_ends_when_it_is_not_used_and_after_twelve_hours_anyway() {
+    fn session_expires_when_idle_and_after_twelve_hours() {
         let sessions = Sessions::default();
-        let open = |now| sessions.open(Who::House, now, || true).unwrap().unwrap();
+        let open = |now| sessions.open(Principal::RootToken, now, || true).unwrap().unwrap();
         let idle = open(at(0));
         assert!(sessions.find(&idle.secret, at(29), true).is_some());
         assert!(sessions.find(&idle.secret, at(58), true).is_some());
         assert!(sessions.find(&idle.secret, at(88), true).is_none());
-        assert!(sessions.find(&idle.secret, at(88), true).is_none(), "what is over does not come back");
+        assert!(sessions.find(&idle.secret, at(88), true).is_none(), "an expired session stays expired");
         let watched = open(at(0));
         assert!(sessions.find(&watched.secret, at(29), false).is_some());
-        assert!(sessions.find(&watched.secret, at(31), false).is_none(), "who only watches does not use it");
+        assert!(sessions.find(&watched.secret, at(31), false).is_none(), "peeking is no use of the session");
         let busy = open(at(0));
         for minute in (0..720).step_by(20) {
             assert!(sessions.find(&busy.secret, at(minute), true).is_some(), "{minute}");
@@ -188,16 +193,18 @@ mod tests {
     }
 
     #[test]
-    fn one_user_cannot_crowd_out_the_others() {
+    fn session_limit_is_per_user() {
         let sessions = Sessions::default();
-        let other = sessions.open(Who::User("bob".into()), at(0), || true).unwrap().unwrap();
+        let other = sessions.open(Principal::User("bob".into()), at(0), || true).unwrap().unwrap();
         let ann: Vec<_> = (0..40)
-            .map(|minute| sessions.open(Who::User("ann".into()), at(minute / 10), || true).unwrap().unwrap())
+            .map(|minute| {
+                sessions.open(Principal::User("ann".into()), at(minute / 10), || true).unwrap().unwrap()
+            })
             .collect();
         assert!(sessions.find(&other.secret, at(5), true).is_some());
         let alive = ann.iter().filter(|opened| sessions.find(&opened.secret, at(5), true).is_some()).count();
-        assert_eq!(alive, MOST_OF_ONE);
-        sessions.close_all_of(&Who::User("ann".into()), Some(&ann[39].secret));
+        assert_eq!(alive, MAX_PER_PRINCIPAL);
+        sessions.close_all(&Principal::User("ann".into()), Some(&ann[39].secret));
         let alive: Vec<_> =
             ann.iter().filter(|opened| sessions.find(&opened.secret, at(5), true).is_some()).collect();
         assert_eq!(alive, [&ann[39]]);
@@ -205,8 +212,8 @@ mod tests {
     }
 
     #[test]
-    fn who_has_changed_meanwhile_gets_no_session() {
+    fn changed_user_gets_no_session() {
         let sessions = Sessions::default();
-        assert_eq!(sessions.open(Who::User("ann".into()), at(0), || false).unwrap(), None);
+        assert_eq!(sessions.open(Principal::User("ann".into()), at(0), || false).unwrap(), None);
     }
 }

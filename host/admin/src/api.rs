@@ -1,19 +1,20 @@
+use crate::appliance_image::ApplianceImage;
 use crate::attention::AttentionLimits;
+use crate::authenticator::Authenticator;
+use crate::authz;
 use crate::backup::Backup;
 use crate::configuration::Configuration;
-use crate::guard;
-use crate::known::{Known, only_known};
+use crate::known_parameters::{KnownParameters, reject_unknown_parameters};
 use crate::ledger::Ledger;
-use crate::machine::Machine;
 use crate::messages::Messages;
 use crate::operation::Operation;
-use crate::orders::Orders;
 use crate::plugins::Plugins;
 use crate::pools::Pools;
-use crate::porter::Porter;
-use crate::problem::{Kind, Problem};
-use crate::pulse::Pulse;
-use crate::subscribers::Subscribers;
+use crate::problem::{Problem, ProblemKind};
+use crate::queue_actions::QueueActions;
+use crate::recent_metrics::MetricsSampler;
+use crate::security_headers::add_security_headers;
+use crate::subscribers::GsmSubscribers;
 use crate::testing::Testing;
 use crate::view;
 use axum::extract::DefaultBodyLimit;
@@ -24,129 +25,129 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 
-/// What stands behind the API. Its methods may wait; they are called off the network's threads.
-pub trait Appliance:
+/// The backend of the HTTP API. Its methods may block; the API calls them on blocking threads.
+pub trait ApiBackend:
     Plugins
     + Ledger
     + Pools
-    + Orders
+    + QueueActions
     + Messages
-    + Subscribers
+    + GsmSubscribers
     + Operation
     + Backup
-    + Machine
+    + ApplianceImage
     + Testing
     + Configuration
 {
     /// The appliance as a whole.
     ///
     /// # Errors
-    /// When the store cannot be read, or the appliance is shutting down.
-    fn status(&self) -> Result<view::Status, Problem>;
+    /// If the store cannot be read, or the daemon is shutting down.
+    fn status(&self) -> Result<view::StatusView, Problem>;
     /// All queues.
     ///
     /// # Errors
-    /// When the appliance is shutting down.
-    fn queues(&self) -> Result<Vec<view::Queue>, Problem>;
+    /// If the daemon is shutting down.
+    fn queues(&self) -> Result<Vec<view::QueueView>, Problem>;
     /// All links.
-    fn links(&self) -> Vec<view::Link>;
-    /// One message's trace, with its text if `body`.
+    fn links(&self) -> Vec<view::LinkView>;
+    /// The trace of a message, with its text if `body`.
     ///
     /// # Errors
-    /// When there is no such message.
-    fn message(&self, id: &str, body: bool) -> Result<view::Trace, Problem>;
-    /// What would become of a message.
+    /// If there is no such message.
+    fn message(&self, id: &str, body: bool) -> Result<view::TraceView, Problem>;
+    /// Explains how a message would be routed.
     ///
     /// # Errors
-    /// When its origin is not known.
-    fn explain(&self, message: view::Hypothetical) -> Result<view::Explanation, Problem>;
-    /// A page of finished messages: number, account, peer, state, direction, from, until, limit, cursor, body, trace.
+    /// If its origin is unknown.
+    fn explain(&self, message: view::ExplainRequest) -> Result<view::ExplanationView, Problem>;
+    /// A page of finished messages. Query: number, account, peer, state, direction, from, until, limit, cursor, body, trace.
     ///
     /// # Errors
-    /// When the query is wrong, or the archive cannot be read.
+    /// If the query is invalid, or the archive cannot be read.
     fn history(&self, query: &HashMap<String, String>) -> Result<serde_json::Value, Problem>;
-    /// The same messages, all of them, as a file.
+    /// All finished messages that match the query, as a file.
     ///
     /// # Errors
-    /// As [`Appliance::history`].
+    /// As [`ApiBackend::history`].
     fn export(&self, query: &HashMap<String, String>) -> Result<Export, Problem>;
-    /// Counts by hour or day, account and gateway: by, east, from, until, account, peer.
+    /// Counts by hour or day, account and gateway. Query: by, utc_offset, from, until, account, peer.
     ///
     /// # Errors
-    /// As [`Appliance::history`].
+    /// As [`ApiBackend::history`].
     fn statistics(&self, query: &HashMap<String, String>) -> Result<serde_json::Value, Problem>;
-    /// How the data pump fares.
+    /// The state of the archive's data pump.
     ///
     /// # Errors
-    /// When there is no archive.
+    /// If there is no archive.
     fn archive(&self) -> Result<serde_json::Value, Problem>;
-    /// Reports that match no message yet.
+    /// DLRs from peers that match no message yet.
     ///
     /// # Errors
-    /// When the appliance is shutting down.
-    fn parked(&self) -> Result<serde_json::Value, Problem>;
-    /// Makes the reports of a time range once more: the body of the request as it came.
+    /// If the daemon is shutting down.
+    fn orphan_dlrs(&self) -> Result<serde_json::Value, Problem>;
+    /// Sends the DLRs of a time range again. `request`: the body of the request.
     ///
     /// # Errors
-    /// When it cannot be understood, or a queue is full.
-    fn report_again(&self, request: serde_json::Value) -> Result<serde_json::Value, Problem>;
-    /// Refused submissions: account, code, since, limit.
+    /// If the request is invalid, or a queue is full.
+    fn resend_dlrs(&self, request: serde_json::Value) -> Result<serde_json::Value, Problem>;
+    /// Refused submissions. Query: account, code, since, limit.
     ///
     /// # Errors
-    /// When the query is wrong, or there is no such account.
-    fn refusals(&self, query: &HashMap<String, String>) -> Result<view::Refusals, Problem>;
-    /// Who has told whom to stop.
+    /// If the query is invalid, or there is no such account.
+    fn refusals(&self, query: &HashMap<String, String>) -> Result<view::RefusalsView, Problem>;
+    /// The opt-outs of subscribers.
     ///
     /// # Errors
-    /// When the appliance is shutting down.
+    /// If the daemon is shutting down.
     fn opt_outs(&self) -> Result<serde_json::Value, Problem>;
-    /// Stops a sender for a subscriber, or lets it go on: the body of the request as it came.
+    /// Adds or removes an opt-out. `request`: the body of the request.
     ///
     /// # Errors
-    /// When it cannot be understood.
+    /// If the request is invalid.
     fn set_opt_out(&self, request: serde_json::Value) -> Result<(), Problem>;
     /// Business systems: their calls and pushes.
     fn business(&self) -> serde_json::Value;
-    /// Core networks: connections, MTs, MOs, what the HLR was asked.
+    /// Core networks: connections, MT and MO messages, HLR requests.
     fn gsm(&self) -> serde_json::Value;
-    /// Limits beyond which something needs attention.
+    /// The limits of the attention rules.
     fn attention_limits(&self) -> AttentionLimits;
-    /// All metrics.
+    /// All metrics, in the text format of Prometheus.
     fn metrics(&self) -> String;
 }
 
-/// A file in the making, in pieces.
+/// A file that is streamed in chunks.
 #[derive(Debug)]
 pub struct Export {
-    /// What it is.
+    /// Its media type.
     pub media_type: &'static str,
-    /// Its pieces; an error ends it, and the connection with it.
+    /// The chunks. An error ends the file and the connection.
     pub chunks: tokio::sync::mpsc::Receiver<Result<Vec<u8>, String>>,
 }
 
-pub(crate) type Shared = Arc<dyn Appliance>;
+pub(crate) type SharedBackend = Arc<dyn ApiBackend>;
 
-/// The largest request, where an operation says nothing else.
+/// Default limit of a request body, in octets.
 const REQUEST_LIMIT: usize = 16 << 20;
 
-/// Operations that are for everyone, before anybody has said who he is.
-pub(crate) fn open() -> OpenApiRouter<Shared> {
+/// Operations that require no authentication.
+pub(crate) fn public_routes() -> OpenApiRouter<SharedBackend> {
     OpenApiRouter::new()
         .merge(crate::health::routes())
         .merge(crate::ready::routes())
-        .merge(crate::people::open())
+        .merge(crate::users::public_routes())
 }
 
-/// Operations that need a right; [`crate::rights`] says which.
-pub(crate) fn guarded() -> OpenApiRouter<Shared> {
+/// Operations that require a permission; see [`crate::permissions`].
+pub(crate) fn protected_routes() -> OpenApiRouter<SharedBackend> {
     OpenApiRouter::new()
         .merge(crate::overview::routes())
         .merge(crate::attention::routes())
-        .merge(crate::pulse::routes())
+        .merge(crate::recent_metrics::routes())
         .merge(crate::trace::routes())
         .merge(crate::messages::routes())
         .merge(crate::subscribers::routes())
-        .merge(crate::orders::routes())
+        .merge(crate::queue_actions::routes())
         .merge(crate::records::routes())
         .merge(crate::plugins::routes())
         .merge(crate::tables::routes())
@@ -155,48 +156,51 @@ pub(crate) fn guarded() -> OpenApiRouter<Shared> {
         .merge(crate::configuration::routes())
         .merge(crate::operation::routes())
         .merge(crate::backup::routes())
-        .merge(crate::machine::routes())
+        .merge(crate::appliance_image::routes())
         .merge(crate::testing::routes())
-        .merge(crate::people::routes())
+        .merge(crate::users::routes())
 }
 
-/// These operations, with no other parameters than those they describe.
-fn strict(operations: OpenApiRouter<Shared>) -> OpenApiRouter<Shared> {
-    let known = Known::of(operations.get_openapi());
-    operations.route_layer(middleware::from_fn_with_state(known, only_known))
+/// Makes the operations refuse query parameters that they do not describe.
+fn with_known_parameters(operations: OpenApiRouter<SharedBackend>) -> OpenApiRouter<SharedBackend> {
+    let known_parameters = KnownParameters::of(operations.get_openapi());
+    operations.route_layer(middleware::from_fn_with_state(known_parameters, reject_unknown_parameters))
 }
 
-/// The whole API. All but health, readiness, the API's own description and logging in pass the guard.
-pub fn router(appliance: Shared, porter: Arc<Porter>) -> Router {
-    let guarded = strict(guarded()).route_layer(middleware::from_fn_with_state(porter.clone(), guard::guard));
-    Router::from(strict(open()).merge(guarded))
+/// Builds the router of the whole API. All operations require authentication, except health, readiness, the OpenAPI document
+/// and login.
+pub fn router(backend: SharedBackend, authenticator: Arc<Authenticator>) -> Router {
+    let protected_routes = with_known_parameters(protected_routes())
+        .route_layer(middleware::from_fn_with_state(authenticator.clone(), authz::authorize));
+    Router::from(with_known_parameters(public_routes()).merge(protected_routes))
         .fallback(|| async {
-            Problem::new(Kind::NotFound, "no such path; GET /v1/openapi.json lists all of them")
+            Problem::new(ProblemKind::NotFound, "no such path; GET /v1/openapi.json lists all of them")
         })
         .method_not_allowed_fallback(|| async {
-            let what = "this path does not take this method; the header Allow lists those it takes";
-            Problem::new(Kind::NoSuchMethod, what)
+            let what = "this path does not support this method; the header Allow lists the supported ones";
+            Problem::new(ProblemKind::MethodNotAllowed, what)
         })
         .layer(DefaultBodyLimit::max(REQUEST_LIMIT))
-        .layer(Extension(porter))
-        .layer(Extension(Pulse::begin(&appliance)))
-        .layer(middleware::map_response(guard::secure))
-        .with_state(appliance)
+        .layer(Extension(authenticator))
+        .layer(Extension(MetricsSampler::start(&backend)))
+        .layer(middleware::map_response(add_security_headers))
+        .with_state(backend)
 }
 
-/// Calls the appliance off the network's threads.
+/// Calls the backend on a blocking thread.
 pub(crate) async fn call<T: Send + 'static>(
-    appliance: Shared,
-    ask: impl FnOnce(&dyn Appliance) -> Result<T, Problem> + Send + 'static,
+    backend: SharedBackend,
+    request: impl FnOnce(&dyn ApiBackend) -> Result<T, Problem> + Send + 'static,
 ) -> Result<T, Problem> {
-    let asked = tokio::task::spawn_blocking(move || ask(&*appliance)).await;
-    asked
-        .unwrap_or_else(|_| Err(Problem::new(Kind::Internal, "the request failed inside; the log says more")))
+    let joined = tokio::task::spawn_blocking(move || request(&*backend)).await;
+    joined.unwrap_or_else(|_| {
+        Err(Problem::new(ProblemKind::Internal, "the request failed internally; see the log"))
+    })
 }
 
-pub(crate) async fn answer<T: Serialize + Send + 'static>(
-    appliance: Shared,
-    ask: impl FnOnce(&dyn Appliance) -> Result<T, Problem> + Send + 'static,
+pub(crate) async fn call_json<T: Serialize + Send + 'static>(
+    backend: SharedBackend,
+    request: impl FnOnce(&dyn ApiBackend) -> Result<T, Problem> + Send + 'static,
 ) -> Result<Json<T>, Problem> {
-    call(appliance, ask).await.map(Json)
+    call(backend, request).await.map(Json)
 }

@@ -1,11 +1,11 @@
-//! `GET /v1/attention`: what needs attention, by one set of rules for the command line, the console and everybody else.
+//! `GET /v1/attention`: findings that need attention. The CLI and the console show the same list.
 
 mod rules;
 
-use crate::api::{Appliance, Shared, answer};
-use crate::problem::{Kind, Problem};
+use crate::api::{ApiBackend, SharedBackend, call_json};
+use crate::problem::{Problem, ProblemKind};
 use crate::ready::NotReady;
-use crate::view::Attention;
+use crate::view::AttentionView;
 use axum::Json;
 use axum::extract::State;
 use rules::{Facts, findings};
@@ -15,16 +15,16 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// Limits beyond which something needs attention: `[attention]` of the configuration.
+/// Thresholds of the attention rules: `[attention]` of the configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AttentionLimits {
     /// Age of the oldest queued message.
     pub queue_age: Duration,
-    /// The same for an account that has no link: its system may be off for a while.
+    /// Age of the oldest queued message of an account without a link: its system may be switched off for a while.
     pub unbound_account: Duration,
-    /// Messages that wait to be archived.
+    /// Messages waiting for the archive.
     pub archive_backlog: u64,
-    /// How long an automatic rollback of a plugin stays in the list.
+    /// How long an automatic plugin rollback stays in the list.
     pub plugin_event: Duration,
 }
 
@@ -39,62 +39,63 @@ impl Default for AttentionLimits {
     }
 }
 
-/// What of the configuration waits.
+/// Configuration changes that are pending.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct ConfigurationWaits {
-    /// The version that reverts unless it is confirmed, since when it is in force, and when it reverts; both in milliseconds
-    /// since the epoch.
+pub struct PendingConfiguration {
+    /// The unconfirmed version, when it came into force, and when it reverts (both in milliseconds since the epoch).
     pub unconfirmed: Option<(u64, u64, u64)>,
-    /// Settings that are used only after a restart.
+    /// Number of settings that apply only after a restart.
     pub restart: usize,
 }
 
-pub(crate) fn routes() -> OpenApiRouter<Shared> {
+pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
     OpenApiRouter::new().routes(routes!(attention))
 }
 
-/// What needs attention, the worst first. `switchyard status` and the console show this list.
+/// Lists what needs attention, errors first.
+///
+/// `switchyard status` and the console show this list.
 #[utoipa::path(
     get,
     path = "/v1/attention",
-    responses((status = 200, description = "All findings; an empty list when nothing needs attention.", body = Vec<Attention>))
+    responses((status = 200, description = "All findings. The list is empty if nothing needs attention.", body = Vec<AttentionView>))
 )]
-async fn attention(State(appliance): State<Shared>) -> Result<Json<Vec<Attention>>, Problem> {
-    answer(appliance, |appliance| Ok(findings(&gather(appliance)?))).await
+async fn attention(State(backend): State<SharedBackend>) -> Result<Json<Vec<AttentionView>>, Problem> {
+    call_json(backend, |backend| Ok(findings(&collect_facts(backend)?))).await
 }
 
-/// Collects the facts that the rules look at. What needs the core is left out while the core does not answer.
-fn gather(appliance: &dyn Appliance) -> Result<Facts, Problem> {
-    let readiness = appliance.readiness();
+/// Collects the facts for the rules. Facts of the core are omitted while the core does not answer.
+fn collect_facts(backend: &dyn ApiBackend) -> Result<Facts, Problem> {
+    let readiness = backend.readiness();
     let has_core = !readiness
         .reasons
         .iter()
         .any(|reason| matches!(reason, NotReady::Starting | NotReady::Stopping | NotReady::CoreStalled));
-    let archive = match appliance.archive() {
-        Ok(pump) => Some(typed(pump)?),
-        // There is none.
+    let archive = match backend.archive() {
+        Ok(pump) => Some(parse_view(pump)?),
+        // There is no archive.
         Err(_) => None,
     };
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Ok(Facts {
         now: u64::try_from(now.as_millis()).unwrap_or(u64::MAX),
-        limits: appliance.attention_limits(),
-        status: has_core.then(|| appliance.status()).transpose()?,
-        drain: has_core.then(|| appliance.drain_state()).transpose()?,
-        queues: if has_core { appliance.queues()? } else { Vec::new() },
-        links: appliance.links(),
-        networks: typed(appliance.gsm())?,
-        hooks: typed(appliance.hooks()?)?,
+        limits: backend.attention_limits(),
+        status: has_core.then(|| backend.status()).transpose()?,
+        drain: has_core.then(|| backend.drain_state()).transpose()?,
+        queues: if has_core { backend.queues()? } else { Vec::new() },
+        links: backend.links(),
+        networks: parse_view(backend.gsm())?,
+        hooks: parse_view(backend.hooks()?)?,
         archive,
-        configuration: appliance.configuration_waits(),
+        configuration: backend.pending_configuration(),
         readiness,
     })
 }
 
-/// An answer as its type. The API describes each answer by the same type.
-fn typed<T: DeserializeOwned>(value: Value) -> Result<T, Problem> {
+/// Parses a backend answer as the view type that the API describes it by.
+fn parse_view<T: DeserializeOwned>(value: Value) -> Result<T, Problem> {
     serde_json::from_value(value).map_err(|error| {
-        tracing::error!(%error, "an answer is not as the API describes it");
-        Problem::new(Kind::Internal, "the facts cannot be read; the log says more")
+        tracing::error!(%error, "a backend answer does not match its view type");
+        Problem::new(ProblemKind::Internal, "the facts cannot be read; see the log")
     })
 }

@@ -1,6 +1,6 @@
-//! Backups: everything that the appliance keeps, as it stands at one moment, while traffic flows.
+//! Backups: a consistent copy of all data of the appliance, taken while traffic flows.
 
-use crate::api::{Export, Shared, call};
+use crate::api::{Export, SharedBackend, call};
 use crate::problem::Problem;
 use access::Caller;
 use axum::Extension;
@@ -12,38 +12,40 @@ use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// What stands behind it.
+/// Source of backups.
 pub trait Backup: Send + Sync + 'static {
-    /// Takes a backup, and tells its name and its pieces as they are made. May wait.
+    /// Takes a backup. Returns its file name and its chunks. May block.
     ///
     /// # Errors
-    /// When another one is under way, there is no room for the copies that are made first, or a file fails.
+    /// If another backup is running, the disk has no space for the snapshots, or a file cannot be read.
     fn backup(&self, by: Arc<str>) -> Result<(String, Export), Problem>;
 }
 
-pub(crate) fn routes() -> OpenApiRouter<Shared> {
+pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
     OpenApiRouter::new().routes(routes!(backup))
 }
 
-/// A backup, as a tar file whose first member says what is in it: the store, users, the configuration, plugins, tables, the
-/// token, the certificate. The archive of ended messages is a data base with backups of its own, and not in it.
+/// Takes a backup: a tar file of the store, users, configuration, plugins, tables, root token and certificate.
 ///
-/// What is accepted after the request is not in it. An answer that breaks off is no backup: `switchyard restore` says so.
+/// Its first member lists the contents. The archive of finished messages is not included; back up its database separately.
+///
+/// The backup does not contain what is accepted after the request. An incomplete response is not a valid backup; `switchyard
+/// restore` refuses it.
 #[utoipa::path(
     get,
     path = "/v1/backup",
     responses(
-        (status = 200, description = "The backup. It holds texts and secrets.", content_type = "application/x-tar", body = [u8]),
-        (status = 409, description = "Another one is under way."),
-        (status = 503, description = "There is no room on the disk for the copies that are made first."),
+        (status = 200, description = "The backup. It contains message texts and secrets.", content_type = "application/x-tar", body = [u8]),
+        (status = 409, description = "Another backup is running."),
+        (status = 503, description = "The disk has no space for the snapshots."),
     )
 )]
 async fn backup(
-    State(appliance): State<Shared>,
+    State(backend): State<SharedBackend>,
     Extension(caller): Extension<Caller>,
 ) -> Result<Response, Problem> {
     let (name, Export { media_type, chunks }) =
-        call(appliance, move |appliance| appliance.backup(caller.name)).await?;
+        call(backend, move |backend| backend.backup(caller.name)).await?;
     let pieces = futures_util::stream::unfold(chunks, |mut chunks| async move {
         let piece = chunks.recv().await?;
         Some((piece.map_err(std::io::Error::other), chunks))

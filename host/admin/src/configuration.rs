@@ -1,10 +1,10 @@
-//! The API of the configuration: one document, changed as a whole or by a patch, with versions that can be gone back to.
+//! The API of the configuration: one document, replaced or patched as a whole, with a version history and rollback.
 
-use crate::api::{Shared, answer, call};
-use crate::attention::ConfigurationWaits;
-use crate::guard::Noted;
-use crate::problem::{Kind, Misplaced, Problem};
-use crate::request::{At, Document, Octets, Parameters, json, limit};
+use crate::api::{SharedBackend, call, call_json};
+use crate::attention::PendingConfiguration;
+use crate::problem::{FieldProblem, Problem, ProblemKind};
+use crate::request::{JsonBody, PathParams, QueryParams, RawBody, json, page_limit};
+use crate::request_audit::AuditDetail;
 use access::Caller;
 use axum::Json;
 use axum::extract::{Extension, State};
@@ -19,221 +19,231 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// What stands behind it. Secrets are in no answer; in a document that comes, `"(unchanged)"` stands for the one that is.
+/// The configuration backend. No answer contains secrets: they appear as `"(unchanged)"`. In a document of a request,
+/// `"(unchanged)"` keeps the current secret.
 pub trait Configuration: Send + Sync + 'static {
-    /// What is in force.
+    /// The configuration in force.
     ///
     /// # Errors
-    /// When the versions cannot be read.
-    fn configuration(&self) -> Result<Current, Problem>;
-    /// What of it waits to be confirmed, or for a restart.
-    fn configuration_waits(&self) -> ConfigurationWaits;
-    /// What would come of a change.
+    /// If the versions cannot be read.
+    fn configuration(&self) -> Result<CurrentConfiguration, Problem>;
+    /// Changes that wait for a confirmation or a restart.
+    fn pending_configuration(&self) -> PendingConfiguration;
+    /// Validates a change without applying it.
     ///
     /// # Errors
-    /// When what it would be of is not known.
-    fn check_configuration(&self, wanted: Wanted) -> Result<Checked, Problem>;
-    /// Changes it: all of it or nothing.
+    /// If the version to restore does not exist.
+    fn check_configuration(&self, change: ConfigurationEdit) -> Result<ConfigurationCheck, Problem>;
+    /// Applies a change: all of it or nothing.
     ///
     /// # Errors
-    /// When the document is wrong, with all that is; when another version is in force than was expected, one waits to be
-    /// confirmed, or the file is the truth.
-    fn change_configuration(&self, wanted: Wanted, order: Order) -> Result<Applied, Problem>;
-    /// Versions, newest first, older than `before`.
+    /// If the document is invalid (with all its problems), another version is in force than expected, a version is unconfirmed,
+    /// or the configuration is managed by file.
+    fn change_configuration(
+        &self,
+        change: ConfigurationEdit,
+        options: ChangeOptions,
+    ) -> Result<ConfigurationChangeResult, Problem>;
+    /// Versions older than `before`, newest first.
     ///
     /// # Errors
-    /// When they cannot be read.
+    /// If the versions cannot be read.
     fn configuration_versions(
         &self,
         before: Option<u64>,
         most: usize,
-    ) -> Result<Vec<VersionSummary>, Problem>;
+    ) -> Result<Vec<ConfigVersionSummaryView>, Problem>;
     /// One version with its document.
     ///
     /// # Errors
-    /// When there is none of that number, or no longer.
-    fn configuration_version(&self, version: u64) -> Result<OneVersion, Problem>;
-    /// What is different between two versions.
+    /// If there is no such version, or it is no longer kept.
+    fn configuration_version(&self, version: u64) -> Result<ConfigVersionView, Problem>;
+    /// The differences between two versions.
     ///
     /// # Errors
-    /// When there is no such version, or no longer.
-    fn configuration_differences(&self, from: u64, to: u64) -> Result<Vec<Difference>, Problem>;
-    /// The version that waits for it stays.
+    /// If a version does not exist or is no longer kept.
+    fn configuration_differences(&self, from: u64, to: u64) -> Result<Vec<ConfigDifferenceView>, Problem>;
+    /// Confirms the unconfirmed version.
     ///
     /// # Errors
-    /// When none waits, or another.
+    /// If no version, or another one, is unconfirmed.
     fn confirm_configuration(&self, version: u64, by: &str) -> Result<(), Problem>;
-    /// The version that waits to be confirmed goes at once.
+    /// Reverts the unconfirmed version at once.
     ///
     /// # Errors
-    /// When none waits.
-    fn revert_configuration(&self, by: &str) -> Result<Applied, Problem>;
-    /// What a document may have in it: JSON Schema 2020-12.
+    /// If no version is unconfirmed.
+    fn revert_configuration(&self, by: &str) -> Result<ConfigurationChangeResult, Problem>;
+    /// The JSON Schema (2020-12) of the document.
     fn configuration_schema(&self) -> Value;
     /// The document as a TOML file.
     ///
     /// # Errors
-    /// When it cannot be written as one.
+    /// If the document cannot be written as TOML.
     fn configuration_file(&self) -> Result<String, Problem>;
 }
 
-/// A change that somebody wants.
+/// A change of the configuration.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Wanted {
-    /// This document.
+pub enum ConfigurationEdit {
+    /// Replace the document.
     Document(Value),
-    /// The document that is, with this merge patch (RFC 7396).
+    /// Apply a merge patch (RFC 7396) to the document.
     Patch(Value),
-    /// The document of an earlier version.
+    /// Restore the document of an earlier version.
     Version(u64),
 }
 
-/// How a change is to be made.
+/// Options of a change.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Order {
-    /// The version that must be in force; any for nobody.
+pub struct ChangeOptions {
+    /// The version that must be in force.
     pub expected: u64,
-    /// Who wants it.
+    /// The author of the change.
     pub by: Arc<str>,
-    /// Why.
+    /// Reason for the change.
     pub why: String,
-    /// It is to revert by itself unless it is confirmed within this time.
+    /// Revert automatically unless the change is confirmed within this time.
     pub confirm_within: Option<Duration>,
 }
 
-/// Who says how the appliance is configured.
+/// The place where the configuration is managed: the API or the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ManagedBy {
-    /// This API.
+    /// By this API.
     Api,
-    /// The file; this API only shows it.
+    /// By the configuration file. The API is read-only.
     File,
 }
 
 /// A version that reverts unless it is confirmed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
-pub struct Unconfirmed {
+#[schema(as = UnconfirmedVersion)]
+pub struct UnconfirmedVersionView {
     /// The version.
     pub version: u64,
-    /// When, in milliseconds since the epoch; a restart reverts it at once.
+    /// Time of the automatic revert, in milliseconds since the epoch. A restart reverts at once.
     pub reverts_at: u64,
 }
 
-/// What is in force.
+/// The configuration in force.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
-pub struct Current {
+pub struct CurrentConfiguration {
     /// The version; also the `ETag`.
     pub version: u64,
-    /// Since when, in milliseconds since the epoch.
+    /// When it came into force, in milliseconds since the epoch.
     pub at: u64,
-    /// Who brought it.
+    /// The author of the change.
     pub by: String,
-    /// Why.
+    /// Reason for the change.
     pub why: String,
-    /// Who says what is in it.
+    /// The place where the configuration is managed: the API or the file.
     pub mode: ManagedBy,
-    /// The version that reverts unless it is confirmed.
+    /// The unconfirmed version; null if there is none.
     #[schema(required)]
-    pub pending: Option<Unconfirmed>,
-    /// Pointers to what is in the document and waits for a restart.
+    pub pending: Option<UnconfirmedVersionView>,
+    /// JSON pointers of settings that apply only after a restart.
     pub restart: Vec<String>,
-    /// The document, of the same shape as the TOML file; `"(unchanged)"` in the place of secrets. GET
-    /// /v1/configuration/schema says what may be in it.
+    /// The document, with the structure of the TOML file and `"(unchanged)"` in place of secrets. GET /v1/configuration/schema
+    /// returns its schema.
     #[schema(value_type = Object)]
     pub document: Value,
 }
 
-/// What happened to something in the document.
+/// The kind of a change in the document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum ChangedHow {
-    /// It is new.
+#[schema(as = ConfigurationChangeKind)]
+pub enum ConfigChangeKindView {
+    /// The value was added.
     Added,
-    /// It is another.
+    /// The value was changed.
     Changed,
-    /// It is gone.
+    /// The value was removed.
     Removed,
 }
 
-/// A value of any kind.
-fn anything() -> Schema {
+/// The schema of an arbitrary JSON value.
+fn any_value_schema() -> Schema {
     ObjectBuilder::new().schema_type(SchemaType::AnyValue).build().into()
 }
 
-/// One change of the document.
+/// One change in the document.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
-pub struct Changing {
-    /// Where; things in lists of named ones go by their name: `/peer/upstream/rate`.
+#[schema(as = ConfigurationChange)]
+pub struct ConfigChangeView {
+    /// JSON pointer. Elements of named lists are addressed by name: `/peer/upstream/rate`.
     pub pointer: String,
-    /// What happened.
-    pub what: ChangedHow,
-    /// What that means for the traffic.
+    /// The kind of change.
+    pub what: ConfigChangeKindView,
+    /// The effect on traffic.
     pub effect: String,
-    /// What was there.
+    /// The value before; omitted if there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = anything)]
+    #[schema(schema_with = any_value_schema)]
     pub before: Option<Value>,
-    /// What is there.
+    /// The value after; omitted if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = anything)]
+    #[schema(schema_with = any_value_schema)]
     pub after: Option<Value>,
 }
 
-/// What a change has done.
+/// The result of a change.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
-pub struct Applied {
-    /// The version in force; the one before where nothing is different.
+pub struct ConfigurationChangeResult {
+    /// The version in force. It is the previous version if nothing changed.
     pub version: u64,
-    /// What is different.
-    pub changes: Vec<Changing>,
-    /// Pointers to what is used at the next start only.
+    /// The changes.
+    pub changes: Vec<ConfigChangeView>,
+    /// JSON pointers of settings that apply only after a restart.
     pub restart: Vec<String>,
-    /// When it reverts unless it is confirmed, in milliseconds since the epoch.
+    /// Time of the automatic revert, in milliseconds since the epoch; null if the change needs no confirmation.
     #[schema(required)]
     pub reverts_at: Option<u64>,
 }
 
-/// What would come of a change.
+/// The result of a validation.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
-pub struct Checked {
-    /// Whether it could be made.
+pub struct ConfigurationCheck {
+    /// Whether the change could be applied.
     pub valid: bool,
-    /// Everything that is wrong, each with its place; things in lists go by their index there: `/peer/0/rate`.
-    pub problems: Vec<Misplaced>,
-    /// What would be different.
-    pub changes: Vec<Changing>,
-    /// Pointers to what would be used at the next start only.
+    /// All problems. Their pointers address list elements by index: `/peer/0/rate`.
+    pub problems: Vec<FieldProblem>,
+    /// The changes that would be made.
+    pub changes: Vec<ConfigChangeView>,
+    /// JSON pointers of settings that would apply only after a restart.
     pub restart: Vec<String>,
 }
 
 /// A version without its document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct VersionSummary {
-    /// Its number.
+#[schema(as = ConfigurationVersionSummary)]
+pub struct ConfigVersionSummaryView {
+    /// The version number.
     pub version: u64,
     /// When it came into force, in milliseconds since the epoch.
     pub at: u64,
-    /// Who brought it.
+    /// The author of the change.
     pub by: String,
-    /// Why.
+    /// Reason for the change.
     pub why: String,
-    /// In how many places it differs from the one before.
+    /// Number of changes from the previous version.
     pub changes: usize,
 }
 
-/// A version.
+/// A version with its document.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
-pub struct OneVersion {
-    /// All but its document.
+#[schema(as = ConfigurationVersion)]
+pub struct ConfigVersionView {
+    /// The version without its document.
     #[serde(flatten)]
-    pub summary: VersionSummary,
-    /// The document, without its secrets.
+    pub summary: ConfigVersionSummaryView,
+    /// The document, with `"(unchanged)"` in place of secrets.
     #[schema(value_type = Object)]
     pub document: Value,
 }
@@ -241,18 +251,18 @@ pub struct OneVersion {
 /// One difference between two versions.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[schema(as = ConfigurationDifference)]
-pub struct Difference {
-    /// Where; things in lists of named ones go by their name.
+pub struct ConfigDifferenceView {
+    /// JSON pointer. Elements of named lists are addressed by name.
     pub pointer: String,
-    /// What is there in the one; null for nothing.
-    #[schema(required, schema_with = anything)]
+    /// The value in the first version; null if there is none.
+    #[schema(required, schema_with = any_value_schema)]
     pub before: Option<Value>,
-    /// What is there in the other; null for nothing.
-    #[schema(required, schema_with = anything)]
+    /// The value in the second version; null if there is none.
+    #[schema(required, schema_with = any_value_schema)]
     pub after: Option<Value>,
 }
 
-pub(crate) fn routes() -> OpenApiRouter<Shared> {
+pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
     OpenApiRouter::new()
         .routes(routes!(show, put, patch))
         .routes(routes!(validate))
@@ -266,12 +276,12 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(file))
 }
 
-fn bad(what: impl Into<String>) -> Problem {
-    Problem::new(Kind::BadRequest, what)
+fn bad_request(what: impl Into<String>) -> Problem {
+    Problem::new(ProblemKind::BadRequest, what)
 }
 
-/// An answer with the version as its `ETag`.
-fn tagged<T: Serialize>(version: u64, answer: T) -> Response {
+/// A JSON response with the version as its `ETag`.
+fn with_etag<T: Serialize>(version: u64, answer: T) -> Response {
     let mut response = Json(answer).into_response();
     if let Ok(tag) = HeaderValue::from_str(&format!("\"{version}\"")) {
         response.headers_mut().insert(header::ETAG, tag);
@@ -279,350 +289,372 @@ fn tagged<T: Serialize>(version: u64, answer: T) -> Response {
     response
 }
 
-/// The version that the caller has seen.
-fn expected(headers: &HeaderMap) -> Result<u64, Problem> {
+/// Reads the expected version from `If-Match`.
+fn expected_version(headers: &HeaderMap) -> Result<u64, Problem> {
     let Some(tag) = headers.get(header::IF_MATCH) else {
-        let what = "send the header `If-Match` with the ETag of GET /v1/configuration, so that nobody's change is lost";
-        return Err(Problem::new(Kind::Unconditional, what));
+        let what = "send the header `If-Match` with the ETag of GET /v1/configuration, so that no other change is lost";
+        return Err(Problem::new(ProblemKind::PreconditionRequired, what));
     };
     let version =
         tag.to_str().ok().and_then(|tag| tag.trim().strip_prefix('"')?.strip_suffix('"')?.parse().ok());
-    version
-        .ok_or_else(|| bad("If-Match: must be a version in quotes, as the ETag of GET /v1/configuration is"))
+    version.ok_or_else(|| {
+        bad_request("If-Match: must be a version in quotes, such as the ETag of GET /v1/configuration")
+    })
 }
 
-/// The longest reason, in characters.
-const LONGEST_WHY: usize = 1_000;
-/// The longest time for confirming a change.
-const LONGEST_WAIT: Duration = Duration::from_secs(30 * 86_400);
+/// Maximum characters of a reason.
+const MAX_REASON_CHARS: usize = 1_000;
+/// Maximum time to confirm a change.
+const MAX_CONFIRM_TIME: Duration = Duration::from_secs(30 * 86_400);
 
-/// How a change is to be made.
+/// Options of a change.
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 #[into_params(parameter_in = Query)]
-struct How {
-    /// Why, for the history.
+struct ChangeQuery {
+    /// Reason for the change, for the history.
     #[param(max_length = 1000)]
     why: Option<String>,
-    /// It reverts by itself unless it is confirmed within this time, such as `10m`; at least a second, at most 30 days.
+    /// Revert automatically unless the change is confirmed within this time, such as `10m`. 1 second to 30 days.
     #[param(pattern = "^([1-9][0-9]{0,5}s|[1-9][0-9]{0,3}m|[1-9][0-9]?h|([1-9]|[12][0-9]|30)d)$")]
     confirm_within: Option<String>,
 }
 
-impl How {
-    fn order(self, headers: &HeaderMap, caller: &Caller) -> Result<Order, Problem> {
+impl ChangeQuery {
+    fn options(self, headers: &HeaderMap, caller: &Caller) -> Result<ChangeOptions, Problem> {
         let why = self.why.unwrap_or_default();
-        if why.chars().count() > LONGEST_WHY {
-            return Err(bad(format!("why: has more than {LONGEST_WHY} characters")));
+        if why.chars().count() > MAX_REASON_CHARS {
+            return Err(bad_request(format!("why: has more than {MAX_REASON_CHARS} characters")));
         }
         let confirm_within = self.confirm_within.map(|text| {
             let within = model::parse_duration(&text);
-            within.filter(|within| (Duration::from_secs(1)..=LONGEST_WAIT).contains(within)).ok_or_else(
-                || bad(format!("confirm-within: is {text:?}, and must be a time such as 10m, of 1s to 30d")),
+            within.filter(|within| (Duration::from_secs(1)..=MAX_CONFIRM_TIME).contains(within)).ok_or_else(
+                || {
+                    bad_request(format!(
+                        "confirm-within: is {text:?}, and must be a duration such as 10m, from 1s to 30d"
+                    ))
+                },
             )
         });
         let confirm_within = confirm_within.transpose()?;
-        Ok(Order { expected: expected(headers)?, by: caller.name.clone(), why, confirm_within })
+        Ok(ChangeOptions {
+            expected: expected_version(headers)?,
+            by: caller.name.clone(),
+            why,
+            confirm_within,
+        })
     }
 }
 
-/// The configuration that is in force, without its secrets.
+/// Shows the configuration in force, without its secrets.
 #[utoipa::path(
     get,
     path = "/v1/configuration",
     responses((
         status = 200,
-        description = "All of it.",
-        body = Current,
-        headers(("ETag" = String, description = "The version in quotes; a change names it in `If-Match`.")),
+        description = "The configuration.",
+        body = CurrentConfiguration,
+        headers(("ETag" = String, description = "The version in quotes. A change sends it in `If-Match`.")),
     )),
 )]
-async fn show(State(appliance): State<Shared>) -> Result<Response, Problem> {
-    let current = call(appliance, Configuration::configuration).await?;
-    Ok(tagged(current.version, current))
+async fn show(State(backend): State<SharedBackend>) -> Result<Response, Problem> {
+    let current = call(backend, Configuration::configuration).await?;
+    Ok(with_etag(current.version, current))
 }
 
-async fn change(appliance: Shared, wanted: Wanted, order: Order) -> Result<Response, Problem> {
-    let applied = call(appliance, move |appliance| appliance.change_configuration(wanted, order)).await?;
-    Ok(noted(applied))
+async fn change(
+    backend: SharedBackend,
+    change: ConfigurationEdit,
+    options: ChangeOptions,
+) -> Result<Response, Problem> {
+    let applied = call(backend, move |backend| backend.change_configuration(change, options)).await?;
+    Ok(change_response(applied))
 }
 
-/// Pointers that the audit log is told of one change.
-const NOTED: usize = 20;
+/// Maximum pointers in the audit record of a change.
+const MAX_AUDITED_POINTERS: usize = 20;
 
-/// The answer to a change, and what the audit log says of it.
-fn noted(applied: Applied) -> Response {
+/// The response to a change, with its audit detail.
+fn change_response(applied: ConfigurationChangeResult) -> Response {
     let mut places: Vec<&str> =
-        applied.changes.iter().take(NOTED).map(|change| change.pointer.as_str()).collect();
-    if applied.changes.len() > NOTED {
+        applied.changes.iter().take(MAX_AUDITED_POINTERS).map(|change| change.pointer.as_str()).collect();
+    if applied.changes.len() > MAX_AUDITED_POINTERS {
         places.push("...");
     }
     let detail = format!("version {}: {}", applied.version, places.join(", "));
-    let mut response = tagged(applied.version, applied);
-    response.extensions_mut().insert(Noted(detail));
+    let mut response = with_etag(applied.version, applied);
+    response.extensions_mut().insert(AuditDetail(detail));
     response
 }
 
-/// Puts another document in force: all of it or, where anything in it is wrong, nothing.
+/// Replaces the document: as a whole, or not at all if any of it is invalid.
 #[utoipa::path(
     put,
     path = "/v1/configuration",
-    params(How, ("If-Match" = String, Header, description = "The version that is replaced, as its ETag.", pattern = "^\"[0-9]{1,18}\"$")),
-    request_body(content = Object, description = "The whole document."),
+    params(ChangeQuery, ("If-Match" = String, Header, description = "The ETag of the version to replace.", pattern = "^\"[0-9]{1,18}\"$")),
+    request_body(content = Object, description = "The complete document."),
     responses(
-        (status = 200, description = "It is in force.", body = Applied),
-        (status = 409, description = "The file is the truth, or a version waits to be confirmed."),
-        (status = 412, description = "Another version is in force by now."),
-        (status = 422, description = "The document is wrong; `problems` says where, all at once."),
-        (status = 428, description = "Without If-Match."),
+        (status = 200, description = "The document is in force.", body = ConfigurationChangeResult),
+        (status = 409, description = "The configuration is managed by file, or a version is unconfirmed."),
+        (status = 412, description = "Another version is in force."),
+        (status = 422, description = "The document is invalid; `problems` lists all errors."),
+        (status = 428, description = "`If-Match` is missing."),
     ),
 )]
 async fn put(
-    State(appliance): State<Shared>,
+    State(backend): State<SharedBackend>,
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
-    Parameters(how): Parameters<How>,
-    Document(document): Document<Value>,
+    QueryParams(query): QueryParams<ChangeQuery>,
+    JsonBody(document): JsonBody<Value>,
 ) -> Result<Response, Problem> {
-    let order = how.order(&headers, &caller)?;
-    change(appliance, Wanted::Document(document), order).await
+    let options = query.options(&headers, &caller)?;
+    change(backend, ConfigurationEdit::Document(document), options).await
 }
 
-/// Changes a part of the document by a merge patch (RFC 7396). A list of named things may be patched by an object keyed by
-/// name: `{"peer": {"upstream": {"rate": 50}, "old": null}}`.
+/// Changes a part of the document by a merge patch (RFC 7396).
+///
+/// To patch a named list, send an object keyed by name: `{"peer": {"upstream": {"rate": 50}, "old": null}}`.
 #[utoipa::path(
     patch,
     path = "/v1/configuration",
-    params(How, ("If-Match" = String, Header, description = "The version that is changed, as its ETag.", pattern = "^\"[0-9]{1,18}\"$")),
+    params(ChangeQuery, ("If-Match" = String, Header, description = "The ETag of the version to change.", pattern = "^\"[0-9]{1,18}\"$")),
     request_body(content = Object, content_type = "application/merge-patch+json"),
     responses(
-        (status = 200, description = "It is in force.", body = Applied),
-        (status = 409, description = "The file is the truth, or a version waits to be confirmed."),
-        (status = 412, description = "Another version is in force by now."),
-        (status = 422, description = "What comes of it is wrong; `problems` says where, all at once."),
-        (status = 428, description = "Without If-Match."),
+        (status = 200, description = "The document is in force.", body = ConfigurationChangeResult),
+        (status = 409, description = "The configuration is managed by file, or a version is unconfirmed."),
+        (status = 412, description = "Another version is in force."),
+        (status = 422, description = "The patched document is invalid; `problems` lists all errors."),
+        (status = 428, description = "`If-Match` is missing."),
     ),
 )]
 async fn patch(
-    State(appliance): State<Shared>,
+    State(backend): State<SharedBackend>,
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
-    Parameters(how): Parameters<How>,
-    Document(patch): Document<Value>,
+    QueryParams(query): QueryParams<ChangeQuery>,
+    JsonBody(patch): JsonBody<Value>,
 ) -> Result<Response, Problem> {
-    let order = how.order(&headers, &caller)?;
-    change(appliance, Wanted::Patch(patch), order).await
+    let options = query.options(&headers, &caller)?;
+    change(backend, ConfigurationEdit::Patch(patch), options).await
 }
 
-/// What would come of a document, or of a patch where the content type is `application/merge-patch+json`. Nothing is changed.
-/// The files that the document names are opened, so this needs the right to configure.
+/// Validates a document, or a patch if the content type is `application/merge-patch+json`, without applying it.
+///
+/// The daemon opens the files that the document names, so this requires the permission `configure`.
 #[utoipa::path(
     post,
     path = "/v1/configuration/validate",
     request_body(content((Object = "application/json"), (Object = "application/merge-patch+json"))),
-    responses((status = 200, description = "Everything that is wrong, and what would be different.", body = Checked)),
+    responses((status = 200, description = "All errors, and the changes that would be made.", body = ConfigurationCheck)),
 )]
 async fn validate(
-    State(appliance): State<Shared>,
+    State(backend): State<SharedBackend>,
     headers: HeaderMap,
-    Octets(body): Octets,
-) -> Result<Json<Checked>, Problem> {
+    RawBody(body): RawBody,
+) -> Result<Json<ConfigurationCheck>, Problem> {
     let document = json(&body)?;
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let is_patch = kind.trim_start().starts_with("application/merge-patch+json");
-    let wanted = if is_patch { Wanted::Patch(document) } else { Wanted::Document(document) };
-    answer(appliance, move |appliance| appliance.check_configuration(wanted)).await
+    let change =
+        if is_patch { ConfigurationEdit::Patch(document) } else { ConfigurationEdit::Document(document) };
+    call_json(backend, move |backend| backend.check_configuration(change)).await
 }
 
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct VersionsPage {
-    /// How many; 100 otherwise.
+struct VersionsQuery {
+    /// Maximum number of versions; default 100.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
-    /// The `next` of the page before.
+    /// The `next` of the previous page.
     before: Option<u64>,
 }
 
-/// A page of the history.
+/// A page of versions.
 #[derive(Serialize, ToSchema)]
-struct VersionList {
-    versions: Vec<VersionSummary>,
-    /// Where the next page begins; null: there is none.
+struct VersionsPage {
+    versions: Vec<ConfigVersionSummaryView>,
+    /// The `before` of the next page; null on the last page.
     #[schema(required)]
     next: Option<u64>,
 }
 
-/// The configurations that were in force, newest first.
+/// Lists all versions of the configuration, newest first.
 #[utoipa::path(
     get,
     path = "/v1/configuration/versions",
-    params(VersionsPage),
-    responses((status = 200, description = "A page of them.", body = VersionList)),
+    params(VersionsQuery),
+    responses((status = 200, description = "A page of versions.", body = VersionsPage)),
 )]
 async fn versions(
-    State(appliance): State<Shared>,
-    Parameters(page): Parameters<VersionsPage>,
-) -> Result<Json<VersionList>, Problem> {
-    let most = limit(page.limit, 1_000)?;
-    answer(appliance, move |appliance| {
-        let mut versions = appliance.configuration_versions(page.before, most + 1)?;
+    State(backend): State<SharedBackend>,
+    QueryParams(page): QueryParams<VersionsQuery>,
+) -> Result<Json<VersionsPage>, Problem> {
+    let most = page_limit(page.limit, 1_000)?;
+    call_json(backend, move |backend| {
+        let mut versions = backend.configuration_versions(page.before, most + 1)?;
         let more = versions.len() > most;
         versions.truncate(most);
         let next = versions.last().filter(|_| more).map(|last| last.version);
-        Ok(VersionList { versions, next })
+        Ok(VersionsPage { versions, next })
     })
     .await
 }
 
-/// One of them, without its secrets.
+/// Shows one version, without its secrets.
 #[utoipa::path(
     get,
     path = "/v1/configuration/versions/{version}",
-    params(("version" = u64, Path, description = "Its number.")),
-    responses((status = 200, description = "As it was.", body = OneVersion)),
+    params(("version" = u64, Path, description = "The version number.")),
+    responses((status = 200, description = "The version.", body = ConfigVersionView)),
 )]
-async fn version(State(appliance): State<Shared>, At(version): At<u64>) -> Result<Json<OneVersion>, Problem> {
-    answer(appliance, move |appliance| appliance.configuration_version(version)).await
+async fn version(
+    State(backend): State<SharedBackend>,
+    PathParams(version): PathParams<u64>,
+) -> Result<Json<ConfigVersionView>, Problem> {
+    call_json(backend, move |backend| backend.configuration_version(version)).await
 }
 
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct Two {
-    /// The one version.
+struct DiffQuery {
+    /// The first version.
     from: u64,
-    /// The other.
+    /// The second version.
     to: u64,
 }
 
-/// All differences.
+/// The differences between two versions.
 #[derive(Serialize, ToSchema)]
-struct Differences {
+struct ConfigurationDiff {
     from: u64,
     to: u64,
-    changes: Vec<Difference>,
+    changes: Vec<ConfigDifferenceView>,
 }
 
-/// What is different between two versions.
+/// Compares two versions.
 #[utoipa::path(
     get,
     path = "/v1/configuration/diff",
-    params(Two),
-    responses((status = 200, description = "All of it.", body = Differences)),
+    params(DiffQuery),
+    responses((status = 200, description = "All differences.", body = ConfigurationDiff)),
 )]
 async fn diff(
-    State(appliance): State<Shared>,
-    Parameters(Two { from, to }): Parameters<Two>,
-) -> Result<Json<Differences>, Problem> {
-    answer(appliance, move |appliance| {
-        Ok(Differences { from, to, changes: appliance.configuration_differences(from, to)? })
+    State(backend): State<SharedBackend>,
+    QueryParams(DiffQuery { from, to }): QueryParams<DiffQuery>,
+) -> Result<Json<ConfigurationDiff>, Problem> {
+    call_json(backend, move |backend| {
+        Ok(ConfigurationDiff { from, to, changes: backend.configuration_differences(from, to)? })
     })
     .await
 }
 
-/// Where to go back to.
+/// A rollback.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct Rollback {
-    /// The version whose document is to be in force again, as a new version.
+struct RollbackRequest {
+    /// The version whose document to restore, as a new version.
     to: u64,
-    /// Why, for the history.
+    /// Reason for the change, for the history.
     #[schema(max_length = 1000)]
     why: Option<String>,
-    /// As of a change.
+    /// As for a change.
     #[schema(pattern = "^([1-9][0-9]{0,5}s|[1-9][0-9]{0,3}m|[1-9][0-9]?h|([1-9]|[12][0-9]|30)d)$")]
     confirm_within: Option<String>,
 }
 
-/// Puts the document of an earlier version in force again.
+/// Restores the document of an earlier version.
 #[utoipa::path(
     post,
     path = "/v1/configuration/rollback",
-    params(("If-Match" = String, Header, description = "The version that is replaced, as its ETag.", pattern = "^\"[0-9]{1,18}\"$")),
-    request_body = Rollback,
+    params(("If-Match" = String, Header, description = "The ETag of the version to replace.", pattern = "^\"[0-9]{1,18}\"$")),
+    request_body = RollbackRequest,
     responses(
-        (status = 200, description = "It is in force.", body = Applied),
-        (status = 404, description = "There is no such version, or no longer."),
-        (status = 409, description = "The file is the truth, or a version waits to be confirmed."),
-        (status = 412, description = "Another version is in force by now."),
-        (status = 422, description = "The document cannot be used any more: a file that it names is gone, say."),
-        (status = 428, description = "Without If-Match."),
+        (status = 200, description = "The document is in force.", body = ConfigurationChangeResult),
+        (status = 404, description = "There is no such version, or it is no longer kept."),
+        (status = 409, description = "The configuration is managed by file, or a version is unconfirmed."),
+        (status = 412, description = "Another version is in force."),
+        (status = 422, description = "The document is no longer valid, for example because a file that it names is missing."),
+        (status = 428, description = "`If-Match` is missing."),
     ),
 )]
 async fn rollback(
-    State(appliance): State<Shared>,
+    State(backend): State<SharedBackend>,
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
-    Document(Rollback { to, why, confirm_within }): Document<Rollback>,
+    JsonBody(RollbackRequest { to, why, confirm_within }): JsonBody<RollbackRequest>,
 ) -> Result<Response, Problem> {
-    let order = How { why, confirm_within }.order(&headers, &caller)?;
-    change(appliance, Wanted::Version(to), order).await
+    let options = ChangeQuery { why, confirm_within }.options(&headers, &caller)?;
+    change(backend, ConfigurationEdit::Version(to), options).await
 }
 
-/// What stays.
+/// A confirmation.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct Confirmed {
-    /// The version.
+struct ConfirmRequest {
+    /// The version to confirm.
     version: u64,
 }
 
-/// Says that a version which waits for it is to stay.
+/// Confirms the unconfirmed version, so that it does not revert.
 #[utoipa::path(
     post,
     path = "/v1/configuration/confirm",
-    request_body = Confirmed,
+    request_body = ConfirmRequest,
     responses(
-        (status = 204, description = "It stays."),
-        (status = 409, description = "None waits to be confirmed, or another."),
+        (status = 204, description = "The version is confirmed."),
+        (status = 409, description = "No version, or another one, is unconfirmed."),
     ),
 )]
 async fn confirm(
-    State(appliance): State<Shared>,
+    State(backend): State<SharedBackend>,
     Extension(caller): Extension<Caller>,
-    Document(Confirmed { version }): Document<Confirmed>,
+    JsonBody(ConfirmRequest { version }): JsonBody<ConfirmRequest>,
 ) -> Result<StatusCode, Problem> {
-    call(appliance, move |appliance| appliance.confirm_configuration(version, &caller.name)).await?;
+    call(backend, move |backend| backend.confirm_configuration(version, &caller.name)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Takes a version back at once that waits to be confirmed.
+/// Reverts the unconfirmed version at once.
 #[utoipa::path(
     post,
     path = "/v1/configuration/revert",
     responses(
-        (status = 200, description = "The one before is in force, as a new version.", body = Applied),
-        (status = 409, description = "None waits to be confirmed."),
+        (status = 200, description = "The previous document is in force, as a new version.", body = ConfigurationChangeResult),
+        (status = 409, description = "No version is unconfirmed."),
     ),
 )]
 async fn revert(
-    State(appliance): State<Shared>,
+    State(backend): State<SharedBackend>,
     Extension(caller): Extension<Caller>,
 ) -> Result<Response, Problem> {
-    let applied = call(appliance, move |appliance| appliance.revert_configuration(&caller.name)).await?;
-    Ok(noted(applied))
+    let applied = call(backend, move |backend| backend.revert_configuration(&caller.name)).await?;
+    Ok(change_response(applied))
 }
 
-/// What a document may have in it: JSON Schema, draft 2020-12.
+/// Returns the JSON Schema (draft 2020-12) of the document.
 #[utoipa::path(
     get,
     path = "/v1/configuration/schema",
     responses((status = 200, description = "The schema.", body = Object, content_type = "application/schema+json")),
 )]
-async fn schema(State(appliance): State<Shared>) -> Response {
+async fn schema(State(backend): State<SharedBackend>) -> Response {
     let kind = [(header::CONTENT_TYPE, "application/schema+json")];
-    (kind, appliance.configuration_schema().to_string()).into_response()
+    (kind, backend.configuration_schema().to_string()).into_response()
 }
 
-/// The document as a TOML file, without its secrets: `switchyard config apply` takes it.
+/// Returns the document as a TOML file, without its secrets.
+///
+/// `switchyard config apply` accepts it.
 #[utoipa::path(
     get,
     path = "/v1/configuration/file",
     responses((status = 200, description = "The file.", body = String, content_type = "application/toml")),
 )]
-async fn file(State(appliance): State<Shared>) -> Result<Response, Problem> {
-    let text = call(appliance, Configuration::configuration_file).await?;
+async fn file(State(backend): State<SharedBackend>) -> Result<Response, Problem> {
+    let text = call(backend, Configuration::configuration_file).await?;
     Ok(([(header::CONTENT_TYPE, "application/toml; charset=utf-8")], text).into_response())
 }

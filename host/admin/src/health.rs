@@ -1,35 +1,35 @@
-//! For everyone: whether the appliance lives, and what its API is.
+//! Public operations: health, and the OpenAPI document.
 
-use crate::api::Shared;
+use crate::api::SharedBackend;
 use axum::Json;
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-pub(crate) fn routes() -> OpenApiRouter<Shared> {
+pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
     OpenApiRouter::new().routes(routes!(health)).routes(routes!(description))
 }
 
-/// That all is well.
+/// The health of the daemon.
 #[derive(Serialize, ToSchema)]
 struct Health {
-    /// `ok`.
+    /// Always `ok`.
     status: &'static str,
 }
 
-/// Whether the process answers.
-#[utoipa::path(get, path = "/v1/health", responses((status = 200, description = "It does.", body = Health)))]
+/// Checks that the daemon answers.
+#[utoipa::path(get, path = "/v1/health", responses((status = 200, description = "The daemon answers.", body = Health)))]
 async fn health() -> Json<Health> {
     Json(Health { status: "ok" })
 }
 
-/// This document.
+/// Returns this OpenAPI document.
 #[utoipa::path(
     get,
     path = "/v1/openapi.json",
-    responses((status = 200, description = "An OpenAPI 3.1 document.", body = serde_json::Value)),
+    responses((status = 200, description = "The OpenAPI 3.1 document.", body = serde_json::Value)),
 )]
 async fn description() -> Json<&'static serde_json::Value> {
-    Json(crate::openapi::whole())
+    Json(crate::openapi::document_ref())
 }

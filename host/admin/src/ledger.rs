@@ -1,9 +1,9 @@
-//! The API of the ledger: balances, and what is done to them.
+//! The API of the ledger: balances and operations on them.
 
-use crate::api::{Shared, answer};
-use crate::guard::{Detailed, detailed, with_reason};
-use crate::problem::{Kind, Problem};
-use crate::request::{At, Document, Parameters, limit};
+use crate::api::{SharedBackend, call_json};
+use crate::problem::{Problem, ProblemKind};
+use crate::request::{JsonBody, PathParams, QueryParams, page_limit};
+use crate::request_audit::{AuditedResult, append_reason, with_audit_detail};
 use crate::view;
 use axum::Json;
 use axum::extract::State;
@@ -14,31 +14,31 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// What stands behind it.
+/// The ledger backend. Amounts are millionths of the operator's currency.
 pub trait Ledger: Send + Sync + 'static {
     /// All accounts with their balances.
     ///
     /// # Errors
-    /// When the appliance is shutting down.
+    /// If the daemon is shutting down.
     fn balances(&self) -> Result<Value, Problem>;
     /// One account.
     ///
     /// # Errors
-    /// When there is none of that name.
+    /// If there is no such account.
     fn balance(&self, account: &str) -> Result<Value, Problem>;
-    /// A balance operation: `fund` or `credit`, with a reason. Done once, however often it comes with the same `key`.
+    /// Changes a balance: `fund` or `credit`, with a reason. Idempotent for the same `key`.
     ///
     /// # Errors
-    /// When it cannot be understood, would go beyond the limit, or its key was used for another one.
+    /// If the request is invalid, exceeds the limit, or the key was used for another change.
     fn change(&self, account: &str, key: &str, request: Value) -> Result<Value, Problem>;
-    /// What was done to an account, newest first: at most so many, those before the one of this serial.
+    /// The operations on an account, newest first: at most `most`, with serials before `before`.
     ///
     /// # Errors
-    /// When the store cannot be read.
+    /// If the store cannot be read.
     fn operations(&self, account: &str, most: usize, before: Option<u64>) -> Result<Value, Problem>;
 }
 
-pub(crate) fn routes() -> OpenApiRouter<Shared> {
+pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
     OpenApiRouter::new()
         .routes(routes!(balances))
         .routes(routes!(balance, change))
@@ -47,31 +47,31 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
 
 type Answer = Result<Json<Value>, Problem>;
 
-/// All ledger accounts with their balances, in millionths of the currency.
+/// Lists all ledger accounts with their balances, in millionths of the currency.
 #[utoipa::path(
     get,
     path = "/v1/ledger",
-    responses((status = 200, description = "By name.", body = view::Balances)),
+    responses((status = 200, description = "The accounts, sorted by name.", body = view::BalancesView)),
 )]
-async fn balances(State(appliance): State<Shared>) -> Answer {
-    answer(appliance, Ledger::balances).await
+async fn balances(State(backend): State<SharedBackend>) -> Answer {
+    call_json(backend, Ledger::balances).await
 }
 
-/// One ledger account.
+/// Shows one ledger account.
 #[utoipa::path(
     get,
     path = "/v1/ledger/{account}",
-    params(("account" = String, Path, description = "Its name.")),
-    responses((status = 200, description = "As it is now.", body = view::Balance)),
+    params(("account" = String, Path, description = "The account's name.")),
+    responses((status = 200, description = "The account.", body = view::BalanceView)),
 )]
-async fn balance(State(appliance): State<Shared>, At(account): At<String>) -> Answer {
-    answer(appliance, move |appliance| appliance.balance(&account)).await
+async fn balance(State(backend): State<SharedBackend>, PathParams(account): PathParams<String>) -> Answer {
+    call_json(backend, move |backend| backend.balance(&account)).await
 }
 
-/// What is done to a balance: either `fund` or `credit`, and why.
+/// A change of a balance: either `fund` or `credit`, with a reason.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Change {
+struct LedgerChangeRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     fund: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -82,70 +82,73 @@ struct Change {
     reason: Option<String>,
 }
 
-/// What is done to a balance.
+/// A change of a balance.
 #[derive(ToSchema)]
 #[schema(as = LedgerChange)]
 #[serde(untagged)]
-#[expect(dead_code, reason = "it only describes: from a struct, what is wrong can be told better")]
-enum Changes {
-    Fund(Fund),
-    Limit(Limit),
+#[expect(dead_code, reason = "only a schema: the parser of the body reports errors more precisely")]
+enum LedgerChangeSchema {
+    Fund(FundSchema),
+    Limit(CreditLimitSchema),
 }
 
-/// Money comes in, or is taken back.
+/// Adds funds, or removes them.
 #[derive(ToSchema)]
 #[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "it only describes")]
-struct Fund {
-    /// Millionths that are put in; negative: taken back.
+#[schema(as = Fund)]
+#[expect(dead_code, reason = "only a schema")]
+struct FundSchema {
+    /// Millionths to add; negative to remove.
     fund: i64,
-    /// Who does it, for the audit.
+    /// The author of the change, for the audit log.
     #[schema(max_length = 64)]
     actor: Option<String>,
-    /// Why, for the audit.
+    /// Reason for the change, for the audit log.
     #[schema(max_length = 256, pattern = r"\S")]
     reason: String,
 }
 
-/// A limit is set.
+/// Sets the credit limit.
 #[derive(ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = LedgerLimit)]
-#[expect(dead_code, reason = "it only describes")]
-struct Limit {
+#[expect(dead_code, reason = "only a schema")]
+struct CreditLimitSchema {
     /// How far below zero the balance may go, in millionths.
     #[schema(maximum = 9_223_372_036_854_775_807_i64)]
     credit: u64,
-    /// Who does it, for the audit.
+    /// The author of the change, for the audit log.
     #[schema(max_length = 64)]
     actor: Option<String>,
-    /// Why, for the audit.
+    /// Reason for the change, for the audit log.
     #[schema(max_length = 256, pattern = r"\S")]
     reason: String,
 }
 
-/// A balance operation, done once for its header `Idempotency-Key`.
+/// Changes a balance.
+///
+/// Requests with the same `Idempotency-Key` are applied once.
 #[utoipa::path(
     post,
     path = "/v1/ledger/{account}",
     params(
-        ("account" = String, Path, description = "Its name. To set its `credit` opens it.", min_length = 1, max_length = 64),
-        ("Idempotency-Key" = String, Header, description = "Of the caller's own: with it the request can be repeated safely.", pattern = "^[!-~]([ -~]{0,62}[!-~])?$"),
+        ("account" = String, Path, description = "The account's name. Setting the `credit` of a new account creates it.", min_length = 1, max_length = 64),
+        ("Idempotency-Key" = String, Header, description = "A key chosen by the client. A repeated request with the same key is not applied again.", pattern = "^[!-~]([ -~]{0,62}[!-~])?$"),
     ),
-    request_body = Changes,
-    responses((status = 200, description = "As it is after that.", body = view::ChangedBalance)),
+    request_body = LedgerChangeSchema,
+    responses((status = 200, description = "The account after the change.", body = view::BalanceChangeView)),
 )]
 async fn change(
-    State(appliance): State<Shared>,
-    At(account): At<String>,
+    State(backend): State<SharedBackend>,
+    PathParams(account): PathParams<String>,
     headers: HeaderMap,
-    Document(request): Document<Change>,
-) -> Detailed<Value> {
+    JsonBody(request): JsonBody<LedgerChangeRequest>,
+) -> AuditedResult<Value> {
     let key = headers.get("idempotency-key").and_then(|value| value.to_str().ok()).map(str::to_owned);
     let Some(key) = key.filter(|key| (1..=64).contains(&key.len())) else {
         let detail = "send the header `Idempotency-Key` with 1 to 64 octets of your own: with it the request can be \
                       repeated safely";
-        return Err(Problem::new(Kind::BadRequest, detail));
+        return Err(Problem::new(ProblemKind::BadRequest, detail));
     };
     let why = request.reason.clone();
     let what = match (request.fund, request.credit) {
@@ -153,37 +156,36 @@ async fn change(
         (None, Some(credit)) => format!("credit {credit} millionths"),
         (None, None) => "nothing".to_owned(),
     };
-    let changed =
-        answer(appliance, move |appliance| appliance.change(&account, &key, json!(request))).await?;
-    detailed(changed, |changed| {
+    let changed = call_json(backend, move |backend| backend.change(&account, &key, json!(request))).await?;
+    with_audit_detail(changed, |changed| {
         let repeated = if changed["repeated"] == true { ", done before under the same key" } else { "" };
-        with_reason(format!("{what}; balance {}{repeated}", changed["balance"]), why.as_deref())
+        append_reason(format!("{what}; balance {}{repeated}", changed["balance"]), why.as_deref())
     })
 }
 
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct Page {
-    /// How many; 100 otherwise.
+struct OperationsQuery {
+    /// Maximum number of operations; default 100.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
-    /// Only those before the one of this serial.
+    /// Only operations with serials before this one.
     before: Option<u64>,
 }
 
-/// What was done to an account, newest first.
+/// Lists the operations on an account, newest first.
 #[utoipa::path(
     get,
     path = "/v1/ledger/{account}/operations",
-    params(("account" = String, Path, description = "Its name."), Page),
-    responses((status = 200, description = "A page of it.", body = Vec<view::LedgerOperation>)),
+    params(("account" = String, Path, description = "The account's name."), OperationsQuery),
+    responses((status = 200, description = "A page of operations.", body = Vec<view::LedgerOperationView>)),
 )]
 async fn operations(
-    State(appliance): State<Shared>,
-    At(account): At<String>,
-    Parameters(Page { limit: given, before }): Parameters<Page>,
+    State(backend): State<SharedBackend>,
+    PathParams(account): PathParams<String>,
+    QueryParams(OperationsQuery { limit, before }): QueryParams<OperationsQuery>,
 ) -> Answer {
-    let most = limit(given, 1_000)?;
-    answer(appliance, move |appliance| appliance.operations(&account, most, before)).await
+    let most = page_limit(limit, 1_000)?;
+    call_json(backend, move |backend| backend.operations(&account, most, before)).await
 }

@@ -1,58 +1,61 @@
-//! The admin's door: an HTTP API, with or without TLS, who may come in there, and metrics.
+//! The admin's HTTP API: routes, authentication, permissions, audit, and metrics.
 //!
-//! Everything behind it is an [`Appliance`]; this crate knows HTTP, tokens, errors and documents, and nothing of queues.
+//! All operations call an [`ApiBackend`]. This crate handles HTTP, tokens, errors and documents; it knows nothing of queues.
 #![forbid(unsafe_code)]
 
 mod api;
+mod appliance_image;
 mod attention;
+mod authenticator;
+mod authz;
 mod backup;
 mod configuration;
-mod guard;
 mod health;
-mod known;
+mod known_parameters;
 mod ledger;
-mod machine;
 mod messages;
 pub mod metrics;
 mod openapi;
 mod operation;
-mod orders;
 mod overview;
-mod people;
+mod permissions;
 mod plugins;
 mod pools;
-mod porter;
 mod problem;
-mod pulse;
+mod queue_actions;
 mod ready;
+mod recent_metrics;
 mod records;
 mod request;
-mod rights;
+mod request_audit;
+mod root_token;
+mod security_headers;
 mod subscribers;
 mod tables;
 mod testing;
-mod token;
 mod trace;
+mod users;
 pub mod view;
 
-pub use api::{Appliance, Export, router};
-pub use attention::{AttentionLimits, ConfigurationWaits};
+pub use api::{ApiBackend, Export, router};
+pub use appliance_image::{ApplianceImage, ImageStatusView, OperateClient, OperateResult, SystemSlotView};
+pub use attention::{AttentionLimits, PendingConfiguration};
+pub use authenticator::Authenticator;
 pub use backup::Backup;
 pub use configuration::{
-    Applied, ChangedHow, Changing, Checked, Configuration, Current, Difference, ManagedBy, OneVersion, Order,
-    Unconfirmed, VersionSummary, Wanted,
+    ChangeOptions, ConfigChangeKindView, ConfigChangeView, ConfigDifferenceView, ConfigVersionSummaryView,
+    ConfigVersionView, Configuration, ConfigurationChangeResult, ConfigurationCheck, ConfigurationEdit,
+    CurrentConfiguration, ManagedBy, UnconfirmedVersionView,
 };
 pub use ledger::Ledger;
-pub use machine::{Machine, MachineState, Operated, Operator, Slot};
-pub use messages::{Hand, Messages};
+pub use messages::{MessageAction, Messages};
 pub use openapi::document;
-pub use operation::{DrainOrder, DrainState, Left, LogLevel, Operation};
-pub use orders::Orders;
+pub use operation::{DrainOptions, DrainStateView, LogLevelView, Operation, RemainingMessagesView};
 pub use plugins::Plugins;
-pub use pools::{Filled, History, Pools};
-pub use porter::Porter;
-pub use problem::{Kind, Misplaced, Problem, Reason};
+pub use pools::{PoolFillResult, PoolJournalPage, Pools};
+pub use problem::{FieldProblem, Problem, ProblemKind, ProblemReason};
+pub use queue_actions::QueueActions;
 pub use ready::{NotReady, Readiness};
-pub use subscribers::{SubscriberName, Subscribers};
-pub use testing::{PeerTest, TestMessage, TestStep, Testing};
-pub use token::{Token, TokenError};
+pub use root_token::{RootToken, RootTokenError};
+pub use subscribers::{GsmSubscribers, SubscriberName};
+pub use testing::{PeerTestView, TestMessageRequest, TestStepView, Testing};

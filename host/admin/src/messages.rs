@@ -1,10 +1,10 @@
-//! The API of messages as a list, whether they wait or have ended, and of what an admin does with one.
+//! The API of messages: search, and actions on one message.
 
-use crate::api::{Shared, answer, call};
-use crate::problem::{Kind, Problem};
-use crate::request::{At, IdText, Parameters, TimeText, limit};
+use crate::api::{SharedBackend, call, call_json};
+use crate::problem::{Problem, ProblemKind};
+use crate::request::{IdText, PathParams, QueryParams, TimeText, page_limit};
 use crate::view;
-use access::{Caller, Right};
+use access::{Caller, Permission};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
@@ -13,86 +13,94 @@ use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// What an admin does with one message.
+/// An admin's action on one message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hand {
-    /// It is sent once more, being uncertain.
+pub enum MessageAction {
+    /// Submit an uncertain message again.
     SendAgain,
-    /// It ends as unknown, being uncertain.
+    /// End an uncertain message as unknown.
     GiveUp,
-    /// It ends as cancelled.
+    /// End the message as cancelled.
     Cancel,
-    /// It is tried now, and not at its time.
+    /// Retry the message now.
     Retry,
 }
 
-/// What stands behind it.
+/// The message backend.
 pub trait Messages: Send + Sync + 'static {
-    /// A page of messages, newest first; with whole numbers if `open`.
+    /// A page of messages, newest first. `unmasked`: with full numbers.
     ///
     /// # Errors
-    /// When the query is wrong, or store or archive cannot be read.
-    fn find_messages(&self, wanted: &view::WantedMessages, open: bool) -> Result<view::MessagePage, Problem>;
-    /// Does something with one message.
+    /// If the query is invalid, or the store or archive cannot be read.
+    fn find_messages(
+        &self,
+        filter: &view::MessageFilter,
+        unmasked: bool,
+    ) -> Result<view::MessagePageView, Problem>;
+    /// Applies an action to a message.
     ///
     /// # Errors
-    /// When there is no such message, or its state does not allow it.
-    fn by_hand(&self, id: &str, hand: Hand, by: &str) -> Result<(), Problem>;
+    /// If there is no such message, or its state does not allow the action.
+    fn apply_message_action(&self, id: &str, action: MessageAction, by: &str) -> Result<(), Problem>;
 }
 
-pub(crate) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::new().routes(routes!(find)).routes(routes!(cancel)).routes(routes!(retry))
+pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
+    OpenApiRouter::new()
+        .routes(routes!(list_messages))
+        .routes(routes!(cancel_message))
+        .routes(routes!(retry_message))
 }
 
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct Wanted {
-    /// Source or destination, with or without a plus in front.
+struct MessagesQuery {
+    /// Source or destination, with or without a leading plus.
     number: Option<String>,
-    /// The id that stands for all destinations of its submission (SMPP submit_multi).
+    /// The id of the whole submission, if it has several destinations (SMPP submit_multi).
     #[param(value_type = Option<IdText>, inline)]
     submission: Option<String>,
-    /// The IMSI of the subscriber that it comes from or goes to; not together with `number`.
+    /// The IMSI of the sender or recipient; not together with `number`.
     #[param(min_length = 6, max_length = 15, pattern = "^[0-9]+$")]
     imsi: Option<String>,
-    /// Who submitted it.
+    /// The account that submitted the message.
     account: Option<String>,
-    /// Whose queue, link or receipt it waits for, or who took it.
+    /// The peer whose queue, link or DLR the message waits for, or that accepted it.
     peer: Option<String>,
-    /// What it does (queued, suspended, submitted, deferred, held, resolving, deciding, uncertain, responded), or how it
-    /// ended (delivered, relayed, failed, expired, cancelled, rejected, unknown).
+    /// The current state (queued, suspended, submitted, deferred, held, resolving, deciding, uncertain, responded) or the final
+    /// state (delivered, relayed, failed, expired, cancelled, rejected, unknown).
     state: Option<String>,
-    /// Accepted at this time or later: milliseconds since the epoch, or RFC 3339.
+    /// Accepted at or after this time: milliseconds since the epoch, or RFC 3339.
     #[param(value_type = Option<TimeText>, inline)]
     from: Option<String>,
     /// Accepted before this time.
     #[param(value_type = Option<TimeText>, inline)]
     until: Option<String>,
-    /// How many; 100 otherwise.
+    /// Maximum number of messages; default 100.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
-    /// Where the page before ended: its `next`.
+    /// The `next` of the previous page.
     cursor: Option<String>,
-    /// How long the archive is searched, about, before the page ends with what was found; 2000 otherwise. Numbers, times and
-    /// ids are found at once; what is asked by account, peer or state is looked for from the newest message on.
+    /// Approximate time limit of the archive search, in milliseconds; default 2000. When it expires, the page ends with the
+    /// messages found so far. Searches by number, time and id use an index; searches by account, peer or state scan from the
+    /// newest message on.
     #[param(minimum = 10, maximum = 5000)]
-    patience_ms: Option<u64>,
+    timeout_ms: Option<u64>,
 }
 
-/// Messages, those that wait and those that have ended in one list, newest first.
+/// Searches waiting and finished messages, newest first.
 #[utoipa::path(
     get,
     path = "/v1/messages",
-    params(Wanted),
-    responses((status = 200, description = "A page of them.", body = view::MessagePage)),
+    params(MessagesQuery),
+    responses((status = 200, description = "A page of messages.", body = view::MessagePageView)),
 )]
-async fn find(
-    State(appliance): State<Shared>,
+async fn list_messages(
+    State(backend): State<SharedBackend>,
     Extension(caller): Extension<Caller>,
-    Parameters(wanted): Parameters<Wanted>,
-) -> Result<Json<view::MessagePage>, Problem> {
-    let Wanted {
+    QueryParams(filter): QueryParams<MessagesQuery>,
+) -> Result<Json<view::MessagePageView>, Problem> {
+    let MessagesQuery {
         number,
         submission,
         imsi,
@@ -103,19 +111,19 @@ async fn find(
         until,
         limit: most,
         cursor,
-        patience_ms,
-    } = wanted;
-    if imsi.is_some() && !caller.may(Right::Read) {
-        // It would tell an account's people which numbers are one subscriber's.
-        return Err(Problem::new(Kind::Forbidden, "imsi: needs the right `read`"));
+        timeout_ms,
+    } = filter;
+    if imsi.is_some() && !caller.has(Permission::Read) {
+        // An IMSI search would reveal which numbers belong to one subscriber.
+        return Err(Problem::new(ProblemKind::Forbidden, "imsi: needs the permission `read`"));
     }
-    let limit = limit(most, 1000)?;
-    let patience_ms = patience_ms.unwrap_or(2000);
-    if !(10..=5000).contains(&patience_ms) {
-        let detail = format!("patience_ms: is {patience_ms}, and must be 10 to 5000");
-        return Err(Problem::new(Kind::BadRequest, detail));
+    let limit = page_limit(most, 1000)?;
+    let timeout_ms = timeout_ms.unwrap_or(2000);
+    if !(10..=5000).contains(&timeout_ms) {
+        let detail = format!("timeout_ms: is {timeout_ms}, and must be 10 to 5000");
+        return Err(Problem::new(ProblemKind::BadRequest, detail));
     }
-    let wanted = view::WantedMessages {
+    let filter = view::MessageFilter {
         number,
         submission,
         imsi,
@@ -126,43 +134,48 @@ async fn find(
         until,
         limit,
         cursor,
-        patience_ms,
+        timeout_ms,
     };
-    let open = caller.may(Right::ReadBodies);
-    answer(appliance, move |appliance| appliance.find_messages(&wanted, open)).await
+    let unmasked = caller.has(Permission::ReadBodies);
+    call_json(backend, move |backend| backend.find_messages(&filter, unmasked)).await
 }
 
-async fn by_hand(appliance: Shared, caller: Caller, id: String, hand: Hand) -> Result<StatusCode, Problem> {
-    call(appliance, move |appliance| appliance.by_hand(&id, hand, &caller.name)).await?;
+async fn apply_message_action(
+    backend: SharedBackend,
+    caller: Caller,
+    id: String,
+    action: MessageAction,
+) -> Result<StatusCode, Problem> {
+    call(backend, move |backend| backend.apply_message_action(&id, action, &caller.name)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Takes back a message that waits: it ends as cancelled, and its submitter is told as he asked to be.
+/// Cancels a waiting message: it ends as cancelled, and the submitter gets a DLR if one was requested.
 #[utoipa::path(
     post,
     path = "/v1/messages/{id}/cancel",
-    params(("id" = inline(IdText), Path, description = "Its id.")),
-    responses((status = 204, description = "It has ended.")),
+    params(("id" = inline(IdText), Path, description = "The message id.")),
+    responses((status = 204, description = "The message has ended.")),
 )]
-async fn cancel(
-    State(appliance): State<Shared>,
+async fn cancel_message(
+    State(backend): State<SharedBackend>,
     Extension(caller): Extension<Caller>,
-    At(id): At<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<StatusCode, Problem> {
-    by_hand(appliance, caller, id, Hand::Cancel).await
+    apply_message_action(backend, caller, id, MessageAction::Cancel).await
 }
 
-/// Tries a message now that waits for its next attempt, its schedule or its next routing.
+/// Retries a message now that waits for its next attempt, its schedule or its next routing.
 #[utoipa::path(
     post,
     path = "/v1/messages/{id}/retry",
-    params(("id" = inline(IdText), Path, description = "Its id.")),
-    responses((status = 204, description = "It is on its way again.")),
+    params(("id" = inline(IdText), Path, description = "The message id.")),
+    responses((status = 204, description = "The message is queued again.")),
 )]
-async fn retry(
-    State(appliance): State<Shared>,
+async fn retry_message(
+    State(backend): State<SharedBackend>,
     Extension(caller): Extension<Caller>,
-    At(id): At<String>,
+    PathParams(id): PathParams<String>,
 ) -> Result<StatusCode, Problem> {
-    by_hand(appliance, caller, id, Hand::Retry).await
+    apply_message_action(backend, caller, id, MessageAction::Retry).await
 }

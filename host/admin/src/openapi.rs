@@ -1,52 +1,55 @@
-//! The API's description of itself: what the routes say, and what is the same for all of them.
+//! Builds the OpenAPI document: the descriptions of the routes, completed with everything common to all operations.
+
+#[cfg(test)]
+mod reference;
 
 use crate::api;
-use crate::rights;
+use crate::permissions;
 use axum::http::Method;
 use serde_json::{Map, Value, json};
 use std::sync::LazyLock;
 
-static WHOLE: LazyLock<Value> = LazyLock::new(make);
+static DOCUMENT: LazyLock<Value> = LazyLock::new(build);
 
 /// The OpenAPI 3.1 document.
 #[must_use]
 pub fn document() -> Value {
-    WHOLE.clone()
+    DOCUMENT.clone()
 }
 
-/// The same, not copied.
-pub(crate) fn whole() -> &'static Value {
-    &WHOLE
+/// The OpenAPI document by reference.
+pub(crate) fn document_ref() -> &'static Value {
+    &DOCUMENT
 }
 
-/// A part of a description, as a map.
-fn taken(description: &mut Value, pointer: &str) -> Map<String, Value> {
+/// Takes an object out of a JSON value.
+fn take_object(description: &mut Value, pointer: &str) -> Map<String, Value> {
     match description.pointer_mut(pointer).map(Value::take) {
         Some(Value::Object(map)) => map,
         _ => Map::new(),
     }
 }
 
-fn make() -> Value {
+fn build() -> Value {
     let (mut paths, mut schemas) = (Map::new(), Map::new());
-    for (operations, is_open) in [(api::open(), true), (api::guarded(), false)] {
-        let Ok(mut described) = serde_json::to_value(operations.into_openapi()) else { continue };
-        schemas.extend(taken(&mut described, "/components/schemas"));
-        for (path, mut item) in taken(&mut described, "/paths") {
+    for (operations, is_public) in [(api::public_routes(), true), (api::protected_routes(), false)] {
+        let Ok(mut description) = serde_json::to_value(operations.into_openapi()) else { continue };
+        schemas.extend(take_object(&mut description, "/components/schemas"));
+        for (path, mut item) in take_object(&mut description, "/paths") {
             for (method, operation) in item.as_object_mut().into_iter().flatten() {
-                complete(method, &path, operation, is_open);
+                add_common_parts(method, &path, operation, is_public);
             }
             paths.insert(path, item);
         }
     }
-    schemas.insert("Problem".to_owned(), problem());
-    schemas.values_mut().chain(paths.values_mut()).for_each(plain);
+    schemas.insert("Problem".to_owned(), problem_schema());
+    schemas.values_mut().chain(paths.values_mut()).for_each(simplify);
     json!({
         "openapi": "3.1.0",
         "info": {
             "title": "Switchyard",
             "version": env!("CARGO_PKG_VERSION"),
-            "description": "The admin's API of the appliance. Errors are problems as in RFC 9457.",
+            "description": "The admin's API of the appliance. Errors are problem documents (RFC 9457).",
             "license": { "name": env!("CARGO_PKG_LICENSE") },
         },
         "security": [{ "token": [] }, { "session": [] }],
@@ -54,16 +57,16 @@ fn make() -> Value {
         "components": {
             "schemas": schemas,
             "securitySchemes": {
-                "token": { "type": "http", "scheme": "bearer", "description": "A token of the appliance." },
+                "token": { "type": "http", "scheme": "bearer", "description": "The root token, or a named token." },
                 "session": {
                     "type": "apiKey",
                     "in": "cookie",
                     "name": "switchyard-session",
-                    "description": "A browser's session. What changes something wants the header Switchyard-CSRF beside it.",
+                    "description": "The session of a browser. Requests that change something must also send the header Switchyard-CSRF.",
                 },
             },
             "responses": { "Problem": {
-                "description": "What is wrong, and what to do (RFC 9457).",
+                "description": "A problem document (RFC 9457).",
                 "content": {
                     "application/problem+json": { "schema": { "$ref": "#/components/schemas/Problem" } },
                 },
@@ -72,27 +75,27 @@ fn make() -> Value {
     })
 }
 
-/// What is the same for all operations.
-fn complete(method: &str, path: &str, operation: &mut Value, is_open: bool) {
+/// Adds what is common to all operations: id, tags, permission, problem responses.
+fn add_common_parts(method: &str, path: &str, operation: &mut Value, is_public: bool) {
     let Some(operation) = operation.as_object_mut() else { return };
-    let words = path.split('/').filter(|word| !word.is_empty() && *word != "v1");
-    let words: Vec<&str> = words.map(|word| word.trim_matches(['{', '}'])).collect();
-    // The names of handlers are not unique, methods and paths are.
-    operation.insert("operationId".to_owned(), json!(format!("{method}-{}", words.join("-"))));
-    operation.insert("tags".to_owned(), json!([words.first()]));
-    if is_open {
+    let segments = path.split('/').filter(|word| !word.is_empty() && *word != "v1");
+    let segments: Vec<&str> = segments.map(|word| word.trim_matches(['{', '}'])).collect();
+    // Handler names are not unique; methods with paths are.
+    operation.insert("operationId".to_owned(), json!(format!("{method}-{}", segments.join("-"))));
+    operation.insert("tags".to_owned(), json!([segments.first()]));
+    if is_public {
         operation.insert("security".to_owned(), json!([]));
     } else {
-        let needed = method.to_uppercase().parse::<Method>().ok();
-        let needed = needed.and_then(|method| rights::needed(&method, path));
-        operation.insert("x-right".to_owned(), json!(needed));
+        let permission = method.to_uppercase().parse::<Method>().ok();
+        let permission = permission.and_then(|method| permissions::required_permission(&method, path));
+        operation.insert("x-permission".to_owned(), json!(permission));
     }
     for parameter in operation.get_mut("parameters").and_then(Value::as_array_mut).into_iter().flatten() {
-        // One without a value is as one that is left out.
+        // A parameter with an empty value counts as omitted.
         if parameter["in"] == "query" && parameter["required"] != true {
             parameter["allowEmptyValue"] = json!(true);
         }
-        // It is there or left out: there is no null outside of JSON.
+        // A parameter is present or omitted; null exists only in JSON.
         let schema = &mut parameter["schema"];
         if let Some(Value::Array(kinds)) = schema.get_mut("type") {
             kinds.retain(|kind| kind != "null");
@@ -107,7 +110,7 @@ fn complete(method: &str, path: &str, operation: &mut Value, is_open: bool) {
     let problem = json!({ "$ref": "#/components/responses/Problem" });
     let responses = operation.entry("responses").or_insert_with(|| json!({}));
     if let Some(responses) = responses.as_object_mut() {
-        // One that is named by its status has a meaning of its own, and is a problem all the same.
+        // An error response with its own description is a problem too.
         for (status, response) in responses.iter_mut() {
             if status.starts_with(['4', '5']) && response.get("content").is_none() {
                 response["content"] = json!({
@@ -119,44 +122,44 @@ fn complete(method: &str, path: &str, operation: &mut Value, is_open: bool) {
     }
 }
 
-/// Makes a description plainer than what it was made from: for those who make clients and tests of it.
-fn plain(schema: &mut Value) {
+/// Simplifies a schema for generators of clients and tests.
+fn simplify(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
-            map.values_mut().for_each(plain);
-            unwrap(map);
-            merge(map);
-            close(map);
-            bound(map);
+            map.values_mut().for_each(simplify);
+            unwrap_single_all_of(map);
+            merge_all_of(map);
+            close_variants(map);
+            add_maximum(map);
             if let Some(Value::String(text)) = map.get_mut("description") {
-                // Links are for those who read the source.
+                // Rust doc links mean nothing in the API description.
                 *text = text.replace("[`", "`").replace("`]", "`");
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(plain),
+        Value::Array(items) => items.iter_mut().for_each(simplify),
         _ => {}
     }
 }
 
-/// A schema beside which there is only a description of it is that schema.
-fn unwrap(map: &mut Map<String, Value>) {
-    let says = |part: &Value| match part.as_object() {
+/// Replaces an `allOf` of a schema and its description by the schema.
+fn unwrap_single_all_of(map: &mut Map<String, Value>) {
+    let description_only = |part: &Value| match part.as_object() {
         Some(part) if part.keys().all(|key| key == "type" || key == "description") => {
             part.get("description").cloned()
         }
         _ => None,
     };
     let Some(parts) = map.get("allOf").and_then(Value::as_array) else { return };
-    let ([Value::Object(schema), words] | [words, Value::Object(schema)]) = parts.as_slice() else { return };
-    let Some(words) = says(words) else { return };
+    let ([Value::Object(schema), text] | [text, Value::Object(schema)]) = parts.as_slice() else { return };
+    let Some(text) = description_only(text) else { return };
     let schema = schema.clone();
     map.remove("allOf");
     map.extend(schema);
-    map.insert("description".to_owned(), words);
+    map.insert("description".to_owned(), text);
 }
 
-/// Objects that are put together of objects are objects.
-fn merge(map: &mut Map<String, Value>) {
+/// Merges an `allOf` of objects into one object.
+fn merge_all_of(map: &mut Map<String, Value>) {
     let is_plain =
         |part: &Value| part["type"] == "object" && part.get("additionalProperties") != Some(&json!(true));
     if !map.get("allOf").and_then(Value::as_array).is_some_and(|parts| parts.iter().all(is_plain)) {
@@ -180,8 +183,8 @@ fn merge(map: &mut Map<String, Value>) {
     }
 }
 
-/// Of those that are told apart by a word, each takes only its own keys.
-fn close(map: &mut Map<String, Value>) {
+/// Closes the variants of a tagged union: each accepts only its own keys.
+fn close_variants(map: &mut Map<String, Value>) {
     let Some(Value::Array(kinds)) = map.get_mut("oneOf") else { return };
     for kind in kinds {
         let is_tagged = kind.pointer("/properties/event/enum").is_some();
@@ -191,8 +194,8 @@ fn close(map: &mut Map<String, Value>) {
     }
 }
 
-/// Numbers have an end. (What they are made from has a name for their formats that is in no register.)
-fn bound(map: &mut Map<String, Value>) {
+/// Adds maximums to integers, and corrects the names of unsigned formats.
+fn add_maximum(map: &mut Map<String, Value>) {
     let Some(Value::String(format)) = map.get_mut("format") else { return };
     *format = format.replace("u-int", "uint");
     let most = match format.as_str() {
@@ -208,34 +211,34 @@ fn bound(map: &mut Map<String, Value>) {
     map.entry("maximum").or_insert(most);
 }
 
-/// [`crate::Problem`], whose reason may be left out with all that belongs to it.
-fn problem() -> Value {
+/// The schema of [`crate::Problem`]. The fields of its reason are optional.
+fn problem_schema() -> Value {
     json!({
         "type": "object",
         "required": ["title", "status", "detail"],
         "properties": {
-            "title": { "type": "string", "description": "In a word or two." },
+            "title": { "type": "string", "description": "Short summary." },
             "status": { "type": "integer", "description": "The HTTP status." },
-            "detail": { "type": "string", "description": "What exactly, and what would be right." },
-            "reason": { "type": "string", "description": "The same in a word of a fixed set, for programs." },
+            "detail": { "type": "string", "description": "The cause, and what would be valid." },
+            "reason": { "type": "string", "description": "The reason for programs: one of a fixed set of codes." },
             "state": {
                 "enum": ["idle+up", "idle+down", "busy+up", "busy+down"],
-                "description": "The state of a pool's number that stands in the way.",
+                "description": "The state of the pool's number that prevents the operation.",
             },
             "retry-after-ms": {
                 "type": "integer",
-                "description": "Milliseconds after which it may be otherwise; left out where time does not help.",
+                "description": "Milliseconds after which a retry may succeed; omitted if waiting does not help.",
             },
             "problems": {
                 "type": "array",
-                "description": "Everything that is wrong with a document, each at its place.",
+                "description": "All errors of a document, each with its pointer.",
                 "items": {
                     "type": "object",
                     "required": ["pointer", "what"],
                     "properties": {
-                        "pointer": { "type": "string", "description": "Where: a JSON pointer (RFC 6901)." },
-                        "what": { "type": "string", "description": "What is wrong there." },
-                        "allowed": { "type": "string", "description": "What would be right." },
+                        "pointer": { "type": "string", "description": "JSON pointer (RFC 6901) of the place." },
+                        "what": { "type": "string", "description": "The error." },
+                        "allowed": { "type": "string", "description": "The allowed values." },
                     },
                 },
             },
@@ -246,12 +249,12 @@ fn problem() -> Value {
 #[cfg(test)]
 mod tests {
     use super::document;
-    use crate::problem::{Kind, Misplaced, Problem, Reason};
+    use crate::problem::{FieldProblem, Problem, ProblemKind, ProblemReason};
     use model::NumberState;
     use serde_json::{Value, json};
     use std::collections::BTreeSet;
 
-    /// All values under a key, however deep.
+    /// All values of a key, at any depth.
     fn all<'a>(value: &'a Value, key: &str, found: &mut Vec<&'a Value>) {
         match value {
             Value::Object(map) => {
@@ -263,8 +266,8 @@ mod tests {
         }
     }
 
-    /// The names that the schemas of a source file have in the document.
-    fn named(source: &str, names: &mut Vec<String>) {
+    /// The schema names that a source file defines.
+    fn schema_names_in_file(source: &str, names: &mut Vec<String>) {
         let mut lines = source.lines();
         while let Some(line) = lines.next() {
             if !line.starts_with("#[derive(") || !line.contains("ToSchema") {
@@ -282,24 +285,24 @@ mod tests {
         }
     }
 
-    fn named_below(folder: &std::path::Path, names: &mut Vec<String>) {
+    fn schema_names_in_folder(folder: &std::path::Path, names: &mut Vec<String>) {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
-                named_below(&path, names);
+                schema_names_in_folder(&path, names);
             } else {
-                named(&std::fs::read_to_string(&path).unwrap(), names);
+                schema_names_in_file(&std::fs::read_to_string(&path).unwrap(), names);
             }
         }
     }
 
-    /// Of two of the same name, one would silently stand for both.
+    /// With two schemas of one name, the document would silently contain only one.
     #[test]
-    fn no_two_schemas_have_the_same_name() {
+    fn schema_names_are_unique() {
         let here = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut names = Vec::new();
-        named_below(&here.join("src"), &mut names);
-        named_below(&here.join("../access/src"), &mut names);
+        schema_names_in_folder(&here.join("src"), &mut names);
+        schema_names_in_folder(&here.join("../access/src"), &mut names);
         names.sort_unstable();
         assert!(names.len() > 80, "{names:?}");
         let twice: Vec<_> = names.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| &pair[0]).collect();
@@ -307,19 +310,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_referred_to_is_there() {
+    fn every_reference_resolves() {
         let document = document();
         let mut references = Vec::new();
         all(&document, "$ref", &mut references);
         assert!(references.len() > 20);
         for reference in references {
-            let place = reference.as_str().and_then(|reference| reference.strip_prefix('#'));
-            assert!(document.pointer(place.unwrap()).is_some(), "{reference}");
+            let pointer = reference.as_str().and_then(|reference| reference.strip_prefix('#'));
+            assert!(document.pointer(pointer.unwrap()).is_some(), "{reference}");
         }
     }
 
     #[test]
-    fn every_operation_has_a_name_of_its_own_a_summary_and_all_parts_of_its_path() {
+    fn operations_have_unique_ids_summaries_and_path_parameters() {
         let document = document();
         let mut names = BTreeSet::new();
         for (path, item) in document["paths"].as_object().unwrap() {
@@ -332,29 +335,31 @@ mod tests {
                 );
                 assert!(operation["responses"]["default"].is_object(), "{method} {path}");
                 let parameters = operation["parameters"].as_array().cloned().unwrap_or_default();
-                let mut named: Vec<_> = parameters.iter().filter(|one| one["in"] == "path").collect();
-                named.retain(|one| path.contains(&format!("{{{}}}", one["name"].as_str().unwrap())));
-                assert_eq!(named.len(), path.matches('{').count(), "{method} {path}");
-                let described = |one: &Value| one["description"].is_string();
-                assert!(parameters.iter().all(described), "{method} {path}: {parameters:#?}");
+                let mut path_parameters: Vec<_> =
+                    parameters.iter().filter(|one| one["in"] == "path").collect();
+                path_parameters
+                    .retain(|one| path.contains(&format!("{{{}}}", one["name"].as_str().unwrap())));
+                assert_eq!(path_parameters.len(), path.matches('{').count(), "{method} {path}");
+                let description = |one: &Value| one["description"].is_string();
+                assert!(parameters.iter().all(description), "{method} {path}: {parameters:#?}");
             }
         }
         assert!(names.len() > 40, "{names:?}");
     }
 
     #[test]
-    fn a_problem_says_what_is_described_and_no_more() {
-        let mut problem = Problem::new(Kind::Conflict, "no").because(Reason {
+    fn problem_has_only_described_members() {
+        let mut problem = Problem::new(ProblemKind::Conflict, "no").with_reason(ProblemReason {
             reason: "wrong-state",
             state: Some(NumberState::BusyUp),
             retry_after_ms: Some(7),
         });
         let allowed = Some("b".to_owned());
-        problem.problems.push(Misplaced { pointer: "/a".to_owned(), what: "a".to_owned(), allowed });
-        let told = json!(problem);
+        problem.problems.push(FieldProblem { pointer: "/a".to_owned(), what: "a".to_owned(), allowed });
+        let json_problem = json!(problem);
         let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<BTreeSet<_>>();
-        let described = &document()["components"]["schemas"]["Problem"]["properties"];
-        assert_eq!(keys(&told), keys(described));
-        assert_eq!(keys(&told["problems"][0]), keys(&described["problems"]["items"]["properties"]));
+        let description = &document()["components"]["schemas"]["Problem"]["properties"];
+        assert_eq!(keys(&json_problem), keys(description));
+        assert_eq!(keys(&json_problem["problems"][0]), keys(&description["problems"]["items"]["properties"]));
     }
 }

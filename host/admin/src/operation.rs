@@ -1,10 +1,10 @@
-//! What an admin does with the daemon itself: drain it, and have it say more or less.
+//! The API of daemon operation: readiness, drain mode, log level.
 
-use crate::api::{Shared, answer};
-use crate::guard::{Detailed, detailed};
+use crate::api::{SharedBackend, call_json};
 use crate::problem::Problem;
 use crate::ready::Readiness;
-use crate::request::{Document, IfAny};
+use crate::request::{JsonBody, OptionalJsonBody};
+use crate::request_audit::{AuditedResult, with_audit_detail};
 use access::Caller;
 use axum::extract::State;
 use axum::{Extension, Json};
@@ -14,40 +14,40 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// What stands behind it. Its methods may wait, but for [`Operation::readiness`].
+/// The operation backend. Its methods may block, except [`Operation::readiness`].
 pub trait Operation: Send + Sync + 'static {
-    /// Whether traffic is taken. Answers at once.
+    /// Whether the daemon accepts traffic. Does not block.
     fn readiness(&self) -> Readiness;
-    /// Whether it drains, and what is left.
+    /// The state of drain mode.
     ///
     /// # Errors
-    /// When the appliance is shutting down.
-    fn drain_state(&self) -> Result<DrainState, Problem>;
-    /// Begins to drain, or changes how.
+    /// If the daemon is shutting down.
+    fn drain_state(&self) -> Result<DrainStateView, Problem>;
+    /// Starts drain mode, or changes its options.
     ///
     /// # Errors
-    /// When the appliance is shutting down.
-    fn begin_drain(&self, how: DrainOrder, by: Arc<str>) -> Result<DrainState, Problem>;
-    /// Takes traffic again.
+    /// If the daemon is shutting down.
+    fn begin_drain(&self, how: DrainOptions, by: Arc<str>) -> Result<DrainStateView, Problem>;
+    /// Ends drain mode.
     ///
     /// # Errors
-    /// When the appliance is shutting down.
-    fn end_drain(&self, by: &str) -> Result<DrainState, Problem>;
-    /// What is logged now.
-    fn log_level(&self) -> LogLevel;
-    /// Changes what is logged, until the next start.
+    /// If the daemon is shutting down.
+    fn end_drain(&self, by: &str) -> Result<DrainStateView, Problem>;
+    /// The current log level.
+    fn log_level(&self) -> LogLevelView;
+    /// Sets the log level until the next start.
     ///
     /// # Errors
-    /// When it is not understood; it stays as it was then.
-    fn set_log_level(&self, level: LogLevel, by: &str) -> Result<LogLevel, Problem>;
+    /// If the level is invalid; the current level stays.
+    fn set_log_level(&self, level: LogLevelView, by: &str) -> Result<LogLevelView, Problem>;
 }
 
-/// How to drain.
+/// Options of drain mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct DrainOrder {
-    /// Refuse new binds and logins as well. Sessions that are there stay: their submissions get the protocol's word for
-    /// "later", and what waits for them goes out.
+pub struct DrainOptions {
+    /// Also refuse new binds and logins. Existing sessions stay: their submissions get the protocol's temporary error, and
+    /// waiting messages for them are delivered.
     #[serde(default)]
     pub refuse_binds: bool,
 }
@@ -55,95 +55,102 @@ pub struct DrainOrder {
 /// `GET /v1/drain`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
-pub struct DrainState {
+#[schema(as = DrainState)]
+pub struct DrainStateView {
     /// Whether submissions are refused.
     pub draining: bool,
-    /// Whether binds are refused as well.
+    /// Whether binds are refused too.
     pub refuse_binds: bool,
-    /// Since when, milliseconds since the epoch.
+    /// Start of drain mode, milliseconds since the epoch; null if it is off.
     #[schema(required)]
     pub since: Option<u64>,
-    /// Who began it.
+    /// The caller that started drain mode; null if it is off.
     #[schema(required, value_type = Option<String>)]
     pub by: Option<Arc<str>>,
-    /// What has not ended yet.
-    pub left: Left,
+    /// Unfinished messages.
+    pub remaining: RemainingMessagesView,
 }
 
-/// What has not ended yet.
+/// Counts of unfinished messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
-pub struct Left {
-    /// All messages that have not ended, those of the other count and those that wait for a receipt included.
+#[schema(as = RemainingMessages)]
+pub struct RemainingMessagesView {
+    /// All unfinished messages, including those in flight and those awaiting a DLR.
     pub waiting: u64,
-    /// Those on a link, unanswered.
+    /// Messages submitted on a link and not yet answered.
     pub in_flight: u64,
 }
 
-/// What is logged.
+/// The log level.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct LogLevel {
-    /// `off`, `error`, `warn`, `info`, `debug` or `trace` for everything; with commas between, `room=level` for a room
-    /// of its own, such as `info,links=debug`.
+#[schema(as = LogLevel)]
+pub struct LogLevelView {
+    /// `off`, `error`, `warn`, `info`, `debug` or `trace`. For single log targets append `target=level`, separated by commas:
+    /// `info,links=debug`.
     #[schema(example = "info,links=debug")]
     pub level: String,
 }
 
-pub(crate) fn routes() -> OpenApiRouter<Shared> {
+pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
     OpenApiRouter::new()
         .routes(routes!(drain_state, begin_drain, end_drain))
         .routes(routes!(log_level, set_log_level))
 }
 
-/// Whether the appliance drains, and what is left.
-#[utoipa::path(get, path = "/v1/drain", responses((status = 200, description = "As it is now.", body = DrainState)))]
-async fn drain_state(State(appliance): State<Shared>) -> Result<Json<DrainState>, Problem> {
-    answer(appliance, Operation::drain_state).await
+/// Shows the state of drain mode.
+#[utoipa::path(get, path = "/v1/drain", responses((status = 200, description = "The current state.", body = DrainStateView)))]
+async fn drain_state(State(backend): State<SharedBackend>) -> Result<Json<DrainStateView>, Problem> {
+    call_json(backend, Operation::drain_state).await
 }
 
-/// Begins to drain: submissions are refused with the protocol's word for "later", what waits goes out, and `/v1/ready`
-/// says 503. It ends by DELETE, and with the process.
+/// Starts drain mode: submissions get the protocol's temporary error, waiting messages are delivered, and `/v1/ready` returns
+/// 503.
+///
+/// DELETE or a restart ends it.
 #[utoipa::path(
     post,
     path = "/v1/drain",
-    request_body(content = Option<DrainOrder>, description = "May be left out."),
-    responses((status = 200, description = "As it is now.", body = DrainState))
+    request_body(content = Option<DrainOptions>, description = "Options; the body may be omitted."),
+    responses((status = 200, description = "The new state.", body = DrainStateView))
 )]
 async fn begin_drain(
-    State(appliance): State<Shared>,
+    State(backend): State<SharedBackend>,
     Extension(caller): Extension<Caller>,
-    IfAny(how): IfAny<DrainOrder>,
-) -> Detailed<DrainState> {
-    let state = answer(appliance, move |appliance| appliance.begin_drain(how, caller.name)).await?;
-    detailed(state, |state| {
+    OptionalJsonBody(how): OptionalJsonBody<DrainOptions>,
+) -> AuditedResult<DrainStateView> {
+    let state = call_json(backend, move |backend| backend.begin_drain(how, caller.name)).await?;
+    with_audit_detail(state, |state| {
         let binds = if state.refuse_binds { ", binds refused" } else { "" };
-        format!("{} messages left{binds}", state.left.waiting)
+        format!("{} messages left{binds}", state.remaining.waiting)
     })
 }
 
-/// Takes traffic again. Nothing happens when it does not drain.
-#[utoipa::path(delete, path = "/v1/drain", responses((status = 200, description = "As it is now.", body = DrainState)))]
+/// Ends drain mode.
+///
+/// Without effect if it is off.
+#[utoipa::path(delete, path = "/v1/drain", responses((status = 200, description = "The new state.", body = DrainStateView)))]
 async fn end_drain(
-    State(appliance): State<Shared>,
+    State(backend): State<SharedBackend>,
     Extension(caller): Extension<Caller>,
-) -> Result<Json<DrainState>, Problem> {
-    answer(appliance, move |appliance| appliance.end_drain(&caller.name)).await
+) -> Result<Json<DrainStateView>, Problem> {
+    call_json(backend, move |backend| backend.end_drain(&caller.name)).await
 }
 
-/// What is logged now.
-#[utoipa::path(get, path = "/v1/log", responses((status = 200, description = "As it is now.", body = LogLevel)))]
-async fn log_level(State(appliance): State<Shared>) -> Result<Json<LogLevel>, Problem> {
-    answer(appliance, |appliance| Ok(appliance.log_level())).await
+/// Shows the current log level.
+#[utoipa::path(get, path = "/v1/log", responses((status = 200, description = "The current log level.", body = LogLevelView)))]
+async fn log_level(State(backend): State<SharedBackend>) -> Result<Json<LogLevelView>, Problem> {
+    call_json(backend, |backend| Ok(backend.log_level())).await
 }
 
-/// Changes what is logged, at once and until the next start.
-#[utoipa::path(put, path = "/v1/log", request_body = LogLevel, responses((status = 200, description = "As it is now.", body = LogLevel)))]
+/// Sets the log level, at once and until the next start.
+#[utoipa::path(put, path = "/v1/log", request_body = LogLevelView, responses((status = 200, description = "The new log level.", body = LogLevelView)))]
 async fn set_log_level(
-    State(appliance): State<Shared>,
+    State(backend): State<SharedBackend>,
     Extension(caller): Extension<Caller>,
-    Document(level): Document<LogLevel>,
-) -> Detailed<LogLevel> {
-    let set = answer(appliance, move |appliance| appliance.set_log_level(level, &caller.name)).await?;
-    detailed(set, |set| set.level.clone())
+    JsonBody(level): JsonBody<LogLevelView>,
+) -> AuditedResult<LogLevelView> {
+    let set = call_json(backend, move |backend| backend.set_log_level(level, &caller.name)).await?;
+    with_audit_detail(set, |set| set.level.clone())
 }

@@ -1,6 +1,6 @@
-//! The appliance as a whole: state, queues, links, doors, metrics.
+//! The API of the appliance's state: status, queues, links, business systems, core networks, metrics.
 
-use crate::api::{Appliance, Shared, answer, call};
+use crate::api::{ApiBackend, SharedBackend, call, call_json};
 use crate::problem::Problem;
 use crate::view;
 use axum::Json;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-pub(crate) fn routes() -> OpenApiRouter<Shared> {
+pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
     OpenApiRouter::new()
         .routes(routes!(status))
         .routes(routes!(queues))
@@ -21,43 +21,43 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(metrics))
 }
 
-/// The appliance as a whole: version, disk, recovery, totals.
-#[utoipa::path(get, path = "/v1/status", responses((status = 200, description = "As it is now.", body = view::Status)))]
-async fn status(State(appliance): State<Shared>) -> Result<Json<view::Status>, Problem> {
-    answer(appliance, Appliance::status).await
+/// Shows the appliance as a whole: version, disk, recovery, totals.
+#[utoipa::path(get, path = "/v1/status", responses((status = 200, description = "The current status.", body = view::StatusView)))]
+async fn status(State(backend): State<SharedBackend>) -> Result<Json<view::StatusView>, Problem> {
+    call_json(backend, ApiBackend::status).await
 }
 
-/// Every peer's and account's queue, with its brake.
-#[utoipa::path(get, path = "/v1/queues", responses((status = 200, description = "All of them.", body = Vec<view::Queue>)))]
-async fn queues(State(appliance): State<Shared>) -> Result<Json<Vec<view::Queue>>, Problem> {
-    answer(appliance, Appliance::queues).await
+/// Lists the queues of all peers and accounts, with the reason why each is blocked.
+#[utoipa::path(get, path = "/v1/queues", responses((status = 200, description = "All queues.", body = Vec<view::QueueView>)))]
+async fn queues(State(backend): State<SharedBackend>) -> Result<Json<Vec<view::QueueView>>, Problem> {
+    call_json(backend, ApiBackend::queues).await
 }
 
-/// Every link, with its brake.
-#[utoipa::path(get, path = "/v1/links", responses((status = 200, description = "All of them.", body = Vec<view::Link>)))]
-async fn links(State(appliance): State<Shared>) -> Result<Json<Vec<view::Link>>, Problem> {
-    answer(appliance, |appliance| Ok(appliance.links())).await
+/// Lists all links, with the reason why each is blocked.
+#[utoipa::path(get, path = "/v1/links", responses((status = 200, description = "All links.", body = Vec<view::LinkView>)))]
+async fn links(State(backend): State<SharedBackend>) -> Result<Json<Vec<view::LinkView>>, Problem> {
+    call_json(backend, |backend| Ok(backend.links())).await
 }
 
-/// Business systems: their calls and pushes.
-#[utoipa::path(get, path = "/v1/business", responses((status = 200, description = "All of them.", body = Vec<view::Business>)))]
-async fn business(State(appliance): State<Shared>) -> Result<Json<Value>, Problem> {
-    answer(appliance, |appliance| Ok(appliance.business())).await
+/// Lists the business systems with their calls and pushes.
+#[utoipa::path(get, path = "/v1/business", responses((status = 200, description = "All business systems.", body = Vec<view::BusinessView>)))]
+async fn business(State(backend): State<SharedBackend>) -> Result<Json<Value>, Problem> {
+    call_json(backend, |backend| Ok(backend.business())).await
 }
 
-/// GSM core networks: connections, short messages to and from handsets, questions to the HLR.
-#[utoipa::path(get, path = "/v1/gsm", responses((status = 200, description = "All of them.", body = Vec<view::CoreNetwork>)))]
-async fn gsm(State(appliance): State<Shared>) -> Result<Json<Value>, Problem> {
-    answer(appliance, |appliance| Ok(appliance.gsm())).await
+/// Lists the GSM core networks: connections, MT and MO messages, HLR requests.
+#[utoipa::path(get, path = "/v1/gsm", responses((status = 200, description = "All core networks.", body = Vec<view::CoreNetworkView>)))]
+async fn gsm(State(backend): State<SharedBackend>) -> Result<Json<Value>, Problem> {
+    call_json(backend, |backend| Ok(backend.gsm())).await
 }
 
-/// Metrics for Prometheus.
+/// Returns the metrics for Prometheus.
 #[utoipa::path(
     get,
     path = "/metrics",
-    responses((status = 200, description = "Its text format.", body = String, content_type = "text/plain")),
+    responses((status = 200, description = "The metrics, in the Prometheus text format.", body = String, content_type = "text/plain")),
 )]
-async fn metrics(State(appliance): State<Shared>) -> Result<impl IntoResponse, Problem> {
-    let page = call(appliance, |appliance| Ok(appliance.metrics())).await?;
+async fn metrics(State(backend): State<SharedBackend>) -> Result<impl IntoResponse, Problem> {
+    let page = call(backend, |backend| Ok(backend.metrics())).await?;
     Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], page))
 }

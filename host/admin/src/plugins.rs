@@ -1,9 +1,9 @@
 //! The API of plugins: versions, hooks, candidates and replays.
 
-use crate::api::{Shared, answer, call};
-use crate::guard::{Detailed, detailed, with_reason};
-use crate::problem::{Kind, Problem};
-use crate::request::{At, Binary, Document, IfAny, Octets};
+use crate::api::{SharedBackend, call, call_json};
+use crate::problem::{Problem, ProblemKind};
+use crate::request::{Binary, JsonBody, OptionalJsonBody, PathParams, RawBody};
+use crate::request_audit::{AuditedResult, append_reason, with_audit_detail};
 use crate::view;
 use axum::Json;
 use axum::extract::{DefaultBodyLimit, State};
@@ -12,106 +12,106 @@ use serde_json::{Value, json};
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
 use utoipa_axum::routes;
 
-/// What stands behind it. Requests are given as they came; answers are as they go.
+/// The plugin backend. Requests and answers are JSON documents of the API, passed through unchanged.
 pub trait Plugins: Send + Sync + 'static {
-    /// Plugin versions that are kept.
+    /// The stored plugin versions.
     ///
     /// # Errors
-    /// When they cannot be listed.
+    /// If they cannot be listed.
     fn plugins(&self) -> Result<Value, Problem>;
-    /// Keeps a new plugin version, with its signature where there is one.
+    /// Stores a new plugin version, with its signature if there is one.
     ///
     /// # Errors
-    /// When it is no component of a served world, or its signature does not count.
+    /// If the component implements no supported world, or the signature is not valid.
     fn upload(&self, name: &str, component: &[u8], signature: Option<&str>) -> Result<Value, Problem>;
-    /// All hooks: what is live, what is on trial, counts, what happened.
+    /// All hooks with live chain, candidate, counts and events.
     ///
     /// # Errors
-    /// When the appliance is shutting down.
+    /// If the daemon is shutting down.
     fn hooks(&self) -> Result<Value, Problem>;
     /// One hook, with its history.
     ///
     /// # Errors
-    /// When there is no such hook.
+    /// If there is no such hook.
     fn hook(&self, hook: &str) -> Result<Value, Problem>;
-    /// Makes plugins live.
+    /// Activates a chain of plugins.
     ///
     /// # Errors
-    /// When the request cannot be understood, a plugin does not start, or somebody was faster.
+    /// If the request is invalid, a plugin does not start, or the hook was changed meanwhile.
     fn activate(&self, hook: &str, request: Value) -> Result<Value, Problem>;
-    /// Leaves a hook without any plugin.
+    /// Removes all plugins from a hook.
     ///
     /// # Errors
-    /// When there is no such hook.
+    /// If there is no such hook.
     fn unbind(&self, hook: &str) -> Result<Value, Problem>;
-    /// Goes back to what was live before.
+    /// Activates the previous chain again.
     ///
     /// # Errors
-    /// When there is nothing.
+    /// If there is no previous chain.
     fn rollback(&self, hook: &str) -> Result<Value, Problem>;
-    /// Takes a candidate on trial.
+    /// Starts the trial of a candidate.
     ///
     /// # Errors
     /// As [`Plugins::activate`].
-    fn try_out(&self, hook: &str, request: Value) -> Result<Value, Problem>;
+    fn start_trial(&self, hook: &str, request: Value) -> Result<Value, Problem>;
     /// Ends the trial.
     ///
     /// # Errors
-    /// When there is none.
-    fn dismiss(&self, hook: &str) -> Result<(), Problem>;
-    /// Makes the candidate live.
+    /// If there is no candidate.
+    fn end_trial(&self, hook: &str) -> Result<(), Problem>;
+    /// Activates the candidate.
     ///
     /// # Errors
-    /// When there is none, or somebody was faster.
+    /// If there is no candidate, or the hook was changed meanwhile.
     fn promote(&self, hook: &str, request: Value) -> Result<Value, Problem>;
-    /// Begins a replay of archived messages through a candidate.
+    /// Starts a replay of archived messages through a candidate.
     ///
     /// # Errors
-    /// When the request cannot be understood, the candidate does not start, or there is no archive.
+    /// If the request is invalid, the candidate does not start, or there is no archive.
     fn replay(&self, request: Value) -> Result<Value, Problem>;
-    /// All replays since the start.
+    /// All replays since the start of the daemon.
     fn replays(&self) -> Value;
     /// One replay, with its report.
     ///
     /// # Errors
-    /// When there is no such replay.
+    /// If there is no such replay.
     fn replay_report(&self, id: &str) -> Result<Value, Problem>;
     /// Ends a replay.
     ///
     /// # Errors
-    /// When there is no such replay.
+    /// If there is no such replay.
     fn end_replay(&self, id: &str) -> Result<(), Problem>;
-    /// The appliance's tables.
+    /// The lookup tables.
     fn tables(&self) -> Value;
-    /// Fills a table from CSV, or fills it anew: `kind` is `exact` or `prefix`.
+    /// Creates or replaces a lookup table from CSV. `kind`: `exact` or `prefix`.
     ///
     /// # Errors
-    /// When the rows are not as they should be; the table then stays as it was.
+    /// If a row is invalid; the table then stays unchanged.
     fn put_table(&self, name: &str, kind: &str, rows: &[u8]) -> Result<Value, Problem>;
-    /// What a table says of a key.
+    /// Looks a key up in a table.
     ///
     /// # Errors
-    /// When there is no such table.
+    /// If there is no such table.
     fn look_up(&self, name: &str, key: &str) -> Result<Value, Problem>;
     /// Removes a table.
     ///
     /// # Errors
-    /// When there is none of that name.
+    /// If there is no such table.
     fn remove_table(&self, name: &str) -> Result<(), Problem>;
 }
 
-/// The largest component that is taken.
-const COMPONENT_LIMIT: usize = 64 << 20;
+/// Maximum size of a component, in octets.
+const MAX_COMPONENT_OCTETS: usize = 64 << 20;
 
-pub(crate) fn routes() -> OpenApiRouter<Shared> {
+pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
     OpenApiRouter::new()
         .routes(routes!(plugins))
-        .routes(routes!(upload).layer(DefaultBodyLimit::max(COMPONENT_LIMIT)))
+        .routes(routes!(upload).layer(DefaultBodyLimit::max(MAX_COMPONENT_OCTETS)))
         .routes(routes!(hooks))
         .routes(routes!(hook, unbind))
         .routes(routes!(activate))
         .routes(routes!(rollback))
-        .routes(routes!(try_out, dismiss))
+        .routes(routes!(start_trial, end_trial))
         .routes(routes!(promote))
         .routes(routes!(replays, replay))
         .routes(routes!(replay_report, end_replay))
@@ -119,22 +119,23 @@ pub(crate) fn routes() -> OpenApiRouter<Shared> {
 
 type Answer = Result<Json<Value>, Problem>;
 
-/// Characters of a reason.
-const REASON_LIMIT: usize = 256;
+/// Maximum characters of a reason.
+const MAX_REASON_CHARS: usize = 256;
 
-/// The reason in a request, which is for the audit log and for nobody behind it.
-fn taken_reason(request: &mut Value) -> Result<Option<String>, Problem> {
+/// Takes the reason out of a request. It is for the audit log only.
+fn take_reason(request: &mut Value) -> Result<Option<String>, Problem> {
     match request.as_object_mut().and_then(|request| request.remove("why")) {
         None | Some(Value::Null) => Ok(None),
-        Some(Value::String(why)) if why.chars().count() <= REASON_LIMIT => Ok(Some(why)),
-        Some(_) => {
-            Err(Problem::new(Kind::BadRequest, format!("why: a text of at most {REASON_LIMIT} characters")))
-        }
+        Some(Value::String(why)) if why.chars().count() <= MAX_REASON_CHARS => Ok(Some(why)),
+        Some(_) => Err(Problem::new(
+            ProblemKind::BadRequest,
+            format!("why: must be a text of at most {MAX_REASON_CHARS} characters"),
+        )),
     }
 }
 
-/// A chain in words, for the audit log: which versions are live, or on trial and how.
-fn chain(record: &Value) -> String {
+/// Describes a chain for the audit log: its versions, and how they came to be live or on trial.
+fn describe_chain(record: &Value) -> String {
     let name = |binding: &Value| {
         format!(
             "{} {}",
@@ -152,17 +153,17 @@ fn chain(record: &Value) -> String {
     }
 }
 
-/// Plugin versions that are kept: size, hook, contract, imports, who signed them.
+/// Lists the stored plugin versions: size, hook, contract, imports, signer.
 #[utoipa::path(
     get,
     path = "/v1/plugins",
-    responses((status = 200, description = "All of them.", body = Vec<view::PluginVersion>)),
+    responses((status = 200, description = "All plugin versions.", body = Vec<view::PluginVersionView>)),
 )]
-async fn plugins(State(appliance): State<Shared>) -> Answer {
-    answer(appliance, Plugins::plugins).await
+async fn plugins(State(backend): State<SharedBackend>) -> Answer {
+    call_json(backend, Plugins::plugins).await
 }
 
-/// Keeps a component as a new version of a plugin.
+/// Stores a component as a new version of a plugin.
 #[utoipa::path(
     put,
     path = "/v1/plugins/{name}",
@@ -171,184 +172,193 @@ async fn plugins(State(appliance): State<Shared>) -> Answer {
         ("switchyard-signature" = Option<String>, Header, description = "Base64 of the component's ed25519 signature."),
     ),
     request_body(content = Binary, content_type = "application/wasm", description = "The component."),
-    responses((status = 200, description = "It is kept.", body = view::PluginVersion)),
+    responses((status = 200, description = "The version is stored.", body = view::PluginVersionView)),
 )]
 async fn upload(
-    State(appliance): State<Shared>,
-    At(name): At<String>,
+    State(backend): State<SharedBackend>,
+    PathParams(name): PathParams<String>,
     headers: HeaderMap,
-    Octets(body): Octets,
-) -> Detailed<Value> {
+    RawBody(body): RawBody,
+) -> AuditedResult<Value> {
     let signature =
         headers.get("switchyard-signature").and_then(|value| value.to_str().ok()).map(str::to_owned);
-    let kept =
-        answer(appliance, move |appliance| appliance.upload(&name, &body, signature.as_deref())).await?;
-    detailed(kept, |kept| match (kept["version"].as_str(), kept["signed_by"].as_str()) {
+    let stored =
+        call_json(backend, move |backend| backend.upload(&name, &body, signature.as_deref())).await?;
+    with_audit_detail(stored, |stored| match (stored["version"].as_str(), stored["signed_by"].as_str()) {
         (Some(version), Some(key)) => format!("version {version}, signed by {key}"),
         (version, _) => format!("version {}, not signed", version.unwrap_or("unknown")),
     })
 }
 
-/// All hooks: what is live, what is on trial and how it compares, counts, what happened.
+/// Lists all hooks: live chain, candidate with its comparison, counts, events.
 #[utoipa::path(
     get,
     path = "/v1/hooks",
-    responses((status = 200, description = "All of them.", body = Vec<view::HookState>)),
+    responses((status = 200, description = "All hooks.", body = Vec<view::HookStateView>)),
 )]
-async fn hooks(State(appliance): State<Shared>) -> Answer {
-    answer(appliance, Plugins::hooks).await
+async fn hooks(State(backend): State<SharedBackend>) -> Answer {
+    call_json(backend, Plugins::hooks).await
 }
 
-/// One hook, with its history.
+/// Shows one hook, with its history.
 #[utoipa::path(
     get,
     path = "/v1/hooks/{hook}",
     params(("hook" = String, Path, description = "router, resolver, delivery-policy or biller.")),
-    responses((status = 200, description = "As it is now.", body = view::HookState)),
+    responses((status = 200, description = "The hook.", body = view::HookStateView)),
 )]
-async fn hook(State(appliance): State<Shared>, At(hook): At<String>) -> Answer {
-    answer(appliance, move |appliance| appliance.hook(&hook)).await
+async fn hook(State(backend): State<SharedBackend>, PathParams(hook): PathParams<String>) -> Answer {
+    call_json(backend, move |backend| backend.hook(&hook)).await
 }
 
-/// Leaves a hook without any plugin.
+/// Removes all plugins from a hook.
 #[utoipa::path(
     delete,
     path = "/v1/hooks/{hook}",
     params(("hook" = String, Path, description = "router, resolver, delivery-policy or biller.")),
-    responses((status = 200, description = "What is live now.", body = view::BindingRecord)),
+    responses((status = 200, description = "The live chain, now empty.", body = view::BindingRecordView)),
 )]
-async fn unbind(State(appliance): State<Shared>, At(hook): At<String>) -> Detailed<Value> {
-    let live = answer(appliance, move |appliance| appliance.unbind(&hook)).await?;
-    detailed(live, chain)
+async fn unbind(
+    State(backend): State<SharedBackend>,
+    PathParams(hook): PathParams<String>,
+) -> AuditedResult<Value> {
+    let live = call_json(backend, move |backend| backend.unbind(&hook)).await?;
+    with_audit_detail(live, describe_chain)
 }
 
-/// Makes a plugin live, or a chain of them.
+/// Activates a plugin, or a chain of plugins.
 #[utoipa::path(
     post,
     path = "/v1/hooks/{hook}/activate",
     params(("hook" = String, Path, description = "router, resolver, delivery-policy or biller.")),
-    request_body = view::Activation,
-    responses((status = 200, description = "What is live now.", body = view::BindingRecord)),
+    request_body = view::ActivationRequest,
+    responses((status = 200, description = "The live chain.", body = view::BindingRecordView)),
 )]
 async fn activate(
-    State(appliance): State<Shared>,
-    At(hook): At<String>,
-    Document(mut request): Document<Value>,
-) -> Detailed<Value> {
-    let why = taken_reason(&mut request)?;
-    let live = answer(appliance, move |appliance| appliance.activate(&hook, request)).await?;
-    detailed(live, |live| with_reason(chain(live), why.as_deref()))
+    State(backend): State<SharedBackend>,
+    PathParams(hook): PathParams<String>,
+    JsonBody(mut request): JsonBody<Value>,
+) -> AuditedResult<Value> {
+    let why = take_reason(&mut request)?;
+    let live = call_json(backend, move |backend| backend.activate(&hook, request)).await?;
+    with_audit_detail(live, |live| append_reason(describe_chain(live), why.as_deref()))
 }
 
-/// Goes back to what was live before.
+/// Activates the previous chain again.
 #[utoipa::path(
     post,
     path = "/v1/hooks/{hook}/rollback",
     params(("hook" = String, Path, description = "router, resolver, delivery-policy or biller.")),
-    request_body = Option<view::HookRollback>,
-    responses((status = 200, description = "What is live now.", body = view::BindingRecord)),
+    request_body = Option<view::HookRollbackRequest>,
+    responses((status = 200, description = "The live chain.", body = view::BindingRecordView)),
 )]
 async fn rollback(
-    State(appliance): State<Shared>,
-    At(hook): At<String>,
-    IfAny(request): IfAny<view::HookRollback>,
-) -> Detailed<Value> {
-    let why = taken_reason(&mut json!(request))?;
-    let live = answer(appliance, move |appliance| appliance.rollback(&hook)).await?;
-    detailed(live, |live| with_reason(chain(live), why.as_deref()))
+    State(backend): State<SharedBackend>,
+    PathParams(hook): PathParams<String>,
+    OptionalJsonBody(request): OptionalJsonBody<view::HookRollbackRequest>,
+) -> AuditedResult<Value> {
+    let why = take_reason(&mut json!(request))?;
+    let live = call_json(backend, move |backend| backend.rollback(&hook)).await?;
+    with_audit_detail(live, |live| append_reason(describe_chain(live), why.as_deref()))
 }
 
-/// Takes a candidate on trial.
+/// Starts the trial of a candidate.
 #[utoipa::path(
     post,
     path = "/v1/hooks/{hook}/candidate",
     params(("hook" = String, Path, description = "router, resolver, delivery-policy or biller.")),
-    request_body = view::Trial,
-    responses((status = 200, description = "What is on trial now.", body = view::CandidateRecord)),
+    request_body = view::TrialRequest,
+    responses((status = 200, description = "The candidate.", body = view::CandidateRecordView)),
 )]
-async fn try_out(
-    State(appliance): State<Shared>,
-    At(hook): At<String>,
-    Document(mut request): Document<Value>,
-) -> Detailed<Value> {
-    let why = taken_reason(&mut request)?;
-    let candidate = answer(appliance, move |appliance| appliance.try_out(&hook, request)).await?;
-    detailed(candidate, |candidate| with_reason(chain(candidate), why.as_deref()))
+async fn start_trial(
+    State(backend): State<SharedBackend>,
+    PathParams(hook): PathParams<String>,
+    JsonBody(mut request): JsonBody<Value>,
+) -> AuditedResult<Value> {
+    let why = take_reason(&mut request)?;
+    let candidate = call_json(backend, move |backend| backend.start_trial(&hook, request)).await?;
+    with_audit_detail(candidate, |candidate| append_reason(describe_chain(candidate), why.as_deref()))
 }
 
-/// Ends the trial.
+/// Ends the trial of the candidate.
 #[utoipa::path(
     delete,
     path = "/v1/hooks/{hook}/candidate",
     params(("hook" = String, Path, description = "router, resolver, delivery-policy or biller.")),
-    responses((status = 204, description = "It is over.")),
+    responses((status = 204, description = "The trial has ended.")),
 )]
-async fn dismiss(State(appliance): State<Shared>, At(hook): At<String>) -> Result<StatusCode, Problem> {
-    call(appliance, move |appliance| appliance.dismiss(&hook)).await?;
+async fn end_trial(
+    State(backend): State<SharedBackend>,
+    PathParams(hook): PathParams<String>,
+) -> Result<StatusCode, Problem> {
+    call(backend, move |backend| backend.end_trial(&hook)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Makes the candidate live.
+/// Activates the candidate.
 #[utoipa::path(
     post,
     path = "/v1/hooks/{hook}/promote",
     params(("hook" = String, Path, description = "router, resolver, delivery-policy or biller.")),
-    request_body = Option<view::Promotion>,
-    responses((status = 200, description = "What is live now.", body = view::BindingRecord)),
+    request_body = Option<view::PromotionRequest>,
+    responses((status = 200, description = "The live chain.", body = view::BindingRecordView)),
 )]
 async fn promote(
-    State(appliance): State<Shared>,
-    At(hook): At<String>,
-    IfAny(request): IfAny<view::Promotion>,
-) -> Detailed<Value> {
+    State(backend): State<SharedBackend>,
+    PathParams(hook): PathParams<String>,
+    OptionalJsonBody(request): OptionalJsonBody<view::PromotionRequest>,
+) -> AuditedResult<Value> {
     let mut request = json!(request);
-    let why = taken_reason(&mut request)?;
-    let live = answer(appliance, move |appliance| appliance.promote(&hook, request)).await?;
-    detailed(live, |live| with_reason(chain(live), why.as_deref()))
+    let why = take_reason(&mut request)?;
+    let live = call_json(backend, move |backend| backend.promote(&hook, request)).await?;
+    with_audit_detail(live, |live| append_reason(describe_chain(live), why.as_deref()))
 }
 
-/// Replays since the start.
+/// Lists the replays since the start of the daemon.
 #[utoipa::path(
     get,
     path = "/v1/replays",
-    responses((status = 200, description = "Newest first.", body = Vec<view::ReplayState>)),
+    responses((status = 200, description = "All replays, newest first.", body = Vec<view::ReplayStateView>)),
 )]
-async fn replays(State(appliance): State<Shared>) -> Answer {
-    answer(appliance, |appliance| Ok(appliance.replays())).await
+async fn replays(State(backend): State<SharedBackend>) -> Answer {
+    call_json(backend, |backend| Ok(backend.replays())).await
 }
 
-/// Begins a replay of archived messages through a candidate.
+/// Starts a replay of archived messages through a candidate.
 #[utoipa::path(
     post,
     path = "/v1/replays",
-    request_body = view::WantedReplay,
-    responses((status = 200, description = "It runs.", body = view::ReplayBegun)),
+    request_body = view::ReplayRequest,
+    responses((status = 200, description = "The replay has started.", body = view::ReplayStart)),
 )]
-async fn replay(State(appliance): State<Shared>, Document(mut request): Document<Value>) -> Answer {
-    taken_reason(&mut request)?;
-    answer(appliance, move |appliance| appliance.replay(request)).await
+async fn replay(State(backend): State<SharedBackend>, JsonBody(mut request): JsonBody<Value>) -> Answer {
+    take_reason(&mut request)?;
+    call_json(backend, move |backend| backend.replay(request)).await
 }
 
-/// A replay and its report: which verdicts differ, from what to what, with examples and prices.
+/// Shows a replay with its report: differing verdicts, with examples and prices.
 #[utoipa::path(
     get,
     path = "/v1/replays/{id}",
-    params(("id" = String, Path, description = "Its id.")),
-    responses((status = 200, description = "As far as it is.", body = view::ReplayState)),
+    params(("id" = String, Path, description = "The replay's id.")),
+    responses((status = 200, description = "The replay, with its report if it has ended.", body = view::ReplayStateView)),
 )]
-async fn replay_report(State(appliance): State<Shared>, At(id): At<String>) -> Answer {
-    answer(appliance, move |appliance| appliance.replay_report(&id)).await
+async fn replay_report(State(backend): State<SharedBackend>, PathParams(id): PathParams<String>) -> Answer {
+    call_json(backend, move |backend| backend.replay_report(&id)).await
 }
 
 /// Ends a replay.
 #[utoipa::path(
     delete,
     path = "/v1/replays/{id}",
-    params(("id" = String, Path, description = "Its id.")),
-    responses((status = 204, description = "It ends.")),
+    params(("id" = String, Path, description = "The replay's id.")),
+    responses((status = 204, description = "The replay ends.")),
 )]
-async fn end_replay(State(appliance): State<Shared>, At(id): At<String>) -> Result<StatusCode, Problem> {
-    call(appliance, move |appliance| appliance.end_replay(&id)).await?;
+async fn end_replay(
+    State(backend): State<SharedBackend>,
+    PathParams(id): PathParams<String>,
+) -> Result<StatusCode, Problem> {
+    call(backend, move |backend| backend.end_replay(&id)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -357,24 +367,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_change_of_a_hook_is_told_with_versions_and_the_reason() {
+    fn hook_change_detail_has_versions_and_reason() {
         let mut request = json!({ "plugin": "a", "why": "cheaper" });
-        let why = taken_reason(&mut request).ok().flatten();
+        let why = take_reason(&mut request).ok().flatten();
         assert_eq!(request, json!({ "plugin": "a" }));
         let live = json!({ "serial": 4, "how": "activated", "chain": [
             { "plugin": "a", "version": "96fced7a19c6" }, { "plugin": "b", "version": "58cd962459f1" },
         ] });
         assert_eq!(
-            with_reason(chain(&live), why.as_deref()),
+            append_reason(describe_chain(&live), why.as_deref()),
             "activated: a 96fced7a19c6, b 58cd962459f1; serial 4; why: cheaper"
         );
         let canary = json!({ "mode": "canary", "share": 250, "chain": [{ "plugin": "a", "version": "96fced7a19c6" }] });
-        assert_eq!(with_reason(chain(&canary), None), "canary of 2.5 %: a 96fced7a19c6");
+        assert_eq!(append_reason(describe_chain(&canary), None), "canary of 2.5 %: a 96fced7a19c6");
         assert_eq!(
-            chain(&json!({ "serial": 5, "how": "unbound", "chain": [] })),
+            describe_chain(&json!({ "serial": 5, "how": "unbound", "chain": [] })),
             "unbound: no plugin; serial 5"
         );
-        assert!(taken_reason(&mut json!({ "why": "x".repeat(257) })).is_err());
-        assert!(taken_reason(&mut json!({ "why": 7 })).is_err());
+        assert!(take_reason(&mut json!({ "why": "x".repeat(257) })).is_err());
+        assert!(take_reason(&mut json!({ "why": 7 })).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! Errors as the API tells them.
+//! API errors: problem documents (RFC 9457).
 
 use axum::Json;
 use axum::http::{StatusCode, header};
@@ -7,82 +7,82 @@ use model::NumberState;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// What kind of trouble; decides the HTTP status.
+/// The kind of a problem; determines the HTTP status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// The request itself is wrong (400).
+pub enum ProblemKind {
+    /// The request is invalid (400).
     BadRequest,
-    /// No token, or not the right one (401).
+    /// Authentication is missing or wrong (401).
     Unauthorised,
-    /// The caller has not the right (403).
+    /// The caller does not have the permission (403).
     Forbidden,
-    /// No such thing (404).
+    /// There is no such resource (404).
     NotFound,
-    /// The path is there, and does not take this method (405).
-    NoSuchMethod,
-    /// The thing's state does not allow it (409).
+    /// The path does not support this method (405).
+    MethodNotAllowed,
+    /// The state of the resource does not allow the operation (409).
     Conflict,
-    /// Somebody was faster: what `If-Match` names is no longer what there is (412).
-    Outdated,
-    /// The body is larger than the operation takes (413).
+    /// `If-Match` does not name the current version (412).
+    PreconditionFailed,
+    /// The body is too large for the operation (413).
     TooLarge,
-    /// A change without `If-Match` (428).
-    Unconditional,
-    /// Too often (429).
-    TooOften,
-    /// Understood, and refused for what it says: a policy document, a component (422).
-    Refused,
-    /// A fault of ours (500).
+    /// `If-Match` is missing (428).
+    PreconditionRequired,
+    /// Too many requests (429).
+    TooManyRequests,
+    /// The request is well-formed, but its content is invalid: a policy document, a component (422).
+    Unprocessable,
+    /// A fault of the daemon (500).
     Internal,
     /// Not ready, or shutting down (503).
     Unavailable,
 }
 
-/// An error in the shape of RFC 9457: what is wrong, and what to do.
+/// A problem document (RFC 9457).
 #[derive(Debug, Clone, Serialize)]
 pub struct Problem {
-    /// In a word or two.
+    /// Short summary.
     pub title: &'static str,
     /// The HTTP status.
     pub status: u16,
-    /// What exactly, and what would be right.
+    /// The cause, and what would be valid.
     pub detail: String,
-    /// The same for programs, where there is more to tell them than the status.
+    /// The reason for programs, where the status is not enough.
     #[serde(flatten)]
-    pub reason: Option<Box<Reason>>,
-    /// Everything that is wrong with a document, each at its place.
+    pub reason: Option<Box<ProblemReason>>,
+    /// All errors of a document, each with its pointer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub problems: Vec<Misplaced>,
+    pub problems: Vec<FieldProblem>,
 }
 
-/// One thing that is wrong with a document.
+/// An error at one place of a document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct Misplaced {
-    /// Where: a JSON pointer (RFC 6901).
+pub struct FieldProblem {
+    /// JSON pointer (RFC 6901) of the place.
     pub pointer: String,
-    /// What is wrong there.
+    /// The error.
     pub what: String,
-    /// What would be right, where that can be said.
+    /// The allowed values, where they can be listed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allowed: Option<String>,
 }
 
-/// Why something was refused, in words that programs go by.
+/// The reason of a refusal, for programs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub struct Reason {
-    /// One of a fixed set of words, such as `all-busy`.
+pub struct ProblemReason {
+    /// One of a fixed set of codes, such as `all-busy`.
     pub reason: &'static str,
-    /// The state that stands in the way.
+    /// The number's state that prevents the operation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<NumberState>,
-    /// Milliseconds after which it may be otherwise, where time helps.
+    /// Milliseconds after which a retry may succeed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
 }
 
-impl Reason {
-    /// Only a word.
+impl ProblemReason {
+    /// A reason with a code only.
     #[must_use]
     pub fn of(reason: &'static str) -> Self {
         Self { reason, state: None, retry_after_ms: None }
@@ -92,28 +92,28 @@ impl Reason {
 impl Problem {
     /// A problem of this kind.
     #[must_use]
-    pub fn new(kind: Kind, detail: impl Into<String>) -> Self {
+    pub fn new(kind: ProblemKind, detail: impl Into<String>) -> Self {
         let (status, title) = match kind {
-            Kind::BadRequest => (StatusCode::BAD_REQUEST, "bad request"),
-            Kind::Unauthorised => (StatusCode::UNAUTHORIZED, "not authorised"),
-            Kind::Forbidden => (StatusCode::FORBIDDEN, "not allowed"),
-            Kind::NotFound => (StatusCode::NOT_FOUND, "not found"),
-            Kind::NoSuchMethod => (StatusCode::METHOD_NOT_ALLOWED, "no such method"),
-            Kind::Conflict => (StatusCode::CONFLICT, "not possible now"),
-            Kind::Outdated => (StatusCode::PRECONDITION_FAILED, "somebody was faster"),
-            Kind::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "too large"),
-            Kind::Unconditional => (StatusCode::PRECONDITION_REQUIRED, "If-Match is missing"),
-            Kind::TooOften => (StatusCode::TOO_MANY_REQUESTS, "too often"),
-            Kind::Refused => (StatusCode::UNPROCESSABLE_ENTITY, "refused"),
-            Kind::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal fault"),
-            Kind::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "not available"),
+            ProblemKind::BadRequest => (StatusCode::BAD_REQUEST, "bad request"),
+            ProblemKind::Unauthorised => (StatusCode::UNAUTHORIZED, "not authenticated"),
+            ProblemKind::Forbidden => (StatusCode::FORBIDDEN, "not allowed"),
+            ProblemKind::NotFound => (StatusCode::NOT_FOUND, "not found"),
+            ProblemKind::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "method not allowed"),
+            ProblemKind::Conflict => (StatusCode::CONFLICT, "not possible now"),
+            ProblemKind::PreconditionFailed => (StatusCode::PRECONDITION_FAILED, "version conflict"),
+            ProblemKind::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "too large"),
+            ProblemKind::PreconditionRequired => (StatusCode::PRECONDITION_REQUIRED, "If-Match is missing"),
+            ProblemKind::TooManyRequests => (StatusCode::TOO_MANY_REQUESTS, "too many requests"),
+            ProblemKind::Unprocessable => (StatusCode::UNPROCESSABLE_ENTITY, "refused"),
+            ProblemKind::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal error"),
+            ProblemKind::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "not available"),
         };
         Self { title, status: status.as_u16(), detail: detail.into(), reason: None, problems: Vec::new() }
     }
 
-    /// The same, with a reason that programs understand.
+    /// Adds a reason for programs.
     #[must_use]
-    pub fn because(mut self, reason: Reason) -> Self {
+    pub fn with_reason(mut self, reason: ProblemReason) -> Self {
         self.reason = Some(Box::new(reason));
         self
     }

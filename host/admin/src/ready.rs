@@ -1,6 +1,6 @@
-//! Whether traffic is taken: for load balancers, and for whoever waits for a start.
+//! Readiness, for load balancers and for scripts that wait for a start.
 
-use crate::api::Shared;
+use crate::api::SharedBackend;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -9,61 +9,60 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// Why no traffic is taken.
+/// Why the daemon accepts no traffic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum NotReady {
-    /// What is on disk is being read back, or the doors are being opened.
+    /// The daemon recovers messages, or opens its listeners.
     Starting,
-    /// It has been told to end.
+    /// The daemon is shutting down.
     Stopping,
-    /// Drain mode: what waits goes out, nothing new is taken.
+    /// Drain mode: waiting messages are delivered, submissions are refused.
     Draining,
-    /// The disk has less room than the watermark: nothing new is taken.
+    /// Free disk space is below the watermark: submissions are refused.
     DiskLow,
-    /// The disk has not finished a commit for seconds: nobody is answered until it has.
+    /// The disk has not finished a commit for seconds. No request is answered until it has.
     StoreStalled,
-    /// The core has not answered for seconds: nothing moves until it does.
+    /// The core has not answered for seconds. No message moves until it does.
     CoreStalled,
 }
 
 /// `GET /v1/ready`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Readiness {
-    /// `ready`, or `not-ready`.
+    /// `ready` or `not-ready`.
     pub status: &'static str,
-    /// Everything that stands in the way; nothing when it is ready.
+    /// All reasons; empty if the daemon is ready.
     pub reasons: Vec<NotReady>,
 }
 
 impl Readiness {
-    /// Ready, unless there is a reason not to be.
+    /// Ready if there are no reasons.
     #[must_use]
     pub fn of(reasons: Vec<NotReady>) -> Self {
         Self { status: if reasons.is_empty() { "ready" } else { "not-ready" }, reasons }
     }
 }
 
-/// For everyone: a load balancer has no token, and there is nothing to be learned here.
-pub(crate) fn routes() -> OpenApiRouter<Shared> {
+/// Public: load balancers have no token, and readiness reveals nothing.
+pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
     OpenApiRouter::new().routes(routes!(ready))
 }
 
-/// Whether traffic is taken, and if not, why not.
+/// Checks whether the daemon accepts traffic.
 ///
-/// `GET /v1/health` goes on saying that the process answers; a balancer that restarts what is not healthy asks there,
-/// one that only sends elsewhere what is not ready asks here.
+/// Use `GET /v1/health` to decide on a restart: it succeeds while the process answers. Use this operation to route traffic.
 #[utoipa::path(
     get,
     path = "/v1/ready",
     responses(
-        (status = 200, description = "It is.", body = Readiness),
-        (status = 503, description = "It is not, for these reasons.", body = Readiness),
+        (status = 200, description = "The daemon is ready.", body = Readiness),
+        (status = 503, description = "The daemon is not ready; `reasons` says why.", body = Readiness),
     )
 )]
-async fn ready(State(appliance): State<Shared>) -> (StatusCode, Json<Readiness>) {
-    // It asks the core, which may take its time.
-    let readiness = tokio::task::spawn_blocking(move || appliance.readiness()).await;
+async fn ready(State(backend): State<SharedBackend>) -> (StatusCode, Json<Readiness>) {
+    // It asks the core and may block.
+    let readiness = tokio::task::spawn_blocking(move || backend.readiness()).await;
     let readiness = readiness.unwrap_or_else(|_| Readiness::of(vec![NotReady::CoreStalled]));
     let status = if readiness.reasons.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     (status, Json(readiness))

@@ -1,9 +1,9 @@
-//! The API of what has ended: history, statistics, the archive, reports, opt-outs.
+//! The API of finished messages and their records: history, statistics, archive, DLRs, refusals, opt-outs.
 
-use crate::api::{Appliance, Export, Shared, answer, call};
-use crate::guard::{Detailed, detailed};
+use crate::api::{ApiBackend, Export, SharedBackend, call, call_json};
 use crate::problem::Problem;
-use crate::request::{Document, Flag, IdText, TimeText, words};
+use crate::request::{Flag, IdText, JsonBody, TimeText, enum_schema};
+use crate::request_audit::{AuditedResult, with_audit_detail};
 use crate::view;
 use axum::Json;
 use axum::body::Body;
@@ -20,129 +20,132 @@ use utoipa::{IntoParams, PartialSchema, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-pub(crate) fn routes() -> OpenApiRouter<Shared> {
+pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
     OpenApiRouter::new()
         .routes(routes!(history))
         .routes(routes!(export))
         .routes(routes!(statistics))
         .routes(routes!(archive))
-        .routes(routes!(parked))
-        .routes(routes!(report_again))
+        .routes(routes!(orphan_dlrs))
+        .routes(routes!(resend_dlrs))
         .routes(routes!(refusals))
         .routes(routes!(opt_outs, set_opt_out))
 }
 
-/// The query as it came, for those behind who read it themselves.
-type Asked = Query<HashMap<String, String>>;
+/// The raw query; the backend parses it.
+type RawQuery = Query<HashMap<String, String>>;
 
-/// How a message may have ended.
-struct Ended;
+/// The final state of a message.
+struct FinalStateSchema;
 
-impl ToSchema for Ended {}
+impl ToSchema for FinalStateSchema {}
 
-impl PartialSchema for Ended {
+impl PartialSchema for FinalStateSchema {
     fn schema() -> RefOr<Schema> {
-        words(FinalState::ALL.map(FinalState::name))
+        enum_schema(FinalState::ALL.map(FinalState::name))
     }
 }
 
-/// Which way a message may go.
-struct Direction;
+/// The direction of a message.
+struct DirectionSchema;
 
-impl ToSchema for Direction {}
+impl ToSchema for DirectionSchema {}
 
-impl PartialSchema for Direction {
+impl PartialSchema for DirectionSchema {
     fn schema() -> RefOr<Schema> {
-        words(["mt", "mo"])
+        enum_schema(["mt", "mo"])
     }
 }
 
-/// Which finished messages are meant.
+/// Filter of finished messages.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "it only describes; those behind read the query")]
-struct Chosen {
-    /// With this number as sender or addressee.
+#[expect(dead_code, reason = "only a schema: the backend parses the query")]
+struct HistoryFilter {
+    /// The sender's or recipient's number.
     number: Option<String>,
-    /// Of this account.
+    /// The account.
     account: Option<String>,
-    /// Of this gateway.
+    /// The gateway.
     peer: Option<String>,
-    /// Ended like this.
-    #[param(value_type = Option<Ended>, inline)]
+    /// The final state.
+    #[param(value_type = Option<FinalStateSchema>, inline)]
     state: Option<String>,
-    /// From an account to the network (`mt`), or the other way (`mo`).
-    #[param(value_type = Option<Direction>, inline)]
+    /// The direction: from an account to the network (`mt`), or to an account (`mo`).
+    #[param(value_type = Option<DirectionSchema>, inline)]
     direction: Option<String>,
-    /// Accepted at this time or later: such as 2026-11-20T20:32:25Z, or milliseconds since the epoch.
+    /// Accepted at or after this time, such as 2026-11-20T20:32:25Z, or milliseconds since the epoch.
     #[param(value_type = Option<TimeText>, inline)]
     from: Option<String>,
     /// Accepted before this time.
     #[param(value_type = Option<TimeText>, inline)]
     until: Option<String>,
-    /// Texts as well.
+    /// Include message texts.
     #[param(inline)]
     body: Option<Flag>,
-    /// Every step as well.
+    /// Include traces.
     #[param(inline)]
     trace: Option<Flag>,
 }
 
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "it only describes; those behind read the query")]
-struct Page {
-    /// How many; 100 otherwise.
+#[expect(dead_code, reason = "only a schema: the backend parses the query")]
+struct HistoryPageQuery {
+    /// Maximum number of messages; default 100.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u16>,
-    /// The `next` of the page before.
+    /// The `next` of the previous page.
     cursor: Option<String>,
 }
 
-/// Finished messages, newest first.
+/// Lists finished messages, newest first.
 #[utoipa::path(
     get,
     path = "/v1/history",
-    params(Chosen, Page),
-    responses((status = 200, description = "A page of them.", body = view::HistoryPage)),
+    params(HistoryFilter, HistoryPageQuery),
+    responses((status = 200, description = "A page of messages.", body = view::HistoryPageView)),
 )]
-async fn history(State(appliance): State<Shared>, Query(query): Asked) -> Result<Json<Value>, Problem> {
-    answer(appliance, move |appliance| appliance.history(&query)).await
+async fn history(
+    State(backend): State<SharedBackend>,
+    Query(query): RawQuery,
+) -> Result<Json<Value>, Problem> {
+    call_json(backend, move |backend| backend.history(&query)).await
 }
 
-/// How a file may be written.
-struct FileFormat;
+/// The format of an export.
+struct ExportFormatSchema;
 
-impl ToSchema for FileFormat {}
+impl ToSchema for ExportFormatSchema {}
 
-impl PartialSchema for FileFormat {
+impl PartialSchema for ExportFormatSchema {
     fn schema() -> RefOr<Schema> {
-        words(["csv", "jsonl"])
+        enum_schema(["csv", "jsonl"])
     }
 }
 
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "it only describes; those behind read the query")]
-struct Written {
-    /// How they are written; CSV otherwise.
-    #[param(value_type = Option<FileFormat>, inline)]
+#[expect(dead_code, reason = "only a schema: the backend parses the query")]
+struct ExportQuery {
+    /// The format; default CSV.
+    #[param(value_type = Option<ExportFormatSchema>, inline)]
     format: Option<String>,
 }
 
-/// The same messages, all of them, as a file.
+/// Exports all finished messages that match the filter, as a file.
 #[utoipa::path(
     get,
     path = "/v1/history/export",
-    params(Chosen, Written),
+    params(HistoryFilter, ExportQuery),
     responses((
         status = 200,
-        description = "The file, as it is read.",
+        description = "The file.",
         content((String = "text/csv"), (String = "application/jsonl")),
     )),
 )]
-async fn export(State(appliance): State<Shared>, Query(query): Asked) -> Result<Response, Problem> {
-    let Export { media_type, chunks } = call(appliance, move |appliance| appliance.export(&query)).await?;
+async fn export(State(backend): State<SharedBackend>, Query(query): RawQuery) -> Result<Response, Problem> {
+    let Export { media_type, chunks } = call(backend, move |backend| backend.export(&query)).await?;
     let pieces = futures_util::stream::unfold(chunks, |mut chunks| async move {
         let piece = chunks.recv().await?;
         Some((piece.map_err(std::io::Error::other), chunks))
@@ -150,181 +153,185 @@ async fn export(State(appliance): State<Shared>, Query(query): Asked) -> Result<
     Ok(([(header::CONTENT_TYPE, media_type)], Body::from_stream(pieces)).into_response())
 }
 
-/// What may be counted together.
-struct CountedSpan;
+/// The period of a statistics row.
+struct StatisticsSpanSchema;
 
-impl ToSchema for CountedSpan {}
+impl ToSchema for StatisticsSpanSchema {}
 
-impl PartialSchema for CountedSpan {
+impl PartialSchema for StatisticsSpanSchema {
     fn schema() -> RefOr<Schema> {
-        words(["hour", "day"])
+        enum_schema(["hour", "day"])
     }
 }
 
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "it only describes; those behind read the query")]
-struct Period {
-    /// What is counted together; an hour otherwise.
-    #[param(value_type = Option<CountedSpan>, inline)]
+#[expect(dead_code, reason = "only a schema: the backend parses the query")]
+struct StatisticsQuery {
+    /// The period of each row; default one hour.
+    #[param(value_type = Option<StatisticsSpanSchema>, inline)]
     by: Option<String>,
-    /// Days begin so many hours before they do in Greenwich.
+    /// Offset of the days' time zone from UTC, in hours.
     #[param(minimum = -12, maximum = 14)]
-    east: Option<i8>,
-    /// From this time on: such as 2026-11-20T20:32:25Z, or milliseconds since the epoch. Where it is left out, a week by the hour
-    /// and two years by the day.
+    utc_offset: Option<i8>,
+    /// Start of the range, such as 2026-11-20T20:32:25Z, or milliseconds since the epoch. Default: one week for hours, two
+    /// years for days.
     #[param(value_type = Option<TimeText>, inline)]
     from: Option<String>,
-    /// Before this time.
+    /// End of the range, exclusive.
     #[param(value_type = Option<TimeText>, inline)]
     until: Option<String>,
-    /// Of this account only.
+    /// Only this account.
     account: Option<String>,
-    /// Of this gateway only.
+    /// Only this gateway.
     peer: Option<String>,
 }
 
-/// Counts and latencies by hour or day, account and gateway.
+/// Lists counts and latencies by hour or day, account and gateway.
 #[utoipa::path(
     get,
     path = "/v1/statistics",
-    params(Period),
-    responses((status = 200, description = "A row for each.", body = Vec<view::Statistics>)),
+    params(StatisticsQuery),
+    responses((status = 200, description = "One row for each period, account and gateway.", body = Vec<view::StatisticsView>)),
 )]
-async fn statistics(State(appliance): State<Shared>, Query(query): Asked) -> Result<Json<Value>, Problem> {
-    answer(appliance, move |appliance| appliance.statistics(&query)).await
+async fn statistics(
+    State(backend): State<SharedBackend>,
+    Query(query): RawQuery,
+) -> Result<Json<Value>, Problem> {
+    call_json(backend, move |backend| backend.statistics(&query)).await
 }
 
-/// How the data pump fares: state, backlog, rows, failures.
-#[utoipa::path(get, path = "/v1/archive", responses((status = 200, description = "As it is now.", body = view::Pump)))]
-async fn archive(State(appliance): State<Shared>) -> Result<Json<Value>, Problem> {
-    answer(appliance, Appliance::archive).await
+/// Shows the archive's data pump: state, backlog, counts, failures.
+#[utoipa::path(get, path = "/v1/archive", responses((status = 200, description = "The current state.", body = view::ArchivePumpView)))]
+async fn archive(State(backend): State<SharedBackend>) -> Result<Json<Value>, Problem> {
+    call_json(backend, ApiBackend::archive).await
 }
 
-/// Reports of peers that match no message yet.
+/// Lists orphan DLRs: DLRs from peers that match no message yet.
 #[utoipa::path(
     get,
-    path = "/v1/reports/parked",
-    responses((status = 200, description = "The first of them, and how many there are.", body = view::Parked)),
+    path = "/v1/dlrs/orphans",
+    responses((status = 200, description = "The first DLRs, and their total number.", body = view::OrphanDlrsView)),
 )]
-async fn parked(State(appliance): State<Shared>) -> Result<Json<Value>, Problem> {
-    answer(appliance, Appliance::parked).await
+async fn orphan_dlrs(State(backend): State<SharedBackend>) -> Result<Json<Value>, Problem> {
+    call_json(backend, ApiBackend::orphan_dlrs).await
 }
 
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "it only describes; those behind read the query")]
-struct ChosenRefusals {
-    /// Of this account only; also a peer or a core network, for messages that came from it.
+#[expect(dead_code, reason = "only a schema: the backend parses the query")]
+struct RefusalsQuery {
+    /// Only this account. For messages from a network: the peer or core network.
     account: Option<String>,
-    /// With this code only.
+    /// Only this code.
     #[param(example = "no-route")]
     code: Option<String>,
-    /// Refused at this time or later: such as 2026-11-20T20:32:25Z, or milliseconds since the epoch. The counts are since the
-    /// start in any case.
+    /// Refused at or after this time, such as 2026-11-20T20:32:25Z, or milliseconds since the epoch. The counts always start
+    /// with the daemon.
     #[param(value_type = Option<TimeText>, inline)]
     since: Option<String>,
-    /// How many refusals; 100 otherwise.
+    /// Maximum number of refusals; default 100.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<u16>,
 }
 
-/// Refused submissions: counts since the start, and the last refusals of each account. What cannot be read as a submission
-/// at all is not among them. Nothing of this is on disk.
+/// Lists refused submissions: counts since the start of the daemon, and the most recent refusals of each account.
+///
+/// Requests that cannot be parsed as a submission are not included. Refusals are not stored on disk.
 #[utoipa::path(
     get,
     path = "/v1/refusals",
-    params(ChosenRefusals),
+    params(RefusalsQuery),
     responses(
-        (status = 200, description = "Counts, and the last refusals, newest first.", body = view::Refusals),
+        (status = 200, description = "Counts, and the most recent refusals, newest first.", body = view::RefusalsView),
         (status = 404, description = "There is no such account."),
     ),
 )]
 async fn refusals(
-    State(appliance): State<Shared>,
-    Query(query): Asked,
-) -> Result<Json<view::Refusals>, Problem> {
-    answer(appliance, move |appliance| appliance.refusals(&query)).await
+    State(backend): State<SharedBackend>,
+    Query(query): RawQuery,
+) -> Result<Json<view::RefusalsView>, Problem> {
+    call_json(backend, move |backend| backend.refusals(&query)).await
 }
 
-/// Whose reports are made once more.
+/// The DLRs to send again.
 #[derive(Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct Again {
-    /// Of this account; of all where it is left out.
+struct ResendDlrsRequest {
+    /// Only this account; default: all accounts.
     #[serde(skip_serializing_if = "Option::is_none")]
     account: Option<String>,
-    /// Of messages accepted at this time or later: such as 2026-11-20T20:32:25Z, or milliseconds since the epoch.
+    /// DLRs of messages accepted at or after this time, such as 2026-11-20T20:32:25Z, or milliseconds since the epoch.
     #[schema(value_type = TimeText, inline)]
     from: String,
-    /// Of messages accepted before this time.
+    /// DLRs of messages accepted before this time.
     #[schema(value_type = TimeText, inline)]
     until: String,
-    /// Of messages with ids below this one: `next` of the answer before, where there was one.
+    /// DLRs of messages with ids below this one: the `next` of the previous answer.
     #[schema(value_type = Option<IdText>, inline)]
     #[serde(skip_serializing_if = "Option::is_none")]
     before: Option<String>,
 }
 
-/// How many reports were made.
+/// The result of sending DLRs again.
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "it only describes")]
-struct Made {
-    reports: u64,
-    /// Where an account's queue was full before the end: what to give as `before` to go on.
+#[expect(dead_code, reason = "only a schema")]
+struct ResendDlrsResult {
+    dlrs: u64,
+    /// If an account's queue was full: the `before` of the next request. Null if all DLRs were sent.
     next: Option<String>,
 }
 
-/// Makes the reports of a time range once more, newest message first, until all are made or an account's queue is full.
+/// Sends the DLRs of a time range again, newest message first, until all are sent or an account's queue is full.
 #[utoipa::path(
     post,
-    path = "/v1/reports/again",
-    request_body = Again,
-    responses((status = 200, description = "They are made.", body = Made)),
+    path = "/v1/dlrs/resend",
+    request_body = ResendDlrsRequest,
+    responses((status = 200, description = "The DLRs are queued.", body = ResendDlrsResult)),
 )]
-async fn report_again(
-    State(appliance): State<Shared>,
-    Document(request): Document<Again>,
-) -> Detailed<Value> {
-    let of = request.account.as_ref().map(|account| format!(" of account {account}")).unwrap_or_default();
-    let span = format!("{of}, from {} until {}", request.from, request.until);
-    let made = answer(appliance, move |appliance| appliance.report_again(json!(request))).await?;
-    detailed(made, |made| format!("{} reports{span}", made["reports"]))
+async fn resend_dlrs(
+    State(backend): State<SharedBackend>,
+    JsonBody(request): JsonBody<ResendDlrsRequest>,
+) -> AuditedResult<Value> {
+    let scope = request.account.as_ref().map(|account| format!(" of account {account}")).unwrap_or_default();
+    let span = format!("{scope}, from {} until {}", request.from, request.until);
+    let result = call_json(backend, move |backend| backend.resend_dlrs(json!(request))).await?;
+    with_audit_detail(result, |result| format!("{} DLRs{span}", result["dlrs"]))
 }
 
-/// Which subscribers have told which senders to stop.
+/// Lists the opt-outs: which subscribers have stopped which senders.
 #[utoipa::path(
     get,
     path = "/v1/opt-outs",
-    responses((status = 200, description = "The first thousand.", body = view::OptOuts)),
+    responses((status = 200, description = "The first 1,000 opt-outs.", body = view::OptOutsView)),
 )]
-async fn opt_outs(State(appliance): State<Shared>) -> Result<Json<Value>, Problem> {
-    answer(appliance, Appliance::opt_outs).await
+async fn opt_outs(State(backend): State<SharedBackend>) -> Result<Json<Value>, Problem> {
+    call_json(backend, ApiBackend::opt_outs).await
 }
 
-/// Whether a sender may send to a subscriber.
+/// A change of an opt-out.
 #[derive(Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct Consent {
+struct OptOutChange {
     /// The sender's number.
     sender: String,
     /// The subscriber's number.
     subscriber: String,
-    /// True: nothing more is sent. False: it goes on.
+    /// True: add the opt-out; messages are refused. False: remove it.
     stop: bool,
 }
 
-/// Stops a sender for a subscriber, or lets it go on.
+/// Adds or removes an opt-out.
 #[utoipa::path(
     post,
     path = "/v1/opt-outs",
-    request_body = Consent,
-    responses((status = 204, description = "So it is from now on.")),
+    request_body = OptOutChange,
+    responses((status = 204, description = "The change is in force.")),
 )]
 async fn set_opt_out(
-    State(appliance): State<Shared>,
-    Document(request): Document<Consent>,
+    State(backend): State<SharedBackend>,
+    JsonBody(request): JsonBody<OptOutChange>,
 ) -> Result<StatusCode, Problem> {
-    call(appliance, move |appliance| appliance.set_opt_out(json!(request))).await?;
+    call(backend, move |backend| backend.set_opt_out(json!(request))).await?;
     Ok(StatusCode::NO_CONTENT)
 }

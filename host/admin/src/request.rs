@@ -1,6 +1,6 @@
-//! What a request brings, taken apart; what is wrong with it is a [`Problem`] that says where.
+//! Extractors of request parts. Invalid input becomes a [`Problem`] that names the place.
 
-use crate::problem::{Kind, Misplaced, Problem};
+use crate::problem::{FieldProblem, Problem, ProblemKind};
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
@@ -15,13 +15,13 @@ use utoipa::openapi::schema::{AnyOfBuilder, ObjectBuilder, Schema, Type};
 use utoipa::openapi::{KnownFormat, RefOr, SchemaFormat};
 use utoipa::{PartialSchema, ToSchema};
 
-/// The parameters after the question mark. One without a value is as one that is not there.
+/// Query parameters. A parameter with an empty value counts as omitted.
 ///
-/// Unknown ones do not come as far as this: [`crate::known`] has refused them.
+/// Unknown parameters have been refused before: see [`crate::known_parameters`].
 #[derive(Debug)]
-pub(crate) struct Parameters<T>(pub(crate) T);
+pub(crate) struct QueryParams<T>(pub(crate) T);
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Parameters<T> {
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for QueryParams<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
@@ -31,44 +31,45 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Parameters<T> 
 
 fn parameters<T: DeserializeOwned>(query: &str) -> Result<T, Problem> {
     let has_value = |part: &&str| part.split_once('=').is_some_and(|(_, value)| !value.is_empty());
-    let given: Vec<&str> = query.split('&').filter(has_value).collect();
-    let wrong = |what: String| Problem::new(Kind::BadRequest, what);
+    let parts: Vec<&str> = query.split('&').filter(has_value).collect();
+    let wrong = |what: String| Problem::new(ProblemKind::BadRequest, what);
     let uri: Uri =
-        format!("/?{}", given.join("&")).parse().map_err(|_| wrong("the query is no query".to_owned()))?;
+        format!("/?{}", parts.join("&")).parse().map_err(|_| wrong("the query is malformed".to_owned()))?;
     let read = Query::try_from_uri(&uri);
-    // What is around the cause only says that it is about the query.
+    // The outer error only says that the query is invalid.
     let Query(read) =
         read.map_err(|error| wrong(error.source().map_or_else(|| error.body_text(), ToString::to_string)))?;
     Ok(read)
 }
 
-/// The variable parts of the path.
+/// Path parameters.
 #[derive(Debug)]
-pub(crate) struct At<T>(pub(crate) T);
+pub(crate) struct PathParams<T>(pub(crate) T);
 
-impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for At<T> {
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for PathParams<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let read = Path::from_request_parts(parts, state).await;
-        read.map(|Path(read)| Self(read)).map_err(|error| Problem::new(Kind::BadRequest, error.body_text()))
+        read.map(|Path(read)| Self(read))
+            .map_err(|error| Problem::new(ProblemKind::BadRequest, error.body_text()))
     }
 }
 
-/// The body as it came.
+/// The raw body.
 #[derive(Debug)]
-pub(crate) struct Octets(pub(crate) Bytes);
+pub(crate) struct RawBody(pub(crate) Bytes);
 
-impl<S: Send + Sync> FromRequest<S> for Octets {
+impl<S: Send + Sync> FromRequest<S> for RawBody {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
         Bytes::from_request(request, state).await.map(Self).map_err(|error: BytesRejection| {
             match error.status() {
                 StatusCode::PAYLOAD_TOO_LARGE => {
-                    Problem::new(Kind::TooLarge, "the body is larger than this operation takes")
+                    Problem::new(ProblemKind::TooLarge, "the body is too large for this operation")
                 }
-                _ => Problem::new(Kind::BadRequest, error.body_text()),
+                _ => Problem::new(ProblemKind::BadRequest, error.body_text()),
             }
         })
     }
@@ -76,26 +77,26 @@ impl<S: Send + Sync> FromRequest<S> for Octets {
 
 /// A JSON body.
 #[derive(Debug)]
-pub(crate) struct Document<T>(pub(crate) T);
+pub(crate) struct JsonBody<T>(pub(crate) T);
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Document<T> {
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        let Octets(body) = Octets::from_request(request, state).await?;
+        let RawBody(body) = RawBody::from_request(request, state).await?;
         json(&body).map(Self)
     }
 }
 
-/// A JSON body that may be left out or `null`, and then says what is usual.
+/// A JSON body that may be omitted or `null`; the default then applies.
 #[derive(Debug)]
-pub(crate) struct IfAny<T>(pub(crate) T);
+pub(crate) struct OptionalJsonBody<T>(pub(crate) T);
 
-impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for IfAny<T> {
+impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for OptionalJsonBody<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        let Octets(body) = Octets::from_request(request, state).await?;
+        let RawBody(body) = RawBody::from_request(request, state).await?;
         if body.is_empty() {
             return Ok(Self(T::default()));
         }
@@ -103,22 +104,22 @@ impl<S: Send + Sync, T: DeserializeOwned + Default> FromRequest<S> for IfAny<T> 
     }
 }
 
-/// What the octets of a body say, or what is wrong with them and where.
+/// Parses a JSON body. Errors have the JSON pointer of their place.
 pub(crate) fn json<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
     let mut octets = serde_json::Deserializer::from_slice(body);
     let read = serde_path_to_error::deserialize(&mut octets);
     let read = read.map_err(|error| (pointer(error.path()), error.into_inner()));
     let read = read.and_then(|read| octets.end().map(|()| read).map_err(|error| (String::new(), error)));
-    read.or_else(|error| with_whole_numbers(body).ok_or(error)).map_err(|(pointer, error)| {
-        let mut problem = Problem::new(Kind::BadRequest, format!("the body is not as expected: {error}"));
-        problem.problems.push(Misplaced { pointer, what: error.to_string(), allowed: None });
+    read.or_else(|error| parse_with_integral_floats(body).ok_or(error)).map_err(|(pointer, error)| {
+        let mut problem = Problem::new(ProblemKind::BadRequest, format!("the body is invalid: {error}"));
+        problem.problems.push(FieldProblem { pointer, what: error.to_string(), allowed: None });
         problem
     })
 }
 
-/// The same once more, where numbers such as 7.0 are all that was wrong: to JSON, and to some who write it, 7.0 is 7.
-fn with_whole_numbers<T: DeserializeOwned>(body: &[u8]) -> Option<T> {
-    /// Beyond, not every whole number has a float of its own.
+/// Parses again with integral floats such as 7.0 as integers: to JSON, and to some clients, 7.0 is 7.
+fn parse_with_integral_floats<T: DeserializeOwned>(body: &[u8]) -> Option<T> {
+    /// Above this, floats do not represent every integer.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     fn whole(value: &mut Value) -> bool {
         match value {
@@ -128,7 +129,7 @@ fn with_whole_numbers<T: DeserializeOwned>(body: &[u8]) -> Option<T> {
                 *number = (float as i64).into();
                 true
             }
-            // Not `any`: all of them are to be looked at.
+            // Not `any`: every item must be converted.
             Value::Array(items) => items.iter_mut().fold(false, |found, item| whole(item) | found),
             Value::Object(map) => map.values_mut().fold(false, |found, item| whole(item) | found),
             _ => false,
@@ -138,7 +139,7 @@ fn with_whole_numbers<T: DeserializeOwned>(body: &[u8]) -> Option<T> {
     if whole(&mut value) { T::deserialize(value).ok() } else { None }
 }
 
-/// A JSON pointer (RFC 6901) to where reading stopped.
+/// The JSON pointer (RFC 6901) of the place where parsing stopped.
 fn pointer(path: &serde_path_to_error::Path) -> String {
     let segments = path.iter().filter_map(|segment| match segment {
         Segment::Seq { index } => Some(format!("/{index}")),
@@ -148,7 +149,7 @@ fn pointer(path: &serde_path_to_error::Path) -> String {
     segments.collect()
 }
 
-/// Yes or no, after the question mark: `true` or `1`, `false` or `0`; no where it is left out.
+/// A boolean query parameter: `true` or `1`, `false` or `0`; false if omitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Flag(pub(crate) bool);
 
@@ -166,11 +167,11 @@ impl ToSchema for Flag {}
 
 impl PartialSchema for Flag {
     fn schema() -> RefOr<Schema> {
-        words(["true", "false", "1", "0"])
+        enum_schema(["true", "false", "1", "0"])
     }
 }
 
-/// A time, in texts: as RFC 3339 has it, or milliseconds since the epoch.
+/// A time as text: RFC 3339, or milliseconds since the epoch.
 pub(crate) struct TimeText;
 
 impl ToSchema for TimeText {}
@@ -179,7 +180,7 @@ impl PartialSchema for TimeText {
     fn schema() -> RefOr<Schema> {
         let text = || ObjectBuilder::new().schema_type(Type::String);
         let date_time = SchemaFormat::KnownFormat(KnownFormat::DateTime);
-        let moment = text().format(Some(date_time)).description(Some("As RFC 3339 has it."));
+        let moment = text().format(Some(date_time)).description(Some("RFC 3339."));
         let count = text().pattern(Some("^[0-9]{1,19}$")).description(Some("Milliseconds since the epoch."));
         AnyOfBuilder::new().item(moment).item(count).into()
     }
@@ -196,7 +197,7 @@ impl PartialSchema for IdText {
     }
 }
 
-/// The name of a subscriber: `imsi-` or `msisdn-` and digits.
+/// The name of a subscriber: `imsi-` or `msisdn-`, then digits.
 pub(crate) struct SubscriberText;
 
 impl ToSchema for SubscriberText {}
@@ -208,7 +209,7 @@ impl PartialSchema for SubscriberText {
     }
 }
 
-/// Octets that are no text.
+/// Binary data.
 pub(crate) struct Binary;
 
 impl ToSchema for Binary {}
@@ -220,18 +221,18 @@ impl PartialSchema for Binary {
     }
 }
 
-/// One of these words.
-pub(crate) fn words<const N: usize>(words: [&str; N]) -> RefOr<Schema> {
-    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words)).into()
+/// The schema of a string enum.
+pub(crate) fn enum_schema<const N: usize>(values: [&str; N]) -> RefOr<Schema> {
+    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(values)).into()
 }
 
-/// How many are wanted, of at most `most`; a hundred where nobody says.
-pub(crate) fn limit(given: Option<usize>, most: usize) -> Result<usize, Problem> {
-    let limit = given.unwrap_or(100);
+/// Validates a page limit: 1 to `most`, default 100.
+pub(crate) fn page_limit(requested: Option<usize>, most: usize) -> Result<usize, Problem> {
+    let limit = requested.unwrap_or(100);
     if (1..=most).contains(&limit) {
         return Ok(limit);
     }
-    Err(Problem::new(Kind::BadRequest, format!("limit: is {limit}, and must be 1 to {most}")))
+    Err(Problem::new(ProblemKind::BadRequest, format!("limit: is {limit}, and must be 1 to {most}")))
 }
 
 #[cfg(test)]
@@ -240,20 +241,20 @@ mod tests {
 
     #[derive(Debug, PartialEq, Eq, Deserialize)]
     #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-    struct Asked {
+    struct TestParams {
         limit: Option<usize>,
         with_numbers: Option<Flag>,
         name: Option<String>,
     }
 
     #[test]
-    fn parameters_are_read_and_what_is_wrong_is_told_by_name() {
-        let read = parameters::<Asked>("limit=7&with-numbers=1&name=%2B49").unwrap();
+    fn query_parameter_errors_name_the_parameter() {
+        let read = parameters::<TestParams>("limit=7&with-numbers=1&name=%2B49").unwrap();
         let name = Some("+49".to_owned());
-        assert_eq!(read, Asked { limit: Some(7), with_numbers: Some(Flag(true)), name });
-        let nothing = Asked { limit: None, with_numbers: None, name: None };
-        assert_eq!(parameters::<Asked>("").unwrap(), nothing);
-        assert_eq!(parameters::<Asked>("limit=&name&with-numbers=").unwrap(), nothing);
+        assert_eq!(read, TestParams { limit: Some(7), with_numbers: Some(Flag(true)), name });
+        let nothing = TestParams { limit: None, with_numbers: None, name: None };
+        assert_eq!(parameters::<TestParams>("").unwrap(), nothing);
+        assert_eq!(parameters::<TestParams>("limit=&name&with-numbers=").unwrap(), nothing);
         for (query, words) in [
             ("limit=x", "limit: invalid digit"),
             ("limit=-1", "limit: invalid digit"),
@@ -261,14 +262,14 @@ mod tests {
             ("limit=1&limit=2", "duplicate field `limit`"),
             ("colour=red", "colour"),
         ] {
-            let told = parameters::<Asked>(query).unwrap_err();
-            assert_eq!(told.status, 400);
-            assert!(told.detail.contains(words), "{query}: {}", told.detail);
+            let problem = parameters::<TestParams>(query).unwrap_err();
+            assert_eq!(problem.status, 400);
+            assert!(problem.detail.contains(words), "{query}: {}", problem.detail);
         }
     }
 
     #[test]
-    fn a_whole_number_may_be_written_as_a_float() {
+    fn integral_floats_are_accepted_as_integers() {
         #[derive(Debug, Deserialize)]
         struct Body {
             count: u64,
@@ -279,13 +280,13 @@ mod tests {
         for wrong in
             [r#"{"count":7.5,"share":1}"#, r#"{"count":-7.0,"share":1}"#, r#"{"count":1e300,"share":1}"#]
         {
-            let told = json::<Body>(wrong.as_bytes()).unwrap_err();
-            assert_eq!(told.problems[0].pointer, "/count", "{}", told.detail);
+            let problem = json::<Body>(wrong.as_bytes()).unwrap_err();
+            assert_eq!(problem.problems[0].pointer, "/count", "{}", problem.detail);
         }
     }
 
     #[test]
-    fn what_is_wrong_with_a_body_is_told_with_its_place() {
+    fn body_errors_have_json_pointers() {
         #[derive(Debug, Deserialize)]
         #[serde(deny_unknown_fields)]
         struct Body {
@@ -299,10 +300,10 @@ mod tests {
             ("", "", "EOF"),
             ("{", "", "EOF"),
         ] {
-            let told = json::<Body>(body.as_bytes()).unwrap_err();
-            assert!(told.detail.contains("the body is not as expected"), "{}", told.detail);
-            assert_eq!(told.problems[0].pointer, pointer, "{body}");
-            assert!(told.problems[0].what.contains(word), "{body}: {}", told.problems[0].what);
+            let problem = json::<Body>(body.as_bytes()).unwrap_err();
+            assert!(problem.detail.contains("the body is invalid"), "{}", problem.detail);
+            assert_eq!(problem.problems[0].pointer, pointer, "{body}");
+            assert!(problem.problems[0].what.contains(word), "{body}: {}", problem.problems[0].what);
         }
     }
 }

@@ -1,11 +1,11 @@
-//! The API of one GSM subscriber: where it is, what waits for it, and what an admin does to reach it.
+//! The API of GSM subscribers: location, waiting messages, and an admin's actions to reach them.
 
-use crate::api::{Shared, answer, call};
-use crate::problem::{Kind, Problem};
-use crate::request::{At, SubscriberText};
-use crate::testing::Accepted;
+use crate::api::{SharedBackend, call, call_json};
+use crate::problem::{Problem, ProblemKind};
+use crate::request::{PathParams, SubscriberText};
+use crate::testing::AcceptedMessage;
 use crate::view;
-use access::{Caller, Right};
+use access::{Caller, Permission};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
@@ -14,7 +14,7 @@ use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// The place of a subscriber.
+/// Path parameter of a subscriber.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Path)]
 #[expect(dead_code, reason = "read by `At`; this is its description")]
@@ -24,7 +24,7 @@ struct SubscriberPath {
     subscriber: String,
 }
 
-/// By what a subscriber is named.
+/// The identity of a subscriber.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SubscriberName {
     /// The IMSI: 6 to 15 digits.
@@ -34,7 +34,7 @@ pub enum SubscriberName {
 }
 
 impl SubscriberName {
-    /// Reads `imsi-001010000000001` or `msisdn-4915112345678`: the form of 3GPP TS 29.571 §5.3.2.
+    /// Parses `imsi-001010000000001` or `msisdn-4915112345678`, the format of 3GPP TS 29.571 §5.3.2.
     fn read(text: &str) -> Result<Self, Problem> {
         let is = |digits: &str, length: std::ops::RangeInclusive<usize>| {
             length.contains(&digits.len()) && digits.bytes().all(|octet| octet.is_ascii_digit())
@@ -47,102 +47,105 @@ impl SubscriberName {
                     "{text:?} names no subscriber; write imsi- and 6 to 15 digits, or msisdn- and the digits of an \
                      international number"
                 );
-                Err(Problem::new(Kind::BadRequest, detail))
+                Err(Problem::new(ProblemKind::BadRequest, detail))
             }
         }
     }
 }
 
-/// What stands behind it. All calls may wait for an HLR.
-pub trait Subscribers: Send + Sync + 'static {
-    /// One subscriber; with whole numbers if `open`.
+/// The subscriber backend. All methods may wait for an HLR.
+pub trait GsmSubscribers: Send + Sync + 'static {
+    /// One subscriber. `unmasked`: with full numbers.
     ///
     /// # Errors
-    /// When no core network has such a subscriber, or its HLR does not answer.
-    fn subscriber(&self, name: &SubscriberName, open: bool) -> Result<view::Subscriber, Problem>;
-    /// Tries all messages now that wait for their next attempt to this subscriber; how many.
+    /// If no core network has the subscriber, or its HLR does not answer.
+    fn subscriber(&self, name: &SubscriberName, unmasked: bool) -> Result<view::SubscriberView, Problem>;
+    /// Retries all messages to the subscriber now. Returns their number.
     ///
     /// # Errors
-    /// As [`Subscribers::subscriber`].
+    /// As [`GsmSubscribers::subscriber`].
     fn wake_subscriber(&self, name: &SubscriberName, by: &Arc<str>) -> Result<u64, Problem>;
-    /// Sends the subscriber a silent short message, and tells its id once it is durable.
+    /// Sends a silent short message to the subscriber. Returns its id when it is durable.
     ///
     /// # Errors
-    /// As [`Subscribers::subscriber`], and when the message is refused.
+    /// As [`GsmSubscribers::subscriber`], or if the message is refused.
     fn send_silent_sms(&self, name: &SubscriberName, by: &str) -> Result<String, Problem>;
 }
 
-pub(crate) fn routes() -> OpenApiRouter<Shared> {
+pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
     OpenApiRouter::new().routes(routes!(show)).routes(routes!(wake)).routes(routes!(silent_sms))
 }
 
-/// One subscriber of a core network: where it is, when its handset was last heard of, whether messages reach it, and what
-/// waits for it. IMSI and number are masked for those who may not read texts.
+/// Shows a subscriber of a core network: location, last sign of the handset, reachability, waiting messages.
+///
+/// IMSI and number are masked unless the caller may read message texts.
 #[utoipa::path(
     get,
     path = "/v1/subscribers/{subscriber}",
     params(SubscriberPath),
     responses(
-        (status = 200, description = "What is known.", body = view::Subscriber),
+        (status = 200, description = "The subscriber.", body = view::SubscriberView),
         (status = 404, description = "No core network has this subscriber."),
-        (status = 503, description = "The subscriber is not known without its HLR, which does not answer."),
+        (status = 503, description = "Only the HLR knows the subscriber, and it does not answer."),
     ),
 )]
 async fn show(
-    State(appliance): State<Shared>,
+    State(backend): State<SharedBackend>,
     Extension(caller): Extension<Caller>,
-    At(name): At<String>,
-) -> Result<Json<view::Subscriber>, Problem> {
+    PathParams(name): PathParams<String>,
+) -> Result<Json<view::SubscriberView>, Problem> {
     let name = SubscriberName::read(&name)?;
-    let open = caller.may(Right::ReadBodies);
-    answer(appliance, move |appliance| appliance.subscriber(&name, open)).await
+    let unmasked = caller.has(Permission::ReadBodies);
+    call_json(backend, move |backend| backend.subscriber(&name, unmasked)).await
 }
 
-/// Tries all messages to a subscriber now that wait for their next attempt after one that failed.
+/// Retries all messages to a subscriber now that wait for a retry.
 #[utoipa::path(
     post,
     path = "/v1/subscribers/{subscriber}/wake",
     params(SubscriberPath),
     responses(
-        (status = 200, description = "How many are tried.", body = view::Woken),
+        (status = 200, description = "The number of messages retried.", body = view::SubscriberWakeResult),
         (status = 404, description = "No core network has this subscriber."),
-        (status = 503, description = "The subscriber is not known without its HLR, which does not answer."),
+        (status = 503, description = "Only the HLR knows the subscriber, and it does not answer."),
     ),
 )]
 async fn wake(
-    State(appliance): State<Shared>,
+    State(backend): State<SharedBackend>,
     Extension(caller): Extension<Caller>,
-    At(name): At<String>,
-) -> Result<Json<view::Woken>, Problem> {
+    PathParams(name): PathParams<String>,
+) -> Result<Json<view::SubscriberWakeResult>, Problem> {
     let name = SubscriberName::read(&name)?;
-    answer(appliance, move |appliance| {
-        appliance.wake_subscriber(&name, &caller.name).map(|messages| view::Woken { messages })
+    call_json(backend, move |backend| {
+        backend.wake_subscriber(&name, &caller.name).map(|messages| view::SubscriberWakeResult { messages })
     })
     .await
 }
 
-/// Sends a subscriber a silent short message (type 0, 3GPP TS 23.040 §9.2.3.9): the handset acknowledges it and shows
-/// nothing, so its trace tells whether the handset is there. It is valid for ten minutes, goes before other messages that have
-/// not been tried, and waits like them behind one that is on its way or has failed.
+/// Sends a silent short message (type 0, 3GPP TS 23.040 §9.2.3.9) to a subscriber.
+///
+/// The handset acknowledges it without showing anything, so the message's trace shows whether the handset is reachable. The
+/// message is valid for ten minutes. It is sent before other messages that have not been attempted, and waits behind a message
+/// that is in flight or awaits a retry.
 #[utoipa::path(
     post,
     path = "/v1/subscribers/{subscriber}/silent-sms",
     params(SubscriberPath),
     responses(
-        (status = 201, description = "It is accepted, and on disk.", body = Accepted),
+        (status = 201, description = "The message is accepted and durable.", body = AcceptedMessage),
         (status = 404, description = "No core network has this subscriber."),
-        (status = 409, description = "It is refused for now: a queue is full, or the appliance drains; or the subscriber has no number."),
-        (status = 503, description = "The subscriber is not known without its HLR, which does not answer."),
+        (status = 409, description = "The message is refused temporarily: a queue is full, or the daemon is in drain mode. Or the subscriber has no number."),
+        (status = 503, description = "Only the HLR knows the subscriber, and it does not answer."),
     ),
 )]
 async fn silent_sms(
-    State(appliance): State<Shared>,
+    State(backend): State<SharedBackend>,
     Extension(caller): Extension<Caller>,
-    At(name): At<String>,
-) -> Result<(StatusCode, Json<Accepted>), Problem> {
+    PathParams(name): PathParams<String>,
+) -> Result<(StatusCode, Json<AcceptedMessage>), Problem> {
     let name = SubscriberName::read(&name)?;
-    let id = call(appliance, move |appliance| appliance.send_silent_sms(&name, &caller.name)).await?;
-    Ok((StatusCode::CREATED, Json(Accepted { id })))
+    let id = call(backend, move |backend| backend.send_silent_sms(&name, &caller.name)).await?;
+    Ok((StatusCode::CREATED, Json(AcceptedMessage { id })))
 }
 
 #[cfg(test)]
@@ -150,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_says_what_it_is() {
+    fn subscriber_names_are_parsed() {
         let read = |text| SubscriberName::read(text).map_err(|problem| problem.status);
         assert_eq!(read("imsi-001010000000001"), Ok(SubscriberName::Imsi("001010000000001".to_owned())));
         assert_eq!(read("msisdn-4915112345678"), Ok(SubscriberName::Msisdn("4915112345678".to_owned())));

@@ -1,9 +1,9 @@
-//! The API of the appliance's tables.
+//! The API of lookup tables for plugins.
 
-use crate::api::{Shared, answer, call};
-use crate::guard::{Detailed, detailed};
+use crate::api::{SharedBackend, call, call_json};
 use crate::problem::Problem;
-use crate::request::{At, Octets, Parameters};
+use crate::request::{PathParams, QueryParams, RawBody};
+use crate::request_audit::{AuditedResult, with_audit_detail};
 use crate::view;
 use axum::Json;
 use axum::extract::{DefaultBodyLimit, State};
@@ -14,91 +14,94 @@ use utoipa::IntoParams;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
 use utoipa_axum::routes;
 
-/// The largest table that is taken: some ten million rows.
-const TABLE_LIMIT: usize = 1 << 30;
+/// Maximum size of a table, in octets: about ten million rows.
+const MAX_TABLE_OCTETS: usize = 1 << 30;
 
-pub(crate) fn routes() -> OpenApiRouter<Shared> {
+pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
     OpenApiRouter::new()
-        .routes(routes!(tables))
+        .routes(routes!(list_tables))
         .routes(routes!(look_up, remove_table))
-        .routes(routes!(put_table).layer(DefaultBodyLimit::max(TABLE_LIMIT)))
+        .routes(routes!(put_table).layer(DefaultBodyLimit::max(MAX_TABLE_OCTETS)))
 }
 
 type Answer = Result<Json<Value>, Problem>;
 
-/// The appliance's tables.
+/// Lists the lookup tables.
 #[utoipa::path(
     get,
     path = "/v1/tables",
-    responses((status = 200, description = "All of them.", body = Vec<view::Table>)),
+    responses((status = 200, description = "All lookup tables.", body = Vec<view::TableView>)),
 )]
-async fn tables(State(appliance): State<Shared>) -> Answer {
-    answer(appliance, |appliance| Ok(appliance.tables())).await
+async fn list_tables(State(backend): State<SharedBackend>) -> Answer {
+    call_json(backend, |backend| Ok(backend.tables())).await
 }
 
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct Sought {
-    /// The key.
+struct LookUpQuery {
+    /// The key to look up.
     #[serde(default)]
     key: String,
 }
 
-/// What a table says of a key.
+/// Looks a key up in a table.
 #[utoipa::path(
     get,
     path = "/v1/tables/{name}",
-    params(("name" = String, Path, description = "Its name."), Sought),
-    responses((status = 200, description = "What it says.", body = view::LookedUp)),
+    params(("name" = String, Path, description = "The table's name."), LookUpQuery),
+    responses((status = 200, description = "The values found.", body = view::TableLookUpView)),
 )]
 async fn look_up(
-    State(appliance): State<Shared>,
-    At(name): At<String>,
-    Parameters(Sought { key }): Parameters<Sought>,
+    State(backend): State<SharedBackend>,
+    PathParams(name): PathParams<String>,
+    QueryParams(LookUpQuery { key }): QueryParams<LookUpQuery>,
 ) -> Answer {
-    answer(appliance, move |appliance| appliance.look_up(&name, &key)).await
+    call_json(backend, move |backend| backend.look_up(&name, &key)).await
 }
 
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct Searched {
-    /// How it is searched.
+struct PutTableQuery {
+    /// The match of keys: exact or longest prefix.
     #[param(inline)]
-    kind: view::TableKind,
+    kind: view::TableKindView,
 }
 
-/// Fills a table, or fills it anew.
+/// Creates or replaces a lookup table.
 #[utoipa::path(
     put,
     path = "/v1/tables/{name}",
-    params(("name" = String, Path, description = "Its name."), Searched),
-    request_body(content = String, content_type = "text/csv", description = "A key and its value on each line."),
-    responses((status = 200, description = "It is filled.", body = view::FilledTable)),
+    params(("name" = String, Path, description = "The table's name."), PutTableQuery),
+    request_body(content = String, content_type = "text/csv", description = "CSV: a key and its value on each line."),
+    responses((status = 200, description = "The table is in use.", body = view::TableFillResult)),
 )]
 async fn put_table(
-    State(appliance): State<Shared>,
-    At(name): At<String>,
-    Parameters(Searched { kind }): Parameters<Searched>,
-    Octets(body): Octets,
-) -> Detailed<Value> {
+    State(backend): State<SharedBackend>,
+    PathParams(name): PathParams<String>,
+    QueryParams(PutTableQuery { kind }): QueryParams<PutTableQuery>,
+    RawBody(body): RawBody,
+) -> AuditedResult<Value> {
     let kind = match kind {
-        view::TableKind::Exact => "exact",
-        view::TableKind::Prefix => "prefix",
+        view::TableKindView::Exact => "exact",
+        view::TableKindView::Prefix => "prefix",
     };
-    let filled = answer(appliance, move |appliance| appliance.put_table(&name, kind, &body)).await?;
-    detailed(filled, |filled| format!("{kind}, {} rows", filled["rows"]))
+    let filled = call_json(backend, move |backend| backend.put_table(&name, kind, &body)).await?;
+    with_audit_detail(filled, |filled| format!("{kind}, {} rows", filled["rows"]))
 }
 
-/// Removes a table.
+/// Removes a lookup table.
 #[utoipa::path(
     delete,
     path = "/v1/tables/{name}",
-    params(("name" = String, Path, description = "Its name.")),
-    responses((status = 204, description = "It is gone.")),
+    params(("name" = String, Path, description = "The table's name.")),
+    responses((status = 204, description = "The table is removed.")),
 )]
-async fn remove_table(State(appliance): State<Shared>, At(name): At<String>) -> Result<StatusCode, Problem> {
-    call(appliance, move |appliance| appliance.remove_table(&name)).await?;
+async fn remove_table(
+    State(backend): State<SharedBackend>,
+    PathParams(name): PathParams<String>,
+) -> Result<StatusCode, Problem> {
+    call(backend, move |backend| backend.remove_table(&name)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -1,8 +1,8 @@
-//! Trying things out: a message that goes the whole way, and a peer that is dialled once more than usual.
+//! The API of tests: test messages, connection tests, and dialling a peer at once.
 
-use crate::api::{Shared, call};
-use crate::problem::{Kind, Problem};
-use crate::request::{At, Document};
+use crate::api::{SharedBackend, call};
+use crate::problem::{Problem, ProblemKind};
+use crate::request::{JsonBody, PathParams};
 use access::Caller;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -14,139 +14,149 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// What stands behind it.
+/// The test backend.
 pub trait Testing: Send + Sync + 'static {
-    /// Submits a message as an account, and tells its id once it is durable. May wait.
+    /// Submits a message as an account. Returns its id when it is durable. May block.
     ///
     /// # Errors
-    /// When there is no such account, or the message is refused: for what it says, by its routing, or for now.
-    fn send_test(&self, message: TestMessage, by: Arc<str>) -> Result<String, Problem>;
-    /// Dials a peer once more, binds and takes leave.
+    /// If there is no such account, or the message is refused because of its content, by its routing, or temporarily.
+    fn send_test(&self, message: TestMessageRequest, by: Arc<str>) -> Result<String, Problem>;
+    /// Tests a peer: connects, binds and unbinds on a separate connection.
     ///
     /// # Errors
-    /// When there is no such peer, or it is being tried already.
-    fn test_peer(&self, name: String, by: Arc<str>) -> BoxFuture<'_, Result<PeerTest, Problem>>;
-    /// Dials a peer at once, where it waits to be dialled again.
+    /// If there is no such peer, or a test of it is running.
+    fn test_peer(&self, name: String, by: Arc<str>) -> BoxFuture<'_, Result<PeerTestView, Problem>>;
+    /// Dials a peer at once instead of waiting for the back-off.
     ///
     /// # Errors
-    /// When there is no such peer, or it is not dialled.
+    /// If there is no such peer, or the appliance does not dial it.
     fn dial_peer(&self, name: &str, by: &str) -> Result<(), Problem>;
 }
 
-/// A message to try the way that messages go.
+/// A test message.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct TestMessage {
-    /// The account that submits it, as it were: its routes, its price, its queue.
+pub struct TestMessageRequest {
+    /// The submitting account. Its routes, prices and limits apply.
     pub account: String,
-    /// The sender: up to 20 digits, with or without + in front, or up to 11 characters. Left out, the account's default.
+    /// The sender: up to 20 digits, with or without a leading +, or up to 11 characters. Default: the account's default sender.
     #[serde(default)]
     #[schema(nullable = false)]
     pub from: Option<String>,
-    /// The addressee: 3 to 20 digits, with or without + in front.
+    /// The recipient: 3 to 20 digits, with or without a leading +.
     #[schema(example = "+4915112345678")]
     pub to: String,
-    /// The text.
+    /// The message text.
     #[schema(example = "Hello from Switchyard")]
     pub text: String,
 }
 
-/// A message that was accepted.
+/// An accepted message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub(crate) struct Accepted {
-    /// Its id; `GET /v1/messages/{id}` shows what becomes of it.
+pub(crate) struct AcceptedMessage {
+    /// The message id. `GET /v1/messages/{id}` shows its trace.
     pub id: String,
 }
 
-/// What came of trying a peer.
+/// The result of a peer test.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct PeerTest {
+#[schema(as = PeerTest)]
+pub struct PeerTestView {
     /// Whether all steps succeeded.
     pub ok: bool,
-    /// The steps, the last one being the one that failed, if one did.
-    pub steps: Vec<TestStep>,
+    /// The steps. The last one is the failed one, if a step failed.
+    pub steps: Vec<TestStepView>,
 }
 
-/// One step of trying a peer.
+/// A step of a peer test.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct TestStep {
+#[schema(as = TestStep)]
+pub struct TestStepView {
     /// `resolve`, `connect`, `tls`, `bind` or `unbind`.
     pub what: &'static str,
-    /// Whether it succeeded.
+    /// Whether the step succeeded.
     pub ok: bool,
-    /// Milliseconds that it took.
+    /// Duration of the step, in milliseconds.
     pub ms: u64,
-    /// What came of it, or what is wrong.
+    /// The result or the error.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub detail: Option<String>,
 }
 
-pub(crate) fn routes() -> OpenApiRouter<Shared> {
+pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
     OpenApiRouter::new().routes(routes!(send_test)).routes(routes!(test_peer)).routes(routes!(dial_peer))
 }
 
-/// Submits a test message, as an account would: it is routed, priced, queued and sent like any other. No receipt is asked
-/// for, since the account has not asked for the message.
+/// Submits a test message as an account.
+///
+/// It is routed, priced, queued and sent like any other message. No DLR is requested, since the account did not submit the
+/// message.
 #[utoipa::path(
     post,
     path = "/v1/messages",
-    request_body = TestMessage,
+    request_body = TestMessageRequest,
     responses(
-        (status = 201, description = "It is accepted, and on disk.", body = Accepted),
+        (status = 201, description = "The message is accepted and durable.", body = AcceptedMessage),
         (status = 404, description = "There is no such account."),
-        (status = 409, description = "It is refused for now: a queue is full, or the appliance drains."),
-        (status = 422, description = "It is refused: for what it says, or by its routing."),
+        (status = 409, description = "The message is refused temporarily: a queue is full, or the daemon is in drain mode."),
+        (status = 422, description = "The message is refused because of its content, or by its routing."),
     ),
 )]
 async fn send_test(
-    State(appliance): State<Shared>,
+    State(backend): State<SharedBackend>,
     Extension(caller): Extension<Caller>,
-    Document(message): Document<TestMessage>,
-) -> Result<(StatusCode, Json<Accepted>), Problem> {
-    let id = call(appliance, move |appliance| appliance.send_test(message, caller.name)).await?;
-    Ok((StatusCode::CREATED, Json(Accepted { id })))
+    JsonBody(message): JsonBody<TestMessageRequest>,
+) -> Result<(StatusCode, Json<AcceptedMessage>), Problem> {
+    let id = call(backend, move |backend| backend.send_test(message, caller.name)).await?;
+    Ok((StatusCode::CREATED, Json(AcceptedMessage { id })))
 }
 
-/// Tries a peer or a gateway: finds its address, connects, makes TLS, binds as configured on a connection of its own, and
-/// unbinds. Traffic is not touched. Says how far it came, also where it did not come far.
+/// Tests a peer or gateway on a separate connection: resolves the address, connects, negotiates TLS, binds as configured,
+/// unbinds.
+///
+/// Traffic is not affected. The answer lists the steps, including a failed one.
 #[utoipa::path(
     post,
     path = "/v1/peers/{name}/test",
-    params(("name" = String, Path, description = "Its name in the configuration.")),
+    params(("name" = String, Path, description = "The peer's name in the configuration.")),
     responses(
-        (status = 200, description = "How far it came.", body = PeerTest),
+        (status = 200, description = "The steps and their results.", body = PeerTestView),
         (status = 404, description = "There is no such peer."),
-        (status = 409, description = "It is being tried already."),
+        (status = 409, description = "A test of this peer is running."),
     ),
 )]
 async fn test_peer(
-    State(appliance): State<Shared>,
+    State(backend): State<SharedBackend>,
     Extension(caller): Extension<Caller>,
-    At(name): At<String>,
-) -> Result<Json<PeerTest>, Problem> {
-    // A task of its own: who asked may go, and the connection must still be closed in good order.
-    let tried = tokio::spawn(async move { appliance.test_peer(name, caller.name).await }).await;
+    PathParams(name): PathParams<String>,
+) -> Result<Json<PeerTestView>, Problem> {
+    // In its own task: if the client disconnects, the test connection is still closed cleanly.
+    let tried = tokio::spawn(async move { backend.test_peer(name, caller.name).await }).await;
     tried
-        .unwrap_or_else(|_| Err(Problem::new(Kind::Internal, "the trial failed inside; the log says more")))
+        .unwrap_or_else(|_| {
+            Err(Problem::new(ProblemKind::Internal, "the test failed internally; see the log"))
+        })
         .map(Json)
 }
 
-/// Dials a peer or a gateway at once, where one of its links waits to be dialled again. A link that is up is left alone.
+/// Dials a peer or gateway at once if one of its links waits for its back-off.
+///
+/// Links that are up are not affected.
 #[utoipa::path(
     post,
     path = "/v1/peers/{name}/dial",
-    params(("name" = String, Path, description = "Its name in the configuration.")),
+    params(("name" = String, Path, description = "The peer's name in the configuration.")),
     responses(
-        (status = 204, description = "It is being dialled, or its links are up."),
-        (status = 404, description = "There is no such peer, or it is not dialled."),
+        (status = 204, description = "The peer is being dialled, or all its links are up."),
+        (status = 404, description = "There is no such peer, or the appliance does not dial it."),
     ),
 )]
 async fn dial_peer(
-    State(appliance): State<Shared>,
+    State(backend): State<SharedBackend>,
     Extension(caller): Extension<Caller>,
-    At(name): At<String>,
+    PathParams(name): PathParams<String>,
 ) -> Result<StatusCode, Problem> {
-    call(appliance, move |appliance| appliance.dial_peer(&name, &caller.name)).await?;
+    call(backend, move |backend| backend.dial_peer(&name, &caller.name)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

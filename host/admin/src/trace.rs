@@ -1,10 +1,10 @@
-//! One message: what happened to it, what to do with it when nobody knows, and what would become of another.
+//! The API of one message: trace, settling, and explaining how a message would be routed.
 
-use crate::api::{Shared, answer, call};
-use crate::guard::is_shown;
-use crate::messages::Hand;
-use crate::problem::{Kind, Problem};
-use crate::request::{At, Document, Flag, IdText, Parameters};
+use crate::api::{SharedBackend, call, call_json};
+use crate::authz::is_visible_to;
+use crate::messages::MessageAction;
+use crate::problem::{Problem, ProblemKind};
+use crate::request::{Flag, IdText, JsonBody, PathParams, QueryParams};
 use crate::view;
 use access::Caller;
 use axum::extract::State;
@@ -15,84 +15,84 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-pub(crate) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::new().routes(routes!(message)).routes(routes!(settle)).routes(routes!(explain))
+pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
+    OpenApiRouter::new().routes(routes!(get_message)).routes(routes!(settle_message)).routes(routes!(explain))
 }
 
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-struct Wanted {
-    /// Whether the text is to be shown.
+struct TraceQuery {
+    /// Include the message text.
     #[param(inline)]
     body: Option<Flag>,
 }
 
-/// One message's trace: steps, why here, why late.
+/// Shows the trace of a message: steps, routing decision, current delay.
 #[utoipa::path(
     get,
     path = "/v1/messages/{id}",
-    params(("id" = inline(IdText), Path, description = "Its id, as its submitter knows it."), Wanted),
-    responses((status = 200, description = "What is known of it.", body = view::Trace)),
+    params(("id" = inline(IdText), Path, description = "The message id, as the submitter knows it."), TraceQuery),
+    responses((status = 200, description = "The trace.", body = view::TraceView)),
 )]
-async fn message(
-    State(appliance): State<Shared>,
+async fn get_message(
+    State(backend): State<SharedBackend>,
     Extension(caller): Extension<Caller>,
-    At(id): At<String>,
-    Parameters(wanted): Parameters<Wanted>,
-) -> Result<Json<view::Trace>, Problem> {
-    let body = wanted.body.unwrap_or_default().0;
-    answer(appliance, move |appliance| {
-        let trace = appliance.message(&id, body)?;
-        // An account learns no more of another's message than of one that is not there.
-        if is_shown(&caller, &trace.origin) {
+    PathParams(id): PathParams<String>,
+    QueryParams(query): QueryParams<TraceQuery>,
+) -> Result<Json<view::TraceView>, Problem> {
+    let body = query.body.unwrap_or_default().0;
+    call_json(backend, move |backend| {
+        let trace = backend.message(&id, body)?;
+        // A caller with the role account gets the same answer for another account's message as for an unknown one.
+        if is_visible_to(&caller, &trace.origin) {
             return Ok(trace);
         }
-        let detail = format!("message {} was never accepted here, or is no longer kept", trace.id);
-        Err(Problem::new(Kind::NotFound, detail))
+        let detail = format!("message {} was never accepted, or was deleted after its retention", trace.id);
+        Err(Problem::new(ProblemKind::NotFound, detail))
     })
     .await
 }
 
-/// What is to become of an uncertain message.
+/// How to settle an uncertain message.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct Settle {
-    remedy: view::Remedy,
+struct SettleMessageRequest {
+    remedy: view::UncertainRemedy,
 }
 
 /// Settles an uncertain message.
 #[utoipa::path(
     post,
     path = "/v1/messages/{id}/settle",
-    params(("id" = inline(IdText), Path, description = "Its id.")),
-    request_body = Settle,
-    responses((status = 204, description = "It is settled.")),
+    params(("id" = inline(IdText), Path, description = "The message id.")),
+    request_body = SettleMessageRequest,
+    responses((status = 204, description = "The message is settled.")),
 )]
-async fn settle(
-    State(appliance): State<Shared>,
+async fn settle_message(
+    State(backend): State<SharedBackend>,
     Extension(caller): Extension<Caller>,
-    At(id): At<String>,
-    Document(Settle { remedy }): Document<Settle>,
+    PathParams(id): PathParams<String>,
+    JsonBody(SettleMessageRequest { remedy }): JsonBody<SettleMessageRequest>,
 ) -> Result<StatusCode, Problem> {
-    let hand = match remedy {
-        view::Remedy::SendAgain => Hand::SendAgain,
-        view::Remedy::GiveUp => Hand::GiveUp,
+    let action = match remedy {
+        view::UncertainRemedy::SendAgain => MessageAction::SendAgain,
+        view::UncertainRemedy::GiveUp => MessageAction::GiveUp,
     };
-    call(appliance, move |appliance| appliance.by_hand(&id, hand, &caller.name)).await?;
+    call(backend, move |backend| backend.apply_message_action(&id, action, &caller.name)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// What would become of a message that is not sent.
+/// Explains how a message would be routed, without sending it.
 #[utoipa::path(
     post,
     path = "/v1/explain",
-    request_body = view::Hypothetical,
-    responses((status = 200, description = "Each step of the decision.", body = view::Explanation)),
+    request_body = view::ExplainRequest,
+    responses((status = 200, description = "The steps of the decision.", body = view::ExplanationView)),
 )]
 async fn explain(
-    State(appliance): State<Shared>,
-    Document(message): Document<view::Hypothetical>,
-) -> Result<Json<view::Explanation>, Problem> {
-    answer(appliance, move |appliance| appliance.explain(message)).await
+    State(backend): State<SharedBackend>,
+    JsonBody(message): JsonBody<view::ExplainRequest>,
+) -> Result<Json<view::ExplanationView>, Problem> {
+    call_json(backend, move |backend| backend.explain(message)).await
 }

@@ -1,34 +1,38 @@
-//! What the API shows, in the shapes in which it shows it.
+//! View types: the documents of the API.
 
 mod attention;
 mod ledger;
 mod messages;
-mod orders;
 mod plugins;
+mod queue_actions;
 mod records;
 mod refusals;
 mod subscribers;
 
-pub use attention::{Attention, Severity, Subject, SubjectKind};
-pub use ledger::{Balance, Balances, ChangedBalance, LedgerOperation};
-pub use messages::{MessagePage, MessageRow, WantedMessages};
-pub use orders::{
-    Order, OrderKind, OrderPreview, OrderSample, OrderScope, OrderState, Remedy, Settled, Uncertain,
-    UncertainPage, WantedOrder, WantedSettlement,
-};
+pub use attention::{AttentionSeverity, AttentionSubject, AttentionSubjectKind, AttentionView};
+pub use ledger::{BalanceChangeView, BalanceView, BalancesView, LedgerOperationView};
+pub use messages::{MessageFilter, MessagePageView, MessageRowView};
 pub use plugins::{
-    Activation, Binding, BindingRecord, CandidateRecord, CandidateState, Comparison, Difference, FilledTable,
-    Grants, HookEvent, HookRollback, HookState, InstanceUse, LongestKey, LookedUp, Mode, Moment, OnFault,
-    PluginCounts, PluginVersion, Promotion, ReplayBegun, ReplayProgress, ReplayState, ReplayedHook, Table,
-    TableKind, Tolerance, Trial, VersionName, WantedBinding, WantedReplay,
+    ActivationRequest, AnswerDifferenceView, BindingRecordView, BindingRequest, BindingView,
+    CandidateRecordView, CandidateStateView, ComparisonView, GrantsView, HookEventView, HookRollbackRequest,
+    HookStateView, InstanceUseView, LongestKeyView, OnFaultView, PluginCountsView, PluginVersionName,
+    PluginVersionView, PromotionRequest, ReplayHook, ReplayProgressView, ReplayRequest, ReplayStart,
+    ReplayStateView, TableFillResult, TableKindView, TableLookUpView, TableView, TimeValue, ToleranceView,
+    TrialModeView, TrialRequest,
+};
+pub use queue_actions::{
+    QueueActionKindView, QueueActionPreview, QueueActionRequest, QueueActionSample, QueueActionScopeView,
+    QueueActionStateView, QueueActionView, SettleUncertainRequest, SettleUncertainResult, UncertainPageView,
+    UncertainRemedy, UncertainView,
 };
 pub use records::{
-    Business, BusinessPush, BusinessRequests, CoreConnection, CoreNetwork, CoreNetworkFault, Finished,
-    FinishedPrice, HistoryPage, Latency, OptOut, OptOuts, Parked, ParkedReport, Pump, Span, StatisticCounts,
-    Statistics,
+    ArchivePumpView, BusinessPushView, BusinessRequestsView, BusinessView, CoreConnectionView,
+    CoreNetworkFaultView, CoreNetworkView, FinishedMessageView, FinishedPriceView, HistoryPageView,
+    LatencyView, OptOutView, OptOutsView, OrphanDlrView, OrphanDlrsView, SpanView, StatisticsCountsView,
+    StatisticsView,
 };
-pub use refusals::{RefusalCount, Refusals, RefusedSubmission};
-pub use subscribers::{Subscriber, SubscriberQueue, Woken};
+pub use refusals::{RefusalCountView, RefusalsView, RefusedSubmissionView};
+pub use subscribers::{SubscriberQueueView, SubscriberView, SubscriberWakeResult};
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -36,241 +40,249 @@ use utoipa::ToSchema;
 
 /// `GET /v1/status`.
 #[derive(Debug, Clone, Default, Serialize, ToSchema)]
-pub struct Status {
+#[schema(as = Status)]
+pub struct StatusView {
     /// The appliance's name.
     pub name: String,
     /// The daemon's version.
     pub version: String,
-    /// Seconds since the start.
+    /// Seconds since the start of the daemon.
     pub uptime_seconds: u64,
-    /// Messages that have not ended, receipts on their way to submitters included.
+    /// Unfinished messages, including DLRs to submitters.
     pub waiting: u64,
-    /// Finished messages that are kept.
+    /// Finished messages still in the store.
     pub finished_kept: u64,
     /// Free octets on the disk of the data directory.
     pub disk_free: u64,
-    /// Whether that is below the watermark: submissions are refused, delivery goes on.
+    /// Whether free disk space is below the watermark: submissions are refused, delivery continues.
     pub disk_low: bool,
-    /// Messages read back at the start, and how long that took.
+    /// Messages recovered at the start.
     pub recovered: u64,
-    /// Milliseconds of recovery.
+    /// Duration of the recovery, in milliseconds.
     pub recovery_ms: u64,
-    /// Counts since the start.
+    /// Counters since the start of the daemon.
     pub totals: BTreeMap<&'static str, u64>,
 }
 
-/// What blocks a queue, as far as the rules on attention tell reasons apart.
+/// Why a queue is blocked, as far as the attention rules distinguish it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum BlockedBy {
-    /// Nothing, or something that passes without an admin.
+pub enum BlockCause {
+    /// No reason, or one that passes without an admin.
     #[default]
     Other,
-    /// An admin's order holds the whole queue.
-    Order,
-    /// The peer answers that it is asked too fast.
+    /// A queue action holds the whole queue.
+    QueueAction,
+    /// The peer throttles.
     Throttle,
 }
 
-/// One peer or account in `GET /v1/queues`.
+/// A queue of a peer or account in `GET /v1/queues`.
 #[derive(Debug, Clone, Default, Serialize, ToSchema)]
-pub struct Queue {
-    /// Its name.
+#[schema(as = Queue)]
+pub struct QueueView {
+    /// The peer's or account's name.
     pub peer: String,
-    /// Whether it is in the configuration.
+    /// Whether the peer or account is in the configuration.
     pub configured: bool,
-    /// Waiting their turn.
+    /// Queued messages.
     pub queued: u64,
-    /// Of these, behind other messages to the same subscriber.
-    pub aside: u64,
-    /// Held back by orders when their turns came.
+    /// Of these, messages that wait behind another message to the same subscriber.
+    pub subscriber_locked: u64,
+    /// Messages held by a queue action.
     pub suspended: u64,
-    /// Subscribers to whom nothing is sent until a message that has failed is tried again.
-    pub parked: u64,
-    /// Waiting for their next attempt or schedule.
+    /// Subscribers that get no messages until a failed message has been retried.
+    pub blocked_subscribers: u64,
+    /// Messages that wait for a retry or a scheduled time.
     pub deferred: u64,
-    /// Waiting for the subscriber behind their number to be found.
+    /// Messages that wait for the resolution of their subscriber.
     pub resolving: u64,
-    /// On a link, unanswered.
+    /// Messages submitted on a link and not yet answered.
     pub in_flight: u64,
-    /// Written and never answered.
+    /// Messages submitted and never answered.
     pub uncertain: u64,
-    /// Taken; a receipt is to come.
-    pub awaiting_receipt: u64,
-    /// When the oldest queued message was accepted, milliseconds since the epoch.
+    /// Messages accepted by the peer that await a DLR.
+    pub awaiting_dlr: u64,
+    /// Acceptance time of the oldest queued message, milliseconds since the epoch.
     #[schema(required)]
     pub oldest: Option<u64>,
-    /// Links that take messages.
+    /// Links that can carry messages.
     pub links: usize,
-    /// What stands between queue and links, and until when.
-    pub brake: String,
-    /// Messages a second that the peer allows, as learnt from what it has refused as too fast; null if it never has.
+    /// Why the queue is blocked, and until when.
+    pub blocked_by: String,
+    /// Rate limit in messages a second, as learnt from the peer's throttling errors; null if the peer has never throttled.
     #[schema(required)]
     pub learnt_rate: Option<f64>,
-    /// What `brake` says, for the rules on attention.
+    /// The reason of `blocked_by`, for the attention rules.
     #[serde(skip)]
-    pub blocked: BlockedBy,
-    /// Whether it is an account's queue.
+    pub block_cause: BlockCause,
+    /// Whether this is the queue of an account.
     #[serde(skip)]
     pub is_account: bool,
 }
 
-/// One link in `GET /v1/links`.
+/// A link in `GET /v1/links`.
 #[derive(Debug, Clone, Default, Serialize, ToSchema)]
-pub struct Link {
-    /// Its number while it is bound.
+#[schema(as = Link)]
+pub struct LinkView {
+    /// The link's number; null if it is not bound.
     #[schema(required)]
     pub id: Option<u64>,
     /// The peer or account.
     pub peer: String,
-    /// `server`: it came to us; `client`: we dialled.
+    /// `server`: the peer connects to the appliance; `client`: the appliance dials.
     pub role: &'static str,
-    /// Where it stands.
+    /// The phase of the connection.
     pub phase: &'static str,
-    /// The other end.
+    /// Address of the remote side.
     #[schema(required)]
     pub remote: Option<String>,
-    /// What it is bound as.
+    /// The bind mode.
     #[schema(required)]
     pub bind: Option<&'static str>,
-    /// Whether it speaks TLS.
+    /// Whether the link uses TLS.
     pub tls: bool,
-    /// Messages of ours that may be unanswered.
+    /// Window: the maximum of unanswered messages that the appliance has sent.
     pub window: u32,
-    /// Messages of ours that are.
+    /// Unanswered messages that the appliance has sent.
     pub in_flight: u32,
-    /// Requests that wait for our answer.
+    /// Requests of the remote side that the appliance has not yet answered.
     pub unanswered_in: u32,
-    /// Smoothed time to an answer, in microseconds.
+    /// Smoothed round-trip time, in microseconds.
     #[schema(required)]
     pub round_trip_us: Option<u64>,
-    /// What limits it.
-    pub brake: String,
-    /// Requests in, by kind.
+    /// Why the link is blocked.
+    pub blocked_by: String,
+    /// Received requests, by kind.
     pub received: BTreeMap<String, u64>,
-    /// Requests out, by kind.
+    /// Sent requests, by kind.
     pub sent: BTreeMap<String, u64>,
-    /// Refusals out, by status.
+    /// Errors that the appliance has answered, by status.
     pub refused_by_us: BTreeMap<String, u64>,
-    /// Refusals in, by status.
+    /// Errors that the peer has answered, by status.
     pub refused_by_peer: BTreeMap<String, u64>,
-    /// Since when it is in its phase.
+    /// Start of the phase, milliseconds since the epoch.
     pub since: u64,
-    /// Where it is not bound: since when, however often it was dialled since.
+    /// Since when the link is down, across dialling attempts; null if it is up.
     #[schema(required)]
     pub down_since: Option<u64>,
-    /// The last thing that went wrong.
+    /// The last error.
     #[schema(required)]
     pub last_error: Option<String>,
-    /// When it is dialled again.
+    /// Time of the next dialling attempt.
     #[schema(required)]
     pub back_off_until: Option<u64>,
 }
 
-/// One step of a trace.
+/// A step of a trace.
 #[derive(Debug, Clone, Serialize, ToSchema)]
-pub struct Step {
-    /// Milliseconds since the epoch.
+#[schema(as = Step)]
+pub struct StepView {
+    /// Time of the step, milliseconds since the epoch.
     pub at: u64,
-    /// What happened.
+    /// The event.
     pub what: String,
 }
 
 /// `GET /v1/messages/{id}`.
 #[derive(Debug, Clone, Serialize, ToSchema)]
-pub struct Trace {
-    /// Its id; its submitter knows it by this, or by `submission` where there is one.
+#[schema(as = Trace)]
+pub struct TraceView {
+    /// The message id. The submitter knows the message by this id, or by `submission` if set.
     pub id: String,
-    /// The id that stands for all destinations of its submission (SMPP submit_multi); nothing where it was submitted alone.
+    /// The id of the whole submission, if it has several destinations (SMPP submit_multi); null otherwise.
     #[schema(required)]
     pub submission: Option<String>,
-    /// `queued`, `submitted`, `deferred` … or a final state.
+    /// The current state (`queued`, `submitted`, `deferred` and so on) or the final state.
     pub state: String,
-    /// Whether that is the end.
+    /// Whether the message is finished.
     pub finished: bool,
-    /// Who submitted it.
+    /// The account or peer that submitted the message.
     pub origin: String,
     /// The sender.
     pub source: String,
-    /// The addressee; masked unless the body was asked for.
+    /// The recipient; masked unless the text was requested.
     pub destination: String,
-    /// When it was accepted.
+    /// Time of acceptance, milliseconds since the epoch.
     pub accepted_at: u64,
-    /// End of its validity.
+    /// End of the validity period, milliseconds since the epoch.
     pub expires_at: u64,
-    /// Which plugin version decided where it goes, and why.
-    pub why_here: WhyHere,
-    /// What it was to cost; nothing where no biller was asked.
+    /// The routing decision.
+    pub routing: RoutingView,
+    /// The price; null if no biller was asked.
     #[schema(required)]
-    pub price: Option<Price>,
-    /// What it waits for, and until when; nothing once it has ended.
+    pub price: Option<PriceView>,
+    /// The reason why the message waits, and the time until which it waits; null once it is finished.
     #[schema(required)]
-    pub why_late: Option<String>,
-    /// Everything that happened to it, oldest first.
-    pub steps: Vec<Step>,
-    /// The ids that the peer gave to its parts.
+    pub waiting_for: Option<String>,
+    /// All steps, oldest first.
+    pub steps: Vec<StepView>,
+    /// The peer's message ids of the segments.
     pub peer_ids: Vec<String>,
-    /// Octets of text.
+    /// Length of the text, in octets.
     pub length: usize,
-    /// The text, where it was asked for.
+    /// The text, if it was requested.
     #[schema(required)]
     pub body: Option<String>,
 }
 
-/// How a message was routed.
+/// A routing decision.
 #[derive(Debug, Clone, Serialize, ToSchema)]
-pub struct WhyHere {
-    /// The plugin.
+#[schema(as = Routing)]
+pub struct RoutingView {
+    /// The plugin that routed the message.
     pub plugin: String,
-    /// Its version.
+    /// The plugin's version.
     pub version: String,
-    /// Its note.
+    /// The plugin's note.
     #[schema(required)]
     pub note: Option<String>,
-    /// The verdict, with legs in the order in which they are tried.
+    /// The verdict, with legs in the order of attempts.
     pub verdict: String,
-    /// The leg in use.
+    /// Index of the current leg.
     #[schema(required)]
     pub leg: Option<usize>,
 }
 
-/// What a message was to cost. What became of it is among the steps.
+/// The price of a message. The steps show whether it was captured or released.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-pub struct Price {
-    /// The plugin that said so.
+#[schema(as = Price)]
+pub struct PriceView {
+    /// The plugin that set the price.
     pub plugin: String,
-    /// Its version.
+    /// The plugin's version.
     pub version: String,
-    /// Its note.
+    /// The plugin's note.
     #[schema(required)]
     pub note: Option<String>,
-    /// The ledger account that pays; nothing where it was free.
+    /// The ledger account that pays; null if the message is free.
     #[schema(required)]
     pub account: Option<String>,
-    /// Millionths of the house's currency.
+    /// Millionths of the operator's currency.
     pub amount: u64,
 }
 
-/// `POST /v1/explain`: a message that is not sent.
+/// `POST /v1/explain`: a hypothetical message.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Hypothetical {
-    /// The account, or the peer, that it would come from.
+pub struct ExplainRequest {
+    /// The account or peer that would submit it.
     pub origin: String,
     /// The sender.
     #[serde(default)]
     pub source: String,
-    /// The addressee.
+    /// The recipient.
     pub destination: String,
     /// The text.
     #[serde(default)]
     pub text: String,
 }
 
-/// The answer to [`Hypothetical`].
+/// The answer to [`ExplainRequest`].
 #[derive(Debug, Clone, Serialize, ToSchema)]
-pub struct Explanation {
-    /// Each step of the decision, in order.
+#[schema(as = Explanation)]
+pub struct ExplanationView {
+    /// The steps of the decision, in order.
     pub steps: Vec<String>,
-    /// What the submitter would be told.
+    /// The answer that the submitter would get.
     pub answer: String,
 }

@@ -1,4 +1,4 @@
-//! The dashboard and the alert rules that are shipped: they speak of metrics that there are, and the rules do what they say.
+//! Tests of the shipped dashboard and alert rules: they use existing metrics, and the rules fire as intended.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -11,32 +11,32 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-fn monitoring() -> PathBuf {
+fn monitoring_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../appliance-image/monitoring")
 }
 
 fn read(name: &str) -> String {
-    std::fs::read_to_string(monitoring().join(name)).unwrap()
+    std::fs::read_to_string(monitoring_folder().join(name)).unwrap()
 }
 
-/// Names of metrics as they are scraped; of a histogram three.
-fn known() -> BTreeSet<String> {
-    let mut known = BTreeSet::new();
+/// The scraped metric names; three for a histogram.
+fn scraped_metric_names() -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
     for metric in admin::metrics::ALL {
         match metric.kind {
-            admin::metrics::Type::Histogram => {
-                known.extend(["bucket", "sum", "count"].map(|part| format!("{}_{part}", metric.name)));
+            admin::metrics::MetricType::Histogram => {
+                names.extend(["bucket", "sum", "count"].map(|part| format!("{}_{part}", metric.name)));
             }
             _ => {
-                known.insert(metric.name.to_owned());
+                names.insert(metric.name.to_owned());
             }
         }
     }
-    known
+    names
 }
 
-/// All words of a text that are names of ours.
-fn named(text: &str) -> BTreeSet<String> {
+/// All names of our metrics in a text.
+fn metric_names_in(text: &str) -> BTreeSet<String> {
     text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
         .filter(|word| word.starts_with("switchyard_"))
         .map(str::to_owned)
@@ -44,18 +44,21 @@ fn named(text: &str) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_metric_that_is_spoken_of_is_one() {
-    let known = known();
+fn monitoring_files_name_known_metrics() {
+    let known = scraped_metric_names();
     for file in ["dashboard.json", "alerts.yaml", "alerts_test.yaml"] {
-        let named = named(&read(file));
+        let named = metric_names_in(&read(file));
         assert!(named.len() > 10, "{file} names only {named:?}");
         let unknown: Vec<_> = named.difference(&known).collect();
-        assert!(unknown.is_empty(), "{file} names {unknown:?}, which METRICS.md does not have");
+        assert!(
+            unknown.is_empty(),
+            "{file} names {unknown:?}, which docs/reference/metrics.md does not have"
+        );
     }
 }
 
 #[test]
-fn labels_in_selectors_are_those_of_the_metric() {
+fn selector_labels_belong_to_the_metric() {
     for file in ["dashboard.json", "alerts.yaml"] {
         let text = read(file).replace("\\\"", "\"");
         for (at, _) in text.match_indices("switchyard_") {
@@ -80,11 +83,11 @@ fn labels_in_selectors_are_those_of_the_metric() {
 }
 
 #[test]
-fn the_dashboard_is_whole() {
+fn dashboard_is_complete() {
     let dashboard: serde_json::Value = serde_json::from_str(&read("dashboard.json")).unwrap();
     let panels = dashboard["panels"].as_array().unwrap();
     let ids: BTreeSet<_> = panels.iter().map(|panel| panel["id"].as_u64().unwrap()).collect();
-    assert_eq!(ids.len(), panels.len(), "a panel's id is not its own");
+    assert_eq!(ids.len(), panels.len(), "two panels have the same id");
     for panel in panels.iter().filter(|panel| panel["type"] != "row") {
         assert!(panel["description"].as_str().is_some_and(|text| text.ends_with('.')), "{}", panel["title"]);
         let targets = panel["targets"].as_array().unwrap();
@@ -93,14 +96,14 @@ fn the_dashboard_is_whole() {
             let expression = target["expr"].as_str().unwrap();
             assert!(
                 expression.contains("instance=~\"$instance\""),
-                "{expression} is not of the chosen appliance"
+                "{expression} does not select the chosen appliance"
             );
         }
     }
 }
 
 #[test]
-fn every_alert_is_tested_and_fires_when_it_should() {
+fn every_alert_is_tested_and_fires() {
     let (rules, tests) = (read("alerts.yaml"), read("alerts_test.yaml"));
     let names = |text: &str, key: &str| -> BTreeSet<String> {
         text.lines()
@@ -114,24 +117,24 @@ fn every_alert_is_tested_and_fires_when_it_should() {
     for arguments in [["check", "rules", "alerts.yaml"], ["test", "rules", "alerts_test.yaml"]] {
         let output = Command::new("promtool")
             .args(arguments)
-            .current_dir(monitoring())
+            .current_dir(monitoring_folder())
             .output()
-            .expect("promtool, of Debian's package prometheus: `cargo xtask setup` installs it");
+            .expect("promtool (Debian package prometheus; `cargo xtask setup` installs it)");
         let words =
             String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "promtool {arguments:?}:\n{words}");
     }
 }
 
-/// A page on which every metric with labels has samples of two peers, written by peer and not by metric.
-fn page_of_two() -> String {
-    let mut page = admin::metrics::Page::default();
+/// A page with samples of two peers for every labelled metric, written peer by peer.
+fn two_peer_page() -> String {
+    let mut page = admin::metrics::MetricsPage::default();
     for peer in ["north", "so\"u\\th"] {
         for metric in admin::metrics::ALL.iter().filter(|metric| peer == "north" || !metric.labels.is_empty())
         {
             let labels: Vec<&str> = metric.labels.iter().map(|_| peer).collect();
             match metric.kind {
-                admin::metrics::Type::Histogram => {
+                admin::metrics::MetricType::Histogram => {
                     page.histogram(metric, &labels, &[0.5, 1.0], &[3, 0, 1], 2.5);
                 }
                 _ => page.put(metric, &labels, 1.0),
@@ -141,34 +144,34 @@ fn page_of_two() -> String {
     page.finish()
 }
 
-/// Reads a page as strictly as the text format 0.0.4 is written: a metric has one HELP, one TYPE after it, and then all of its
-/// samples, each under labels of its own; buckets only grow, up to `+Inf`, which is the count.
+/// Validates a page strictly against the text format 0.0.4: each metric has one HELP, then one TYPE, then all its samples, each
+/// with unique labels; bucket counts grow up to `+Inf`, which equals the count.
 fn read_strictly(page: &str) -> Result<usize, String> {
     let (mut metrics, mut series) = (BTreeSet::new(), BTreeSet::new());
     let (mut help, mut name, mut kind) = ("", "", "");
     let mut bucket: Option<f64> = None;
     if !page.ends_with('\n') {
-        return Err("the last line has no end".to_owned());
+        return Err("the last line has no newline".to_owned());
     }
     for line in page.lines() {
         if let Some(text) = line.strip_prefix("# HELP ") {
             help = text.split_once(' ').ok_or(line)?.0;
             if !metrics.insert(help) {
-                return Err(format!("HELP once more: {line}"));
+                return Err(format!("second HELP: {line}"));
             }
             continue;
         }
         if let Some(text) = line.strip_prefix("# TYPE ") {
             (name, kind) = text.split_once(' ').ok_or(line)?;
             if name != help || !["counter", "gauge", "histogram"].contains(&kind) {
-                return Err(format!("a TYPE that is not that of the HELP before it: {line}"));
+                return Err(format!("TYPE does not match the HELP before it: {line}"));
             }
             continue;
         }
         let (key, value) = line.rsplit_once(' ').ok_or(line)?;
-        let value: f64 = value.parse().map_err(|_| format!("no number: {line}"))?;
+        let value: f64 = value.parse().map_err(|_| format!("not a number: {line}"))?;
         if !series.insert(key) {
-            return Err(format!("a series twice: {line}"));
+            return Err(format!("duplicate series: {line}"));
         }
         let (sample, labels) = key.split_once('{').unwrap_or((key, "}"));
         let mut labels = labels.strip_suffix('}').ok_or(line)?;
@@ -176,7 +179,7 @@ fn read_strictly(page: &str) -> Result<usize, String> {
         while !labels.is_empty() {
             let (label, rest) = labels.split_once("=\"").ok_or(line)?;
             if !label.chars().all(|c| c.is_ascii_lowercase() || c == '_') {
-                return Err(format!("a label {label:?}: {line}"));
+                return Err(format!("invalid label {label:?}: {line}"));
             }
             let mut escaped = false;
             let end = rest.find(|c| {
@@ -205,19 +208,19 @@ fn read_strictly(page: &str) -> Result<usize, String> {
 }
 
 #[test]
-fn a_page_with_two_peers_is_valid_exposition_format() {
-    let page = page_of_two();
+fn page_with_two_peers_is_valid_exposition_format() {
+    let page = two_peer_page();
     assert_eq!(read_strictly(&page), Ok(admin::metrics::ALL.len()));
     let line = page.lines().last().unwrap();
-    assert!(read_strictly(&format!("{page}{line}\n")).is_err(), "a series may be there twice");
-    assert!(read_strictly(&format!("{page}{page}")).is_err(), "HELP may be there twice");
+    assert!(read_strictly(&format!("{page}{line}\n")).is_err(), "duplicate series accepted");
+    assert!(read_strictly(&format!("{page}{page}")).is_err(), "second HELP accepted");
     let mut promtool = Command::new("promtool")
         .args(["check", "metrics"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .expect("promtool, of Debian's package prometheus: `cargo xtask setup` installs it");
+        .expect("promtool (Debian package prometheus; `cargo xtask setup` installs it)");
     let mut input = promtool.stdin.take().unwrap();
     input.write_all(page.as_bytes()).unwrap();
     drop(input);

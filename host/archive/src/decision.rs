@@ -1,30 +1,30 @@
-//! The column `decision`: what a message's routing and price were decided by, and what was decided; all that a replay
-//! needs, in one value that is quick to read.
+//! The column `decision`: the input of a message's routing and pricing, and the result. It contains all that a replay
+//! needs, in one value that is fast to decode.
 //!
-//! Octets. Numbers of one octet as they are, times 8 little-endian, other numbers in groups of seven bits, lowest first,
-//! the eighth set in all but the last (LEB128); a text is its length as such a number, and UTF-8:
+//! Encoding: one-octet numbers as is; times as 8 octets, little-endian; other numbers as LEB128; a text as its length
+//! (LEB128) and UTF-8.
 //!
-//! * 1: format (2 where there is a wish for a sender, which a reader of 1 does not know; otherwise 1)
-//! * 1: flags: bit 0 UDHI, 1 routed again, 2 service type, 3 price, 4 host answers, 5 no router was asked, 6 wish for a sender
-//! * 8: accepted (ms since the epoch); 8: when it was last routed, if flagged
-//! * text: origin; 1: receipts wanted; 1: data coding; 1: priority; number: octets of text
+//! * 1: format (2 if a sender request is present, which readers of format 1 do not know; otherwise 1)
+//! * 1: flags: bit 0 UDHI, 1 rerouted, 2 service type, 3 price, 4 host calls, 5 no router was called, 6 sender request
+//! * 8: time of acceptance (ms since the epoch); 8: time of the last rerouting, if flagged
+//! * text: origin; 1: requested DLRs; 1: data coding; 1: priority; number: length of the text in octets
 //! * source, destination: each 1 TON, 1 NPI, number: length, octets
-//! * service type: number: length, octets, if flagged
-//! * verdict: 1 kind: 0 forward (number of legs, legs), 1 hold (8 until), 2 reject (1 reason).
-//!   Leg: text peer, 1 rank, number weight, number cost, 1 flags (bit 0 longest wait, 1 source, 2 destination, 3 to be
-//!   resolved), then what is flagged: number of ms, address, address
-//! * price, if flagged: 1 flags (bit 0 charge, 1 kept on failure), 1 state, charge if flagged: text account, number
+//! * service type, if flagged: number: length, octets
+//! * verdict: 1 kind: 0 forward (number of legs, legs), 1 hold (8 until), 2 reject (1 reason). A leg: text peer, 1
+//!   rank, number weight, number cost, 1 flags (bit 0 longest wait, 1 source, 2 destination, 3 resolve), then the
+//!   flagged fields: number of ms, address, address
+//! * price, if flagged: 1 flags (bit 0 charge, 1 kept on failure), 1 state; charge, if flagged: text account, number
 //!   amount; then texts plugin and version
-//! * wish for a sender, if flagged: 1 otherwise (0 reject, 1 keep the sender, 2 hold), number: the lease in ms and one more, 0
-//!   without one; texts pool, holder, user, reason
-//! * host answers, if flagged: all that is left
+//! * sender request, if flagged: 1 fallback (0 reject, 1 keep the sender, 2 hold), number: lease in ms plus one, 0
+//!   without a lease; texts pool, holder, user, reason
+//! * host calls, if flagged: the rest of the value
 
-use crate::Parties;
-use crate::archived::{ArchivedLeg, ArchivedMessage, ArchivedVerdict, Price, PriceState};
+use crate::PeerDirectory;
+use crate::archived_message::{ArchivedLeg, ArchivedMessage, ArchivedPrice, ArchivedVerdict, PriceState};
 use bytes::Bytes;
 use model::{
-    Address, DecidedBy, Final, Kind, Message, MessageId, NoSender, PeerId, ReceiptRequest, RejectReason,
-    SenderWish, StepKind, Timestamp, Verdict,
+    Address, DlrRequest, FinalRecord, Message, MessageId, MessageKind, PeerId, PluginVersion, RejectReason,
+    SenderFallback, SenderRequest, StepKind, Timestamp, Verdict,
 };
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -37,17 +37,17 @@ const UDHI: u8 = 1;
 const ROUTED_AGAIN: u8 = 2;
 const SERVICE_TYPE: u8 = 4;
 const PRICE: u8 = 8;
-const HOST_ANSWERS: u8 = 16;
+const HOST_CALLS: u8 = 16;
 const NOT_ROUTED: u8 = 32;
 const SENDER: u8 = 64;
 
-/// The value of a message that has ended.
-pub(crate) fn encode(message: &Message, ended: &Final, parties: &dyn Parties) -> Vec<u8> {
+/// Encodes the decision of a finished message.
+pub(crate) fn encode(message: &Message, ended: &FinalRecord, directory: &dyn PeerDirectory) -> Vec<u8> {
     let routed = &message.routed;
     let again = last_routed(message, ended);
-    let seen = routed.seen.as_deref();
+    let host_calls = routed.host_calls.as_deref();
     let flag = |bit: u8, set: bool| if set { bit } else { 0 };
-    let mut out = Vec::with_capacity(112 + seen.map_or(0, <[u8]>::len));
+    let mut out = Vec::with_capacity(112 + host_calls.map_or(0, <[u8]>::len));
     let sender = routed.sender.as_deref();
     out.push(if sender.is_some() { FORMAT_WITH_SENDER } else { FORMAT });
     out.push(
@@ -55,23 +55,23 @@ pub(crate) fn encode(message: &Message, ended: &Final, parties: &dyn Parties) ->
             | flag(ROUTED_AGAIN, again.is_some())
             | flag(SERVICE_TYPE, !message.service_type.is_empty())
             | flag(PRICE, routed.quote.is_some())
-            | flag(HOST_ANSWERS, seen.is_some())
-            | flag(NOT_ROUTED, matches!(message.kind, Kind::Receipt(_)))
+            | flag(HOST_CALLS, host_calls.is_some())
+            | flag(NOT_ROUTED, matches!(message.kind, MessageKind::Dlr(_)))
             | flag(SENDER, sender.is_some()),
     );
     out.extend_from_slice(&message.accepted_at.0.to_le_bytes());
     if let Some(again) = again {
         out.extend_from_slice(&again.0.to_le_bytes());
     }
-    put_octets(&mut out, parties.name(message.origin).as_bytes());
-    out.extend_from_slice(&[message.receipts.bits(), message.text.data_coding, message.priority.level()]);
+    put_octets(&mut out, directory.name(message.origin).as_bytes());
+    out.extend_from_slice(&[message.dlr_request.bits(), message.text.data_coding, message.priority.level()]);
     put_number(&mut out, message.text.octets.len() as u64);
     put_address(&mut out, &message.source);
     put_address(&mut out, &message.destination);
     if !message.service_type.is_empty() {
         put_octets(&mut out, &message.service_type);
     }
-    put_verdict(&mut out, &routed.verdict, &|id| parties.name(id));
+    put_verdict(&mut out, &routed.verdict, &|id| directory.name(id));
     if let Some(quote) = &routed.quote {
         let charge = quote.charge.as_ref();
         let kept = charge.is_some_and(|charge| charge.keep_on_failure);
@@ -84,26 +84,26 @@ pub(crate) fn encode(message: &Message, ended: &Final, parties: &dyn Parties) ->
         put_octets(&mut out, quote.by.plugin.as_bytes());
         put_octets(&mut out, quote.by.version.as_bytes());
     }
-    if let Some(wish) = sender {
-        out.push(wish.otherwise as u8);
-        let lease = wish.lease.map(|lease| u64::try_from(lease.as_millis()).unwrap_or(u64::MAX));
+    if let Some(request) = sender {
+        out.push(request.otherwise as u8);
+        let lease = request.lease.map(|lease| u64::try_from(lease.as_millis()).unwrap_or(u64::MAX));
         put_number(&mut out, lease.map_or(0, |lease| lease.saturating_add(1)));
-        for text in [wish.pool.as_str(), &wish.holder, &wish.user, &wish.reason] {
+        for text in [request.pool.as_str(), &request.holder, &request.user, &request.reason] {
             put_octets(&mut out, text.as_bytes());
         }
     }
-    out.extend_from_slice(seen.unwrap_or_default());
+    out.extend_from_slice(host_calls.unwrap_or_default());
     out
 }
 
-/// When a message was routed again for the last time; `None` where the verdict is the one of its acceptance.
-fn last_routed(message: &Message, ended: &Final) -> Option<Timestamp> {
+/// The time of the last rerouting; `None` if the verdict was made at the acceptance.
+fn last_routed(message: &Message, ended: &FinalRecord) -> Option<Timestamp> {
     let again = ended.steps.iter().rev().find_map(|step| match step.kind {
         StepKind::Rerouted { .. } | StepKind::Held { .. } => Some(step.at),
         _ => None,
     });
     match message.routed.verdict {
-        // Whatever is refused at once never gets here: it was held before.
+        // A message rejected at once is never archived, so this one was held before.
         Verdict::Reject(_) => Some(ended.at),
         Verdict::Forward(_) | Verdict::Hold(_) => again,
     }
@@ -141,17 +141,17 @@ fn put_verdict(out: &mut Vec<u8>, verdict: &Verdict, name: &dyn Fn(PeerId) -> Ar
     }
 }
 
-fn sender(cursor: &mut Cursor<'_>) -> Result<SenderWish, Damage> {
-    let otherwise = NoSender::from_octet(cursor.octet()?).ok_or("an unknown way to do without a sender")?;
-    let lease = cursor.number()?.checked_sub(1).map(Duration::from_millis);
-    Ok(SenderWish {
-        pool: cursor.text()?.parse().map_err(|_| "no name of a pool")?,
-        holder: cursor.text()?.into(),
-        user: cursor.text()?.into(),
-        reason: cursor.text()?.into(),
+fn sender(reader: &mut DecisionReader<'_>) -> Result<SenderRequest, DecodeProblem> {
+    let otherwise = SenderFallback::from_octet(reader.octet()?).ok_or("unknown sender fallback")?;
+    let lease = reader.number()?.checked_sub(1).map(Duration::from_millis);
+    Ok(SenderRequest {
+        pool: reader.text()?.parse().map_err(|_| "invalid pool name")?,
+        holder: reader.text()?.into(),
+        user: reader.text()?.into(),
+        reason: reader.text()?.into(),
         lease,
         otherwise,
-        given: None,
+        leased: None,
     })
 }
 
@@ -173,85 +173,89 @@ fn put_address(out: &mut Vec<u8>, address: &Address) {
     put_octets(out, &address.value);
 }
 
-/// Reads decisions; names that many of them hold exist once.
+/// Decodes decisions and shares repeated names.
 ///
-/// One for each thread: names are then shared within a thread only, and threads do not fight for their counters.
+/// Use one decoder per thread, so that threads do not contend for the reference counts of shared names.
 #[derive(Debug, Default)]
-pub struct Decoder {
+pub struct DecisionDecoder {
     names: Names,
-    deciders: Vec<Arc<DecidedBy>>,
+    deciders: Vec<Arc<PluginVersion>>,
 }
 
-/// Names that have been seen. There are few: peers, accounts, plugins.
+/// Names decoded so far: peers, accounts, plugins.
 #[derive(Debug, Default)]
 struct Names(Vec<Arc<str>>);
 
-/// Names that are kept, at most: a data base that somebody has filled with others must not fill the memory.
-const NAMES: usize = 512;
+/// Maximum number of names kept, so that a manipulated database cannot exhaust memory.
+const MAX_NAMES: usize = 512;
 
 impl Names {
     fn get(&mut self, name: &str) -> Arc<str> {
         if let Some(at) = self.0.iter().position(|known| **known == *name) {
-            // What is asked for often moves to the front.
+            // Move frequent names to the front.
             if at > 0 {
                 self.0.swap(at, at - 1);
             }
             return self.0[at.saturating_sub(1)].clone();
         }
         let new: Arc<str> = name.into();
-        if self.0.len() < NAMES {
+        if self.0.len() < MAX_NAMES {
             self.0.push(new.clone());
         }
         new
     }
 }
 
-/// What is wrong with a value.
-type Damage = &'static str;
+/// The error of a value.
+type DecodeProblem = &'static str;
 
-impl Decoder {
-    /// A decoder that has seen nothing.
+impl DecisionDecoder {
+    /// An empty decoder.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A name, the same one each time.
+    /// A shared name.
     pub(crate) fn name(&mut self, name: &str) -> Arc<str> {
         self.names.get(name)
     }
 
-    fn decider(&mut self, plugin: &str, version: &str) -> Arc<DecidedBy> {
+    fn decider(&mut self, plugin: &str, version: &str) -> Arc<PluginVersion> {
         if let Some(known) = self.deciders.iter().find(|by| by.version == version && by.plugin == plugin) {
             return known.clone();
         }
-        let by = Arc::new(DecidedBy { plugin: plugin.to_owned(), version: version.to_owned() });
-        if self.deciders.len() < NAMES {
+        let by = Arc::new(PluginVersion { plugin: plugin.to_owned(), version: version.to_owned() });
+        if self.deciders.len() < MAX_NAMES {
             self.deciders.push(by.clone());
         }
         by
     }
 
-    /// Reads what [`encode`] wrote. `whole` is shared with what becomes of it.
-    pub(crate) fn message(&mut self, id: MessageId, whole: &Bytes) -> Result<ArchivedMessage, Damage> {
-        let mut cursor = Cursor(whole);
-        if !matches!(cursor.octet()?, FORMAT | FORMAT_WITH_SENDER) {
-            return Err("a decision of an unknown format");
+    /// Decodes the output of [`encode`]. The message shares the memory of `whole`.
+    pub(crate) fn message(
+        &mut self,
+        id: MessageId,
+        octets: &Bytes,
+    ) -> Result<ArchivedMessage, DecodeProblem> {
+        let mut reader = DecisionReader(octets);
+        if !matches!(reader.octet()?, FORMAT | FORMAT_WITH_SENDER) {
+            return Err("unknown decision format");
         }
-        let flags = cursor.octet()?;
-        let accepted_at = cursor.time()?;
-        let decided_at = if flags & ROUTED_AGAIN == 0 { accepted_at } else { cursor.time()? };
-        let origin = self.names.get(cursor.text()?);
-        let receipts = ReceiptRequest::from_bits(cursor.octet()?);
-        let (data_coding, priority) = (cursor.octet()?, cursor.octet()?);
-        let length = u32::try_from(cursor.number()?).map_err(|_| "too long a text")?;
-        let (source, destination) = (cursor.address()?, cursor.address()?);
+        let flags = reader.octet()?;
+        let accepted_at = reader.time()?;
+        let decided_at = if flags & ROUTED_AGAIN == 0 { accepted_at } else { reader.time()? };
+        let origin = self.names.get(reader.text()?);
+        let dlr_request = DlrRequest::from_bits(reader.octet()?);
+        let (data_coding, priority) = (reader.octet()?, reader.octet()?);
+        let length = u32::try_from(reader.number()?).map_err(|_| "text too long")?;
+        let (source, destination) = (reader.address()?, reader.address()?);
         let service_type =
-            if flags & SERVICE_TYPE == 0 { SmallVec::new() } else { SmallVec::from_slice(cursor.octets()?) };
-        let verdict = self.verdict(&mut cursor)?;
-        let price = if flags & PRICE == 0 { None } else { Some(Box::new(self.price(&mut cursor)?)) };
-        let sender = if flags & SENDER == 0 { None } else { Some(Box::new(sender(&mut cursor)?)) };
-        let seen = (flags & HOST_ANSWERS != 0).then(|| whole.slice(whole.len() - cursor.0.len()..));
+            if flags & SERVICE_TYPE == 0 { SmallVec::new() } else { SmallVec::from_slice(reader.octets()?) };
+        let verdict = self.verdict(&mut reader)?;
+        let price = if flags & PRICE == 0 { None } else { Some(Box::new(self.price(&mut reader)?)) };
+        let sender = if flags & SENDER == 0 { None } else { Some(Box::new(sender(&mut reader)?)) };
+        let host_calls = (flags & HOST_CALLS != 0).then(|| octets.slice(octets.len() - reader.0.len()..));
         Ok(ArchivedMessage {
             id,
             accepted_at,
@@ -264,89 +268,89 @@ impl Decoder {
             priority,
             length,
             udhi: flags & UDHI != 0,
-            receipts,
+            dlr_request,
             body: None,
             verdict,
             sender,
             price,
-            seen,
+            host_calls,
             routed: flags & NOT_ROUTED == 0,
-            lacking: None,
+            missing: None,
         })
     }
 
-    fn verdict(&mut self, cursor: &mut Cursor<'_>) -> Result<ArchivedVerdict, Damage> {
-        Ok(match cursor.octet()? {
+    fn verdict(&mut self, reader: &mut DecisionReader<'_>) -> Result<ArchivedVerdict, DecodeProblem> {
+        Ok(match reader.octet()? {
             0 => {
-                let count = cursor.number()?;
+                let count = reader.number()?;
                 let mut legs = SmallVec::new();
                 for _ in 0..count {
-                    legs.push(self.leg(cursor)?);
+                    legs.push(self.leg(reader)?);
                 }
                 ArchivedVerdict::Forward(legs)
             }
-            1 => ArchivedVerdict::Hold(cursor.time()?),
+            1 => ArchivedVerdict::Hold(reader.time()?),
             2 => ArchivedVerdict::Reject(
-                RejectReason::from_octet(cursor.octet()?).ok_or("an unknown reason to reject")?,
+                RejectReason::from_octet(reader.octet()?).ok_or("unknown reject reason")?,
             ),
-            _ => return Err("an unknown verdict"),
+            _ => return Err("unknown verdict"),
         })
     }
 
-    fn leg(&mut self, cursor: &mut Cursor<'_>) -> Result<ArchivedLeg, Damage> {
-        let peer = self.names.get(cursor.text()?);
-        let rank = cursor.octet()?;
-        let weight = u16::try_from(cursor.number()?).map_err(|_| "too large a weight")?;
-        let cost = u32::try_from(cursor.number()?).map_err(|_| "too large a cost")?;
-        let flags = cursor.octet()?;
+    fn leg(&mut self, reader: &mut DecisionReader<'_>) -> Result<ArchivedLeg, DecodeProblem> {
+        let peer = self.names.get(reader.text()?);
+        let rank = reader.octet()?;
+        let weight = u16::try_from(reader.number()?).map_err(|_| "weight too large")?;
+        let cost = u32::try_from(reader.number()?).map_err(|_| "cost too large")?;
+        let flags = reader.octet()?;
         let flagged = |bit: u8| flags & bit != 0;
         Ok(ArchivedLeg {
             peer,
             rank,
             weight,
             cost,
-            longest_wait: if flagged(1) { Some(Duration::from_millis(cursor.number()?)) } else { None },
-            source: if flagged(2) { Some(cursor.address()?) } else { None },
-            destination: if flagged(4) { Some(cursor.address()?) } else { None },
+            longest_wait: if flagged(1) { Some(Duration::from_millis(reader.number()?)) } else { None },
+            source: if flagged(2) { Some(reader.address()?) } else { None },
+            destination: if flagged(4) { Some(reader.address()?) } else { None },
             resolve: flagged(8),
         })
     }
 
-    fn price(&mut self, cursor: &mut Cursor<'_>) -> Result<Price, Damage> {
-        let flags = cursor.octet()?;
-        let state = PriceState::from_octet(cursor.octet()?).ok_or("an unknown state of a price")?;
+    fn price(&mut self, reader: &mut DecisionReader<'_>) -> Result<ArchivedPrice, DecodeProblem> {
+        let flags = reader.octet()?;
+        let state = PriceState::from_octet(reader.octet()?).ok_or("unknown price state")?;
         let (account, amount) =
-            if flags & 1 == 0 { (None, 0) } else { (Some(self.names.get(cursor.text()?)), cursor.number()?) };
-        let (plugin, version) = (cursor.text()?, cursor.text()?);
+            if flags & 1 == 0 { (None, 0) } else { (Some(self.names.get(reader.text()?)), reader.number()?) };
+        let (plugin, version) = (reader.text()?, reader.text()?);
         let by = self.decider(plugin, version);
-        Ok(Price { account, amount, keep_on_failure: flags & 2 != 0, state, by })
+        Ok(ArchivedPrice { account, amount, keep_on_failure: flags & 2 != 0, state, by })
     }
 }
 
-/// What is left to read.
-struct Cursor<'a>(&'a [u8]);
+/// The octets left to decode.
+struct DecisionReader<'a>(&'a [u8]);
 
-const SHORT: Damage = "a decision that ends too early";
+const TRUNCATED: DecodeProblem = "truncated decision";
 
-impl<'a> Cursor<'a> {
-    fn octet(&mut self) -> Result<u8, Damage> {
-        let (first, rest) = self.0.split_first().ok_or(SHORT)?;
+impl<'a> DecisionReader<'a> {
+    fn octet(&mut self) -> Result<u8, DecodeProblem> {
+        let (first, rest) = self.0.split_first().ok_or(TRUNCATED)?;
         self.0 = rest;
         Ok(*first)
     }
 
-    fn take(&mut self, length: usize) -> Result<&'a [u8], Damage> {
-        let (taken, rest) = self.0.split_at_checked(length).ok_or(SHORT)?;
+    fn take(&mut self, length: usize) -> Result<&'a [u8], DecodeProblem> {
+        let (taken, rest) = self.0.split_at_checked(length).ok_or(TRUNCATED)?;
         self.0 = rest;
         Ok(taken)
     }
 
-    fn time(&mut self) -> Result<Timestamp, Damage> {
-        let octets = self.take(8)?.try_into().map_err(|_| SHORT)?;
+    fn time(&mut self) -> Result<Timestamp, DecodeProblem> {
+        let octets = self.take(8)?.try_into().map_err(|_| TRUNCATED)?;
         Ok(Timestamp(u64::from_le_bytes(octets)))
     }
 
-    fn number(&mut self) -> Result<u64, Damage> {
+    fn number(&mut self) -> Result<u64, DecodeProblem> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
             let octet = self.octet()?;
@@ -355,19 +359,19 @@ impl<'a> Cursor<'a> {
                 return Ok(number);
             }
         }
-        Err("a number without an end")
+        Err("unterminated number")
     }
 
-    fn octets(&mut self) -> Result<&'a [u8], Damage> {
-        let length = usize::try_from(self.number()?).map_err(|_| SHORT)?;
+    fn octets(&mut self) -> Result<&'a [u8], DecodeProblem> {
+        let length = usize::try_from(self.number()?).map_err(|_| TRUNCATED)?;
         self.take(length)
     }
 
-    fn text(&mut self) -> Result<&'a str, Damage> {
-        std::str::from_utf8(self.octets()?).map_err(|_| "a name that is no UTF-8")
+    fn text(&mut self) -> Result<&'a str, DecodeProblem> {
+        std::str::from_utf8(self.octets()?).map_err(|_| "name is not UTF-8")
     }
 
-    fn address(&mut self) -> Result<Address, Damage> {
+    fn address(&mut self) -> Result<Address, DecodeProblem> {
         let (ton, npi) = (self.octet()?, self.octet()?);
         Ok(Address::new(ton, npi, self.octets()?))
     }
@@ -376,14 +380,14 @@ impl<'a> Cursor<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{Charge, FinalState, Leg, PeerMessageId, Priority, Quote, Routed, Step, Text};
+    use model::{Charge, FinalState, Leg, PeerMessageId, Priority, Quote, RoutingDecision, Step, Text};
     use proptest::collection::vec;
     use proptest::option;
     use proptest::prelude::*;
 
     struct Named;
 
-    impl Parties for Named {
+    impl PeerDirectory for Named {
         fn name(&self, id: PeerId) -> Arc<str> {
             format!("peer {}", id.0).into()
         }
@@ -422,23 +426,23 @@ mod tests {
                 charge: charge.map(|(account, amount, keep_on_failure)| {
                     Charge { account: account.into(), amount, keep_on_failure, settle: true }
                 }),
-                by: Arc::new(DecidedBy { plugin: "prepaid".into(), version }),
+                by: Arc::new(PluginVersion { plugin: "prepaid".into(), version }),
                 note: None,
             }
         }
     }
 
-    fn wish() -> impl Strategy<Value = SenderWish> {
+    fn wish() -> impl Strategy<Value = SenderRequest> {
         let words = ("[a-z:]{1,100}", "\\PC{0,30}", "\\PC{0,30}", "\\PC{0,30}");
         (words, option::of(0..1_u64 << 60), 0..3_u8).prop_map(
-            |((pool, holder, user, reason), lease, otherwise)| SenderWish {
+            |((pool, holder, user, reason), lease, otherwise)| SenderRequest {
                 pool: pool.parse().unwrap(),
                 holder: holder.into(),
                 user: user.into(),
                 reason: reason.into(),
                 lease: lease.map(Duration::from_millis),
-                otherwise: NoSender::from_octet(otherwise).unwrap(),
-                given: None,
+                otherwise: SenderFallback::from_octet(otherwise).unwrap(),
+                leased: None,
             },
         )
     }
@@ -446,14 +450,14 @@ mod tests {
     prop_compose! {
         fn message()(
             id: u64, origin: u32, source in address(), destination in address(),
-            service_type in vec(any::<u8>(), 0..10), data_coding: u8, priority in 0..4u8, receipts in 0..8u8,
+            service_type in vec(any::<u8>(), 0..10), data_coding: u8, priority in 0..4u8, dlr_request in 0..8u8,
             octets in vec(any::<u8>(), 0..200), udhi: bool, accepted_at: u64, verdict in verdict(),
-            quote in option::of(quote()), seen in option::of(vec(any::<u8>(), 0..100)),
+            quote in option::of(quote()), host_calls in option::of(vec(any::<u8>(), 0..100)),
             sender in option::of(wish()),
         ) -> Message {
             Message {
                 id: MessageId(id),
-                kind: Kind::Text,
+                kind: MessageKind::Text,
                 origin: PeerId(origin),
                 source,
                 destination,
@@ -461,7 +465,7 @@ mod tests {
                 protocol_id: 0,
                 esm_class: 0,
                 priority: Priority::new(priority),
-                receipts: ReceiptRequest::from_bits(receipts),
+                dlr_request: DlrRequest::from_bits(dlr_request),
                 replace_if_present: false,
                 submission: None,
                 text: Text { octets: octets.into(), data_coding, udhi, payload: false },
@@ -469,22 +473,22 @@ mod tests {
                 accepted_at: Timestamp(accepted_at),
                 scheduled: None,
                 expires_at: Timestamp(0),
-                routed: Routed {
+                routed: RoutingDecision {
                     verdict,
-                    by: Arc::new(DecidedBy { plugin: "p".into(), version: "1".into() }),
+                    by: Arc::new(PluginVersion { plugin: "p".into(), version: "1".into() }),
                     note: None,
                     sender: sender.map(Box::new),
                     quote: quote.map(Box::new),
-                    seen: seen.map(Vec::into_boxed_slice),
-                    faulted: None,
+                    host_calls: host_calls.map(Vec::into_boxed_slice),
+                    fault_message_id: None,
                 },
             }
         }
     }
 
-    fn end(steps: Vec<Step>) -> Final {
+    fn end(steps: Vec<Step>) -> FinalRecord {
         let at = Timestamp(77);
-        Final {
+        FinalRecord {
             state: FinalState::Delivered,
             at,
             error: 0,
@@ -494,7 +498,7 @@ mod tests {
         }
     }
 
-    /// What should come back, field by field from the message.
+    /// The expected result, built from the message.
     fn expected(message: &Message, decided_at: Timestamp, state: PriceState) -> ArchivedMessage {
         ArchivedMessage {
             id: message.id,
@@ -508,7 +512,7 @@ mod tests {
             priority: message.priority.level(),
             length: message.text.octets.len() as u32,
             udhi: message.text.udhi,
-            receipts: message.receipts,
+            dlr_request: message.dlr_request,
             body: None,
             verdict: match &message.routed.verdict {
                 Verdict::Hold(until) => ArchivedVerdict::Hold(*until),
@@ -531,7 +535,7 @@ mod tests {
             sender: message.routed.sender.clone(),
             price: message.routed.quote.as_ref().map(|quote| {
                 let charge = quote.charge.as_ref();
-                Box::new(Price {
+                Box::new(ArchivedPrice {
                     account: charge.map(|charge| charge.account.clone()),
                     amount: charge.map_or(0, |charge| charge.amount),
                     keep_on_failure: charge.is_some_and(|charge| charge.keep_on_failure),
@@ -539,15 +543,19 @@ mod tests {
                     by: quote.by.clone(),
                 })
             }),
-            seen: message.routed.seen.as_ref().map(|seen| Bytes::copy_from_slice(seen)),
+            host_calls: message
+                .routed
+                .host_calls
+                .as_ref()
+                .map(|host_calls| Bytes::copy_from_slice(host_calls)),
             routed: true,
-            lacking: None,
+            missing: None,
         }
     }
 
     proptest! {
         #[test]
-        fn decisions_come_back(message in message(), refunded: bool, again in option::of(any::<u64>())) {
+        fn decisions_survive_a_round_trip(message in message(), refunded: bool, again in option::of(any::<u64>())) {
             let mut steps = Vec::new();
             if let Some(at) = again {
                 steps.push(Step { at: Timestamp(at), kind: StepKind::Rerouted { peer: PeerId(1) } });
@@ -560,26 +568,26 @@ mod tests {
             };
             let state = if refunded { PriceState::Refunded } else { PriceState::Captured };
             let octets = Bytes::from(encode(&message, &end(steps), &Named));
-            let mut decoder = Decoder::new();
+            let mut decoder = DecisionDecoder::new();
             for _ in 0..2 {
                 prop_assert_eq!(decoder.message(message.id, &octets), Ok(expected(&message, decided_at, state)));
             }
         }
 
         #[test]
-        fn damage_is_told(message in message(), at: prop::sample::Index, octet: u8, cut: prop::sample::Index) {
+        fn damaged_values_are_rejected(message in message(), at: prop::sample::Index, octet: u8, cut: prop::sample::Index) {
             let mut octets = encode(&message, &end(Vec::new()), &Named);
             let at = at.index(octets.len());
             octets[at] = octet;
             let cut = Bytes::from(octets).slice(..cut.index(octets_len(&message)));
-            // Whatever comes of it, it is no panic; a decision without an end is told.
-            let decoded = Decoder::new().message(message.id, &cut);
+            // It must not panic, and a truncated decision must be an error.
+            let decoded = DecisionDecoder::new().message(message.id, &cut);
             prop_assert!(cut.len() > 2 || decoded.is_err());
         }
 
         #[test]
-        fn any_octets_are_survived(octets in vec(any::<u8>(), 0..300)) {
-            let _ = Decoder::new().message(MessageId(1), &Bytes::from(octets));
+        fn arbitrary_octets_do_not_panic(octets in vec(any::<u8>(), 0..300)) {
+            let _ = DecisionDecoder::new().message(MessageId(1), &Bytes::from(octets));
         }
     }
 
@@ -588,10 +596,10 @@ mod tests {
     }
 
     #[test]
-    fn an_ordinary_decision_is_small() {
+    fn a_typical_decision_is_small() {
         let mut message = Message {
             id: MessageId(1),
-            kind: Kind::Text,
+            kind: MessageKind::Text,
             origin: PeerId(1),
             source: Address::new(0, 1, b"10690000"),
             destination: Address::international("4917012345678"),
@@ -599,7 +607,7 @@ mod tests {
             protocol_id: 0,
             esm_class: 0,
             priority: Priority::default(),
-            receipts: ReceiptRequest::FINAL,
+            dlr_request: DlrRequest::FINAL,
             replace_if_present: false,
             submission: None,
             text: Text::default(),
@@ -607,26 +615,26 @@ mod tests {
             accepted_at: Timestamp(1),
             scheduled: None,
             expires_at: Timestamp(2),
-            routed: Routed::new(
+            routed: RoutingDecision::new(
                 Verdict::Forward(vec![Leg::to(PeerId(2))]),
-                Arc::new(DecidedBy { plugin: "prefix-router".into(), version: "0123456789ab".into() }),
+                Arc::new(PluginVersion { plugin: "prefix-router".into(), version: "0123456789ab".into() }),
             ),
         };
         let ended = end(Vec::new());
         assert_eq!(encode(&message, &ended, &Named).len(), 61);
-        message.kind = Kind::Receipt(Box::new(model::ReceiptText {
+        message.kind = MessageKind::Dlr(Box::new(model::DlrContent {
             of: MessageId(0),
-            state: model::ReceiptState::Delivered,
+            state: model::DlrState::Delivered,
             intermediate: false,
             error: 0,
             network_error: None,
             submitted_at: Timestamp(0),
             done_at: Timestamp(0),
-            parts: (1, 1),
-            part: 0,
+            segments: (1, 1),
+            segment: 0,
             peer_id: PeerMessageId::default(),
         }));
         let octets = Bytes::from(encode(&message, &ended, &Named));
-        assert!(!Decoder::new().message(MessageId(1), &octets).unwrap().routed);
+        assert!(!DecisionDecoder::new().message(MessageId(1), &octets).unwrap().routed);
     }
 }

@@ -1,79 +1,79 @@
 use std::fmt;
 
-/// Whatever the owner of the queues may report.
-pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+/// An error of the [`FinishedSource`](crate::FinishedSource).
+pub type SourceError = Box<dyn std::error::Error + Send + Sync>;
 
-/// What can go wrong with the archive.
+/// An error of the archive.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
-    /// The URL names no data base that we know. The error quotes no part of it: the URL may hold a password, or be the text of
-    /// another file that was named by mistake. What the driver says quotes it, too.
+    /// The URL is not a supported database URL. The message does not quote it, because it may contain a password or be
+    /// the text of another file named by mistake; nor does it quote the driver's error.
     #[error(
-        "archive: the URL names no data base: expected sqlite:PATH, mysql://USER:PASSWORD@HOST:PORT/NAME, mariadb://… or postgres://USER:PASSWORD@HOST:PORT/NAME"
+        "archive: the URL is not a database URL: expected sqlite:PATH, mysql://USER:PASSWORD@HOST:PORT/NAME, mariadb://… or postgres://USER:PASSWORD@HOST:PORT/NAME"
     )]
     Url,
-    /// The tables were made by a newer daemon.
+    /// The tables were created by a newer daemon.
     #[error(
-        "archive: the data base has schema version {found}, this daemon knows versions up to {known}: start the newer daemon, or give this one another data base"
+        "archive: the database has schema version {found}, this daemon supports versions up to {known}: start the newer daemon, or configure another database"
     )]
     NewerSchema {
-        /// The version in the data base.
+        /// The schema version of the database.
         found: i64,
-        /// The newest that we know.
+        /// The newest schema version that this daemon knows.
         known: i64,
     },
-    /// The tables could not be made or brought up to date.
-    #[error("archive: the tables could not be brought up to date: {0}")]
+    /// The tables could not be created or migrated.
+    #[error("archive: schema migration failed: {0}")]
     Migration(String),
-    /// The data base is not there, or does not work.
-    #[error("archive: the data base does not answer as it should: {0}")]
+    /// The database is unreachable or failed.
+    #[error("archive: database error: {0}")]
     Database(String),
-    /// The data base refuses what it was given.
-    #[error("archive: the data base refuses a value: {0}")]
+    /// The database rejected a value.
+    #[error("archive: the database rejected a value: {0}")]
     Refused(String),
-    /// The statement took too long.
-    #[error("archive: the data base did not answer within {0} s")]
+    /// A statement timed out.
+    #[error("archive: the database did not answer within {0} s")]
     Timeout(u64),
-    /// What stands in a row is not what we write into rows.
-    #[error("archive: row {id} of the data base is damaged: {what}")]
+    /// A row contains a value that this daemon did not write.
+    #[error("archive: row {id} of the database is damaged: {what}")]
     Damaged {
-        /// The row's id, as far as it could be read.
+        /// The row's id, if it could be read.
         id: i64,
-        /// What is wrong.
+        /// The error of the row.
         what: String,
     },
-    /// A cursor that we did not give out.
-    #[error("archive: {0:?} is no cursor: take the one that came with the page before")]
+    /// An invalid cursor.
+    #[error("archive: {0:?} is not a cursor: use the `next` of the previous page")]
     Cursor(String),
-    /// The owner of the queues could not read or remove finished messages.
-    #[error("archive: finished messages cannot be read or removed: {0}")]
-    Source(#[source] BoxError),
-    /// The receiver of an export does not take it.
-    #[error("archive: the export cannot be written: {0}")]
+    /// The source could not read or remove finished messages.
+    #[error("archive: reading or removing finished messages failed: {0}")]
+    FinishedSource(#[source] SourceError),
+    /// The receiver of an export failed.
+    #[error("archive: writing the export failed: {0}")]
     Export(#[from] std::io::Error),
-    /// Threads or a runtime could not be made.
-    #[error("archive: the pump's thread cannot be started: {0}")]
+    /// A thread or runtime could not be started.
+    #[error("archive: starting the pump thread failed: {0}")]
     Thread(#[source] std::io::Error),
 }
 
-/// What a failed write means for what is to be done next.
+/// The class of a failed write, which decides what happens next.
 #[derive(Debug)]
 pub(crate) enum Fault {
-    /// Some of the ids are in the table already.
+    /// Some ids already exist in the table.
     Duplicate,
-    /// A value is refused: one of the rows is to blame.
+    /// The database rejected a value of one of the rows.
     Row(String),
-    /// The data base says no for a reason that we do not know: a row may be to blame, or all of it.
+    /// Rejected for an unknown reason: one row or all of them may be the cause.
     Unclear(String),
-    /// The data base is gone, full, locked or wrong; no row is to blame.
+    /// The database is down, full, locked or misconfigured; no row is the cause.
     Down(ArchiveError),
 }
 
 impl Fault {
-    /// As an error for whoever asked.
+    /// Converts into the public error.
     pub(crate) fn into_error(self) -> ArchiveError {
         match self {
-            Self::Duplicate => ArchiveError::Refused("an id is there already".into()),
+            Self::Duplicate => ArchiveError::Refused("duplicate id".into()),
             Self::Row(text) => ArchiveError::Refused(text),
             Self::Unclear(text) => ArchiveError::Database(text),
             Self::Down(error) => error,
@@ -84,7 +84,7 @@ impl Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Duplicate => f.write_str("an id is there already"),
+            Self::Duplicate => f.write_str("duplicate id"),
             Self::Row(text) | Self::Unclear(text) => f.write_str(text),
             Self::Down(error) => write!(f, "{error}"),
         }

@@ -1,19 +1,19 @@
-use crate::history::LIMIT;
-use crate::record::{hex, shown};
-use crate::{Archive, ArchiveError, Cursor, Filter, Record, Wanted};
+use crate::history::MAX_PAGE;
+use crate::record::{format_time, hex};
+use crate::{Archive, ArchiveError, ArchiveFilter, Cursor, Record, RecordFields};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
-/// How an export is written.
+/// The file format of an export.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Format {
-    /// Comma separated values (RFC 4180) with a line of names; lines end with CR LF. A cell that a spreadsheet would run as a
-    /// formula begins with an apostrophe.
+pub enum ExportFormat {
+    /// Comma-separated values (RFC 4180) with a header line and CR LF line ends. Cells that a spreadsheet would run as
+    /// formulas are prefixed with an apostrophe.
     Csv,
-    /// One JSON object a line.
+    /// One JSON object per line.
     JsonLines,
 }
 
-impl Format {
+impl ExportFormat {
     /// The media type.
     #[must_use]
     pub fn media_type(self) -> &'static str {
@@ -24,42 +24,47 @@ impl Format {
     }
 }
 
-/// An export under way. It reads page by page and holds nothing in the data base between them.
+/// A running export. It reads page by page and holds no lock in the database between pages.
 #[derive(Debug)]
-pub struct Export {
+pub struct HistoryExport {
     archive: Archive,
-    filter: Filter,
-    format: Format,
-    wanted: Wanted,
-    place: Place,
+    filter: ArchiveFilter,
+    format: ExportFormat,
+    fields: RecordFields,
+    position: ExportPosition,
 }
 
 #[derive(Debug)]
-enum Place {
+enum ExportPosition {
     Start,
     After(Cursor),
     End,
 }
 
-impl Export {
-    pub(crate) fn new(archive: Archive, filter: Filter, format: Format, wanted: Wanted) -> Self {
-        Self { archive, filter, format, wanted, place: Place::Start }
+impl HistoryExport {
+    pub(crate) fn new(
+        archive: Archive,
+        filter: ArchiveFilter,
+        format: ExportFormat,
+        fields: RecordFields,
+    ) -> Self {
+        Self { archive, filter, format, fields, position: ExportPosition::Start }
     }
 
-    /// The next piece of the file, up to some hundred kilobytes; `None` when it is complete.
+    /// The next chunk of the file, up to some hundred kilobytes; `None` at the end.
     ///
     /// # Errors
-    /// When the data base does not answer; asked again, the export goes on where it was.
+    /// Fails if the database does not answer; the next call continues at the same position.
     pub async fn next(&mut self) -> Result<Option<Vec<u8>>, ArchiveError> {
-        let after = match self.place {
-            Place::Start => None,
-            Place::After(cursor) => Some(cursor),
-            Place::End => return Ok(None),
+        let after = match self.position {
+            ExportPosition::Start => None,
+            ExportPosition::After(cursor) => Some(cursor),
+            ExportPosition::End => return Ok(None),
         };
-        let page = self.archive.page(&self.filter, after, LIMIT, self.wanted).await?;
+        let page = self.archive.page(&self.filter, after, MAX_PAGE, self.fields).await?;
         let chunk = match self.format {
-            Format::Csv => self.csv(&page.records)?,
-            Format::JsonLines => {
+            ExportFormat::Csv => self.csv(&page.records)?,
+            ExportFormat::JsonLines => {
                 let mut lines = Vec::new();
                 for record in &page.records {
                     serde_json::to_writer(&mut lines, record).map_err(std::io::Error::from)?;
@@ -68,14 +73,14 @@ impl Export {
                 lines
             }
         };
-        self.place = page.next.map_or(Place::End, Place::After);
+        self.position = page.next.map_or(ExportPosition::End, ExportPosition::After);
         Ok(Some(chunk))
     }
 
-    /// Writes all of it.
+    /// Writes the whole export.
     ///
     /// # Errors
-    /// When the data base does not answer, or the receiver takes no more.
+    /// Fails if the database does not answer or `out` fails.
     pub async fn write_to(mut self, out: &mut (impl AsyncWrite + Unpin)) -> Result<(), ArchiveError> {
         while let Some(chunk) = self.next().await? {
             out.write_all(&chunk).await?;
@@ -85,28 +90,28 @@ impl Export {
 
     fn csv(&self, records: &[Record]) -> std::io::Result<Vec<u8>> {
         let mut writer = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(Vec::new());
-        if matches!(self.place, Place::Start) {
+        if matches!(self.position, ExportPosition::Start) {
             writer.write_record(self.names())?;
         }
         for record in records {
-            writer.write_record(self.fields(record).into_iter().map(harmless))?;
+            writer.write_record(self.fields(record).into_iter().map(neutralize_formula))?;
         }
         writer.into_inner().map_err(csv::IntoInnerError::into_error)
     }
 
     fn names(&self) -> Vec<&'static str> {
-        crate::record::columns(self.wanted.body, self.wanted.trace)
+        crate::record::columns(self.fields.body, self.fields.trace)
             .into_iter()
             .map(|(name, _)| name)
             .collect()
     }
 
-    /// In the order of [`Export::names`].
+    /// In the order of [`HistoryExport::names`].
     fn fields(&self, record: &Record) -> Vec<String> {
         let mut fields = vec![
             record.id.to_string(),
-            shown(record.accepted_at),
-            shown(record.ended_at),
+            format_time(record.accepted_at),
+            format_time(record.ended_at),
             record.direction.name().to_owned(),
             record.account.clone(),
             record.peer.clone(),
@@ -124,13 +129,13 @@ impl Export {
             record.data_coding.to_string(),
             record.udhi.to_string(),
         ];
-        if self.wanted.body {
+        if self.fields.body {
             fields.push(hex(record.body.as_deref().unwrap_or_default()));
         }
         fields.push(record.router.clone());
         fields.push(record.router_version.clone());
         fields.push(record.note.clone().unwrap_or_default());
-        if self.wanted.trace {
+        if self.fields.trace {
             fields.push(record.trace.as_ref().map(|trace| trace.get().to_owned()).unwrap_or_default());
         }
         let price = record.price.as_ref();
@@ -141,9 +146,9 @@ impl Export {
     }
 }
 
-/// A cell that a spreadsheet would run as a formula gets an apostrophe in front, which makes it a text. A number with a
-/// sign, such as a price or an international address, stays as it is.
-fn harmless(cell: String) -> String {
+/// Prefixes a cell that a spreadsheet would run as a formula with an apostrophe. Signed numbers, such as prices and
+/// international addresses, stay unchanged.
+fn neutralize_formula(cell: String) -> String {
     let is_number = || {
         let digits = cell.strip_prefix(['+', '-']).unwrap_or(&cell);
         !digits.is_empty() && digits.bytes().all(|octet| octet.is_ascii_digit() || octet == b'.')
@@ -156,12 +161,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_that_a_spreadsheet_would_run_become_texts() {
+    fn formula_cells_are_neutralized() {
         for bad in ["=1+1", "+1+cmd|'/C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "\r=1", "+", "-"] {
-            assert_eq!(harmless(bad.to_owned()), format!("'{bad}"));
+            assert_eq!(neutralize_formula(bad.to_owned()), format!("'{bad}"));
         }
         for good in ["", "+4917012345678", "-12", "-0.5", "shop", "a=b", "2026-11-23T18:00:00Z"] {
-            assert_eq!(harmless(good.to_owned()), good);
+            assert_eq!(neutralize_formula(good.to_owned()), good);
         }
     }
 }

@@ -1,22 +1,22 @@
 use crate::backend::{Backend, Session, Table};
 use crate::error::Fault;
-use crate::measure::HOUR;
+use crate::measures::HOUR;
 use crate::record::{columns, record};
-use crate::sql::{Dialect, Kind, Statement};
-use crate::storable::storable;
+use crate::sql::{ColumnType, Dialect, Statement};
+use crate::text_escape::escape;
 use crate::{ArchiveError, Direction, Record};
 use model::{FinalState, MessageId, Timestamp};
 use std::fmt;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-/// On which side of a message a number is looked for.
+/// The side of a message on which a number is matched.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Side {
-    /// On either.
+    /// Source or destination.
     #[default]
     Either,
-    /// As the addressee only.
+    /// Destination only.
     Destination,
 }
 
@@ -29,50 +29,50 @@ impl Side {
     }
 }
 
-/// Which messages are asked for; all conditions must hold, and an empty filter matches everything.
+/// Filter criteria; all must match. An empty filter matches everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
-pub struct Filter {
-    /// Source or destination is this number or name, with or without a leading plus.
+pub struct ArchiveFilter {
+    /// A number or name, with or without a leading plus.
     pub number: Option<String>,
-    /// On which side the number must be.
+    /// The side on which `number` is matched.
     pub side: Side,
-    /// The customer of the house.
+    /// The account.
     pub account: Option<String>,
-    /// The gateway.
+    /// The peer.
     pub peer: Option<String>,
-    /// How it ended.
+    /// The final state.
     pub state: Option<FinalState>,
-    /// Which way it went.
+    /// The direction.
     pub direction: Option<Direction>,
     /// Accepted at this time or later.
     pub from: Option<Timestamp>,
     /// Accepted before this time.
     pub until: Option<Timestamp>,
-    /// With this id or a greater one.
+    /// Minimum message id.
     pub first: Option<MessageId>,
 }
 
-/// What of each message is wanted beside the ordinary columns.
+/// Optional columns of a query.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub struct Wanted {
-    /// The text's octets.
+pub struct RecordFields {
+    /// The text.
     pub body: bool,
     /// The trace.
     pub trace: bool,
 }
 
-/// Where a page ended. A text for whoever pages; not meant to be understood.
+/// The end of a page; an opaque text for callers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Cursor(i64);
 
 impl Cursor {
-    /// Goes on with what is older than this message.
+    /// Continues with messages older than this one.
     #[must_use]
     pub fn before(id: MessageId) -> Self {
         Self(i64::try_from(id.0).unwrap_or(i64::MAX))
     }
 
-    /// The message that what follows is older than.
+    /// The message before which the next page begins.
     #[must_use]
     pub fn id(self) -> MessageId {
         MessageId(u64::try_from(self.0).unwrap_or(0))
@@ -96,18 +96,18 @@ impl FromStr for Cursor {
     }
 }
 
-/// Some messages, newest first.
+/// A page of messages, newest first.
 #[derive(Debug, Clone)]
-pub struct Page {
-    /// The messages. There may be fewer than asked for, even none, though there are more: where a filter finds little in
-    /// much, a page ends after some seconds of looking.
+pub struct ArchivePage {
+    /// The messages. A page may have fewer than requested, even none, although there are more: a search that finds
+    /// little ends after some seconds.
     pub records: Vec<Record>,
-    /// Where to go on; `None` when there are no more.
+    /// The cursor of the next page; `None` at the end.
     pub next: Option<Cursor>,
 }
 
-/// Messages of a page, at most.
-pub(crate) const LIMIT: usize = 1000;
+/// Maximum number of messages per page.
+pub(crate) const MAX_PAGE: usize = 1000;
 
 pub(crate) async fn get(backend: &dyn Backend, id: MessageId) -> Result<Option<Record>, Fault> {
     let Ok(id) = i64::try_from(id.0) else { return Ok(None) };
@@ -117,43 +117,45 @@ pub(crate) async fn get(backend: &dyn Backend, id: MessageId) -> Result<Option<R
     Ok(read(backend, &columns, &statement).await?.pop())
 }
 
-/// Ids that the first look through a filter takes in; a look that was quick is followed by one of twice as many.
-const LOOK: i64 = 20_000;
+/// Number of ids in the first range scanned; after a fast scan the range doubles.
+const INITIAL_SCAN_IDS: i64 = 20_000;
 
-/// A look that takes less than this part of the patience is quick.
-const QUICK: u32 = 8;
+/// A scan is fast if it takes less than this fraction of the timeout.
+const QUICK_FRACTION: u32 = 8;
 
-/// After so long, a page ends with what was found, unless whoever asks has less patience.
-pub(crate) const ENOUGH: Duration = Duration::from_secs(2);
+/// Default time after which a search ends with the messages found so far.
+pub(crate) const DEFAULT_SEARCH_TIMEOUT: Duration = Duration::from_secs(2);
 
 pub(crate) async fn page(
     backend: &dyn Backend,
-    filter: &Filter,
+    filter: &ArchiveFilter,
     after: Option<Cursor>,
     limit: usize,
-    wanted: Wanted,
-    patience: Duration,
-) -> Result<Page, Fault> {
-    let limit = limit.clamp(1, LIMIT);
-    let mut page = Page { records: Vec::new(), next: None };
-    let Some((first, mut last)) = range(Asked::Pool(backend), filter, after).await? else { return Ok(page) };
-    // Ids and numbers have indexes; whatever else is asked is compared row by row, a part of the table at a time.
+    fields: RecordFields,
+    timeout: Duration,
+) -> Result<ArchivePage, Fault> {
+    let limit = limit.clamp(1, MAX_PAGE);
+    let mut page = ArchivePage { records: Vec::new(), next: None };
+    let Some((first, mut last)) = range(ReadConnection::Pool(backend), filter, after).await? else {
+        return Ok(page);
+    };
+    // Ids and numbers are indexed; other criteria are compared row by row, one range of the table at a time.
     let compares = filter.account.is_some()
         || filter.peer.is_some()
         || filter.state.is_some()
         || filter.direction.is_some();
-    let (begun, mut look) = (Instant::now(), if compares { LOOK } else { i64::MAX });
+    let (begun, mut scan_size) = (Instant::now(), if compares { INITIAL_SCAN_IDS } else { i64::MAX });
     while last >= first && page.records.len() <= limit {
-        let low = first.max(last.saturating_sub(look - 1));
+        let low = first.max(last.saturating_sub(scan_size - 1));
         let most = limit + 1 - page.records.len();
         let this = Instant::now();
-        page.records.extend(look_through(backend, filter, (low, last), most, wanted).await?);
-        if this.elapsed() < (patience / QUICK).min(ENOUGH / (5 * QUICK)) {
-            look = look.saturating_mul(2);
+        page.records.extend(scan_range(backend, filter, (low, last), most, fields).await?);
+        if this.elapsed() < (timeout / QUICK_FRACTION).min(DEFAULT_SEARCH_TIMEOUT / (5 * QUICK_FRACTION)) {
+            scan_size = scan_size.saturating_mul(2);
         }
         last = low.saturating_sub(1);
-        // After a look, never before the first: whoever goes on and on comes to an end, however little patience there is.
-        if begun.elapsed() >= patience && last >= first && page.records.len() <= limit {
+        // After a scan, never before the first, so that a caller who keeps paging makes progress with any timeout.
+        if begun.elapsed() >= timeout && last >= first && page.records.len() <= limit {
             page.next = Some(Cursor(low));
             return Ok(page);
         }
@@ -165,20 +167,20 @@ pub(crate) async fn page(
     Ok(page)
 }
 
-/// The newest that match of these ids.
-async fn look_through(
+/// The newest matching messages of a range of ids.
+async fn scan_range(
     backend: &dyn Backend,
-    filter: &Filter,
+    filter: &ArchiveFilter,
     range: (i64, i64),
     most: usize,
-    wanted: Wanted,
+    fields: RecordFields,
 ) -> Result<Vec<Record>, Fault> {
-    let columns = columns(wanted.body, wanted.trace);
+    let columns = columns(fields.body, fields.trace);
     let mut statement = select(backend.dialect(), &columns);
     match &filter.number {
-        // With a number, ids first: they come from the two indexes in the right order, and nothing but them is read.
+        // With a number, find the ids first: both indexes return them in order without reading rows.
         Some(number) => {
-            let ids = ids_of(backend, filter, number, range, most).await?;
+            let ids = find_ids_by_number(backend, filter, number, range, most).await?;
             if ids.is_empty() {
                 return Ok(Vec::new());
             }
@@ -191,15 +193,15 @@ async fn look_through(
     read(backend, &columns, &statement).await
 }
 
-/// Whom a question goes to.
-pub(crate) enum Asked<'a> {
-    /// A connection of the readers' pool, which lives on the runtime of whoever asked first.
+/// The connection of a query.
+pub(crate) enum ReadConnection<'a> {
+    /// From the readers' pool, which lives on the runtime of its first caller.
     Pool(&'a dyn Backend),
-    /// A connection of one's own.
+    /// A dedicated connection.
     Own(&'a mut dyn Session, Dialect),
 }
 
-impl Asked<'_> {
+impl ReadConnection<'_> {
     fn dialect(&self) -> Dialect {
         match self {
             Self::Pool(backend) => backend.dialect(),
@@ -207,7 +209,7 @@ impl Asked<'_> {
         }
     }
 
-    async fn select(&mut self, statement: &Statement, kinds: &[Kind]) -> Result<Table, Fault> {
+    async fn select(&mut self, statement: &Statement, kinds: &[ColumnType]) -> Result<Table, Fault> {
         match self {
             Self::Pool(backend) => backend.select(statement, kinds).await,
             Self::Own(session, _) => session.select(statement, kinds).await,
@@ -215,16 +217,18 @@ impl Asked<'_> {
     }
 }
 
-/// Ids between which everything lies that may match, both included; `None` when nothing can.
+/// The range of ids, inclusive, that can match; `None` if it is empty.
 pub(crate) async fn range(
-    mut asked: Asked<'_>,
-    filter: &Filter,
+    mut connection: ReadConnection<'_>,
+    filter: &ArchiveFilter,
     after: Option<Cursor>,
 ) -> Result<Option<(i64, i64)>, Fault> {
-    // One aggregate a SELECT: SQLite looks at one end of the table for each, and at all of it for two at once.
+    // One aggregate per SELECT: SQLite reads one end of the index for each, but the whole table for two.
     let ends = "SELECT (SELECT min(id) FROM messages), (SELECT max(id) FROM messages)";
-    let table = asked.select(&Statement::new(asked.dialect(), ends), &[Kind::Big, Kind::Big]).await?;
-    let Some((mut first, mut last)) = two_numbers(&table) else { return Ok(None) };
+    let table = connection
+        .select(&Statement::new(connection.dialect(), ends), &[ColumnType::Big, ColumnType::Big])
+        .await?;
+    let Some((mut first, mut last)) = id_bounds(&table) else { return Ok(None) };
     if let Some(cursor) = after {
         last = last.min(cursor.0.saturating_sub(1));
     }
@@ -233,24 +237,26 @@ pub(crate) async fn range(
     }
     if filter.from.is_some() || filter.until.is_some() {
         let hour = |at: Timestamp| i64::try_from(at.0).unwrap_or(i64::MAX) / HOUR;
-        let mut statement =
-            Statement::new(asked.dialect(), "SELECT min(first_id), max(last_id) FROM hours WHERE hour >= ");
+        let mut statement = Statement::new(
+            connection.dialect(),
+            "SELECT min(first_id), max(last_id) FROM hours WHERE hour >= ",
+        );
         statement.number(filter.from.map_or(0, hour)).push(" AND hour <= ");
         statement.number(filter.until.map_or(i64::MAX, hour));
-        let table = asked.select(&statement, &[Kind::Big, Kind::Big]).await?;
-        let Some(ends) = two_numbers(&table) else { return Ok(None) };
+        let table = connection.select(&statement, &[ColumnType::Big, ColumnType::Big]).await?;
+        let Some(ends) = id_bounds(&table) else { return Ok(None) };
         (first, last) = (first.max(ends.0), last.min(ends.1));
     }
     Ok((first <= last).then_some((first, last)))
 }
 
-fn two_numbers(table: &Table) -> Option<(i64, i64)> {
+fn id_bounds(table: &Table) -> Option<(i64, i64)> {
     let row = table.first()?;
     Some((row.first()?.number()?, row.get(1)?.number()?))
 }
 
-/// Everything of the filter but the number.
-pub(crate) fn conditions(statement: &mut Statement, filter: &Filter, (first, last): (i64, i64)) {
+/// Adds all criteria except the number.
+pub(crate) fn conditions(statement: &mut Statement, filter: &ArchiveFilter, (first, last): (i64, i64)) {
     statement.push(" WHERE id >= ").number(first).push(" AND id <= ").number(last);
     let time = |at: Timestamp| i64::try_from(at.0).unwrap_or(i64::MAX);
     if let Some(from) = filter.from {
@@ -273,21 +279,21 @@ pub(crate) fn conditions(statement: &mut Statement, filter: &Filter, (first, las
     }
 }
 
-/// The newest ids with this number on either side, newest first.
-async fn ids_of(
+/// The newest ids with this number, newest first.
+async fn find_ids_by_number(
     backend: &dyn Backend,
-    filter: &Filter,
+    filter: &ArchiveFilter,
     number: &str,
     range: (i64, i64),
     most: usize,
 ) -> Result<Vec<i64>, Fault> {
-    let bare = storable(number.strip_prefix('+').unwrap_or(number).as_bytes());
+    let bare = escape(number.strip_prefix('+').unwrap_or(number).as_bytes());
     let forms = [format!("+{bare}"), bare];
     let mut ids = Vec::new();
     for column in filter.side.columns() {
         for form in &forms {
             let mut statement = Statement::new(backend.dialect(), "SELECT id FROM messages");
-            // The planner's figures may be old, and an index on ids with a filter is the wrong way to a rare number.
+            // The planner's statistics may be stale, and it might choose the primary key for a rare number.
             match backend.dialect() {
                 Dialect::Sqlite => statement.push(" INDEXED BY messages_").push(column),
                 Dialect::MySql => statement.push(" FORCE INDEX (messages_").push(column).push(")"),
@@ -295,13 +301,13 @@ async fn ids_of(
             };
             conditions(&mut statement, filter, range);
             statement.push(" AND ").push(column).push(" = ").text(form);
-            // The order of the index; PostgreSQL's planner sees by it that only the index on the number will do.
+            // The order of the index: it makes PostgreSQL's planner choose the index on the number.
             match backend.dialect() {
                 Dialect::Postgres => statement.push(" ORDER BY ").push(column).push(" DESC, id DESC"),
                 Dialect::Sqlite | Dialect::MySql => statement.push(" ORDER BY id DESC"),
             };
             statement.push(" LIMIT ").push(&most.to_string());
-            let table = backend.select(&statement, &[Kind::Big]).await?;
+            let table = backend.select(&statement, &[ColumnType::Big]).await?;
             ids.extend(table.iter().filter_map(|row| row.first()?.number()));
         }
     }
@@ -312,17 +318,17 @@ async fn ids_of(
 }
 
 fn plain(name: &str) -> String {
-    crate::storable::without_nul(name)
+    crate::text_escape::replace_nul(name)
 }
 
-fn select(dialect: Dialect, columns: &[(&'static str, Kind)]) -> Statement {
+fn select(dialect: Dialect, columns: &[(&'static str, ColumnType)]) -> Statement {
     let names: Vec<_> = columns.iter().map(|(name, _)| *name).collect();
     Statement::new(dialect, &format!("SELECT {} FROM messages", names.join(", ")))
 }
 
 async fn read(
     backend: &dyn Backend,
-    columns: &[(&'static str, Kind)],
+    columns: &[(&'static str, ColumnType)],
     statement: &Statement,
 ) -> Result<Vec<Record>, Fault> {
     let kinds: Vec<_> = columns.iter().map(|(_, kind)| *kind).collect();

@@ -1,6 +1,6 @@
-//! A histogram of times with four buckets to the octave: what is read from it is at most an eighth off.
+//! A latency histogram with four buckets per octave: quantiles are accurate to an eighth.
 
-/// The bucket of a time in milliseconds: one each below 4 ms, then four to each doubling.
+/// The bucket of a latency in milliseconds: one each below 4 ms, then four per doubling.
 pub(crate) fn bucket(ms: u64) -> i64 {
     if ms < 4 {
         return i64::try_from(ms).unwrap_or(0);
@@ -10,7 +10,7 @@ pub(crate) fn bucket(ms: u64) -> i64 {
     (i64::from(octave) - 1) * 4 + i64::try_from(quarter).unwrap_or(0)
 }
 
-/// Smallest time of a bucket and its width, in milliseconds.
+/// The lower bound and width of a bucket, in milliseconds.
 fn bounds(bucket: i64) -> (f64, f64) {
     if bucket < 4 {
         return (bucket.max(0) as f64, 1.0);
@@ -20,31 +20,31 @@ fn bounds(bucket: i64) -> (f64, f64) {
     ((4 + quarter) as f64 * width, width)
 }
 
-/// Times of many messages.
+/// Latency quantiles of many messages.
 #[derive(Debug, Clone, Default, PartialEq, serde::Serialize)]
 pub struct Latency {
-    /// How many were measured.
+    /// The number of messages measured.
     pub count: u64,
-    /// Half of them were faster, in milliseconds.
+    /// The median, in milliseconds.
     pub p50: f64,
-    /// 95 in a hundred were faster.
+    /// The 95th percentile, in milliseconds.
     pub p95: f64,
-    /// 99 in a hundred were faster.
+    /// The 99th percentile, in milliseconds.
     pub p99: f64,
 }
 
 impl Latency {
-    /// From counts by bucket.
+    /// Computes quantiles from counts by bucket.
     pub(crate) fn from_buckets(buckets: &std::collections::BTreeMap<i64, u64>) -> Self {
         let count = buckets.values().sum();
         let quantile = |share: f64| {
-            let wanted = share * count as f64;
+            let fields = share * count as f64;
             let mut below = 0.0;
             for (bucket, here) in buckets {
                 let here = *here as f64;
-                if below + here >= wanted && here > 0.0 {
+                if below + here >= fields && here > 0.0 {
                     let (low, width) = bounds(*bucket);
-                    return low + width * (wanted - below) / here;
+                    return low + width * (fields - below) / here;
                 }
                 below += here;
             }
@@ -60,7 +60,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     #[test]
-    fn buckets_are_a_staircase_without_gaps() {
+    fn buckets_are_contiguous() {
         let mut last = 0;
         for ms in 0..100_000u64 {
             let here = bucket(ms);
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_are_near_the_truth() {
+    fn quantiles_are_accurate() {
         let mut buckets = BTreeMap::new();
         for ms in 1..=1000u64 {
             *buckets.entry(bucket(ms)).or_default() += 1;

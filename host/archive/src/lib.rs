@@ -1,53 +1,55 @@
-//! Finished messages in SQL: the data pump, history queries, statistics, retention and export.
+//! The archive of finished messages in SQL: pump, history queries, statistics, retention and export.
 //!
-//! The owner of the queues gives finished messages by a [`Source`] and takes back their ids once they are safe;
-//! [`Archive::pump`] does the rest. Tables are made and brought up to date by whoever connects first.
+//! The owner of the queues implements [`FinishedSource`]; [`Archive::pump`] moves its messages into the database. The
+//! first connection creates or migrates the tables.
 //!
-//! * `messages`: one row a message, under its id. Ids grow with time, so they are the order of everything: newest first is
-//!   by falling id, and a page's cursor is an id.
-//! * `hours`: smallest and largest id by hour of acceptance; with it a range of time is a range of ids, and time needs no
-//!   index.
-//! * `statistics`: counts by hour of acceptance, account, peer, direction, measure and code, added to in the transaction
-//!   that puts the messages in.
+//! * `messages`: one row per message, keyed by its id. Ids grow with time and define the order: pages are by descending
+//!   id, and a cursor is an id.
+//! * `hours`: the smallest and largest id per hour of acceptance. It maps a time range to a range of ids, so times need
+//!   no index.
+//! * `statistics`: counts by hour of acceptance, account, peer, direction, measure and code, updated in the transaction
+//!   that inserts the messages.
 //!
-//! Back ends stand side by side in `backend/`: SQLite, MySQL/MariaDB and PostgreSQL.
+//! The back ends for SQLite, MySQL/MariaDB and PostgreSQL are in `backend/`.
 #![forbid(unsafe_code)]
 
 mod archive;
-mod archived;
+mod archived_message;
 mod backend;
 mod decision;
 mod error;
 mod export;
+mod finished_source;
 mod history;
 mod latency;
-mod measure;
+mod measures;
 mod pump;
+mod pump_status;
 mod record;
 mod replay_source;
 mod retention;
 mod row;
-mod source;
 mod sql;
 mod statistics;
-mod status;
-mod storable;
+mod text_escape;
 mod trace;
 mod write;
 
-pub use archive::{Archive, Options};
-pub use archived::{ArchivedLeg, ArchivedMessage, ArchivedVerdict, Lacking, Price, PriceState};
-pub use decision::Decoder;
-pub use error::{ArchiveError, BoxError};
-pub use export::{Export, Format};
-pub use history::{Cursor, Filter, Page, Side, Wanted};
+pub use archive::{Archive, ArchiveOptions};
+pub use archived_message::{
+    ArchivedLeg, ArchivedMessage, ArchivedPrice, ArchivedVerdict, MissingData, PriceState,
+};
+pub use decision::DecisionDecoder;
+pub use error::{ArchiveError, SourceError};
+pub use export::{ExportFormat, HistoryExport};
+pub use finished_source::{FinishedSource, PeerDirectory};
+pub use history::{ArchiveFilter, ArchivePage, Cursor, RecordFields, Side};
 pub use latency::Latency;
 pub use pump::{Pump, RunningPump};
+pub use pump_status::{PumpState, PumpStatus};
 pub use record::{Record, RecordPrice};
 pub use replay_source::{RawBatch, ReplayRange, ReplaySource};
-pub use retention::Trimmed;
+pub use retention::TrimReport;
 pub use row::{Direction, IdTooLarge, Row};
-pub use source::{Parties, Source};
-pub use statistics::{Counts, Period, Span, Statistics};
-pub use status::{PumpStatus, State};
-pub use trace::{DecodedTrace, TracedPrice, decode_trace};
+pub use statistics::{Period, Span, Statistics, StatisticsCounts};
+pub use trace::{DecodedTrace, TracePrice, decode_trace};

@@ -1,10 +1,10 @@
 use crate::backend::Session;
 use crate::error::Fault;
+use crate::pump_status::PumpMonitor;
 use crate::row::Row;
-use crate::sql::{Kind, Statement};
-use crate::status::Status;
-use crate::write::{Written, write};
-use crate::{Archive, ArchiveError, BoxError, PumpStatus, Source};
+use crate::sql::{ColumnType, Statement};
+use crate::write::{WriteOutcome, write};
+use crate::{Archive, ArchiveError, FinishedSource, PumpStatus, SourceError};
 use model::{AgeClock, MessageId, Timestamp};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::Relaxed;
@@ -14,63 +14,63 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::{Notify, watch};
 use tokio::task::spawn_blocking;
 
-/// The first pause after a failure; it doubles from there.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
+/// The first delay after a failure; it doubles up to [`ArchiveOptions::max_retry_delay`](crate::ArchiveOptions).
+const FIRST_RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// Without being woken, the pump looks for finished messages so often.
-const LOOK: Duration = Duration::from_secs(1);
+/// The interval at which the pump looks for finished messages without being woken.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// With nothing to archive, the data base is asked for a sign of life so often.
-const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
+/// The interval at which an idle pump checks the database.
+const HEALTH_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
-/// How long a transaction may still run once the pump is to stop.
-const LAST_WORDS: Duration = Duration::from_secs(5);
+/// Maximum time that a running transaction may take after a stop.
+const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// So often old messages are looked for.
-const TRIM_EVERY: Duration = Duration::from_secs(600);
+/// The interval at which old messages are deleted.
+const TRIM_INTERVAL: Duration = Duration::from_secs(600);
 
-/// Moves finished messages from a [`Source`] into the archive.
+/// Moves finished messages from a [`FinishedSource`] into the archive.
 ///
-/// A message leaves the source only after the transaction that holds its row is committed. Whatever happens between, it
-/// is given to the data base again, which knows it by its id: in the table and in the statistics it stands once.
+/// A message leaves the source after the transaction with its row is committed. If anything fails in between, the
+/// message is written again; its id makes that idempotent for table and statistics.
 ///
-/// The data base may be away for as long as it likes: messages wait in the source. A row that it refuses by itself is left
-/// there too, is logged and counted, and does not hold up the others.
+/// While the database is down, messages wait in the source. A row that the database rejects stays in the source too, is
+/// logged and counted, and does not block the others.
 pub struct Pump {
     archive: Archive,
-    source: Arc<dyn Source>,
-    status: Arc<Status>,
+    source: Arc<dyn FinishedSource>,
+    status: Arc<PumpMonitor>,
     wake: Arc<Notify>,
     refused: Arc<Mutex<HashMap<MessageId, Instant>>>,
     stop: watch::Sender<bool>,
 }
 
-/// A pump at work.
+/// A running pump.
 pub struct RunningPump {
     stop: watch::Sender<bool>,
-    status: Arc<Status>,
+    status: Arc<PumpMonitor>,
     wake: Arc<Notify>,
-    source: Arc<dyn Source>,
+    source: Arc<dyn FinishedSource>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl RunningPump {
-    /// There is something to archive. Cheap, and may be called for every message.
+    /// Wakes the pump. Cheap; may be called for every message.
     pub fn wake(&self) {
         self.wake.notify_one();
     }
 
-    /// What it has done so far.
+    /// The pump's status.
     #[must_use]
     pub fn status(&self) -> PumpStatus {
         self.status.read(self.source.backlog())
     }
 
-    /// Ends it, and waits until it has: the transaction that runs is finished, if it can be within seconds.
+    /// Stops the pump and waits until it has ended. A running transaction may finish within seconds.
     pub fn stop(mut self) {
         self.stop.send_replace(true);
         if let Some(thread) = self.thread.take() {
-            // A panic of the pump has been told by the panic hook.
+            // The panic hook has reported a panic of the pump.
             let _ = thread.join();
         }
     }
@@ -82,33 +82,33 @@ impl Drop for RunningPump {
     }
 }
 
-/// What the reader's thread gives: rows to be written, and where it got to.
-struct Read {
+/// A batch as read from the source.
+struct ReadBatch {
     rows: Vec<Row>,
-    /// The last id that was looked at; `None` at the end.
+    /// The last id read; `None` at the end.
     last: Option<MessageId>,
-    /// Messages looked at.
+    /// The number of messages read.
     looked_at: usize,
-    /// Messages that cannot become rows, or whose time has not come again.
+    /// Messages that cannot be converted to rows, or whose retry is not due.
     skipped: Vec<MessageId>,
 }
 
 impl Pump {
-    pub(crate) fn new(archive: Archive, source: Arc<dyn Source>) -> Self {
+    pub(crate) fn new(archive: Archive, source: Arc<dyn FinishedSource>) -> Self {
         Self {
             archive,
             source,
-            status: Arc::new(Status::new()),
+            status: Arc::new(PumpMonitor::new()),
             wake: Arc::new(Notify::new()),
             refused: Arc::default(),
             stop: watch::Sender::new(false),
         }
     }
 
-    /// Starts it on a thread of its own, of low priority: traffic comes first.
+    /// Starts the pump on its own thread, with low priority, so that traffic comes first.
     ///
     /// # Errors
-    /// When the system gives no thread.
+    /// Fails if the thread cannot be started.
     pub fn start(self) -> Result<RunningPump, ArchiveError> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -119,22 +119,22 @@ impl Pump {
         let thread = std::thread::Builder::new()
             .name("archive".into())
             .spawn(move || {
-                // Threads inherit it, those of the SQLite driver and of blocking reads too.
+                // Child threads inherit it: those of the SQLite driver and of blocking reads.
                 if let Err(error) = rustix::process::setpriority_process(None, 10) {
-                    tracing::debug!(%error, "the pump runs with ordinary priority");
+                    tracing::debug!(%error, "lowering the pump's priority failed");
                 }
                 runtime.block_on(self.run());
-                runtime.shutdown_timeout(LAST_WORDS);
+                runtime.shutdown_timeout(STOP_TIMEOUT);
             })
             .map_err(ArchiveError::Thread)?;
         Ok(RunningPump { stop, status, wake, source, thread: Some(thread) })
     }
 
-    /// Runs until it is told to stop; on a runtime with I/O and time.
+    /// Runs until it is stopped, on a runtime with I/O and time.
     async fn run(self) {
         let trimming = self.archive.options.keep.map(|keep| {
             let (archive, status) = (self.archive.clone(), self.status.clone());
-            tokio::spawn(async move { trim_regularly(archive, status, keep).await })
+            tokio::spawn(async move { trim_loop(archive, status, keep).await })
         });
         let work = async {
             if let Some(session) = self.work().await {
@@ -145,8 +145,8 @@ impl Pump {
         tokio::select! {
             () = &mut work => {}
             () = self.stopped() => {
-                // What is cut off here was not committed, or will be found in the table.
-                let _ = tokio::time::timeout(LAST_WORDS, work).await;
+                // Whatever is cut off here was not committed, or is found in the table later.
+                let _ = tokio::time::timeout(STOP_TIMEOUT, work).await;
             }
         }
         if let Some(trimming) = trimming {
@@ -155,7 +155,7 @@ impl Pump {
     }
 
     async fn stopped(&self) {
-        // It cannot fail: the sender is ours.
+        // Cannot fail: `self` owns the sender.
         let _ = self.stop.subscribe().wait_for(|stop| *stop).await;
     }
 
@@ -163,21 +163,20 @@ impl Pump {
         *self.stop.borrow()
     }
 
-    /// Waits, but not beyond a stop.
+    /// Sleeps, but not beyond a stop.
     async fn pause(&self, length: Duration) {
         let _ = tokio::time::timeout(length, self.stopped()).await;
     }
 
-    /// Until it is stopped: connect, archive all there is, wait for more. Gives back the
-    /// connection.
+    /// Connects, archives pending messages and waits for more, until it is stopped. Returns the connection.
     async fn work(&self) -> Option<Box<dyn Session>> {
-        let mut pause = FIRST_PAUSE;
-        let mut kept: Option<Box<dyn Session>> = None;
+        let mut pause = FIRST_RETRY_DELAY;
+        let mut idle: Option<Box<dyn Session>> = None;
         while !self.stopping() {
-            let fresh = kept.is_none();
-            let result = match kept.take() {
+            let fresh = idle.is_none();
+            let result = match idle.take() {
                 Some(session) => Ok(session),
-                None => self.patiently(self.archive.backend.connect()).await,
+                None => self.with_timeout(self.archive.backend.connect()).await,
             };
             let result = match result {
                 Ok(mut session) => self.pass(&mut *session).await.map(|done| (session, done)),
@@ -185,15 +184,15 @@ impl Pump {
             };
             match result {
                 Ok((session, done)) => {
-                    kept = Some(session);
-                    pause = FIRST_PAUSE;
+                    idle = Some(session);
+                    pause = FIRST_RETRY_DELAY;
                     if done == 0 || self.waiting() < self.archive.options.batch as u64 {
                         self.rest().await;
                     }
                 }
-                // A server may close a connection that was idle for long; that is no news.
-                Err(fault) if !fresh && !matches!(fault, Fault::Down(ArchiveError::Source(_))) => {
-                    tracing::debug!(error = %fault, "the archive's connection is gone");
+                // A server may close an idle connection; that is not an error.
+                Err(fault) if !fresh && !matches!(fault, Fault::Down(ArchiveError::FinishedSource(_))) => {
+                    tracing::debug!(error = %fault, "archive connection lost");
                 }
                 Err(fault) => {
                     let text = fault.to_string();
@@ -201,56 +200,56 @@ impl Pump {
                         tracing::warn!(
                             error = text,
                             url = self.archive.url(),
-                            "the archive is down: finished messages wait"
+                            "archive down, finished messages wait"
                         );
                     }
                     self.pause(pause).await;
-                    pause = (pause * 2).min(self.archive.options.longest_pause);
+                    pause = (pause * 2).min(self.archive.options.max_retry_delay);
                 }
             }
         }
-        kept
+        idle
     }
 
-    /// Until there is something to do, or it is time to look.
+    /// Waits until the pump is woken or the poll interval has passed.
     async fn rest(&self) {
         tokio::select! {
             () = self.wake.notified() => {
-                // Others will follow at once; unless a batch is full already.
+                // More messages follow soon; wait for them unless a batch is full already.
                 if self.waiting() < self.archive.options.batch as u64 {
                     self.pause(self.archive.options.linger).await;
                 }
             }
-            () = self.pause(LOOK) => {}
+            () = self.pause(POLL_INTERVAL) => {}
         }
     }
 
-    /// How many wait, but for those that are refused.
+    /// The number of pending messages, without rejected ones.
     fn waiting(&self) -> u64 {
         self.source.backlog().saturating_sub(self.status.refused.load(Relaxed))
     }
 
-    /// Archives what waits, from the smallest id on, as long as there are full batches: the next one is read and the last
-    /// one removed while one is written. Gives how many are in the archive now that were not before.
+    /// Archives pending messages, by ascending id, as long as batches are full. While one batch is written, the next is
+    /// read and the previous one removed. Returns the number of newly archived messages.
     async fn pass(&self, session: &mut dyn Session) -> Result<usize, Fault> {
         let mut reading = Some(self.read_after(MessageId(0)));
-        let mut removing: Option<tokio::task::JoinHandle<Result<(), BoxError>>> = None;
+        let mut removing: Option<tokio::task::JoinHandle<Result<(), SourceError>>> = None;
         let mut skipped = Vec::new();
         let (mut done, mut before) = (0, u64::MAX);
         let result = loop {
             let Some(next) = reading.take() else { break Ok(()) };
-            let read = match joined(next.await) {
+            let read = match flatten_join(next.await) {
                 Ok(read) => read,
                 Err(fault) => break Err(fault),
             };
             skipped.extend(read.skipped);
             let full = read.looked_at >= self.archive.options.batch;
             if read.rows.is_empty() && !full {
-                self.forget_refused_but(&skipped);
+                self.retain_refused(&skipped);
                 break Ok(());
             }
-            // Where the batch is not full, nothing is read ahead: a pass that ran after the traffic would write ever
-            // smaller batches.
+            // If the batch is not full, do not read ahead: a pass that follows the traffic would write ever smaller
+            // batches.
             reading = read.last.filter(|_| full).map(|last| self.read_after(last));
             if self.stopping() {
                 break Ok(());
@@ -261,7 +260,7 @@ impl Pump {
             let begun = Instant::now();
             let ids: Vec<MessageId> = read.rows.iter().map(Row::id).collect();
             let written =
-                match self.patiently(write(session, self.archive.backend.dialect(), read.rows)).await {
+                match self.with_timeout(write(session, self.archive.backend.dialect(), read.rows)).await {
                     Ok(written) => written,
                     Err(fault) => break Err(fault),
                 };
@@ -269,13 +268,13 @@ impl Pump {
             done += written.new;
             skipped.extend(written.refused.iter().map(|(id, _)| *id));
             if let Some(last) = removing.take()
-                && let Err(fault) = joined(last.await)
+                && let Err(fault) = flatten_join(last.await)
             {
                 break Err(fault);
             }
-            if !written.there.is_empty() {
+            if !written.present.is_empty() {
                 let source = self.source.clone();
-                removing = Some(spawn_blocking(move || source.removed(written.there)));
+                removing = Some(spawn_blocking(move || source.remove(written.present)));
             }
             if !full {
                 continue;
@@ -287,30 +286,30 @@ impl Pump {
             }
             before = backlog;
         };
-        // What was committed may leave, whatever happened after it.
+        // Remove what was committed, even if a later step failed.
         let removed = match removing {
-            Some(removing) => joined(removing.await),
+            Some(removing) => flatten_join(removing.await),
             None => Ok(()),
         };
         result?;
         removed?;
-        if self.status.since_success().is_none_or(|since| since > SIGN_OF_LIFE) {
+        if self.status.since_success().is_none_or(|since| since > HEALTH_CHECK_INTERVAL) {
             let hello = Statement::new(self.archive.backend.dialect(), "SELECT max(hour) FROM hours");
-            self.patiently(session.select(&hello, &[Kind::Big])).await?;
+            self.with_timeout(session.select(&hello, &[ColumnType::Big])).await?;
             self.success();
         }
         Ok(done)
     }
 
-    /// The next batch, read and made into rows on a thread of its own.
-    fn read_after(&self, after: MessageId) -> tokio::task::JoinHandle<Result<Read, BoxError>> {
+    /// Reads the next batch and converts it to rows, on a blocking thread.
+    fn read_after(&self, after: MessageId) -> tokio::task::JoinHandle<Result<ReadBatch, SourceError>> {
         let (source, refused, most) =
             (self.source.clone(), self.refused.clone(), self.archive.options.batch.max(1));
-        let again = self.archive.options.refused_again;
+        let again = self.archive.options.refused_retry_interval;
         let status = self.status.clone();
         spawn_blocking(move || {
             let messages = source.read(after, most)?;
-            let mut read = Read {
+            let mut read = ReadBatch {
                 rows: Vec::with_capacity(messages.len()),
                 last: messages.last().map(|(message, _)| message.id),
                 looked_at: messages.len(),
@@ -325,7 +324,7 @@ impl Pump {
                 match Row::new(message, ended, &*source) {
                     Ok(row) => read.rows.push(row),
                     Err(error) => {
-                        tracing::error!(%error, "a message cannot be archived: it stays in the queues' store");
+                        tracing::error!(%error, "message cannot be archived, it stays in the store");
                         refused.insert(message.id, Instant::now() + again);
                         status.refused.store(refused.len() as u64, Relaxed);
                         read.skipped.push(message.id);
@@ -336,8 +335,8 @@ impl Pump {
         })
     }
 
-    /// Writes down what a batch came to.
-    fn note(&self, ids: &[MessageId], written: &Written, took: Duration) {
+    /// Records the result of a batch.
+    fn note(&self, ids: &[MessageId], written: &WriteOutcome, took: Duration) {
         self.success();
         self.status.batch(written.new, took);
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
@@ -350,16 +349,16 @@ impl Pump {
             tracing::error!(
                 %id,
                 error,
-                again_in_s = self.archive.options.refused_again.as_secs(),
-                "the archive refuses a message: it stays in the queues' store and is tried again"
+                again_in_s = self.archive.options.refused_retry_interval.as_secs(),
+                "archive rejects message, it stays in the store and is retried"
             );
-            refused.insert(*id, Instant::now() + self.archive.options.refused_again);
+            refused.insert(*id, Instant::now() + self.archive.options.refused_retry_interval);
         }
         self.status.refused.store(refused.len() as u64, Relaxed);
     }
 
-    /// Those that were not met on a whole pass have left the source by another way.
-    fn forget_refused_but(&self, met: &[MessageId]) {
+    /// Forgets rejected messages that a whole pass did not meet: they left the source in another way.
+    fn retain_refused(&self, met: &[MessageId]) {
         let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         if !refused.is_empty() {
             refused.retain(|id, _| met.contains(id));
@@ -369,59 +368,59 @@ impl Pump {
 
     fn success(&self) {
         if self.status.up() {
-            tracing::info!(url = self.archive.url(), backlog = self.source.backlog(), "the archive is up");
+            tracing::info!(url = self.archive.url(), backlog = self.source.backlog(), "archive up");
         }
     }
 
-    async fn patiently<T>(&self, work: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
-        let patience = self.archive.options.patience;
-        tokio::time::timeout(patience, work)
+    async fn with_timeout<T>(&self, work: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
+        let timeout = self.archive.options.timeout;
+        tokio::time::timeout(timeout, work)
             .await
-            .unwrap_or_else(|_| Err(Fault::Down(ArchiveError::Timeout(patience.as_secs()))))
+            .unwrap_or_else(|_| Err(Fault::Down(ArchiveError::Timeout(timeout.as_secs()))))
     }
 }
 
-/// What a blocking thread came back with.
-fn joined<T>(result: Result<Result<T, BoxError>, tokio::task::JoinError>) -> Result<T, Fault> {
+/// The result of a blocking task.
+fn flatten_join<T>(result: Result<Result<T, SourceError>, tokio::task::JoinError>) -> Result<T, Fault> {
     match result {
         Ok(Ok(value)) => Ok(value),
-        Ok(Err(error)) => Err(Fault::Down(ArchiveError::Source(error))),
-        Err(error) => Err(Fault::Down(ArchiveError::Source(error.into()))),
+        Ok(Err(error)) => Err(Fault::Down(ArchiveError::FinishedSource(error))),
+        Err(error) => Err(Fault::Down(ArchiveError::FinishedSource(error.into()))),
     }
 }
 
-fn wall() -> Timestamp {
+fn wall_clock() -> Timestamp {
     Timestamp::default() + SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
 }
 
-/// Deletes what is too old, now and then.
-async fn trim_regularly(archive: Archive, status: Arc<Status>, keep: Duration) {
-    let (begun, started_at) = (Instant::now(), wall());
+/// Deletes old messages regularly.
+async fn trim_loop(archive: Archive, status: Arc<PumpMonitor>, keep: Duration) {
+    let (begun, started_at) = (Instant::now(), wall_clock());
     let ages = loop {
         match archive.newest_hour_before(started_at).await {
             Ok(newest) => break AgeClock::checked(started_at, newest),
-            Err(error) => tracing::debug!(%error, "old messages could not be looked for in the archive"),
+            Err(error) => tracing::debug!(%error, "finding old archived messages failed"),
         }
-        tokio::time::sleep(TRIM_EVERY).await;
+        tokio::time::sleep(TRIM_INTERVAL).await;
     };
-    if !ages.is_believed() {
+    if !ages.is_trusted() {
         tracing::warn!(
-            "the clock stands more than 30 days after the newest message of the archive: no message is deleted for its age. \
-             Check the clock; if it is right, restart the daemon when new messages are archived"
+            "clock more than 30 days ahead of the archive, expired messages are not deleted; check the clock: if it is right, \
+             restart the daemon when new messages are archived"
         );
         return;
     }
     loop {
-        let now = ages.now(begun.elapsed(), wall()).unwrap_or_default();
+        let now = ages.now(begun.elapsed(), wall_clock()).unwrap_or_default();
         let keep = u64::try_from(keep.as_millis()).unwrap_or(u64::MAX);
         match archive.trim(Timestamp(now.0.saturating_sub(keep))).await {
             Ok(trimmed) if trimmed.messages > 0 => {
                 status.trimmed.fetch_add(trimmed.messages, Relaxed);
-                tracing::info!(messages = trimmed.messages, "old messages were deleted from the archive");
+                tracing::info!(messages = trimmed.messages, "old archived messages deleted");
             }
             Ok(_) => {}
-            Err(error) => tracing::debug!(%error, "old messages could not be deleted from the archive"),
+            Err(error) => tracing::debug!(%error, "deleting old archived messages failed"),
         }
-        tokio::time::sleep(TRIM_EVERY).await;
+        tokio::time::sleep(TRIM_INTERVAL).await;
     }
 }

@@ -1,97 +1,97 @@
 use crate::Direction;
-use crate::archived::PriceState;
-use crate::sql::{COLUMNS, Cell, Kind};
-use crate::storable::stored;
+use crate::archived_message::PriceState;
+use crate::sql::{COLUMNS, Cell, ColumnType};
+use crate::text_escape::unescape;
 use model::{FinalState, MessageId, Timestamp};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-/// One message as it is read from the archive.
+/// A message as read from the archive.
 ///
-/// Numbers, names and peers' ids are texts as they came; control characters and octets that are no UTF-8 appear as `\x1f`,
-/// a backslash as `\\`. Times are shown by RFC 3339, in UTC.
+/// Numbers, names and peer message ids are the original text; control characters and invalid UTF-8 appear as `\x1f`, a
+/// backslash as `\\`. Times are serialized as RFC 3339, UTC.
 #[derive(Debug, Clone, Serialize)]
 pub struct Record {
-    /// The message's id, as decimal digits.
+    /// The message id, in decimal digits.
     #[serde(serialize_with = "digits")]
     pub id: MessageId,
-    /// When it was accepted.
+    /// The time of acceptance.
     #[serde(serialize_with = "rfc3339")]
     pub accepted_at: Timestamp,
-    /// When it ended.
+    /// The time of the final state.
     #[serde(serialize_with = "rfc3339")]
     pub ended_at: Timestamp,
-    /// Which way it went.
+    /// The direction.
     pub direction: Direction,
-    /// The customer of the house: origin of an MT message, addressee of an MO message.
+    /// The account: the origin of an MT message, the destination of an MO message.
     pub account: String,
-    /// The gateway; empty where it never came to one.
+    /// The peer; empty if the message was never submitted to one.
     pub peer: String,
-    /// The source address's value.
+    /// The source address.
     pub source: String,
-    /// Its type of number.
+    /// The source's type of number.
     pub source_ton: u8,
-    /// Its numbering plan.
+    /// The source's numbering plan.
     pub source_npi: u8,
-    /// The destination address's value.
+    /// The destination address.
     pub destination: String,
-    /// Its type of number.
+    /// The destination's type of number.
     pub destination_ton: u8,
-    /// Its numbering plan.
+    /// The destination's numbering plan.
     pub destination_npi: u8,
-    /// How it ended.
+    /// The final state.
     pub state: FinalState,
-    /// The last error code that mattered, 0 where there was none.
+    /// The last relevant error code, 0 for none.
     pub error: u32,
-    /// The peer's id of its first part.
+    /// The peer's message id of the first segment.
     pub peer_message_id: Option<String>,
-    /// How often it was handed over.
+    /// The number of submit attempts.
     pub attempts: u16,
-    /// Urgency, 0 to 3.
+    /// The priority, 0 to 3.
     pub priority: u8,
-    /// Data coding scheme.
+    /// The data coding scheme.
     pub data_coding: u8,
-    /// The body begins with a user data header.
+    /// Whether the text begins with a user data header.
     pub udhi: bool,
-    /// The body's octets, where they were asked for; shown in hexadecimal.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "hexadecimal")]
+    /// The text, if requested; serialized as hexadecimal.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "serialize_hex")]
     pub body: Option<Vec<u8>>,
-    /// The plugin that decided on its route.
+    /// The plugin that routed the message.
     pub router: String,
-    /// That plugin's version.
+    /// The plugin's version.
     pub router_version: String,
     /// The plugin's note.
     pub note: Option<String>,
-    /// How it was submitted and routed, and all its steps, as JSON; where asked for.
+    /// Submission, route and steps as JSON, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<Box<RawValue>>,
-    /// What it was to cost, where a biller was asked.
+    /// The price; `None` if no biller was called.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub price: Option<RecordPrice>,
 }
 
-/// What a message was to cost, and what became of that.
+/// The price of a message and its settlement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RecordPrice {
-    /// Millionths of the house's currency; 0 where it was free.
+    /// The amount in millionths of the operator's currency; 0 if free.
     pub amount: u64,
-    /// The ledger account; `None` where it was free.
+    /// The ledger account; `None` if free.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
-    /// Paid, given back, or neither.
+    /// The settlement.
     #[serde(serialize_with = "state_name")]
     pub state: PriceState,
 }
 
 impl Record {
-    /// The octets that a text of this record stands for: of `source`, `destination` or `peer_message_id`.
+    /// Decodes the octets of `source`, `destination` or `peer_message_id`.
     #[must_use]
     pub fn octets(text: &str) -> Option<Vec<u8>> {
-        stored(text)
+        unescape(text)
     }
 
-    /// The id of the submission to several destinations that it was part of, as its trace has it; `None` where it was submitted
-    /// alone, or without the trace.
+    /// The id of the submission with several destinations that it was part of, from its trace; `None` if there was one
+    /// destination, or without the trace.
     #[must_use]
     pub fn submission(&self) -> Option<MessageId> {
         #[derive(Deserialize)]
@@ -107,22 +107,25 @@ impl Record {
     }
 }
 
-/// Columns of a record, without body and trace unless they are wanted.
-pub(crate) fn columns(body: bool, trace: bool) -> Vec<(&'static str, Kind)> {
+/// The columns of a record, with body and trace only if requested.
+pub(crate) fn columns(body: bool, trace: bool) -> Vec<(&'static str, ColumnType)> {
     COLUMNS
         .into_iter()
         .filter(|(name, _)| match *name {
             "body" => body,
             "trace" => trace,
-            // For replays only.
+            // Read by replays only.
             "decision" => false,
             _ => true,
         })
         .collect()
 }
 
-/// A record from the cells of [`columns`]; the error says which column is not as we write it.
-pub(crate) fn record(columns: &[(&'static str, Kind)], cells: Vec<Cell>) -> Result<Record, (i64, String)> {
+/// Builds a record from the cells of [`columns`]. The error names the malformed column.
+pub(crate) fn record(
+    columns: &[(&'static str, ColumnType)],
+    cells: Vec<Cell>,
+) -> Result<Record, (i64, String)> {
     let mut cells: Vec<_> = columns.iter().map(|(name, _)| *name).zip(cells).collect();
     let id = cells.first().and_then(|(_, cell)| cell.number()).unwrap_or(0);
     let damaged = |what: &str| (id, what.to_owned());
@@ -186,8 +189,8 @@ fn state(name: &str) -> Option<FinalState> {
     FinalState::ALL.into_iter().find(|state| state.name() == name)
 }
 
-/// A time as people and machines read it.
-pub(crate) fn shown(at: Timestamp) -> String {
+/// A time in RFC 3339.
+pub(crate) fn format_time(at: Timestamp) -> String {
     let nanoseconds = i128::from(at.0) * 1_000_000;
     time::OffsetDateTime::from_unix_timestamp_nanos(nanoseconds)
         .ok()
@@ -207,7 +210,7 @@ pub(crate) fn hex(octets: &[u8]) -> String {
     text
 }
 
-// The signature is serde's.
+// The signature is required by serde.
 #[allow(clippy::trivially_copy_pass_by_ref)]
 fn state_name<S: Serializer>(state: &PriceState, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(state.name())
@@ -218,11 +221,11 @@ fn digits<S: Serializer>(id: &MessageId, serializer: S) -> Result<S::Ok, S::Erro
 }
 
 fn rfc3339<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&shown(*at))
+    serializer.serialize_str(&format_time(*at))
 }
 
-// The signature is serde's.
+// The signature is required by serde.
 #[allow(clippy::ref_option)]
-fn hexadecimal<S: Serializer>(body: &Option<Vec<u8>>, serializer: S) -> Result<S::Ok, S::Error> {
+fn serialize_hex<S: Serializer>(body: &Option<Vec<u8>>, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&hex(body.as_deref().unwrap_or_default()))
 }

@@ -1,46 +1,47 @@
-//! Archived messages by growing id, for replays: one thread reads octets, others make messages of them.
+//! Archived messages by ascending id, for replays: one thread reads octets, others decode them.
 
-use crate::archived::{ArchivedLeg, ArchivedMessage, ArchivedVerdict, Lacking};
+use crate::archived_message::{ArchivedLeg, ArchivedMessage, ArchivedVerdict, MissingData};
 use crate::backend::Session;
 use crate::error::Fault;
-use crate::history::{Asked, conditions, range};
+use crate::history::{ReadConnection, conditions, range};
 use crate::record::{columns, record};
-use crate::sql::{Kind, Statement};
-use crate::storable::stored;
-use crate::{Archive, ArchiveError, Decoder, Direction, Filter, Record};
+use crate::sql::{ColumnType, Statement};
+use crate::text_escape::unescape;
+use crate::{Archive, ArchiveError, ArchiveFilter, DecisionDecoder, Direction, Record};
 use bytes::{Bytes, BytesMut};
-use model::{Address, MessageId, ReceiptRequest, RejectReason, Timestamp};
+use model::{Address, DlrRequest, MessageId, RejectReason, Timestamp};
 use serde::Deserialize;
 use smallvec::SmallVec;
 use std::time::Duration;
 
-/// Which messages are to be replayed.
+/// The messages to replay.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReplayRange {
     /// Accepted at this time or later.
     pub from: Option<Timestamp>,
     /// Accepted before this time.
     pub until: Option<Timestamp>,
-    /// At most so many, the oldest.
+    /// Maximum number of messages, oldest first.
     pub limit: Option<u64>,
-    /// Only the newest so many; receipts of the house's own, which no router is asked about, are not counted.
+    /// Only the newest messages, up to this number; DLRs created by the appliance are not counted, because no router is
+    /// called for them.
     pub last: Option<u64>,
-    /// With their texts: for routers that look into them.
+    /// Whether to read texts, for routers that use them.
     pub body: bool,
 }
 
-/// Messages of a batch: enough to make the cost of a query small, few enough to stay in a processor's cache.
-const BATCH: u64 = 2048;
+/// Messages per batch: enough to make a query cheap, few enough for the processor's cache.
+const BATCH_ROWS: u64 = 2048;
 
-/// Octets of a batch: with this many, it ends before it is full.
-const OCTETS: usize = 4 << 20;
+/// Maximum size of a batch in octets; it ends early beyond that.
+const BATCH_OCTETS: usize = 4 << 20;
 
-/// Archived messages by growing id; made by [`Archive::replay_source`].
+/// Archived messages by ascending id; created by [`Archive::replay_source`].
 pub struct ReplaySource {
     archive: Archive,
     range: ReplayRange,
     session: Option<Box<dyn Session>>,
-    /// Ids that are still to be read, both included; `None` before the first batch.
+    /// The remaining range of ids, inclusive; `None` before the first batch.
     ids: Option<(i64, i64)>,
     left: u64,
 }
@@ -57,25 +58,25 @@ impl ReplaySource {
         Self { archive, range, session: None, ids: None, left }
     }
 
-    /// How many messages may come yet, at most; `None` before the first batch. Ids have gaps where messages are kept no
-    /// longer or have not ended, so there may be fewer.
+    /// Maximum number of remaining messages; `None` before the first batch. Ids have gaps (unfinished or deleted
+    /// messages), so there may be fewer.
     #[must_use]
     pub fn expected(&self) -> Option<u64> {
         let (first, last) = self.ids?;
         Some(u64::try_from(last.saturating_sub(first).saturating_add(1)).unwrap_or(0).min(self.left))
     }
 
-    /// The next messages; `None` when there are no more.
+    /// The next batch; `None` at the end.
     ///
     /// # Errors
-    /// When the data base does not answer. Asked again, it goes on where it was, on a new connection.
+    /// Fails if the database does not answer. The next call continues on a new connection.
     pub async fn next(&mut self) -> Result<Option<RawBatch>, ArchiveError> {
         let archive = self.archive.clone();
-        let batch = archive.within(self.read()).await;
+        let batch = archive.with_timeout(self.read()).await;
         match (&batch, self.session.take()) {
             (Ok(Some(_)), session) => self.session = session,
             (Ok(None), Some(session)) => session.close().await,
-            // Of a connection with a question under way, nothing good can be expected.
+            // A connection with a query under way cannot be used any more.
             (Ok(None), None) | (Err(_), _) => {}
         }
         batch
@@ -83,7 +84,8 @@ impl ReplaySource {
 
     async fn read(&mut self) -> Result<Option<RawBatch>, Fault> {
         let backend = self.archive.backend.clone();
-        let filter = Filter { from: self.range.from, until: self.range.until, ..Filter::default() };
+        let filter =
+            ArchiveFilter { from: self.range.from, until: self.range.until, ..ArchiveFilter::default() };
         let session = match &mut self.session {
             Some(session) => session,
             none => none.insert(backend.connect().await?),
@@ -91,8 +93,8 @@ impl ReplaySource {
         let ids = match self.ids {
             Some(ids) => ids,
             None => {
-                let asked = Asked::Own(&mut **session, backend.dialect());
-                let whole = range(asked, &filter, None).await?.unwrap_or((1, 0));
+                let connection = ReadConnection::Own(&mut **session, backend.dialect());
+                let whole = range(connection, &filter, None).await?.unwrap_or((1, 0));
                 match self.range.last {
                     Some(last) => newest(&mut **session, &backend, &filter, whole, last).await?,
                     None => whole,
@@ -104,7 +106,7 @@ impl ReplaySource {
         if first > last || self.left == 0 {
             return Ok(None);
         }
-        let most = BATCH.min(self.left);
+        let most = BATCH_ROWS.min(self.left);
         let body = self.range.body;
         let what = if body { "SELECT id, decision, body" } else { "SELECT id, decision" };
         let mut statement = Statement::new(backend.dialect(), what);
@@ -116,8 +118,9 @@ impl ReplaySource {
             self.ids = Some((1, 0));
             return Ok(None);
         };
-        if batch.rows.iter().any(RawRow::is_old) {
-            batch.old = old(&mut **session, &backend, &filter, (first, reached)).await?;
+        if batch.rows.iter().any(RawRow::lacks_decision) {
+            batch.undecided_rows =
+                undecided_rows(&mut **session, &backend, &filter, (first, reached)).await?;
         }
         self.left -= (batch.rows.len() as u64).min(self.left);
         self.ids = Some((reached.saturating_add(1), last));
@@ -125,32 +128,32 @@ impl ReplaySource {
     }
 }
 
-/// The part of a range of ids in which the newest `last` messages are, receipts of our own not counted: all of it where there
-/// are not so many.
+/// The part of a range of ids that contains the newest `last` messages, without DLRs created by the appliance; the
+/// whole range if there are fewer.
 async fn newest(
     session: &mut dyn Session,
     backend: &std::sync::Arc<dyn crate::backend::Backend>,
-    filter: &Filter,
+    filter: &ArchiveFilter,
     whole: (i64, i64),
     last: u64,
 ) -> Result<(i64, i64), Fault> {
-    // Nothing is left to be read then.
+    // `last` is 0: nothing will be read.
     let Some(before) = last.checked_sub(1) else { return Ok(whole) };
     let mut statement = Statement::new(backend.dialect(), "SELECT id FROM messages");
     conditions(&mut statement, filter, whole);
     statement
         .push(" AND NOT (router = 'receipt' AND router_version = '') ORDER BY id DESC LIMIT 1 OFFSET ")
         .push(&before.min(i64::MAX as u64).to_string());
-    let table = session.select(&statement, &[Kind::Big]).await?;
+    let table = session.select(&statement, &[ColumnType::Big]).await?;
     let oldest = table.first().and_then(|row| row.first()?.number());
     Ok((oldest.unwrap_or(whole.0), whole.1))
 }
 
-/// Rows of an older version, whole, by growing id.
-async fn old(
+/// All columns of rows that an older version wrote, by ascending id.
+async fn undecided_rows(
     session: &mut dyn Session,
     backend: &std::sync::Arc<dyn crate::backend::Backend>,
-    filter: &Filter,
+    filter: &ArchiveFilter,
     ids: (i64, i64),
 ) -> Result<Vec<Record>, Fault> {
     let columns = columns(true, true);
@@ -165,31 +168,31 @@ async fn old(
     table.into_iter().map(|cells| record(&columns, cells).map_err(damaged)).collect()
 }
 
-/// Messages as they came from the data base, to be decoded by whoever has the time.
+/// Messages as read from the database, to be decoded on another thread.
 #[derive(Debug, Default)]
 pub struct RawBatch {
     rows: Vec<RawRow>,
     octets: Bytes,
     with_body: bool,
-    /// Those among them that an older version wrote.
-    old: Vec<Record>,
+    /// Rows that an older version wrote.
+    undecided_rows: Vec<Record>,
 }
 
-/// A batch that is being read.
-pub(crate) struct Collected {
+/// Collects a batch.
+pub(crate) struct RawBatchBuilder {
     rows: Vec<RawRow>,
     octets: BytesMut,
     with_body: bool,
 }
 
-impl Collected {
+impl RawBatchBuilder {
     pub(crate) fn new(with_body: bool) -> Self {
-        let most = usize::try_from(BATCH).unwrap_or(0);
+        let most = usize::try_from(BATCH_ROWS).unwrap_or(0);
         let octets = BytesMut::with_capacity(most * if with_body { 256 } else { 96 });
         Self { rows: Vec::with_capacity(most), octets, with_body }
     }
 
-    /// Takes in a row; no decision, or no text, is no octets. Says whether there is room for more.
+    /// Adds a row; a missing decision or text is empty. Returns whether there is room for more.
     pub(crate) fn push(&mut self, id: i64, decision: &[u8], body: &[u8]) -> bool {
         let mut put = |octets: &[u8]| {
             let begin = self.octets.len();
@@ -198,11 +201,16 @@ impl Collected {
         };
         let (decision, body) = (put(decision), put(body));
         self.rows.push(RawRow { id, decision, body });
-        self.octets.len() < OCTETS
+        self.octets.len() < BATCH_OCTETS
     }
 
     pub(crate) fn finish(self) -> RawBatch {
-        RawBatch { rows: self.rows, octets: self.octets.freeze(), with_body: self.with_body, old: Vec::new() }
+        RawBatch {
+            rows: self.rows,
+            octets: self.octets.freeze(),
+            with_body: self.with_body,
+            undecided_rows: Vec::new(),
+        }
     }
 }
 
@@ -215,38 +223,38 @@ struct RawRow {
 }
 
 impl RawRow {
-    fn is_old(&self) -> bool {
+    fn lacks_decision(&self) -> bool {
         self.decision.0 == self.decision.1
     }
 }
 
 impl RawBatch {
-    /// How many messages it has.
+    /// The number of messages.
     #[must_use]
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether it has none.
+    /// Whether the batch is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// Its messages, by growing id. A row that is not as we write it is an error of its own, and the next one follows.
+    /// Decodes the messages, by ascending id. A damaged row yields an error, and decoding continues.
     pub fn decode<'a>(
         &'a self,
-        decoder: &'a mut Decoder,
+        decoder: &'a mut DecisionDecoder,
     ) -> impl Iterator<Item = Result<ArchivedMessage, ArchiveError>> + 'a {
-        let mut old = self.old.iter().peekable();
+        let mut undecided_rows = self.undecided_rows.iter().peekable();
         self.rows.iter().map(move |row| {
             let damaged = |what: &str| ArchiveError::Damaged { id: row.id, what: what.to_owned() };
             let id = MessageId(u64::try_from(row.id).map_err(|_| damaged("a negative id"))?);
-            if row.is_old() {
-                while old.next_if(|record| record.id < id).is_some() {}
-                let record = old
+            if row.lacks_decision() {
+                while undecided_rows.next_if(|record| record.id < id).is_some() {}
+                let record = undecided_rows
                     .next_if(|record| record.id == id)
-                    .ok_or_else(|| damaged("it was changed meanwhile"))?;
+                    .ok_or_else(|| damaged("it was changed concurrently"))?;
                 return from_record(record, self.with_body, decoder).ok_or_else(|| damaged("trace"));
             }
             let decision = self.octets.slice(row.decision.0..row.decision.1);
@@ -259,7 +267,7 @@ impl RawBatch {
     }
 }
 
-/// What a trace says of submission and route.
+/// Submission and route of a trace.
 #[derive(Deserialize)]
 struct Trace {
     submission: Submission,
@@ -300,11 +308,11 @@ fn one() -> u16 {
     1
 }
 
-/// A message that an older version archived, as far as its columns and its trace tell.
-fn from_record(record: &Record, with_body: bool, decoder: &mut Decoder) -> Option<ArchivedMessage> {
+/// Builds a message of an older version from its columns and its trace.
+fn from_record(record: &Record, with_body: bool, decoder: &mut DecisionDecoder) -> Option<ArchivedMessage> {
     let trace: Trace = serde_json::from_str(record.trace.as_ref()?.get()).ok()?;
-    let address = |ton, npi, text: &str| Some(Address::new(ton, npi, &stored(text)?));
-    // Type and plan of rewritten addresses were not kept.
+    let address = |ton, npi, text: &str| Some(Address::new(ton, npi, &unescape(text)?));
+    // Older versions did not store the type and plan of rewritten addresses.
     let rewritten = |text: Option<&String>| match text {
         Some(text) => address(0, 0, text).map(Some),
         None => Some(None),
@@ -343,18 +351,18 @@ fn from_record(record: &Record, with_body: bool, decoder: &mut Decoder) -> Optio
         origin: decoder.name(origin),
         source: address(record.source_ton, record.source_npi, &record.source)?,
         destination: address(record.destination_ton, record.destination_npi, &record.destination)?,
-        service_type: SmallVec::from_vec(stored(&trace.submission.service_type)?),
+        service_type: SmallVec::from_vec(unescape(&trace.submission.service_type)?),
         data_coding: record.data_coding,
         priority: record.priority,
         length: u32::try_from(body.len()).unwrap_or(u32::MAX),
         udhi: record.udhi,
-        receipts: ReceiptRequest::from_bits(trace.submission.receipts),
+        dlr_request: DlrRequest::from_bits(trace.submission.receipts),
         body: with_body.then(|| Bytes::copy_from_slice(body)),
         verdict,
         sender: None,
         price: None,
-        seen: None,
+        host_calls: None,
         routed: true,
-        lacking: Some(Lacking::Older),
+        missing: Some(MissingData::Older),
     })
 }

@@ -1,32 +1,31 @@
-//! Deleting what is old, without standing in the pump's way.
+//! Deletes old messages without blocking the pump.
 
 use crate::backend::Session;
 use crate::error::Fault;
-use crate::measure::HOUR;
-use crate::sql::{Dialect, Kind, Statement};
+use crate::measures::HOUR;
+use crate::sql::{ColumnType, Dialect, Statement};
 use model::Timestamp;
 use std::time::{Duration, Instant};
 
-/// Rows looked at by one statement. A delete of so many takes some milliseconds, and holds locks (SQLite: the file) for
-/// no longer.
+/// Rows per statement. Deleting them takes some milliseconds, during which locks are held (SQLite: on the file).
 const STEP: i64 = 500;
 
-/// What a run of [`crate::Archive::trim`] did.
+/// The result of [`crate::Archive::trim`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Trimmed {
+pub struct TrimReport {
     /// Messages deleted.
     pub messages: u64,
-    /// Statements that it took.
+    /// Statements executed.
     pub steps: u64,
 }
 
-/// Deletes messages of the hours that had ended before `before`, by ranges of ids, oldest first.
+/// Deletes messages of hours that ended before `before`, by ranges of ids, oldest first.
 pub(crate) async fn trim(
     session: &mut dyn Session,
     dialect: Dialect,
     before: Timestamp,
-) -> Result<Trimmed, Fault> {
-    let mut trimmed = Trimmed::default();
+) -> Result<TrimReport, Fault> {
+    let mut trimmed = TrimReport::default();
     let before = i64::try_from(before.0).unwrap_or(i64::MAX);
     let mut last = Statement::new(dialect, "SELECT max(last_id) FROM hours WHERE hour < ");
     last.number(before / HOUR);
@@ -44,12 +43,12 @@ pub(crate) async fn trim(
         trimmed.messages += session.execute(&delete).await?;
         trimmed.steps += 1;
         from = to;
-        // A fifth of the time at most, so that the pump finds the data base free.
+        // A fifth of the time at most, so that the pump finds the database free.
         tokio::time::sleep((begun.elapsed() * 4).max(Duration::from_millis(2))).await;
     }
 }
 
-/// The end of the newest hour that had begun before this time's hour.
+/// The end of the newest hour that began before the hour of `at`.
 pub(crate) async fn newest_hour_before(
     session: &mut dyn Session,
     dialect: Dialect,
@@ -62,6 +61,6 @@ pub(crate) async fn newest_hour_before(
 }
 
 async fn first_number(session: &mut dyn Session, statement: &Statement) -> Result<Option<i64>, Fault> {
-    let table = session.select(statement, &[Kind::Big]).await?;
+    let table = session.select(statement, &[ColumnType::Big]).await?;
     Ok(table.first().and_then(|row| row.first()?.number()))
 }

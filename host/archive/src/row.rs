@@ -1,15 +1,15 @@
-use crate::Parties;
-use crate::archived::PriceState;
+use crate::PeerDirectory;
+use crate::archived_message::PriceState;
 use crate::decision;
-use crate::measure::{Measure, Tally};
-use crate::storable::{storable, without_nul};
+use crate::measures::{Measure, MeasureCounts};
+use crate::text_escape::{escape, replace_nul};
 use crate::trace;
 use bytes::Bytes;
-use model::{Final, Message, MessageId, StepKind, Timestamp, Verdict};
+use model::{FinalRecord, Message, MessageId, StepKind, Timestamp, Verdict};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// Which way a message goes.
+/// The direction of a message.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
@@ -20,7 +20,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// The word in the table.
+    /// The value in the table.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -38,9 +38,9 @@ impl Direction {
     }
 }
 
-/// One finished message, as the archive keeps it: a row of table `messages`, and what it adds to the statistics.
+/// A finished message as a row of table `messages`, with its statistics.
 ///
-/// Texts from outside are kept so that every data base takes them and nothing is lost: see [`crate::Record`].
+/// Texts are escaped so that every database stores them without loss: see [`crate::Record`].
 #[derive(Clone, Debug)]
 pub struct Row {
     pub(crate) id: i64,
@@ -71,28 +71,33 @@ pub struct Row {
     pub(crate) price_account: Option<String>,
     pub(crate) price_state: Option<&'static str>,
     pub(crate) decision: Vec<u8>,
-    pub(crate) tally: Tally,
+    pub(crate) tally: MeasureCounts,
 }
 
-/// A message whose id does not fit the table: ids there have 63 bits.
+/// The message id does not fit the table, whose ids have 63 bits.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error("the id {0} has more than 63 bits")]
 pub struct IdTooLarge(pub MessageId);
 
 impl Row {
-    /// The row of one message.
+    /// Builds the row of a message.
     ///
-    /// In either direction `account` is the house's customer and `peer` the gateway: of an MT message the account is its
-    /// origin, of an MO message the one it went to.
+    /// In both directions `account` is the account and `peer` the peer: the account is the origin of an MT message and
+    /// the destination of an MO message.
     ///
     /// # Errors
-    /// When the id has more than 63 bits.
-    pub fn new(message: &Message, ended: &Final, parties: &dyn Parties) -> Result<Self, IdTooLarge> {
+    /// Fails if the id has more than 63 bits.
+    pub fn new(
+        message: &Message,
+        ended: &FinalRecord,
+        directory: &dyn PeerDirectory,
+    ) -> Result<Self, IdTooLarge> {
         let id = i64::try_from(message.id.0).map_err(|_| IdTooLarge(message.id))?;
-        let direction = if parties.is_account(message.origin) { Direction::Mt } else { Direction::Mo };
+        let direction = if directory.is_account(message.origin) { Direction::Mt } else { Direction::Mo };
         let other = ended.peer.or_else(|| last_tried(ended)).or_else(|| first_leg(message));
         let none = || -> Arc<str> { "".into() };
-        let (origin, other) = (parties.name(message.origin), other.map_or_else(none, |id| parties.name(id)));
+        let (origin, other) =
+            (directory.name(message.origin), other.map_or_else(none, |id| directory.name(id)));
         let (account, peer) = match direction {
             Direction::Mt => (origin, other),
             Direction::Mo => (other, origin),
@@ -112,39 +117,39 @@ impl Row {
             direction,
             account: clean(account),
             peer: clean(peer),
-            source: storable(&message.source.value),
+            source: escape(&message.source.value),
             source_ton: i64::from(message.source.ton),
             source_npi: i64::from(message.source.npi),
-            destination: storable(&message.destination.value),
+            destination: escape(&message.destination.value),
             destination_ton: i64::from(message.destination.ton),
             destination_npi: i64::from(message.destination.npi),
             state: ended.state.name(),
             error: i64::from(ended.error),
-            peer_message_id: (!peer_message_id.is_empty()).then(|| storable(peer_message_id)),
+            peer_message_id: (!peer_message_id.is_empty()).then(|| escape(peer_message_id)),
             attempts: i64::from(attempts.max().unwrap_or(0)),
             priority: i64::from(message.priority.level()),
             data_coding: i64::from(message.text.data_coding),
             udhi: message.text.udhi,
             body: message.text.octets.clone(),
-            router: without_nul(&by.plugin),
-            router_version: without_nul(&by.version),
-            note: message.routed.note.as_deref().map(without_nul),
-            trace: trace::encode(message, ended, parties),
+            router: replace_nul(&by.plugin),
+            router_version: replace_nul(&by.version),
+            note: message.routed.note.as_deref().map(replace_nul),
+            trace: trace::encode(message, ended, directory),
             price: quote.map(|_| charge.map_or(0, |charge| i64::try_from(charge.amount).unwrap_or(i64::MAX))),
-            price_account: charge.map(|charge| without_nul(&charge.account)),
+            price_account: charge.map(|charge| replace_nul(&charge.account)),
             price_state: quote.map(|quote| PriceState::of(quote, ended).name()),
-            decision: decision::encode(message, ended, parties),
+            decision: decision::encode(message, ended, directory),
             tally: Measure::of(message.accepted_at, ended),
         })
     }
 
-    /// The message's id.
+    /// The message id.
     #[must_use]
     pub fn id(&self) -> MessageId {
         MessageId(u64::try_from(self.id).unwrap_or(0))
     }
 
-    /// Octets that it takes on the way, about.
+    /// The approximate size of the row in octets.
     pub(crate) fn weight(&self) -> usize {
         let texts = [&self.source, &self.destination, &self.router, &self.router_version, &self.trace];
         120 + self.body.len()
@@ -161,10 +166,10 @@ fn milliseconds(at: Timestamp) -> i64 {
 }
 
 fn clean(name: Arc<str>) -> Arc<str> {
-    if name.contains('\0') { without_nul(&name).into() } else { name }
+    if name.contains('\0') { replace_nul(&name).into() } else { name }
 }
 
-fn last_tried(ended: &Final) -> Option<model::PeerId> {
+fn last_tried(ended: &FinalRecord) -> Option<model::PeerId> {
     ended.steps.iter().rev().find_map(|step| match step.kind {
         StepKind::Submitted { peer, .. } => Some(peer),
         _ => None,

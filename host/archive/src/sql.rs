@@ -1,51 +1,51 @@
-//! Statements, values and columns without a data base behind them.
+//! Statements, values and columns, independent of a database.
 
 use crate::row::{Direction, Row};
 
-/// What a column holds, as far as its writing and reading is concerned.
+/// The type of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Kind {
-    /// A number of 64 bits.
+pub(crate) enum ColumnType {
+    /// A 64-bit integer.
     Big,
-    /// A number of 16 bits.
+    /// A 16-bit integer.
     Small,
     Text,
     Octets,
 }
 
 /// The columns of table `messages`, in the order of [`values`].
-pub(crate) const COLUMNS: [(&str, Kind); 28] = [
-    ("id", Kind::Big),
-    ("accepted_at", Kind::Big),
-    ("ended_at", Kind::Big),
-    ("direction", Kind::Text),
-    ("account", Kind::Text),
-    ("peer", Kind::Text),
-    ("source", Kind::Text),
-    ("source_ton", Kind::Small),
-    ("source_npi", Kind::Small),
-    ("destination", Kind::Text),
-    ("destination_ton", Kind::Small),
-    ("destination_npi", Kind::Small),
-    ("state", Kind::Text),
-    ("error", Kind::Big),
-    ("peer_message_id", Kind::Text),
-    ("attempts", Kind::Small),
-    ("priority", Kind::Small),
-    ("data_coding", Kind::Small),
-    ("udhi", Kind::Small),
-    ("body", Kind::Octets),
-    ("router", Kind::Text),
-    ("router_version", Kind::Text),
-    ("note", Kind::Text),
-    ("trace", Kind::Text),
-    ("price", Kind::Big),
-    ("price_account", Kind::Text),
-    ("price_state", Kind::Text),
-    ("decision", Kind::Octets),
+pub(crate) const COLUMNS: [(&str, ColumnType); 28] = [
+    ("id", ColumnType::Big),
+    ("accepted_at", ColumnType::Big),
+    ("ended_at", ColumnType::Big),
+    ("direction", ColumnType::Text),
+    ("account", ColumnType::Text),
+    ("peer", ColumnType::Text),
+    ("source", ColumnType::Text),
+    ("source_ton", ColumnType::Small),
+    ("source_npi", ColumnType::Small),
+    ("destination", ColumnType::Text),
+    ("destination_ton", ColumnType::Small),
+    ("destination_npi", ColumnType::Small),
+    ("state", ColumnType::Text),
+    ("error", ColumnType::Big),
+    ("peer_message_id", ColumnType::Text),
+    ("attempts", ColumnType::Small),
+    ("priority", ColumnType::Small),
+    ("data_coding", ColumnType::Small),
+    ("udhi", ColumnType::Small),
+    ("body", ColumnType::Octets),
+    ("router", ColumnType::Text),
+    ("router_version", ColumnType::Text),
+    ("note", ColumnType::Text),
+    ("trace", ColumnType::Text),
+    ("price", ColumnType::Big),
+    ("price_account", ColumnType::Text),
+    ("price_state", ColumnType::Text),
+    ("decision", ColumnType::Octets),
 ];
 
-/// A value on its way in.
+/// A value to be inserted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Value<'a> {
     Number(i64),
@@ -54,7 +54,7 @@ pub(crate) enum Value<'a> {
     Octets(Option<&'a [u8]>),
 }
 
-/// A row's values in the order of [`COLUMNS`].
+/// The values of a row in the order of [`COLUMNS`].
 pub(crate) fn values(row: &Row) -> [Value<'_>; COLUMNS.len()] {
     let number = Value::Number;
     let text = |text| Value::Text(Some(text));
@@ -74,7 +74,7 @@ pub(crate) fn values(row: &Row) -> [Value<'_>; COLUMNS.len()] {
         text(row.state),
         number(row.error),
         Value::Text(row.peer_message_id.as_deref()),
-        // Counts attempts in 16 bits; the column has 15.
+        // Attempts are counted in 16 bits; the column has 15.
         number(row.attempts.min(i64::from(i16::MAX))),
         number(row.priority),
         number(row.data_coding),
@@ -91,7 +91,7 @@ pub(crate) fn values(row: &Row) -> [Value<'_>; COLUMNS.len()] {
     ]
 }
 
-/// The ways in which data bases differ in what we say to them.
+/// The SQL dialects.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Dialect {
     Sqlite,
@@ -99,18 +99,18 @@ pub(crate) enum Dialect {
     Postgres,
 }
 
-/// A value that a statement holds.
+/// A parameter of a statement.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) enum Bound {
+pub(crate) enum Parameter {
     Number(i64),
     Text(String),
 }
 
-/// A statement with its values.
+/// A statement with its parameters.
 #[derive(Clone, Debug)]
 pub(crate) struct Statement {
     pub(crate) sql: String,
-    pub(crate) bound: Vec<Bound>,
+    pub(crate) bound: Vec<Parameter>,
     dialect: Dialect,
 }
 
@@ -119,14 +119,14 @@ impl Statement {
         Self { sql: sql.to_owned(), bound: Vec::new(), dialect }
     }
 
-    /// Text of our own; never anything from outside.
+    /// Appends constant SQL; never external input.
     pub(crate) fn push(&mut self, sql: &str) -> &mut Self {
         self.sql.push_str(sql);
         self
     }
 
-    /// A value, as a placeholder.
-    pub(crate) fn bind(&mut self, value: Bound) -> &mut Self {
+    /// Appends a placeholder and its value.
+    pub(crate) fn bind(&mut self, value: Parameter) -> &mut Self {
         self.bound.push(value);
         match self.dialect {
             Dialect::Postgres => {
@@ -139,15 +139,15 @@ impl Statement {
     }
 
     pub(crate) fn number(&mut self, value: i64) -> &mut Self {
-        self.bind(Bound::Number(value))
+        self.bind(Parameter::Number(value))
     }
 
     pub(crate) fn text(&mut self, value: &str) -> &mut Self {
-        self.bind(Bound::Text(value.to_owned()))
+        self.bind(Parameter::Text(value.to_owned()))
     }
 }
 
-/// A value on its way out; anything may be NULL.
+/// A value of a result; may be NULL.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Cell {
     Null,
@@ -179,7 +179,7 @@ impl Cell {
     }
 }
 
-/// `INSERT INTO table (columns) VALUES (?, …), …`, as many rows as given.
+/// Builds `INSERT INTO table (columns) VALUES (?, …), …` for a number of rows.
 pub(crate) fn insert_rows(dialect: Dialect, rows: usize) -> String {
     let mut sql = String::from("INSERT INTO messages (");
     for (index, (name, _)) in COLUMNS.iter().enumerate() {
@@ -210,10 +210,11 @@ pub(crate) fn insert_rows(dialect: Dialect, rows: usize) -> String {
     sql
 }
 
-/// Cuts a list into pieces of the given sizes, the largest that fit first; what is shorter than the smallest stays whole.
+/// Splits a list into parts of the given sizes, the largest that fit first. A rest shorter than the smallest size stays
+/// whole.
 ///
-/// With few sizes there are few different statements, so that a server's prepared ones are used again.
-pub(crate) fn pieces<'a, T>(mut list: &'a [T], sizes: &'a [usize]) -> impl Iterator<Item = &'a [T]> {
+/// Few sizes mean few different statements, so that the server can reuse prepared ones.
+pub(crate) fn split_by_sizes<'a, T>(mut list: &'a [T], sizes: &'a [usize]) -> impl Iterator<Item = &'a [T]> {
     std::iter::from_fn(move || {
         let size = sizes.iter().copied().find(|size| *size > 0 && *size <= list.len()).unwrap_or(list.len());
         let (piece, rest) = list.split_at(size);
@@ -222,11 +223,15 @@ pub(crate) fn pieces<'a, T>(mut list: &'a [T], sizes: &'a [usize]) -> impl Itera
     })
 }
 
-/// Adds up the statistics and the hours, keys in pieces of these sizes.
-pub(crate) fn add_sums(dialect: Dialect, sums: &crate::measure::Sums, sizes: &[usize]) -> Vec<Statement> {
+/// Builds the statements that add to the tables `statistics` and `hours`, keys in parts of these sizes.
+pub(crate) fn add_sums(
+    dialect: Dialect,
+    sums: &crate::measures::StatisticsDelta,
+    sizes: &[usize],
+) -> Vec<Statement> {
     let mut statements = Vec::new();
     let keys: Vec<_> = sums.counts.iter().collect();
-    for some in pieces(&keys, sizes) {
+    for some in split_by_sizes(&keys, sizes) {
         let mut statement = Statement::new(
             dialect,
             "INSERT INTO statistics (hour, account, peer, direction, measure, code, amount) VALUES ",
@@ -246,7 +251,7 @@ pub(crate) fn add_sums(dialect: Dialect, sums: &crate::measure::Sums, sizes: &[u
         statements.push(statement);
     }
     let hours: Vec<_> = sums.hours.iter().collect();
-    for some in pieces(&hours, sizes) {
+    for some in split_by_sizes(&hours, sizes) {
         let mut statement = Statement::new(dialect, "INSERT INTO hours (hour, first_id, last_id) VALUES ");
         for (index, (hour, (first, last))) in some.iter().enumerate() {
             statement.push(if index == 0 { "(" } else { ",(" });
@@ -273,17 +278,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_make_up_the_list() {
+    fn split_parts_concatenate_to_the_list() {
         let list: Vec<_> = (0..1000).collect();
         for length in [0, 1, 7, 63, 64, 65, 127, 640, 1000] {
             for sizes in [&[64][..], &[256, 64, 16, 4, 1], &[]] {
-                let cut: Vec<_> = pieces(&list[..length], sizes).collect();
+                let cut: Vec<_> = split_by_sizes(&list[..length], sizes).collect();
                 assert_eq!(cut.concat(), list[..length]);
                 assert!(cut.iter().all(|piece| sizes.is_empty() || piece.len() <= sizes[0]), "{length}");
             }
         }
-        let sizes =
-            |length| pieces(&list[..length], &[256, 64, 16, 4, 1]).map(<[_]>::len).collect::<Vec<_>>();
+        let sizes = |length| {
+            split_by_sizes(&list[..length], &[256, 64, 16, 4, 1]).map(<[_]>::len).collect::<Vec<_>>()
+        };
         assert_eq!(sizes(600), [256, 256, 64, 16, 4, 4]);
     }
 }

@@ -1,14 +1,14 @@
 use crate::backend::Backend;
 use crate::error::Fault;
 use crate::latency::Latency;
-use crate::measure::{HOUR, Measure};
+use crate::measures::{HOUR, Measure};
 use crate::row::Direction;
-use crate::sql::{Dialect, Kind, Statement};
+use crate::sql::{ColumnType, Dialect, Statement};
 use model::{FinalState, Timestamp};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// How counts are put together.
+/// How counts are aggregated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Span {
     /// By hour.
@@ -16,67 +16,67 @@ pub enum Span {
     Hour,
     /// By day.
     Day {
-        /// The zone whose days are meant: whole hours east of Greenwich, -12 to 14.
+        /// The time zone of the days: whole hours east of UTC, -12 to 14.
         east: i8,
     },
 }
 
-/// Which counts are asked for.
+/// Criteria of statistics.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Period {
     /// Messages accepted in this hour or later.
     pub from: Option<Timestamp>,
-    /// Messages accepted before this time (before the end of the hour it lies in).
+    /// Messages accepted before the end of the hour that contains this time.
     pub until: Option<Timestamp>,
-    /// Only this account.
+    /// This account only.
     pub account: Option<String>,
-    /// Only this gateway.
+    /// This peer only.
     pub peer: Option<String>,
     /// By hour or by day.
     pub span: Span,
 }
 
-/// Counts of one hour or day, account and gateway. A message belongs to the hour in which it was accepted, with
-/// everything that became of it.
+/// Statistics of one hour or day, account and peer. A message counts for the hour of its acceptance, including all its
+/// later events.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Statistics {
-    /// Beginning of the hour or day.
+    /// The beginning of the hour or day.
     pub start: Timestamp,
     /// The account.
     pub account: String,
-    /// The gateway; empty for messages that never came to one.
+    /// The peer; empty for messages that were never submitted to one.
     pub peer: String,
-    /// From the account to the network.
-    pub mt: Counts,
-    /// From the network to the account: its `accepted` are the replies.
-    pub mo: Counts,
+    /// MT messages.
+    pub mt: StatisticsCounts,
+    /// MO messages; `accepted` counts those received.
+    pub mo: StatisticsCounts,
 }
 
-/// What became of some messages; each is counted once in every group.
+/// Counts of messages. Each message counts once per group.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Counts {
+pub struct StatisticsCounts {
     /// Accepted from the submitter.
     pub accepted: u64,
-    /// Taken by the other side.
+    /// Accepted by the receiver.
     pub responded: u64,
-    /// Never taken by the other side, by the code of the last refusal.
+    /// Never accepted by the receiver, by the code of its last error response.
     pub refused: BTreeMap<u32, u64>,
-    /// Delivered, by the last receipt.
+    /// Delivered, by the last DLR.
     pub delivered: u64,
-    /// Not delivered, by the error code of the last receipt.
+    /// Undelivered messages, by the error code of the last DLR.
     pub undelivered: BTreeMap<u32, u64>,
     /// By final state.
     pub ended: BTreeMap<&'static str, u64>,
-    /// From acceptance to the other side's answer.
+    /// Latency from acceptance to the receiver's response.
     pub response: Latency,
-    /// From acceptance to the last receipt.
-    pub report: Latency,
+    /// Latency from acceptance to the last DLR.
+    pub dlr: Latency,
 }
 
-/// Histograms while they are put together.
+/// Histograms being built.
 #[derive(Default)]
 struct Gathered {
-    counts: Counts,
+    counts: StatisticsCounts,
     response: BTreeMap<i64, u64>,
     report: BTreeMap<i64, u64>,
 }
@@ -96,14 +96,14 @@ impl Gathered {
                 *counts.ended.entry(state.map_or("?", FinalState::name)).or_default() += amount;
             }
             Measure::ResponseTime => *self.response.entry(code).or_default() += amount,
-            Measure::ReportTime => *self.report.entry(code).or_default() += amount,
+            Measure::DlrTime => *self.report.entry(code).or_default() += amount,
         }
     }
 
-    fn counts(self) -> Counts {
-        Counts {
+    fn counts(self) -> StatisticsCounts {
+        StatisticsCounts {
             response: Latency::from_buckets(&self.response),
-            report: Latency::from_buckets(&self.report),
+            dlr: Latency::from_buckets(&self.report),
             ..self.counts
         }
     }
@@ -114,7 +114,7 @@ pub(crate) async fn query(backend: &dyn Backend, period: &Period) -> Result<Vec<
         Span::Hour => (0, 1),
         Span::Day { east } => (i64::from(east.clamp(-12, 14)), 24),
     };
-    // Numbers of our own; a placeholder in both SELECT and GROUP BY would be two different ones to PostgreSQL.
+    // Constants, because PostgreSQL treats placeholders in SELECT and GROUP BY as different expressions.
     let bucket = match (backend.dialect(), length) {
         (_, 1) => "hour".to_owned(),
         (Dialect::MySql, _) => format!("((hour + {shift}) DIV {length})"),
@@ -141,7 +141,15 @@ pub(crate) async fn query(backend: &dyn Backend, period: &Period) -> Result<Vec<
         statement.push(" AND peer = ").text(peer);
     }
     statement.push(&format!(" GROUP BY {bucket}, account, peer, direction, measure, code"));
-    let kinds = [Kind::Big, Kind::Text, Kind::Text, Kind::Text, Kind::Text, Kind::Big, Kind::Big];
+    let kinds = [
+        ColumnType::Big,
+        ColumnType::Text,
+        ColumnType::Text,
+        ColumnType::Text,
+        ColumnType::Text,
+        ColumnType::Big,
+        ColumnType::Big,
+    ];
     let mut gathered: BTreeMap<(i64, String, String), [Gathered; 2]> = BTreeMap::new();
     for row in backend.select(&statement, &kinds).await? {
         let mut cells = row.into_iter();
@@ -154,7 +162,7 @@ pub(crate) async fn query(backend: &dyn Backend, period: &Period) -> Result<Vec<
         };
         let mut number = || cells.next().and_then(|cell| cell.number());
         let (Some(code), Some(amount)) = (number(), number()) else { continue };
-        // A newer daemon may count what we do not know.
+        // A newer daemon may have other measures.
         let (Some(direction), Some(measure)) =
             (Direction::from_name(&direction), Measure::from_name(&measure))
         else {

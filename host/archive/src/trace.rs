@@ -9,17 +9,18 @@
 //!           {"at":1700000000031,"step":"responded","id":"4f02"}]}
 //! ```
 //!
-//! What has its ordinary value is left out. Times are milliseconds since the Unix epoch.
+//! Fields with their default value are omitted. Times are milliseconds since the Unix epoch.
 
-mod decoded;
+mod decode;
 
-pub use decoded::{DecodedTrace, TracedPrice, decode_trace};
+pub use decode::{DecodedTrace, TracePrice, decode_trace};
 
-use crate::Parties;
-use crate::archived::PriceState;
-use crate::storable::storable;
+use crate::PeerDirectory;
+use crate::archived_message::PriceState;
+use crate::text_escape::escape;
 use model::{
-    Address, Final, Hook, Message, NoSender, PeerId, Quote, SenderWish, Step, StepKind, Timestamp, Verdict,
+    Address, FinalRecord, Hook, Message, PeerId, Quote, SenderFallback, SenderRequest, Step, StepKind,
+    Timestamp, Verdict,
 };
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -30,17 +31,17 @@ use std::sync::Arc;
 struct Trace {
     submission: Submission,
     route: Route,
-    /// The number of a pool that it was to have for its sender.
+    /// The pool sender that was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sender: Option<Sender>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    price: Option<Price>,
-    steps: Vec<Stamped>,
+    price: Option<ArchivedPrice>,
+    steps: Vec<TimedStep>,
 }
 
 #[derive(Serialize, Deserialize)]
 struct Submission {
-    /// The id that stands for all its destinations, as decimal digits; left out where there was one destination.
+    /// The id of the submission if it had several destinations, in decimal digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     id: Option<String>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -49,7 +50,7 @@ struct Submission {
     protocol_id: u8,
     #[serde(default, skip_serializing_if = "is_zero")]
     esm_class: u8,
-    /// Bits: 1 on success, 2 on failure, 4 on the way.
+    /// Bits: 1 on success, 2 on failure, 4 intermediate.
     #[serde(default, skip_serializing_if = "is_zero")]
     receipts: u8,
     #[serde(default, skip_serializing_if = "is_false")]
@@ -73,7 +74,7 @@ enum Route {
 #[derive(Serialize, Deserialize)]
 struct Sender {
     pool: String,
-    otherwise: NoSender,
+    otherwise: SenderFallback,
     #[serde(default, skip_serializing_if = "str::is_empty")]
     holder: Box<str>,
     #[serde(default, skip_serializing_if = "str::is_empty")]
@@ -82,7 +83,7 @@ struct Sender {
     reason: Box<str>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     lease_ms: Option<u64>,
-    /// As it was shown.
+    /// The address shown to the receiver.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     given: Option<String>,
 }
@@ -105,7 +106,7 @@ struct Leg {
     source_type: Option<(u8, u8)>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     destination: Option<String>,
-    /// The same of the destination.
+    /// Type of number and numbering plan of the destination.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     destination_type: Option<(u8, u8)>,
     #[serde(default, skip_serializing_if = "is_false")]
@@ -115,8 +116,8 @@ struct Leg {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Price {
-    /// Millionths of the house's currency.
+struct ArchivedPrice {
+    /// Millionths of the operator's currency.
     amount: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     account: Option<Arc<str>>,
@@ -130,15 +131,15 @@ struct Price {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Stamped {
+struct TimedStep {
     at: Timestamp,
     #[serde(flatten)]
-    what: What,
+    kind: TraceStep,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(tag = "step", rename_all = "snake_case")]
-enum What {
+enum TraceStep {
     Accepted,
     Submitted {
         peer: Arc<str>,
@@ -217,7 +218,7 @@ enum What {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         peer: Option<Arc<str>>,
     },
-    /// Of a newer version.
+    /// A step of a newer version.
     #[serde(other)]
     Unknown,
 }
@@ -226,7 +227,7 @@ fn one() -> u16 {
     1
 }
 
-// The signatures are serde's.
+// The signatures are required by serde.
 #[allow(clippy::trivially_copy_pass_by_ref)]
 fn is_zero(value: &u8) -> bool {
     *value == 0
@@ -247,17 +248,17 @@ fn is_false(value: &bool) -> bool {
     !*value
 }
 
-/// The trace of one message.
-pub(crate) fn encode(message: &Message, ended: &Final, parties: &dyn Parties) -> String {
-    let name = |id: PeerId| parties.name(id);
+/// Encodes the trace of a message.
+pub(crate) fn encode(message: &Message, ended: &FinalRecord, directory: &dyn PeerDirectory) -> String {
+    let name = |id: PeerId| directory.name(id);
     let trace = Trace {
         submission: submission(message),
         route: route(&message.routed.verdict, &name),
         sender: message.routed.sender.as_deref().map(sender),
         price: message.routed.quote.as_deref().map(|quote| price(quote, ended)),
-        steps: ended.steps.iter().map(|step| stamped(step, &name)).collect(),
+        steps: ended.steps.iter().map(|step| timed_step(step, &name)).collect(),
     };
-    // Strings and numbers only: nothing in it can fail to become JSON.
+    // Strings and numbers only: serialization cannot fail.
     serde_json::to_string(&trace).unwrap_or_default()
 }
 
@@ -268,10 +269,10 @@ fn submission(message: &Message) -> Submission {
     }
     Submission {
         id: message.submission.map(|id| id.to_string()),
-        service_type: storable(&message.service_type),
+        service_type: escape(&message.service_type),
         protocol_id: message.protocol_id,
         esm_class: message.esm_class,
-        receipts: message.receipts.bits(),
+        receipts: message.dlr_request.bits(),
         payload: message.text.payload,
         tlvs,
         scheduled: message.scheduled,
@@ -280,7 +281,7 @@ fn submission(message: &Message) -> Submission {
 }
 
 fn route(verdict: &Verdict, name: &dyn Fn(PeerId) -> Arc<str>) -> Route {
-    let address = |address: &Option<Address>| address.as_ref().map(|address| storable(&address.value));
+    let address = |address: &Option<Address>| address.as_ref().map(|address| escape(&address.value));
     match verdict {
         Verdict::Forward(legs) => Route::Legs(
             legs.iter()
@@ -297,7 +298,7 @@ fn route(verdict: &Verdict, name: &dyn Fn(PeerId) -> Arc<str>) -> Route {
                     destination: address(&leg.destination),
                     destination_type: leg.destination.as_ref().map(|address| (address.ton, address.npi)),
                     resolve: leg.resolve,
-                    imsi: leg.imsi.as_ref().map(|imsi| storable(&imsi.0)),
+                    imsi: leg.imsi.as_ref().map(|imsi| escape(&imsi.0)),
                 })
                 .collect(),
         ),
@@ -306,7 +307,7 @@ fn route(verdict: &Verdict, name: &dyn Fn(PeerId) -> Arc<str>) -> Route {
     }
 }
 
-fn sender(wish: &SenderWish) -> Sender {
+fn sender(wish: &SenderRequest) -> Sender {
     Sender {
         pool: wish.pool.to_string(),
         otherwise: wish.otherwise,
@@ -314,13 +315,13 @@ fn sender(wish: &SenderWish) -> Sender {
         user: wish.user.clone(),
         reason: wish.reason.clone(),
         lease_ms: wish.lease.map(|lease| u64::try_from(lease.as_millis()).unwrap_or(u64::MAX)),
-        given: wish.given.as_ref().map(|address| storable(&address.value)),
+        given: wish.leased.as_ref().map(|address| escape(&address.value)),
     }
 }
 
-fn price(quote: &Quote, ended: &Final) -> Price {
+fn price(quote: &Quote, ended: &FinalRecord) -> ArchivedPrice {
     let charge = quote.charge.as_ref();
-    Price {
+    ArchivedPrice {
         amount: charge.map_or(0, |charge| charge.amount),
         account: charge.map(|charge| charge.account.clone()),
         state: PriceState::of(quote, ended).name().into(),
@@ -331,47 +332,49 @@ fn price(quote: &Quote, ended: &Final) -> Price {
     }
 }
 
-fn stamped(step: &Step, name: &dyn Fn(PeerId) -> Arc<str>) -> Stamped {
-    let what = match &step.kind {
-        StepKind::Accepted => What::Accepted,
-        StepKind::Submitted { peer, attempt } => What::Submitted { peer: name(*peer), attempt: *attempt },
-        StepKind::Responded { id } => What::Responded { id: storable(&id.0) },
-        StepKind::Refused { code } => What::Refused { code: *code },
-        StepKind::NotSent => What::NotSent,
-        StepKind::Unanswered => What::Unanswered,
-        StepKind::Deferred { until } => What::Deferred { until: *until },
-        StepKind::NextLeg { peer } => What::NextLeg { peer: name(*peer) },
-        StepKind::SentAgain => What::SentAgain,
-        StepKind::Asked => What::Asked,
-        StepKind::Reported { state, error } => What::Reported { state: *state, error: *error },
-        StepKind::Replaced => What::Replaced,
-        StepKind::Held { until } => What::Held { until: *until },
-        StepKind::Rerouted { peer } => What::Rerouted { peer: name(*peer) },
-        StepKind::Recovered => What::Recovered,
-        StepKind::Decided { hook, by, note } => What::Decided {
+fn timed_step(step: &Step, name: &dyn Fn(PeerId) -> Arc<str>) -> TimedStep {
+    let kind = match &step.kind {
+        StepKind::Accepted => TraceStep::Accepted,
+        StepKind::Submitted { peer, attempt } => {
+            TraceStep::Submitted { peer: name(*peer), attempt: *attempt }
+        }
+        StepKind::Responded { id } => TraceStep::Responded { id: escape(&id.0) },
+        StepKind::Refused { code } => TraceStep::Refused { code: *code },
+        StepKind::NotSent => TraceStep::NotSent,
+        StepKind::Unanswered => TraceStep::Unanswered,
+        StepKind::Deferred { until } => TraceStep::Deferred { until: *until },
+        StepKind::NextLeg { peer } => TraceStep::NextLeg { peer: name(*peer) },
+        StepKind::SentAgain => TraceStep::SentAgain,
+        StepKind::StatusQueried => TraceStep::Asked,
+        StepKind::DlrReceived { state, error } => TraceStep::Reported { state: *state, error: *error },
+        StepKind::Replaced => TraceStep::Replaced,
+        StepKind::Held { until } => TraceStep::Held { until: *until },
+        StepKind::Rerouted { peer } => TraceStep::Rerouted { peer: name(*peer) },
+        StepKind::Recovered => TraceStep::Recovered,
+        StepKind::Decided { hook, by, note } => TraceStep::Decided {
             hook: *hook,
             plugin: by.plugin.clone(),
             version: by.version.clone(),
             note: note.clone(),
         },
-        StepKind::Resolving => What::Resolving,
-        StepKind::Resolved { peer, cached } => What::Resolved { peer: name(*peer), cached: *cached },
-        StepKind::UnknownSubscriber { cached } => What::UnknownSubscriber { cached: *cached },
-        StepKind::AskedAnew { imsi } => What::AskedAnew { imsi: storable(&imsi.0) },
-        StepKind::OthersFirst { until } => What::OthersFirst { until: *until },
-        StepKind::AwaitingAlert { until } => What::AwaitingAlert { until: *until },
-        StepKind::SenderTaken { pool, number } => {
-            What::SenderTaken { pool: pool.to_string(), number: number.to_string() }
+        StepKind::Resolving => TraceStep::Resolving,
+        StepKind::Resolved { peer, cached } => TraceStep::Resolved { peer: name(*peer), cached: *cached },
+        StepKind::UnknownSubscriber { cached } => TraceStep::UnknownSubscriber { cached: *cached },
+        StepKind::SubscriberRequeried { imsi } => TraceStep::AskedAnew { imsi: escape(&imsi.0) },
+        StepKind::MovedBehindOthers { until } => TraceStep::OthersFirst { until: *until },
+        StepKind::AwaitingAlert { until } => TraceStep::AwaitingAlert { until: *until },
+        StepKind::SenderLeased { pool, number } => {
+            TraceStep::SenderTaken { pool: pool.to_string(), number: number.to_string() }
         }
-        StepKind::NoSender { pool } => What::NoSender { pool: pool.to_string() },
-        StepKind::Charged { amount } => What::Charged { amount: *amount },
-        StepKind::Refunded { amount } => What::Refunded { amount: *amount },
-        StepKind::ByHand { deed, by, order, peer } => What::ByHand {
-            deed: deed.name().into(),
+        StepKind::SenderUnavailable { pool } => TraceStep::NoSender { pool: pool.to_string() },
+        StepKind::Charged { amount } => TraceStep::Charged { amount: *amount },
+        StepKind::Refunded { amount } => TraceStep::Refunded { amount: *amount },
+        StepKind::AdminAction { action, by, queue_action, peer } => TraceStep::ByHand {
+            deed: action.name().into(),
             by: by.clone(),
-            order: order.map(|order| order.0),
+            order: queue_action.map(|action| action.0),
             peer: peer.map(name),
         },
     };
-    Stamped { at: step.at, what }
+    TimedStep { at: step.at, kind }
 }

@@ -2,14 +2,14 @@
 
 mod scenarios;
 
-use scenarios::messages::Shelf;
+use scenarios::messages::TestSource;
 
-struct File(tempfile::TempDir);
+struct SqliteFixture(tempfile::TempDir);
 
-#[allow(clippy::expect_used, reason = "the ground that a test stands on")]
-impl File {
+#[allow(clippy::expect_used, reason = "a prerequisite of the test")]
+impl SqliteFixture {
     fn new(_: &str) -> Self {
-        Self(tempfile::tempdir().expect("a folder for the test"))
+        Self(tempfile::tempdir().expect("a temporary directory"))
     }
 
     fn url(&self) -> String {
@@ -17,22 +17,24 @@ impl File {
     }
 }
 
-every_scenario!(File::new);
+every_scenario!(SqliteFixture::new);
 
-/// The place of the file is not there yet, as when a disk is mounted late.
+/// The folder of the file does not exist yet, as when a disk is mounted late.
 #[test]
-fn waits_until_it_can_be_opened() {
+fn the_pump_waits_for_the_database() {
     let folder = tempfile::tempdir().unwrap();
     let disk = folder.path().join("disk");
     let archive = scenarios::open(&format!("sqlite:{}", disk.join("archive.sqlite").display()));
-    let shelf = Shelf::with(0..100);
-    let pump = archive.pump(shelf.clone()).start().unwrap();
-    scenarios::until("the pump finds no place", || matches!(pump.status().state, archive::State::Down(_)));
-    assert_eq!(shelf.ids().len(), 100);
+    let source = TestSource::with(0..100);
+    let pump = archive.pump(source.clone()).start().unwrap();
+    scenarios::until("the pump reports the database as down", || {
+        matches!(pump.status().state, archive::PumpState::Down(_))
+    });
+    assert_eq!(source.ids().len(), 100);
     std::fs::create_dir(&disk).unwrap();
-    shelf.wait_for(0);
+    source.wait_for(0);
     let status = pump.status();
     pump.stop();
-    assert_eq!((status.state, status.archived), (archive::State::Up, 100));
+    assert_eq!((status.state, status.archived), (archive::PumpState::Up, 100));
     assert!(status.failures > 0);
 }

@@ -1,25 +1,25 @@
-use crate::options::AccountOptions;
-use crate::problem::{Kind, Problem};
+use crate::options::BusinessAccountOptions;
+use crate::problem::{Problem, ProblemKind};
 use axum::http::{HeaderMap, header};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use doors::{AccountRate, AccountRates, Entrance, LoginLimiter, Verifier};
 use parking_lot::RwLock;
+use ports::{AccountRate, AccountRates, LoginInterface, LoginLimiter, PasswordVerifier};
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// One account and what its calls share.
+/// An account and what its calls share.
 #[derive(Debug)]
 pub(crate) struct Account {
-    pub(crate) options: AccountOptions,
+    pub(crate) options: BusinessAccountOptions,
     rate: Arc<AccountRate>,
-    pub(crate) counts: crate::state::Counts,
+    pub(crate) counts: crate::account_state::CallCounts,
 }
 
 impl Account {
-    /// Whether this many messages may be submitted now.
+    /// Consumes rate for this many messages; false if the account is over its rate.
     pub(crate) fn take(&self, messages: usize, now: Instant) -> bool {
         let count = u32::try_from(messages).unwrap_or(u32::MAX);
         self.rate.take(count, now)
@@ -33,7 +33,7 @@ pub(crate) struct Accounts {
 }
 
 impl Accounts {
-    pub(crate) fn set(&self, options: AccountOptions, rates: &AccountRates) -> Arc<Account> {
+    pub(crate) fn set(&self, options: BusinessAccountOptions, rates: &AccountRates) -> Arc<Account> {
         let rate = rates.set(options.peer, options.rate, options.burst, Instant::now());
         let account = Arc::new(Account { rate, counts: Default::default(), options });
         self.by_name.write().insert(account.options.name.clone(), account.clone());
@@ -52,7 +52,7 @@ impl Accounts {
         self.by_name.read().values().cloned().collect()
     }
 
-    /// Any hash, to verify against where there is no account: a refusal takes as long then.
+    /// Any password hash, verified for unknown accounts so that the rejection takes as long.
     fn any_hash(&self) -> Option<String> {
         self.by_name.read().values().next().map(|account| account.options.password_hash.clone())
     }
@@ -70,26 +70,26 @@ fn credentials(headers: &HeaderMap) -> Option<(String, Vec<u8>)> {
     Some((name, pair.get(colon + 1..)?.to_vec()))
 }
 
-/// Who calls. An unknown name, a wrong password and a wrong network get the same answer, and take the same time.
+/// Authenticates a caller. An unknown name, a wrong password and a wrong network get the same answer in the same time.
 pub(crate) async fn authenticate(
     accounts: &Accounts,
-    verifier: &Verifier,
+    verifier: &PasswordVerifier,
     limiter: &LoginLimiter,
     headers: &HeaderMap,
     remote: IpAddr,
 ) -> Result<Arc<Account>, Problem> {
-    let refused = |detail: &str| Err(Problem::new(Kind::Unauthorised, detail));
+    let refused = |detail: &str| Err(Problem::new(ProblemKind::Unauthorised, detail));
     let Some((name, password)) = credentials(headers) else {
         return refused("send the account's name and password (HTTP Basic)");
     };
     let account = accounts.find(&name);
-    let is_near = account.as_ref().is_some_and(|account| {
+    let network_allowed = account.as_ref().is_some_and(|account| {
         let networks = &account.options.networks;
         networks.is_empty() || networks.iter().any(|network| network.contains(remote))
     });
     let check = async {
         match &account {
-            Some(account) if is_near => {
+            Some(account) if network_allowed => {
                 verifier.verify(&account.options.password_hash, &password, Instant::now()).await
             }
             account => {
@@ -98,7 +98,7 @@ pub(crate) async fn authenticate(
             }
         }
     };
-    let right = limiter.check(Entrance::Business, name.as_bytes(), remote, check).await;
+    let right = limiter.check(LoginInterface::Business, name.as_bytes(), remote, check).await;
     match (right, account) {
         (Ok(true), Some(account)) => Ok(account),
         (Err(shut), _) => refused(&shut.to_string()),

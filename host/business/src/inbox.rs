@@ -1,45 +1,45 @@
-//! Fetching: what waits for an account, handed out under a lease and gone once it is acknowledged.
+//! Fetching: items are leased to the caller and removed once acknowledged.
 
 use crate::accounts::Account;
 use crate::item;
-use crate::problem::{Kind, Problem};
-use doors::{Core, Deliveries, Delivery, Hub, take_leave};
+use crate::problem::{Problem, ProblemKind};
 use engine::{Event, ReplyTo};
 use model::{LinkId, Message, MessageId, Outcome};
 use parking_lot::Mutex;
+use ports::{EventSink, LinkCommand, LinkCommands, LinkRegistry, close_link};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// What was fetched.
+/// A fetched batch.
 #[derive(Debug)]
-pub(crate) struct Fetched {
-    /// Names the lease.
+pub(crate) struct FetchedBatch {
+    /// The name of the lease.
     pub(crate) batch: String,
     pub(crate) items: Vec<Value>,
 }
 
-/// The most items of one fetch.
-pub(crate) const MOST: usize = 1000;
-/// The longest that a fetch waits for the first item.
+/// Maximum number of items per fetch.
+pub(crate) const MAX_ITEMS: usize = 1000;
+/// Maximum time that a fetch waits for the first item.
 pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(60);
-/// Leases of one account at a time.
-const LEASES: usize = 64;
-/// How long what the engine has to read back from disk may take.
-const READ_BACK: Duration = Duration::from_millis(300);
+/// Maximum number of leases per account.
+const MAX_LEASES: usize = 64;
+/// Maximum time for the engine to load items from disk.
+const LOAD_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// The marks of the questions that only show how far the engine has come.
-const FIRST_LOOK: u64 = 1;
-const LAST_LOOK: u64 = 2;
-const LEAVE: u64 = 3;
+/// Tokens of probe requests, whose answers show the engine's progress.
+const PROBE_STARTED: u64 = 1;
+const PROBE_DRAINED: u64 = 2;
+const STOP_TIMEOUT: u64 = 3;
 
 #[derive(Debug)]
 struct Lease {
     account: Arc<Account>,
     link: LinkId,
-    deliveries: Deliveries,
+    commands: LinkCommands,
     items: Vec<MessageId>,
 }
 
@@ -50,67 +50,67 @@ pub(crate) struct Inbox {
 }
 
 impl Inbox {
-    /// Takes up to `most` items, waiting for the first one as long as the caller likes.
+    /// Leases up to `most` items; waits up to `wait` for the first one.
     pub(crate) async fn fetch(
         self: &Arc<Self>,
-        core: &Arc<dyn Core>,
-        hub: &Arc<Hub>,
+        core: &Arc<dyn EventSink>,
+        registry: &Arc<LinkRegistry>,
         account: &Arc<Account>,
         most: usize,
         wait: Duration,
-    ) -> Result<Fetched, Problem> {
+    ) -> Result<FetchedBatch, Problem> {
         let held = self
             .leases
             .lock()
             .values()
             .filter(|lease| lease.account.options.name == account.options.name)
             .count();
-        if held >= LEASES {
+        if held >= MAX_LEASES {
             let detail =
-                "too many batches are not acknowledged; acknowledge them, or wait until their leases end";
-            return Err(Problem::new(Kind::Throttled, detail));
+                "too many unacknowledged batches; acknowledge them, or wait until their leases expire";
+            return Err(Problem::new(ProblemKind::Throttled, detail));
         }
-        let most = most.clamp(1, MOST);
-        let (link, mut deliveries) = hub.add();
-        // Should the caller go away meanwhile, this still takes the link down.
-        let guard = Unfetched { core: core.clone(), hub: hub.clone(), link, done: false };
+        let most = most.clamp(1, MAX_ITEMS);
+        let (link, mut commands) = registry.add();
+        // Closes the link if the caller is dropped meanwhile.
+        let guard = LinkGuard { core: core.clone(), registry: registry.clone(), link, done: false };
         let window = u32::try_from(most).unwrap_or(u32::MAX);
-        let look = |token| Event::Settle { id: MessageId(0), again: false, reply: ReplyTo { link, token } };
-        core.push(vec![Event::LinkUp { link, peer: account.options.peer, window }, look(FIRST_LOOK)]);
+        let look =
+            |token| Event::SettleUncertain { id: MessageId(0), again: false, reply: ReplyTo { link, token } };
+        core.push(vec![Event::LinkUp { link, peer: account.options.peer, window }, look(PROBE_STARTED)]);
         let mut items: Vec<Arc<Message>> = Vec::new();
-        let until = Instant::now() + wait.min(LONGEST_WAIT).max(READ_BACK);
+        let until = Instant::now() + wait.min(LONGEST_WAIT).max(LOAD_TIMEOUT);
         while items.is_empty() {
             let left = until.saturating_duration_since(Instant::now());
-            match tokio::time::timeout(left, deliveries.recv()).await {
+            match tokio::time::timeout(left, commands.recv()).await {
                 Ok(Some(batch)) => items.extend(batch.into_iter().filter_map(sent)),
                 _ => break,
             }
         }
-        // Nothing more: what the engine sent before it knew comes before its answer.
-        core.push(vec![Event::LinkPaused { link }, look(LAST_LOOK)]);
+        // Stop the flow: items that the engine sent before arrive before its answer.
+        core.push(vec![Event::LinkPaused { link }, look(PROBE_DRAINED)]);
         let mut through = false;
         while !through {
-            let Ok(Some(batch)) = tokio::time::timeout(Duration::from_secs(10), deliveries.recv()).await
-            else {
+            let Ok(Some(batch)) = tokio::time::timeout(Duration::from_secs(10), commands.recv()).await else {
                 break;
             };
             for delivery in batch {
-                through |= matches!(delivery, Delivery::Answer { token: LAST_LOOK, .. });
+                through |= matches!(delivery, LinkCommand::Answer { token: PROBE_DRAINED, .. });
                 items.extend(sent(delivery));
             }
         }
         let batch = link.0.to_string();
-        let shown = items.iter().map(|message| item::show(message)).collect();
+        let shown = items.iter().map(|message| item::to_item(message)).collect();
         let ids: Vec<MessageId> = items.iter().map(|message| message.id).collect();
         guard.keep();
-        let lease = Lease { account: account.clone(), link, deliveries, items: ids };
+        let lease = Lease { account: account.clone(), link, commands, items: ids };
         if lease.items.is_empty() {
-            end(core, hub, lease, None).await;
-            return Ok(Fetched { batch: String::new(), items: shown });
+            end(core, registry, lease, None).await;
+            return Ok(FetchedBatch { batch: String::new(), items: shown });
         }
         account.counts.leased.fetch_add(lease.items.len() as u64, Relaxed);
         self.leases.lock().insert(batch.clone(), lease);
-        let (inbox, core, hub, name) = (self.clone(), core.clone(), hub.clone(), batch.clone());
+        let (inbox, core, registry, name) = (self.clone(), core.clone(), registry.clone(), batch.clone());
         let term = account.options.lease;
         tokio::spawn(async move {
             tokio::time::sleep(term).await;
@@ -119,19 +119,20 @@ impl Inbox {
                 tracing::info!(
                     account = lease.account.options.name,
                     items = lease.items.len(),
-                    "a lease has ended"
+                    "lease expired"
                 );
-                end(&core, &hub, lease, None).await;
+                end(&core, &registry, lease, None).await;
             }
         });
-        Ok(Fetched { batch, items: shown })
+        Ok(FetchedBatch { batch, items: shown })
     }
 
-    /// Acknowledges a batch: all of it, or only some items, and the others are offered again. How many went.
+    /// Acknowledges a batch, or some of its items; the others are offered again. Returns the number of acknowledged
+    /// items.
     pub(crate) async fn acknowledge(
         &self,
-        core: &Arc<dyn Core>,
-        hub: &Arc<Hub>,
+        core: &Arc<dyn EventSink>,
+        registry: &Arc<LinkRegistry>,
         account: &Account,
         batch: &str,
         only: Option<&[MessageId]>,
@@ -143,77 +144,90 @@ impl Inbox {
             is_its.then(|| leases.remove(batch)).flatten()
         };
         let Some(lease) = lease else {
-            let detail = "no such batch: it was acknowledged before, or its lease has ended and its items are offered again";
-            return Err(Problem::new(Kind::NotFound, detail));
+            let detail =
+                "unknown batch: it was acknowledged, or its lease expired and its items are offered again";
+            return Err(Problem::new(ProblemKind::NotFound, detail));
         };
-        let taken: Vec<MessageId> = match only {
+        let acknowledged: Vec<MessageId> = match only {
             None => lease.items.clone(),
             Some(only) => lease.items.iter().copied().filter(|id| only.contains(id)).collect(),
         };
-        account.counts.fetched.fetch_add(taken.len() as u64, Relaxed);
-        let count = taken.len();
-        end(core, hub, lease, Some(&taken)).await;
+        account.counts.fetched.fetch_add(acknowledged.len() as u64, Relaxed);
+        let count = acknowledged.len();
+        end(core, registry, lease, Some(&acknowledged)).await;
         Ok(count)
     }
 
-    /// Gives everything back: we are shutting down.
-    pub(crate) async fn close(&self, core: &Arc<dyn Core>, hub: &Arc<Hub>) {
+    /// Releases all leases at shutdown.
+    pub(crate) async fn close(&self, core: &Arc<dyn EventSink>, registry: &Arc<LinkRegistry>) {
         let leases: Vec<Lease> = self.leases.lock().drain().map(|(_, lease)| lease).collect();
         for lease in leases {
-            end(core, hub, lease, None).await;
+            end(core, registry, lease, None).await;
         }
     }
 }
 
-fn sent(delivery: Delivery) -> Option<Arc<Message>> {
+fn sent(delivery: LinkCommand) -> Option<Arc<Message>> {
     match delivery {
-        Delivery::Send { message, .. } => Some(message),
+        LinkCommand::Send { message, .. } => Some(message),
         _ => None,
     }
 }
 
-/// Ends a lease: what was taken is done with, the rest goes back to its place. In a task of its own: the caller may hang up
-/// meanwhile, and a link that was half taken down would stay for ever.
-async fn end(core: &Arc<dyn Core>, hub: &Arc<Hub>, lease: Lease, taken: Option<&[MessageId]>) {
-    let (core, hub, taken) = (core.clone(), hub.clone(), taken.map(<[MessageId]>::to_vec));
-    let ending = tokio::spawn(async move { end_here(&core, &hub, lease, taken.as_deref()).await });
+/// Ends a lease: acknowledged items are done, the others return to the queue. Runs in its own task, because the caller
+/// may be dropped and a half-closed link would stay for ever.
+async fn end(
+    core: &Arc<dyn EventSink>,
+    registry: &Arc<LinkRegistry>,
+    lease: Lease,
+    acknowledged: Option<&[MessageId]>,
+) {
+    let (core, registry, acknowledged) =
+        (core.clone(), registry.clone(), acknowledged.map(<[MessageId]>::to_vec));
+    let ending =
+        tokio::spawn(async move { release_lease(&core, &registry, lease, acknowledged.as_deref()).await });
     let _ = ending.await;
 }
 
-async fn end_here(core: &Arc<dyn Core>, hub: &Arc<Hub>, lease: Lease, taken: Option<&[MessageId]>) {
-    let Lease { account, link, deliveries, items } = lease;
+async fn release_lease(
+    core: &Arc<dyn EventSink>,
+    registry: &Arc<LinkRegistry>,
+    lease: Lease,
+    acknowledged: Option<&[MessageId]>,
+) {
+    let Lease { account, link, commands, items } = lease;
     if !items.is_empty() {
         account.counts.leased.fetch_sub(items.len() as u64, Relaxed);
     }
     let events = items
         .into_iter()
         .map(|id| {
-            let is_taken = taken.is_some_and(|taken| taken.contains(&id));
+            let is_taken = acknowledged.is_some_and(|acknowledged| acknowledged.contains(&id));
             let outcome = if is_taken { Outcome::Accepted { ids: Vec::new() } } else { Outcome::NotSent };
             Event::Outcome { link, id, outcome }
         })
         .collect();
-    take_leave(&**core, hub, link, LEAVE, deliveries, events, Duration::from_secs(5)).await;
+    close_link(&**core, registry, link, STOP_TIMEOUT, commands, events, Duration::from_secs(5)).await;
 }
 
-/// Takes a link down if its fetch ends before it has a lease.
-struct Unfetched {
-    core: Arc<dyn Core>,
-    hub: Arc<Hub>,
+/// Closes a link if its fetch ends before it has a lease.
+struct LinkGuard {
+    core: Arc<dyn EventSink>,
+    registry: Arc<LinkRegistry>,
     link: LinkId,
     done: bool,
 }
 
-impl Unfetched {
+impl LinkGuard {
     fn keep(mut self) {
         self.done = true;
     }
 }
 
-impl Drop for Unfetched {
+impl Drop for LinkGuard {
     fn drop(&mut self) {
         if !self.done {
-            self.hub.remove(self.link);
+            self.registry.remove(self.link);
             self.core.push(vec![Event::LinkDown { link: self.link }]);
         }
     }
@@ -223,48 +237,48 @@ impl Drop for Unfetched {
 mod tests {
     use super::*;
     use crate::accounts::Accounts;
-    use crate::options::AccountOptions;
-    use doors::AccountRates;
-    use engine::{Answer, Command};
+    use crate::options::BusinessAccountOptions;
+    use engine::{EngineAnswer, EngineCommand};
     use model::PeerId;
+    use ports::AccountRates;
 
-    /// Notes what it is asked, and answers when it is told to.
+    /// Records requests and answers them on demand.
     #[derive(Default)]
-    struct Slow(Mutex<Vec<ReplyTo>>);
+    struct SlowCore(Mutex<Vec<ReplyTo>>);
 
-    impl Core for Slow {
+    impl EventSink for SlowCore {
         fn push(&self, events: Vec<Event>) {
             self.0.lock().extend(events.into_iter().filter_map(|event| match event {
-                Event::Settle { reply, .. } => Some(reply),
+                Event::SettleUncertain { reply, .. } => Some(reply),
                 _ => None,
             }));
         }
     }
 
     #[tokio::test]
-    async fn a_link_goes_although_the_caller_has_gone_first() {
-        let (slow, hub) = (Arc::new(Slow::default()), Arc::new(Hub::new()));
-        let core: Arc<dyn Core> = slow.clone();
-        let account =
-            Accounts::default().set(AccountOptions::new("shop", PeerId(1), ""), &AccountRates::default());
-        let (link, deliveries) = hub.add();
-        let lease = Lease { account, link, deliveries, items: Vec::new() };
-        let left = tokio::time::timeout(Duration::ZERO, end(&core, &hub, lease, None)).await;
+    async fn a_link_is_closed_although_the_caller_hung_up() {
+        let (slow, registry) = (Arc::new(SlowCore::default()), Arc::new(LinkRegistry::new()));
+        let core: Arc<dyn EventSink> = slow.clone();
+        let account = Accounts::default()
+            .set(BusinessAccountOptions::new("shop", PeerId(1), ""), &AccountRates::default());
+        let (link, commands) = registry.add();
+        let lease = Lease { account, link, commands, items: Vec::new() };
+        let left = tokio::time::timeout(Duration::ZERO, end(&core, &registry, lease, None)).await;
         assert!(left.is_err(), "the core has not answered");
-        let asked = async {
+        let request = async {
             loop {
-                let asked = slow.0.lock().pop();
-                match asked {
+                let request = slow.0.lock().pop();
+                match request {
                     Some(to) => break to,
                     None => tokio::task::yield_now().await,
                 }
             }
         };
-        let to = tokio::time::timeout(Duration::from_secs(20), asked).await.unwrap();
-        let answer = Answer::Refused(model::Refusal::UnknownMessage);
-        hub.dispatch(vec![Command::Answer { to, answer }]);
+        let to = tokio::time::timeout(Duration::from_secs(20), request).await.unwrap();
+        let answer = EngineAnswer::Refused(model::Refusal::UnknownMessage);
+        registry.dispatch(vec![EngineCommand::Answer { to, answer }]);
         let gone = async {
-            while !hub.is_empty() {
+            while !registry.is_empty() {
                 tokio::task::yield_now().await;
             }
         };

@@ -1,31 +1,31 @@
-//! The doors of business systems, which speak neither SMPP nor SGIP: submission by XML-RPC and by JSON over HTTP, with
-//! the same operations; pushes of replies and status reports to their URLs; fetching of what was not pushed.
+//! The interface for business systems, which use neither SMPP nor SGIP: submission by JSON or XML-RPC over HTTP, pushes
+//! of MO messages and DLRs to their URLs, and fetching of items that were not pushed.
 //!
-//! * **A call returns message ids after they are durable**, and may safely be repeated under its key.
-//! * **A call is refused whole**, with every reason, before anything is stored.
-//! * **Pushes are at least once**, in order per message; a business system that is down delays only its own, since what
-//!   is for it waits in its account's queue as for any peer whose links are down.
+//! * **A call returns message ids after they are durable** and can be repeated with its idempotency key.
+//! * **An invalid call is rejected as a whole**, with all errors, before anything is stored.
+//! * **Pushes are delivered at least once**, in order per message. A business system that is down delays only its own
+//!   items, which wait in its account's queue.
 //!
-//! Nothing here holds a queue: an account's pushes and fetches are links of its peer, as an ESME's bind would be.
+//! This crate holds no queue: an account's pushes and fetches are links of its peer, like an ESME's bind.
 #![forbid(unsafe_code)]
 
+mod account_state;
 mod accounts;
-mod door;
+mod business;
+mod http_json;
 mod inbox;
 mod item;
-mod json;
 mod openapi;
 mod options;
 mod problem;
 mod push;
 mod request;
-mod state;
 mod submission;
-mod unique;
+mod unique_json;
 mod xmlrpc;
 
-pub use door::Business;
+pub use account_state::{BusinessAccountState, PushStatus, RequestCounts};
+pub use business::Business;
 pub use openapi::document;
-pub use options::{AccountOptions, BusinessOptions, PushFormat, PushOptions};
+pub use options::{BusinessAccountOptions, BusinessOptions, PushFormat, PushOptions};
 pub use push::{PushError, SIGNATURE_HEADER, signature};
-pub use state::{AccountState, PushState, RequestCounts};

@@ -1,4 +1,4 @@
-//! The JSON interface's description of itself.
+//! The OpenAPI document of the JSON interface.
 
 use serde_json::{Value, json};
 
@@ -19,26 +19,26 @@ pub fn document() -> Value {
         "security": [{ "account": [] }],
         "paths": {
             "/v1/messages": { "post": {
-                "summary": "Submits one message, or {messages: [...]}. Answered when all are durable; refused whole if one is not well-formed.",
+                "summary": "Submits one message, or {messages: [...]}. Answered when all messages are durable. If one message is malformed, all are refused.",
                 "parameters": [{ "name": "Idempotency-Key", "in": "header", "schema": text,
-                    "description": "The call may be repeated under it for a day: the first answer is given again." }],
+                    "description": "A repeated call with the same key within a day returns the first answer." }],
                 "requestBody": body("Submission"),
-                "responses": { "202": answers("One result a number, in their order.", json!({ "type": "object",
+                "responses": { "202": answers("One result per number, in the order of the numbers.", json!({ "type": "object",
                     "properties": { "messages": { "type": "array", "items": { "$ref": "#/components/schemas/Result" } } } })),
                     "default": problem }
             } },
             "/v1/messages/{id}": { "get": {
                 "summary": "The state of one message.",
                 "parameters": [{ "name": "id", "in": "path", "required": true, "schema": text }],
-                "responses": { "200": answers("Its state.", state), "default": problem }
+                "responses": { "200": answers("The state of the message.", state), "default": problem }
             } },
             "/v1/messages/states": { "post": {
                 "summary": "The states of several messages. Body: {ids: [...]}.",
                 "requestBody": body("Ids"),
-                "responses": { "200": answers("Their states, in their order.", json!({ "type": "object" })), "default": problem }
+                "responses": { "200": answers("The states, in the order of the ids.", json!({ "type": "object" })), "default": problem }
             } },
             "/v1/inbox": { "get": {
-                "summary": "Replies and reports that were not pushed, under a lease.",
+                "summary": "Replies and DLRs that were not pushed, under a lease.",
                 "parameters": [
                     { "name": "max", "in": "query", "schema": { "type": "integer", "minimum": 1, "maximum": 1000 } },
                     { "name": "wait", "in": "query", "schema": { "type": "integer", "minimum": 0, "maximum": 60 },
@@ -50,7 +50,7 @@ pub fn document() -> Value {
             "/v1/inbox/acknowledge": { "post": {
                 "summary": "Acknowledges a batch: {batch}, or only some of its items: {batch, ids}.",
                 "requestBody": body("Acknowledgement"),
-                "responses": { "200": answers("How many.", json!({ "type": "object" })), "default": problem }
+                "responses": { "200": answers("The number of acknowledged items.", json!({ "type": "object" })), "default": problem }
             } },
             "/v1/openapi.json": { "get": {
                 "summary": "This document.", "security": [],
@@ -61,19 +61,19 @@ pub fn document() -> Value {
             "securitySchemes": { "account": { "type": "http", "scheme": "basic" } },
             "schemas": {
                 "Message": { "type": "object", "additionalProperties": false, "required": ["to"], "properties": {
-                    "from": { "type": "string", "description": "At most 20 digits, or 11 ASCII characters; the account's default where it is not given." },
+                    "from": { "type": "string", "description": "At most 20 digits, or 11 ASCII characters. Default: the account's default source." },
                     "to": { "oneOf": [text, { "type": "array", "items": text }], "description": "3 to 20 digits, with or without +." },
                     "text": text,
-                    "octets": { "type": "string", "description": "Instead of text, in hexadecimal." },
+                    "octets": { "type": "string", "description": "Body octets in hexadecimal, instead of text." },
                     "coding": { "enum": ["auto", "ascii", "gsm", "ucs2", "gbk", "binary"] },
-                    "udh": { "type": "string", "description": "A user data header in hexadecimal, its length octet included." },
+                    "udh": { "type": "string", "description": "A user data header in hexadecimal, including its length octet." },
                     "priority": { "type": "integer", "minimum": 0, "maximum": 3 },
                     "validity": { "type": "integer", "minimum": 1, "description": "Seconds." },
                     "schedule": { "type": "string", "format": "date-time" },
-                    "report": { "enum": ["none", "final", "failure", "all"] },
+                    "dlr": { "enum": ["none", "final", "failure", "all"] },
                     "service_type": { "type": "string", "maxLength": 5 },
-                    "reference": { "type": "string", "maxLength": 100, "description": "Comes back in reports." },
-                    "sgip": { "type": "object", "description": "charge_number, corp_id, service_type, fee_type, fee_value, given_value, agent_flag, mo_related, priority, link_id; report_flag 3 (fee record), the others follow from report." }
+                    "reference": { "type": "string", "maxLength": 100, "description": "Returned in DLRs." },
+                    "sgip": { "type": "object", "description": "charge_number, corp_id, service_type, fee_type, fee_value, given_value, agent_flag, mo_related, priority, link_id; report_flag 3 (fee record), the other values follow from dlr." }
                 } },
                 "Submission": { "oneOf": [ { "$ref": "#/components/schemas/Message" },
                     { "type": "object", "additionalProperties": false, "required": ["messages"], "properties": {
@@ -86,7 +86,7 @@ pub fn document() -> Value {
                     "batch": text, "ids": { "type": "array", "items": text } } }
             },
             "responses": { "Problem": {
-                "description": "What is wrong, and what to do (RFC 9457).",
+                "description": "The reason and the allowed values (RFC 9457).",
                 "content": { "application/problem+json": { "schema": { "type": "object", "properties": {
                     "type": text, "title": text, "status": { "type": "integer" }, "detail": text,
                     "errors": { "type": "array", "items": { "type": "object", "properties": { "field": text, "reason": text } } }
@@ -99,8 +99,8 @@ pub fn document() -> Value {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn every_json_route_is_described_and_every_description_is_a_route() {
-        let source = include_str!("json.rs");
+    fn openapi_and_routes_agree() {
+        let source = include_str!("http_json.rs");
         let mut routes: Vec<&str> = source
             .split(".route(\"")
             .skip(1)

@@ -1,52 +1,52 @@
-use doors::{Network, SourceRules};
 use model::PeerId;
+use ports::{IpNetwork, SourceRules};
 use std::fmt;
 use std::time::Duration;
 
-/// What all accounts share.
+/// Options shared by all accounts.
 #[derive(Clone, Debug)]
 pub struct BusinessOptions {
-    /// The largest request that is taken, in octets.
+    /// Maximum size of a request, in octets.
     pub request_limit: usize,
-    /// How long a call waits for the engine before it is told to repeat itself.
-    pub patience: Duration,
-    /// Password verifications that may run at a time.
+    /// Maximum time that a call waits for the engine.
+    pub submit_timeout: Duration,
+    /// Maximum number of concurrent password verifications.
     pub verifications: usize,
 }
 
 impl Default for BusinessOptions {
     fn default() -> Self {
-        Self { request_limit: 4 << 20, patience: Duration::from_secs(30), verifications: 1 }
+        Self { request_limit: 4 << 20, submit_timeout: Duration::from_secs(30), verifications: 1 }
     }
 }
 
-/// In which form replies and reports are pushed.
+/// The format of pushes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum PushFormat {
-    /// One JSON document.
+    /// A JSON document.
     #[default]
     Json,
-    /// A method call, `sms.reply` or `sms.report`, with one struct.
+    /// An XML-RPC call of `sms.reply` or `sms.dlr` with one struct.
     XmlRpc,
 }
 
-/// Where an account's replies and reports are pushed.
+/// The push target of MO messages and DLRs.
 #[derive(Clone, PartialEq)]
 pub struct PushOptions {
     /// An http or https URL.
     pub url: String,
-    /// In which form.
+    /// The format.
     pub format: PushFormat,
     /// The key of the signature.
     pub secret: String,
-    /// Pushes at a time; 1 keeps the order of all of them, more keep it per message.
+    /// Maximum number of concurrent pushes. 1 preserves the order of all items, more preserve it per message.
     pub window: usize,
-    /// How long one push may take.
+    /// Maximum duration of a push.
     pub timeout: Duration,
 }
 
 impl PushOptions {
-    /// Whether its URL is one that can be pushed to.
+    /// Whether the URL is a valid push target.
     #[must_use]
     pub fn has_url(&self) -> bool {
         let http = |url: &reqwest::Url| matches!(url.scheme(), "http" | "https") && url.has_host();
@@ -65,37 +65,38 @@ impl fmt::Debug for PushOptions {
     }
 }
 
-/// One business system.
+/// The options of a business system's account.
 #[derive(Clone, Debug, PartialEq)]
-pub struct AccountOptions {
-    /// Its name, which is its login.
+pub struct BusinessAccountOptions {
+    /// The name, which is also the login.
     pub name: String,
-    /// Its number.
+    /// The peer id.
     pub peer: PeerId,
-    /// The argon2 hash of its password, in PHC form.
+    /// The argon2 hash of the password, in PHC format.
     pub password_hash: String,
-    /// Where it may call from; empty: from anywhere.
-    pub networks: Vec<Network>,
-    /// Messages a second; `None`: no limit.
+    /// Networks that it may call from; empty: any.
+    pub networks: Vec<IpNetwork>,
+    /// Maximum messages per second; `None`: no limit.
     pub rate: Option<f64>,
-    /// How many may come at once.
+    /// Maximum burst.
     pub burst: u32,
-    /// Source addresses.
+    /// The source addresses that it may use.
     pub source: SourceRules,
-    /// The validity of submissions that name none.
+    /// The validity of submissions that specify none.
     pub validity: Duration,
-    /// Parts that a text may take.
-    pub parts: usize,
-    /// Messages that one call may submit.
+    /// Maximum number of segments of a text.
+    pub max_segments: usize,
+    /// Maximum number of messages per call.
     pub batch: usize,
-    /// How long fetched items wait to be acknowledged before they are offered again.
+    /// How long fetched items are leased until they must be acknowledged.
     pub lease: Duration,
-    /// Where replies and reports are pushed, if they are.
+    /// The push target, if any.
     pub push: Option<PushOptions>,
 }
 
-impl AccountOptions {
-    /// An account with the defaults: no rate, ten parts, a thousand messages a call, leases of a minute, no pushes.
+impl BusinessAccountOptions {
+    /// An account with defaults: no rate limit, ten segments, a thousand messages per call, leases of a minute, no
+    /// pushes.
     #[must_use]
     pub fn new(name: &str, peer: PeerId, password_hash: &str) -> Self {
         Self {
@@ -107,7 +108,7 @@ impl AccountOptions {
             burst: 1,
             source: SourceRules::default(),
             validity: Duration::from_secs(2 * 86_400),
-            parts: 10,
+            max_segments: 10,
             batch: 1000,
             lease: Duration::from_secs(60),
             push: None,

@@ -4,61 +4,61 @@ use dxr::Fault;
 use model::{Refusal, RejectReason};
 use serde::Serialize;
 
-/// One thing that is wrong with a request.
+/// An invalid field of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Wrong {
-    /// Where: `messages[3].to[1]`, for instance.
+pub(crate) struct FieldError {
+    /// The path of the field, for example `messages[3].to[1]`.
     pub(crate) field: String,
-    /// What, and what would be right.
+    /// The reason, and what is allowed.
     pub(crate) reason: String,
 }
 
-/// Why a call was refused, in terms that both faces can say.
+/// Why a call was rejected, for JSON and XML-RPC.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Problem {
-    pub(crate) kind: Kind,
+    pub(crate) kind: ProblemKind,
     pub(crate) detail: String,
-    pub(crate) errors: Vec<Wrong>,
-    /// Seconds after which the same call may do, where that is known.
+    pub(crate) errors: Vec<FieldError>,
+    /// Seconds after which the call can be repeated, if known.
     pub(crate) retry_after: Option<u32>,
 }
 
-/// What kind of refusal. The numbers are the fault codes of XML-RPC.
+/// The kind of a problem. The values are XML-RPC fault codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// No XML, no JSON, no method call.
+pub(crate) enum ProblemKind {
+    /// The body is not XML, not JSON, or not a method call.
     Malformed = -32_700,
-    /// There is no such method.
+    /// Unknown method.
     NoMethod = -32_601,
-    /// The parameters are not those of the method.
+    /// Wrong parameters.
     Parameters = -32_602,
-    /// Account and password do not go together, or not from this address.
+    /// Wrong account or password, or a network that is not allowed.
     Unauthorised = 1,
-    /// Something in the request cannot be; `errors` says what.
+    /// Invalid fields; `errors` lists them.
     Invalid = 3,
-    /// No such message of this account's.
+    /// The account has no such message.
     NotFound = 4,
-    /// The key was used for another submission.
+    /// The idempotency key was used for another submission.
     KeyReused = 5,
-    /// Over the account's rate.
+    /// The account is over its rate.
     Throttled = 6,
-    /// Queue full, shutting down: the same call may do later.
+    /// Queue full or shutting down; the call can be repeated later.
     Unavailable = 7,
-    /// Routing says no.
+    /// Rejected by routing.
     Rejected = 8,
     /// The message's state does not allow it.
     WrongState = 9,
-    /// A fault of ours.
+    /// An internal error.
     Internal = 10,
-    /// The request is larger than is taken.
+    /// The request is too large.
     TooLarge = 11,
-    /// The body comes compressed.
+    /// The body is compressed.
     Encoded = 12,
-    /// There is such a path, but not for this method.
+    /// The path does not support this method.
     Method = 13,
 }
 
-impl Kind {
+impl ProblemKind {
     fn status(self) -> StatusCode {
         match self {
             Self::Malformed | Self::Parameters => StatusCode::BAD_REQUEST,
@@ -75,7 +75,7 @@ impl Kind {
         }
     }
 
-    /// The word by which programs know it.
+    /// The name used in the API.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Malformed => "malformed",
@@ -98,30 +98,30 @@ impl Kind {
 }
 
 impl Problem {
-    pub(crate) fn new(kind: Kind, detail: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: ProblemKind, detail: impl Into<String>) -> Self {
         Self { kind, detail: detail.into(), errors: Vec::new(), retry_after: None }
     }
 
-    pub(crate) fn invalid(errors: Vec<Wrong>) -> Self {
+    pub(crate) fn invalid(errors: Vec<FieldError>) -> Self {
         let detail = match errors.as_slice() {
             [one] => format!("{}: {}", one.field, one.reason),
-            many => format!("{} things are wrong; nothing was accepted", many.len()),
+            many => format!("{} errors; nothing was accepted", many.len()),
         };
-        Self { kind: Kind::Invalid, detail, errors, retry_after: None }
+        Self { kind: ProblemKind::Invalid, detail, errors, retry_after: None }
     }
 
     pub(crate) fn of(refusal: Refusal) -> Self {
         let kind = match refusal {
-            Refusal::QueueFull | Refusal::ShuttingDown => Kind::Unavailable,
+            Refusal::QueueFull | Refusal::ShuttingDown => ProblemKind::Unavailable,
             Refusal::Throttled | Refusal::KeysFull { .. } | Refusal::Rejected(RejectReason::TryLater) => {
-                Kind::Throttled
+                ProblemKind::Throttled
             }
-            Refusal::Rejected(RejectReason::Fault) | Refusal::Internal => Kind::Internal,
-            Refusal::Rejected(_) => Kind::Rejected,
-            Refusal::BadSchedule | Refusal::Expired => Kind::Invalid,
-            Refusal::UnknownMessage => Kind::NotFound,
-            Refusal::WrongState => Kind::WrongState,
-            Refusal::KeyReused => Kind::KeyReused,
+            Refusal::Rejected(RejectReason::Fault) | Refusal::Internal => ProblemKind::Internal,
+            Refusal::Rejected(_) => ProblemKind::Rejected,
+            Refusal::BadSchedule | Refusal::Expired => ProblemKind::Invalid,
+            Refusal::UnknownMessage => ProblemKind::NotFound,
+            Refusal::WrongState => ProblemKind::WrongState,
+            Refusal::KeyReused => ProblemKind::KeyReused,
         };
         let retry_after = match refusal {
             Refusal::KeysFull { retry_after } => Some(retry_after),
@@ -130,7 +130,7 @@ impl Problem {
         Self { retry_after, ..Self::new(kind, refusal.to_string()) }
     }
 
-    /// As XML-RPC says it.
+    /// The XML-RPC fault.
     pub(crate) fn fault(&self) -> Fault {
         let mut text = format!("{}: {}", self.kind.name(), self.detail);
         if self.errors.len() > 1 {
@@ -142,7 +142,7 @@ impl Problem {
     }
 }
 
-/// As HTTP says it: a problem document (RFC 9457).
+/// The HTTP response: a problem document (RFC 9457).
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let status = self.kind.status();
@@ -159,14 +159,14 @@ impl IntoResponse for Problem {
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         match self.kind {
-            Kind::Unauthorised => {
+            ProblemKind::Unauthorised => {
                 let challenge = HeaderValue::from_static("Basic realm=\"switchyard\", charset=\"UTF-8\"");
                 headers.insert(header::WWW_AUTHENTICATE, challenge);
             }
-            Kind::Throttled => {
+            ProblemKind::Throttled => {
                 headers.insert(header::RETRY_AFTER, self.retry_after.unwrap_or(1).into());
             }
-            Kind::Unavailable => {
+            ProblemKind::Unavailable => {
                 headers.insert(header::RETRY_AFTER, HeaderValue::from_static("10"));
             }
             _ => {}
@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_has_too_many_keys_is_told_when_to_come_back() {
+    fn a_full_key_memory_is_answered_with_retry_after() {
         let response = Problem::of(Refusal::KeysFull { retry_after: 77 }).into_response();
         assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS);
         assert_eq!(response.headers()[header::RETRY_AFTER], "77");

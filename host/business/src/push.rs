@@ -1,15 +1,15 @@
-//! Pushes of replies and reports to a business system's URL.
+//! Pushes of MO messages and DLRs to a business system's URL.
 
 use crate::accounts::Account;
 use crate::item;
 use crate::options::{PushFormat, PushOptions};
 use crate::xmlrpc;
-use doors::{Core, Deliveries, Delivery, Hub, take_leave};
 use engine::Event;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use hmac::{Hmac, Mac};
 use model::{ErrorClass, Message, Outcome, Timestamp};
+use ports::{EventSink, LinkCommand, LinkCommands, LinkRegistry, close_link};
 use sha2::Sha256;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -17,13 +17,13 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::watch;
 
-/// The header with the signature of a push.
+/// The header that carries the signature of a push.
 pub const SIGNATURE_HEADER: &str = "Switchyard-Signature";
 
-/// A push that cannot be set up.
+/// A push cannot be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum PushError {
-    /// Its URL.
+    /// The URL is invalid.
     #[error(
         "account {account:?}: push url {url:?}: must be an http or https URL, such as https://shop.example/sms"
     )]
@@ -33,11 +33,11 @@ pub enum PushError {
         /// The URL as configured.
         url: String,
     },
-    /// The HTTP client.
-    #[error("the HTTP client cannot be set up: {0}")]
+    /// The HTTP client cannot be set up.
+    #[error("HTTP client setup failed: {0}")]
     Client(reqwest::Error),
-    /// The system has no randomness to give.
-    #[error("no randomness from the system: {0}")]
+    /// The system has no randomness.
+    #[error("system random numbers unavailable: {0}")]
     Random(getrandom::Error),
 }
 
@@ -45,7 +45,7 @@ pub enum PushError {
 /// seconds, a full stop and the body.
 #[must_use]
 pub fn signature(secret: &str, seconds: u64, body: &[u8]) -> String {
-    // A key of any length is a key.
+    // HMAC accepts keys of any length.
     let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(secret.as_bytes()) else { return String::new() };
     mac.update(format!("{seconds}.").as_bytes());
     mac.update(body);
@@ -53,7 +53,7 @@ pub fn signature(secret: &str, seconds: u64, body: &[u8]) -> String {
     format!("t={seconds},v1={digest}")
 }
 
-/// The client that all accounts share. Redirects are not followed: a push goes where the admin said.
+/// The client shared by all accounts. It does not follow redirects: a push goes to the configured URL only.
 pub(crate) fn client() -> Result<reqwest::Client, PushError> {
     reqwest::Client::builder()
         .redirect(reqwest::redirect::Policy::none())
@@ -63,35 +63,35 @@ pub(crate) fn client() -> Result<reqwest::Client, PushError> {
         .map_err(PushError::Client)
 }
 
-/// What became of one push.
+/// The outcome of a push.
 #[derive(Debug, PartialEq, Eq)]
-enum Pushed {
-    Taken,
-    /// The system is down or busy: it, and not the item, is to wait.
+enum PushOutcome {
+    Delivered,
+    /// The business system is down or busy; its queue waits.
     Down(String),
-    /// It has no use for this item; others may fare better.
+    /// The business system rejects this item; others may succeed.
     Refused(String),
 }
 
-/// The pushes of one account, until it is told to stop.
+/// Pushes the items of one account until it is stopped.
 pub(crate) struct Pusher {
-    pub(crate) core: Arc<dyn Core>,
-    pub(crate) hub: Arc<Hub>,
+    pub(crate) core: Arc<dyn EventSink>,
+    pub(crate) registry: Arc<LinkRegistry>,
     pub(crate) account: Arc<Account>,
     pub(crate) push: PushOptions,
     pub(crate) client: reqwest::Client,
 }
 
-/// The mark of the question that shows that nothing more is on its way.
-const LEAVE: u64 = 1;
+/// The token of the probe request that shows that nothing more is in flight.
+const STOP_TIMEOUT: u64 = 1;
 
 impl Pusher {
     pub(crate) async fn run(self, mut stop: watch::Receiver<Option<Instant>>) {
-        let (link, mut deliveries) = self.hub.add();
+        let (link, mut commands) = self.registry.add();
         let window = u32::try_from(self.push.window).unwrap_or(u32::MAX).max(1);
         self.core.push(vec![Event::LinkUp { link, peer: self.account.options.peer, window }]);
         let mut pushes = FuturesUnordered::new();
-        // Items that wait for another of their chain.
+        // Items that wait for an earlier item with the same order key.
         let mut chains: HashMap<u64, VecDeque<Arc<Message>>> = HashMap::new();
         let mut until: Option<Instant> = None;
         loop {
@@ -106,10 +106,10 @@ impl Pusher {
                 }
             };
             tokio::select! {
-                batch = deliveries.recv() => {
+                batch = commands.recv() => {
                     let Some(batch) = batch else { break };
                     for message in batch.into_iter().filter_map(sent) {
-                        match item::chain(&message).map(|chain| chains.entry(chain)) {
+                        match item::order_key(&message).map(|order_key| chains.entry(order_key)) {
                             Some(std::collections::hash_map::Entry::Occupied(mut waiting)) => {
                                 waiting.get_mut().push_back(message);
                             }
@@ -122,16 +122,16 @@ impl Pusher {
                     }
                 }
                 Some((message, pushed)) = pushes.next(), if !pushes.is_empty() => {
-                    let good = pushed == Pushed::Taken;
+                    let good = pushed == PushOutcome::Delivered;
                     let mut events = vec![Event::Outcome { link, id: message.id, outcome: self.outcome(pushed) }];
-                    if let Some(chain) = item::chain(&message)
-                        && let Some(mut waiting) = chains.remove(&chain)
+                    if let Some(order_key) = item::order_key(&message)
+                        && let Some(mut waiting) = chains.remove(&order_key)
                     {
                         if good && let Some(next) = waiting.pop_front() {
-                            chains.insert(chain, waiting);
+                            chains.insert(order_key, waiting);
                             pushes.push(self.one(next));
                         } else {
-                            // What follows must not overtake: it goes back to its place too.
+                            // Later items must not overtake: they return to the queue too.
                             events.extend(waiting.into_iter().map(|message| not_sent(link, &message)));
                         }
                     }
@@ -146,53 +146,54 @@ impl Pusher {
             }
         }
         let left = chains.into_values().flatten().map(|message| not_sent(link, &message)).collect();
-        // Pushes that are cut off have perhaps been taken: they are sent again, as at least once allows.
+        // A push that is cut off may have been accepted; it is repeated (at least once).
         drop(pushes);
         self.account.counts.pushing.store(0, Relaxed);
-        self.leave(link, deliveries, left).await;
+        self.leave(link, commands, left).await;
     }
 
-    async fn leave(&self, link: model::LinkId, deliveries: Deliveries, events: Vec<Event>) {
-        take_leave(&*self.core, &self.hub, link, LEAVE, deliveries, events, Duration::from_secs(5)).await;
+    async fn leave(&self, link: model::LinkId, commands: LinkCommands, events: Vec<Event>) {
+        close_link(&*self.core, &self.registry, link, STOP_TIMEOUT, commands, events, Duration::from_secs(5))
+            .await;
     }
 
-    fn outcome(&self, pushed: Pushed) -> Outcome {
+    fn outcome(&self, pushed: PushOutcome) -> Outcome {
         let counts = &self.account.counts;
         let refused = |class| Outcome::Refused { class, code: 0, taken: Vec::new() };
         match pushed {
-            Pushed::Taken => {
+            PushOutcome::Delivered => {
                 counts.pushed(Timestamp(now().1));
                 Outcome::Accepted { ids: Vec::new() }
             }
-            Pushed::Down(why) => {
+            PushOutcome::Down(why) => {
                 if counts.push_failed(why.clone()) {
-                    tracing::warn!(account = self.account.options.name, %why, "pushes fail; they wait, and are tried again");
+                    tracing::warn!(account = self.account.options.name, %why, "pushes fail, retrying");
                 }
                 refused(ErrorClass::Throttled)
             }
-            Pushed::Refused(why) => {
+            PushOutcome::Refused(why) => {
                 if counts.push_failed(why.clone()) {
-                    tracing::warn!(account = self.account.options.name, %why, "a push was refused; it can be fetched");
+                    tracing::warn!(account = self.account.options.name, %why, "push rejected, the item can be fetched");
                 }
                 refused(ErrorClass::Temporary)
             }
         }
     }
 
-    async fn one(&self, message: Arc<Message>) -> (Arc<Message>, Pushed) {
+    async fn one(&self, message: Arc<Message>) -> (Arc<Message>, PushOutcome) {
         let pushed = tokio::time::timeout(self.push.timeout, self.send(&message)).await;
         let pushed =
-            pushed.unwrap_or_else(|_| Pushed::Down(format!("no answer within {:?}", self.push.timeout)));
+            pushed.unwrap_or_else(|_| PushOutcome::Down(format!("no answer within {:?}", self.push.timeout)));
         (message, pushed)
     }
 
-    async fn send(&self, message: &Message) -> Pushed {
-        let shown = item::show(message);
+    async fn send(&self, message: &Message) -> PushOutcome {
+        let shown = item::to_item(message);
         let (body, content_type) = match self.push.format {
             PushFormat::Json => (shown.to_string(), "application/json"),
             PushFormat::XmlRpc => match xmlrpc::call(&format!("sms.{}", item::kind(message)), &shown) {
                 Ok(body) => (body, "text/xml"),
-                Err(why) => return Pushed::Refused(why),
+                Err(why) => return PushOutcome::Refused(why),
             },
         };
         let (seconds, _) = now();
@@ -206,47 +207,47 @@ impl Pusher {
             .body(body);
         let response = match request.send().await {
             Ok(response) => response,
-            Err(error) => return Pushed::Down(error.without_url().to_string()),
+            Err(error) => return PushOutcome::Down(error.without_url().to_string()),
         };
         let status = response.status();
         if status.is_success() {
             return match self.push.format {
-                PushFormat::Json => Pushed::Taken,
+                PushFormat::Json => PushOutcome::Delivered,
                 PushFormat::XmlRpc => answer(response).await,
             };
         }
         let why = format!("HTTP status {}", status.as_u16());
         if status.is_server_error() || matches!(status.as_u16(), 408 | 425 | 429) {
-            Pushed::Down(why)
+            PushOutcome::Down(why)
         } else {
-            Pushed::Refused(why)
+            PushOutcome::Refused(why)
         }
     }
 }
 
-/// The longest answer that is read.
+/// Maximum size of a response that is read, in octets.
 const ANSWER_LIMIT: usize = 64 << 10;
 
-/// An answer to a method call: a fault is a refusal.
-async fn answer(response: reqwest::Response) -> Pushed {
+/// Reads the response to a method call; a fault is a rejection.
+async fn answer(response: reqwest::Response) -> PushOutcome {
     let mut body = Vec::new();
     let mut stream = response.bytes_stream();
     while let Some(chunk) = stream.next().await {
         match chunk {
             Ok(chunk) if body.len() + chunk.len() <= ANSWER_LIMIT => body.extend_from_slice(&chunk),
-            Ok(_) => return Pushed::Refused("its answer is longer than 64 KiB".to_owned()),
-            Err(error) => return Pushed::Down(error.without_url().to_string()),
+            Ok(_) => return PushOutcome::Refused("the answer is longer than 64 KiB".to_owned()),
+            Err(error) => return PushOutcome::Down(error.without_url().to_string()),
         }
     }
     match xmlrpc::read_answer(&body) {
-        Ok(()) => Pushed::Taken,
-        Err(why) => Pushed::Refused(why),
+        Ok(()) => PushOutcome::Delivered,
+        Err(why) => PushOutcome::Refused(why),
     }
 }
 
-fn sent(delivery: Delivery) -> Option<Arc<Message>> {
+fn sent(delivery: LinkCommand) -> Option<Arc<Message>> {
     match delivery {
-        Delivery::Send { message, .. } => Some(message),
+        LinkCommand::Send { message, .. } => Some(message),
         _ => None,
     }
 }
@@ -266,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_signature_is_what_it_says() {
+    fn signs_seconds_and_body() {
         // printf '1700000000.{}' | openssl dgst -sha256 -hmac secret
         let digest = "b8569b78799ff9e3cbff0fc2d63a33a2b57f3282abd07c37ae5e8e7d79a5f163";
         let made = signature("secret", 1_700_000_000, b"{}");

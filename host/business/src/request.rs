@@ -1,8 +1,8 @@
-//! What a client asks for, the same whether it came as JSON or as XML-RPC.
+//! Request types, common to JSON and XML-RPC.
 
 use serde::Deserialize;
 
-/// One or several.
+/// One value or several.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged, expecting = "expected a text or a list of texts")]
 pub(crate) enum OneOrMany {
@@ -19,42 +19,42 @@ impl OneOrMany {
     }
 }
 
-/// One text for one number or several.
+/// A text for one or several destinations.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Item {
-    /// Sender; the account's default where it is not given.
+pub(crate) struct SubmitItem {
+    /// The source address; defaults to the account's.
     pub(crate) from: Option<String>,
-    /// Addressees.
+    /// Destinations.
     pub(crate) to: OneOrMany,
-    /// The text ...
+    /// The text; either this or `octets`.
     pub(crate) text: Option<String>,
-    /// ... or octets in hexadecimal.
+    /// The octets, in hexadecimal.
     pub(crate) octets: Option<String>,
-    /// How a text is coded, or what octets are.
+    /// The coding of the text, or of the octets.
     pub(crate) coding: Option<String>,
-    /// A user data header in hexadecimal, its length octet included.
+    /// A user data header in hexadecimal, including its length octet.
     pub(crate) udh: Option<String>,
     /// 0 to 3.
     pub(crate) priority: Option<u8>,
     /// Seconds.
     pub(crate) validity: Option<u64>,
-    /// RFC 3339: not before.
+    /// The delivery time, RFC 3339.
     pub(crate) schedule: Option<String>,
-    /// none, final, failure or all.
-    pub(crate) report: Option<String>,
+    /// The DLRs requested: none, final, failure or all.
+    pub(crate) dlr: Option<String>,
     /// At most five octets.
     pub(crate) service_type: Option<String>,
-    /// The client's own word for it; comes back in reports.
+    /// The client's own reference, returned in DLRs.
     pub(crate) reference: Option<String>,
-    /// What only SGIP knows.
-    pub(crate) sgip: Option<SgipItem>,
+    /// SGIP-specific fields.
+    pub(crate) sgip: Option<SgipFieldsInput>,
 }
 
 /// Fields of an SGIP Submit (SGIP 1.2 §4.2.3.3).
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct SgipItem {
+pub(crate) struct SgipFieldsInput {
     pub(crate) charge_number: Option<String>,
     pub(crate) corp_id: Option<String>,
     pub(crate) service_type: Option<String>,
@@ -73,8 +73,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_wrong_with_the_addressees_is_said_without_names_of_ours() {
-        let error = serde_json::from_str::<Item>(r#"{"to": 5, "text": "a"}"#).unwrap_err().to_string();
+    fn destination_errors_do_not_name_internal_types() {
+        let error = serde_json::from_str::<SubmitItem>(r#"{"to": 5, "text": "a"}"#).unwrap_err().to_string();
         assert!(error.contains("expected a text or a list of texts"), "{error}");
         assert!(!error.contains("OneOrMany"), "{error}");
     }

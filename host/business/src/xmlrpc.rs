@@ -1,8 +1,8 @@
-//! XML-RPC: the same operations as JSON's, values turned into JSON's and back.
+//! XML-RPC: the same operations as JSON; values are converted both ways.
 
 use crate::accounts::Account;
-use crate::door::Shared;
-use crate::problem::{Kind, Problem};
+use crate::business::Shared;
+use crate::problem::{Problem, ProblemKind};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use dxr::{Fault, FaultResponse, MethodCall, MethodResponse, TryFromValue, TryToValue, Value as Xml};
@@ -14,7 +14,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// How deeply elements may be nested. A parser that recurses must not be led to the end of its stack.
+/// Maximum nesting of elements, which bounds the recursion of the parser.
 const DEPTH: usize = 48;
 
 /// Methods: name, signature (result first), help.
@@ -22,40 +22,40 @@ pub(crate) const METHODS: &[(&str, &[&str], &str)] = &[
     (
         "sms.submit",
         &["array", "struct"],
-        "Submits one message {from, to, text, ...}, `to` being a number or an array of numbers. Gives one struct a number: {to, id} or {to, error, detail}. A second parameter, a string, is the key under which the call may be repeated.",
+        "Submits one message {from, to, text, ...}; `to` is a number or an array of numbers. Returns one struct per number: {to, id} or {to, error, detail}. The optional second parameter, a string, is the idempotency key.",
     ),
     (
         "sms.submitMany",
         &["array", "array"],
-        "Submits an array of messages, all or none of which are well-formed. Otherwise as sms.submit.",
+        "Submits an array of messages. If one message is malformed, all are refused. Otherwise as sms.submit.",
     ),
     ("sms.state", &["struct", "string"], "The state of one message: {id, state, final_at, error}."),
     (
         "sms.states",
         &["array", "array"],
-        "The states of several messages; {id, error, detail} for those unknown.",
+        "The states of several messages; {id, error, detail} for unknown ones.",
     ),
     (
         "sms.fetch",
         &["struct", "struct"],
-        "Fetches replies and reports that were not pushed: {max, wait, acknowledge} -> {batch, items}. Items are offered again unless their batch is acknowledged in time.",
+        "Fetches replies and DLRs that were not pushed: {max, wait, acknowledge} -> {batch, items}. Items are offered again unless their batch is acknowledged in time.",
     ),
     (
         "sms.acknowledge",
         &["int", "string"],
-        "Acknowledges a fetched batch; a second parameter, an array of ids, acknowledges only those. Gives the number of items.",
+        "Acknowledges a fetched batch; a second parameter, an array of ids, acknowledges only those. Returns the number of items.",
     ),
     ("system.listMethods", &["array"], "The names of all methods."),
     ("system.methodSignature", &["array", "string"], "The signatures of a method."),
-    ("system.methodHelp", &["string", "string"], "What a method does."),
+    ("system.methodHelp", &["string", "string"], "The description of a method."),
     ("system.multicall", &["array", "array"], "Calls several methods: an array of {methodName, params}."),
 ];
 
-/// The text of a document in the encoding that its byte order mark or its XML declaration names; UTF-8 where neither does
-/// (XML 1.0 §4.3.3). ISO-8859-1 is read as windows-1252 and GB2312 as GBK, their supersets.
+/// Decodes a document by its byte order mark or XML declaration; UTF-8 by default (XML 1.0 §4.3.3). ISO-8859-1 is read
+/// as windows-1252 and GB2312 as GBK, their supersets.
 ///
 /// # Errors
-/// Where the encoding is unknown, or the octets are not of it.
+/// Fails if the encoding is unknown or the octets are invalid.
 fn decode(body: &[u8]) -> Result<Cow<'_, str>, String> {
     let (encoding, marked) = match (Encoding::for_bom(body), body) {
         (Some((encoding, length)), _) => (encoding, length),
@@ -68,7 +68,7 @@ fn decode(body: &[u8]) -> Result<Cow<'_, str>, String> {
         .ok_or_else(|| format!("the document is not {}", encoding.name()))
 }
 
-/// The encoding that the XML declaration of a document names, which is not UTF-16: its declaration could be read as ASCII.
+/// The encoding named by the XML declaration. It cannot be UTF-16, because the declaration was readable as ASCII.
 fn declared(body: &[u8]) -> Result<&'static Encoding, String> {
     let Some((declaration, _)) = body.strip_prefix(b"<?xml").and_then(|rest| {
         rest.iter().position(|octet| *octet == b'>').and_then(|end| rest.split_at_checked(end))
@@ -92,10 +92,9 @@ fn declared(body: &[u8]) -> Result<&'static Encoding, String> {
         })
 }
 
-/// A document as the parser gets it; `None` where it is nested deeper than [`DEPTH`] or has declarations of its own. It is
-/// cut into tags by the same reader that the parser stands on: what looks like a tag to the one must not look like something
-/// else to the other. With `wide`, integers of any name may have 64 bits: clients on 64-bit machines write telephone numbers as
-/// `int`.
+/// Prepares a document for the parser; `None` if it is nested deeper than [`DEPTH`] or has a DTD. It uses the same
+/// tokenizer as the parser, so that both see the same tags. With `wide`, integers of any type may have 64 bits, because
+/// clients on 64-bit machines send phone numbers as `int`.
 fn plain(text: &str, wide: bool) -> Option<String> {
     let mut reader = Reader::from_str(text);
     let mut writer = Writer::new(Vec::with_capacity(text.len()));
@@ -115,7 +114,7 @@ fn plain(text: &str, wide: bool) -> Option<String> {
             }
             Ok(Event::DocType(_)) => return None,
             Ok(Event::Eof) => return String::from_utf8(writer.into_inner()).ok(),
-            // The parser, which reads on from the beginning, comes no further than this.
+            // The parser starts at the beginning and gets no further than this.
             Err(_) => return Some(text.to_owned()),
             Ok(other) => other,
         };
@@ -126,7 +125,7 @@ fn plain(text: &str, wide: bool) -> Option<String> {
     }
 }
 
-/// A value as JSON has it: octets as base64 text, times as text. A member that is nil is left out.
+/// Converts to JSON: octets become base64 text, times text. Nil members are omitted.
 fn to_json(value: &Xml, depth: usize) -> Result<Value, String> {
     if depth > DEPTH {
         return Err("nested too deeply".to_owned());
@@ -165,13 +164,13 @@ fn to_json(value: &Xml, depth: usize) -> Result<Value, String> {
     if let Ok(at) = dxr::chrono::NaiveDateTime::try_from_value(value) {
         return Ok(at.format("%Y-%m-%dT%H:%M:%SZ").to_string().into());
     }
-    Err("a value of a kind that is not known".to_owned())
+    Err("unknown value type".to_owned())
 }
 
-/// A value as XML-RPC has it. Numbers beyond 32 bits go as text, since `i4` is all that everybody reads; what is null is
-/// left out.
+/// Converts to XML-RPC. Numbers beyond 32 bits become text, because only `i4` is universally supported; null members
+/// are omitted.
 fn to_xml(value: &Value) -> Result<Xml, String> {
-    let told = |error: dxr::DxrError| error.to_string();
+    let response = |error: dxr::DxrError| error.to_string();
     Ok(match value {
         Value::Null => Xml::string(String::new()),
         Value::Bool(truth) => Xml::boolean(*truth),
@@ -183,20 +182,20 @@ fn to_xml(value: &Value) -> Result<Xml, String> {
         Value::String(text) => Xml::string(writable(text)),
         Value::Array(list) => {
             let list: Vec<Xml> = list.iter().map(to_xml).collect::<Result<_, _>>()?;
-            list.try_to_value().map_err(told)?
+            list.try_to_value().map_err(response)?
         }
         Value::Object(map) => {
             let members = map.iter().filter(|(_, value)| !value.is_null());
             let members: HashMap<String, Xml> = members
                 .map(|(name, value)| Ok((name.clone(), to_xml(value)?)))
                 .collect::<Result<_, String>>()?;
-            members.try_to_value().map_err(told)?
+            members.try_to_value().map_err(response)?
         }
     })
 }
 
-/// XML 1.0 has no place for most control characters, nor for two that are none (XML 1.0 §2.2). A handset can send them
-/// all, and a business system's parser refuses the whole document for one.
+/// Replaces characters that XML 1.0 cannot contain (§2.2): most control characters and two non-characters. A handset
+/// can send them, and one of them would make a business system's parser reject the whole document.
 fn writable(text: &str) -> String {
     let fits = |c: char| match c {
         '\t' | '\n' | '\r' => true,
@@ -215,19 +214,19 @@ pub(crate) fn call(method: &str, value: &Value) -> Result<String, String> {
     Ok(format!("{HEAD}{text}"))
 }
 
-/// Whether the answer to a method call is one, and no fault.
+/// Checks that a method response is not a fault.
 pub(crate) fn read_answer(body: &[u8]) -> Result<(), String> {
-    let text = decode(body).map_err(|error| format!("its answer is not readable: {error}"))?;
-    let Some(text) = plain(&text, false) else { return Err("its answer is nested too deeply".to_owned()) };
+    let text = decode(body).map_err(|error| format!("the answer is malformed: {error}"))?;
+    let Some(text) = plain(&text, false) else { return Err("the answer is nested too deeply".to_owned()) };
     if dxr::deserialize_xml::<MethodResponse>(&text).is_ok() {
         return Ok(());
     }
     match dxr::deserialize_xml::<FaultResponse>(&text) {
         Ok(fault) => match Fault::try_from(fault) {
             Ok(fault) => Err(format!("fault {}: {}", fault.code(), fault.string())),
-            Err(_) => Err("its answer is a fault".to_owned()),
+            Err(_) => Err("the answer is a fault".to_owned()),
         },
-        Err(_) => Err("its answer is no methodResponse".to_owned()),
+        Err(_) => Err("the answer is not a methodResponse".to_owned()),
     }
 }
 
@@ -235,10 +234,10 @@ fn respond(result: Result<Value, Problem>) -> String {
     let answered = result.and_then(|value| {
         to_xml(&value)
             .and_then(|xml| dxr::serialize_xml(&MethodResponse::new(xml)).map_err(|error| error.to_string()))
-            .map_err(|error| Problem::new(Kind::Internal, error))
+            .map_err(|error| Problem::new(ProblemKind::Internal, error))
     });
     let text = answered.or_else(|problem| {
-        // It may quote what was asked.
+        // The fault may quote the request.
         let fault = problem.fault();
         let fault = Fault::new(fault.code(), writable(fault.string()));
         dxr::serialize_xml(&FaultResponse::from(fault))
@@ -253,23 +252,21 @@ pub(crate) struct Call {
     pub(crate) parameters: Vec<Value>,
 }
 
-/// Reads a request.
+/// Parses a request.
 pub(crate) fn read(body: &[u8]) -> Result<Call, Problem> {
-    let malformed = |detail: String| Problem::new(Kind::Malformed, detail);
+    let malformed = |detail: String| Problem::new(ProblemKind::Malformed, detail);
     let text = decode(body).map_err(malformed)?;
     let Some(text) = plain(&text, true) else {
-        return Err(malformed(
-            "the document is nested too deeply, or has a declaration of its own".to_owned(),
-        ));
+        return Err(malformed("the document is nested too deeply, or contains a declaration".to_owned()));
     };
     let call: MethodCall<'_> =
-        dxr::deserialize_xml(&text).map_err(|error| malformed(format!("this is no methodCall: {error}")))?;
+        dxr::deserialize_xml(&text).map_err(|error| malformed(format!("not a methodCall: {error}")))?;
     let method = call.name().to_owned();
     let parameters = call.params().iter().map(|value| to_json(value, 0)).collect::<Result<_, _>>();
     Ok(Call { method, parameters: parameters.map_err(malformed)? })
 }
 
-/// Answers a request of an account's.
+/// Answers a request of an account.
 pub(crate) async fn answer(shared: &Arc<Shared>, account: &Arc<Account>, body: &[u8]) -> String {
     let result = match read(body) {
         Ok(call) => dispatch(shared, account, call).await,
@@ -278,7 +275,7 @@ pub(crate) async fn answer(shared: &Arc<Shared>, account: &Arc<Account>, body: &
     respond(result)
 }
 
-/// A refusal before anybody was asked.
+/// A fault for a request that was not dispatched.
 pub(crate) fn refuse(problem: Problem) -> String {
     respond(Err(problem))
 }
@@ -289,8 +286,8 @@ async fn dispatch(shared: &Arc<Shared>, account: &Arc<Account>, call: Call) -> R
         let Some(Value::Array(calls)) = calls else { return Err(parameters("system.multicall")) };
         let most = account.options.batch;
         if calls.len() > most {
-            let detail = format!("{} calls in one; at most {most} are taken", calls.len());
-            return Err(Problem::new(Kind::Invalid, detail));
+            let detail = format!("{} calls in one; at most {most} are allowed", calls.len());
+            return Err(Problem::new(ProblemKind::Invalid, detail));
         }
         let mut results = Vec::new();
         for one in calls {
@@ -323,52 +320,51 @@ fn one_of_many(value: Value) -> Result<Call, Problem> {
 
 fn parameters(method: &str) -> Problem {
     let usage = METHODS.iter().find(|(name, ..)| *name == method).map_or("", |(_, _, help)| *help);
-    Problem::new(Kind::Parameters, format!("{method}: {usage}"))
+    Problem::new(ProblemKind::Parameters, format!("{method}: {usage}"))
 }
 
 fn known(name: &Value) -> Result<&'static (&'static str, &'static [&'static str], &'static str), Problem> {
-    METHODS
-        .iter()
-        .find(|(method, ..)| name.as_str() == Some(method))
-        .ok_or_else(|| Problem::new(Kind::NoMethod, "no such method; system.listMethods names all of them"))
+    METHODS.iter().find(|(method, ..)| name.as_str() == Some(method)).ok_or_else(|| {
+        Problem::new(ProblemKind::NoMethod, "unknown method; system.listMethods lists all methods")
+    })
 }
 
 async fn method(shared: &Arc<Shared>, account: &Arc<Account>, call: Call) -> Result<Value, Problem> {
-    let Call { method, parameters: given } = call;
-    // A parameter that is nil is one that is not given.
-    let mut given = given.into_iter().map(|value| Some(value).filter(|value| !value.is_null()));
-    let mut next = || given.next().flatten();
+    let Call { method, parameters: arguments } = call;
+    // A nil parameter equals a missing one.
+    let mut arguments = arguments.into_iter().map(|value| Some(value).filter(|value| !value.is_null()));
+    let mut next = || arguments.next().flatten();
     let (first, second, rest) = (next(), next(), next());
-    let wrong = || parameters(&method);
+    let errors = || parameters(&method);
     if rest.is_some() {
-        return Err(wrong());
+        return Err(errors());
     }
     match (method.as_str(), first, second) {
         ("sms.submit", Some(item @ Value::Object(_)), key) => {
-            submit(shared, account, vec![item], key).await.map_err(|error| error.unwrap_or_else(wrong))
+            submit(shared, account, vec![item], key).await.map_err(|error| error.unwrap_or_else(errors))
         }
         ("sms.submitMany", Some(Value::Array(items)), key) => {
-            submit(shared, account, items, key).await.map_err(|error| error.unwrap_or_else(wrong))
+            submit(shared, account, items, key).await.map_err(|error| error.unwrap_or_else(errors))
         }
         ("sms.state", Some(id), None) => shared.state(account, id.as_str().unwrap_or_default()).await,
         ("sms.states", Some(Value::Array(ids)), None) => Ok(shared.states(account, &ids).await),
         ("sms.fetch", options, None) => {
             let options = options.unwrap_or_else(|| json!({}));
-            shared.fetch(account, serde_json::from_value(options).map_err(|_| wrong())?).await
+            shared.fetch(account, serde_json::from_value(options).map_err(|_| errors())?).await
         }
         ("sms.acknowledge", Some(Value::String(batch)), ids) => {
             let ids = match ids {
                 None => None,
                 Some(Value::Array(ids)) => Some(ids),
-                Some(_) => return Err(wrong()),
+                Some(_) => return Err(errors()),
             };
             shared.acknowledge(account, &batch, ids.as_deref()).await.map(|count| json!(count))
         }
         ("system.listMethods", None, None) => Ok(METHODS.iter().map(|(name, ..)| json!(name)).collect()),
         ("system.methodSignature", Some(name), None) => Ok(json!([known(&name)?.1])),
         ("system.methodHelp", Some(name), None) => Ok(json!(known(&name)?.2)),
-        (name, ..) if METHODS.iter().any(|(method, ..)| *method == name) => Err(wrong()),
-        _ => Err(Problem::new(Kind::NoMethod, "no such method; system.listMethods names all of them")),
+        (name, ..) if METHODS.iter().any(|(method, ..)| *method == name) => Err(errors()),
+        _ => Err(Problem::new(ProblemKind::NoMethod, "unknown method; system.listMethods lists all methods")),
     }
 }
 
@@ -390,14 +386,14 @@ async fn submit(
     shared.submit(account, items, key).await.map_err(Some)
 }
 
-/// Makes an integer the text of its digits.
+/// Converts an integer to its digits.
 fn digits(value: &mut Value) {
     if let Some(number) = value.as_u64() {
         *value = number.to_string().into();
     }
 }
 
-/// A message whose telephone numbers are text, also where they came as integers.
+/// Converts phone numbers that came as integers to text.
 fn numbers(mut item: Value) -> Value {
     for name in ["from", "to"] {
         match item.get_mut(name) {
@@ -414,7 +410,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_go_there_and_back() {
+    fn values_survive_a_round_trip() {
         let value = json!({ "a": [1, true, "x<&>y", -2.5], "b": { "c": "你好" } });
         let text = call("sms.test", &value).unwrap();
         let read = read(text.as_bytes()).unwrap();
@@ -426,12 +422,12 @@ mod tests {
             super::read(control.as_bytes()).unwrap().parameters,
             [json!("a\u{FFFD}b\u{FFFD}c\u{FFFD}")]
         );
-        let fault = refuse(Problem::new(Kind::Invalid, "unknown field `\u{1}\u{FFFF}`"));
+        let fault = refuse(Problem::new(ProblemKind::Invalid, "unknown field `\u{1}\u{FFFF}`"));
         assert!(fault.contains("`\u{FFFD}\u{FFFD}`"), "{fault}");
     }
 
     #[test]
-    fn what_other_libraries_write_is_read() {
+    fn reads_documents_of_other_libraries() {
         let text = "<?xml version='1.0'?>\n<methodCall>\n<methodName>sms.submit</methodName>\n<params>\n<param>\n\
                     <value><struct>\n<member>\n<name>to</name>\n<value><array><data>\n<value><string>8613012345678\
                     </string></value>\n</data></array></value>\n</member>\n<member>\n<name>text</name>\n<value>\
@@ -448,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_of_any_name_and_size_and_nil_are_read() {
+    fn reads_integers_of_any_type_and_nil() {
         for (value, expected) in [
             ("<i8>8613012345678</i8>", json!(8_613_012_345_678_u64)),
             ("<int>13812345678</int>", json!(13_812_345_678_u64)),
@@ -466,16 +462,16 @@ mod tests {
     }
 
     #[test]
-    fn a_document_is_read_in_the_encoding_that_it_declares() {
+    fn documents_are_read_in_their_declared_encoding() {
         let text = |octets: &[u8]| super::read(octets).map(|call| call.parameters);
         let latin: Vec<u8> = document("ISO-8859-1", "Gr\u{fc}\u{df}e").chars().map(|c| c as u8).collect();
         assert_eq!(text(&latin).unwrap(), [json!("Grüße")]);
         for label in ["GB2312", "gbk"] {
             let (octets, ..) = encoding_rs::GBK.encode("你好");
-            let parts = document(label, "@");
-            let (front, back) = parts.split_once('@').unwrap();
-            let whole = [front.as_bytes(), &octets, back.as_bytes()].concat();
-            assert_eq!(text(&whole).unwrap(), [json!("你好")], "{label}");
+            let template = document(label, "@");
+            let (front, back) = template.split_once('@').unwrap();
+            let document = [front.as_bytes(), &octets, back.as_bytes()].concat();
+            assert_eq!(text(&document).unwrap(), [json!("你好")], "{label}");
         }
         for mark in ["", "\u{FEFF}"] {
             let wide = format!("{mark}{}", document("UTF-16", "你好"));
@@ -490,21 +486,21 @@ mod tests {
         for (label, octets) in
             [("UTF-8", &b"\xff"[..]), ("GBK", b"\xff"), ("klingon", b"a"), ("UTF-16", b"a")]
         {
-            let parts = document(label, "@");
-            let (front, back) = parts.split_once('@').unwrap();
-            let whole = [front.as_bytes(), octets, back.as_bytes()].concat();
-            let problem = super::read(&whole).unwrap_err();
-            assert_eq!(problem.kind, Kind::Malformed, "{label}");
+            let template = document(label, "@");
+            let (front, back) = template.split_once('@').unwrap();
+            let document = [front.as_bytes(), octets, back.as_bytes()].concat();
+            let problem = super::read(&document).unwrap_err();
+            assert_eq!(problem.kind, ProblemKind::Malformed, "{label}");
         }
     }
 
     #[test]
-    fn deep_documents_are_refused_before_they_are_parsed() {
+    fn deeply_nested_documents_are_rejected_before_parsing() {
         let deep = format!(
             "<methodCall><methodName>m</methodName><params><param>{}",
             "<value><array><data>".repeat(40)
         );
-        assert_eq!(read(deep.as_bytes()).unwrap_err().kind, Kind::Malformed);
+        assert_eq!(read(deep.as_bytes()).unwrap_err().kind, ProblemKind::Malformed);
         let hidden = format!("<a>{}", "<!-- </a></a></a> --><value>".repeat(60));
         assert!(plain(&hidden, true).is_none());
         let quoted = "<v a=\"/>\" ".to_owned() + &"><v b='/'".repeat(60);
@@ -515,10 +511,10 @@ mod tests {
     }
 
     #[test]
-    fn depth_cannot_be_hidden_from_the_scan() {
+    fn the_depth_scan_cannot_be_evaded() {
         let value = "<value><array><data>";
         let end = "</data></array></value>";
-        // What one reader takes for the end of a comment, a tag or an instruction, and another does not.
+        // Ends of comments, tags and instructions that parsers may interpret differently.
         for hidden in [
             format!("{value}<!-->{end}-->"),
             format!("{value}<!--->{end}-->"),
@@ -530,16 +526,16 @@ mod tests {
         ] {
             let deep =
                 format!("<methodCall><methodName>m</methodName><params><param>{}", hidden.repeat(20_000));
-            assert_eq!(read(deep.as_bytes()).unwrap_err().kind, Kind::Malformed, "{hidden}");
+            assert_eq!(read(deep.as_bytes()).unwrap_err().kind, ProblemKind::Malformed, "{hidden}");
             assert!(read_answer(deep.as_bytes()).is_err(), "{hidden}");
         }
     }
 
     #[test]
-    fn answers_of_business_systems() {
+    fn reads_method_responses() {
         let good = respond(Ok(json!(true)));
         assert_eq!(read_answer(good.as_bytes()), Ok(()));
-        let bad = refuse(Problem::new(Kind::Invalid, "no"));
+        let bad = refuse(Problem::new(ProblemKind::Invalid, "no"));
         assert_eq!(read_answer(bad.as_bytes()), Err("fault 3: invalid: no".to_owned()));
         assert!(read_answer(b"<html>").is_err() && read_answer(&[0xFF]).is_err());
     }

@@ -1,14 +1,15 @@
-//! What a table of ten million rows costs, and what a counter: `cargo run --release -p capabilities --example table_cost`.
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a measurement that fails is to stop here")]
+//! Measures the cost of a table of ten million rows, and of a counter: `cargo run --release -p capabilities --example
+//! table_cost`.
+#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a failed step ends the measurement")]
 
-use capabilities::{CounterOptions, Counters, Shelf, ShelfOptions, TableKind};
+use capabilities::{CounterOptions, Counters, TableKind, TableStore, TableStoreOptions};
 use model::Timestamp;
 use std::io::{Cursor, Read};
 use std::time::{Duration, Instant};
 
 const ROWS: u64 = 10_000_000;
 
-/// CSV that is made while it is read: ten-digit keys in no order.
+/// Generates CSV while it is read: ten-digit keys in scattered order.
 struct Rows<F> {
     value: F,
     next: u64,
@@ -48,24 +49,24 @@ fn nanoseconds(count: u64, mut work: impl FnMut(u64)) -> f64 {
 fn table(what: &str, kind: TableKind, value: impl Fn(u64) -> String) {
     let folder = tempfile::tempdir().unwrap();
     let before = memory();
-    let shelf = Shelf::open(folder.path(), ShelfOptions::default()).unwrap();
+    let table_store = TableStore::open(folder.path(), TableStoreOptions::default()).unwrap();
     let begin = Instant::now();
     let csv = Rows { value, next: 0, piece: Cursor::default() };
-    let info = shelf.put("t", kind, csv).unwrap();
+    let info = table_store.put("t", kind, csv).unwrap();
     let put = begin.elapsed();
     let own = info.octets as f64 / info.rows as f64;
     let resident = (memory() - before) / info.rows as f64;
-    drop(shelf);
+    drop(table_store);
     let begin = Instant::now();
-    let shelf = Shelf::open(folder.path(), ShelfOptions::default()).unwrap();
+    let table_store = TableStore::open(folder.path(), TableStoreOptions::default()).unwrap();
     let load = begin.elapsed();
-    let place = shelf.place("t").unwrap();
+    let handle = table_store.handle("t").unwrap();
     let keys: Vec<String> = (0..ROWS).step_by(10).map(key).collect();
     let look_up = nanoseconds(keys.len() as u64, |n| {
         let key = &keys[(n * 7_919 % keys.len() as u64) as usize];
         let found = match kind {
-            TableKind::Exact => place.read(|table| table.get(key).is_some()),
-            TableKind::Prefix => place.read(|table| table.longest(key).is_some()),
+            TableKind::Exact => handle.read(|table| table.get(key).is_some()),
+            TableKind::Prefix => handle.read(|table| table.longest(key).is_some()),
         };
         assert_eq!(found, Some(true));
     });

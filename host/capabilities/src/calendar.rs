@@ -6,13 +6,13 @@ use jiff::{ZonedDateTime, civil};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// Octets of the longest name of a durable counter.
-const LONGEST_NAME: usize = 64;
-/// Durable counters that one binding may name.
-const MOST_COUNTERS: usize = 32;
+/// Maximum length of the name of a durable counter, in octets.
+const MAX_NAME_OCTETS: usize = 64;
+/// Maximum number of durable counters of one binding.
+const MAX_COUNTERS: usize = 32;
 const HOUR: u64 = 3_600_000;
-/// The last millisecond that jiff can place in every zone (year 9999). All later times are one period.
-const LAST: u64 = 253_402_207_200_000;
+/// The last millisecond that jiff can convert in every zone (year 9999). All later times belong to one period.
+const LAST_TIME: u64 = 253_402_207_200_000;
 
 /// The length of a durable counter's period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -27,11 +27,11 @@ pub enum CounterWindow {
 }
 
 impl CounterWindow {
-    /// All of them with their names.
+    /// All windows with their names.
     pub const ALL: [(&'static str, Self); 3] =
         [("hour", Self::Hour), ("day", Self::Day), ("month", Self::Month)];
 
-    /// Its name, as it is written in grants.
+    /// Its name, as written in grants.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -41,7 +41,7 @@ impl CounterWindow {
         }
     }
 
-    fn named(name: &str) -> Option<Self> {
+    fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, window)| window)
     }
 }
@@ -50,7 +50,7 @@ fn utc() -> String {
     "UTC".to_owned()
 }
 
-/// A durable counter that a binding grants its plugin.
+/// A grant of one durable counter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct CounterGrant {
@@ -58,7 +58,7 @@ pub struct CounterGrant {
     pub name: String,
     /// The length of its period.
     pub window: CounterWindow,
-    /// The time zone of its period: a name of the IANA time zone database, such as `Europe/Berlin`.
+    /// The time zone of its periods: a name of the IANA time zone database, such as `Europe/Berlin`.
     #[serde(default = "utc")]
     pub zone: String,
 }
@@ -67,28 +67,28 @@ impl CounterGrant {
     /// Checks the counters of one binding together.
     ///
     /// # Errors
-    /// A name is empty, longer than 64 octets, has control characters or is there twice; a time zone is unknown; or there
-    /// are more than 32 counters.
+    /// A name is empty, longer than 64 octets, contains control characters or occurs twice; a time zone is unknown; or
+    /// there are more than 32 counters.
     pub fn check_all(grants: &[Self]) -> Result<(), Error> {
-        if let Some(beyond) = grants.get(MOST_COUNTERS) {
-            return Err(beyond.wrong(format!("a binding may name at most {MOST_COUNTERS} durable counters")));
+        if let Some(beyond) = grants.get(MAX_COUNTERS) {
+            return Err(beyond.invalid(format!("a binding may name at most {MAX_COUNTERS} durable counters")));
         }
         for (at, grant) in grants.iter().enumerate() {
-            if grant.name.is_empty() || grant.name.len() > LONGEST_NAME {
-                return Err(grant.wrong(format!("a name has 1 to {LONGEST_NAME} octets")));
+            if grant.name.is_empty() || grant.name.len() > MAX_NAME_OCTETS {
+                return Err(grant.invalid(format!("a name has 1 to {MAX_NAME_OCTETS} octets")));
             }
             if grant.name.chars().any(char::is_control) {
-                return Err(grant.wrong("a name has no control characters"));
+                return Err(grant.invalid("a name has no control characters"));
             }
             if grants.iter().take(at).any(|other| other.name == grant.name) {
-                return Err(grant.wrong("the name is there twice; give each counter its own"));
+                return Err(grant.invalid("the name occurs twice; give each counter its own"));
             }
             Calendar::of(grant)?;
         }
         Ok(())
     }
 
-    fn wrong(&self, what: impl Into<String>) -> Error {
+    fn invalid(&self, what: impl Into<String>) -> Error {
         Error::CounterGrant { name: self.name.clone(), what: what.into() }
     }
 }
@@ -97,7 +97,7 @@ impl CounterGrant {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Period {
     pub(crate) start: u64,
-    /// Not in it.
+    /// Exclusive.
     pub(crate) end: u64,
 }
 
@@ -112,7 +112,7 @@ impl Period {
 pub(crate) struct Calendar {
     window: CounterWindow,
     zone: TimeZone,
-    /// The name of the zone as the database writes it.
+    /// The name of the zone as spelled in the database.
     zone_name: Box<str>,
 }
 
@@ -122,7 +122,7 @@ impl PartialEq for Calendar {
     }
 }
 
-/// As it stands in stored rows: `day Europe/Berlin`.
+/// The form in stored rows: `day Europe/Berlin`.
 impl fmt::Display for Calendar {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(to, "{} {}", self.window.name(), self.zone_name)
@@ -134,30 +134,30 @@ impl Calendar {
     /// The time zone is unknown.
     pub(crate) fn of(grant: &CounterGrant) -> Result<Self, Error> {
         Self::new(grant.window, &grant.zone).ok_or_else(|| {
-            grant.wrong(format!(
+            grant.invalid(format!(
                 "the time zone {:?} is unknown; a zone is a name of the IANA database, such as Europe/Berlin or UTC",
                 grant.zone
             ))
         })
     }
 
-    /// What [`Calendar`]'s `Display` wrote; `None` where the zone is unknown or the text is something else.
+    /// Parses the `Display` form of a [`Calendar`]; `None` if the zone is unknown or the text is malformed.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (window, zone) = text.split_once(' ')?;
-        Self::new(CounterWindow::named(window)?, zone)
+        Self::new(CounterWindow::from_name(window)?, zone)
     }
 
     fn new(window: CounterWindow, zone: &str) -> Option<Self> {
-        // The data that are compiled in, and not those of the machine: an appliance and its replacement count alike.
+        // Use the compiled-in database, not the machine's, so that an appliance and its replacement count alike.
         let zone = TimeZoneDatabase::bundled().get(zone).ok().filter(|zone| !zone.is_unknown())?;
         let zone_name = zone.iana_name()?.into();
         Some(Self { window, zone, zone_name })
     }
 
-    /// The period that `time` is in. `time` and the period are milliseconds since the Unix epoch.
+    /// The period that contains `time`. `time` and the period are in milliseconds since the Unix epoch.
     pub(crate) fn period(&self, time: u64) -> Period {
-        let beyond = Period { start: LAST, end: u64::MAX };
-        if time >= LAST {
+        let beyond = Period { start: LAST_TIME, end: u64::MAX };
+        if time >= LAST_TIME {
             return beyond;
         }
         self.civil_period(time).unwrap_or(beyond)
@@ -168,7 +168,8 @@ impl Calendar {
         let local = instant.to_zoned_datetime(self.zone.clone());
         let (start, end) = match self.window {
             CounterWindow::Hour => {
-                // An hour has 60 minutes also where the clocks change: an hour that the clocks show twice is two periods.
+                // An hour has 60 minutes even when the clocks change: an hour that the clocks show twice is two
+                // periods.
                 let minutes = u64::try_from(local.minute()).ok()?;
                 let within = minutes * 60_000 + time % 60_000;
                 let start = time.saturating_sub(within);
@@ -183,18 +184,18 @@ impl Calendar {
         Some(Period { start: self.midnight(start)?, end: self.midnight(end)? })
     }
 
-    /// The first moment of a date; of a date without midnight, the moment at which the clocks go on.
+    /// The first moment of a date. On a date without midnight, the moment at which the clocks are set forward.
     fn midnight(&self, date: civil::Date) -> Option<u64> {
         let first: ZonedDateTime = date.to_zoned_datetime(self.zone.clone()).ok()?;
         Some(u64::try_from(first.timestamp().as_millisecond()).unwrap_or(0))
     }
 
-    /// The period that counts at `time` after `seen` was the current one.
+    /// The period that counts at `time`, if `seen` was the current period before.
     ///
-    /// A clock that goes back over the start of `seen` stays in `seen`, so that a quota is not given out twice. A clock that
-    /// goes back by more than a whole period was wrong before: the period of `time` counts, and not a date that may be years
-    /// away.
-    pub(crate) fn standing(&self, seen: Period, time: u64) -> Period {
+    /// If the clock goes back over the start of `seen`, `seen` stays current, so that a quota is not granted twice. If
+    /// the clock goes back by more than a whole period, it was wrong before: the period of `time` counts, because the
+    /// start of `seen` may be years away.
+    pub(crate) fn current_period(&self, seen: Period, time: u64) -> Period {
         if seen.contains(time) {
             return seen;
         }
@@ -229,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn periods_follow_the_clocks_of_the_zone() {
+    fn periods_follow_the_zone_clock() {
         let is = |start: &str, end: &str| (start.to_owned(), end.to_owned());
         use CounterWindow::{Day, Hour, Month};
         assert_eq!(
@@ -248,7 +249,7 @@ mod tests {
             period(Month, "Asia/Shanghai", "2026-12-31T15:59:59Z"),
             is("2026-11-30T16:00:00Z", "2026-12-31T16:00:00Z")
         );
-        // Half an hour beside UTC.
+        // Half an hour off UTC.
         assert_eq!(
             period(Hour, "Asia/Kolkata", "2026-11-24T10:29:59Z"),
             is("2026-11-24T09:30:00Z", "2026-11-24T10:30:00Z")
@@ -261,11 +262,11 @@ mod tests {
         assert_eq!(hours(Day, "Europe/Berlin", "2026-03-29T12:00:00Z"), 23);
         assert_eq!(hours(Day, "Europe/Berlin", "2026-10-25T12:00:00Z"), 25);
         assert_eq!(hours(Month, "Europe/Berlin", "2026-03-10T12:00:00Z"), 31 * 24 - 1);
-        // The hour that the clocks show twice is two periods of an hour.
+        // The hour that the clocks show twice is two hourly periods.
         for time in ["2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z"] {
             assert_eq!(hours(Hour, "Europe/Berlin", time), 1);
         }
-        // A day without midnight begins where the clocks go on.
+        // A day without midnight starts when the clocks are set forward.
         assert_eq!(period(Day, "America/Sao_Paulo", "2015-10-18T12:00:00Z").0, "2015-10-18T03:00:00Z");
         assert_eq!(hours(Day, "America/Sao_Paulo", "2015-10-18T12:00:00Z"), 23);
     }
@@ -274,20 +275,20 @@ mod tests {
     fn a_clock_that_goes_back_over_a_boundary_stays_in_the_period() {
         let days = calendar(CounterWindow::Day, "Europe/Berlin");
         let seen = days.period(at("2026-11-24T23:00:00Z"));
-        assert_eq!(days.standing(seen, at("2026-11-24T22:59:59.999Z")), seen);
-        assert_eq!(days.standing(seen, at("2026-11-23T23:00:00Z")), seen);
+        assert_eq!(days.current_period(seen, at("2026-11-24T22:59:59.999Z")), seen);
+        assert_eq!(days.current_period(seen, at("2026-11-23T23:00:00Z")), seen);
         let earlier = at("2026-11-23T22:59:59Z");
         assert_eq!(
-            days.standing(seen, earlier),
+            days.current_period(seen, earlier),
             days.period(earlier),
             "more than a day: it was wrong before"
         );
         let later = at("2026-11-26T00:00:00Z");
-        assert_eq!(days.standing(seen, later), days.period(later));
+        assert_eq!(days.current_period(seen, later), days.period(later));
     }
 
     #[test]
-    fn what_is_stored_of_a_calendar_is_read_back() {
+    fn a_stored_calendar_is_read_back() {
         let written = calendar(CounterWindow::Month, "europe/berlin").to_string();
         assert_eq!(written, "month Europe/Berlin");
         assert_eq!(Calendar::parse(&written), Some(calendar(CounterWindow::Month, "Europe/Berlin")));
@@ -297,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn grants_that_make_no_sense_are_refused() {
+    fn invalid_grants_are_refused() {
         let grant = |name: &str, zone: &str| CounterGrant {
             name: name.into(),
             window: CounterWindow::Day,
@@ -312,7 +313,7 @@ mod tests {
         );
         assert_eq!(
             refusal(&[grant("a", "UTC"), grant("a", "Asia/Shanghai")]),
-            "counter \"a\": the name is there twice; give each counter its own"
+            "counter \"a\": the name occurs twice; give each counter its own"
         );
         assert_eq!(refusal(&[grant("", "UTC")]), "counter \"\": a name has 1 to 64 octets");
         assert_eq!(refusal(&[grant("a\n", "UTC")]), "counter \"a\\n\": a name has no control characters");
@@ -330,11 +331,11 @@ mod tests {
             let calendar = calendar(CounterWindow::ALL[window].1, zone);
             let period = calendar.period(time);
             prop_assert!(period.contains(time) || time == u64::MAX, "{:?}", period);
-            if period.end < LAST {
+            if period.end < LAST_TIME {
                 prop_assert_eq!(calendar.period(period.end).start, period.end);
                 prop_assert_eq!(calendar.period(period.end - 1), period);
             }
-            prop_assert_eq!(calendar.standing(Period::default(), time), period);
+            prop_assert_eq!(calendar.current_period(Period::default(), time), period);
         }
     }
 }

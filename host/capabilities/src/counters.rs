@@ -13,19 +13,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// A window slides in so many steps: it holds the current one and the 59 before it.
+/// Number of steps of a window: it covers the current step and the 59 before it.
 const STEPS: u64 = 60;
-/// A name and a key that are longer together are known by their digest, so that no plugin fills the memory with keys.
-const LONGEST_KEY: usize = 256;
-/// Counters that are looked at for being over whenever a new one is made.
-const SWEEP: u32 = 4;
-/// Counters that are looked at for one that can go when there is no room.
-const SEARCH: u32 = 32;
+/// A longer name and key (together) are replaced by their digest, so that a plugin cannot fill the memory with keys.
+const MAX_KEY_OCTETS: usize = 256;
+/// Number of counters to check for expiry whenever a new one is created.
+const SWEEP_LIMIT: u32 = 4;
+/// Number of counters to search for an expired one if the space is full.
+const SEARCH_LIMIT: u32 = 32;
 
 /// Limits of counters.
 #[derive(Debug, Clone, Copy)]
 pub struct CounterOptions {
-    /// Counters that one space may have. A quiet one takes about 130 octets, one that is added to in every step 600.
+    /// Maximum number of counters of one space. An idle counter takes about 130 octets, one with additions in every
+    /// step 600.
     pub entries: usize,
 }
 
@@ -37,21 +38,21 @@ impl Default for CounterOptions {
 
 /// Counters over sliding windows, in spaces: a space is a plugin, or its candidate in shadow.
 ///
-/// Spaces have limits of their own, so a plugin that counts too much loses counters of its own and nobody else's.
+/// Each space has its own limit, so a plugin with too many counters loses only its own.
 #[derive(Debug, Default)]
 pub struct Counters {
     options: CounterOptions,
-    spaces: ArcSwap<FxHashMap<Box<str>, Arc<Space>>>,
+    spaces: ArcSwap<FxHashMap<Box<str>, Arc<CounterSpace>>>,
 }
 
 impl Counters {
-    /// No counters yet.
+    /// Creates an empty set of counters.
     #[must_use]
     pub fn new(options: CounterOptions) -> Self {
         Self { options, spaces: ArcSwap::default() }
     }
 
-    /// Adds to a counter, and says what is in its window then; see [`Space::add`].
+    /// Adds to a counter and returns the sum of its window; see [`CounterSpace::add`].
     pub fn add(
         &self,
         space: &str,
@@ -67,19 +68,19 @@ impl Counters {
         self.space(space).add(name, key, amount, window, now)
     }
 
-    /// What is in a counter's window.
+    /// The sum of a counter's window.
     #[must_use]
     pub fn sum(&self, space: &str, name: &str, key: &str, window: Duration, now: Timestamp) -> u64 {
         self.spaces.load().get(space).map_or(0, |space| space.sum(name, key, window, now))
     }
 
-    /// A space, made where there is none. Whoever adds often keeps it: that saves the search by name.
+    /// The space of this name, created on first use. Frequent callers should keep it, to save the look-up by name.
     #[must_use]
-    pub fn space(&self, name: &str) -> Arc<Space> {
+    pub fn space(&self, name: &str) -> Arc<CounterSpace> {
         if let Some(known) = self.spaces.load().get(name) {
             return Arc::clone(known);
         }
-        let new = Arc::new(Space::new(self.options));
+        let new = Arc::new(CounterSpace::new(self.options));
         let before = self.spaces.rcu(|spaces| {
             let mut spaces = FxHashMap::clone(spaces);
             spaces.entry(name.into()).or_insert_with(|| Arc::clone(&new));
@@ -88,7 +89,7 @@ impl Counters {
         before.get(name).map_or(new, Arc::clone)
     }
 
-    /// Drops a space with all its counters: a candidate's, when its shadow ends.
+    /// Drops a space with all its counters, such as a candidate's when its shadow ends.
     pub fn forget(&self, name: &str) {
         self.spaces.rcu(|spaces| {
             let mut spaces = FxHashMap::clone(spaces);
@@ -97,47 +98,47 @@ impl Counters {
         });
     }
 
-    /// How each space stands, by its name.
+    /// Metrics of each space, by its name.
     #[must_use]
     pub fn metrics(&self) -> Vec<(String, CounterMetrics)> {
         self.spaces.load().iter().map(|(name, space)| (name.to_string(), space.metrics())).collect()
     }
 }
 
-/// How the counters of a space stand.
+/// Metrics of a space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct CounterMetrics {
-    /// Counters now, those included whose window is over and that nobody has looked at since.
+    /// Number of counters, including expired ones that are not dropped yet.
     pub entries: u64,
-    /// Counters dropped since the start because their window was over.
+    /// Number of counters that were dropped after they expired, since the start.
     pub ended: u64,
-    /// Counters dropped since the start for want of room, though they still counted: the limit is too small.
+    /// Number of live counters that were dropped because the space was full, since the start: the limit is too small.
     pub evicted: u64,
 }
 
 /// The counters of one plugin.
 #[derive(Debug)]
-pub struct Space {
+pub struct CounterSpace {
     shards: Box<[Mutex<Shard>]>,
-    /// Counters that one shard may have.
+    /// Maximum number of counters of one shard.
     limit: usize,
-    /// Keys come from strangers: the hash has a seed of its own, so that nobody can make them collide.
+    /// Keys are untrusted input: the hash is seeded, so that nobody can cause collisions.
     hasher: DefaultHashBuilder,
     ended: AtomicU64,
     evicted: AtomicU64,
 }
 
-/// What tells counters apart. The window is part of it: two versions of a plugin with different windows do not disturb
-/// each other.
+/// Identity of a counter. It includes the window, so that two versions of a plugin with different windows do not
+/// disturb each other.
 #[derive(Clone, Copy)]
-struct Id<'a> {
+struct CounterKey<'a> {
     name: &'a [u8],
     key: &'a [u8],
-    /// Milliseconds.
+    /// In milliseconds.
     window: u32,
 }
 
-impl Hash for Id<'_> {
+impl Hash for CounterKey<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write(self.name);
         state.write(self.key);
@@ -145,7 +146,7 @@ impl Hash for Id<'_> {
     }
 }
 
-impl Space {
+impl CounterSpace {
     fn new(options: CounterOptions) -> Self {
         let shards = (options.entries / 1024).clamp(1, 64).next_power_of_two();
         Self {
@@ -157,13 +158,13 @@ impl Space {
         }
     }
 
-    /// Adds to a counter, and says what is in its window then.
+    /// Adds to a counter and returns the sum of its window.
     ///
-    /// A window is 1 s to 24 h; one outside is taken for the nearest. It slides in sixty steps, so what is in it was added
-    /// in the last 59 to 60 sixtieths. A time a little before the counter's newest counts as the newest (threads are not in
-    /// step); one that is a whole window before it starts the counter anew (the clock was set back).
+    /// A window is 1 s to 24 h; other values are clamped. It slides in sixty steps, so it covers the last 59 to 60
+    /// sixtieths. A time slightly before the counter's newest step counts as the newest step (threads see the clock in
+    /// different order); a time a whole window before it resets the counter (the clock was set back).
     pub fn add(&self, name: &str, key: &str, amount: u32, window: Duration, now: Timestamp) -> u64 {
-        self.at(name, key, window, |hash, id, shard| {
+        self.with_counter(name, key, window, |hash, id, shard| {
             let step = step(now, id.window);
             if let Some(slot) = shard.find(hash, id) {
                 return shard.counters.get_mut(slot).map_or(0, |counter| counter.add(step, amount));
@@ -176,45 +177,45 @@ impl Space {
         })
     }
 
-    /// What is in a counter's window; 0 for one that was never added to.
+    /// The sum of a counter's window; 0 for an unknown counter.
     #[must_use]
     pub fn sum(&self, name: &str, key: &str, window: Duration, now: Timestamp) -> u64 {
-        self.at(name, key, window, |hash, id, shard| {
+        self.with_counter(name, key, window, |hash, id, shard| {
             let slot = shard.find(hash, id)?;
             shard.counters.get_mut(slot).map(|counter| counter.sum(step(now, id.window)))
         })
         .unwrap_or(0)
     }
 
-    fn at<T>(
+    fn with_counter<T>(
         &self,
         name: &str,
         key: &str,
         window: Duration,
-        work: impl FnOnce(u64, Id<'_>, &mut Shard) -> T,
+        work: impl FnOnce(u64, CounterKey<'_>, &mut Shard) -> T,
     ) -> T
     where
         T: Default,
     {
         let window = u32::try_from(window.as_millis()).unwrap_or(u32::MAX).clamp(1_000, 86_400_000);
         let digest: [u8; 32];
-        let id = if name.len() + key.len() <= LONGEST_KEY {
-            Id { name: name.as_bytes(), key: key.as_bytes(), window }
+        let id = if name.len() + key.len() <= MAX_KEY_OCTETS {
+            CounterKey { name: name.as_bytes(), key: key.as_bytes(), window }
         } else {
             let mut sha = Sha256::new();
             sha.update((name.len() as u64).to_le_bytes());
             sha.update(name);
             sha.update(key);
             digest = sha.finalize().into();
-            Id { name: &digest, key: &[], window }
+            CounterKey { name: &digest, key: &[], window }
         };
         let hash = self.hasher.hash_one(id);
-        // The table inside takes the lowest and the highest bits.
+        // The inner hash table uses the lowest and the highest bits.
         let shard = (hash >> 40) as usize & (self.shards.len() - 1);
         self.shards.get(shard).map(|shard| work(hash, id, &mut shard.lock())).unwrap_or_default()
     }
 
-    /// How the counters stand.
+    /// Metrics of the counters.
     #[must_use]
     pub fn metrics(&self) -> CounterMetrics {
         CounterMetrics {
@@ -234,26 +235,27 @@ struct Shard {
     index: HashTable<u32>,
     counters: Vec<Counter>,
     free: Vec<u32>,
-    /// When each counter's window is over at the earliest, and its slot; each counter is here once. Adding to a counter
-    /// makes the time later and leaves the entry as it is, so that the way that is taken most touches nothing here.
-    ends: BinaryHeap<Reverse<(u64, u32)>>,
+    /// The earliest expiry time of each counter, and its slot; one entry for each counter. An addition extends the
+    /// expiry but leaves the entry unchanged, so that the hot path does not touch the heap.
+    expiries: BinaryHeap<Reverse<(u64, u32)>>,
 }
 
 impl Shard {
-    fn find(&self, hash: u64, id: Id<'_>) -> Option<usize> {
-        let is_it = |slot: &u32| self.counters.get(*slot as usize).is_some_and(|counter| counter.is(id));
-        self.index.find(hash, is_it).map(|slot| *slot as usize)
+    fn find(&self, hash: u64, id: CounterKey<'_>) -> Option<usize> {
+        let is_match =
+            |slot: &u32| self.counters.get(*slot as usize).is_some_and(|counter| counter.matches(id));
+        self.index.find(hash, is_match).map(|slot| *slot as usize)
     }
 
     fn insert(&mut self, hash: u64, counter: Counter, hasher: &DefaultHashBuilder) {
-        let over = counter.over();
+        let expires_at = counter.expires_at();
         let slot = if let Some(slot) = self.free.pop() {
             if let Some(old) = self.counters.get_mut(slot as usize) {
                 *old = counter;
             }
             slot
         } else {
-            // A shard has far less than 2^32 counters: see the limit.
+            // A shard has far fewer than 2^32 counters, because of the limit.
             let slot = u32::try_from(self.counters.len()).unwrap_or(u32::MAX);
             self.counters.push(counter);
             slot
@@ -261,56 +263,56 @@ impl Shard {
         let counters = &self.counters;
         let rehash = |slot: &u32| counters.get(*slot as usize).map_or(0, |known| hasher.hash_one(known.id()));
         self.index.insert_unique(hash, slot, rehash);
-        self.ends.push(Reverse((over, slot)));
+        self.expiries.push(Reverse((expires_at, slot)));
     }
 
-    /// Drops a few counters whose window is over and, if there is still no room, the one whose window is over next. Says
-    /// how many of each.
+    /// Drops a few expired counters and, if the shard is still full, the counter that expires next. Returns the number
+    /// of each.
     fn make_room(&mut self, limit: usize, now: Timestamp, hasher: &DefaultHashBuilder) -> (u64, u64) {
         let (mut ended, mut evicted) = (0, 0);
-        for _ in 0..SWEEP {
-            let Some(&Reverse((over, slot))) = self.ends.peek() else { break };
-            if over > now.0 {
+        for _ in 0..SWEEP_LIMIT {
+            let Some(&Reverse((expires_at, slot))) = self.expiries.peek() else { break };
+            if expires_at > now.0 {
                 break;
             }
-            if !self.later(over, slot) {
-                self.drop_next(hasher);
+            if !self.requeue_if_extended(expires_at, slot) {
+                self.evict_next(hasher);
                 ended += 1;
             }
         }
         let mut searched = 0;
         while self.index.len() >= limit {
-            let Some(&Reverse((over, slot))) = self.ends.peek() else { break };
+            let Some(&Reverse((expires_at, slot))) = self.expiries.peek() else { break };
             searched += 1;
-            // After a while the one that seems to be next will do.
-            if searched > SEARCH || !self.later(over, slot) {
-                self.drop_next(hasher);
+            // After enough searching, the one that seems to expire next is good enough.
+            if searched > SEARCH_LIMIT || !self.requeue_if_extended(expires_at, slot) {
+                self.evict_next(hasher);
                 evicted += 1;
             }
         }
         (ended, evicted)
     }
 
-    /// Whether the counter at the front was added to since it was put there; then it is put where it belongs now.
-    fn later(&mut self, over: u64, slot: u32) -> bool {
-        let now_over = self.counters.get(slot as usize).map_or(0, Counter::over);
-        if now_over <= over {
+    /// Whether the expiry of the counter at the front was extended after it was queued. If so, requeues it.
+    fn requeue_if_extended(&mut self, expires_at: u64, slot: u32) -> bool {
+        let new_expiry = self.counters.get(slot as usize).map_or(0, Counter::expires_at);
+        if new_expiry <= expires_at {
             return false;
         }
-        if let Some(mut front) = self.ends.peek_mut() {
-            front.0.0 = now_over;
+        if let Some(mut front) = self.expiries.peek_mut() {
+            front.0.0 = new_expiry;
         }
         true
     }
 
-    fn drop_next(&mut self, hasher: &DefaultHashBuilder) {
-        let Some(Reverse((_, slot))) = self.ends.pop() else { return };
+    fn evict_next(&mut self, hasher: &DefaultHashBuilder) {
+        let Some(Reverse((_, slot))) = self.expiries.pop() else { return };
         let Some(counter) = self.counters.get_mut(slot as usize) else { return };
         let hash = hasher.hash_one(counter.id());
         if let Ok(found) = self.index.find_entry(hash, |known| *known == slot) {
             found.remove();
         }
-        counter.empty();
+        counter.clear();
         self.free.push(slot);
     }
 }
@@ -319,21 +321,21 @@ impl Shard {
 struct Counter {
     /// Name, then key.
     id: SmallVec<[u8; 32]>,
-    /// Octets of the name.
+    /// Length of the name, in octets.
     name: u16,
-    /// Milliseconds.
+    /// In milliseconds.
     window: u32,
-    /// The newest step that was looked at.
+    /// The newest step that was seen.
     newest: u64,
-    /// What is in all steps.
+    /// The sum of all steps.
     total: u64,
-    /// Steps in which something was added, the oldest first: the step's lowest eight bits in the lowest eight bits, the
+    /// Steps with additions, oldest first: the lowest eight bits of the step number in the lowest eight bits, the
     /// amount above them.
     steps: SmallVec<[u64; 2]>,
 }
 
 impl Counter {
-    fn new(id: Id<'_>, step: u64, amount: u32) -> Self {
+    fn new(id: CounterKey<'_>, step: u64, amount: u32) -> Self {
         let mut octets = SmallVec::with_capacity(id.name.len() + id.key.len());
         octets.extend_from_slice(id.name);
         octets.extend_from_slice(id.key);
@@ -344,17 +346,17 @@ impl Counter {
         counter
     }
 
-    fn id(&self) -> Id<'_> {
+    fn id(&self) -> CounterKey<'_> {
         let (name, key) = self.id.split_at_checked(self.name.into()).unwrap_or((&self.id, &[]));
-        Id { name, key, window: self.window }
+        CounterKey { name, key, window: self.window }
     }
 
-    fn is(&self, id: Id<'_>) -> bool {
+    fn matches(&self, id: CounterKey<'_>) -> bool {
         let own = self.id();
         own.window == id.window && own.name == id.name && own.key == id.key
     }
 
-    /// How many steps ago a packed step was.
+    /// The age of a packed step, in steps.
     fn age(&self, packed: u64) -> u64 {
         u64::from((self.newest as u8).wrapping_sub(packed as u8))
     }
@@ -365,10 +367,10 @@ impl Counter {
             self.total = 0;
             self.newest = step;
         } else if step > self.newest {
-            // Ages stay below 120 here, so eight bits tell them apart.
+            // Ages stay below 120 here, so eight bits are unambiguous.
             self.newest = step;
-            let over = self.steps.iter().take_while(|packed| self.age(**packed) >= STEPS).count();
-            for gone in self.steps.drain(..over) {
+            let expired = self.steps.iter().take_while(|packed| self.age(**packed) >= STEPS).count();
+            for gone in self.steps.drain(..expired) {
                 self.total -= gone >> 8;
             }
         }
@@ -381,7 +383,7 @@ impl Counter {
         }
         let (low, amount) = (self.newest & 0xff, u64::from(amount));
         match self.steps.last_mut() {
-            // 2^24 largest amounts fit into a step; what would be over is left out, from the total too.
+            // A step holds 2^24 maximum amounts; an overflow is dropped, from the total too.
             Some(last) if *last & 0xff == low => match last.checked_add(amount << 8) {
                 Some(sum) => *last = sum,
                 None => return self.total,
@@ -397,15 +399,15 @@ impl Counter {
         self.total
     }
 
-    /// The time, in milliseconds, at which nothing is left in the window.
-    fn over(&self) -> u64 {
+    /// The time, in milliseconds, at which the window becomes empty.
+    fn expires_at(&self) -> u64 {
         self.steps.last().map_or(0, |last| {
             let added = self.newest - self.age(*last).min(self.newest);
             (added + STEPS).saturating_mul(u64::from(self.window)).div_ceil(STEPS)
         })
     }
 
-    fn empty(&mut self) {
+    fn clear(&mut self) {
         self.id = SmallVec::new();
         self.steps = SmallVec::new();
         self.total = 0;
@@ -420,7 +422,7 @@ mod tests {
     const MINUTE: Duration = Duration::from_secs(60);
 
     #[test]
-    fn what_leaves_the_window_does_not_count() {
+    fn amounts_outside_the_window_do_not_count() {
         let counters = Counters::default();
         let add = |at| counters.add("guard", "calls", "491511", 2, MINUTE, Timestamp(at));
         let sum = |at| counters.sum("guard", "calls", "491511", MINUTE, Timestamp(at));
@@ -433,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn spaces_names_keys_and_windows_are_apart() {
+    fn spaces_names_keys_and_windows_are_separate() {
         let counters = Counters::default();
         let now = Timestamp(1_000_000);
         counters.add("guard", "calls", "1", 1, MINUTE, now);
@@ -447,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn long_keys_are_told_apart_too() {
+    fn long_keys_are_distinct() {
         let counters = Counters::default();
         let (now, key) = (Timestamp(1_000_000), "x".repeat(100_000));
         counters.add("guard", "calls", &key, 1, MINUTE, now);
@@ -456,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_the_limit_the_stalest_goes_and_other_spaces_keep_theirs() {
+    fn at_the_limit_the_stalest_counter_of_the_space_is_evicted() {
         let counters = Counters::new(CounterOptions { entries: 100 });
         let key = |n: u64| format!("{n}");
         counters.add("other", "calls", "1", 1, MINUTE, Timestamp(1_000_000));
@@ -480,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_that_are_over_make_room() {
+    fn expired_counters_are_dropped() {
         let counters = Counters::new(CounterOptions { entries: 100 });
         for n in 0..10_000_u64 {
             counters.add("guard", "calls", &n.to_string(), 1, Duration::from_secs(1), Timestamp(n * 20));
@@ -503,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_is_set_back_starts_anew() {
+    fn setting_the_clock_back_restarts_a_counter() {
         let counters = Counters::default();
         let add = |at| counters.add("guard", "calls", "1", 1, MINUTE, Timestamp(at));
         add(10_000_000);
@@ -513,7 +515,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn windows_are_as_a_naive_model_says(
+        fn windows_match_a_naive_model(
             window in 1_000_u64..100_000,
             start in 0_u64..2_000_000_000_000,
             moves in proptest::collection::vec((0_u64..30_000, 0_u8..4, 0_u32..1_000), 1..200),
@@ -521,8 +523,8 @@ mod tests {
             let counters = Counters::new(CounterOptions { entries: 10_000 });
             let mut model: Vec<(u8, u64, u64)> = Vec::new();
             let mut now = start;
-            for (later, key, amount) in moves {
-                now += later;
+            for (requeue_if_extended, key, amount) in moves {
+                now += requeue_if_extended;
                 let in_window = |model: &[(u8, u64, u64)]| -> u64 {
                     let oldest = (now * 60 / window).saturating_sub(59);
                     let counts = |(k, at, _): &&(u8, u64, u64)| *k == key && at * 60 / window >= oldest;

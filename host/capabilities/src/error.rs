@@ -1,34 +1,34 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What can go wrong with what plugins are given.
+/// Errors of plugin capabilities.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
-    /// A grant that names no place.
-    #[error("grant {grant:?}: {what}; a grant is a place like https://hlr.example:8443/v1")]
-    Grant {
-        /// As it was written.
+    /// An HTTP grant is invalid.
+    #[error("grant {grant:?}: {what}; a grant is a URL prefix like https://hlr.example:8443/v1")]
+    HttpGrant {
+        /// The grant as written.
         grant: String,
-        /// What is wrong with it.
+        /// The reason.
         what: &'static str,
     },
-    /// The HTTP client cannot be made.
+    /// The HTTP client cannot be created.
     #[error(
-        "no HTTP client for plugins: {0}; look at the certificates in the configuration and on the machine"
+        "no HTTP client for plugins: {0}; check the certificates in the configuration and on the machine"
     )]
     Client(String),
 
-    /// A durable counter that cannot be granted.
+    /// A durable counter grant is invalid.
     #[error("counter {name:?}: {what}")]
     CounterGrant {
-        /// Its name, as it was written.
+        /// The name as written.
         name: String,
-        /// What is wrong with it.
+        /// The reason.
         what: String,
     },
     /// A newer release wrote a count.
     #[error(
-        "the plugins' values in {path} have a durable counter of format {found}, and this release reads format {known}. Start \
+        "the plugins' values in {path} have a durable counter of format {found}, but this release reads format {known}. Start \
          the release that wrote it"
     )]
     CountFormat {
@@ -36,86 +36,86 @@ pub enum Error {
         path: PathBuf,
         /// The format of the row.
         found: u8,
-        /// The newest format that this release reads.
+        /// The newest format that this release supports.
         known: u8,
     },
 
-    /// A key of a value is too long.
-    #[error("a key of {octets} octets is longer than the {most} that are allowed")]
+    /// A key is too long.
+    #[error("a key of {octets} octets exceeds the limit of {most}")]
     Key {
-        /// How long it is.
+        /// Its length.
         octets: usize,
-        /// How long it may be.
+        /// The maximum length.
         most: usize,
     },
     /// A value is too large.
-    #[error("a value of {octets} octets is larger than the {most} that are allowed")]
+    #[error("a value of {octets} octets exceeds the limit of {most}")]
     Value {
-        /// How large it is.
+        /// Its size.
         octets: usize,
-        /// How large it may be.
+        /// The maximum size.
         most: usize,
     },
-    /// The plugin's values would exceed its quota.
-    #[error("keys and values would make {octets} octets, and the binding's quota is {quota}")]
+    /// The change would exceed the plugin's quota.
+    #[error("keys and values would take {octets} octets, but the binding's quota is {quota}")]
     Quota {
-        /// All keys and values of the plugin, this one included.
+        /// Total size of all keys and values of the plugin, with this one.
         octets: u64,
-        /// How many the binding grants.
+        /// The quota of the binding.
         quota: u64,
     },
-    /// The file of values failed.
-    #[error("the plugins' values in {path} failed: {source}. Look whether the disk is full or failing")]
-    Values {
+    /// The store file failed.
+    #[error("the plugins' values in {path} failed: {source}. Check the disk for space and errors")]
+    KvStore {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: Arc<redb::Error>,
     },
 
-    /// A table's name cannot be used.
+    /// A table name is invalid.
     #[error("table name {0:?}: 1 to 64 of the characters a-z, 0-9, - and _")]
     TableName(String),
-    /// A line of a table is wrong.
+    /// A line of a table is invalid.
     #[error("line {line}: {what}")]
     Line {
-        /// Counted from 1.
+        /// The line, counted from 1.
         line: u64,
-        /// What is wrong with it.
+        /// The reason.
         what: String,
     },
     /// A table is too large.
-    #[error("line {line}: the table has more than the {most} {of} that are allowed")]
+    #[error("line {line}: the table exceeds the limit of {most} {of}")]
     TooLarge {
-        /// Counted from 1.
+        /// The line, counted from 1.
         line: u64,
-        /// How many are allowed.
+        /// The maximum.
         most: u64,
         /// "rows" or "octets".
         of: &'static str,
     },
-    /// What was being uploaded broke off.
-    #[error("the upload broke off in line {line}: {source}; the table is as it was")]
+    /// An upload was interrupted.
+    #[error("the upload was interrupted in line {line}: {source}; the table is unchanged")]
     Upload {
-        /// Counted from 1.
+        /// The line, counted from 1.
         line: u64,
-        /// Why.
+        /// The cause.
         source: Arc<std::io::Error>,
     },
     /// The folder of tables failed.
-    #[error("{path}: {source}. Look whether the disk is full or failing and who owns the folder")]
+    #[error("{path}: {source}. Check the disk for space and errors, and the owner of the folder")]
     Folder {
         /// The file or folder.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: Arc<std::io::Error>,
     },
-    /// A file in the folder of tables is not as it was written.
+    /// A table file is damaged.
     #[error("{path} is damaged: {what}. Upload the table again, or remove it")]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         what: String,
     },
 }

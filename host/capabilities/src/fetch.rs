@@ -1,119 +1,124 @@
-//! Requests of plugins to other systems.
+//! HTTP requests of plugins to other systems.
 
+mod fetch_metrics;
 mod fetcher;
-mod grant;
 mod headers;
-mod metrics;
+mod http_grant;
 
+pub use fetch_metrics::FetchMetrics;
 pub use fetcher::{Fetcher, FetcherOptions};
-pub use grant::Grant;
-pub use metrics::FetchMetrics;
+pub use http_grant::HttpGrant;
 
 use reqwest::Url;
 use std::time::Duration;
 
-/// Asks other systems for a plugin.
+/// An HTTP client for plugins.
 pub trait Fetch: Send + Sync {
-    /// Sends a request and waits for the whole answer.
+    /// Sends a request and waits for the complete response.
     ///
     /// # Errors
-    /// The grants do not allow it, or there is no answer within their limits.
-    fn fetch(&self, plugin: &str, grants: &Grants, request: Request) -> Result<Response, FetchFailure>;
+    /// The grants do not allow the request, or there is no response within their limits.
+    fn fetch(
+        &self,
+        plugin: &str,
+        grants: &HttpGrants,
+        request: FetchRequest,
+    ) -> Result<FetchResponse, FetchFailure>;
 }
 
-/// A request, as a plugin made it.
+/// A request from a plugin.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Request {
+pub struct FetchRequest {
     /// GET, POST, PUT, DELETE …
     pub method: String,
     /// http or https.
     pub url: String,
     /// Names and values.
     pub headers: Vec<(String, String)>,
-    /// Empty: none.
+    /// Empty: no body.
     pub body: Vec<u8>,
 }
 
-impl Request {
-    /// Octets of all its parts.
+impl FetchRequest {
+    /// Total size, in octets.
     fn size(&self) -> usize {
         let headers: usize = self.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
         self.method.len() + self.url.len() + headers + self.body.len()
     }
 }
 
-/// An answer. Redirections are answers like any other: a plugin may follow them as far as its grants go.
+/// A response. Redirects are not followed: the plugin may follow them itself, within its grants.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Response {
+pub struct FetchResponse {
     /// 200, 404 …
     pub status: u16,
-    /// Names, in lower case, and values; octets outside UTF-8 as replacement characters.
+    /// Names in lower case, and values; octets that are not UTF-8 become replacement characters.
     pub headers: Vec<(String, String)>,
-    /// As it was sent: compressed ones are not expanded.
+    /// As received: a compressed body is not expanded.
     pub body: Vec<u8>,
 }
 
-/// Why there is no answer.
+/// The reason for a missing response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FetchFailure {
-    /// The binding does not grant this place, or the request makes no sense.
+    /// The binding does not grant the URL, or the request is malformed.
     #[error("not allowed: {0}")]
     NotAllowed(String),
-    /// No answer in time.
+    /// The response did not arrive in time.
     #[error("no answer in time")]
     TimedOut,
-    /// The answer is larger than the binding allows.
+    /// The response exceeds the limit of the binding.
     #[error("the answer is too large")]
     TooLarge,
-    /// No connection, or it broke, or the plugin has too many requests on their way.
+    /// The connection failed or broke, or the plugin has too many requests in flight.
     #[error("unreachable: {0}")]
     Unreachable(String),
 }
 
-/// How long, how large and how many.
+/// Limits of a plugin's requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FetchLimits {
-    /// From the question to the end of the answer, the connection included.
-    pub time_out: Duration,
-    /// Octets of an answer, headers included.
-    pub answer: usize,
-    /// Octets of a request, headers included.
+    /// From the request to the end of the response, including the connection setup.
+    pub timeout: Duration,
+    /// Maximum size of a response with headers, in octets.
+    pub response: usize,
+    /// Maximum size of a request with headers, in octets.
     pub request: usize,
-    /// Requests of the plugin that may be on their way at a time; one more fails at once.
-    pub at_a_time: usize,
+    /// Maximum number of concurrent requests of the plugin; one more fails at once.
+    pub max_in_flight: usize,
 }
 
 impl Default for FetchLimits {
     fn default() -> Self {
-        Self { time_out: Duration::from_secs(2), answer: 256 * 1024, request: 256 * 1024, at_a_time: 64 }
+        Self { timeout: Duration::from_secs(2), response: 256 * 1024, request: 256 * 1024, max_in_flight: 64 }
     }
 }
 
-/// What a binding grants: places and limits.
+/// The HTTP grants of a binding, and their limits.
 #[derive(Debug, Clone, Default)]
-pub struct Grants {
-    /// Any of these.
-    pub places: Vec<Grant>,
-    /// For all of them.
+pub struct HttpGrants {
+    /// The granted URL prefixes.
+    pub prefixes: Vec<HttpGrant>,
+    /// The limits for all of them.
     pub limits: FetchLimits,
 }
 
-impl Grants {
-    /// Whether the plugin may ask this. For a harness too, that answers itself: what it lets pass is what the appliance
-    /// lets pass.
+impl HttpGrants {
+    /// Whether the plugin may send this request. A test harness with its own responses can use this check too, so that
+    /// it allows exactly what the appliance allows.
     ///
     /// # Errors
     /// [`FetchFailure::NotAllowed`], with the reason.
-    pub fn check(&self, request: &Request) -> Result<(), FetchFailure> {
-        self.checked(request).map(|_| ())
+    pub fn check(&self, request: &FetchRequest) -> Result<(), FetchFailure> {
+        self.check_request(request).map(|_| ())
     }
 
-    /// The request in the form in which it is sent: what was checked is what is sent.
-    fn checked(&self, request: &Request) -> Result<Checked, FetchFailure> {
+    /// Checks a request and converts it to the form in which it is sent.
+    fn check_request(&self, request: &FetchRequest) -> Result<CheckedRequest, FetchFailure> {
         let refuse = |why: String| Err(FetchFailure::NotAllowed(why));
         if request.size() > self.limits.request {
             return refuse(format!(
-                "a request of {} octets is larger than the {} that the binding allows",
+                "a request of {} octets exceeds the {} that the binding allows",
                 request.size(),
                 self.limits.request
             ));
@@ -122,24 +127,24 @@ impl Grants {
             Ok(method) => method,
             Err(why) => return refuse(why),
         };
-        let url = match grant::url(&request.url) {
+        let url = match http_grant::url(&request.url) {
             Ok(url) => url,
             Err(why) => return refuse(why.to_owned()),
         };
-        if !self.places.iter().any(|place| place.allows(&url)) {
+        if !self.prefixes.iter().any(|prefix| prefix.allows(&url)) {
             let origin = url.origin().ascii_serialization();
             return refuse(format!("the binding does not grant {origin}{}", url.path()));
         }
         match headers::headers(&request.headers) {
-            Ok(headers) => Ok(Checked { method, url, headers }),
+            Ok(headers) => Ok(CheckedRequest { method, url, headers }),
             Err(why) => refuse(why),
         }
     }
 }
 
-/// A request that may be sent, without its body.
+/// A checked request, without its body.
 #[derive(Debug)]
-struct Checked {
+struct CheckedRequest {
     method: reqwest::Method,
     url: Url,
     headers: reqwest::header::HeaderMap,

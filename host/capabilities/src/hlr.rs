@@ -1,17 +1,17 @@
-mod chain;
+mod chain_hlr;
 
-pub use chain::ChainHlr;
+pub use chain_hlr::ChainHlr;
 
-use crate::shelf::Shelf;
+use crate::table_store::TableStore;
 use std::sync::Arc;
 
-/// The home location register: who stands behind a number.
+/// The home location register: maps a number to its subscriber.
 pub trait Hlr: Send + Sync {
-    /// Finds a subscriber by the number's digits; a leading plus sign does not count. May take its time: not to be called
-    /// where a submitter waits.
+    /// Finds a subscriber by the digits of a number; a leading plus sign is ignored. May block: do not call it on the
+    /// submit path.
     ///
     /// # Errors
-    /// There is none, or there was no answer.
+    /// The subscriber is unknown, or the register is unreachable.
     fn look_up(&self, msisdn: &str) -> Result<HlrSubscriber, HlrFailure>;
 }
 
@@ -20,37 +20,37 @@ pub trait Hlr: Send + Sync {
 pub struct HlrSubscriber {
     /// International mobile subscriber identity: 6 to 15 decimal digits.
     pub imsi: String,
-    /// The peer that serves the subscriber, where it is known.
+    /// The peer that serves the subscriber, if known.
     pub serving: Option<String>,
 }
 
-/// Why there is no subscriber.
+/// The reason for a missing subscriber.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HlrFailure {
-    /// No such subscriber.
+    /// There is no such subscriber.
     Unknown,
-    /// No answer.
+    /// The register did not answer.
     Unreachable,
 }
 
-/// Answers from the table `hlr`, where there is no link to a real register or none that answers: the number as key; IMSI and,
-/// after a comma, the serving peer as value.
+/// Answers from the table `hlr`, for use without a reachable real register: the key is the number; the value is the
+/// IMSI and, after a comma, the serving peer.
 #[derive(Debug)]
-pub struct TableHlr(Arc<Shelf>);
+pub struct TableHlr(Arc<TableStore>);
 
 impl TableHlr {
     /// The table's name.
     pub const TABLE: &str = "hlr";
 
-    /// Answers from this shelf.
+    /// Creates a register on a table store.
     #[must_use]
-    pub fn new(shelf: Arc<Shelf>) -> Self {
-        Self(shelf)
+    pub fn new(table_store: Arc<TableStore>) -> Self {
+        Self(table_store)
     }
 }
 
 impl Hlr for TableHlr {
-    /// Without the table, or with a value that is no IMSI, there is no answer: "unknown" would be taken for the truth.
+    /// If the table is missing or the value is not an IMSI, the result is "unreachable": "unknown" would be final.
     fn look_up(&self, msisdn: &str) -> Result<HlrSubscriber, HlrFailure> {
         let table = self.0.get(Self::TABLE).ok_or(HlrFailure::Unreachable)?;
         let value = table.get(msisdn.strip_prefix('+').unwrap_or(msisdn)).ok_or(HlrFailure::Unknown)?;
@@ -72,16 +72,16 @@ impl Hlr for TableHlr {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shelf::{ShelfOptions, TableKind};
+    use crate::table_store::{TableKind, TableStoreOptions};
 
     #[test]
-    fn a_table_answers() {
+    fn the_table_hlr_answers_from_rows() {
         let folder = tempfile::tempdir().unwrap();
-        let shelf = Arc::new(Shelf::open(folder.path(), ShelfOptions::default()).unwrap());
-        let hlr = TableHlr::new(Arc::clone(&shelf));
+        let table_store = Arc::new(TableStore::open(folder.path(), TableStoreOptions::default()).unwrap());
+        let hlr = TableHlr::new(Arc::clone(&table_store));
         assert_eq!(hlr.look_up("4915112345"), Err(HlrFailure::Unreachable), "no table, no answer");
         let csv = "4915112345,262011234567890\n4915112346,\"262011234567891, msc-a\"\n4915112347,nonsense\n";
-        shelf.put("hlr", TableKind::Exact, csv.as_bytes()).unwrap();
+        table_store.put("hlr", TableKind::Exact, csv.as_bytes()).unwrap();
         let subscriber = hlr.look_up("+4915112345").unwrap();
         assert_eq!(subscriber, HlrSubscriber { imsi: "262011234567890".into(), serving: None });
         assert_eq!(hlr.look_up("4915112346").unwrap().serving.as_deref(), Some("msc-a"));

@@ -1,28 +1,31 @@
-//! What plugins are given by the host, one module a capability, each with its limits.
+//! Capabilities of plugins, one module each, with their limits.
 //!
-//! Nothing here knows of WebAssembly: the hooks put these behind the interfaces of `wit/capabilities.wit`, and the author's
-//! test harness puts other things there. A plugin is known by its name; who may use what is said by its binding, and comes
-//! in as an argument.
+//! This crate does not depend on WebAssembly: the crate `hooks` puts the capabilities behind the interfaces of
+//! `wit/capabilities.wit`, and the test harness for plugin authors replaces them with its own. A plugin is identified
+//! by its name; its grants come from its binding and are passed as arguments.
 #![forbid(unsafe_code)]
 
 mod calendar;
 mod counters;
-mod durable;
+mod durable_counters;
 mod error;
 mod fetch;
 mod hlr;
+mod kv_store;
 mod log_budget;
-mod shelf;
-mod values;
+mod table_store;
 
 pub use calendar::{CounterGrant, CounterWindow};
-pub use counters::{CounterMetrics, CounterOptions, Counters, Space};
-pub use durable::{CounterWriter, DurableCounter, DurableCounters, DurableMetrics, DurableOptions};
+pub use counters::{CounterMetrics, CounterOptions, CounterSpace, Counters};
+pub use durable_counters::{
+    CounterWriter, DurableCounter, DurableCounterMetrics, DurableCounterOptions, DurableCounters,
+};
 pub use error::Error;
 pub use fetch::{
-    Fetch, FetchFailure, FetchLimits, FetchMetrics, Fetcher, FetcherOptions, Grant, Grants, Request, Response,
+    Fetch, FetchFailure, FetchLimits, FetchMetrics, FetchRequest, FetchResponse, Fetcher, FetcherOptions,
+    HttpGrant, HttpGrants,
 };
 pub use hlr::{ChainHlr, Hlr, HlrFailure, HlrSubscriber, TableHlr};
+pub use kv_store::{KvMetrics, KvStore, KvUsage, MemoryKvStore, RedbKvStore};
 pub use log_budget::{LogBudget, LogBudgets};
-pub use shelf::{Shelf, ShelfOptions, Slot, Table, TableInfo, TableKind};
-pub use values::{KeyValues, MemoryValues, Usage, Values, ValuesMetrics};
+pub use table_store::{Table, TableHandle, TableInfo, TableKind, TableStore, TableStoreOptions};

@@ -1,13 +1,13 @@
-//! `switchyard account`: whoever submits messages.
+//! `switchyard account`: manages accounts.
 
+use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::Streams;
-use crate::party::{How, change, parties, party, show, show_all};
-use crate::way::{Way, exits};
+use crate::peer_or_account::{ConfigChangeArgs, change, load, load_all, print, print_all};
 use clap::{Args, Subcommand};
 use std::process::ExitCode;
 
 const AFTER: &str = concat!(
-    exits!(),
+    exit_help!(),
     "
 Examples:
   switchyard account list
@@ -22,7 +22,7 @@ pub struct AccountCommand {
     #[command(subcommand)]
     task: Task,
     #[command(flatten)]
-    way: Way,
+    global: GlobalArgs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -34,7 +34,7 @@ enum Task {
         /// Its name.
         name: String,
     },
-    /// Add an account, or change one; only its own connections are touched.
+    /// Add or change an account; only its own connections are affected.
     #[command(
         after_help = "Examples:\n  echo -n secret | switchyard hash-password | switchyard account set shop \
                             password-hash=@-\n  switchyard account set shop rate=100 window=10"
@@ -42,31 +42,33 @@ enum Task {
     Set {
         /// Its name.
         name: String,
-        /// Its settings: KEY=VALUE, KEY=@FILE with the value in a file, or KEY alone to take it away.
+        /// Its settings: KEY=VALUE, KEY=@FILE with the value in a file, or KEY alone to remove the setting.
         #[arg(required = true)]
         settings: Vec<String>,
         #[command(flatten)]
-        how: How,
+        change_args: ConfigChangeArgs,
     },
-    /// Take an account away; what waits for it stays, until it is there again.
+    /// Remove an account; messages that wait for it stay until it is configured again.
     Remove {
         /// Its name.
         name: String,
         #[command(flatten)]
-        how: How,
+        change_args: ConfigChangeArgs,
     },
 }
 
 impl AccountCommand {
     pub(crate) fn run(self, streams: Streams) -> ExitCode {
-        let Self { task, way } = self;
-        way.ask(streams, |appliance, output| match task {
-            Task::List => show_all(output, &parties(appliance, true)?, true),
-            Task::Show { name } => show(output, &party(appliance, true, &name)?),
-            Task::Set { name, settings, how } => {
-                change(appliance, output, true, ("account", &name), Some(&settings), &how)
+        let Self { task, global } = self;
+        global.run(streams, |api, output| match task {
+            Task::List => print_all(output, &load_all(api, true)?, true),
+            Task::Show { name } => print(output, &load(api, true, &name)?),
+            Task::Set { name, settings, change_args } => {
+                change(api, output, true, ("account", &name), Some(&settings), &change_args)
             }
-            Task::Remove { name, how } => change(appliance, output, true, ("account", &name), None, &how),
+            Task::Remove { name, change_args } => {
+                change(api, output, true, ("account", &name), None, &change_args)
+            }
         })
     }
 }

@@ -1,26 +1,26 @@
-//! `switchyard appliance`: the machine below the daemon, where that is the appliance image.
+//! `switchyard appliance`: manages the machine, if it runs the appliance image.
 //!
-//! What there is to do is the image's to know (`appliance-image/image`), so this only says it on. On the machine itself to a program of
-//! the image, which root may run, and which needs no daemon; from elsewhere to the API.
+//! The image implements the actions (`appliance-image/image`). On the machine itself, the command runs a program of the image, which
+//! root may run and which needs no daemon; elsewhere it uses the API.
 
-use crate::backup::Unfinished;
+use crate::backup::PartialFile;
+use crate::format::{list, octets, value_text};
+use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
-use crate::table::{list, octets, word};
-use crate::way::{Way, exits};
 use clap::{Args, Subcommand};
-use client::Appliance;
+use client::ApiClient;
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-/// What the image does it by.
-const OPERATE: &str = "/usr/lib/switchyard/appliance/operate";
+/// The image's program for these actions.
+const OPERATE_PROGRAM: &str = "/usr/lib/switchyard/appliance/operate";
 
 const AFTER: &str = concat!(
-    exits!(),
+    exit_help!(),
     "
-On the machine itself, as root, no token and no daemon is needed; with --url or --json the API is asked there as well.
+On the machine itself, root needs no token and no running daemon; with --url or --json the command uses the API there as well.
 
 Examples:
   switchyard appliance status
@@ -35,153 +35,153 @@ pub struct ApplianceCommand {
     #[command(subcommand)]
     task: Task,
     #[command(flatten)]
-    way: Way,
+    global: GlobalArgs,
 }
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Show which system runs from which slot, and how the machine is.
+    /// Show the running system, its slot and the state of the machine.
     Status,
-    /// Write a signed update into the other slot, and start it; one that does not come up is left again by itself.
+    /// Write a signed update into the other slot, and restart from it; an update that does not start is rolled back automatically.
     Update {
         /// The update (.raucb).
         file: PathBuf,
         #[command(flatten)]
-        when: When,
+        reboot_args: RebootArgs,
     },
-    /// Go back to the system in the other slot.
+    /// Roll back to the system in the other slot.
     Rollback {
         #[command(flatten)]
-        when: When,
+        reboot_args: RebootArgs,
     },
-    /// Write into one file what somebody needs who is to help: the journal, slots, network; no configuration and no messages.
+    /// Write a file for support: the journal, slots and network; no configuration and no messages.
     SupportBundle {
         /// The file (.tar.gz).
         file: PathBuf,
     },
-    /// Forget what the machine was told, at its next start.
+    /// Reset the machine at its next start.
     FactoryReset {
         #[command(flatten)]
-        what: What,
+        what: ResetArgs,
         #[command(flatten)]
-        when: When,
+        reboot_args: RebootArgs,
     },
 }
 
 #[derive(Debug, Args)]
-struct When {
-    /// Do not start anew now; it counts from the next start.
+struct RebootArgs {
+    /// Do not restart now; the change takes effect at the next start.
     #[arg(long)]
     no_reboot: bool,
 }
 
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
-struct What {
-    /// Messages, balances, number pools and the archive stay; configuration, users, tokens and keys go.
+struct ResetArgs {
+    /// Keep messages, balances, number pools and the archive; delete configuration, users, tokens and keys.
     #[arg(long)]
     keep_state: bool,
-    /// Nothing stays.
+    /// Delete everything.
     #[arg(long)]
     drop_state: bool,
 }
 
 impl Task {
     /// The same for the image's program.
-    fn words(self) -> Vec<OsString> {
-        let mut words: Vec<OsString> = Vec::new();
-        let later = |when: When| when.no_reboot.then(|| OsString::from("--no-reboot"));
+    fn arguments(self) -> Vec<OsString> {
+        let mut arguments: Vec<OsString> = Vec::new();
+        let later = |reboot_args: RebootArgs| reboot_args.no_reboot.then(|| OsString::from("--no-reboot"));
         let end = match self {
             Self::Status => {
-                words.push("status".into());
+                arguments.push("status".into());
                 None
             }
-            Self::Update { file, when } => {
-                words.extend(["update".into(), file.into()]);
-                later(when)
+            Self::Update { file, reboot_args } => {
+                arguments.extend(["update".into(), file.into()]);
+                later(reboot_args)
             }
-            Self::Rollback { when } => {
-                words.push("rollback".into());
-                later(when)
+            Self::Rollback { reboot_args } => {
+                arguments.push("rollback".into());
+                later(reboot_args)
             }
             Self::SupportBundle { file } => {
-                words.extend(["support-bundle".into(), file.into()]);
+                arguments.extend(["support-bundle".into(), file.into()]);
                 None
             }
-            Self::FactoryReset { what, when } => {
+            Self::FactoryReset { what, reboot_args } => {
                 let what = if what.drop_state { "--drop-state" } else { "--keep-state" };
-                words.extend(["factory-reset".into(), what.into()]);
-                later(when)
+                arguments.extend(["factory-reset".into(), what.into()]);
+                later(reboot_args)
             }
         };
-        words.extend(end);
-        words
+        arguments.extend(end);
+        arguments
     }
 }
 
 impl ApplianceCommand {
     pub(crate) fn run(self, streams: Streams) -> ExitCode {
-        let Self { task, way } = self;
-        let program = Path::new(OPERATE);
-        if program.exists() && way.is_plain() {
+        let Self { task, global } = self;
+        let program = Path::new(OPERATE_PROGRAM);
+        if program.exists() && global.has_defaults() {
             let output = Output::new(streams, false);
             let done = operate(program, task);
-            return output.end(done);
+            return output.finish(done);
         }
-        way.ask(streams, |appliance, output| ask(appliance, output, task))
+        global.run(streams, |api, output| call_api(api, output, task))
     }
 }
 
-/// On the machine.
+/// Runs the image's program on the machine itself.
 fn operate(program: &Path, task: Task) -> Result<(), Failure> {
-    // It speaks for itself.
-    let status = Command::new(program).args(task.words()).status().map_err(Failure::file(program))?;
+    // The program prints its own messages.
+    let status = Command::new(program).args(task.arguments()).status().map_err(Failure::file(program))?;
     if status.success() { Ok(()) } else { Err(Failure::Refused("not done".to_owned())) }
 }
 
-/// From elsewhere.
-fn ask(appliance: &Appliance, output: &Output, task: Task) -> Result<(), Failure> {
-    let path = |what: &str, when: &When| {
-        let restart = if when.no_reboot { "?restart=false" } else { "" };
+/// Uses the API.
+fn call_api(api: &ApiClient, output: &Output, task: Task) -> Result<(), Failure> {
+    let path = |what: &str, reboot_args: &RebootArgs| {
+        let restart = if reboot_args.no_reboot { "?restart=false" } else { "" };
         format!("/v1/appliance/{what}{restart}")
     };
     let done = match task {
-        Task::Status => return show(output, &appliance.get("/v1/appliance")?),
-        Task::SupportBundle { file } => return fetch(appliance, output, &file),
-        Task::Update { file, when } => {
+        Task::Status => return print_status(output, &api.get("/v1/appliance")?),
+        Task::SupportBundle { file } => return fetch_support_bundle(api, output, &file),
+        Task::Update { file, reboot_args } => {
             let mut octets = std::fs::File::open(&file).map_err(Failure::file(&file))?;
-            // Who may not, or asks another machine, hears it before so many octets are on their way.
-            appliance.get("/v1/appliance")?;
+            // A caller without permission, or another machine, is refused before the upload starts.
+            api.get("/v1/appliance")?;
             let kind = [("content-type", "application/octet-stream")];
-            appliance.post_all(&path("update", &when), &kind, &mut octets)?
+            api.post_all(&path("update", &reboot_args), &kind, &mut octets)?
         }
-        Task::Rollback { when } => appliance.post(&path("rollback", &when), &Value::Null)?,
-        Task::FactoryReset { what, when } => {
+        Task::Rollback { reboot_args } => api.post(&path("rollback", &reboot_args), &Value::Null)?,
+        Task::FactoryReset { what, reboot_args } => {
             let state = if what.drop_state { "drop" } else { "keep" };
-            appliance.post(&path("factory-reset", &when), &json!({ "state": state }))?
+            api.post(&path("factory-reset", &reboot_args), &json!({ "state": state }))?
         }
     };
     if output.json {
         return output.document(&done);
     }
-    output.line(done["said"].as_str().unwrap_or_default())?;
-    if done["restarts"] == true { output.line("it starts anew now") } else { Ok(()) }
+    output.line(done["message"].as_str().unwrap_or_default())?;
+    if done["restarts"] == true { output.line("the machine restarts now") } else { Ok(()) }
 }
 
-fn show(output: &Output, machine: &Value) -> Result<(), Failure> {
+fn print_status(output: &Output, machine: &Value) -> Result<(), Failure> {
     if output.json {
         return output.document(machine);
     }
     let healthy = |index: usize| {
         let healthy = &machine["slots"][index]["healthy"];
-        if healthy.is_null() { "never".to_owned() } else { word(healthy) }
+        if healthy.is_null() { "never".to_owned() } else { value_text(healthy) }
     };
     let yes = |value: &Value| if *value == true { "yes" } else { "no" }.to_owned();
     let size = |name: &str| octets(machine[name].as_u64().unwrap_or_default());
     output.write(&list(&[
-        ("version", word(&machine["version"])),
-        ("slot", word(&machine["slot"])),
-        ("next", word(&machine["next"])),
+        ("version", value_text(&machine["version"])),
+        ("slot", value_text(&machine["slot"])),
+        ("next", value_text(&machine["next"])),
         ("healthy-a", healthy(0)),
         ("healthy-b", healthy(1)),
         ("on trial", yes(&machine["on-trial"])),
@@ -191,12 +191,12 @@ fn show(output: &Output, machine: &Value) -> Result<(), Failure> {
     ]))
 }
 
-fn fetch(appliance: &Appliance, output: &Output, file: &Path) -> Result<(), Failure> {
-    let mut unfinished = Unfinished::beside(file)?;
-    let mut answer = appliance.open("/v1/appliance/support-bundle", &[("accept", "application/gzip")])?;
-    let broken = |error| Failure::Broken(format!("the file ended too early: {error}"));
-    let written = std::io::copy(&mut answer, unfinished.file()).map_err(broken)?;
-    unfinished.finish(file)?;
+fn fetch_support_bundle(api: &ApiClient, output: &Output, file: &Path) -> Result<(), Failure> {
+    let mut partial_file = PartialFile::create_beside(file)?;
+    let mut answer = api.open("/v1/appliance/support-bundle", &[("accept", "application/gzip")])?;
+    let broken = |error| Failure::Interrupted(format!("the file ended too early: {error}"));
+    let written = std::io::copy(&mut answer, partial_file.file()).map_err(broken)?;
+    partial_file.finish(file)?;
     if output.json {
         return output.document(&json!({ "file": file.display().to_string(), "octets": written }));
     }
@@ -206,42 +206,42 @@ fn fetch(appliance: &Appliance, output: &Output, file: &Path) -> Result<(), Fail
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stub::{Stub, run};
+    use crate::fake_api::{FakeApi, run};
     use serde_json::json;
 
     #[test]
-    fn what_is_asked_for_is_said_on() {
-        let words = |task: Task| task.words().join(" ".as_ref()).into_string().unwrap();
-        let when = |no_reboot| When { no_reboot };
-        assert_eq!(words(Task::Status), "status");
+    fn tasks_become_arguments_of_the_image_program() {
+        let arguments = |task: Task| task.arguments().join(" ".as_ref()).into_string().unwrap();
+        let reboot_args = |no_reboot| RebootArgs { no_reboot };
+        assert_eq!(arguments(Task::Status), "status");
         assert_eq!(
-            words(Task::Update { file: "a b.raucb".into(), when: when(true) }),
+            arguments(Task::Update { file: "a b.raucb".into(), reboot_args: reboot_args(true) }),
             "update a b.raucb --no-reboot"
         );
-        assert_eq!(words(Task::Rollback { when: when(false) }), "rollback");
-        let what = |keep_state| What { keep_state, drop_state: !keep_state };
+        assert_eq!(arguments(Task::Rollback { reboot_args: reboot_args(false) }), "rollback");
+        let what = |keep_state| ResetArgs { keep_state, drop_state: !keep_state };
         assert_eq!(
-            words(Task::FactoryReset { what: what(true), when: when(false) }),
+            arguments(Task::FactoryReset { what: what(true), reboot_args: reboot_args(false) }),
             "factory-reset --keep-state"
         );
         assert_eq!(
-            words(Task::FactoryReset { what: what(false), when: when(true) }),
+            arguments(Task::FactoryReset { what: what(false), reboot_args: reboot_args(true) }),
             "factory-reset --drop-state --no-reboot"
         );
     }
 
-    fn stub() -> Stub {
+    fn api() -> FakeApi {
         let machine = json!({ "version": "1.0", "slot": "A", "next": "B", "on-trial": false, "up-seconds": 61,
             "slots": [{ "name": "A", "healthy": "1.0" }, { "name": "B", "healthy": null }],
             "clock-synchronised": true, "data-used": 1_000_000, "data-size": 4_000_000_000_u64 });
-        let done = json!({ "said": "slot B runs from the next start on", "restarts": true });
+        let done = json!({ "message": "slot B runs from the next start on", "restarts": true });
         let other = json!({ "title": "not found", "status": 404, "detail": "this machine is not the appliance image" });
-        Stub::default()
+        FakeApi::default()
             .with("GET /v1/appliance", 200, &machine)
             .with(
                 "POST /v1/appliance/update?restart=false",
                 200,
-                &json!({ "said": "written", "restarts": false }),
+                &json!({ "message": "written", "restarts": false }),
             )
             .with("POST /v1/appliance/factory-reset", 200, &done)
             .with("POST /v1/appliance/rollback", 404, &other)
@@ -249,9 +249,9 @@ mod tests {
     }
 
     #[test]
-    fn from_elsewhere_the_api_is_asked() {
-        let stub = stub();
-        let url = stub.start();
+    fn other_machines_use_the_api() {
+        let api = api();
+        let url = api.start();
         let done = run(&url, &["appliance", "status"]);
         assert!(done.out.contains("healthy-b") && done.out.contains("never"), "{}", done.out);
         let folder = tempfile::tempdir().unwrap();
@@ -259,23 +259,23 @@ mod tests {
         std::fs::write(file("update.raucb"), "octets").unwrap();
         let done = run(&url, &["appliance", "update", &file("update.raucb"), "--no-reboot"]);
         assert_eq!((done.code, done.out.as_str()), (0, "written\n"), "{}", done.error);
-        assert_eq!(stub.asked().last().unwrap().body, "octets");
+        assert_eq!(api.requests().last().unwrap().body, "octets");
         let done = run(&url, &["appliance", "factory-reset", "--drop-state"]);
-        assert!(done.out.contains("starts anew"), "{}", done.out);
+        assert!(done.out.contains("restarts now"), "{}", done.out);
         let done = run(&url, &["appliance", "support-bundle", &file("support.tar.gz")]);
         assert_eq!(done.code, 0, "{}", done.error);
         assert_eq!(std::fs::read(file("support.tar.gz")).unwrap(), [0x1f, 0x8b]);
     }
 
     #[test]
-    fn another_machine_is_told_so() {
-        let done = run(&stub().start(), &["appliance", "rollback"]);
+    fn a_machine_without_the_image_is_refused() {
+        let done = run(&api().start(), &["appliance", "rollback"]);
         assert_eq!(done.code, 1);
         assert!(done.error.contains("not the appliance image"), "{}", done.error);
     }
 
     #[test]
-    fn a_reset_says_what_stays() {
+    fn a_reset_needs_keep_or_drop_state() {
         let done = run("http://127.0.0.1:1", &["appliance", "factory-reset"]);
         assert_eq!(done.code, 2);
         assert!(done.error.contains("--keep-state"), "{}", done.error);

@@ -1,23 +1,22 @@
-//! What needs attention, as the appliance says it: its rules are behind `GET /v1/attention`, and there are none here.
+//! The findings of `GET /v1/attention` as text. The rules are in the daemon; there are none here.
 
+use crate::format::{duration_text, with_readable_times};
 use crate::output::Tone;
-use crate::picture::Picture;
-use crate::table::{sentence, span};
+use crate::snapshot::Snapshot;
 use serde_json::{Value, json};
 
-/// How bad it is.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
-    /// As it should be.
     Ok,
-    /// Worth a look.
+    /// Something needs a look.
     Warning,
-    /// Messages are held up or refused, or soon will be.
+    /// Messages are blocked or refused, or will be soon.
     Error,
 }
 
 impl Level {
-    pub(crate) fn word(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
             Self::Warning => "warning",
@@ -34,14 +33,14 @@ impl Level {
     }
 }
 
-/// One thing that was found.
+/// A finding of `status`, `top` or `doctor`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Finding {
     pub(crate) level: Level,
-    /// What it is about, in a word or two: `links`, `disk` …
+    /// The area of the finding: `links`, `disk` …
     pub(crate) about: &'static str,
-    pub(crate) what: String,
-    /// What to do; nothing where nothing is to be done.
+    pub(crate) text: String,
+    /// The remedy; empty if none is needed.
     pub(crate) remedy: String,
 }
 
@@ -49,35 +48,35 @@ impl Finding {
     pub(crate) fn new(
         level: Level,
         about: &'static str,
-        what: impl Into<String>,
+        text: impl Into<String>,
         remedy: impl Into<String>,
     ) -> Self {
-        Self { level, about, what: what.into(), remedy: remedy.into() }
+        Self { level, about, text: text.into(), remedy: remedy.into() }
     }
 
     pub(crate) fn json(&self) -> Value {
         let remedy = (!self.remedy.is_empty()).then_some(&self.remedy);
-        json!({ "level": self.level.word(), "about": self.about, "what": self.what, "remedy": remedy })
+        json!({ "level": self.level.name(), "about": self.about, "what": self.text, "remedy": remedy })
     }
 }
 
-/// What the appliance says needs attention, in its order. `now` is milliseconds since the epoch.
-pub(crate) fn attention(picture: &Picture, now: u64) -> Vec<Finding> {
-    let found = picture.attention.as_array().into_iter().flatten();
+/// The findings of the appliance, in the API's order. `now` is in milliseconds since the epoch.
+pub(crate) fn attention(snapshot: &Snapshot, now: u64) -> Vec<Finding> {
+    let found = snapshot.attention.as_array().into_iter().flatten();
     found.map(|one| finding(one, now)).collect()
 }
 
 fn finding(one: &Value, now: u64) -> Finding {
     let level = if one["severity"] == "error" { Level::Error } else { Level::Warning };
-    let mut what = sentence(&one["text"]);
+    let mut what = with_readable_times(&one["text"]);
     if let Some(since) = one["since"].as_u64() {
-        what.push_str(&format!(" (for {})", span(&now.saturating_sub(since).into())));
+        what.push_str(&format!(" (for {})", duration_text(&now.saturating_sub(since).into())));
     }
-    let remedy = one["remedy"].as_str().map(|_| sentence(&one["remedy"])).unwrap_or_default();
+    let remedy = one["remedy"].as_str().map(|_| with_readable_times(&one["remedy"])).unwrap_or_default();
     Finding::new(level, about(one), what, remedy)
 }
 
-/// The word for the first column of `switchyard doctor`.
+/// The area of a finding, for the first column of `switchyard doctor`.
 fn about(one: &Value) -> &'static str {
     match (one["code"].as_str().unwrap_or_default(), one["subject"]["kind"].as_str().unwrap_or_default()) {
         ("disk-low", _) => "disk",
@@ -98,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_appliance_says_is_shown_with_its_age_and_without_control_characters() {
+    fn findings_show_their_age_and_no_control_characters() {
         let one = |code: &str, kind: &str| {
             json!({
                 "severity": "error", "code": code, "subject": { "kind": kind, "name": "a" }, "since": 1_000,
@@ -106,8 +105,8 @@ mod tests {
             })
         };
         let list = json!([one("peer-down", "peer"), one("messages-uncertain", "queue")]);
-        let picture = Picture { attention: list, ..Picture::default() };
-        let found = attention(&picture, 62_000);
+        let snapshot = Snapshot { attention: list, ..Snapshot::default() };
+        let found = attention(&snapshot, 62_000);
         let what = "no link is up␛, next at 2026-11-21 16:03:02Z (for 1m 1s)";
         assert_eq!(found[0], Finding::new(Level::Error, "links", what, ""));
         assert_eq!(found[1].about, "uncertain");

@@ -1,91 +1,91 @@
-//! All of the admin's commands.
+//! The command line of the admin's commands.
 
-use crate::doctor::Facts;
+use crate::doctor::ConfigFacts;
 use crate::output::Streams;
 use clap::Subcommand;
 use std::path::Path;
 use std::process::ExitCode;
 
-/// What the daemon's program knows and its commands do not.
+/// Functions and data of the daemon's program that the commands need.
 #[derive(Debug, Clone, Copy)]
-pub struct House {
+pub struct CliContext {
     /// The whole command line, as clap has it: for completions and man pages.
     pub command: fn() -> clap::Command,
-    /// Its version.
+    /// The version of the program.
     pub version: &'static str,
-    /// Reads a configuration file over; what is wrong with it, a line each.
-    pub read: fn(&Path) -> Result<Facts, String>,
+    /// Reads a configuration file; the error has one line for each problem.
+    pub read: fn(&Path) -> Result<ConfigFacts, String>,
 }
 
-/// The admin's commands: each is a module, and a line here.
+/// The admin's commands, one module each.
 #[derive(Debug, Subcommand)]
-pub enum Command {
-    /// The appliance on one screen, and what needs attention.
+pub enum CliCommand {
+    /// Show the appliance on one screen, and what needs attention.
     Status(crate::status::StatusCommand),
-    /// The appliance while you look at it: rates, times, queues by trouble, links.
+    /// Watch the appliance: rates, latencies, queues by trouble, links.
     Top(crate::top::TopCommand),
-    /// Find messages, show what became of one, stop one or have it tried now.
+    /// Find messages, show or trace one, cancel or retry messages.
     Message(crate::message::MessageCommand),
-    /// One subscriber of a GSM network: where it is, what waits for it; try its messages now, find whether it is there.
+    /// Show one subscriber of a GSM network, retry its messages, or send it a silent short message.
     Subscriber(crate::subscriber::SubscriberCommand),
-    /// Peers: where messages go out, and how their links are.
+    /// Manage peers, and show the state of their links and queues.
     Peer(crate::peer::PeerCommand),
-    /// Accounts: whoever submits messages.
+    /// Manage accounts, which submit messages.
     Account(crate::account::AccountCommand),
-    /// The configuration of a running appliance: show, export, validate, apply, go back.
+    /// Manage the configuration of a running appliance: show, export, validate, apply, roll back.
     Config(crate::config::ConfigCommand),
-    /// Look for what is wrong with the machine, the configuration or the appliance, and say what to do.
+    /// Check the machine, the configuration and the appliance for problems, and print remedies.
     Doctor(crate::doctor::DoctorCommand),
-    /// Take nothing new, so that what waits goes out: before an upgrade, or before the machine is taken down.
+    /// Accept no new messages while waiting messages are sent: before an upgrade or a shutdown.
     Drain(crate::drain::DrainCommand),
-    /// Queues: suspend, resume, drain, send another way, cancel, settle what is uncertain.
+    /// Manage queues: suspend, resume, drain, reroute, cancel; settle uncertain messages.
     Queue(crate::queue::QueueCommand),
-    /// Number pools: numbers that many users share, each held by one at a time.
+    /// Manage number pools: numbers that many users share, each leased by one user at a time.
     Pool(crate::pool::PoolCommand),
-    /// What would become of a message: each step of the decision, and the answer; nothing is sent.
+    /// Show how a message would be routed: each step of the decision, and the answer; nothing is sent.
     Explain(crate::explain::ExplainCommand),
-    /// Messages that have ended.
+    /// List finished messages.
     History(crate::history::HistoryCommand),
-    /// Tables: rows that plugins look up.
-    Table(crate::tables::TableCommand),
-    /// Balances of accounts, and what is done to them.
+    /// Manage lookup tables, which plugins read.
+    Table(crate::table::TableCommand),
+    /// Show and change the balances of ledger accounts.
     Ledger(crate::ledger::LedgerCommand),
-    /// Which subscribers have told which senders to stop.
+    /// Manage opt-outs: which subscribers receive nothing from which senders.
     OptOut(crate::opt_out::OptOutCommand),
-    /// Submissions that were refused: counts since the start, and the last of each account.
+    /// Show refused submissions: counts since the start, and the most recent ones of each account.
     Refusals(crate::refusals::RefusalsCommand),
-    /// Show or change how much is logged, until the next start.
+    /// Show or change the log level until the next start.
     LogLevel(crate::log_level::LogLevelCommand),
-    /// Write the whole state into one file, while traffic flows.
+    /// Write the whole state into one file while traffic flows.
     Backup(crate::backup::BackupCommand),
-    /// The machine below, where it is the appliance image: its system, updates, resets.
+    /// Manage the appliance image: its system, updates and resets.
     Appliance(crate::appliance::ApplianceCommand),
-    /// Log in; the commands that follow go on as this user.
+    /// Log in; later commands run as this user.
     Login(crate::login::LoginCommand),
-    /// Log out again.
+    /// Log out.
     Logout(crate::login::LogoutCommand),
-    /// Who you are to the appliance, and what you may do.
+    /// Show your user name, role and permissions.
     Whoami(crate::login::WhoamiCommand),
-    /// Users: people who may come in.
+    /// Manage users.
     User(crate::user::UserCommand),
-    /// Tokens: words by which programs come in.
+    /// Manage API tokens, with which programs authenticate.
     Token(crate::token::TokenCommand),
-    /// What was done at the admin's door, and by whom.
+    /// Show the audit log: changes, refused requests and reads of message texts.
     Audit(crate::audit::AuditCommand),
-    /// Print what completes these commands in a shell.
-    Completions(crate::papers::CompletionsCommand),
+    /// Print a completion script for a shell.
+    Completions(crate::completions::CompletionsCommand),
     /// Write the manual pages of all commands.
-    Man(crate::papers::ManCommand),
+    Man(crate::completions::ManCommand),
 }
 
-impl Command {
-    /// Does it, speaking on the standard streams.
+impl CliCommand {
+    /// Runs the command on the standard streams.
     #[must_use]
-    pub fn run(self, house: &House) -> ExitCode {
-        self.run_on(Streams::standard(), house)
+    pub fn run(self, context: &CliContext) -> ExitCode {
+        self.run_on(Streams::standard(), context)
     }
 
-    pub(crate) fn run_on(self, streams: Streams, house: &House) -> ExitCode {
+    pub(crate) fn run_on(self, streams: Streams, context: &CliContext) -> ExitCode {
         match self {
             Self::Status(command) => command.run(streams),
             Self::Top(command) => command.run(streams),
@@ -94,7 +94,7 @@ impl Command {
             Self::Peer(command) => command.run(streams),
             Self::Account(command) => command.run(streams),
             Self::Config(command) => command.run(streams),
-            Self::Doctor(command) => command.run(streams, house),
+            Self::Doctor(command) => command.run(streams, context),
             Self::Drain(command) => command.run(streams),
             Self::Queue(command) => command.run(streams),
             Self::Pool(command) => command.run(streams),
@@ -113,22 +113,22 @@ impl Command {
             Self::User(command) => command.run(streams),
             Self::Token(command) => command.run(streams),
             Self::Audit(command) => command.run(streams),
-            Self::Completions(command) => command.run(streams, house),
-            Self::Man(command) => command.run(streams, house),
+            Self::Completions(command) => command.run(streams, context),
+            Self::Man(command) => command.run(streams, context),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::stub::house;
+    use crate::fake_api::context;
 
     #[test]
-    fn the_command_line_is_in_itself_consistent() {
-        (house().command)().debug_assert();
+    fn the_command_line_is_consistent() {
+        (context().command)().debug_assert();
     }
 
-    /// Every command and every command of a command, with its name in full.
+    /// All commands and subcommands, with their full names.
     fn all(command: &clap::Command, name: &str, into: &mut Vec<(String, clap::Command)>) {
         for inner in command.get_subcommands().filter(|inner| inner.get_name() != "help") {
             let name = format!("{name} {}", inner.get_name());
@@ -138,8 +138,8 @@ mod tests {
     }
 
     #[test]
-    fn help_says_what_is_there() {
-        let mut command = (house().command)();
+    fn the_help_of_all_commands_matches_the_snapshot() {
+        let mut command = (context().command)();
         command.build();
         let mut commands = Vec::new();
         all(&command, "switchyard", &mut commands);
@@ -151,8 +151,8 @@ mod tests {
     }
 
     #[test]
-    fn every_command_says_how_it_ends_and_gives_an_example() {
-        let command = (house().command)();
+    fn every_command_documents_exit_statuses_and_an_example() {
+        let command = (context().command)();
         for command in command.get_subcommands() {
             let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             assert!(after.contains("Example"), "{}: no example: {after}", command.get_name());

@@ -1,14 +1,14 @@
-//! `switchyard doctor`: what is wrong with the machine, the configuration or the appliance, and what to do about it.
+//! `switchyard doctor`: checks the machine, the configuration and the appliance, and prints remedies.
 
-mod machine;
-mod running;
+mod api_checks;
+mod host_checks;
 
 use crate::attention::{Finding, Level};
-use crate::command::House;
+use crate::command::CliContext;
+use crate::format::padded;
 use crate::output::{Failure, Output, Streams};
-use crate::table::padded;
 use clap::Args;
-use client::At;
+use client::ConnectionArgs;
 use serde_json::json;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -16,36 +16,36 @@ use std::process::ExitCode;
 
 const AFTER: &str = "\
 Exit status:
-  0  nothing is wrong; there may be warnings
+  0  no errors; there may be warnings
   2  the command line is wrong
-  3  something is wrong: each line that says `error`
+  3  at least one finding is an `error`
 
 Examples:
   switchyard doctor --config /etc/switchyard/switchyard.toml
   switchyard doctor --config switchyard.toml --offline      # before the first start
   switchyard doctor --json | jq '.findings[] | select(.level != \"ok\")'";
 
-/// Where the configuration is looked for if nobody says.
+/// The default path of the configuration file.
 const CONFIGURATION: &str = "/etc/switchyard/switchyard.toml";
 
-/// What a configuration file says about its machine, as far as the doctor looks at it.
+/// The parts of a configuration file that the doctor checks.
 #[derive(Debug, Clone)]
-pub struct Facts {
-    /// What is in it, in a few words.
+pub struct ConfigFacts {
+    /// A summary of the configuration, in a few words.
     pub summary: String,
-    /// The folder of everything that is kept.
+    /// The data directory.
     pub data: PathBuf,
-    /// The file of the API's token.
+    /// The file with the root token of the API.
     pub token_file: PathBuf,
-    /// Free octets on the disk below which submissions are refused.
-    pub watermark: u64,
-    /// Every address that is listened at, with what for.
+    /// The free octets on the disk below which submissions are refused.
+    pub free_space_watermark: u64,
+    /// All listen addresses, each with the name of its listener.
     pub listens: Vec<(String, SocketAddr)>,
-    /// Connections that may come in, all listeners together, and go out.
+    /// The maximum number of connections, incoming and outgoing.
     pub connections: u64,
-    /// Where the API is, as an URL.
+    /// The URL of the API.
     pub url: String,
-    /// Host and port of the archive's data base, if it is one that is reached over the network.
+    /// Host and port of the archive's database, if it is reached over the network.
     pub archive: Option<String>,
 }
 
@@ -53,66 +53,66 @@ pub struct Facts {
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub struct DoctorCommand {
-    /// The configuration file; SWITCHYARD_CONFIG otherwise, or /etc/switchyard/switchyard.toml if there is one. Without
-    /// any, only the running appliance is looked at.
+    /// The configuration file; by default SWITCHYARD_CONFIG, or /etc/switchyard/switchyard.toml if it exists. Without a
+    /// file, only the running appliance is checked.
     #[arg(long)]
     config: Option<PathBuf>,
-    /// Look at the machine and the configuration only, and ask no appliance.
+    /// Check only the machine and the configuration, and do not connect to the appliance.
     #[arg(long)]
     offline: bool,
     #[command(flatten)]
-    at: At,
+    connection: ConnectionArgs,
     /// Print JSON, for programs.
     #[arg(long, global = true)]
     json: bool,
 }
 
 impl DoctorCommand {
-    pub(crate) fn run(self, streams: Streams, house: &House) -> ExitCode {
+    pub(crate) fn run(self, streams: Streams, context: &CliContext) -> ExitCode {
         let output = Output::new(streams, self.json);
-        let found = self.look(&output, house);
-        let done = found.and_then(|found| tell(&output, &found));
-        output.end(done)
+        let found = self.findings(&output, context);
+        let done = found.and_then(|found| print_findings(&output, &found));
+        output.finish(done)
     }
 
-    fn look(self, output: &Output, house: &House) -> Result<Vec<Finding>, Failure> {
+    fn findings(self, output: &Output, context: &CliContext) -> Result<Vec<Finding>, Failure> {
         let set = std::env::var_os("SWITCHYARD_CONFIG").filter(|path| !path.is_empty()).map(PathBuf::from);
         let usual = Some(PathBuf::from(CONFIGURATION)).filter(|path| path.exists());
         let path = self.config.or(set).or(usual);
         if path.is_none() && self.offline {
-            let what = "there is no configuration to look at: say --config FILE, or leave --offline out";
+            let what = "there is no configuration to check: use --config FILE, or omit --offline";
             return Err(Failure::Usage(what.to_owned()));
         }
         let mut found = Vec::new();
-        let facts = path.and_then(|path| configuration(&path, house, &mut found));
-        let at = match &facts {
-            Some(facts) => self.at.or(&facts.url, &facts.token_file),
-            None => self.at,
+        let facts = path.and_then(|path| configuration(&path, context, &mut found));
+        let connection = match &facts {
+            Some(facts) => self.connection.with_defaults(&facts.url, &facts.token_file),
+            None => self.connection,
         };
-        let is_running = !self.offline && running::look(at, house.version, output.now(), &mut found);
+        let is_running =
+            !self.offline && api_checks::check(connection, context.version, output.now(), &mut found);
         if let Some(facts) = &facts {
-            machine::look(facts, is_running, output.now(), &mut found);
+            host_checks::check(facts, is_running, output.now(), &mut found);
             if self.offline {
-                machine::archive(facts, &mut found);
+                host_checks::archive(facts, &mut found);
             }
         }
         Ok(found)
     }
 }
 
-/// Reads the configuration over, as `switchyard check` does.
-fn configuration(path: &Path, house: &House, found: &mut Vec<Finding>) -> Option<Facts> {
+/// Reads the configuration, as `switchyard check` does.
+fn configuration(path: &Path, context: &CliContext, found: &mut Vec<Finding>) -> Option<ConfigFacts> {
     let name = path.display();
-    match (house.read)(path) {
+    match (context.read)(path) {
         Ok(facts) => {
-            let what = format!("{name}: right: {}", facts.summary);
+            let what = format!("{name}: valid: {}", facts.summary);
             found.push(Finding::new(Level::Ok, "configuration", what, ""));
             Some(facts)
         }
-        Err(wrong) => {
-            for line in wrong.lines().filter(|line| !line.trim().is_empty()) {
-                let remedy =
-                    format!("correct {name}; switchyard check --config {name} tells all of it again");
+        Err(invalid) => {
+            for line in invalid.lines().filter(|line| !line.trim().is_empty()) {
+                let remedy = format!("correct {name}, then run: switchyard check --config {name}");
                 found.push(Finding::new(Level::Error, "configuration", line.trim(), remedy));
             }
             None
@@ -120,7 +120,7 @@ fn configuration(path: &Path, house: &House, found: &mut Vec<Finding>) -> Option
     }
 }
 
-fn tell(output: &Output, found: &[Finding]) -> Result<(), Failure> {
+fn print_findings(output: &Output, found: &[Finding]) -> Result<(), Failure> {
     let count = |level: Level| found.iter().filter(|finding| finding.level == level).count();
     let (errors, warnings) = (count(Level::Error), count(Level::Warning));
     if output.json {
@@ -130,8 +130,8 @@ fn tell(output: &Output, found: &[Finding]) -> Result<(), Failure> {
         }))?;
     } else {
         for finding in found {
-            let level = output.paint(finding.level.tone(), &padded(finding.level.word(), 7));
-            let what = client::terminal::visible(&finding.what);
+            let level = output.paint(finding.level.tone(), &padded(finding.level.name(), 7));
+            let what = client::terminal::visible(&finding.text);
             output.line(&format!("{level}  {}  {what}", padded(finding.about, 13)))?;
             if !finding.remedy.is_empty() {
                 let remedy = client::terminal::visible(&finding.remedy);
@@ -141,19 +141,19 @@ fn tell(output: &Output, found: &[Finding]) -> Result<(), Failure> {
     }
     match errors {
         0 => Ok(()),
-        errors => Err(Failure::Unsound(format!("errors: {errors}, warnings: {warnings}"))),
+        errors => Err(Failure::ProblemsFound(format!("errors: {errors}, warnings: {warnings}"))),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::stub::{NOW, Stub, VERSION, run};
+    use crate::fake_api::{FakeApi, NOW, VERSION, run};
     use serde_json::{Value, json};
     use std::net::TcpListener;
     use std::os::unix::fs::PermissionsExt;
     use std::path::{Path, PathBuf};
 
-    /// A configuration as the tests' house reads it.
+    /// Writes a configuration file for the tests' `CliContext`.
     fn configuration(folder: &Path, more: &Value) -> PathBuf {
         let mut facts = json!({
             "data": folder.join("data"), "watermark": 1, "listens": { "smpp": "127.0.0.1:0" }, "connections": 10,
@@ -165,7 +165,7 @@ mod tests {
         path
     }
 
-    /// Has a file been written at this time.
+    /// Sets the modification time of a file.
     fn written(file: &Path, at: u64) {
         let file = std::fs::File::options().write(true).open(file).unwrap();
         file.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_millis(at)).unwrap();
@@ -183,9 +183,9 @@ mod tests {
 
     fn findings(arguments: &[&str], url: &str) -> (u8, Vec<(String, String, String)>) {
         let done = run(url, &[arguments, &["--json"]].concat());
-        let told: Value = serde_json::from_str(&done.out).unwrap_or_else(|_| panic!("{done:?}"));
+        let document: Value = serde_json::from_str(&done.out).unwrap_or_else(|_| panic!("{done:?}"));
         let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let findings = told["findings"].as_array().unwrap().iter();
+        let findings = document["findings"].as_array().unwrap().iter();
         let findings = findings
             .map(|found| (word(&found["level"]), word(&found["about"]), word(&found["what"])))
             .collect();
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_is_well_is_told_so() {
+    fn a_healthy_machine_has_only_ok_findings() {
         let folder = tempfile::tempdir().unwrap();
         data(folder.path());
         let path = configuration(folder.path(), &json!({}));
@@ -211,19 +211,19 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_the_machine_is_told_with_what_to_do() {
+    fn problems_of_the_machine_are_reported() {
         let folder = tempfile::tempdir().unwrap();
         let data = data(folder.path());
         std::fs::set_permissions(&data, std::fs::Permissions::from_mode(0o755)).unwrap();
         std::fs::write(data.join("token"), "short").unwrap();
         let taken = TcpListener::bind("127.0.0.1:0").unwrap();
-        // A data base that nobody serves: the port was free a moment ago.
-        let gone = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        // A database address without a server: the port was free a moment ago.
+        let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let path = configuration(
             folder.path(),
             &json!({
                 "watermark": u64::MAX, "listens": { "smpp": taken.local_addr().unwrap() }, "connections": 1_u64 << 40,
-                "archive": gone.to_string(),
+                "archive": closed.to_string(),
             }),
         );
         let (code, found) = findings(&["doctor", "--offline", "--config", path.to_str().unwrap()], "");
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn before_the_first_start_nothing_is_there() {
+    fn a_machine_before_the_first_start_is_ok() {
         let folder = tempfile::tempdir().unwrap();
         let path = configuration(folder.path(), &json!({}));
         let (code, found) = findings(&["doctor", "--offline", "--config", path.to_str().unwrap()], "");
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_went_back_is_noticed() {
+    fn a_clock_that_went_back_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let data = data(folder.path());
         written(&data.join("token"), NOW + 3_600_000);
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_configuration_is_told_line_by_line() {
+    fn a_wrong_configuration_is_reported_line_by_line() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("wrong.json");
         std::fs::write(&path, "no\u{1b}").unwrap();
@@ -269,8 +269,8 @@ mod tests {
         assert!(done.out.starts_with("error    configuration  ") && !done.out.contains('\u{1b}'), "{done:?}");
     }
 
-    fn appliance(version: &str, phase: &str, archive: &Value, attention: &Value) -> Stub {
-        Stub::default()
+    fn api(version: &str, phase: &str, archive: &Value, attention: &Value) -> FakeApi {
+        FakeApi::default()
             .with("GET /v1/health", 200, &json!({ "status": "ok" }))
             .with(
                 "GET /v1/status",
@@ -288,16 +288,16 @@ mod tests {
     }
 
     #[test]
-    fn a_running_appliance_is_asked() {
+    fn a_running_appliance_is_checked() {
         let up = json!({ "state": "up", "backlog": 0, "refused": 0 });
-        let stub = appliance(VERSION, "bound", &up, &json!([]));
-        let url = stub.start();
+        let api = api(VERSION, "bound", &up, &json!([]));
+        let url = api.start();
         let (code, found) = findings(&["doctor"], &url);
         assert_eq!(code, 0, "{found:?}");
         for about in ["appliance", "token", "version", "links", "uncertain", "archive"] {
             assert_eq!(level(&found, about), ["ok"], "{about}: {found:?}");
         }
-        // The ports that it listens at are taken, and are to be.
+        // The running appliance itself uses these ports.
         let folder = tempfile::tempdir().unwrap();
         data(folder.path());
         let port = url.strip_prefix("http://").unwrap();
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_running_appliance_is_told() {
+    fn problems_of_a_running_appliance_are_reported() {
         let down = json!({ "state": "down", "error": "gone", "backlog": 7, "refused": 0 });
         let error = |code: &str, kind: &str| {
             json!({
@@ -316,7 +316,7 @@ mod tests {
             })
         };
         let attention = json!([error("peer-down", "peer"), error("archive-down", "archive")]);
-        let url = appliance("0.0.1", "backing-off", &down, &attention).start();
+        let url = api("0.0.1", "backing-off", &down, &attention).start();
         let (code, found) = findings(&["doctor"], &url);
         assert_eq!(code, 3);
         assert_eq!(level(&found, "version"), ["warning"]);
@@ -327,7 +327,7 @@ mod tests {
         );
         let (code, found) = findings(&["doctor"], "http://127.0.0.1:1");
         assert_eq!((code, level(&found, "appliance")), (3, vec!["error"]), "{found:?}");
-        let url = Stub::default()
+        let url = FakeApi::default()
             .with("GET /v1/health", 200, &json!({ "status": "ok" }))
             .with("GET /v1/status", 401, &json!({ "title": "unauthorised", "detail": "no" }))
             .start();

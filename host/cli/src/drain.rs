@@ -1,18 +1,18 @@
-//! `switchyard drain`: nothing new is taken, what waits goes out.
+//! `switchyard drain`: starts and stops the drain of the appliance, and shows its progress.
 
+use crate::format::{count, list, timestamp, value_text};
+use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
-use crate::table::{count, list, moment, word};
-use crate::way::{Way, exits};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
 const AFTER: &str = concat!(
-    exits!(),
+    exit_help!(),
     "
-Examples, before the machine is taken down:
+Examples, before a shutdown:
   switchyard drain start
-  switchyard drain show --json | jq .left
+  switchyard drain show --json | jq .remaining
   systemctl stop switchyard"
 );
 
@@ -23,36 +23,36 @@ pub struct DrainCommand {
     #[command(subcommand)]
     task: Task,
     #[command(flatten)]
-    way: Way,
+    global: GlobalArgs,
 }
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Take nothing new from now on; submitters are told to come back later.
+    /// Refuse new submissions with a temporary error.
     Start {
-        /// Refuse new binds and logins, too.
+        /// Refuse new binds and logins as well.
         #[arg(long)]
         refuse_binds: bool,
     },
-    /// Take traffic again.
+    /// Accept submissions again.
     Stop,
-    /// Show whether it is drained, and what is left.
+    /// Show whether the appliance drains, and how many messages remain.
     Show,
 }
 
 impl DrainCommand {
     pub(crate) fn run(self, streams: Streams) -> ExitCode {
-        let Self { task, way } = self;
-        way.ask(streams, |appliance, output| {
+        let Self { task, global } = self;
+        global.run(streams, |api, output| {
             match task {
                 Task::Start { refuse_binds } => {
                     let how = if refuse_binds { json!({ "refuse-binds": true }) } else { json!({}) };
-                    drop(appliance.post("/v1/drain", &how)?);
+                    drop(api.post("/v1/drain", &how)?);
                 }
-                Task::Stop => drop(appliance.delete("/v1/drain")?),
+                Task::Stop => drop(api.delete("/v1/drain")?),
                 Task::Show => {}
             }
-            show(output, &appliance.get("/v1/drain")?)
+            show(output, &api.get("/v1/drain")?)
         })
     }
 }
@@ -62,38 +62,38 @@ fn show(output: &Output, drain: &Value) -> Result<(), Failure> {
         return output.document(drain);
     }
     if drain["draining"] != true {
-        return output.line("not draining: traffic is taken");
+        return output.line("not draining: submissions are accepted");
     }
     output.write(&list(&[
-        ("draining since", moment(&drain["since"])),
-        ("by", word(&drain["by"])),
-        ("waiting", count(&drain["left"]["waiting"])),
-        ("in flight", count(&drain["left"]["in-flight"])),
+        ("draining since", timestamp(&drain["since"])),
+        ("by", value_text(&drain["by"])),
+        ("waiting", count(&drain["remaining"]["waiting"])),
+        ("in flight", count(&drain["remaining"]["in-flight"])),
     ]))
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::stub::{NOW, Stub, run};
+    use crate::fake_api::{FakeApi, NOW, run};
     use serde_json::{Value, json};
 
     #[test]
-    fn a_drain_begins_and_ends() {
+    fn a_drain_starts_and_stops() {
         let draining = json!({
-            "draining": true, "since": NOW, "by": "ada", "left": { "waiting": 1_200, "in-flight": 3 },
+            "draining": true, "since": NOW, "by": "ada", "remaining": { "waiting": 1_200, "in-flight": 3 },
         });
-        let stub = Stub::default()
+        let api = FakeApi::default()
             .with("POST /v1/drain", 200, &draining)
             .with("DELETE /v1/drain", 204, &Value::Null)
             .with("GET /v1/drain", 200, &draining)
             .with("GET /v1/drain", 200, &json!({ "draining": false, "since": null, "by": null }));
-        let url = stub.start();
+        let url = api.start();
         let done = run(&url, &["drain", "start"]);
         let shown = "draining since  2026-11-21 16:03:02Z\nby              ada\nwaiting         1,200\nin flight       3\n";
         assert_eq!((done.code, done.out.as_str(), done.error.as_str()), (0, shown, ""));
         let done = run(&url, &["drain", "stop"]);
-        assert_eq!((done.code, done.out.as_str()), (0, "not draining: traffic is taken\n"));
-        let asked: Vec<String> = stub.asked().into_iter().map(|asked| asked.what).collect();
-        assert_eq!(asked, ["POST /v1/drain", "GET /v1/drain", "DELETE /v1/drain", "GET /v1/drain"]);
+        assert_eq!((done.code, done.out.as_str()), (0, "not draining: submissions are accepted\n"));
+        let request: Vec<String> = api.requests().into_iter().map(|request| request.line).collect();
+        assert_eq!(request, ["POST /v1/drain", "GET /v1/drain", "DELETE /v1/drain", "GET /v1/drain"]);
     }
 }

@@ -1,16 +1,16 @@
-//! `switchyard history`: messages that have ended.
+//! `switchyard history`: lists finished messages.
 
+use crate::format::{table, value_text};
+use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
-use crate::pages::{List, pages};
-use crate::table::{table, word};
-use crate::way::{Way, exits};
+use crate::paged_list::{PagedList, fetch_items};
 use clap::Args;
-use client::Appliance;
+use client::ApiClient;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
 const AFTER: &str = concat!(
-    exits!(),
+    exit_help!(),
     "
 Examples:
   switchyard history --account shop --state failed --from 2026-11-20T00:00:00Z
@@ -21,40 +21,40 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub struct HistoryCommand {
-    /// Only with this number as sender or addressee.
+    /// Only with this number as sender or recipient.
     #[arg(long)]
     number: Option<String>,
     /// Only of this account.
     #[arg(long)]
     account: Option<String>,
-    /// Only those that this peer got.
+    /// Only messages submitted to this peer.
     #[arg(long)]
     peer: Option<String>,
-    /// Only those that ended like this: delivered, failed, expired ...
+    /// Only messages with this final state: delivered, failed, expired ...
     #[arg(long)]
     state: Option<String>,
-    /// Only from accounts to the network (mt), or the other way (mo).
+    /// Only messages to handsets (mt), or from handsets (mo).
     #[arg(long)]
     direction: Option<String>,
-    /// Only those accepted at this time or later: 2026-11-20T00:00:00Z.
+    /// Only messages accepted at this time or later: 2026-11-20T00:00:00Z.
     #[arg(long)]
     from: Option<String>,
-    /// Only those accepted before this time.
+    /// Only messages accepted before this time.
     #[arg(long)]
     until: Option<String>,
-    /// Go on where a list has ended.
+    /// Continue after an earlier list, with the cursor that it printed.
     #[arg(long)]
     cursor: Option<String>,
-    /// How many messages at most.
+    /// Maximum number of messages.
     #[arg(long, default_value_t = 100)]
     limit: usize,
     #[command(flatten)]
-    way: Way,
+    global: GlobalArgs,
 }
 
 impl HistoryCommand {
     pub(crate) fn run(self, streams: Streams) -> ExitCode {
-        let Self { number, account, peer, state, direction, from, until, cursor, limit, way } = self;
+        let Self { number, account, peer, state, direction, from, until, cursor, limit, global } = self;
         let query = [
             ("number", number),
             ("account", account),
@@ -67,30 +67,25 @@ impl HistoryCommand {
         ];
         let query: Vec<_> =
             query.into_iter().filter_map(|(name, value)| value.map(|value| (name, value))).collect();
-        way.ask(streams, |appliance, output| show(appliance, output, &query, limit))
+        global.run(streams, |api, output| show(api, output, &query, limit))
     }
 }
 
-fn show(
-    appliance: &Appliance,
-    output: &Output,
-    query: &[(&str, String)],
-    limit: usize,
-) -> Result<(), Failure> {
-    let list = List { path: "/v1/history", items: "messages", next: "cursor" };
-    let (messages, next) = pages(appliance, list, query, limit)?;
+fn show(api: &ApiClient, output: &Output, query: &[(&str, String)], limit: usize) -> Result<(), Failure> {
+    let list = PagedList { path: "/v1/history", items: "messages", next: "cursor" };
+    let (messages, next) = fetch_items(api, list, query, limit)?;
     if output.json {
         return output.document(&json!({ "messages": messages, "next": next }));
     }
     if messages.is_empty() {
-        output.remark("no message fits");
+        output.remark("no message matches");
         return Ok(());
     }
     let rows: Vec<_> = messages.iter().map(row).collect();
     let head = ["ID", "ACCEPTED", "ENDED", "STATE", "ERROR", "ACCOUNT", "PEER", "FROM", "TO"];
     output.write(&table(&head, &rows))?;
     if !next.is_null() {
-        output.remark(&format!("there are more; go on with --cursor {}", word(&next)));
+        output.remark(&format!("there are more; continue with --cursor {}", value_text(&next)));
     }
     Ok(())
 }
@@ -98,24 +93,24 @@ fn show(
 fn row(message: &Value) -> Vec<String> {
     let names =
         ["id", "accepted_at", "ended_at", "state", "error", "account", "peer", "source", "destination"];
-    names.iter().map(|name| word(&message[*name])).collect()
+    names.iter().map(|name| value_text(&message[*name])).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::stub::{Stub, run};
+    use crate::fake_api::{FakeApi, run};
     use serde_json::json;
 
     #[test]
-    fn ended_messages_are_listed_page_by_page() {
+    fn finished_messages_are_listed_in_pages() {
         let page = json!({
             "messages": [{ "id": "7", "accepted_at": "2026-11-21T16:03:00Z", "ended_at": "2026-11-21T16:03:02Z",
                 "state": "failed", "error": 11, "account": "shop", "peer": "north", "source": "10655",
                 "destination": "8613" }],
             "next": "c7",
         });
-        let stub = Stub::default().with("GET /v1/history?limit=1&account=shop&state=failed", 200, &page);
-        let done = run(&stub.start(), &["history", "--account", "shop", "--state", "failed", "--limit", "1"]);
+        let api = FakeApi::default().with("GET /v1/history?limit=1&account=shop&state=failed", 200, &page);
+        let done = run(&api.start(), &["history", "--account", "shop", "--state", "failed", "--limit", "1"]);
         let line =
             "7   2026-11-21T16:03:00Z  2026-11-21T16:03:02Z  failed  11     shop     north  10655  8613\n";
         assert!(done.code == 0 && done.out.ends_with(line), "{}{}", done.out, done.error);

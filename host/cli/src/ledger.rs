@@ -1,19 +1,19 @@
-//! `switchyard ledger`: balances of accounts, and what is done to them.
+//! `switchyard ledger`: shows and changes the balances of ledger accounts.
 
+use crate::format::{list, table, timestamp, value_text};
+use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
-use crate::table::{list, moment, table, word};
-use crate::way::{Way, exits};
 use clap::{Args, Subcommand};
-use client::{Appliance, segment};
+use client::{ApiClient, encode_segment};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// An amount is counted in millionths of the currency.
+/// Amounts are in millionths of the currency.
 const MILLIONTHS: u64 = 1_000_000;
 
 const AFTER: &str = concat!(
-    exits!(),
+    exit_help!(),
     "
 Amounts are in the appliance's currency, with up to six decimals.
 
@@ -30,126 +30,128 @@ pub struct LedgerCommand {
     #[command(subcommand)]
     task: Task,
     #[command(flatten)]
-    way: Way,
+    global: GlobalArgs,
 }
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// List all accounts with their balances.
+    /// List all ledger accounts with their balances.
     List,
-    /// Show one account.
+    /// Show one ledger account.
     Show {
         /// The ledger account.
         account: String,
     },
-    /// Put money in; a negative amount is taken back.
+    /// Add an amount to the balance; a negative amount reduces it.
     Fund {
         /// The ledger account.
         account: String,
-        /// How much.
-        #[arg(allow_hyphen_values = true, value_parser = amount)]
+        /// The amount.
+        #[arg(allow_hyphen_values = true, value_parser = parse_amount)]
         amount: i64,
         #[command(flatten)]
-        change: Change,
+        change_args: ChangeArgs,
     },
-    /// Set how far below zero a balance may go; that opens an account that is not there.
+    /// Set how far below zero a balance may go; the account is created if it does not exist.
     Credit {
         /// The ledger account.
         account: String,
-        /// How far.
-        #[arg(value_parser = amount)]
+        /// The credit.
+        #[arg(value_parser = parse_amount)]
         amount: i64,
         #[command(flatten)]
-        change: Change,
+        change_args: ChangeArgs,
     },
-    /// List what was done to an account, newest first.
+    /// List the operations on an account, newest first.
     Operations {
         /// The ledger account.
         account: String,
-        /// How many at most.
+        /// Maximum number of entries.
         #[arg(long, default_value_t = 100)]
         limit: u16,
-        /// Only those before the one of this serial.
+        /// Only operations before the one with this serial number.
         #[arg(long)]
         before: Option<u64>,
     },
 }
 
-/// What goes with every change of a balance.
+/// The arguments of every change of a balance.
 #[derive(Debug, Args)]
-struct Change {
-    /// Why: it is kept with the change.
+struct ChangeArgs {
+    /// The reason; it is stored with the operation.
     #[arg(long)]
     reason: String,
-    /// A key of your own: a change is made once, however often it comes with the same key. One is made where none is given.
+    /// An idempotency key: operations with the same key are applied once. A key is generated if none is given.
     #[arg(long)]
-    key: Option<String>,
+    idempotency_key: Option<String>,
 }
 
-/// An amount in millionths: whole units, and up to six decimals.
-fn amount(text: &str) -> Result<i64, String> {
-    let wrong = || format!("{text:?} is no amount: such as 250, 0.0125 or -3.5");
+/// Parses an amount with up to six decimals; the result is in millionths.
+fn parse_amount(text: &str) -> Result<i64, String> {
+    let invalid = || format!("{text:?} is not an amount; use a form such as 250, 0.0125 or -3.5");
     let (sign, digits) = text.strip_prefix('-').map_or((1, text), |digits| (-1, digits));
     let (whole, part) = digits.split_once('.').unwrap_or((digits, "0"));
     let numeric = |text: &str| !text.is_empty() && text.bytes().all(|c| c.is_ascii_digit());
     if !numeric(whole) || !numeric(part) || part.len() > 6 {
-        return Err(wrong());
+        return Err(invalid());
     }
-    let part: i64 = format!("{part:0<6}").parse().map_err(|_| wrong())?;
-    let whole: i64 = whole.parse().map_err(|_| wrong())?;
+    let part: i64 = format!("{part:0<6}").parse().map_err(|_| invalid())?;
+    let whole: i64 = whole.parse().map_err(|_| invalid())?;
     whole
         .checked_mul(1_000_000)
         .and_then(|whole| whole.checked_add(part))
         .map(|millionths| millionths * sign)
-        .ok_or_else(wrong)
+        .ok_or_else(invalid)
 }
 
-/// Millionths as an amount.
-fn shown(millionths: &Value) -> String {
+/// Formats millionths as an amount.
+fn amount_text(millionths: &Value) -> String {
     let (sign, amount) = match (millionths.as_u64(), millionths.as_i64()) {
         (Some(amount), _) => ("", amount),
         (None, Some(amount)) => ("-", amount.unsigned_abs()),
-        (None, None) => return word(millionths),
+        (None, None) => return value_text(millionths),
     };
     format!("{sign}{}.{:06}", amount / MILLIONTHS, amount % MILLIONTHS)
 }
 
 impl LedgerCommand {
     pub(crate) fn run(self, streams: Streams) -> ExitCode {
-        let Self { task, way } = self;
-        way.ask(streams, |appliance, output| match task {
-            Task::List => balances(output, &appliance.get("/v1/ledger")?),
-            Task::Show { account } => balance(output, &appliance.get(&path(&account))?),
-            Task::Fund { account, amount, change } => {
-                balance(output, &make(appliance, &account, ("fund", amount), change)?)
+        let Self { task, global } = self;
+        global.run(streams, |api, output| match task {
+            Task::List => balances(output, &api.get("/v1/ledger")?),
+            Task::Show { account } => balance(output, &api.get(&path(&account))?),
+            Task::Fund { account, amount, change_args } => {
+                balance(output, &post_change(api, &account, ("fund", amount), change_args)?)
             }
-            Task::Credit { account, amount, change } => {
-                balance(output, &make(appliance, &account, ("credit", amount), change)?)
+            Task::Credit { account, amount, change_args } => {
+                balance(output, &post_change(api, &account, ("credit", amount), change_args)?)
             }
             Task::Operations { account, limit, before } => {
                 let before = before.map(|before| format!("&before={before}")).unwrap_or_default();
                 let path = format!("{}/operations?limit={limit}{before}", path(&account));
-                operations(output, &appliance.get(&path)?)
+                operations(output, &api.get(&path)?)
             }
         })
     }
 }
 
 fn path(account: &str) -> String {
-    format!("/v1/ledger/{}", segment(account))
+    format!("/v1/ledger/{}", encode_segment(account))
 }
 
-fn make(
-    appliance: &Appliance,
+fn post_change(
+    api: &ApiClient,
     account: &str,
     (what, amount): (&str, i64),
-    change: Change,
+    change_args: ChangeArgs,
 ) -> Result<Value, Failure> {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let key = change.key.unwrap_or_else(|| format!("cli-{}-{}", since.as_nanos(), std::process::id()));
-    let body = json!({ what: amount, "reason": change.reason });
+    let key = change_args
+        .idempotency_key
+        .unwrap_or_else(|| format!("cli-{}-{}", since.as_nanos(), std::process::id()));
+    let body = json!({ what: amount, "reason": change_args.reason });
     let headers = [("content-type", "application/json"), ("idempotency-key", key.as_str())];
-    Ok(appliance.send("POST", &path(account), &headers, body.to_string().as_bytes())?)
+    Ok(api.send("POST", &path(account), &headers, body.to_string().as_bytes())?)
 }
 
 fn balances(output: &Output, answer: &Value) -> Result<(), Failure> {
@@ -158,12 +160,12 @@ fn balances(output: &Output, answer: &Value) -> Result<(), Failure> {
     }
     let row = |account: &Value| {
         let amounts = ["balance", "reserved", "captured", "funded", "credit"];
-        let amounts = amounts.iter().map(|name| shown(&account[*name]));
-        std::iter::once(word(&account["account"])).chain(amounts).collect::<Vec<_>>()
+        let amounts = amounts.iter().map(|name| amount_text(&account[*name]));
+        std::iter::once(value_text(&account["account"])).chain(amounts).collect::<Vec<_>>()
     };
     let rows: Vec<_> = answer["accounts"].as_array().into_iter().flatten().map(row).collect();
     if rows.is_empty() {
-        output.remark("there is no ledger account");
+        output.remark("there are no ledger accounts");
         return Ok(());
     }
     output.write(&table(&["ACCOUNT", "BALANCE", "RESERVED", "PAID", "FUNDED", "CREDIT"], &rows))
@@ -174,15 +176,15 @@ fn balance(output: &Output, account: &Value) -> Result<(), Failure> {
         return output.document(account);
     }
     output.write(&list(&[
-        ("account", word(&account["account"])),
-        ("balance", shown(&account["balance"])),
-        ("reserved", shown(&account["reserved"])),
-        ("paid", shown(&account["captured"])),
-        ("funded", shown(&account["funded"])),
-        ("credit", shown(&account["credit"])),
+        ("account", value_text(&account["account"])),
+        ("balance", amount_text(&account["balance"])),
+        ("reserved", amount_text(&account["reserved"])),
+        ("paid", amount_text(&account["captured"])),
+        ("funded", amount_text(&account["funded"])),
+        ("credit", amount_text(&account["credit"])),
     ]))?;
     if account["repeated"] == true {
-        output.remark("this was done before, under the same key: nothing has changed");
+        output.remark("this operation was applied before, with the same idempotency key; nothing changed");
     }
     Ok(())
 }
@@ -193,21 +195,21 @@ fn operations(output: &Output, answer: &Value) -> Result<(), Failure> {
     }
     let row = |done: &Value| {
         let what = match (&done["fund"], &done["credit"]) {
-            (Value::Null, credit) => format!("credit {}", shown(credit)),
-            (fund, _) => format!("fund {}", shown(fund)),
+            (Value::Null, credit) => format!("credit {}", amount_text(credit)),
+            (fund, _) => format!("fund {}", amount_text(fund)),
         };
         vec![
-            word(&done["serial"]),
-            moment(&done["at"]),
-            word(&done["actor"]),
+            value_text(&done["serial"]),
+            timestamp(&done["at"]),
+            value_text(&done["actor"]),
             what,
-            shown(&done["after"]["balance"]),
-            word(&done["reason"]),
+            amount_text(&done["after"]["balance"]),
+            value_text(&done["reason"]),
         ]
     };
     let rows: Vec<_> = answer.as_array().into_iter().flatten().map(row).collect();
     if rows.is_empty() {
-        output.remark("nothing was done to this account");
+        output.remark("this account has no operations");
         return Ok(());
     }
     output.write(&table(&["SERIAL", "AT", "BY", "WHAT", "BALANCE", "REASON"], &rows))
@@ -216,52 +218,52 @@ fn operations(output: &Output, answer: &Value) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stub::{NOW, Stub, run};
+    use crate::fake_api::{FakeApi, NOW, run};
 
     #[test]
     fn amounts_are_exact() {
         let read = [("250", 250_000_000), ("0.0125", 12_500), ("-3.5", -3_500_000), ("0.000001", 1)];
         for (text, millionths) in read {
-            assert_eq!(amount(text), Ok(millionths), "{text}");
+            assert_eq!(parse_amount(text), Ok(millionths), "{text}");
         }
         for text in ["", "1.", ".5", "1e3", "1,5", "0.0000001", "9999999999999999", "--1"] {
-            assert!(amount(text).is_err(), "{text}");
+            assert!(parse_amount(text).is_err(), "{text}");
         }
         assert_eq!(
-            (shown(&json!(-3_500_000)), shown(&json!(12_500))),
+            (amount_text(&json!(-3_500_000)), amount_text(&json!(12_500))),
             ("-3.500000".into(), "0.012500".into())
         );
     }
 
     #[test]
-    fn money_is_put_in_once_for_its_key_and_found_again() {
+    fn an_operation_is_sent_with_its_idempotency_key_and_listed() {
         let after = json!({ "account": "shop", "balance": 250_000_000, "reserved": 0, "captured": 0,
                             "funded": 250_000_000, "credit": 0, "repeated": true });
-        let done = json!([{ "serial": 3, "key": "k", "at": NOW, "actor": "ada", "reason": "invoice", "fund": 250_000_000,
+        let done = json!([{ "serial": 3, "idempotency_key": "k", "at": NOW, "actor": "ada", "reason": "invoice", "fund": 250_000_000,
                             "after": after }]);
-        let stub = Stub::default().with("POST /v1/ledger/shop", 200, &after).with(
+        let api = FakeApi::default().with("POST /v1/ledger/shop", 200, &after).with(
             "GET /v1/ledger/shop/operations?limit=100",
             200,
             &done,
         );
-        let url = stub.start();
-        let fund = ["ledger", "fund", "shop", "250.00", "--reason", "invoice", "--key", "k"];
-        let told = run(&url, &fund);
-        assert_eq!(told.code, 0, "{}", told.error);
-        assert!(told.out.contains("balance   250.000000\n"), "{}", told.out);
-        assert!(told.error.contains("done before"), "{}", told.error);
-        let asked = &stub.asked()[0];
+        let url = api.start();
+        let fund = ["ledger", "fund", "shop", "250.00", "--reason", "invoice", "--idempotency-key", "k"];
+        let done = run(&url, &fund);
+        assert_eq!(done.code, 0, "{}", done.error);
+        assert!(done.out.contains("balance   250.000000\n"), "{}", done.out);
+        assert!(done.error.contains("applied before"), "{}", done.error);
+        let request = &api.requests()[0];
         assert_eq!(
-            serde_json::from_str::<Value>(&asked.body).unwrap(),
+            serde_json::from_str::<Value>(&request.body).unwrap(),
             json!({ "fund": 250_000_000, "reason": "invoice" })
         );
         assert!(
-            asked.headers.contains(&("idempotency-key".to_owned(), "k".to_owned())),
+            request.headers.contains(&("idempotency-key".to_owned(), "k".to_owned())),
             "{:?}",
-            asked.headers
+            request.headers
         );
-        let told = run(&url, &["ledger", "operations", "shop"]);
+        let done = run(&url, &["ledger", "operations", "shop"]);
         let line = "3       2026-11-21 16:03:02Z  ada  fund 250.000000  250.000000  invoice\n";
-        assert!(told.out.ends_with(line), "{}", told.out);
+        assert!(done.out.ends_with(line), "{}", done.out);
     }
 }

@@ -1,4 +1,4 @@
-//! The admin's commands. They are clients of the HTTP API and can do nothing that it cannot.
+//! The admin's commands: clients of the HTTP API.
 #![forbid(unsafe_code)]
 
 mod account;
@@ -7,37 +7,37 @@ mod attention;
 mod audit;
 mod backup;
 mod command;
+mod completions;
 mod config;
 mod doctor;
 mod drain;
 mod explain;
+#[cfg(test)]
+mod fake_api;
+pub mod format;
+mod global_args;
 mod history;
-mod leave;
 mod ledger;
 mod log_level;
 mod login;
 mod message;
 mod opt_out;
 mod output;
-mod pages;
-mod papers;
-mod party;
+mod paged_list;
+mod password;
 mod peer;
-mod picture;
+mod peer_or_account;
 mod pool;
 mod queue;
 mod refusals;
-mod secret;
+mod role_args;
+mod snapshot;
 mod status;
-#[cfg(test)]
-mod stub;
 mod subscriber;
-pub mod table;
-mod tables;
+mod table;
 mod token;
 mod top;
 mod user;
-mod way;
 
-pub use command::{Command, House};
-pub use doctor::Facts;
+pub use command::{CliCommand, CliContext};
+pub use doctor::ConfigFacts;

@@ -1,14 +1,14 @@
-//! `switchyard log-level`: how much the daemon logs.
+//! `switchyard log-level`: shows or changes the log level of the daemon.
 
+use crate::format::value_text;
+use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::Streams;
-use crate::table::word;
-use crate::way::{Way, exits};
 use clap::Args;
 use serde_json::json;
 use std::process::ExitCode;
 
 const AFTER: &str = concat!(
-    exits!(),
+    exit_help!(),
     "
 Examples:
   switchyard log-level
@@ -19,40 +19,40 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub struct LogLevelCommand {
-    /// What to log from now on: off, error, warn, info, debug or trace, and `crate=level` for one part; left out, it is shown.
+    /// The new level: off, error, warn, info, debug or trace, and `crate=level` for one crate; without it, the current level is shown.
     level: Option<String>,
     #[command(flatten)]
-    way: Way,
+    global: GlobalArgs,
 }
 
 impl LogLevelCommand {
     pub(crate) fn run(self, streams: Streams) -> ExitCode {
-        let Self { level, way } = self;
-        way.ask(streams, |appliance, output| {
+        let Self { level, global } = self;
+        global.run(streams, |api, output| {
             let answer = match level {
-                Some(level) => appliance.put("/v1/log", &json!({ "level": level }))?,
-                None => appliance.get("/v1/log")?,
+                Some(level) => api.put("/v1/log", &json!({ "level": level }))?,
+                None => api.get("/v1/log")?,
             };
-            if output.json { output.document(&answer) } else { output.line(&word(&answer["level"])) }
+            if output.json { output.document(&answer) } else { output.line(&value_text(&answer["level"])) }
         })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::stub::{Stub, run};
+    use crate::fake_api::{FakeApi, run};
     use serde_json::json;
 
     #[test]
     fn the_level_is_shown_and_set() {
-        let stub = Stub::default().with("GET /v1/log", 200, &json!({ "level": "info" })).with(
+        let api = FakeApi::default().with("GET /v1/log", 200, &json!({ "level": "info" })).with(
             "PUT /v1/log",
             200,
             &json!({ "level": "debug" }),
         );
-        let url = stub.start();
+        let url = api.start();
         assert_eq!(run(&url, &["log-level"]).out, "info\n");
         assert_eq!(run(&url, &["log-level", "debug"]).out, "debug\n");
-        assert_eq!(stub.asked()[1].body, r#"{"level":"debug"}"#);
+        assert_eq!(api.requests()[1].body, r#"{"level":"debug"}"#);
     }
 }

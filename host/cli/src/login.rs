@@ -1,26 +1,26 @@
 //! `switchyard login`, `logout`, `whoami`.
 
+use crate::format::{list, timestamp, value_text};
+use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
-use crate::secret;
-use crate::table::{list, moment, word};
-use crate::way::{Way, exits};
+use crate::password;
 use clap::Args;
-use client::At;
+use client::ConnectionArgs;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
 const LOGIN: &str = concat!(
-    exits!(),
+    exit_help!(),
     "
 Examples:
-  switchyard login ann                                   # asks for the password; other commands go on as ann
+  switchyard login ann                                   # prompts for the password; later commands run as ann
   switchyard login --token-file /var/lib/switchyard/token   # the first time
   echo \"$PASSWORD\" | switchyard login ann --url https://switch.example.net:8080
   switchyard logout"
 );
 
 const PLAIN: &str = concat!(
-    exits!(),
+    exit_help!(),
     "
 Examples:
   switchyard whoami
@@ -31,10 +31,10 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = LOGIN)]
 pub struct LoginCommand {
-    /// The user; the password is asked for, or read from standard input. Without one: whoever has the token.
+    /// The user; the password is prompted for, or read from standard input. Without a user, log in with the token.
     user: Option<String>,
     #[command(flatten)]
-    at: At,
+    connection: ConnectionArgs,
     /// Print JSON, for programs.
     #[arg(long, global = true)]
     json: bool,
@@ -45,7 +45,7 @@ pub struct LoginCommand {
 #[command(after_help = PLAIN)]
 pub struct LogoutCommand {
     #[command(flatten)]
-    at: At,
+    connection: ConnectionArgs,
     /// Print JSON, for programs.
     #[arg(long, global = true)]
     json: bool,
@@ -56,65 +56,66 @@ pub struct LogoutCommand {
 #[command(after_help = PLAIN)]
 pub struct WhoamiCommand {
     #[command(flatten)]
-    way: Way,
+    global: GlobalArgs,
 }
 
 impl LoginCommand {
     pub(crate) fn run(self, streams: Streams) -> ExitCode {
-        let Self { user, at, json } = self;
+        let Self { user, connection, json } = self;
         let output = Output::new(streams, json);
-        let done = log_in(user, at, &output);
-        output.end(done)
+        let done = log_in(user, connection, &output);
+        output.finish(done)
     }
 }
 
-fn log_in(user: Option<String>, at: At, output: &Output) -> Result<(), Failure> {
-    let standing = match user {
+fn log_in(user: Option<String>, connection: ConnectionArgs, output: &Output) -> Result<(), Failure> {
+    let principal = match user {
         Some(user) => {
-            let password = secret::ask(&format!("Password of {user}: "))?;
-            at.log_in(&json!({ "user": user, "password": password }))?
+            let password = password::read_password(&format!("Password of {user}: "))?;
+            connection.log_in(&json!({ "user": user, "password": password }))?
         }
         None => {
-            let token = at.token()?;
-            at.log_in(&json!({ "token": token }))?
+            let token = connection.token()?;
+            connection.log_in(&json!({ "token": token }))?
         }
     };
-    show(output, &standing)
+    show(output, &principal)
 }
 
 impl LogoutCommand {
     pub(crate) fn run(self, streams: Streams) -> ExitCode {
         let output = Output::new(streams, self.json);
-        let done = match self.at.log_out() {
+        let done = match self.connection.log_out() {
             Ok(true) => Ok(()),
-            Ok(false) => Err(Failure::Refused("nobody is logged in there".to_owned())),
+            Ok(false) => Err(Failure::Refused("there is no saved login for this appliance".to_owned())),
             Err(error) => Err(error.into()),
         };
-        output.end(done)
+        output.finish(done)
     }
 }
 
 impl WhoamiCommand {
     pub(crate) fn run(self, streams: Streams) -> ExitCode {
-        self.way.ask(streams, |appliance, output| show(output, &appliance.get("/v1/whoami")?))
+        self.global.run(streams, |api, output| show(output, &api.get("/v1/whoami")?))
     }
 }
 
-fn show(output: &Output, standing: &Value) -> Result<(), Failure> {
+fn show(output: &Output, principal: &Value) -> Result<(), Failure> {
     if output.json {
-        let mut shown = standing.clone();
+        let mut shown = principal.clone();
         if let Some(shown) = shown.as_object_mut() {
-            // A secret of the session, which is nobody's business on a screen.
+            // The CSRF token is a secret of the session.
             shown.remove("csrf");
         }
         return output.document(&shown);
     }
-    let rights: Vec<String> = standing["rights"].as_array().into_iter().flatten().map(word).collect();
+    let permissions: Vec<String> =
+        principal["permissions"].as_array().into_iter().flatten().map(value_text).collect();
     output.write(&list(&[
-        ("user", word(&standing["user"])),
-        ("role", word(&standing["role"])),
-        ("account", word(&standing["account"])),
-        ("rights", rights.join(", ")),
-        ("until", moment(&standing["until"])),
+        ("user", value_text(&principal["user"])),
+        ("role", value_text(&principal["role"])),
+        ("account", value_text(&principal["account"])),
+        ("permissions", permissions.join(", ")),
+        ("until", timestamp(&principal["until"])),
     ]))
 }

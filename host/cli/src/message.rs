@@ -1,12 +1,12 @@
-//! `switchyard message`: finding messages, and what became of one.
+//! `switchyard message`: finds, shows, traces, cancels, retries and sends messages.
 
-mod shown;
+mod render;
 
+use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
-use crate::pages::{List, all_pages};
-use crate::way::{Way, exits};
+use crate::paged_list::{PagedList, fetch_paged_items};
 use clap::{Args, Subcommand};
-use client::{Appliance, ClientError, segment};
+use client::{ApiClient, ClientError, encode_segment};
 use model::parse_duration;
 use serde_json::{Value, json};
 use std::io::Read;
@@ -15,7 +15,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 const AFTER: &str = concat!(
-    exits!(),
+    exit_help!(),
     "
 Examples:
   switchyard message find --number 8613012345678
@@ -33,28 +33,28 @@ pub struct MessageCommand {
     #[command(subcommand)]
     task: Task,
     #[command(flatten)]
-    way: Way,
+    global: GlobalArgs,
 }
 
-/// Which messages.
+/// The filters of a search for messages.
 #[derive(Debug, Args)]
-struct Find {
-    /// Only to or from this number.
+struct FindArgs {
+    /// Only messages to or from this number.
     #[arg(long)]
     number: Option<String>,
-    /// Only those of this submission to several destinations (SMPP submit_multi).
+    /// Only messages of this submission to several destinations (SMPP submit_multi).
     #[arg(long, value_name = "ID")]
     submission: Option<String>,
-    /// Only to or from the subscriber with this IMSI.
+    /// Only messages to or from the subscriber with this IMSI.
     #[arg(long, conflicts_with = "number")]
     imsi: Option<String>,
-    /// Only those of this account.
+    /// Only messages of this account.
     #[arg(long)]
     account: Option<String>,
-    /// Only those that go, or went, by this peer.
+    /// Only messages that are routed to this peer.
     #[arg(long)]
     peer: Option<String>,
-    /// Only in this state: queued, submitted, deferred, uncertain, delivered, failed …
+    /// Only messages in this state: queued, submitted, deferred, uncertain, delivered, failed …
     #[arg(long)]
     state: Option<String>,
     /// Accepted at this time or later: 2026-11-21T16:00:00Z, or 2h for two hours ago.
@@ -63,45 +63,45 @@ struct Find {
     /// Accepted before this time.
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
-    /// How many at most, newest first.
+    /// Maximum number of messages, newest first.
     #[arg(long, default_value_t = 50)]
     limit: usize,
-    /// Go on where an earlier list ended.
+    /// Continue after an earlier list, with the cursor that it printed.
     #[arg(long)]
     cursor: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// List messages, those that wait and those that have ended, newest first.
+    /// List messages, waiting and finished, newest first.
     #[command(
-        after_help = "Example, what failed at a peer in the last hour:\n  switchyard message find --peer upstream \
+        after_help = "Example, messages that failed at a peer in the last hour:\n  switchyard message find --peer upstream \
                             --state failed --from 1h"
     )]
-    Find(Find),
-    /// Show one message: where it is, why there, why not further.
+    Find(FindArgs),
+    /// Show one message: its state, its routing, and what it waits for.
     Show {
         /// Its id.
         id: String,
-        /// With its text; that is written into the audit log.
+        /// Include its text; this is recorded in the audit log.
         #[arg(long)]
         body: bool,
     },
-    /// Show everything that happened to one message, with its times.
+    /// Show one message with all its steps and their times.
     Trace {
         /// Its id.
         id: String,
-        /// With its text; that is written into the audit log.
+        /// Include its text; this is recorded in the audit log.
         #[arg(long)]
         body: bool,
     },
-    /// Stop messages that have not ended; their submitters are told.
+    /// Cancel messages that are not finished; their submitters receive a DLR.
     Cancel {
         /// Their ids.
         #[arg(required = true)]
         ids: Vec<String>,
     },
-    /// Have messages tried now that wait for their next attempt.
+    /// Retry deferred messages now.
     Retry {
         /// Their ids.
         #[arg(required = true)]
@@ -112,13 +112,13 @@ enum Task {
         after_help = "Example:\n  switchyard message send --account demo --from 10655 --to 8613012345678 'a test'"
     )]
     Send {
-        /// The account: it pays, and replies and reports go to it.
+        /// The account: it is charged, and receives replies and DLRs.
         #[arg(long)]
         account: String,
         /// The sender.
         #[arg(long, default_value = "")]
         from: String,
-        /// The addressee.
+        /// The recipient.
         #[arg(long)]
         to: String,
         /// The text; - is standard input.
@@ -128,13 +128,13 @@ enum Task {
 
 impl MessageCommand {
     pub(crate) fn run(self, streams: Streams) -> ExitCode {
-        let Self { task, way } = self;
-        way.ask(streams, |appliance, output| task.run(appliance, output))
+        let Self { task, global } = self;
+        global.run(streams, |api, output| task.run(api, output))
     }
 }
 
-/// A point in time as people write it, as the API takes it: milliseconds since the epoch.
-pub(crate) fn moment(text: &str, now: u64) -> Result<u64, Failure> {
+/// Parses a time, or a duration before `now`; the result is in milliseconds since the epoch.
+pub(crate) fn parse_time(text: &str, now: u64) -> Result<u64, Failure> {
     if let Some(ago) = parse_duration(text) {
         return Ok(now.saturating_sub(u64::try_from(ago.as_millis()).unwrap_or(u64::MAX)));
     }
@@ -142,23 +142,23 @@ pub(crate) fn moment(text: &str, now: u64) -> Result<u64, Failure> {
     let at = at.and_then(|at| u64::try_from(at.unix_timestamp_nanos() / 1_000_000).ok());
     at.ok_or_else(|| {
         let what = format!(
-            "{text:?} is no time: expected one such as 2026-11-21T16:00:00Z, or 2h for two hours ago"
+            "{text:?} is not a time: expected one such as 2026-11-21T16:00:00Z, or 2h for two hours ago"
         );
         Failure::Usage(what)
     })
 }
 
-/// The path of a message, and of what belongs to it.
+/// The API path of a message, or of a resource below it.
 fn path(id: &str, rest: &str) -> String {
-    format!("/v1/messages/{}{rest}", segment(id))
+    format!("/v1/messages/{}{rest}", encode_segment(id))
 }
 
-impl Find {
+impl FindArgs {
     fn query(self, now: u64) -> Result<Vec<(&'static str, String)>, Failure> {
         let at = |text: Option<String>| -> Result<Option<String>, Failure> {
-            text.map(|text| Ok(moment(&text, now)?.to_string())).transpose()
+            text.map(|text| Ok(parse_time(&text, now)?.to_string())).transpose()
         };
-        let asked = [
+        let parameters = [
             ("number", self.number),
             ("submission", self.submission),
             ("imsi", self.imsi),
@@ -169,53 +169,53 @@ impl Find {
             ("until", at(self.until)?),
             ("cursor", self.cursor),
         ];
-        Ok(asked.into_iter().filter_map(|(name, value)| Some((name, value?))).collect())
+        Ok(parameters.into_iter().filter_map(|(name, value)| Some((name, value?))).collect())
     }
 }
 
 impl Task {
-    fn run(self, appliance: &Appliance, output: &Output) -> Result<(), Failure> {
+    fn run(self, api: &ApiClient, output: &Output) -> Result<(), Failure> {
         let trace = |id: &str, body: bool| {
-            appliance.get(&path(id, if body { "?body=1" } else { "" })).map_err(Failure::from)
+            api.get(&path(id, if body { "?body=1" } else { "" })).map_err(Failure::from)
         };
         match self {
             Self::Find(find) => {
                 let limit = find.limit;
-                let list = List { path: "/v1/messages", items: "messages", next: "cursor" };
-                let found = all_pages(appliance, list, &find.query(output.now())?, limit)?;
-                shown::messages(output, &found.items, &found.next)?;
+                let list = PagedList { path: "/v1/messages", items: "messages", next: "cursor" };
+                let found = fetch_paged_items(api, list, &find.query(output.now())?, limit)?;
+                render::messages(output, &found.items, &found.next)?;
                 if !found.incomplete.is_null() {
-                    output.remark(&crate::table::word(&found.incomplete));
+                    output.remark(&crate::format::value_text(&found.incomplete));
                 }
                 Ok(())
             }
-            Self::Show { id, body } => shown::message(output, &trace(&id, body)?),
-            Self::Trace { id, body } => shown::trace(output, &trace(&id, body)?),
-            Self::Cancel { ids } => each(appliance, output, &ids, "/cancel", "cancelled"),
-            Self::Retry { ids } => each(appliance, output, &ids, "/retry", "to be tried now"),
+            Self::Show { id, body } => render::message(output, &trace(&id, body)?),
+            Self::Trace { id, body } => render::trace(output, &trace(&id, body)?),
+            Self::Cancel { ids } => post_each(api, output, &ids, "/cancel", "cancelled"),
+            Self::Retry { ids } => post_each(api, output, &ids, "/retry", "retried"),
             Self::Send { account, from, to, text } => {
-                let text = if text == "-" { input()? } else { text };
+                let text = if text == "-" { read_stdin()? } else { text };
                 let message = json!({ "account": account, "from": from, "to": to, "text": text });
-                let answer = appliance.post("/v1/messages", &message)?;
+                let answer = api.post("/v1/messages", &message)?;
                 if output.json {
                     return output.document(&answer);
                 }
-                output.line(&crate::table::word(&answer["id"]))
+                output.line(&crate::format::value_text(&answer["id"]))
             }
         }
     }
 }
 
-fn input() -> Result<String, Failure> {
+fn read_stdin() -> Result<String, Failure> {
     let mut text = String::new();
     let read = std::io::stdin().lock().read_to_string(&mut text);
     read.map_err(Failure::file(std::path::Path::new("standard input")))?;
     Ok(text.strip_suffix('\n').map(str::to_owned).unwrap_or(text))
 }
 
-/// The same for each message. What is refused is told, and does not hold up the others.
-fn each(
-    appliance: &Appliance,
+/// Sends the same request for each message. If one is refused, the others are still sent.
+fn post_each(
+    api: &ApiClient,
     output: &Output,
     ids: &[String],
     what: &str,
@@ -223,7 +223,7 @@ fn each(
 ) -> Result<(), Failure> {
     let mut refused = 0;
     for id in ids {
-        match appliance.post(&path(id, what), &Value::Null) {
+        match api.post(&path(id, what), &Value::Null) {
             Ok(_) if output.json => output.document(&json!({ "id": id, "result": "done" }))?,
             Ok(_) => output.line(&format!("{} {done}", client::terminal::visible(id)))?,
             Err(ClientError::Refused { status: 404 | 409 | 422, detail, .. }) => {
@@ -239,6 +239,6 @@ fn each(
     }
     match refused {
         0 => Ok(()),
-        refused => Err(Failure::InPart(format!("refused: {refused} of {}", ids.len()))),
+        refused => Err(Failure::PartlyRefused(format!("refused: {refused} of {}", ids.len()))),
     }
 }

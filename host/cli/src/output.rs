@@ -1,4 +1,4 @@
-//! Where a command's words go, and how it ends.
+//! The output of commands, and their errors and exit codes.
 
 use anstyle::{AnsiColor, Style};
 use client::{ClientError, terminal};
@@ -10,48 +10,48 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Why a command has not done what it should.
+/// The error of a command.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// The appliance refuses, or cannot be reached.
+    /// The API refused the request, or cannot be reached.
     #[error(transparent)]
     Appliance(#[from] ClientError),
-    /// Some of what was asked for was refused; what was is told already.
+    /// Part of the request was refused; the details are already printed.
     #[error("{0}")]
-    InPart(String),
-    /// There is no such thing, or it cannot be done as things are.
+    PartlyRefused(String),
+    /// The object does not exist, or its state does not permit the action.
     #[error("{0}")]
     Refused(String),
-    /// The command line asks for what cannot be.
+    /// The command line is wrong.
     #[error("{0}")]
     Usage(String),
     /// A file cannot be read or written.
     #[error("{path}: {source}")]
     File {
-        /// Which.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The error.
         source: std::io::Error,
     },
-    /// The connection to the appliance has ended in the midst of something.
+    /// The connection to the appliance ended too early, or its answer is not valid.
     #[error("{0}")]
-    Broken(String),
-    /// Something is wrong with what was looked at; what is, is told already.
+    Interrupted(String),
+    /// A check found problems; they are already printed.
     #[error("{0}")]
-    Unsound(String),
-    /// Nobody reads what is printed any more.
-    #[error("nobody reads this any more")]
+    ProblemsFound(String),
+    /// Standard output is closed.
+    #[error("standard output is closed")]
     Output,
 }
 
-/// One thing that is wrong with a document, at its place.
-fn misplaced(wrong: &Value) -> String {
-    let word = |name: &str| wrong[name].as_str().unwrap_or_default().to_owned();
-    let allowed = match word("allowed") {
+/// A problem of a document, with its JSON pointer.
+fn problem_text(problem: &Value) -> String {
+    let field = |name: &str| problem[name].as_str().unwrap_or_default().to_owned();
+    let allowed = match field("allowed") {
         allowed if allowed.is_empty() => String::new(),
         allowed => format!("; allowed: {allowed}"),
     };
-    format!("{}: {}{allowed}", word("pointer"), word("what"))
+    format!("{}: {}{allowed}", field("pointer"), field("what"))
 }
 
 impl Failure {
@@ -59,34 +59,32 @@ impl Failure {
         move |source| Self::File { path: path.to_owned(), source }
     }
 
-    /// 1: the appliance understood and refused; 3: it is not well; 2: anything else.
-    fn exit(&self) -> ExitCode {
+    /// The exit code: 1 if the API refused the request, 3 if a check found problems, 2 for all other errors.
+    fn exit_code(&self) -> ExitCode {
         match self {
             Self::Appliance(ClientError::Refused { status: 404 | 409 | 412 | 422 | 428 | 429, .. })
-            | Self::InPart(_)
+            | Self::PartlyRefused(_)
             | Self::Refused(_) => ExitCode::from(1),
-            Self::Unsound(_) => ExitCode::from(3),
+            Self::ProblemsFound(_) => ExitCode::from(3),
             Self::Output => ExitCode::SUCCESS,
             _ => ExitCode::from(2),
         }
     }
 }
 
-/// What a word on a terminal is to look like.
+/// The style of a text on a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
-    /// As it should be.
     Good,
-    /// Worth a look.
+    /// Something needs a look.
     Doubtful,
-    /// Not as it should be.
     Bad,
-    /// What a screen is about.
+    /// A title.
     Strong,
 }
 
 impl Tone {
-    /// A word in its colour.
+    /// The text in this style, with escape sequences.
     pub(crate) fn paint(self, word: &str) -> String {
         let style = match self {
             Self::Good => AnsiColor::Green.on_default(),
@@ -98,21 +96,21 @@ impl Tone {
     }
 }
 
-/// The streams that a command speaks on.
+/// The output streams of a command, and its clock.
 pub(crate) struct Streams {
     out: RefCell<Box<dyn Write>>,
     error: RefCell<Box<dyn Write>>,
     /// Whether standard output shows colours.
     colour: bool,
     /// Whether standard output is a terminal.
-    terminal: bool,
-    /// Whether somebody looks at standard error while it is written.
-    watched: bool,
+    stdout_is_terminal: bool,
+    /// Whether standard error is a terminal.
+    stderr_is_terminal: bool,
     clock: fn() -> u64,
 }
 
 impl Streams {
-    /// Those of the process. Colours are for terminals only, and not where `NO_COLOR` is set.
+    /// The streams of the process. Colours are used on terminals only, and not if `NO_COLOR` is set.
     pub(crate) fn standard() -> Self {
         let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         let plain = set("NO_COLOR").is_some() || set("TERM").is_some_and(|term| term == "dumb");
@@ -120,8 +118,8 @@ impl Streams {
             out: RefCell::new(Box::new(std::io::stdout())),
             error: RefCell::new(Box::new(std::io::stderr())),
             colour: !plain && std::io::stdout().is_terminal(),
-            terminal: std::io::stdout().is_terminal(),
-            watched: std::io::stderr().is_terminal(),
+            stdout_is_terminal: std::io::stdout().is_terminal(),
+            stderr_is_terminal: std::io::stderr().is_terminal(),
             clock: || {
                 let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
                 u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
@@ -129,16 +127,16 @@ impl Streams {
         }
     }
 
-    /// Others, at a time that stands still.
+    /// Streams of a test, with a fixed time.
     #[cfg(test)]
     pub(crate) fn captured(out: impl Write + 'static, error: impl Write + 'static) -> Self {
         Self {
             out: RefCell::new(Box::new(out)),
             error: RefCell::new(Box::new(error)),
             colour: false,
-            terminal: false,
-            watched: false,
-            clock: || crate::stub::NOW,
+            stdout_is_terminal: false,
+            stderr_is_terminal: false,
+            clock: || crate::fake_api::NOW,
         }
     }
 }
@@ -149,7 +147,7 @@ impl fmt::Debug for Streams {
     }
 }
 
-/// What a command has to say, for people or for programs.
+/// The output of a command, as text or as JSON.
 #[derive(Debug)]
 pub(crate) struct Output {
     pub(crate) json: bool,
@@ -166,9 +164,9 @@ impl Output {
         (self.streams.clock)()
     }
 
-    /// Whether somebody looks on while the command works.
-    pub(crate) fn is_watched(&self) -> bool {
-        self.streams.watched && !self.json
+    /// Whether the command shows its progress.
+    pub(crate) fn shows_progress(&self) -> bool {
+        self.streams.stderr_is_terminal && !self.json
     }
 
     /// Whether colours are shown.
@@ -176,23 +174,23 @@ impl Output {
         self.streams.colour
     }
 
-    /// Columns and lines of the terminal; nothing where there is none.
-    pub(crate) fn size(&self) -> Option<(u16, u16)> {
+    /// Columns and lines of the terminal; `None` without a terminal.
+    pub(crate) fn terminal_size(&self) -> Option<(u16, u16)> {
         let size = termion::terminal_size();
-        size.ok().filter(|(width, height)| self.streams.terminal && *width > 0 && *height > 0)
+        size.ok().filter(|(width, height)| self.streams.stdout_is_terminal && *width > 0 && *height > 0)
     }
 
-    /// A word as it is to look like.
+    /// A text in a style, if colours are shown.
     pub(crate) fn paint(&self, tone: Tone, word: &str) -> String {
         if self.streams.colour { tone.paint(word) } else { word.to_owned() }
     }
 
-    /// A line for people.
+    /// Prints a line.
     pub(crate) fn line(&self, line: &str) -> Result<(), Failure> {
         self.write(&format!("{line}\n"))
     }
 
-    /// A document on one line, for programs.
+    /// Prints a JSON document on one line.
     pub(crate) fn document(&self, value: &Value) -> Result<(), Failure> {
         self.write(&format!("{}\n", terminal::json(value)))
     }
@@ -206,14 +204,14 @@ impl Output {
         out.write_all(octets).and_then(|()| out.flush()).map_err(|_| Failure::Output)
     }
 
-    /// A remark that is no part of the answer.
+    /// Prints a remark on standard error.
     pub(crate) fn remark(&self, line: &str) {
-        // Whoever reads no remarks has the answer and the exit status.
+        // Errors are ignored: the output and the exit status are enough.
         let _ = writeln!(self.streams.error.borrow_mut(), "switchyard: {}", terminal::visible(line));
     }
 
-    /// Ends a command. What was refused goes to standard error, for programs as the appliance has put it.
-    pub(crate) fn end(&self, result: Result<(), Failure>) -> ExitCode {
+    /// Finishes a command: prints its error, and returns the exit code. With --json, a refusal is printed as the API's document.
+    pub(crate) fn finish(&self, result: Result<(), Failure>) -> ExitCode {
         let Err(failure) = result else { return ExitCode::SUCCESS };
         match &failure {
             Failure::Output => {}
@@ -221,15 +219,15 @@ impl Output {
                 let _ = writeln!(self.streams.error.borrow_mut(), "{}", terminal::json(problem));
             }
             Failure::Appliance(ClientError::Refused { problem, title, detail, .. }) => {
-                let told: Vec<String> =
-                    problem["problems"].as_array().into_iter().flatten().map(misplaced).collect();
-                match (problem.get("reason").and_then(Value::as_str), &told[..]) {
+                let problems: Vec<String> =
+                    problem["problems"].as_array().into_iter().flatten().map(problem_text).collect();
+                match (problem.get("reason").and_then(Value::as_str), &problems[..]) {
                     (Some(reason), _) => self.remark(&format!("{reason}: {detail}")),
                     (None, []) => self.remark(&failure.to_string()),
-                    // The detail tells the first of them, too.
+                    // The detail contains the first problem as well.
                     (None, [one]) => self.remark(&format!("{title}: {one}")),
                     (None, all) => {
-                        self.remark(&format!("{title}: {} things are wrong", all.len()));
+                        self.remark(&format!("{title}: {} problems", all.len()));
                         all.iter().for_each(|one| self.remark(one));
                     }
                 }
@@ -240,6 +238,6 @@ impl Output {
                 }
             }
         }
-        failure.exit()
+        failure.exit_code()
     }
 }

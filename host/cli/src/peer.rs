@@ -1,16 +1,16 @@
-//! `switchyard peer`: where messages go out.
+//! `switchyard peer`: manages peers.
 
+use crate::format::{table, value_text};
+use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
-use crate::party::{How, change, parties, party, show, show_all};
-use crate::table::{table, word};
-use crate::way::{Way, exits};
+use crate::peer_or_account::{ConfigChangeArgs, change, load, load_all, print, print_all};
 use clap::{Args, Subcommand};
-use client::{Appliance, segment};
+use client::{ApiClient, encode_segment};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
 const AFTER: &str = concat!(
-    exits!(),
+    exit_help!(),
     "
 Examples:
   switchyard peer list
@@ -27,7 +27,7 @@ pub struct PeerCommand {
     #[command(subcommand)]
     task: Task,
     #[command(flatten)]
-    way: Way,
+    global: GlobalArgs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -39,38 +39,38 @@ enum Task {
         /// Its name.
         name: String,
     },
-    /// Add a peer, or change one; only its own connections are touched.
+    /// Add or change a peer; only its own connections are affected.
     #[command(
         after_help = "Examples:\n  switchyard peer set upstream address=smsc.example.net:2775 system-id=us \
                             password=@secret.txt\n  switchyard peer set upstream rate=50 --confirm-within 10m\n  switchyard peer \
-                            set upstream rate                        # no rate any more"
+                            set upstream rate                        # remove the rate limit"
     )]
     Set {
         /// Its name.
         name: String,
-        /// Its settings: KEY=VALUE, KEY=@FILE with the value in a file, or KEY alone to take it away.
+        /// Its settings: KEY=VALUE, KEY=@FILE with the value in a file, or KEY alone to remove the setting.
         #[arg(required = true)]
         settings: Vec<String>,
-        /// What a new peer speaks.
+        /// The protocol of a new peer.
         #[arg(long, value_parser = ["smpp", "sgip", "gsup"], default_value = "smpp")]
         protocol: String,
         #[command(flatten)]
-        how: How,
+        change_args: ConfigChangeArgs,
     },
-    /// Take a peer away; what waits for it stays, until it is there again or is moved.
+    /// Remove a peer; messages that wait for it stay until it is configured again or they are rerouted.
     Remove {
         /// Its name.
         name: String,
         #[command(flatten)]
-        how: How,
+        change_args: ConfigChangeArgs,
     },
-    /// Dial a peer at once, where it waits to be dialled again; links that are up are left alone.
+    /// Dial a peer now if it is in back-off; established links are not affected.
     Dial {
         /// Its name.
         name: String,
     },
-    /// Connect to a peer and bind as configured, beside its links, and tell each step; ends with 1 if one fails.
-    #[command(after_help = "Example:\n  switchyard peer test upstream && echo it takes us")]
+    /// Connect to a peer and bind as configured, beside its links, and show each step; exits with 1 if a step fails.
+    #[command(after_help = "Example:\n  switchyard peer test upstream && echo bind accepted")]
     Test {
         /// Its name.
         name: String,
@@ -79,41 +79,43 @@ enum Task {
 
 impl PeerCommand {
     pub(crate) fn run(self, streams: Streams) -> ExitCode {
-        let Self { task, way } = self;
-        way.ask(streams, |appliance, output| match task {
-            Task::List => show_all(output, &parties(appliance, false)?, false),
-            Task::Show { name } => show(output, &party(appliance, false, &name)?),
-            Task::Set { name, settings, protocol, how } => {
+        let Self { task, global } = self;
+        global.run(streams, |api, output| match task {
+            Task::List => print_all(output, &load_all(api, false)?, false),
+            Task::Show { name } => print(output, &load(api, false, &name)?),
+            Task::Set { name, settings, protocol, change_args } => {
                 let section = match protocol.as_str() {
                     "sgip" => "gateway",
                     "gsup" => "gsm",
                     _ => "peer",
                 };
-                change(appliance, output, false, (section, &name), Some(&settings), &how)
+                change(api, output, false, (section, &name), Some(&settings), &change_args)
             }
-            Task::Remove { name, how } => change(appliance, output, false, ("peer", &name), None, &how),
+            Task::Remove { name, change_args } => {
+                change(api, output, false, ("peer", &name), None, &change_args)
+            }
             Task::Dial { name } => {
-                let done = appliance.post(&format!("/v1/peers/{}/dial", segment(&name)), &json!({}))?;
+                let done = api.post(&format!("/v1/peers/{}/dial", encode_segment(&name)), &json!({}))?;
                 if output.json {
                     output.document(&done)
                 } else {
                     output.line(&format!("{name}: is being dialled"))
                 }
             }
-            Task::Test { name } => test(appliance, output, &name),
+            Task::Test { name } => test(api, output, &name),
         })
     }
 }
 
-fn test(appliance: &Appliance, output: &Output, name: &str) -> Result<(), Failure> {
-    let answer = appliance.post(&format!("/v1/peers/{}/test", segment(name)), &json!({}))?;
+fn test(api: &ApiClient, output: &Output, name: &str) -> Result<(), Failure> {
+    let answer = api.post(&format!("/v1/peers/{}/test", encode_segment(name)), &json!({}))?;
     if output.json {
         output.document(&answer)?;
     } else {
         let row = |step: &Value| -> Vec<String> {
             let ok = if step["ok"] == true { "ok" } else { "failed" };
             let took = step["ms"].as_f64().map_or_else(|| "-".to_owned(), |ms| format!("{ms:.0}ms"));
-            vec![word(&step["what"]), ok.to_owned(), took, word(&step["detail"])]
+            vec![value_text(&step["what"]), ok.to_owned(), took, value_text(&step["detail"])]
         };
         let rows: Vec<Vec<String>> = answer["steps"].as_array().into_iter().flatten().map(row).collect();
         output.write(&table(&["STEP", "RESULT", "TOOK", "DETAIL"], &rows))?;
@@ -121,20 +123,20 @@ fn test(appliance: &Appliance, output: &Output, name: &str) -> Result<(), Failur
     if answer["ok"] == true {
         return Ok(());
     }
-    Err(Failure::Refused(format!("peer {name} cannot be used as it is configured")))
+    Err(Failure::Refused(format!("peer {name} cannot be used with this configuration")))
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::stub::{Stub, run};
+    use crate::fake_api::{FakeApi, run};
     use serde_json::json;
 
     #[test]
-    fn a_peer_is_tried_step_by_step() {
+    fn a_peer_test_prints_each_step() {
         let step = |what: &str, ok: bool, ms: f64, detail: Option<&str>| json!({ "what": what, "ok": ok, "ms": ms, "detail": detail });
         let steps =
             [step("connect", true, 3.4, Some("10.0.0.1:2775")), step("bind", false, 12.0, Some("0x0D"))];
-        let url = Stub::default()
+        let url = FakeApi::default()
             .with("POST /v1/peers/up%20stream/test", 200, &json!({ "ok": false, "steps": steps }))
             .with("POST /v1/peers/upstream/dial", 204, &serde_json::Value::Null)
             .with("POST /v1/peers/upstream/test", 200, &json!({ "ok": true, "steps": [steps[0]] }))
@@ -142,7 +144,7 @@ mod tests {
         let done = run(&url, &["peer", "test", "up stream"]);
         assert_eq!(
             (done.code, done.error.as_str()),
-            (1, "switchyard: peer up stream cannot be used as it is configured\n")
+            (1, "switchyard: peer up stream cannot be used with this configuration\n")
         );
         insta::assert_snapshot!("peer_test", done.out);
         assert_eq!(run(&url, &["peer", "test", "upstream"]).code, 0);

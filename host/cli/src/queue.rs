@@ -1,26 +1,26 @@
-//! `switchyard queue`: what waits, and an admin's orders about it.
+//! `switchyard queue`: the queues, and an admin's actions on them.
 
-mod shown;
+mod render;
 
+use crate::format::plural;
+use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
-use crate::pages::{List, pages};
-use crate::table::plural;
-use crate::way::{Way, exits};
+use crate::paged_list::{PagedList, fetch_items};
 use clap::{Args, Subcommand};
-use client::{Appliance, segment};
+use client::{ApiClient, encode_segment};
 use model::parse_duration;
 use serde_json::{Value, json};
 use std::io::{BufRead, IsTerminal};
 use std::process::ExitCode;
 
 const AFTER: &str = concat!(
-    exits!(),
+    exit_help!(),
     "
 Examples:
   switchyard queue list
-  switchyard queue suspend --peer upstream --why 'maintenance at theirs'
+  switchyard queue suspend --peer upstream --why 'maintenance at the peer'
   switchyard queue resume --peer upstream
-  switchyard queue rebind --peer upstream --to spare
+  switchyard queue reroute --peer upstream --to spare
   switchyard queue cancel --account acme --prefix 4179 --older-than 2h --undo-within 10m
   switchyard queue undo 4
   switchyard queue settle --peer upstream --send-again"
@@ -33,28 +33,28 @@ pub struct QueueCommand {
     #[command(subcommand)]
     task: Task,
     #[command(flatten)]
-    way: Way,
+    global: GlobalArgs,
 }
 
-/// Which messages: all that is given must hold.
+/// The scope of a queue action: messages that match all given criteria.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = true)]
-struct Which {
-    /// Those that wait for this peer.
+struct ScopeArgs {
+    /// Messages that wait for this peer.
     #[arg(long)]
     peer: Option<String>,
-    /// Those that this account has submitted.
+    /// Messages that this account submitted.
     #[arg(long)]
     account: Option<String>,
-    /// Those whose destination begins so.
+    /// Messages whose destination begins with this prefix.
     #[arg(long)]
     prefix: Option<String>,
-    /// Those accepted so long ago: 30s, 5m, 1h, 2d.
+    /// Messages accepted at least this long ago: 30s, 5m, 1h, 2d.
     #[arg(long, value_name = "TIME")]
     older_than: Option<String>,
 }
 
-impl Which {
+impl ScopeArgs {
     fn scope(&self) -> Value {
         let mut scope = json!({});
         let given = [
@@ -73,102 +73,102 @@ impl Which {
 }
 
 #[derive(Debug, Args)]
-struct Giving {
-    /// Why, for those who come after.
+struct ActionArgs {
+    /// The reason.
     #[arg(long, default_value = "")]
     why: String,
-    /// Do not show first what is concerned, and do not ask.
+    /// Do not preview the action, and do not ask for confirmation.
     #[arg(long)]
     yes: bool,
 }
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// Show every queue, and what stands between it and its links.
+    /// List all queues, and what blocks them.
     List,
-    /// Hand nothing over, of what waits and of what comes, until it is resumed.
+    /// Hold waiting and new messages until they are resumed.
     Suspend {
         #[command(flatten)]
-        which: Which,
+        scope_args: ScopeArgs,
         #[command(flatten)]
-        giving: Giving,
+        action_args: ActionArgs,
     },
-    /// End the suspensions and drains of exactly these messages.
+    /// End the suspensions and drains with exactly this scope.
     Resume {
         #[command(flatten)]
-        which: Which,
+        scope_args: ScopeArgs,
     },
-    /// Take nothing new for a peer, and send what waits.
+    /// Accept no new messages for a peer, and send the waiting ones.
     Drain {
         /// The peer.
         #[arg(long)]
         peer: String,
         #[command(flatten)]
-        giving: Giving,
+        action_args: ActionArgs,
     },
-    /// Send what waits for a peer, and what comes for it, to another.
-    Rebind {
+    /// Reroute waiting and new messages to another peer.
+    Reroute {
         #[command(flatten)]
-        which: Which,
+        scope_args: ScopeArgs,
         /// The other peer.
         #[arg(long)]
         to: String,
         #[command(flatten)]
-        giving: Giving,
+        action_args: ActionArgs,
     },
-    /// End messages as cancelled that wait now. They are held back first, and it can be undone meanwhile.
+    /// Cancel the messages that wait now. They are held first; while they are held, you can undo the action.
     Cancel {
         #[command(flatten)]
-        which: Which,
-        /// How long it can be undone, at most 1d.
+        scope_args: ScopeArgs,
+        /// How long you can undo the action, at most 1d.
         #[arg(long, value_name = "TIME", default_value = "1m")]
         undo_within: String,
         #[command(flatten)]
-        giving: Giving,
+        action_args: ActionArgs,
     },
-    /// The same, and receipts on their way to submitters go too.
+    /// Cancel the messages that wait now, and drop DLRs that wait for submitters.
     Purge {
         #[command(flatten)]
-        which: Which,
-        /// How long it can be undone, at most 1d.
+        scope_args: ScopeArgs,
+        /// How long you can undo the action, at most 1d.
         #[arg(long, value_name = "TIME", default_value = "1m")]
         undo_within: String,
         #[command(flatten)]
-        giving: Giving,
+        action_args: ActionArgs,
     },
-    /// Show the orders that have a say, newest first.
-    Orders {
-        /// Those that are done with as well.
+    /// Show the active queue actions, newest first.
+    Actions {
+        /// Show finished and undone queue actions as well.
         #[arg(long)]
         all: bool,
     },
-    /// Withdraw orders: what they hold back goes on.
+    /// Undo queue actions: the messages that they hold are released.
     Undo {
-        /// Their numbers.
+        /// The numbers of the queue actions.
         #[arg(required = true)]
-        orders: Vec<u32>,
+        actions: Vec<u32>,
     },
-    /// List messages that were written to a peer and never answered.
+    /// List messages that were submitted to a peer and never answered.
     Uncertain {
-        /// Only of this peer.
+        /// Only messages of this peer.
         #[arg(long)]
         peer: Option<String>,
-        /// How many at most.
+        /// Maximum number of entries.
         #[arg(long, default_value_t = 100)]
         limit: usize,
     },
-    /// Settle uncertain messages: of a peer, or by their ids.
+    /// Settle uncertain messages, by peer or by id.
     #[command(group = clap::ArgGroup::new("remedy").required(true).args(["send_again", "give_up"]))]
     Settle {
-        /// All of this peer's.
+        /// All uncertain messages of this peer.
         #[arg(long, required_unless_present = "ids", conflicts_with = "ids")]
         peer: Option<String>,
         /// Their ids.
         ids: Vec<String>,
-        /// Send them once more; they may arrive twice.
+        /// Send them again; they may arrive twice.
         #[arg(long)]
         send_again: bool,
-        /// End them as unknown; they may have arrived.
+        /// Finish them with state unknown; they may have arrived.
         #[arg(long)]
         give_up: bool,
     },
@@ -176,105 +176,116 @@ enum Task {
 
 impl QueueCommand {
     pub(crate) fn run(self, streams: Streams) -> ExitCode {
-        let Self { task, way } = self;
-        way.ask(streams, |appliance, output| task.run(appliance, output))
+        let Self { task, global } = self;
+        global.run(streams, |api, output| task.run(api, output))
     }
 }
 
 impl Task {
-    fn run(self, appliance: &Appliance, output: &Output) -> Result<(), Failure> {
-        let order = |what: &str, which: &Which| json!({ "what": what, "where": which.scope() });
+    fn run(self, api: &ApiClient, output: &Output) -> Result<(), Failure> {
+        let action =
+            |what: &str, scope_args: &ScopeArgs| json!({ "action": what, "scope": scope_args.scope() });
         match self {
-            Self::List => shown::queues(output, &appliance.get("/v1/queues")?),
-            Self::Suspend { which, giving } => give(appliance, output, order("suspend", &which), &giving),
-            Self::Resume { which } => resume(appliance, output, &which.scope()),
-            Self::Drain { peer, giving } => {
-                give(appliance, output, json!({ "what": "drain", "where": { "peer": peer } }), &giving)
+            Self::List => render::print_queues(output, &api.get("/v1/queues")?),
+            Self::Suspend { scope_args, action_args } => {
+                start_action(api, output, action("suspend", &scope_args), &action_args)
             }
-            Self::Rebind { which, to, giving } => {
-                let mut wanted = order("rebind", &which);
-                wanted["to"] = to.into();
-                give(appliance, output, wanted, &giving)
+            Self::Resume { scope_args } => resume(api, output, &scope_args.scope()),
+            Self::Drain { peer, action_args } => start_action(
+                api,
+                output,
+                json!({ "action": "drain", "scope": { "peer": peer } }),
+                &action_args,
+            ),
+            Self::Reroute { scope_args, to, action_args } => {
+                let mut request = action("reroute", &scope_args);
+                request["to"] = to.into();
+                start_action(api, output, request, &action_args)
             }
-            Self::Cancel { which, undo_within, giving } => {
-                let mut wanted = order("cancel", &which);
-                wanted["undo-within"] = undo_within.into();
-                give(appliance, output, wanted, &giving)
+            Self::Cancel { scope_args, undo_within, action_args } => {
+                let mut request = action("cancel", &scope_args);
+                request["undo-within"] = undo_within.into();
+                start_action(api, output, request, &action_args)
             }
-            Self::Purge { which, undo_within, giving } => {
-                let mut wanted = order("purge", &which);
-                wanted["undo-within"] = undo_within.into();
-                give(appliance, output, wanted, &giving)
+            Self::Purge { scope_args, undo_within, action_args } => {
+                let mut request = action("purge", &scope_args);
+                request["undo-within"] = undo_within.into();
+                start_action(api, output, request, &action_args)
             }
-            Self::Orders { all } => {
-                let mut orders = appliance.get("/v1/orders")?;
-                if let (Some(orders), false) = (orders.as_array_mut(), all) {
-                    orders.retain(has_a_say);
+            Self::Actions { all } => {
+                let mut actions = api.get("/v1/queue-actions")?;
+                if let (Some(actions), false) = (actions.as_array_mut(), all) {
+                    actions.retain(is_active);
                 }
-                shown::orders(output, &orders)
+                render::print_actions(output, &actions)
             }
-            Self::Undo { orders } => {
-                for id in orders {
-                    shown::order(output, &appliance.delete(&format!("/v1/orders/{id}"))?)?;
+            Self::Undo { actions } => {
+                for id in actions {
+                    render::print_action(output, &api.delete(&format!("/v1/queue-actions/{id}"))?)?;
                 }
                 Ok(())
             }
             Self::Uncertain { peer, limit } => {
-                let list = List { path: "/v1/uncertain", items: "messages", next: "after" };
+                let list = PagedList { path: "/v1/uncertain", items: "messages", next: "after" };
                 let query: Vec<(&str, String)> = peer.map(|peer| ("peer", peer)).into_iter().collect();
-                let (messages, next) = pages(appliance, list, &query, limit)?;
-                shown::uncertain(output, &messages, &next)
+                let (messages, next) = fetch_items(api, list, &query, limit)?;
+                render::print_uncertain(output, &messages, &next)
             }
             Self::Settle { peer, ids, send_again, .. } => {
-                let mut wanted = json!({ "remedy": if send_again { "send-again" } else { "give-up" } });
+                let mut request = json!({ "remedy": if send_again { "send-again" } else { "give-up" } });
                 match peer {
-                    Some(peer) => wanted["peer"] = peer.into(),
-                    None => wanted["ids"] = ids.into(),
+                    Some(peer) => request["peer"] = peer.into(),
+                    None => request["ids"] = ids.into(),
                 }
-                shown::settled(output, &appliance.post("/v1/uncertain/settle", &wanted)?)
+                render::print_settled(output, &api.post("/v1/uncertain/settle", &request)?)
             }
         }
     }
 }
 
-fn has_a_say(order: &Value) -> bool {
-    matches!(order["state"].as_str(), Some("standing" | "undo-window" | "under-way"))
+fn is_active(action: &Value) -> bool {
+    matches!(action["state"].as_str(), Some("active" | "undo-window" | "running"))
 }
 
-/// Shows what an order would concern, asks, and gives it.
-fn give(appliance: &Appliance, output: &Output, mut wanted: Value, giving: &Giving) -> Result<(), Failure> {
-    if !giving.why.is_empty() {
-        wanted["why"] = giving.why.as_str().into();
+/// Previews a queue action, asks for confirmation and starts it.
+fn start_action(
+    api: &ApiClient,
+    output: &Output,
+    mut request: Value,
+    action_args: &ActionArgs,
+) -> Result<(), Failure> {
+    if !action_args.why.is_empty() {
+        request["why"] = action_args.why.as_str().into();
     }
-    if !giving.yes {
-        let preview = appliance.post("/v1/orders/preview", &wanted)?;
-        output.remark(&shown::preview(&wanted, &preview));
+    if !action_args.yes {
+        let preview = api.post("/v1/queue-actions/preview", &request)?;
+        output.remark(&render::preview_text(&request, &preview));
         confirm(output)?;
     }
-    shown::order(output, &appliance.post("/v1/orders", &wanted)?)
+    render::print_action(output, &api.post("/v1/queue-actions", &request)?)
 }
 
-/// Waits for a yes.
+/// Asks for confirmation.
 fn confirm(output: &Output) -> Result<(), Failure> {
     if !std::io::stdin().is_terminal() {
-        let what = "nobody is there to be asked: give --yes if that is what you want";
+        let what = "standard input is not a terminal: use --yes to skip the confirmation";
         return Err(Failure::Usage(what.to_owned()));
     }
-    output.remark("go on? [y/N]");
-    let mut said = String::new();
-    // Who cannot be read has not said yes.
-    let _ = std::io::stdin().lock().read_line(&mut said);
-    if matches!(said.trim(), "y" | "Y" | "yes") {
+    output.remark("continue? [y/N]");
+    let mut answer = String::new();
+    // An error counts as a no.
+    let _ = std::io::stdin().lock().read_line(&mut answer);
+    if matches!(answer.trim(), "y" | "Y" | "yes") {
         return Ok(());
     }
     Err(Failure::Refused("nothing was done".to_owned()))
 }
 
-/// Times and prefixes in the one form in which they can be compared.
-fn normal(scope: &Value) -> Value {
+/// A scope in normal form, so that scopes can be compared.
+fn normalized(scope: &Value) -> Value {
     let mut scope = scope.clone();
     if let Some(age) = scope["older-than"].as_str().and_then(parse_duration) {
-        // The appliance counts in whole seconds, and a part of one as one.
+        // The appliance rounds up to whole seconds.
         scope["older-than"] = age.as_millis().div_ceil(1000).to_string().into();
     }
     if let Some(prefix) = scope["prefix"].as_str() {
@@ -286,90 +297,93 @@ fn normal(scope: &Value) -> Value {
     scope
 }
 
-/// Withdraws the suspensions and drains with exactly this scope.
-fn resume(appliance: &Appliance, output: &Output, scope: &Value) -> Result<(), Failure> {
-    let orders = appliance.get("/v1/orders")?;
-    let theirs = orders.as_array().into_iter().flatten().filter(|order| {
-        has_a_say(order)
-            && matches!(order["what"].as_str(), Some("suspend" | "drain"))
-            && normal(&order["where"]) == normal(scope)
+/// Ends the suspensions and drains with exactly this scope.
+fn resume(api: &ApiClient, output: &Output, scope: &Value) -> Result<(), Failure> {
+    let actions = api.get("/v1/queue-actions")?;
+    let theirs = actions.as_array().into_iter().flatten().filter(|action| {
+        is_active(action)
+            && matches!(action["action"].as_str(), Some("suspend" | "drain"))
+            && normalized(&action["scope"]) == normalized(scope)
     });
-    let ids: Vec<u64> = theirs.filter_map(|order| order["id"].as_u64()).collect();
+    let ids: Vec<u64> = theirs.filter_map(|action| action["id"].as_u64()).collect();
     if ids.is_empty() {
-        let what = "no suspension and no drain is about exactly these; see `switchyard queue orders`";
+        let what = "no suspension and no drain has exactly this scope; see `switchyard queue actions`";
         return Err(Failure::Refused(what.to_owned()));
     }
     for id in &ids {
-        shown::order(output, &appliance.delete(&format!("/v1/orders/{}", segment(&id.to_string())))?)?;
+        render::print_action(
+            output,
+            &api.delete(&format!("/v1/queue-actions/{}", encode_segment(&id.to_string())))?,
+        )?;
     }
     if !output.json {
-        output.line(&format!("{} withdrawn", plural(ids.len() as u64, "order", "orders")))?;
+        output.line(&format!("{} undone", plural(ids.len() as u64, "queue action", "queue actions")))?;
     }
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::stub::{NOW, Stub, run};
+    use crate::fake_api::{FakeApi, NOW, run};
     use serde_json::{Value, json};
 
-    fn order(id: u32, what: &str, state: &str) -> Value {
+    fn action(id: u32, what: &str, state: &str) -> Value {
         json!({
-            "id": id, "what": what, "where": { "peer": "upstream" }, "by": "ada", "why": "cable\u{1b}[31m cut",
-            "at": NOW, "state": state, "touched": 0, "held": 1_200,
+            "id": id, "action": what, "scope": { "peer": "upstream" }, "by": "ada", "why": "cable\u{1b}[31m cut",
+            "at": NOW, "state": state, "affected": 0, "held": 1_200,
         })
     }
 
     #[test]
-    fn an_order_is_given_and_shown() {
-        let stub = Stub::default().with("POST /v1/orders", 201, &order(4, "suspend", "standing"));
-        let url = stub.start();
+    fn a_queue_action_is_started_and_shown() {
+        let api = FakeApi::default().with("POST /v1/queue-actions", 201, &action(4, "suspend", "active"));
+        let url = api.start();
         let done = run(&url, &["queue", "suspend", "--peer", "upstream", "--why", "cable cut", "--yes"]);
         assert_eq!((done.code, done.error.as_str()), (0, ""));
-        insta::assert_snapshot!("order", done.out);
-        let asked = stub.asked();
-        let body: Value = serde_json::from_str(&asked[0].body).unwrap();
-        assert_eq!(body, json!({ "what": "suspend", "where": { "peer": "upstream" }, "why": "cable cut" }));
+        insta::assert_snapshot!("queue_action", done.out);
+        let requests = api.requests();
+        let body: Value = serde_json::from_str(&requests[0].body).unwrap();
+        assert_eq!(body, json!({ "action": "suspend", "scope": { "peer": "upstream" }, "why": "cable cut" }));
     }
 
     #[test]
-    fn without_a_terminal_and_without_yes_nothing_is_done() {
-        let preview = json!({ "messages": 3, "by-state": { "queued": 2, "deferred": 1 }, "sample": [], "complete": true });
-        let stub = Stub::default().with("POST /v1/orders/preview", 200, &preview);
-        let url = stub.start();
+    fn without_a_terminal_and_without_yes_no_action_starts() {
+        let preview_text = json!({ "messages": 3, "by-state": { "queued": 2, "deferred": 1 }, "sample": [], "complete": true });
+        let api = FakeApi::default().with("POST /v1/queue-actions/preview", 200, &preview_text);
+        let url = api.start();
         let done = run(&url, &["queue", "cancel", "--account", "acme", "--older-than", "2h"]);
         assert_eq!((done.code, done.out.as_str()), (2, ""));
         assert!(done.error.contains("3 messages") && done.error.contains("--yes"), "{}", done.error);
-        let asked: Vec<String> = stub.asked().into_iter().map(|asked| asked.what).collect();
-        assert_eq!(asked, ["POST /v1/orders/preview"]);
+        let requests: Vec<String> = api.requests().into_iter().map(|request| request.line).collect();
+        assert_eq!(requests, ["POST /v1/queue-actions/preview"]);
     }
 
     #[test]
     fn lists_are_tables() {
         let queues = json!([{
-            "peer": "upstream", "configured": true, "queued": 1_200, "aside": 0, "suspended": 7, "parked": 0,
-            "deferred": 3, "resolving": 0, "in_flight": 5, "uncertain": 2, "awaiting_receipt": 40, "oldest": NOW - 61_000,
-            "links": 2, "brake": "suspended by ada: cable cut (order 4)",
+            "peer": "upstream", "configured": true, "queued": 1_200, "subscriber_locked": 0, "suspended": 7, "blocked_subscribers": 0,
+            "deferred": 3, "resolving": 0, "in_flight": 5, "uncertain": 2, "awaiting_dlr": 40, "oldest": NOW - 61_000,
+            "links": 2, "blocked_by": "suspended by ada: cable cut (queue action 4)",
         }]);
         let uncertain = json!({ "messages": [{
             "id": "1000000007", "peer": "upstream", "account": "acme", "source": "10655", "destination": "8613*******00",
             "at": NOW - 61_000, "since": NOW - 60_000, "until": NOW + 60_000, "attempts": 1,
         }], "next": null });
-        let stub = Stub::default()
+        let api = FakeApi::default()
             .with("GET /v1/queues", 200, &queues)
             .with(
-                "GET /v1/orders",
+                "GET /v1/queue-actions",
                 200,
-                &json!([order(4, "suspend", "standing"), order(3, "cancel", "done")]),
+                &json!([action(4, "suspend", "active"), action(3, "cancel", "done")]),
             )
             .with("GET /v1/uncertain?limit=100&peer=upstream", 200, &uncertain)
-            .with("POST /v1/uncertain/settle", 200, &json!({ "settled": 2, "passed-over": 1 }));
-        let url = stub.start();
+            .with("POST /v1/uncertain/settle", 200, &json!({ "settled": 2, "skipped": 1 }));
+        let url = api.start();
         let mut text = String::new();
         for line in [
             &["queue", "list"][..],
-            &["queue", "orders"],
-            &["queue", "orders", "--all"],
+            &["queue", "actions"],
+            &["queue", "actions", "--all"],
             &["queue", "uncertain", "--peer", "upstream"],
             &["queue", "settle", "--peer", "upstream", "--give-up"],
         ] {
@@ -381,18 +395,18 @@ mod tests {
     }
 
     #[test]
-    fn what_is_resumed_is_exactly_that() {
-        let stub = Stub::default()
+    fn resume_ends_actions_with_exactly_its_scope() {
+        let api = FakeApi::default()
             .with(
-                "GET /v1/orders",
+                "GET /v1/queue-actions",
                 200,
-                &json!([order(4, "suspend", "standing"), order(3, "suspend", "undone")]),
+                &json!([action(4, "suspend", "active"), action(3, "suspend", "undone")]),
             )
-            .with("DELETE /v1/orders/4", 200, &order(4, "suspend", "undone"));
-        let url = stub.start();
+            .with("DELETE /v1/queue-actions/4", 200, &action(4, "suspend", "undone"));
+        let url = api.start();
         let done = run(&url, &["queue", "resume", "--peer", "upstream"]);
         assert_eq!((done.code, done.error.as_str()), (0, ""));
-        assert!(done.out.ends_with("1 order withdrawn\n"), "{}", done.out);
+        assert!(done.out.ends_with("1 queue action undone\n"), "{}", done.out);
         let done = run(&url, &["queue", "resume", "--peer", "upstream", "--prefix", "41"]);
         assert_eq!(done.code, 1, "{done:?}");
         let done = run(&url, &["queue", "resume"]);

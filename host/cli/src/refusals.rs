@@ -1,15 +1,15 @@
-//! `switchyard refusals`: submissions that were refused.
+//! `switchyard refusals`: shows refused submissions.
 
+use crate::format::{count, table, timestamp, value_text};
+use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
-use crate::table::{count, moment, table, word};
-use crate::way::{Way, exits};
 use clap::Args;
-use client::segment;
+use client::encode_segment;
 use serde_json::Value;
 use std::process::ExitCode;
 
 const AFTER: &str = concat!(
-    exits!(),
+    exit_help!(),
     "
 Examples:
   switchyard refusals
@@ -21,7 +21,7 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub struct RefusalsCommand {
-    /// Only of this account; also of a peer, for messages that came from it.
+    /// Only of this account, or of this peer for messages from the network.
     #[arg(long)]
     account: Option<String>,
     /// Only with this code: throttled, no-route, no-credit, opted-out ...
@@ -30,26 +30,26 @@ pub struct RefusalsCommand {
     /// Only refusals at this time or later: 2026-11-20T00:00:00Z, or 2h for two hours ago. The counts are since the start of the daemon.
     #[arg(long)]
     since: Option<String>,
-    /// How many refusals at most.
+    /// Maximum number of refusals.
     #[arg(long, default_value_t = 100)]
     limit: u16,
     #[command(flatten)]
-    way: Way,
+    global: GlobalArgs,
 }
 
 impl RefusalsCommand {
     pub(crate) fn run(self, streams: Streams) -> ExitCode {
-        let Self { account, code, since, limit, way } = self;
-        way.ask(streams, |appliance, output| {
+        let Self { account, code, since, limit, global } = self;
+        global.run(streams, |api, output| {
             let mut path = format!("/v1/refusals?limit={limit}");
-            let since = since.map(|text| crate::message::moment(&text, output.now())).transpose()?;
+            let since = since.map(|text| crate::message::parse_time(&text, output.now())).transpose()?;
             let since = since.map(|at| at.to_string());
             for (name, value) in [("account", account), ("code", code), ("since", since)] {
                 if let Some(value) = value {
-                    path.push_str(&format!("&{name}={}", segment(&value)));
+                    path.push_str(&format!("&{name}={}", encode_segment(&value)));
                 }
             }
-            show(output, &appliance.get(&path)?)
+            show(output, &api.get(&path)?)
         })
     }
 }
@@ -61,7 +61,12 @@ fn show(output: &Output, answer: &Value) -> Result<(), Failure> {
     let counts = answer["counts"].as_array().into_iter().flatten();
     let counts: Vec<_> = counts
         .map(|one| {
-            vec![word(&one["account"]), word(&one["protocol"]), word(&one["code"]), count(&one["count"])]
+            vec![
+                value_text(&one["account"]),
+                value_text(&one["protocol"]),
+                value_text(&one["code"]),
+                count(&one["count"]),
+            ]
         })
         .collect();
     if counts.is_empty() {
@@ -71,8 +76,8 @@ fn show(output: &Output, answer: &Value) -> Result<(), Failure> {
     output.write(&table(&["ACCOUNT", "PROTOCOL", "CODE", "MESSAGES"], &counts))?;
     let names = ["account", "protocol", "source", "destination", "code", "reason"];
     let row = |one: &Value| {
-        let mut row = vec![moment(&one["at"])];
-        row.extend(names.iter().map(|name| word(&one[*name])));
+        let mut row = vec![timestamp(&one["at"])];
+        row.extend(names.iter().map(|name| value_text(&one[*name])));
         row
     };
     let rows: Vec<_> = answer["refusals"].as_array().into_iter().flatten().map(row).collect();
@@ -82,7 +87,7 @@ fn show(output: &Output, answer: &Value) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
-    use crate::stub::{NOW, Stub, run};
+    use crate::fake_api::{FakeApi, NOW, run};
     use serde_json::json;
 
     #[test]
@@ -94,16 +99,16 @@ mod tests {
                 "code": "no-credit", "reason": "rejected: no credit",
             }],
         });
-        let url = Stub::default()
+        let url = FakeApi::default()
             .with("GET /v1/refusals?limit=5&account=acme&code=no-credit", 200, &answer)
             .with("GET /v1/refusals?limit=100", 200, &json!({ "counts": [], "refusals": [] }))
             .start();
         let done = run(&url, &["refusals", "--account", "acme", "--code", "no-credit", "--limit", "5"]);
-        let wanted = "ACCOUNT  PROTOCOL  CODE       MESSAGES\n\
+        let expected = "ACCOUNT  PROTOCOL  CODE       MESSAGES\n\
                       acme     smpp      no-credit  1,200\n\n\
                       AT                    ACCOUNT  PROTOCOL  FROM   TO            CODE       REASON\n\
                       2026-11-21 16:03:02Z  acme     smpp      ACME␛  +4915****678  no-credit  rejected: no credit\n";
-        assert_eq!((done.code, done.out.as_str()), (0, wanted));
+        assert_eq!((done.code, done.out.as_str()), (0, expected));
         let done = run(&url, &["refusals"]);
         assert_eq!((done.code, done.out.as_str()), (0, ""));
     }

@@ -1,17 +1,17 @@
-//! `switchyard status`: the appliance on one screen.
+//! `switchyard status`: shows the appliance on one screen.
 
 use crate::attention::{Finding, attention};
+use crate::format::{count, duration_text, number, octets, padded, value_text};
+use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams, Tone};
-use crate::picture::Picture;
-use crate::table::{count, number, octets, padded, span, word};
-use crate::way::{Way, exits};
+use crate::snapshot::Snapshot;
 use clap::Args;
-use client::Appliance;
+use client::ApiClient;
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
 const AFTER: &str = concat!(
-    exits!(),
+    exit_help!(),
     "
 Examples:
   switchyard status
@@ -23,29 +23,29 @@ Examples:
 #[command(after_help = AFTER)]
 pub struct StatusCommand {
     #[command(flatten)]
-    way: Way,
+    global: GlobalArgs,
 }
 
 impl StatusCommand {
     pub(crate) fn run(self, streams: Streams) -> ExitCode {
-        self.way.ask(streams, status)
+        self.global.run(streams, status)
     }
 }
 
-fn status(appliance: &Appliance, output: &Output) -> Result<(), Failure> {
-    let picture = Picture::take(appliance)?;
+fn status(api: &ApiClient, output: &Output) -> Result<(), Failure> {
+    let snapshot = Snapshot::fetch(api)?;
     let now = output.now();
     if output.json {
-        let mut document = picture.figures();
-        document["name"] = picture.status["name"].clone();
-        document["version"] = picture.status["version"].clone();
-        document["uptime-seconds"] = picture.status["uptime_seconds"].clone();
-        document["attention"] = picture.attention.clone();
+        let mut document = snapshot.summary_json();
+        document["name"] = snapshot.status["name"].clone();
+        document["version"] = snapshot.status["version"].clone();
+        document["uptime-seconds"] = snapshot.status["uptime_seconds"].clone();
+        document["attention"] = snapshot.attention.clone();
         return output.document(&document);
     }
-    output.write(&screen(&picture, now, output))?;
+    output.write(&screen(&snapshot, now, output))?;
     output.write("\n")?;
-    let found = attention(&picture, now);
+    let found = attention(&snapshot, now);
     if found.is_empty() {
         return output.line(&output.paint(Tone::Good, "Nothing needs attention."));
     }
@@ -53,12 +53,12 @@ fn status(appliance: &Appliance, output: &Output) -> Result<(), Failure> {
     output.write(&findings(&found, output))
 }
 
-/// Findings, each with what to do under it.
+/// The findings, each with its remedy on the next line.
 pub(crate) fn findings(found: &[Finding], output: &Output) -> String {
     let mut text = String::new();
     for finding in found {
-        let level = output.paint(finding.level.tone(), &padded(finding.level.word(), 7));
-        text.push_str(&format!("  {level}  {}\n", finding.what));
+        let level = output.paint(finding.level.tone(), &padded(finding.level.name(), 7));
+        text.push_str(&format!("  {level}  {}\n", finding.text));
         if !finding.remedy.is_empty() {
             text.push_str(&format!("  {}  -> {}\n", padded("", 7), finding.remedy));
         }
@@ -66,79 +66,90 @@ pub(crate) fn findings(found: &[Finding], output: &Output) -> String {
     text
 }
 
-/// Names and figures, side by side; what is zero and uninteresting is left out by the caller.
+/// Names and figures on one line.
 fn figures(pairs: &[(&str, String)]) -> String {
     let pairs: Vec<String> = pairs.iter().map(|(name, value)| format!("{name} {value}")).collect();
     pairs.join("   ")
 }
 
-fn screen(picture: &Picture, now: u64, output: &Output) -> String {
-    let status = &picture.status;
-    let tone = if picture.word() == "ready" { Tone::Good } else { Tone::Bad };
+fn screen(snapshot: &Snapshot, now: u64, output: &Output) -> String {
+    let status = &snapshot.status;
+    let tone = if snapshot.readiness() == "ready" { Tone::Good } else { Tone::Bad };
     let up = status["uptime_seconds"].as_u64().unwrap_or(0).saturating_mul(1_000);
     let mut text = format!(
         "{}   {}   up {}\n\n",
-        output.paint(Tone::Strong, &format!("{} {}", word(&status["name"]), word(&status["version"]))),
-        output.paint(tone, picture.word()),
-        span(&up.into()),
+        output.paint(
+            Tone::Strong,
+            &format!("{} {}", value_text(&status["name"]), value_text(&status["version"]))
+        ),
+        output.paint(tone, snapshot.readiness()),
+        duration_text(&up.into()),
     );
     let mut line = |name: &str, rest: &str| text.push_str(&format!("{}  {rest}\n", padded(name, 8)));
-    let age = picture.oldest().map_or_else(|| "-".to_owned(), |at| span(&now.saturating_sub(at).into()));
+    let age =
+        snapshot.oldest().map_or_else(|| "-".to_owned(), |at| duration_text(&now.saturating_sub(at).into()));
     line(
         "messages",
         &figures(&[
             ("waiting", count(&status["waiting"])),
-            ("queued", number(picture.sum("queued"))),
+            ("queued", number(snapshot.sum("queued"))),
             ("oldest", age),
-            ("in flight", number(picture.sum("in_flight"))),
-            ("deferred", number(picture.sum("deferred"))),
-            ("uncertain", number(picture.sum("uncertain"))),
+            ("in flight", number(snapshot.sum("in_flight"))),
+            ("deferred", number(snapshot.sum("deferred"))),
+            ("uncertain", number(snapshot.sum("uncertain"))),
         ]),
     );
     let totals = |names: &[&'static str]| -> Vec<(&str, String)> {
         names.iter().map(|name| (*name, count(&status["totals"][*name]))).collect()
     };
     line("accepted", &figures(&[("since the start", count(&status["totals"]["accepted"]))]));
-    line("ended", &figures(&totals(&["delivered", "relayed", "failed", "expired", "rejected", "cancelled"])));
-    let (up, dialled) = picture.dialled();
+    line(
+        "finished",
+        &figures(&totals(&["delivered", "relayed", "failed", "expired", "rejected", "cancelled"])),
+    );
+    let (up, dialled) = snapshot.dialled_links();
     let mut links = vec![("to peers", format!("{up} of {dialled} up"))];
-    links.push(("from accounts", number(picture.served() as u64)));
+    links.push(("from accounts", number(snapshot.served_links() as u64)));
     line("links", &figures(&links));
-    let learnt: Vec<String> = picture
+    let learnt: Vec<String> = snapshot
         .queues()
         .iter()
-        .filter_map(|queue| Some(format!("{} {:.1}/s", word(&queue["peer"]), queue["learnt_rate"].as_f64()?)))
+        .filter_map(|queue| {
+            Some(format!("{} {:.1}/s", value_text(&queue["peer"]), queue["learnt_rate"].as_f64()?))
+        })
         .collect();
     if !learnt.is_empty() {
-        line("learnt", &format!("{}   (what peers allow that answered \"too fast\")", learnt.join("   ")));
+        line("learnt", &format!("{}   (learnt from throttling errors)", learnt.join("   ")));
     }
-    let plugins: Vec<String> = picture
+    let plugins: Vec<String> = snapshot
         .plugins()
         .filter(|(_, plugin)| plugin["live"] != false)
-        .map(|(hook, plugin)| format!("{hook} {} {}", word(&plugin["plugin"]), word(&plugin["version"])))
+        .map(|(hook, plugin)| {
+            format!("{hook} {} {}", value_text(&plugin["plugin"]), value_text(&plugin["version"]))
+        })
         .collect();
     line("plugins", &if plugins.is_empty() { "none".to_owned() } else { plugins.join("   ") });
     line("disk", &format!("{} free", octets(status["disk_free"].as_u64().unwrap_or(0))));
-    line("archive", &archive(&picture.archive));
+    line("archive", &archive(&snapshot.archive));
     text
 }
 
 fn archive(archive: &Value) -> String {
     match archive["state"].as_str() {
-        None => "none; what has ended is kept for a while (finished-retention)".to_owned(),
-        Some(state) => {
-            figures(&[("", word(&json!(state))), ("backlog", count(&archive["backlog"]))]).trim().to_owned()
-        }
+        None => "none; finished messages are kept for finished-retention".to_owned(),
+        Some(state) => figures(&[("", value_text(&json!(state))), ("backlog", count(&archive["backlog"]))])
+            .trim()
+            .to_owned(),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::stub::{NOW, Stub, run};
+    use crate::fake_api::{FakeApi, NOW, run};
     use serde_json::json;
 
-    fn healthy() -> Stub {
-        Stub::default()
+    fn healthy() -> FakeApi {
+        FakeApi::default()
             .with(
                 "GET /v1/status",
                 200,
@@ -168,11 +179,17 @@ mod tests {
         })
     }
 
-    fn queue(peer: &str, queued: u64, links: u64, oldest: Option<u64>, brake: &str) -> serde_json::Value {
+    fn queue(
+        peer: &str,
+        queued: u64,
+        links: u64,
+        oldest: Option<u64>,
+        blocked_by: &str,
+    ) -> serde_json::Value {
         json!({
-            "peer": peer, "configured": true, "queued": queued, "aside": 0, "parked": 0, "deferred": 2,
-            "resolving": 0, "in_flight": 5, "uncertain": 0, "awaiting_receipt": 1, "oldest": oldest,
-            "links": links, "brake": brake,
+            "peer": peer, "configured": true, "queued": queued, "subscriber_locked": 0, "blocked_subscribers": 0, "deferred": 2,
+            "resolving": 0, "in_flight": 5, "uncertain": 0, "awaiting_dlr": 1, "oldest": oldest,
+            "links": links, "blocked_by": blocked_by,
         })
     }
 
@@ -181,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn an_appliance_that_is_well() {
+    fn the_status_of_a_healthy_appliance() {
         let url = healthy()
             .with("GET /v1/queues", 200, &json!([queue("upstream", 10, 2, Some(NOW - 2_500), "idle")]))
             .with(
@@ -200,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_attention_is_shown_as_the_appliance_says_it() {
+    fn attention_findings_are_printed() {
         let found = |severity: &str, code: &str, since: Option<u64>, text: &str, remedy: Option<&str>| {
             json!({
                 "severity": severity, "code": code, "subject": { "kind": "appliance", "name": null }, "since": since,
@@ -226,11 +243,11 @@ mod tests {
             ),
             found("warning", "new-code", None, "something that this command does not know", None),
         ]);
-        let mut slow = queue("slow", 1, 1, None, "the peer throttles us: learnt rate 9.6 a second");
+        let mut slow = queue("slow", 1, 1, None, "throttled by the peer: learnt rate 9.6/s");
         slow["learnt_rate"] = json!(9.63);
         let mut doubtful = queue("upstream", 10, 0, Some(NOW - 60_000), "no link is up");
         doubtful["uncertain"] = json!(3);
-        let url = Stub::default()
+        let url = FakeApi::default()
             .with(
                 "GET /v1/status",
                 200,
@@ -255,11 +272,11 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_reached_or_is_not_ours_ends_with_two() {
+    fn unreachable_and_unauthorised_exit_with_2() {
         let done = run("http://127.0.0.1:1", &["status"]);
         assert_eq!((done.code, done.out.as_str()), (2, ""));
         assert!(done.error.contains("127.0.0.1:1/v1/status"), "{}", done.error);
-        let url = Stub::default().with(
+        let url = FakeApi::default().with(
             "GET /v1/status",
             401,
             &json!({ "title": "unauthorised", "status": 401, "detail": "send the header" }),

@@ -1,183 +1,167 @@
-//! Values of the API as tables for people.
+//! `switchyard table`: manages lookup tables.
 
-use client::terminal::visible;
+use crate::format::{count, list, octets, table, value_text};
+use crate::global_args::{GlobalArgs, exit_help};
+use crate::output::{Failure, Output, Streams};
+use clap::{Args, Subcommand, ValueEnum};
+use client::encode_segment;
 use serde_json::Value;
-use std::time::Duration;
-use time::OffsetDateTime;
-use unicode_width::UnicodeWidthStr;
+use std::path::PathBuf;
+use std::process::ExitCode;
 
-/// Milliseconds since 1970 that are taken for a time where one is to be expected: from 2017 to 2096.
-const TIMES: std::ops::Range<u64> = 1_500_000_000_000..4_000_000_000_000;
+const AFTER: &str = concat!(
+    exit_help!(),
+    "
+Examples:
+  switchyard table put hlr --kind exact subscribers.csv
+  switchyard table look-up hlr 8613012345678
+  switchyard table list --json | jq .[].rows"
+);
 
-/// A text with blanks after it, as many columns wide as it is to be at least.
-pub fn padded(text: &str, width: usize) -> String {
-    format!("{text}{}", " ".repeat(width.saturating_sub(text.width())))
+/// Arguments of `table`.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER)]
+pub struct TableCommand {
+    #[command(subcommand)]
+    task: Task,
+    #[command(flatten)]
+    global: GlobalArgs,
 }
 
-/// Rows under a head, each column as wide as it needs to be.
-pub fn table(head: &[&str], rows: &[Vec<String>]) -> String {
-    let mut widths: Vec<usize> = head.iter().map(|title| title.width()).collect();
-    for row in rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(cell.width());
-        }
-    }
-    let line = |cells: &mut dyn Iterator<Item = &str>| {
-        let cells: Vec<String> = cells.zip(&widths).map(|(cell, width)| padded(cell, *width)).collect();
-        format!("{}\n", cells.join("  ").trim_end())
-    };
-    let mut text = line(&mut head.iter().copied());
-    for row in rows {
-        text.push_str(&line(&mut row.iter().map(String::as_str)));
-    }
-    text
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum KeyMatch {
+    /// Exact match of the key.
+    Exact,
+    /// Longest prefix match: the longest key that the number begins with.
+    Prefix,
 }
 
-/// Names and what they stand for, one a line.
-pub fn list(rows: &[(&str, String)]) -> String {
-    let width = rows.iter().map(|(name, _)| name.width()).max().unwrap_or(0);
-    let line = |(name, value): &(&str, String)| {
-        format!("{}  {value}", padded(name, width)).trim_end().to_owned() + "\n"
-    };
-    rows.iter().map(line).collect()
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// List the tables.
+    List,
+    /// Look up a key in a table.
+    LookUp {
+        /// The table.
+        name: String,
+        /// The key.
+        key: String,
+    },
+    /// Fill a table from a CSV file with a key and a value on each line; all existing rows are replaced.
+    Put {
+        /// The table.
+        name: String,
+        /// The file.
+        file: PathBuf,
+        /// The match of keys.
+        #[arg(long)]
+        kind: KeyMatch,
+    },
+    /// Remove a table.
+    Delete {
+        /// The table.
+        name: String,
+    },
 }
 
-/// A value in a few words; a stroke where there is none.
-pub fn word(value: &Value) -> String {
-    match value {
-        Value::Null => "-".to_owned(),
-        Value::String(text) if text.is_empty() => "-".to_owned(),
-        Value::String(text) => visible(text),
-        other => other.to_string(),
-    }
-}
-
-/// A number as people read it: with a comma after every three digits.
-pub fn number(value: u64) -> String {
-    let digits = value.to_string();
-    let mut shown = String::with_capacity(digits.len() * 4 / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            shown.push(',');
-        }
-        shown.push(digit);
-    }
-    shown
-}
-
-/// The same of a value; a stroke where there is none.
-pub fn count(value: &Value) -> String {
-    value.as_u64().map_or_else(|| word(value), number)
-}
-
-/// Octets as people say them.
-pub fn octets(octets: u64) -> String {
-    let units = ["octets", "KiB", "MiB", "GiB", "TiB", "PiB"];
-    let mut size = octets as f64;
-    let mut unit = 0;
-    while size >= 1024.0 && unit + 1 < units.len() {
-        (size, unit) = (size / 1024.0, unit + 1);
-    }
-    if unit == 0 { format!("{octets} octets") } else { format!("{size:.1} {}", units[unit]) }
-}
-
-/// One thing, or several.
-pub fn plural(value: u64, one: &str, many: &str) -> String {
-    format!("{} {}", number(value), if value == 1 { one } else { many })
-}
-
-/// Milliseconds since 1970 by the clock on the wall, in UTC.
-pub fn moment(value: &Value) -> String {
-    let Some(at) = value.as_u64() else { return word(value) };
-    let Ok(at) = OffsetDateTime::from_unix_timestamp_nanos(i128::from(at) * 1_000_000) else {
-        return at.to_string();
-    };
-    let (year, month, day) = at.to_calendar_date();
-    let (hour, minute, second) = at.to_hms();
-    format!("{year:04}-{:02}-{day:02} {hour:02}:{minute:02}:{second:02}Z", month as u8)
-}
-
-/// The appliance's words, in which times are milliseconds since 1970, with these as people read them.
-pub fn sentence(value: &Value) -> String {
-    let text = word(value);
-    let mut shown = String::with_capacity(text.len());
-    for (at, piece) in text.split_inclusive(' ').enumerate() {
-        let digits = piece.trim_end_matches([' ', ',', ';', '.', ')']);
-        let time = digits.parse::<u64>().ok().filter(|ms| digits.len() == 13 && TIMES.contains(ms));
-        let is_time = shown.ends_with("at ") || shown.ends_with("until ");
-        match time {
-            Some(ms) if at > 0 && is_time => {
-                shown.push_str(&moment(&ms.into()));
-                shown.push_str(&piece[digits.len()..]);
+impl TableCommand {
+    pub(crate) fn run(self, streams: Streams) -> ExitCode {
+        let Self { task, global } = self;
+        global.run(streams, |api, output| match task {
+            Task::List => show(output, &api.get("/v1/tables")?),
+            Task::LookUp { name, key } => {
+                let path = format!("/v1/tables/{}?key={}", encode_segment(&name), encode_segment(&key));
+                print_lookup(output, &api.get(&path)?)
             }
-            _ => shown.push_str(piece),
-        }
+            Task::Put { name, file, kind } => {
+                let rows = std::fs::read(&file).map_err(Failure::file(&file))?;
+                let kind = match kind {
+                    KeyMatch::Exact => "exact",
+                    KeyMatch::Prefix => "prefix",
+                };
+                let path = format!("/v1/tables/{}?kind={kind}", encode_segment(&name));
+                let filled = api.send("PUT", &path, &[("content-type", "text/csv")], &rows)?;
+                if output.json {
+                    return output.document(&filled);
+                }
+                output.line(&format!("{name}: {} rows", count(&filled["rows"])))
+            }
+            Task::Delete { name } => {
+                let answer = api.delete(&format!("/v1/tables/{}", encode_segment(&name)))?;
+                if output.json { output.document(&answer) } else { output.line(&format!("{name}: removed")) }
+            }
+        })
     }
-    shown
 }
 
-/// What holds a queue up; a stroke where nothing does.
-pub fn brake(value: &Value) -> String {
-    if value == "idle" || value == "none" { "-".to_owned() } else { sentence(value) }
+fn show(output: &Output, tables: &Value) -> Result<(), Failure> {
+    if output.json {
+        return output.document(tables);
+    }
+    let row = |table: &Value| {
+        let memory = table["octets"].as_u64().map_or_else(|| "-".to_owned(), octets);
+        vec![value_text(&table["name"]), value_text(&table["kind"]), count(&table["rows"]), memory]
+    };
+    let rows: Vec<_> = tables.as_array().into_iter().flatten().map(row).collect();
+    if rows.is_empty() {
+        output.remark("there are no tables");
+        return Ok(());
+    }
+    output.write(&table(&["TABLE", "KIND", "ROWS", "MEMORY"], &rows))
 }
 
-/// Milliseconds as people say them: the two largest units.
-pub fn span(value: &Value) -> String {
-    let Some(millis) = value.as_u64() else { return word(value) };
-    let seconds = Duration::from_millis(millis).as_secs();
-    match seconds {
-        0 => format!("{millis}ms"),
-        1..60 => format!("{}.{}s", seconds, millis % 1000 / 100),
-        60..3_600 => format!("{}m {}s", seconds / 60, seconds % 60),
-        3_600..86_400 => format!("{}h {}m", seconds / 3_600, seconds % 3_600 / 60),
-        _ => format!("{}d {}h", seconds / 86_400, seconds % 86_400 / 3_600),
+fn print_lookup(output: &Output, answer: &Value) -> Result<(), Failure> {
+    if output.json {
+        return output.document(answer);
     }
+    let longest = &answer["longest"];
+    if answer["exact"].is_null() && longest.is_null() {
+        return Err(Failure::Refused("the table does not contain the key".to_owned()));
+    }
+    output.write(&list(&[
+        ("exact match", value_text(&answer["exact"])),
+        ("longest prefix", value_text(&longest["value"])),
+        ("prefix digits", value_text(&longest["length"])),
+    ]))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use serde_json::json;
+    use crate::fake_api::{FakeApi, run};
+    use serde_json::{Value, json};
 
     #[test]
-    fn columns_stand_under_each_other() {
-        let rows = [vec!["100".to_owned(), "idle+up".to_owned()], vec!["+4930".to_owned(), "-".to_owned()]];
-        assert_eq!(table(&["NUMBER", "STATE"], &rows), "NUMBER  STATE\n100     idle+up\n+4930   -\n");
-        // Two columns a letter.
-        let rows = [vec!["短信".to_owned(), "a".to_owned()], vec!["abcde".to_owned(), "b".to_owned()]];
-        assert_eq!(table(&["N", "S"], &rows), "N      S\n短信   a\nabcde  b\n");
-        assert_eq!(list(&[("a", "1".to_owned()), ("long", String::new())]), "a     1\nlong\n");
-    }
-
-    #[test]
-    fn values_in_words() {
-        assert_eq!(moment(&json!(1_795_276_982_500_u64)), "2026-11-21 16:03:02Z");
-        assert_eq!(
-            (number(7), number(1_000), number(12_345_678)),
-            ("7".into(), "1,000".into(), "12,345,678".into())
-        );
-        assert_eq!(
-            (octets(1_023), octets(1_536), octets(u64::MAX)),
-            ("1023 octets".into(), "1.5 KiB".into(), "16384.0 PiB".into())
-        );
-        assert_eq!((moment(&Value::Null), word(&json!("a\x1b[0m"))), ("-".to_owned(), "a␛[0m".to_owned()));
-        let told = json!("tried again at 1795276982500, or until 1795276982500; 1795276982500 stays");
-        assert_eq!(
-            sentence(&told),
-            "tried again at 2026-11-21 16:03:02Z, or until 2026-11-21 16:03:02Z; 1795276982500 stays"
-        );
-        assert_eq!(
-            (brake(&json!("idle")), brake(&json!("no link is up"))),
-            ("-".into(), "no link is up".into())
-        );
-        for (millis, words) in [
-            (999_u64, "999ms"),
-            (1_500, "1.5s"),
-            (61_000, "1m 1s"),
-            (7_260_000, "2h 1m"),
-            (90_000_000, "1d 1h"),
-        ] {
-            assert_eq!(span(&json!(millis)), words);
-        }
+    fn a_table_is_filled_searched_and_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("rates.csv");
+        std::fs::write(&file, "41,5\n").unwrap();
+        let api = FakeApi::default()
+            .with(
+                "PUT /v1/tables/rates?kind=prefix",
+                200,
+                &json!({ "kind": "prefix", "rows": 1_200, "octets": 9 }),
+            )
+            .with(
+                "GET /v1/tables",
+                200,
+                &json!([{ "name": "rates", "kind": "prefix", "rows": 1_200, "octets": 9 }]),
+            )
+            .with(
+                "GET /v1/tables/rates?key=4179",
+                200,
+                &json!({ "exact": null, "longest": { "length": 2, "value": "5" } }),
+            )
+            .with("GET /v1/tables/rates?key=7", 200, &json!({ "exact": null, "longest": null }))
+            .with("DELETE /v1/tables/rates", 204, &Value::Null);
+        let url = api.start();
+        let put = run(&url, &["table", "put", "rates", "--kind", "prefix", file.to_str().unwrap()]);
+        assert_eq!((put.code, put.out.as_str(), put.error.as_str()), (0, "rates: 1,200 rows\n", ""));
+        assert_eq!(api.requests()[0].body, "41,5\n");
+        let listed = run(&url, &["table", "list"]);
+        assert_eq!(listed.out, "TABLE  KIND    ROWS   MEMORY\nrates  prefix  1,200  9 octets\n");
+        let found = run(&url, &["table", "look-up", "rates", "4179"]);
+        assert_eq!(found.out, "exact match     -\nlongest prefix  5\nprefix digits   2\n");
+        assert_eq!(run(&url, &["table", "look-up", "rates", "7"]).code, 1);
+        assert_eq!(run(&url, &["table", "delete", "rates"]).out, "rates: removed\n");
     }
 }

@@ -1,17 +1,17 @@
-//! `switchyard token`: words by which programs come in.
+//! `switchyard token`: manages API tokens.
 
-use crate::leave::Leave;
+use crate::format::{table, timestamp, value_text};
+use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
-use crate::table::{moment, table, word};
+use crate::role_args::RoleArgs;
 use crate::user::flag;
-use crate::way::{Way, exits};
 use clap::{Args, Subcommand};
-use client::{Appliance, segment};
+use client::{ApiClient, encode_segment};
 use serde_json::Value;
 use std::process::ExitCode;
 
 const AFTER: &str = concat!(
-    exits!(),
+    exit_help!(),
     "
 Examples:
   switchyard token make grafana --role viewer --days 365 > grafana.token
@@ -26,24 +26,24 @@ pub struct TokenCommand {
     #[command(subcommand)]
     task: Task,
     #[command(flatten)]
-    way: Way,
+    global: GlobalArgs,
 }
 
 #[derive(Debug, Subcommand)]
 enum Task {
-    /// List all tokens that were made.
+    /// List all API tokens.
     List,
-    /// Make a token; prints it, this once.
+    /// Create a token, and print it; it is shown only once.
     Make {
         /// Its name.
         name: String,
         #[command(flatten)]
-        leave: Leave,
-        /// After how many days it ends by itself: 1 to 3650; never otherwise.
+        role: RoleArgs,
+        /// Days until it expires: 1 to 3650; without it, the token never expires.
         #[arg(long)]
         days: Option<u64>,
     },
-    /// End a token.
+    /// Revoke a token.
     Revoke {
         /// Its name.
         name: String,
@@ -52,32 +52,32 @@ enum Task {
 
 impl TokenCommand {
     pub(crate) fn run(self, streams: Streams) -> ExitCode {
-        let Self { task, way } = self;
-        way.ask(streams, |appliance, output| task.run(appliance, output))
+        let Self { task, global } = self;
+        global.run(streams, |api, output| task.run(api, output))
     }
 }
 
 impl Task {
-    fn run(self, appliance: &Appliance, output: &Output) -> Result<(), Failure> {
+    fn run(self, api: &ApiClient, output: &Output) -> Result<(), Failure> {
         match self {
-            Self::List => all(output, &appliance.get("/v1/tokens")?),
-            Self::Make { name, leave, days } => {
-                let mut wish = leave.wish(&name);
+            Self::List => print_tokens(output, &api.get("/v1/tokens")?),
+            Self::Make { name, role, days } => {
+                let mut request = role.request(&name);
                 if let Some(days) = days {
-                    wish["days"] = days.into();
+                    request["days"] = days.into();
                 }
-                let made = appliance.post("/v1/tokens", &wish)?;
-                if output.json { output.document(&made) } else { output.line(&word(&made["token"])) }
+                let made = api.post("/v1/tokens", &request)?;
+                if output.json { output.document(&made) } else { output.line(&value_text(&made["token"])) }
             }
             Self::Revoke { name } => {
-                appliance.delete(&format!("/v1/tokens/{}", segment(&name)))?;
+                api.delete(&format!("/v1/tokens/{}", encode_segment(&name)))?;
                 Ok(())
             }
         }
     }
 }
 
-fn all(output: &Output, tokens: &Value) -> Result<(), Failure> {
+fn print_tokens(output: &Output, tokens: &Value) -> Result<(), Failure> {
     if output.json {
         return output.document(tokens);
     }
@@ -85,46 +85,50 @@ fn all(output: &Output, tokens: &Value) -> Result<(), Failure> {
     let rows = tokens.as_array().into_iter().flatten().map(|token| {
         let ended = token["until"].as_u64().is_some_and(|until| until <= now);
         vec![
-            word(&token["name"]),
-            word(&token["role"]),
-            word(&token["account"]),
+            value_text(&token["name"]),
+            value_text(&token["role"]),
+            value_text(&token["account"]),
             flag(&token["bodies"]),
-            moment(&token["made"]),
-            word(&token["by"]),
-            if ended { format!("{} (ended)", moment(&token["until"])) } else { moment(&token["until"]) },
+            timestamp(&token["made"]),
+            value_text(&token["by"]),
+            if ended {
+                format!("{} (expired)", timestamp(&token["until"]))
+            } else {
+                timestamp(&token["until"])
+            },
         ]
     });
     let rows: Vec<_> = rows.collect();
     if rows.is_empty() {
-        return output.line("no tokens but the appliance's own");
+        return output.line("no API tokens");
     }
-    output.write(&table(&["TOKEN", "ROLE", "ACCOUNT", "TEXTS", "MADE", "BY", "UNTIL"], &rows))
+    output.write(&table(&["TOKEN", "ROLE", "ACCOUNT", "TEXTS", "CREATED", "BY", "UNTIL"], &rows))
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::stub::{NOW, Stub, run};
+    use crate::fake_api::{FakeApi, NOW, run};
     use serde_json::{Value, json};
 
     #[test]
-    fn tokens_are_made_listed_and_revoked() {
+    fn tokens_are_created_listed_and_revoked() {
         let made = json!({
             "token": "swyd_1", "name": "ci", "role": "viewer", "account": null, "bodies": false, "made": NOW,
             "by": "ann", "until": NOW - 1,
         });
-        let stub = Stub::default()
+        let api = FakeApi::default()
             .with("POST /v1/tokens", 201, &made)
             .with("GET /v1/tokens", 200, &json!([made]))
             .with("DELETE /v1/tokens/ci", 204, &Value::Null);
-        let url = stub.start();
+        let url = api.start();
         let done = run(&url, &["token", "make", "ci", "--role", "viewer", "--days", "1"]);
         assert_eq!((done.code, done.out.as_str()), (0, "swyd_1\n"), "{}", done.error);
         let done = run(&url, &["token", "list"]);
-        let shown = "TOKEN  ROLE    ACCOUNT  TEXTS  MADE                  BY   UNTIL\n\
-                     ci     viewer  -        no     2026-11-21 16:03:02Z  ann  2026-11-21 16:03:01Z (ended)\n";
+        let shown = "TOKEN  ROLE    ACCOUNT  TEXTS  CREATED               BY   UNTIL\n\
+                     ci     viewer  -        no     2026-11-21 16:03:02Z  ann  2026-11-21 16:03:01Z (expired)\n";
         assert_eq!(done.out, shown);
         assert_eq!(run(&url, &["token", "revoke", "ci"]).code, 0);
-        let body: Value = serde_json::from_str(&stub.asked()[0].body).unwrap();
+        let body: Value = serde_json::from_str(&api.requests()[0].body).unwrap();
         assert_eq!(body, json!({ "name": "ci", "role": "viewer", "bodies": false, "days": 1 }));
     }
 }

@@ -1,27 +1,27 @@
-//! `switchyard top`: the appliance while one looks at it.
+//! `switchyard top`: shows the live state of the appliance.
 
-mod drawing;
 mod live;
 mod rates;
+mod screen;
 
+use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
-use crate::picture::Picture;
-use crate::way::{Way, exits};
+use crate::snapshot::Snapshot;
 use clap::Args;
-use client::Appliance;
-use drawing::{Sight, draw};
+use client::ApiClient;
 use model::parse_duration;
-use rates::Scene;
+use rates::TopData;
+use screen::{ViewState, draw};
 use std::process::ExitCode;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 const AFTER: &str = concat!(
-    exits!(),
+    exit_help!(),
     "
 Keys:
   q, Escape   quit
-  space       pause, and go on
+  space       pause or resume
   up, down    scroll
 
 Examples:
@@ -30,21 +30,21 @@ Examples:
   switchyard top --once --interval 10s --json | jq .rates"
 );
 
-/// Where standard output is no terminal: as wide and as high.
-const SIZE: (u16, u16) = (120, 40);
+/// Columns and lines if standard output is not a terminal.
+const DEFAULT_SIZE: (u16, u16) = (120, 40);
 
 /// Arguments of `top`.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub struct TopCommand {
-    /// How often to look.
+    /// The refresh interval.
     #[arg(long, value_parser = interval, default_value = "1s")]
     interval: Duration,
-    /// Print one picture and end: of what happens within one interval. With --json, for programs.
+    /// Print the rates over one interval once, and exit. With --json, for programs.
     #[arg(long)]
     once: bool,
     #[command(flatten)]
-    way: Way,
+    global: GlobalArgs,
 }
 
 fn interval(text: &str) -> Result<Duration, String> {
@@ -55,34 +55,34 @@ fn interval(text: &str) -> Result<Duration, String> {
 
 impl TopCommand {
     pub(crate) fn run(self, streams: Streams) -> ExitCode {
-        let Self { interval, once, way } = self;
+        let Self { interval, once, global } = self;
         if once {
-            return way.ask(streams, |appliance, output| print(appliance, output, interval));
+            return global.run(streams, |api, output| print(api, output, interval));
         }
-        way.keep(streams, |appliance, output| {
+        global.run_owned(streams, |api, output| {
             if output.json {
-                return Err(Failure::Usage("--json prints one picture: say --once, too".to_owned()));
+                return Err(Failure::Usage("--json needs --once".to_owned()));
             }
-            live::watch(appliance, output, interval)
+            live::watch(api, output, interval)
         })
     }
 }
 
-fn print(appliance: &Appliance, output: &Output, interval: Duration) -> Result<(), Failure> {
-    let mut scene = Scene::of(Picture::take(appliance)?);
+fn print(api: &ApiClient, output: &Output, interval: Duration) -> Result<(), Failure> {
+    let mut data = TopData::of(Snapshot::fetch(api)?);
     let begun = Instant::now();
-    // Rates are of a time that has to pass; nobody will say anything in it.
-    let (_nobody, silence) = mpsc::channel::<()>();
-    let _ = silence.recv_timeout(interval);
-    scene.next(Picture::take(appliance)?, begun.elapsed());
+    // Waits for one interval: nothing is ever sent on this channel.
+    let (_sender, never) = mpsc::channel::<()>();
+    let _ = never.recv_timeout(interval);
+    data.next(Snapshot::fetch(api)?, begun.elapsed());
     let now = output.now();
     if output.json {
-        return output.document(&scene.json(now));
+        return output.document(&data.json(now));
     }
-    // One look back is no curve.
-    scene.curve.clear();
-    let size = output.size().unwrap_or(SIZE);
-    let lines = draw(size, &scene, &Sight { now, ..Sight::default() });
+    // One sample is not a curve.
+    data.curve.clear();
+    let size = output.terminal_size().unwrap_or(DEFAULT_SIZE);
+    let lines = draw(size, &data, &ViewState { now, ..ViewState::default() });
     for line in &lines {
         output.line(line.text(output.colour()).trim_end())?;
     }
@@ -92,7 +92,7 @@ fn print(appliance: &Appliance, output: &Output, interval: Duration) -> Result<(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stub::{NOW, Stub, run};
+    use crate::fake_api::{FakeApi, NOW, run};
     use serde_json::{Value, json};
     use unicode_width::UnicodeWidthStr;
 
@@ -104,23 +104,23 @@ mod tests {
         })
     }
 
-    fn picture(queues: usize) -> Picture {
+    fn snapshot(queues: usize) -> Snapshot {
         let names = ["upstream", "demo", "短信中心", "a\u{1b}[31m-very-long-name-of-a-peer-that-is-cut"];
         let queue = |at: usize| {
             json!({
                 "peer": names.get(at).map_or_else(|| format!("peer-{at}"), |name| (*name).to_owned()),
                 "configured": true, "queued": 1_000 * at, "deferred": at, "in_flight": 5, "uncertain": at % 2,
-                "awaiting_receipt": 12, "oldest": NOW - 1_000 * at as u64, "links": at % 3, "brake": "idle",
+                "awaiting_dlr": 12, "oldest": NOW - 1_000 * at as u64, "links": at % 3, "blocked_by": "idle",
             })
         };
         let link = |at: usize| {
             json!({
                 "peer": format!("peer-{at}"), "role": "client", "phase": if at == 1 { "backing-off" } else { "bound" },
-                "remote": "10.0.0.1:2775", "window": 500, "in_flight": at, "round_trip_us": 12_345, "brake": "none",
+                "remote": "10.0.0.1:2775", "window": 500, "in_flight": at, "round_trip_us": 12_345, "blocked_by": "none",
                 "last_error": if at == 1 { json!("connection refused") } else { Value::Null },
             })
         };
-        Picture {
+        Snapshot {
             status: status(10),
             queues: (0..queues).map(queue).collect(),
             links: (0..3).map(link).collect(),
@@ -139,59 +139,60 @@ mod tests {
                     "since": null, "text": "2,000 messages wait for 短信中心: idle", "remedy": null,
                 },
             ]),
-            ..Picture::default()
+            ..Snapshot::default()
         }
     }
 
-    fn drawn(scene: &Scene, size: (u16, u16), sight: &Sight) -> String {
-        let lines = draw(size, scene, sight);
+    fn drawn(data: &TopData, size: (u16, u16), view: &ViewState) -> String {
+        let lines = draw(size, data, view);
         lines.iter().map(|line| line.text(false).trim_end().to_owned() + "\n").collect()
     }
 
     #[test]
-    fn the_picture_is_as_large_as_there_is_room() {
-        let mut scene = Scene::of(picture(6));
-        let mut later = picture(6);
+    fn the_screen_fits_the_terminal() {
+        let mut data = TopData::of(snapshot(6));
+        let mut later = snapshot(6);
         later.status["totals"] = json!({
             "accepted": 1_300, "submitted": 2_010, "delivered": 15, "commits": 11, "commit_us": 21_000,
         });
-        scene.next(later, Duration::from_secs(1));
-        scene.curve = (0..100_u64).map(|at| at * at % 97).collect();
-        let sight = Sight { now: NOW, live: true, ..Sight::default() };
+        data.next(later, Duration::from_secs(1));
+        data.curve = (0..100_u64).map(|at| at * at % 97).collect();
+        let view = ViewState { now: NOW, live: true, ..ViewState::default() };
         for (width, height) in [(140, 40), (80, 24), (40, 16)] {
-            insta::assert_snapshot!(format!("top_{width}x{height}"), drawn(&scene, (width, height), &sight));
+            insta::assert_snapshot!(format!("top_{width}x{height}"), drawn(&data, (width, height), &view));
         }
-        let sight = Sight { trouble: Some("no\u{7} answer".to_owned()), paused: true, scrolled: 2, ..sight };
-        insta::assert_snapshot!("top_trouble", drawn(&scene, (100, 24), &sight));
+        let view =
+            ViewState { trouble: Some("no\u{7} answer".to_owned()), paused: true, scrolled: 2, ..view };
+        insta::assert_snapshot!("top_trouble", drawn(&data, (100, 24), &view));
     }
 
     #[test]
-    fn no_size_is_too_small_and_no_scrolling_too_far() {
-        let mut scene = Scene::of(picture(200));
-        scene.next(picture(200), Duration::from_secs(1));
+    fn any_size_and_any_scrolling_is_drawn() {
+        let mut data = TopData::of(snapshot(200));
+        data.next(snapshot(200), Duration::from_secs(1));
         for width in [0, 1, 2, 7, 19, 20, 39, 41, 99, 300] {
             for height in 0..40 {
                 for scrolled in [0, 3, 10_000] {
-                    let sight = Sight { now: NOW, scrolled, live: true, ..Sight::default() };
-                    let text = drawn(&scene, (width, height), &sight);
+                    let view = ViewState { now: NOW, scrolled, live: true, ..ViewState::default() };
+                    let text = drawn(&data, (width, height), &view);
                     assert_eq!(text.lines().count(), usize::from(height), "{width}x{height}");
                     assert!(text.lines().all(|line| line.width() <= usize::from(width)), "{width}: {text}");
                     assert!(text.chars().all(|c| c == '\n' || !c.is_control()), "{text:?}");
                 }
             }
         }
-        let last = drawn(&scene, (100, 40), &Sight { now: NOW, scrolled: 10_000, ..Sight::default() });
-        let first = drawn(&scene, (100, 40), &Sight { now: NOW, ..Sight::default() });
+        let last = drawn(&data, (100, 40), &ViewState { now: NOW, scrolled: 10_000, ..ViewState::default() });
+        let first = drawn(&data, (100, 40), &ViewState { now: NOW, ..ViewState::default() });
         assert_ne!(first, last);
     }
 
     #[test]
-    fn one_picture_for_programs() {
-        let url = Stub::default()
+    fn once_prints_json_or_one_screen() {
+        let url = FakeApi::default()
             .with("GET /v1/status", 200, &status(1_000))
             .with("GET /v1/status", 200, &status(3_000))
-            .with("GET /v1/queues", 200, &picture(2).queues)
-            .with("GET /v1/links", 200, &picture(2).links)
+            .with("GET /v1/queues", 200, &snapshot(2).queues)
+            .with("GET /v1/links", 200, &snapshot(2).links)
             .with("GET /v1/ready", 200, &json!({ "status": "ready" }))
             .with("GET /v1/attention", 200, &json!([]))
             .start();
@@ -207,8 +208,8 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_watched_is_said() {
-        let url = Stub::default().start();
+    fn a_live_screen_needs_a_terminal() {
+        let url = FakeApi::default().start();
         let done = run(&url, &["top"]);
         assert_eq!((done.code, done.out.as_str()), (2, ""));
         assert!(done.error.contains("--once"), "{done:?}");

@@ -1,20 +1,20 @@
-//! `switchyard user`: who may use the appliance's API.
+//! `switchyard user`: manages users of the API.
 
-use crate::leave::{Leave, Role};
+use crate::format::{list, table, timestamp, value_text};
+use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
-use crate::secret;
-use crate::table::{list, moment, table, word};
-use crate::way::{Way, exits};
+use crate::password;
+use crate::role_args::{Role, RoleArgs};
 use clap::{Args, Subcommand, ValueEnum};
-use client::{Appliance, segment};
+use client::{ApiClient, encode_segment};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
 const AFTER: &str = concat!(
-    exits!(),
+    exit_help!(),
     "
 Examples:
-  switchyard user add ann --role operator               # asks for her password
+  switchyard user add ann --role operator               # prompts for the password
   switchyard user add shop-1 --role account --account shop --bodies
   switchyard user role ann admin
   switchyard user password                              # your own
@@ -28,11 +28,11 @@ pub struct UserCommand {
     #[command(subcommand)]
     task: Task,
     #[command(flatten)]
-    way: Way,
+    global: GlobalArgs,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Answer {
+enum YesNo {
     Yes,
     No,
 }
@@ -46,30 +46,30 @@ enum Task {
         /// The user.
         name: String,
     },
-    /// Make a user.
+    /// Create a user.
     Add {
         /// The name: 1 to 64 of the characters a-z, A-Z, 0-9, ".", "_", "-" and "@".
         name: String,
         #[command(flatten)]
-        leave: Leave,
-        /// Without a password: the user cannot log in until one is set.
+        role: RoleArgs,
+        /// Create the user without a password: the user cannot log in until one is set.
         #[arg(long)]
         no_password: bool,
     },
-    /// Give a user another role, or other leave to read texts of messages.
+    /// Change a user's role, or the permission to read texts of messages.
     Role {
         /// The user.
         name: String,
-        /// What the user may do from now on.
+        /// The new role.
         role: Role,
         /// The account, for the role account.
         #[arg(long)]
         account: Option<String>,
-        /// Whether the user may read texts of messages; as before otherwise.
+        /// Whether the user may read texts of messages; unchanged if not given.
         #[arg(long)]
-        bodies: Option<Answer>,
+        bodies: Option<YesNo>,
     },
-    /// Set a user's password, and end the user's sessions; without a name: your own.
+    /// Set a user's password, and end the user's sessions; without a name, set your own.
     Password {
         /// The user.
         name: Option<String>,
@@ -82,51 +82,52 @@ enum Task {
 }
 
 fn path(name: &str) -> String {
-    format!("/v1/users/{}", segment(name))
+    format!("/v1/users/{}", encode_segment(name))
 }
 
 impl UserCommand {
     pub(crate) fn run(self, streams: Streams) -> ExitCode {
-        let Self { task, way } = self;
-        way.ask(streams, |appliance, output| task.run(appliance, output))
+        let Self { task, global } = self;
+        global.run(streams, |api, output| task.run(api, output))
     }
 }
 
 impl Task {
-    fn run(self, appliance: &Appliance, output: &Output) -> Result<(), Failure> {
+    fn run(self, api: &ApiClient, output: &Output) -> Result<(), Failure> {
         match self {
-            Self::List => all(output, &appliance.get("/v1/users")?),
-            Self::Show { name } => one(output, &appliance.get(&path(&name))?),
-            Self::Add { name, leave, no_password } => {
-                let mut wish = leave.wish(&name);
+            Self::List => print_users(output, &api.get("/v1/users")?),
+            Self::Show { name } => print_user(output, &api.get(&path(&name))?),
+            Self::Add { name, role, no_password } => {
+                let mut request = role.request(&name);
                 if !no_password {
-                    wish["password"] = secret::ask_new(&format!("Password of {name}: "))?.into();
+                    request["password"] =
+                        password::read_new_password(&format!("Password of {name}: "))?.into();
                 }
-                one(output, &appliance.post("/v1/users", &wish)?)
+                print_user(output, &api.post("/v1/users", &request)?)
             }
             Self::Role { name, role, account, bodies } => {
-                let mut wish = json!({ "role": role.name() });
+                let mut request = json!({ "role": role.name() });
                 if let Some(account) = account {
-                    wish["account"] = account.into();
+                    request["account"] = account.into();
                 }
                 if let Some(answer) = bodies {
-                    wish["bodies"] = matches!(answer, Answer::Yes).into();
+                    request["bodies"] = matches!(answer, YesNo::Yes).into();
                 }
-                one(output, &appliance.patch(&path(&name), &wish)?)
+                print_user(output, &api.patch(&path(&name), &request)?)
             }
             Self::Password { name: Some(name) } => {
-                let password = secret::ask_new(&format!("New password of {name}: "))?;
-                appliance.patch(&path(&name), &json!({ "password": password }))?;
+                let password = password::read_new_password(&format!("New password of {name}: "))?;
+                api.patch(&path(&name), &json!({ "password": password }))?;
                 Ok(())
             }
             Self::Password { name: None } => {
-                let old = secret::ask("Your password: ")?;
-                let new = secret::ask_new("Your new password: ")?;
-                appliance.post("/v1/whoami/password", &json!({ "old": old, "new": new }))?;
+                let old = password::read_password("Your password: ")?;
+                let new = password::read_new_password("Your new password: ")?;
+                api.post("/v1/whoami/password", &json!({ "old": old, "new": new }))?;
                 Ok(())
             }
             Self::Remove { name } => {
-                appliance.delete(&path(&name))?;
+                api.delete(&path(&name))?;
                 Ok(())
             }
         }
@@ -137,47 +138,47 @@ pub(crate) fn flag(value: &Value) -> String {
     if value == true { "yes" } else { "no" }.to_owned()
 }
 
-fn all(output: &Output, users: &Value) -> Result<(), Failure> {
+fn print_users(output: &Output, users: &Value) -> Result<(), Failure> {
     if output.json {
         return output.document(users);
     }
     let rows = users.as_array().into_iter().flatten().map(|user| {
         vec![
-            word(&user["name"]),
-            word(&user["role"]),
-            word(&user["account"]),
+            value_text(&user["name"]),
+            value_text(&user["role"]),
+            value_text(&user["account"]),
             flag(&user["bodies"]),
             flag(&user["password"]),
-            moment(&user["changed"]),
-            word(&user["by"]),
+            timestamp(&user["changed"]),
+            value_text(&user["by"]),
         ]
     });
     let rows: Vec<_> = rows.collect();
     if rows.is_empty() {
-        return output.line("no users: only the appliance's token comes in");
+        return output.line("no users: log in with the root token");
     }
     output.write(&table(&["USER", "ROLE", "ACCOUNT", "TEXTS", "PASSWORD", "CHANGED", "BY"], &rows))
 }
 
-fn one(output: &Output, user: &Value) -> Result<(), Failure> {
+fn print_user(output: &Output, user: &Value) -> Result<(), Failure> {
     if output.json {
         return output.document(user);
     }
     output.write(&list(&[
-        ("user", word(&user["name"])),
-        ("role", word(&user["role"])),
-        ("account", word(&user["account"])),
+        ("user", value_text(&user["name"])),
+        ("role", value_text(&user["role"])),
+        ("account", value_text(&user["account"])),
         ("reads texts", flag(&user["bodies"])),
         ("has a password", flag(&user["password"])),
-        ("made", moment(&user["made"])),
-        ("changed", moment(&user["changed"])),
-        ("by", word(&user["by"])),
+        ("created", timestamp(&user["made"])),
+        ("changed", timestamp(&user["changed"])),
+        ("by", value_text(&user["by"])),
     ]))
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::stub::{NOW, Stub, run};
+    use crate::fake_api::{FakeApi, NOW, run};
     use serde_json::{Value, json};
 
     fn ann() -> Value {
@@ -188,13 +189,13 @@ mod tests {
     }
 
     #[test]
-    fn users_are_listed_made_changed_and_removed() {
-        let stub = Stub::default()
+    fn users_are_listed_created_changed_and_removed() {
+        let api = FakeApi::default()
             .with("GET /v1/users", 200, &json!([ann()]))
             .with("POST /v1/users", 201, &ann())
             .with("PATCH /v1/users/ann", 200, &ann())
             .with("DELETE /v1/users/ann", 204, &Value::Null);
-        let url = stub.start();
+        let url = api.start();
         let done = run(&url, &["user", "list"]);
         let shown = "USER  ROLE      ACCOUNT  TEXTS  PASSWORD  CHANGED               BY\n\
                      ann   operator  -        yes    yes       2026-11-21 16:03:02Z  token\n";
@@ -204,25 +205,25 @@ mod tests {
         let done = run(&url, &["user", "role", "ann", "viewer", "--bodies", "no"]);
         assert_eq!(done.code, 0, "{}", done.error);
         assert_eq!(run(&url, &["user", "remove", "ann"]).code, 0);
-        let asked: Vec<(String, Value)> = stub
-            .asked()
+        let requests: Vec<(String, Value)> = api
+            .requests()
             .into_iter()
             .skip(1)
-            .map(|asked| (asked.what, serde_json::from_str(&asked.body).unwrap_or_default()))
+            .map(|request| (request.line, serde_json::from_str(&request.body).unwrap_or_default()))
             .collect();
         let want = [
             ("POST /v1/users", json!({ "name": "ann", "role": "operator", "bodies": true })),
             ("PATCH /v1/users/ann", json!({ "role": "viewer", "bodies": false })),
             ("DELETE /v1/users/ann", Value::Null),
         ];
-        assert_eq!(asked, want.map(|(what, body)| (what.to_owned(), body)));
+        assert_eq!(requests, want.map(|(what, body)| (what.to_owned(), body)));
     }
 
     #[test]
-    fn who_is_not_there_is_refused_and_no_users_are_told() {
-        let stub = Stub::default().with("GET /v1/users", 200, &json!([]));
-        let url = stub.start();
-        assert_eq!(run(&url, &["user", "list"]).out, "no users: only the appliance's token comes in\n");
+    fn unknown_users_and_roles_are_refused() {
+        let api = FakeApi::default().with("GET /v1/users", 200, &json!([]));
+        let url = api.start();
+        assert_eq!(run(&url, &["user", "list"]).out, "no users: log in with the root token\n");
         assert_eq!(run(&url, &["user", "show", "carl"]).code, 1);
         assert_eq!(run(&url, &["user", "add", "carl", "--role", "king"]).code, 2);
     }

@@ -1,10 +1,10 @@
-//! The other end of the admin's API, for commands: which appliance it is ([`At`]), how it is asked ([`Appliance`]), and how
-//! what it says is shown ([`terminal`]).
+//! Client of the admin's API for commands: connection arguments ([`ConnectionArgs`]), requests ([`ApiClient`]), and safe output
+//! of answers ([`terminal`]).
 #![forbid(unsafe_code)]
 
-mod appliance;
-mod logins;
+mod api_client;
+mod saved_logins;
 pub mod terminal;
-mod trust;
+mod tls_args;
 
-pub use appliance::{Appliance, At, ClientError, segment};
+pub use api_client::{ApiClient, ClientError, ConnectionArgs, encode_segment};

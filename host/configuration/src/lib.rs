@@ -1,29 +1,32 @@
-//! The configuration as a document: one tree, whether it came as a TOML file or as JSON over the API.
+//! The configuration document: one JSON tree, read from a TOML file or received over the API.
 //!
-//! The tree is read by one reader ([`Section`]), which remembers every error with its place and lets none stand in the way of
-//! the next; it is patched ([`merge`]) and compared ([`diff`]) with lists of named things taken by name; its secrets are
-//! hidden before anybody sees it ([`hide`]) and found again when it comes back ([`restore`]). Every version that was ever in
-//! force is kept ([`Versions`]).
+//! [`Section`] reads the tree key by key and collects all problems. [`merge`] patches it, [`diff`] compares it; both
+//! address items of named lists by name. [`hide`] replaces secrets before a document is shown, [`restore`] puts them
+//! back. [`VersionStore`] keeps every version that was active.
 //!
-//! Nothing here knows what a key means to the appliance, and nothing opens a socket.
+//! This crate does not know what a key means to the daemon, and it opens no sockets.
 #![forbid(unsafe_code)]
 
-mod changes;
+mod diagnostics;
+mod diff;
 pub mod document;
-mod file;
-mod merging;
-mod place;
-mod problem;
+mod key_upgrade;
+mod merge_patch;
+mod path;
 mod secrets;
 mod section;
-mod versions;
+mod toml_file;
+mod version_store;
 
-pub use changes::{Change, What, diff};
-pub use document::{Document, schema};
-pub use file::{FileError, Lines, from_toml, to_toml};
-pub use merging::merge;
-pub use place::{NAMED_LISTS, pointer};
-pub use problem::{Problem, Reading};
+pub use diagnostics::{ConfigProblem, Diagnostics};
+pub use diff::{ChangeKind, ConfigChange, diff};
+pub use document::{ConfigDocument, schema};
+pub use key_upgrade::upgrade_keys;
+pub use merge_patch::merge;
+pub use path::{NAMED_LISTS, pointer};
 pub use secrets::{UNCHANGED, hide, hide_changes, is_secret, restore};
 pub use section::{Section, parse_size};
-pub use versions::{Draft, Pending, Summary, Version, Versions, VersionsError};
+pub use toml_file::{FileError, SourceLines, from_toml, to_toml};
+pub use version_store::{
+    ConfigVersion, ConfigVersionSummary, PendingVersion, VersionDraft, VersionStore, VersionStoreError,
+};

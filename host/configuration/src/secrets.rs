@@ -1,39 +1,40 @@
-//! Secrets: hidden before a document is shown, found again when it comes back.
+//! Secrets: hidden before a document is shown, restored when it is sent back.
 
-use crate::place::{is_named_list, name_of};
-use crate::{Change, Problem};
+use crate::path::{is_named_list, item_name};
+use crate::{ConfigChange, ConfigProblem};
 use serde_json::Value;
 use std::fmt::Write as _;
 
-/// What stands in the place of a secret in a document that is shown. In one that comes back it means "as it is".
+/// The placeholder of a secret in a document that is shown. In a document that is sent back it keeps the secret
+/// unchanged.
 pub const UNCHANGED: &str = "(unchanged)";
 
-/// Where secrets stand; `*` for each item of a list.
-const SECRETS: [&[&str]; 7] = [
+/// Paths of secrets; `*` matches every item of a list.
+const SECRET_PATHS: [&[&str]; 7] = [
     &["account", "*", "business", "push", "secret"],
     &["account", "*", "password-hash"],
     &["account", "*", "sgip", "login-password"],
-    &["gateway", "*", "its-password"],
+    &["gateway", "*", "inbound-login-password"],
     &["gateway", "*", "login-password"],
     &["peer", "*", "password"],
     &["redis", "account", "*", "password-hash"],
 ];
 
-/// Whether a secret stands at this place.
+/// Whether the value at this path is a secret.
 #[must_use]
 pub fn is_secret<T: AsRef<str>>(path: &[T]) -> bool {
-    SECRETS.iter().any(|known| {
+    SECRET_PATHS.iter().any(|known| {
         known.len() == path.len()
             && known.iter().zip(path).all(|(known, token)| *known == "*" || *known == token.as_ref())
     })
 }
 
-/// Where the password of a URL stands in it: before the host, or in the query.
-fn password(text: &str) -> Option<std::ops::Range<usize>> {
+/// The range of the password in a URL: before the host, or in the query.
+fn url_password_range(text: &str) -> Option<std::ops::Range<usize>> {
     let begin = text.find("://")? + 3;
     let rest = &text[begin..];
     let authority = rest.find(['/', '?', '#', ' ']).map_or(rest, |end| &rest[..end]);
-    // A slash in a password does not belong there, and hides nothing all the same.
+    // A slash is not valid in a password, but the password must be hidden all the same.
     let before_host = authority.rfind('@').or_else(|| rest.rfind('@')).and_then(|at| {
         let colon = rest[..at].find(':')?;
         (colon + 1 < at).then_some(begin + colon + 1..begin + at)
@@ -46,42 +47,42 @@ fn password(text: &str) -> Option<std::ops::Range<usize>> {
     })
 }
 
-/// Puts [`UNCHANGED`] in the place of every secret, passwords in URLs among them.
+/// Replaces every secret with [`UNCHANGED`], including passwords in URLs.
 pub fn hide(document: &mut Value) {
-    hide_below(document, &mut Vec::new());
+    hide_in(document, &mut Vec::new());
 }
 
-/// The same for changes: what is told of them, and not that they happened.
-pub fn hide_changes(changes: &mut [Change]) {
+/// Replaces secrets in the values of differences. The differences themselves remain.
+pub fn hide_changes(changes: &mut [ConfigChange]) {
     for change in changes {
         for side in [&mut change.before, &mut change.after].into_iter().flatten() {
-            hide_below(side, &mut change.path.clone());
+            hide_in(side, &mut change.path.clone());
         }
     }
 }
 
-fn hide_below(value: &mut Value, path: &mut Vec<String>) {
+fn hide_in(value: &mut Value, path: &mut Vec<String>) {
     if is_secret(path) {
         *value = Value::String(UNCHANGED.to_owned());
         return;
     }
     match value {
         Value::String(text) => {
-            if let Some(range) = password(text) {
+            if let Some(range) = url_password_range(text) {
                 text.replace_range(range, UNCHANGED);
             }
         }
         Value::Array(items) => {
             for item in items {
                 path.push("*".to_owned());
-                hide_below(item, path);
+                hide_in(item, path);
                 path.pop();
             }
         }
         Value::Object(map) => {
             for (key, item) in map {
                 path.push(key.clone());
-                hide_below(item, path);
+                hide_in(item, path);
                 path.pop();
             }
         }
@@ -89,34 +90,35 @@ fn hide_below(value: &mut Value, path: &mut Vec<String>) {
     }
 }
 
-/// Puts the secrets of `old` in where `new` says [`UNCHANGED`]: in lists of named things those of the same name, elsewhere
-/// those at the same place. Gives back a problem for each place where there is none to keep.
+/// Replaces [`UNCHANGED`] in `new` with the secrets of `old`. In named lists secrets are taken from the item of the
+/// same name, elsewhere from the same position. Returns a problem for each placeholder without an old secret.
 #[must_use]
-pub fn restore(new: &mut Value, old: &Value) -> Vec<Problem> {
+pub fn restore(new: &mut Value, old: &Value) -> Vec<ConfigProblem> {
     let mut problems = Vec::new();
-    restore_below(new, Some(old), &mut Vec::new(), &mut Vec::new(), &mut problems);
+    restore_in(new, Some(old), &mut Vec::new(), &mut Vec::new(), &mut problems);
     problems
 }
 
-fn restore_below(
+fn restore_in(
     new: &mut Value,
     old: Option<&Value>,
     path: &mut Vec<String>,
-    place: &mut Vec<String>,
-    problems: &mut Vec<Problem>,
+    location: &mut Vec<String>,
+    problems: &mut Vec<ConfigProblem>,
 ) {
-    let mut missing = || problems.push(problem(place));
+    let mut missing = || problems.push(missing_secret(location));
     match new {
         Value::String(text) if text == UNCHANGED && is_secret(path) => match old {
             Some(old) => *new = old.clone(),
             None => missing(),
         },
         Value::String(text) => {
-            let Some(range) = password(text).filter(|range| text[range.clone()] == *UNCHANGED) else {
+            let Some(range) = url_password_range(text).filter(|range| text[range.clone()] == *UNCHANGED)
+            else {
                 return;
             };
             let old = old.and_then(Value::as_str);
-            match old.and_then(|old| Some(&old[password(old)?])) {
+            match old.and_then(|old| Some(&old[url_password_range(old)?])) {
                 Some(secret) => text.replace_range(range, secret),
                 None => missing(),
             }
@@ -127,17 +129,17 @@ fn restore_below(
             for (index, item) in items.iter_mut().enumerate() {
                 let same_place = list.and_then(|list| list.get(index));
                 let before = if named {
-                    // The same name twice is an error that is told elsewhere; each keeps its own until then.
-                    let name = name_of(item);
-                    let same = |other: &&Value| name.is_some() && name_of(other) == name;
+                    // Duplicate names are reported elsewhere; until then each item keeps its own secret.
+                    let name = item_name(item);
+                    let same = |other: &&Value| name.is_some() && item_name(other) == name;
                     same_place.filter(same).or_else(|| list?.iter().find(same))
                 } else {
                     same_place
                 };
                 path.push("*".to_owned());
-                place.push(index.to_string());
-                restore_below(item, before, path, place, problems);
-                place.pop();
+                location.push(index.to_string());
+                restore_in(item, before, path, location, problems);
+                location.pop();
                 path.pop();
             }
         }
@@ -145,9 +147,9 @@ fn restore_below(
             for (key, item) in map {
                 let before = old.and_then(|old| old.get(key));
                 path.push(key.clone());
-                place.push(key.clone());
-                restore_below(item, before, path, place, problems);
-                place.pop();
+                location.push(key.clone());
+                restore_in(item, before, path, location, problems);
+                location.pop();
                 path.pop();
             }
         }
@@ -155,9 +157,9 @@ fn restore_below(
     }
 }
 
-fn problem(place: &[String]) -> Problem {
+fn missing_secret(location: &[String]) -> ConfigProblem {
     let mut key = String::new();
-    for token in place {
+    for token in location {
         if token.bytes().all(|c| c.is_ascii_digit()) {
             let _ = write!(key, "[{token}]");
         } else {
@@ -167,15 +169,15 @@ fn problem(place: &[String]) -> Problem {
             key.push_str(token);
         }
     }
-    let what = format!("is {UNCHANGED:?}, and there is none yet that could stay as it is");
-    let pointer = crate::pointer(place);
-    Problem { line: None, key, pointer, what, allowed: Some("the secret itself".to_owned()) }
+    let message = format!("is {UNCHANGED:?}, but there is no current secret to keep");
+    let pointer = crate::pointer(location);
+    ConfigProblem { line: None, key, pointer, message, allowed: Some("the secret itself".to_owned()) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::changes::tests::trees;
+    use crate::diff::tests::trees;
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -190,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_hidden_and_found_again_by_name() {
+    fn secrets_are_hidden_and_restored_by_name() {
         let old = json!({
             "peer": [{"name": "a", "password": "pass1"}, {"name": "b", "password": "pass2"}],
             "archive": {"url": "mysql://us:pass3@host/db"},
@@ -199,7 +201,7 @@ mod tests {
         hide(&mut shown);
         let text = shown.to_string();
         assert!(!["pass1", "pass2", "pass3"].iter().any(|secret| text.contains(secret)), "{text}");
-        // Another order, and one of them set anew.
+        // Another order, and one secret replaced.
         let mut back = json!({
             "peer": [{"name": "b", "password": UNCHANGED}, {"name": "a", "password": "new"}],
             "archive": {"url": "mysql://us:(unchanged)@other/db"},
@@ -213,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_stay_as_it_is_is_told() {
+    fn restoring_an_unknown_secret_is_reported() {
         let mut new = json!({"peer": [{"name": "c", "password": UNCHANGED}]});
         let problems = restore(&mut new, &json!({"peer": [{"name": "a", "password": "pass1"}]}));
         assert_eq!(problems.len(), 1);
@@ -222,19 +224,19 @@ mod tests {
     }
 
     #[test]
-    fn changes_do_not_tell_secrets() {
+    fn changes_do_not_reveal_secrets() {
         let before = json!({"peer": [{"name": "a", "password": "pass1"}]});
         let after = json!({"peer": [{"name": "a", "password": "pass2"}, {"name": "b", "password": "pass3"}]});
         let mut changes = crate::diff(&before, &after);
         assert_eq!(changes.len(), 2);
         hide_changes(&mut changes);
-        let told = format!("{changes:?}");
-        assert!(!["pass1", "pass2", "pass3"].iter().any(|secret| told.contains(secret)), "{told}");
+        let text = format!("{changes:?}");
+        assert!(!["pass1", "pass2", "pass3"].iter().any(|secret| text.contains(secret)), "{text}");
     }
 
     proptest! {
         #[test]
-        fn what_was_hidden_is_found_again(tree in trees()) {
+        fn restore_is_the_inverse_of_hide(tree in trees()) {
             let mut shown = tree.clone();
             hide(&mut shown);
             prop_assert_eq!(restore(&mut shown, &tree), vec![]);

@@ -1,25 +1,25 @@
-//! Reading a tree key by key, with every error remembered and none in the way of the next.
+//! Reads a document key by key and collects all problems.
 
-use crate::place::push;
-use crate::problem::{Problem, Reading};
+use crate::diagnostics::{ConfigProblem, Diagnostics};
+use crate::path::push_token;
 use serde_json::{Map, Value};
 use std::cell::RefCell;
 use std::time::Duration;
 
-/// One table of the document. Keys that nobody has asked for are errors.
+/// One table of the document. Keys that were not requested are reported as unknown.
 pub struct Section<'a> {
-    /// As people write it: `peer[0].tls`.
+    /// The path as users write it: `peer[0].tls`.
     key: String,
-    /// The same with every index left out: `peer[].tls`.
+    /// The path without indices: `peer[].tls`.
     pattern: String,
     pointer: String,
     line: Option<usize>,
     table: Option<&'a Map<String, Value>>,
-    reading: &'a Reading,
-    asked: RefCell<Vec<&'static str>>,
+    diagnostics: &'a Diagnostics,
+    known_keys: RefCell<Vec<&'static str>>,
 }
 
-fn kind(value: &Value) -> &'static str {
+fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "boolean",
@@ -36,255 +36,259 @@ fn dotted(path: &str, key: &str) -> String {
 }
 
 impl<'a> Section<'a> {
-    /// The whole document.
-    pub fn root(reading: &'a Reading, document: &'a Value) -> Self {
+    /// The root of the document.
+    pub fn root(diagnostics: &'a Diagnostics, document: &'a Value) -> Self {
         let root = Self {
             key: String::new(),
             pattern: String::new(),
             pointer: String::new(),
-            line: reading.line_of_value(""),
+            line: diagnostics.line_of_value(""),
             table: document.as_object(),
-            reading,
-            asked: RefCell::default(),
+            diagnostics,
+            known_keys: RefCell::default(),
         };
         if root.table.is_none() {
-            let what = format!("is {}, and no configuration", kind(document));
+            let message = format!("is {}, not a configuration", type_name(document));
             let allowed = Some("an object of sections".to_owned());
-            reading.add(Problem {
+            diagnostics.add(ConfigProblem {
                 line: root.line,
                 key: String::new(),
                 pointer: String::new(),
-                what,
+                message,
                 allowed,
             });
         }
         root
     }
 
-    fn pointer_of(&self, key: &str) -> String {
+    fn pointer_to(&self, key: &str) -> String {
         let mut pointer = self.pointer.clone();
-        push(&mut pointer, key);
+        push_token(&mut pointer, key);
         pointer
     }
 
-    /// What stands at a key. `null` is nothing in a patch only; in a document it is an error.
-    fn find(&self, key: &'static str) -> Option<&'a Value> {
-        self.asked.borrow_mut().push(key);
+    /// The value of a key. `null` is allowed in a patch only; in a document it is an error.
+    fn get(&self, key: &'static str) -> Option<&'a Value> {
+        self.known_keys.borrow_mut().push(key);
         self.table?.get(key)
     }
 
-    fn tell(&self, key: &str, what: String, allowed: Option<String>) {
-        let pointer = self.pointer_of(key);
+    fn report(&self, key: &str, message: String, allowed: Option<String>) {
+        let pointer = self.pointer_to(key);
         let line = match self.table.is_some_and(|table| table.contains_key(key)) {
-            true => self.reading.line_of_key(&pointer),
+            true => self.diagnostics.line_of_key(&pointer),
             false => self.line,
         };
-        self.reading.add(Problem { line, key: dotted(&self.key, key), pointer, what, allowed });
+        self.diagnostics.add(ConfigProblem { line, key: dotted(&self.key, key), pointer, message, allowed });
     }
 
-    /// A problem with a key that stands here, or should.
-    pub fn wrong(&self, key: &'static str, what: impl Into<String>) {
-        self.tell(key, what.into(), None);
+    /// Reports a problem with a key, present or missing.
+    pub fn error(&self, key: &'static str, message: impl Into<String>) {
+        self.report(key, message.into(), None);
     }
 
-    /// A value that stands here is another than it must be: "is 5", "6 to 7".
-    pub fn unfit(&self, key: &'static str, what: impl Into<String>, allowed: impl Into<String>) {
-        self.tell(key, what.into(), Some(allowed.into()));
+    /// Reports an invalid value with its description ("is 5") and the allowed values ("6 to 7").
+    pub fn invalid(&self, key: &'static str, message: impl Into<String>, allowed: impl Into<String>) {
+        self.report(key, message.into(), Some(allowed.into()));
     }
 
-    fn other_kind(&self, key: &'static str, value: &Value, wanted: &str) {
-        self.unfit(key, format!("is {}", kind(value)), wanted);
+    fn wrong_type(&self, key: &'static str, value: &Value, expected: &str) {
+        self.invalid(key, format!("is {}", type_name(value)), expected);
     }
 
-    /// A text.
+    /// Reads a string.
     pub fn text(&self, key: &'static str) -> Option<String> {
-        match self.find(key)? {
+        match self.get(key)? {
             Value::String(text) => Some(text.clone()),
             other => {
-                self.other_kind(key, other, "a text in quotes");
+                self.wrong_type(key, other, "a string in quotes");
                 None
             }
         }
     }
 
-    /// A text that must be there; empty where it is not.
+    /// Reads a mandatory string. If it is missing, reports that and returns an empty string.
     pub fn required(&self, key: &'static str, example: &str) -> String {
         if self.table.is_some_and(|table| table.contains_key(key)) {
             let text = self.text(key);
             if text.as_ref().is_some_and(String::is_empty) {
-                self.wrong(key, format!("is empty; write for example {key} = {example}"));
+                self.error(key, format!("is empty; write for example {key} = {example}"));
             }
             return text.unwrap_or_default();
         }
-        self.asked.borrow_mut().push(key);
-        self.wrong(key, format!("is missing; write for example {key} = {example}"));
+        self.known_keys.borrow_mut().push(key);
+        self.error(key, format!("is missing; write for example {key} = {example}"));
         String::new()
     }
 
-    /// A list of texts.
+    /// Reads a list of strings.
     pub fn texts(&self, key: &'static str) -> Option<Vec<String>> {
-        let value = self.find(key)?;
+        let value = self.get(key)?;
         let Value::Array(items) = value else {
-            self.other_kind(key, value, "a list of texts");
+            self.wrong_type(key, value, "a list of strings");
             return None;
         };
         let mut texts = Vec::new();
         for item in items {
             match item {
                 Value::String(text) => texts.push(text.clone()),
-                other => self.other_kind(key, other, "a list of texts"),
+                other => self.wrong_type(key, other, "a list of strings"),
             }
         }
         Some(texts)
     }
 
-    /// Yes or no.
+    /// Reads a boolean.
     pub fn flag(&self, key: &'static str, default: bool) -> bool {
-        match self.find(key) {
+        match self.get(key) {
             None => default,
             Some(Value::Bool(flag)) => *flag,
             Some(other) => {
-                self.other_kind(key, other, "true or false");
+                self.wrong_type(key, other, "true or false");
                 default
             }
         }
     }
 
-    /// A whole number.
+    /// Reads an integer within a range.
     pub fn number(&self, key: &'static str, default: u64, range: std::ops::RangeInclusive<u64>) -> u64 {
-        match self.find(key) {
+        match self.get(key) {
             None => default,
             Some(Value::Number(number)) if !number.is_f64() => match number.as_u64() {
                 Some(number) if range.contains(&number) => number,
                 _ => {
-                    self.unfit(key, format!("is {number}"), format!("{} to {}", range.start(), range.end()));
+                    self.invalid(
+                        key,
+                        format!("is {number}"),
+                        format!("{} to {}", range.start(), range.end()),
+                    );
                     default
                 }
             },
             Some(other) => {
-                self.other_kind(key, other, "a whole number");
+                self.wrong_type(key, other, "an integer");
                 default
             }
         }
     }
 
-    /// Messages a second; none for no limit.
+    /// Reads a rate in messages per second; `None` for no limit.
     pub fn rate(&self, key: &'static str) -> Option<f64> {
-        let value = self.find(key)?;
+        let value = self.get(key)?;
         let Value::Number(number) = value else {
-            self.other_kind(key, value, "a number of messages a second");
+            self.wrong_type(key, value, "a number of messages per second");
             return None;
         };
         let rate = number.as_f64().filter(|rate| rate.is_finite() && *rate > 0.0);
         if rate.is_none() {
-            self.wrong(key, "must be above 0 messages a second; leave it out for no limit");
+            self.error(key, "must be above 0 messages per second; omit it for no limit");
         }
         rate
     }
 
-    /// A time such as `30s`.
+    /// Reads a duration such as `30s`.
     pub fn duration(&self, key: &'static str, default: Duration) -> Duration {
         let Some(text) = self.text(key) else { return default };
         model::parse_duration(&text).unwrap_or_else(|| {
             let allowed = "a time such as \"500ms\", \"30s\", \"5m\", \"1h\" or \"2d\"";
-            self.unfit(key, format!("is {text:?}"), allowed);
+            self.invalid(key, format!("is {text:?}"), allowed);
             default
         })
     }
 
-    /// A list of times, at least one.
+    /// Reads a non-empty list of durations.
     pub fn durations(&self, key: &'static str) -> Option<Vec<Duration>> {
         let texts = self.texts(key)?;
         let read: Vec<Duration> = texts.iter().filter_map(|text| model::parse_duration(text)).collect();
         if read.len() < texts.len() || read.is_empty() {
-            self.wrong(key, "must be a list of times such as [\"10s\", \"5m\", \"1h\"]");
+            self.error(key, "must be a list of times such as [\"10s\", \"5m\", \"1h\"]");
             return None;
         }
         Some(read)
     }
 
-    /// Octets, such as `64KiB`.
+    /// Reads a size in octets, such as `64KiB`.
     pub fn size(&self, key: &'static str, default: u64) -> u64 {
         let Some(text) = self.text(key) else { return default };
         parse_size(&text).unwrap_or_else(|| {
-            self.unfit(key, format!("is {text:?}"), "a size such as \"64KiB\", \"512MiB\" or \"2GiB\"");
+            self.invalid(key, format!("is {text:?}"), "a size such as \"64KiB\", \"512MiB\" or \"2GiB\"");
             default
         })
     }
 
-    /// One of a few words.
+    /// Reads one of several keywords.
     pub fn choice<T: Copy>(&self, key: &'static str, default: T, choices: &[(&str, T)]) -> T {
         let Some(text) = self.text(key) else { return default };
-        match choices.iter().find(|(word, _)| *word == text) {
+        match choices.iter().find(|(name, _)| *name == text) {
             Some((_, choice)) => *choice,
             None => {
-                let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
-                self.unfit(key, format!("is {text:?}"), format!("one of: {}", words.join(", ")));
+                let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
+                self.invalid(key, format!("is {text:?}"), format!("one of: {}", names.join(", ")));
                 default
             }
         }
     }
 
-    /// A table; an empty one where it is not there.
+    /// Reads a table; a missing one is empty.
     pub fn section(&self, key: &'static str) -> Section<'a> {
-        let found = self.find(key);
+        let found = self.get(key);
         let table = match found {
             None => None,
             Some(Value::Object(table)) => Some(table),
             Some(other) => {
                 let as_file = format!("a table: [{}]", dotted(&self.key, key));
-                let wanted = if self.reading.is_file() { as_file } else { "an object".to_owned() };
-                self.other_kind(key, other, &wanted);
+                let expected = if self.diagnostics.is_file() { as_file } else { "an object".to_owned() };
+                self.wrong_type(key, other, &expected);
                 None
             }
         };
-        let pointer = self.pointer_of(key);
+        let pointer = self.pointer_to(key);
         Section {
             key: dotted(&self.key, key),
             pattern: dotted(&self.pattern, key),
-            line: self.reading.line_of_value(&pointer).or(self.line),
+            line: self.diagnostics.line_of_value(&pointer).or(self.line),
             pointer,
             table,
-            reading: self.reading,
-            asked: RefCell::default(),
+            diagnostics: self.diagnostics,
+            known_keys: RefCell::default(),
         }
     }
 
-    /// Whether the document is a file on this machine, and not one that came over the API.
+    /// Whether the document came from a local file and not over the API.
     pub fn is_file(&self) -> bool {
-        self.reading.is_file()
+        self.diagnostics.is_file()
     }
 
-    /// Whether a key has a text, where it might have something else.
+    /// Whether the value of a key is a string.
     pub fn is_text(&self, key: &'static str) -> bool {
-        self.find(key).is_some_and(Value::is_string)
+        self.get(key).is_some_and(Value::is_string)
     }
 
-    /// Whether a key has a list.
+    /// Whether the value of a key is a list.
     pub fn is_list(&self, key: &'static str) -> bool {
-        self.find(key).is_some_and(Value::is_array)
+        self.get(key).is_some_and(Value::is_array)
     }
 
-    /// Whether a key is there.
+    /// Whether a key is present.
     pub fn has(&self, key: &'static str) -> bool {
-        self.find(key).is_some()
+        self.get(key).is_some()
     }
 
-    /// The tables of a list of tables.
+    /// Reads a list of tables.
     pub fn sections(&self, key: &'static str) -> Vec<Section<'a>> {
-        let Some(found) = self.find(key) else { return Vec::new() };
-        let as_file = self.reading.is_file();
+        let Some(found) = self.get(key) else { return Vec::new() };
+        let as_file = self.diagnostics.is_file();
         let path = dotted(&self.key, key);
         let Value::Array(items) = found else {
-            let wanted =
+            let expected =
                 if as_file { format!("written as [[{path}]], once for each") } else { "a list".into() };
-            self.other_kind(key, found, &wanted);
+            self.wrong_type(key, found, &expected);
             return Vec::new();
         };
         let mut sections = Vec::new();
         for (index, item) in items.iter().enumerate() {
-            let pointer = format!("{}/{index}", self.pointer_of(key));
-            let line = self.reading.line_of_value(&pointer);
+            let pointer = format!("{}/{index}", self.pointer_to(key));
+            let line = self.diagnostics.line_of_value(&pointer);
             let key_of_item = format!("{path}[{index}]");
             match item {
                 Value::Object(table) => sections.push(Section {
@@ -293,65 +297,67 @@ impl<'a> Section<'a> {
                     pointer,
                     line,
                     table: Some(table),
-                    reading: self.reading,
-                    asked: RefCell::default(),
+                    diagnostics: self.diagnostics,
+                    known_keys: RefCell::default(),
                 }),
                 other => {
                     let allowed = if as_file { format!("written as [[{path}]]") } else { "an object".into() };
-                    let (what, allowed) = (format!("is {}", kind(other)), Some(allowed));
-                    self.reading.add(Problem { line, key: key_of_item, pointer, what, allowed });
+                    let (message, allowed) = (format!("is {}", type_name(other)), Some(allowed));
+                    self.diagnostics.add(ConfigProblem { line, key: key_of_item, pointer, message, allowed });
                 }
             }
         }
         sections
     }
 
-    /// The keys and values of a table of texts.
+    /// Reads a table with arbitrary keys and string values.
     pub fn pairs(&self) -> Vec<(&'a str, &'a str)> {
         let Some(table) = self.table else { return Vec::new() };
-        self.reading.asked(format!("{}.*", self.pattern));
+        self.diagnostics.add_known_key(format!("{}.*", self.pattern));
         table
             .iter()
             .filter_map(|(name, value)| match value {
                 Value::String(text) => Some((name.as_str(), text.as_str())),
                 other => {
-                    self.tell(name, format!("is {}", kind(other)), Some("a text".to_owned()));
+                    self.report(name, format!("is {}", type_name(other)), Some("a text".to_owned()));
                     None
                 }
             })
             .collect()
     }
 
-    /// Reports keys that nobody has asked for.
+    /// Reports all keys that were not requested.
     pub fn finish(&self) {
-        let asked = self.asked.borrow();
-        for key in asked.iter() {
-            self.reading.asked(dotted(&self.pattern, key));
+        let known_keys = self.known_keys.borrow();
+        for key in known_keys.iter() {
+            self.diagnostics.add_known_key(dotted(&self.pattern, key));
         }
         for known in self.table.into_iter().flat_map(Map::keys) {
-            if asked.iter().any(|key| key == known) {
+            if known_keys.iter().any(|key| key == known) {
                 continue;
             }
-            let near =
-                asked.iter().min_by_key(|key| distance(key, known)).filter(|key| distance(key, known) <= 3);
+            let near = known_keys
+                .iter()
+                .min_by_key(|key| distance(key, known))
+                .filter(|key| distance(key, known) <= 3);
             let hint = match near {
                 Some(near) => format!("is unknown; did you mean {near:?}?"),
                 None => {
-                    let mut known: Vec<&str> = asked.clone();
-                    let mut seen = std::collections::HashSet::new();
-                    known.retain(|key| seen.insert(*key));
+                    let mut known: Vec<&str> = known_keys.clone();
+                    let mut unique = std::collections::HashSet::new();
+                    known.retain(|key| unique.insert(*key));
                     format!("is unknown; known here: {}", known.join(", "))
                 }
             };
-            self.tell(known, hint, None);
+            self.report(known, hint, None);
         }
     }
 }
 
-/// The longest names that are compared letter by letter; no key is as long.
+/// Longer names are truncated before they are compared; no known key is as long.
 const LONGEST_NAME: usize = 64;
 
-/// How many letters differ (Levenshtein).
+/// The Levenshtein distance.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().take(LONGEST_NAME).collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
@@ -367,7 +373,7 @@ fn distance(a: &str, b: &str) -> usize {
     row[b.len()]
 }
 
-/// `512`, `64KiB`, `512MiB`, `2GiB` in octets.
+/// Parses `512`, `64KiB`, `512MiB` or `2GiB` into octets.
 #[must_use]
 pub fn parse_size(text: &str) -> Option<u64> {
     let text = text.trim();
@@ -390,8 +396,8 @@ mod tests {
     use serde_json::json;
 
     fn read(document: &Value) -> Vec<String> {
-        let reading = Reading::new(None);
-        let root = Section::root(&reading, document);
+        let diagnostics = Diagnostics::new(None);
+        let root = Section::root(&diagnostics, document);
         for peer in root.sections("peer") {
             peer.required("name", "\"x\"");
             peer.number("links", 1, 1..=5);
@@ -400,15 +406,15 @@ mod tests {
             peer.finish();
         }
         root.finish();
-        reading
+        diagnostics
             .problems()
             .into_iter()
-            .map(|problem| format!("{} {} | {:?}", problem.pointer, problem.what, problem.allowed))
+            .map(|problem| format!("{} {} | {:?}", problem.pointer, problem.message, problem.allowed))
             .collect()
     }
 
     #[test]
-    fn every_problem_has_its_pointer_and_what_is_allowed() {
+    fn every_problem_has_a_pointer_and_allowed_values() {
         let document = json!({
             "peer": [{"links": 9, "bind": "left", "tls": 1, "nme": "x"}, 7],
             "a/b": null,
@@ -425,24 +431,24 @@ mod tests {
                 "/a~1b is unknown; known here: peer | None",
             ]
         );
-        assert_eq!(read(&json!([])), [" is array, and no configuration | Some(\"an object of sections\")"]);
+        assert_eq!(read(&json!([])), [" is array, not a configuration | Some(\"an object of sections\")"]);
     }
 
     #[test]
-    fn what_was_asked_for_is_known_afterwards() {
-        let reading = Reading::new(None);
+    fn requested_keys_are_recorded_as_known() {
+        let diagnostics = Diagnostics::new(None);
         let document = json!({"peer": [{"name": "x"}]});
-        let root = Section::root(&reading, &document);
+        let root = Section::root(&diagnostics, &document);
         for peer in root.sections("peer") {
             peer.text("name");
             peer.finish();
         }
         root.finish();
-        assert_eq!(reading.keys().into_iter().collect::<Vec<_>>(), ["peer", "peer[].name"]);
+        assert_eq!(diagnostics.known_keys().into_iter().collect::<Vec<_>>(), ["peer", "peer[].name"]);
     }
 
     #[test]
-    fn sizes() {
+    fn parses_sizes() {
         assert_eq!(parse_size("64KiB"), Some(65_536));
         assert_eq!(parse_size("7"), Some(7));
         assert_eq!(parse_size("7 parsecs"), None);

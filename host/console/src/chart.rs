@@ -1,9 +1,9 @@
-//! Charts of the last minutes, drawn as SVG.
+//! Charts of the last minutes as SVG.
 
-use crate::words::figure;
+use crate::format::figure;
 use maud::{Markup, html};
 
-/// One line of a chart: its name, its class in the style sheet, and its points; nothing where nothing is known.
+/// A line of a chart: name, CSS class and points; `None` is a gap.
 pub(crate) struct Line<'a> {
     pub(crate) name: &'a str,
     pub(crate) class: &'a str,
@@ -13,8 +13,8 @@ pub(crate) struct Line<'a> {
 const WIDTH: f64 = 600.0;
 const HEIGHT: f64 = 120.0;
 
-/// The next round figure, so that the scale is not another one every second.
-fn top_of(most: f64) -> f64 {
+/// The next round number: the scale shall not change at every update.
+fn scale_top(most: f64) -> f64 {
     if most <= 0.0 || !most.is_finite() {
         return 1.0;
     }
@@ -23,16 +23,16 @@ fn top_of(most: f64) -> f64 {
     steps.iter().map(|step| step * power).find(|top| *top >= most).unwrap_or(most)
 }
 
-/// The pieces of a line: it is broken where nothing is known.
+/// The segments of a line between its gaps.
 fn pieces(points: &[Option<f64>], top: f64) -> Vec<String> {
     let step = WIDTH / (points.len().max(2) - 1) as f64;
     let mut pieces = Vec::new();
     let mut piece = String::new();
-    for (place, point) in points.iter().enumerate() {
+    for (index, point) in points.iter().enumerate() {
         match point {
             Some(value) => {
                 let (x, y) =
-                    (place as f64 * step, HEIGHT - value.clamp(0.0, top) / top * (HEIGHT - 2.0) - 1.0);
+                    (index as f64 * step, HEIGHT - value.clamp(0.0, top) / top * (HEIGHT - 2.0) - 1.0);
                 piece.push_str(&format!("{x:.1},{y:.1} "));
             }
             None if piece.is_empty() => {}
@@ -45,12 +45,12 @@ fn pieces(points: &[Option<f64>], top: f64) -> Vec<String> {
     pieces
 }
 
-/// A chart of what was in the last `minutes`; `unit` is said with each figure.
+/// A chart of the last `minutes`; `unit` follows each number.
 pub(crate) fn chart(title: &str, unit: &str, minutes: u64, lines: &[Line<'_>]) -> Markup {
     let known = lines.iter().flat_map(|line| line.points.iter().flatten());
-    let top = top_of(known.clone().copied().fold(0.0, f64::max));
+    let top = scale_top(known.clone().copied().fold(0.0, f64::max));
     let last = |line: &Line<'_>| line.points.iter().rev().find_map(|point| *point);
-    let said: Vec<String> = lines
+    let values: Vec<String> = lines
         .iter()
         .filter_map(|line| Some(format!("{} {} {unit}", line.name, figure(last(line)?))))
         .collect();
@@ -58,7 +58,7 @@ pub(crate) fn chart(title: &str, unit: &str, minutes: u64, lines: &[Line<'_>]) -
         0 => format!("{title}: nothing yet"),
         _ => format!(
             "{title}, now: {}; at most {} {unit} in the last {minutes} minutes",
-            said.join(", "),
+            values.join(", "),
             figure(top)
         ),
     };
@@ -88,24 +88,24 @@ pub(crate) fn chart(title: &str, unit: &str, minutes: u64, lines: &[Line<'_>]) -
                     }
                 }
             }
-            div.ends aria-hidden="true" { span { (minutes) " min ago" } span { "now" } }
+            div.time-axis aria-hidden="true" { span { (minutes) " min ago" } span { "now" } }
         }
     }
 }
 
-/// A bar that says what share of a whole something is.
+/// A bar of shares.
 pub(crate) fn bar(label: &str, parts: &[(&str, u64)]) -> Markup {
     let whole = parts.iter().map(|(_, part)| part).sum::<u64>().max(1) as f64;
     let mut x = 0.0;
-    let mut drawn = Vec::new();
+    let mut rects = Vec::new();
     for (class, part) in parts {
         let width = *part as f64 / whole * 100.0;
-        drawn.push((*class, x, width));
+        rects.push((*class, x, width));
         x += width;
     }
     html! {
         svg.bar viewBox="0 0 100 6" preserveAspectRatio="none" role="img" aria-label=(label) {
-            @for (class, x, width) in drawn { rect.(class) x=(format!("{x:.2}")) y="0" width=(format!("{width:.2}")) height="6" {} }
+            @for (class, x, width) in rects { rect.(class) x=(format!("{x:.2}")) y="0" width=(format!("{width:.2}")) height="6" {} }
         }
     }
 }
@@ -115,29 +115,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_scale_is_round_and_above_everything() {
+    fn the_scale_is_round_and_above_all_points() {
         for (most, top) in
             [(0.0, 1.0), (0.7, 1.0), (3.0, 5.0), (101.0, 200.0), (210.0, 250.0), (1000.0, 1000.0)]
         {
-            assert_eq!(top_of(most), top, "{most}");
+            assert_eq!(scale_top(most), top, "{most}");
         }
-        assert_eq!(top_of(f64::NAN), 1.0);
+        assert_eq!(scale_top(f64::NAN), 1.0);
     }
 
     #[test]
-    fn a_line_is_broken_where_nothing_is_known() {
+    fn a_line_has_gaps_for_missing_points() {
         let points = [Some(1.0), Some(2.0), None, None, Some(1.0)];
         assert_eq!(pieces(&points, 2.0), ["0.0,60.0 150.0,1.0 ", "600.0,60.0 "]);
         assert!(pieces(&[], 1.0).is_empty() && pieces(&[None], 1.0).is_empty());
     }
 
     #[test]
-    fn a_chart_says_in_words_what_it_draws() {
+    fn a_chart_has_a_text_label() {
         let line = Line { name: "accepted", class: "s1", points: vec![Some(3.0), Some(4.0)] };
-        let drawn = chart("Throughput", "msg/s", 10, &[line]).into_string();
+        let html_text = chart("Throughput", "msg/s", 10, &[line]).into_string();
         assert!(
-            drawn.contains("Throughput, now: accepted 4 msg/s; at most 5 msg/s in the last 10 minutes"),
-            "{drawn}"
+            html_text.contains("Throughput, now: accepted 4 msg/s; at most 5 msg/s in the last 10 minutes"),
+            "{html_text}"
         );
         let nothing = Line { name: "accepted", class: "s1", points: vec![] };
         assert!(chart("Throughput", "msg/s", 10, &[nothing]).into_string().contains("nothing yet"));

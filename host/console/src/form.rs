@@ -1,4 +1,4 @@
-//! What a form has sent.
+//! The fields of a submitted form.
 
 use axum::extract::{FromRequest, Request};
 use axum::response::{IntoResponse, Response};
@@ -13,27 +13,27 @@ impl Form {
         Self(fields)
     }
 
-    /// The text of a field without blanks around it; empty where there is none.
+    /// The value of a field, trimmed; empty if it is missing.
     pub(crate) fn text(&self, name: &str) -> &str {
         self.raw(name).trim()
     }
 
-    /// The text of a field as it was typed, with the line ends of a text file.
-    pub(crate) fn whole(&self, name: &str) -> String {
+    /// The value of a field, with Unix line ends.
+    pub(crate) fn multiline(&self, name: &str) -> String {
         self.raw(name).replace("\r\n", "\n")
     }
 
-    /// The text of a field exactly as it came: passwords.
+    /// The value of a field, unchanged: for passwords.
     pub(crate) fn raw(&self, name: &str) -> &str {
         self.0.iter().find(|(key, _)| key == name).map_or("", |(_, value)| value)
     }
 
-    /// Whether a box is ticked, or a button was the one that was pressed.
+    /// Whether a checkbox is ticked, or a button was pressed.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.0.iter().any(|(key, _)| key == name)
     }
 
-    /// All values of a field of which there are several.
+    /// All values of a repeated field.
     pub(crate) fn all(&self, name: &str) -> Vec<&str> {
         self.0.iter().filter(|(key, _)| key == name).map(|(_, value)| value.as_str()).collect()
     }

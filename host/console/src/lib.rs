@@ -1,25 +1,27 @@
-//! The console: pages for people who run the appliance.
+//! The console: web pages for operators of the appliance.
 //!
-//! It asks the public API and nothing else, in process, with the visitor's own session and address. So what somebody may
-//! see and do, what is masked and what is audited is decided in one place, and a page cannot show more than the API says.
+//! The console uses only the public API, in process, with the user's session and address. The API alone decides about
+//! permissions, masking and audit; a page cannot show more than the API returns.
 //!
-//! Pages are drawn here, in HTML that can be read without scripts. The one script keeps the live parts of a page up to date
-//! with what comes as server-sent events; those parts are drawn here as well.
+//! The server renders all pages as HTML that works without scripts. One script updates the live regions of a page from
+//! server-sent events; the server renders these regions as well.
 #![forbid(unsafe_code)]
 
-mod ask;
+mod api;
 mod assets;
 mod chart;
-mod documents;
-mod door;
+mod configuration_cache;
 mod form;
+mod format;
+mod json_lines;
+mod layout;
 mod live;
+mod manual;
+mod nav;
 mod pages;
-mod places;
+mod request_context;
+mod router;
 mod settings;
-mod shell;
 mod table;
-mod visit;
-mod words;
 
-pub use door::router;
+pub use router::router;

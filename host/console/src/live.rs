@@ -1,9 +1,9 @@
-//! Live parts of pages, as server-sent events: the parts are drawn here, and sent when they look different.
+//! Live regions of pages as server-sent events: the server renders the regions, and sends those that changed.
 
-use crate::ask::Refusal;
+use crate::api::ApiError;
 use crate::form::Form;
 use crate::pages;
-use crate::visit::Visit;
+use crate::request_context::RequestContext;
 use axum::extract::Query;
 use axum::http::StatusCode;
 use axum::response::sse::{Event, KeepAlive, Sse};
@@ -17,18 +17,18 @@ use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Interval, MissedTickBehavior};
 
-/// Where live parts come from.
+/// The path of the event stream.
 pub(crate) const PATH: &str = "/live";
-/// How often is looked.
-const EVERY: Duration = Duration::from_secs(2);
-/// Pages that are kept live at a time. Whoever comes later has a page that stands still.
-pub(crate) const STREAMS: usize = 64;
+/// The interval between updates.
+const REFRESH_INTERVAL: Duration = Duration::from_secs(2);
+/// The maximum number of live pages at a time. Further pages are static.
+pub(crate) const MAX_STREAMS: usize = 64;
 
-/// A part of a page: the id of the element that it is in, and what is in it.
+/// A region of a page: the id of its element, and its content.
 pub(crate) type Region = (&'static str, Markup);
 
 struct Stream {
-    visit: Visit,
+    context: RequestContext,
     of: String,
     id: String,
     clock: Interval,
@@ -38,17 +38,17 @@ struct Stream {
 }
 
 impl Stream {
-    async fn regions(&self) -> Result<Vec<Region>, Refusal> {
-        let visit = &self.visit;
+    async fn regions(&self) -> Result<Vec<Region>, ApiError> {
+        let context = &self.context;
         match self.of.as_str() {
-            "overview" => pages::overview::regions(visit).await,
-            "message" => pages::trace::regions(visit, &self.id).await,
-            "hook" => pages::hook::regions(visit, &self.id).await,
-            kind @ ("peer" | "gateway" | "account") => pages::peer::regions(visit, kind, &self.id).await,
-            "networks" => pages::networks::regions(visit).await,
-            "subscriber" => pages::subscribers::regions(visit, &self.id).await,
-            "queues" => pages::queues::regions(visit).await,
-            _ => Err(Refusal::new(StatusCode::NOT_FOUND, "nothing of that name is live")),
+            "overview" => pages::overview::regions(context).await,
+            "message" => pages::trace::regions(context, &self.id).await,
+            "hook" => pages::hook::regions(context, &self.id).await,
+            kind @ ("peer" | "gateway" | "account") => pages::peer::regions(context, kind, &self.id).await,
+            "networks" => pages::networks::regions(context).await,
+            "subscriber" => pages::subscribers::regions(context, &self.id).await,
+            "queues" => pages::queues::regions(context).await,
+            _ => Err(ApiError::new(StatusCode::NOT_FOUND, "there is no live region with this name")),
         }
     }
 
@@ -57,15 +57,13 @@ impl Stream {
             self.clock.tick().await;
             let regions = match self.regions().await {
                 Ok(regions) => regions,
-                // The session has ended (a logout, time, a user who was removed), or the right to see this has: the page is
-                // told to look where it stands, and hears no more.
-                Err(refusal)
-                    if matches!(refusal.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) =>
-                {
+                // The session ended (logout, timeout, user removed), or its permission was revoked: the page
+                // reloads, and the stream ends.
+                Err(error) if matches!(error.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
                     self.ended = true;
-                    return Some(gone());
+                    return Some(reload_event());
                 }
-                // The appliance may be starting; what is shown stays.
+                // The appliance may be starting; the page keeps its content.
                 Err(_) => continue,
             };
             let mut changed = Vec::new();
@@ -84,33 +82,33 @@ impl Stream {
     }
 }
 
-/// The last event of a stream: the page loads itself anew, and so comes to the login where there is no session.
-fn gone() -> Event {
-    Event::default().event("gone").data("{}")
+/// The last event of a stream: the page reloads, and so redirects to the login without a session.
+fn reload_event() -> Event {
+    Event::default().event("reload").data("{}")
 }
 
 pub(crate) async fn stream(
-    visit: Result<Visit, Response>,
+    context: Result<RequestContext, Response>,
     Query(query): Query<Vec<(String, String)>>,
 ) -> Response {
-    let visit = match visit {
-        Ok(visit) => visit,
-        // A browser would follow a redirect of a stream to the login page, find no events there, and give up.
+    let context = match context {
+        Ok(context) => context,
+        // A redirect would not help: the browser would expect events at the login page.
         Err(refused) if refused.status().is_redirection() => {
-            return Sse::new(stream::iter([Ok::<_, Infallible>(gone())])).into_response();
+            return Sse::new(stream::iter([Ok::<_, Infallible>(reload_event())])).into_response();
         }
         Err(refused) => return refused,
     };
     let query = Form::of(query);
-    let Ok(permit) = visit.console.streams.clone().try_acquire_owned() else {
+    let Ok(permit) = context.console.streams.clone().try_acquire_owned() else {
         return StatusCode::SERVICE_UNAVAILABLE.into_response();
     };
-    let mut clock = tokio::time::interval(EVERY);
+    let mut clock = tokio::time::interval(REFRESH_INTERVAL);
     clock.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let stream = Stream {
         of: query.text("of").to_owned(),
         id: query.text("id").to_owned(),
-        visit,
+        context,
         clock,
         sent: HashMap::new(),
         ended: false,

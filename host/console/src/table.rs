@@ -1,12 +1,12 @@
-//! Tables, which become lists of cards on narrow screens.
+//! Tables and pagination. On narrow screens, tables become lists of cards.
 
-use crate::ask::with_query;
+use crate::api::with_query;
 use maud::{Markup, html};
 
-/// Rows of one table at most. What is more is on the next page.
-pub(crate) const MOST: usize = 200;
+/// The maximum number of rows of a table; further rows are on the next page.
+pub(crate) const MAX_ROWS: usize = 200;
 
-/// A table: what it is of, its heads, and its rows; the first cell of a row names it. Without rows, `empty` stands there.
+/// A table with a caption, headings and rows; the first cell of a row is its heading. Without rows, `empty` is shown.
 pub(crate) fn table(caption: &str, heads: &[&str], rows: &[Vec<Markup>], empty: &Markup) -> Markup {
     if rows.is_empty() {
         return html! { div.empty { (empty) } };
@@ -16,11 +16,11 @@ pub(crate) fn table(caption: &str, heads: &[&str], rows: &[Vec<Markup>], empty: 
             caption.visually-hidden { (caption) }
             thead role="rowgroup" { tr role="row" { @for head in heads { th scope="col" role="columnheader" { (head) } } } }
             tbody role="rowgroup" {
-                @for row in rows.iter().take(MOST) {
+                @for row in rows.iter().take(MAX_ROWS) {
                     tr role="row" {
-                        @for (place, cell) in row.iter().enumerate() {
-                            @let head = heads.get(place).copied().unwrap_or_default();
-                            @if place == 0 {
+                        @for (index, cell) in row.iter().enumerate() {
+                            @let head = heads.get(index).copied().unwrap_or_default();
+                            @if index == 0 {
                                 th scope="row" role="rowheader" data-label=(head) { (cell) }
                             } @else {
                                 td role="cell" data-label=(head) { span.cell { (cell) } }
@@ -33,36 +33,36 @@ pub(crate) fn table(caption: &str, heads: &[&str], rows: &[Vec<Markup>], empty: 
     }
 }
 
-/// Pairs of a name and what it is.
-pub(crate) fn facts(pairs: &[(&str, Markup)]) -> Markup {
+/// Names and values as a description list.
+pub(crate) fn detail_list(pairs: &[(&str, Markup)]) -> Markup {
     html! { dl.facts { @for (name, what) in pairs { div { dt { (name) } dd { (what) } } } } }
 }
 
-/// A link to what follows.
-pub(crate) fn more(path: &str, parameters: &[(&str, &str)]) -> Markup {
+/// A link to the next page.
+pub(crate) fn next_page_link(path: &str, parameters: &[(&str, &str)]) -> Markup {
     html! { p.more { a.button href=(with_query(path, parameters)) { "Next page" } } }
 }
 
-/// A part of many things that are all known: which of them, and links to the pages beside it.
-pub(crate) struct Part {
+/// A page of a list whose length is known.
+pub(crate) struct Pagination {
     pub(crate) from: usize,
     pub(crate) upto: usize,
     all: usize,
     page: usize,
 }
 
-impl Part {
-    /// The page of this number, from 1.
+impl Pagination {
+    /// The page with this number, from 1.
     pub(crate) fn new(all: usize, page: &str) -> Self {
-        let last = all.div_ceil(MOST).max(1);
+        let last = all.div_ceil(MAX_ROWS).max(1);
         let page = page.parse().unwrap_or(1_usize).clamp(1, last);
-        let from = (page - 1) * MOST;
-        Self { from, upto: (from + MOST).min(all), all, page }
+        let from = (page - 1) * MAX_ROWS;
+        Self { from, upto: (from + MAX_ROWS).min(all), all, page }
     }
 
-    /// Which part this is, with the ways to the others.
+    /// The position in the list, with links to the pages before and after.
     pub(crate) fn links(&self, path: &str, parameters: &[(&str, &str)]) -> Markup {
-        if self.all <= MOST {
+        if self.all <= MAX_ROWS {
             return html! {};
         }
         let to = |page: usize| {
@@ -74,7 +74,7 @@ impl Part {
         html! {
             nav.pages aria-label="Pages" {
                 @if self.page > 1 { a.button rel="prev" href=(to(self.page - 1)) { "Previous" } }
-                span { (self.from + 1) " to " (self.upto) " of " (crate::words::count(self.all as u64)) }
+                span { (self.from + 1) " to " (self.upto) " of " (crate::format::count(self.all as u64)) }
                 @if self.upto < self.all { a.button rel="next" href=(to(self.page + 1)) { "Next" } }
             }
         }
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_page_has_more_rows_than_it_should_and_none_is_beyond_the_end() {
+    fn pages_are_within_the_list_and_the_row_limit() {
         for (all, page, from, upto) in [
             (0, "1", 0, 0),
             (200, "1", 0, 200),
@@ -95,11 +95,11 @@ mod tests {
             (5, "x", 0, 5),
             (5, "0", 0, 5),
         ] {
-            let part = Part::new(all, page);
+            let part = Pagination::new(all, page);
             assert_eq!((part.from, part.upto), (from, upto), "{all} {page}");
         }
         let rows = vec![vec![html! { "a" }]; 500];
-        let drawn = table("", &["x"], &rows, &html! {}).into_string();
-        assert_eq!(drawn.matches("rowheader").count(), MOST);
+        let html_text = table("", &["x"], &rows, &html! {}).into_string();
+        assert_eq!(html_text.matches("rowheader").count(), MAX_ROWS);
     }
 }

@@ -1,13 +1,13 @@
-//! What a message costs in the engine alone, from its acceptance to its end, for an ordinary peer and for a serial one.
+//! Measures the engine's cost of a message, from acceptance to its end, for an ordinary peer and for a serial one.
 //!
-//! `cargo run --release -p engine --example dispatch_speed`; with the word `ordinary` behind it, for the ordinary one alone.
-#![allow(clippy::print_stdout, reason = "the figures are what it is for")]
+//! `cargo run --release -p engine --example dispatch_speed`; append `ordinary` for the ordinary peer only.
+#![allow(clippy::print_stdout, reason = "this program prints its results")]
 
 use bytes::Bytes;
-use engine::{Command, Engine, Event, Output, PeerSettings, ReplyTo, Settings};
+use engine::{Engine, EngineCommand, Event, Output, PeerSettings, ReplyTo, Settings};
 use model::{
-    Address, DecidedBy, Kind, Leg, LinkId, Message, MessageId, Moment, Now, Outcome, PeerId, Priority,
-    ReceiptRequest, Routed, Text, Timestamp, Verdict,
+    Address, DlrRequest, Leg, LinkId, Message, MessageId, MessageKind, Moment, Now, Outcome, PeerId,
+    PluginVersion, Priority, RoutingDecision, Text, Timestamp, Verdict,
 };
 use std::sync::Arc;
 use std::time::Instant;
@@ -17,10 +17,10 @@ const RUN: u64 = 256;
 const ACCOUNT: PeerId = PeerId(0);
 const PEER: PeerId = PeerId(1);
 
-fn message(number: u64, by: &Arc<DecidedBy>) -> Message {
+fn message(number: u64, by: &Arc<PluginVersion>) -> Message {
     Message {
         id: MessageId(0),
-        kind: Kind::Text,
+        kind: MessageKind::Text,
         origin: ACCOUNT,
         source: Address::new(0, 1, b"10655"),
         destination: Address::international(&format!("4917{number:08}")),
@@ -28,7 +28,7 @@ fn message(number: u64, by: &Arc<DecidedBy>) -> Message {
         protocol_id: 0,
         esm_class: 0,
         priority: Priority::default(),
-        receipts: ReceiptRequest::NONE,
+        dlr_request: DlrRequest::NONE,
         replace_if_present: false,
         submission: None,
         text: Text { octets: Bytes::from_static(b"hello"), ..Text::default() },
@@ -36,22 +36,22 @@ fn message(number: u64, by: &Arc<DecidedBy>) -> Message {
         accepted_at: Timestamp(0),
         scheduled: None,
         expires_at: Timestamp(1_795_000_000_000 + 86_400_000),
-        routed: Routed::new(Verdict::Forward(vec![Leg::to(PEER)]), by.clone()),
+        routed: RoutingDecision::new(Verdict::Forward(vec![Leg::to(PEER)]), by.clone()),
     }
 }
 
-/// Sends all messages, to so many numbers; gives back nanoseconds a message.
+/// Sends all messages to `numbers` destinations; returns nanoseconds per message.
 fn run(change: impl Fn(&mut PeerSettings), numbers: u64) -> f64 {
-    let by = Arc::new(DecidedBy { plugin: "example".to_owned(), version: "1".to_owned() });
+    let by = Arc::new(PluginVersion { plugin: "example".to_owned(), version: "1".to_owned() });
     let now = Now { wall: Timestamp(1_795_000_000_000), mono: Moment(1_000_000) };
     let mut engine = Engine::new(Settings { body_cache: 1 << 30, ..Settings::default() });
     let mut out = Output::default();
     let mut peer = PeerSettings::new(PEER);
-    peer.receipts = false;
+    peer.sends_dlrs = false;
     change(&mut peer);
     engine.apply(now, Event::Peer(PeerSettings::new(ACCOUNT)), &mut out);
     engine.apply(now, Event::Peer(peer), &mut out);
-    engine.recovered(MessageId::FIRST, 1, &[], &mut out);
+    engine.finish_recovery(MessageId::FIRST, 1, &[], &mut out);
     let link = LinkId(1);
     engine.apply(now, Event::LinkUp { link, peer: PEER, window: 1000 }, &mut out);
     let reply = ReplyTo { link: LinkId(2), token: 0 };
@@ -68,12 +68,12 @@ fn run(change: impl Fn(&mut PeerSettings), numbers: u64) -> f64 {
             let outcome = Outcome::Accepted { ids: Vec::new() };
             engine.apply(now, Event::Outcome { link, id, outcome }, &mut out);
         }
-        engine.settle(now, &mut out);
+        engine.advance(now, &mut out);
         engine.seal(&mut out);
         let Output { batch, commands } = std::mem::take(&mut out);
         ended += batch.finished.len() as u64;
         for command in commands {
-            if let Command::Send { message, .. } = command {
+            if let EngineCommand::Send { message, .. } = command {
                 answers.push(message.id);
             }
         }

@@ -1,19 +1,19 @@
-//! What a call and its hangup cost in a pool alone, with a thousand numbers and with a million, and what a number costs in
-//! memory.
+//! Measures the cost of a call and its hangup in a pool of a thousand and of a million numbers, and the memory per
+//! number.
 //!
 //! `cargo run --release -p engine --example pool_speed`
-#![allow(clippy::print_stdout, reason = "the figures are what it is for")]
+#![allow(clippy::print_stdout, reason = "this program prints its results")]
 
 use engine::Pool;
 use model::{
-    Moment, Now, PoolCall, PoolNumber, PoolOperation, PoolOutcome, PoolSettings, Strategy, Timestamp,
+    AcquireRequest, Moment, Now, PoolNumber, PoolOperation, PoolOutcome, PoolSettings, Strategy, Timestamp,
 };
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const PAIRS: u64 = 1_000_000;
 
-/// Octets of this process that are in memory; 0 where the system does not tell.
+/// Resident octets of this process; 0 if the system does not tell.
 fn resident() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
@@ -48,17 +48,19 @@ fn measure(strategy: Strategy, numbers: u64) {
     let memory = resident().saturating_sub(before) / usize::try_from(numbers).unwrap_or(1);
     let start = Instant::now();
     for i in 0..PAIRS {
-        let call =
-            PoolCall { callee: format!("861{:010}", i * 6151 % 10_000_000).into(), ..PoolCall::default() };
-        let call = PoolCall { lease: Some(Duration::from_secs(60)), ..call };
-        if let PoolOutcome::Given { number, ticket } = pool.apply(now, PoolOperation::Call(call), &by) {
+        let call = AcquireRequest {
+            callee: format!("861{:010}", i * 6151 % 10_000_000).into(),
+            ..AcquireRequest::default()
+        };
+        let call = AcquireRequest { lease: Some(Duration::from_secs(60)), ..call };
+        if let PoolOutcome::Acquired { number, ticket } = pool.apply(now, PoolOperation::Call(call), &by) {
             pool.apply(now, PoolOperation::Hangup { number, ticket: Some(ticket) }, &by);
             pool.take_entries();
         }
     }
     let pair = start.elapsed().as_nanos() / u128::from(PAIRS);
     let name = format!("{strategy:?}");
-    // A small pool finds room in what the process has already.
+    // A small pool fits into memory that the process already has.
     let memory = if numbers >= 1_000_000 { memory.to_string() } else { "-".to_owned() };
     println!("{name:12} {numbers:8} {pair:10} {memory:>16}");
 }

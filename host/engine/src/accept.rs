@@ -1,23 +1,23 @@
-//! From a submission to a place in a queue.
+//! Admission: from a submission to its place in a queue.
 
-use crate::consent::comparable;
 use crate::engine::Engine;
-use crate::keys::Known;
-use crate::resolving::Subscription;
-use crate::senders::Found;
+use crate::idempotency_keys::KeyLookup;
+use crate::opt_out::normalised_pair;
+use crate::resolver::SubscriberLookup;
+use crate::sender_numbers::SenderResult;
 use crate::slab::{Entry, NONE, Slot, State, flag};
 use crate::timer::Timer;
-use crate::{Answer, Command, Output, RefusedSubmission, ReplyTo};
+use crate::{EngineAnswer, EngineCommand, Output, RefusedSubmission, ReplyTo};
 use model::{
-    FinalState, Kind, Leg, Message, MessageId, Moment, Now, PeerId, Refusal, RejectReason, Routed,
-    SUBMISSION_IDS, StepKind, SubmissionKey, Timestamp, Verdict,
+    FinalState, IdempotencyKey, Leg, Message, MessageId, MessageKind, Moment, Now, PeerId, Refusal,
+    RejectReason, RoutingDecision, SUBMISSION_IDS, StepKind, Timestamp, Verdict,
 };
 use std::hash::{DefaultHasher, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
-fn tell_refused(message: &Message, refusal: Refusal, reply: ReplyTo, out: &mut Output) {
-    out.commands.push(Command::Refused(Box::new(RefusedSubmission {
+fn report_refusal(message: &Message, refusal: Refusal, reply: ReplyTo, out: &mut Output) {
+    out.commands.push(EngineCommand::Refused(Box::new(RefusedSubmission {
         link: reply.link,
         origin: message.origin,
         source: message.source.clone(),
@@ -28,85 +28,91 @@ fn tell_refused(message: &Message, refusal: Refusal, reply: ReplyTo, out: &mut O
 
 impl Engine {
     pub(crate) fn accept_one(&mut self, now: Now, message: Message, reply: ReplyTo, out: &mut Output) {
-        let Some(message) = self.awaits_content_to_replace(message, reply, out) else { return };
+        let Some(message) = self.load_before_replacing(message, reply, out) else { return };
         let answer = match self.accept(now, message, reply, out) {
-            Ok(id) => Answer::Accepted(id),
-            Err(refusal) => Answer::Refused(refusal),
+            Ok(id) => EngineAnswer::Accepted(id),
+            Err(refusal) => EngineAnswer::Refused(refusal),
         };
-        out.commands.push(Command::Answer { to: reply, answer });
+        out.commands.push(EngineCommand::Answer { to: reply, answer });
     }
 
     pub(crate) fn accept_many(
         &mut self,
         now: Now,
         (messages, shared_id): (Vec<Message>, bool),
-        key: Option<SubmissionKey>,
+        key: Option<IdempotencyKey>,
         reply: ReplyTo,
         out: &mut Output,
     ) {
         let origin = messages.first().map(|message| message.origin);
         let known = match (origin, &key) {
-            (Some(origin), Some(key)) => self.keys.find(origin, key, (now.mono, self.settings.key_retention)),
-            _ => Known::No,
+            (Some(origin), Some(key)) => {
+                self.idempotency_keys.find(origin, key, (now.mono, self.settings.idempotency_key_retention))
+            }
+            _ => KeyLookup::Unknown,
         };
         let room = match (origin, &key) {
-            (Some(origin), Some(key)) if known == Known::No => {
-                let limit = self.peer_mut(origin).settings.key_memory;
-                self.keys.room(origin, key, messages.len(), limit)
+            (Some(origin), Some(key)) if known == KeyLookup::Unknown => {
+                let limit = self.peer_mut(origin).settings.idempotency_key_memory;
+                self.idempotency_keys.room(origin, key, messages.len(), limit)
             }
             _ => true,
         };
         let answer = match known {
-            Known::Same(results) => {
+            KeyLookup::Repeated(results) => {
                 self.totals.repeated += 1;
-                Answer::AcceptedMany(results)
+                EngineAnswer::AcceptedMany(results)
             }
-            Known::Other => {
+            KeyLookup::Conflict => {
                 for message in &messages {
-                    tell_refused(message, Refusal::KeyReused, reply, out);
+                    report_refusal(message, Refusal::KeyReused, reply, out);
                 }
-                Answer::Refused(Refusal::KeyReused)
+                EngineAnswer::Refused(Refusal::KeyReused)
             }
-            Known::No if !room && key.as_ref().is_some_and(|key| key.required) => {
+            KeyLookup::Unknown if !room && key.as_ref().is_some_and(|key| key.required) => {
                 self.totals.refused += messages.len() as u64;
-                let oldest = origin.and_then(|origin| self.keys.oldest(origin));
+                let oldest = origin.and_then(|origin| self.idempotency_keys.oldest(origin));
                 let wait = oldest.map_or(Duration::ZERO, |until| until - now.mono);
                 let retry_after = u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).max(1);
                 for message in &messages {
-                    tell_refused(message, Refusal::KeysFull { retry_after }, reply, out);
+                    report_refusal(message, Refusal::KeysFull { retry_after }, reply, out);
                 }
-                Answer::Refused(Refusal::KeysFull { retry_after })
+                EngineAnswer::Refused(Refusal::KeysFull { retry_after })
             }
-            Known::No => {
-                // What is replaced may make a receipt, whose id would stand between those of the messages.
+            KeyLookup::Unknown => {
+                // A replaced message may create a DLR, whose id would fall between those of the messages.
                 let shared_id = shared_id
                     && (2..=SUBMISSION_IDS).contains(&(messages.len() as u64))
                     && !messages.iter().any(|message| message.replace_if_present);
-                // A refused message takes no id: this is the first accepted one's.
+                // Refused messages take no id: this is the id of the first accepted one.
                 let submission = shared_id.then_some(self.next_id);
                 let results: Vec<_> = messages
                     .into_iter()
                     .map(|message| self.accept(now, Message { submission, ..message }, reply, out))
                     .collect();
-                // Where nothing was accepted there is nothing to protect, and the next try may fare better.
+                // If no message was accepted, a repetition does no harm and may succeed.
                 if let (Some(origin), Some(key)) = (origin, key)
                     && room
                     && results.iter().any(Result::is_ok)
                 {
-                    let record =
-                        self.keys.remember(origin, key, (now, self.settings.key_retention), results.clone());
-                    out.batch.keys.push(record);
+                    let record = self.idempotency_keys.remember(
+                        origin,
+                        key,
+                        (now, self.settings.idempotency_key_retention),
+                        results.clone(),
+                    );
+                    out.batch.idempotency_keys.push(record);
                 }
-                Answer::AcceptedMany(results)
+                EngineAnswer::AcceptedMany(results)
             }
         };
-        out.commands.push(Command::Answer { to: reply, answer });
+        out.commands.push(EngineCommand::Answer { to: reply, answer });
     }
 
-    /// Counts a refusal, and tells of it.
+    /// Counts and reports a refusal.
     fn refuse(&mut self, message: &Message, refusal: Refusal, reply: ReplyTo, out: &mut Output) -> Refusal {
         self.totals.refused += 1;
-        tell_refused(message, refusal, reply, out);
+        report_refusal(message, refusal, reply, out);
         refusal
     }
 
@@ -118,15 +124,15 @@ impl Engine {
         out: &mut Output,
     ) -> Result<MessageId, Refusal> {
         let mut verdict = std::mem::replace(&mut message.routed.verdict, Verdict::Hold(Timestamp(0)));
-        let redirected = self.redirect(now, &message, &mut verdict);
+        let redirected = self.reroute_legs(now, &message, &mut verdict);
         message.routed.verdict = verdict;
-        let judged = self.judge(now, &mut message);
-        let leg = judged.map_err(|refusal| self.refuse(&message, refusal, reply, out))?;
+        let validated = self.validate_submission(now, &mut message);
+        let leg = validated.map_err(|refusal| self.refuse(&message, refusal, reply, out))?;
         let reserved = self.reserve(&message.routed);
         reserved.map_err(|refusal| self.refuse(&message, refusal, reply, out))?;
-        let sender = self.find_sender(now, self.next_id, &mut message, out);
+        let sender = self.lease_sender(now, self.next_id, &mut message, out);
         if let Some(reason) = sender.refused {
-            self.unreserve(&message.routed);
+            self.release_reservation(&message.routed);
             self.totals.opted_out += u64::from(reason == RejectReason::OptedOut);
             return Err(self.refuse(&message, Refusal::Rejected(reason), reply, out));
         }
@@ -134,21 +140,21 @@ impl Engine {
         self.totals.accepted += 1;
         let id = self.admit(now, message, leg, sender, out);
         if let Some(slot) = self.ids.get(&self.slab, id) {
-            self.tell_redirected(now, slot, redirected, out);
+            self.trace_reroutes(now, slot, redirected, out);
         }
-        // Afterwards: their ends make receipts, and these have ids.
+        // Last, because the DLRs of the replaced messages take ids.
         for old in replaced {
             if let Some(slot) = self.ids.get(&self.slab, old) {
-                self.step(now, slot, StepKind::Replaced);
+                self.add_step(now, slot, StepKind::Replaced);
                 self.end(now, slot, FinalState::Cancelled, None, out);
             }
         }
         Ok(id)
     }
 
-    /// Whether a submission may come in; the index of its first leg.
-    fn judge(&mut self, now: Now, message: &mut Message) -> Result<u8, Refusal> {
-        if let Err(refusal) = self.admits(now, message) {
+    /// Validates a submission; returns the index of its first leg.
+    fn validate_submission(&mut self, now: Now, message: &mut Message) -> Result<u8, Refusal> {
+        if let Err(refusal) = self.check_admission(now, message) {
             self.totals.opted_out += u64::from(refusal == Refusal::Rejected(RejectReason::OptedOut));
             return Err(refusal);
         }
@@ -156,15 +162,15 @@ impl Engine {
         message.scheduled = message.scheduled.filter(|scheduled| *scheduled > now.wall);
         match &mut message.routed.verdict {
             Verdict::Forward(legs) => {
-                self.settle_legs(legs);
+                self.order_legs(legs);
                 self.first_leg_with_room(legs).ok_or(Refusal::QueueFull)
             }
             Verdict::Hold(_) | Verdict::Reject(_) => Ok(0),
         }
     }
 
-    /// What a submission is looked at for, and nothing of it changes anything.
-    fn admits(&self, now: Now, message: &Message) -> Result<(), Refusal> {
+    /// The checks of a submission that change nothing.
+    fn check_admission(&self, now: Now, message: &Message) -> Result<(), Refusal> {
         if self.draining {
             return Err(Refusal::ShuttingDown);
         }
@@ -184,61 +190,61 @@ impl Engine {
             Verdict::Reject(reason) => return Err(Refusal::Rejected(*reason)),
             Verdict::Hold(_) => {}
             Verdict::Forward(legs) => {
-                if !legs.iter().any(|leg| self.takes_new(leg.peer)) {
-                    // A peer that is drained will be back, or routed around.
+                if !legs.iter().any(|leg| self.accepts_new(leg.peer)) {
+                    // A drained peer will return, or be routed around.
                     let any = legs.iter().any(|leg| self.is_configured(leg.peer));
                     let reason = if any { RejectReason::TryLater } else { RejectReason::NoRoute };
                     return Err(Refusal::Rejected(reason));
                 }
-                if !legs.iter().any(|leg| self.takes_new(leg.peer) && self.has_room(leg.peer)) {
+                if !legs.iter().any(|leg| self.accepts_new(leg.peer) && self.has_room(leg.peer)) {
                     return Err(Refusal::QueueFull);
                 }
             }
         }
-        if self.disk_low || self.closed || self.live() as u64 >= self.settings.waiting_limit {
+        if self.disk_low || self.admission_closed || self.live() as u64 >= self.settings.waiting_limit {
             return Err(Refusal::QueueFull);
         }
         Ok(())
     }
 
-    /// Whether a routed and priced submission would be accepted now. Nothing is reserved, taken or counted.
+    /// Whether a routed and priced submission would be accepted now. Nothing is reserved, leased or counted.
     ///
     /// # Errors
-    /// Why it would be refused.
+    /// The refusal.
     pub fn would_accept(&self, now: Now, message: &Message) -> Result<(), Refusal> {
         let mut redirected = message.clone();
-        self.redirect(now, message, &mut redirected.routed.verdict);
-        self.admits(now, &redirected)?;
+        self.reroute_legs(now, message, &mut redirected.routed.verdict);
+        self.check_admission(now, &redirected)?;
         if let Some(charge) = message.routed.quote.as_ref().and_then(|quote| quote.charge.as_ref())
-            && !self.money.can_reserve(charge)
+            && !self.ledger.can_reserve(charge)
         {
             return Err(Refusal::Rejected(RejectReason::NoCredit));
         }
         match &redirected.routed.sender {
-            Some(wish) if self.has_stopped_pool(message, wish) => {
+            Some(request) if self.is_pool_opted_out(message, request) => {
                 Err(Refusal::Rejected(RejectReason::OptedOut))
             }
             _ => Ok(()),
         }
     }
 
-    /// Whether the addressee has told this sender to stop.
+    /// Whether the addressee has opted out of this sender.
     fn has_opted_out(&self, message: &Message) -> bool {
-        let asked = !self.consents.is_empty()
+        let is_checked = !self.opt_outs.is_empty()
             && self.peers.get(message.origin.0 as usize).is_some_and(|peer| peer.settings.opt_out);
-        asked
-            && self.consents.is_stopped(&comparable(
+        is_checked
+            && self.opt_outs.is_opted_out(&normalised_pair(
                 &message.source.value,
                 &message.destination.value,
                 &self.settings.country,
             ))
     }
 
-    /// Puts legs into the order in which they are tried: by rank, and within a rank by lot, so that each is first as
-    /// often as its weight says. Legs to peers that are not configured, or take nothing new, are left out.
-    pub(crate) fn settle_legs(&mut self, legs: &mut Vec<Leg>) {
-        if legs.len() > 1 || legs.iter().any(|leg| !self.takes_new(leg.peer)) {
-            legs.retain(|leg| self.takes_new(leg.peer));
+    /// Orders the legs: by rank, and within a rank at random in proportion to the weights. Legs to unconfigured or
+    /// drained peers are removed.
+    pub(crate) fn order_legs(&mut self, legs: &mut Vec<Leg>) {
+        if legs.len() > 1 || legs.iter().any(|leg| !self.accepts_new(leg.peer)) {
+            legs.retain(|leg| self.accepts_new(leg.peer));
             legs.truncate(usize::from(u8::MAX));
             legs.sort_by_key(|leg| leg.rank);
             let mut start = 0;
@@ -265,8 +271,8 @@ impl Engine {
         self.peers.get(peer.0 as usize).is_some_and(|peer| peer.configured)
     }
 
-    fn takes_new(&self, peer: PeerId) -> bool {
-        self.is_configured(peer) && self.orders.drains(peer).is_none()
+    fn accepts_new(&self, peer: PeerId) -> bool {
+        self.is_configured(peer) && self.queue_actions.drain_of(peer).is_none()
     }
 
     fn has_room(&self, peer: PeerId) -> bool {
@@ -277,53 +283,53 @@ impl Engine {
         legs.iter().position(|leg| self.has_room(leg.peer)).and_then(|index| u8::try_from(index).ok())
     }
 
-    /// Gives a message its id and its place. What it takes to refuse it has been looked at before.
+    /// Admits a message: assigns its id and queues it. All refusals have been checked before.
     pub(crate) fn admit(
         &mut self,
         now: Now,
         mut message: Message,
         leg: u8,
-        sender: Found,
+        sender: SenderResult,
         out: &mut Output,
     ) -> MessageId {
         let id = self.next_id;
         self.next_id = MessageId(id.0 + 1);
         message.id = id;
-        if let Some(faulted) = message.routed.faulted.take() {
-            // Whoever repeats a message may have it accepted once more; the first one is the example.
-            let _ = faulted.set(id);
+        if let Some(fault_message_id) = message.routed.fault_message_id.take() {
+            // A repeated message may be accepted again; the first id counts.
+            let _ = fault_message_id.set(id);
         }
         message.accepted_at = now.wall;
         let resolved = match sender.hold {
             Some(_) => Vec::new(),
-            None => self.resolve_at_once(now, &mut message, leg),
+            None => self.resolve_from_cache(now, &mut message, leg),
         };
         let message = Arc::new(message);
         out.batch.accepted.push(message.clone());
-        let slot = self.enter(now, &message, leg);
+        let slot = self.create_entry(now, &message, leg);
         self.cache(slot, message.clone());
-        self.fresh.push(slot);
-        sender.step.into_iter().for_each(|kind| self.step(now, slot, kind));
+        self.newly_cached.push(slot);
+        sender.step.into_iter().for_each(|kind| self.add_step(now, slot, kind));
         if let Some(until) = sender.hold {
-            self.step(now, slot, StepKind::Held { until });
+            self.add_step(now, slot, StepKind::Held { until });
             self.hold(slot, now.moment_of(until));
-            self.record(now, slot, out);
+            self.write_progress(now, slot, out);
             return id;
         }
         match (&message.routed.verdict, message.scheduled) {
             (Verdict::Hold(until), _) => self.hold(slot, now.moment_of(*until)),
             (_, Some(scheduled)) => self.defer(slot, now.moment_of(scheduled)),
             (_, None) => {
-                resolved.into_iter().for_each(|kind| self.step(now, slot, kind));
-                self.arrive(now, slot, &message, out);
+                resolved.into_iter().for_each(|kind| self.add_step(now, slot, kind));
+                self.enqueue_new(now, slot, &message, out);
             }
         }
         id
     }
 
-    /// Makes the entry of a message and puts it into the indexes, but in no queue yet.
-    pub(crate) fn enter(&mut self, now: Now, message: &Arc<Message>, leg: u8) -> Slot {
-        let own_receipt = matches!(message.kind, Kind::Receipt(_));
+    /// Creates the entry of a message and adds it to the indexes, but to no queue.
+    pub(crate) fn create_entry(&mut self, now: Now, message: &Arc<Message>, leg: u8) -> Slot {
+        let is_own_dlr = matches!(message.kind, MessageKind::Dlr(_));
         let peer = match &message.routed.verdict {
             Verdict::Forward(legs) => legs.get(usize::from(leg)).map_or(message.origin, |leg| leg.peer),
             Verdict::Hold(_) | Verdict::Reject(_) => message.origin,
@@ -341,38 +347,38 @@ impl Engine {
             link: NONE,
             ..Entry::blank()
         };
-        entry.set(flag::OWN_RECEIPT, own_receipt);
+        entry.set(flag::OWN_DLR, is_own_dlr);
         entry.set(flag::PRICED, is_priced(&message.routed));
-        entry.set_receipts(message.receipts);
-        if !own_receipt {
+        entry.set_dlr_request(message.dlr_request);
+        if !is_own_dlr {
             entry.pair = self.pairs.key(message.origin, &message.source.value, &message.destination.value);
         }
         let slot = self.slab.insert(entry);
         self.ids.insert(&self.slab, slot);
-        if !own_receipt && let Some(submission) = message.submission {
+        if !is_own_dlr && let Some(submission) = message.submission {
             self.submissions.join(submission, message.id);
         }
-        self.name_subscriber(slot, message);
-        if !own_receipt {
+        self.set_subscriber_key(slot, message);
+        if !is_own_dlr {
             self.pairs.insert(&mut self.slab, slot);
         }
         slot
     }
 
-    /// Puts a new arrival into its peer's queue, or lets it wait for its subscriber first.
-    pub(crate) fn arrive(&mut self, now: Now, slot: Slot, message: &Arc<Message>, out: &mut Output) {
-        if self.resolve_first(now, slot, message, out) == Subscription::NotNeeded {
-            self.arrived(slot);
-            if self.must_wait(slot) {
-                self.let_pass(slot, out);
+    /// Puts a new message into its peer's queue, or lets it wait for its subscriber first.
+    pub(crate) fn enqueue_new(&mut self, now: Now, slot: Slot, message: &Arc<Message>, out: &mut Output) {
+        if self.resolve_leg(now, slot, message, out) == SubscriberLookup::NotNeeded {
+            self.note_arrival(slot);
+            if self.must_wait_for_subscriber(slot) {
+                self.wait_behind_holder(slot, out);
             } else {
                 self.join_queue(slot);
             }
-            self.watch_longest_wait(now, slot, message);
+            self.set_leg_timeout(now, slot, message);
         }
     }
 
-    /// Puts a new arrival at the tail of its peer's queue.
+    /// Appends a new message to its peer's queue.
     fn join_queue(&mut self, slot: Slot) {
         let entry = &mut self.slab[slot];
         entry.state = State::Queued;
@@ -380,11 +386,11 @@ impl Engine {
         let state = &mut self.peers[peer.0 as usize];
         state.queued += 1;
         state.lanes[priority].push(&mut self.slab, slot);
-        self.mark(peer.0);
+        self.mark_dirty(peer.0);
     }
 
-    /// Sets the timer for a leg that may only wait so long.
-    pub(crate) fn watch_longest_wait(&mut self, now: Now, slot: Slot, message: &Message) {
+    /// Sets the timer for a leg with a longest wait.
+    pub(crate) fn set_leg_timeout(&mut self, now: Now, slot: Slot, message: &Message) {
         let Verdict::Forward(legs) = &message.routed.verdict else { return };
         let leg = usize::from(self.slab[slot].leg);
         if let Some(wait) = legs.get(leg).and_then(|leg| leg.longest_wait)
@@ -396,7 +402,7 @@ impl Engine {
         }
     }
 
-    /// Keeps a message until `until`, when it goes to its queue.
+    /// Defers a message until `until`; then it is queued.
     pub(crate) fn defer(&mut self, slot: Slot, until: Moment) {
         let entry = &mut self.slab[slot];
         entry.state = State::Deferred;
@@ -406,7 +412,7 @@ impl Engine {
         self.peer_of(slot).deferred += 1;
     }
 
-    /// Keeps a message until `until`, when it is routed again.
+    /// Holds a message until `until`; then it is routed again.
     pub(crate) fn hold(&mut self, slot: Slot, until: Moment) {
         let entry = &mut self.slab[slot];
         entry.state = State::Held;
@@ -415,38 +421,44 @@ impl Engine {
         self.timers.set(until, Timer::Message(slot, id));
     }
 
-    /// Asks the routing chain about a message whose hold is over.
-    pub(crate) fn ask_route(&mut self, now: Now, slot: Slot, out: &mut Output) {
+    /// Requests routing for a message whose hold is over.
+    pub(crate) fn request_routing(&mut self, now: Now, slot: Slot, out: &mut Output) {
         if let Some(message) = self.slab[slot].message.clone() {
             self.slab[slot].state = State::Routing;
-            out.commands.push(Command::Reroute { message });
+            out.commands.push(EngineCommand::Reroute { message });
         } else {
-            // Its timer is set once more; the answer comes long before.
+            // This is only a fallback timer; the content arrives long before.
             self.load_if_missing(slot, out);
             self.hold(slot, now.mono + std::time::Duration::from_secs(1));
         }
     }
 
-    /// The routing chain has decided anew.
-    pub(crate) fn rerouted(&mut self, now: Now, id: MessageId, mut routed: Routed, out: &mut Output) {
+    /// Applies the result of a repeated routing.
+    pub(crate) fn rerouted(
+        &mut self,
+        now: Now,
+        id: MessageId,
+        mut routed: RoutingDecision,
+        out: &mut Output,
+    ) {
         let Some(slot) = self.ids.get(&self.slab, id) else { return };
         let (State::Routing, Some(old)) = (self.slab[slot].state, self.slab[slot].message.clone()) else {
             return;
         };
-        let redirected = self.redirect(now, &old, &mut routed.verdict);
+        let redirected = self.reroute_legs(now, &old, &mut routed.verdict);
         if let Verdict::Forward(legs) = &mut routed.verdict {
             let any = legs.iter().any(|leg| self.is_configured(leg.peer));
-            self.settle_legs(legs);
+            self.order_legs(legs);
             if legs.is_empty() {
                 routed.verdict = if any {
-                    // All that is left is drained: what was accepted waits for the end of that.
+                    // Only drained peers are left: the accepted message waits until one accepts messages again.
                     Verdict::Hold(now.wall + self.settings.reroute_after)
                 } else {
                     Verdict::Reject(RejectReason::NoRoute)
                 };
             }
         }
-        // What it costs was said once; a message that was held before that was known is priced now.
+        // The price is fixed once. A message that was held before it had a price is priced now.
         if old.routed.quote.is_some() {
             routed.quote.clone_from(&old.routed.quote);
         } else if !matches!(routed.verdict, Verdict::Reject(_)) {
@@ -457,9 +469,9 @@ impl Engine {
         }
         let mut message = Message::clone(&old);
         message.routed = routed;
-        self.pools.leave_line(id);
-        let sender = self.find_sender(now, id, &mut message, out);
-        sender.step.into_iter().for_each(|kind| self.step(now, slot, kind));
+        self.pools.stop_waiting_for_number(id);
+        let sender = self.lease_sender(now, id, &mut message, out);
+        sender.step.into_iter().for_each(|kind| self.add_step(now, slot, kind));
         if let Some(reason) = sender.refused {
             message.routed.verdict = Verdict::Reject(reason);
             message.routed.sender = None;
@@ -480,17 +492,17 @@ impl Engine {
             Verdict::Forward(legs) => {
                 let leg = self.first_leg_with_room(legs).unwrap_or(0);
                 let peer = legs[usize::from(leg)].peer;
-                self.step(now, slot, StepKind::Rerouted { peer });
-                self.tell_redirected(now, slot, redirected, out);
+                self.add_step(now, slot, StepKind::Rerouted { peer });
+                self.trace_reroutes(now, slot, redirected, out);
                 let entry = &mut self.slab[slot];
                 entry.leg = leg;
                 entry.peer = peer;
                 self.peer_mut(peer);
-                self.name_subscriber(slot, &message);
+                self.set_subscriber_key(slot, &message);
                 let message = self.replace_content(slot, message, out);
                 if let Some(scheduled) = message.scheduled.filter(|at| *at > now.wall) {
                     self.defer(slot, now.moment_of(scheduled));
-                    self.record(now, slot, out);
+                    self.write_progress(now, slot, out);
                 } else {
                     self.begin_leg(now, slot, &message, out);
                 }
@@ -498,15 +510,15 @@ impl Engine {
         }
     }
 
-    /// Keeps a message that was routed again for another while.
+    /// Holds a message that was routed again for another period.
     fn hold_again(&mut self, now: Now, slot: Slot, until: Timestamp, message: Message, out: &mut Output) {
-        self.step(now, slot, StepKind::Held { until });
+        self.add_step(now, slot, StepKind::Held { until });
         self.replace_content(slot, message, out);
         self.hold(slot, now.moment_of(until));
-        self.record(now, slot, out);
+        self.write_progress(now, slot, out);
     }
 
-    /// Writes a message's content anew.
+    /// Replaces a message's content, also on disk.
     pub(crate) fn replace_content(&mut self, slot: Slot, message: Message, out: &mut Output) -> Arc<Message> {
         let message = Arc::new(message);
         out.batch.replaced.push(message.clone());
@@ -515,12 +527,12 @@ impl Engine {
     }
 }
 
-/// Whether money is to be reserved for it.
-fn is_priced(routed: &Routed) -> bool {
+/// Whether an amount must be reserved.
+fn is_priced(routed: &RoutingDecision) -> bool {
     routed.quote.as_ref().is_some_and(|quote| quote.charge.is_some())
 }
 
-/// The service type in two octets; 0 only for the empty one.
+/// The service type as two octets; 0 only for the empty one.
 pub(crate) fn service_hash(service_type: &[u8]) -> u16 {
     if service_type.is_empty() {
         return 0;

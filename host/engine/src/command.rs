@@ -1,103 +1,103 @@
 use crate::{Batch, ReplyTo};
 use model::{
-    AddressBytes, Attempt, Balance, LinkId, Message, MessageId, Order, PeerMessageId, PoolAnswer,
-    PoolSummary, ReceiptState, Refusal, Settlement, Ticket, Timestamp,
+    AddressBytes, Attempt, Balance, DlrState, LinkId, Message, MessageId, PeerMessageId, PoolAnswer,
+    PoolSummary, QueueAction, Refusal, Settlement, SubmitTicket, Timestamp,
 };
 use std::sync::Arc;
 
-/// What [`crate::Engine`] wants done, and when: the commands leave after the batch is durable, not before.
+/// The output of [`crate::Engine`]. The commands leave only after the batch is durable.
 #[derive(Debug, Default)]
 pub struct Output {
-    /// What is to be written, as one transaction.
+    /// The writes, as one transaction.
     pub batch: Batch,
-    /// What may leave once it is.
-    pub commands: Vec<Command>,
+    /// The commands that leave after it.
+    pub commands: Vec<EngineCommand>,
 }
 
 impl Output {
-    /// Whether there is nothing to write and nothing to do.
+    /// Whether there is nothing to write and no command.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.batch.is_empty() && self.commands.is_empty()
     }
 }
 
-/// A submission that the engine has refused.
+/// A refused submission.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedSubmission {
     /// The link that submitted it.
     pub link: LinkId,
     /// The account, or the peer that it came from.
     pub origin: model::PeerId,
-    /// The sender.
+    /// The source address.
     pub source: model::Address,
-    /// The addressee.
+    /// The destination address.
     pub destination: model::Address,
-    /// Why.
+    /// The reason.
     pub refusal: Refusal,
 }
 
-/// Something to be done in the world.
+/// A command to the owner.
 #[derive(Debug)]
-pub enum Command {
-    /// Hand a message to a link. Every one is answered by exactly one [`crate::Event::Outcome`], or by the
+pub enum EngineCommand {
+    /// Send a message on a link. Each is answered by exactly one [`crate::Event::Outcome`], or by the
     /// [`crate::Event::LinkDown`] of its link.
     ///
-    /// A link that has told of a late positive answer for the message, after [`model::Outcome::Unanswered`], does not send it
-    /// any more: it tells of that answer once more. The two may have crossed.
+    /// A link that reported a late positive answer for the message, after [`model::Outcome::Unanswered`], does not
+    /// send it again but repeats that outcome: the two may have crossed.
     Send {
         /// The link.
         link: LinkId,
         /// The message.
         message: Arc<Message>,
-        /// Which of its legs (index into the forward verdict); 0 for receipts.
+        /// Index of the leg in the forward verdict; 0 for DLRs.
         leg: u8,
-        /// Parts that the peer already has: begin with the one after these.
+        /// Segments that the peer already has: sending starts with the next one.
         taken: u16,
-        /// Whether the peer is to be asked for a receipt.
-        want_receipt: bool,
-        /// Another message for the same subscriber is known to wait (serial peers only): the way to the handset may stay
+        /// Request a DLR from the peer.
+        want_dlr: bool,
+        /// Another message to the same subscriber waits (serial peers only): the connection to the handset may stay
         /// open.
         more: bool,
-        /// The hand-over's name.
-        ticket: Ticket,
+        /// The ticket of the submit attempt.
+        ticket: SubmitTicket,
     },
     /// Answer a request.
     Answer {
-        /// Whom.
+        /// The recipient of the answer.
         to: ReplyTo,
-        /// What.
-        answer: Answer,
+        /// The answer.
+        answer: EngineAnswer,
     },
-    /// A submission was refused. It comes before the answer, and is for whoever counts refusals.
+    /// A submission was refused. It precedes the answer and is meant for counting.
     Refused(Box<RefusedSubmission>),
-    /// Ask the peer what became of a message (query_sm). Answered by [`crate::Event::Told`].
-    Ask {
-        /// A link of the peer's.
+    /// Query a message's state at the peer (query_sm). Answered by [`crate::Event::QueryResult`].
+    QueryPeer {
+        /// A link of the peer.
         link: LinkId,
         /// Our id.
         id: MessageId,
         /// The peer's id.
         peer_id: PeerMessageId,
-        /// The message, for the source address that a query must carry.
+        /// The message; a query must carry its source address.
         message: Arc<Message>,
         /// Its leg.
         leg: u8,
     },
-    /// Read messages that are no longer in memory; each is answered by [`crate::Event::Loaded`].
+    /// Read messages that are no longer in memory. Each is answered by [`crate::Event::Loaded`].
     Load {
-        /// Which.
+        /// The messages.
         ids: Vec<MessageId>,
     },
-    /// Ask the routing chain again. Answered by [`crate::Event::Rerouted`].
+    /// Run the routing chain again. Answered by [`crate::Event::Rerouted`].
     Reroute {
         /// The message.
         message: Arc<Message>,
     },
-    /// Find the subscriber behind a number. Answered by [`crate::Event::Resolved`]; there is one question at a time for a
-    /// number, however many messages wait.
+    /// Find the subscriber behind a number. Answered by [`crate::Event::Resolved`]. At most one query per number is
+    /// pending, however many messages wait.
     Resolve {
-        /// The number as the messages have it, a leading plus sign left out.
+        /// The number of the messages, without leading plus signs.
         msisdn: AddressBytes,
     },
     /// Ask the delivery policy what follows a failed attempt. Answered by [`crate::Event::Decided`].
@@ -107,131 +107,129 @@ pub enum Command {
         /// The attempt.
         attempt: Attempt,
     },
-    /// Tell the biller how charges ended: at most 500 of them, by growing serial number, one batch at a time. Answered by
-    /// [`crate::Event::Settled`].
-    Settle {
-        /// The ends.
+    /// Notify the biller of settlements: at most 500, by ascending serial number, one notification at a time.
+    /// Answered by [`crate::Event::BillerNotified`].
+    NotifyBiller {
+        /// The settlements.
         settlements: Vec<Settlement>,
     },
-    /// Look for a message that is not in memory among the finished ones and answer the query from there.
+    /// Find a message that is not in memory among the finished ones and answer the request from there.
     LookUp {
-        /// Whose query it is; others' messages are unknown to it.
+        /// The submitter; other accounts' messages are unknown to it.
         origin: model::PeerId,
-        /// Which message.
+        /// The message.
         id: MessageId,
         /// The source that must match, unless `None`.
         source: Option<model::Address>,
-        /// What to answer if it is found: `None` for a query (answer its state), or a refusal for cancel and
-        /// replace, which come too late.
+        /// The answer if the message is found: `None` for a query (its state), a refusal for cancel and replace,
+        /// which come too late.
         too_late: Option<Refusal>,
-        /// Whom to answer.
+        /// The recipient of the answer.
         to: ReplyTo,
     },
 }
 
 /// The answer to a request.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Answer {
-    /// Accepted, and on disk.
+pub enum EngineAnswer {
+    /// Accepted and durable.
     Accepted(MessageId),
-    /// submit_multi: one result per message, in their order; accepted ones are on disk.
+    /// One result per message, in their order; accepted messages are durable.
     AcceptedMany(Vec<Result<MessageId, Refusal>>),
     /// Not accepted, or not possible.
     Refused(Refusal),
-    /// Cancelled or replaced, and on disk.
+    /// Done and durable.
     Done,
     /// The state of a message.
     State(QueriedState),
-    /// The receipt is recorded (or is parked, being unknown as yet).
-    ReceiptTaken,
-    /// What became of a balance operation.
+    /// The DLR is recorded, perhaps as an orphan DLR.
+    DlrRecorded,
+    /// The result of a balance operation.
     Ledger(LedgerAnswer),
-    /// What became of a request to a number pool.
+    /// The result of a request to a number pool.
     Pool(PoolAnswer),
     /// All number pools, by name.
     Pools(Vec<PoolSummary>),
-    /// An order as it stands now.
-    Order(Box<Order>),
-    /// There is no such order, or there cannot be.
-    OrderRefused(OrderRefusal),
+    /// The queue action as it stands now.
+    QueueAction(Box<QueueAction>),
+    /// The queue action does not exist, or is not possible.
+    QueueActionRefused(QueueActionRefusal),
 }
 
-/// Why an order is not given, or not withdrawn.
+/// Why a queue action cannot be created or withdrawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum OrderRefusal {
-    /// Nothing says which messages.
-    #[error("it says nothing about which messages: name a peer, an account, a prefix or an age")]
+pub enum QueueActionRefusal {
+    /// The scope is empty.
+    #[error("the scope is empty: name a peer, an account, a prefix or an age")]
     NoScope,
-    /// Each order costs a look at every message.
-    #[error("{most} orders have a say already: withdraw one first")]
+    /// Too many actions are active: each costs a check per message.
+    #[error("{most} queue actions are active already: withdraw one first")]
     TooMany {
-        /// How many there may be.
+        /// The limit.
         most: usize,
     },
-    /// Draining is for a peer as a whole.
-    #[error("a peer is drained as a whole: name the peer and nothing else")]
-    OnlyWholePeers,
-    /// From where, or to where, is not said; or it is said where it means nothing.
-    #[error(
-        "where messages go is said by the peer that they wait for and by `to`, for rebind and for nothing else"
-    )]
-    NoWay,
-    /// A peer is not there.
+    /// A drain applies to a whole peer.
+    #[error("a drain applies to a whole peer: name the peer and nothing else")]
+    NeedsWholePeer,
+    /// A reroute lacks its source or its target, or another kind has a target.
+    #[error("a reroute needs the peer in its scope and the target in `to`; other queue actions take no `to`")]
+    BadTarget,
+    /// The peer is not in the configuration.
     #[error("the peer is not in the configuration")]
     UnknownPeer,
-    /// Messages would be sent back, or on and on.
+    /// The reroute would send messages back, or in a circle.
     #[error(
-        "messages go from or to that peer by another order already, or would go in a circle: withdraw that order first"
+        "another queue action reroutes messages from or to that peer, or messages would go in a circle: withdraw it first"
     )]
     Circle,
     /// An account, an SMSC and a core network take different messages.
     #[error(
-        "the two peers are of different kinds: an account, a gateway and a core network cannot stand in for each other"
+        "the two peers are of different kinds: an account, a gateway and a core network cannot replace each other"
     )]
-    OtherKind,
-    /// There is no such order.
-    #[error("there is no such order")]
+    DifferentKinds,
+    /// The queue action does not exist.
+    #[error("there is no such queue action")]
     Unknown,
-    /// It is done, or its messages are being ended.
-    #[error("it is too late: the order is done with, or its messages are being ended")]
+    /// The action is finished, or its messages are already ending.
+    #[error("it is too late: the queue action is finished, or its messages are being cancelled")]
     TooLate,
 }
 
-/// What became of a balance operation.
+/// The result of a balance operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LedgerAnswer {
-    /// Done, and on disk.
+    /// Done and durable.
     Done {
         /// The account afterwards.
         balance: Balance,
     },
-    /// The same operation was done before under this key; nothing was done now.
+    /// The operation was done before under this key; nothing changed now.
     Repeated {
         /// The account as it is now.
         balance: Balance,
     },
     /// The key was used before, for another operation.
     KeyReused,
-    /// It would take the account below its limit, or beyond what numbers can hold.
+    /// The balance would fall below the credit limit, or overflow.
     WouldExceed {
         /// The account, unchanged.
         balance: Balance,
     },
-    /// There is no such account: setting its limit opens it.
+    /// The account does not exist: setting its limit opens it.
     UnknownAccount,
-    /// The key or the account's name is empty or longer than 64 octets.
+    /// The key or the account name is empty or longer than 64 octets.
     BadName,
 }
 
-/// What query_sm is told.
+/// The answer to query_sm.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueriedState {
     /// The message.
     pub id: MessageId,
-    /// Its state.
-    pub state: ReceiptState,
-    /// When it ended, if it did.
+    /// The state.
+    pub state: DlrState,
+    /// The time of its final state, if it has one.
     pub final_at: Option<Timestamp>,
-    /// The network's error code, 0 where there is none.
+    /// The network's error code; 0 if there is none.
     pub error: u8,
 }

@@ -1,4 +1,4 @@
-//! Counters of one peer or of one account.
+//! Counters per peer and per account.
 
 use crate::engine::Engine;
 use crate::slab::{Slot, flag};
@@ -6,29 +6,29 @@ use model::{FinalState, Now, PeerId};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Upper bounds of [`Counts::answers`], in milliseconds.
+/// Upper bounds of [`PeerCounts::answers`], in milliseconds.
 pub const ANSWER_BOUNDS: [u64; 11] = [1, 5, 10, 25, 50, 100, 250, 500, 1_000, 5_000, 30_000];
-/// How many codes of refusals are counted singly: they come from outside.
+/// How many error codes have a counter of their own: the codes come from outside.
 const CODES: usize = 32;
 
-/// What happened since the start to the messages that one peer was given, or that one account submitted.
+/// Counters since the start of the messages sent to one peer, or submitted by one account.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Messages given to links, every attempt counted.
+pub struct PeerCounts {
+    /// Submit attempts.
     pub submitted: u64,
-    /// Attempts refused as too fast, or because the peer's queue was full.
+    /// Attempts refused as throttled or queue full.
     pub throttled: u64,
-    /// All refused attempts by the code of the answer; under `None` those of further codes than the first 32.
+    /// Refused attempts by error code; `None` collects codes beyond the first 32.
     pub refused: BTreeMap<Option<u32>, u64>,
-    /// Ended messages by [`FinalState`], index = octet.
+    /// Finished messages by [`FinalState`]; the index is its octet.
     pub ended: [u64; 8],
-    /// Answers by the time from when the message was given to the link, see [`ANSWER_BOUNDS`]; the last are above all bounds.
+    /// Answers by response time, see [`ANSWER_BOUNDS`]; the last counter is above all bounds.
     pub answers: [u64; ANSWER_BOUNDS.len() + 1],
-    /// The sum of these times.
+    /// The sum of the response times.
     pub answer_time: Duration,
 }
 
-impl Counts {
+impl PeerCounts {
     fn refused(&mut self, code: u32) {
         let counted = self.refused.len() < CODES || self.refused.contains_key(&Some(code));
         *self.refused.entry(counted.then_some(code)).or_default() += 1;
@@ -41,7 +41,7 @@ impl Counts {
     }
 }
 
-/// What is counted.
+/// A countable event.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Counted {
     Submitted,
@@ -52,7 +52,7 @@ pub(crate) enum Counted {
 }
 
 impl Counted {
-    fn add_to(self, counts: &mut Counts) {
+    fn add_to(self, counts: &mut PeerCounts) {
         match self {
             Self::Submitted => counts.submitted += 1,
             Self::Throttled => counts.throttled += 1,
@@ -64,11 +64,11 @@ impl Counted {
 }
 
 impl Engine {
-    /// Counts for the peer that the message is with, and for the account that submitted it.
+    /// Counts for the message's peer and for the account that submitted it.
     pub(crate) fn count(&mut self, slot: Slot, counted: Counted) {
         let entry = &self.slab[slot];
-        let (peer, origin, own) = (entry.peer, entry.origin, entry.has(flag::OWN_RECEIPT));
-        // A message that never had a peer stands under its account.
+        let (peer, origin, own) = (entry.peer, entry.origin, entry.has(flag::OWN_DLR));
+        // A message without any peer counts for its account only.
         let ended_nowhere = matches!(counted, Counted::Ended(_)) && peer == origin;
         if !ended_nowhere {
             counted.add_to(&mut self.peer_mut(peer).counts);
@@ -78,15 +78,15 @@ impl Engine {
         }
     }
 
-    /// An answer has come to an attempt that began at `since`.
+    /// Counts the response time of an attempt that began at `since`.
     pub(crate) fn count_answer(&mut self, now: Now, slot: Slot, since: Option<model::Moment>) {
         if let Some(since) = since {
             self.count(slot, Counted::Answered { after: now.mono - since });
         }
     }
 
-    /// Of all peers and accounts: the counters of what each was given, and those of what each submitted.
-    pub fn counts(&self) -> impl Iterator<Item = (PeerId, &Counts, &Counts)> {
+    /// The counters of all peers and accounts: as a peer, and as a submitter.
+    pub fn counts(&self) -> impl Iterator<Item = (PeerId, &PeerCounts, &PeerCounts)> {
         self.peers.iter().map(|peer| (peer.settings.peer, &peer.counts, &peer.submitter_counts))
     }
 }
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn codes_from_outside_take_no_memory_without_bound() {
-        let mut counts = Counts::default();
+        let mut counts = PeerCounts::default();
         for code in 0..1_000 {
             counts.refused(code);
         }
@@ -108,7 +108,7 @@ mod tests {
 
     #[test]
     fn an_answer_is_counted_under_the_first_bound_that_it_does_not_exceed() {
-        let mut counts = Counts::default();
+        let mut counts = PeerCounts::default();
         for ms in [0, 1, 2, 30_000, 30_001] {
             counts.answered(Duration::from_millis(ms));
         }

@@ -1,138 +1,140 @@
-//! From a place in a queue to a link.
+//! Dispatch: from a place in a queue to a link.
 
 use crate::counts::Counted;
-use crate::custody::ASIDE_RUN;
 use crate::engine::Engine;
-use crate::obeying::Rebound;
-use crate::order_work::{ROOM_AGAIN, SOON};
-use crate::orders::Held;
-use crate::peer::{Brake, InFlight, Peer};
-use crate::resolving::Subscription;
+use crate::peer::{BlockedBy, InFlight, Peer};
+use crate::queue_actions::batch::{FULL_TARGET_RETRY, SHORT_DELAY};
+use crate::queue_actions::matching::RerouteResult;
+use crate::queue_actions::rules::HoldDecision;
+use crate::resolver::SubscriberLookup;
+use crate::serial_delivery::SUBSCRIBER_WAIT_RUN;
 use crate::slab::{Slot, State, flag};
 use crate::timer::Timer;
-use crate::{Command, Handed, Output};
-use model::{Deed, FinalState, Moment, Now, PeerId, Priority, Step, StepKind, Ticket, Verdict};
+use crate::{EngineCommand, Output, SubmitAttempt};
+use model::{
+    AdminActionKind, FinalState, Moment, Now, PeerId, Priority, Step, StepKind, SubmitTicket, Verdict,
+};
 use std::sync::Arc;
 
-/// How many messages are read back from the store at a time, and how few may be left at the front before more are.
+/// Messages loaded from the store at a time, and the low-water mark at the front of a queue that triggers loading.
 const LOAD_RUN: usize = 1024;
 const LOAD_LOW: usize = 512;
 
 impl Engine {
-    /// Sends what the peer's queue, links and pace allow.
+    /// Sends what the peer's queue, links and limits allow.
     pub(crate) fn dispatch(&mut self, now: Now, peer: u32, out: &mut Output) {
         let index = peer as usize;
         let serial = self.peers[index].settings.serial;
         let mut set_aside = 0;
-        let brake = loop {
-            if let Some(order) = self.orders.suspends(PeerId(peer)) {
-                break Brake::Suspended { order };
+        let blocked_by = loop {
+            if let Some(queue_action) = self.queue_actions.suspension_of(PeerId(peer)) {
+                break BlockedBy::Suspended { queue_action };
             }
             if self.peers[index].queued == 0 {
                 break match &self.peers[index] {
-                    Peer { aside: 1.., .. } => Brake::Subscribers,
-                    Peer { suspended: 1.., .. } => Brake::Held,
-                    _ => Brake::Idle,
+                    Peer { subscriber_locked: 1.., .. } => BlockedBy::SubscriberLocked,
+                    Peer { suspended: 1.., .. } => BlockedBy::QueueAction,
+                    _ => BlockedBy::Idle,
                 };
             }
             if self.draining {
-                break Brake::Draining;
+                break BlockedBy::Shutdown;
             }
             if !self.peers[index].configured {
-                break Brake::NotConfigured;
+                break BlockedBy::NotConfigured;
             }
             let Some(link) = self.free_link(index) else {
-                break if self.peers[index].links.is_empty() { Brake::NoLink } else { Brake::Window };
+                break if self.peers[index].links.is_empty() { BlockedBy::NoLink } else { BlockedBy::Window };
             };
             if now.mono < self.peers[index].paused_until {
-                break Brake::Advised { until: self.peers[index].paused_until };
+                break BlockedBy::PolicyPause { until: self.peers[index].paused_until };
             }
             if let Some(pace) = &mut self.peers[index].pace
                 && let Err(until) = pace.ready(now.mono)
             {
                 let rate = pace.rate();
                 break if pace.is_slow_start() {
-                    Brake::SlowStart { until, rate }
+                    BlockedBy::SlowStart { until, rate }
                 } else {
-                    Brake::Throttled { until, rate }
+                    BlockedBy::Throttled { until, rate }
                 };
             }
             let in_flight = self.peers[index].in_flight;
             if self.peers[index].advised_window.is_some_and(|window| in_flight >= u64::from(window)) {
-                break Brake::Window;
+                break BlockedBy::Window;
             }
-            let Some((slot, priority)) = self.head(index) else { break Brake::Idle };
+            let Some((slot, priority)) = self.head(index) else { break BlockedBy::Idle };
             if self.slab[slot].expires <= now.mono {
                 self.end(now, slot, FinalState::Expired, None, out);
                 continue;
             }
-            if self.orders.holds_any()
-                && let Held::By(order) = self.held_back(now, slot)
+            if self.queue_actions.any_hold()
+                && let HoldDecision::By(queue_action) = self.hold_status(now, slot)
             {
-                if set_aside == ASIDE_RUN {
+                if set_aside == SUBSCRIBER_WAIT_RUN {
                     self.wake_peer(peer, now.mono);
-                    break Brake::Held;
+                    break BlockedBy::QueueAction;
                 }
                 set_aside += 1;
                 if self.slab[slot].message.is_none() {
                     self.peers[index].evicted = self.peers[index].evicted.saturating_sub(1);
                 }
                 self.take_head(index, priority, slot);
-                self.hold_back(slot, order);
+                self.hold_message(slot, queue_action);
                 continue;
             }
-            if serial && self.must_wait(slot) {
-                if set_aside == ASIDE_RUN {
+            if serial && self.must_wait_for_subscriber(slot) {
+                if set_aside == SUBSCRIBER_WAIT_RUN {
                     self.wake_peer(peer, now.mono);
-                    break Brake::Subscribers;
+                    break BlockedBy::SubscriberLocked;
                 }
                 set_aside += 1;
                 self.take_head(index, priority, slot);
-                self.let_pass(slot, out);
+                self.wait_behind_holder(slot, out);
                 continue;
             }
             let Some(message) = &self.slab[slot].message else {
                 self.load_head(index, priority, slot, out);
-                break Brake::Loading;
+                break BlockedBy::Loading;
             };
             if serial && self.slab[slot].subscriber == 0 {
-                // The peer was not serial yet when the message came.
+                // The peer was not serial when the message arrived.
                 let message = message.clone();
-                self.name_subscriber(slot, &message);
+                self.set_subscriber_key(slot, &message);
                 if self.slab[slot].subscriber != 0 {
                     continue;
                 }
             }
-            if self.orders.rebinds_from(PeerId(peer)) {
+            if self.queue_actions.reroutes_from(PeerId(peer)) {
                 if out.batch.replaced.len() >= LOAD_RUN {
-                    self.wake_peer(peer, now.mono + SOON);
-                    break Brake::Rebound;
+                    self.wake_peer(peer, now.mono + SHORT_DELAY);
+                    break BlockedBy::RerouteTargetFull;
                 }
-                match self.rebind(now, slot, out) {
-                    Rebound::Gone => continue,
-                    Rebound::Full => {
-                        self.wake_peer(peer, now.mono + ROOM_AGAIN);
-                        break Brake::Rebound;
+                match self.reroute_message(now, slot, out) {
+                    RerouteResult::Rerouted => continue,
+                    RerouteResult::TargetFull => {
+                        self.wake_peer(peer, now.mono + FULL_TARGET_RETRY);
+                        break BlockedBy::RerouteTargetFull;
                     }
-                    Rebound::Not => {}
+                    RerouteResult::NotApplicable => {}
                 }
             }
             if let Some(bucket) = &mut self.peers[index].bucket
                 && let Err(until) = bucket.take(now.mono)
             {
-                break Brake::Rate { until };
+                break BlockedBy::Rate { until };
             }
             self.take_head(index, priority, slot);
             self.send(now, link, slot, out);
         };
-        self.peers[index].brake = brake;
+        self.peers[index].blocked_by = blocked_by;
         if self.peers[index].evicted > 0 && !self.peers[index].links.is_empty() {
-            self.to_load.push(peer);
+            self.load_candidates.push(peer);
         }
-        if let Brake::Rate { until }
-        | Brake::Throttled { until, .. }
-        | Brake::SlowStart { until, .. }
-        | Brake::Advised { until } = brake
+        if let BlockedBy::Rate { until }
+        | BlockedBy::Throttled { until, .. }
+        | BlockedBy::SlowStart { until, .. }
+        | BlockedBy::PolicyPause { until } = blocked_by
         {
             self.wake_peer(peer, until);
         }
@@ -143,15 +145,15 @@ impl Engine {
         self.peers[peer].queued -= 1;
     }
 
-    /// Asks for the content of a queue's head, and of those behind it that have come back to their places; new arrivals
-    /// are seen to by [`Engine::load_ahead`].
+    /// Loads the content of a queue's head and of the returned messages behind it; [`Engine::load_ahead`] loads new
+    /// arrivals.
     fn load_head(&mut self, peer: usize, priority: usize, slot: Slot, out: &mut Output) {
         if self.slab[slot].has(flag::IN_FIFO) {
             self.load_if_missing(slot, out);
         } else if !self.slab[slot].has(flag::LOADING) {
             let mut ids = Vec::new();
             self.peers[peer].lanes[priority].returned_to_load(&mut self.slab, LOAD_LOW, &mut ids);
-            out.commands.push(Command::Load { ids });
+            out.commands.push(EngineCommand::Load { ids });
         }
     }
 
@@ -163,7 +165,7 @@ impl Engine {
         }
     }
 
-    /// The link of the peer's with the most room in its window.
+    /// The peer's link with the most room in its window.
     fn free_link(&self, peer: usize) -> Option<u32> {
         self.peers[peer]
             .links
@@ -177,32 +179,32 @@ impl Engine {
             .map(|(_, index)| index)
     }
 
-    /// The most urgent, then oldest message of the peer's.
+    /// The peer's most urgent, then oldest message.
     fn head(&mut self, peer: usize) -> Option<(Slot, usize)> {
         (0..Priority::LEVELS)
             .rev()
             .find_map(|priority| Some((self.peers[peer].lanes[priority].peek(&mut self.slab)?, priority)))
     }
 
-    /// Asks for the content of messages that near the front of queues that move.
+    /// Loads the content of messages near the front of moving queues.
     pub(crate) fn load_ahead(&mut self, out: &mut Output) {
-        if !self.to_fetch.is_empty() {
-            out.commands.push(Command::Load { ids: std::mem::take(&mut self.to_fetch) });
+        if !self.content_requests.is_empty() {
+            out.commands.push(EngineCommand::Load { ids: std::mem::take(&mut self.content_requests) });
         }
-        while let Some(peer) = self.to_load.pop() {
+        while let Some(peer) = self.load_candidates.pop() {
             let mut ids = Vec::new();
             for lane in &mut self.peers[peer as usize].lanes {
                 lane.next_to_load(&mut self.slab, LOAD_LOW, LOAD_RUN, &mut ids);
             }
             if !ids.is_empty() {
-                out.commands.push(Command::Load { ids });
+                out.commands.push(EngineCommand::Load { ids });
             }
         }
     }
 
-    /// Whether a message that has just joined a queue may lose its content, memory being short. Where no link is up it
-    /// waits for long: such queues may fill half of the cache and no more, so that they take no room from those that
-    /// move. Near the front of a queue that moves it would be read back at once.
+    /// Whether a newly queued message may lose its cached content when memory is short. Without a link it waits for
+    /// long: such queues may fill half of the cache, so that moving queues keep the rest. Near the front of a moving
+    /// queue, its content would be loaded again at once.
     pub(crate) fn may_evict(&self, slot: Slot) -> bool {
         let entry = &self.slab[slot];
         let peer = &self.peers[entry.peer.0 as usize];
@@ -210,19 +212,19 @@ impl Engine {
         match entry.state {
             State::Queued if peer.links.is_empty() => self.cached > limit / 2,
             State::Queued => self.cached > limit && peer.queued as usize > 2 * LOAD_RUN,
-            State::Aside
+            State::SubscriberLocked
             | State::Suspended
             | State::Deferred
             | State::Held
             | State::Resolving
-            | State::Receipt => self.cached > limit / 2,
+            | State::AwaitingDlr => self.cached > limit / 2,
             _ => false,
         }
     }
 
     fn send(&mut self, now: Now, link_index: u32, slot: Slot, out: &mut Output) {
-        self.tell_resumed(slot);
-        let more = self.take_turn(slot, out);
+        self.trace_resumed(slot);
+        let more = self.acquire_subscriber_lock(slot, out);
         let Some(link) = self.links.get_mut(link_index as usize).and_then(Option::as_mut) else { return };
         let entry = &mut self.slab[slot];
         let Some(message) = entry.message.clone() else { return };
@@ -231,7 +233,7 @@ impl Engine {
         entry.position = u32::try_from(link.in_flight.len()).unwrap_or(u32::MAX);
         entry.attempts = entry.attempts.saturating_add(1);
         entry.due = Moment(u64::MAX);
-        entry.set(flag::ASKED, false);
+        entry.set(flag::QUERIED, false);
         let peer = &mut self.peers[entry.peer.0 as usize];
         peer.in_flight += 1;
         peer.sent += 1;
@@ -241,40 +243,44 @@ impl Engine {
         let number = peer.sent;
         link.in_flight.push(InFlight {
             slot,
-            seq: self.handed_seq,
+            seq: self.submit_row,
             at: now.wall,
             number,
             since: Some(now.mono),
         });
-        *self.handed_live.entry(self.handed_seq).or_insert(0) += 1;
-        let want_receipt = peer.settings.receipts && entry.receipts().any();
-        let taken = entry.side.as_ref().map_or(0, |side| side.parts.len());
-        let steps = entry.side.as_ref().map_or(&[][..], |side| &side.steps);
-        let ticket = ticket(steps, Ticket { at: now.wall, attempt: entry.attempts });
-        out.batch.handed.push(Handed { id: entry.id, attempt: entry.attempts, leg: entry.leg, at: now.wall });
-        out.commands.push(Command::Send {
+        *self.submit_row_live.entry(self.submit_row).or_insert(0) += 1;
+        let want_dlr = peer.settings.sends_dlrs && entry.dlr_request().any();
+        let taken = entry.history.as_ref().map_or(0, |history| history.segments.len());
+        let steps = entry.history.as_ref().map_or(&[][..], |history| &history.steps);
+        let ticket = ticket(steps, SubmitTicket { at: now.wall, attempt: entry.attempts });
+        out.batch.submit_attempts.push(SubmitAttempt {
+            id: entry.id,
+            attempt: entry.attempts,
+            leg: entry.leg,
+            at: now.wall,
+        });
+        out.commands.push(EngineCommand::Send {
             link: link.id,
             message,
             leg: entry.leg,
             taken: u16::try_from(taken).unwrap_or(u16::MAX),
-            want_receipt,
+            want_dlr,
             more,
             ticket,
         });
         self.totals.submitted += 1;
         self.count(slot, Counted::Submitted);
-        if self.slab[slot].side.is_some() {
+        if self.slab[slot].history.is_some() {
             let (peer, attempt) = (self.slab[slot].peer, self.slab[slot].attempts);
-            self.step(now, slot, StepKind::Submitted { peer, attempt });
+            self.add_step(now, slot, StepKind::Submitted { peer, attempt });
         }
     }
 
-    /// A message that is queued, or waits for its subscriber, has waited for its leg as long as the route allows: the next
-    /// one takes it.
-    pub(crate) fn waited_long_enough(&mut self, now: Now, slot: Slot, out: &mut Output) {
-        // What is about to be ended by an order does not get away from it.
-        if self.orders.holds_any() && self.orders.may_end(&self.slab[slot], now) {
-            let (id, later) = (self.slab[slot].id, now.mono + ROOM_AGAIN);
+    /// The leg's longest wait is over: moves the message to its next leg.
+    pub(crate) fn leg_wait_expired(&mut self, now: Now, slot: Slot, out: &mut Output) {
+        // A message that a queue action is about to cancel stays.
+        if self.queue_actions.any_hold() && self.queue_actions.may_be_cancelled(&self.slab[slot], now) {
+            let (id, later) = (self.slab[slot].id, now.mono + FULL_TARGET_RETRY);
             self.slab[slot].due = later;
             self.timers.set(later, Timer::Message(slot, id));
             return;
@@ -289,16 +295,16 @@ impl Engine {
         let mut slot = slot;
         match self.slab[slot].state {
             State::Queued => slot = self.leave_queue(slot),
-            State::Aside => self.leave_aside(slot),
-            State::Suspended => self.leave_order(slot),
-            _ => self.leave_resolving(slot),
+            State::SubscriberLocked => self.stop_waiting_for_subscriber(slot),
+            State::Suspended => self.leave_hold(slot),
+            _ => self.stop_resolving(slot),
         }
         if !self.next_leg(now, slot, &message, out) {
             self.requeue(slot);
         }
     }
 
-    /// Moves a message that stands in no queue to its next leg, if there is one.
+    /// Moves a message that is in no queue to its next leg, if there is one.
     pub(crate) fn next_leg(
         &mut self,
         now: Now,
@@ -308,24 +314,24 @@ impl Engine {
     ) -> bool {
         let Verdict::Forward(legs) = &message.routed.verdict else { return false };
         let next = usize::from(self.slab[slot].leg) + 1;
-        // Peers that take nothing new are passed over, unless there is no other.
-        let open = (next..legs.len()).find(|index| self.orders.drains(legs[*index].peer).is_none());
+        // Prefers peers that are not drained.
+        let open = (next..legs.len()).find(|index| self.queue_actions.drain_of(legs[*index].peer).is_none());
         let next = open.unwrap_or(next);
         let Some(leg) = legs.get(next) else { return false };
-        // Parts that one peer has cannot be completed by another: the next leg sends the whole message.
-        self.slab[slot].side().parts.clear();
-        self.step(now, slot, StepKind::NextLeg { peer: leg.peer });
-        self.end_turn(slot);
+        // Another peer cannot complete a message of which one peer has segments: the next leg sends it whole.
+        self.slab[slot].history_mut().segments.clear();
+        self.add_step(now, slot, StepKind::NextLeg { peer: leg.peer });
+        self.release_subscriber_lock(slot);
         let entry = &mut self.slab[slot];
         entry.leg = u8::try_from(next).unwrap_or(u8::MAX);
         entry.peer = leg.peer;
         self.peer_mut(leg.peer);
-        self.name_subscriber(slot, message);
+        self.set_subscriber_key(slot, message);
         self.begin_leg(now, slot, message, out);
         true
     }
 
-    /// Puts a message that stands in no queue into the queue of its leg, or lets it wait for its subscriber first.
+    /// Puts a message that is in no queue into the queue of its leg, or lets it wait for its subscriber first.
     pub(crate) fn begin_leg(
         &mut self,
         now: Now,
@@ -333,39 +339,39 @@ impl Engine {
         message: &Arc<model::Message>,
         out: &mut Output,
     ) {
-        match self.resolve_first(now, slot, message, out) {
-            Subscription::NotNeeded => {
+        match self.resolve_leg(now, slot, message, out) {
+            SubscriberLookup::NotNeeded => {
                 self.requeue(slot);
-                self.watch_longest_wait(now, slot, message);
-                self.record(now, slot, out);
+                self.set_leg_timeout(now, slot, message);
+                self.write_progress(now, slot, out);
             }
-            Subscription::Waits => self.record(now, slot, out),
-            Subscription::Settled => {}
+            SubscriberLookup::Waits => self.write_progress(now, slot, out),
+            SubscriberLookup::Settled => {}
         }
     }
 }
 
-/// The name of a hand-over that follows these steps: `own`, unless it repeats one that was left in doubt, perhaps more
-/// than once; then that one's.
-fn ticket(steps: &[Step], own: Ticket) -> Ticket {
+/// The ticket of the attempt that follows these steps: `own`, unless it repeats an uncertain attempt, perhaps more
+/// than once; then that attempt's ticket.
+fn ticket(steps: &[Step], own: SubmitTicket) -> SubmitTicket {
     let mut ticket = own;
     let mut repeats = false;
     for step in steps.iter().rev() {
         match step.kind {
             StepKind::SentAgain | StepKind::Unanswered | StepKind::Recovered => repeats = true,
             StepKind::Submitted { attempt, .. } if repeats => {
-                ticket = Ticket { at: step.at, attempt };
+                ticket = SubmitTicket { at: step.at, attempt };
                 repeats = false;
             }
             StepKind::Deferred { .. }
-            | StepKind::OthersFirst { .. }
+            | StepKind::MovedBehindOthers { .. }
             | StepKind::AwaitingAlert { .. }
             | StepKind::Decided { .. }
-            | StepKind::Asked
+            | StepKind::StatusQueried
             | StepKind::NotSent => {}
-            // Another peer than the one in doubt.
-            StepKind::ByHand { deed: Deed::Rebound, .. } => break,
-            StepKind::ByHand { .. } => {}
+            // Another peer than that of the uncertain attempt.
+            StepKind::AdminAction { action: AdminActionKind::Rerouted, .. } => break,
+            StepKind::AdminAction { .. } => {}
             _ => break,
         }
     }
@@ -387,18 +393,18 @@ mod tests {
     }
 
     #[test]
-    fn a_repetition_has_the_ticket_of_what_it_repeats() {
+    fn a_repeated_submit_keeps_its_ticket() {
         use StepKind::{Recovered, Refused, SentAgain, Unanswered};
-        let own = Ticket { at: Timestamp(100), attempt: 9 };
+        let own = SubmitTicket { at: Timestamp(100), attempt: 9 };
         assert_eq!(ticket(&[], own), own);
-        let first = Ticket { at: Timestamp(1), attempt: 1 };
+        let first = SubmitTicket { at: Timestamp(1), attempt: 1 };
         assert_eq!(ticket(&steps(&[submitted(1), Unanswered, SentAgain]), own), first);
         assert_eq!(ticket(&steps(&[submitted(1), Recovered, SentAgain]), own), first);
         let twice = [submitted(1), Unanswered, SentAgain, submitted(2), Unanswered, SentAgain];
         assert_eq!(ticket(&steps(&twice), own), first);
         assert_eq!(ticket(&steps(&[submitted(1), Refused { code: 88 }]), own), own);
         let refused = [submitted(1), Refused { code: 88 }, submitted(2), Unanswered, SentAgain];
-        assert_eq!(ticket(&steps(&refused), own), Ticket { at: Timestamp(3), attempt: 2 });
+        assert_eq!(ticket(&steps(&refused), own), SubmitTicket { at: Timestamp(3), attempt: 2 });
         let answered_since = [submitted(1), Unanswered, SentAgain, submitted(2), Refused { code: 88 }];
         assert_eq!(ticket(&steps(&answered_since), own), own);
     }

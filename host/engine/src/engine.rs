@@ -1,30 +1,30 @@
-use crate::consent::{Consents, comparable};
-use crate::deciding::Deciding;
-use crate::ending::Ending;
+use crate::delivery_policy::DeliveryPolicyState;
+use crate::dlrs::{DlrIndex, OrphanDlrs};
+use crate::finish::PendingFinish;
+use crate::idempotency_keys::IdempotencyKeys;
 use crate::index::{IdIndex, PairIndex};
-use crate::keys::Keys;
-use crate::ledger::{Parking, ReceiptIndex};
-use crate::money::Money;
-use crate::orders::Orders;
+use crate::ledger::Ledger;
+use crate::opt_out::{OptOuts, normalised_pair};
 use crate::peer::{InFlight, Link, Peer};
 use crate::pools::Pools;
+use crate::queue_actions::rules::QueueActions;
 use crate::random::Random;
-use crate::resolving::{Resolving, needs_subscriber};
+use crate::resolver::{Resolver, needs_subscriber};
 use crate::slab::{Entry, NONE, Slab, Slot, State, flag};
 use crate::submissions::Submissions;
+use crate::subscriber_lock::SubscriberLocks;
 use crate::timer::{Timer, Timers};
-use crate::turns::Turns;
-use crate::{Answer, Command, Event, Output, Settings};
-use model::{Final, FinalState, LinkId, Message, MessageId, Moment, Now, PeerId, Step, StepKind};
+use crate::{EngineAnswer, EngineCommand, Event, Output, Settings};
+use model::{FinalRecord, FinalState, LinkId, Message, MessageId, Moment, Now, PeerId, Step, StepKind};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often the engine wants to be called while anything waits, to look for ended validities.
+/// Interval between two sweeps for expired validities and limits, while anything waits.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
-/// The life of all messages. See the crate's documentation.
+/// The engine: all live messages, peers and links. See the crate documentation.
 #[derive(Debug)]
 pub struct Engine {
     pub(crate) settings: Settings,
@@ -33,96 +33,96 @@ pub struct Engine {
     pub(crate) ids: IdIndex,
     pub(crate) pairs: PairIndex,
     pub(crate) submissions: Submissions,
-    pub(crate) receipts: ReceiptIndex,
-    pub(crate) parking: Parking,
+    pub(crate) dlr_index: DlrIndex,
+    pub(crate) orphan_dlrs: OrphanDlrs,
     pub(crate) peers: Vec<Peer>,
     pub(crate) links: Vec<Option<Link>>,
     pub(crate) link_index: FxHashMap<LinkId, u32>,
     pub(crate) timers: Timers,
-    /// Peers that may have something to send.
+    /// Peers with a message that may be sendable.
     pub(crate) dirty: Vec<u32>,
-    /// Peers with content to be read back.
-    pub(crate) to_load: Vec<u32>,
+    /// Peers whose evicted content is loaded ahead of its turn.
+    pub(crate) load_candidates: Vec<u32>,
     pub(crate) next_id: MessageId,
-    /// The number of this run's `handed` row.
-    pub(crate) handed_seq: u64,
-    /// Messages of each `handed` row that have not moved on.
-    pub(crate) handed_live: FxHashMap<u64, u32>,
+    /// The number of this run's row of table `handed`.
+    pub(crate) submit_row: u64,
+    /// Per row of table `handed`: submit attempts without outcome.
+    pub(crate) submit_row_live: FxHashMap<u64, u32>,
     /// Events that wait for the content of a message.
     pub(crate) waiting_for_content: HashMap<MessageId, Vec<Event>>,
-    /// Ends that wait for the content of a message, to write the receipt or to settle the charge.
-    pub(crate) ending: HashMap<MessageId, Ending>,
-    /// From the first message found on disk until the last: no id may be given out, since it is not known which are free.
+    /// Finished messages whose content is needed for the DLR or the ledger.
+    pub(crate) ending: HashMap<MessageId, PendingFinish>,
+    /// Set from the first recovered message to the last: no id may be assigned, because the free ids are unknown.
     pub(crate) recovering: bool,
-    /// Messages that ended meanwhile; their receipts are made when ids are known.
-    pub(crate) ended_meanwhile: Vec<MessageId>,
+    /// Messages that ended during recovery; their DLRs are created once ids can be assigned.
+    pub(crate) ended_during_recovery: Vec<MessageId>,
     /// Slots accepted in this run: evicted at its end if they still wait and memory is short.
-    pub(crate) fresh: Vec<Slot>,
+    pub(crate) newly_cached: Vec<Slot>,
     /// Uncertain messages by peer group, source and destination, oldest first.
-    pub(crate) in_doubt: HashMap<u64, Vec<MessageId>>,
+    pub(crate) uncertain_by_pair: HashMap<u64, Vec<MessageId>>,
     /// All uncertain messages.
-    pub(crate) doubtful: BTreeSet<MessageId>,
-    pub(crate) orders: Orders,
-    pub(crate) keys: Keys,
-    pub(crate) consents: Consents,
-    pub(crate) money: Money,
-    pub(crate) resolving: Resolving,
-    pub(crate) deciding: Deciding,
-    pub(crate) turns: Turns,
+    pub(crate) uncertain_ids: BTreeSet<MessageId>,
+    pub(crate) queue_actions: QueueActions,
+    pub(crate) idempotency_keys: IdempotencyKeys,
+    pub(crate) opt_outs: OptOuts,
+    pub(crate) ledger: Ledger,
+    pub(crate) resolver_state: Resolver,
+    pub(crate) policy: DeliveryPolicyState,
+    pub(crate) subscriber_locks: SubscriberLocks,
     pub(crate) pools: Pools,
-    /// Messages behind a turn whose content is to be read back.
-    pub(crate) to_fetch: Vec<MessageId>,
+    /// Messages behind a subscriber lock whose content must be loaded.
+    pub(crate) content_requests: Vec<MessageId>,
     pub(crate) cached: usize,
     pub(crate) sweep_at: u32,
     pub(crate) sweep_set: bool,
-    pub(crate) parking_set: bool,
+    pub(crate) orphan_sweep_set: bool,
     pub(crate) disk_low: bool,
     /// Submissions are refused.
-    pub(crate) closed: bool,
+    pub(crate) admission_closed: bool,
     pub(crate) draining: bool,
     pub(crate) totals: Totals,
 }
 
-/// Counts since the start, for metrics.
+/// Counters since the start, for metrics.
 #[derive(Debug, Default, Clone)]
 pub struct Totals {
-    /// Messages accepted, receipts of ours left out.
+    /// Messages accepted, DLRs for submitters excluded.
     pub accepted: u64,
     /// Submissions refused.
     pub refused: u64,
-    /// Messages given to links, attempts counted singly.
+    /// Submit attempts.
     pub submitted: u64,
-    /// Ended messages by [`FinalState`], index = octet.
+    /// Finished messages by [`FinalState`]; the index is its octet.
     pub ended: [u64; 8],
-    /// Receipts of ours made, and delivered.
-    pub receipts_made: u64,
-    /// Receipts of ours that an ESME has taken.
-    pub receipts_delivered: u64,
-    /// Receipts from peers that matched a message.
-    pub receipts_matched: u64,
-    /// Receipts from peers that never matched one.
-    pub receipts_unmatched: u64,
-    /// Receipts of ours that were not made because their account's queue was full.
-    pub receipts_dropped: u64,
-    /// Submissions that were repeated under their key, and answered again.
+    /// DLRs created for submitters.
+    pub dlrs_made: u64,
+    /// DLRs that a submitter has taken.
+    pub dlrs_delivered: u64,
+    /// DLRs from peers that matched a message.
+    pub dlrs_matched: u64,
+    /// DLRs from peers that expired without a match.
+    pub dlrs_unmatched: u64,
+    /// DLRs not created because the account's queue was full.
+    pub dlrs_dropped: u64,
+    /// Submissions repeated under their idempotency key and answered from it.
     pub repeated: u64,
-    /// Submissions refused because the addressee has told the sender to stop.
+    /// Submissions refused because the addressee has opted out.
     pub opted_out: u64,
-    /// Submissions refused because their ledger account cannot pay.
+    /// Submissions refused because the ledger account cannot pay.
     pub unpaid: u64,
-    /// Hand-overs that ended in doubt.
+    /// Submit attempts that ended as uncertain.
     pub uncertain: u64,
-    /// Messages sent again to settle a doubt.
+    /// Uncertain messages sent again.
     pub sent_again: u64,
-    /// Attempts that a peer refused, throttling included.
+    /// Attempts refused by a peer, throttling included.
     pub attempts_refused: u64,
-    /// Of these, those that said "too fast" or "queue full".
+    /// Of these, attempts refused as throttled or queue full.
     pub throttled: u64,
-    /// Messages whose turn in a queue came while another to the same subscriber went first.
-    pub set_aside: u64,
+    /// Messages that reached the head of their queue while another message held the subscriber lock.
+    pub subscriber_locked: u64,
 }
 
-/// What a message costs in memory while its content is held, beyond its octets.
+/// Memory per message whose content is cached, beyond the octets of its content.
 const CONTENT_OVERHEAD: usize = 400;
 
 pub(crate) fn content_size(message: &Message) -> usize {
@@ -130,60 +130,60 @@ pub(crate) fn content_size(message: &Message) -> usize {
 }
 
 impl Engine {
-    /// An engine with nothing in it.
+    /// An empty engine.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         let mut random = Random::new(settings.seed);
         Self {
             pairs: PairIndex::new(random.next()),
             submissions: Submissions::default(),
-            receipts: ReceiptIndex::new(random.next()),
-            keys: Keys::new(random.next()),
-            consents: Consents::default(),
-            money: Money::new(random.next()),
-            resolving: Resolving::new(random.next()),
-            deciding: Deciding::default(),
-            turns: Turns::new(random.next()),
+            dlr_index: DlrIndex::new(random.next()),
+            idempotency_keys: IdempotencyKeys::new(random.next()),
+            opt_outs: OptOuts::default(),
+            ledger: Ledger::new(random.next()),
+            resolver_state: Resolver::new(random.next()),
+            policy: DeliveryPolicyState::default(),
+            subscriber_locks: SubscriberLocks::new(random.next()),
             pools: Pools::new(settings.seed.rotate_left(17)),
-            to_fetch: Vec::new(),
+            content_requests: Vec::new(),
             random,
             settings,
             slab: Slab::new(),
             ids: IdIndex::default(),
-            parking: Parking::default(),
+            orphan_dlrs: OrphanDlrs::default(),
             peers: Vec::new(),
             links: Vec::new(),
             link_index: FxHashMap::default(),
             timers: Timers::default(),
             dirty: Vec::new(),
-            to_load: Vec::new(),
+            load_candidates: Vec::new(),
             next_id: MessageId::FIRST,
-            handed_seq: 1,
-            handed_live: FxHashMap::default(),
+            submit_row: 1,
+            submit_row_live: FxHashMap::default(),
             waiting_for_content: HashMap::new(),
             ending: HashMap::new(),
             recovering: false,
-            ended_meanwhile: Vec::new(),
-            fresh: Vec::new(),
-            in_doubt: HashMap::new(),
-            doubtful: BTreeSet::new(),
-            orders: Orders::default(),
+            ended_during_recovery: Vec::new(),
+            newly_cached: Vec::new(),
+            uncertain_by_pair: HashMap::new(),
+            uncertain_ids: BTreeSet::new(),
+            queue_actions: QueueActions::default(),
             cached: 0,
             sweep_at: 0,
             sweep_set: false,
-            parking_set: false,
+            orphan_sweep_set: false,
             disk_low: false,
-            closed: false,
+            admission_closed: false,
             draining: false,
             totals: Totals::default(),
         }
     }
 
-    /// Takes one event. What follows from it is in `out`; messages leave their queues only in [`Engine::settle`].
+    /// Applies one event. The results are in `out`; messages leave their queues only in [`Engine::advance`].
     pub fn apply(&mut self, now: Now, event: Event, out: &mut Output) {
         match event {
             Event::Peer(settings) => self.configure_peer(now, settings, out),
-            Event::PeerGone(peer) => self.forget_peer(peer),
+            Event::PeerRemoved(peer) => self.forget_peer(peer),
             Event::LinkUp { link, peer, window } => self.link_up(link, peer, window),
             Event::LinkPaused { link } => self.link_paused(link),
             Event::LinkDown { link } => self.link_down(now, link, out),
@@ -192,129 +192,131 @@ impl Engine {
                 self.accept_many(now, (messages, shared_id), key, reply, out);
             }
             Event::Outcome { link, id, outcome } => self.outcome(now, link, id, outcome, out),
-            Event::Receipt { peer, receipt, reply } => self.receipt(now, peer, receipt, reply, out),
-            Event::Told { id, receipt } => self.told(now, id, receipt, out),
+            Event::Dlr { peer, dlr, reply } => self.dlr_received(now, peer, dlr, reply, out),
+            Event::QueryResult { id, dlr } => self.query_result(now, id, dlr, out),
             Event::Query { .. }
             | Event::Cancel { .. }
             | Event::CancelMatching { .. }
             | Event::Replace { .. }
-            | Event::Settle { .. } => self.request(now, event, out),
-            Event::Order { wish, reply } => self.give_order(now, *wish, reply, out),
-            Event::UndoOrder { id, by, reply } => self.undo_order(now, id, &by, reply, out),
-            Event::ByHand { .. } => self.by_hand(now, event, out),
+            | Event::SettleUncertain { .. } => self.request(now, event, out),
+            Event::QueueAction { request, reply } => self.create_queue_action(now, *request, reply, out),
+            Event::UndoQueueAction { id, by, reply } => self.undo_queue_action(now, id, &by, reply, out),
+            Event::AdminAction { .. } => self.admin_action(now, event, out),
             Event::Loaded { id, message } => self.loaded(now, id, message, out),
             Event::Rerouted { id, routed } => self.rerouted(now, id, routed, out),
-            Event::Disk { low } => self.disk_low = low,
-            Event::Admission { open } => self.closed = !open,
-            Event::Consent { sender, subscriber, stop, reply } => {
-                let consent = comparable(&sender, &subscriber, &self.settings.country);
-                if self.consents.set(consent.clone(), stop) {
-                    out.batch.consents.push((consent, stop));
+            Event::DiskSpace { low } => self.disk_low = low,
+            Event::Admission { open } => self.admission_closed = !open,
+            Event::OptOut { sender, subscriber, stop, reply } => {
+                let opt_out = normalised_pair(&sender, &subscriber, &self.settings.country);
+                if self.opt_outs.set(opt_out.clone(), stop) {
+                    out.batch.opt_outs.push((opt_out, stop));
                 }
                 if let Some(to) = reply {
-                    out.commands.push(Command::Answer { to, answer: Answer::Done });
+                    out.commands.push(EngineCommand::Answer { to, answer: EngineAnswer::Done });
                 }
             }
             Event::Archived { ids, reply } => {
                 out.batch.archived.extend(ids);
-                out.commands.push(Command::Answer { to: reply, answer: Answer::Done });
+                out.commands.push(EngineCommand::Answer { to: reply, answer: EngineAnswer::Done });
             }
-            Event::ReportAgain { message, ended, reply } => {
-                let answer = self.report_again(now, &message, &ended, out);
-                out.commands.push(Command::Answer { to: reply, answer });
+            Event::ResendDlr { message, ended, reply } => {
+                let answer = self.resend_dlr(now, &message, &ended, out);
+                out.commands.push(EngineCommand::Answer { to: reply, answer });
             }
-            Event::Hooks { resolver, delivery_policy, biller } => {
+            Event::HooksChanged { resolver, delivery_policy, biller } => {
                 self.hooks_changed(now, (resolver, delivery_policy, biller), out);
             }
-            Event::ResolverExchanged => self.resolving.asked_again(Moment(u64::MAX)),
+            Event::ResolverReplaced => self.resolver_state.requeue_due(Moment(u64::MAX)),
             Event::Ledger { operation, reply } => self.ledger_operation(now, operation, reply, out),
-            Event::Settled { upto, ok } => self.settled(now, upto, ok, out),
+            Event::BillerNotified { upto, ok } => self.biller_notified(now, upto, ok, out),
             Event::Resolved { msisdn, resolution } => self.resolved(now, &msisdn, resolution),
-            Event::Decided { id, attempt, next } => self.decided(now, id, attempt, next, out),
-            Event::Alert { msisdn } => self.alert(now, &msisdn, out),
-            Event::Reachable { imsi } => self.reachable(now, &imsi, out),
-            Event::Numbered { msisdn, imsi, before } => self.numbered(now, &msisdn, &imsi, before, out),
+            Event::Decided { id, attempt, next } => self.policy_decided(now, id, attempt, next, out),
+            Event::Alert { msisdn } => self.subscriber_alert(now, &msisdn, out),
+            Event::SubscriberReachable { imsi } => self.subscriber_reachable(now, &imsi, out),
+            Event::SubscriberLearned { msisdn, imsi, before } => {
+                self.subscriber_learned(now, &msisdn, &imsi, before, out);
+            }
             Event::Pool { pool, request, by, reply } => {
                 let by = (&by, self.settings.pools);
                 let answer = self.pools.request(now, &pool, request, by, &mut out.batch.pools);
-                out.commands.push(Command::Answer { to: reply, answer: Answer::Pool(answer) });
+                out.commands.push(EngineCommand::Answer { to: reply, answer: EngineAnswer::Pool(answer) });
             }
             Event::Pools { reply } => {
-                let answer = Answer::Pools(self.pools.summaries(now));
-                out.commands.push(Command::Answer { to: reply, answer });
+                let answer = EngineAnswer::Pools(self.pools.summaries(now));
+                out.commands.push(EngineCommand::Answer { to: reply, answer });
             }
             Event::Drain => self.draining = true,
         }
     }
 
-    /// Ends a run of events: fires what is due and sends what can be sent. Several runs may share one batch;
+    /// Ends a run of events: fires due timers and sends what can be sent. Several runs may share one batch;
     /// [`Engine::seal`] closes it.
-    pub fn settle(&mut self, now: Now, out: &mut Output) {
+    pub fn advance(&mut self, now: Now, out: &mut Output) {
         self.finish_recovered(now, out);
-        self.pools.give_back_orphans(now, &mut out.batch.pools);
+        self.pools.release_orphans(now, &mut out.batch.pools);
         self.pools.advance(now, &mut out.batch.pools);
-        self.pools.housekeep(now, self.settings.pools, &mut out.batch.pools);
+        self.pools.maintain(now, self.settings.pools, &mut out.batch.pools);
         while let Some(timer) = self.timers.pop_due(now.mono) {
             self.fire(now, timer, out);
         }
         self.move_resolved(now, out);
-        self.work_on_orders(now, out);
+        self.run_queue_actions(now, out);
         loop {
-            self.rebind_arrived(now, out);
+            self.reroute_arrived(now, out);
             while let Some(peer) = self.dirty.pop() {
                 self.peers[peer as usize].dirty = false;
                 self.dispatch(now, peer, out);
             }
-            if self.orders.arrived.is_empty() {
+            if self.queue_actions.arrived.is_empty() {
                 break;
             }
         }
-        self.call_up(now, out);
+        self.reroute_callable(now, out);
         self.ask_resolver(out);
         self.evict();
         self.load_ahead(out);
-        self.tell_biller(now, out);
-        let swept = self.slab.used() > 0 || self.keys.any_to_forget() || self.resolving.remembers();
+        self.notify_biller(now, out);
+        let swept =
+            self.slab.used() > 0 || self.idempotency_keys.any_to_forget() || self.resolver_state.has_cached();
         if !self.sweep_set && swept {
             self.sweep_set = true;
             self.timers.set(now.mono + SWEEP_EVERY, Timer::Sweep);
         }
     }
 
-    /// Closes a batch that is about to be written; what comes after it belongs to the next one.
+    /// Closes a batch before it is written. Later results belong to the next batch.
     pub fn seal(&mut self, out: &mut Output) {
         out.batch.next_id = self.next_id;
-        out.batch.balances = self.money.take_touched();
+        out.batch.balances = self.ledger.take_touched();
         self.pools.sealed();
-        if !out.batch.handed.is_empty() {
-            out.batch.handed_seq = self.handed_seq;
-            // Its messages may all have moved on while the batch grew, and others have joined it since.
-            if self.handed_live.contains_key(&self.handed_seq) {
-                out.batch.handed_done.retain(|seq| *seq != self.handed_seq);
+        if !out.batch.submit_attempts.is_empty() {
+            out.batch.submit_row = self.submit_row;
+            if self.submit_row_live.contains_key(&self.submit_row) {
+                out.batch.submit_rows_done.retain(|seq| *seq != self.submit_row);
             }
-            self.handed_seq += 1;
+            self.submit_row += 1;
         }
     }
 
-    /// When [`Engine::settle`] wants to be called, at the latest, though nothing happens.
+    /// The latest time at which [`Engine::advance`] must be called if no event arrives.
     #[must_use]
     pub fn deadline(&self) -> Option<Moment> {
         self.timers.next().into_iter().chain(self.pools.deadline()).min()
     }
 
-    /// Messages that have not ended.
+    /// The number of live messages.
     #[must_use]
     pub fn live(&self) -> usize {
         self.ids.len()
     }
 
-    /// Counts since the start.
+    /// Counters since the start.
     #[must_use]
     pub fn totals(&self) -> &Totals {
         &self.totals
     }
 
-    /// Octets of message content held in memory, as estimated for the limit of [`Settings::body_cache`].
+    /// Estimated octets of cached message content; [`Settings::body_cache`] limits them.
     #[must_use]
     pub fn cached(&self) -> usize {
         self.cached
@@ -325,13 +327,13 @@ impl Engine {
             Timer::Message(slot, id) => self.message_due(now, slot, id, out),
             Timer::Peer(peer) => {
                 self.peers[peer as usize].wake = None;
-                self.mark(peer);
+                self.mark_dirty(peer);
             }
-            Timer::Parking => self.look_through_parking(now, out),
-            // Looked at after every run of events.
-            Timer::Settle | Timer::Orders => {}
-            Timer::Order(order) => self.order_due(now, order, out),
-            Timer::Resolve => self.resolving.asked_again(now.mono),
+            Timer::OrphanDlrs => self.sweep_orphan_dlrs(now, out),
+            // [`Engine::advance`] handles these after every run of events.
+            Timer::NotifyBiller | Timer::QueueActions => {}
+            Timer::UndoWindow(id) => self.undo_window_over(now, id, out),
+            Timer::Resolve => self.resolver_state.requeue_due(now.mono),
             Timer::Sweep => {
                 self.sweep_set = false;
                 self.sweep(now, out);
@@ -347,12 +349,12 @@ impl Engine {
         match entry.state {
             State::Deferred => {
                 self.peer_of(slot).deferred -= 1;
-                self.deciding.forget_alert(id);
+                self.policy.forget_alert(id);
                 if let Some(message) = &self.slab[slot].message
                     && needs_subscriber(message, self.slab[slot].leg)
                 {
                     let message = message.clone();
-                    self.resolve_first(now, slot, &message, out);
+                    self.resolve_leg(now, slot, &message, out);
                     return;
                 }
                 self.requeue(slot);
@@ -360,9 +362,9 @@ impl Engine {
                     self.load_if_missing(slot, out);
                 }
             }
-            State::Held => self.ask_route(now, slot, out),
-            State::Queued | State::Aside | State::Suspended | State::Resolving => {
-                self.waited_long_enough(now, slot, out);
+            State::Held => self.request_routing(now, slot, out),
+            State::Queued | State::SubscriberLocked | State::Suspended | State::Resolving => {
+                self.leg_wait_expired(now, slot, out);
             }
             State::Free
             | State::Ghost
@@ -370,18 +372,18 @@ impl Engine {
             | State::Routing
             | State::Deciding
             | State::Uncertain
-            | State::Receipt
+            | State::AwaitingDlr
             | State::Ending => {}
         }
     }
 
-    /// Looks at a part of the slab for ended validities and limits: all of it within a minute, and in small appliances
-    /// all of it every second. So a waiting message needs no timer of its own.
+    /// Checks a part of the slab for expired validities and limits: the whole slab within a minute, a small slab
+    /// every second. A waiting message therefore needs no timer of its own.
     fn sweep(&mut self, now: Now, out: &mut Output) {
-        if let Some(left) = self.keys.forget(now.mono) {
-            out.batch.keys_done = Some(left);
+        if let Some(left) = self.idempotency_keys.forget(now.mono) {
+            out.batch.idempotency_keys_done = Some(left);
         }
-        self.resolving.forget(now.mono);
+        self.resolver_state.forget(now.mono);
         let capacity = self.slab.capacity();
         let share = (capacity / 60).max(65_536).min(capacity);
         for _ in 0..share {
@@ -391,7 +393,7 @@ impl Engine {
             match entry.state {
                 State::Free | State::Ghost | State::Submitted | State::Ending => {}
                 State::Queued
-                | State::Aside
+                | State::SubscriberLocked
                 | State::Suspended
                 | State::Deferred
                 | State::Held
@@ -402,16 +404,16 @@ impl Engine {
                         self.end(now, slot, FinalState::Expired, None, out);
                     }
                 }
-                State::Uncertain | State::Receipt => {
+                State::Uncertain | State::AwaitingDlr => {
                     if entry.due <= now.mono {
-                        self.gave_no_sign(now, slot, out);
+                        self.dlr_wait_expired(now, slot, out);
                     }
                 }
             }
         }
     }
 
-    /// The peer with this number, made if it is not known yet.
+    /// The peer with this id; created if it is unknown.
     pub(crate) fn peer_mut(&mut self, peer: PeerId) -> &mut Peer {
         let index = peer.0 as usize;
         while self.peers.len() <= index {
@@ -426,8 +428,8 @@ impl Engine {
         self.peer_mut(peer)
     }
 
-    /// The peer may have something to send.
-    pub(crate) fn mark(&mut self, peer: u32) {
+    /// Marks a peer that may have a sendable message.
+    pub(crate) fn mark_dirty(&mut self, peer: u32) {
         if let Some(known) = self.peers.get_mut(peer as usize)
             && !known.dirty
         {
@@ -447,7 +449,7 @@ impl Engine {
         self.settings.resolver = resolver;
         self.settings.delivery_policy = delivery_policy;
         if !delivery_policy {
-            self.policy_gone(now, out);
+            self.policy_unbound(now, out);
         }
         self.settings.biller = biller;
     }
@@ -455,7 +457,7 @@ impl Engine {
     fn forget_peer(&mut self, peer: PeerId) {
         if let Some(known) = self.peers.get_mut(peer.0 as usize) {
             known.configured = false;
-            self.mark(peer.0);
+            self.mark_dirty(peer.0);
         }
     }
 
@@ -475,7 +477,7 @@ impl Engine {
         let index = u32::try_from(place).unwrap_or(NONE);
         self.link_index.insert(link, index);
         self.peers[peer.0 as usize].links.push(index);
-        self.mark(peer.0);
+        self.mark_dirty(peer.0);
     }
 
     fn link_paused(&mut self, link: LinkId) {
@@ -493,32 +495,32 @@ impl Engine {
         peer.links.retain(|other| *other != index);
         for flight in state.in_flight {
             let InFlight { slot, seq, .. } = flight;
-            self.moved_on(slot, seq, out);
-            self.history(slot, flight);
-            self.step(now, slot, StepKind::Unanswered);
-            self.in_doubt(now, slot, out);
+            self.complete_submit(slot, seq, out);
+            self.start_history(slot, flight);
+            self.add_step(now, slot, StepKind::Unanswered);
+            self.mark_uncertain(now, slot, out);
         }
-        self.mark(state.peer.0);
+        self.mark_dirty(state.peer.0);
     }
 
-    /// A message of a `handed` row has an outcome; the row goes when all have.
-    pub(crate) fn moved_on(&mut self, slot: Slot, seq: u64, out: &mut Output) {
+    /// Records the outcome of a submit attempt. The row is removed once all its attempts have an outcome.
+    pub(crate) fn complete_submit(&mut self, slot: Slot, seq: u64, out: &mut Output) {
         self.slab[slot].link = NONE;
         self.peer_of(slot).in_flight -= 1;
-        if let Some(live) = self.handed_live.get_mut(&seq) {
+        if let Some(live) = self.submit_row_live.get_mut(&seq) {
             *live -= 1;
             if *live == 0 {
-                self.handed_live.remove(&seq);
-                out.batch.handed_done.push(seq);
+                self.submit_row_live.remove(&seq);
+                out.batch.submit_rows_done.push(seq);
             }
         }
     }
 
-    /// Adds a step to a message's trace. The first and the newest are kept.
-    pub(crate) fn step(&mut self, now: Now, slot: Slot, kind: StepKind) {
-        let steps = &mut self.slab[slot].side().steps;
-        if steps.len() >= Final::MAX_STEPS {
-            steps.remove(Final::MAX_STEPS / 4);
+    /// Appends a step to a message's trace. A full trace keeps the first and the newest steps.
+    pub(crate) fn add_step(&mut self, now: Now, slot: Slot, kind: StepKind) {
+        let steps = &mut self.slab[slot].history_mut().steps;
+        if steps.len() >= FinalRecord::MAX_STEPS {
+            steps.remove(FinalRecord::MAX_STEPS / 4);
         }
         steps.push(Step { at: now.wall, kind });
     }
@@ -536,16 +538,16 @@ impl Engine {
         Some(message)
     }
 
-    /// Lets go of the content of what was accepted in this run and did not leave at once, if memory is short.
+    /// If memory is short, evicts the content of messages that were accepted in this run and are still queued.
     fn evict(&mut self) {
-        let fresh = std::mem::take(&mut self.fresh);
+        let fresh = std::mem::take(&mut self.newly_cached);
         for slot in &fresh {
             if self.slab[*slot].message.is_some() && self.may_evict(*slot) {
                 self.evict_one(*slot);
             }
         }
-        self.fresh = fresh;
-        self.fresh.clear();
+        self.newly_cached = fresh;
+        self.newly_cached.clear();
     }
 
     pub(crate) fn evict_one(&mut self, slot: Slot) {
@@ -555,16 +557,16 @@ impl Engine {
         }
     }
 
-    /// Frees an entry, or leaves a ghost where a queue still holds its slot.
+    /// Frees an entry, or leaves a ghost while a queue still holds its slot.
     pub(crate) fn release(&mut self, slot: Slot) {
         self.uncache(slot);
         let id = self.slab[slot].id;
         self.ids.remove(&self.slab, id);
-        if !self.slab[slot].has(flag::OWN_RECEIPT) {
+        if !self.slab[slot].has(flag::OWN_DLR) {
             self.pairs.remove(&mut self.slab, slot);
             self.submissions.leave(id);
         }
-        self.slab[slot].side = None;
+        self.slab[slot].history = None;
         if self.slab[slot].has(flag::IN_FIFO) {
             self.make_ghost(slot);
         } else {
@@ -579,7 +581,7 @@ impl Engine {
         self.peers[peer].lanes[priority].ghosted(&mut self.slab);
     }
 
-    /// Takes a queued message out of its lane, wherever it stands. Its slot may change.
+    /// Removes a queued message from its lane, wherever it stands. Its slot may change.
     pub(crate) fn leave_queue(&mut self, slot: Slot) -> Slot {
         let (id, priority, peer) = {
             let entry = &self.slab[slot];
@@ -593,25 +595,26 @@ impl Engine {
             self.peers[peer].lanes[priority].take_returned(id);
             return slot;
         }
-        // The arrival queue holds slots and is not searched: the message moves to another, the old one stays as a ghost.
+        // The arrival queue holds slots and is not searched: the message moves to another slot, and the old one stays
+        // as a ghost.
         let mut ghost = Entry::blank();
         ghost.peer = self.slab[slot].peer;
         ghost.priority = self.slab[slot].priority;
-        let own_receipt = self.slab[slot].has(flag::OWN_RECEIPT);
-        if !own_receipt {
+        let is_own_dlr = self.slab[slot].has(flag::OWN_DLR);
+        if !is_own_dlr {
             self.pairs.remove(&mut self.slab, slot);
         }
         let mut entry = std::mem::replace(&mut self.slab[slot], ghost);
         entry.set(flag::IN_FIFO, false);
         let moved = self.slab.insert(entry);
         self.ids.moved(&self.slab, id, slot, moved);
-        if self.orders.is_looking() {
-            self.orders.moved.push(id);
+        if self.queue_actions.is_looking() {
+            self.queue_actions.moved.push(id);
         }
-        if !own_receipt {
+        if !is_own_dlr {
             self.pairs.insert(&mut self.slab, moved);
         }
-        for fresh in &mut self.fresh {
+        for fresh in &mut self.newly_cached {
             if *fresh == slot {
                 *fresh = moved;
             }
@@ -621,21 +624,21 @@ impl Engine {
         moved
     }
 
-    /// A message comes into a queue from which an order may send it another way.
-    pub(crate) fn arrived(&mut self, slot: Slot) {
+    /// Notes a message that enters a queue with an active reroute.
+    pub(crate) fn note_arrival(&mut self, slot: Slot) {
         let (id, peer) = (self.slab[slot].id, self.slab[slot].peer);
-        // After a start all are looked at.
-        if !self.recovering && self.orders.rebinds_from(peer) {
-            self.orders.arrived.push(id);
+        // After a start, the reroute scans all messages.
+        if !self.recovering && self.queue_actions.reroutes_from(peer) {
+            self.queue_actions.arrived.push(id);
         }
     }
 
-    /// Puts a message into its peer's queue, at the place that its id gives it; at a serial peer perhaps behind others to
-    /// its subscriber.
+    /// Puts a message into its peer's queue, at the place of its id. At a serial peer it may wait behind other
+    /// messages to the subscriber.
     pub(crate) fn requeue(&mut self, slot: Slot) {
         self.slab[slot].due = Moment(u64::MAX);
-        self.arrived(slot);
-        if self.back_behind_turn(slot) {
+        self.note_arrival(slot);
+        if self.requeue_behind_lock(slot) {
             return;
         }
         let entry = &mut self.slab[slot];
@@ -647,14 +650,14 @@ impl Engine {
             self.peers[peer_index].evicted += 1;
         }
         self.peers[peer_index].lanes[priority].put_back(&self.slab, slot);
-        self.mark(peer.0);
+        self.mark_dirty(peer.0);
     }
 
     pub(crate) fn load_if_missing(&mut self, slot: Slot, out: &mut Output) {
         let entry = &mut self.slab[slot];
         if entry.message.is_none() && !entry.has(flag::LOADING) {
             entry.set(flag::LOADING, true);
-            out.commands.push(crate::Command::Load { ids: vec![entry.id] });
+            out.commands.push(crate::EngineCommand::Load { ids: vec![entry.id] });
         }
     }
 }

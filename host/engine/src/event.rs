@@ -1,330 +1,334 @@
-use crate::{Hand, OrderWish, PeerSettings};
+use crate::{AdminAction, NewQueueAction, PeerSettings};
 use model::{
-    Address, AddressBytes, Final, Imsi, LedgerOperation, LinkId, Message, MessageId, Next, OrderId, Outcome,
-    PeerId, PoolName, PoolRequest, Receipt, ReceiptRequest, Resolution, Routed, SubmissionKey, Text,
-    Timestamp,
+    Address, AddressBytes, DeliveryDecision, Dlr, DlrRequest, FinalRecord, IdempotencyKey, Imsi,
+    LedgerOperation, LinkId, Message, MessageId, Outcome, PeerId, PoolName, PoolRequest, QueueActionId,
+    Resolution, RoutingDecision, Text, Timestamp,
 };
 use std::sync::Arc;
 
-/// Where an answer goes: a link, and the link's own mark for the request (an SMPP sequence number, for instance).
+/// The address of an answer: a link, and the link's own token for the request (an SMPP sequence number, for
+/// instance).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ReplyTo {
-    /// The link that asked.
+    /// The link that sent the request.
     pub link: LinkId,
-    /// The link's mark for the request; the engine only hands it back.
+    /// The link's token for the request; the engine returns it unchanged.
     pub token: u64,
 }
 
-/// Something that happened. The only way to change the state of a message.
+/// An event: the only way to change the state of a message.
 #[derive(Debug)]
 pub enum Event {
     /// A peer was added to the configuration, or its settings changed.
     Peer(PeerSettings),
-    /// A peer is not in the configuration any more. What waits for it stays, until the peer is back or an admin sees to it; its
-    /// links go by themselves.
-    PeerGone(PeerId),
-    /// A link is bound and takes messages for `peer`: at most `window` unanswered at a time.
+    /// A peer was removed from the configuration. Its waiting messages stay until the peer returns or an admin acts;
+    /// its links close separately.
+    PeerRemoved(PeerId),
+    /// A link is bound and takes messages for `peer`.
     LinkUp {
         /// The link.
         link: LinkId,
-        /// Whose it is.
+        /// Its peer.
         peer: PeerId,
-        /// How many messages may be unanswered on it; at least 1.
+        /// Maximum number of unanswered messages on the link; at least 1.
         window: u32,
     },
-    /// A link is gone. What was sent on it and not reported back by an [`Event::Outcome`] becomes uncertain.
+    /// A link is down. Messages sent on it without an [`Event::Outcome`] become uncertain.
     LinkDown {
         /// The link.
         link: LinkId,
     },
-    /// A link that lives takes nothing new (it is unbinding, or its window was closed by the peer).
+    /// A live link takes no new messages: it is unbinding, or the peer closed its window.
     LinkPaused {
         /// The link.
         link: LinkId,
     },
-    /// A submission, judged and routed; answered by [`crate::Answer::Accepted`] or a refusal once it is durable.
+    /// A routed submission. Answered by [`crate::EngineAnswer::Accepted`] or a refusal once that is durable.
     Accept {
-        /// The message; its id and time of acceptance are still to be set.
+        /// The message; the engine sets its id and its time of acceptance.
         message: Box<Message>,
-        /// Who is to be told.
+        /// The recipient of the answer.
         reply: ReplyTo,
     },
-    /// One submission to several destinations (submit_multi): accepted or refused one by one, answered once by
-    /// [`crate::Answer::AcceptedMany`], ids counting up in the order of the messages.
+    /// A submission of several messages, for instance submit_multi. The engine accepts or refuses each message and
+    /// answers once, with [`crate::EngineAnswer::AcceptedMany`]. Ids ascend in the order of the messages.
     ///
-    /// With `shared_id` the id of the first accepted message stands for all of them ([`Message::submission`]): in queries,
-    /// cancellations and receipts. At most [`model::SUBMISSION_IDS`] messages can share an id; more keep ids of their own.
+    /// With `shared_id`, the id of the first accepted message stands for all of them ([`Message::submission`]) in
+    /// queries, cancellations and DLRs. At most [`model::SUBMISSION_IDS`] messages can share an id; in a larger
+    /// submission each keeps its own.
     ///
-    /// With a key it may be repeated: as long as the key is remembered ([`crate::Settings::key_retention`]) the first
-    /// answer is given again and nothing is accepted twice. A submission of which nothing was accepted is not remembered.
+    /// With a key, the submission may be repeated: within [`crate::Settings::idempotency_key_retention`] the engine
+    /// repeats the first answer and accepts nothing twice. If no message was accepted, the key is not stored.
     AcceptMany {
         /// The messages, all of one origin.
         messages: Vec<Message>,
-        /// One id stands for all.
+        /// One id stands for all messages.
         shared_id: bool,
-        /// The submitter's own name for the submission.
-        key: Option<SubmissionKey>,
-        /// Who is to be told.
+        /// The submission's idempotency key.
+        key: Option<IdempotencyKey>,
+        /// The recipient of the answer.
         reply: ReplyTo,
     },
-    /// How the hand-over of a message on a link ended. May come after [`Outcome::Unanswered`] for the same message and
-    /// link, when the answer was late; it then settles the doubt.
+    /// The outcome of a submit attempt. A late one may follow [`Outcome::Unanswered`] for the same message and link;
+    /// the message is then no longer uncertain.
     Outcome {
-        /// The link it was sent on.
+        /// The link of the attempt.
         link: LinkId,
         /// The message.
         id: MessageId,
-        /// How it ended.
+        /// The outcome.
         outcome: Outcome,
     },
-    /// A peer sent a receipt. Answered by [`crate::Answer::ReceiptTaken`] once what follows from it is durable.
-    Receipt {
+    /// A peer sent a DLR. Answered by [`crate::EngineAnswer::DlrRecorded`] once its consequences are durable.
+    Dlr {
         /// The peer that sent it.
         peer: PeerId,
-        /// What it says.
-        receipt: Receipt,
-        /// Who is to be told.
+        /// The DLR.
+        dlr: Dlr,
+        /// The recipient of the answer.
         reply: ReplyTo,
     },
-    /// The answer to [`crate::Command::Ask`]: the state that the peer told, `None` when it does not know the message.
-    Told {
+    /// The result of [`crate::EngineCommand::QueryPeer`].
+    QueryResult {
         /// The message.
         id: MessageId,
-        /// The peer's word, in the shape of a receipt.
-        receipt: Option<Receipt>,
+        /// The state at the peer, as a DLR; `None` if the peer does not know the message.
+        dlr: Option<Dlr>,
     },
-    /// The submitter asks for a message's state (query_sm). Answered by [`crate::Answer::State`] or a refusal. The id of a
-    /// submission to several destinations asks for all of them together.
+    /// The submitter queries a message's state (query_sm). Answered by [`crate::EngineAnswer::State`] or a refusal.
+    /// The id of a submission to several destinations queries all its messages together.
     Query {
-        /// Who asks; others' messages are unknown to it.
+        /// The submitter; other accounts' messages are unknown to it.
         origin: PeerId,
-        /// Which message.
+        /// The message.
         id: MessageId,
-        /// The source that the submission carried; must match. `None` skips the check.
+        /// The source of the submission; must match. `None` skips the check.
         source: Option<Address>,
-        /// Who is to be told.
+        /// The recipient of the answer.
         reply: ReplyTo,
     },
-    /// The submitter cancels one message (cancel_sm with an id). Answered by [`crate::Answer::Done`] or a refusal. The id of
-    /// a submission to several destinations cancels every message of it that can still be cancelled; `Done` means that at
-    /// least one was.
+    /// The submitter cancels one message (cancel_sm with an id). Answered by [`crate::EngineAnswer::Done`] or a
+    /// refusal. The id of a submission to several destinations cancels every message of it that can still be
+    /// cancelled; `Done` means that at least one was.
     Cancel {
-        /// Who asks; others' messages are unknown to it.
+        /// The submitter; other accounts' messages are unknown to it.
         origin: PeerId,
-        /// Which message.
+        /// The message.
         id: MessageId,
-        /// The source that the submission carried; must match. `None` skips the check.
+        /// The source of the submission; must match. `None` skips the check.
         source: Option<Address>,
-        /// Of a submission to several destinations, only the messages to this one. Ignored for a message that was submitted
-        /// alone.
+        /// Of a submission to several destinations, cancels only the messages to this one. Ignored for a message that
+        /// was submitted alone.
         destination: Option<Address>,
-        /// Who is to be told.
+        /// The recipient of the answer.
         reply: ReplyTo,
     },
     /// The submitter cancels all its waiting messages from a source to a destination (cancel_sm without an id).
     CancelMatching {
-        /// Who asks.
+        /// The submitter.
         origin: PeerId,
-        /// Source of the submissions.
+        /// The source of the submissions.
         source: Address,
-        /// Destination of the submissions.
+        /// The destination of the submissions.
         destination: Address,
         /// Only this service type; any when empty.
         service_type: bytes::Bytes,
-        /// Who is to be told.
+        /// The recipient of the answer.
         reply: ReplyTo,
     },
-    /// The submitter replaces the text of a waiting message (replace_sm). Answered by [`crate::Answer::Done`] or a refusal;
-    /// the id of a submission to several destinations is refused with [`model::Refusal::WrongState`].
+    /// The submitter replaces the text of a waiting message (replace_sm). Answered by [`crate::EngineAnswer::Done`]
+    /// or a refusal; the id of a submission to several destinations is refused with [`model::Refusal::WrongState`].
     Replace {
-        /// Who asks; others' messages are unknown to it.
+        /// The submitter; other accounts' messages are unknown to it.
         origin: PeerId,
-        /// Which message.
+        /// The message.
         id: MessageId,
-        /// The source that the submission carried; must match.
+        /// The source of the submission; must match.
         source: Address,
-        /// The new octets; data coding and UDHI stay as they were.
+        /// The new octets; data coding and UDHI do not change.
         text: Text,
-        /// A new schedule, where given.
+        /// The new schedule, if any.
         scheduled: Option<Timestamp>,
-        /// A new end of validity, where given.
+        /// The new end of validity, if any.
         expires_at: Option<Timestamp>,
-        /// Receipts wanted from now on.
-        receipts: ReceiptRequest,
-        /// Who is to be told.
+        /// The DLRs requested from now on.
+        dlr_request: DlrRequest,
+        /// The recipient of the answer.
         reply: ReplyTo,
     },
-    /// The answer to [`crate::Command::Load`]; `None` when the store has no such message.
+    /// The result of [`crate::EngineCommand::Load`].
     Loaded {
-        /// The message asked for.
+        /// The message.
         id: MessageId,
-        /// Its content.
+        /// The content; `None` if the store has no such message.
         message: Option<Arc<Message>>,
     },
-    /// The answer to [`crate::Command::Reroute`].
+    /// The result of [`crate::EngineCommand::Reroute`].
     Rerouted {
         /// The message.
         id: MessageId,
-        /// The new verdict.
-        routed: Routed,
+        /// The new routing decision.
+        routed: RoutingDecision,
     },
-    /// The answer to [`crate::Command::Resolve`].
+    /// The result of [`crate::EngineCommand::Resolve`].
     Resolved {
-        /// The number that was asked about.
+        /// The number of the query.
         msisdn: AddressBytes,
-        /// What the resolver knows.
+        /// The resolver's answer.
         resolution: Resolution,
     },
-    /// The answer to [`crate::Command::Decide`].
+    /// The result of [`crate::EngineCommand::Decide`].
     Decided {
         /// The message.
         id: MessageId,
-        /// The number of the attempt that was asked about; a later one is not decided by it.
+        /// The attempt of the question; the decision does not apply to a later attempt.
         attempt: u16,
-        /// What is to follow; `None`: the policy has failed or is not there any more, and the built-in schedule decides.
-        next: Option<Next>,
+        /// The decision; `None` if the policy failed or is not bound any more: the built-in schedule then applies.
+        next: Option<DeliveryDecision>,
     },
-    /// A subscriber can be reached again: what waits for that is tried at once.
+    /// An alert by MSISDN: the subscriber is reachable again. Messages that wait for it are retried at once.
     Alert {
         /// The subscriber's number; a leading plus sign makes no difference.
         msisdn: AddressBytes,
     },
-    /// As [`Event::Alert`], by IMSI. What is parked at serial peers is tried as well, whatever it waits for; an attempt
-    /// that is under way is tried again at once if it fails.
-    Reachable {
+    /// An alert by IMSI. It also retries messages in back-off at serial peers, and an attempt under way is retried at
+    /// once if it fails.
+    SubscriberReachable {
         /// The subscriber.
         imsi: Imsi,
     },
-    /// A number was seen to be this subscriber's: other answers about it hold no longer, and what waits for its subscriber of
-    /// before is tried at once.
-    Numbered {
+    /// The network assigned a number to this subscriber. Other cached answers about the number are dropped, and
+    /// messages that wait for the previous subscriber are retried at once.
+    SubscriberLearned {
         /// The number; a leading plus sign makes no difference.
         msisdn: AddressBytes,
-        /// Whose it is.
+        /// The subscriber.
         imsi: Imsi,
-        /// Whose it was, where that is known.
+        /// The previous subscriber, if known.
         before: Option<Imsi>,
     },
-    /// Which plugins are bound from now on. Messages that wait for a resolver that is no longer there fail on that leg.
-    Hooks {
-        /// A resolver.
+    /// The set of bound plugins changed. Messages that wait for an unbound resolver fail on that leg.
+    HooksChanged {
+        /// A resolver is bound.
         resolver: bool,
-        /// A delivery policy.
+        /// A delivery policy is bound.
         delivery_policy: bool,
-        /// A biller.
+        /// A biller is bound.
         biller: bool,
     },
-    /// Another resolver has taken the place of the one before. What that one was asked it still answers; where it wanted
-    /// time, the new one is asked at once.
-    ResolverExchanged,
-    /// A change of a ledger account by hand. Answered by [`crate::Answer::Ledger`] once it is durable.
+    /// Another resolver replaced the previous one. The previous one still answers its pending queries; queries that
+    /// it deferred go to the new one at once.
+    ResolverReplaced,
+    /// A balance operation by an admin or a billing system. Answered by [`crate::EngineAnswer::Ledger`] once it is
+    /// durable.
     Ledger {
-        /// What is to be done.
+        /// The operation.
         operation: LedgerOperation,
-        /// Who is to be told.
+        /// The recipient of the answer.
         reply: ReplyTo,
     },
-    /// The answer to [`crate::Command::Settle`].
-    Settled {
-        /// The last serial number of the batch.
+    /// The result of [`crate::EngineCommand::NotifyBiller`].
+    BillerNotified {
+        /// The last serial number of the notification.
         upto: u64,
-        /// The biller has taken it; otherwise it is told again later.
+        /// The biller accepted it; otherwise it is repeated later.
         ok: bool,
     },
-    /// Free disk space went below (or came back above) the watermark: while low, submissions are refused and
-    /// delivery goes on.
-    Disk {
-        /// Below the watermark.
+    /// Free disk space fell below the watermark or rose above it. While it is low, submissions are refused and
+    /// delivery continues.
+    DiskSpace {
+        /// Free space is below the watermark.
         low: bool,
     },
-    /// Whether submissions are taken at all: while not, they are refused as by a full queue, and delivery goes on.
+    /// Admission was opened or closed. While it is closed, submissions are refused as with a full queue, and delivery
+    /// continues.
     Admission {
-        /// They are.
+        /// Submissions are accepted.
         open: bool,
     },
-    /// An admin settles what is uncertain: send it again, or give it up.
-    Settle {
+    /// An admin settles an uncertain message.
+    SettleUncertain {
         /// The message.
         id: MessageId,
         /// Send it again; otherwise it ends as unknown.
         again: bool,
-        /// Who is to be told.
+        /// The recipient of the answer.
         reply: ReplyTo,
     },
-    /// An admin wants something done with many messages. Answered by [`crate::Answer::Order`] once it is durable, or
-    /// by [`crate::Answer::OrderRefused`].
-    Order {
-        /// What.
-        wish: Box<OrderWish>,
-        /// Who is to be told.
+    /// An admin creates a queue action. Answered by [`crate::EngineAnswer::QueueAction`] once it is durable, or by
+    /// [`crate::EngineAnswer::QueueActionRefused`].
+    QueueAction {
+        /// The request.
+        request: Box<NewQueueAction>,
+        /// The recipient of the answer.
         reply: ReplyTo,
     },
-    /// An admin withdraws an order. Answered as [`Event::Order`].
-    UndoOrder {
-        /// Which.
-        id: OrderId,
-        /// Who.
+    /// An admin withdraws a queue action. Answered as [`Event::QueueAction`].
+    UndoQueueAction {
+        /// The queue action.
+        id: QueueActionId,
+        /// The admin.
         by: Arc<str>,
-        /// Who is to be told.
+        /// The recipient of the answer.
         reply: ReplyTo,
     },
-    /// An admin does something with one message. Answered by [`crate::Answer::Done`] or a refusal.
-    ByHand {
-        /// Which.
+    /// An admin acts on one message. Answered by [`crate::EngineAnswer::Done`] or a refusal.
+    AdminAction {
+        /// The message.
         id: MessageId,
-        /// What.
-        hand: Hand,
-        /// Who.
+        /// The action.
+        action: AdminAction,
+        /// The admin.
         by: Arc<str>,
-        /// Who is to be told.
+        /// The recipient of the answer.
         reply: ReplyTo,
     },
-    /// A subscriber tells a sender to stop, or to go on. Answered by [`crate::Answer::Done`] where anybody waits.
-    Consent {
+    /// A subscriber opts out of a sender, or in again. Answered by [`crate::EngineAnswer::Done`] if `reply` is set.
+    OptOut {
         /// The sender's number or name, as the subscriber addressed it.
         sender: AddressBytes,
         /// The subscriber's number.
         subscriber: AddressBytes,
-        /// Stop; otherwise go on.
+        /// Opts out; otherwise opts in again.
         stop: bool,
-        /// Who is to be told.
+        /// The recipient of the answer.
         reply: Option<ReplyTo>,
     },
-    /// Finished messages are safe in the archive and may leave the store. Answered by [`crate::Answer::Done`] once they
+    /// Finished messages are archived and may leave the store. Answered by [`crate::EngineAnswer::Done`] once they
     /// have.
     Archived {
-        /// Which.
+        /// The messages.
         ids: Vec<MessageId>,
-        /// Who is to be told.
+        /// The recipient of the answer.
         reply: ReplyTo,
     },
-    /// The receipt of a finished message is to be made once more. Answered by [`crate::Answer::Done`], or refused where
-    /// the origin takes no receipts or its queue is full.
-    ReportAgain {
+    /// The DLR of a finished message is sent again. Answered by [`crate::EngineAnswer::Done`], or refused if the
+    /// origin takes no DLRs or its queue is full.
+    ResendDlr {
         /// The message.
         message: Box<Message>,
-        /// How it ended.
-        ended: Box<Final>,
-        /// Who is to be told.
+        /// Its final record.
+        ended: Box<FinalRecord>,
+        /// The recipient of the answer.
         reply: ReplyTo,
     },
-    /// Something is wanted of a number pool. Answered by [`crate::Answer::Pool`]; reading too is answered only when what it
-    /// tells is durable, and in its turn.
+    /// A request to a number pool. Answered by [`crate::EngineAnswer::Pool`]. Reading requests are also answered in
+    /// order, and only with durable state.
     Pool {
-        /// Which pool.
+        /// The pool.
         pool: PoolName,
-        /// What is wanted.
+        /// The request.
         request: PoolRequest,
-        /// Who wants it: stands in the pool's journal.
+        /// The user, for the pool's journal.
         by: Arc<str>,
-        /// Who is to be told.
+        /// The recipient of the answer.
         reply: ReplyTo,
     },
-    /// All number pools, by name. Answered by [`crate::Answer::Pools`].
+    /// Lists all number pools, by name. Answered by [`crate::EngineAnswer::Pools`].
     Pools {
-        /// Who is to be told.
+        /// The recipient of the answer.
         reply: ReplyTo,
     },
-    /// Shutdown has begun: nothing new is accepted or dispatched; outcomes still count.
+    /// Shutdown has begun: the engine accepts and sends nothing new; outcomes still count.
     Drain,
 }

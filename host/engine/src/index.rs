@@ -3,14 +3,14 @@ use hashbrown::HashTable;
 use model::{AddressBytes, MessageId, PeerId};
 use std::hash::{DefaultHasher, Hasher};
 
-/// Finds entries by id: five octets an entry, since the key stands in the slab.
+/// Finds entries by id. Costs five octets per entry: the key is in the slab.
 #[derive(Debug, Default)]
 pub(crate) struct IdIndex {
     table: HashTable<Slot>,
 }
 
 fn hash_id(id: MessageId) -> u64 {
-    // Ids are given out one after the other: a multiplication spreads them over both ends that the table looks at.
+    // Ids are consecutive: the multiplication spreads them over both ends that the table uses.
     id.0.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(26) ^ id.0
 }
 
@@ -41,8 +41,8 @@ impl IdIndex {
     }
 }
 
-/// Finds entries by origin, source and destination: one table place per distinct pair, and a list through the entries,
-/// so that a million messages from one number to one other cost what a million others do.
+/// Finds entries by origin, source and destination: one table entry per distinct pair, and a list through the slab
+/// entries. A million messages of one pair cost as much as a million of distinct pairs.
 #[derive(Debug, Default)]
 pub(crate) struct PairIndex {
     table: HashTable<Slot>,
@@ -54,8 +54,8 @@ impl PairIndex {
         Self { table: HashTable::new(), seed }
     }
 
-    /// The keyed hash of a pair. 64 bits: among ten million waiting messages two pairs meet with a chance of one in
-    /// 360,000, and nobody who does not know the seed can make them meet.
+    /// The keyed hash of a pair. With 64 bits, two pairs among ten million waiting messages collide with a
+    /// probability of 1 in 360,000; without the seed, nobody can force a collision.
     pub(crate) fn key(&self, origin: PeerId, source: &AddressBytes, destination: &AddressBytes) -> u64 {
         let mut hasher = DefaultHasher::new();
         hasher.write_u64(self.seed);

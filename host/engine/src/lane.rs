@@ -4,35 +4,35 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// The waiting messages of one peer and priority, by age.
 ///
-/// New messages come in arrival order and stand in a plain queue, four octets each. What comes back (throttled, retried,
-/// not sent) goes to its own place, not to the tail: it stands in a small ordered map beside it.
+/// New messages are in a plain queue in arrival order, four octets each. Messages that return (throttled, retried,
+/// not sent) go to their own place, not to the tail: they are in a small ordered map beside it.
 #[derive(Debug, Default)]
 pub(crate) struct Lane {
     fifo: VecDeque<Slot>,
     returned: BTreeMap<MessageId, Slot>,
     ghosts: usize,
-    /// How many from the front of `fifo` have been looked at by [`Lane::next_to_load`].
+    /// How many slots from the front of `fifo` [`Lane::next_to_load`] has checked.
     looked_at: usize,
 }
 
 impl Lane {
-    /// A new arrival; its id is above all that came before.
+    /// Adds a new arrival; its id is greater than all before.
     pub(crate) fn push(&mut self, slab: &mut Slab, slot: Slot) {
         slab[slot].set(flag::IN_FIFO, true);
         self.fifo.push_back(slot);
     }
 
-    /// Something older comes (back) to its place.
+    /// Returns an older message to its place.
     pub(crate) fn put_back(&mut self, slab: &Slab, slot: Slot) {
         self.returned.insert(slab[slot].id, slot);
     }
 
-    /// Takes out a message that stands in `returned`.
+    /// Removes a message from `returned`.
     pub(crate) fn take_returned(&mut self, id: MessageId) -> bool {
         self.returned.remove(&id).is_some()
     }
 
-    /// One of the queue's slots has become a ghost. Once most are, they are cleared out.
+    /// Notes that a slot of the queue became a ghost. Once most slots are ghosts, they are removed.
     pub(crate) fn ghosted(&mut self, slab: &mut Slab) {
         self.ghosts += 1;
         if self.ghosts > 4096 && self.ghosts * 2 > self.fifo.len() {
@@ -60,7 +60,7 @@ impl Lane {
         }
     }
 
-    /// The oldest message, left where it is.
+    /// The oldest message, without removing it.
     pub(crate) fn peek(&mut self, slab: &mut Slab) -> Option<Slot> {
         self.drop_ghosts(slab);
         match (self.fifo.front(), self.returned.first_key_value()) {
@@ -71,7 +71,7 @@ impl Lane {
         }
     }
 
-    /// Takes the oldest message, which [`Lane::peek`] has just named.
+    /// Removes the oldest message, which [`Lane::peek`] has just returned.
     pub(crate) fn pop(&mut self, slab: &mut Slab, slot: Slot) {
         if slab[slot].has(flag::IN_FIFO) {
             self.fifo.pop_front();
@@ -82,8 +82,7 @@ impl Lane {
         }
     }
 
-    /// Messages near the front whose content is not in memory and has not been asked for: they are to be read now.
-    /// Each place is looked at once.
+    /// Collects messages near the front whose content is neither cached nor loading. Each place is checked once.
     pub(crate) fn next_to_load(
         &mut self,
         slab: &mut Slab,
@@ -105,7 +104,7 @@ impl Lane {
         self.looked_at = end;
     }
 
-    /// Messages among the first of those that came back whose content is not in memory: they are to be read now.
+    /// Collects messages among the first returned ones whose content is not cached.
     pub(crate) fn returned_to_load(&self, slab: &mut Slab, run: usize, found: &mut Vec<MessageId>) {
         for slot in self.returned.values().take(run) {
             let entry = &mut slab[*slot];
@@ -116,7 +115,7 @@ impl Lane {
         }
     }
 
-    /// The oldest live message, for the admin's "oldest age"; may skip over many ghosts.
+    /// The oldest live message, for the "oldest age" of a queue; may skip many ghosts.
     pub(crate) fn oldest(&self, slab: &Slab) -> Option<Slot> {
         let front = self.fifo.iter().copied().find(|slot| slab[*slot].state != State::Ghost);
         match (front, self.returned.first_key_value()) {

@@ -1,64 +1,67 @@
-//! The life of a message: queues, timers, windows, retries, receipts. Pure: no I/O, no clock, no randomness of its own.
+//! The message engine: queues, timers, windows, retries, DLRs. It performs no I/O, reads no clock and holds no
+//! randomness of its own.
 //!
-//! The owner feeds [`Event`]s and the time into [`Engine::apply`], calls [`Engine::settle`] once per run of events and
-//! [`Engine::seal`] once per batch, and finds in [`Output`] a [`Batch`] of writes and the [`Command`]s that may leave **only after that batch is
-//! durable**. That order is the promise of the whole appliance: nobody is told anything that a power cut could undo.
+//! The owner passes [`Event`]s and the time to [`Engine::apply`], calls [`Engine::advance`] once per run of events
+//! and [`Engine::seal`] once per batch. [`Output`] then holds a [`Batch`] of writes and the [`EngineCommand`]s, which
+//! may leave **only after that batch is durable**: the appliance never tells anybody anything that a power cut could
+//! undo.
 #![forbid(unsafe_code)]
 
 mod accept;
+mod admin_actions;
 mod batch;
 mod command;
-mod consent;
 mod counts;
-mod custody;
-mod deciding;
+mod delivery_policy;
 mod dispatch;
-mod ending;
+mod dlrs;
 mod engine;
 mod event;
-mod groups;
+mod finish;
+mod idempotency_keys;
 mod index;
-mod keys;
 mod lane;
 mod ledger;
-mod money;
-mod obeying;
-mod order_work;
-mod orders;
+mod opt_out;
 mod outcome;
 mod pace;
 mod peer;
+mod peer_groups;
 mod pools;
+mod queue_actions;
 mod random;
-mod receipts;
 mod recover;
-mod replacing;
-mod requests;
-mod resolving;
-mod senders;
+mod replace_if_present;
+mod requery;
+mod resolver;
+mod retry_schedule;
+mod sender_numbers;
+mod serial_delivery;
 mod settings;
 mod slab;
 mod status;
-mod strangers;
 mod submissions;
+mod submitter_requests;
+mod subscriber_cache;
+mod subscriber_lock;
 mod subscriber_survey;
-mod subscribers;
-mod survey;
 mod timer;
-mod turns;
+mod uncertain;
 
+pub use admin_actions::AdminAction;
 pub use batch::{
-    Batch, Consent, Handed, JournalPart, KeyRecord, OperationRecord, ParkedRecord, Part, PoolRecord,
-    Progress, Recovered, Remembered, Waiting,
+    Batch, IdempotencyKeyRecord, JournalPart, MessageProgress, OperationRecord, OptOut, OrphanDlrRecord,
+    PoolRecord, RecoveredMessage, RecoveredRecord, SubmitAttempt, SubmittedSegment, WaitState,
 };
-pub use command::{Answer, Command, LedgerAnswer, OrderRefusal, Output, QueriedState, RefusedSubmission};
-pub use counts::{ANSWER_BOUNDS, Counts};
+pub use command::{
+    EngineAnswer, EngineCommand, LedgerAnswer, Output, QueriedState, QueueActionRefusal, RefusedSubmission,
+};
+pub use counts::{ANSWER_BOUNDS, PeerCounts};
 pub use engine::{Engine, Totals};
 pub use event::{Event, ReplyTo};
-pub use obeying::{Hand, OrderWish};
-pub use pools::{Pool, PoolBatch, PoolLimits, Purge, Reply, step};
-pub use resolving::ResolvingStatus;
-pub use settings::{PeerSettings, Settings, Uncertainty};
-pub use status::{Before, Brake, Doing, MessageStatus, PeerStatus};
-pub use subscriber_survey::{SubscriberNames, SubscriberSurvey, SubscriberTurn};
-pub use survey::Survey;
+pub use pools::{Pool, PoolBatch, PoolLimits, PoolPurge, StepReply, step};
+pub use queue_actions::{NewQueueAction, QueueActionSurvey};
+pub use resolver::ResolverStatus;
+pub use settings::{PeerSettings, Settings, UncertainPolicy};
+pub use status::{BlockedBy, LockHolder, MessageState, MessageStatus, PeerStatus};
+pub use subscriber_survey::{SubscriberIdentity, SubscriberLockStatus, SubscriberSurvey};

@@ -1,18 +1,20 @@
-//! The rate that a peer allows, learnt from what it takes and from what it refuses as too fast.
+//! Pace: the rate that a peer allows, learnt from acceptances and throttling refusals.
 //!
-//! A pure state machine; the time is an argument. Before the first refusal there is no [`Pace`]: messages go as fast as the
-//! peer answers. From then on:
+//! A pure state machine; the time is an argument. Before the first refusal no [`Pace`] exists, and messages are sent
+//! as fast as the peer answers. From then on:
 //!
-//! * **Slow start.** The rate begins with what the peer took in the second before, or low, and doubles every second.
-//! * **Decrease.** A refusal lowers the rate once, to a share of the rate that was refused. A refusal of a message that was
-//!   sent before the decrease says nothing new. There is at most one decrease a second: many peers count by the second.
-//! * **Increase.** The rate follows a curve that is steep at first, flat near the rate that was refused last, and steep again
-//!   beyond it (RFC 9438 §4.2, with the rate in place of the window). So the rate stays near the limit, and finds a new
-//!   limit soon. At twice the refused rate slow start begins again. The rate rises only while it is what limits the peer.
-//! * **Pause.** Each refusal also stops the peer for a moment. The pause doubles while each probe is refused, and each success
-//!   halves it. Probes are timed, so a probe that is never answered does not stop the next one.
+//! * **Slow start.** The rate begins with what the peer accepted in the second before, or low, and doubles every
+//!   second.
+//! * **Decrease.** A refusal lowers the rate once, to a share of the refused rate. A refusal of a message sent before
+//!   the decrease is ignored. At most one decrease happens per second, because many peers count by the second.
+//! * **Increase.** The rate follows a curve that is steep at first, flat near the last refused rate, and steep again
+//!   beyond it (RFC 9438 §4.2, with the rate in place of the window). So the rate stays near the limit, and finds a
+//!   new limit soon. At twice the refused rate slow start begins again. The rate rises only while it is what limits
+//!   the peer.
+//! * **Pause.** Each refusal also pauses the peer. The pause doubles while each probe is refused, and each success
+//!   halves it. Probes are timed, so a probe without answer does not stop the next one.
 
-use crate::peer::Bucket;
+use crate::peer::TokenBucket;
 use crate::random::Random;
 use model::Moment;
 use std::ops::RangeInclusive;
@@ -20,66 +22,68 @@ use std::time::Duration;
 
 /// The share of the refused rate at which the increase begins.
 const DECREASE: f64 = 0.9;
-/// The share of the rate that counts as refused at the end of slow start: the rate has doubled within a second, so the limit
-/// lies between half of it and all of it.
+/// The share of the rate that counts as refused at the end of slow start: the rate has doubled within a second, so
+/// the limit lies between half of it and all of it.
 const SLOW_START_OVERSHOOT: f64 = 0.75;
-/// How much more than the peer took may count as the refused rate: a peer that allows a few messages a second refuses late.
+/// The greatest ratio of the refused rate to what the peer accepted: a peer that allows a few messages per second
+/// refuses late.
 const LATE: f64 = 1.08;
-/// The lowest rate at which slow start begins, in messages a second.
+/// The lowest rate of slow start, in messages per second.
 const FIRST_RATE: f64 = 1.0;
-/// What a success adds in slow start, in messages a second: as many as double the rate in a second.
+/// The increase per success in slow start, in messages per second: it doubles the rate within a second.
 const SLOW_START_STEP: f64 = 0.7;
 /// The multiple of the refused rate at which slow start begins again.
 const FAR_BEYOND: f64 = 2.0;
-/// The rates that can be learnt, in messages a second.
+/// The rates that can be learnt, in messages per second.
 const RATES: RangeInclusive<f64> = 0.1..=1_000_000.0;
 /// The shortest time between two decreases.
 const EPISODE: Duration = Duration::from_secs(1);
 /// The increase reaches the refused rate after this many messages, within [`RETURN_SECONDS`].
 const RETURN_MESSAGES: f64 = 30.0;
 const RETURN_SECONDS: RangeInclusive<f64> = 5.0..=20.0;
-/// The messages of this many seconds may leave at once.
+/// The burst: the messages of this many seconds may be sent at once.
 const BURST_SECONDS: f64 = 0.01;
-const SHORTEST_PAUSE: Duration = Duration::from_millis(10);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// A pause of this length or more ends with probes: one message a pause, until one is taken.
+const MIN_PAUSE: Duration = Duration::from_millis(10);
+const MAX_PAUSE: Duration = Duration::from_secs(60);
+/// A pause of this length or more ends with probes: one message per pause, until one is accepted.
 const PROBE_FROM: Duration = Duration::from_millis(80);
 
-/// What a peer allows; see the module.
+/// The learnt rate of a peer; see the module.
 #[derive(Debug)]
 pub(crate) struct Pace {
-    /// Messages a second.
+    /// Messages per second.
     rate: f64,
-    /// The rate that was refused last; `None` in slow start.
+    /// The last refused rate; `None` in slow start.
     refused_rate: Option<f64>,
-    bucket: Bucket,
-    /// Nothing is sent before.
+    bucket: TokenBucket,
+    /// Nothing is sent before this time.
     until: Moment,
-    /// The last pause, as far as successes have not shortened it.
+    /// The last pause, reduced by successes.
     pause: Duration,
     probing: bool,
     /// Messages up to this number were sent before the last refusal that counted.
     barrier: u64,
     decreased_at: Moment,
-    /// Messages that were taken since the last decrease while the rate limited the peer, and for how many seconds it did.
+    /// Messages accepted since the last decrease while the rate limited the peer, and the seconds during which it
+    /// did.
     taken: u32,
     limited_for: f64,
-    /// When the rate last held a message back.
+    /// The last time the rate delayed a message.
     limited_at: Moment,
-    /// When a message was last taken.
+    /// The last time a message was accepted.
     taken_at: Moment,
 }
 
 impl Pace {
-    /// The state after the first refusal. `sent` is the number of the last message that was sent, `took` how many messages
-    /// the peer took in a second.
+    /// The state after the first refusal. `sent` is the number of the last message sent, `took` the number of
+    /// messages accepted in a second.
     pub(crate) fn new(now: Moment, sent: u64, took: u32, random: &mut Random) -> Self {
-        // What it took may be the burst that it allows, or all that there was: only where to begin.
+        // The accepted messages may have been a burst, or all that waited: this is only a starting value.
         let rate = (f64::from(took) * DECREASE).max(FIRST_RATE);
         let mut pace = Self {
             rate,
             refused_rate: None,
-            bucket: Bucket::new(rate, rate * BURST_SECONDS),
+            bucket: TokenBucket::new(rate, rate * BURST_SECONDS),
             until: now,
             pause: Duration::ZERO,
             probing: false,
@@ -94,17 +98,17 @@ impl Pace {
         pace
     }
 
-    /// Messages a second.
+    /// Messages per second.
     pub(crate) fn rate(&self) -> f64 {
         self.rate
     }
 
-    /// Whether the rate doubles every second, since nothing is known yet.
+    /// Whether it is in slow start: the rate doubles every second.
     pub(crate) fn is_slow_start(&self) -> bool {
         self.refused_rate.is_none()
     }
 
-    /// Whether a message may leave now; otherwise when the next one may.
+    /// Whether a message may be sent now; otherwise the time of the next one.
     pub(crate) fn ready(&mut self, now: Moment) -> Result<(), Moment> {
         let ready = if now < self.until { Err(self.until) } else { self.bucket.ready(now) };
         if ready.is_err() {
@@ -113,7 +117,7 @@ impl Pace {
         ready
     }
 
-    /// A message has left.
+    /// A message was sent.
     pub(crate) fn sent(&mut self, now: Moment) {
         self.bucket.spend();
         if self.probing {
@@ -121,7 +125,7 @@ impl Pace {
         }
     }
 
-    /// The peer has taken a message.
+    /// The peer accepted a message.
     pub(crate) fn taken(&mut self, now: Moment) {
         if self.probing {
             self.probing = false;
@@ -150,13 +154,13 @@ impl Pace {
         self.set_rate(rate);
     }
 
-    /// The peer has refused message `number` as too fast; `sent` is the number of the last message that was sent.
+    /// The peer throttled message `number`; `sent` is the number of the last message sent.
     pub(crate) fn refused(&mut self, now: Moment, number: u64, sent: u64, random: &mut Random) {
         if number <= self.barrier {
             return;
         }
         self.barrier = sent;
-        // Without a success in between a refusal says that the peer takes nothing, and nothing about its rate.
+        // Refusals without a success in between mean that the peer accepts nothing; they say nothing about its rate.
         if self.taken > 0 && now - self.decreased_at >= EPISODE {
             let refused = match self.refused_rate {
                 None => self.rate * SLOW_START_OVERSHOOT,
@@ -173,7 +177,7 @@ impl Pace {
     }
 
     fn rest(&mut self, now: Moment, random: &mut Random) {
-        self.pause = (self.pause * 2).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
+        self.pause = (self.pause * 2).clamp(MIN_PAUSE, MAX_PAUSE);
         self.probing = self.pause >= PROBE_FROM;
         self.until = now + random.jitter(self.pause);
         self.bucket.drain();
@@ -191,19 +195,19 @@ mod tests {
     use super::*;
     use std::collections::VecDeque;
 
-    /// How a simulated peer counts what it allows.
+    /// The limit of a simulated peer.
     #[derive(Clone, Debug)]
     enum Limit {
         /// A token bucket.
-        Bucket { rate: f64, burst: f64, tokens: f64, at: u64 },
-        /// So many in each second of its clock, which is some milliseconds ahead of ours.
+        TokenBucket { rate: f64, burst: f64, tokens: f64, at: u64 },
+        /// A number of messages in each second of its clock, which is some milliseconds ahead of ours.
         Seconds { most: u64, ahead: u64, second: u64, used: u64 },
     }
 
     impl Limit {
         fn bucket(rate: u64, burst: f64) -> Self {
             let burst = burst.max(1.0);
-            Self::Bucket { rate: rate as f64, burst, tokens: burst, at: 0 }
+            Self::TokenBucket { rate: rate as f64, burst, tokens: burst, at: 0 }
         }
 
         fn seconds(most: u64, ahead: u64) -> Self {
@@ -212,7 +216,7 @@ mod tests {
 
         fn takes(&mut self, ms: u64) -> bool {
             match self {
-                Self::Bucket { rate, burst, tokens, at } => {
+                Self::TokenBucket { rate, burst, tokens, at } => {
                     *tokens = (*tokens + (ms - *at) as f64 / 1000.0 * *rate).min(*burst);
                     *at = ms;
                     let takes = *tokens >= 1.0 - 1e-9;
@@ -262,7 +266,7 @@ mod tests {
             }
         }
 
-        /// How many messages the peer takes meanwhile.
+        /// The number of messages accepted in the given time.
         fn pass(&mut self, seconds: u64) -> u64 {
             let mut taken = 0;
             let end = self.ms + seconds * 1000;
@@ -325,7 +329,7 @@ mod tests {
                     let refused = run.refused;
                     let taken = run.pass(60) as f64 / 60.0 / allowed as f64;
                     assert!(taken >= 0.9, "{limit:?}, {round_trip} ms: {taken:.3}");
-                    // A few of what is sent, and not a multiple of it.
+                    // A few of the sent messages, not a multiple of them.
                     let refused = (run.refused - refused) as f64 / 60.0 / allowed as f64;
                     assert!(refused <= 0.12, "{limit:?}, {round_trip} ms: {refused:.3} refused");
                 }
@@ -394,7 +398,7 @@ mod tests {
         for number in 1..=100 {
             pace.refused(Moment(6_500), number, 100, &mut random);
         }
-        assert!(pace.rate() >= rate && pace.until == until && pace.pause < SHORTEST_PAUSE);
+        assert!(pace.rate() >= rate && pace.until == until && pace.pause < MIN_PAUSE);
         pace.refused(Moment(6_500), 101, 101, &mut random);
         assert!(pace.rate() < rate && pace.until > until);
     }

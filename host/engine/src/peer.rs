@@ -1,37 +1,37 @@
 use crate::PeerSettings;
-use crate::counts::Counts;
+use crate::counts::PeerCounts;
 use crate::lane::Lane;
 use crate::pace::Pace;
 use crate::random::Random;
-use model::{MessageId, Moment, OrderId, PeerAdvice, PeerId, Priority, Timestamp};
+use model::{MessageId, Moment, PeerAdvice, PeerId, Priority, QueueActionId, Timestamp};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A token bucket in thousandths of a message, so that it works in whole milliseconds.
+/// A token bucket in fractions of a message, for whole milliseconds.
 #[derive(Debug)]
-pub(crate) struct Bucket {
+pub(crate) struct TokenBucket {
     per_second: f64,
     burst: f64,
     tokens: f64,
     at: Moment,
 }
 
-impl Bucket {
+impl TokenBucket {
     pub(crate) fn new(per_second: f64, burst: f64) -> Self {
-        // A bucket that holds less than what two milliseconds bring could never reach its own rate.
+        // A smaller bucket than two milliseconds fill could never reach its own rate.
         let burst = burst.max(1.0).max(per_second / 500.0);
         Self { per_second, burst, tokens: burst, at: Moment(0) }
     }
 
-    /// Takes one token, or tells when there will be one.
+    /// Takes one token; otherwise returns the time of the next one.
     pub(crate) fn take(&mut self, now: Moment) -> Result<(), Moment> {
         self.ready(now)?;
         self.spend();
         Ok(())
     }
 
-    /// Whether there is a token, which stays; otherwise when there will be one.
+    /// Whether a token is available, without taking it; otherwise the time of the next one.
     pub(crate) fn ready(&mut self, now: Moment) -> Result<(), Moment> {
         let passed = (now - self.at).as_secs_f64();
         self.at = self.at.max(now);
@@ -43,12 +43,12 @@ impl Bucket {
         Err(now + Duration::from_secs_f64(wait).max(Duration::from_millis(1)))
     }
 
-    /// Takes a token that [`Bucket::ready`] has found.
+    /// Takes a token that [`TokenBucket::ready`] has found.
     pub(crate) fn spend(&mut self) {
         self.tokens = (self.tokens - 1.0).max(0.0);
     }
 
-    /// Another rate, and no burst because of it.
+    /// Changes the rate, without a burst.
     pub(crate) fn set_rate(&mut self, per_second: f64, burst: f64) {
         *self = Self { tokens: self.tokens, at: self.at, ..Self::new(per_second, burst) };
         self.tokens = self.tokens.min(self.burst);
@@ -60,108 +60,108 @@ impl Bucket {
     }
 }
 
-/// The longest that a delivery policy can silence a peer at a time.
-const LONGEST_ADVISED_PAUSE: Duration = Duration::from_secs(3600);
+/// The longest pause that a delivery policy can advise at a time.
+const MAX_ADVISED_PAUSE: Duration = Duration::from_secs(3600);
 
-/// What stands between a peer's queue and its links.
+/// Why a peer's queue does not move.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Brake {
+pub enum BlockedBy {
     /// Nothing waits.
     Idle,
-    /// Messages flow as fast as the peer answers: its windows are full.
+    /// The windows are full: messages flow as fast as the peer answers.
     Window,
     /// No link is up.
     NoLink,
-    /// Our own rate limit.
+    /// The configured rate limit.
     Rate {
-        /// When the next message may go.
+        /// The time of the next message.
         until: Moment,
     },
-    /// The peer said "too fast": it gets what it seems to allow.
+    /// The peer throttled: the learnt rate applies.
     Throttled {
-        /// When the next message may go.
+        /// The time of the next message.
         until: Moment,
-        /// Messages a second, as learnt.
+        /// The learnt rate, in messages per second.
         rate: f64,
     },
-    /// The peer said "too fast", and nothing is known yet of what it allows: the rate doubles every second.
+    /// The peer throttled, and its rate is still unknown: the rate doubles every second.
     SlowStart {
-        /// When the next message may go.
+        /// The time of the next message.
         until: Moment,
-        /// Messages a second, at the moment.
+        /// The current rate, in messages per second.
         rate: f64,
     },
-    /// A delivery policy has advised a pause.
-    Advised {
+    /// A pause advised by the delivery policy.
+    PolicyPause {
         /// Its end.
         until: Moment,
     },
-    /// Content is being read back from the store.
+    /// Content is being loaded from the store.
     Loading,
-    /// All that waits is behind other messages to the same subscribers.
-    Subscribers,
-    /// The peer is not in the configuration (any more).
+    /// All waiting messages are behind subscriber locks.
+    SubscriberLocked,
+    /// The peer is not in the configuration.
     NotConfigured,
     /// The appliance is shutting down.
-    Draining,
-    /// The peer stands still by this order.
+    Shutdown,
+    /// A queue action suspends the peer.
     Suspended {
-        /// The order.
-        order: OrderId,
+        /// The queue action.
+        queue_action: QueueActionId,
     },
-    /// What waits is held back by orders, or is being set down with them.
-    Held,
-    /// Messages go to another peer by an order, which has no room for them now.
-    Rebound,
+    /// Queue actions hold all waiting messages.
+    QueueAction,
+    /// A queue action reroutes the messages, and the target is full.
+    RerouteTargetFull,
 }
 
-/// One peer: its queue by priority, its links, its pace.
+/// One peer: its queue by priority, its links, its limits.
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub(crate) settings: PeerSettings,
     pub(crate) configured: bool,
     pub(crate) lanes: [Lane; Priority::LEVELS],
-    /// Messages in `lanes`, ghosts left out.
+    /// Messages in `lanes`, without ghosts.
     pub(crate) queued: u64,
     pub(crate) deferred: u64,
-    /// Messages behind others to the same subscriber, and the oldest of each subscriber's with its turn's key.
-    pub(crate) aside: u64,
-    pub(crate) oldest_aside: BTreeSet<(MessageId, u64)>,
-    /// Subscribers whose turn is held by a message that waits after a failure.
-    pub(crate) parked: u64,
-    /// Messages that wait for their subscriber before they may join its queue.
+    /// Messages behind a subscriber lock, and the oldest per lock with its key.
+    pub(crate) subscriber_locked: u64,
+    pub(crate) oldest_waiting: BTreeSet<(MessageId, u64)>,
+    /// Subscribers whose lock holder is in back-off.
+    pub(crate) blocked_subscribers: u64,
+    /// Messages whose subscriber is being looked up.
     pub(crate) resolving: u64,
-    /// Messages that orders hold back.
+    /// Messages held by queue actions.
     pub(crate) suspended: u64,
-    /// The last time that it went on after it had stood still by an order.
-    pub(crate) resumed: Option<Resumed>,
+    /// The last time that it resumed after a suspension.
+    pub(crate) resumed: Option<PeerResumed>,
     pub(crate) uncertain: u64,
     pub(crate) awaiting: u64,
     pub(crate) in_flight: u64,
     /// Indices of its links that are up.
     pub(crate) links: Vec<u32>,
-    pub(crate) bucket: Option<Bucket>,
-    /// What a delivery policy has advised, until it advises otherwise or the peer is configured anew: messages a second,
-    /// and unanswered ones over all links.
+    pub(crate) bucket: Option<TokenBucket>,
+    /// Advice of the delivery policy, until the next advice or reconfiguration: messages per second, and unanswered
+    /// ones over all links.
     advised_rate: Option<f64>,
     pub(crate) advised_window: Option<u32>,
-    /// A delivery policy's pause.
+    /// The end of a pause advised by the delivery policy.
     pub(crate) paused_until: Moment,
-    /// What it allows, where it has said "too fast".
+    /// The learnt rate, if the peer has throttled.
     pub(crate) pace: Option<Pace>,
-    /// Messages given to its links so far: the number of the last one.
+    /// Messages sent on its links so far; the number of the last one.
     pub(crate) sent: u64,
-    recent: Recent,
-    /// What happened to the messages that it was given, and to those that it submitted.
-    pub(crate) counts: Counts,
-    pub(crate) submitter_counts: Counts,
-    /// Standing in the engine's list of peers to dispatch.
+    recent: AcceptedRate,
+    /// Counters of the messages sent to it, and of those that it submitted.
+    pub(crate) counts: PeerCounts,
+    pub(crate) submitter_counts: PeerCounts,
+    /// It is in the engine's list of peers to dispatch.
     pub(crate) dirty: bool,
-    /// A wake-up is set for this moment.
+    /// The time of its next wake-up.
     pub(crate) wake: Option<Moment>,
-    /// Messages that were evicted from memory while queued here.
+    /// Queued messages whose content is not cached.
     pub(crate) evicted: u64,
-    pub(crate) brake: Brake,
+    pub(crate) blocked_by: BlockedBy,
 }
 
 impl Peer {
@@ -172,9 +172,9 @@ impl Peer {
             lanes: Default::default(),
             queued: 0,
             deferred: 0,
-            aside: 0,
-            oldest_aside: BTreeSet::new(),
-            parked: 0,
+            subscriber_locked: 0,
+            oldest_waiting: BTreeSet::new(),
+            blocked_subscribers: 0,
             resolving: 0,
             suspended: 0,
             resumed: None,
@@ -188,19 +188,19 @@ impl Peer {
             paused_until: Moment(0),
             pace: None,
             sent: 0,
-            recent: Recent::default(),
-            counts: Counts::default(),
-            submitter_counts: Counts::default(),
+            recent: AcceptedRate::default(),
+            counts: PeerCounts::default(),
+            submitter_counts: PeerCounts::default(),
             dirty: false,
             wake: None,
             evicted: 0,
-            brake: Brake::NotConfigured,
+            blocked_by: BlockedBy::NotConfigured,
         }
     }
 
-    /// Messages that wait for it: what its limit is about.
+    /// Waiting messages: the queue limit applies to them.
     pub(crate) fn waiting(&self) -> u64 {
-        self.queued + self.aside + self.suspended + self.deferred + self.resolving
+        self.queued + self.subscriber_locked + self.suspended + self.deferred + self.resolving
     }
 
     pub(crate) fn configure(&mut self, settings: PeerSettings) {
@@ -208,16 +208,16 @@ impl Peer {
         self.advised_window = None;
         let paced_anew = self.settings.rate != settings.rate || self.settings.burst != settings.burst;
         if !self.configured || paced_anew || advised {
-            self.bucket = settings.rate.map(|rate| Bucket::new(rate, settings.burst.into()));
+            self.bucket = settings.rate.map(|rate| TokenBucket::new(rate, settings.burst.into()));
         }
         self.settings = settings;
         self.configured = true;
     }
 
-    /// Takes a delivery policy's advice. What makes no sense (a rate of nothing, say) is passed over.
-    pub(crate) fn heed(&mut self, now: Moment, advice: PeerAdvice) {
+    /// Applies a delivery policy's advice; invalid values, such as a rate of zero, are ignored.
+    pub(crate) fn apply_advice(&mut self, now: Moment, advice: PeerAdvice) {
         if let Some(pause) = advice.pause {
-            let until = now + pause.min(LONGEST_ADVISED_PAUSE);
+            let until = now + pause.min(MAX_ADVISED_PAUSE);
             self.paused_until = self.paused_until.max(until);
         }
         if let Some(window) = advice.window {
@@ -228,11 +228,11 @@ impl Peer {
         let rate = self.settings.rate.map_or(rate, |configured| configured.min(rate));
         if self.bucket.as_ref().is_none_or(|bucket| bucket.per_second != rate) {
             let burst = f64::from(self.settings.burst);
-            self.bucket.get_or_insert_with(|| Bucket::new(rate, burst)).set_rate(rate, burst);
+            self.bucket.get_or_insert_with(|| TokenBucket::new(rate, burst)).set_rate(rate, burst);
         }
     }
 
-    /// A message was taken.
+    /// Counts an accepted message.
     pub(crate) fn taken(&mut self, now: Moment) {
         self.recent.count(now);
         if let Some(pace) = &mut self.pace {
@@ -240,7 +240,7 @@ impl Peer {
         }
     }
 
-    /// Message `number` was refused as too fast.
+    /// The peer refused message `number` as throttled.
     pub(crate) fn throttled(&mut self, now: Moment, number: u64, random: &mut Random) {
         match &mut self.pace {
             Some(pace) => pace.refused(now, number, self.sent, random),
@@ -249,16 +249,16 @@ impl Peer {
     }
 }
 
-/// How many messages a peer has taken, by the second.
+/// Accepted messages by second.
 #[derive(Debug, Default)]
-struct Recent {
+struct AcceptedRate {
     second: u64,
     taken: u32,
     before: u32,
 }
 
-impl Recent {
-    fn turn(&mut self, now: Moment) {
+impl AcceptedRate {
+    fn advance(&mut self, now: Moment) {
         let second = now.0 / 1000;
         if second > self.second {
             self.before = if second == self.second + 1 { self.taken } else { 0 };
@@ -267,21 +267,21 @@ impl Recent {
     }
 
     fn count(&mut self, now: Moment) {
-        self.turn(now);
+        self.advance(now);
         self.taken = self.taken.saturating_add(1);
     }
 
-    /// What was taken in the last full second, or already in this one.
+    /// Messages accepted in the last full second, or in this one if there are more.
     fn last_second(&mut self, now: Moment) -> u32 {
-        self.turn(now);
+        self.advance(now);
         self.before.max(self.taken)
     }
 }
 
-/// A peer that stood still by an order went on.
+/// A peer resumed after a suspension.
 #[derive(Debug, Clone)]
-pub(crate) struct Resumed {
-    pub(crate) order: OrderId,
+pub(crate) struct PeerResumed {
+    pub(crate) queue_action: QueueActionId,
     pub(crate) by: Arc<str>,
     pub(crate) at: Timestamp,
 }
@@ -300,13 +300,13 @@ pub(crate) struct Link {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct InFlight {
     pub(crate) slot: crate::slab::Slot,
-    /// The `handed` row that holds it.
+    /// Its row of table `handed`.
     pub(crate) seq: u64,
-    /// When it was given to the link.
+    /// The time of the attempt.
     pub(crate) at: model::Timestamp,
-    /// Its number among those that were given to the peer's links; 0: long ago.
+    /// Its number among the messages sent to the peer; 0 if it is from an earlier attempt.
     pub(crate) number: u64,
-    /// When it was given to the link, by the clock that never jumps; `None`: long ago.
+    /// The time of the attempt, by the monotonic clock; `None` if it is from an earlier attempt.
     pub(crate) since: Option<Moment>,
 }
 
@@ -315,9 +315,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bucket_keeps_its_rate_over_a_second() {
+    fn token_bucket_keeps_its_rate() {
         for rate in [0.5, 1.0, 7.0, 100.0, 3000.0] {
-            let mut bucket = Bucket::new(rate, 1.0);
+            let mut bucket = TokenBucket::new(rate, 1.0);
             let mut taken = 0;
             for ms in 0..10_000 {
                 while bucket.take(Moment(ms)).is_ok() {
@@ -330,8 +330,8 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_says_when_to_come_back() {
-        let mut bucket = Bucket::new(10.0, 1.0);
+    fn token_bucket_returns_the_time_of_the_next_token() {
+        let mut bucket = TokenBucket::new(10.0, 1.0);
         assert!(bucket.take(Moment(0)).is_ok());
         let again = bucket.take(Moment(0)).unwrap_err();
         assert!(bucket.take(again).is_ok());

@@ -1,48 +1,48 @@
-//! Number pools: numbers that many users share, each held by one at a time.
+//! Number pools: numbers that many users share, each leased to one at a time.
 
-mod all;
-mod lists;
+mod idle_list;
 mod pool;
 mod recover;
-mod senders;
-mod table;
+mod registry;
+mod sender_leases;
+mod state_table;
 
 #[cfg(test)]
 mod tests;
 
-pub(crate) use all::Pools;
-pub use all::{PoolBatch, PoolLimits, Purge};
 pub use pool::Pool;
-pub use table::{Reply, step};
+pub(crate) use registry::Pools;
+pub use registry::{PoolBatch, PoolLimits, PoolPurge};
+pub use state_table::{StepReply, step};
 
 use model::{MessageId, Moment, NumberState, PoolNumber, Timestamp};
 
-/// What a pool knows of one number: 64 octets.
+/// The state of one number: 64 octets.
 #[derive(Debug)]
 struct Entry {
     number: PoolNumber,
-    /// From the pool's serial: of a number that is held, its ticket; of an idle one, its place in the order of idling.
+    /// From the pool's serial: the ticket of a leased number, or the position of an idle one.
     stamp: u64,
-    /// Since when it is in its state.
+    /// The time of its last change of state.
     since: Timestamp,
-    /// When the lease or the rest ends; [`NEVER`] where there is none.
+    /// The end of its lease or quarantine; [`NEVER`] if there is none.
     ends: Moment,
-    /// Who has it and what for.
+    /// The lease holder.
     holder: Option<Box<Holder>>,
-    /// Calls since it came into the pool.
+    /// Calls since it was added.
     calls: u32,
-    /// Seconds that it was held in all.
+    /// Seconds leased in all.
     held: u32,
-    /// Leases that ended by themselves.
+    /// Leases that expired.
     lapsed: u32,
-    /// In the queue of the longest idle: who came before. Where numbers are drawn: the place in the urn.
+    /// Predecessor in the longest-idle queue; with weighted strategies, the position in its list.
     before: u32,
-    /// In the queue of the longest idle: who comes next.
+    /// Successor in the longest-idle queue.
     after: u32,
     weight: u8,
-    /// In the list of those that are to be had.
+    /// It is in the list of ready numbers.
     listed: bool,
-    /// The table does not have it as it is.
+    /// Table `numbers` is not up to date.
     unwritten: bool,
     /// `None`: the slot is free.
     state: Option<NumberState>,
@@ -50,11 +50,11 @@ struct Entry {
 
 const NEVER: Moment = Moment(u64::MAX);
 
-/// Who has a number.
+/// The holder of a lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Holder {
     name: Box<str>,
     reason: Box<str>,
-    /// The message whose sender it is.
+    /// The message that has it as its sender.
     message: Option<MessageId>,
 }

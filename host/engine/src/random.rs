@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-/// SplitMix64: small, good enough for weights and jitter, and the same for the same seed on every machine.
+/// SplitMix64: small, good enough for weights and jitter, and reproducible from its seed on every machine.
 #[derive(Debug, Clone)]
 pub(crate) struct Random(u64);
 
@@ -22,7 +22,7 @@ impl Random {
         ((u128::from(self.next()) * u128::from(end)) >> 64) as u64
     }
 
-    /// The duration, up to a fifth shorter or longer: so that many who wait for the same do not come back at once.
+    /// The duration, up to a fifth shorter or longer: messages with the same delay do not return at once.
     pub(crate) fn jitter(&mut self, duration: Duration) -> Duration {
         let ms = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX / 4).min(u64::MAX / 4);
         Duration::from_millis(ms - ms / 5 + self.below(ms / 5 * 2 + 1))

@@ -1,45 +1,47 @@
-//! From the tables back into memory, at start.
+//! Recovery: restores the engine from the tables at start.
 
+use crate::dlrs::OrphanDlr;
 use crate::engine::Engine;
-use crate::ledger::Parked;
-use crate::slab::{Side, State};
-use crate::{Output, Recovered, Remembered, Waiting};
+use crate::slab::{MessageHistory, State};
+use crate::{Output, RecoveredMessage, RecoveredRecord, WaitState};
 use model::{MessageId, Now, Step, StepKind, Verdict};
 use std::sync::Arc;
 
 impl Engine {
-    /// Takes one message as it was found on disk. Peers must have been configured and what is remembered beside messages
-    /// ([`Engine::recover_remembered`]) taken before; messages must come by growing id. What was on its way when the daemon ended is treated as its peer's remedy for doubt says.
-    pub fn recover(&mut self, now: Now, recovered: Recovered, out: &mut Output) {
+    /// Recovers one message from disk. Peers must be configured and other records ([`Engine::recover_record`])
+    /// recovered before; messages must come by ascending id. A message that was on a link when the daemon ended is
+    /// uncertain; its peer's policy applies.
+    pub fn recover(&mut self, now: Now, recovered: RecoveredMessage, out: &mut Output) {
         self.recovering = true;
         self.pools.recovered();
-        let Recovered { message, progress, handed, .. } = recovered;
+        let RecoveredMessage { message, progress, attempt, .. } = recovered;
         let message = Arc::new(message);
-        let leg = match (&handed, &progress) {
-            (Some(handed), Some(progress)) if handed.attempt <= progress.attempts => progress.leg,
-            (Some(handed), _) => handed.leg,
+        let leg = match (&attempt, &progress) {
+            (Some(attempt), Some(progress)) if attempt.attempt <= progress.attempts => progress.leg,
+            (Some(attempt), _) => attempt.leg,
             (None, Some(progress)) => progress.leg,
             (None, None) => 0,
         };
-        let slot = self.enter(now, &message, leg);
+        let slot = self.create_entry(now, &message, leg);
         self.cache(slot, message.clone());
         let waiting = progress.as_ref().map(|progress| progress.waiting);
         if let Some(progress) = progress {
             let entry = &mut self.slab[slot];
             entry.attempts = progress.attempts;
-            if !progress.steps.is_empty() || !progress.parts.is_empty() {
-                entry.side = Some(Box::new(Side { steps: progress.steps, parts: progress.parts }));
+            if !progress.steps.is_empty() || !progress.segments.is_empty() {
+                entry.history =
+                    Some(Box::new(MessageHistory { steps: progress.steps, segments: progress.segments }));
             }
         }
-        if let Some(handed) = handed.filter(|handed| handed.attempt > self.slab[slot].attempts) {
+        if let Some(attempt) = attempt.filter(|attempt| attempt.attempt > self.slab[slot].attempts) {
             let entry = &mut self.slab[slot];
-            entry.attempts = handed.attempt;
+            entry.attempts = attempt.attempt;
             entry.state = State::Submitted;
             let peer = entry.peer;
-            let kind = StepKind::Submitted { peer, attempt: handed.attempt };
-            entry.side().steps.push(Step { at: handed.at, kind });
-            self.step(now, slot, StepKind::Recovered);
-            self.in_doubt(now, slot, out);
+            let kind = StepKind::Submitted { peer, attempt: attempt.attempt };
+            entry.history_mut().steps.push(Step { at: attempt.at, kind });
+            self.add_step(now, slot, StepKind::Recovered);
+            self.mark_uncertain(now, slot, out);
         } else {
             match waiting {
                 None => match (&message.routed.verdict, message.scheduled) {
@@ -47,49 +49,49 @@ impl Engine {
                     (_, Some(scheduled)) if scheduled > now.wall => {
                         self.defer(slot, now.moment_of(scheduled));
                     }
-                    _ => self.arrive(now, slot, &message, out),
+                    _ => self.enqueue_new(now, slot, &message, out),
                 },
-                Some(Waiting::Queued) => self.arrive(now, slot, &message, out),
-                Some(Waiting::Deferred { until }) => {
-                    let steps = self.slab[slot].side.as_ref().map_or(&[][..], |side| &side.steps);
+                Some(WaitState::Queued) => self.enqueue_new(now, slot, &message, out),
+                Some(WaitState::Deferred { until }) => {
+                    let steps = self.slab[slot].history.as_ref().map_or(&[][..], |history| &history.steps);
                     let last = steps.iter().rev().find(|step| step.kind != StepKind::Replaced);
                     let scheduled = message.scheduled.is_some_and(|at| at > now.wall);
                     let is = |kind: fn(&StepKind) -> bool| last.is_some_and(|step| kind(&step.kind));
                     let awaits_alert = is(|kind| matches!(kind, StepKind::AwaitingAlert { .. }));
-                    let others_first = is(|kind| matches!(kind, StepKind::OthersFirst { .. }));
+                    let others_first = is(|kind| matches!(kind, StepKind::MovedBehindOthers { .. }));
                     if awaits_alert && !scheduled {
-                        self.index_alert(slot, &message);
+                        self.await_subscriber_alert(slot, &message);
                     }
                     if self.slab[slot].attempts > 0 && !scheduled && !others_first {
-                        self.park(slot);
+                        self.hold_lock_for_retry(slot);
                     }
                     self.defer(slot, now.moment_of(until));
                 }
-                Some(Waiting::Held { until }) => self.hold(slot, now.moment_of(until)),
-                Some(Waiting::Uncertain { since }) => {
+                Some(WaitState::Held { until }) => self.hold(slot, now.moment_of(until)),
+                Some(WaitState::Uncertain { since }) => {
                     let settings = &self.peer_of(slot).settings;
                     let (group, limit) = (settings.group, settings.uncertain_limit);
                     let id = message.id;
                     let entry = &mut self.slab[slot];
                     entry.state = State::Uncertain;
                     entry.due = now.moment_of(since + limit);
-                    self.park(slot);
-                    self.doubtful.insert(id);
+                    self.hold_lock_for_retry(slot);
+                    self.uncertain_ids.insert(id);
                     self.peer_of(slot).uncertain += 1;
-                    if let Some(key) = self.doubt_key(group, slot) {
-                        self.in_doubt.entry(key).or_default().push(id);
+                    if let Some(key) = self.uncertain_key(group, slot) {
+                        self.uncertain_by_pair.entry(key).or_default().push(id);
                     }
                 }
-                Some(Waiting::Receipt { peer, since }) => {
+                Some(WaitState::Dlr { peer, since }) => {
                     self.peer_mut(peer);
                     let settings = &self.peers[peer.0 as usize].settings;
-                    let (group, limit) = (settings.group, settings.receipt_limit);
+                    let (group, limit) = (settings.group, settings.dlr_timeout);
                     let entry = &mut self.slab[slot];
                     entry.peer = peer;
-                    entry.state = State::Receipt;
+                    entry.state = State::AwaitingDlr;
                     entry.due = now.moment_of(since + limit);
                     self.peers[peer.0 as usize].awaiting += 1;
-                    self.index_parts(slot, group);
+                    self.index_segments(slot, group);
                 }
             }
         }
@@ -100,52 +102,60 @@ impl Engine {
         }
     }
 
-    /// Takes what was found written down beside messages, before them; each kind by growing number.
-    pub fn recover_remembered(&mut self, now: Now, found: Remembered) {
+    /// Recovers a record other than a message; before the messages, each kind by ascending number.
+    pub fn recover_record(&mut self, now: Now, found: RecoveredRecord) {
         match found {
-            Remembered::Group(peer, group) => self.recover_group(peer, group),
-            Remembered::Key(record) => self.keys.recover(record, now, self.settings.key_retention),
-            Remembered::Stopped(consent) => {
-                self.consents.set(consent, true);
+            RecoveredRecord::Group(peer, group) => self.recover_group(peer, group),
+            RecoveredRecord::IdempotencyKey(record) => {
+                self.idempotency_keys.recover(record, now, self.settings.idempotency_key_retention);
             }
-            Remembered::Order(order) => {
-                self.orders.put(order.clone());
-                self.begin_order(now, &order);
+            RecoveredRecord::OptOut(opt_out) => {
+                self.opt_outs.set(opt_out, true);
             }
-            Remembered::Balance(name, balance) => self.money.recover_balance(name, balance),
-            Remembered::Operation(record) => self.money.recover_operation(&record),
-            Remembered::Settled(upto) => self.money.recover_settled(upto),
-            Remembered::Settlement(settlement) => self.money.recover_settlement(settlement),
-            Remembered::Pool(record) => self.pools.recover(record),
-            Remembered::PoolGone(id, rows) => self.pools.recover_gone(id, rows),
-            Remembered::Number(id, number, row) => self.pools.recover_number(now, id, number, row),
-            Remembered::Journal(part) => self.pools.recover_journal(now, part),
-            Remembered::Parked(record) => {
+            RecoveredRecord::QueueAction(action) => {
+                self.queue_actions.put(action.clone());
+                self.start_queue_action(now, &action);
+            }
+            RecoveredRecord::Balance(name, balance) => self.ledger.recover_balance(name, balance),
+            RecoveredRecord::Operation(record) => self.ledger.recover_operation(&record),
+            RecoveredRecord::BillerNotified(upto) => self.ledger.recover_settled(upto),
+            RecoveredRecord::Settlement(settlement) => self.ledger.recover_settlement(settlement),
+            RecoveredRecord::Pool(record) => self.pools.recover(record),
+            RecoveredRecord::PoolRemoved(id, rows) => self.pools.recover_removed(id, rows),
+            RecoveredRecord::Number(id, number, row) => self.pools.recover_number(now, id, number, row),
+            RecoveredRecord::Journal(part) => self.pools.recover_journal(now, part),
+            RecoveredRecord::OrphanDlr(record) => {
                 let group = self.peer_mut(record.peer).settings.group;
-                let key = self.receipts.key(group, &record.receipt.id);
-                let parked = Parked {
+                let key = self.dlr_index.key(group, &record.dlr.id);
+                let orphan = OrphanDlr {
                     peer: record.peer,
                     group,
-                    receipt: record.receipt,
+                    dlr: record.dlr,
                     at: record.at,
-                    until: now.moment_of(record.at + self.settings.receipt_parking),
+                    until: now.moment_of(record.at + self.settings.orphan_dlr_retention),
                     written: true,
                     reply: None,
                 };
-                self.parking.put(record.number, key, parked);
-                self.watch_parking(now);
+                self.orphan_dlrs.insert_numbered(record.number, key, orphan);
+                self.schedule_orphan_sweep(now);
             }
         }
     }
 
-    /// Ends recovery: ids and rows go on after those on disk, and the rows of hand-overs that have been dealt with go.
-    pub fn recovered(&mut self, next_id: MessageId, next_handed_seq: u64, rows: &[u64], out: &mut Output) {
+    /// Ends recovery: continues ids and rows after those on disk, and removes the recovered rows of table `handed`.
+    pub fn finish_recovery(
+        &mut self,
+        next_id: MessageId,
+        next_submit_row: u64,
+        rows: &[u64],
+        out: &mut Output,
+    ) {
         self.recovering = false;
         self.pools.recovered();
         let (ids, slab) = (&self.ids, &self.slab);
         self.pools.find_orphans(|id| ids.get(slab, id).is_some());
         self.next_id = next_id.max(MessageId::FIRST);
-        self.handed_seq = next_handed_seq.max(1);
-        out.batch.handed_done.extend_from_slice(rows);
+        self.submit_row = next_submit_row.max(1);
+        out.batch.submit_rows_done.extend_from_slice(rows);
     }
 }

@@ -1,28 +1,27 @@
-use model::{Message, MessageId, Moment, PeerId, ReceiptRequest, Step};
+use model::{DlrRequest, Message, MessageId, Moment, PeerId, Step};
 use std::sync::Arc;
 
-use crate::Part;
+use crate::SubmittedSegment;
 
-/// The place of an entry in the [`Slab`].
+/// The position of an entry in the [`Slab`].
 pub(crate) type Slot = u32;
 
 /// No entry.
 pub(crate) const NONE: Slot = Slot::MAX;
 
-/// What a message in memory is doing.
+/// The state of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub(crate) enum State {
-    /// Nothing: the slot is free.
+    /// The slot is free.
     Free,
-    /// The message has left; the slot waits for its place in a queue to come up.
+    /// The message has left; a queue still holds the slot.
     Ghost,
     /// In its peer's queue.
     Queued,
-    /// Behind another message to the same subscriber, at a serial peer: see [`crate::turns`]. `due` is as for queued
-    /// messages.
-    Aside,
-    /// Its turn came, and an order holds it back: see [`crate::orders`]. `due` is as for queued messages.
+    /// Behind a subscriber lock, at a serial peer: see [`crate::subscriber_lock`]. `due` is as for queued messages.
+    SubscriberLocked,
+    /// Held by a queue action: see [`crate::queue_actions::rules`]. `due` is as for queued messages.
     Suspended,
     /// On a link, unanswered.
     Submitted,
@@ -30,35 +29,38 @@ pub(crate) enum State {
     Deferred,
     /// Held until it is routed again (`due`).
     Held,
-    /// The routing chain has been asked.
+    /// Being routed again.
     Routing,
-    /// Waiting for the subscriber behind its number; `due` is when it has waited long enough for its leg.
+    /// Waiting for the resolver; `due` is the end of the leg's longest wait.
     Resolving,
-    /// Refused; the delivery policy has been asked what follows. `due` is when the built-in schedule would try again.
+    /// Refused; the delivery policy is asked. `due` is the next attempt of the built-in schedule.
     Deciding,
-    /// Written and never answered; `due` is when doubt becomes [`model::FinalState::Unknown`].
+    /// Sent and never answered; at `due` it becomes [`model::FinalState::Unknown`].
     Uncertain,
-    /// Taken by the peer; waits for its receipt until `due`.
-    Receipt,
-    /// Ended, but its content must be read back to write the receipt of ours.
+    /// Accepted by the peer; waits for its DLR until `due`.
+    AwaitingDlr,
+    /// Finished, but its content must be loaded for the DLR.
     Ending,
 }
 
 impl State {
-    /// Whether nobody has the message but us, so that its submitter may take it back.
+    /// Whether no peer has the message, so that its submitter may cancel it.
     pub(crate) fn waits(self) -> bool {
         match self {
             Self::Queued
-            | Self::Aside
+            | Self::SubscriberLocked
             | Self::Suspended
             | Self::Deferred
             | Self::Held
             | Self::Routing
             | Self::Resolving
             | Self::Deciding => true,
-            Self::Free | Self::Ghost | Self::Submitted | Self::Uncertain | Self::Receipt | Self::Ending => {
-                false
-            }
+            Self::Free
+            | Self::Ghost
+            | Self::Submitted
+            | Self::Uncertain
+            | Self::AwaitingDlr
+            | Self::Ending => false,
         }
     }
 }
@@ -67,60 +69,60 @@ impl State {
 pub(crate) mod flag {
     /// A queue's arrival order holds the slot.
     pub(crate) const IN_FIFO: u8 = 1;
-    /// The content has been asked for.
+    /// The content is being loaded.
     pub(crate) const LOADING: u8 = 2;
-    /// The peer was asked what became of it.
-    pub(crate) const ASKED: u8 = 4;
-    /// A receipt of ours, not a message of a submitter.
-    pub(crate) const OWN_RECEIPT: u8 = 8;
-    /// Where the three bits of the receipt request begin.
-    pub(crate) const RECEIPT_SHIFT: u8 = 4;
-    /// Money is reserved for it: its end captures it or gives it back.
+    /// The peer was queried (query_sm).
+    pub(crate) const QUERIED: u8 = 4;
+    /// A DLR for a submitter, not a message of one.
+    pub(crate) const OWN_DLR: u8 = 8;
+    /// The first of the three bits of the DLR request.
+    pub(crate) const DLR_REQUEST_SHIFT: u8 = 4;
+    /// An amount is reserved: the end of the message captures or releases it.
     pub(crate) const PRICED: u8 = 128;
 }
 
-/// What only messages with a history need; most messages end without it.
+/// Data of messages with a history; most messages end without it.
 #[derive(Debug, Default)]
-pub(crate) struct Side {
-    /// Steps so far, the acceptance left out.
+pub(crate) struct MessageHistory {
+    /// Steps so far, without the acceptance.
     pub(crate) steps: Vec<Step>,
-    /// Parts that a peer has taken.
-    pub(crate) parts: Vec<Part>,
+    /// Segments that the peer has accepted.
+    pub(crate) segments: Vec<SubmittedSegment>,
 }
 
-/// One message in memory. Ten million of them are an ordinary Tuesday: every field counts.
+/// One message in memory. Ten million of them are common: every octet counts.
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) id: MessageId,
     /// Keyed hash of origin, source and destination.
     pub(crate) pair: u64,
-    /// Keyed hash of peer and subscriber where the peer is serial, see [`crate::turns`]; otherwise 0.
+    /// Keyed hash of peer and subscriber if the peer is serial, see [`crate::subscriber_lock`]; otherwise 0.
     pub(crate) subscriber: u64,
-    /// The content, while it is held in memory.
+    /// The content, while it is cached.
     pub(crate) message: Option<Arc<Message>>,
-    /// See [`State`]; for queued messages, when the leg's longest wait ends.
+    /// See [`State`]; for queued messages, the end of the leg's longest wait.
     pub(crate) due: Moment,
     /// End of validity.
     pub(crate) expires: Moment,
-    pub(crate) side: Option<Box<Side>>,
+    pub(crate) history: Option<Box<MessageHistory>>,
     pub(crate) origin: PeerId,
-    /// The peer whose queue, link or receipt it waits for.
+    /// The peer of its queue, link or DLR.
     pub(crate) peer: PeerId,
     /// Neighbours in the list of messages with the same pair.
     pub(crate) pair_next: Slot,
     pub(crate) pair_prev: Slot,
-    /// Index of the link in the engine's list; in free slots, the next free slot. For messages that are aside, or
-    /// held back by an order, their successor.
+    /// Index of the link in the engine's list; in free slots, the next free slot. For messages behind a lock or held
+    /// by a queue action, their successor.
     pub(crate) link: u32,
-    /// Position in the link's list of unanswered messages. For messages that are aside, or held back, their
-    /// predecessor.
+    /// Position in the link's list of unanswered messages. For messages behind a lock or held by a queue action,
+    /// their predecessor.
     pub(crate) position: u32,
-    /// Seconds since the epoch at acceptance.
+    /// Time of acceptance, in seconds since the epoch.
     pub(crate) accepted: u32,
-    /// The order that holds it back; 0 where none does.
-    pub(crate) order: u32,
+    /// The queue action that holds it; 0 for none.
+    pub(crate) held_by: u32,
     pub(crate) attempts: u16,
-    /// Hash of the service type; 0 when there is none.
+    /// Hash of the service type; 0 for none.
     pub(crate) service: u16,
     pub(crate) leg: u8,
     pub(crate) priority: u8,
@@ -141,17 +143,17 @@ impl Entry {
         }
     }
 
-    pub(crate) fn receipts(&self) -> ReceiptRequest {
-        ReceiptRequest::from_bits(self.flags >> flag::RECEIPT_SHIFT)
+    pub(crate) fn dlr_request(&self) -> DlrRequest {
+        DlrRequest::from_bits(self.flags >> flag::DLR_REQUEST_SHIFT)
     }
 
-    pub(crate) fn set_receipts(&mut self, receipts: ReceiptRequest) {
-        let others = self.flags & !(0b111 << flag::RECEIPT_SHIFT);
-        self.flags = others | receipts.bits() << flag::RECEIPT_SHIFT;
+    pub(crate) fn set_dlr_request(&mut self, dlr_request: DlrRequest) {
+        let others = self.flags & !(0b111 << flag::DLR_REQUEST_SHIFT);
+        self.flags = others | dlr_request.bits() << flag::DLR_REQUEST_SHIFT;
     }
 
-    pub(crate) fn side(&mut self) -> &mut Side {
-        self.side.get_or_insert_default()
+    pub(crate) fn history_mut(&mut self) -> &mut MessageHistory {
+        self.history.get_or_insert_default()
     }
 
     pub(crate) fn blank() -> Self {
@@ -162,7 +164,7 @@ impl Entry {
             message: None,
             due: Moment(u64::MAX),
             expires: Moment(u64::MAX),
-            side: None,
+            history: None,
             origin: PeerId(0),
             peer: PeerId(0),
             pair_next: NONE,
@@ -170,7 +172,7 @@ impl Entry {
             link: NONE,
             position: 0,
             accepted: 0,
-            order: 0,
+            held_by: 0,
             attempts: 0,
             service: 0,
             leg: 0,
@@ -183,7 +185,7 @@ impl Entry {
 
 const CHUNK: usize = 4096;
 
-/// Entries in chunks, so that growth never copies what is there nor doubles the memory for a moment.
+/// Entries in chunks: growth neither copies entries nor doubles the memory for a moment.
 #[derive(Debug)]
 pub(crate) struct Slab {
     chunks: Vec<Box<[Entry]>>,
@@ -196,12 +198,12 @@ impl Slab {
         Self { chunks: Vec::new(), free: NONE, used: 0 }
     }
 
-    /// How many slots have ever been made.
+    /// The number of slots ever allocated.
     pub(crate) fn capacity(&self) -> usize {
         self.chunks.len() * CHUNK
     }
 
-    /// How many slots are in use, ghosts included.
+    /// The number of slots in use, ghosts included.
     pub(crate) fn used(&self) -> usize {
         self.used
     }
@@ -256,7 +258,7 @@ mod tests {
 
     #[test]
     fn an_entry_leaves_room_for_its_indexes_within_128_octets() {
-        // 11.5 octets in each of two hash tables at their emptiest, 8 in a queue.
+        // Plus 11.5 octets in each of two hash tables at their emptiest, and 8 in a queue.
         assert!(std::mem::size_of::<Entry>() + 23 + 8 <= 128, "{}", std::mem::size_of::<Entry>());
     }
 

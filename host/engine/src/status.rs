@@ -1,83 +1,82 @@
-//! What an admin may see of the engine. Reading changes nothing.
+//! Read-only views of the engine, for admins.
 
 use crate::engine::Engine;
-pub use crate::peer::Brake;
-use crate::resolving::number_on_leg;
+pub use crate::peer::BlockedBy;
+use crate::resolver::number_on_leg;
 use crate::slab::State;
-use crate::{Consent, ParkedRecord, Part};
-use model::{DecidedBy, LinkId, MessageId, Moment, OrderId, PeerId, Priority, Step, Timestamp};
+use crate::{OptOut, OrphanDlrRecord, SubmittedSegment};
+use model::{LinkId, MessageId, Moment, PeerId, PluginVersion, Priority, QueueActionId, Step, Timestamp};
 use std::sync::Arc;
 
-/// One peer's queue.
+/// The queue of one peer.
 #[derive(Debug, Clone)]
 pub struct PeerStatus {
     /// The peer.
     pub peer: PeerId,
     /// Whether it is in the configuration.
     pub configured: bool,
-    /// Messages in its queue, those behind others to the same subscriber among them.
+    /// Messages in its queue, those behind a subscriber lock included.
     pub queued: u64,
-    /// Of these, messages behind others to the same subscriber.
-    pub aside: u64,
-    /// Subscribers to whom nothing is sent until a message to them that has failed is tried again.
-    pub parked: u64,
-    /// Messages waiting for their next attempt or schedule.
+    /// Of these, messages behind a subscriber lock.
+    pub subscriber_locked: u64,
+    /// Subscribers whose failed message is in back-off: nothing else is sent to them.
+    pub blocked_subscribers: u64,
+    /// Messages that wait for their next attempt or schedule.
     pub deferred: u64,
-    /// Messages waiting for their subscriber to be found; where that is, decides whether they stay with this peer.
+    /// Messages whose subscriber is being looked up; the result may move them to another peer.
     pub resolving: u64,
-    /// Messages whose turn came, and which orders hold back.
+    /// Messages held by queue actions.
     pub suspended: u64,
-    /// Messages in doubt.
+    /// Uncertain messages.
     pub uncertain: u64,
-    /// Messages waiting for a receipt.
-    pub awaiting_receipt: u64,
-    /// Messages on its links.
+    /// Messages that wait for a DLR.
+    pub awaiting_dlr: u64,
+    /// Unanswered messages on its links.
     pub in_flight: u64,
-    /// Links that take messages, with their window and what is unanswered on them.
+    /// Links that take messages: id, window and number of unanswered messages.
     pub links: Vec<(LinkId, u32, usize)>,
-    /// When the oldest queued message was accepted.
+    /// The time of acceptance of the oldest queued message.
     pub oldest: Option<Timestamp>,
-    /// What stands between queue and links.
-    pub brake: Brake,
-    /// Messages a second that it allows, as learnt from what it has refused as too fast; `None` if it never has.
+    /// Why the queue does not move.
+    pub blocked_by: BlockedBy,
+    /// The learnt rate limit in messages per second; `None` if the peer never throttled.
     pub learnt_rate: Option<f64>,
 }
 
-/// What a message in memory does.
+/// The state of a message in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Doing {
-    /// Stands in its peer's queue.
+pub enum MessageState {
+    /// In its peer's queue.
     Queued,
-    /// Waits behind another message to the same subscriber: see [`MessageStatus::before`].
-    Aside,
-    /// Its turn came, and an order holds it back: see [`MessageStatus::order`].
+    /// Behind another message to the same subscriber: see [`MessageStatus::lock_holder`].
+    SubscriberLocked,
+    /// Held by a queue action: see [`MessageStatus::held_by`].
     Suspended,
-    /// Is on a link, unanswered.
+    /// On a link, unanswered.
     Submitted,
     /// Waits for its next attempt or schedule.
     Deferred,
-    /// Is held, or being routed again.
+    /// Held, or being routed again.
     Held,
-    /// Waits for the subscriber behind its number; `until` is when the resolver is asked again, or when the next leg is
-    /// tried.
+    /// Waits for the resolver; `until` is the time of the next query or of the next leg.
     Resolving,
-    /// Was refused; the delivery policy is asked what follows.
+    /// Refused; the delivery policy is asked.
     Deciding,
-    /// Was written and never answered.
+    /// Sent and never answered.
     Uncertain,
-    /// Waits for its receipt.
-    AwaitingReceipt,
-    /// Has ended; the record is being written.
+    /// Waits for its DLR.
+    AwaitingDlr,
+    /// Finished; the record is being written.
     Ending,
 }
 
-/// What stands before a message that is aside.
+/// The message that a message behind a subscriber lock waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Before {
-    /// The message to the same subscriber that goes first; itself, while its content is read back for its turn.
+pub struct LockHolder {
+    /// The message that goes first: the lock holder, or the message itself while its content is loading.
     pub id: MessageId,
-    /// Where that one has failed and waits: when it is tried again, at the latest.
-    pub parked_until: Option<Moment>,
+    /// If the holder is in back-off: its next attempt, at the latest.
+    pub retry_at: Option<Moment>,
 }
 
 /// One message in memory.
@@ -85,35 +84,35 @@ pub struct Before {
 pub struct MessageStatus {
     /// Its id.
     pub id: MessageId,
-    /// Who submitted it.
+    /// The submitter.
     pub origin: PeerId,
-    /// Whose queue, link or receipt it waits for.
+    /// The peer of its queue, link or DLR.
     pub peer: PeerId,
-    /// The leg in use.
+    /// The current leg.
     pub leg: u8,
     /// Attempts so far.
     pub attempts: u16,
-    /// What it does.
-    pub doing: Doing,
-    /// Until when, at most; `None` where there is no limit but its validity.
+    /// Its state.
+    pub state: MessageState,
+    /// The end of that state, at the latest; `None` if only the validity limits it.
     pub until: Option<Moment>,
-    /// Where it waits for a subscriber: the resolver that could not tell yet, and its note.
-    pub said: Option<(Arc<DecidedBy>, Option<Box<str>>)>,
-    /// End of validity.
+    /// If the resolver deferred the query: the plugin version and its note.
+    pub resolver_deferral: Option<(Arc<PluginVersion>, Option<Box<str>>)>,
+    /// The end of its validity.
     pub expires: Moment,
-    /// Steps so far, the acceptance left out. A first attempt that is still unanswered is not among them.
+    /// Steps so far, without the acceptance. An unanswered first attempt is not included.
     pub steps: Vec<Step>,
-    /// Parts that a peer has.
-    pub parts: Vec<Part>,
-    /// When it was given to its link, if it is on one.
+    /// Segments that the peer has accepted.
+    pub segments: Vec<SubmittedSegment>,
+    /// The time of the attempt, if it is on a link.
     pub submitted_at: Option<Timestamp>,
-    /// Where it is aside: what goes first.
-    pub before: Option<Before>,
-    /// The order that holds it back.
-    pub order: Option<OrderId>,
-    /// What its peer's queue waits for.
-    pub brake: Brake,
-    /// Messages before it in its peer's queue are not counted; this is the whole queue.
+    /// If it is behind a subscriber lock: the message that goes first.
+    pub lock_holder: Option<LockHolder>,
+    /// The queue action that holds it.
+    pub held_by: Option<QueueActionId>,
+    /// Why its peer's queue does not move.
+    pub blocked_by: BlockedBy,
+    /// The length of the peer's whole queue.
     pub queue_length: u64,
 }
 
@@ -127,10 +126,11 @@ impl Engine {
                 peer.configured || peer.waiting() + peer.uncertain + peer.awaiting + peer.in_flight > 0
             })
             .map(|peer| {
-                let aside = peer.oldest_aside.first().and_then(|(id, _)| self.ids.get(&self.slab, *id));
+                let subscriber_locked =
+                    peer.oldest_waiting.first().and_then(|(id, _)| self.ids.get(&self.slab, *id));
                 let oldest = (0..Priority::LEVELS)
                     .filter_map(|level| peer.lanes[level].oldest(&self.slab))
-                    .chain(aside)
+                    .chain(subscriber_locked)
                     .map(|slot| u64::from(self.slab[slot].accepted) * 1000)
                     .min();
                 let links = peer.links.iter().filter_map(|index| {
@@ -140,50 +140,50 @@ impl Engine {
                 PeerStatus {
                     peer: peer.settings.peer,
                     configured: peer.configured,
-                    queued: peer.queued + peer.aside,
-                    aside: peer.aside,
-                    parked: peer.parked,
+                    queued: peer.queued + peer.subscriber_locked,
+                    subscriber_locked: peer.subscriber_locked,
+                    blocked_subscribers: peer.blocked_subscribers,
                     deferred: peer.deferred,
                     resolving: peer.resolving,
                     suspended: peer.suspended,
                     uncertain: peer.uncertain,
-                    awaiting_receipt: peer.awaiting,
+                    awaiting_dlr: peer.awaiting,
                     in_flight: peer.in_flight,
                     links: links.collect(),
                     oldest: oldest.map(Timestamp),
-                    brake: peer.brake,
+                    blocked_by: peer.blocked_by,
                     learnt_rate: peer.pace.as_ref().map(crate::pace::Pace::rate),
                 }
             })
             .collect()
     }
 
-    /// One message that has not ended.
+    /// One live message.
     #[must_use]
     pub fn message(&self, id: MessageId) -> Option<MessageStatus> {
         let slot = self.ids.get(&self.slab, id)?;
         let entry = &self.slab[slot];
-        let doing = match entry.state {
-            State::Queued => Doing::Queued,
-            State::Aside => Doing::Aside,
-            State::Suspended => Doing::Suspended,
-            State::Submitted => Doing::Submitted,
-            State::Deferred => Doing::Deferred,
-            State::Held | State::Routing => Doing::Held,
-            State::Resolving => Doing::Resolving,
-            State::Deciding => Doing::Deciding,
-            State::Uncertain => Doing::Uncertain,
-            State::Receipt => Doing::AwaitingReceipt,
-            State::Ending | State::Free | State::Ghost => Doing::Ending,
+        let state = match entry.state {
+            State::Queued => MessageState::Queued,
+            State::SubscriberLocked => MessageState::SubscriberLocked,
+            State::Suspended => MessageState::Suspended,
+            State::Submitted => MessageState::Submitted,
+            State::Deferred => MessageState::Deferred,
+            State::Held | State::Routing => MessageState::Held,
+            State::Resolving => MessageState::Resolving,
+            State::Deciding => MessageState::Deciding,
+            State::Uncertain => MessageState::Uncertain,
+            State::AwaitingDlr => MessageState::AwaitingDlr,
+            State::Ending | State::Free | State::Ghost => MessageState::Ending,
         };
         let peer = self.peers.get(entry.peer.0 as usize)?;
-        let (asked_again, said) = match &entry.message {
+        let (asked_again, deferral) = match &entry.message {
             Some(message) if entry.state == State::Resolving => {
-                self.resolving.delay(&number_on_leg(message, entry.leg))
+                self.resolver_state.delay(&number_on_leg(message, entry.leg))
             }
             _ => (None, None),
         };
-        // What the built-in schedule would do is not what it waits for.
+        // The time of the built-in schedule is not the end of this wait.
         let due = if entry.state == State::Deciding { Moment(u64::MAX) } else { entry.due };
         let until = asked_again.map_or(due, |again| again.min(due));
         let flight = self
@@ -192,48 +192,48 @@ impl Engine {
             .and_then(Option::as_ref)
             .and_then(|link| link.in_flight.get(entry.position as usize))
             .filter(|flight| flight.slot == slot && entry.state == State::Submitted);
-        let before = (entry.state == State::Aside).then(|| self.before(slot)).flatten();
+        let holder = (entry.state == State::SubscriberLocked).then(|| self.lock_holder(slot)).flatten();
         Some(MessageStatus {
             id,
             origin: entry.origin,
             peer: entry.peer,
             leg: entry.leg,
             attempts: entry.attempts,
-            doing,
+            state,
             until: (until != Moment(u64::MAX)).then_some(until),
-            said: said.map(|answer| (answer.by.clone(), answer.note.clone())),
+            resolver_deferral: deferral.map(|answer| (answer.by.clone(), answer.note.clone())),
             expires: entry.expires,
-            steps: entry.side.as_ref().map_or_else(Vec::new, |side| side.steps.clone()),
-            parts: entry.side.as_ref().map_or_else(Vec::new, |side| side.parts.clone()),
+            steps: entry.history.as_ref().map_or_else(Vec::new, |history| history.steps.clone()),
+            segments: entry.history.as_ref().map_or_else(Vec::new, |history| history.segments.clone()),
             submitted_at: flight.map(|flight| flight.at),
-            before: before.map(|(id, parked_until)| Before { id, parked_until }),
-            order: (entry.order != 0).then_some(OrderId(entry.order)),
-            brake: peer.brake,
-            queue_length: peer.queued + peer.aside,
+            lock_holder: holder.map(|(id, retry_at)| LockHolder { id, retry_at }),
+            held_by: (entry.held_by != 0).then_some(QueueActionId(entry.held_by)),
+            blocked_by: peer.blocked_by,
+            queue_length: peer.queued + peer.subscriber_locked,
         })
     }
 
-    /// Receipts that match nothing yet, oldest first, at most `most`.
+    /// Orphan DLRs, oldest first, at most `most`.
     #[must_use]
-    pub fn parked(&self, most: usize) -> Vec<ParkedRecord> {
-        self.parking.iter().take(most).collect()
+    pub fn orphan_dlrs(&self, most: usize) -> Vec<OrphanDlrRecord> {
+        self.orphan_dlrs.iter().take(most).collect()
     }
 
-    /// Who has told whom to stop, in no order, at most `most`.
+    /// Opt-outs, in no order, at most `most`.
     #[must_use]
-    pub fn stopped(&self, most: usize) -> Vec<Consent> {
-        self.consents.iter().take(most).collect()
+    pub fn opt_outs(&self, most: usize) -> Vec<OptOut> {
+        self.opt_outs.iter().take(most).collect()
     }
 
-    /// Submission keys that are remembered.
+    /// The number of stored idempotency keys.
     #[must_use]
-    pub fn keys(&self) -> usize {
-        self.keys.len()
+    pub fn idempotency_key_count(&self) -> usize {
+        self.idempotency_keys.len()
     }
 
-    /// Receipts that are parked, and ids that wait for one.
+    /// The number of orphan DLRs, and of peer ids that wait for a DLR.
     #[must_use]
-    pub fn receipt_counts(&self) -> (usize, usize) {
-        (self.parking.len(), self.receipts.len())
+    pub fn dlr_counts(&self) -> (usize, usize) {
+        (self.orphan_dlrs.len(), self.dlr_index.len())
     }
 }

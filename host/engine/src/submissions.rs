@@ -5,31 +5,30 @@ use crate::slab::{Slot, flag};
 use model::MessageId;
 use std::collections::BTreeMap;
 
-/// The messages of a submission that have not ended.
+/// The live messages of a submission.
 #[derive(Debug)]
 struct Live {
-    /// The greatest id among the submission's messages that were accepted, or found at a start.
+    /// The greatest id of the submission's messages.
     last: MessageId,
     count: u32,
 }
 
-/// The submissions to several destinations of which a message has not ended. The messages of a submission have consecutive ids,
-/// so that they are found from its id without an index.
+/// Submissions with live messages. The messages of a submission have consecutive ids, so no index is needed.
 #[derive(Debug, Default)]
 pub(crate) struct Submissions {
-    /// By the submission's id, that of its first accepted message. Their ranges of ids do not overlap.
+    /// By the submission's id, which is that of its first accepted message. Their id ranges do not overlap.
     live: BTreeMap<MessageId, Live>,
 }
 
 impl Submissions {
-    /// A message of a submission was accepted, or found at a start.
+    /// Adds a message to a submission.
     pub(crate) fn join(&mut self, submission: MessageId, id: MessageId) {
         let live = self.live.entry(submission).or_insert(Live { last: id, count: 0 });
         live.last = live.last.max(id);
         live.count += 1;
     }
 
-    /// A message has left memory; one that is part of no submission changes nothing.
+    /// Removes a message that has left memory, if it belongs to a submission.
     pub(crate) fn leave(&mut self, id: MessageId) {
         let Some((submission, live)) = self.live.range_mut(..=id).next_back() else { return };
         if id > live.last {
@@ -42,19 +41,19 @@ impl Submissions {
         }
     }
 
-    /// The id of the submission's last message, where any message of it has not ended.
+    /// The id of the last message of a live submission.
     fn last(&self, submission: MessageId) -> Option<MessageId> {
         self.live.get(&submission).map(|live| live.last)
     }
 }
 
 impl Engine {
-    /// The messages of a submission to several destinations that have not ended, by growing id; empty for any other id.
+    /// The live messages of a submission, by ascending id; empty for any other id.
     pub(crate) fn live_of_submission(&self, submission: MessageId) -> Vec<Slot> {
         let Some(last) = self.submissions.last(submission) else { return Vec::new() };
         (submission.0..=last.0)
             .filter_map(|id| self.ids.get(&self.slab, MessageId(id)))
-            .filter(|slot| !self.slab[*slot].has(flag::OWN_RECEIPT))
+            .filter(|slot| !self.slab[*slot].has(flag::OWN_DLR))
             .collect()
     }
 }
@@ -84,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_start_it_is_known_by_the_messages_that_are_left() {
+    fn after_a_restart_a_submission_consists_of_its_remaining_messages() {
         let mut all = Submissions::default();
         all.join(MessageId(10), MessageId(12));
         assert_eq!(all.last(MessageId(10)), Some(MessageId(12)));

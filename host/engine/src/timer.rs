@@ -1,26 +1,26 @@
 use crate::slab::Slot;
-use model::{MessageId, Moment, OrderId};
+use model::{MessageId, Moment, QueueActionId};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// What a timer is for. Timers are never taken back: one whose reason is gone is ignored when it fires.
+/// The purpose of a timer. Timers are never cancelled: a stale one is ignored when it fires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Timer {
-    /// A deferred or held message is due, or has waited long enough for its leg.
+    /// A deferred or held message is due, or its leg's longest wait has ended.
     Message(Slot, MessageId),
-    /// A peer may send again: a token is there, a pause is over.
+    /// A peer may send again: a token is available, or a pause has ended.
     Peer(u32),
-    /// The biller is told again of ends that it has refused.
-    Settle,
-    /// A resolver that wanted time is asked again.
+    /// A failed notification of the biller is repeated.
+    NotifyBiller,
+    /// A deferred query is repeated.
     Resolve,
-    /// The time to undo an order is over.
-    Order(OrderId),
-    /// Orders about many messages go on.
-    Orders,
-    /// Parked receipts are looked through.
-    Parking,
-    /// The next part of the slab is swept for ended validities and limits.
+    /// The undo window of a queue action ends.
+    UndoWindow(QueueActionId),
+    /// Queue actions with many messages continue.
+    QueueActions,
+    /// Orphan DLRs are checked.
+    OrphanDlrs,
+    /// The next part of the slab is checked for expired validities and limits.
     Sweep,
 }
 

@@ -1,38 +1,37 @@
-//! The GSM core network as one peer: an SMSC's place beside an OsmoHLR and the MSCs behind it, over GSUP.
+//! A GSM core network as one peer of the engine: an SMSC connected to an OsmoHLR and its MSCs over GSUP.
 //!
-//! * **One link for the engine**, whatever the number of MSCs: it is up while any of them can be reached. What the engine
-//!   hands over stands in the second queue ([`mt`]) until its MSC has said what became of it; when the MSC or the link goes,
-//!   it goes back to the first, in order, and what was written is in doubt.
-//! * **A handset gets its yes when its message is on disk**, and not before ([`mo`]). A repetition is known as one, also
-//!   after a crash.
-//! * **What is not ours passes through** ([`proxy`]): octet for octet, in order, and without waiting for anything of ours.
-//! * Who is where is learnt from what passes by, or the HLR is asked ([`whereabouts`]); who stands behind a number, the HLR is
-//!   asked ([`register`]).
+//! * **One link per core network**, independent of the number of MSCs. The link is up while any MSC can be reached.
+//!   Submitted messages stay in a second queue ([`mt`]) until the MSC has answered. If the MSC or the link fails,
+//!   unsent messages return to the engine's queue in order, and sent ones become uncertain.
+//! * **An MO is acknowledged only after it is on disk** ([`mo`]). Repetitions are recognised, even after a crash.
+//! * **All other signalling is relayed** ([`proxy`]) octet for octet, in order, and without waiting for the engine.
+//! * Subscriber locations are learnt from relayed signalling or from the HLR ([`location_lookups`]); MSISDNs are
+//!   resolved by the HLR ([`hlr_lookup`]).
 #![forbid(unsafe_code)]
 
-mod absent;
-mod client;
-mod desk;
+mod absence_monitor;
+mod core_network_link;
 mod fault;
-mod identity;
-mod lookup;
+mod gsm_network;
+mod hlr_connection;
+mod hlr_lookup;
+mod location_lookups;
 mod mapping;
 mod mo;
+mod msc_identity;
 mod mt;
-mod network;
+mod mt_refusal;
 mod options;
-mod outcome;
 mod proxy;
-mod register;
 mod state;
+mod subscriber_info;
 mod subscribers;
-mod whereabouts;
 
 pub use fault::{GsmFault, GsmFaultKind};
-pub use gsup::Imsi;
-pub use lookup::{HlrSilent, Presence, SubscriberInfo, SubscriberKey};
-pub use network::{GsmError, Network};
-pub use options::{GsmOptions, Role};
-pub use outcome::{is_absence, is_memory_full, refusal_words};
+pub use gsm_network::{GsmError, GsmNetwork};
+pub use gsup::GsupImsi;
+pub use mt_refusal::{describe_refusal, is_absent, is_memory_full};
+pub use options::{GsmOptions, GsmRole};
 pub use state::{ConnectionState, GsmState};
+pub use subscriber_info::{HlrUnreachable, Presence, SubscriberInfo, SubscriberKey};
 pub use tpdu::Language;

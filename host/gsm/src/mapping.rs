@@ -1,38 +1,38 @@
-//! From messages to what handsets are given.
+//! Conversion from messages to TPDUs for handsets.
 
 use crate::options::GsmOptions;
 use bytes::Bytes;
-use model::{Address, Kind, Message, ReceiptState, ReceiptText, Text, Timestamp};
-use tpdu::smpp::{Carried, Optional, to_air_with};
-use tpdu::{Deliver, Language, Parameters, Reference, Status, StatusReport, TimeStamp};
+use model::{Address, DlrContent, DlrState, Message, MessageKind, Text, Timestamp};
+use tpdu::smpp::{OptionalParameters, SmppText, to_air_with};
+use tpdu::{ConcatReference, Deliver, Language, Parameters, StatusReport, TimeStamp, TpStatus};
 
-/// Under this tag a message from a handset keeps its TP-MR and the address as the handset wrote it, for the status report.
-const SUBMITTED: u16 = 0x15F0;
+/// Private TLV tag: TP-MR and TP-DA of an MO as the handset sent them, kept for the status report.
+const SUBMISSION_TAG: u16 = 0x15F0;
 
-pub(crate) fn stamp(at: Timestamp, zone: i8) -> Result<TimeStamp, tpdu::Error> {
+pub(crate) fn timestamp(at: Timestamp, zone: i8) -> Result<TimeStamp, tpdu::Error> {
     TimeStamp::at(at.0, zone)
 }
 
-/// The TPDUs of a message, one a part; the last one says whether another message waits. All else is a function of what is on
-/// disk: by originator and service centre time a handset can tell a repetition that settles a doubt.
-pub(crate) fn parts(
+/// Encodes a message as one TPDU per segment; `more` sets more-messages on the last one. The result depends on stored
+/// data only: a handset can recognise a repetition by originator and service centre time.
+pub(crate) fn segments(
     message: &Message,
     leg: u8,
     more: bool,
     options: &GsmOptions,
 ) -> Result<Vec<Bytes>, tpdu::Error> {
-    if let Kind::Receipt(receipt) = &message.kind {
-        return Ok(vec![status_report(message, receipt, options)?.encode()?.into()]);
+    if let MessageKind::Dlr(dlr) = &message.kind {
+        return Ok(vec![status_report(message, dlr, options)?.encode()?.into()]);
     }
     let (source, _) = message.addresses_on(leg);
     let shown = options.plan.as_ref().map(|plan| plan.display(source));
     let originator = address(shown.as_ref().unwrap_or(source))?;
     let text = &message.text;
-    let reference = Reference::Short(u8::try_from(message.id.0 & 0xFF).unwrap_or(0));
-    let optional = Optional::read(&message.tlvs);
+    let reference = ConcatReference::Short(u8::try_from(message.id.0 & 0xFF).unwrap_or(0));
+    let optional = OptionalParameters::read(&message.tlvs);
     let to_air = |data_coding, udhi| to_air_with(data_coding, udhi, &text.octets, reference, &optional);
     let air = match to_air(text.data_coding, text.udhi) {
-        // Many ESMEs mean Latin-1 by "the default": nothing else has octets over 127.
+        // Many ESMEs use 0 for Latin-1. Only then octets over 127 occur.
         Err(tpdu::Error::NotASeptet { .. }) if text.data_coding == 0 && !text.udhi => to_air(3, false)?,
         air => air?,
     };
@@ -40,8 +40,8 @@ pub(crate) fn parts(
         let written = in_national_tables(text, &options.languages)?;
         to_air_with(written.data_coding, written.udhi, &written.octets, reference, &optional).ok()
     };
-    let air = national().filter(|shorter| shorter.parts.len() < air.parts.len()).unwrap_or(air);
-    let last = air.parts.len();
+    let air = national().filter(|shorter| shorter.segments.len() < air.segments.len()).unwrap_or(air);
+    let last = air.segments.len();
     let deliver = |(index, user_data)| {
         let deliver = Deliver {
             more_messages: index + 1 < last || more,
@@ -51,17 +51,17 @@ pub(crate) fn parts(
             originator: originator.clone(),
             protocol_id: message.protocol_id,
             data_coding: air.data_coding,
-            service_centre_time: stamp(message.accepted_at, options.zone)?,
+            service_centre_time: timestamp(message.accepted_at, options.zone)?,
             user_data,
         };
         Ok(deliver.encode()?.into())
     };
-    air.parts.iter().cloned().enumerate().map(deliver).collect()
+    air.segments.iter().cloned().enumerate().map(deliver).collect()
 }
 
-/// A UCS-2 text in the alphabet that takes the fewest segments, out of the default one and the tables of the languages that the
-/// network's handsets support. `None` where there is no choice: no languages, another coding, or octets that are no UTF-16.
-fn in_national_tables(text: &Text, languages: &[Language]) -> Option<Carried> {
+/// Encodes a UCS-2 text in the alphabet with the fewest segments: the default alphabet or a table of `languages`.
+/// `None` if there are no languages, for other codings, and for invalid UTF-16.
+fn in_national_tables(text: &Text, languages: &[Language]) -> Option<SmppText> {
     if languages.is_empty() || text.data_coding != 8 || text.udhi || !text.octets.len().is_multiple_of(2) {
         return None;
     }
@@ -71,32 +71,32 @@ fn in_national_tables(text: &Text, languages: &[Language]) -> Option<Carried> {
     (written.data_coding != text.data_coding).then_some(written)
 }
 
-/// An address as the air has it. What has no type and begins with a plus sign is international.
-fn address(address: &Address) -> Result<tpdu::Address, tpdu::Error> {
+/// Converts an address to a TP address. An address with unknown type and a leading plus sign is international.
+fn address(address: &Address) -> Result<tpdu::TpAddress, tpdu::Error> {
     let ton = if address.ton == 0 && address.value.first() == Some(&b'+') { 1 } else { address.ton };
-    tpdu::Address::from_smpp(ton, address.npi, &address.value)
+    tpdu::TpAddress::from_smpp(ton, address.npi, &address.value)
 }
 
-/// What is kept of a submission for its status report.
-pub(crate) fn keep(reference: u8, destination: &tpdu::Address) -> Bytes {
+/// Encodes the TLV that keeps TP-MR and TP-DA for the status report.
+pub(crate) fn submission_tlv(reference: u8, destination: &tpdu::TpAddress) -> Bytes {
     let address = destination.encode().unwrap_or_default();
     let length = u16::try_from(1 + address.len()).unwrap_or(u16::MAX);
     let mut tlv = Vec::with_capacity(5 + address.len());
-    tlv.extend(SUBMITTED.to_be_bytes());
+    tlv.extend(SUBMISSION_TAG.to_be_bytes());
     tlv.extend(length.to_be_bytes());
     tlv.push(reference);
     tlv.extend(address);
     tlv.into()
 }
 
-/// Reads what [`keep`] wrote.
-pub(crate) fn kept(tlvs: &[u8]) -> Option<(u8, tpdu::Address)> {
+/// Decodes the TLV of [`submission_tlv`].
+pub(crate) fn read_submission_tlv(tlvs: &[u8]) -> Option<(u8, tpdu::TpAddress)> {
     let mut rest = tlvs;
     while let [tag_high, tag_low, high, low, after @ ..] = rest {
         let (value, after) = after.split_at_checked(usize::from(u16::from_be_bytes([*high, *low])))?;
-        if u16::from_be_bytes([*tag_high, *tag_low]) == SUBMITTED {
+        if u16::from_be_bytes([*tag_high, *tag_low]) == SUBMISSION_TAG {
             let (reference, address) = value.split_first()?;
-            return Some((*reference, tpdu::Address::decode(address).ok()?));
+            return Some((*reference, tpdu::TpAddress::decode(address).ok()?));
         }
         rest = after;
     }
@@ -105,11 +105,11 @@ pub(crate) fn kept(tlvs: &[u8]) -> Option<(u8, tpdu::Address)> {
 
 fn status_report(
     message: &Message,
-    receipt: &ReceiptText,
+    dlr: &DlrContent,
     options: &GsmOptions,
 ) -> Result<StatusReport, tpdu::Error> {
-    let (message_reference, recipient) = match kept(&message.tlvs) {
-        Some(kept) => kept,
+    let (message_reference, recipient) = match read_submission_tlv(&message.tlvs) {
+        Some(read_submission_tlv) => read_submission_tlv,
         None => (0, address(&message.source)?),
     };
     Ok(StatusReport {
@@ -118,39 +118,41 @@ fn status_report(
         about_command: false,
         message_reference,
         recipient,
-        service_centre_time: stamp(receipt.submitted_at, options.zone)?,
-        discharge_time: stamp(receipt.done_at, options.zone)?,
-        status: status(receipt.state),
+        service_centre_time: timestamp(dlr.submitted_at, options.zone)?,
+        discharge_time: timestamp(dlr.done_at, options.zone)?,
+        status: dlr_status(dlr.state),
         parameters: Parameters::default(),
     })
 }
 
-pub(crate) fn status(state: ReceiptState) -> Status {
+pub(crate) fn dlr_status(state: DlrState) -> TpStatus {
     match state {
-        ReceiptState::Delivered => Status::DELIVERED,
-        ReceiptState::Accepted => Status::FORWARDED,
-        ReceiptState::Expired => Status::EXPIRED,
-        ReceiptState::Deleted => Status::DELETED_BY_ADMIN,
-        ReceiptState::Rejected => Status::REFUSED,
-        ReceiptState::Scheduled | ReceiptState::Enroute => Status::TRYING_NO_RESPONSE,
-        ReceiptState::Undeliverable | ReceiptState::Skipped => Status::NOT_OBTAINABLE,
-        // Handed over, and never learnt what became of it.
-        ReceiptState::Unknown => Status::FORWARDED,
+        DlrState::Delivered => TpStatus::DELIVERED,
+        DlrState::Accepted => TpStatus::FORWARDED,
+        DlrState::Expired => TpStatus::EXPIRED,
+        DlrState::Deleted => TpStatus::DELETED_BY_ADMIN,
+        DlrState::Rejected => TpStatus::REFUSED,
+        DlrState::Scheduled | DlrState::Enroute => TpStatus::TRYING_NO_RESPONSE,
+        DlrState::Undeliverable | DlrState::Skipped => TpStatus::NOT_OBTAINABLE,
+        // Submitted with unknown result.
+        DlrState::Unknown => TpStatus::FORWARDED,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{DecidedBy, MessageId, PeerId, Priority, ReceiptRequest, RejectReason, Routed, Verdict};
+    use model::{
+        DlrRequest, MessageId, PeerId, PluginVersion, Priority, RejectReason, RoutingDecision, Verdict,
+    };
     use std::sync::Arc;
     use tpdu::ToMs;
 
     fn message(data_coding: u8, octets: &[u8]) -> Message {
-        let by = Arc::new(DecidedBy { plugin: String::new(), version: String::new() });
+        let by = Arc::new(PluginVersion { plugin: String::new(), version: String::new() });
         Message {
             id: MessageId(1_000_000_007),
-            kind: Kind::Text,
+            kind: MessageKind::Text,
             origin: PeerId(1),
             source: Address::new(5, 0, b"ACME"),
             destination: Address::international("15551234567"),
@@ -158,7 +160,7 @@ mod tests {
             protocol_id: 0,
             esm_class: 0,
             priority: Priority::default(),
-            receipts: ReceiptRequest::NONE,
+            dlr_request: DlrRequest::NONE,
             replace_if_present: false,
             submission: None,
             text: Text { octets: Bytes::copy_from_slice(octets), data_coding, udhi: false, payload: false },
@@ -166,46 +168,49 @@ mod tests {
             accepted_at: Timestamp(1_703_367_462_000),
             scheduled: None,
             expires_at: Timestamp(1_803_367_462_000),
-            routed: Routed::new(Verdict::Reject(RejectReason::NoRoute), by),
+            routed: RoutingDecision::new(Verdict::Reject(RejectReason::NoRoute), by),
         }
     }
 
-    fn delivers(message: &Message, more: bool) -> Vec<Deliver> {
+    fn decoded_delivers(message: &Message, more: bool) -> Vec<Deliver> {
         let options = GsmOptions { zone: -32, ..GsmOptions::new("home", PeerId(2)) };
         let read = |part: &Bytes| match ToMs::decode(part, false) {
             Ok(ToMs::Deliver(deliver)) => deliver,
             other => panic!("{other:?}"),
         };
-        parts(message, 0, more, &options).unwrap().iter().map(read).collect()
+        segments(message, 0, more, &options).unwrap().iter().map(read).collect()
     }
 
     #[test]
-    fn a_deliver_has_the_time_of_acceptance_in_the_networks_zone() {
-        let made = delivers(&message(0, b"hello"), false);
-        assert_eq!(made.len(), 1);
-        assert_eq!(made[0].originator.text(), "ACME");
-        assert_eq!((made[0].service_centre_time.hour, made[0].service_centre_time.quarters), (13, -32));
-        assert!(!made[0].more_messages && delivers(&message(0, b"hello"), true)[0].more_messages);
+    fn deliver_has_the_acceptance_time_in_the_network_zone() {
+        let delivers = decoded_delivers(&message(0, b"hello"), false);
+        assert_eq!(delivers.len(), 1);
+        assert_eq!(delivers[0].originator.text(), "ACME");
+        assert_eq!(
+            (delivers[0].service_centre_time.hour, delivers[0].service_centre_time.quarters),
+            (13, -32)
+        );
+        assert!(!delivers[0].more_messages && decoded_delivers(&message(0, b"hello"), true)[0].more_messages);
     }
 
     #[test]
-    fn all_parts_but_the_last_say_that_more_wait() {
-        let made = delivers(&message(0, &[b'x'; 400]), false);
-        assert_eq!(made.iter().map(|part| part.more_messages).collect::<Vec<_>>(), [true, true, false]);
-        assert!(made.iter().all(|part| part.user_data.udhi));
-        // The same message is the same parts, whenever it is sent.
-        assert_eq!(made, delivers(&message(0, &[b'x'; 400]), false));
+    fn all_segments_but_the_last_set_more_messages() {
+        let delivers = decoded_delivers(&message(0, &[b'x'; 400]), false);
+        assert_eq!(delivers.iter().map(|part| part.more_messages).collect::<Vec<_>>(), [true, true, false]);
+        assert!(delivers.iter().all(|part| part.user_data.udhi));
+        // The same message always has the same segments.
+        assert_eq!(delivers, decoded_delivers(&message(0, &[b'x'; 400]), false));
     }
 
     #[test]
-    fn latin_1_that_calls_itself_the_default_is_taken_for_what_it_is() {
-        let made = delivers(&message(0, b"caf\xE9"), false);
-        assert_eq!(made[0].data_coding, 0);
-        assert_eq!(made[0].user_data.unpack(tpdu::Alphabet::Gsm7), b"caf\x05");
+    fn latin_1_declared_as_default_alphabet_is_converted() {
+        let delivers = decoded_delivers(&message(0, b"caf\xE9"), false);
+        assert_eq!(delivers[0].data_coding, 0);
+        assert_eq!(delivers[0].user_data.unpack(tpdu::Alphabet::Gsm7), b"caf\x05");
     }
 
     #[test]
-    fn national_tables_are_used_where_they_are_allowed_and_save_segments() {
+    fn national_tables_are_used_if_configured_and_shorter() {
         let utf16 = |text: &str| text.encode_utf16().flat_map(u16::to_be_bytes).collect::<Vec<u8>>();
         let turkish = GsmOptions { languages: vec![Language::Turkish], ..GsmOptions::new("home", PeerId(2)) };
         let sent = |octets: &[u8], options: &GsmOptions| -> Vec<Deliver> {
@@ -213,7 +218,7 @@ mod tests {
                 Ok(ToMs::Deliver(deliver)) => deliver,
                 other => panic!("{other:?}"),
             };
-            parts(&message(8, octets), 0, false, options).unwrap().iter().map(read).collect()
+            segments(&message(8, octets), 0, false, options).unwrap().iter().map(read).collect()
         };
         let text = "Işıklar sönmüş. ".repeat(8);
         let plain = sent(&utf16(&text), &GsmOptions::new("home", PeerId(2)));
@@ -221,9 +226,9 @@ mod tests {
         let national = sent(&utf16(&text), &turkish);
         assert_eq!((national.len(), national[0].data_coding), (1, 0));
         assert_eq!(tpdu::text::decode(0, &national[0].user_data), text);
-        // Nothing is saved: every handset reads UCS-2.
+        // No segment is saved, and every handset supports UCS-2.
         assert_eq!(sent(&utf16("Işık"), &turkish)[0].data_coding, 8);
-        // Another script, half a surrogate pair and an odd octet stay as they are.
+        // Other scripts, unpaired surrogates and an odd number of octets are not converted.
         assert_eq!(sent(&utf16(&"测".repeat(80)), &turkish)[0].data_coding, 8);
         let half = [&[0xD8, 0x3D][..], &utf16(&text)].concat();
         assert_eq!(sent(&half, &turkish)[0].data_coding, 8);
@@ -233,21 +238,21 @@ mod tests {
     fn segments_ports_and_subunit_of_smpp_reach_the_handset() {
         let sar = b"\x02\x0C\0\x02\0\x07\x02\x0E\0\x01\x02\x02\x0F\0\x01\x02";
         let tlvs = [&sar[..], b"\x02\x0B\0\x02\x0B\x84\0\x05\0\x01\x01"].concat();
-        let made = delivers(&Message { tlvs: tlvs.into(), ..message(0, b"second half") }, false);
-        assert_eq!((made.len(), made[0].data_coding), (1, 0x10));
-        let header = made[0].user_data.header(tpdu::Alphabet::Gsm7).unwrap();
-        let part = header.part_of().unwrap();
+        let delivers = decoded_delivers(&Message { tlvs: tlvs.into(), ..message(0, b"second half") }, false);
+        assert_eq!((delivers.len(), delivers[0].data_coding), (1, 0x10));
+        let header = delivers[0].user_data.header(tpdu::Alphabet::Gsm7).unwrap();
+        let part = header.concatenation().unwrap();
         assert_eq!((part.reference, part.total, part.number), (7, 2, 2));
         assert_eq!(header.ports(), Some((2948, 0)));
     }
 
     #[test]
-    fn what_is_kept_of_a_submission_is_found_again() {
-        let number = tpdu::Address::from_smpp(0, 1, b"5551234").unwrap();
-        let other = [&[0x15, 0x01, 0, 1, 9][..], &keep(42, &number)[..]].concat();
-        assert_eq!(kept(&other), Some((42, number)));
+    fn submission_tlv_round_trips() {
+        let number = tpdu::TpAddress::from_smpp(0, 1, b"5551234").unwrap();
+        let other = [&[0x15, 0x01, 0, 1, 9][..], &submission_tlv(42, &number)[..]].concat();
+        assert_eq!(read_submission_tlv(&other), Some((42, number)));
         for length in 0..other.len() {
-            assert_eq!(kept(&other[..length]), None, "{length}");
+            assert_eq!(read_submission_tlv(&other[..length]), None, "{length}");
         }
     }
 }

@@ -1,327 +1,348 @@
-//! The second queue: messages that were handed to us for handsets, one on its way to a subscriber at a time.
+//! Mobile-terminated transactions: the second queue, with one message in flight per subscriber.
 //!
-//! An MSC says what became of an MT under the subscriber's IMSI; the reference in its answer is its own (3GPP TS 24.011
-//! §8.2.3 as OsmoMSC has it). MSCs from 1.11.1 on give back the name under which the request came, so each request has a
-//! name of its own, and an answer that names another is one too many. Older ones give back nothing, and their references say
-//! nothing either: OsmoMSC takes the lowest that is free, which is 0 nearly always. Of theirs only that is one too many which
-//! came when nothing had left us that it could be about.
+//! An MSC answers an MT under the subscriber's IMSI, with a reference of its own (3GPP TS 24.011 §8.2.3 as implemented
+//! by OsmoMSC). MSCs from 1.11.1 return the source name of the request, so each request has a unique name, and an
+//! answer with another name is a duplicate. Older MSCs return no name, and their reference is the lowest free one,
+//! nearly always 0. An answer from an older MSC is a duplicate only if no request was sent since the last answer.
 
 use bytes::Bytes;
-use gsup::Imsi;
+use gsup::GsupImsi;
 use model::{ErrorClass, MessageId, Outcome, PeerMessageId};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// One connection over which handsets are reached.
+/// Identifies a connection to an MSC or the HLR.
 pub(crate) type ConnId = u64;
 
-/// A message for a handset, in the parts that the air takes.
+/// A message for a handset, encoded as segments.
 #[derive(Debug)]
 pub(crate) struct Mt {
     pub(crate) id: MessageId,
-    pub(crate) imsi: Imsi,
+    pub(crate) imsi: GsupImsi,
     pub(crate) conn: ConnId,
-    /// Every part's TPDU.
-    pub(crate) parts: Vec<Bytes>,
-    /// Parts that the handset has: the first to be sent is the one after these.
-    pub(crate) done: usize,
-    /// Another message for the subscriber waits.
+    /// The TPDU of each segment.
+    pub(crate) segments: Vec<Bytes>,
+    /// Segments that the handset has acknowledged; the next one follows these.
+    pub(crate) segments_delivered: usize,
+    /// Whether another message for the subscriber waits.
     pub(crate) more: bool,
 }
 
-/// One request to be written.
+/// A request to be written.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Request {
+pub(crate) struct MtRequest {
     pub(crate) conn: ConnId,
-    pub(crate) imsi: Imsi,
-    /// By which its answer may be known.
+    pub(crate) imsi: GsupImsi,
+    /// Identifies the answer.
     pub(crate) tag: u32,
     pub(crate) tpdu: Bytes,
-    /// More messages to send: the MSC is to keep the channel.
+    /// More messages to send: the MSC keeps the channel open.
     pub(crate) more: bool,
 }
 
-/// An MSC's word.
+/// An answer from an MSC or the HLR.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Said {
+pub(crate) struct MtAnswer {
     pub(crate) conn: ConnId,
-    /// The name of the request, where the MSC gives it back.
+    /// The tag of the request, if the MSC returns it.
     pub(crate) tag: Option<u32>,
-    /// What kind of no, and its code.
-    pub(crate) refused: Option<(ErrorClass, u32)>,
+    /// Class and code of a negative answer.
+    pub(crate) refusal: Option<(ErrorClass, u32)>,
 }
 
-/// What follows.
+/// An action for the link.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Next {
-    Write(Request),
-    Ended(MessageId, Outcome),
+pub(crate) enum MtStep {
+    Write(MtRequest),
+    Finished(MessageId, Outcome),
 }
 
-/// What was done with an answer.
+/// The result of [`MtTransactions::handle_answer`].
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Taken {
-    /// It was awaited; this follows.
-    Awaited(Vec<Next>),
-    /// Its request had been given up.
-    Late(Vec<Next>),
-    /// It was answered before.
-    Twice,
-    /// It is no answer to anything of ours.
-    NotOurs,
+pub(crate) enum MtAnswerResult {
+    /// The answer was expected; perform these steps.
+    Expected(Vec<MtStep>),
+    /// The request had timed out.
+    Late(Vec<MtStep>),
+    /// The request was answered before.
+    Duplicate,
+    /// The answer belongs to no request.
+    Unrelated,
 }
 
 #[derive(Debug)]
-struct OnItsWay {
+struct InFlightMt {
     mt: Mt,
     tag: u32,
-    /// The round in which it was written.
-    round: u64,
-    sent: Instant,
+    /// The flush in which it was written.
+    flush_round: u64,
+    sent_at: Instant,
 }
 
 #[derive(Debug)]
-struct Given {
+struct UnansweredMt {
     id: MessageId,
     tag: u32,
     conn: ConnId,
-    /// With it the handset has all parts.
-    parts: usize,
+    /// Total number of segments of the message.
+    segments: usize,
     last: bool,
     until: Instant,
 }
 
 #[derive(Debug)]
-struct Answered {
+struct LastAnswer {
     tag: u32,
     at: Instant,
 }
 
-/// How long the last answer of a subscriber's is remembered.
-const REMEMBERED: Duration = Duration::from_secs(2);
+/// How long the last answer for a subscriber is remembered.
+const LAST_ANSWER_LIFETIME: Duration = Duration::from_secs(2);
 
-/// How long an answer to what was given up is waited for.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// How long a late answer to a timed-out request is accepted.
+const LATE_ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// All messages that are on their way to handsets.
+/// All MT transactions.
 #[derive(Debug)]
-pub(crate) struct MtBook {
-    guard: Duration,
+pub(crate) struct MtTransactions {
+    response_timeout: Duration,
     next_tag: u32,
-    /// Counts how often what was written has left.
-    round: u64,
-    on_their_way: FxHashMap<Imsi, OnItsWay>,
-    /// Behind those: the engine sends one at a time, but one whose subscriber it does not know may meet another.
-    waiting: FxHashMap<Imsi, VecDeque<Mt>>,
-    /// Given up, and perhaps answered yet.
-    given_up: FxHashMap<Imsi, Given>,
-    answered: FxHashMap<Imsi, Answered>,
-    forget: VecDeque<(Instant, Imsi)>,
-    /// Messages whose late yes was told: the engine may have sent them once more before it heard of it.
-    settled: FxHashMap<MessageId, Instant>,
+    /// Number of flushes to the connections.
+    flush_round: u64,
+    in_flight: FxHashMap<GsupImsi, InFlightMt>,
+    /// Messages behind those in flight. The engine sends one per subscriber at a time, but two numbers may resolve to
+    /// the same IMSI.
+    waiting: FxHashMap<GsupImsi, VecDeque<Mt>>,
+    /// Timed-out requests that may still be answered.
+    unanswered: FxHashMap<GsupImsi, UnansweredMt>,
+    last_answers: FxHashMap<GsupImsi, LastAnswer>,
+    cleanup_queue: VecDeque<(Instant, GsupImsi)>,
+    /// Messages settled by a late positive answer. The engine may have submitted them again before it received the
+    /// outcome.
+    delivered_late: FxHashMap<MessageId, Instant>,
 }
 
-fn ids(parts: usize) -> Vec<PeerMessageId> {
-    vec![PeerMessageId::default(); parts]
+fn empty_ids(segments: usize) -> Vec<PeerMessageId> {
+    vec![PeerMessageId::default(); segments]
 }
 
-impl MtBook {
-    pub(crate) fn new(guard: Duration) -> Self {
+impl MtTransactions {
+    pub(crate) fn new(response_timeout: Duration) -> Self {
         Self {
-            guard,
+            response_timeout,
             next_tag: 0,
-            round: 0,
-            on_their_way: FxHashMap::default(),
+            flush_round: 0,
+            in_flight: FxHashMap::default(),
             waiting: FxHashMap::default(),
-            given_up: FxHashMap::default(),
-            answered: FxHashMap::default(),
-            forget: VecDeque::new(),
-            settled: FxHashMap::default(),
+            unanswered: FxHashMap::default(),
+            last_answers: FxHashMap::default(),
+            cleanup_queue: VecDeque::new(),
+            delivered_late: FxHashMap::default(),
         }
     }
 
-    /// How many subscribers have a message on its way.
+    /// Number of subscribers with a message in flight.
     pub(crate) fn len(&self) -> usize {
-        self.on_their_way.len()
+        self.in_flight.len()
     }
 
-    /// What was written so far leaves us: answers may come.
-    pub(crate) fn leave(&mut self) {
-        self.round += 1;
+    /// Records that all written requests were sent, so that answers are possible.
+    pub(crate) fn mark_sent(&mut self) {
+        self.flush_round += 1;
     }
 
-    /// A message is to go to its subscriber.
-    pub(crate) fn begin(&mut self, now: Instant, mt: Mt) -> Next {
-        if mt.done >= mt.parts.len() || self.settled.contains_key(&mt.id) {
-            return Next::Ended(mt.id, Outcome::Accepted { ids: ids(mt.parts.len()) });
+    /// Starts a message.
+    pub(crate) fn start(&mut self, now: Instant, mt: Mt) -> MtStep {
+        if mt.segments_delivered >= mt.segments.len() || self.delivered_late.contains_key(&mt.id) {
+            return MtStep::Finished(mt.id, Outcome::Accepted { ids: empty_ids(mt.segments.len()) });
         }
-        self.given_up.remove(&mt.imsi);
-        self.write(now, mt)
+        self.unanswered.remove(&mt.imsi);
+        self.write_segment(now, mt)
     }
 
-    /// Whether a message for the subscriber is on its way, so that another has to wait.
-    pub(crate) fn is_busy(&self, imsi: &Imsi) -> bool {
-        self.on_their_way.contains_key(imsi)
+    /// Whether a message for the subscriber is in flight.
+    pub(crate) fn is_busy(&self, imsi: &GsupImsi) -> bool {
+        self.in_flight.contains_key(imsi)
     }
 
-    /// A message waits behind the one that is on its way.
-    pub(crate) fn wait(&mut self, mt: Mt) {
+    /// Queues a message behind the one in flight.
+    pub(crate) fn enqueue_behind(&mut self, mt: Mt) {
         self.waiting.entry(mt.imsi).or_default().push_back(mt);
     }
 
-    fn write(&mut self, now: Instant, mt: Mt) -> Next {
-        // 24 bits: it is part of a name of at most 31 octets.
+    fn write_segment(&mut self, now: Instant, mt: Mt) -> MtStep {
+        // 24 bits, since the tag is part of a name of at most 31 octets.
         self.next_tag = (self.next_tag + 1) & 0xFF_FFFF;
         let tag = self.next_tag;
-        let more = mt.more || mt.done + 1 < mt.parts.len() || self.waiting.contains_key(&mt.imsi);
-        let tpdu = mt.parts.get(mt.done).cloned().unwrap_or_default();
-        let request = Request { conn: mt.conn, imsi: mt.imsi, tag, tpdu, more };
-        self.on_their_way.insert(mt.imsi, OnItsWay { mt, tag, round: self.round, sent: now });
-        Next::Write(request)
+        let more =
+            mt.more || mt.segments_delivered + 1 < mt.segments.len() || self.waiting.contains_key(&mt.imsi);
+        let tpdu = mt.segments.get(mt.segments_delivered).cloned().unwrap_or_default();
+        let request = MtRequest { conn: mt.conn, imsi: mt.imsi, tag, tpdu, more };
+        self.in_flight.insert(mt.imsi, InFlightMt { mt, tag, flush_round: self.flush_round, sent_at: now });
+        MtStep::Write(request)
     }
 
-    /// The next of those that wait for the subscriber, if any.
-    fn follow(&mut self, now: Instant, imsi: &Imsi, next: &mut Vec<Next>) {
+    /// Starts the next queued message for the subscriber.
+    fn start_next(&mut self, now: Instant, imsi: &GsupImsi, next: &mut Vec<MtStep>) {
         let Some(waiting) = self.waiting.get_mut(imsi) else { return };
         let first = waiting.pop_front();
         if waiting.is_empty() {
             self.waiting.remove(imsi);
         }
         if let Some(mt) = first {
-            next.push(self.write(now, mt));
+            next.push(self.write_segment(now, mt));
         }
     }
 
-    /// An MSC says what became of a subscriber's message.
-    pub(crate) fn answer(&mut self, now: Instant, imsi: &Imsi, said: Said) -> Taken {
-        let seen = self.answered.get(imsi);
-        let Some(way) = self.on_their_way.get(imsi) else {
-            return match seen {
-                Some(seen)
-                    if said.tag.is_none_or(|tag| tag == seen.tag) && !self.given_up.contains_key(imsi) =>
+    /// Handles an answer for a subscriber's message.
+    pub(crate) fn handle_answer(
+        &mut self,
+        now: Instant,
+        imsi: &GsupImsi,
+        answer: MtAnswer,
+    ) -> MtAnswerResult {
+        let last = self.last_answers.get(imsi);
+        let Some(current) = self.in_flight.get(imsi) else {
+            return match last {
+                Some(last)
+                    if answer.tag.is_none_or(|tag| tag == last.tag)
+                        && !self.unanswered.contains_key(imsi) =>
                 {
-                    Taken::Twice
+                    MtAnswerResult::Duplicate
                 }
-                _ => self.late(now, imsi, said),
+                _ => self.handle_late_answer(now, imsi, answer),
             };
         };
-        if way.mt.conn != said.conn {
-            return Taken::NotOurs;
+        if current.mt.conn != answer.conn {
+            return MtAnswerResult::Unrelated;
         }
-        let other = match said.tag {
-            Some(tag) => tag != way.tag,
-            None => way.round == self.round,
+        let other = match answer.tag {
+            Some(tag) => tag != current.tag,
+            None => current.flush_round == self.flush_round,
         };
         if other {
-            return Taken::Twice;
+            return MtAnswerResult::Duplicate;
         }
-        let Some(OnItsWay { mut mt, tag, .. }) = self.on_their_way.remove(imsi) else {
-            return Taken::NotOurs;
+        let Some(InFlightMt { mut mt, tag, .. }) = self.in_flight.remove(imsi) else {
+            return MtAnswerResult::Unrelated;
         };
-        self.answered.insert(*imsi, Answered { tag, at: now });
-        self.forget.push_back((now + REMEMBERED, *imsi));
+        self.last_answers.insert(*imsi, LastAnswer { tag, at: now });
+        self.cleanup_queue.push_back((now + LAST_ANSWER_LIFETIME, *imsi));
         let mut next = Vec::with_capacity(2);
-        match said.refused {
+        match answer.refusal {
             None => {
-                mt.done += 1;
-                if mt.done < mt.parts.len() {
-                    next.push(self.write(now, mt));
-                    return Taken::Awaited(next);
+                mt.segments_delivered += 1;
+                if mt.segments_delivered < mt.segments.len() {
+                    next.push(self.write_segment(now, mt));
+                    return MtAnswerResult::Expected(next);
                 }
-                next.push(Next::Ended(mt.id, Outcome::Accepted { ids: ids(mt.parts.len()) }));
+                next.push(MtStep::Finished(mt.id, Outcome::Accepted { ids: empty_ids(mt.segments.len()) }));
             }
             Some((class, code)) => {
-                next.push(Next::Ended(mt.id, Outcome::Refused { class, code, taken: ids(mt.done) }));
+                next.push(MtStep::Finished(
+                    mt.id,
+                    Outcome::Refused { class, code, taken: empty_ids(mt.segments_delivered) },
+                ));
             }
         }
-        self.follow(now, imsi, &mut next);
-        Taken::Awaited(next)
+        self.start_next(now, imsi, &mut next);
+        MtAnswerResult::Expected(next)
     }
 
-    fn late(&mut self, now: Instant, imsi: &Imsi, said: Said) -> Taken {
-        let Some(given) = self.given_up.get(imsi) else { return Taken::NotOurs };
-        let same = given.conn == said.conn && said.tag.is_none_or(|tag| tag == given.tag);
-        if !same || given.until < now {
-            return Taken::NotOurs;
+    fn handle_late_answer(&mut self, now: Instant, imsi: &GsupImsi, answer: MtAnswer) -> MtAnswerResult {
+        let Some(entry) = self.unanswered.get(imsi) else { return MtAnswerResult::Unrelated };
+        let same = entry.conn == answer.conn && answer.tag.is_none_or(|tag| tag == entry.tag);
+        if !same || entry.until < now {
+            return MtAnswerResult::Unrelated;
         }
-        let Some(given) = self.given_up.remove(imsi) else { return Taken::NotOurs };
-        // A late yes to the last part settles the doubt. Any other answer leaves it: the message is tried again anyway.
-        match said.refused {
-            None if given.last => {
-                self.settled.insert(given.id, now + PATIENCE);
-                Taken::Late(vec![Next::Ended(given.id, Outcome::Accepted { ids: ids(given.parts) })])
+        let Some(entry) = self.unanswered.remove(imsi) else { return MtAnswerResult::Unrelated };
+        // A late positive answer to the last segment settles the message. Any other late answer is ignored, since the
+        // message is retried anyway.
+        match answer.refusal {
+            None if entry.last => {
+                self.delivered_late.insert(entry.id, now + LATE_ANSWER_TIMEOUT);
+                MtAnswerResult::Late(vec![MtStep::Finished(
+                    entry.id,
+                    Outcome::Accepted { ids: empty_ids(entry.segments) },
+                )])
             }
-            _ => Taken::Late(Vec::new()),
+            _ => MtAnswerResult::Late(Vec::new()),
         }
     }
 
-    /// Subscribers whose messages are given up next.
-    pub(crate) fn silent(&self, now: Instant) -> Vec<Imsi> {
-        let late = self.on_their_way.iter().filter(|(_, way)| way.sent + self.guard <= now);
-        late.map(|(imsi, _)| *imsi).collect()
+    /// Subscribers whose messages time out with the next call of [`Self::expire_unanswered`].
+    pub(crate) fn timed_out_subscribers(&self, now: Instant) -> Vec<GsupImsi> {
+        let timed_out =
+            self.in_flight.iter().filter(|(_, current)| current.sent_at + self.response_timeout <= now);
+        timed_out.map(|(imsi, _)| *imsi).collect()
     }
 
-    /// Gives up what was not answered in time, and what follows from that. To be called about every second.
-    pub(crate) fn overdue(&mut self, now: Instant) -> Vec<Next> {
+    /// Expires unanswered requests. Call it about once per second.
+    pub(crate) fn expire_unanswered(&mut self, now: Instant) -> Vec<MtStep> {
         let mut next = Vec::new();
-        let mut given_up: Vec<OnItsWay> =
-            self.on_their_way.extract_if(|_, way| way.sent + self.guard <= now).map(|(_, way)| way).collect();
-        given_up.sort_unstable_by_key(|way| way.mt.id);
-        for OnItsWay { mt, tag, .. } in given_up {
-            let until = now + PATIENCE;
-            let last = mt.done + 1 == mt.parts.len();
-            let given = Given { id: mt.id, tag, conn: mt.conn, parts: mt.parts.len(), last, until };
-            self.given_up.insert(mt.imsi, given);
-            self.forget.push_back((until, mt.imsi));
-            let outcome = Outcome::Unanswered { taken: ids(mt.done), known: Vec::new() };
-            next.push(Next::Ended(mt.id, outcome));
-            // What waits behind it must not overtake it.
+        let mut unanswered: Vec<InFlightMt> = self
+            .in_flight
+            .extract_if(|_, current| current.sent_at + self.response_timeout <= now)
+            .map(|(_, current)| current)
+            .collect();
+        unanswered.sort_unstable_by_key(|current| current.mt.id);
+        for InFlightMt { mt, tag, .. } in unanswered {
+            let until = now + LATE_ANSWER_TIMEOUT;
+            let last = mt.segments_delivered + 1 == mt.segments.len();
+            let entry =
+                UnansweredMt { id: mt.id, tag, conn: mt.conn, segments: mt.segments.len(), last, until };
+            self.unanswered.insert(mt.imsi, entry);
+            self.cleanup_queue.push_back((until, mt.imsi));
+            let outcome = Outcome::Unanswered { taken: empty_ids(mt.segments_delivered), known: Vec::new() };
+            next.push(MtStep::Finished(mt.id, outcome));
+            // Queued messages must not overtake the expired one.
             for mt in self.waiting.remove(&mt.imsi).into_iter().flatten() {
-                next.push(Next::Ended(mt.id, Outcome::NotSent));
+                next.push(MtStep::Finished(mt.id, Outcome::NotSent));
             }
         }
-        self.tidy(now);
+        self.remove_expired(now);
         next
     }
 
-    fn tidy(&mut self, now: Instant) {
-        self.settled.retain(|_, until| *until > now);
-        // Two kinds of end stand in one row; whoever stands behind a later one is tidied up a little late.
-        while self.forget.front().is_some_and(|(at, _)| *at <= now)
-            && let Some((_, imsi)) = self.forget.pop_front()
+    fn remove_expired(&mut self, now: Instant) {
+        self.delivered_late.retain(|_, until| *until > now);
+        // The queue has entries with two different lifetimes; an entry behind a longer-lived one is removed late.
+        while self.cleanup_queue.front().is_some_and(|(at, _)| *at <= now)
+            && let Some((_, imsi)) = self.cleanup_queue.pop_front()
         {
-            if self.answered.get(&imsi).is_some_and(|seen| seen.at + REMEMBERED <= now) {
-                self.answered.remove(&imsi);
+            if self.last_answers.get(&imsi).is_some_and(|last| last.at + LAST_ANSWER_LIFETIME <= now) {
+                self.last_answers.remove(&imsi);
             }
-            if self.given_up.get(&imsi).is_some_and(|given| given.until <= now) {
-                self.given_up.remove(&imsi);
+            if self.unanswered.get(&imsi).is_some_and(|entry| entry.until <= now) {
+                self.unanswered.remove(&imsi);
             }
         }
     }
 
-    /// A connection is gone: what was written to it is in doubt, what was not goes back to the first queue.
-    pub(crate) fn gone(&mut self, conn: Option<ConnId>) -> Vec<Next> {
-        let lost = |mt: &Mt| conn.is_none_or(|conn| mt.conn == conn);
+    /// Handles a closed connection, or all with `None`: written messages become uncertain, others return to the
+    /// engine's queue.
+    pub(crate) fn connection_closed(&mut self, conn: Option<ConnId>) -> Vec<MtStep> {
+        let is_lost = |mt: &Mt| conn.is_none_or(|conn| mt.conn == conn);
         let mut next: Vec<(MessageId, Outcome)> = Vec::new();
-        self.on_their_way.retain(|_, way| {
-            let lost = lost(&way.mt);
-            if lost {
-                let taken = ids(way.mt.done);
-                next.push((way.mt.id, Outcome::Unanswered { taken, known: Vec::new() }));
+        self.in_flight.retain(|_, current| {
+            let is_lost = is_lost(&current.mt);
+            if is_lost {
+                let taken = empty_ids(current.mt.segments_delivered);
+                next.push((current.mt.id, Outcome::Unanswered { taken, known: Vec::new() }));
             }
-            !lost
+            !is_lost
         });
-        let on_their_way = &self.on_their_way;
+        let in_flight = &self.in_flight;
         self.waiting.retain(|imsi, waiting| {
-            let stays = on_their_way.contains_key(imsi);
+            let stays = in_flight.contains_key(imsi);
             if !stays {
                 next.extend(waiting.drain(..).map(|mt| (mt.id, Outcome::NotSent)));
             }
             stays
         });
         next.sort_unstable_by_key(|(id, _)| *id);
-        next.into_iter().map(|(id, outcome)| Next::Ended(id, outcome)).collect()
+        next.into_iter().map(|(id, outcome)| MtStep::Finished(id, outcome)).collect()
     }
 }
 
@@ -329,149 +350,179 @@ impl MtBook {
 mod tests {
     use super::*;
 
-    const GUARD: Duration = Duration::from_secs(90);
+    const ANSWER_TIMEOUT: Duration = Duration::from_secs(90);
 
-    fn imsi(n: u32) -> Imsi {
+    fn imsi(n: u32) -> GsupImsi {
         format!("00101{n:010}").parse().unwrap()
     }
 
-    fn mt(id: u64, n: u32, parts: usize) -> Mt {
-        let parts = (0..parts).map(|part| Bytes::from(vec![part as u8])).collect();
-        Mt { id: MessageId(id), imsi: imsi(n), conn: 1, parts, done: 0, more: false }
+    fn mt(id: u64, n: u32, segments: usize) -> Mt {
+        let segments = (0..segments).map(|part| Bytes::from(vec![part as u8])).collect();
+        Mt { id: MessageId(id), imsi: imsi(n), conn: 1, segments, segments_delivered: 0, more: false }
     }
 
-    fn tag(next: &Next) -> u32 {
+    fn tag(next: &MtStep) -> u32 {
         match next {
-            Next::Write(request) => request.tag,
-            Next::Ended(..) => panic!("{next:?}"),
+            MtStep::Write(request) => request.tag,
+            MtStep::Finished(..) => panic!("{next:?}"),
         }
     }
 
-    fn yes(tag: Option<u32>) -> Said {
-        Said { conn: 1, tag, refused: None }
+    fn yes(tag: Option<u32>) -> MtAnswer {
+        MtAnswer { conn: 1, tag, refusal: None }
     }
 
-    /// An answer to what has left.
-    fn answer(book: &mut MtBook, now: Instant, n: u32, said: Said) -> Taken {
-        book.leave();
-        book.answer(now, &imsi(n), said)
+    /// Handles an answer after the request was sent.
+    fn answer(transactions: &mut MtTransactions, now: Instant, n: u32, answer: MtAnswer) -> MtAnswerResult {
+        transactions.mark_sent();
+        transactions.handle_answer(now, &imsi(n), answer)
     }
 
-    fn accepted(id: u64, parts: usize) -> Next {
-        Next::Ended(MessageId(id), Outcome::Accepted { ids: ids(parts) })
-    }
-
-    #[test]
-    fn parts_go_one_after_the_other_with_more_to_come_on_all_but_the_last() {
-        let now = Instant::now();
-        let mut book = MtBook::new(GUARD);
-        let first = book.begin(now, mt(1, 1, 3));
-        assert!(matches!(&first, Next::Write(request) if request.more && request.tpdu[0] == 0));
-        let Taken::Awaited(next) = answer(&mut book, now, 1, yes(None)) else { panic!() };
-        assert!(matches!(&next[..], [Next::Write(request)] if request.more && request.tpdu[0] == 1));
-        let Taken::Awaited(next) = answer(&mut book, now, 1, yes(None)) else { panic!() };
-        assert!(matches!(&next[..], [Next::Write(request)] if !request.more && request.tpdu[0] == 2));
-        assert_eq!(answer(&mut book, now, 1, yes(None)), Taken::Awaited(vec![accepted(1, 3)]));
-        assert_eq!(book.len(), 0);
+    fn accepted(id: u64, segments: usize) -> MtStep {
+        MtStep::Finished(MessageId(id), Outcome::Accepted { ids: empty_ids(segments) })
     }
 
     #[test]
-    fn a_refused_part_says_how_many_the_handset_has() {
+    fn segments_are_sent_in_order_and_all_but_the_last_set_more() {
         let now = Instant::now();
-        let mut book = MtBook::new(GUARD);
-        book.begin(now, mt(1, 1, 3));
-        answer(&mut book, now, 1, yes(None));
-        let refused = Some((ErrorClass::MemoryFull, 22));
-        let said = Said { refused, ..yes(None) };
-        let outcome = Outcome::Refused { class: ErrorClass::MemoryFull, code: 22, taken: ids(1) };
-        assert_eq!(answer(&mut book, now, 1, said), Taken::Awaited(vec![Next::Ended(MessageId(1), outcome)]));
-        let again = book.begin(now, Mt { done: 1, ..mt(1, 1, 3) });
-        assert!(matches!(&again, Next::Write(request) if request.tpdu[0] == 1));
+        let mut transactions = MtTransactions::new(ANSWER_TIMEOUT);
+        let first = transactions.start(now, mt(1, 1, 3));
+        assert!(matches!(&first, MtStep::Write(request) if request.more && request.tpdu[0] == 0));
+        let MtAnswerResult::Expected(next) = answer(&mut transactions, now, 1, yes(None)) else { panic!() };
+        assert!(matches!(&next[..], [MtStep::Write(request)] if request.more && request.tpdu[0] == 1));
+        let MtAnswerResult::Expected(next) = answer(&mut transactions, now, 1, yes(None)) else { panic!() };
+        assert!(matches!(&next[..], [MtStep::Write(request)] if !request.more && request.tpdu[0] == 2));
+        assert_eq!(
+            answer(&mut transactions, now, 1, yes(None)),
+            MtAnswerResult::Expected(vec![accepted(1, 3)])
+        );
+        assert_eq!(transactions.len(), 0);
     }
 
     #[test]
-    fn an_answer_that_comes_twice_ends_nothing_else() {
+    fn refused_segment_reports_delivered_segments() {
         let now = Instant::now();
-        let mut book = MtBook::new(GUARD);
-        let first = tag(&book.begin(now, mt(1, 1, 1)));
-        assert_eq!(answer(&mut book, now, 1, yes(Some(first))), Taken::Awaited(vec![accepted(1, 1)]));
-        assert_eq!(answer(&mut book, now, 1, yes(Some(first))), Taken::Twice);
-        let second = tag(&book.begin(now, mt(2, 1, 1)));
-        // With a name it is known however late it comes.
-        assert_eq!(answer(&mut book, now + GUARD / 2, 1, yes(Some(first))), Taken::Twice);
-        assert_eq!(answer(&mut book, now, 1, yes(None)), Taken::Awaited(vec![accepted(2, 1)]));
+        let mut transactions = MtTransactions::new(ANSWER_TIMEOUT);
+        transactions.start(now, mt(1, 1, 3));
+        answer(&mut transactions, now, 1, yes(None));
+        let refusal = Some((ErrorClass::MemoryFull, 22));
+        let refused = MtAnswer { refusal, ..yes(None) };
+        let outcome = Outcome::Refused { class: ErrorClass::MemoryFull, code: 22, taken: empty_ids(1) };
+        assert_eq!(
+            answer(&mut transactions, now, 1, refused),
+            MtAnswerResult::Expected(vec![MtStep::Finished(MessageId(1), outcome)])
+        );
+        let again = transactions.start(now, Mt { segments_delivered: 1, ..mt(1, 1, 3) });
+        assert!(matches!(&again, MtStep::Write(request) if request.tpdu[0] == 1));
+    }
+
+    #[test]
+    fn duplicate_answer_does_not_finish_another_message() {
+        let now = Instant::now();
+        let mut transactions = MtTransactions::new(ANSWER_TIMEOUT);
+        let first = tag(&transactions.start(now, mt(1, 1, 1)));
+        assert_eq!(
+            answer(&mut transactions, now, 1, yes(Some(first))),
+            MtAnswerResult::Expected(vec![accepted(1, 1)])
+        );
+        assert_eq!(answer(&mut transactions, now, 1, yes(Some(first))), MtAnswerResult::Duplicate);
+        let second = tag(&transactions.start(now, mt(2, 1, 1)));
+        // A tagged duplicate is recognised at any time.
+        assert_eq!(
+            answer(&mut transactions, now + ANSWER_TIMEOUT / 2, 1, yes(Some(first))),
+            MtAnswerResult::Duplicate
+        );
+        assert_eq!(
+            answer(&mut transactions, now, 1, yes(None)),
+            MtAnswerResult::Expected(vec![accepted(2, 1)])
+        );
         assert_ne!(first, second);
-        assert_eq!(answer(&mut book, now, 2, yes(None)), Taken::NotOurs);
+        assert_eq!(answer(&mut transactions, now, 2, yes(None)), MtAnswerResult::Unrelated);
     }
 
-    /// OsmoMSC's references are 0 nearly always, and a part follows another at once.
+    /// OsmoMSC's references are nearly always 0, and the next segment follows at once.
     #[test]
-    fn without_a_name_an_answer_is_one_too_many_when_nothing_has_left() {
+    fn untagged_answer_is_a_duplicate_if_nothing_was_sent() {
         let now = Instant::now();
-        let mut book = MtBook::new(GUARD);
-        book.begin(now, mt(1, 1, 2));
-        assert!(matches!(answer(&mut book, now, 1, yes(None)), Taken::Awaited(_)));
-        assert_eq!(book.answer(now, &imsi(1), yes(None)), Taken::Twice);
-        assert_eq!(answer(&mut book, now, 1, yes(None)), Taken::Awaited(vec![accepted(1, 2)]));
-        assert_eq!(book.answer(now, &imsi(1), yes(None)), Taken::Twice);
+        let mut transactions = MtTransactions::new(ANSWER_TIMEOUT);
+        transactions.start(now, mt(1, 1, 2));
+        assert!(matches!(answer(&mut transactions, now, 1, yes(None)), MtAnswerResult::Expected(_)));
+        assert_eq!(transactions.handle_answer(now, &imsi(1), yes(None)), MtAnswerResult::Duplicate);
+        assert_eq!(
+            answer(&mut transactions, now, 1, yes(None)),
+            MtAnswerResult::Expected(vec![accepted(1, 2)])
+        );
+        assert_eq!(transactions.handle_answer(now, &imsi(1), yes(None)), MtAnswerResult::Duplicate);
     }
 
     #[test]
-    fn what_is_not_answered_in_time_is_given_up_and_a_late_yes_settles_it() {
+    fn unanswered_mt_expires_and_a_late_result_settles_it() {
         let now = Instant::now();
-        let mut book = MtBook::new(GUARD);
-        book.begin(now, mt(1, 1, 1));
-        book.wait(mt(2, 1, 1));
-        assert!(book.overdue(now + GUARD - Duration::from_millis(1)).is_empty());
-        let later = now + GUARD;
+        let mut transactions = MtTransactions::new(ANSWER_TIMEOUT);
+        transactions.start(now, mt(1, 1, 1));
+        transactions.enqueue_behind(mt(2, 1, 1));
+        assert!(transactions.expire_unanswered(now + ANSWER_TIMEOUT - Duration::from_millis(1)).is_empty());
+        let later = now + ANSWER_TIMEOUT;
         let doubt = Outcome::Unanswered { taken: Vec::new(), known: Vec::new() };
-        let given = [Next::Ended(MessageId(1), doubt), Next::Ended(MessageId(2), Outcome::NotSent)];
-        assert_eq!(book.overdue(later), given);
-        assert_eq!(answer(&mut book, later, 1, yes(None)), Taken::Late(vec![accepted(1, 1)]));
-        assert_eq!(answer(&mut book, later, 1, yes(None)), Taken::NotOurs);
-        assert_eq!(book.len(), 0);
+        let entry = [MtStep::Finished(MessageId(1), doubt), MtStep::Finished(MessageId(2), Outcome::NotSent)];
+        assert_eq!(transactions.expire_unanswered(later), entry);
+        assert_eq!(
+            answer(&mut transactions, later, 1, yes(None)),
+            MtAnswerResult::Late(vec![accepted(1, 1)])
+        );
+        assert_eq!(answer(&mut transactions, later, 1, yes(None)), MtAnswerResult::Unrelated);
+        assert_eq!(transactions.len(), 0);
     }
 
     #[test]
-    fn what_a_late_yes_has_settled_is_not_sent_again() {
+    fn mt_settled_by_a_late_result_is_not_sent_again() {
         let now = Instant::now();
-        let mut book = MtBook::new(GUARD);
-        book.begin(now, mt(1, 1, 1));
-        let later = now + GUARD;
-        book.overdue(later);
-        assert_eq!(answer(&mut book, later, 1, yes(None)), Taken::Late(vec![accepted(1, 1)]));
-        assert_eq!(book.begin(later, mt(1, 1, 1)), accepted(1, 1), "the engine's word and ours have crossed");
-        book.overdue(later + PATIENCE);
-        assert!(book.settled.is_empty());
+        let mut transactions = MtTransactions::new(ANSWER_TIMEOUT);
+        transactions.start(now, mt(1, 1, 1));
+        let later = now + ANSWER_TIMEOUT;
+        transactions.expire_unanswered(later);
+        assert_eq!(
+            answer(&mut transactions, later, 1, yes(None)),
+            MtAnswerResult::Late(vec![accepted(1, 1)])
+        );
+        assert_eq!(
+            transactions.start(later, mt(1, 1, 1)),
+            accepted(1, 1),
+            "the engine's word and ours have crossed"
+        );
+        transactions.expire_unanswered(later + LATE_ANSWER_TIMEOUT);
+        assert!(transactions.delivered_late.is_empty());
     }
 
     #[test]
-    fn a_lost_connection_leaves_doubt_about_what_was_written_and_none_about_the_rest() {
+    fn lost_connection_makes_only_written_mts_uncertain() {
         let now = Instant::now();
-        let mut book = MtBook::new(GUARD);
-        book.begin(now, mt(1, 1, 1));
-        book.wait(mt(4, 1, 1));
-        book.begin(now, Mt { conn: 2, ..mt(2, 2, 1) });
+        let mut transactions = MtTransactions::new(ANSWER_TIMEOUT);
+        transactions.start(now, mt(1, 1, 1));
+        transactions.enqueue_behind(mt(4, 1, 1));
+        transactions.start(now, Mt { conn: 2, ..mt(2, 2, 1) });
         let doubt = |taken| Outcome::Unanswered { taken, known: Vec::new() };
-        let gone = book.gone(Some(1));
-        let expected =
-            [Next::Ended(MessageId(1), doubt(Vec::new())), Next::Ended(MessageId(4), Outcome::NotSent)];
-        assert_eq!(gone, expected);
-        assert!(book.is_busy(&imsi(2)) && !book.is_busy(&imsi(1)));
-        // An answer of another connection is none.
-        assert_eq!(answer(&mut book, now, 2, yes(None)), Taken::NotOurs);
-        assert_eq!(book.gone(None), [Next::Ended(MessageId(2), doubt(Vec::new()))]);
+        let connection_closed = transactions.connection_closed(Some(1));
+        let expected = [
+            MtStep::Finished(MessageId(1), doubt(Vec::new())),
+            MtStep::Finished(MessageId(4), Outcome::NotSent),
+        ];
+        assert_eq!(connection_closed, expected);
+        assert!(transactions.is_busy(&imsi(2)) && !transactions.is_busy(&imsi(1)));
+        // An answer from another connection is ignored.
+        assert_eq!(answer(&mut transactions, now, 2, yes(None)), MtAnswerResult::Unrelated);
+        assert_eq!(transactions.connection_closed(None), [MtStep::Finished(MessageId(2), doubt(Vec::new()))]);
     }
 
     #[test]
-    fn nothing_is_remembered_for_ever() {
+    fn expired_entries_are_removed() {
         let now = Instant::now();
-        let mut book = MtBook::new(GUARD);
+        let mut transactions = MtTransactions::new(ANSWER_TIMEOUT);
         for n in 0..100 {
-            book.begin(now, mt(u64::from(n), n, 1));
-            answer(&mut book, now, n, yes(None));
+            transactions.start(now, mt(u64::from(n), n, 1));
+            answer(&mut transactions, now, n, yes(None));
         }
-        book.overdue(now + REMEMBERED);
-        assert!(book.answered.is_empty() && book.forget.is_empty());
+        transactions.expire_unanswered(now + LAST_ANSWER_LIFETIME);
+        assert!(transactions.last_answers.is_empty() && transactions.cleanup_queue.is_empty());
     }
 }

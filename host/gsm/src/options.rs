@@ -1,5 +1,5 @@
-use doors::ConnectionLimits;
 use model::{Address, PeerId};
+use ports::ConnectionLimits;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,74 +10,75 @@ use tpdu::Language;
 pub struct GsmOptions {
     /// Its name in the configuration.
     pub name: String,
-    /// Its number.
+    /// Its peer id.
     pub peer: PeerId,
-    /// Our place in the network.
-    pub role: Role,
-    /// The HLR's CTRL interface, host and port; without it only what passes by is known of subscribers.
+    /// Role of the appliance in the network.
+    pub role: GsmRole,
+    /// Host and port of the HLR's CTRL interface. Without it, only subscribers learnt from signalling are known.
     pub ctrl: Option<String>,
-    /// How long an answer on the CTRL interface may take.
+    /// Timeout for answers on the CTRL interface.
     pub ctrl_timeout: Duration,
-    /// Our name as a GSUP peer, 1 to 31 octets of ASCII; also the beginning of the source name of what we send.
+    /// IPA name of the SMSC, 1 to 31 ASCII octets; also the prefix of the source names of its requests.
     pub ipa_name: String,
-    /// The number of our service centre, shown to MSCs and handsets: E.164 digits.
+    /// Number of the service centre as shown to MSCs and handsets: E.164 digits.
     pub service_centre: Address,
-    /// Whether an MO that its handset addressed to another service centre is refused. Guests' SIMs name their home's.
+    /// Whether MOs addressed to other service centres are refused. SIMs of roaming subscribers name their home
+    /// network's.
     pub only_our_service_centre: bool,
-    /// Whether the sender of an MO must be located at the MSC that brings it, and has the number that the HLR tells (proxy with
-    /// `ctrl`).
+    /// Whether the sender of an MO must be located at the forwarding MSC; the sender's number is then taken from the
+    /// HLR (proxy with `ctrl`).
     pub check_sender: bool,
-    /// How many subscribers may be on their way to a handset at a time.
+    /// Maximum number of subscribers with a message in flight.
     pub window: u32,
-    /// How long an MSC may take to say what became of an MT: paging and two timers of the radio side are in it.
-    pub guard: Duration,
-    /// How long an MO is valid whose handset does not say.
+    /// Timeout for an MSC's answer to an MT; it covers paging and two radio timers.
+    pub response_timeout: Duration,
+    /// Validity of MOs without a validity period.
     pub mo_validity: Duration,
-    /// How long the repetition of an MO is known as one.
-    pub repetition: Duration,
-    /// The zone of times shown to handsets, in quarters of an hour east of Greenwich.
+    /// How long a repetition of an MO is recognised.
+    pub repetition_window: Duration,
+    /// Time zone of times shown to handsets, in quarters of an hour east of Greenwich.
     pub zone: i8,
-    /// Languages whose national tables (3GPP TS 23.038 annex A) the handsets of this network support. A UCS-2 text is sent with them
-    /// where it takes fewer segments so.
+    /// Languages whose national tables (3GPP TS 23.038 annex A) the handsets support. A UCS-2 text is encoded with them
+    /// if this takes fewer segments.
     pub languages: Vec<Language>,
-    /// The number plan by which subscribers dial; without one, numbers are taken as they are.
-    pub plan: Option<Arc<numbering::Plan>>,
-    /// MSCs' connections (role of a proxy): far more than there are MSCs.
+    /// The number plan for dialled numbers; without one, numbers are not changed.
+    pub plan: Option<Arc<numbering::NumberPlan>>,
+    /// Limits for connections from MSCs (proxy).
     pub limits: ConnectionLimits,
-    /// How long to wait for a connection or for its identity.
+    /// Timeout for connecting, and for the identity of an MSC.
     pub connect_timeout: Duration,
-    /// How long MSCs stay connected while the HLR cannot be reached (role of a proxy): so long, messages between subscribers that
-    /// are known go on.
+    /// How long MSCs stay connected while the HLR is unreachable (proxy). Meanwhile messages between known subscribers
+    /// are delivered.
     pub hlr_outage: Duration,
-    /// How often a silent HLR is pinged (role of a client), and how long it may be silent.
+    /// Interval of pings to a silent HLR (client); after three intervals without any message the connection is closed.
     pub keep_alive: Duration,
 }
 
-/// Our place in the network.
+/// Role of the appliance in the network.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Role {
-    /// A GSUP client of an HLR that routes short messages by name (OsmoHLR 1.8.0 and later).
+pub enum GsmRole {
+    /// GSUP client of an HLR that routes short messages by name (OsmoHLR 1.8.0 and later).
     Client {
-        /// The HLR, host and port.
+        /// Host and port of the HLR.
         hlr: String,
     },
-    /// Between MSCs and their HLR: takes out short messages and passes on everything else.
+    /// Proxy between MSCs and their HLR: intercepts short messages and relays all other signalling.
     Proxy {
-        /// Where MSCs connect to.
+        /// Listen address for MSCs.
         listen: SocketAddr,
-        /// The HLR, host and port.
+        /// Host and port of the HLR.
         hlr: String,
     },
 }
 
 impl GsmOptions {
-    /// The defaults: an HLR on this machine, and a proxy before it.
+    /// Default options: a client of an HLR on this host.
     #[must_use]
     pub fn new(name: &str, peer: PeerId) -> Self {
         Self {
             name: name.to_owned(),
             peer,
-            role: Role::Client { hlr: "127.0.0.1:4222".to_owned() },
+            role: GsmRole::Client { hlr: "127.0.0.1:4222".to_owned() },
             ctrl: None,
             ctrl_timeout: Duration::from_secs(3),
             ipa_name: "SMSC-1".to_owned(),
@@ -85,9 +86,9 @@ impl GsmOptions {
             only_our_service_centre: false,
             check_sender: false,
             window: 1000,
-            guard: Duration::from_secs(90),
+            response_timeout: Duration::from_secs(90),
             mo_validity: Duration::from_secs(3 * 86_400),
-            repetition: Duration::from_secs(600),
+            repetition_window: Duration::from_secs(600),
             zone: 0,
             languages: Vec::new(),
             plan: None,

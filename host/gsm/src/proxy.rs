@@ -1,20 +1,20 @@
-//! Between MSCs and their HLR: one connection to the HLR for every MSC's.
+//! The proxy between MSCs and their HLR: one connection to the HLR per MSC.
 //!
-//! What is not ours goes on as it came, written at once from the buffer into which it was read. When the MSC's side closes or
-//! breaks, the HLR's is closed. When the HLR's side does, or the HLR cannot be reached, the MSC stays connected for
-//! `hlr-outage`: messages between subscribers that are known go on, and signalling waits for the HLR, 15 to 30 s.
+//! Other signalling is relayed directly from the read buffer. If the MSC's side closes or fails, the HLR's side is
+//! closed. If the HLR's side fails or the HLR is unreachable, the MSC stays connected for `hlr-outage`: messages
+//! between known subscribers are delivered, and signalling waits for the HLR for 15 to 30 s.
 
-use crate::client::{connect, stopped};
-use crate::desk::{Input, Inputs, Out, Shared};
-use crate::identity;
+use crate::core_network_link::{ConnectionSender, LinkInput, LinkInputs, Shared};
+use crate::hlr_connection::{connect, wait_until_stopped};
+use crate::msc_identity;
 use crate::mt::ConnId;
 use crate::options::GsmOptions;
 use bytes::{Buf, Bytes, BytesMut};
-use doors::{Acceptor, Bucket};
-use gsup::Name;
+use gsup::IpaName;
 use gsup::proxy::{Event, Proxy};
 use model::AddressBytes;
 use parking_lot::Mutex;
+use ports::{Acceptor, RateLimiter};
 use socket2::{SockRef, TcpKeepalive};
 use std::io;
 use std::net::SocketAddr;
@@ -27,91 +27,90 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 
-/// Octets that may wait for one side before the other is read no further.
-const WAITING: usize = 1 << 20;
+/// Maximum number of octets queued for one side; above it, the other side is not read.
+const MAX_BUFFERED: usize = 1 << 20;
 
-/// Octets that are read at a time.
-const READ: usize = 64 << 10;
+/// Octets per read.
+const READ_SIZE: usize = 64 << 10;
 
-/// How long after a failed connection to the HLR the next is tried.
-const REDIAL: Duration = Duration::from_secs(1);
+/// Time between connection attempts to the HLR.
+const REDIAL_DELAY: Duration = Duration::from_secs(1);
 
-/// What waits for the HLR waits for one to two of these.
-const EXPIRY: Duration = Duration::from_secs(15);
+/// Data queued for the HLR expires after one to two intervals.
+const EXPIRY_INTERVAL: Duration = Duration::from_secs(15);
 
-/// An attempt to connect to the HLR.
+/// A connection attempt to the HLR.
 type Dial = Pin<Box<dyn Future<Output = io::Result<TcpStream>> + Send>>;
 
-/// Takes MSCs in until told to stop.
+/// Accepts MSCs until stopped.
 pub(crate) async fn run(
     options: Arc<GsmOptions>,
     acceptor: Acceptor,
     hlr: String,
-    name: Name,
+    name: IpaName,
     shared: Arc<Shared>,
-    desk: UnboundedSender<Inputs>,
+    link: UnboundedSender<LinkInputs>,
     mut stop: watch::Receiver<Option<Instant>>,
 ) {
     let mut next: ConnId = 0;
-    // Whoever finds the port could fill the log otherwise.
-    let log = Arc::new(Mutex::new(Bucket::new(2.0, 20, Instant::now())));
+    // A port scan must not fill the log.
+    let log = Arc::new(Mutex::new(RateLimiter::new(2.0, 20, Instant::now())));
     loop {
-        let (mut msc, remote, place) = tokio::select! {
+        let (mut msc, remote, permit) = tokio::select! {
             accepted = acceptor.accept() => accepted,
-            () = stopped(&mut stop) => return,
+            () = wait_until_stopped(&mut stop) => return,
         };
         next += 1;
         let conn = next;
         let (options, hlr, name) = (options.clone(), hlr.clone(), name.clone());
-        let (shared, desk, log, mut stop) = (shared.clone(), desk.clone(), log.clone(), stop.clone());
+        let (shared, link, log, mut stop) = (shared.clone(), link.clone(), log.clone(), stop.clone());
         tokio::spawn(async move {
-            let pair = async {
-                let mut from_msc = BytesMut::with_capacity(READ);
-                identity::ask(&mut msc, &mut from_msc, options.connect_timeout).await?;
-                place.identify();
+            let connection = async {
+                let mut from_msc = BytesMut::with_capacity(READ_SIZE);
+                msc_identity::request_name(&mut msc, &mut from_msc, options.connect_timeout).await?;
+                permit.identify();
                 let mut proxy = Proxy::new(Some(name));
-                proxy.hlr_is_gone();
-                let pair = Pair {
+                proxy.hlr_disconnected();
+                let connection = ProxyConnection {
                     conn,
                     remote,
                     msc,
                     dial: Some(dial(hlr.clone(), Duration::ZERO, options.connect_timeout)),
                     hlr: None,
-                    away_since: Instant::now(),
-                    address: hlr,
+                    hlr_lost_at: Instant::now(),
+                    hlr_address: hlr,
                     options: options.clone(),
                     proxy,
                     shared: shared.clone(),
-                    desk: desk.clone(),
+                    link: link.clone(),
                     from_msc,
-                    from_hlr: BytesMut::with_capacity(READ),
+                    from_hlr: BytesMut::with_capacity(READ_SIZE),
                     to_msc: Bytes::new(),
                     to_hlr: Bytes::new(),
-                    named: None,
-                    counted: 0,
+                    msc_name: None,
+                    counted_frames: 0,
                 };
-                pair.run().await
+                connection.run().await
             };
-            let ended = tokio::select! {
-                ended = pair => ended,
-                () = place.displaced() => Err(io::Error::other("it has not said who it is, and another needs its place")),
-                () = stopped(&mut stop) => Ok(()),
+            let result = tokio::select! {
+                result = connection => result,
+                () = permit.displaced() => Err(io::Error::other("displaced by a new connection before its identity was received")),
+                () = wait_until_stopped(&mut stop) => Ok(()),
             };
-            if let Err(error) = ended {
+            if let Err(error) = result {
                 if log.lock().take(1, Instant::now()) {
-                    tracing::warn!(network = options.name, %remote, %error, "an MSC's connection has ended");
+                    tracing::warn!(network = options.name, %remote, %error, "msc connection failed");
                 }
                 shared.counts.error(format!("MSC {remote}: {error}"));
             }
-            // The desk does not mind to hear of one that it never knew.
-            let _ = desk.send((conn, vec![Input::Gone]));
-            drop(place);
+            // The link ignores connections that it does not know.
+            let _ = link.send((conn, vec![LinkInput::Closed]));
+            drop(permit);
         });
     }
 }
 
-/// Finds within a minute that the other end has gone without a word: as long as a connection seems to be there, it keeps
-/// its subscribers.
+/// Detects a dead peer within about a minute: an open connection keeps its subscribers.
 fn keep_alive() -> TcpKeepalive {
     TcpKeepalive::new()
         .with_time(Duration::from_secs(20))
@@ -119,78 +118,79 @@ fn keep_alive() -> TcpKeepalive {
         .with_retries(3)
 }
 
-fn dial(address: String, after: Duration, within: Duration) -> Dial {
+fn dial(hlr_address: String, after: Duration, within: Duration) -> Dial {
     Box::pin(async move {
         tokio::time::sleep(after).await;
-        connect(&address, within).await
+        connect(&hlr_address, within).await
     })
 }
 
-async fn dialled(dial: &mut Option<Dial>) -> io::Result<TcpStream> {
+async fn wait_for_dial(dial: &mut Option<Dial>) -> io::Result<TcpStream> {
     match dial {
         Some(dial) => dial.await,
         None => std::future::pending().await,
     }
 }
 
-async fn readable(socket: Option<&TcpStream>) -> io::Result<()> {
+async fn wait_readable(socket: Option<&TcpStream>) -> io::Result<()> {
     match socket {
         Some(socket) => socket.readable().await,
         None => std::future::pending().await,
     }
 }
 
-async fn writable(socket: Option<&TcpStream>) -> io::Result<()> {
+async fn wait_writable(socket: Option<&TcpStream>) -> io::Result<()> {
     match socket {
         Some(socket) => socket.writable().await,
         None => std::future::pending().await,
     }
 }
 
-struct Pair {
+struct ProxyConnection {
     conn: ConnId,
     remote: SocketAddr,
     options: Arc<GsmOptions>,
     msc: TcpStream,
-    /// The HLR, host and port.
-    address: String,
-    /// The connection to the HLR, while there is one.
+    /// Host and port of the HLR.
+    hlr_address: String,
+    /// The connection to the HLR, if it is up.
     hlr: Option<TcpStream>,
-    /// The next attempt to connect to the HLR, while there is no connection.
+    /// The pending connection attempt, if it is down.
     dial: Option<Dial>,
-    /// Since when there is no connection to the HLR.
-    away_since: Instant,
+    /// Time at which the connection to the HLR was lost.
+    hlr_lost_at: Instant,
     proxy: Proxy,
     shared: Arc<Shared>,
-    desk: UnboundedSender<Inputs>,
+    link: UnboundedSender<LinkInputs>,
     from_msc: BytesMut,
     from_hlr: BytesMut,
-    /// What is being written.
+    /// Partially written pieces.
     to_msc: Bytes,
     to_hlr: Bytes,
-    /// The MSC's name, and from then on where our messages for it come from.
-    named: Option<Arc<str>>,
-    /// Frames that have been counted as passed on.
-    counted: u64,
+    /// Name of the MSC, once it is known.
+    msc_name: Option<Arc<str>>,
+    /// Relayed frames that were added to the counters.
+    counted_frames: u64,
 }
 
-impl Pair {
+impl ProxyConnection {
     async fn run(mut self) -> io::Result<()> {
         SockRef::from(&self.msc).set_tcp_keepalive(&keep_alive())?;
-        let mut expiry = tokio::time::interval(EXPIRY);
+        let mut expiry = tokio::time::interval(EXPIRY_INTERVAL);
         expiry.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (out, mut messages): (Out, UnboundedReceiver<Vec<gsup::Message>>) = unbounded_channel();
-        // What the MSC sent while it was asked who it is; the loop below reads only what comes anew.
+        let (out, mut messages): (ConnectionSender, UnboundedReceiver<Vec<gsup::GsupMessage>>) =
+            unbounded_channel();
+        // Data that the MSC sent during the identity request; the loop reads only new data.
         self.proxy.from_msc(&mut self.from_msc);
         loop {
-            // First what others wait for, then our own affairs.
+            // Write pending output first.
             self.write_to_hlr();
             write(&self.msc, &mut self.to_msc, || self.proxy.to_msc())?;
-            if !self.tell(&out) {
+            if !self.forward_events(&out) {
                 return Ok(());
             }
-            let msc_full = self.proxy.waiting_for_msc() + self.to_msc.len() >= WAITING;
-            let hlr_full = self.proxy.waiting_for_hlr() + self.to_hlr.len() >= WAITING;
+            let msc_full = self.proxy.waiting_for_msc() + self.to_msc.len() >= MAX_BUFFERED;
+            let hlr_full = self.proxy.waiting_for_hlr() + self.to_hlr.len() >= MAX_BUFFERED;
             tokio::select! {
                 ready = self.msc.readable(), if !hlr_full => {
                     ready?;
@@ -198,25 +198,25 @@ impl Pair {
                         self.proxy.from_msc(&mut self.from_msc);
                     }
                 }
-                ready = readable(self.hlr.as_ref()), if !msc_full => {
+                ready = wait_readable(self.hlr.as_ref()), if !msc_full => {
                     if let Err(error) = ready.and_then(|()| self.read_from_hlr()) {
-                        self.lose_hlr(&error);
+                        self.hlr_lost(&error);
                     }
                 }
                 ready = self.msc.writable(), if !self.to_msc.is_empty() => ready?,
-                ready = writable(self.hlr.as_ref()), if !self.to_hlr.is_empty() => {
+                ready = wait_writable(self.hlr.as_ref()), if !self.to_hlr.is_empty() => {
                     if let Err(error) = ready {
-                        self.lose_hlr(&error);
+                        self.hlr_lost(&error);
                     }
                 }
-                dialled = dialled(&mut self.dial) => match dialled {
-                    Ok(hlr) => self.find_hlr(hlr),
-                    Err(error) => self.dial_again(&error),
+                wait_for_dial = wait_for_dial(&mut self.dial) => match wait_for_dial {
+                    Ok(hlr) => self.hlr_connected(hlr),
+                    Err(error) => self.redial(&error),
                 },
                 _ = expiry.tick(), if self.hlr.is_none() => {
                     self.proxy.expire();
-                    if self.away_since.elapsed() > self.options.hlr_outage {
-                        let what = format!("the HLR {} has been away for longer than `hlr-outage`", self.address);
+                    if self.hlr_lost_at.elapsed() > self.options.hlr_outage {
+                        let what = format!("the HLR {} was unreachable for longer than `hlr-outage`", self.hlr_address);
                         return Err(io::Error::new(io::ErrorKind::TimedOut, what));
                     }
                 }
@@ -247,82 +247,85 @@ impl Pair {
         if let Some(hlr) = &self.hlr
             && let Err(error) = write(hlr, &mut self.to_hlr, || self.proxy.to_hlr())
         {
-            self.lose_hlr(&error);
+            self.hlr_lost(&error);
         }
     }
 
-    /// What was being written and read is lost with the connection; an MSC asks again for what is not answered.
-    fn lose_hlr(&mut self, error: &io::Error) {
+    /// Handles a lost connection to the HLR. Partially written and read data is dropped; the MSC repeats unanswered
+    /// requests.
+    fn hlr_lost(&mut self, error: &io::Error) {
         self.hlr = None;
-        self.away_since = Instant::now();
+        self.hlr_lost_at = Instant::now();
         self.to_hlr = Bytes::new();
         self.from_hlr.clear();
-        self.proxy.hlr_is_gone();
-        let (network, hlr, msc) = (&self.options.name, &self.address, self.named.as_deref());
-        tracing::warn!(network, hlr, msc, %error, "the connection to the HLR is lost; the MSC stays connected");
-        self.dial_again(error);
+        self.proxy.hlr_disconnected();
+        let (network, hlr, msc) = (&self.options.name, &self.hlr_address, self.msc_name.as_deref());
+        tracing::warn!(network, hlr, msc, %error, "hlr connection lost, msc stays connected");
+        self.redial(error);
     }
 
-    fn dial_again(&mut self, error: &io::Error) {
-        let error = format!("{}: {error}", self.address);
+    fn redial(&mut self, error: &io::Error) {
+        let error = format!("{}: {error}", self.hlr_address);
         self.shared.counts.error(format!("HLR {error}"));
-        self.shared.counts.observed.hlr(Some(error));
-        self.dial = Some(dial(self.address.clone(), REDIAL, self.options.connect_timeout));
+        self.shared.counts.observed_faults.set_hlr_error(Some(error));
+        self.dial = Some(dial(self.hlr_address.clone(), REDIAL_DELAY, self.options.connect_timeout));
     }
 
-    fn find_hlr(&mut self, hlr: TcpStream) {
+    fn hlr_connected(&mut self, hlr: TcpStream) {
         if let Err(error) = SockRef::from(&hlr).set_tcp_keepalive(&keep_alive()) {
-            return self.dial_again(&error);
+            return self.redial(&error);
         }
         self.hlr = Some(hlr);
         self.dial = None;
-        self.shared.counts.observed.hlr(None);
-        self.proxy.hlr_is_back();
+        self.shared.counts.observed_faults.set_hlr_error(None);
+        self.proxy.hlr_connected();
     }
 
-    /// Tells the desk what happened; false when there is no desk any more.
-    fn tell(&mut self, out: &Out) -> bool {
+    /// Forwards proxy events to the link. Returns false if the link has ended.
+    fn forward_events(&mut self, out: &ConnectionSender) -> bool {
         let mut inputs = Vec::new();
         while let Some(event) = self.proxy.poll_event() {
             match event {
-                Event::Named(name) => {
-                    if self.named.is_none() {
+                Event::MscName(name) => {
+                    if self.msc_name.is_none() {
                         let name: Arc<str> = name.into();
-                        self.named = Some(name.clone());
-                        inputs.push(Input::Ready { name: Some(name), remote: self.remote, out: out.clone() });
+                        self.msc_name = Some(name.clone());
+                        inputs.push(LinkInput::Ready {
+                            name: Some(name),
+                            remote: self.remote,
+                            out: out.clone(),
+                        });
                     }
                 }
-                Event::Sms(message) => inputs.push(Input::Message(message)),
-                Event::Attached(imsi) => inputs.push(Input::Attached(imsi)),
-                // Where the subscriber was last is where it is looked for first.
+                Event::ShortMessage(message) => inputs.push(LinkInput::Message(message)),
+                Event::LocationUpdated(imsi) => inputs.push(LinkInput::LocationUpdate(imsi)),
+                // The last MSC is kept: it is tried first.
                 Event::Detached(_) => {}
                 Event::Number { imsi, msisdn } => {
                     let msisdn = AddressBytes::from_slice(msisdn.as_bytes());
-                    self.shared.subscribers.numbered(&imsi, &msisdn);
+                    self.shared.subscribers.set_msisdn(&imsi, &msisdn);
                 }
             }
         }
-        let passed = self.proxy.passed();
-        self.shared.counts.relayed_frames.fetch_add(passed - self.counted, Relaxed);
-        self.counted = passed;
-        inputs.is_empty() || self.desk.send((self.conn, inputs)).is_ok()
+        let passed = self.proxy.relayed_frames();
+        self.shared.counts.relayed_frames.fetch_add(passed - self.counted_frames, Relaxed);
+        self.counted_frames = passed;
+        inputs.is_empty() || self.link.send((self.conn, inputs)).is_ok()
     }
 }
 
-/// Reads what is there; false where there is nothing after all.
-fn read(socket: &TcpStream, into: &mut BytesMut, who: &str) -> io::Result<bool> {
-    into.reserve(READ);
+/// Reads available data. Returns false if there is none.
+fn read(socket: &TcpStream, into: &mut BytesMut, peer: &str) -> io::Result<bool> {
+    into.reserve(READ_SIZE);
     match socket.try_read_buf(into) {
-        Ok(0) => {
-            Err(io::Error::new(io::ErrorKind::UnexpectedEof, format!("{who} has closed the connection")))
-        }
+        Ok(0) => Err(io::Error::new(io::ErrorKind::UnexpectedEof, format!("connection closed by {peer}"))),
         Ok(_) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(false),
         Err(error) => Err(error),
     }
 }
 
-/// Writes as much as the socket takes.
+/// Writes as much as the socket accepts.
 fn write(socket: &TcpStream, now: &mut Bytes, mut next: impl FnMut() -> Option<Bytes>) -> io::Result<()> {
     loop {
         if now.is_empty() {

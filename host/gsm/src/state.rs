@@ -1,20 +1,20 @@
-//! What an admin sees of a core network.
+//! State of a core network, for the API and metrics.
 
-use crate::fault::{GsmFault, Observed};
+use crate::fault::{GsmFault, ObservedFaults};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-/// Counts since the start.
+/// Counters since the start.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
-    /// MTs written, parts counted singly.
+    /// MTs written, one per segment.
     pub(crate) mt: AtomicU64,
     pub(crate) delivered: AtomicU64,
     pub(crate) unanswered: AtomicU64,
-    pub(crate) late: AtomicU64,
-    pub(crate) twice: AtomicU64,
+    pub(crate) late_answers: AtomicU64,
+    pub(crate) duplicate_answers: AtomicU64,
     pub(crate) mo: AtomicU64,
     pub(crate) mo_repeated: AtomicU64,
     pub(crate) status_reports: AtomicU64,
@@ -24,16 +24,16 @@ pub(crate) struct Counts {
     pub(crate) in_flight: AtomicU64,
     pub(crate) questions: AtomicU64,
     pub(crate) unanswered_questions: AtomicU64,
-    pub(crate) asked_about: AtomicU64,
+    pub(crate) absent_watched: AtomicU64,
     pub(crate) ctrl_up: AtomicBool,
-    /// The CTRL interface has failed, and no connection to it has worked since.
+    /// The CTRL interface has failed, and no connection has succeeded since.
     pub(crate) ctrl_failed: AtomicBool,
-    /// Refusals of MTs, by what the network said.
+    /// MT refusals by description.
     refused: Mutex<BTreeMap<&'static str, u64>>,
-    /// Refusals of MOs, by our cause.
+    /// MO refusals by RP cause.
     mo_refused: Mutex<BTreeMap<u8, u64>>,
     last_error: Mutex<Option<String>>,
-    pub(crate) observed: Observed,
+    pub(crate) observed_faults: ObservedFaults,
 }
 
 impl Counts {
@@ -56,72 +56,72 @@ impl Counts {
     }
 }
 
-/// One connection of the network's.
+/// State of one connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConnectionState {
-    /// The name that the other end gave itself; the HLR's is not told.
+    /// Name of the MSC; `None` for the HLR.
     pub name: Option<String>,
-    /// The MSC's address (the HLR's, for a client).
+    /// Address of the MSC; of the HLR for a client.
     pub remote: SocketAddr,
-    /// Messages can go through it.
+    /// Whether the connection is ready for messages.
     pub ready: bool,
 }
 
-/// A core network, as an admin sees it. Counts are of the time since the start.
+/// State of a core network. Counters begin at the start of the daemon.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GsmState {
     /// Its name.
     pub name: String,
-    /// `client` or `proxy`.
+    /// Role: `client` or `proxy`.
     pub role: &'static str,
     /// Connections: MSCs, or the HLR.
     pub connections: Vec<ConnectionState>,
-    /// Whether the CTRL interface answers; `None` where there is none.
+    /// Whether the CTRL interface answers; `None` if none is configured.
     pub ctrl: Option<bool>,
-    /// Subscribers that are known without asking.
+    /// Number of known subscribers.
     pub subscribers: u64,
-    /// Subscribers with a message on its way.
+    /// Number of subscribers with a message in flight.
     pub in_flight: u64,
     /// Short messages written to MSCs.
     pub mt: u64,
-    /// Messages that handsets took.
+    /// Messages acknowledged by handsets.
     pub delivered: u64,
-    /// Refused ones, by what the network said.
+    /// MT refusals by description.
     pub refused: BTreeMap<&'static str, u64>,
-    /// Short messages without an answer in time.
+    /// MTs without an answer within the timeout.
     pub unanswered: u64,
-    /// Answers that came after that.
-    pub late: u64,
-    /// Answers that came twice.
-    pub twice: u64,
-    /// Short messages from handsets.
+    /// Answers after the timeout.
+    pub late_answers: u64,
+    /// Duplicate answers.
+    pub duplicate_answers: u64,
+    /// MO requests.
     pub mo: u64,
-    /// Repetitions among them.
+    /// Repeated MO requests.
     pub mo_repeated: u64,
-    /// Refused ones, by RP cause.
+    /// MO refusals by RP cause.
     pub mo_refused: BTreeMap<u8, u64>,
-    /// Status reports given to handsets.
+    /// Status reports sent to handsets.
     pub status_reports: u64,
-    /// Handsets that said that they have memory again, or are there.
+    /// Alerts (READY-FOR-SM) from handsets.
     pub ready_for_sm: u64,
-    /// Location updates seen.
+    /// Location updates.
     pub attached: u64,
-    /// Frames passed through (proxy).
+    /// Relayed frames (proxy).
     pub relayed_frames: u64,
-    /// Questions on the CTRL interface.
+    /// Queries on the CTRL interface.
     pub questions: u64,
-    /// Those without an answer.
+    /// Unanswered queries.
     pub unanswered_questions: u64,
-    /// Absent subscribers about whose return the HLR is asked (client).
-    pub asked_about: u64,
-    /// The last thing that went wrong.
+    /// Absent subscribers that are monitored by HLR queries (client).
+    pub absent_watched: u64,
+    /// The most recent error.
     pub last_error: Option<String>,
-    /// What somebody has to mend.
+    /// Current faults.
     pub faults: Vec<GsmFault>,
 }
 
 impl Counts {
-    pub(crate) fn show(&self, name: &str, role: &'static str) -> GsmState {
+    pub(crate) fn snapshot(&self, name: &str, role: &'static str) -> GsmState {
         GsmState {
             name: name.to_owned(),
             role,
@@ -133,8 +133,8 @@ impl Counts {
             delivered: self.delivered.load(Relaxed),
             refused: self.refused.lock().clone(),
             unanswered: self.unanswered.load(Relaxed),
-            late: self.late.load(Relaxed),
-            twice: self.twice.load(Relaxed),
+            late_answers: self.late_answers.load(Relaxed),
+            duplicate_answers: self.duplicate_answers.load(Relaxed),
             mo: self.mo.load(Relaxed),
             mo_repeated: self.mo_repeated.load(Relaxed),
             mo_refused: self.mo_refused.lock().clone(),
@@ -144,7 +144,7 @@ impl Counts {
             relayed_frames: self.relayed_frames.load(Relaxed),
             questions: self.questions.load(Relaxed),
             unanswered_questions: self.unanswered_questions.load(Relaxed),
-            asked_about: self.asked_about.load(Relaxed),
+            absent_watched: self.absent_watched.load(Relaxed),
             last_error: self.last_error.lock().clone(),
             faults: Vec::new(),
         }

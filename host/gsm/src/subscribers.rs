@@ -1,18 +1,17 @@
-//! What is known of subscribers without asking anybody: learnt from the signalling that passes by, and from the HLR's
-//! answers.
+//! Known subscribers, learnt from relayed signalling and from HLR answers.
 
 use crate::mt::ConnId;
-use gsup::Imsi;
+use gsup::GsupImsi;
 use model::AddressBytes;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// How many subscribers are remembered; some 150 octets each. A small network never comes near it, and beyond it the HLR
-/// is asked, as it is for everybody after a start.
-const LIMIT: usize = 1_000_000;
+/// Maximum number of subscribers, about 150 octets each. Above the limit, the HLR is queried, as it is for all
+/// subscribers after a start.
+const MAX_SUBSCRIBERS: usize = 1_000_000;
 
-/// Who is where, and under which number.
+/// Locations and MSISDNs of subscribers.
 #[derive(Debug, Default)]
 pub(crate) struct Subscribers {
     inner: Mutex<Inner>,
@@ -20,146 +19,146 @@ pub(crate) struct Subscribers {
 
 #[derive(Debug, Default)]
 struct Inner {
-    by_imsi: FxHashMap<Imsi, Known>,
-    by_number: FxHashMap<AddressBytes, Imsi>,
-    /// What the engine has not been told yet.
-    news: Vec<Numbered>,
+    by_imsi: FxHashMap<GsupImsi, SubscriberRecord>,
+    by_number: FxHashMap<AddressBytes, GsupImsi>,
+    /// Changes that the engine has not received yet.
+    msisdn_changes: Vec<MsisdnChange>,
 }
 
-/// A number that is another subscriber's than was known before.
+/// An MSISDN that is now assigned to another IMSI.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Numbered {
+pub(crate) struct MsisdnChange {
     pub(crate) msisdn: AddressBytes,
-    pub(crate) imsi: Imsi,
-    /// Whose it was.
-    pub(crate) before: Option<Imsi>,
+    pub(crate) imsi: GsupImsi,
+    /// The previous IMSI.
+    pub(crate) previous: Option<GsupImsi>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct SubscriberRecord {
     msisdn: Option<AddressBytes>,
-    /// The name of the MSC that serves the subscriber, or did last.
+    /// The name of the current or last MSC.
     msc: Option<Arc<str>>,
-    /// The connection on which that was seen. Two MSCs may call themselves alike.
+    /// The connection on which the subscriber was seen. Two MSCs may have the same name.
     conn: Option<ConnId>,
-    /// The last sign of the handset's presence: when, in milliseconds since the epoch, and what it was.
-    presence: Option<(u64, Sign)>,
+    /// The last sign of presence, with its time in milliseconds since the epoch.
+    presence: Option<(u64, PresenceSign)>,
 }
 
-/// What shows that a handset is there.
+/// A sign of a handset's presence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Sign {
+pub(crate) enum PresenceSign {
     LocationUpdate,
-    /// It has sent a short message.
+    /// The handset sent a short message.
     Message,
-    /// It has said that it is ready for short messages.
+    /// The handset sent READY-FOR-SM.
     ReadyForSm,
-    /// It has taken a short message.
+    /// The handset received a short message.
     Delivery,
 }
 
 impl Inner {
-    fn known(&mut self, imsi: &Imsi) -> Option<&mut Known> {
+    fn record(&mut self, imsi: &GsupImsi) -> Option<&mut SubscriberRecord> {
         if !self.by_imsi.contains_key(imsi) {
-            if self.by_imsi.len() >= LIMIT {
+            if self.by_imsi.len() >= MAX_SUBSCRIBERS {
                 return None;
             }
-            self.by_imsi.insert(*imsi, Known::default());
+            self.by_imsi.insert(*imsi, SubscriberRecord::default());
         }
         self.by_imsi.get_mut(imsi)
     }
 }
 
 impl Subscribers {
-    /// A subscriber is at this MSC, as was seen on this connection, or as the HLR says.
-    pub(crate) fn at(&self, imsi: &Imsi, msc: &Arc<str>, conn: Option<ConnId>) {
+    /// Sets the MSC of a subscriber, as seen on this connection or reported by the HLR (`None`).
+    pub(crate) fn set_msc(&self, imsi: &GsupImsi, msc: &Arc<str>, conn: Option<ConnId>) {
         let mut inner = self.inner.lock();
-        if let Some(known) = inner.known(imsi) {
-            (known.msc, known.conn) = (Some(msc.clone()), conn);
+        if let Some(record) = inner.record(imsi) {
+            (record.msc, record.conn) = (Some(msc.clone()), conn);
         }
     }
 
-    /// A handset has shown that it is there, at this time in milliseconds since the epoch.
-    pub(crate) fn present(&self, imsi: &Imsi, at: u64, sign: Sign) {
+    /// Records a sign of presence; `at` is in milliseconds since the epoch.
+    pub(crate) fn set_presence(&self, imsi: &GsupImsi, at: u64, sign: PresenceSign) {
         let mut inner = self.inner.lock();
-        if let Some(known) = inner.known(imsi) {
-            known.presence = Some((at, sign));
+        if let Some(record) = inner.record(imsi) {
+            record.presence = Some((at, sign));
         }
     }
 
-    /// When a handset has last shown that it is there, and how.
-    pub(crate) fn presence_of(&self, imsi: &Imsi) -> Option<(u64, Sign)> {
+    /// The last sign of presence and its time.
+    pub(crate) fn presence_of(&self, imsi: &GsupImsi) -> Option<(u64, PresenceSign)> {
         self.inner.lock().by_imsi.get(imsi)?.presence
     }
 
-    /// Whether anything is known of a subscriber.
-    pub(crate) fn is_known(&self, imsi: &Imsi) -> bool {
+    /// Whether the subscriber is known.
+    pub(crate) fn is_known(&self, imsi: &GsupImsi) -> bool {
         self.inner.lock().by_imsi.contains_key(imsi)
     }
 
-    /// A subscriber has this number. A number has one subscriber: whoever had it before has it no longer.
-    pub(crate) fn numbered(&self, imsi: &Imsi, msisdn: &AddressBytes) {
+    /// Assigns an MSISDN to a subscriber. It is removed from the subscriber that had it before.
+    pub(crate) fn set_msisdn(&self, imsi: &GsupImsi, msisdn: &AddressBytes) {
         let mut inner = self.inner.lock();
-        let Some(known) = inner.known(imsi) else { return };
-        let before = known.msisdn.replace(msisdn.clone());
-        if before.as_ref() == Some(msisdn) {
+        let Some(record) = inner.record(imsi) else { return };
+        let previous = record.msisdn.replace(msisdn.clone());
+        if previous.as_ref() == Some(msisdn) {
             return;
         }
-        if let Some(before) = before
-            && inner.by_number.get(&before) == Some(imsi)
+        if let Some(previous) = previous
+            && inner.by_number.get(&previous) == Some(imsi)
         {
-            inner.by_number.remove(&before);
+            inner.by_number.remove(&previous);
         }
-        let before = inner.by_number.insert(msisdn.clone(), *imsi);
-        if let Some(other) = before
-            && let Some(known) = inner.by_imsi.get_mut(&other)
+        let previous = inner.by_number.insert(msisdn.clone(), *imsi);
+        if let Some(other) = previous
+            && let Some(record) = inner.by_imsi.get_mut(&other)
         {
-            known.msisdn = None;
+            record.msisdn = None;
         }
-        if inner.news.len() < LIMIT {
-            inner.news.push(Numbered { msisdn: msisdn.clone(), imsi: *imsi, before });
+        if inner.msisdn_changes.len() < MAX_SUBSCRIBERS {
+            inner.msisdn_changes.push(MsisdnChange { msisdn: msisdn.clone(), imsi: *imsi, previous });
         }
     }
 
-    /// Numbers whose subscriber was learnt since the last call, in order.
-    pub(crate) fn take_news(&self) -> Vec<Numbered> {
-        std::mem::take(&mut self.inner.lock().news)
+    /// Takes the changes since the last call, in order.
+    pub(crate) fn take_msisdn_changes(&self) -> Vec<MsisdnChange> {
+        std::mem::take(&mut self.inner.lock().msisdn_changes)
     }
 
-    /// The MSC that serves the subscriber, as far as is known.
-    pub(crate) fn msc_of(&self, imsi: &Imsi) -> Option<Arc<str>> {
-        self.place_of(imsi).map(|(msc, _)| msc)
+    /// The last known MSC of a subscriber.
+    pub(crate) fn msc_of(&self, imsi: &GsupImsi) -> Option<Arc<str>> {
+        self.location_of(imsi).map(|(msc, _)| msc)
     }
 
-    /// The same, and the connection on which the subscriber was last seen there.
-    pub(crate) fn place_of(&self, imsi: &Imsi) -> Option<(Arc<str>, Option<ConnId>)> {
+    /// The last known MSC, and the connection on which the subscriber was seen.
+    pub(crate) fn location_of(&self, imsi: &GsupImsi) -> Option<(Arc<str>, Option<ConnId>)> {
         let inner = self.inner.lock();
-        let known = inner.by_imsi.get(imsi)?;
-        Some((known.msc.clone()?, known.conn))
+        let record = inner.by_imsi.get(imsi)?;
+        Some((record.msc.clone()?, record.conn))
     }
 
-    /// Who has this number, as far as is known.
-    pub(crate) fn imsi_of(&self, msisdn: &[u8]) -> Option<Imsi> {
+    /// The subscriber with this MSISDN, if known.
+    pub(crate) fn imsi_of(&self, msisdn: &[u8]) -> Option<GsupImsi> {
         self.inner.lock().by_number.get(msisdn).copied()
     }
 
-    /// Under which number the subscriber is known.
-    pub(crate) fn msisdn_of(&self, imsi: &Imsi) -> Option<AddressBytes> {
+    /// The MSISDN of a subscriber, if known.
+    pub(crate) fn msisdn_of(&self, imsi: &GsupImsi) -> Option<AddressBytes> {
         self.inner.lock().by_imsi.get(imsi)?.msisdn.clone()
     }
 
-    /// The HLR does not know this subscriber: nothing that was learnt of it holds.
-    pub(crate) fn forget(&self, imsi: &Imsi) {
+    /// Removes a subscriber that the HLR does not know.
+    pub(crate) fn remove(&self, imsi: &GsupImsi) {
         let mut inner = self.inner.lock();
-        if let Some(known) = inner.by_imsi.remove(imsi)
-            && let Some(msisdn) = known.msisdn
+        if let Some(record) = inner.by_imsi.remove(imsi)
+            && let Some(msisdn) = record.msisdn
             && inner.by_number.get(&msisdn) == Some(imsi)
         {
             inner.by_number.remove(&msisdn);
         }
     }
 
-    /// How many are remembered.
+    /// Number of known subscribers.
     pub(crate) fn len(&self) -> usize {
         self.inner.lock().by_imsi.len()
     }
@@ -169,7 +168,7 @@ impl Subscribers {
 mod tests {
     use super::*;
 
-    fn imsi(digits: &str) -> Imsi {
+    fn imsi(digits: &str) -> GsupImsi {
         digits.parse().unwrap()
     }
 
@@ -178,46 +177,49 @@ mod tests {
     }
 
     #[test]
-    fn a_number_has_one_subscriber_and_a_subscriber_one_number() {
-        let known = Subscribers::default();
+    fn msisdn_and_imsi_map_one_to_one() {
+        let subscribers = Subscribers::default();
         let (a, b) = (imsi("001010000000001"), imsi("001010000000002"));
-        known.numbered(&a, &number("15551"));
-        known.numbered(&b, &number("15552"));
-        assert_eq!(known.imsi_of(b"15551"), Some(a));
-        let learnt = |digits, imsi, before| Numbered { msisdn: number(digits), imsi, before };
-        assert_eq!(known.take_news(), [learnt("15551", a, None), learnt("15552", b, None)]);
-        known.numbered(&b, &number("15552"));
-        assert_eq!(known.take_news(), [], "that was known");
-        known.numbered(&b, &number("15551"));
-        assert_eq!(known.imsi_of(b"15551"), Some(b), "the SIM was exchanged");
-        assert_eq!(known.take_news(), [learnt("15551", b, Some(a))]);
-        assert_eq!((known.imsi_of(b"15552"), known.msisdn_of(&a)), (None, None));
-        known.numbered(&b, &number("15551"));
-        assert_eq!(known.msisdn_of(&b), Some(number("15551")));
-        known.forget(&b);
-        assert_eq!((known.imsi_of(b"15551"), known.len()), (None, 1));
+        subscribers.set_msisdn(&a, &number("15551"));
+        subscribers.set_msisdn(&b, &number("15552"));
+        assert_eq!(subscribers.imsi_of(b"15551"), Some(a));
+        let change = |digits, imsi, previous| MsisdnChange { msisdn: number(digits), imsi, previous };
+        assert_eq!(subscribers.take_msisdn_changes(), [change("15551", a, None), change("15552", b, None)]);
+        subscribers.set_msisdn(&b, &number("15552"));
+        assert_eq!(subscribers.take_msisdn_changes(), [], "that was known");
+        subscribers.set_msisdn(&b, &number("15551"));
+        assert_eq!(subscribers.imsi_of(b"15551"), Some(b), "the SIM was exchanged");
+        assert_eq!(subscribers.take_msisdn_changes(), [change("15551", b, Some(a))]);
+        assert_eq!((subscribers.imsi_of(b"15552"), subscribers.msisdn_of(&a)), (None, None));
+        subscribers.set_msisdn(&b, &number("15551"));
+        assert_eq!(subscribers.msisdn_of(&b), Some(number("15551")));
+        subscribers.remove(&b);
+        assert_eq!((subscribers.imsi_of(b"15551"), subscribers.len()), (None, 1));
     }
 
     #[test]
-    fn the_last_sign_of_presence_counts() {
-        let known = Subscribers::default();
+    fn latest_presence_sign_is_kept() {
+        let subscribers = Subscribers::default();
         let a = imsi("001010000000001");
-        assert_eq!((known.is_known(&a), known.presence_of(&a)), (false, None));
-        known.present(&a, 1000, Sign::LocationUpdate);
-        known.at(&a, &"MSC-1".into(), Some(1));
-        known.present(&a, 2000, Sign::Delivery);
-        assert_eq!((known.is_known(&a), known.presence_of(&a)), (true, Some((2000, Sign::Delivery))));
-        known.forget(&a);
-        assert_eq!(known.presence_of(&a), None);
+        assert_eq!((subscribers.is_known(&a), subscribers.presence_of(&a)), (false, None));
+        subscribers.set_presence(&a, 1000, PresenceSign::LocationUpdate);
+        subscribers.set_msc(&a, &"MSC-1".into(), Some(1));
+        subscribers.set_presence(&a, 2000, PresenceSign::Delivery);
+        assert_eq!(
+            (subscribers.is_known(&a), subscribers.presence_of(&a)),
+            (true, Some((2000, PresenceSign::Delivery)))
+        );
+        subscribers.remove(&a);
+        assert_eq!(subscribers.presence_of(&a), None);
     }
 
     #[test]
-    fn the_last_msc_counts() {
-        let known = Subscribers::default();
+    fn latest_msc_is_kept() {
+        let subscribers = Subscribers::default();
         let a = imsi("001010000000001");
-        assert_eq!(known.msc_of(&a), None);
-        known.at(&a, &"MSC-1".into(), Some(1));
-        known.at(&a, &"MSC-2".into(), Some(2));
-        assert_eq!(known.place_of(&a), Some(("MSC-2".into(), Some(2))));
+        assert_eq!(subscribers.msc_of(&a), None);
+        subscribers.set_msc(&a, &"MSC-1".into(), Some(1));
+        subscribers.set_msc(&a, &"MSC-2".into(), Some(2));
+        assert_eq!(subscribers.location_of(&a), Some(("MSC-2".into(), Some(2))));
     }
 }

@@ -1,30 +1,30 @@
-//! Identity and keep-alive ("CCM", common channel management), on a stream of their own.
+//! CCM (common channel management): identity and keep-alive, on a stream of their own.
 
 use crate::ipa::{self, STREAM_CCM};
-use crate::{Name, NameError};
+use crate::{IpaName, IpaNameError};
 use bytes::{Buf, Bytes, BytesMut};
 
 /// Tags of an identity.
 pub mod tag {
-    /// Serial number: **the name by which is routed**.
+    /// Serial number: **the name used for routing**.
     pub const SERIAL: u8 = 0x00;
-    /// Unit name: for people.
+    /// Unit name, for display.
     pub const UNIT_NAME: u8 = 0x01;
-    /// First place.
+    /// First location.
     pub const LOCATION: u8 = 0x02;
-    /// Second place.
+    /// Second location.
     pub const LOCATION_2: u8 = 0x03;
-    /// Version of the equipment.
+    /// Equipment version.
     pub const EQUIPMENT_VERSION: u8 = 0x04;
-    /// Version of the software.
+    /// Software version.
     pub const SOFTWARE_VERSION: u8 = 0x05;
     /// A MAC address.
     pub const MAC: u8 = 0x07;
-    /// Unit id, three numbers with slashes between them: an HLR closes a connection without it.
+    /// Unit id, three numbers separated by slashes. An HLR closes a connection without it.
     pub const UNIT_ID: u8 = 0x08;
 }
 
-/// What an HLR takes for a unit id without more thought.
+/// A unit id that every HLR accepts.
 pub const UNIT_ID: &str = "0/0/0";
 
 const PING: u8 = 0x00;
@@ -33,39 +33,39 @@ const ID_GET: u8 = 0x04;
 const ID_RESPONSE: u8 = 0x05;
 const ID_ACK: u8 = 0x06;
 
-/// A word about the connection itself.
+/// A CCM message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ccm {
-    /// Are you there?
+    /// Keep-alive request.
     Ping,
-    /// Yes.
+    /// Keep-alive answer.
     Pong,
-    /// Who are you? With the tags that are wanted.
+    /// Identity request, with the requested tags.
     IdGet(Vec<u8>),
-    /// Who we are.
+    /// Identity response.
     IdResponse(IdResponse),
-    /// I see.
+    /// Identity acknowledgement.
     IdAck,
-    /// Anything else, as it came.
+    /// Any other message, undecoded.
     Other(Bytes),
 }
 
-/// An identity as it stands on the wire.
+/// An identity response in wire format.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct IdResponse {
-    /// Tag and value, with the NUL that ends it.
+    /// Tags and values; a value includes its terminating NUL.
     pub items: Vec<(u8, Bytes)>,
 }
 
 impl IdResponse {
-    /// The value under a tag, up to its NUL.
+    /// The value of a tag, up to its NUL.
     #[must_use]
     pub fn get(&self, tag: u8) -> Option<&[u8]> {
         let (_, value) = self.items.iter().find(|(known, _)| *known == tag)?;
         value.split(|octet| *octet == 0).next()
     }
 
-    /// The name by which is routed.
+    /// The name used for routing.
     #[must_use]
     pub fn serial(&self) -> Option<&str> {
         std::str::from_utf8(self.get(tag::SERIAL)?).ok().filter(|name| !name.is_empty())
@@ -86,7 +86,7 @@ impl IdResponse {
 
     fn encode(&self, into: &mut Vec<u8>) {
         for (tag, value) in &self.items {
-            // Values of ours have some ten octets, and what was read fits where it came from.
+            // Own values have some ten octets, and decoded ones fit into their original length.
             let octets = u16::try_from(1 + value.len()).unwrap_or(u16::MAX);
             into.extend(octets.to_be_bytes());
             into.push(*tag);
@@ -96,7 +96,7 @@ impl IdResponse {
 }
 
 impl Ccm {
-    /// Whether a payload claims to be an identity.
+    /// Whether a payload has the type of an identity response.
     pub(crate) fn is_id_response(payload: &[u8]) -> bool {
         payload.first() == Some(&ID_RESPONSE)
     }
@@ -106,12 +106,12 @@ impl Ccm {
         payload.first() == Some(&PING)
     }
 
-    /// Whether a payload claims to be the question who is there.
+    /// Whether a payload has the type of an identity request.
     pub(crate) fn is_id_get(payload: &[u8]) -> bool {
         payload.first() == Some(&ID_GET)
     }
 
-    /// Reads the payload of a frame on this stream. What is not understood comes back as [`Ccm::Other`].
+    /// Decodes the payload of a CCM frame; unknown messages become [`Ccm::Other`].
     #[must_use]
     pub fn decode(payload: &Bytes) -> Self {
         let Some((kind, rest)) = payload.split_first() else { return Self::Other(payload.clone()) };
@@ -126,7 +126,7 @@ impl Ccm {
         known.unwrap_or_else(|| Self::Other(payload.clone()))
     }
 
-    /// Writes it as a whole frame.
+    /// Encodes it as a complete frame.
     pub fn put(&self, output: &mut BytesMut) {
         let mut payload = Vec::new();
         match self {
@@ -147,7 +147,7 @@ impl Ccm {
     }
 }
 
-/// Here an item is a length of one octet and as many octets, of which the first is the tag.
+/// In an identity request, an item is a one-octet length followed by a tag.
 fn id_get(mut rest: &[u8]) -> Option<Vec<u8>> {
     let mut tags = Vec::new();
     while let Some((octets, after)) = rest.split_first() {
@@ -158,31 +158,31 @@ fn id_get(mut rest: &[u8]) -> Option<Vec<u8>> {
     Some(tags)
 }
 
-/// Who we are on a connection.
+/// The identity of the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// The name by which is routed. Two connections with one name: the second gets nothing, and is not told.
-    pub name: Name,
-    /// For people: what the far end shows.
+    /// The name used for routing. If two connections have the same name, the HLR sends no messages to the second and does not report it.
+    pub name: IpaName,
+    /// Unit name, shown by the HLR.
     pub unit_name: String,
-    /// Three numbers with slashes between them; must not be empty.
+    /// Three numbers separated by slashes; must not be empty.
     pub unit_id: String,
-    /// For people: what we are, and of which version.
+    /// Software name and version, shown by the HLR.
     pub software: String,
 }
 
 impl Identity {
-    /// An identity with the usual unit id.
+    /// An identity with the default unit id.
     ///
     /// # Errors
-    /// When the name is none that an HLR takes.
-    pub fn new(name: &str, software: &str) -> Result<Self, NameError> {
-        let name: Name = name.parse()?;
+    /// If the name is not a valid IPA name.
+    pub fn new(name: &str, software: &str) -> Result<Self, IpaNameError> {
+        let name: IpaName = name.parse()?;
         let unit_name = name.to_string();
         Ok(Self { name, unit_name, unit_id: UNIT_ID.to_owned(), software: software.to_owned() })
     }
 
-    /// The answer to who asks for these tags. Name and unit id are in it, wanted or not.
+    /// The response to a request for these tags. Name and unit id are always included.
     #[must_use]
     pub fn response(&self, wanted: &[u8]) -> IdResponse {
         let unit_id = if self.unit_id.is_empty() { UNIT_ID } else { &self.unit_id };
@@ -200,7 +200,7 @@ impl Identity {
     }
 }
 
-/// Text with the NUL that ends it on the wire.
+/// A text with its terminating NUL.
 pub(crate) fn terminated(text: &str) -> Bytes {
     let text: Vec<u8> = text.bytes().filter(|octet| *octet != 0).take(250).chain([0]).collect();
     text.into()

@@ -1,152 +1,152 @@
 //! A client of an HLR that routes short messages by name.
 
 use crate::ccm::{Ccm, Identity};
-use crate::ipa::{self, Frame, FrameError};
-use crate::{DecodeError, Message};
+use crate::ipa::{self, FrameError, IpaFrame};
+use crate::{DecodeError, GsupMessage};
 use bytes::BytesMut;
 use std::collections::VecDeque;
 
-/// How patient a connection is. Milliseconds; 0 means without end.
+/// Timeouts of a connection in milliseconds; 0 for none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Patience {
-    /// How long the far end may take to ask who we are.
-    pub greeting: u64,
-    /// How often we ask whether it is there.
-    pub keep_alive: u64,
-    /// How long it may say nothing at all before it is given up. More than `keep_alive`.
-    pub silence: u64,
+pub struct ClientTimeouts {
+    /// Timeout for the HLR's identity request.
+    pub greeting_timeout: u64,
+    /// Interval of keep-alive requests.
+    pub keep_alive_interval: u64,
+    /// Maximum time without any message; should exceed `keep_alive_interval`.
+    pub silence_timeout: u64,
 }
 
-impl Default for Patience {
-    /// What OsmoMSC does: a question every 20 seconds.
+impl Default for ClientTimeouts {
+    /// As OsmoMSC: a ping every 20 seconds.
     fn default() -> Self {
-        Self { greeting: 10_000, keep_alive: 20_000, silence: 60_000 }
+        Self { greeting_timeout: 10_000, keep_alive_interval: 20_000, silence_timeout: 60_000 }
     }
 }
 
-/// What the owner must know.
+/// An event for the owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// The far end knows us: messages may flow. It is not said whether it routes to us: of two connections with one name
-    /// the second gets nothing.
+    /// The identity exchange is complete: messages can be sent. It is unknown whether the HLR routes to this
+    /// connection: if two have the same name, the second gets no messages.
     Ready,
-    /// A message.
-    Message(Message),
-    /// A message that makes no sense; it was dropped, and the connection stays.
-    Broken(DecodeError),
-    /// The connection is of no more use. The last event.
-    Lost(Loss),
+    /// A received message.
+    Message(GsupMessage),
+    /// An undecodable message; it is dropped, and the connection continues.
+    Undecodable(DecodeError),
+    /// The connection is unusable. This is the last event.
+    Lost(ConnectionLoss),
 }
 
-/// Why a connection is of no more use.
+/// Why a connection is unusable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Loss {
-    /// Nobody asked who we are.
-    #[error("the far end did not ask for our identity; is this the GSUP port of an HLR?")]
+pub enum ConnectionLoss {
+    /// The HLR did not request the identity.
+    #[error("the HLR did not request the identity; is this the GSUP port of an HLR?")]
     NoGreeting,
-    /// Nothing came for too long.
-    #[error("the far end has said nothing for too long, not even to a ping")]
+    /// The HLR was silent for too long.
+    #[error("the HLR is silent and does not answer pings")]
     Silence,
-    /// What came are no frames.
+    /// The input is not a valid frame.
     #[error(transparent)]
     Frame(FrameError),
 }
 
-/// A message that was not sent.
+/// Why a message was not sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
-    /// The connection is not ready yet, or lost.
+    /// The connection is not ready, or is lost.
     #[error("the GSUP connection is not ready")]
     NotReady,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// The far end is to ask who we are.
+    /// Waiting for the identity request.
     Greeting,
     Ready,
     Lost,
 }
 
-/// One connection to an HLR, whose client we are.
+/// The client side of a connection to an HLR.
 ///
-/// Feed it octets and the time; it answers with events for the owner and octets for the far end. It never blocks and never
-/// reads a clock: `now` is milliseconds from any fixed point.
+/// Feed it received octets and the time; it returns events for the owner and octets for the HLR. It does no I/O and
+/// reads no clock: `now` is milliseconds from any fixed point.
 #[derive(Debug)]
-pub struct Client {
+pub struct GsupClient {
     identity: Identity,
-    patience: Patience,
+    timeouts: ClientTimeouts,
     state: State,
     input: BytesMut,
     output: BytesMut,
     events: VecDeque<Event>,
-    begun: u64,
-    heard: u64,
-    pinged: u64,
+    started_at: u64,
+    last_received_at: u64,
+    last_ping_at: u64,
 }
 
-impl Client {
-    /// A connection that was made now.
+impl GsupClient {
+    /// Creates a client for a new connection.
     #[must_use]
-    pub fn new(now: u64, identity: Identity, patience: Patience) -> Self {
+    pub fn new(now: u64, identity: Identity, timeouts: ClientTimeouts) -> Self {
         Self {
             identity,
-            patience,
+            timeouts,
             state: State::Greeting,
             input: BytesMut::new(),
             output: BytesMut::new(),
             events: VecDeque::new(),
-            begun: now,
-            heard: now,
-            pinged: now,
+            started_at: now,
+            last_received_at: now,
+            last_ping_at: now,
         }
     }
 
-    /// Takes octets as they came off the socket, in any split.
+    /// Feeds received octets, split anywhere.
     pub fn receive(&mut self, now: u64, octets: &[u8]) {
         if self.state == State::Lost {
             return;
         }
-        self.heard = now;
+        self.last_received_at = now;
         self.input.extend_from_slice(octets);
         loop {
-            match Frame::take(&mut self.input, ipa::LIMIT) {
+            match IpaFrame::take(&mut self.input, ipa::DEFAULT_MAX_PAYLOAD) {
                 Ok(None) => return,
                 Ok(Some(frame)) => self.handle(now, frame),
-                Err(error) => return self.lose(Loss::Frame(error)),
+                Err(error) => return self.fail(ConnectionLoss::Frame(error)),
             }
         }
     }
 
-    fn handle(&mut self, now: u64, frame: Frame) {
+    fn handle(&mut self, now: u64, frame: IpaFrame) {
         match frame {
-            Frame::Ccm(payload) => match Ccm::decode(&payload) {
+            IpaFrame::Ccm(payload) => match Ccm::decode(&payload) {
                 Ccm::Ping => Ccm::Pong.put(&mut self.output),
-                Ccm::IdGet(wanted) => {
-                    Ccm::IdResponse(self.identity.response(&wanted)).put(&mut self.output);
+                Ccm::IdGet(requested) => {
+                    Ccm::IdResponse(self.identity.response(&requested)).put(&mut self.output);
                     Ccm::IdAck.put(&mut self.output);
                     if self.state == State::Greeting {
                         self.state = State::Ready;
-                        self.pinged = now;
+                        self.last_ping_at = now;
                         self.events.push_back(Event::Ready);
                     }
                 }
                 Ccm::Pong | Ccm::IdAck | Ccm::IdResponse(_) | Ccm::Other(_) => {}
             },
-            Frame::Gsup(payload) => self.events.push_back(match Message::decode(&payload) {
+            IpaFrame::Gsup(payload) => self.events.push_back(match GsupMessage::decode(&payload) {
                 Ok(message) => Event::Message(message),
-                Err(error) => Event::Broken(error),
+                Err(error) => Event::Undecodable(error),
             }),
-            // Nothing that a service centre has to do with (OAP, say).
-            Frame::Ctrl(_) | Frame::Other { .. } => {}
+            // Protocols that a service centre does not use, such as OAP.
+            IpaFrame::Ctrl(_) | IpaFrame::Other { .. } => {}
         }
     }
 
-    /// Writes a message into the output.
+    /// Appends a message to the output.
     ///
     /// # Errors
-    /// When the connection is not ready.
-    pub fn send(&mut self, message: &Message) -> Result<(), SendError> {
+    /// If the connection is not ready.
+    pub fn send(&mut self, message: &GsupMessage) -> Result<(), SendError> {
         if self.state != State::Ready {
             return Err(SendError::NotReady);
         }
@@ -154,52 +154,56 @@ impl Client {
         Ok(())
     }
 
-    /// The next thing that the owner must know.
+    /// The next event.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// Octets for the far end; whole frames, however much of them the owner writes at a time.
+    /// Octets for the HLR: complete frames. The owner may write them in parts.
     pub fn output(&mut self) -> &mut BytesMut {
         &mut self.output
     }
 
-    /// Whether messages may flow.
+    /// Whether messages can be sent.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         self.state == State::Ready
     }
 
-    /// When [`Client::tick`] wants to be called, at the latest.
+    /// The latest time for the next call of [`GsupClient::tick`].
     #[must_use]
     pub fn next_tick(&self) -> Option<u64> {
         let after = |from: u64, wait: u64| (wait > 0).then(|| from.saturating_add(wait));
         match self.state {
-            State::Greeting => after(self.begun, self.patience.greeting),
+            State::Greeting => after(self.started_at, self.timeouts.greeting_timeout),
             State::Ready => {
-                let ping = after(self.pinged, self.patience.keep_alive);
-                let silence = after(self.heard, self.patience.silence);
-                [ping, silence].into_iter().flatten().min()
+                let ping = after(self.last_ping_at, self.timeouts.keep_alive_interval);
+                let silence_timeout = after(self.last_received_at, self.timeouts.silence_timeout);
+                [ping, silence_timeout].into_iter().flatten().min()
             }
             State::Lost => None,
         }
     }
 
-    /// Does what is due.
+    /// Handles elapsed timers.
     pub fn tick(&mut self, now: u64) {
         let is_due = |from: u64, wait: u64| wait > 0 && now >= from.saturating_add(wait);
         match self.state {
-            State::Greeting if is_due(self.begun, self.patience.greeting) => self.lose(Loss::NoGreeting),
-            State::Ready if is_due(self.heard, self.patience.silence) => self.lose(Loss::Silence),
-            State::Ready if is_due(self.pinged, self.patience.keep_alive) => {
-                self.pinged = now;
+            State::Greeting if is_due(self.started_at, self.timeouts.greeting_timeout) => {
+                self.fail(ConnectionLoss::NoGreeting);
+            }
+            State::Ready if is_due(self.last_received_at, self.timeouts.silence_timeout) => {
+                self.fail(ConnectionLoss::Silence);
+            }
+            State::Ready if is_due(self.last_ping_at, self.timeouts.keep_alive_interval) => {
+                self.last_ping_at = now;
                 Ccm::Ping.put(&mut self.output);
             }
             State::Greeting | State::Ready | State::Lost => {}
         }
     }
 
-    fn lose(&mut self, loss: Loss) {
+    fn fail(&mut self, loss: ConnectionLoss) {
         self.state = State::Lost;
         self.events.push_back(Event::Lost(loss));
     }

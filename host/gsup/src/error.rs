@@ -1,40 +1,40 @@
-/// A message that cannot be understood.
+/// A message that cannot be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// There are no octets at all.
+    /// There are no octets.
     #[error("an empty GSUP message")]
     Empty,
-    /// No IMSI stands first: HLR and MSC drop such a message without a word.
+    /// The message does not begin with an IMSI; HLR and MSC drop such messages silently.
     #[error("the GSUP message of type {0:#04x} does not begin with an IMSI")]
     NoImsi(u8),
-    /// The IMSI is none.
+    /// The IMSI is invalid.
     #[error("the IMSI of the GSUP message of type {0:#04x} does not consist of 6 to 15 digits")]
     BadImsi(u8),
-    /// An information element is longer than the message.
+    /// An information element is truncated.
     #[error("the GSUP message of type {kind:#04x} ends within the information element {tag:#04x}")]
     Short {
-        /// The message's type.
+        /// The message type.
         kind: u8,
-        /// The information element's tag.
+        /// The tag of the information element.
         tag: u8,
     },
-    /// An address is none.
+    /// The element is not a valid address.
     #[error("the information element {0:#04x} is not an SMS relay address")]
     Address(u8),
 }
 
-/// What cannot be written.
+/// A value that cannot be encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum EncodeError {
-    /// A value is longer than an information element can be.
-    #[error("the information element {tag:#04x} has {octets} octets; 255 are the most")]
+    /// The value is too long for an information element.
+    #[error("the information element {tag:#04x} has {octets} octets; the limit is 255")]
     Long {
-        /// Its tag.
+        /// The tag of the element.
         tag: u8,
-        /// Its octets.
+        /// The length of the value.
         octets: usize,
     },
-    /// A number has something other than digits, `*`, `#`, `a`, `b` and `c`.
+    /// A number contains a character other than digits, `*`, `#`, `a`, `b` and `c`.
     #[error("a number on GSUP consists of digits, *, #, a, b and c")]
     Digits,
 }

@@ -1,44 +1,45 @@
-use crate::{GmmCause, Message, MessageType, RpCause};
+use crate::{GmmCause, GsupMessage, MessageType, RpCause};
 
-/// What a refused delivery means for the message and its subscriber.
+/// The meaning of a refused delivery for the message and its subscriber.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Failure {
-    /// It may work in a while: the usual waits, and not for ever.
+    /// A temporary failure: retry with back-off.
     Temporary,
-    /// The subscriber is not there now: wait for a location update.
+    /// The subscriber is absent: wait for a location update.
     Absent,
-    /// The phone is full: wait for its READY-FOR-SM.
+    /// The memory of the handset is full: wait for READY-FOR-SM.
     MemoryFull,
-    /// The phone refuses this message and does not say for how long: the others go first, and it is tried a few times.
+    /// The handset refuses this message, for an unknown time: deliver others first, and retry a few times.
     ThisMessage,
-    /// This message will never be taken; the subscriber's next one may be.
+    /// This message will never be accepted; the subscriber's next one may be.
     PermanentMessage,
-    /// The HLR does not know the subscriber: ask for the number's subscriber anew, once.
+    /// The HLR does not know the subscriber: resolve the number again, once.
     UnknownSubscriber,
-    /// The MSC does not do short messages over GSUP: "sms-over-gsup" is missing in its configuration. The message is held.
+    /// The MSC does not support short messages over GSUP: "sms-over-gsup" is missing in its configuration. The message
+    /// is held.
     Configuration,
-    /// We wrote something that the far end cannot read. The message fails, and we have a fault.
-    OurFault,
-    /// MSC or HLR have no connection with each other. It says nothing about message and subscriber.
+    /// The peer could not decode the request. The message fails; this is an error of the appliance.
+    LocalError,
+    /// MSC and HLR have no connection to each other. This says nothing about message or subscriber.
     Link,
 }
 
-/// Who said it. Cause 2 means "not in my VLR" from an MSC and "nobody" from an HLR.
+/// The node that reported a failure. Cause 2 means "not in the VLR" from an MSC, and "unknown subscriber" from an HLR.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reporter {
-    /// The MSC, on a connection of its own.
+    /// The MSC, on its own connection.
     Msc,
-    /// The HLR, or an MSC behind it: who, the source name tells that an MSC writes and an HLR does not. (An MSC before 1.11.1
-    /// writes none, but its answers do not come through an HLR at all.)
+    /// The HLR, or an MSC behind it. They are distinguished by the source name, which only an MSC writes. (MSCs before
+    /// 1.11.1 write none, but their answers never pass through an HLR.)
     Hlr,
 }
 
 impl Failure {
-    /// What a refusal means; `None` for a message that is no refusal of a delivery.
+    /// Classifies a message; `None` if it is not a refused delivery.
     ///
-    /// `failure_cause` is the TP-FCS in the report of the phone, where there is one.
+    /// `failure_cause` is the TP-FCS in the handset's report, if any.
     #[must_use]
-    pub fn of(message: &Message, reporter: Reporter, failure_cause: Option<u8>) -> Option<Self> {
+    pub fn of(message: &GsupMessage, reporter: Reporter, failure_cause: Option<u8>) -> Option<Self> {
         match message.kind {
             MessageType::ROUTING_ERROR => Some(Self::Link),
             MessageType::MT_FORWARD_SM_ERROR => {
@@ -51,9 +52,10 @@ impl Failure {
     }
 }
 
-/// What the causes in a refused delivery mean.
+/// Classifies the causes of a refused delivery.
 ///
-/// A phone's word (`rp_cause`, and `failure_cause`, the TP-FCS of its report) goes before the network's (`cause`).
+/// The handset's causes (`rp_cause`, and `failure_cause`, the TP-FCS of its report) take precedence over the network's
+/// (`cause`).
 #[must_use]
 pub fn classify(
     reporter: Reporter,
@@ -69,15 +71,16 @@ pub fn classify(
     }
 }
 
-/// The phone's own word: TP-Failure-Cause (23.040, 9.2.3.22). OsmoMSC before 1.13 does not pass it on; then there is only the
-/// RP cause. On the way to a phone that is 22 or one of the causes of errors in a message (04.11, table 8.4).
+/// Classifies the handset's causes: TP-Failure-Cause (23.040, 9.2.3.22) if present. OsmoMSC before 1.13 does not
+/// forward it; then only the RP cause is known. For an MT this is 22 or one of the message error causes (04.11, table
+/// 8.4).
 fn by_phone(rp_cause: Option<RpCause>, failure_cause: Option<u8>) -> Failure {
     match failure_cause {
         // (U)SIM storage full; memory capacity exceeded.
         Some(0xd0 | 0xd3) => Failure::MemoryFull,
         // Protocol identifier, coding scheme or TPDU not supported; no storage on the SIM.
         Some(0x80 | 0x81 | 0x8f | 0x90 | 0x91 | 0x9f | 0xb0 | 0xd1) => Failure::PermanentMessage,
-        // Error in the phone.
+        // Error in the handset.
         Some(0xd2) => Failure::Temporary,
         _ if rp_cause.is_some_and(|cause| matches!(cause.0, 81 | 95..=99 | 111 | 127)) => {
             Failure::ThisMessage
@@ -92,7 +95,7 @@ fn by_network(reporter: Reporter, cause: GmmCause) -> Failure {
         (GmmCause::IMSI_UNKNOWN, Reporter::Msc) => Failure::Absent,
         (GmmCause::IMPLICITLY_DETACHED | GmmCause::NETWORK_FAILURE, _) => Failure::Absent,
         (GmmCause::NOT_ALLOWED, _) => Failure::Configuration,
-        (GmmCause::INVALID_MANDATORY | GmmCause::UNKNOWN_TYPE, _) => Failure::OurFault,
+        (GmmCause::INVALID_MANDATORY | GmmCause::UNKNOWN_TYPE, _) => Failure::LocalError,
         _ => Failure::Temporary,
     }
 }

@@ -1,67 +1,67 @@
-//! The framing under GSUP and CTRL: length (two octets), stream (one octet), payload.
+//! IPA framing of GSUP and CTRL: length (two octets), stream (one octet), payload.
 //!
-//! The length counts what follows the stream's octet. Streams are [`Frame::Ccm`] (0xFE) and Osmocom's (0xEE), whose payload
-//! begins with an octet more that says what it is.
+//! The length excludes the stream octet. Streams are [`IpaFrame::Ccm`] (0xFE) and Osmocom (0xEE), whose payload begins
+//! with an extension octet.
 
 use bytes::{Buf, Bytes, BytesMut};
 
-/// Octets before the payload.
-pub const HEADER: usize = 3;
-/// The stream of identity and keep-alive.
+/// Octets of the frame header.
+pub const HEADER_LEN: usize = 3;
+/// The stream of CCM.
 pub const STREAM_CCM: u8 = 0xfe;
-/// The stream of Osmocom's own protocols.
+/// The stream of Osmocom's protocols.
 pub const STREAM_OSMOCOM: u8 = 0xee;
-/// GSUP, on Osmocom's stream.
+/// Extension octet of GSUP.
 pub const EXTENSION_GSUP: u8 = 0x05;
-/// CTRL, on Osmocom's stream.
+/// Extension octet of CTRL.
 pub const EXTENSION_CTRL: u8 = 0x00;
-/// The longest payload that is believed where messages are short. OsmoHLR's own buffer has some 1,500 octets.
-pub const LIMIT: usize = 4_096;
-/// The longest payload that there can be.
-pub const MOST: usize = u16::MAX as usize;
+/// Payload limit for GSUP. OsmoHLR's own buffer has about 1,500 octets.
+pub const DEFAULT_MAX_PAYLOAD: usize = 4_096;
+/// Maximum payload of a frame.
+pub const MAX_PAYLOAD: usize = u16::MAX as usize;
 
-/// One frame, without its header.
+/// A frame without its header.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Frame {
-    /// Identity and keep-alive.
+pub enum IpaFrame {
+    /// CCM.
     Ccm(Bytes),
     /// A GSUP message.
     Gsup(Bytes),
-    /// A line of the control interface.
+    /// A line of the CTRL interface.
     Ctrl(Bytes),
-    /// Anything else: the stream and its whole payload.
+    /// Any other stream, with the complete payload.
     Other {
         /// The stream.
         stream: u8,
-        /// What it carries.
+        /// The payload.
         payload: Bytes,
     },
 }
 
-/// Octets that are no frame. The connection cannot be read any further.
+/// Invalid framing. The connection cannot be read any further.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
-    /// A frame with nothing in it.
+    /// A frame without payload.
     #[error("an IPA frame of length 0 on stream {stream:#04x}; is this the right port?")]
     Empty {
         /// The stream.
         stream: u8,
     },
-    /// A frame longer than agreed.
+    /// A frame above the limit.
     #[error(
-        "an IPA frame of {octets} octets on stream {stream:#04x}, where {limit} are the most; is this the right port?"
+        "an IPA frame of {octets} octets on stream {stream:#04x}, the limit is {limit}; is this the right port?"
     )]
     Long {
         /// The stream.
         stream: u8,
-        /// What it claims.
+        /// The declared length.
         octets: usize,
         /// The limit.
         limit: usize,
     },
 }
 
-/// A frame's header.
+/// A frame header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) octets: usize,
@@ -69,7 +69,7 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// Reads a header; `None` while it is not all there.
+    /// Decodes a header; `None` if it is incomplete.
     pub(crate) fn peek(octets: &[u8]) -> Option<Self> {
         match octets {
             [high, low, stream, ..] => {
@@ -80,11 +80,11 @@ impl Header {
     }
 }
 
-impl Frame {
-    /// Takes the next frame from what was read; `None` while it is not all there.
+impl IpaFrame {
+    /// Takes the next frame from the input; `None` if it is incomplete.
     ///
     /// # Errors
-    /// When a frame is empty or longer than `limit`; what follows cannot be read then.
+    /// If a frame is empty or longer than `limit`; the rest of the stream is unusable.
     pub fn take(input: &mut BytesMut, limit: usize) -> Result<Option<Self>, FrameError> {
         let Some(Header { octets, stream }) = Header::peek(input) else { return Ok(None) };
         if octets == 0 {
@@ -93,14 +93,14 @@ impl Frame {
         if octets > limit {
             return Err(FrameError::Long { stream, octets, limit });
         }
-        if input.len() < HEADER + octets {
+        if input.len() < HEADER_LEN + octets {
             return Ok(None);
         }
-        input.advance(HEADER);
+        input.advance(HEADER_LEN);
         Ok(Some(Self::of(stream, input.split_to(octets).freeze())))
     }
 
-    /// What a payload is.
+    /// Decodes a payload.
     pub(crate) fn of(stream: u8, mut payload: Bytes) -> Self {
         match (stream, payload.first().copied()) {
             (STREAM_CCM, _) => Self::Ccm(payload),
@@ -116,7 +116,7 @@ impl Frame {
         }
     }
 
-    /// Writes a frame. What is longer than a frame can be is cut; nothing of ours is.
+    /// Encodes the frame. A payload above the maximum is truncated; own payloads never are.
     pub fn put(&self, output: &mut BytesMut) {
         match self {
             Self::Ccm(payload) => put(output, STREAM_CCM, &[], payload),
@@ -127,12 +127,12 @@ impl Frame {
     }
 }
 
-/// Writes a frame of two pieces.
+/// Encodes a frame with an optional extension octet.
 pub(crate) fn put(output: &mut BytesMut, stream: u8, extension: &[u8], payload: &[u8]) {
-    let most = MOST - extension.len();
+    let most = MAX_PAYLOAD - extension.len();
     let payload = payload.get(..most).unwrap_or(payload);
     let octets = u16::try_from(extension.len() + payload.len()).unwrap_or(u16::MAX);
-    output.reserve(HEADER + usize::from(octets));
+    output.reserve(HEADER_LEN + usize::from(octets));
     output.extend_from_slice(&octets.to_be_bytes());
     output.extend_from_slice(&[stream]);
     output.extend_from_slice(extension);

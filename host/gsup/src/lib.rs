@@ -1,40 +1,40 @@
-//! GSUP, the protocol between the parts of an Osmocom core network, without I/O: bytes in, events out.
+//! GSUP, the protocol between the nodes of an Osmocom core network, without I/O: octets in, events out.
 //!
-//! What a short message service centre needs of it: the framing ([`ipa`]), the identity exchange and the keep-alive
-//! ([`ccm`]), the messages ([`Message`]), why a delivery failed ([`classify`]), and three ends of connections:
+//! The crate has the parts that a service centre needs: framing ([`ipa`]), identity exchange and keep-alive ([`ccm`]),
+//! messages ([`GsupMessage`]), classification of failures ([`classify`]), and three connection types:
 //!
-//! * [`client::Client`]: a client of an HLR that routes short messages by name (OsmoHLR 1.8 and later),
-//! * [`proxy::Proxy`]: the place between an MSC and its HLR, for every older HLR: it takes the short messages out, passes
-//!   everything else on as it is, and learns from it who is where,
-//! * [`ctrl::Client`]: questions to an HLR's control interface: who stands behind a number.
+//! * [`client::GsupClient`]: a client of an HLR that routes short messages by name (OsmoHLR 1.8 and later),
+//! * [`proxy::Proxy`]: a proxy between an MSC and its HLR, for older HLRs. It intercepts short messages, relays all
+//!   other frames unchanged, and learns subscriber locations from them,
+//! * [`ctrl::CtrlClient`]: a client of an HLR's CTRL interface, which resolves numbers.
 //!
-//! No socket and no clock is in here: the time comes in as milliseconds from any fixed point.
+//! There is no socket and no clock: the time is passed in as milliseconds from any fixed point.
 //!
-//! * **Decoding is confined**: no length is believed before its octets are there. What is not understood is kept in its
-//!   place: decoding and encoding again gives the same octets.
-//! * **Encoding is strict**: information elements in the order in which libosmocore writes them.
+//! * **Decoding is bounded**: no length is trusted before its octets were received. Unknown elements are kept in place,
+//!   so that decoding and encoding gives the same octets.
+//! * **Encoding is strict**: information elements are written in the order of libosmocore.
 #![forbid(unsafe_code)]
 
-mod address;
+mod bcd;
 mod cause;
 pub mod ccm;
 pub mod client;
 pub mod ctrl;
-mod digits;
 mod error;
 mod failure;
-mod imsi;
+mod gsup_imsi;
+mod gsup_message;
 pub mod ipa;
-mod kind;
-mod message;
-mod name;
+mod ipa_name;
+mod message_type;
 pub mod proxy;
+mod rp_address;
 
-pub use address::{Number, RpAddress};
 pub use cause::{GmmCause, RpCause};
 pub use error::{DecodeError, EncodeError};
 pub use failure::{Failure, Reporter, classify};
-pub use imsi::{Imsi, ImsiError};
-pub use kind::MessageType;
-pub use message::{AlertReason, CnDomain, Element, Message, MessageClass, Tag, peek};
-pub use name::{Name, NameError};
+pub use gsup_imsi::{GsupImsi, GsupImsiError};
+pub use gsup_message::{AlertReason, CnDomain, GsupElement, GsupMessage, MessageClass, Tag, peek};
+pub use ipa_name::{IpaName, IpaNameError};
+pub use message_type::MessageType;
+pub use rp_address::{IsdnNumber, RpAddress};

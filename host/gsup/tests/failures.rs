@@ -1,15 +1,15 @@
-//! What a refused delivery means, row by row.
+//! Tests of the failure classification.
 #![allow(clippy::unwrap_used, reason = "a test that fails is to stop here")]
 
-use gsup::{Failure, GmmCause, Imsi, Message, MessageType, Reporter, RpCause, classify};
+use gsup::{Failure, GmmCause, GsupImsi, GsupMessage, MessageType, Reporter, RpCause, classify};
 
-fn refusal() -> Message {
-    let imsi: Imsi = "001010000000001".parse().unwrap();
-    Message::new(MessageType::MT_FORWARD_SM_ERROR, imsi)
+fn refusal() -> GsupMessage {
+    let imsi: GsupImsi = "001010000000001".parse().unwrap();
+    GsupMessage::new(MessageType::MT_FORWARD_SM_ERROR, imsi)
 }
 
 #[test]
-fn a_phone_is_full() {
+fn memory_full() {
     for reporter in [Reporter::Msc, Reporter::Hlr] {
         assert_eq!(classify(reporter, Some(RpCause(22)), None, None), Failure::MemoryFull);
         for failure_cause in [0xd0, 0xd3] {
@@ -18,13 +18,13 @@ fn a_phone_is_full() {
                 Failure::MemoryFull
             );
         }
-        // The relay layer's word is enough, whatever the report says.
+        // The RP cause is sufficient, whatever the report says.
         assert_eq!(classify(reporter, Some(RpCause(22)), None, Some(0xff)), Failure::MemoryFull);
     }
 }
 
 #[test]
-fn this_message_is_refused_for_ever() {
+fn permanent_failure_of_this_message() {
     for failure_cause in [0x80, 0x81, 0x8f, 0x90, 0x91, 0x9f, 0xb0, 0xd1] {
         let failure = classify(Reporter::Msc, Some(RpCause(111)), None, Some(failure_cause));
         assert_eq!(failure, Failure::PermanentMessage, "{failure_cause:#x}");
@@ -32,10 +32,10 @@ fn this_message_is_refused_for_ever() {
 }
 
 #[test]
-fn a_phone_refuses_for_now() {
+fn temporary_handset_failures() {
     let of_the_message = [81, 95, 96, 97, 98, 99, 111, 127];
     for rp_cause in (0..=127).filter(|code| *code != 22).map(RpCause) {
-        let classify = |said| classify(Reporter::Msc, Some(rp_cause), None, said);
+        let classify = |failure_cause| classify(Reporter::Msc, Some(rp_cause), None, failure_cause);
         assert_eq!(classify(Some(0xd2)), Failure::Temporary, "{rp_cause}, error in the phone");
         let expected =
             if of_the_message.contains(&rp_cause.0) { Failure::ThisMessage } else { Failure::Temporary };
@@ -43,12 +43,12 @@ fn a_phone_refuses_for_now() {
             assert_eq!(classify(failure_cause), expected, "{rp_cause}, {failure_cause:?}");
         }
     }
-    // Nothing at all is said.
+    // No cause at all.
     assert_eq!(classify(Reporter::Msc, None, None, None), Failure::Temporary);
 }
 
 #[test]
-fn a_subscriber_is_not_there() {
+fn absent_subscriber() {
     for reporter in [Reporter::Msc, Reporter::Hlr] {
         assert_eq!(classify(reporter, None, Some(GmmCause(10)), None), Failure::Absent, "detached");
         assert_eq!(classify(reporter, None, Some(GmmCause(17)), None), Failure::Absent, "paging failed");
@@ -57,12 +57,12 @@ fn a_subscriber_is_not_there() {
 }
 
 #[test]
-fn nobody_knows_a_subscriber() {
+fn unknown_subscriber() {
     assert_eq!(classify(Reporter::Hlr, None, Some(GmmCause(2)), None), Failure::UnknownSubscriber);
 }
 
 #[test]
-fn the_source_name_tells_an_msc_from_its_hlr() {
+fn source_name_identifies_an_msc_behind_the_hlr() {
     let by_hlr = refusal().with_cause(GmmCause::IMSI_UNKNOWN);
     assert_eq!(Failure::of(&by_hlr, Reporter::Hlr, None), Some(Failure::UnknownSubscriber));
     assert_eq!(Failure::of(&by_hlr, Reporter::Msc, None), Some(Failure::Absent));
@@ -71,29 +71,29 @@ fn the_source_name_tells_an_msc_from_its_hlr() {
 }
 
 #[test]
-fn an_msc_does_not_do_it() {
+fn msc_without_sms_over_gsup() {
     assert_eq!(classify(Reporter::Msc, None, Some(GmmCause(7)), None), Failure::Configuration);
 }
 
 #[test]
-fn we_wrote_nonsense() {
+fn own_encoding_error() {
     for cause in [96, 97] {
-        assert_eq!(classify(Reporter::Msc, None, Some(GmmCause(cause)), None), Failure::OurFault);
+        assert_eq!(classify(Reporter::Msc, None, Some(GmmCause(cause)), None), Failure::LocalError);
     }
 }
 
 #[test]
-fn the_network_fails_for_now() {
+fn temporary_network_failures() {
     for cause in (0..=u8::MAX).filter(|code| ![2, 7, 10, 17, 96, 97].contains(code)).map(GmmCause) {
         assert_eq!(classify(Reporter::Hlr, None, Some(cause), None), Failure::Temporary, "{cause}");
     }
 }
 
 #[test]
-fn nobody_is_connected() {
-    let imsi: Imsi = "001010000000001".parse().unwrap();
-    let nowhere = Message::new(MessageType::ROUTING_ERROR, imsi);
+fn routing_error() {
+    let imsi: GsupImsi = "001010000000001".parse().unwrap();
+    let nowhere = GsupMessage::new(MessageType::ROUTING_ERROR, imsi);
     assert_eq!(Failure::of(&nowhere, Reporter::Hlr, None), Some(Failure::Link));
-    let taken = Message::new(MessageType::MT_FORWARD_SM_RESULT, imsi);
+    let taken = GsupMessage::new(MessageType::MT_FORWARD_SM_RESULT, imsi);
     assert_eq!(Failure::of(&taken, Reporter::Hlr, None), None);
 }

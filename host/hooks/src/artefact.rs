@@ -1,10 +1,10 @@
-//! Compiled components, kept on disk so that a restart need not compile.
+//! Artefacts: compiled components on disk, so that a restart need not compile.
 //!
-//! `unsafe`: wasmtime executes what [`Component::deserialize`] is given without looking at it, so the octets must be its
-//! own. A file is only used when it carries the SHA-256 of itself and of the component it was made from, and the mark of
-//! the very engine configuration that would run it. That guards against damage, leftovers and mix-ups. Against somebody
-//! who can write into the data directory it guards no more than the daemon's own binary is guarded: the directory is the
-//! daemon's alone (mode 0700).
+//! `unsafe`: wasmtime executes the input of [`Component::deserialize`] without validation, so it must be wasmtime's own
+//! output. A file is only used if it carries the SHA-256 digests of its own contents and of its component, and the
+//! fingerprint of the exact engine configuration that will run it. This protects against damage, leftovers and mix-ups.
+//! It does not protect against an attacker who can write to the data directory; neither does anything protect the
+//! daemon's binary then. Only the daemon has access to the directory (mode 0700).
 #![allow(unsafe_code)]
 
 use crate::HookError;
@@ -14,18 +14,18 @@ use std::path::{Path, PathBuf};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
-/// The mark of an engine: wasmtime's version and all settings that compiled code depends on.
-fn mark(engine: &Engine) -> u64 {
+/// The fingerprint of an engine: wasmtime's version and all settings that compiled code depends on.
+fn engine_fingerprint(engine: &Engine) -> u64 {
     let mut hasher = std::hash::DefaultHasher::new();
     engine.precompile_compatibility_hash().hash(&mut hasher);
     hasher.finish()
 }
 
 fn path(folder: &Path, engine: &Engine, version: &str) -> PathBuf {
-    folder.join(format!("{version}-{:016x}.cwasm", mark(engine)))
+    folder.join(format!("{version}-{:016x}.cwasm", engine_fingerprint(engine)))
 }
 
-/// The compiled component: from disk if a fitting artefact is there, else compiled and kept.
+/// The compiled component: loaded from a matching artefact, or else compiled and stored.
 pub(crate) fn load_or_compile(
     folder: &Path,
     engine: &Engine,
@@ -34,35 +34,36 @@ pub(crate) fn load_or_compile(
 ) -> Result<Component, HookError> {
     let path = path(folder, engine, version);
     if let Some(compiled) = read(&path, component) {
-        // SAFETY: `read` has found the octets unchanged since `keep` wrote what this engine configuration had made.
+        // SAFETY: `read` has verified that the octets are what `store_compiled` wrote for this engine configuration.
         match unsafe { Component::deserialize(engine, &compiled) } {
             Ok(component) => return Ok(component),
-            Err(error) => tracing::warn!(version, %error, "artefact not usable, compiling again"),
+            Err(error) => tracing::warn!(version, %error, "artefact not usable; compiling again"),
         }
     }
     let compiled = crate::compile::compile(engine, component)?;
-    keep_compiled(folder, engine, version, component, &compiled);
+    store_compiled(folder, engine, version, component, &compiled);
     Ok(compiled)
 }
 
-/// Keeps what a component was compiled to. A component that cannot be written down is only compiled again next time.
-pub(crate) fn keep_compiled(
+/// Stores a compiled component. If that fails, the component is compiled again next time.
+pub(crate) fn store_compiled(
     folder: &Path,
     engine: &Engine,
     version: &str,
     component: &[u8],
     compiled: &Component,
 ) {
-    let kept = match compiled.serialize() {
-        Ok(octets) => keep(&path(folder, engine, version), component, &octets),
+    let stored = match compiled.serialize() {
+        Ok(octets) => write_artefact(&path(folder, engine, version), component, &octets),
         Err(error) => Err(HookError::Engine(format!("{error:#}"))),
     };
-    if let Err(error) = kept {
-        tracing::warn!(version, %error, "artefact not kept");
+    if let Err(error) = stored {
+        tracing::warn!(version, %error, "artefact not stored");
     }
 }
 
-/// File: 32 octets SHA-256 of the component, 32 octets SHA-256 of the rest, the rest: wasmtime's serialised form.
+/// File format: SHA-256 of the component (32 octets), SHA-256 of the rest (32 octets), the rest: wasmtime's serialized
+/// form.
 fn read(path: &Path, component: &[u8]) -> Option<Vec<u8>> {
     let mut file = std::fs::read(path).ok()?;
     let rest = file.split_off(64.min(file.len()));
@@ -71,11 +72,11 @@ fn read(path: &Path, component: &[u8]) -> Option<Vec<u8>> {
         .then_some(rest)
 }
 
-fn keep(path: &Path, component: &[u8], compiled: &[u8]) -> Result<(), HookError> {
+fn write_artefact(path: &Path, component: &[u8], compiled: &[u8]) -> Result<(), HookError> {
     let mut file = Sha256::digest(component).to_vec();
     file.extend_from_slice(&Sha256::digest(compiled));
     file.extend_from_slice(compiled);
-    crate::library::write_whole(path, &file)
+    crate::library::write_atomically(path, &file)
 }
 
 #[cfg(test)]
@@ -86,7 +87,7 @@ mod tests {
     fn a_damaged_or_foreign_artefact_is_not_used() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.cwasm");
-        keep(&path, b"component", b"compiled").unwrap();
+        write_artefact(&path, b"component", b"compiled").unwrap();
         assert_eq!(read(&path, b"component").as_deref(), Some(&b"compiled"[..]));
         assert_eq!(read(&path, b"another"), None);
         let mut octets = std::fs::read(&path).unwrap();

@@ -1,4 +1,4 @@
-//! Which plugin version serves a hook, with what, within which limits; and what is kept of it.
+//! Bindings: which plugin version serves a hook, with which policy, limits and grants.
 
 use crate::fault::Tolerance;
 use capabilities::CounterGrant;
@@ -6,60 +6,60 @@ use model::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// What becomes of a question whose call failed.
+/// What happens to a question whose call failed.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OnFault {
-    /// The message is accepted, held, and asked about again later. (A resolver's number is asked about again later, a
-    /// delivery policy's attempt follows the built-in schedule.)
+    /// The message is accepted and held, and the router is asked again later. (For a resolver: the number is resolved
+    /// again later. For a delivery policy: the built-in schedule applies.)
     #[default]
     Hold,
     /// The message is refused with a system error; the submitter may try again.
     Reject,
     /// The message goes to this peer. For routers.
     Peer(String),
-    /// As if the plugin were not there: the next router of the chain decides, the built-in schedule holds, the message is
-    /// free.
+    /// As if there were no such plugin: the next router of the chain decides, the built-in schedule applies, the
+    /// message is free.
     Pass,
 }
 
-/// How instances are used.
+/// The use of instances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum InstanceUse {
     /// One instance serves many calls.
     #[default]
     Warm,
-    /// Every call gets a fresh one, for those who want no state at all.
+    /// Every call gets a fresh instance, for plugins that must keep no state.
     PerCall,
 }
 
-/// What a plugin may use beyond its world's ordinary imports.
+/// Grants: what a plugin may use beyond the ordinary imports of its world.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Grants {
-    /// Places that `http` may call: `https://host[:port]/path/prefix`.
+    /// URL prefixes that `http` may call: `https://host[:port]/path/prefix`.
     pub http: Vec<String>,
-    /// How long one HTTP request may take, in milliseconds.
+    /// Timeout of one HTTP request, in milliseconds.
     pub http_timeout_ms: u64,
-    /// Octets that one HTTP answer may have.
+    /// Maximum size of one HTTP response, in octets.
     pub http_answer: usize,
-    /// Octets that the plugin may keep in `kv`; 0: none.
+    /// Octets that the plugin may store in `kv`; 0: none.
     pub kv: u64,
-    /// The appliance's tables that it may open.
+    /// The appliance tables that it may open.
     pub tables: Vec<String>,
-    /// It may ask the home location register.
+    /// Whether it may query the home location register.
     pub hlr: bool,
-    /// Guests of other languages may draw random numbers; otherwise they get a fixed sequence.
+    /// Whether guests in other languages get random numbers; otherwise they get a fixed sequence.
     pub random: bool,
-    /// Counters that are durable and count calendar periods. All other counters are in memory, over sliding windows. (Left out
-    /// where there are none, so that a release that does not know them reads the bindings.)
+    /// Durable counters over calendar periods. All other counters are in memory, over sliding windows. (Not serialized
+    /// if empty, so that a release without this field can read the bindings.)
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub counters: Vec<CounterGrant>,
 }
 
 impl Grants {
-    /// Of the capabilities that a component imports, those of which nothing is granted.
+    /// The capabilities that a component imports without any grant.
     pub(crate) fn missing(&self, imports: &[String]) -> Vec<&'static str> {
         let granted = [("http", !self.http.is_empty()), ("kv", self.kv > 0), ("hlr", self.hlr)];
         let imported = |interface: &str| {
@@ -91,7 +91,7 @@ impl Default for Grants {
     }
 }
 
-/// Which plugin version serves the hook, with which policy document, within which limits.
+/// A binding: which plugin version serves the hook, with which policy document, within which limits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Binding {
@@ -99,32 +99,32 @@ pub struct Binding {
     pub plugin: String,
     /// Its version.
     pub version: String,
-    /// All of the component's SHA-256, in hexadecimal digits: set when it is activated. Empty in bindings of before, which
-    /// hold to the version alone.
+    /// The full SHA-256 digest of the component, in hexadecimal: set on activation. Empty in bindings of earlier
+    /// releases, which name the version alone.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub sha256: String,
     /// The policy document.
     #[serde(default)]
     pub policy: String,
-    /// What becomes of a question whose call failed.
+    /// What happens to a question whose call failed.
     #[serde(default)]
     pub on_fault: OnFault,
-    /// Octets of memory that one instance may have.
+    /// Maximum memory of one instance, in octets.
     #[serde(default = "default_memory")]
     pub memory: usize,
-    /// How long a call may run. Time in which its thread waits, for a processor or for the host, does not count.
+    /// Maximum running time of a call. Time in which its thread waits, for a processor or for the host, does not count.
     #[serde(default = "default_deadline", with = "milliseconds", rename = "deadline-ms")]
     pub deadline: Duration,
-    /// Rows that its own tables may have.
+    /// Maximum number of rows in the plugin's own tables.
     #[serde(default = "default_rows")]
     pub table_rows: usize,
-    /// How instances are used.
+    /// The use of instances.
     #[serde(default)]
     pub instance: InstanceUse,
-    /// What it may use beyond the ordinary.
+    /// Grants beyond the ordinary imports.
     #[serde(default)]
     pub grants: Grants,
-    /// How many faults it may have before it is taken back by itself.
+    /// Fault tolerance before an automatic rollback.
     #[serde(default)]
     pub tolerance: Tolerance,
 }
@@ -174,77 +174,79 @@ impl Binding {
     }
 }
 
-/// How a chain came to be live.
+/// How a chain became live.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum How {
+pub enum BindingChange {
     /// An admin activated it.
     #[default]
     Activated,
-    /// An admin made the candidate live.
+    /// An admin promoted the candidate.
     Promoted,
-    /// An admin went back to it.
+    /// An admin rolled back to it.
     RolledBack,
-    /// The chain after it had too many faults.
-    RolledBackByItself,
-    /// An admin unbound the hook.
+    /// The next chain had too many faults and was rolled back automatically.
+    #[serde(rename = "rolled-back-by-itself")]
+    RolledBackAutomatically,
+    /// An admin removed the plugins from the hook.
     Unbound,
 }
 
-/// One entry of the history: a chain that was live from some time on.
+/// An entry of the binding history: a chain that became live at some time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct BindingRecord {
-    /// Counts the changes of this hook, from 1.
+    /// Number of the change of this hook, from 1.
     #[serde(default)]
     pub serial: u64,
-    /// Since when.
+    /// Start time.
     pub since: Timestamp,
-    /// The plugins, in the order in which they are asked. Only routers may be more than one.
+    /// The plugins, in the order of evaluation. Only routers may be more than one.
     pub chain: Vec<Binding>,
-    /// How it came to be live.
-    #[serde(default)]
-    pub how: How,
-    /// Why it was taken back by itself; such a chain is not gone back to any more. Who wants it all the same activates it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub condemned: Option<String>,
+    /// How the chain became live.
+    #[serde(default, rename = "how")]
+    pub change: BindingChange,
+    /// The reason of the automatic rollback. Later rollbacks skip such a chain; an admin may activate it again.
+    #[serde(default, rename = "condemned", skip_serializing_if = "Option::is_none")]
+    pub rollback_reason: Option<String>,
 }
 
-/// How a candidate is tried.
+/// The mode of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "mode")]
-pub enum Trying {
-    /// It is asked as well; its answers are compared, and not used.
+pub enum TrialMode {
+    /// The candidate is asked too; its answers are compared but not used.
     Shadow,
-    /// It decides a share of the traffic.
+    /// The candidate decides a share of the traffic.
     Canary {
-        /// Hundredths of a percent of all destinations, by a stable hash: 1 to 10,000.
+        /// Share of all destinations in hundredths of a percent, chosen by a stable hash: 1 to 10,000.
         share: u16,
     },
 }
 
-/// A chain on trial beside the live one.
+/// A candidate chain on trial beside the live one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct CandidateRecord {
-    /// Since when.
+    /// Start time.
     pub since: Timestamp,
-    /// How it is tried.
+    /// The mode of the trial.
     #[serde(flatten)]
-    pub trying: Trying,
-    /// What would be live.
+    pub mode: TrialMode,
+    /// The candidate chain.
     pub chain: Vec<Binding>,
 }
 
-/// Something that an admin will want to know of a hook.
+/// An event of a hook, for the admin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct HookEvent {
-    /// When.
+    /// Time of the event.
     pub at: Timestamp,
-    /// What, in a word: `activated`, `candidate`, `candidate-ended`, `candidate-faulty`, `promoted`, `rolled-back`,
-    /// `rolled-back-by-itself`, `faulty` (it serves on: there is nothing to go back to; told once a minute), `unbound`.
+    /// The kind: `activated`, `candidate`, `candidate-ended`, `candidate-faulty`, `promoted`, `rolled-back`,
+    /// `rolled-back-by-itself`, `faulty` (the plugin keeps serving because there is nothing to roll back to; reported
+    /// once a minute), `unbound`.
     pub kind: String,
-    /// The rest.
+    /// Details.
     pub what: String,
 }

@@ -1,7 +1,8 @@
-//! What wasmtime makes of `wit/`: a module per world, and one for the host's capabilities that all worlds share.
+//! Code that wasmtime generates from `wit/`: a module per world, and one for the host's capabilities, which all worlds
+//! share.
 #![allow(missing_docs, unreachable_pub, reason = "generated; the WIT files carry the documentation")]
 
-/// The capabilities, as a world that nobody exports anything in: so every world has the same traits to be served by.
+/// The capabilities as a world without exports, so that all worlds implement the same traits.
 pub mod host {
     wasmtime::component::bindgen!({
         inline: "
@@ -30,7 +31,7 @@ macro_rules! world {
             wasmtime::component::bindgen!({
                 path: "../../wit",
                 world: $world,
-                // Texts are handed over where they stand: no copy of them is made for a call.
+                // Texts are passed by reference, without a copy for each call.
                 ownership: Borrowing { duplicate_if_necessary: true },
                 with: { $($with)* },
             });
@@ -70,7 +71,7 @@ world!(biller, "biller", {
     "switchyard:hooks/http@0.2.0": crate::bindings::host::switchyard::hooks::http,
 });
 
-/// The previous version's router.
+/// The router of the previous contract version.
 pub mod previous {
     wasmtime::component::bindgen!({
         path: "../../wit/previous",

@@ -1,18 +1,18 @@
-//! Generations in a row, asked one after the other.
+//! Chains: generations that are asked one after the other.
 
 use crate::Fault;
 use crate::binding::OnFault;
-use crate::examples::Met;
+use crate::fault_examples::LazyMessageId;
+use crate::fault_reporter::FaultReporter;
 use crate::generation::Generation;
-use crate::reference::UnknownReference;
-use crate::seen::Seen;
-use crate::steward::Alarm;
+use crate::host_call_log::HostCallLog;
+use crate::policy_reference::UnknownReference;
 use crate::worlds::World;
-use model::{DecidedBy, Timestamp};
+use model::{PluginVersion, Timestamp};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// The plugins of a hook, in the order in which they are asked.
+/// The plugins of a hook, in the order of evaluation.
 pub(crate) struct Chain<W: World>(pub(crate) Vec<Arc<Generation<W>>>);
 
 impl<W: World> Clone for Chain<W> {
@@ -21,23 +21,23 @@ impl<W: World> Clone for Chain<W> {
     }
 }
 
-/// How a chain's evaluation ended.
-pub(crate) enum Ended<W: World> {
-    /// This one decided.
+/// The outcome of the evaluation of a chain.
+pub(crate) enum ChainOutcome<W: World> {
+    /// A plugin decided.
     Decided(W::Answer, Arc<Generation<W>>),
-    /// This one failed, and its binding does not say that the next one is to be asked.
+    /// A plugin failed, and its binding does not pass the question to the next one.
     Fault(Fault, Arc<Generation<W>>),
-    /// Nobody did.
-    Nobody {
-        /// The last that was asked.
+    /// No plugin decided.
+    Undecided {
+        /// The last plugin that was asked.
         last: Option<Arc<Generation<W>>>,
-        /// The last fault after which the next one was asked.
+        /// The last fault of a plugin that passed the question on.
         fault: Option<Fault>,
     },
 }
 
 impl<W: World> Chain<W> {
-    /// What its policies name and the appliance does not know now.
+    /// References of its policies to names that do not exist at present.
     pub(crate) fn unknown(&self) -> Vec<UnknownReference> {
         let of = |one: &Arc<Generation<W>>| {
             let plugin = one.by.plugin.clone();
@@ -48,83 +48,88 @@ impl<W: World> Chain<W> {
         self.0.iter().flat_map(of).collect()
     }
 
-    /// Asks until one decides; a fault ends it, unless the binding says that the next one is to be asked then.
+    /// Asks each plugin until one decides. A fault ends the evaluation unless the binding says `pass`.
     pub(crate) fn ask(
         &self,
         question: W::Question<'_>,
         now: Timestamp,
-        seen: &mut Seen,
-        alarm: &Alarm,
-        met: &Met,
-    ) -> Ended<W> {
-        self.ask_unless(question, now, seen, (alarm, met), |_| false)
+        call_log: &mut HostCallLog,
+        reporter: &FaultReporter,
+        message_id: &LazyMessageId,
+    ) -> ChainOutcome<W> {
+        self.ask_with_strict(question, now, call_log, (reporter, message_id), |_| false)
     }
 
-    /// The same; a fault of one that is `strict` ends it, whatever its binding says.
-    pub(crate) fn ask_unless(
+    /// Like [`Chain::ask`], but a fault of a `strict` plugin always ends the evaluation.
+    pub(crate) fn ask_with_strict(
         &self,
         question: W::Question<'_>,
         now: Timestamp,
-        seen: &mut Seen,
-        (alarm, met): (&Alarm, &Met),
+        call_log: &mut HostCallLog,
+        (reporter, message_id): (&FaultReporter, &LazyMessageId),
         strict: impl Fn(&Arc<Generation<W>>) -> bool,
-    ) -> Ended<W> {
-        let mut passed = None;
+    ) -> ChainOutcome<W> {
+        let mut last_fault = None;
         for generation in &self.0 {
-            match generation.ask(question, now, seen) {
-                Ok(answer) if W::decides(&answer) => return Ended::Decided(answer, generation.clone()),
+            match generation.ask(question, now, call_log) {
+                Ok(answer) if W::decides(&answer) => {
+                    return ChainOutcome::Decided(answer, generation.clone());
+                }
                 Ok(_) => {}
                 Err(fault) => {
-                    let mark = met.mark(W::message(question));
-                    let asked = W::sample(question, &generation.around.directory.load());
-                    alarm.examples.add(W::HOOK, &generation.by, now, &fault, asked, mark);
-                    note(generation, &fault, alarm);
+                    let shared_id = message_id.shared(W::message_id(question));
+                    let description =
+                        W::describe_question(question, &generation.environment.directory.load());
+                    reporter.examples.add(W::HOOK, &generation.by, now, &fault, description, shared_id);
+                    report_fault(generation, &fault, reporter);
                     if generation.binding.on_fault != OnFault::Pass || strict(generation) {
-                        return Ended::Fault(fault, generation.clone());
+                        return ChainOutcome::Fault(fault, generation.clone());
                     }
-                    passed = Some(fault);
+                    last_fault = Some(fault);
                 }
             }
         }
-        Ended::Nobody { last: self.0.last().cloned(), fault: passed }
+        ChainOutcome::Undecided { last: self.0.last().cloned(), fault: last_fault }
     }
 
-    /// Asks until one decides, for somebody who only wants to know: nothing is counted, no alarm is raised. `each` sees what
-    /// each one said.
-    pub(crate) fn look(
+    /// Asks each plugin until one decides, without effects: counts nothing and reports no faults. Calls `each` with
+    /// every result.
+    pub(crate) fn explain(
         &self,
         question: W::Question<'_>,
         now: Timestamp,
-        mut each: impl FnMut(&Arc<DecidedBy>, &Result<W::Answer, Fault>),
-    ) -> Ended<W> {
-        let mut passed = None;
+        mut each: impl FnMut(&Arc<PluginVersion>, &Result<W::Answer, Fault>),
+    ) -> ChainOutcome<W> {
+        let mut last_fault = None;
         for generation in &self.0 {
-            let outcome = generation.ask(question, now, &mut Seen::Looking);
+            let outcome = generation.ask(question, now, &mut HostCallLog::Preview);
             each(&generation.by, &outcome);
             match outcome {
-                Ok(answer) if W::decides(&answer) => return Ended::Decided(answer, generation.clone()),
+                Ok(answer) if W::decides(&answer) => {
+                    return ChainOutcome::Decided(answer, generation.clone());
+                }
                 Ok(_) => {}
-                Err(fault) if generation.binding.on_fault == OnFault::Pass => passed = Some(fault),
-                Err(fault) => return Ended::Fault(fault, generation.clone()),
+                Err(fault) if generation.binding.on_fault == OnFault::Pass => last_fault = Some(fault),
+                Err(fault) => return ChainOutcome::Fault(fault, generation.clone()),
             }
         }
-        Ended::Nobody { last: self.0.last().cloned(), fault: passed }
+        ChainOutcome::Undecided { last: self.0.last().cloned(), fault: last_fault }
     }
 
-    /// Makes ready for as many calls at a time as another chain had.
-    pub(crate) fn warm_as(&self, other: &Self) {
-        let most = other.0.iter().map(|one| one.most_at_a_time()).max().unwrap_or_default();
+    /// Prepares as many warm instances as another chain had.
+    pub(crate) fn warm_like(&self, other: &Self) {
+        let most = other.0.iter().map(|one| one.peak_concurrency()).max().unwrap_or_default();
         self.0.iter().for_each(|one| one.warm(most));
     }
 
-    /// Whether a generation is part of it.
-    pub(crate) fn has(&self, generation: &Arc<Generation<W>>) -> bool {
+    /// Whether a generation is part of the chain.
+    pub(crate) fn contains(&self, generation: &Arc<Generation<W>>) -> bool {
         self.0.iter().any(|one| Arc::ptr_eq(one, generation))
     }
 }
 
-/// Says that a plugin failed, and raises the alarm if it fails too often.
-pub(crate) fn note<W: World>(generation: &Generation<W>, fault: &Fault, alarm: &Alarm) {
+/// Logs a fault, and requests a rollback if the plugin fails too often.
+pub(crate) fn report_fault<W: World>(generation: &Generation<W>, fault: &Fault, reporter: &FaultReporter) {
     let binding = &generation.binding;
     if let Some(why) = generation.watch.fault(binding.tolerance, fault, Instant::now()) {
         tracing::error!(
@@ -134,9 +139,9 @@ pub(crate) fn note<W: World>(generation: &Generation<W>, fault: &Fault, alarm: &
             why,
             "too many faults"
         );
-        generation.condemn(why);
-        alarm.raise(W::HOOK);
-    } else if generation.may_say() {
+        generation.set_fault_reason(why);
+        reporter.request_rollback(W::HOOK);
+    } else if generation.may_log() {
         tracing::warn!(
             hook = W::HOOK.name(),
             plugin = binding.plugin,

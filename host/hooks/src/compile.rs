@@ -1,24 +1,25 @@
-//! Compiling, out of the way of traffic.
+//! Compilation at the lowest priority, so that traffic is not slowed down.
 
 use crate::HookError;
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
-/// Gives this thread the lowest priority. On Linux niceness is a thread's own; without it the thread is only less polite.
-pub(crate) fn give_way() {
+/// Sets this thread to the lowest priority. On Linux niceness belongs to a thread; elsewhere the thread keeps its
+/// priority.
+pub(crate) fn lower_priority() {
     if let Err(error) = rustix::process::setpriority_process(Some(rustix::thread::gettid()), 19) {
-        tracing::debug!(%error, "working at ordinary priority");
+        tracing::debug!(%error, "running at normal priority");
     }
 }
 
-/// Compiles a component on a thread of its own that gives way to all others: with traffic on every processor it takes
-/// longer, and traffic does not notice. For the same reason the engine does not compile on several threads.
+/// Compiles a component on a dedicated thread with the lowest priority: if traffic uses all processors, the compilation
+/// takes longer and traffic is not slowed down. For the same reason the engine does not compile on several threads.
 pub(crate) fn compile(engine: &Engine, octets: &[u8]) -> Result<Component, HookError> {
     let compiled = std::thread::scope(|scope| {
         std::thread::Builder::new()
             .name("hook-compile".to_owned())
             .spawn_scoped(scope, || {
-                give_way();
+                lower_priority();
                 Component::new(engine, octets).map_err(|error| HookError::Broken(format!("{error:#}")))
             })
             .map(std::thread::ScopedJoinHandle::join)

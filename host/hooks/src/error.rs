@@ -1,89 +1,89 @@
-/// What can go wrong with plugins.
+/// Errors of the plugin host.
 #[derive(Debug, thiserror::Error)]
 pub enum HookError {
-    /// The octets are no WebAssembly.
+    /// The octets are not WebAssembly.
     #[error(
-        "not a WebAssembly file: it does not begin with \"\\0asm\". Upload the .wasm that the plugin's build made"
+        "not a WebAssembly file: it does not begin with \"\\0asm\". Upload the .wasm file from the plugin's build"
     )]
     NotWasm,
     /// A core module, not a component.
     #[error(
-        "a WebAssembly core module, not a component: link it with wasm-component-ld, or turn it into one with \
+        "a WebAssembly core module, not a component: link it with wasm-component-ld, or convert it with \
          `wasm-tools component new`"
     )]
     NotComponent,
-    /// It does not compile.
+    /// The component does not compile.
     #[error("the component does not compile: {0}")]
     Broken(String),
-    /// It serves no hook.
+    /// The component serves no hook.
     #[error(
         "a component of another world: it exports {found}; a plugin exports one of switchyard:hooks/routing, resolution, \
          delivery and billing"
     )]
     WrongWorld {
-        /// What it exports.
+        /// Its exports.
         found: String,
     },
-    /// It serves another hook than the one that it is bound to.
+    /// The plugin serves another hook than the one in the binding.
     #[error("plugin {plugin} {version} serves the hook {serves}, not {wanted}")]
     WrongHook {
         /// The plugin.
         plugin: String,
         /// Its version.
         version: String,
-        /// What it can serve.
+        /// The hook that it serves.
         serves: &'static str,
-        /// What it was to serve.
+        /// The hook in the binding.
         wanted: &'static str,
     },
-    /// Built for a version of the interface that this host does not serve.
-    #[error("built for {found}, and this host serves {served}: build it against the wit/ of this version")]
+    /// The component was built for an unsupported contract version.
+    #[error("built for {found}, but this host supports {served}: build it against the wit/ of this version")]
     WrongVersion {
-        /// What it was built for.
+        /// The version that it was built for.
         found: String,
-        /// What is served.
+        /// The supported versions.
         served: &'static str,
     },
-    /// It wants something that its world does not offer.
-    #[error("the component imports {name}, which a {hook} is not given")]
+    /// The component has an import that its world does not offer.
+    #[error("the component imports {name}, which the world of a {hook} does not offer")]
     ForeignImport {
-        /// What it wants.
+        /// The import.
         name: String,
         /// The hook that it would serve.
         hook: &'static str,
     },
-    /// It is not signed.
+    /// The component is not signed.
     #[error(
-        "the component is not signed, and this appliance takes signed ones only: send its signature in the header \
-         switchyard-signature (`switchyard plugin sign` makes one)"
+        "the component is not signed, but this appliance requires signatures: send one in the header \
+         switchyard-signature (see `switchyard plugin sign`)"
     )]
     Unsigned,
-    /// Its signature is wrong.
-    #[error("the component's signature does not count: {0}")]
+    /// The signature is not valid.
+    #[error("the component's signature is invalid: {0}")]
     BadSignature(&'static str),
-    /// A trusted key is none.
+    /// A trusted key is malformed.
     #[error("the trusted key {0:?} is not base64 of the 32 octets of an ed25519 public key")]
     BadKey(String),
-    /// A grant makes no sense.
+    /// An HTTP grant is invalid.
     #[error("grants.http: {0}")]
     BadGrant(String),
-    /// A durable counter that cannot be granted.
+    /// A durable counter grant is invalid.
     #[error("grants.counters: {0}")]
     BadCounter(String),
-    /// The bindings have changed since they were looked at.
-    #[error("the {hook} hook is at change {found}, not {expected}: look at it again before you change it")]
+    /// The bindings have changed since the caller read them.
+    #[error("the {hook} hook is at change {found}, not {expected}: read it again before you change it")]
     Changed {
         /// The hook.
         hook: &'static str,
-        /// What it was expected to be.
+        /// The expected serial.
         expected: u64,
-        /// What it is.
+        /// The current serial.
         found: u64,
     },
     /// No candidate is on trial.
     #[error("no candidate is on trial")]
     NoCandidate,
-    /// A share that is none.
+    /// The canary's share is out of range.
     #[error("a canary's share is 0.01 to 100 percent")]
     BadShare,
     /// Several plugins for a hook that takes one.
@@ -94,33 +94,33 @@ pub enum HookError {
     Refused {
         /// The plugin.
         plugin: String,
-        /// Its words.
+        /// The plugin's reason.
         why: String,
     },
-    /// The plugin failed while it was configured or tried out.
+    /// The plugin failed during configuration or self-check.
     #[error("plugin {plugin} failed its {stage}: {why}")]
     Faulty {
         /// The plugin.
         plugin: String,
         /// `configuration` or `self-check`.
         stage: &'static str,
-        /// What happened.
+        /// Description of the fault.
         why: String,
     },
-    /// A policy document names what does not exist.
+    /// The policy document has unknown references.
     #[error(
-        "the policy of {plugin} names {names}, unknown to this appliance. Add what is missing \
+        "the policy of {plugin} names {names}, unknown to this appliance. Add them \
          first, or force it (`\"force\": true`, `--force`)"
     )]
     UnknownReferences {
         /// The plugin.
         plugin: String,
-        /// What it names.
+        /// The unknown names.
         names: String,
     },
-    /// A component imports what its binding does not grant.
+    /// A component has imports that its binding does not grant.
     #[error(
-        "{plugin} {version} imports {imports}, and its binding grants no {imports}: each of its calls for that would fail. \
+        "{plugin} {version} imports {imports}, but its binding does not grant {imports}: every such call would fail. \
          Set grants, or force it (`\"force\": true`, `--force`)"
     )]
     NotGranted {
@@ -128,28 +128,28 @@ pub enum HookError {
         plugin: String,
         /// Its version.
         version: String,
-        /// What is not granted.
+        /// The imports without a grant.
         imports: String,
     },
-    /// No such plugin or version.
-    #[error("no version {version} of plugin {plugin}: upload it first, or see the list of versions")]
+    /// Unknown plugin or version.
+    #[error("no version {version} of plugin {plugin}: upload it first, or list the versions")]
     Unknown {
         /// The plugin.
         plugin: String,
         /// The version.
         version: String,
     },
-    /// A kept component is not what it was when it was uploaded.
-    #[error("{path} is damaged: it is not version {version} any more. Remove nothing; upload it again")]
+    /// A stored component does not match its digest.
+    #[error("{path} is damaged: it does not match version {version}. Do not remove it; upload it again")]
     Damaged {
         /// The file.
         path: std::path::PathBuf,
-        /// The version that it should be.
+        /// The expected version.
         version: String,
     },
-    /// Other octets are kept under the version that an upload would have.
+    /// Another component is stored under the same version digits.
     #[error(
-        "version {version} of {plugin} is kept with other octets, whose SHA-256 begins alike: build the component anew, or give \
+        "version {version} of {plugin} is stored with other octets whose SHA-256 starts with the same digits: rebuild the component, or give \
          the plugin another name"
     )]
     OtherOctets {
@@ -158,24 +158,24 @@ pub enum HookError {
         /// The version of both.
         version: String,
     },
-    /// A name that cannot be a plugin's.
+    /// Not a valid plugin name.
     #[error("{0:?} cannot be a plugin's name: use 1 to 64 letters, digits, '-' or '_'")]
     BadName(String),
-    /// The binding names a peer that does not exist.
+    /// The binding names an unknown peer.
     #[error("on-fault names peer {0:?}, which is not in the configuration")]
     UnknownPeer(String),
-    /// Nothing to go back to.
-    #[error("there is no earlier binding to go back to")]
+    /// There is no earlier binding to roll back to.
+    #[error("there is no earlier binding to roll back to")]
     NothingBefore,
-    /// A chain without a plugin.
+    /// The chain has no plugin.
     #[error("a chain needs at least one plugin")]
     EmptyChain,
-    /// The plugin folder failed.
+    /// Input or output in the plugin folder failed.
     #[error("plugin storage {path}: {source}")]
     Storage {
         /// The file.
         path: std::path::PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
     /// wasmtime itself failed.

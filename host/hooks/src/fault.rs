@@ -1,4 +1,4 @@
-//! Calls that failed, and how many of them are too many.
+//! Faults: failed calls, and the tolerance for them.
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -7,18 +7,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use wasmtime::Trap;
 
-/// What kind of fault a call ended in.
+/// The kind of a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FaultKind {
     /// The plugin trapped (or panicked).
     Trap,
-    /// It did not return in time.
+    /// The call exceeded its deadline.
     Deadline,
-    /// It ran out of the memory that its binding allows.
+    /// The plugin exceeded the memory limit of its binding.
     Memory,
-    /// Its answer makes no sense: an unknown peer, no leg, no IMSI.
+    /// The answer is invalid: an unknown peer, no leg, no IMSI.
     Verdict,
-    /// No instance could be made.
+    /// No instance could be created.
     Instance,
 }
 
@@ -26,7 +26,7 @@ impl FaultKind {
     /// All kinds.
     pub const ALL: [Self; 5] = [Self::Trap, Self::Deadline, Self::Memory, Self::Verdict, Self::Instance];
 
-    /// The word used in metrics and notes.
+    /// The name in metrics and notes.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -39,22 +39,22 @@ impl FaultKind {
     }
 }
 
-/// A call that gave no usable answer.
+/// A call without a usable answer.
 #[derive(Debug, Clone)]
 pub struct Fault {
-    /// What kind.
+    /// The kind.
     pub kind: FaultKind,
-    /// In words.
+    /// Description of the fault.
     pub what: String,
 }
 
-/// What is said of a call for which there was no instance: no fault of its plugin's.
-pub(crate) const NO_ROOM: &str = "no instance: all that the house allows are in use";
+/// Description of the fault of a call that got no instance. It is not the plugin's fault.
+pub(crate) const INSTANCE_LIMIT_REACHED: &str = "no instance: the limit of instances is reached";
 
 impl Fault {
-    /// It says nothing of the plugin: to take that back would help nobody.
-    pub(crate) fn is_the_houses(&self) -> bool {
-        self.kind == FaultKind::Instance && self.what == NO_ROOM
+    /// Whether the fault is the host's own. A rollback of the plugin would not help.
+    pub(crate) fn is_host_fault(&self) -> bool {
+        self.kind == FaultKind::Instance && self.what == INSTANCE_LIMIT_REACHED
     }
 
     pub(crate) fn verdict(what: String) -> Self {
@@ -67,11 +67,11 @@ impl Fault {
             return Self { kind: FaultKind::Deadline, what };
         }
         let text = format!("{error:#}");
-        // The binding's limit, the house's, and a component that begins with more than the binding allows.
-        let hungry =
+        // The binding's limit, the host's limit, and a component whose initial memory exceeds the binding's limit.
+        let memory_errors =
             ["forcing trap when growing memory", "Memory maximum size exceeded", "memory minimum size"];
-        if hungry.iter().any(|words| text.contains(words)) {
-            let what = "wanted more memory than its binding allows".to_owned();
+        if memory_errors.iter().any(|words| text.contains(words)) {
+            let what = "exceeded the memory limit of its binding".to_owned();
             return Self { kind: FaultKind::Memory, what };
         }
         let what = error.root_cause().to_string().lines().next().unwrap_or("trap").to_owned();
@@ -79,13 +79,14 @@ impl Fault {
     }
 }
 
-/// How many faults, in what time, make a version unfit to serve.
+/// Fault tolerance of a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Tolerance {
-    /// So many faults ...
+    /// Maximum number of faults within the window. A version that exceeds it is rolled back automatically. 0 disables
+    /// the rollback.
     pub faults: u32,
-    /// ... within so many milliseconds, and it is taken back by itself. 0 faults: never.
+    /// Length of the window, in milliseconds.
     pub window_ms: u64,
 }
 
@@ -95,17 +96,17 @@ impl Default for Tolerance {
     }
 }
 
-/// Watches the faults of one generation.
+/// Counts the faults of one generation.
 #[derive(Debug, Default)]
-pub(crate) struct Watch {
+pub(crate) struct FaultWatch {
     recent: Mutex<VecDeque<(Instant, FaultKind)>>,
     tripped: AtomicBool,
 }
 
-impl Watch {
-    /// Counts a fault. `Some` once, when there were too many: in words.
+impl FaultWatch {
+    /// Counts a fault. Returns `Some` with a description once, when the tolerance is exceeded.
     pub(crate) fn fault(&self, tolerance: Tolerance, fault: &Fault, now: Instant) -> Option<String> {
-        if tolerance.faults == 0 || fault.is_the_houses() {
+        if tolerance.faults == 0 || fault.is_host_fault() {
             return None;
         }
         let window = Duration::from_millis(tolerance.window_ms);
@@ -114,7 +115,7 @@ impl Watch {
         while recent.front().is_some_and(|(at, _)| now.duration_since(*at) > window) {
             recent.pop_front();
         }
-        // More than the threshold need not be remembered.
+        // Keep no more faults than the threshold needs.
         while recent.len() > tolerance.faults as usize {
             recent.pop_front();
         }
@@ -132,12 +133,12 @@ impl Watch {
         Some(format!("{} faults within {} ms; the last: {}", kinds.join(", "), span.as_millis(), fault.what))
     }
 
-    /// Whether it has had too many.
+    /// Whether the tolerance was exceeded.
     pub(crate) fn tripped(&self) -> bool {
         self.tripped.load(Ordering::Relaxed)
     }
 
-    /// It serves on, there being nothing better: from here on faults count anew.
+    /// Counts anew: the plugin keeps serving because there is nothing to roll back to.
     pub(crate) fn reset(&self) {
         self.recent.lock().clear();
         self.tripped.store(false, Ordering::Relaxed);
@@ -153,13 +154,13 @@ mod tests {
     }
 
     #[test]
-    fn so_many_faults_in_the_window_trip_it_once() {
-        let (watch, start) = (Watch::default(), Instant::now());
+    fn too_many_faults_in_the_window_trip_once() {
+        let (watch, start) = (FaultWatch::default(), Instant::now());
         let tolerance = Tolerance { faults: 3, window_ms: 1_000 };
         let at = |ms| start + Duration::from_millis(ms);
         assert_eq!(watch.fault(tolerance, &trap(), at(0)), None);
         assert_eq!(watch.fault(tolerance, &trap(), at(900)), None);
-        // The first one is out of the window by now.
+        // The first fault has left the window.
         assert_eq!(watch.fault(tolerance, &trap(), at(1_500)), None);
         assert!(!watch.tripped());
         let why = watch.fault(tolerance, &trap(), at(1_600)).unwrap();
@@ -171,16 +172,16 @@ mod tests {
     }
 
     #[test]
-    fn a_full_house_is_nobodys_fault() {
-        let watch = Watch::default();
-        let full = Fault { kind: FaultKind::Instance, what: NO_ROOM.to_owned() };
+    fn host_faults_are_not_counted() {
+        let watch = FaultWatch::default();
+        let full = Fault { kind: FaultKind::Instance, what: INSTANCE_LIMIT_REACHED.to_owned() };
         assert_eq!(watch.fault(Tolerance { faults: 1, window_ms: 1_000 }, &full, Instant::now()), None);
         assert!(!watch.tripped());
     }
 
     #[test]
-    fn nothing_is_too_much_for_a_tolerance_of_none() {
-        let watch = Watch::default();
+    fn a_tolerance_of_zero_never_trips() {
+        let watch = FaultWatch::default();
         let never = Tolerance { faults: 0, window_ms: 1_000 };
         assert!((0..100).all(|_| watch.fault(never, &trap(), Instant::now()).is_none()));
     }

@@ -1,122 +1,124 @@
-//! One plugin version at work with one policy document: warm instances, limits, counts.
+//! A generation: one plugin version running with one policy document, its warm instances, limits and counts.
 
-use crate::capabilities::{Label, Powers, State, log, tables::Digits, tables::Tables};
-use crate::counts::{AtomicCounts, Counts};
-use crate::fault::{Fault, FaultKind, NO_ROOM, Watch};
-use crate::library::Kept;
-use crate::reference::{Reference, ReferenceKind};
+use crate::call_counts::{AtomicCallCounts, CallCounts};
+use crate::fault::{Fault, FaultKind, FaultWatch, INSTANCE_LIMIT_REACHED};
+use crate::host_call_log::HostCallLog;
+use crate::host_calls::{
+    GenerationContext, HostServices, InstanceState, log, tables::Digits, tables::PluginTables,
+};
+use crate::library::StoredComponent;
+use crate::policy_reference::{PolicyReference, PolicyReferenceKind};
 use crate::runtime::{Runtime, TICK};
-use crate::seen::Seen;
 use crate::worlds::World;
-use crate::{Binding, HookError, InstanceUse, patience};
+use crate::{Binding, HookError, InstanceUse, deadline};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use model::{DecidedBy, Directory, PeerId, Timestamp};
+use model::{Directory, PeerId, PluginVersion, Timestamp};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use wasmtime::{PoolConcurrencyLimitError, Store, StoreLimitsBuilder, UpdateDeadline};
 
-/// Octets that a row of a table may take in the host while it is handed over: the record, and a key of 30 digits.
-const ROW: usize = 64;
+/// Host memory of one table row while it is copied, in octets: the record and a key of 30 digits.
+const ROW_OCTETS: usize = 64;
 
-/// How long a plugin may read its policy document, where its calls may not take longer anyway.
-const CONFIGURATION: Duration = Duration::from_secs(5);
+/// Minimum time limit of `configure`.
+const MIN_CONFIGURE_TIME: Duration = Duration::from_secs(5);
 
-/// How long it may take to make instances for calls that are to come.
-const WARMING: Duration = Duration::from_secs(2);
+/// Time limit for making warm instances.
+const MAX_WARM_TIME: Duration = Duration::from_secs(2);
 
-/// Octets that one host call or answer of a running plugin may hand over: 255 legs with names and addresses and a note stay
-/// far below it, and so does an answer from the web.
-const HANDED_OVER: usize = 2 << 20;
+/// Octets that one host call or answer may copy into the host. 255 legs with names, addresses and a note stay far
+/// below, and so does an HTTP response.
+const MAX_HOSTCALL_OCTETS: usize = 2 << 20;
 
 pub(crate) struct Instance<W: World> {
-    pub(crate) store: Store<State>,
+    pub(crate) store: Store<InstanceState>,
     pub(crate) guest: W::Guest,
 }
 
-/// What a generation is started for.
+/// The purpose of a generation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// To serve.
+    /// Serves traffic. Its policy must name existing tables.
     Serve,
-    /// To serve in any case: as it did before, after a restart or because there is a way back to it, or because somebody
-    /// forces it. A table that is not on the shelf is empty for it.
-    ServeAnyhow,
-    /// To be asked and not used: it counts and keeps for itself.
-    Aside,
+    /// Serves traffic without checks: after a restart, a rollback or a forced activation. A missing table is empty for
+    /// it.
+    ServeUnchecked,
+    /// Serves no traffic. Its counters and values are isolated.
+    Isolated,
 }
 
-/// What generations of all hooks have around them.
+/// What generations of all hooks need from the host.
 #[derive(Clone)]
-pub(crate) struct Surroundings {
-    pub(crate) powers: Arc<Powers>,
+pub(crate) struct HostEnvironment {
+    pub(crate) services: Arc<HostServices>,
     pub(crate) directory: Arc<ArcSwap<Directory>>,
-    /// The peer that messages for our own subscribers go to, unless the resolver names another.
+    /// The default peer for messages to our own subscribers.
     pub(crate) home: Option<PeerId>,
 }
 
-/// Instances that wait for a call.
-struct Idle<W: World> {
+/// Idle instances, ready for calls.
+struct IdlePool<W: World> {
     waiting: Vec<Instance<W>>,
-    /// So many waited at most: as many calls ran at a time.
-    most: usize,
+    /// Maximum number of idle instances so far, which is the peak number of concurrent calls.
+    peak: usize,
 }
 
-impl<W: World> Idle<W> {
+impl<W: World> IdlePool<W> {
     fn push(&mut self, instance: Instance<W>) {
         self.waiting.push(instance);
-        self.most = self.most.max(self.waiting.len());
+        self.peak = self.peak.max(self.waiting.len());
     }
 }
 
 pub(crate) struct Generation<W: World> {
     pub(crate) binding: Binding,
-    pub(crate) by: Arc<DecidedBy>,
-    pub(crate) around: Surroundings,
-    pub(crate) watch: Watch,
-    label: Arc<Label>,
+    pub(crate) by: Arc<PluginVersion>,
+    pub(crate) environment: HostEnvironment,
+    pub(crate) watch: FaultWatch,
+    context: Arc<GenerationContext>,
     pre: W::Pre,
     engine: wasmtime::Engine,
-    tables: Arc<Tables>,
-    /// What its document names of the appliance's.
-    references: Vec<Reference>,
-    idle: Mutex<Idle<W>>,
-    /// It is kept for a quick way back: one instance is enough.
-    resting: AtomicBool,
-    counts: AtomicCounts,
-    /// Why it had too many faults.
-    condemned: Mutex<Option<String>>,
+    tables: Arc<PluginTables>,
+    /// Names of the appliance's objects in the policy document.
+    references: Vec<PolicyReference>,
+    idle: Mutex<IdlePool<W>>,
+    /// Replaced, and kept for a quick rollback: one instance is enough.
+    retired: AtomicBool,
+    counts: AtomicCallCounts,
+    /// Why it exceeded its fault tolerance.
+    fault_reason: Mutex<Option<String>>,
 }
 
 impl<W: World> Generation<W> {
-    /// Brings a binding to life: instantiate, configure, try out. Nothing is live yet.
+    /// Starts a binding: instantiates, configures and self-checks the plugin. It serves no traffic yet.
     pub(crate) fn start(
         runtime: &Runtime,
-        kept: &Kept,
+        stored: &StoredComponent,
         binding: Binding,
-        around: Surroundings,
+        environment: HostEnvironment,
         purpose: Purpose,
     ) -> Result<Self, HookError> {
-        let pre = W::pre(runtime, &kept.component, kept.wit)
+        let pre = W::pre(runtime, &stored.component, stored.wit)
             .map_err(|error| HookError::Broken(format!("{error:#}")))?;
-        let by = Arc::new(DecidedBy { plugin: binding.plugin.clone(), version: binding.version.clone() });
-        let label = Arc::new(Label::new(&binding, purpose, &around.powers)?);
+        let by = Arc::new(PluginVersion { plugin: binding.plugin.clone(), version: binding.version.clone() });
+        let context = Arc::new(GenerationContext::new(&binding, purpose, &environment.services)?);
         let mut generation = Self {
-            tables: Arc::new(Tables::new(binding.table_rows)),
+            tables: Arc::new(PluginTables::new(binding.table_rows)),
             binding,
             by,
-            around,
-            watch: Watch::default(),
-            label,
+            environment,
+            watch: FaultWatch::default(),
+            context,
             pre,
             engine: runtime.engine.clone(),
             references: Vec::new(),
-            idle: Mutex::new(Idle { waiting: Vec::new(), most: 0 }),
-            resting: AtomicBool::new(false),
-            counts: AtomicCounts::default(),
-            condemned: Mutex::default(),
+            idle: Mutex::new(IdlePool { waiting: Vec::new(), peak: 0 }),
+            retired: AtomicBool::new(false),
+            counts: AtomicCallCounts::default(),
+            fault_reason: Mutex::default(),
         };
         let plugin = generation.binding.plugin.clone();
         let faulty = |stage| {
@@ -125,14 +127,14 @@ impl<W: World> Generation<W> {
         };
         let mut first = match generation.instance() {
             Ok(instance) => instance,
-            Err(Configured::Refused(why)) => {
+            Err(StartError::Refused(why)) => {
                 return Err(HookError::Refused { plugin: generation.binding.plugin.clone(), why });
             }
-            Err(Configured::Fault(fault)) => return Err(faulty("configuration")(fault.what)),
+            Err(StartError::Fault(fault)) => return Err(faulty("configuration")(fault.what)),
         };
         generation.arm(&mut first, Timestamp(0));
-        // It may share its counters with one that is live: what it is tried out with is no traffic.
-        first.store.data_mut().seen = Seen::Nowhere;
+        // The self-check is no traffic and must not count, because the counters may be shared with a live plugin.
+        first.store.data_mut().call_log = HostCallLog::Discard;
         W::check(&mut first).map_err(|error| faulty("self-check")(Fault::of(&error).what))?;
         generation.references = std::mem::take(&mut first.store.data_mut().references).into_iter().collect();
         if generation.binding.instance == InstanceUse::Warm {
@@ -141,13 +143,13 @@ impl<W: World> Generation<W> {
         Ok(generation)
     }
 
-    /// What its document names and the appliance does not know now.
-    pub(crate) fn unknown(&self) -> Vec<Reference> {
-        let directory = self.around.directory.load();
-        let is_known = |one: &&Reference| match one.kind {
-            ReferenceKind::Peer => directory.id(&one.name).is_some(),
-            ReferenceKind::Pool => self.around.powers.pools.has(&one.name),
-            ReferenceKind::Table => self.around.powers.shelf.place(&one.name).is_some(),
+    /// Names in the policy document that the appliance does not know now.
+    pub(crate) fn unknown(&self) -> Vec<PolicyReference> {
+        let directory = self.environment.directory.load();
+        let is_known = |one: &&PolicyReference| match one.kind {
+            PolicyReferenceKind::Peer => directory.id(&one.name).is_some(),
+            PolicyReferenceKind::Pool => self.environment.services.pool_snapshots.has(&one.name),
+            PolicyReferenceKind::Table => self.environment.services.tables.handle(&one.name).is_some(),
         };
         self.references.iter().filter(|one| !is_known(one)).cloned().collect()
     }
@@ -160,15 +162,15 @@ impl<W: World> Generation<W> {
     fn arm(&self, instance: &mut Instance<W>, now: Timestamp) {
         instance.store.set_epoch_deadline(self.ticks(self.binding.deadline / 2));
         let state = instance.store.data_mut();
-        state.looked = None;
+        state.last_check = None;
         state.now = now;
-        state.log_lines = log::LINES;
-        state.fetches = crate::capabilities::http::FETCHES;
-        state.sequence = 0;
+        state.log_lines_left = log::LINES;
+        state.fetches_left = crate::host_calls::http::MAX_FETCHES_PER_CALL;
+        state.random_sequence = 0;
     }
 
-    /// A fresh instance, configured.
-    fn instance(&self) -> Result<Instance<W>, Configured> {
+    /// Makes and configures an instance.
+    fn instance(&self) -> Result<Instance<W>, StartError> {
         let limits = StoreLimitsBuilder::new()
             .memory_size(self.binding.memory)
             .table_elements(20_000)
@@ -177,66 +179,72 @@ impl<W: World> Generation<W> {
             .tables(64)
             .trap_on_grow_failure(true)
             .build();
-        let state = State::new(limits, self.label.clone(), self.around.powers.clone(), self.tables.clone());
+        let state = InstanceState::new(
+            limits,
+            self.context.clone(),
+            self.environment.services.clone(),
+            self.tables.clone(),
+        );
         let mut store = Store::new(&self.engine, state);
         store.limiter(|state| &mut state.limits);
-        // What a guest hands over is copied into the host's memory, and a list may name one text a million times: the
-        // copies have a limit of their own. A table of many rows needs more of it than a verdict.
-        store.set_hostcall_fuel(self.binding.memory.max(self.binding.table_rows.saturating_mul(ROW)));
+        // Values from a guest are copied into the host's memory, and a list may name one text a million times, so
+        // copies have their own limit. A table with many rows needs more than a verdict.
+        store.set_hostcall_fuel(self.binding.memory.max(self.binding.table_rows.saturating_mul(ROW_OCTETS)));
         // A policy document may be large: reading it may take longer than a call.
-        let (call, configuration) = (self.binding.deadline, self.binding.deadline.max(CONFIGURATION));
+        let (call, configuration) = (self.binding.deadline, self.binding.deadline.max(MIN_CONFIGURE_TIME));
         let ticks = (self.ticks(call / 2), self.ticks(configuration / 2));
         store.epoch_deadline_callback(move |mut context| {
             let state = context.data_mut();
             let (deadline, ticks) =
                 if state.configuring { (configuration, ticks.1) } else { (call, ticks.0) };
-            Ok(patience::judge(&mut state.looked, deadline, ticks).unwrap_or(UpdateDeadline::Interrupt))
+            Ok(deadline::check_deadline(&mut state.last_check, deadline, ticks)
+                .unwrap_or(UpdateDeadline::Interrupt))
         });
         store.set_epoch_deadline(ticks.1);
         let guest = W::instantiate(&self.pre, &mut store).map_err(|error| {
             let what = if error.is::<PoolConcurrencyLimitError>() {
-                NO_ROOM.to_owned()
+                INSTANCE_LIMIT_REACHED.to_owned()
             } else {
                 format!("no instance: {error:#}")
             };
-            Configured::Fault(Fault { kind: FaultKind::Instance, what })
+            StartError::Fault(Fault { kind: FaultKind::Instance, what })
         })?;
         match W::configure(&guest, &mut store, &self.binding.policy) {
             Ok(Ok(())) => {}
-            Ok(Err(why)) => return Err(Configured::Refused(short(why, REFUSAL))),
-            Err(error) => return Err(Configured::Fault(Fault::of(&error))),
+            Ok(Err(why)) => return Err(StartError::Refused(truncate(why, MAX_REASON_OCTETS))),
+            Err(error) => return Err(StartError::Fault(Fault::of(&error))),
         }
         let state = store.data_mut();
-        (state.configuring, state.seen) = (false, Seen::Off);
-        store.set_hostcall_fuel(HANDED_OVER);
+        (state.configuring, state.call_log) = (false, HostCallLog::Off);
+        store.set_hostcall_fuel(MAX_HOSTCALL_OCTETS);
         Ok(Instance { store, guest })
     }
 
-    /// Asks the plugin its world's question.
+    /// Calls the plugin's function.
     pub(crate) fn ask(
         &self,
         question: W::Question<'_>,
         now: Timestamp,
-        seen: &mut Seen,
+        call_log: &mut HostCallLog,
     ) -> Result<W::Answer, Fault> {
-        self.call(now, seen, |instance| {
+        self.call(now, call_log, |instance| {
             W::prepare(instance.store.data_mut(), question);
             W::ask(self, instance, question)
         })
     }
 
-    /// Lets an instance do something, and counts it. The outer error of `work` is a trap, which costs the instance; the
-    /// inner one is an answer that makes no sense.
+    /// Runs `work` on an instance and counts the call. The outer error of `work` is a trap, which costs the instance;
+    /// the inner error is an invalid answer.
     pub(crate) fn call<A>(
         &self,
         now: Timestamp,
-        seen: &mut Seen,
+        call_log: &mut HostCallLog,
         work: impl FnOnce(&mut Instance<W>) -> wasmtime::Result<Result<A, Fault>>,
     ) -> Result<A, Fault> {
-        let begun = Instant::now();
-        let answer = self.work(now, seen, work);
-        if !matches!(seen, Seen::Looking) {
-            self.counts.call(begun.elapsed(), answer.as_ref().err());
+        let started = Instant::now();
+        let answer = self.work(now, call_log, work);
+        if !matches!(call_log, HostCallLog::Preview) {
+            self.counts.call(started.elapsed(), answer.as_ref().err());
         }
         answer
     }
@@ -244,7 +252,7 @@ impl<W: World> Generation<W> {
     fn work<A>(
         &self,
         now: Timestamp,
-        seen: &mut Seen,
+        call_log: &mut HostCallLog,
         work: impl FnOnce(&mut Instance<W>) -> wasmtime::Result<Result<A, Fault>>,
     ) -> Result<A, Fault> {
         let warm = match self.binding.instance {
@@ -254,101 +262,101 @@ impl<W: World> Generation<W> {
         let mut instance = match warm {
             Some(instance) => instance,
             None => self.instance().map_err(|failed| match failed {
-                Configured::Fault(fault) => fault,
-                Configured::Refused(what) => Fault { kind: FaultKind::Instance, what },
+                StartError::Fault(fault) => fault,
+                StartError::Refused(what) => Fault { kind: FaultKind::Instance, what },
             })?,
         };
         self.arm(&mut instance, now);
-        // Lent for the call, and taken back whatever came of it: the next plugin of the chain goes on with it.
-        instance.store.data_mut().seen = std::mem::take(seen);
+        // The instance borrows the log for the call; the next plugin of the chain continues it.
+        instance.store.data_mut().call_log = std::mem::take(call_log);
         let answer = work(&mut instance);
         let state = instance.store.data_mut();
-        *seen = std::mem::take(&mut state.seen);
-        (state.aside, state.waited) = (None, Duration::ZERO);
-        // A fault drops the instance here; only a call that returned gives it back.
+        *call_log = std::mem::take(&mut state.call_log);
+        (state.kv_overlay, state.disk_wait) = (None, Duration::ZERO);
+        // A fault drops the instance; only an instance that returned is reused.
         let answer = answer.map_err(|error| Fault::of(&error))?;
         if self.binding.instance == InstanceUse::Warm {
             state.body = Bytes::new();
             state.destination = Digits::NONE;
             let mut idle = self.idle.lock();
-            if idle.waiting.is_empty() || !self.resting.load(Relaxed) {
+            if idle.waiting.is_empty() || !self.retired.load(Relaxed) {
                 idle.push(instance);
             }
         }
         answer
     }
 
-    /// It is not asked any more, unless it is gone back to: its instances are others' to have, but for one.
-    pub(crate) fn rest(&self) {
-        self.resting.store(true, Relaxed);
+    /// Retires the generation after its replacement: keeps one instance for a rollback and frees the others.
+    pub(crate) fn retire(&self) {
+        self.retired.store(true, Relaxed);
         self.idle.lock().waiting.truncate(1);
     }
 
-    /// How many calls ran at a time, at most.
-    pub(crate) fn most_at_a_time(&self) -> usize {
-        self.idle.lock().most
+    /// Peak number of concurrent calls.
+    pub(crate) fn peak_concurrency(&self) -> usize {
+        self.idle.lock().peak
     }
 
-    /// Makes instances until so many wait, while the house has room and it does not take too long: whoever calls first is
-    /// not to wait until its document is read.
-    pub(crate) fn warm(&self, wanted: usize) {
+    /// Makes instances until `target` are idle, within the instance limit and [`MAX_WARM_TIME`], so that the first
+    /// calls do not wait for `configure`.
+    pub(crate) fn warm(&self, target: usize) {
         if self.binding.instance == InstanceUse::PerCall {
             return;
         }
-        let begun = Instant::now();
-        while self.idle.lock().waiting.len() < wanted && begun.elapsed() < WARMING {
+        let started = Instant::now();
+        while self.idle.lock().waiting.len() < target && started.elapsed() < MAX_WARM_TIME {
             let Ok(instance) = self.instance() else { return };
             self.idle.lock().push(instance);
         }
     }
 
-    /// It is asked again.
-    pub(crate) fn wake(&self) {
-        self.resting.store(false, Relaxed);
+    /// Puts a retired generation back into service.
+    pub(crate) fn reactivate(&self) {
+        self.retired.store(false, Relaxed);
     }
 
-    /// Whether the log may be told of this plugin now: its faults and its own lines have one budget.
-    pub(crate) fn may_say(&self) -> bool {
-        self.label.may_say()
+    /// Whether a log line about this plugin is within its budget. Faults and the plugin's own lines share the budget.
+    pub(crate) fn may_log(&self) -> bool {
+        self.context.may_log()
     }
 
-    pub(crate) fn counts(&self) -> Counts {
-        Counts { lines_left_out: self.label.lines.left_out(), ..self.counts.read() }
+    pub(crate) fn counts(&self) -> CallCounts {
+        CallCounts { lines_left_out: self.context.log_budget.dropped(), ..self.counts.read() }
     }
 
-    /// It has had too many faults, for this reason.
-    pub(crate) fn condemn(&self, why: String) {
-        *self.condemned.lock() = Some(why);
+    /// Records why the generation exceeded its fault tolerance.
+    pub(crate) fn set_fault_reason(&self, why: String) {
+        *self.fault_reason.lock() = Some(why);
     }
 
-    pub(crate) fn condemnation(&self) -> Option<String> {
-        self.condemned.lock().clone()
+    pub(crate) fn fault_reason(&self) -> Option<String> {
+        self.fault_reason.lock().clone()
     }
 
-    /// Another one of the same binding may stand in for this one.
-    pub(crate) fn serves(&self, binding: &Binding) -> bool {
+    /// Whether it was started for exactly this binding.
+    pub(crate) fn has_binding(&self, binding: &Binding) -> bool {
         self.binding == *binding
     }
 }
 
-enum Configured {
+enum StartError {
     Refused(String),
     Fault(Fault),
 }
 
-/// Octets of a plugin's words about its document or its settlements: for a person, not for a disk.
-pub(crate) const REFUSAL: usize = 2_000;
+/// Maximum length of a plugin's error text, in octets.
+pub(crate) const MAX_REASON_OCTETS: usize = 2_000;
 
-/// A guest's words, cut where they are longer than anybody reads.
-pub(crate) fn short(mut words: String, octets: usize) -> String {
-    if words.len() > octets {
-        let end = (0..=octets).rev().find(|end| words.is_char_boundary(*end)).unwrap_or(0);
-        words.truncate(end);
+/// Truncates a guest's text at a character boundary.
+pub(crate) fn truncate(mut text: String, octets: usize) -> String {
+    if text.len() > octets {
+        let end = (0..=octets).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+        text.truncate(end);
     }
-    words
+    text
 }
 
-/// A note is for one line of a trace.
-pub(crate) fn note(note: Option<String>) -> Option<Box<str>> {
-    note.map(|note| short(note, 200).into_boxed_str())
+/// Truncates a note to the length of a trace line.
+pub(crate) fn truncate_note(note: Option<String>) -> Option<Box<str>> {
+    note.map(|note| truncate(note, 200).into_boxed_str())
 }

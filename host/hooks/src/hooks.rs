@@ -1,43 +1,43 @@
-//! All plugins, and the four hooks that they serve.
+//! The public API of the plugin host: versions, bindings, trials and calls of the four hooks.
 
-use crate::binding::{Binding, BindingRecord, CandidateRecord, OnFault, Trying};
-use crate::capabilities::Powers;
-use crate::chain::Ended;
-use crate::examples::Met;
-use crate::generation::Surroundings;
+use crate::binding::{Binding, BindingRecord, CandidateRecord, OnFault, TrialMode};
+use crate::chain::ChainOutcome;
+use crate::dry_run::DryRun;
+use crate::fault_examples::LazyMessageId;
+use crate::fault_reporter::FaultReporter;
+use crate::generation::HostEnvironment;
+use crate::hook_slot::{HookDeps, HookSlot, HookStatus, PluginCounts};
+use crate::host_call_log::HostCallLog;
+use crate::host_calls::HostServices;
 use crate::library::{Library, VersionInfo};
-use crate::reference::Conditions;
+use crate::policy_reference::ActivationConditions;
 use crate::runtime::Runtime;
-use crate::seen::Seen;
 use crate::signature::Trust;
-use crate::slot::{HookState, Means, PluginCounts, Slot};
-use crate::steward::Alarm;
-use crate::trial::Trial;
 use crate::worlds::{Biller, Decision, DeliveryPolicy, Resolver, Router};
 use crate::{Fault, HookError};
 use arc_swap::ArcSwap;
 use model::{
-    Attempt, DecidedBy, Directory, Hook, Leg, Message, Next, PeerId, RejectReason, Resolution, Routed,
-    Settlement, Subscriber, Timestamp, Verdict,
+    Attempt, DeliveryDecision, Directory, Hook, Leg, Message, PeerId, PluginVersion, RejectReason,
+    Resolution, RoutingDecision, Settlement, Subscriber, Timestamp, Verdict,
 };
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// How the hooks are opened.
+/// Options for [`Hooks::open`].
 #[derive(Debug, Clone)]
 pub struct HooksOptions {
-    /// The most octets of memory that any instance may be allowed.
+    /// Maximum memory of one instance, in octets. A binding may allow less.
     pub memory: usize,
-    /// The most instances at a time, over all plugins and generations.
+    /// Maximum number of instances, over all plugins and generations.
     pub instances: u32,
-    /// How long a message whose router or biller failed is held.
+    /// Hold time of a message whose router or biller failed.
     pub hold_for: Duration,
-    /// The peer that messages for our own subscribers go to, unless the resolver names another.
+    /// The default peer for messages to our own subscribers. A resolver may name another one.
     pub home: Option<PeerId>,
-    /// Whose plugins are taken.
+    /// Trusted signing keys.
     pub trust: Trust,
-    /// Write down what routers see, so that a replay of archived messages is exact.
+    /// Record the host calls of routers, so that a replay of archived messages is exact.
     pub record: bool,
 }
 
@@ -54,28 +54,28 @@ impl Default for HooksOptions {
     }
 }
 
-/// What one router of the chain made of a message, for `explain`.
+/// The result of one router of the chain, for `explain`.
 #[derive(Debug, Clone)]
-pub struct Considered {
+pub struct RoutingStep {
     /// The plugin version.
-    pub by: Arc<DecidedBy>,
-    /// What it said, or its fault.
+    pub by: Arc<PluginVersion>,
+    /// The decision, or the fault of the call.
     pub outcome: Result<Decision, Fault>,
 }
 
-/// All plugins and all hooks.
+/// The plugin host: the plugin library and the slots of all four hooks.
 pub struct Hooks {
-    means: Arc<Means>,
+    deps: Arc<HookDeps>,
     options: HooksOptions,
-    router: Slot<Router>,
-    resolver: Slot<Resolver>,
-    delivery: Slot<DeliveryPolicy>,
-    biller: Slot<Biller>,
-    nobody: Arc<DecidedBy>,
+    router: HookSlot<Router>,
+    resolver: HookSlot<Resolver>,
+    delivery: HookSlot<DeliveryPolicy>,
+    biller: HookSlot<Biller>,
+    no_plugin: Arc<PluginVersion>,
 }
 
-/// The same for whichever hook is named.
-macro_rules! at {
+/// Evaluates an expression with the slot of the given hook.
+macro_rules! with_slot {
     ($self:ident, $hook:expr, $slot:ident => $what:expr) => {
         match $hook {
             Hook::Router => {
@@ -98,249 +98,263 @@ macro_rules! at {
     };
 }
 
-/// The wall clock.
-pub(crate) fn wall() -> Timestamp {
+/// The wall-clock time.
+pub(crate) fn wall_clock() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
 impl Hooks {
-    /// Opens the plugin folder and brings back what was bound. `directory` knows the peers that verdicts may name.
+    /// Opens the plugin folder and restores the stored bindings and candidates. `directory` holds the peers that a
+    /// verdict may name.
     ///
     /// # Errors
-    /// When the folder cannot be used, or something that was live does not start.
+    /// The folder is not usable, or a live plugin does not start.
     pub fn open(
         folder: &Path,
         options: HooksOptions,
         directory: Arc<ArcSwap<Directory>>,
-        powers: Powers,
+        services: HostServices,
     ) -> Result<Arc<Self>, HookError> {
         let library = Library::open(folder, options.trust.clone())?;
         let runtime = Runtime::new(options.memory, options.instances)?;
-        let (alarm, alarms) = Alarm::new();
-        let means = Arc::new(Means {
+        let (reporter, faulty_hooks) = FaultReporter::new();
+        let deps = Arc::new(HookDeps {
             runtime: Arc::new(runtime),
             library: Arc::new(library),
-            around: Surroundings { powers: Arc::new(powers), directory, home: options.home },
-            alarm,
+            environment: HostEnvironment { services: Arc::new(services), directory, home: options.home },
+            reporter,
         });
         let hooks = Arc::new(Self {
-            router: Slot::open(means.clone())?,
-            resolver: Slot::open(means.clone())?,
-            delivery: Slot::open(means.clone())?,
-            biller: Slot::open(means.clone())?,
-            means,
+            router: HookSlot::open(deps.clone())?,
+            resolver: HookSlot::open(deps.clone())?,
+            delivery: HookSlot::open(deps.clone())?,
+            biller: HookSlot::open(deps.clone())?,
+            deps,
             options,
-            nobody: Arc::new(DecidedBy { plugin: "none".to_owned(), version: String::new() }),
+            no_plugin: Arc::new(PluginVersion { plugin: "none".to_owned(), version: String::new() }),
         });
-        let house = Arc::downgrade(&hooks);
+        let weak_hooks = Arc::downgrade(&hooks);
         std::thread::Builder::new()
-            .name("hook-steward".to_owned())
+            .name("hook-rollback".to_owned())
             .spawn(move || {
-                for hook in alarms {
-                    let Some(hooks) = house.upgrade() else { return };
-                    at!(hooks, hook, slot => slot.attend(wall()));
+                for hook in faulty_hooks {
+                    let Some(hooks) = weak_hooks.upgrade() else { return };
+                    with_slot!(hooks, hook, slot => slot.roll_back_faulty(wall_clock()));
                 }
             })
-            .map_err(|error| HookError::Engine(format!("starting the steward: {error}")))?;
+            .map_err(|error| HookError::Engine(format!("starting the rollback thread: {error}")))?;
         Ok(hooks)
     }
 
-    /// Keeps a new version of a plugin. It serves nothing until it is activated. `signature` is the base64 form of an
-    /// ed25519 signature over the component's octets.
+    /// Stores a new version of a plugin without activating it. `signature` is a base64-encoded ed25519 signature over
+    /// the component's octets.
     ///
     /// # Errors
-    /// When it is not a component of a served world and version, or its signature does not count.
+    /// The octets are not a component of a supported world and contract version, or the signature is not accepted.
     pub fn upload(
         &self,
         plugin: &str,
         octets: &[u8],
         signature: Option<&str>,
     ) -> Result<VersionInfo, HookError> {
-        self.means.library.add(&self.means.runtime.engine, plugin, octets, signature)
+        self.deps.library.add(&self.deps.runtime.engine, plugin, octets, signature)
     }
 
-    /// Makes plugins live: compile, instantiate, configure, try out, and only then one exchange of a pointer. Calls in
-    /// flight end on what was live before. What fails changes nothing. The conditions may be a serial alone.
+    /// Activates a chain: compiles, instantiates, configures and self-checks every plugin, then replaces the live chain
+    /// atomically. Calls in flight finish on the old chain. A failure changes nothing. `conditions` may be a serial
+    /// alone.
     ///
     /// # Errors
-    /// When one of them does not start or refuses its document, or the conditions do not hold.
+    /// A plugin does not start or refuses its policy document, or a condition does not hold.
     pub fn activate(
         &self,
         hook: Hook,
         now: Timestamp,
         chain: Vec<Binding>,
-        conditions: impl Into<Conditions>,
+        conditions: impl Into<ActivationConditions>,
     ) -> Result<BindingRecord, HookError> {
         let conditions = conditions.into();
-        at!(self, hook, slot => slot.activate(now, chain, conditions))
+        with_slot!(self, hook, slot => slot.activate(now, chain, conditions))
     }
 
-    /// Leaves a hook without any plugin.
+    /// Removes all plugins from a hook.
     ///
     /// # Errors
-    /// When it cannot be written down.
+    /// The change cannot be stored.
     pub fn unbind(&self, hook: Hook, now: Timestamp) -> Result<BindingRecord, HookError> {
-        at!(self, hook, slot => slot.unbind(now))
+        with_slot!(self, hook, slot => slot.unbind(now))
     }
 
-    /// Goes back to what was live before; what was taken back by itself is passed over.
+    /// Activates the previous chain again. Chains that were rolled back automatically are skipped.
     ///
     /// # Errors
-    /// When there is nothing, or it does not start any more.
+    /// There is no such chain, or it does not start any more.
     pub fn rollback(&self, hook: Hook, now: Timestamp) -> Result<BindingRecord, HookError> {
-        at!(self, hook, slot => slot.rollback(now))
+        with_slot!(self, hook, slot => slot.rollback(now))
     }
 
-    /// Takes a candidate on trial; one that is there already goes.
+    /// Starts the trial of a candidate chain, in shadow or as a canary. It replaces an earlier candidate.
     ///
     /// # Errors
-    /// As for [`Hooks::activate`]; and for a share that is none.
-    pub fn try_out(
+    /// As for [`Hooks::activate`], or the canary's share is out of range.
+    pub fn start_trial(
         &self,
         hook: Hook,
         now: Timestamp,
-        trying: Trying,
+        mode: TrialMode,
         chain: Vec<Binding>,
-        conditions: impl Into<Conditions>,
+        conditions: impl Into<ActivationConditions>,
     ) -> Result<CandidateRecord, HookError> {
         let conditions = conditions.into();
-        at!(self, hook, slot => slot.try_out(now, trying, chain, conditions))
+        with_slot!(self, hook, slot => slot.start_trial(now, mode, chain, conditions))
     }
 
-    /// Ends the trial.
+    /// Ends the trial of the candidate. The live chain stays.
     ///
     /// # Errors
-    /// When there is none.
-    pub fn dismiss(&self, hook: Hook, now: Timestamp) -> Result<(), HookError> {
-        at!(self, hook, slot => slot.dismiss(now, "candidate-ended", "by an admin"))
+    /// There is no candidate.
+    pub fn end_trial(&self, hook: Hook, now: Timestamp) -> Result<(), HookError> {
+        with_slot!(self, hook, slot => slot.end_trial(now, "candidate-ended", "by an admin"))
     }
 
     /// Makes the candidate live.
     ///
     /// # Errors
-    /// When there is none, or somebody was faster.
+    /// There is no candidate, or the serial is not the expected one.
     pub fn promote(
         &self,
         hook: Hook,
         now: Timestamp,
         expected: Option<u64>,
     ) -> Result<BindingRecord, HookError> {
-        at!(self, hook, slot => slot.promote(now, expected))
+        with_slot!(self, hook, slot => slot.promote(now, expected))
     }
 
-    /// Whether any plugin serves the hook.
+    /// Whether the hook has a live plugin.
     #[must_use]
     pub fn is_bound(&self, hook: Hook) -> bool {
-        at!(self, hook, slot => slot.is_bound())
+        with_slot!(self, hook, slot => slot.is_bound())
     }
 
-    /// The history of a hook, oldest first; the last record is live.
+    /// The binding history of a hook, oldest first. The last record is live.
     #[must_use]
     pub fn history(&self, hook: Hook) -> Vec<BindingRecord> {
-        at!(self, hook, slot => slot.history())
+        with_slot!(self, hook, slot => slot.history())
     }
 
-    /// Everything there is to see of a hook.
+    /// The full status of a hook.
     #[must_use]
-    pub fn state(&self, hook: Hook) -> HookState {
-        at!(self, hook, slot => slot.state())
+    pub fn status(&self, hook: Hook) -> HookStatus {
+        with_slot!(self, hook, slot => slot.status())
     }
 
-    /// Counts of all plugins at work for a hook.
+    /// Call counts of all active plugins of a hook.
     #[must_use]
     pub fn counts(&self, hook: Hook) -> Vec<PluginCounts> {
-        at!(self, hook, slot => slot.counts())
+        with_slot!(self, hook, slot => slot.counts())
     }
 
-    /// All versions kept.
+    /// All stored plugin versions.
     ///
     /// # Errors
-    /// When the folder cannot be read.
+    /// The folder cannot be read.
     pub fn versions(&self) -> Result<Vec<VersionInfo>, HookError> {
-        self.means.library.list(&self.means.runtime.engine)
+        self.deps.library.list(&self.deps.runtime.engine)
     }
 
-    /// Plugins that serve nobody, to be asked by a replay or a harness. What they count, they count for themselves.
+    /// Starts a chain for a replay or a test harness. It serves no traffic, and its counters and values are isolated.
     ///
     /// # Errors
-    /// When one of them does not start or refuses its document.
-    pub fn trial(&self, hook: Hook, chain: &[Binding]) -> Result<Trial, HookError> {
+    /// A plugin does not start or refuses its policy document.
+    pub fn dry_run(&self, hook: Hook, chain: &[Binding]) -> Result<DryRun, HookError> {
         Ok(match hook {
-            Hook::Router => Trial::router(self.router.trial(chain)?),
-            Hook::Resolver => Trial::resolver(self.resolver.trial(chain)?),
-            Hook::DeliveryPolicy => Trial::delivery(self.delivery.trial(chain)?),
-            Hook::Biller => Trial::biller(self.biller.trial(chain)?),
+            Hook::Router => DryRun::router(self.router.dry_run(chain)?),
+            Hook::Resolver => DryRun::resolver(self.resolver.dry_run(chain)?),
+            Hook::DeliveryPolicy => DryRun::delivery(self.delivery.dry_run(chain)?),
+            Hook::Biller => DryRun::biller(self.biller.dry_run(chain)?),
         })
     }
 
-    fn seen(&self) -> Seen {
-        if self.options.record { Seen::recording() } else { Seen::Off }
+    fn new_call_log(&self) -> HostCallLog {
+        if self.options.record { HostCallLog::recording() } else { HostCallLog::Off }
     }
 
-    /// Asks the routers about a message. Never fails: a fault is answered as its binding says.
+    /// Routes a message. This never fails: on a fault, the binding's `on-fault` decides.
     #[must_use]
-    pub fn route(&self, message: &Message, now: Timestamp) -> Routed {
-        let met = Met::default();
-        let mut routed = self.routed(message, now, &met);
-        routed.faulted = met.into_mark();
+    pub fn route(&self, message: &Message, now: Timestamp) -> RoutingDecision {
+        let message_id = LazyMessageId::default();
+        let mut routed = self.ask_routers(message, now, &message_id);
+        routed.fault_message_id = message_id.into_shared();
         routed
     }
 
-    fn routed(&self, message: &Message, now: Timestamp, met: &Met) -> Routed {
-        let mut seen = self.seen();
-        let ended = self.router.ask(message, now, &mut seen, met);
-        self.concluded(ended, seen, now)
+    fn ask_routers(&self, message: &Message, now: Timestamp, message_id: &LazyMessageId) -> RoutingDecision {
+        let mut call_log = self.new_call_log();
+        let outcome = self.router.ask(message, now, &mut call_log, message_id);
+        self.conclude(outcome, call_log, now)
     }
 
-    /// What becomes of a message by what its routers said.
-    fn concluded(&self, ended: Ended<Router>, seen: Seen, now: Timestamp) -> Routed {
-        match ended {
-            Ended::Decided(Decision { verdict, sender, note }, generation) => {
+    /// Converts the outcome of the router chain into a routing decision.
+    fn conclude(
+        &self,
+        outcome: ChainOutcome<Router>,
+        call_log: HostCallLog,
+        now: Timestamp,
+    ) -> RoutingDecision {
+        match outcome {
+            ChainOutcome::Decided(Decision { verdict, sender, note }, generation) => {
                 let verdict = verdict.unwrap_or(Verdict::Reject(RejectReason::NoRoute));
                 let by = generation.by.clone();
-                Routed { note, sender, seen: seen.record(), ..Routed::new(verdict, by) }
+                RoutingDecision {
+                    note,
+                    sender,
+                    host_calls: call_log.into_record(),
+                    ..RoutingDecision::new(verdict, by)
+                }
             }
-            Ended::Fault(fault, generation) => {
+            ChainOutcome::Fault(fault, generation) => {
                 let verdict = match &generation.binding.on_fault {
                     OnFault::Hold | OnFault::Pass => Verdict::Hold(now + self.options.hold_for),
                     OnFault::Reject => Verdict::Reject(RejectReason::Fault),
-                    OnFault::Peer(peer) => match self.means.around.directory.load().id(peer) {
+                    OnFault::Peer(peer) => match self.deps.environment.directory.load().id(peer) {
                         Some(peer) => Verdict::Forward(vec![Leg::to(peer)]),
                         None => Verdict::Hold(now + self.options.hold_for),
                     },
                 };
-                Routed::new(verdict, generation.by.clone()).because(words(&fault))
+                RoutingDecision::new(verdict, generation.by.clone()).with_note(describe_fault(&fault))
             }
-            Ended::Nobody { last, fault } => {
+            ChainOutcome::Undecided { last, fault } => {
                 let note = match (&last, &fault) {
                     (None, _) => "no router is bound".into(),
                     (_, None) => "no router decided".into(),
-                    (_, Some(fault)) => format!("no router decided; {}", words(fault)).into_boxed_str(),
+                    (_, Some(fault)) => {
+                        format!("no router decided; {}", describe_fault(fault)).into_boxed_str()
+                    }
                 };
-                let by = last.map_or_else(|| self.nobody.clone(), |last| last.by.clone());
-                let routed = Routed::new(Verdict::Reject(RejectReason::NoRoute), by).because(note);
-                Routed { seen: seen.record(), ..routed }
+                let by = last.map_or_else(|| self.no_plugin.clone(), |last| last.by.clone());
+                let routed = RoutingDecision::new(Verdict::Reject(RejectReason::NoRoute), by).with_note(note);
+                RoutingDecision { host_calls: call_log.into_record(), ..routed }
             }
         }
     }
 
-    /// Prices a message that is to be forwarded: `routed` gets its quote, or, if the biller refuses it or fails, another
-    /// verdict.
-    pub fn price(&self, message: &Message, routed: &mut Routed, now: Timestamp) {
+    /// Prices a message with a forward verdict. Sets the quote of `routed`, or replaces its verdict if the biller
+    /// refuses the message or fails.
+    pub fn price(&self, message: &Message, routed: &mut RoutingDecision, now: Timestamp) {
         let Verdict::Forward(legs) = &routed.verdict else { return };
         if !self.biller.is_bound() {
             return;
         }
-        let met = Met::again(routed.faulted.take());
-        let ended = self.biller.ask((message, priced_leg(legs)), now, &mut Seen::Off, &met);
-        routed.faulted = met.into_mark();
-        self.quoted(ended, routed, now);
+        let message_id = LazyMessageId::resume(routed.fault_message_id.take());
+        let outcome = self.biller.ask((message, priced_leg(legs)), now, &mut HostCallLog::Off, &message_id);
+        routed.fault_message_id = message_id.into_shared();
+        self.apply_quote(outcome, routed, now);
     }
 
-    fn quoted(&self, ended: Ended<Biller>, routed: &mut Routed, now: Timestamp) {
-        match ended {
-            Ended::Decided(price, generation) => match price.quote {
+    fn apply_quote(&self, outcome: ChainOutcome<Biller>, routed: &mut RoutingDecision, now: Timestamp) {
+        match outcome {
+            ChainOutcome::Decided(price, generation) => match price.quote {
                 Ok(quote) => routed.quote = Some(Box::new(quote)),
                 Err(note) => {
                     routed.verdict = Verdict::Reject(RejectReason::NoCredit);
@@ -348,91 +362,94 @@ impl Hooks {
                     routed.note = note;
                 }
             },
-            Ended::Fault(fault, generation) => {
+            ChainOutcome::Fault(fault, generation) => {
                 routed.verdict = match &generation.binding.on_fault {
                     OnFault::Reject => Verdict::Reject(RejectReason::Fault),
                     OnFault::Pass => return,
                     OnFault::Hold | OnFault::Peer(_) => Verdict::Hold(now + self.options.hold_for),
                 };
                 routed.by = generation.by.clone();
-                routed.note = Some(words(&fault));
+                routed.note = Some(describe_fault(&fault));
             }
-            // Its binding says that a fault makes it free.
-            Ended::Nobody { .. } => {}
+            // `on-fault = "pass"`: after a fault the message is free.
+            ChainOutcome::Undecided { .. } => {}
         }
     }
 
-    /// Asks the resolver who stands behind a number. May take long; a fault means "try later".
+    /// Resolves a number to a subscriber. May block. A fault gives "try later".
     #[must_use]
     pub fn resolve(&self, msisdn: &str, now: Timestamp) -> Resolution {
-        match self.resolver.ask(msisdn, now, &mut Seen::Off, &Met::default()) {
-            Ended::Decided(resolution, _) => resolution,
-            Ended::Fault(fault, generation) => Resolution {
+        match self.resolver.ask(msisdn, now, &mut HostCallLog::Off, &LazyMessageId::default()) {
+            ChainOutcome::Decided(resolution, _) => resolution,
+            ChainOutcome::Fault(fault, generation) => Resolution {
                 subscriber: Subscriber::TryLater { after: None },
                 by: generation.by.clone(),
-                note: Some(words(&fault)),
+                note: Some(describe_fault(&fault)),
             },
-            Ended::Nobody { last, fault } => Resolution {
+            ChainOutcome::Undecided { last, fault } => Resolution {
                 subscriber: Subscriber::TryLater { after: None },
-                by: last.map_or_else(|| self.nobody.clone(), |last| last.by.clone()),
-                note: Some(fault.map_or_else(|| "no resolver is bound".into(), |fault| words(&fault))),
+                by: last.map_or_else(|| self.no_plugin.clone(), |last| last.by.clone()),
+                note: Some(
+                    fault.map_or_else(|| "no resolver is bound".into(), |fault| describe_fault(&fault)),
+                ),
             },
         }
     }
 
-    /// Asks the delivery policy what follows a failed attempt; `None` when there is none, or it failed: the built-in
-    /// schedule holds.
+    /// Asks the delivery policy for the step after a failed attempt. `None` if there is no policy or it failed; the
+    /// built-in retry schedule then applies.
     #[must_use]
-    pub fn next(&self, message: &Message, attempt: &Attempt, now: Timestamp) -> Option<Next> {
-        match self.delivery.ask((message, attempt), now, &mut Seen::Off, &Met::default()) {
-            Ended::Decided(next, _) => Some(next),
-            Ended::Fault(..) | Ended::Nobody { .. } => None,
+    pub fn next(&self, message: &Message, attempt: &Attempt, now: Timestamp) -> Option<DeliveryDecision> {
+        match self.delivery.ask((message, attempt), now, &mut HostCallLog::Off, &LazyMessageId::default()) {
+            ChainOutcome::Decided(next, _) => Some(next),
+            ChainOutcome::Fault(..) | ChainOutcome::Undecided { .. } => None,
         }
     }
 
-    /// Tells the biller how charges ended. May take long.
+    /// Reports settlements to the biller. May block.
     ///
     /// # Errors
-    /// When it failed, or says that it did, in words: it is to be told again.
+    /// The reason why the biller failed or refused; the caller reports the settlements again later.
     pub fn settle(&self, settlements: &[Settlement], now: Timestamp) -> Result<(), String> {
         let chain = self.biller.chain();
         let Some(biller) = chain.0.first() else { return Err("no biller is bound".to_owned()) };
         match biller.settle(settlements, now) {
-            Ok(told) => told,
+            Ok(result) => result,
             Err(fault) => {
-                let told = format!("how charges ended: {}", settlements.len());
-                let mark = Met::default().mark(settlements.first().map(|first| first.message));
-                self.means.alarm.examples.add(Hook::Biller, &biller.by, now, &fault, told, mark);
-                crate::chain::note(biller, &fault, &self.means.alarm);
-                Err(words(&fault).into())
+                let question = format!("how charges ended: {}", settlements.len());
+                let shared_id =
+                    LazyMessageId::default().shared(settlements.first().map(|first| first.message));
+                self.deps.reporter.examples.add(Hook::Biller, &biller.by, now, &fault, question, shared_id);
+                crate::chain::report_fault(biller, &fault, &self.deps.reporter);
+                Err(describe_fault(&fault).into())
             }
         }
     }
 
-    /// What each router of the live chain makes of a message, up to the one that decides, and what becomes of the message.
-    /// It is no traffic: nothing is counted, kept or sampled.
+    /// Explains the routing of a message: the result of each router of the live chain, up to the one that decides, and
+    /// the final decision. Counts, records and samples nothing.
     #[must_use]
-    pub fn explain(&self, message: &Message, now: Timestamp) -> (Vec<Considered>, Routed) {
+    pub fn explain(&self, message: &Message, now: Timestamp) -> (Vec<RoutingStep>, RoutingDecision) {
         let mut steps = Vec::new();
-        let ended = self.router.chain().look(message, now, |by, outcome| {
-            steps.push(Considered { by: by.clone(), outcome: outcome.clone() });
+        let outcome = self.router.chain().explain(message, now, |by, outcome| {
+            steps.push(RoutingStep { by: by.clone(), outcome: outcome.clone() });
         });
-        (steps, self.concluded(ended, Seen::Looking, now))
+        (steps, self.conclude(outcome, HostCallLog::Preview, now))
     }
 
-    /// The same for the price of a message that is to be forwarded.
-    pub fn explain_price(&self, message: &Message, routed: &mut Routed, now: Timestamp) {
+    /// Explains the price of a message with a forward verdict, without effects.
+    pub fn explain_price(&self, message: &Message, routed: &mut RoutingDecision, now: Timestamp) {
         let Verdict::Forward(legs) = &routed.verdict else { return };
-        let ended = self.biller.chain().look((message, priced_leg(legs)), now, |_, _| ());
-        self.quoted(ended, routed, now);
+        let outcome = self.biller.chain().explain((message, priced_leg(legs)), now, |_, _| ());
+        self.apply_quote(outcome, routed, now);
     }
 }
 
-/// The leg by which a message is priced.
+/// The leg that determines the price: the first ranked leg that needs no resolver.
 fn priced_leg(legs: &[Leg]) -> Option<&Leg> {
     legs.iter().filter(|leg| !leg.resolve).min_by_key(|leg| leg.rank)
 }
 
-fn words(fault: &Fault) -> Box<str> {
+fn describe_fault(fault: &Fault) -> Box<str> {
     format!("fault ({}): {}", fault.kind.name(), fault.what).into()
 }

@@ -1,54 +1,60 @@
-//! Plugins: WebAssembly components that decide what differs from carrier to carrier.
+//! Plugin host: runs WebAssembly components that implement the appliance's routing, resolving, delivery and billing
+//! hooks.
 //!
-//! [`Hooks`] keeps plugin versions, brings bindings to life and puts the four questions (where does a message go, who stands
-//! behind a number, what follows a failed attempt, what does it cost) to them, on the caller's thread. A plugin that traps,
-//! loops for ever or takes all memory costs one call and one instance; what becomes of the message is said by its binding's
-//! `on-fault`. A candidate can be tried beside what is live, in shadow or as a canary, and what fails too often is taken
-//! back by itself.
+//! [`Hooks`] stores plugin versions, activates bindings and calls the four hooks on the caller's thread: router (the next
+//! step of a message), resolver (the subscriber of a number), delivery policy (the step after a failed attempt) and biller
+//! (the price of a message).
+//!
+//! A plugin that traps, exceeds its deadline or exhausts its memory costs one call and one instance; the binding's
+//! `on-fault` decides what happens to the message. A candidate chain can run beside the live chain, in shadow or as a
+//! canary. A chain with too many faults is rolled back automatically.
 
 mod artefact;
 mod binding;
 mod bindings;
-mod capabilities;
+mod call_counts;
 mod chain;
 mod compile;
-mod counts;
+mod contract;
+mod deadline;
+mod dry_run;
 mod error;
-mod examples;
 mod fault;
+mod fault_examples;
+mod fault_reporter;
 mod generation;
+mod hook_slot;
 mod hooks;
+mod host_call_log;
+mod host_calls;
 mod library;
-mod patience;
-mod reference;
+mod policy_reference;
 mod runtime;
-mod seen;
 mod shadow;
 mod signature;
-mod slot;
-mod steward;
-mod trial;
 mod wasi;
-mod world;
 mod worlds;
 
-pub use crate::capabilities::Powers;
-pub use crate::capabilities::numbers::{PoolBoard, PoolState};
-pub use crate::capabilities::peers::{Board, PeerState};
-pub use crate::capabilities::tables::PrefixTable;
-pub use crate::reference::{Conditions, Reference, ReferenceKind, UnknownReference};
-pub use binding::{
-    Binding, BindingRecord, CandidateRecord, Grants, HookEvent, How, InstanceUse, OnFault, Trying,
+pub use crate::host_calls::HostServices;
+pub use crate::host_calls::numbers::{PoolSnapshots, PoolState};
+pub use crate::host_calls::peers::{PeerSnapshots, PeerState};
+pub use crate::host_calls::tables::PrefixTable;
+pub use crate::policy_reference::{
+    ActivationConditions, PolicyReference, PolicyReferenceKind, UnknownReference,
 };
-pub use counts::Counts;
+pub use binding::{
+    Binding, BindingChange, BindingRecord, CandidateRecord, Grants, HookEvent, InstanceUse, OnFault,
+    TrialMode,
+};
+pub use call_counts::CallCounts;
+pub use contract::WitVersion;
+pub use dry_run::{DryRun, DryRunOutcome};
 pub use error::HookError;
-pub use examples::{FaultExample, FaultyVersion};
 pub use fault::{Fault, FaultKind, Tolerance};
-pub use hooks::{Considered, Hooks, HooksOptions};
+pub use fault_examples::{FaultExample, FaultyVersion};
+pub use hook_slot::{CandidateState, HookStatus, PluginCounts};
+pub use hooks::{Hooks, HooksOptions, RoutingStep};
 pub use library::VersionInfo;
-pub use shadow::{Comparison, Difference};
+pub use shadow::{AnswerDifference, Comparison};
 pub use signature::{Trust, TrustedKey};
-pub use slot::{CandidateState, HookState, PluginCounts};
-pub use trial::{Trial, Tried};
-pub use world::Wit;
 pub use worlds::Decision;

@@ -1,8 +1,8 @@
-//! Plugin versions on disk: content-addressed, never changed, never removed.
+//! The plugin library: versions on disk, content-addressed, never changed, never removed.
 
 use crate::HookError;
+use crate::contract::{self, WitVersion};
 use crate::signature::Trust;
-use crate::world::{self, Wit};
 use model::Hook;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -12,47 +12,47 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
-/// One version of a plugin.
+/// A version of a plugin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VersionInfo {
     /// The plugin.
     pub plugin: String,
-    /// The first twelve hexadecimal digits of its SHA-256.
+    /// The first twelve hexadecimal digits of the component's SHA-256 digest.
     pub version: String,
-    /// All of its SHA-256, in hexadecimal digits: what bindings hold to.
+    /// The full SHA-256 digest in hexadecimal; bindings refer to it.
     #[serde(default)]
     pub sha256: String,
-    /// Octets of the component.
+    /// Size of the component, in octets.
     pub size: u64,
     /// The hook that it can serve.
     pub hook: Hook,
-    /// The version of the contract that it was built for.
-    pub wit: Wit,
-    /// What it imports.
+    /// The contract version that it was built for.
+    pub wit: WitVersion,
+    /// Its imports.
     pub imports: Vec<String>,
     /// The name of the trusted key that signed it.
     #[serde(default)]
     pub signed_by: Option<String>,
 }
 
-/// A component, compiled, and what it is.
-pub(crate) struct Kept {
+/// A compiled component and its description.
+pub(crate) struct StoredComponent {
     pub(crate) component: Component,
     pub(crate) hook: Hook,
-    pub(crate) wit: Wit,
+    pub(crate) wit: WitVersion,
 }
 
-/// The folder: `components/NAME/VERSION.wasm` with `.sig` and `.json` beside it, `artefacts/`, and a file per hook with what
-/// is and was bound.
+/// The plugin folder: `components/NAME/VERSION.wasm` with `.sig` and `.json` beside it, `artefacts/`, and one file per
+/// hook with its bindings and history.
 #[derive(Debug)]
 pub(crate) struct Library {
     folder: PathBuf,
     trust: Trust,
 }
 
-/// Writes a file so that it is there whole or not at all.
-pub(crate) fn write_whole(path: &Path, octets: &[u8]) -> Result<(), HookError> {
-    // Two who write the same file at once do not write into each other's.
+/// Writes a file atomically.
+pub(crate) fn write_atomically(path: &Path, octets: &[u8]) -> Result<(), HookError> {
+    // Concurrent writes of one file use different temporary names.
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let new = path.with_extension(format!("{}.new", NUMBER.fetch_add(1, Relaxed)));
     let write = || -> std::io::Result<()> {
@@ -68,15 +68,16 @@ pub(crate) fn write_whole(path: &Path, octets: &[u8]) -> Result<(), HookError> {
     write().map_err(HookError::storage(path))
 }
 
-/// The hexadecimal digits of a component's SHA-256; the first [`VERSION`] of them are its version.
-fn digest(octets: &[u8]) -> String {
+/// The SHA-256 digest of a component in hexadecimal. Its first [`VERSION_DIGITS`] digits are the version.
+fn sha256_hex(octets: &[u8]) -> String {
     Sha256::digest(octets).iter().map(|octet| format!("{octet:02x}")).collect()
 }
 
-/// Digits of a version: enough for people to tell versions apart, and too few for octets of strangers.
-const VERSION: usize = 12;
+/// Number of digits of a version: enough for people to tell versions apart, but not enough to identify untrusted
+/// octets.
+const VERSION_DIGITS: usize = 12;
 
-fn good_name(name: &str) -> bool {
+fn is_valid_name(name: &str) -> bool {
     (1..=64).contains(&name.len())
         && name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'-' || c == b'_')
 }
@@ -90,11 +91,11 @@ impl Library {
         Ok(Self { folder: folder.to_owned(), trust })
     }
 
-    pub(crate) fn artefacts(&self) -> PathBuf {
+    pub(crate) fn artefact_folder(&self) -> PathBuf {
         self.folder.join("artefacts")
     }
 
-    /// The file of a hook's bindings.
+    /// The bindings file of a hook.
     pub(crate) fn bindings(&self, hook: Hook) -> PathBuf {
         self.folder.join(format!("{}.json", hook.name()))
     }
@@ -103,7 +104,7 @@ impl Library {
         self.folder.join("components").join(plugin).join(format!("{version}.wasm"))
     }
 
-    /// Looks a component over and keeps it. `signature` is the base64 form of an ed25519 signature over its octets.
+    /// Checks a component and stores it. `signature` is a base64-encoded ed25519 signature over its octets.
     pub(crate) fn add(
         &self,
         engine: &Engine,
@@ -111,7 +112,7 @@ impl Library {
         octets: &[u8],
         signature: Option<&str>,
     ) -> Result<VersionInfo, HookError> {
-        if !good_name(plugin) {
+        if !is_valid_name(plugin) {
             return Err(HookError::BadName(plugin.to_owned()));
         }
         if !octets.starts_with(b"\0asm") {
@@ -120,17 +121,18 @@ impl Library {
         if octets.get(4..8) == Some(&[1, 0, 0, 0]) {
             return Err(HookError::NotComponent);
         }
-        let sha256 = digest(octets);
-        let version = sha256[..VERSION].to_owned();
+        let sha256 = sha256_hex(octets);
+        let version = sha256[..VERSION_DIGITS].to_owned();
         let path = self.component(plugin, &version);
-        self.refuse_others(plugin, &version, &sha256)?;
-        // Uploaded again without its signature, a version keeps the one it has, if that still counts.
-        let kept = std::fs::read_to_string(path.with_extension("sig")).ok();
-        let kept = kept.filter(|kept| signature.is_none() && self.trust.judge(octets, Some(kept)).is_ok());
-        let signed_by = self.trust.judge(octets, signature.or(kept.as_deref()))?;
+        self.check_same_octets(plugin, &version, &sha256)?;
+        // An upload without a signature keeps the stored signature of the version if it is still valid.
+        let stored = std::fs::read_to_string(path.with_extension("sig")).ok();
+        let stored =
+            stored.filter(|stored| signature.is_none() && self.trust.verify(octets, Some(stored)).is_ok());
+        let signed_by = self.trust.verify(octets, signature.or(stored.as_deref()))?;
         let compiled = crate::compile::compile(engine, octets)?;
-        let (hook, wit) = world::of(engine, &compiled)?;
-        crate::artefact::keep_compiled(&self.artefacts(), engine, &version, octets, &compiled);
+        let (hook, wit) = contract::identify(engine, &compiled)?;
+        crate::artefact::store_compiled(&self.artefact_folder(), engine, &version, octets, &compiled);
         let info = VersionInfo {
             plugin: plugin.to_owned(),
             version: version.clone(),
@@ -138,34 +140,34 @@ impl Library {
             size: octets.len() as u64,
             hook,
             wit,
-            imports: world::imports(engine, &compiled),
+            imports: contract::imports(engine, &compiled),
             signed_by,
         };
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(HookError::storage(folder))?;
         }
         if let Some(signature) = signature {
-            write_whole(&path.with_extension("sig"), signature.trim().as_bytes())?;
+            write_atomically(&path.with_extension("sig"), signature.trim().as_bytes())?;
         }
-        let described =
+        let description =
             serde_json::to_vec_pretty(&info).map_err(|error| HookError::Engine(error.to_string()))?;
-        write_whole(&path.with_extension("json"), &described)?;
-        // A file that does not hold what its name says is replaced: that is how a damaged one is mended.
-        if std::fs::read(&path).map_or(true, |kept| kept != octets) {
-            write_whole(&path, octets)?;
+        write_atomically(&path.with_extension("json"), &description)?;
+        // An upload repairs a damaged file: it replaces a file whose contents do not match its name.
+        if std::fs::read(&path).map_or(true, |stored| stored != octets) {
+            write_atomically(&path, octets)?;
         }
         Ok(info)
     }
 
-    /// A version keeps its octets: others that begin with the same digits are refused. A damaged file may be mended, by what
-    /// it was.
-    fn refuse_others(&self, plugin: &str, version: &str, sha256: &str) -> Result<(), HookError> {
+    /// Refuses a component with the same version digits but another digest than the stored one. A damaged file may be
+    /// replaced by its original contents.
+    fn check_same_octets(&self, plugin: &str, version: &str, sha256: &str) -> Result<(), HookError> {
         let path = self.component(plugin, version);
-        let described = std::fs::read(path.with_extension("json")).ok();
-        let described = described.and_then(|octets| serde_json::from_slice::<VersionInfo>(&octets).ok());
-        let known = described.map(|info| info.sha256).filter(|sha256| !sha256.is_empty());
-        let kept = || std::fs::read(&path).ok().map(|octets| digest(&octets));
-        match known.or_else(|| kept().filter(|kept| kept.starts_with(version))) {
+        let description = std::fs::read(path.with_extension("json")).ok();
+        let description = description.and_then(|octets| serde_json::from_slice::<VersionInfo>(&octets).ok());
+        let known = description.map(|info| info.sha256).filter(|sha256| !sha256.is_empty());
+        let stored = || std::fs::read(&path).ok().map(|octets| sha256_hex(&octets));
+        match known.or_else(|| stored().filter(|stored| stored.starts_with(version))) {
             Some(known) if known != sha256 => {
                 Err(HookError::OtherOctets { plugin: plugin.to_owned(), version: version.to_owned() })
             }
@@ -173,14 +175,14 @@ impl Library {
         }
     }
 
-    /// All of a kept version's SHA-256.
+    /// The full SHA-256 digest of a stored version.
     pub(crate) fn sha256(&self, plugin: &str, version: &str) -> Result<String, HookError> {
-        self.octets(plugin, version, "").map(|octets| digest(&octets))
+        self.octets(plugin, version, "").map(|octets| sha256_hex(&octets))
     }
 
-    /// A version's octets. `sha256` is what they have to be, if it is known.
+    /// The octets of a version. If `sha256` is given, they must match it.
     fn octets(&self, plugin: &str, version: &str, sha256: &str) -> Result<Vec<u8>, HookError> {
-        let known = good_name(plugin) && version.bytes().all(|c| c.is_ascii_hexdigit());
+        let known = is_valid_name(plugin) && version.bytes().all(|c| c.is_ascii_hexdigit());
         let path = self.component(plugin, version);
         let unknown = || HookError::Unknown { plugin: plugin.to_owned(), version: version.to_owned() };
         if !known {
@@ -191,32 +193,32 @@ impl Library {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(unknown()),
             Err(source) => return Err(HookError::Storage { path, source }),
         };
-        let is = digest(&octets);
-        if is[..VERSION] != *version || (!sha256.is_empty() && is != sha256) {
+        let is = sha256_hex(&octets);
+        if is[..VERSION_DIGITS] != *version || (!sha256.is_empty() && is != sha256) {
             return Err(HookError::Damaged { path, version: version.to_owned() });
         }
         Ok(octets)
     }
 
-    /// A version's component, compiled. `sha256` is what it has to be, if the binding knows it.
+    /// The compiled component of a version. If the binding has a digest (`sha256`), the component must match it.
     pub(crate) fn compiled(
         &self,
         engine: &Engine,
         plugin: &str,
         version: &str,
         sha256: &str,
-    ) -> Result<Kept, HookError> {
+    ) -> Result<StoredComponent, HookError> {
         let path = self.component(plugin, version);
         let octets = self.octets(plugin, version, sha256)?;
-        // What was let in without a signature may not serve once signatures are required. While they are not, what serves
-        // goes on doing so though its signer is trusted no more.
+        // If signatures are required, a version that was stored without one may not serve. If not, a live version
+        // continues to serve even if its signer is no longer trusted.
         if self.trust.required {
             let signature = std::fs::read_to_string(path.with_extension("sig")).ok();
-            self.trust.judge(&octets, signature.as_deref())?;
+            self.trust.verify(&octets, signature.as_deref())?;
         }
-        let component = crate::artefact::load_or_compile(&self.artefacts(), engine, version, &octets)?;
-        let (hook, wit) = world::of(engine, &component)?;
-        Ok(Kept { component, hook, wit })
+        let component = crate::artefact::load_or_compile(&self.artefact_folder(), engine, version, &octets)?;
+        let (hook, wit) = contract::identify(engine, &component)?;
+        Ok(StoredComponent { component, hook, wit })
     }
 
     /// All versions.
@@ -233,11 +235,11 @@ impl Library {
                 if path.extension().is_none_or(|ending| ending != "wasm") {
                     continue;
                 }
-                let described = std::fs::read(path.with_extension("json")).ok();
-                let described = described.and_then(|octets| serde_json::from_slice(&octets).ok());
-                match described {
+                let description = std::fs::read(path.with_extension("json")).ok();
+                let description = description.and_then(|octets| serde_json::from_slice(&octets).ok());
+                match description {
                     Some(info) => found.push(info),
-                    // Kept by a version that wrote no description.
+                    // Stored by a release that wrote no description.
                     None => {
                         let version = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
                         found.extend(self.describe(engine, &name, &version.unwrap_or_default(), &path));
@@ -250,22 +252,22 @@ impl Library {
     }
 
     fn describe(&self, engine: &Engine, plugin: &str, version: &str, path: &Path) -> Option<VersionInfo> {
-        let kept = self.compiled(engine, plugin, version, "").ok()?;
+        let stored = self.compiled(engine, plugin, version, "").ok()?;
         let size = path.metadata().map_or(0, |data| data.len());
         let info = VersionInfo {
             plugin: plugin.to_owned(),
             version: version.to_owned(),
             sha256: self.sha256(plugin, version).ok()?,
             size,
-            hook: kept.hook,
-            wit: kept.wit,
-            imports: world::imports(engine, &kept.component),
+            hook: stored.hook,
+            wit: stored.wit,
+            imports: contract::imports(engine, &stored.component),
             signed_by: None,
         };
         if let Ok(octets) = serde_json::to_vec_pretty(&info)
-            && let Err(error) = write_whole(&path.with_extension("json"), &octets)
+            && let Err(error) = write_atomically(&path.with_extension("json"), &octets)
         {
-            tracing::warn!(%error, "description not kept");
+            tracing::warn!(%error, "description not stored");
         }
         Some(info)
     }

@@ -2,26 +2,26 @@
 
 use crate::HookError;
 use crate::bindings::{biller, delivery, previous, resolver, router};
-use crate::capabilities::State;
+use crate::contract::WitVersion;
+use crate::host_calls::InstanceState;
 use crate::wasi;
-use crate::world::Wit;
 use model::Hook;
 use std::sync::Arc;
 use std::time::Duration;
 use wasmtime::component::{Component, HasSelf, InstancePre, Linker};
 use wasmtime::{Config, Engine, InstanceAllocationStrategy, PoolingAllocationConfig};
 
-/// How often deadlines are looked at.
+/// The interval of deadline checks.
 pub(crate) const TICK: Duration = Duration::from_millis(5);
 
-/// The engine, a linker per world, and the thread that moves the engine's epoch on.
+/// The engine, a linker per world, and the thread that increments the engine's epoch.
 pub(crate) struct Runtime {
     pub(crate) engine: Engine,
-    router: Linker<State>,
-    previous_router: Linker<State>,
-    resolver: Linker<State>,
-    delivery: Linker<State>,
-    biller: Linker<State>,
+    router: Linker<InstanceState>,
+    previous_router: Linker<InstanceState>,
+    resolver: Linker<InstanceState>,
+    delivery: Linker<InstanceState>,
+    biller: Linker<InstanceState>,
     _alive: Arc<()>,
 }
 
@@ -30,10 +30,10 @@ fn failed(error: &wasmtime::Error) -> HookError {
 }
 
 impl Runtime {
-    /// `memory`: the most octets that one instance may have; `instances`: the most at a time.
+    /// `memory`: maximum memory of one instance, in octets; `instances`: maximum number of concurrent instances.
     pub(crate) fn new(memory: usize, instances: u32) -> Result<Self, HookError> {
         let mut pool = PoolingAllocationConfig::default();
-        // A guest in Python has some thirty core instances and tables, one in JavaScript three memories.
+        // A Python guest has some thirty core instances and tables, a JavaScript guest three memories.
         pool.total_component_instances(instances)
             .total_core_instances(instances.saturating_mul(16))
             .total_memories(instances.saturating_mul(3))
@@ -67,7 +67,7 @@ impl Runtime {
                 }
             })
             .map_err(|error| HookError::Engine(format!("starting the epoch thread: {error}")))?;
-        let linker = |add: fn(&mut Linker<State>) -> wasmtime::Result<()>| {
+        let linker = |add: fn(&mut Linker<InstanceState>) -> wasmtime::Result<()>| {
             let mut linker = Linker::new(&engine);
             add(&mut linker).map_err(|error| failed(&error))?;
             Ok::<_, HookError>(linker)
@@ -91,19 +91,19 @@ impl Runtime {
     pub(crate) fn link(
         &self,
         hook: Hook,
-        wit: Wit,
+        wit: WitVersion,
         component: &Component,
-    ) -> wasmtime::Result<InstancePre<State>> {
+    ) -> wasmtime::Result<InstancePre<InstanceState>> {
         let linker = match (hook, wit) {
-            (Hook::Router, Wit::V0_2) => &self.router,
-            (Hook::Router, Wit::V0_1) => &self.previous_router,
+            (Hook::Router, WitVersion::V0_2) => &self.router,
+            (Hook::Router, WitVersion::V0_1) => &self.previous_router,
             (Hook::Resolver, _) => &self.resolver,
             (Hook::DeliveryPolicy, _) => &self.delivery,
             (Hook::Biller, _) => &self.biller,
         };
-        // What it wants of WASI depends on the component: the names carry the version that its tools had.
+        // The WASI names differ between components: they carry the version of the tools that built the component.
         let mut linker = linker.clone();
-        wasi::serve(&mut linker, component)?;
+        wasi::link(&mut linker, component)?;
         linker.instantiate_pre(component)
     }
 }

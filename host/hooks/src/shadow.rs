@@ -1,9 +1,9 @@
-//! What a candidate would have answered, beside what was answered.
+//! Shadow candidates: compares a candidate's answers with those of the live chain.
 
-use crate::chain::{Chain, Ended};
-use crate::examples::{Mark, Met};
-use crate::seen::Seen;
-use crate::steward::Alarm;
+use crate::chain::{Chain, ChainOutcome};
+use crate::fault_examples::{LazyMessageId, SharedMessageId};
+use crate::fault_reporter::FaultReporter;
+use crate::host_call_log::HostCallLog;
 use crate::worlds::World;
 use arc_swap::ArcSwap;
 use model::{Directory, Timestamp};
@@ -14,147 +14,163 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 
-/// Questions that may wait for a candidate in shadow; what is beyond is not compared, and counted.
-const WAITING: usize = 4_096;
+/// Maximum number of queued questions to a shadow candidate. Further questions are skipped and counted.
+const QUEUE_LENGTH: usize = 4_096;
 
-/// Kinds of difference that are told apart, and samples of each.
-const GROUPS: usize = 200;
-const SAMPLES: usize = 5;
+/// Maximum number of difference groups, and of samples in each.
+const MAX_GROUPS: usize = 200;
+const MAX_SAMPLES: usize = 5;
 
-/// Questions that differed in the same way.
+/// A group of questions with the same difference.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Difference {
-    /// What was answered.
+pub struct AnswerDifference {
+    /// The live chain's answer.
     pub from: String,
-    /// What the candidate would have answered.
+    /// The candidate's answer.
     pub to: String,
-    /// How often.
+    /// Number of questions.
     pub count: u64,
-    /// Some of the questions, numbers hidden.
+    /// Samples of the questions, with masked numbers.
     pub samples: Vec<String>,
-    /// The ids of their messages, in the same order; `None` where there is no one message, or it was not accepted.
+    /// The message ids of the samples, in the same order; `None` if a question concerns no single message, or the
+    /// message was not accepted.
     pub messages: Vec<Option<String>>,
 }
 
-/// How a candidate in shadow compares.
+/// The comparison of a shadow candidate with the live chain.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Comparison {
-    /// Questions that both were asked.
+    /// Questions that both chains were asked.
     pub compared: u64,
-    /// Of these, with the same answer.
+    /// Questions with the same answer.
     pub same: u64,
-    /// With another.
+    /// Questions with different answers.
     pub different: u64,
-    /// Questions that were not compared because the candidate was too slow.
+    /// Questions that were skipped because the candidate was too slow.
     pub skipped: u64,
-    /// What differed, most frequent first.
-    pub differences: Vec<Difference>,
+    /// The differences, most frequent first.
+    pub differences: Vec<AnswerDifference>,
 }
 
-struct Item<W: World> {
+struct ShadowQuestion<W: World> {
     question: W::Owned,
     now: Timestamp,
-    seen: Option<Box<[u8]>>,
-    met: Mark,
+    call_log: Option<Box<[u8]>>,
+    message_id: SharedMessageId,
     live: Result<W::Answer, String>,
 }
 
-/// An answer; without one, why in words: nobody decided, or a fault. To be compared.
-pub(crate) fn answer_of<W: World>(ended: &Ended<W>) -> Result<W::Answer, String> {
-    match ended {
-        Ended::Decided(answer, _) => Ok(answer.clone()),
-        Ended::Nobody { fault: None, .. } => Err(NOBODY.to_owned()),
-        Ended::Fault(fault, _) | Ended::Nobody { fault: Some(fault), .. } => {
+/// The answer for comparison, or the reason why there is none: undecided, or a fault.
+pub(crate) fn comparable_answer<W: World>(outcome: &ChainOutcome<W>) -> Result<W::Answer, String> {
+    match outcome {
+        ChainOutcome::Decided(answer, _) => Ok(answer.clone()),
+        ChainOutcome::Undecided { fault: None, .. } => Err(UNDECIDED.to_owned()),
+        ChainOutcome::Fault(fault, _) | ChainOutcome::Undecided { fault: Some(fault), .. } => {
             Err(format!("fault ({})", fault.kind.name()))
         }
     }
 }
 
-const NOBODY: &str = "nobody decides";
+const UNDECIDED: &str = "nobody decides";
 
-/// A candidate in shadow: a thread of its own asks it, so that nobody waits for it.
+/// A shadow candidate. It is asked on its own thread, so that the live traffic does not wait for it.
 pub(crate) struct Shadow<W: World> {
-    queue: SyncSender<Item<W>>,
-    compared: Arc<Compared>,
-    ended: Arc<AtomicBool>,
+    queue: SyncSender<ShadowQuestion<W>>,
+    counts: Arc<ComparisonCounts>,
+    stopped: Arc<AtomicBool>,
 }
 
 impl<W: World> Drop for Shadow<W> {
-    /// What still waits is not asked any more.
+    /// Queued questions are dropped.
     fn drop(&mut self) {
-        self.ended.store(true, Relaxed);
+        self.stopped.store(true, Relaxed);
     }
 }
 
-/// What was answered and what would have been; how often, and samples with their messages.
-type Groups = BTreeMap<(String, String), (u64, Vec<(String, Mark)>)>;
+/// Count and samples (with message ids) for each pair of live and candidate answer.
+type DifferenceGroups = BTreeMap<(String, String), (u64, Vec<(String, SharedMessageId)>)>;
 
 #[derive(Default)]
-struct Compared {
+struct ComparisonCounts {
     compared: AtomicU64,
     same: AtomicU64,
     skipped: AtomicU64,
-    groups: Mutex<Groups>,
+    groups: Mutex<DifferenceGroups>,
 }
 
 impl<W: World> Shadow<W> {
     pub(crate) fn start(
         chain: Chain<W>,
         directory: Arc<ArcSwap<Directory>>,
-        alarm: Alarm,
+        reporter: FaultReporter,
     ) -> std::io::Result<Self> {
-        let (queue, questions) = sync_channel::<Item<W>>(WAITING);
-        let compared = Arc::new(Compared::default());
-        let counts = compared.clone();
-        let ended = Arc::new(AtomicBool::new(false));
-        let over = ended.clone();
-        // It ends when the candidate is dropped, and the queue with it.
+        let (queue, questions) = sync_channel::<ShadowQuestion<W>>(QUEUE_LENGTH);
+        let counts = Arc::new(ComparisonCounts::default());
+        let thread_counts = counts.clone();
+        let stopped = Arc::new(AtomicBool::new(false));
+        let is_stopped = stopped.clone();
+        // The thread ends when the candidate is dropped, and the queue with it.
         std::thread::Builder::new().name(format!("shadow-{}", W::HOOK.name())).spawn(move || {
-            crate::compile::give_way();
+            crate::compile::lower_priority();
             for item in questions {
-                if over.load(Relaxed) {
+                if is_stopped.load(Relaxed) {
                     return;
                 }
-                let question = W::lend(&item.question);
-                // What the live chain saw is what the candidate is to see, where it asks the same.
-                let mut seen = item.seen.as_deref().map_or(Seen::Off, Seen::beside);
-                let met = Met::again(Some(item.met.clone()));
-                let answer = answer_of(&chain.ask(question, item.now, &mut seen, &alarm, &met));
-                counts.compare::<W>(&item.live, &answer, (question, item.met), &directory.load());
+                let question = W::borrow_question(&item.question);
+                // For the same host calls, the candidate sees the same answers as the live chain.
+                let mut call_log = item.call_log.as_deref().map_or(HostCallLog::Off, HostCallLog::for_shadow);
+                let message_id = LazyMessageId::resume(Some(item.message_id.clone()));
+                let answer =
+                    comparable_answer(&chain.ask(question, item.now, &mut call_log, &reporter, &message_id));
+                thread_counts.compare::<W>(
+                    &item.live,
+                    &answer,
+                    (question, item.message_id),
+                    &directory.load(),
+                );
             }
         })?;
-        Ok(Self { queue, compared, ended })
+        Ok(Self { queue, counts, stopped })
     }
 
-    /// Gives the candidate a question, unless too many wait already.
+    /// Queues a question for the candidate. Skips it if the queue is full.
     pub(crate) fn ask(
         &self,
         question: W::Question<'_>,
         now: Timestamp,
-        seen: &Seen,
-        met: &Met,
+        call_log: &HostCallLog,
+        message_id: &LazyMessageId,
         live: Result<W::Answer, String>,
     ) {
-        let met = met.mark(W::message(question));
-        let item = Item { question: W::own(question), now, seen: seen.so_far(), met, live };
+        let message_id = message_id.shared(W::message_id(question));
+        let item = ShadowQuestion {
+            question: W::own_question(question),
+            now,
+            call_log: call_log.record_so_far(),
+            message_id,
+            live,
+        };
         if let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) = self.queue.try_send(item) {
-            self.compared.skipped.fetch_add(1, Relaxed);
+            self.counts.skipped.fetch_add(1, Relaxed);
         }
     }
 
     pub(crate) fn comparison(&self) -> Comparison {
-        let counts = &self.compared;
+        let counts = &self.counts;
         let (compared, same) = (counts.compared.load(Relaxed), counts.same.load(Relaxed));
-        let mut differences: Vec<Difference> = counts
+        let mut differences: Vec<AnswerDifference> = counts
             .groups
             .lock()
             .iter()
-            .map(|((from, to), (count, samples))| Difference {
+            .map(|((from, to), (count, samples))| AnswerDifference {
                 from: from.clone(),
                 to: to.clone(),
                 count: *count,
                 samples: samples.iter().map(|(words, _)| words.clone()).collect(),
-                messages: samples.iter().map(|(_, mark)| mark.get().map(ToString::to_string)).collect(),
+                messages: samples
+                    .iter()
+                    .map(|(_, shared_id)| shared_id.get().map(ToString::to_string))
+                    .collect(),
             })
             .collect();
         differences.sort_by_key(|difference| std::cmp::Reverse(difference.count));
@@ -168,39 +184,39 @@ impl<W: World> Shadow<W> {
     }
 }
 
-impl Compared {
+impl ComparisonCounts {
     fn compare<W: World>(
         &self,
         live: &Result<W::Answer, String>,
         candidate: &Result<W::Answer, String>,
-        (question, met): (W::Question<'_>, Mark),
+        (question, message_id): (W::Question<'_>, SharedMessageId),
         directory: &Directory,
     ) {
         let same = match (live, candidate) {
-            (Ok(one), Ok(other)) => W::same(one, other),
-            // Two faults are no agreement.
-            (Err(one), Err(other)) => one == NOBODY && other == NOBODY,
+            (Ok(one), Ok(other)) => W::is_same_answer(one, other),
+            // Two faults do not count as the same answer.
+            (Err(one), Err(other)) => one == UNDECIDED && other == UNDECIDED,
             _ => false,
         };
         if same {
             self.same.fetch_add(1, Relaxed);
         } else {
-            let words = |answer: &Result<W::Answer, String>| match answer {
-                Ok(answer) => W::words(answer, directory),
+            let describe = |answer: &Result<W::Answer, String>| match answer {
+                Ok(answer) => W::describe_answer(answer, directory),
                 Err(why) => why.clone(),
             };
-            let (from, to) = (words(live), words(candidate));
+            let (from, to) = (describe(live), describe(candidate));
             let mut groups = self.groups.lock();
-            let room = groups.len() < GROUPS;
-            let key = if room || groups.contains_key(&(from.clone(), to.clone())) {
+            let has_room = groups.len() < MAX_GROUPS;
+            let key = if has_room || groups.contains_key(&(from.clone(), to.clone())) {
                 (from, to)
             } else {
                 ("other".to_owned(), "other".to_owned())
             };
             let (count, samples) = groups.entry(key).or_default();
             *count += 1;
-            if samples.len() < SAMPLES {
-                samples.push((W::sample(question, directory), met));
+            if samples.len() < MAX_SAMPLES {
+                samples.push((W::describe_question(question, directory), message_id));
             }
         }
         self.compared.fetch_add(1, Relaxed);

@@ -1,23 +1,23 @@
-//! Signed plugins: ed25519 over the component's octets.
+//! Plugin signatures: ed25519 over the component's octets.
 
 use crate::HookError;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ed25519_dalek::{Signature, VerifyingKey};
 
-/// A key whose signatures are trusted.
+/// A trusted signing key.
 #[derive(Debug, Clone)]
 pub struct TrustedKey {
-    /// Whose it is.
+    /// The name of its owner.
     pub name: String,
     key: VerifyingKey,
 }
 
 impl TrustedKey {
-    /// Reads the base64 form of the 32 octets of an ed25519 public key.
+    /// Decodes a base64-encoded ed25519 public key of 32 octets.
     ///
     /// # Errors
-    /// When it is none.
+    /// The text is not such a key.
     pub fn new(name: &str, base64: &str) -> Result<Self, HookError> {
         let bad = || HookError::BadKey(name.to_owned());
         let octets = STANDARD.decode(base64.trim()).map_err(|_| bad())?;
@@ -27,18 +27,18 @@ impl TrustedKey {
     }
 }
 
-/// Whom the appliance trusts, and whether it takes anything else.
+/// The trusted keys, and whether a signature is required.
 #[derive(Debug, Clone, Default)]
 pub struct Trust {
-    /// Keys.
+    /// The keys.
     pub keys: Vec<TrustedKey>,
-    /// Nothing without a signature of one of them is taken.
+    /// Unsigned components are refused.
     pub required: bool,
 }
 
 impl Trust {
-    /// Who signed a component. A signature that is there must be right, whether one is required or not.
-    pub(crate) fn judge(&self, octets: &[u8], signature: Option<&str>) -> Result<Option<String>, HookError> {
+    /// Verifies a signature and returns the signer's name. A signature must be valid even if none is required.
+    pub(crate) fn verify(&self, octets: &[u8], signature: Option<&str>) -> Result<Option<String>, HookError> {
         let Some(signature) = signature else {
             return if self.required { Err(HookError::Unsigned) } else { Ok(None) };
         };
@@ -49,7 +49,7 @@ impl Trust {
         match signer {
             Some(signer) => Ok(Some(signer.name.clone())),
             None if self.keys.is_empty() && !self.required => Ok(None),
-            None => Err(HookError::BadSignature("it is of no trusted key, or of another component")),
+            None => Err(HookError::BadSignature("it is not by a trusted key, or for another component")),
         }
     }
 }
@@ -60,20 +60,20 @@ mod tests {
     use ed25519_dalek::{Signer, SigningKey};
 
     #[test]
-    fn only_a_trusted_keys_signature_over_these_octets_counts() {
+    fn only_a_trusted_signature_of_the_same_octets_is_valid() {
         let (ours, theirs) = (SigningKey::from_bytes(&[7; 32]), SigningKey::from_bytes(&[8; 32]));
         let key = TrustedKey::new("release", &STANDARD.encode(ours.verifying_key().to_bytes())).unwrap();
         let sign = |key: &SigningKey, octets: &[u8]| STANDARD.encode(key.sign(octets).to_bytes());
         let trust = Trust { keys: vec![key], required: true };
-        let judge = |signature: Option<&str>| trust.judge(b"component", signature);
-        assert_eq!(judge(Some(&sign(&ours, b"component"))).unwrap().as_deref(), Some("release"));
-        assert!(matches!(judge(Some(&sign(&ours, b"another"))), Err(HookError::BadSignature(_))));
-        assert!(matches!(judge(Some(&sign(&theirs, b"component"))), Err(HookError::BadSignature(_))));
-        assert!(matches!(judge(Some("rubbish")), Err(HookError::BadSignature(_))));
-        assert!(matches!(judge(None), Err(HookError::Unsigned)));
+        let verify = |signature: Option<&str>| trust.verify(b"component", signature);
+        assert_eq!(verify(Some(&sign(&ours, b"component"))).unwrap().as_deref(), Some("release"));
+        assert!(matches!(verify(Some(&sign(&ours, b"another"))), Err(HookError::BadSignature(_))));
+        assert!(matches!(verify(Some(&sign(&theirs, b"component"))), Err(HookError::BadSignature(_))));
+        assert!(matches!(verify(Some("rubbish")), Err(HookError::BadSignature(_))));
+        assert!(matches!(verify(None), Err(HookError::Unsigned)));
         let lenient = Trust { required: false, ..trust.clone() };
-        assert_eq!(lenient.judge(b"component", None).unwrap(), None);
-        assert!(lenient.judge(b"component", Some(&sign(&theirs, b"component"))).is_err());
+        assert_eq!(lenient.verify(b"component", None).unwrap(), None);
+        assert!(lenient.verify(b"component", Some(&sign(&theirs, b"component"))).is_err());
         assert!(TrustedKey::new("short", "AAAA").is_err());
     }
 }

@@ -1,33 +1,38 @@
-//! Instances are the house's, and there are only so many.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failed step is a failed test")]
+//! The host limits the total number of instances.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failed step fails the test")]
 
 mod support;
 
-use capabilities::{Fetch, FetchFailure, Request, Response};
-use hooks::{Binding, HooksOptions, Trying};
+use capabilities::{Fetch, FetchFailure, FetchRequest, FetchResponse};
+use hooks::{Binding, HooksOptions, TrialMode};
 use model::Hook;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use support::{FORCED, House, NOW, options, patient, until};
+use support::{FORCED, HooksFixture, NOW, options, wait_until, with_long_deadline};
 
-/// Another system that answers once so many have asked.
+/// Another system that answers once a number of requests have arrived.
 struct Together {
     all: usize,
     asked: AtomicUsize,
 }
 
 impl Fetch for Together {
-    fn fetch(&self, _: &str, _: &capabilities::Grants, _: Request) -> Result<Response, FetchFailure> {
+    fn fetch(
+        &self,
+        _: &str,
+        _: &capabilities::HttpGrants,
+        _: FetchRequest,
+    ) -> Result<FetchResponse, FetchFailure> {
         let turn = self.asked.fetch_add(1, Ordering::Relaxed) / self.all;
-        until("all have asked", || self.asked.load(Ordering::Relaxed) >= (turn + 1) * self.all);
-        Ok(Response { status: 200, ..Response::default() })
+        wait_until("all have asked", || self.asked.load(Ordering::Relaxed) >= (turn + 1) * self.all);
+        Ok(FetchResponse { status: 200, ..FetchResponse::default() })
     }
 }
 
-/// Three calls at a time, of which none fails.
-fn burst(house: &House) {
+/// Three concurrent calls; none fails.
+fn burst(fixture: &HooksFixture) {
     std::thread::scope(|scope| {
-        let callers: Vec<_> = (0..3).map(|_| scope.spawn(|| house.hooks.resolve("1", NOW))).collect();
+        let callers: Vec<_> = (0..3).map(|_| scope.spawn(|| fixture.hooks.resolve("1", NOW))).collect();
         for caller in callers {
             assert_eq!(caller.join().unwrap().note.as_deref(), Some("200 0"));
         }
@@ -35,47 +40,47 @@ fn burst(house: &House) {
 }
 
 #[test]
-fn what_was_live_before_keeps_no_more_than_it_needs_for_a_quick_way_back() {
+fn a_replaced_chain_keeps_one_warm_instance() {
     let together = Arc::new(Together { all: 3, asked: AtomicUsize::new(0) });
-    // Three for what is live, and as many for what is to be; what was has one of them.
-    let house = House::online_with(HooksOptions { instances: 7, ..options() }, together);
-    let ask = |url: &str| patient(house.binding("test_prober", &format!("fetch GET {url}")));
+    // Three for the live chain, and three for the next one; the previous chain keeps one of them.
+    let fixture = HooksFixture::with_fetch_and_options(HooksOptions { instances: 7, ..options() }, together);
+    let ask = |url: &str| with_long_deadline(fixture.binding("test_prober", &format!("fetch GET {url}")));
     let bindings: [Binding; 2] = [ask("http://one/"), ask("http://two/")];
     for turn in 0..4 {
-        house.hooks.activate(Hook::Resolver, NOW, vec![bindings[turn % 2].clone()], FORCED).unwrap();
-        burst(&house);
+        fixture.hooks.activate(Hook::Resolver, NOW, vec![bindings[turn % 2].clone()], FORCED).unwrap();
+        burst(&fixture);
     }
     for _ in 0..3 {
-        house.hooks.rollback(Hook::Resolver, NOW).unwrap();
-        burst(&house);
+        fixture.hooks.rollback(Hook::Resolver, NOW).unwrap();
+        burst(&fixture);
     }
-    assert_eq!(house.hooks.counts(Hook::Resolver)[0].counts.faults, [0; 5]);
+    assert_eq!(fixture.hooks.counts(Hook::Resolver)[0].counts.faults, [0; 5]);
 }
 
 #[test]
-fn what_goes_live_is_ready_for_as_many_calls_as_what_was() {
+fn a_new_chain_has_as_many_warm_instances_as_the_old_one() {
     let together = Arc::new(Together { all: 3, asked: AtomicUsize::new(0) });
-    let house = House::online_with(HooksOptions { instances: 12, ..options() }, together);
-    let ask = |url: &str| patient(house.binding("test_prober", &format!("fetch GET {url}")));
+    let fixture = HooksFixture::with_fetch_and_options(HooksOptions { instances: 12, ..options() }, together);
+    let ask = |url: &str| with_long_deadline(fixture.binding("test_prober", &format!("fetch GET {url}")));
     let [one, two] = [ask("http://one/"), ask("http://two/")];
-    let spare = patient(house.binding("test_trap", "north"));
-    // Whatever else there is room for is taken: no instance can be made for a call.
+    let spare = with_long_deadline(fixture.binding("test_trap", "north"));
+    // All other free instances are taken: none can be created for a call.
     let ready = || {
         let taken: Vec<_> =
-            std::iter::from_fn(|| house.hooks.trial(Hook::Router, std::slice::from_ref(&spare)).ok())
+            std::iter::from_fn(|| fixture.hooks.dry_run(Hook::Router, std::slice::from_ref(&spare)).ok())
                 .collect();
         assert!(taken.len() < 12);
-        burst(&house);
+        burst(&fixture);
     };
-    house.hooks.activate(Hook::Resolver, NOW, vec![one], FORCED).unwrap();
-    burst(&house);
-    house.hooks.activate(Hook::Resolver, NOW, vec![two.clone()], FORCED).unwrap();
+    fixture.hooks.activate(Hook::Resolver, NOW, vec![one], FORCED).unwrap();
+    burst(&fixture);
+    fixture.hooks.activate(Hook::Resolver, NOW, vec![two.clone()], FORCED).unwrap();
     ready();
-    house.hooks.rollback(Hook::Resolver, NOW).unwrap();
+    fixture.hooks.rollback(Hook::Resolver, NOW).unwrap();
     ready();
-    for trying in [Trying::Canary { share: 1 }, Trying::Shadow] {
-        house.hooks.try_out(Hook::Resolver, NOW, trying, vec![two.clone()], FORCED).unwrap();
-        house.hooks.promote(Hook::Resolver, NOW, None).unwrap();
+    for mode in [TrialMode::Canary { share: 1 }, TrialMode::Shadow] {
+        fixture.hooks.start_trial(Hook::Resolver, NOW, mode, vec![two.clone()], FORCED).unwrap();
+        fixture.hooks.promote(Hook::Resolver, NOW, None).unwrap();
         ready();
     }
 }

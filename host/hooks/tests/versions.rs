@@ -1,5 +1,5 @@
-//! Components that are not what they should be, and bindings that change while others look.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failed step is a failed test")]
+//! Invalid components, and concurrent changes of bindings.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failed step fails the test")]
 
 mod support;
 
@@ -7,7 +7,9 @@ use hooks::{Binding, HookError, Hooks};
 use model::Hook;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use support::{House, NOW, directory, everything_to, guest, options, peers, powers, until};
+use support::{
+    HooksFixture, NOW, directory, forwarded_peers, guest, options, route_all_to, services, wait_until,
+};
 
 /// The smallest component: it imports and exports nothing.
 const EMPTY_COMPONENT: [u8; 8] = *b"\0asm\x0d\0\x01\0";
@@ -22,7 +24,7 @@ fn replaced(octets: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
             count += 1;
         }
     }
-    assert!(count > 0, "the component does not contain what was to be replaced");
+    assert!(count > 0, "the component does not contain the text to replace");
     all
 }
 
@@ -31,10 +33,10 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn another_world_version_or_import_is_refused_by_name_and_leaves_nothing_behind() {
-    let house = House::new();
+fn an_unknown_world_version_or_import_is_refused_by_name() {
+    let fixture = HooksFixture::new();
     let router = guest("prefix_router");
-    let refusal = |octets: &[u8]| house.hooks.upload("p", octets, None).unwrap_err();
+    let refusal = |octets: &[u8]| fixture.hooks.upload("p", octets, None).unwrap_err();
     assert!(matches!(refusal(&EMPTY_COMPONENT), HookError::WrongWorld { .. }));
     let newer = refusal(&replaced(&router, b"@0.2.0", b"@0.9.0"));
     assert!(matches!(&newer, HookError::WrongVersion { .. }), "{newer}");
@@ -47,30 +49,31 @@ fn another_world_version_or_import_is_refused_by_name_and_leaves_nothing_behind(
         matches!(&foreign, HookError::ForeignImport { name, .. } if name.contains("wallet")),
         "{foreign}"
     );
-    assert_eq!(house.hooks.versions().unwrap(), []);
-    assert_eq!(files(&house.folder.path().join("artefacts")), Vec::<PathBuf>::new());
+    assert_eq!(fixture.hooks.versions().unwrap(), []);
+    assert_eq!(files(&fixture.folder.path().join("artefacts")), Vec::<PathBuf>::new());
 }
 
 #[test]
-fn a_component_that_changed_on_disk_is_not_run_under_its_old_version() {
-    let house = House::new();
-    let binding = house.binding("prefix_router", &everything_to("north"));
-    let path = house.folder.path().join("components/prefix_router").join(format!("{}.wasm", binding.version));
+fn a_component_changed_on_disk_is_not_run() {
+    let fixture = HooksFixture::new();
+    let binding = fixture.binding("prefix_router", &route_all_to("north"));
+    let path =
+        fixture.folder.path().join("components/prefix_router").join(format!("{}.wasm", binding.version));
     std::fs::write(&path, guest("test_trap")).unwrap();
-    let error = house.hooks.activate(Hook::Router, NOW, vec![binding.clone()], None).unwrap_err();
+    let error = fixture.hooks.activate(Hook::Router, NOW, vec![binding.clone()], None).unwrap_err();
     assert!(matches!(&error, HookError::Damaged { .. }), "{error}");
     assert!(error.to_string().contains("upload it again"), "{error}");
-    assert_eq!(house.binding("prefix_router", &everything_to("north")), binding);
-    house.hooks.activate(Hook::Router, NOW, vec![binding], None).unwrap();
-    assert_eq!(peers(&house.route("good")), [house.peer("north")]);
+    assert_eq!(fixture.binding("prefix_router", &route_all_to("north")), binding);
+    fixture.hooks.activate(Hook::Router, NOW, vec![binding], None).unwrap();
+    assert_eq!(forwarded_peers(&fixture.route("good")), [fixture.peer("north")]);
 }
 
-/// Twelve digits are 48 bits: somebody with time can make two components that have them in common.
+/// Twelve digits are 48 bits: an attacker with time can make two components that share them.
 #[test]
-fn other_octets_under_a_version_that_exists_are_refused_and_never_run() {
-    let house = House::new();
-    let binding = house.binding("prefix_router", &everything_to("north"));
-    house.hooks.activate(Hook::Router, NOW, vec![binding.clone()], None).unwrap();
+fn another_component_under_an_existing_version_is_refused() {
+    let fixture = HooksFixture::new();
+    let binding = fixture.binding("prefix_router", &route_all_to("north"));
+    fixture.hooks.activate(Hook::Router, NOW, vec![binding.clone()], None).unwrap();
     let other = format!("{}{}", binding.version, "0".repeat(52));
     let replace = |path: &Path| {
         let text = std::fs::read_to_string(path).unwrap();
@@ -78,29 +81,29 @@ fn other_octets_under_a_version_that_exists_are_refused_and_never_run() {
         std::fs::write(path, text.replace(&binding.sha256, &other)).unwrap();
     };
     let described =
-        house.folder.path().join("components/prefix_router").join(format!("{}.json", binding.version));
+        fixture.folder.path().join("components/prefix_router").join(format!("{}.json", binding.version));
     replace(&described);
-    let refused = house.hooks.upload("prefix_router", &guest("prefix_router"), None).unwrap_err();
+    let refused = fixture.hooks.upload("prefix_router", &guest("prefix_router"), None).unwrap_err();
     assert!(matches!(&refused, HookError::OtherOctets { .. }), "{refused}");
-    // Nor does a binding serve with other octets than those that it was activated with.
-    replace(&house.folder.path().join("router.json"));
-    let House { hooks, folder, .. } = house;
+    // A binding does not serve with other octets than those that were activated.
+    replace(&fixture.folder.path().join("router.json"));
+    let HooksFixture { hooks, folder, .. } = fixture;
     let gone = Arc::downgrade(&hooks);
     drop(hooks);
-    until("the old house is gone", || gone.strong_count() == 0);
-    let opened = Hooks::open(folder.path(), options(), directory(), powers(folder.path()));
+    wait_until("the old hooks are gone", || gone.strong_count() == 0);
+    let opened = Hooks::open(folder.path(), options(), directory(), services(folder.path()));
     assert!(matches!(opened, Err(HookError::Damaged { .. })));
 }
 
 #[test]
-fn two_admins_who_activate_at_once_both_land_in_the_history() {
-    let house = House::new();
-    let north = house.binding("prefix_router", &everything_to("north"));
-    let south = Binding { policy: everything_to("south"), ..north.clone() };
+fn concurrent_activations_are_both_recorded() {
+    let fixture = HooksFixture::new();
+    let north = fixture.binding("prefix_router", &route_all_to("north"));
+    let south = Binding { policy: route_all_to("south"), ..north.clone() };
     const TIMES: usize = 15;
     std::thread::scope(|scope| {
         for binding in [&north, &south] {
-            let hooks = &house.hooks;
+            let hooks = &fixture.hooks;
             scope.spawn(move || {
                 for _ in 0..TIMES {
                     hooks.activate(Hook::Router, NOW, vec![binding.clone()], None).unwrap();
@@ -108,13 +111,13 @@ fn two_admins_who_activate_at_once_both_land_in_the_history() {
             });
         }
     });
-    let history = house.hooks.history(Hook::Router);
+    let history = fixture.hooks.history(Hook::Router);
     assert_eq!(history.len(), 2 * TIMES);
     assert_eq!(history.iter().filter(|record| record.chain == [north.clone()]).count(), TIMES);
     let last = if history.last().unwrap().chain == [north] { "north" } else { "south" };
     assert_eq!(
-        peers(&house.route("good")),
-        [house.peer(last)],
+        forwarded_peers(&fixture.route("good")),
+        [fixture.peer(last)],
         "what the history calls live is what answers"
     );
 }

@@ -1,27 +1,26 @@
-//! What the links alone can move: an ESME submits, a core that keeps nothing passes on, an SMSC answers, the ESME is
-//! answered.
-//! All of it in this process, over loopback.
+//! Measures the throughput of the links alone: an ESME submits, an engine without storage passes on, an SMSC answers,
+//! the ESME is answered. All in this process, over loopback.
 //!
 //! `cargo run --release -p links --example relay -- [seconds] [window] [links]`
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::panic, missing_docs, reason = "a measuring tool")]
 
 use bytes::{Buf, Bytes, BytesMut};
-use doors::{Core, Hub, Routing};
-use engine::{Answer, Command, Event, ReplyTo};
-use links::{AccountOptions, BindMode, Links, LinksOptions, ListenerOptions, PeerOptions};
-use model::{Address, DecidedBy, Leg, LinkId, Message, MessageId, PeerId, Routed, Verdict};
+use engine::{EngineAnswer, EngineCommand, Event, ReplyTo};
+use links::{BindMode, LinkAccountOptions, Links, LinksOptions, ListenerOptions, PeerOptions};
+use model::{Address, Leg, LinkId, Message, MessageId, PeerId, PluginVersion, RoutingDecision, Verdict};
 use parking_lot::Mutex;
+use ports::{EventSink, LinkRegistry, Routing};
 use rustc_hash::FxHashMap;
-use smpp::{Bind, CommandId, Header, Request, Response, Sm, Status, encode_request, encode_response};
+use smpp::{Bind, CommandId, CommandStatus, Header, Request, Response, Sm, encode_request, encode_response};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Sends everything to any link of the peer's, and answers when that has answered: so nothing piles up in between.
-struct Forgetful {
-    hub: OnceLock<Arc<Hub>>,
+/// Sends every message to any link of the peer, and answers when the peer has answered, so that no queue builds up.
+struct InstantEngine {
+    registry: OnceLock<Arc<LinkRegistry>>,
     next: AtomicU64,
     outgoing: Mutex<Vec<LinkId>>,
     waiting: Mutex<FxHashMap<MessageId, ReplyTo>>,
@@ -29,7 +28,7 @@ struct Forgetful {
     pushes: AtomicU64,
 }
 
-impl Core for Forgetful {
+impl EventSink for InstantEngine {
     fn push(&self, events: Vec<Event>) {
         self.pushes.fetch_add(1, Relaxed);
         let mut commands = Vec::with_capacity(events.len() * 2);
@@ -43,40 +42,40 @@ impl Core for Forgetful {
                     let links = self.outgoing.lock();
                     let link = links[usize::try_from(id.0).unwrap() % links.len()];
                     let message = Arc::new(*message);
-                    commands.push(Command::Send {
+                    commands.push(EngineCommand::Send {
                         link,
                         message,
                         leg: 0,
                         taken: 0,
-                        want_receipt: false,
+                        want_dlr: false,
                         more: false,
-                        ticket: model::Ticket::default(),
+                        ticket: model::SubmitTicket::default(),
                     });
                 }
                 Event::Outcome { id, .. } => {
                     self.done.fetch_add(1, Relaxed);
                     let to = self.waiting.lock().remove(&id).unwrap();
-                    commands.push(Command::Answer { to, answer: Answer::Accepted(id) });
+                    commands.push(EngineCommand::Answer { to, answer: EngineAnswer::Accepted(id) });
                 }
                 _ => {}
             }
         }
-        self.hub.get().unwrap().dispatch(commands);
+        self.registry.get().unwrap().dispatch(commands);
     }
 }
 
-struct Constant(Arc<DecidedBy>);
+struct ConstantRouting(Arc<PluginVersion>);
 
-impl Routing for Constant {
-    fn route(&self, _: &Message) -> Routed {
-        Routed {
+impl Routing for ConstantRouting {
+    fn route(&self, _: &Message) -> RoutingDecision {
+        RoutingDecision {
             verdict: Verdict::Forward(vec![Leg::to(PeerId(2))]),
             by: self.0.clone(),
             note: None,
             sender: None,
             quote: None,
-            seen: None,
-            faulted: None,
+            host_calls: None,
+            fault_message_id: None,
         }
     }
 }
@@ -92,7 +91,13 @@ async fn sink(mut stream: TcpStream) {
                 CommandId::SUBMIT_SM => Response::id("1234567890"),
                 _ => Response::Empty,
             };
-            encode_response(&mut output, header.command.response(), Status::ROK, header.sequence, &response);
+            encode_response(
+                &mut output,
+                header.command.response(),
+                CommandStatus::ROK,
+                header.sequence,
+                &response,
+            );
         }
         if stream.write_all(&output).await.is_err() {
             return;
@@ -135,7 +140,7 @@ async fn source(mut stream: TcpStream, window: usize) {
         while let Some(header) = Header::decode(&input).filter(|header| input.len() >= header.length as usize)
         {
             input.advance(header.length as usize);
-            assert_eq!(header.status, Status::ROK);
+            assert_eq!(header.status, CommandStatus::ROK);
             if header.command == CommandId::SUBMIT_SM.response() {
                 open -= 1;
             }
@@ -166,18 +171,19 @@ fn hash() -> String {
 }
 
 async fn run(seconds: usize, window: usize, count: usize) {
-    let core = Arc::new(Forgetful {
-        hub: OnceLock::new(),
+    let core = Arc::new(InstantEngine {
+        registry: OnceLock::new(),
         next: AtomicU64::new(1_000_000_000),
         outgoing: Mutex::default(),
         waiting: Mutex::default(),
         done: AtomicU64::new(0),
         pushes: AtomicU64::new(0),
     });
-    let by = Arc::new(DecidedBy { plugin: "constant".into(), version: "1".into() });
+    let by = Arc::new(PluginVersion { plugin: "constant".into(), version: "1".into() });
     let links =
-        Links::new(LinksOptions::default(), Arc::default(), core.clone(), Arc::new(Constant(by))).unwrap();
-    let _ = core.hub.set(links.hub());
+        Links::new(LinksOptions::default(), Arc::default(), core.clone(), Arc::new(ConstantRouting(by)))
+            .unwrap();
+    let _ = core.registry.set(links.registry());
     let upstream = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = upstream.local_addr().unwrap().to_string();
     tokio::spawn(async move {
@@ -192,7 +198,9 @@ async fn run(seconds: usize, window: usize, count: usize) {
     while core.outgoing.lock().len() < count {
         tokio::task::yield_now().await;
     }
-    links.set_account(AccountOptions { window, ..AccountOptions::new("acme", PeerId(1), &hash()) }).unwrap();
+    links
+        .set_account(LinkAccountOptions { window, ..LinkAccountOptions::new("acme", PeerId(1), &hash()) })
+        .unwrap();
     let address = links.listen(ListenerOptions::new("in", "127.0.0.1:0".parse().unwrap())).await.unwrap();
     for _ in 0..count {
         let stream = TcpStream::connect(address).await.unwrap();
@@ -210,11 +218,11 @@ async fn run(seconds: usize, window: usize, count: usize) {
     );
     for state in links.states() {
         println!(
-            "{:?} {}: round trip {:?}, brake {}, answers in {} out {}",
+            "{:?} {}: round trip {:?}, blocked_by {}, answers in {} out {}",
             state.role,
             state.name,
             state.round_trip,
-            state.brake.name(),
+            state.blocked_by.name(),
             state.inbound.answers,
             state.outbound.answers
         );

@@ -1,137 +1,141 @@
-use crate::state::LinkRecord;
-use crate::{AccountOptions, clock};
+use crate::link_record::LinkRecord;
+use crate::{LinkAccountOptions, clock};
 use bytes::Bytes;
-use doors::{AccountRate, AccountRates};
 use model::PeerId;
 use parking_lot::{Mutex, RwLock};
+use ports::{AccountRate, AccountRates};
 use rustc_hash::FxHashMap;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
-use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
-/// What a connection is told from outside.
+/// A control message to a connection.
 #[derive(Debug, Clone)]
-pub(crate) enum Control {
-    /// Take leave: finish what is under way until then, unbind, go.
-    Leave(Instant),
-    /// Show a sign of life until then, or go: another session wants the place.
-    Prove(Instant),
+pub(crate) enum LinkControl {
+    /// Close: finish the requests in progress until this moment, unbind, close the connection.
+    Close(Instant),
+    /// Show a sign of life until this moment, or be closed: another session needs the permit.
+    ProveAlive(Instant),
 }
+
+/// The receiver of the [`LinkControl`] messages of one connection.
+pub(crate) type ControlReceiver = UnboundedReceiver<LinkControl>;
 
 #[derive(Debug)]
 struct SessionEntry {
     record: Arc<LinkRecord>,
-    control: UnboundedSender<Control>,
+    control: UnboundedSender<LinkControl>,
 }
 
-/// An account as its sessions share it.
+/// An account, shared by its sessions.
 #[derive(Debug)]
 pub(crate) struct Account {
-    options: RwLock<Arc<AccountOptions>>,
+    options: RwLock<Arc<LinkAccountOptions>>,
     rate: Arc<AccountRate>,
     sessions: Mutex<Vec<SessionEntry>>,
-    /// A session has ended, or has proved that it lives.
-    stirred: Notify,
+    /// A session has ended, or has shown a sign of life.
+    sessions_changed: Notify,
 }
 
-/// A place among an account's sessions; given back when dropped.
+/// A permit for one session of an account, released when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Seat {
+pub(crate) struct SessionPermit {
     account: Arc<Account>,
     record: Arc<LinkRecord>,
 }
 
-impl Drop for Seat {
+impl Drop for SessionPermit {
     fn drop(&mut self) {
         self.account.sessions.lock().retain(|entry| !Arc::ptr_eq(&entry.record, &self.record));
-        self.account.stirred.notify_waiters();
+        self.account.sessions_changed.notify_waiters();
     }
 }
 
 impl Account {
-    fn new(options: AccountOptions, rate: Arc<AccountRate>) -> Self {
+    fn new(options: LinkAccountOptions, rate: Arc<AccountRate>) -> Self {
         Self {
             options: RwLock::new(Arc::new(options)),
             rate,
             sessions: Mutex::default(),
-            stirred: Notify::new(),
+            sessions_changed: Notify::new(),
         }
     }
 
-    pub(crate) fn options(&self) -> Arc<AccountOptions> {
+    pub(crate) fn options(&self) -> Arc<LinkAccountOptions> {
         self.options.read().clone()
     }
 
-    fn change(&self, options: AccountOptions) {
+    fn set_options(&self, options: LinkAccountOptions) {
         *self.options.write() = Arc::new(options);
     }
 
-    /// Whether `parts` may be submitted now.
-    pub(crate) fn take(&self, parts: u32, now: Instant) -> bool {
-        self.rate.take(parts, now)
+    /// Takes `parts` segments from the account's rate. Returns whether they may be submitted now.
+    pub(crate) fn take_rate(&self, segments: u32, now: Instant) -> bool {
+        self.rate.take(segments, now)
     }
 
-    /// A place, if there is one.
-    fn free_seat(
+    /// Acquires a session permit, if one is free.
+    fn try_acquire_session(
         self: &Arc<Self>,
         record: &Arc<LinkRecord>,
-        control: &UnboundedSender<Control>,
-    ) -> Option<Seat> {
+        control: &UnboundedSender<LinkControl>,
+    ) -> Option<SessionPermit> {
         let limit = self.options().sessions;
         let mut sessions = self.sessions.lock();
         if sessions.len() >= limit {
             return None;
         }
         sessions.push(SessionEntry { record: record.clone(), control: control.clone() });
-        Some(Seat { account: self.clone(), record: record.clone() })
+        Some(SessionPermit { account: self.clone(), record: record.clone() })
     }
 
-    /// Finds a place for one more session. When all are taken, every session must prove within `patience` that it
-    /// lives; one that does not makes room, being the half-open remainder of an ESME that comes back (sheet §2.3).
-    pub(crate) async fn seat(
+    /// Acquires a session permit. If all are taken, every session must show a sign of life within `timeout`. A
+    /// session that does not is closed, and its permit is free: it is the half-open remainder of an ESME that
+    /// reconnects (sheet §2.3).
+    pub(crate) async fn acquire_session(
         self: &Arc<Self>,
         record: &Arc<LinkRecord>,
-        control: &UnboundedSender<Control>,
-        patience: Duration,
-    ) -> Option<Seat> {
-        if let Some(seat) = self.free_seat(record, control) {
-            return Some(seat);
+        control: &UnboundedSender<LinkControl>,
+        timeout: Duration,
+    ) -> Option<SessionPermit> {
+        if let Some(permit) = self.try_acquire_session(record, control) {
+            return Some(permit);
         }
-        let asked = clock::now();
+        let started = clock::now();
         for entry in self.sessions.lock().iter() {
-            let _ = entry.control.send(Control::Prove(asked + patience));
+            let _ = entry.control.send(LinkControl::ProveAlive(started + timeout));
         }
         let wait = async {
             loop {
-                let mut stirred = pin!(self.stirred.notified());
-                stirred.as_mut().enable();
-                let seat = self.free_seat(record, control);
-                if seat.is_some() || self.all_lived_since(asked) {
-                    return seat;
+                let mut sessions_changed = pin!(self.sessions_changed.notified());
+                sessions_changed.as_mut().enable();
+                let permit = self.try_acquire_session(record, control);
+                if permit.is_some() || self.all_heard_since(started) {
+                    return permit;
                 }
-                stirred.await;
+                sessions_changed.await;
             }
         };
-        // Those that prove nothing go when their time is up, which takes a moment too.
-        tokio::time::timeout(patience + Duration::from_secs(1), wait).await.ok().flatten()
+        // A session without a sign of life closes when its time is up, which takes a moment too.
+        tokio::time::timeout(timeout + Duration::from_secs(1), wait).await.ok().flatten()
     }
 
-    fn all_lived_since(&self, moment: Instant) -> bool {
+    fn all_heard_since(&self, moment: Instant) -> bool {
         let now = clock::now();
         let since = now.saturating_duration_since(moment);
         self.sessions.lock().iter().all(|entry| entry.record.silent_for(now) <= since)
     }
 
-    /// A session has shown the sign of life that it was asked for.
-    pub(crate) fn lives(&self) {
-        self.stirred.notify_waiters();
+    /// Reports that a session has shown the sign of life that was requested.
+    pub(crate) fn report_alive(&self) {
+        self.sessions_changed.notify_waiters();
     }
 
-    fn leave(&self, until: Instant) {
+    fn close_sessions(&self, until: Instant) {
         for entry in self.sessions.lock().iter() {
-            let _ = entry.control.send(Control::Leave(until));
+            let _ = entry.control.send(LinkControl::Close(until));
         }
     }
 }
@@ -143,9 +147,14 @@ pub(crate) struct Accounts {
 }
 
 impl Accounts {
-    /// Adds an account or changes one. Sessions that exist go on, under the new rules where these concern single
-    /// messages; a changed system_id ends them.
-    pub(crate) fn set(&self, options: AccountOptions, rates: &AccountRates, until: Instant) -> Arc<Account> {
+    /// Adds an account, or changes the one of that name. Existing sessions continue; new rules about single messages
+    /// apply to them. A changed system_id ends them.
+    pub(crate) fn set(
+        &self,
+        options: LinkAccountOptions,
+        rates: &AccountRates,
+        until: Instant,
+    ) -> Arc<Account> {
         let rate = rates.set(options.peer, options.rate, options.burst, clock::now());
         let mut accounts = self.by_system_id.write();
         let renamed = accounts
@@ -155,11 +164,11 @@ impl Accounts {
             })
             .map(|(system_id, _)| system_id.clone());
         if let Some(account) = renamed.and_then(|system_id| accounts.remove(&system_id)) {
-            account.leave(until);
+            account.close_sessions(until);
         }
         match accounts.get(&options.system_id) {
             Some(account) => {
-                account.change(options);
+                account.set_options(options);
                 account.clone()
             }
             None => {
@@ -170,13 +179,13 @@ impl Accounts {
         }
     }
 
-    /// Removes an account; its sessions are unbound. Its number, if there was one.
+    /// Removes an account and unbinds its sessions. Returns its peer id; `None` if there is no such account.
     pub(crate) fn remove(&self, name: &str, until: Instant) -> Option<PeerId> {
         let mut accounts = self.by_system_id.write();
         let found = accounts.iter().find(|(_, account)| account.options().name == name);
         let system_id = found.map(|(system_id, _)| system_id.clone())?;
         let account = accounts.remove(&system_id)?;
-        account.leave(until);
+        account.close_sessions(until);
         Some(account.options().peer)
     }
 
@@ -184,14 +193,14 @@ impl Accounts {
         self.by_system_id.read().get(system_id).cloned()
     }
 
-    /// The options of the account of that name.
-    pub(crate) fn named(&self, name: &str) -> Option<Arc<AccountOptions>> {
+    /// Returns the options of the account of that name.
+    pub(crate) fn options_of(&self, name: &str) -> Option<Arc<LinkAccountOptions>> {
         let accounts = self.by_system_id.read();
         accounts.values().map(|account| account.options()).find(|options| options.name == name)
     }
 
-    /// Any account's password hash: something to verify against where there is no account, so that the time that a
-    /// refusal takes does not tell which system_ids exist.
+    /// Returns the password hash of any account. It is verified where there is no account, so that the time of a
+    /// refusal does not tell which system_ids exist.
     pub(crate) fn any_hash(&self) -> Option<String> {
         self.by_system_id.read().values().next().map(|account| account.options().password_hash.clone())
     }

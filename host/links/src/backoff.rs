@@ -1,52 +1,52 @@
-use smpp::Status;
+use smpp::CommandStatus;
 use std::time::Duration;
 
-/// How long to wait before a peer is dialled again: doubling from a second to a limit, and longer where hammering would do harm
-/// (sheet §1.6, §2.3).
+/// The wait before a peer is dialed again. It doubles from one second to a limit, and is longer where frequent
+/// attempts would do harm (sheet §1.6, §2.3).
 #[derive(Debug)]
 pub(crate) struct BackOff {
     next: Duration,
-    longest: Duration,
+    max: Duration,
 }
 
 impl BackOff {
     const FIRST: Duration = Duration::from_secs(1);
-    /// No limit is below this, so that nobody hammers a peer by a wrong setting.
-    const SHORTEST: Duration = Duration::from_millis(100);
-    /// The limit where nothing else is said.
-    pub(crate) const LONGEST: Duration = Duration::from_secs(30);
-    /// After a refusal of system id or password: somebody has to correct them.
+    /// The smallest limit, so that a wrong setting does not flood a peer.
+    const MIN_LIMIT: Duration = Duration::from_millis(100);
+    /// The default limit.
+    pub(crate) const MAX: Duration = Duration::from_secs(30);
+    /// After a refused system_id or password: an admin has to correct them.
     const WRONG_CREDENTIALS: Duration = Duration::from_secs(60);
-    /// After RALYBND: the peer still holds our old session and needs time to notice.
+    /// After RALYBND: the peer still holds our old session, and needs time to notice that it is gone.
     const STILL_BOUND: Duration = Duration::from_secs(30);
 
-    /// Waits of at most `longest`, where the peer's refusal does not demand more.
-    pub(crate) fn new(longest: Duration) -> Self {
-        let longest = longest.max(Self::SHORTEST);
-        Self { next: Self::FIRST.min(longest), longest }
+    /// Creates a back-off with waits of at most `max`, unless the peer's refusal requires more.
+    pub(crate) fn new(max: Duration) -> Self {
+        let max = max.max(Self::MIN_LIMIT);
+        Self { next: Self::FIRST.min(max), max }
     }
 
-    /// The link was bound and worked: begin anew.
+    /// Starts again at the first wait, because the link was bound and worked.
     pub(crate) fn reset(&mut self) {
-        self.next = Self::FIRST.min(self.longest);
+        self.next = Self::FIRST.min(self.max);
     }
 
-    /// The next wait. `lot` is a random number; it spreads the wait over 80 to 120 percent, but never beyond the limit, and never
-    /// below what `refused` demands.
-    pub(crate) fn next(&mut self, refused: Option<Status>, lot: u64) -> Duration {
+    /// Returns the next wait. `random` spreads it over 80 to 120 percent, but never beyond the limit, and never below
+    /// the minimum for `refused`.
+    pub(crate) fn next(&mut self, refused: Option<CommandStatus>, random: u64) -> Duration {
         let wait = self.next;
-        self.next = (self.next * 2).min(self.longest);
+        self.next = (self.next * 2).min(self.max);
         let least = match refused {
-            Some(Status::RINVPASWD | Status::RINVSYSID) => Self::WRONG_CREDENTIALS,
-            Some(Status::RALYBND) => Self::STILL_BOUND,
+            Some(CommandStatus::RINVPASWD | CommandStatus::RINVSYSID) => Self::WRONG_CREDENTIALS,
+            Some(CommandStatus::RALYBND) => Self::STILL_BOUND,
             _ => Duration::ZERO,
         };
-        let percent = 80 + u32::try_from(lot % 41).unwrap_or(0);
+        let percent = 80 + u32::try_from(random % 41).unwrap_or(0);
         if least > wait {
-            // Only upwards: the least is the least.
+            // A minimum is only exceeded, never reduced.
             return least + least * (percent - 80) / 200;
         }
-        (wait * percent / 100).min(self.longest).max(least)
+        (wait * percent / 100).min(self.max).max(least)
     }
 }
 
@@ -55,25 +55,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn check_037_038_credentials_wait_a_minute_and_a_stale_session_half_of_it() {
-        for lot in 0..100 {
-            let mut backoff = BackOff::new(BackOff::LONGEST);
-            assert!(backoff.next(Some(Status::RINVPASWD), lot) >= Duration::from_secs(60));
-            assert!(backoff.next(Some(Status::RINVSYSID), lot) >= Duration::from_secs(60));
-            assert!(backoff.next(Some(Status::RALYBND), lot) >= Duration::from_secs(30));
+    fn check_037_038_wrong_credentials_wait_60_s_and_a_stale_session_30_s() {
+        for random in 0..100 {
+            let mut backoff = BackOff::new(BackOff::MAX);
+            assert!(backoff.next(Some(CommandStatus::RINVPASWD), random) >= Duration::from_secs(60));
+            assert!(backoff.next(Some(CommandStatus::RINVSYSID), random) >= Duration::from_secs(60));
+            assert!(backoff.next(Some(CommandStatus::RALYBND), random) >= Duration::from_secs(30));
         }
     }
 
     #[test]
-    fn waits_double_to_the_limit_and_begin_anew() {
-        let mut backoff = BackOff::new(BackOff::LONGEST);
+    fn waits_double_to_the_limit_and_restart_after_a_reset() {
+        let mut backoff = BackOff::new(BackOff::MAX);
         let waits: Vec<u64> = (0..7).map(|_| backoff.next(None, 20).as_secs()).collect();
         assert_eq!(waits, [1, 2, 4, 8, 16, 30, 30]);
-        for lot in 0..100 {
-            assert!(backoff.next(None, lot) <= BackOff::LONGEST);
+        for random in 0..100 {
+            assert!(backoff.next(None, random) <= BackOff::MAX);
         }
         let mut short = BackOff::new(Duration::from_millis(500));
-        assert!((0..100).all(|lot| short.next(None, lot) <= Duration::from_millis(500)));
+        assert!((0..100).all(|random| short.next(None, random) <= Duration::from_millis(500)));
         backoff.reset();
         let wait = backoff.next(None, 0);
         assert!(wait >= Duration::from_millis(800) && wait < Duration::from_secs(1));

@@ -1,4 +1,4 @@
-//! The links' clocks. Sessions and the engine get the time from outside; here is the outside.
+//! The clocks of the links. Sessions and the engine get the time as an argument.
 
 use model::Timestamp;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -9,7 +9,7 @@ pub(crate) fn wall() -> Timestamp {
     Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// The monotonic clock, as the runtime has it.
+/// The monotonic clock of the runtime.
 pub(crate) fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }

@@ -1,55 +1,56 @@
-//! Sockets: SMPP towards ESMEs that bind to us and towards SMSCs that we dial, SGIP towards gateways and SPs; one tokio
-//! task per connection.
+//! The SMPP and SGIP links: ESMEs that bind to us, SMSCs that we dial, gateways and SPs; one tokio task per
+//! connection.
 //!
-//! A link knows nothing of queues. What it receives becomes [`engine::Event`]s, pushed into the [`doors::Core`] once per
-//! socket read; what the engine wants comes as commands through the [`doors::Hub`], one batch per link. The protocol itself is
-//! in [`smpp::Session`]; here are the sockets under it, the accounts behind it, and the way between PDUs and messages.
+//! A link knows nothing of queues. Its input becomes [`engine::Event`]s, pushed into the [`ports::EventSink`] once
+//! per socket read; the engine's commands come through the [`ports::LinkRegistry`], one batch per link. The protocol
+//! is in [`smpp::Session`]; this crate has the sockets, the accounts, and the mapping between PDUs and messages.
 //!
-//! * **Nothing is answered before the engine says so.** A positive answer is [`engine::Answer`], which leaves the
-//!   engine only after its commit.
-//! * **Every message given to a link comes to an [`model::Outcome`]**: not sent if no octet of it was written,
-//!   unanswered if it was written and the link closed.
-//! * **A connection costs a bounded amount of memory** and cannot hold up another: reading stops when too much waits for
-//!   the engine or for the peer, and a peer that does not read is dropped.
+//! * **No request is answered before the engine answers it.** A positive answer is an [`engine::EngineAnswer`], which
+//!   leaves the engine only after its commit.
+//! * **Every message given to a link gets an [`model::Outcome`]**: not sent if no octet of it was written, unanswered
+//!   if it was written and the link closed.
+//! * **The memory of a connection is bounded**, and a connection cannot delay another: reading stops when too much
+//!   waits for the engine or for the peer, and a peer that does not read is disconnected.
 #![forbid(unsafe_code)]
 
 mod accounts;
 mod backoff;
-mod client;
+mod bind_authenticator;
+mod bind_probe;
 mod clock;
-mod lines;
+mod dialer;
+mod dlr;
+mod esme_requests;
 mod link;
+mod link_handle;
+mod link_record;
 mod links;
 mod listener;
+mod message_to_pdu;
 mod options;
-mod outbox;
-mod outgoing;
-mod place;
-mod probe;
-mod refusal;
-mod reply;
-mod scope;
-mod server;
-mod serving;
+mod pdu_to_message;
+mod refusal_status;
+mod request_context;
+mod request_token;
+mod send_queue;
 mod sgip;
 mod shared;
-mod socket;
-mod state;
-mod submission;
+mod smpp_acceptor;
+mod smsc_requests;
 mod tls;
-mod upstream;
+mod tracked_socket;
 
-pub use client::PeerError;
-pub use doors::ServerTls;
-pub use links::{Leftover, Links, ReadyListeners};
+pub use bind_probe::ProbeStep;
+pub use dialer::PeerError;
+pub use link_record::{LinkBlocker, LinkPhase, LinkRole, LinkState, Traffic};
+pub use links::{Links, PreparedListeners, ShutdownLeftover};
+pub use listener::ListenerError;
 pub use options::{
-    AccountOptions, BindModes, ClientTls, LinksOptions, ListenerOptions, LongText, PeerOptions, Secret,
+    BindModes, ClientTls, LinkAccountOptions, LinksOptions, ListenerOptions, LongText, PeerOptions, Secret,
 };
-pub use probe::ProbeStep;
-pub use server::ListenError;
-pub use sgip::{GatewayOptions, Habits, SgipListenerOptions, SpOptions};
-pub use shared::DoorCounts;
+pub use ports::ServerTlsFiles;
+pub use sgip::{GatewayOptions, SgipListenerOptions, SgipQuirks, SpOptions};
+pub use shared::ListenerCounts;
 pub use smpp::BindMode;
 pub use smpp::message_id::MessageIdForm;
-pub use state::{LinkBrake, LinkRole, LinkState, Phase, Traffic};
 pub use tls::TlsError;

@@ -1,22 +1,25 @@
-//! One connection: the task that moves octets, requests, answers and outcomes until it ends.
+//! One SMPP connection: the task that moves octets, requests, answers and outcomes until the connection ends.
 
-use crate::accounts::{Account, Control, Seat};
-use crate::outbox::Outbox;
-use crate::outgoing::Style;
-use crate::place::Place;
-use crate::reply::unpack;
-use crate::scope::Scope;
-use crate::serving::Serving;
+use crate::accounts::LinkControl;
+use crate::bind_authenticator::{BindAuthenticator, BindDecision, PendingBind};
+use crate::esme_requests::EsmeRequests;
+use crate::link_handle::LinkHandle;
+use crate::link_record::{LinkBlocker, LinkPhase, LinkRecord, LinkRole};
+use crate::message_to_pdu::PduStyle;
+use crate::request_context::RequestContext;
+use crate::request_token::unpack;
+use crate::send_queue::SendQueue;
 use crate::shared::Shared;
-use crate::socket::{Socket, Wire};
-use crate::state::{LinkBrake, LinkRecord, LinkRole, Phase};
-use crate::upstream::Upstream;
+use crate::smsc_requests::SmscRequests;
+use crate::tracked_socket::{Socket, TrackedSocket};
 use crate::{LongText, clock};
-use doors::{Deliveries, Delivery, Protocol};
 use engine::Event;
 use model::{PeerId, Timestamp};
+use ports::{LinkCommand, LinkCommands, Protocol};
 use smpp::message_id::MessageIdForm;
-use smpp::{Bind, BindMode, CloseReason, CommandId, Request, Session, Status, Version, encode_request};
+use smpp::{
+    BindMode, CloseReason, CommandId, CommandStatus, InterfaceVersion, Request, Session, encode_request,
+};
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
 use std::io;
@@ -27,110 +30,96 @@ use std::task::Poll;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedReceiver;
 
-/// What became of a bind that was judged.
-pub(crate) enum Judgement {
-    /// The ESME may in.
-    Accept { account: Arc<Account>, seat: Seat, record: Arc<LinkRecord>, version: Version, mode: BindMode },
-    /// It may not.
-    Refuse { status: Status, why: &'static str },
+/// The kind of the peer, which decides what its requests mean.
+enum LinkSide {
+    /// An incoming connection that has not bound.
+    Unbound(Arc<BindAuthenticator>),
+    Esme(EsmeRequests),
+    Smsc(SmscRequests),
 }
 
-/// A judgement under way.
-pub(crate) type Judging = Pin<Box<dyn Future<Output = Judgement> + Send>>;
-
-/// Judges binds.
-pub(crate) type Judge = Box<dyn Fn(Bind) -> Judging + Send>;
-
-/// What a link does besides moving octets.
-enum Role {
-    /// A connection of which nothing is known yet.
-    Unknown(Judge),
-    Serving(Serving),
-    Upstream(Upstream),
+/// The state of a bound link.
+struct BoundLink {
+    handle: LinkHandle,
+    commands: LinkCommands,
+    queue: SendQueue,
+    version: InterfaceVersion,
 }
 
-/// A link's place in the hub, from its bind on.
-struct Attached {
-    place: Place,
-    deliveries: Deliveries,
-    outbox: Outbox,
-    version: Version,
-}
-
-/// How a link ended.
+/// The end of a link.
 #[derive(Debug)]
-pub(crate) struct Ended {
-    /// In words.
-    pub(crate) why: String,
+pub(crate) struct LinkEnd {
+    /// The reason, as text.
+    pub(crate) reason: String,
     /// The peer refused our bind.
-    pub(crate) refused: Option<Status>,
-    /// It was bound.
+    pub(crate) refused: Option<CommandStatus>,
+    /// The link was bound.
     pub(crate) was_bound: bool,
-    /// We were told to go.
-    pub(crate) wanted: bool,
+    /// The link was told to close.
+    pub(crate) requested: bool,
 }
 
-struct Leave {
+struct Closing {
     unbind_at: Instant,
     until: Instant,
     unbound: bool,
 }
 
-/// One connection.
+/// One SMPP connection.
 pub(crate) struct Link {
     shared: Arc<Shared>,
     record: Arc<LinkRecord>,
-    wire: Wire,
+    socket: TrackedSocket,
     session: Session,
-    control: UnboundedReceiver<Control>,
-    role: Role,
-    judging: Option<Judging>,
-    attached: Option<Attached>,
+    control: UnboundedReceiver<LinkControl>,
+    side: LinkSide,
+    pending_bind: Option<PendingBind>,
+    bound: Option<BoundLink>,
     events: Vec<Event>,
-    leave: Option<Leave>,
-    /// Until when it must show that it lives.
-    prove: Option<Instant>,
-    refused: Option<Status>,
+    closing: Option<Closing>,
+    /// The moment until which the peer must show a sign of life.
+    alive_deadline: Option<Instant>,
+    refused: Option<CommandStatus>,
     was_bound: bool,
 }
 
-/// The sequence number of an enquire_link that the session does not know of: the farthest from those that it gives out.
-/// Whatever comes back counts as a sign of life and as nothing else.
-const PROVE_SEQUENCE: u32 = 0x7FFF_FFFF;
+/// The sequence number of an enquire_link that the session does not know of. It is farthest from the numbers that the
+/// session uses. Its answer counts as a sign of life and as nothing else.
+const PROBE_SEQUENCE: u32 = 0x7FFF_FFFF;
 
-/// What woke a link.
+/// The events that woke a link.
 #[derive(Default)]
-struct Turn {
-    batches: Vec<Vec<Delivery>>,
-    control: Option<Control>,
-    judgement: Option<Judgement>,
+struct Wakeup {
+    batches: Vec<Vec<LinkCommand>>,
+    control: Option<LinkControl>,
+    decision: Option<BindDecision>,
     read: Option<io::Result<usize>>,
     write_error: Option<io::Error>,
 }
 
 impl Link {
-    /// A connection that came in.
+    /// Creates the link of an incoming connection.
     pub(crate) fn incoming(
         shared: Arc<Shared>,
         record: Arc<LinkRecord>,
         socket: Socket,
         session: Session,
-        control: UnboundedReceiver<Control>,
-        judge: Judge,
+        control: UnboundedReceiver<LinkControl>,
+        authenticator: Arc<BindAuthenticator>,
     ) -> Self {
-        Self::new(shared, record, socket, session, control, Role::Unknown(judge))
+        Self::new(shared, record, socket, session, control, LinkSide::Unbound(authenticator))
     }
 
-    /// A connection that we made.
+    /// Creates the link of an outgoing connection.
     pub(crate) fn outgoing(
         shared: Arc<Shared>,
         record: Arc<LinkRecord>,
         socket: Socket,
         session: Session,
-        control: UnboundedReceiver<Control>,
-        upstream: Upstream,
+        control: UnboundedReceiver<LinkControl>,
+        smsc: SmscRequests,
     ) -> Self {
-        Self::new(shared, record, socket, session, control, Role::Upstream(upstream))
+        Self::new(shared, record, socket, session, control, LinkSide::Smsc(smsc))
     }
 
     fn new(
@@ -138,417 +127,440 @@ impl Link {
         record: Arc<LinkRecord>,
         socket: Socket,
         session: Session,
-        control: UnboundedReceiver<Control>,
-        role: Role,
+        control: UnboundedReceiver<LinkControl>,
+        side: LinkSide,
     ) -> Self {
         Self {
             shared,
             record,
-            wire: Wire::new(socket),
+            socket: TrackedSocket::new(socket),
             session,
             control,
-            role,
-            judging: None,
-            attached: None,
+            side,
+            pending_bind: None,
+            bound: None,
             events: Vec::new(),
-            leave: None,
-            prove: None,
+            closing: None,
+            alive_deadline: None,
             refused: None,
             was_bound: false,
         }
     }
 
-    /// Runs until the connection has ended and everything that was on it is accounted for.
-    pub(crate) async fn run(mut self) -> Ended {
+    /// Runs until the connection has ended and every message on it has an outcome.
+    pub(crate) async fn run(mut self) -> LinkEnd {
         let mut sleep = Box::pin(tokio::time::sleep_until(tokio::time::Instant::now()));
-        let mut armed: Option<Instant> = None;
-        let (why, orderly) = loop {
+        let mut timer_at: Option<Instant> = None;
+        let (reason, orderly) = loop {
             let now = clock::now();
             let waiting = self.session.output().len();
-            let patience = self.shared.options.write_timeout;
-            let slow = self.wire.watch(now, waiting, patience);
+            let timeout = self.shared.options.write_timeout;
+            let slow = self.socket.write_deadline(now, waiting, timeout);
             if slow.is_some_and(|limit| limit <= now) {
-                break ("the peer does not read what we write".to_owned(), false);
+                break ("write timeout: the peer does not read".to_owned(), false);
             }
             if waiting > self.shared.options.output_limit.saturating_mul(4) {
-                break ("too much waits for a peer that does not read".to_owned(), false);
+                break ("output limit exceeded: the peer does not read".to_owned(), false);
             }
-            let leave =
-                self.leave.as_ref().map(|leave| if leave.unbound { leave.until } else { leave.unbind_at });
-            let deadline = [self.session.deadline(), slow, leave, self.prove].into_iter().flatten().min();
-            // A timer that fires early costs a look around; one that is moved at every turn costs much more.
+            let closing = self
+                .closing
+                .as_ref()
+                .map(|closing| if closing.unbound { closing.until } else { closing.unbind_at });
+            let deadline =
+                [self.session.deadline(), slow, closing, self.alive_deadline].into_iter().flatten().min();
+            // A timer that fires early costs one iteration; resetting the timer in every iteration costs much more.
             if let Some(deadline) = deadline
-                && armed.is_none_or(|at| deadline < at)
+                && timer_at.is_none_or(|at| deadline < at)
             {
                 sleep.as_mut().reset(deadline.into());
-                armed = Some(deadline);
+                timer_at = Some(deadline);
             }
-            let turn = self.turn(sleep.as_mut(), &mut armed).await;
-            if let Some((why, orderly)) = self.work(turn) {
-                break (why, orderly);
+            let wakeup = self.wait(sleep.as_mut(), &mut timer_at).await;
+            if let Some((reason, orderly)) = self.handle_wakeup(wakeup) {
+                break (reason, orderly);
             }
         };
-        self.finish(why, orderly).await
+        self.finish(reason, orderly).await
     }
 
     /// Waits until there is something to do.
-    async fn turn(&mut self, mut sleep: Pin<&mut tokio::time::Sleep>, armed: &mut Option<Instant>) -> Turn {
-        let Self { wire, session, control, judging, attached, shared, .. } = self;
+    async fn wait(
+        &mut self,
+        mut sleep: Pin<&mut tokio::time::Sleep>,
+        timer_at: &mut Option<Instant>,
+    ) -> Wakeup {
+        let Self { socket, session, control, pending_bind, bound, shared, .. } = self;
         let reads = session.wants_input() && session.output().len() <= shared.options.output_limit;
         poll_fn(|cx| {
-            let mut turn = Turn::default();
+            let mut wakeup = Wakeup::default();
             let mut ready = false;
-            match wire.poll_write(cx, session.output()) {
+            match socket.poll_write(cx, session.output()) {
                 Poll::Ready(Ok(())) => {
-                    if let Some(attached) = attached.as_mut() {
-                        attached.outbox.wrote(wire.written());
+                    if let Some(bound) = bound.as_mut() {
+                        bound.queue.on_written(socket.written());
                     }
                     ready = true;
                 }
                 Poll::Ready(Err(error)) => {
-                    turn.write_error = Some(error);
+                    wakeup.write_error = Some(error);
                     ready = true;
                 }
                 Poll::Pending => {}
             }
-            if let Some(attached) = attached.as_mut() {
-                while let Poll::Ready(Some(batch)) = attached.deliveries.poll_recv(cx) {
-                    turn.batches.push(batch);
+            if let Some(bound) = bound.as_mut() {
+                while let Poll::Ready(Some(batch)) = bound.commands.poll_recv(cx) {
+                    wakeup.batches.push(batch);
                     ready = true;
                 }
             }
             if let Poll::Ready(Some(order)) = control.poll_recv(cx) {
-                turn.control = Some(order);
+                wakeup.control = Some(order);
                 ready = true;
             }
-            if let Some(future) = judging.as_mut()
-                && let Poll::Ready(judgement) = future.as_mut().poll(cx)
+            if let Some(future) = pending_bind.as_mut()
+                && let Poll::Ready(decision) = future.as_mut().poll(cx)
             {
-                *judging = None;
-                turn.judgement = Some(judgement);
+                *pending_bind = None;
+                wakeup.decision = Some(decision);
                 ready = true;
             }
-            if reads && let Poll::Ready(read) = wire.poll_read(cx, session.input()) {
-                turn.read = Some(read);
+            if reads && let Poll::Ready(read) = socket.poll_read(cx, session.input()) {
+                wakeup.read = Some(read);
                 ready = true;
             }
-            if armed.is_some() && sleep.as_mut().poll(cx).is_ready() {
-                *armed = None;
+            if timer_at.is_some() && sleep.as_mut().poll(cx).is_ready() {
+                *timer_at = None;
                 ready = true;
             }
-            if ready { Poll::Ready(turn) } else { Poll::Pending }
+            if ready { Poll::Ready(wakeup) } else { Poll::Pending }
         })
         .await
     }
 
-    /// Does what there is to do. Says why, when that was the last of it.
-    fn work(&mut self, turn: Turn) -> Option<(String, bool)> {
+    /// Handles the events of one wakeup. Returns the reason, and whether the end is orderly, if the link has ended.
+    fn handle_wakeup(&mut self, wakeup: Wakeup) -> Option<(String, bool)> {
         let now = clock::now();
         let wall = clock::wall();
         let mut ending = None;
-        if let Some(error) = turn.write_error {
-            ending = Some((format!("writing failed: {error}"), false));
+        if let Some(error) = wakeup.write_error {
+            ending = Some((format!("write failed: {error}"), false));
         }
-        match turn.read {
+        match wakeup.read {
             Some(Ok(0)) => ending = Some(("the peer closed the connection".to_owned(), true)),
             Some(Ok(_)) => {
-                self.record.heard(now);
-                if self.prove.take().is_some()
-                    && let Role::Serving(serving) = &self.role
+                self.record.record_heard(now);
+                if self.alive_deadline.take().is_some()
+                    && let LinkSide::Esme(esme) = &self.side
                 {
-                    serving.lives();
+                    esme.report_alive();
                 }
             }
-            Some(Err(error)) => ending = Some((format!("reading failed: {error}"), false)),
+            Some(Err(error)) => ending = Some((format!("read failed: {error}"), false)),
             None => {}
         }
-        match turn.control {
-            Some(Control::Leave(until)) => self.begin_leaving(now, until),
-            Some(Control::Prove(until)) if self.prove.is_none() => {
-                encode_request(self.session.output(), PROVE_SEQUENCE, &Request::EnquireLink);
-                self.prove = Some(until);
+        match wakeup.control {
+            Some(LinkControl::Close(until)) => self.begin_close(now, until),
+            Some(LinkControl::ProveAlive(until)) if self.alive_deadline.is_none() => {
+                encode_request(self.session.output(), PROBE_SEQUENCE, &Request::EnquireLink);
+                self.alive_deadline = Some(until);
             }
-            Some(Control::Prove(_)) => {}
+            Some(LinkControl::ProveAlive(_)) => {}
             None => {}
         }
-        if let Some(judgement) = turn.judgement {
-            self.judged(now, judgement);
+        if let Some(decision) = wakeup.decision {
+            self.on_bind_decision(now, decision);
         }
-        for delivery in turn.batches.into_iter().flatten() {
-            self.deliver(now, wall, delivery);
+        for command in wakeup.batches.into_iter().flatten() {
+            self.on_command(now, wall, command);
         }
         if self.session.deadline().is_some_and(|deadline| deadline <= now) {
             self.session.on_timeout(now);
         }
-        let mut closing = None;
+        let mut close_reason = None;
         loop {
             self.session.process(now);
             let mut any = false;
             while let Some(event) = self.session.poll_event() {
                 any = true;
                 if let smpp::Event::Closing(reason) = event {
-                    closing = Some(reason);
+                    close_reason = Some(reason);
                 } else {
-                    self.event(now, wall, event);
+                    self.on_session_event(now, wall, event);
                 }
             }
-            // Answers make room for more, and a request that fits no PDU is answered by the session itself.
-            if !self.pump(now, wall) && !any {
+            // Answers free the window for more, and the session itself answers a request that fits no PDU.
+            if !self.fill_window(now, wall) && !any {
                 break;
             }
         }
-        self.show(now);
-        self.push();
-        if let Some(reason) = closing {
+        self.update_record(now);
+        self.push_events();
+        if let Some(reason) = close_reason {
             return Some((reason.name().to_owned(), !matches!(reason, CloseReason::Dead)));
         }
-        if ending.is_none() && self.prove.is_some_and(|until| until <= now) {
-            ending = Some(("gave no sign of life while a new bind wanted its place".to_owned(), false));
+        if ending.is_none() && self.alive_deadline.is_some_and(|until| until <= now) {
+            ending = Some(("no sign of life while a new bind waited for its session".to_owned(), false));
         }
         if ending.is_some() {
             return ending;
         }
-        self.go_on_leaving(now)
+        self.continue_close(now)
     }
 
-    /// Gives the session what it can take; says whether it took anything.
-    fn pump(&mut self, now: Instant, wall: Timestamp) -> bool {
-        let Some(attached) = &mut self.attached else { return false };
+    /// Gives the session as many requests as its window takes. Returns whether there were any.
+    fn fill_window(&mut self, now: Instant, wall: Timestamp) -> bool {
+        let Some(bound) = &mut self.bound else { return false };
         if self.session.bound_as().is_none() {
-            // One of us is unbinding: what is still given to this link would only come back.
-            attached.place.pause(&mut self.events);
+            // One of the two ends is unbinding: a message given to this link would only be returned.
+            bound.handle.pause(&mut self.events);
         }
-        attached.outbox.pump(
+        bound.queue.fill_window(
             &mut self.session,
             &self.record,
             now,
             wall,
-            self.wire.written(),
+            self.socket.written(),
             self.shared.options.output_limit,
             &mut self.events,
         )
     }
 
-    fn push(&mut self) {
+    fn push_events(&mut self) {
         if !self.events.is_empty() {
             self.shared.core.push(std::mem::take(&mut self.events));
         }
     }
 
-    fn show(&self, now: Instant) {
-        let Some(attached) = &self.attached else { return };
+    fn update_record(&self, now: Instant) {
+        let Some(bound) = &self.bound else { return };
         let in_flight = u32::try_from(self.session.in_flight()).unwrap_or(u32::MAX);
         let unanswered = u32::try_from(self.session.unanswered_in()).unwrap_or(u32::MAX);
         self.record.in_flight.store(in_flight, Relaxed);
         self.record.unanswered_in.store(unanswered, Relaxed);
-        let mut brake = attached.outbox.brake(&self.session, now);
-        if brake == LinkBrake::None && self.wire.is_stuck() {
-            brake = LinkBrake::SlowReader;
+        let mut blocked_by = bound.queue.blocked_by(&self.session, now);
+        if blocked_by == LinkBlocker::None && self.socket.is_stalled() {
+            blocked_by = LinkBlocker::SlowReader;
         }
-        if let Role::Serving(serving) = &self.role
-            && brake == LinkBrake::None
+        if let LinkSide::Esme(esme) = &self.side
+            && blocked_by == LinkBlocker::None
         {
-            if serving.hit_its_rate(now) {
-                brake = LinkBrake::AccountRate;
+            if esme.is_rate_limited(now) {
+                blocked_by = LinkBlocker::AccountRate;
             } else if !self.session.wants_input() {
-                brake = LinkBrake::OurWindow;
+                blocked_by = LinkBlocker::OurWindow;
             }
         }
-        self.record.brake(brake);
+        self.record.set_blocked_by(blocked_by);
     }
 
-    fn event(&mut self, now: Instant, wall: Timestamp, event: smpp::Event) {
+    fn on_session_event(&mut self, now: Instant, wall: Timestamp, event: smpp::Event) {
         match event {
             smpp::Event::Bind(bind) => {
-                if let Role::Unknown(judge) = &self.role {
-                    self.judging = Some(judge(bind));
+                if let LinkSide::Unbound(authenticator) = &self.side {
+                    self.pending_bind = Some(authenticator.authenticate(bind));
                 }
             }
-            smpp::Event::Bound { system_id, version } => self.bound_upstream(&system_id, version),
+            smpp::Event::Bound { system_id, version } => self.on_bound(&system_id, version),
             smpp::Event::BindRefused(status) => self.refused = Some(status),
             smpp::Event::Outbind(_) => tracing::info!(peer = %self.record.name, "outbind"),
             smpp::Event::Request { sequence, request } => {
-                self.record.inbound.request(&request);
-                let Some(attached) = &self.attached else { return };
-                let mut scope = Scope {
+                self.record.inbound.count_request(&request);
+                let Some(bound) = &self.bound else { return };
+                let mut context = RequestContext {
                     shared: &self.shared,
                     session: &mut self.session,
                     record: &self.record,
                     events: &mut self.events,
-                    link: attached.place.link(),
+                    link: bound.handle.link(),
                     now,
                     wall,
                 };
-                match &mut self.role {
-                    Role::Serving(serving) => serving.request(&mut scope, sequence, request),
-                    Role::Upstream(upstream) => upstream.request(&mut scope, sequence, request),
-                    Role::Unknown(_) => {}
+                match &mut self.side {
+                    LinkSide::Esme(esme) => esme.request(&mut context, sequence, request),
+                    LinkSide::Smsc(smsc) => smsc.request(&mut context, sequence, request),
+                    LinkSide::Unbound(_) => {}
                 }
             }
             smpp::Event::Answer { token, status, response, late } => {
-                if let Some(attached) = &mut self.attached {
-                    if late && self.shared.lines.allow(now) {
-                        tracing::info!(peer = %self.record.name, %status, "an answer came late");
+                if let Some(bound) = &mut self.bound {
+                    if late && self.shared.log.take(now).is_some() {
+                        tracing::info!(peer = %self.record.name, %status, "late response");
                     }
-                    let told = attached.outbox.answered(&self.record, now, token, status, &response, late);
-                    self.events.extend(told);
+                    let outcome = bound.queue.on_response(&self.record, now, token, status, &response, late);
+                    self.events.extend(outcome);
                 }
             }
             smpp::Event::Unanswered { token } => {
-                if let Some(attached) = &mut self.attached {
-                    if self.shared.lines.allow(now) {
-                        tracing::warn!(peer = %self.record.name, "a request was not answered in time");
+                if let Some(bound) = &mut self.bound {
+                    if self.shared.log.take(now).is_some() {
+                        tracing::warn!(peer = %self.record.name, "request timed out");
                     }
-                    self.events.extend(attached.outbox.unanswered(token));
+                    self.events.extend(bound.queue.on_response_timeout(token));
                 }
             }
             smpp::Event::Alert(alert) => {
-                self.record.inbound.command(CommandId::ALERT_NOTIFICATION);
-                if let Role::Upstream(upstream) = &self.role {
-                    let event = upstream.alert(alert);
+                self.record.inbound.count_command(CommandId::ALERT_NOTIFICATION);
+                if let LinkSide::Smsc(smsc) = &self.side {
+                    let event = smsc.alert(alert);
                     self.events.push(event);
                 }
             }
-            smpp::Event::Noted(note) => tracing::debug!(
+            smpp::Event::Anomaly(anomaly) => tracing::debug!(
                 peer = %self.record.name,
-                what = note.what,
-                command = format_args!("{:#010x}", note.command.0),
-                sequence = note.sequence,
-                "odd PDU"
+                what = anomaly.what,
+                command = format_args!("{:#010x}", anomaly.command.0),
+                sequence = anomaly.sequence,
+                "protocol anomaly"
             ),
             smpp::Event::Closing(_) => {}
         }
     }
 
-    fn deliver(&mut self, now: Instant, wall: Timestamp, delivery: Delivery) {
-        let Some(attached) = &mut self.attached else { return };
-        match delivery {
-            Delivery::Send { message, leg, taken, want_receipt, .. } => {
-                attached.outbox.send(message, leg, taken, want_receipt);
+    fn on_command(&mut self, now: Instant, wall: Timestamp, command: LinkCommand) {
+        let Some(bound) = &mut self.bound else { return };
+        match command {
+            LinkCommand::Send { message, leg, taken, want_dlr, .. } => {
+                bound.queue.send(message, leg, taken, want_dlr);
             }
-            Delivery::Ask { id, peer_id, message, leg } => attached.outbox.ask(id, peer_id, &message, leg),
-            Delivery::Answer { token, answer } => {
-                let Some((asked, slot, sequence)) = unpack(token) else { return };
-                let mut scope = Scope {
+            LinkCommand::QueryPeer { id, peer_id, message, leg } => {
+                bound.queue.query(id, peer_id, &message, leg);
+            }
+            LinkCommand::Answer { token, answer } => {
+                let Some((kind, slot, sequence)) = unpack(token) else { return };
+                let mut context = RequestContext {
                     shared: &self.shared,
                     session: &mut self.session,
                     record: &self.record,
                     events: &mut self.events,
-                    link: attached.place.link(),
+                    link: bound.handle.link(),
                     now,
                     wall,
                 };
-                match &mut self.role {
-                    Role::Serving(serving) => serving.answer(&mut scope, asked, slot, sequence, answer),
-                    Role::Upstream(_) => Upstream::answer(&mut scope, asked, sequence, &answer),
-                    Role::Unknown(_) => {}
+                match &mut self.side {
+                    LinkSide::Esme(esme) => esme.answer(&mut context, kind, slot, sequence, answer),
+                    LinkSide::Smsc(_) => SmscRequests::answer(&mut context, kind, sequence, &answer),
+                    LinkSide::Unbound(_) => {}
                 }
             }
         }
     }
 
-    /// The bind of an ESME was judged.
-    fn judged(&mut self, now: Instant, judgement: Judgement) {
-        match judgement {
-            Judgement::Refuse { status, why } => {
+    /// Applies the decision on an ESME's bind.
+    fn on_bind_decision(&mut self, now: Instant, decision: BindDecision) {
+        match decision {
+            BindDecision::Refuse { status, reason } => {
                 self.refused = Some(status);
                 self.session.refuse_bind(status);
-                self.record.error(why);
+                self.record.set_error(reason);
             }
-            Judgement::Accept { account, seat, record, version, mode } => {
+            BindDecision::Accept { account, permit, record, version, mode } => {
                 let options = account.options();
                 self.record = record;
                 self.session.set_window_in(options.window);
                 self.session.set_window_out(options.deliver_window);
                 self.session.accept_bind(now, version);
                 if self.session.bound_as().is_none() {
-                    // The connection ended while the bind was judged.
+                    // The connection ended during the authentication.
                     return;
                 }
-                let style = Style {
+                let style = PduStyle {
                     submits: false,
                     tlvs: version.takes_tlvs(),
                     long: LongText::Payload,
                     validity: false,
                 };
                 let window = options.deliver_window;
-                self.attach(style, MessageIdForm::AsIs, HashMap::new(), version);
-                self.up(mode, mode.receives(), version.0, options.peer, window);
-                self.role = Role::Serving(Serving::new(account, seat, version));
+                self.register(style, MessageIdForm::AsIs, HashMap::new(), version);
+                self.announce_bound(mode, mode.receives(), version.0, options.peer, window);
+                self.side = LinkSide::Esme(EsmeRequests::new(account, permit, version));
             }
         }
     }
 
-    /// The peer took our bind.
-    fn bound_upstream(&mut self, system_id: &[u8], version: Option<Version>) {
-        let Role::Upstream(upstream) = &self.role else { return };
-        let options = upstream.options.clone();
-        let ours = Version(options.interface_version).takes_tlvs();
-        let theirs = options.tlvs.unwrap_or_else(|| version.is_none_or(Version::takes_tlvs));
-        let style = Style {
+    /// The peer has accepted our bind.
+    fn on_bound(&mut self, system_id: &[u8], version: Option<InterfaceVersion>) {
+        let LinkSide::Smsc(smsc) = &self.side else { return };
+        let options = smsc.options.clone();
+        let ours = InterfaceVersion(options.interface_version).takes_tlvs();
+        let theirs = options.tlvs.unwrap_or_else(|| version.is_none_or(InterfaceVersion::takes_tlvs));
+        let style = PduStyle {
             submits: true,
             tlvs: ours && theirs,
             long: options.long_text,
             validity: options.pass_validity,
         };
         tracing::debug!(peer = %options.name, name = %String::from_utf8_lossy(system_id), "bind accepted");
-        let shown = version.unwrap_or(Version::V34);
-        self.attach(style, options.message_id, options.error_classes.clone(), shown);
-        self.up(options.bind, options.bind.transmits(), shown.0, options.peer, options.window);
+        let offered_version = version.unwrap_or(InterfaceVersion::V34);
+        self.register(style, options.message_id, options.error_classes.clone(), offered_version);
+        self.announce_bound(
+            options.bind,
+            options.bind.transmits(),
+            offered_version.0,
+            options.peer,
+            options.window,
+        );
     }
 
-    fn attach(
+    fn register(
         &mut self,
-        style: Style,
-        form: MessageIdForm,
-        classes: HashMap<u32, model::ErrorClass>,
-        version: Version,
+        style: PduStyle,
+        message_id_form: MessageIdForm,
+        error_classes: HashMap<u32, model::ErrorClass>,
+        version: InterfaceVersion,
     ) {
-        let (place, deliveries) = Place::take(self.shared.clone(), self.record.clone(), Protocol::Smpp);
-        let outbox = Outbox::new(place.link(), style, form, classes);
-        self.attached = Some(Attached { place, deliveries, outbox, version });
+        let (handle, commands) =
+            LinkHandle::register(self.shared.clone(), self.record.clone(), Protocol::Smpp);
+        let queue = SendQueue::new(handle.link(), style, message_id_form, error_classes);
+        self.bound = Some(BoundLink { handle, commands, queue, version });
         self.was_bound = true;
     }
 
-    fn up(&mut self, mode: BindMode, takes_messages: bool, version: u8, peer: PeerId, window: usize) {
-        let Some(attached) = &mut self.attached else { return };
-        self.record.bound(attached.place.link(), mode, version, window);
+    fn announce_bound(
+        &mut self,
+        mode: BindMode,
+        takes_messages: bool,
+        version: u8,
+        peer: PeerId,
+        window: usize,
+    ) {
+        let Some(bound) = &mut self.bound else { return };
+        self.record.set_bound(bound.handle.link(), mode, version, window);
         tracing::info!(
-            link = attached.place.link().0,
+            link = bound.handle.link().0,
             peer = %self.record.name,
             role = ?self.record.role,
             bind = mode.name(),
-            version = format_args!("{:#04x}", attached.version.0),
+            version = format_args!("{:#04x}", bound.version.0),
             "bound"
         );
         if takes_messages {
-            attached.place.up(peer, window, &mut self.events);
+            bound.handle.announce(peer, window, &mut self.events);
         }
     }
 
-    fn begin_leaving(&mut self, now: Instant, until: Instant) {
-        if self.leave.is_some() {
+    fn begin_close(&mut self, now: Instant, until: Instant) {
+        if self.closing.is_some() {
             return;
         }
         let half = until.saturating_duration_since(now) / 2;
-        self.leave = Some(Leave { unbind_at: now + half, until, unbound: false });
-        self.record.phase(Phase::Leaving);
-        if let Some(attached) = &mut self.attached {
-            attached.place.pause(&mut self.events);
+        self.closing = Some(Closing { unbind_at: now + half, until, unbound: false });
+        self.record.set_phase(LinkPhase::Unbinding);
+        if let Some(bound) = &mut self.bound {
+            bound.handle.pause(&mut self.events);
         }
     }
 
-    /// Unbinds once nothing is under way any more, or when half of the time is over; gives up when all of it is.
-    fn go_on_leaving(&mut self, now: Instant) -> Option<(String, bool)> {
-        let leave = self.leave.as_mut()?;
-        if now >= leave.until {
-            return Some(("told to go, and time is up".to_owned(), true));
+    /// Unbinds when no request is in progress, or after half of the time. Gives up when the time is over.
+    fn continue_close(&mut self, now: Instant) -> Option<(String, bool)> {
+        let closing = self.closing.as_mut()?;
+        if now >= closing.until {
+            return Some(("close timeout".to_owned(), true));
         }
-        let idle = self.attached.as_ref().is_none_or(|attached| attached.outbox.is_idle())
+        let idle = self.bound.as_ref().is_none_or(|bound| bound.queue.is_idle())
             && self.session.in_flight() == 0
             && self.session.unanswered_in() == 0;
-        if !leave.unbound && (idle || now >= leave.unbind_at) {
-            leave.unbound = true;
+        if !closing.unbound && (idle || now >= closing.unbind_at) {
+            closing.unbound = true;
             self.session.unbind(now);
             while let Some(event) = self.session.poll_event() {
                 if let smpp::Event::Closing(reason) = event {
@@ -559,34 +571,34 @@ impl Link {
         None
     }
 
-    /// The last words, and the account of what was under way.
-    async fn finish(mut self, why: String, orderly: bool) -> Ended {
+    /// Writes the last octets, and reports an outcome for every message on the link.
+    async fn finish(mut self, reason: String, orderly: bool) -> LinkEnd {
         if self.was_bound {
-            self.record.phase(Phase::Leaving);
+            self.record.set_phase(LinkPhase::Unbinding);
         }
-        let patience = self.shared.options.write_timeout.min(Duration::from_secs(5));
+        let timeout = self.shared.options.write_timeout.min(Duration::from_secs(5));
         if orderly {
-            self.wire.say_goodbye(self.session.output(), patience).await;
+            self.socket.flush_and_shutdown(self.session.output(), timeout).await;
         }
         let pending = self.session.close();
-        let Self { record, wire, attached, mut events, leave, refused, was_bound, role, .. } = self;
-        let ended = Ended { why, refused, was_bound, wanted: leave.is_some() };
-        // The place among the account's sessions is free from here on.
-        drop(role);
-        let written = wire.written();
-        let lingering = orderly.then_some(wire);
-        if let Some(mut attached) = attached {
-            attached.outbox.wrote(written);
-            attached.outbox.close(pending, &mut events);
-            attached.place.leave(attached.deliveries, events).await;
+        let Self { record, socket, bound, mut events, closing, refused, was_bound, side, .. } = self;
+        let end = LinkEnd { reason, refused, was_bound, requested: closing.is_some() };
+        // This releases the session permit of the account.
+        drop(side);
+        let written = socket.written();
+        let lingering = orderly.then_some(socket);
+        if let Some(mut bound) = bound {
+            bound.queue.on_written(written);
+            bound.queue.close(pending, &mut events);
+            bound.handle.close(bound.commands, events).await;
         }
-        if let Some(wire) = lingering {
-            wire.linger().await;
+        if let Some(socket) = lingering {
+            socket.linger().await;
         }
-        // The dialler logs the end of a link that it dials again, with the wait.
-        if was_bound && (record.role == LinkRole::Server || ended.wanted) {
-            tracing::info!(peer = %record.name, role = ?record.role, why = %ended.why, "link closed");
+        // If the link is dialed again, the dialer logs its end, with the wait.
+        if was_bound && (record.role == LinkRole::Server || end.requested) {
+            tracing::info!(peer = %record.name, role = ?record.role, reason = %end.reason, "link closed");
         }
-        ended
+        end
     }
 }

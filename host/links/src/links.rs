@@ -1,16 +1,16 @@
 use crate::accounts::Accounts;
-use crate::client::{Dialled, dial};
-use crate::lines::Lines;
-use crate::listener::{Listener, Ready, Spoken};
+use crate::dialer::{DialedPeer, dial};
+use crate::link_record::LinkRecords;
+use crate::listener::{Listener, ListenerKind, PreparedListener};
 use crate::sgip::{self, GatewayOptions, SgipListenerOptions, SpOptions};
-use crate::shared::{DoorCounts, Doors, Shared};
-use crate::state::Records;
+use crate::shared::{BindCounters, ListenerCounts, Shared};
 use crate::{
-    AccountOptions, LinkState, LinksOptions, ListenError, ListenerOptions, PeerError, PeerOptions, clock,
+    LinkAccountOptions, LinkState, LinksOptions, ListenerError, ListenerOptions, PeerError, PeerOptions,
+    clock,
 };
-use doors::{Core, Hub, LoginLimiter, Routing, Verifier};
 use model::PeerId;
 use parking_lot::Mutex;
+use ports::{EventSink, LinkRegistry, LogLimiter, LoginLimiter, PasswordVerifier, Routing};
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,63 +18,63 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// All links of the appliance: listeners, accounts and peers, each of which may come, change and go while the others
-/// work on. Its methods must be called inside a tokio runtime.
+/// All links of the appliance: listeners, accounts and peers. Each may be added, changed and removed while the others
+/// work. Its methods must be called inside a tokio runtime.
 pub struct Links {
     shared: Arc<Shared>,
     listeners: Mutex<HashMap<String, Listener>>,
-    peers: Mutex<HashMap<String, Dialled>>,
-    gateways: Mutex<HashMap<String, (Arc<GatewayOptions>, sgip::dial::Dialled)>>,
-    sps: Mutex<HashMap<String, (Arc<SpOptions>, sgip::dial::Dialled)>>,
+    peers: Mutex<HashMap<String, DialedPeer>>,
+    gateways: Mutex<HashMap<String, (Arc<GatewayOptions>, sgip::dialer::DialedNode)>>,
+    sps: Mutex<HashMap<String, (Arc<SpOptions>, sgip::dialer::DialedNode)>>,
     ended: tokio::sync::Mutex<mpsc::Receiver<()>>,
 }
 
-/// Listeners that only have to be opened; see [`Links::ready_listeners`].
-pub struct ReadyListeners {
-    ready: Vec<Ready>,
-    /// All that are wanted, those among them that stay as they are.
+/// Listeners that are ready to be opened; see [`Links::prepare_listeners`].
+pub struct PreparedListeners {
+    ready: Vec<PreparedListener>,
+    /// The names of all configured listeners, including those that do not change.
     names: HashSet<String>,
 }
 
-/// What was not finished when the links were shut down.
+/// What remained when the links were shut down.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Leftover {
-    /// Links that were still there when time was up, by name of account or peer.
+pub struct ShutdownLeftover {
+    /// Links that were still open when the time was over, by name of account or peer.
     pub links: Vec<String>,
-    /// Messages of ours on them that were not answered.
+    /// Messages sent on them that were not answered.
     pub unanswered: u32,
-    /// Requests on them that we had not answered.
-    pub owed: u32,
+    /// Requests received on them that were not answered.
+    pub unanswered_in: u32,
 }
 
-/// How long links have to take leave when their account, peer or listener goes or changes.
-const LEAVE: Duration = Duration::from_secs(10);
+/// The time that links have to close when their account, peer or listener is removed or changed.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Links {
-    /// No links yet.
+    /// Creates the links without any listener, account or peer.
     ///
     /// # Errors
-    /// When the system has no randomness to give.
+    /// If the system has no randomness.
     pub fn new(
         options: LinksOptions,
         limiter: Arc<LoginLimiter>,
-        core: Arc<dyn Core>,
+        core: Arc<dyn EventSink>,
         routing: Arc<dyn Routing>,
     ) -> Result<Self, getrandom::Error> {
         let (alive, ended) = mpsc::channel(1);
         let shared = Shared {
             core,
             routing,
-            hub: Arc::new(Hub::new()),
+            registry: Arc::new(LinkRegistry::new()),
             accounts: Accounts::default(),
-            logins: sgip::listen::Logins::default(),
-            records: Records::default(),
+            logins: sgip::bind_authenticator::Logins::default(),
+            records: LinkRecords::default(),
             limiter,
-            verifier: Verifier::new(options.verifications)?,
-            doors: Doors::default(),
+            verifier: PasswordVerifier::new(options.verifications)?,
+            bind_counters: BindCounters::default(),
             connections: Arc::default(),
-            full: AtomicBool::new(false),
-            lines: Lines::new(clock::now()),
+            refuse_binds: AtomicBool::new(false),
+            log: LogLimiter::default(),
             alive: Mutex::new(Some(alive)),
             options,
         };
@@ -88,65 +88,65 @@ impl Links {
         })
     }
 
-    /// Where the core's commands are to go, and where other doors can get answers.
+    /// The link registry: dispatches the engine's commands, also for other front ends.
     #[must_use]
-    pub fn hub(&self) -> Arc<Hub> {
-        self.shared.hub.clone()
+    pub fn registry(&self) -> Arc<LinkRegistry> {
+        self.shared.registry.clone()
     }
 
-    /// Opens a listener. Gives back its address, which tells the port where port 0 was asked for.
+    /// Opens a listener. Returns its address, which tells the port if port 0 was configured.
     ///
     /// # Errors
-    /// When the address cannot be listened on, its TLS files cannot be used, or its name is taken.
-    pub async fn listen(&self, options: ListenerOptions) -> Result<SocketAddr, ListenError> {
-        let Some(alive) = self.shared.alive.lock().clone() else { return Err(ListenError::ShuttingDown) };
+    /// If the address cannot be bound, the TLS files cannot be used, or the name is taken.
+    pub async fn listen(&self, options: ListenerOptions) -> Result<SocketAddr, ListenerError> {
+        let Some(alive) = self.shared.alive.lock().clone() else { return Err(ListenerError::ShuttingDown) };
         if self.listeners.lock().contains_key(&options.name) {
-            return Err(ListenError::Twice(options.name));
+            return Err(ListenerError::NameTaken(options.name));
         }
-        self.open(Spoken::Smpp(options), alive).await
+        self.open(ListenerKind::Smpp(options), alive).await
     }
 
-    async fn open(&self, spoken: Spoken, alive: mpsc::Sender<()>) -> Result<SocketAddr, ListenError> {
-        let listener = Ready::new(spoken, None).await?.open(&self.shared, alive, None);
+    async fn open(&self, kind: ListenerKind, alive: mpsc::Sender<()>) -> Result<SocketAddr, ListenerError> {
+        let listener = PreparedListener::new(kind, None).await?.open(&self.shared, alive, None);
         let address = listener.address;
-        self.listeners.lock().insert(listener.spoken.name().to_owned(), listener);
+        self.listeners.lock().insert(listener.kind.name().to_owned(), listener);
         Ok(address)
     }
 
-    /// Makes everything ready for these listeners and no others: certificates are read, addresses that nobody listens on yet
-    /// are bound. Nothing has changed until they are given to [`Links::set_listeners`]; dropped, they change nothing.
+    /// Prepares the change to exactly these listeners: reads certificates and binds new addresses. Nothing changes
+    /// until the result is passed to [`Links::set_listeners`]; if it is dropped, nothing has changed.
     ///
     /// # Errors
-    /// When an address cannot be listened on, or TLS files cannot be used.
-    pub async fn ready_listeners(
+    /// If an address cannot be bound, or TLS files cannot be used.
+    pub async fn prepare_listeners(
         &self,
         smpp: &[ListenerOptions],
         sgip: &[SgipListenerOptions],
-    ) -> Result<ReadyListeners, ListenError> {
-        let smpp = smpp.iter().cloned().map(Spoken::Smpp);
-        let wanted: Vec<Spoken> = smpp.chain(sgip.iter().cloned().map(Spoken::Sgip)).collect();
+    ) -> Result<PreparedListeners, ListenerError> {
+        let smpp = smpp.iter().cloned().map(ListenerKind::Smpp);
+        let wanted: Vec<ListenerKind> = smpp.chain(sgip.iter().cloned().map(ListenerKind::Sgip)).collect();
         let mut ready = Vec::new();
-        for spoken in &wanted {
+        for kind in &wanted {
             let (is_open, socket) = {
                 let listeners = self.listeners.lock();
-                let named = listeners.get(spoken.name());
-                // An address may go from one listener to another; any port (0) is only ever one's own.
-                let own = named.and_then(|listener| listener.socket_on(spoken.listen()));
-                let others = listeners.values().filter(|_| spoken.listen().port() != 0);
-                let socket = own
-                    .or_else(|| others.into_iter().find_map(|listener| listener.socket_on(spoken.listen())));
-                (named.is_some_and(|listener| listener.is(spoken)), socket)
+                let named = listeners.get(kind.name());
+                // An address may move from one listener to another. Port 0 is never shared.
+                let own = named.and_then(|listener| listener.socket_on(kind.listen()));
+                let others = listeners.values().filter(|_| kind.listen().port() != 0);
+                let socket =
+                    own.or_else(|| others.into_iter().find_map(|listener| listener.socket_on(kind.listen())));
+                (named.is_some_and(|listener| listener.matches(kind)), socket)
             };
             if !is_open {
-                ready.push(Ready::new(spoken.clone(), socket).await?);
+                ready.push(PreparedListener::new(kind.clone(), socket).await?);
             }
         }
-        Ok(ReadyListeners { ready, names: wanted.iter().map(|one| one.name().to_owned()).collect() })
+        Ok(PreparedListeners { ready, names: wanted.iter().map(|one| one.name().to_owned()).collect() })
     }
 
-    /// Opens listeners that are new, exchanges those that have changed, whose connections stay, and closes those that are not
-    /// wanted any more, whose connections are unbound. The rest is not touched.
-    pub fn set_listeners(&self, ready: ReadyListeners) {
+    /// Opens new listeners, replaces changed ones (their connections stay open), and closes listeners that are not
+    /// configured any more (their connections are unbound). The others are not affected.
+    pub fn set_listeners(&self, ready: PreparedListeners) {
         let Some(alive) = self.shared.alive.lock().clone() else { return };
         let mut listeners = self.listeners.lock();
         for one in ready.ready {
@@ -157,31 +157,33 @@ impl Links {
         listeners.retain(|name, listener| {
             let wanted = ready.names.contains(name);
             if !wanted {
-                listener.stop(clock::now() + LEAVE);
+                listener.stop(clock::now() + CLOSE_TIMEOUT);
             }
             wanted
         });
     }
 
-    /// Closes a listener and unbinds its connections. Says whether there was one.
+    /// Closes a listener and unbinds its connections. Returns whether there was one.
     pub fn close_listener(&self, name: &str) -> bool {
         let Some(listener) = self.listeners.lock().remove(name) else { return false };
-        listener.stop(clock::now() + LEAVE);
+        listener.stop(clock::now() + CLOSE_TIMEOUT);
         true
     }
 
-    /// Adds an account, or changes the one of that name. Rate, source rules and validity count for sessions that exist
-    /// from their next message on; passwords, networks, modes, windows and the session limit for new binds.
+    /// Adds an account, or changes the one of that name. Rate, source rules and validity apply to existing sessions
+    /// from their next message on; passwords, networks, bind modes, windows and the session limit apply to new binds.
     ///
-    /// Its SGIP side, if it has one, is dialled; connections to it with other options are taken down.
+    /// If the account has an SGIP side with an address, the SP is dialed; connections to it with other options are
+    /// closed.
     ///
     /// # Errors
-    /// When its SGIP address is none; its other side works then.
-    pub fn set_account(&self, options: AccountOptions) -> Result<(), PeerError> {
+    /// If the SGIP address is malformed; the SMPP side of the account works nevertheless.
+    pub fn set_account(&self, options: LinkAccountOptions) -> Result<(), PeerError> {
         let (name, peer, sp) = (options.name.clone(), options.peer, options.sgip.clone());
-        let account = self.shared.accounts.set(options, self.shared.hub.rates(), clock::now() + LEAVE);
+        let account =
+            self.shared.accounts.set(options, self.shared.registry.rates(), clock::now() + CLOSE_TIMEOUT);
         let Some(sp) = sp.map(Arc::new) else {
-            self.forget_sp(&name, peer);
+            self.remove_sp_links(&name, peer);
             return Ok(());
         };
         self.shared.logins.set_sp(&account, &sp);
@@ -190,49 +192,50 @@ impl Links {
             return Ok(());
         }
         if let Some((_, old)) = sps.remove(&name) {
-            old.stop(clock::now() + LEAVE);
+            old.stop(clock::now() + CLOSE_TIMEOUT);
         }
         if sp.address.is_empty() {
             return Ok(());
         }
         let Some(alive) = self.shared.alive.lock().clone() else { return Err(PeerError::ShuttingDown) };
-        let dialled = sgip::dial::sp(&self.shared, &name, peer, &sp, &alive)?;
-        sps.insert(name, (sp, dialled));
+        let dialed = sgip::dialer::sp(&self.shared, &name, peer, &sp, &alive)?;
+        sps.insert(name, (sp, dialed));
         Ok(())
     }
 
-    fn forget_sp(&self, name: &str, peer: PeerId) {
+    fn remove_sp_links(&self, name: &str, peer: PeerId) {
         self.shared.logins.remove_sp(peer);
         if let Some((_, old)) = self.sps.lock().remove(name) {
-            old.stop(clock::now() + LEAVE);
+            old.stop(clock::now() + CLOSE_TIMEOUT);
         }
     }
 
-    /// Removes an account and unbinds its sessions. Says whether there was one.
+    /// Removes an account and unbinds its sessions. Returns whether there was one.
     pub fn remove_account(&self, name: &str) -> bool {
-        if let Some(peer) = self.shared.accounts.remove(name, clock::now() + LEAVE) {
-            self.forget_sp(name, peer);
+        if let Some(peer) = self.shared.accounts.remove(name, clock::now() + CLOSE_TIMEOUT) {
+            self.remove_sp_links(name, peer);
             return true;
         }
         false
     }
 
-    /// Opens a listener for SGIP. Gives back its address, which tells the port where port 0 was asked for.
+    /// Opens an SGIP listener. Returns its address, which tells the port if port 0 was configured.
     ///
     /// # Errors
-    /// When the address cannot be listened on, or its name is taken.
-    pub async fn listen_sgip(&self, options: SgipListenerOptions) -> Result<SocketAddr, ListenError> {
-        let Some(alive) = self.shared.alive.lock().clone() else { return Err(ListenError::ShuttingDown) };
+    /// If the address cannot be bound, or the name is taken.
+    pub async fn listen_sgip(&self, options: SgipListenerOptions) -> Result<SocketAddr, ListenerError> {
+        let Some(alive) = self.shared.alive.lock().clone() else { return Err(ListenerError::ShuttingDown) };
         if self.listeners.lock().contains_key(&options.name) {
-            return Err(ListenError::Twice(options.name));
+            return Err(ListenerError::NameTaken(options.name));
         }
-        self.open(Spoken::Sgip(options), alive).await
+        self.open(ListenerKind::Sgip(options), alive).await
     }
 
-    /// Dials a gateway and lets it log in, or changes the one of that name. Nothing happens when nothing has changed.
+    /// Adds a gateway, or changes the one of that name: dials it and lets it log in. Does nothing if the options are
+    /// unchanged.
     ///
     /// # Errors
-    /// When the options cannot work; what ran before goes on then.
+    /// If the options cannot be used; the old ones stay in effect.
     pub fn set_gateway(&self, options: GatewayOptions) -> Result<(), PeerError> {
         let Some(alive) = self.shared.alive.lock().clone() else { return Err(PeerError::ShuttingDown) };
         let mut gateways = self.gateways.lock();
@@ -240,32 +243,32 @@ impl Links {
         if gateways.get(&options.name).is_some_and(|(old, _)| *old == options) {
             return Ok(());
         }
-        let dialled = sgip::dial::gateway(&self.shared, &options, &alive)?;
+        let dialed = sgip::dialer::gateway(&self.shared, &options, &alive)?;
         self.shared.logins.set_gateway(&options);
-        if let Some((_, old)) = gateways.insert(options.name.clone(), (options, dialled)) {
-            old.stop(clock::now() + LEAVE);
+        if let Some((_, old)) = gateways.insert(options.name.clone(), (options, dialed)) {
+            old.stop(clock::now() + CLOSE_TIMEOUT);
         }
         Ok(())
     }
 
-    /// Whether a peer is a gateway or an SP.
-    pub fn speaks_sgip(&self, name: &str) -> bool {
+    /// Whether the peer is a gateway or an SP.
+    pub fn is_sgip(&self, name: &str) -> bool {
         self.gateways.lock().contains_key(name) || self.sps.lock().contains_key(name)
     }
 
-    /// Takes a gateway's connections down and lets it log in no more. Says whether there was one.
+    /// Removes a gateway: closes its connections and refuses its logins. Returns whether there was one.
     pub fn remove_gateway(&self, name: &str) -> bool {
         let Some((_, gateway)) = self.gateways.lock().remove(name) else { return false };
         self.shared.logins.remove_gateway(name);
-        gateway.stop(clock::now() + LEAVE);
+        gateway.stop(clock::now() + CLOSE_TIMEOUT);
         true
     }
 
-    /// Dials a peer, or changes the one of that name: its links are taken down in good order while those with the new
-    /// options come up. Nothing happens when nothing has changed.
+    /// Adds a peer, or changes the one of that name: its links close in an orderly way while links with the new
+    /// options come up. Does nothing if the options are unchanged.
     ///
     /// # Errors
-    /// When the options cannot work; what ran before goes on then.
+    /// If the options cannot be used; the old ones stay in effect.
     pub fn set_peer(&self, options: PeerOptions) -> Result<(), PeerError> {
         let Some(alive) = self.shared.alive.lock().clone() else { return Err(PeerError::ShuttingDown) };
         let mut peers = self.peers.lock();
@@ -273,29 +276,29 @@ impl Links {
             return Ok(());
         }
         let name = options.name.clone();
-        let dialled = dial(&self.shared, options, &alive)?;
-        if let Some(old) = peers.insert(name, dialled) {
-            old.stop(clock::now() + LEAVE);
+        let dialed = dial(&self.shared, options, &alive)?;
+        if let Some(old) = peers.insert(name, dialed) {
+            old.stop(clock::now() + CLOSE_TIMEOUT);
         }
         Ok(())
     }
 
-    /// Takes a peer's links down and dials it no more. Says whether there was one.
+    /// Removes a peer and closes its links. Returns whether there was one.
     pub fn remove_peer(&self, name: &str) -> bool {
         let Some(peer) = self.peers.lock().remove(name) else { return false };
-        peer.stop(clock::now() + LEAVE);
+        peer.stop(clock::now() + CLOSE_TIMEOUT);
         true
     }
 
-    /// Dials a peer or a gateway at once, where it waits to be dialled again. Says whether there is one that is dialled.
+    /// Dials a peer or gateway at once if it waits to be dialed again. Returns whether there is one that is dialed.
     pub fn dial_now(&self, name: &str) -> bool {
         self.shared.records.dial_now(name)
     }
 
-    /// The options of an account of that name, as they are now.
+    /// Returns the current options of the account of that name.
     #[must_use]
-    pub fn account_options(&self, name: &str) -> Option<Arc<AccountOptions>> {
-        self.shared.accounts.named(name)
+    pub fn account_options(&self, name: &str) -> Option<Arc<LinkAccountOptions>> {
+        self.shared.accounts.options_of(name)
     }
 
     pub(crate) fn peer_options(&self, name: &str) -> Option<Arc<PeerOptions>> {
@@ -310,33 +313,34 @@ impl Links {
         self.shared.options.system_id.clone()
     }
 
-    /// Every link: those of accounts that are bound, and those of peers in whatever phase.
+    /// Returns every link: bound links of accounts, and links of peers in any phase.
     #[must_use]
     pub fn states(&self) -> Vec<LinkState> {
-        self.shared.records.show()
+        self.shared.records.snapshot()
     }
 
-    /// Refuses new binds and logins, or lets them in again. Sessions that are there stay, and peers are dialled as ever.
-    pub fn refuse_binds(&self, refuse: bool) {
-        self.shared.full.store(refuse, Relaxed);
+    /// Refuses new binds and logins, or accepts them again. Existing sessions stay, and peers are still dialed.
+    pub fn refuse_new_binds(&self, refuse: bool) {
+        self.shared.refuse_binds.store(refuse, Relaxed);
     }
 
-    /// What happened at the listeners so far.
+    /// The counters of all listeners.
     #[must_use]
-    pub fn doors(&self) -> DoorCounts {
-        let doors = &self.shared.doors;
-        DoorCounts {
+    pub fn listener_counts(&self) -> ListenerCounts {
+        let binds = &self.shared.bind_counters;
+        ListenerCounts {
             connections: self.shared.connections.accepted.load(Relaxed),
             turned_away: self.shared.connections.turned_away(),
-            binds: doors.binds.load(Relaxed),
-            binds_refused: doors.binds_refused.load(Relaxed),
-            handshakes_failed: doors.handshakes_failed.load(Relaxed),
+            binds: binds.binds.load(Relaxed),
+            binds_refused: binds.binds_refused.load(Relaxed),
+            handshakes_failed: binds.handshakes_failed.load(Relaxed),
         }
     }
 
-    /// Stops listening and dialling, answers what is owed, unbinds everyone and closes, within the time given. The core
-    /// must go on working meanwhile: answers come from it. Says what was left when time was up.
-    pub async fn shutdown(&self, within: Duration) -> Leftover {
+    /// Stops listening and dialing, answers the open requests, unbinds all links and closes them, within the given
+    /// time. The engine must keep working, because the answers come from it. Returns what remained when the time was
+    /// over.
+    pub async fn shutdown(&self, within: Duration) -> ShutdownLeftover {
         let until = clock::now() + within;
         self.shared.alive.lock().take();
         for (_, listener) in self.listeners.lock().drain() {
@@ -352,16 +356,16 @@ impl Links {
             sp.stop(until);
         }
         let mut ended = self.ended.lock().await;
-        // Links close at `until` at the latest; a moment more for their last words to the engine.
-        let patience = within + self.shared.options.leave_timeout;
-        let all = tokio::time::timeout(patience, ended.recv()).await.is_ok();
+        // Links close at `until` at the latest; their last events to the engine take a moment more.
+        let timeout = within + self.shared.options.close_timeout;
+        let all = tokio::time::timeout(timeout, ended.recv()).await.is_ok();
         if all {
-            return Leftover::default();
+            return ShutdownLeftover::default();
         }
         let states = self.states();
-        Leftover {
+        ShutdownLeftover {
             unanswered: states.iter().map(|state| state.in_flight).sum(),
-            owed: states.iter().map(|state| state.unanswered_in).sum(),
+            unanswered_in: states.iter().map(|state| state.unanswered_in).sum(),
             links: states.into_iter().map(|state| state.name).collect(),
         }
     }

@@ -1,10 +1,10 @@
-//! Open listeners, and how one becomes another: its socket and its connections outlive a change of its options.
+//! Open listeners. When a listener's options change, its socket and its connections stay.
 
-use crate::server;
 use crate::sgip::{self, SgipListenerOptions};
 use crate::shared::Shared;
-use crate::{ListenError, ListenerOptions};
-use doors::{Acceptor, ConnectionLimits, Place, Places};
+use crate::{ListenerOptions, TlsError, smpp_acceptor};
+use ports::{Acceptor, ConnectionLimiter, ConnectionLimits, ConnectionPermit};
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
@@ -12,20 +12,50 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
 use tokio_rustls::TlsAcceptor;
 
-/// What is done with a connection that has come.
-pub(crate) type Admit = Box<dyn Fn(TcpStream, SocketAddr, Place, &mpsc::Sender<()>) + Send + Sync>;
+/// A listener cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum ListenerError {
+    /// The address cannot be bound.
+    #[error("listener {name:?}: cannot listen on {address}: {reason}")]
+    Socket {
+        /// The listener's name.
+        name: String,
+        /// The address.
+        address: SocketAddr,
+        /// The cause.
+        reason: io::Error,
+    },
+    /// The TLS files cannot be used.
+    #[error("listener {name:?}: {reason}")]
+    Tls {
+        /// The listener's name.
+        name: String,
+        /// The cause.
+        reason: TlsError,
+    },
+    /// A listener of this name is open.
+    #[error("a listener {0:?} exists already")]
+    NameTaken(String),
+    /// The appliance is shutting down.
+    #[error("the appliance is shutting down")]
+    ShuttingDown,
+}
 
-/// Until when the connections of a listener are to take leave, once they are.
-pub(crate) type LeaveOrders = watch::Receiver<Option<Instant>>;
+/// The handler of accepted connections.
+pub(crate) type ConnectionHandler =
+    Box<dyn Fn(TcpStream, SocketAddr, ConnectionPermit, &mpsc::Sender<()>) + Send + Sync>;
 
-/// What a listener speaks, and how.
+/// The signal to close the connections of a listener: the moment until which they have time.
+pub(crate) type CloseSignal = watch::Receiver<Option<Instant>>;
+
+/// The options of a listener, by protocol.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Spoken {
+pub(crate) enum ListenerKind {
     Smpp(ListenerOptions),
     Sgip(SgipListenerOptions),
 }
 
-impl Spoken {
+impl ListenerKind {
     pub(crate) fn name(&self) -> &str {
         match self {
             Self::Smpp(options) => &options.name,
@@ -61,106 +91,114 @@ impl Spoken {
 #[derive(Debug)]
 pub(crate) struct Listener {
     pub(crate) address: SocketAddr,
-    pub(crate) spoken: Spoken,
+    pub(crate) kind: ListenerKind,
     socket: Arc<TcpListener>,
-    places: Arc<Places>,
-    orders: watch::Sender<Option<Instant>>,
-    /// Dropped, it ends the accepting and leaves the connections alone.
-    accepting: watch::Sender<()>,
+    limiter: Arc<ConnectionLimiter>,
+    close_signal: watch::Sender<Option<Instant>>,
+    /// When it is dropped, accepting ends; open connections stay.
+    accept_guard: watch::Sender<()>,
 }
 
-/// A listener that has all that it needs, and only has to be opened.
-pub(crate) struct Ready {
-    spoken: Spoken,
+/// A listener that is ready to be opened.
+pub(crate) struct PreparedListener {
+    kind: ListenerKind,
     socket: Arc<TcpListener>,
     address: SocketAddr,
     acceptor: Option<TlsAcceptor>,
 }
 
-impl Ready {
-    /// Does all of opening that can fail. `socket` is that of an open listener on the same address.
-    pub(crate) async fn new(spoken: Spoken, socket: Option<Arc<TcpListener>>) -> Result<Self, ListenError> {
-        let acceptor = match &spoken {
-            Spoken::Smpp(options) => server::acceptor(options)?,
-            Spoken::Sgip(_) => None,
+impl PreparedListener {
+    /// Does every part of opening that can fail. `socket` is the socket of an open listener on the same address.
+    pub(crate) async fn new(
+        kind: ListenerKind,
+        socket: Option<Arc<TcpListener>>,
+    ) -> Result<Self, ListenerError> {
+        let acceptor = match &kind {
+            ListenerKind::Smpp(options) => smpp_acceptor::tls_acceptor(options)?,
+            ListenerKind::Sgip(_) => None,
         };
-        let (name, listen) = (spoken.name().to_owned(), spoken.listen());
-        let failed = |reason| ListenError::Socket { name: name.clone(), address: listen, reason };
+        let (name, listen) = (kind.name().to_owned(), kind.listen());
+        let failed = |reason| ListenerError::Socket { name: name.clone(), address: listen, reason };
         let socket = match socket {
             Some(socket) => socket,
             None => Arc::new(TcpListener::bind(listen).await.map_err(failed)?),
         };
         let address = socket.local_addr().map_err(failed)?;
-        Ok(Self { spoken, socket, address, acceptor })
+        Ok(Self { kind, socket, address, acceptor })
     }
 
     pub(crate) fn name(&self) -> &str {
-        self.spoken.name()
+        self.kind.name()
     }
 
-    /// Accepts from here on, in the place of `before` if there was a listener of that name: its connections become ours.
+    /// Starts to accept connections. Takes over the connections of `before`, an older listener of the same name.
     pub(crate) fn open(
         self,
         shared: &Arc<Shared>,
         alive: mpsc::Sender<()>,
         before: Option<Listener>,
     ) -> Listener {
-        let Self { spoken, socket, address, acceptor } = self;
-        let limits = spoken.limits();
-        let (places, orders) = match before {
-            Some(before) => (before.places, before.orders),
-            None => (Places::new(limits, shared.connections.clone()), watch::channel(None).0),
+        let Self { kind, socket, address, acceptor } = self;
+        let limits = kind.limits();
+        let (limiter, close_signal) = match before {
+            Some(before) => (before.limiter, before.close_signal),
+            None => (ConnectionLimiter::new(limits, shared.connections.clone()), watch::channel(None).0),
         };
-        places.set_limits(limits);
-        tracing::info!(listener = %spoken.name(), %address, tls = acceptor.is_some(), "listening");
-        let admit = match &spoken {
-            Spoken::Smpp(options) => {
-                server::doorman(shared.clone(), options.clone(), acceptor, orders.subscribe())
-            }
-            Spoken::Sgip(options) => {
-                sgip::listen::doorman(shared.clone(), options.clone(), orders.subscribe())
-            }
+        limiter.set_limits(limits);
+        tracing::info!(listener = %kind.name(), %address, tls = acceptor.is_some(), "listening");
+        let handler = match &kind {
+            ListenerKind::Smpp(options) => smpp_acceptor::connection_handler(
+                shared.clone(),
+                options.clone(),
+                acceptor,
+                close_signal.subscribe(),
+            ),
+            ListenerKind::Sgip(options) => sgip::sgip_acceptor::connection_handler(
+                shared.clone(),
+                options.clone(),
+                close_signal.subscribe(),
+            ),
         };
-        let (accepting, go_on) = watch::channel(());
-        let name = spoken.name().to_owned();
-        let connections = Acceptor::new(&name, socket.clone(), places.clone());
-        tokio::spawn(accept(name, admit, connections, alive, orders.subscribe(), go_on));
-        Listener { address, spoken, socket, places, orders, accepting }
+        let (accept_guard, stop_signal) = watch::channel(());
+        let name = kind.name().to_owned();
+        let connections = Acceptor::new(&name, socket.clone(), limiter.clone());
+        tokio::spawn(accept(name, handler, connections, alive, close_signal.subscribe(), stop_signal));
+        Listener { address, kind, socket, limiter, close_signal, accept_guard }
     }
 }
 
 impl Listener {
-    /// Stops listening; its connections take leave until then.
+    /// Stops listening and closes the connections until `until`.
     pub(crate) fn stop(&self, until: Instant) {
-        self.orders.send_replace(Some(until));
+        self.close_signal.send_replace(Some(until));
     }
 
-    /// Whether it is what is wanted. One with TLS never is: its files may have changed.
-    pub(crate) fn is(&self, wanted: &Spoken) -> bool {
-        self.spoken == *wanted && !wanted.has_tls() && !self.accepting.is_closed()
+    /// Whether the listener has these options. A listener with TLS never matches: its files may have changed.
+    pub(crate) fn matches(&self, wanted: &ListenerKind) -> bool {
+        self.kind == *wanted && !wanted.has_tls() && !self.accept_guard.is_closed()
     }
 
-    /// Its socket, where it is one on this address.
+    /// The listener's socket, if it listens on this address.
     pub(crate) fn socket_on(&self, address: SocketAddr) -> Option<Arc<TcpListener>> {
-        (self.spoken.listen() == address).then(|| self.socket.clone())
+        (self.kind.listen() == address).then(|| self.socket.clone())
     }
 }
 
 async fn accept(
     name: String,
-    admit: Admit,
+    handler: ConnectionHandler,
     connections: Acceptor,
     alive: mpsc::Sender<()>,
-    mut orders: watch::Receiver<Option<Instant>>,
-    mut go_on: watch::Receiver<()>,
+    mut close_signal: watch::Receiver<Option<Instant>>,
+    mut stop_signal: watch::Receiver<()>,
 ) {
     loop {
-        let (stream, remote, place) = tokio::select! {
+        let (stream, remote, permit) = tokio::select! {
             accepted = connections.accept() => accepted,
-            _ = orders.changed() => break,
-            _ = go_on.changed() => return,
+            _ = close_signal.changed() => break,
+            _ = stop_signal.changed() => return,
         };
-        admit(stream, remote, place, &alive);
+        handler(stream, remote, permit, &alive);
     }
-    tracing::info!(listener = %name, "no longer listening");
+    tracing::info!(listener = %name, "listener closed");
 }

@@ -1,6 +1,6 @@
 use bytes::Bytes;
-use doors::{Network, ServerTls, SourceRules};
 use model::{ErrorClass, PeerId};
+use ports::{IpNetwork, ServerTlsFiles, SourceRules};
 use smpp::BindMode;
 use smpp::message_id::MessageIdForm;
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// A password: shown nowhere.
+/// A password. It is not shown in debug output.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Secret(pub Bytes);
 
@@ -19,19 +19,19 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// What all links share.
+/// Options that all links share.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinksOptions {
     /// Our SMPP system_id, at most 15 octets.
     pub system_id: Bytes,
-    /// How long what is to be written may wait for a peer that does not read; then its link is dropped.
+    /// How long output may wait for a peer that does not read; after that the link is closed.
     pub write_timeout: Duration,
-    /// Octets that may wait to be written to one peer before nothing more is read from it; at four times this its link
-    /// is dropped.
+    /// Octets that may wait to be written to one peer before nothing more is read from it; at four times this the
+    /// link is closed.
     pub output_limit: usize,
-    /// How long a link that has closed waits for commands that are still on their way to it.
-    pub leave_timeout: Duration,
-    /// Password verifications that may run at a time; each takes a thread and some megabytes for some milliseconds.
+    /// How long a closing link waits for commands that are still on their way to it.
+    pub close_timeout: Duration,
+    /// Concurrent password verifications; each uses a thread, and some megabytes for some milliseconds.
     pub verifications: usize,
 }
 
@@ -41,43 +41,43 @@ impl Default for LinksOptions {
             system_id: Bytes::from_static(b"SWITCHYARD"),
             write_timeout: Duration::from_secs(15),
             output_limit: 1 << 20,
-            leave_timeout: Duration::from_secs(5),
+            close_timeout: Duration::from_secs(5),
             verifications: 1,
         }
     }
 }
 
-/// Where ESMEs connect to us.
+/// Options of an SMPP listener.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ListenerOptions {
-    /// Its name in the configuration.
+    /// The name in the configuration.
     pub name: String,
-    /// Address and port; port 0 takes any that is free.
+    /// Address and port; port 0 takes any free port.
     pub listen: SocketAddr,
-    /// Connections in all.
+    /// All connections together.
     pub connections: usize,
     /// Connections from one address.
     pub connections_per_address: usize,
     /// Connections that are not bound yet, a share of all: one more displaces the oldest of them.
     pub unbound_connections: usize,
-    /// How long a connection may take to bind, its TLS handshake included.
+    /// The time for the TLS handshake and the bind.
     pub bind_timeout: Duration,
-    /// Silence after which a bound connection is unbound and closed.
+    /// The silence after which a bound connection is unbound and closed.
     pub inactivity: Duration,
-    /// Silence after which an enquire_link is sent.
+    /// The silence after which an enquire_link is sent.
     pub enquire_interval: Duration,
-    /// How long its answer may take.
+    /// The time for its answer.
     pub enquire_timeout: Duration,
-    /// How long the rest of a PDU may take once its first octet has come.
+    /// The time for the rest of a PDU after its first octet.
     pub partial_timeout: Duration,
-    /// How long an ESME may take to answer a deliver_sm.
+    /// The time that an ESME has to answer a deliver_sm.
     pub response_timeout: Duration,
-    /// TLS, where the listener speaks it.
-    pub tls: Option<ServerTls>,
+    /// The TLS files, if the listener uses TLS.
+    pub tls: Option<ServerTlsFiles>,
 }
 
 impl ListenerOptions {
-    /// The defaults of the fact sheet for a listener.
+    /// Options with the defaults of the fact sheet.
     #[must_use]
     pub fn new(name: &str, listen: SocketAddr) -> Self {
         Self {
@@ -97,18 +97,18 @@ impl ListenerOptions {
     }
 }
 
-/// How a peer is spoken to over TLS.
+/// TLS options of a peer.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct ClientTls {
-    /// Authorities that may have signed the peer's certificate, PEM; the system's bundle where it is not given.
+    /// Root certificates for the peer's certificate, PEM; the system's bundle by default.
     pub ca: Option<PathBuf>,
-    /// The name that the certificate must carry; the host of the peer's address where it is not given.
+    /// The name that the certificate must have; the host of the peer's address by default.
     pub server_name: Option<String>,
-    /// Our own certificate chain and key, PEM, where the peer wants one.
+    /// Our own certificate chain and key, PEM, if the peer requires them.
     pub certificate: Option<(PathBuf, PathBuf)>,
 }
 
-/// Which binds an account may make.
+/// The bind modes that an account may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BindModes {
     /// bind_transmitter.
@@ -132,41 +132,41 @@ impl BindModes {
     }
 }
 
-/// One whose ESMEs bind to us.
+/// An account, whose ESMEs bind to us.
 #[derive(Clone, Debug, PartialEq)]
-pub struct AccountOptions {
-    /// Its name in the configuration.
+pub struct LinkAccountOptions {
+    /// The name in the configuration.
     pub name: String,
-    /// Its number.
+    /// The peer id.
     pub peer: PeerId,
     /// The system_id of its binds.
     pub system_id: Bytes,
     /// The argon2 hash of its password, in PHC form.
     pub password_hash: String,
-    /// What it may bind as.
+    /// The allowed bind modes.
     pub bind: BindModes,
-    /// Where it may bind from; empty: from anywhere.
-    pub networks: Vec<Network>,
-    /// Parts a second that it may submit, over all its sessions; `None`: no limit.
+    /// The networks that it may bind from; empty: any.
+    pub networks: Vec<IpNetwork>,
+    /// Segments a second that it may submit, over all sessions; `None`: no limit.
     pub rate: Option<f64>,
-    /// How many may come at once; never less than a tenth of a second brings.
+    /// The burst; at least a tenth of a second's rate.
     pub burst: u32,
     /// Submissions of one session that may be unanswered; more wait.
     pub window: usize,
     /// Deliveries to one session that may be unanswered.
     pub deliver_window: usize,
-    /// Sessions at a time.
+    /// Concurrent sessions.
     pub sessions: usize,
-    /// Source addresses.
+    /// The source addresses that it may use.
     pub source: SourceRules,
-    /// The validity of submissions that carry none.
+    /// The validity of submissions without one.
     pub validity: Duration,
-    /// Its SGIP side, where it has one.
+    /// Its SGIP side, if it has one.
     pub sgip: Option<crate::SpOptions>,
 }
 
-impl AccountOptions {
-    /// An account with the defaults: any bind from anywhere, no rate, a window of 100, ten sessions.
+impl LinkAccountOptions {
+    /// An account with the defaults: any bind from any network, no rate, a window of 100, ten sessions.
     #[must_use]
     pub fn new(name: &str, peer: PeerId, password_hash: &str) -> Self {
         Self {
@@ -188,66 +188,66 @@ impl AccountOptions {
     }
 }
 
-/// How texts that are too long for one short message go to a peer.
+/// The form of texts that are too long for one short message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum LongText {
-    /// Whole, in message_payload.
+    /// In one PDU, in message_payload.
     #[default]
     Payload,
-    /// In parts with a user data header.
+    /// In segments with a UDH.
     Udh,
-    /// In parts with the SAR TLVs.
+    /// In segments with the SAR TLVs.
     Sar,
 }
 
-/// An SMSC that we dial.
+/// A peer: an SMSC that we dial.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PeerOptions {
-    /// Its name in the configuration.
+    /// The name in the configuration.
     pub name: String,
-    /// Its number.
+    /// The peer id.
     pub peer: PeerId,
     /// Host and port.
     pub address: String,
-    /// Our system_id there.
+    /// Our system_id at the peer.
     pub system_id: Bytes,
-    /// Our password there.
+    /// Our password at the peer.
     pub password: Secret,
-    /// The system_type that it wants to see.
+    /// The system_type that the peer expects.
     pub system_type: Bytes,
-    /// What to bind as.
+    /// The bind mode.
     pub bind: BindMode,
-    /// How many links to keep.
+    /// The number of links to keep up.
     pub links: usize,
     /// Messages on one link that may be unanswered.
     pub window: usize,
-    /// Requests of the peer's on one link that may be unanswered by us; more wait.
+    /// Requests of the peer on one link that may be unanswered; more wait.
     pub window_in: usize,
-    /// The interface_version to show; 0x34 mostly.
+    /// The interface_version that we send; mostly 0x34.
     pub interface_version: u8,
-    /// Whether it takes TLVs; `None` goes by the version that it shows, and takes none shown for yes.
+    /// Whether the peer takes TLVs. `None`: decided by the version that it sends; a peer that sends none takes them.
     pub tlvs: Option<bool>,
     /// Whether validity_period is passed on.
     pub pass_validity: bool,
-    /// Silence after which an enquire_link is sent.
+    /// The silence after which an enquire_link is sent.
     pub enquire_interval: Duration,
-    /// How long its answer may take.
+    /// The time for its answer.
     pub enquire_timeout: Duration,
-    /// How long it may take to answer a message.
+    /// The time for the answer to a message.
     pub response_timeout: Duration,
-    /// How long it may take to answer a connection and a bind.
+    /// The time for the connection and for the answer to the bind.
     pub bind_timeout: Duration,
-    /// The longest wait before it is dialled again; the first is a second, and each is twice the one before.
+    /// The longest wait before the peer is dialed again; the first is one second, and each is twice the one before.
     pub redial_interval: Duration,
-    /// The forms of its message ids.
+    /// The forms of the peer's message ids.
     pub message_id: MessageIdForm,
-    /// How long texts go to it.
+    /// The form of long texts.
     pub long_text: LongText,
-    /// Statuses to which it gives a meaning of its own.
+    /// Error classes of statuses that differ from the standard ones.
     pub error_classes: HashMap<u32, ErrorClass>,
-    /// The validity of messages that come from it.
+    /// The validity of messages from the peer.
     pub mo_validity: Duration,
-    /// TLS, where it wants it.
+    /// TLS options, if the peer uses TLS.
     pub tls: Option<ClientTls>,
 }
 

@@ -1,50 +1,49 @@
 use crate::LinksOptions;
 use crate::accounts::Accounts;
-use crate::lines::Lines;
-use crate::state::Records;
-use doors::{ConnectionCounts, Core, Hub, LoginLimiter, Routing, Verifier};
+use crate::link_record::LinkRecords;
+use ports::{ConnectionCounts, EventSink, LinkRegistry, LogLimiter, LoginLimiter, PasswordVerifier, Routing};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use tokio::sync::mpsc;
 
-/// What all links of the appliance share.
+/// State that all links share.
 pub(crate) struct Shared {
     pub(crate) options: LinksOptions,
-    pub(crate) core: Arc<dyn Core>,
+    pub(crate) core: Arc<dyn EventSink>,
     pub(crate) routing: Arc<dyn Routing>,
-    pub(crate) hub: Arc<Hub>,
+    pub(crate) registry: Arc<LinkRegistry>,
     pub(crate) accounts: Accounts,
-    /// SGIP's logins.
-    pub(crate) logins: crate::sgip::listen::Logins,
-    pub(crate) records: Records,
+    /// The SGIP logins.
+    pub(crate) logins: crate::sgip::bind_authenticator::Logins,
+    pub(crate) records: LinkRecords,
     pub(crate) limiter: Arc<LoginLimiter>,
-    pub(crate) verifier: Verifier,
-    pub(crate) doors: Doors,
-    /// Counts of all listeners' connections.
+    pub(crate) verifier: PasswordVerifier,
+    pub(crate) bind_counters: BindCounters,
+    /// Connection counters of all listeners.
     pub(crate) connections: Arc<ConnectionCounts>,
-    /// Nobody new is let in.
-    pub(crate) full: AtomicBool,
-    /// Bounds what strangers can write into the log.
-    pub(crate) lines: Lines,
-    /// Held by every task; all of them have ended when the other end says so.
+    /// New binds are refused.
+    pub(crate) refuse_binds: AtomicBool,
+    /// Limits the log lines that remote clients can cause.
+    pub(crate) log: LogLimiter,
+    /// Each task holds a clone; all tasks have ended when the receiver is closed.
     pub(crate) alive: parking_lot::Mutex<Option<mpsc::Sender<()>>>,
 }
 
-/// Counts of what happened before anybody was bound.
+/// Counters of binds and of handshakes.
 #[derive(Debug, Default)]
-pub(crate) struct Doors {
+pub(crate) struct BindCounters {
     pub(crate) binds: AtomicU64,
     pub(crate) binds_refused: AtomicU64,
     pub(crate) handshakes_failed: AtomicU64,
 }
 
-/// Counts of what happened at the listeners before anybody was bound.
+/// Counters of all listeners.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct DoorCounts {
-    /// Connections that came in.
+pub struct ListenerCounts {
+    /// Connections accepted by the sockets.
     pub connections: u64,
-    /// Connections that were closed at once, because their address or the listener had too many, or later, unbound, because
-    /// a newer one needed the place.
+    /// Connections closed because of a limit: at once, because their address or the listener had too many, or later,
+    /// unbound, because a newer one needed the permit.
     pub turned_away: u64,
     /// Binds accepted.
     pub binds: u64,

@@ -1,5 +1,8 @@
 use crate::ClientTls;
-use doors::{ServerTls, TlsFileError, authorities, certificates, private_key, provider};
+use ports::{
+    ServerTlsFiles, TlsFileError, crypto_provider, read_certificates, read_private_key,
+    read_root_certificates,
+};
 use rustls::ClientConfig;
 use rustls::client::WebPkiServerVerifier;
 use rustls_pki_types::ServerName;
@@ -7,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
-/// Where Debian and its like keep the authorities that the system trusts.
+/// The root certificates that the system trusts, on Debian and its relatives.
 const SYSTEM_AUTHORITIES: &str = "/etc/ssl/certs/ca-certificates.crt";
 
 /// TLS cannot be set up as configured.
@@ -16,33 +19,34 @@ pub enum TlsError {
     /// A file cannot be used.
     #[error(transparent)]
     File(#[from] TlsFileError),
-    /// The name to verify is no host name and no address.
+    /// The name to verify is neither a host name nor an address.
     #[error("{0:?} is not a name that a certificate can carry; set tls.server-name")]
     Name(String),
 }
 
-/// Reads the files of a listener.
-pub(crate) fn acceptor(options: &ServerTls) -> Result<TlsAcceptor, TlsError> {
+/// Reads the TLS files of a listener.
+pub(crate) fn acceptor(options: &ServerTlsFiles) -> Result<TlsAcceptor, TlsError> {
     Ok(TlsAcceptor::from(Arc::new(options.read()?)))
 }
 
-/// Reads the files of a peer. `host` is the host of its address.
+/// Reads the TLS files of a peer. `host` is the host of its address.
 pub(crate) fn connector(
     options: &ClientTls,
     host: &str,
 ) -> Result<(TlsConnector, ServerName<'static>), TlsError> {
     let path = options.ca.clone().unwrap_or_else(|| PathBuf::from(SYSTEM_AUTHORITIES));
     let wrong = |reason| TlsFileError::Certificate { path: path.clone(), reason };
-    let verifier = WebPkiServerVerifier::builder_with_provider(authorities(&path)?, provider())
-        .build()
-        .map_err(|reason| TlsFileError::Authorities { path: path.clone(), reason })?;
-    let builder = ClientConfig::builder_with_provider(provider())
+    let verifier =
+        WebPkiServerVerifier::builder_with_provider(read_root_certificates(&path)?, crypto_provider())
+            .build()
+            .map_err(|reason| TlsFileError::Authorities { path: path.clone(), reason })?;
+    let builder = ClientConfig::builder_with_provider(crypto_provider())
         .with_safe_default_protocol_versions()
         .map_err(wrong)?
         .with_webpki_verifier(verifier);
     let config = match &options.certificate {
         Some((chain, private)) => builder
-            .with_client_auth_cert(certificates(chain)?, private_key(private)?)
+            .with_client_auth_cert(read_certificates(chain)?, read_private_key(private)?)
             .map_err(|reason| TlsFileError::Certificate { path: chain.clone(), reason })?,
         None => builder.with_no_client_auth(),
     };
@@ -52,10 +56,10 @@ pub(crate) fn connector(
 }
 
 impl ClientTls {
-    /// Whether the files are there and can be used for a peer on `host`.
+    /// Checks that the files exist and can be used for a peer on `host`.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// The first error found.
     pub fn check(&self, host: &str) -> Result<(), TlsError> {
         connector(self, host).map(drop)
     }

@@ -1,7 +1,7 @@
 use smallvec::SmallVec;
 use std::fmt;
 
-/// The octets of an address value; 22 of them are held without an allocation.
+/// The octets of an address value; up to 22 need no allocation.
 pub type AddressBytes = SmallVec<[u8; 22]>;
 
 /// A GSM address: type of number, numbering plan and the value as its sender wrote it.

@@ -2,20 +2,19 @@ use crate::PeerId;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// The names of all peers that ever were, and their numbers.
+/// The directory of peers: ids and names of all peers that ever existed.
 ///
-/// Numbers are what messages and records carry; they are durable and never given out twice, so that a record of a
-/// peer that was since removed still says which one it was.
+/// Messages and records carry ids. Ids are durable and never reused, so a record of a removed peer still names it.
 #[derive(Clone, Debug, Default)]
 pub struct Directory {
     names: Vec<Arc<str>>,
-    /// Names are the admin's: nobody else can choose some that collide.
+    /// Only admins choose names, so nobody can force collisions.
     ids: FxHashMap<Arc<str>, PeerId>,
 }
 
-/// More than four thousand million peers.
+/// All peer ids are used up (2^32).
 #[derive(Debug, thiserror::Error)]
-#[error("there are more peers than numbers for them")]
+#[error("all peer ids are used up")]
 pub struct DirectoryFull;
 
 impl Directory {
@@ -25,11 +24,11 @@ impl Directory {
         Self::default()
     }
 
-    /// The number of `name`, a new one if it was never seen. The second value says whether it is new (and so must be
-    /// made durable before it is used).
+    /// The id of `name`, a new one if the name is unknown. The second value tells whether it is new; a new id must be
+    /// durable before it is used.
     ///
     /// # Errors
-    /// When all numbers are used up.
+    /// All ids are used up.
     pub fn intern(&mut self, name: &str) -> Result<(PeerId, bool), DirectoryFull> {
         if let Some(id) = self.ids.get(name) {
             return Ok((*id, false));
@@ -41,19 +40,19 @@ impl Directory {
         Ok((id, true))
     }
 
-    /// The number of `name`.
+    /// The id of `name`.
     #[must_use]
     pub fn id(&self, name: &str) -> Option<PeerId> {
         self.ids.get(name).copied()
     }
 
-    /// The name of `id`; `"?"` for a number that was never given out.
+    /// The name of `id`; `"?"` for an id that was never assigned.
     #[must_use]
     pub fn name(&self, id: PeerId) -> Arc<str> {
         self.names.get(id.0 as usize).cloned().unwrap_or_else(|| "?".into())
     }
 
-    /// All numbers and names, in the order in which they were given out.
+    /// All ids and names, in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = (PeerId, &Arc<str>)> {
         self.names.iter().enumerate().filter_map(|(i, name)| Some((PeerId(u32::try_from(i).ok()?), name)))
     }

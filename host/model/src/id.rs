@@ -4,10 +4,10 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Our name for an accepted message: unique for ever, growing with time.
+/// The id of an accepted message: unique for ever, ascending with time.
 ///
-/// Submitters see it as decimal digits (ten of them for the first ten thousand million messages, the shape that
-/// most ESMEs can store), the same characters in the answer, the receipt and every query.
+/// Submitters see it as decimal digits (ten of them for the first ten thousand million messages, which most ESMEs can
+/// store), the same in the submit response, the DLR and every query.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct MessageId(pub u64);
@@ -32,7 +32,7 @@ impl MessageId {
         digits.iter().rev().collect()
     }
 
-    /// Reads what [`MessageId::short`] wrote.
+    /// Parses what [`MessageId::short`] returned.
     #[must_use]
     pub fn from_short(text: &str) -> Option<Self> {
         (!text.is_empty() && text.bytes().all(|c| c.is_ascii_alphanumeric()))
@@ -69,20 +69,20 @@ impl FromStr for MessageId {
     }
 }
 
-/// The other end of a set of links: an SMSC that we dial, or an account whose ESMEs bind to us.
+/// The id of a peer: an SMSC that we dial, an account whose ESMEs bind to us, or a core network.
 ///
-/// A small number in memory and on disk; [`crate::Directory`] knows the name. Never given out twice, also not after
-/// its peer was removed from the configuration.
+/// [`crate::Directory`] knows the name. Ids are durable and never reused, not even after the peer was removed from
+/// the configuration.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PeerId(pub u32);
 
-/// One connection, for as long as it lives. Never reused while the process runs.
+/// The id of one connection. Never reused while the process runs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct LinkId(pub u64);
 
-/// The id that a peer gave to a message, as raw octets in the form of the peer's link setting.
+/// A peer's id of a message, as raw octets in the form of the peer's link setting.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct PeerMessageId(pub SmallVec<[u8; 22]>);
 
@@ -100,22 +100,22 @@ impl fmt::Debug for PeerMessageId {
     }
 }
 
-/// A submitter's own name for a submission, so that it may safely be repeated: an idempotency key of HTTP, the twelve
-/// octets of an SGIP sequence number, or the digest of what a handset submits.
+/// An idempotency key: makes it safe to repeat a submission. It comes from HTTP's header, the twelve octets of an
+/// SGIP sequence number, or the digest of what a handset submits.
 ///
-/// A second submission of the same origin with the same key is not a new one: it gets the first one's answer if its
-/// content is the same, and is refused ([`crate::Refusal::KeyReused`]) if not.
+/// A second submission of the same origin with the same key gets the first one's answer if its content is the same;
+/// otherwise it is refused with [`crate::Refusal::KeyReused`].
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct SubmissionKey {
-    /// The name, in any octets; at most 255.
+pub struct IdempotencyKey {
+    /// The key, any octets; at most 255.
     pub octets: SmallVec<[u8; 24]>,
-    /// A digest of the content, by which a repetition is told from another submission under the same name.
+    /// A digest of the content, which tells a repetition from another submission under the same key.
     pub digest: u64,
-    /// Whether its submitter chose it and counts on it: if it cannot be remembered, the submission is refused. A sequence
-    /// number of a protocol is no such key: its submission is accepted all the same. Not written down.
+    /// The submitter chose the key and relies on it: if it cannot be stored, the submission is refused. For a
+    /// protocol's sequence number the submission is accepted all the same. Not stored.
     pub required: bool,
-    /// For how long after its acceptance a submission counts as the same, where that is shorter than keys are remembered.
-    /// After that time the same key names a new submission. Not written down: whoever asks says it.
+    /// How long after its acceptance a submission counts as repeated, if that is shorter than keys are stored.
+    /// Afterwards the key names a new submission. Not stored: each caller passes it.
     pub lifetime: Option<Duration>,
 }
 
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_read_what_they_write() {
+    fn ids_round_trip() {
         for id in [MessageId::FIRST, MessageId(9_999_999_999), MessageId(u64::MAX)] {
             assert_eq!(id.to_string().parse(), Ok(id));
             assert_eq!(MessageId::from_short(&id.short()), Some(id));

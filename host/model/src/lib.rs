@@ -1,49 +1,52 @@
-//! The words that every room of the house shares.
+//! The data model that all crates share: messages, addresses, peers, DLRs, queue actions, ledger and number pools.
 //!
-//! Nothing here does I/O, reads a clock or knows a protocol. A word means one thing in the whole project; the
-//! glossary of ARCHITECTURE.md is the authority.
+//! Nothing here does I/O, reads a clock or knows a protocol. A word means one thing in the whole project; see the
+//! glossary in docs/glossary.md.
 #![forbid(unsafe_code)]
 
 mod address;
-mod ages;
-mod delivery;
+mod age_clock;
+mod delivery_decision;
 mod directory;
+mod dlr;
 mod id;
+mod ledger;
 mod message;
-mod money;
-mod order;
 mod outcome;
-mod pool;
+mod pool_number;
 mod pool_operation;
 mod pool_record;
 mod pool_request;
-mod receipt;
+mod queue_action;
 mod resolution;
 mod segment;
-mod sender;
+mod sender_request;
 mod time;
 mod trace;
 mod verdict;
 
 pub use address::{Address, AddressBytes};
-pub use ages::AgeClock;
-pub use delivery::{Attempt, Next, NextStep, PeerAdvice};
+pub use age_clock::AgeClock;
+pub use delivery_decision::{Attempt, DeliveryDecision, NextStep, PeerAdvice};
 pub use directory::{Directory, DirectoryFull};
-pub use id::{LinkId, MessageId, ParseMessageIdError, PeerId, PeerMessageId, SubmissionKey};
-pub use message::{Kind, Message, Priority, ReceiptRequest, ReceiptText, SUBMISSION_IDS, Text};
-pub use money::{Balance, Charge, LedgerChange, LedgerOperation, Quote, Settlement};
-pub use order::{Deed, Order, OrderId, OrderKind, OrderState, Scope};
-pub use outcome::{ErrorClass, Outcome, Refusal, Ticket};
-pub use pool::{NumberEvent, NumberState, ParsePoolNumberError, PoolNumber};
+pub use dlr::{Dlr, DlrState};
+pub use id::{IdempotencyKey, LinkId, MessageId, ParseMessageIdError, PeerId, PeerMessageId};
+pub use ledger::{Balance, Charge, LedgerChange, LedgerOperation, Quote, Settlement};
+pub use message::{DlrContent, DlrRequest, Message, MessageKind, Priority, SUBMISSION_IDS, Text};
+pub use outcome::{ErrorClass, Outcome, Refusal, SubmitTicket};
+pub use pool_number::{NumberEvent, NumberState, ParsePoolNumberError, PoolNumber};
 pub use pool_operation::{
-    ParseStrategyError, PoolCall, PoolOperation, PoolOutcome, PoolRefusal, PoolSettings, PoolTicket, Strategy,
+    AcquireRequest, LeaseTicket, ParseStrategyError, PoolOperation, PoolOutcome, PoolRefusal, PoolSettings,
+    Strategy,
 };
-pub use pool_record::{NumberRow, ParsePoolNameError, PoolChange, PoolEntry, PoolId, PoolName};
-pub use pool_request::{NumberStanding, PoolAnswer, PoolCounts, PoolRequest, PoolSummary};
-pub use receipt::{Receipt, ReceiptState};
+pub use pool_record::{JournalEntry, NumberRow, ParsePoolNameError, PoolChange, PoolId, PoolName};
+pub use pool_request::{NumberStatus, PoolAnswer, PoolCounts, PoolRequest, PoolSummary};
+pub use queue_action::{
+    AdminActionKind, QueueAction, QueueActionId, QueueActionKind, QueueActionScope, QueueActionState,
+};
 pub use resolution::{Imsi, Resolution, Subscriber};
 pub use segment::Segment;
-pub use sender::{NoSender, SenderWish};
+pub use sender_request::{SenderFallback, SenderRequest};
 pub use time::{Moment, Now, Timestamp, parse_duration};
-pub use trace::{Final, FinalState, Step, StepKind};
-pub use verdict::{DecidedBy, Hook, Leg, RejectReason, Routed, Verdict};
+pub use trace::{FinalRecord, FinalState, Step, StepKind};
+pub use verdict::{Hook, Leg, PluginVersion, RejectReason, RoutingDecision, Verdict};

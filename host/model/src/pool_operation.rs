@@ -3,26 +3,26 @@ use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 use std::time::Duration;
 
-/// Which of the idle numbers a caller gets who does not name one.
+/// The choice among the idle numbers, for a caller who names none.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Strategy {
-    /// The one that has been idle longest.
+    /// The one idle for the longest time.
     #[default]
     LongestIdle,
-    /// Any.
+    /// A random one.
     Random,
-    /// Any, each as often as its weight says.
+    /// A random one, in proportion to the weights.
     Weighted,
-    /// For the same user and callee the same, as long as it is idle and the pool's numbers stay what they are; one more
-    /// or one less moves only few pairs.
+    /// The same one for the same user and callee, while it is idle and the pool's numbers do not change; adding or
+    /// removing a number moves few pairs only.
     Sticky,
-    /// The one that has the longest beginning in common with the callee.
+    /// The one with the longest common prefix with the callee.
     Nearest,
 }
 
 impl Strategy {
-    /// All of them.
+    /// All strategies.
     pub const ALL: [Self; 5] = [Self::LongestIdle, Self::Random, Self::Weighted, Self::Sticky, Self::Nearest];
 
     /// Its name, `longest-idle` for instance.
@@ -38,7 +38,7 @@ impl Strategy {
     }
 }
 
-/// What is no strategy.
+/// The text is no strategy.
 #[derive(Debug, Clone, thiserror::Error, PartialEq, Eq)]
 #[error("{0:?} is no strategy: expected longest-idle, random, weighted, sticky or nearest")]
 pub struct ParseStrategyError(pub String);
@@ -52,32 +52,32 @@ impl FromStr for Strategy {
     }
 }
 
-/// How a pool behaves.
+/// The settings of a pool.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PoolSettings {
-    /// Which number is given.
+    /// The strategy.
     pub strategy: Strategy,
-    /// How long a number rests after it was given back, before anybody gets it again.
+    /// The quarantine: how long a released number is not leased again.
     pub quarantine: Duration,
 }
 
-/// Names one holding of a number: another one of the same number, later, has another ticket.
+/// The ticket of a lease; each lease of a number has another one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct PoolTicket(pub u64);
+pub struct LeaseTicket(pub u64);
 
-/// What is asked of a pool.
+/// An operation on a pool.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PoolOperation {
-    /// Puts a number in, idle and down. One that is there already stays as it is, but for its weight.
+    /// Adds a number, idle and down. An existing number keeps its state, but gets the weight.
     Add {
         /// The number.
         number: PoolNumber,
-        /// How often it is given, beside others, by [`Strategy::Weighted`]: 1 to 16; what is beyond counts as the nearest
-        /// of these. Without one, a new number has 1, and one that is there already keeps its own.
+        /// The weight for [`Strategy::Weighted`], 1 to 16; other values are clamped. Without one, a new number has 1,
+        /// and an existing one keeps its own.
         weight: Option<u8>,
     },
-    /// Takes a number out, whoever has it: its holder's ticket is void.
+    /// Removes a number, even a leased one: its ticket is void.
     Del {
         /// The number.
         number: PoolNumber,
@@ -87,92 +87,92 @@ pub enum PoolOperation {
         /// The number.
         number: PoolNumber,
     },
-    /// Makes a number unusable. Who has it keeps it.
+    /// Makes a number unusable. A lease stays.
     Unreg {
         /// The number.
         number: PoolNumber,
     },
-    /// Takes a number.
-    Call(PoolCall),
-    /// Gives a number back.
+    /// Leases a number.
+    Call(AcquireRequest),
+    /// Releases a number.
     Hangup {
         /// The number.
         number: PoolNumber,
-        /// Only if it is still held under this ticket. Without one, whoever holds it.
-        ticket: Option<PoolTicket>,
+        /// Only if it is leased under this ticket. Without one, the current lease.
+        ticket: Option<LeaseTicket>,
     },
-    /// Sets a new end for the lease of a number that is held, counted from now. Too late once the lease has ended.
+    /// Sets a new end for the lease of a number, counted from now. Fails once the lease has expired.
     Renew {
         /// The number.
         number: PoolNumber,
-        /// Only if it is still held under this ticket. Without one, whoever holds it.
-        ticket: Option<PoolTicket>,
-        /// How long from now; `None`: without an end.
+        /// Only if it is leased under this ticket. Without one, the current lease.
+        ticket: Option<LeaseTicket>,
+        /// The lease time from now; `None`: without end.
         lease: Option<Duration>,
     },
 }
 
-/// A number is wanted.
+/// A request for a lease.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct PoolCall {
-    /// This one; otherwise the pool's strategy chooses.
+pub struct AcquireRequest {
+    /// This number; otherwise the pool's strategy chooses.
     pub number: Option<PoolNumber>,
-    /// Who takes it. May be empty.
+    /// The holder. May be empty.
     pub holder: Box<str>,
-    /// What for. May be empty.
+    /// The reason. May be empty.
     pub reason: Box<str>,
-    /// The user that [`Strategy::Sticky`] looks at; where it is empty, the holder is.
+    /// The user for [`Strategy::Sticky`]; if empty, the holder counts.
     pub user: Box<str>,
-    /// Whom it is for: [`Strategy::Sticky`] and [`Strategy::Nearest`] look at it. May be empty.
+    /// The callee, for [`Strategy::Sticky`] and [`Strategy::Nearest`]. May be empty.
     pub callee: Box<str>,
-    /// After this long the number is given back by itself.
+    /// The lease time; afterwards the number is released.
     pub lease: Option<Duration>,
 }
 
-impl PoolCall {
-    /// The most octets that a holder, and a reason, can have.
-    pub const LONGEST_TEXT: usize = 255;
+impl AcquireRequest {
+    /// The maximum number of octets of a holder, and of a reason.
+    pub const MAX_TEXT: usize = 255;
 }
 
-/// What became of a [`PoolOperation`].
+/// The outcome of a [`PoolOperation`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PoolOutcome {
-    /// Done, or it was so already. The state is the one after it; `None`: not in the pool.
+    /// Done, or already in that state. The new state; `None`: not in the pool.
     Done(Option<NumberState>),
-    /// The caller has this number.
-    Given {
+    /// The number is leased to the caller.
+    Acquired {
         /// The number.
         number: PoolNumber,
-        /// The name of the holding.
-        ticket: PoolTicket,
+        /// The ticket of the lease.
+        ticket: LeaseTicket,
     },
-    /// Nothing has changed.
+    /// Nothing changed.
     Refused(PoolRefusal),
 }
 
-/// Why a [`PoolOperation`] was not done.
+/// Why a [`PoolOperation`] was refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PoolRefusal {
-    /// The named number is not in the pool.
+    /// The number is not in the pool.
     #[error("the number is not in the pool: add it first")]
     NotInPool,
-    /// The named number is in a state in which this cannot be done.
-    #[error("the number is {0}, and this cannot be done with it")]
+    /// The state of the number does not allow the operation.
+    #[error("the number is {0}, which does not allow the operation")]
     WrongState(NumberState),
-    /// The named number is held under another ticket: the lease of the caller's has ended.
-    #[error("the number is held under another ticket: this one's lease has ended")]
+    /// The number is leased under another ticket: the caller's lease has expired.
+    #[error("the number is leased under another ticket: this lease has expired")]
     OtherTicket,
-    /// The named number rests after its last call.
-    #[error("the number rests for another {} ms after its last call", left.as_millis())]
+    /// The number is in quarantine after its last call.
+    #[error("the number is in quarantine for another {} ms", left.as_millis())]
     Resting {
-        /// How much longer.
+        /// The remaining time.
         left: Duration,
     },
-    /// The appliance has as many numbers as it takes.
-    #[error("the appliance has as many numbers in its pools as it takes: raise `most-numbers`")]
+    /// The appliance's limit of pool numbers is reached.
+    #[error("the limit of pool numbers is reached: raise `max-numbers`")]
     Full,
-    /// Holder or reason is longer than [`PoolCall::LONGEST_TEXT`].
-    #[error("holder and reason may have 255 octets each: shorten them")]
+    /// Holder or reason is longer than [`AcquireRequest::MAX_TEXT`].
+    #[error("holder and reason are limited to 255 octets each: shorten them")]
     TooLong,
     /// The pool has no numbers.
     #[error("the pool has no numbers")]
@@ -180,23 +180,23 @@ pub enum PoolRefusal {
     /// No number of the pool is up.
     #[error("all numbers of the pool are down")]
     AllDown,
-    /// Somebody has each number that is up.
-    #[error("all numbers of the pool that are up are busy; {}", told(*left))]
+    /// All numbers that are up are leased.
+    #[error("all numbers of the pool that are up are busy; {}", retry_hint(*left))]
     AllBusy {
-        /// Until the next lease of a number that is up ends, if any has an end.
+        /// The time until the next lease of a usable number expires, if any does.
         left: Option<Duration>,
     },
-    /// Each number that is up is busy or rests after its last call, and one at least rests.
-    #[error("no number of the pool is ready, some rest after their last call; {}", told(*left))]
+    /// All numbers that are up are leased or in quarantine, and one at least is in quarantine.
+    #[error("no number of the pool is ready, some are in quarantine; {}", retry_hint(*left))]
     AllResting {
-        /// Until a rest, or the lease of a number that is up, ends.
+        /// The time until a quarantine, or the lease of a usable number, ends.
         left: Option<Duration>,
     },
 }
 
-fn told(left: Option<Duration>) -> String {
+fn retry_hint(left: Option<Duration>) -> String {
     left.map_or_else(
         || "no lease has an end".to_owned(),
-        |left| format!("the next one is to be had in {} ms", left.as_millis()),
+        |left| format!("the next one is ready in {} ms", left.as_millis()),
     )
 }

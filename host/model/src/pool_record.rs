@@ -9,17 +9,17 @@ use std::sync::Arc;
 pub struct PoolName(Arc<str>);
 
 impl PoolName {
-    /// The most octets of a name.
-    pub const LONGEST: usize = 100;
+    /// The maximum number of octets.
+    pub const MAX_LEN: usize = 100;
 
-    /// The name as a text.
+    /// The name as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// What cannot be the name of a pool.
+/// The text is no pool name.
 #[derive(Debug, Clone, thiserror::Error, PartialEq, Eq)]
 #[error(
     "{0:?} cannot be the name of a pool: expected 1 to 100 octets of UTF-8 without spaces, control characters, braces and \
@@ -32,10 +32,10 @@ impl FromStr for PoolName {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let wrong = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '{' | '}' | '/');
-        if (1..=Self::LONGEST).contains(&text.len()) && !text.contains(wrong) {
+        if (1..=Self::MAX_LEN).contains(&text.len()) && !text.contains(wrong) {
             return Ok(Self(text.into()));
         }
-        Err(ParsePoolNameError(text.chars().take(Self::LONGEST).collect()))
+        Err(ParsePoolNameError(text.chars().take(Self::MAX_LEN).collect()))
     }
 }
 
@@ -45,66 +45,66 @@ impl fmt::Display for PoolName {
     }
 }
 
-/// A pool's number in the tables; the name may be given to another pool once this one is gone.
+/// A pool's id in the tables. After the pool is removed, its name may be used for another pool.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct PoolId(pub u32);
 
-/// What is known of one number of a pool; also what must survive a restart.
+/// The record of one pool number; it survives a restart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NumberRow {
     /// Its state.
     pub state: NumberState,
-    /// Grows within the pool: the ticket of whoever has it, or its place in the order of idling.
+    /// Ascending within the pool: the ticket of its lease, or its position in the idle order.
     pub stamp: u64,
-    /// Since when it is in its state.
+    /// The time of its last change of state.
     pub since: Timestamp,
-    /// When its lease or its rest ends, by the wall clock.
+    /// The end of its lease or quarantine, by the wall clock.
     pub ends: Option<Timestamp>,
-    /// 1 to 16.
+    /// The weight, 1 to 16.
     pub weight: u8,
-    /// Calls since it came into the pool.
+    /// Calls since it was added.
     pub calls: u32,
-    /// Seconds that it was held in all, the present holding left out.
+    /// Seconds leased in all, without the current lease.
     pub held: u32,
-    /// Holdings that ended because their lease did.
+    /// Leases that expired.
     pub lapsed: u32,
-    /// Who has it; empty where nobody does, or did not say.
+    /// The holder; empty if it is not leased, or the holder is unnamed.
     pub holder: Box<str>,
-    /// What for.
+    /// The reason of the lease.
     pub reason: Box<str>,
-    /// The message that has it for its sender.
+    /// The message that has it as its sender.
     pub message: Option<MessageId>,
 }
 
-/// What happened to a number of a pool: [`crate::NumberEvent`]s, and what time does.
+/// A change of a pool number: [`crate::NumberEvent`]s and timers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[repr(u8)]
 pub enum PoolChange {
-    /// It came into the pool.
+    /// It was added.
     Add = 0,
-    /// It left the pool.
+    /// It was removed.
     Del = 1,
-    /// It can be used.
+    /// It became usable.
     Reg = 2,
-    /// It cannot be used any more.
+    /// It became unusable.
     Unreg = 3,
-    /// Somebody took it.
+    /// It was leased.
     Call = 4,
-    /// It was given back.
+    /// It was released.
     Hangup = 5,
-    /// Its lease has a new end.
+    /// Its lease got a new end.
     Renew = 6,
-    /// Its lease ended: it was taken back.
+    /// Its lease expired.
     Lapse = 7,
-    /// Its rest after a call ended: it is to be had again.
+    /// Its quarantine ended.
     Rested = 8,
-    /// It is drawn more or less often from now on.
+    /// Its weight changed.
     Weigh = 9,
 }
 
 impl PoolChange {
-    /// Reads the octet that `self as u8` is; `None` for others.
+    /// The change of an octet; `None` if unknown.
     #[must_use]
     pub fn from_octet(octet: u8) -> Option<Self> {
         use PoolChange::{Add, Call, Del, Hangup, Lapse, Reg, Renew, Rested, Unreg, Weigh};
@@ -112,18 +112,18 @@ impl PoolChange {
     }
 }
 
-/// One entry of a pool's journal: something happened to a number, and how it stands since.
+/// One entry of a pool's journal: a change of a number, and its new state.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PoolEntry {
-    /// When.
+pub struct JournalEntry {
+    /// The time of the change.
     pub at: Timestamp,
-    /// To which.
+    /// The number.
     pub number: PoolNumber,
-    /// What.
+    /// The change.
     pub change: PoolChange,
-    /// How it stands after that; `None`: it is not in the pool any more.
+    /// The new record; `None`: it is not in the pool any more.
     pub row: Option<NumberRow>,
-    /// Whose doing it was; `None`: time's.
+    /// The author; `None`: a timer.
     pub by: Option<Arc<str>>,
 }
 
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_read_what_they_write() {
+    fn changes_round_trip() {
         for octet in 0..=u8::MAX {
             if let Some(change) = PoolChange::from_octet(octet) {
                 assert_eq!(change as u8, octet);

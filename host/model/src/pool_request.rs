@@ -1,112 +1,112 @@
 use crate::{
-    NumberRow, NumberState, PoolId, PoolName, PoolNumber, PoolOperation, PoolOutcome, PoolSettings,
-    PoolTicket,
+    LeaseTicket, NumberRow, NumberState, PoolId, PoolName, PoolNumber, PoolOperation, PoolOutcome,
+    PoolSettings,
 };
 use std::time::Duration;
 
-/// What a user of number pools wants of one of them.
+/// A request to a number pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PoolRequest {
-    /// One operation. Answered by [`PoolAnswer::Outcome`]. An [`PoolOperation::Add`] makes the pool if there is none.
+    /// One operation. Answered by [`PoolAnswer::Outcome`]. A [`PoolOperation::Add`] creates a missing pool.
     Do(PoolOperation),
-    /// Several, one after the other, in one piece: nobody else's comes in between. Answered by [`PoolAnswer::Outcomes`]. One
-    /// that is refused does not undo the others.
+    /// Several operations, without others in between. Answered by [`PoolAnswer::Outcomes`]. A refused one does not
+    /// undo the others.
     DoAll(Vec<PoolOperation>),
-    /// Makes the pool, or gives it other settings. Answered by [`PoolAnswer::Pool`], or [`PoolAnswer::TooMany`].
+    /// Creates the pool, or changes its settings. Answered by [`PoolAnswer::Pool`], or [`PoolAnswer::TooMany`].
     Configure(PoolSettings),
-    /// Takes the pool away. Answered by [`PoolAnswer::Removed`], [`PoolAnswer::NotEmpty`] or [`PoolAnswer::NoPool`].
+    /// Removes the pool. Answered by [`PoolAnswer::Removed`], [`PoolAnswer::NotEmpty`] or [`PoolAnswer::NoPool`].
     Remove {
-        /// Also if it has numbers, whoever has them.
+        /// Also if it has numbers, even leased ones.
         with_numbers: bool,
     },
-    /// How it stands. Answered by [`PoolAnswer::Pool`] or [`PoolAnswer::NoPool`].
+    /// The summary of the pool. Answered by [`PoolAnswer::Pool`] or [`PoolAnswer::NoPool`].
     Show,
-    /// How one number stands. Answered by [`PoolAnswer::Number`].
+    /// The status of one number. Answered by [`PoolAnswer::Number`].
     Number(PoolNumber),
-    /// A part of its numbers, in no particular order, but every number that is there all the while comes exactly once.
-    /// Answered by [`PoolAnswer::Numbers`].
+    /// A part of its numbers, in no order. Every number that stays in the pool is listed exactly once. Answered by
+    /// [`PoolAnswer::Numbers`].
     Numbers {
-        /// Where to go on: `next` of the part before; 0 for the first.
+        /// The start: `next` of the previous part; 0 for the first.
         from: u32,
-        /// The most numbers of the part. No more than [`PoolRequest::MOST_LOOKED_AT`] are looked at, whatever it says.
+        /// The maximum number of numbers. At most [`PoolRequest::SCAN_LIMIT`] are scanned.
         most: u32,
         /// Only those in this state.
         state: Option<NumberState>,
-        /// Only those that begin with this.
+        /// Only those with this prefix.
         prefix: Option<PoolNumber>,
     },
-    /// A part of the numbers that are to be had, in the order in which they are given where the strategy has one. Answered
-    /// by [`PoolAnswer::Idle`].
+    /// A part of the ready numbers, in the order of leasing if the strategy has one. Answered by
+    /// [`PoolAnswer::Idle`].
     Idle {
-        /// How many to leave out.
+        /// The number of ready numbers to skip.
         skip: usize,
-        /// The most numbers of the part. No more than [`PoolRequest::MOST_LOOKED_AT`] are looked at, whatever it says.
+        /// The maximum number of numbers. At most [`PoolRequest::SCAN_LIMIT`] are scanned.
         most: usize,
     },
 }
 
 impl PoolRequest {
-    /// The most numbers that are looked at for one [`PoolRequest::Numbers`] or [`PoolRequest::Idle`].
-    pub const MOST_LOOKED_AT: u32 = 20_000;
+    /// The maximum number of numbers scanned for one [`PoolRequest::Numbers`] or [`PoolRequest::Idle`].
+    pub const SCAN_LIMIT: u32 = 20_000;
 }
 
-/// What becomes of a [`PoolRequest`]. It tells only what is durable.
+/// The answer to a [`PoolRequest`]. It contains durable state only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PoolAnswer {
-    /// What became of the operation.
+    /// The outcome of the operation.
     Outcome(PoolOutcome),
-    /// What became of each operation, in their order.
+    /// The outcomes of the operations, in their order.
     Outcomes(Vec<PoolOutcome>),
-    /// How the pool stands.
+    /// The summary of the pool.
     Pool(Box<PoolSummary>),
-    /// How the number stands; `None`: it is not in the pool.
-    Number(Option<Box<NumberStanding>>),
-    /// Numbers, and where to go on; `None` when that was the last part.
+    /// The status of the number; `None`: it is not in the pool.
+    Number(Option<Box<NumberStatus>>),
+    /// A part of the numbers.
     Numbers {
-        /// How they stand.
-        numbers: Vec<NumberStanding>,
-        /// For [`PoolRequest::Numbers`].
+        /// Their status.
+        numbers: Vec<NumberStatus>,
+        /// The start of the next part, for [`PoolRequest::Numbers`]; `None` after the last one.
         next: Option<u32>,
     },
-    /// Numbers that are to be had.
+    /// Ready numbers.
     Idle {
         /// The numbers.
         numbers: Vec<PoolNumber>,
-        /// How many are to be had in all.
+        /// The number of all ready numbers.
         total: usize,
     },
-    /// It is gone.
+    /// The pool was removed.
     Removed,
-    /// Nothing was done: it has numbers.
+    /// Nothing changed: the pool has numbers.
     NotEmpty,
-    /// There is no such pool.
+    /// The pool does not exist.
     NoPool,
-    /// There are as many pools, or numbers, as the appliance takes.
+    /// The appliance's limit of pools, or of numbers, is reached.
     TooMany,
 }
 
-/// How a number stands.
+/// The status of a number.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NumberStanding {
-    /// Which.
+pub struct NumberStatus {
+    /// The number.
     pub number: PoolNumber,
-    /// How.
+    /// Its record.
     pub row: NumberRow,
 }
 
-impl NumberStanding {
-    /// The name of its present holding, where somebody has it.
+impl NumberStatus {
+    /// The ticket of its current lease, if it is leased.
     #[must_use]
-    pub fn ticket(&self) -> Option<PoolTicket> {
+    pub fn ticket(&self) -> Option<LeaseTicket> {
         let held = matches!(self.row.state, NumberState::BusyUp | NumberState::BusyDown);
-        held.then_some(PoolTicket(self.row.stamp))
+        held.then_some(LeaseTicket(self.row.stamp))
     }
 }
 
-/// How many numbers of a pool are in which state.
+/// The numbers of a pool by state.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PoolCounts {
-    /// Idle and up, those that rest among them.
+    /// Idle and up, those in quarantine included.
     pub idle_up: usize,
     /// Idle and down.
     pub idle_down: usize,
@@ -124,27 +124,27 @@ impl PoolCounts {
     }
 }
 
-/// How a pool stands.
+/// The summary of a pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoolSummary {
-    /// Its number in the tables: names its journal.
+    /// Its id in the tables, which names its journal.
     pub id: PoolId,
     /// Its name.
     pub name: PoolName,
-    /// How it behaves.
+    /// Its settings.
     pub settings: PoolSettings,
     /// Its numbers by state.
     pub counts: PoolCounts,
-    /// Numbers that are to be had now.
+    /// Ready numbers.
     pub ready: usize,
-    /// Until a lease or a rest ends, if one does.
+    /// The time until the next lease or quarantine ends, if any does.
     pub next: Option<Duration>,
-    /// Entries that its journal has had: the number of the next one.
+    /// The number of journal entries so far; the number of the next one.
     pub entries: u64,
-    /// Numbers given since the start of the appliance.
-    pub given: u64,
+    /// Leases since the start of the appliance.
+    pub acquired: u64,
     /// Calls since then that found no number.
     pub none: u64,
-    /// Leases since then that ended by themselves.
+    /// Leases since then that expired.
     pub lapsed: u64,
 }

@@ -1,4 +1,4 @@
-use crate::{AddressBytes, DecidedBy, PeerId};
+use crate::{AddressBytes, PeerId, PluginVersion};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -6,26 +6,26 @@ use std::time::Duration;
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Imsi(pub AddressBytes);
 
-/// What a resolver knows of a number.
+/// A resolver's result for a number.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Subscriber {
-    /// It is ours.
+    /// The number has a subscriber.
     Found {
-        /// Who stands behind the number.
+        /// The subscriber.
         imsi: Imsi,
         /// The peer that serves the subscriber; `None`: the leg's own.
         peer: Option<PeerId>,
-        /// How long the answer holds; `None`: as long as the host's default.
+        /// How long the answer may be cached; `None`: the host's default.
         valid: Option<Duration>,
     },
-    /// There is no such subscriber.
+    /// The number has no subscriber.
     Unknown {
-        /// How long the answer holds; `None`: as long as the host's default.
+        /// How long the answer may be cached; `None`: the host's default.
         valid: Option<Duration>,
     },
-    /// It could not be found out now.
+    /// The resolver cannot tell now.
     TryLater {
-        /// When to ask again; `None`: the host's default.
+        /// The delay before the next query; `None`: the host's default.
         after: Option<Duration>,
     },
 }
@@ -33,10 +33,10 @@ pub enum Subscriber {
 /// A resolver's answer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Resolution {
-    /// The answer.
+    /// The result.
     pub subscriber: Subscriber,
-    /// The plugin version that gave it.
-    pub by: Arc<DecidedBy>,
+    /// The plugin version that answered.
+    pub by: Arc<PluginVersion>,
     /// Its note, for the trace.
     pub note: Option<Box<str>>,
 }

@@ -1,13 +1,13 @@
 use crate::{Message, Text};
 
-/// Which segment of which concatenated message a message is.
+/// The position of a message in a concatenated message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Segment {
-    /// The concatenated message: its reference, and whether that has 16 bits; references of 8 and 16 bits differ.
+    /// The reference of the concatenated message, and whether it has 16 bits; references of 8 and 16 bits differ.
     pub reference: (u16, bool),
-    /// Segments in all, at least 2.
+    /// The number of segments, at least 2.
     pub total: u8,
-    /// This segment, from 1 to `total`.
+    /// The number of this segment, from 1 to `total`.
     pub number: u8,
 }
 
@@ -21,8 +21,7 @@ const SAR_TOTAL_SEGMENTS: [u8; 2] = [0x02, 0x0e];
 const SAR_SEGMENT_SEQNUM: [u8; 2] = [0x02, 0x0f];
 
 impl Segment {
-    /// Which segment of a concatenated message a text is, by its user data header, or where it has none by its SAR TLVs;
-    /// `None` for a message of its own.
+    /// The segment of a text, by its user data header, otherwise by its SAR TLVs; `None` if it is not concatenated.
     #[must_use]
     pub fn of(text: &Text, tlvs: &[u8]) -> Option<Self> {
         if text.udhi { by_header(&text.octets) } else { by_tlvs(tlvs) }
@@ -32,7 +31,7 @@ impl Segment {
         (self.total > 1 && (1..=self.total).contains(&self.number)).then_some(self)
     }
 
-    /// Whether both belong to one concatenated message, as far as their references tell.
+    /// Whether both belong to one concatenated message, by their references.
     #[must_use]
     pub fn is_of_same_text(&self, other: &Self) -> bool {
         (self.reference, self.total) == (other.reference, other.total)
@@ -40,7 +39,7 @@ impl Segment {
 }
 
 impl Message {
-    /// Which segment of a concatenated message it is: see [`Segment::of`].
+    /// The segment of the message: see [`Segment::of`].
     #[must_use]
     pub fn segment(&self) -> Option<Segment> {
         Segment::of(&self.text, &self.tlvs)

@@ -2,19 +2,19 @@ use serde::{Deserialize, Serialize};
 use std::ops::{Add, Sub};
 use std::time::Duration;
 
-/// Wall-clock time: milliseconds since the Unix epoch, UTC. For stamps that people and peers read.
+/// Wall-clock time: milliseconds since the Unix epoch, UTC. For timestamps that people and peers read.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Timestamp(pub u64);
 
-/// Monotonic time: milliseconds since some moment before the process started. For everything that waits.
+/// Monotonic time: milliseconds since some moment before the process started. For timers and deadlines.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Moment(pub u64);
 
-/// The time, as it is handed into pure code: the wall for stamps, the monotonic clock for deadlines.
+/// The current time, as an argument of pure code: the wall clock for timestamps, the monotonic clock for deadlines.
 ///
-/// A jump of the wall clock therefore changes what is written in a trace, and nothing that waits.
+/// A jump of the wall clock therefore changes timestamps, but no deadline.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Now {
     /// Wall-clock time.
@@ -24,13 +24,13 @@ pub struct Now {
 }
 
 impl Now {
-    /// The moment at which the wall clock will show `at`, if nobody moves it; now, when that has passed.
+    /// The moment at which the wall clock will show `at`, unless it is set; now, if that has passed.
     #[must_use]
     pub fn moment_of(&self, at: Timestamp) -> Moment {
         Moment(self.mono.0.saturating_add(at.0.saturating_sub(self.wall.0)))
     }
 
-    /// What the wall clock will show at `at`, if nobody moves it.
+    /// The wall-clock time at `at`, unless the clock is set.
     #[must_use]
     pub fn wall_of(&self, at: Moment) -> Timestamp {
         if at >= self.mono {
@@ -45,7 +45,7 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Reads a time as people write it: `500ms`, `30s`, `5m`, `1h`, `2d`.
+/// Parses a duration: `500ms`, `30s`, `5m`, `1h`, `2d`.
 #[must_use]
 pub fn parse_duration(text: &str) -> Option<Duration> {
     let text = text.trim();

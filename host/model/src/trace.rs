@@ -1,68 +1,71 @@
-use crate::{DecidedBy, Deed, Hook, Imsi, OrderId, PeerId, PeerMessageId, PoolName, PoolNumber, Timestamp};
+use crate::{
+    AdminActionKind, Hook, Imsi, PeerId, PeerMessageId, PluginVersion, PoolName, PoolNumber, QueueActionId,
+    Timestamp,
+};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// One stamped step of a message's way; all of them together are its trace.
+/// One timestamped step of a message's trace.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Step {
-    /// When.
+    /// The time of the step.
     pub at: Timestamp,
-    /// What.
+    /// The kind of the step.
     pub kind: StepKind,
 }
 
-/// What happened to a message.
+/// The kind of a step.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum StepKind {
     /// Accepted and durable. Always first; the verdict is in the message itself.
     Accepted,
-    /// Given to a link of this peer. `attempt` counts from 1.
+    /// Sent on a link of this peer.
     Submitted {
         /// The peer.
         peer: PeerId,
-        /// Which attempt.
+        /// The number of the attempt, from 1.
         attempt: u16,
     },
-    /// The peer took it.
+    /// The peer accepted it.
     Responded {
-        /// The peer's id of the (first part of the) message.
+        /// The peer's id of the message, or of its first segment.
         id: PeerMessageId,
     },
-    /// The peer refused it, with the protocol's code.
+    /// The peer refused it.
     Refused {
         /// The protocol's own code.
         code: u32,
     },
-    /// It certainly never left.
+    /// It was certainly not sent.
     NotSent,
-    /// Written and never answered.
+    /// Sent and never answered.
     Unanswered,
-    /// Waiting to be tried again at the given time.
+    /// Deferred until its next attempt.
     Deferred {
-        /// Until when.
+        /// The time of the next attempt.
         until: Timestamp,
     },
-    /// The next leg is tried.
+    /// Moved to the next leg.
     NextLeg {
         /// The leg's peer.
         peer: PeerId,
     },
-    /// Doubt was settled by sending again.
+    /// Uncertain, and sent again.
     SentAgain,
-    /// The peer was asked (query_sm).
-    Asked,
-    /// A receipt came.
-    Reported {
-        /// The state it told, as SMPP message_state.
+    /// The peer was queried (query_sm).
+    StatusQueried,
+    /// A DLR arrived.
+    DlrReceived {
+        /// The state, as SMPP message_state.
         state: u8,
-        /// Its error code.
+        /// The error code.
         error: u16,
     },
-    /// The text was replaced by the submitter.
+    /// The submitter replaced the text.
     Replaced,
-    /// Held: by the routing plugin's wish, or because it failed.
+    /// Held, by the routing plugin or after a routing fault.
     Held {
-        /// Until when it is held at most, before it is routed again.
+        /// The time of the next routing, at the latest.
         until: Timestamp,
     },
     /// Routed again after a hold.
@@ -70,105 +73,104 @@ pub enum StepKind {
         /// The first leg's peer.
         peer: PeerId,
     },
-    /// The daemon was started again while the message was on its way.
+    /// The daemon restarted while the message was on a link.
     Recovered,
-    /// A plugin decided what the next step shows.
+    /// A plugin decided; the next step shows the result.
     Decided {
-        /// The question.
+        /// The hook.
         hook: Hook,
         /// The plugin version.
-        by: Arc<DecidedBy>,
+        by: Arc<PluginVersion>,
         /// Its note.
         note: Option<Box<str>>,
     },
-    /// It waits for the subscriber behind its number to be found.
+    /// Waiting for the resolver.
     Resolving,
     /// The subscriber was found.
     Resolved {
         /// The peer that serves the subscriber.
         peer: PeerId,
-        /// The answer was remembered, not asked for.
+        /// The answer was cached.
         cached: bool,
     },
     /// The number has no subscriber.
     UnknownSubscriber {
-        /// The answer was remembered, not asked for.
+        /// The answer was cached.
         cached: bool,
     },
-    /// The peer did not know the subscriber that was found; the number is asked about once more.
-    AskedAnew {
-        /// The subscriber it did not know.
+    /// The peer did not know the subscriber; the number is requeried.
+    SubscriberRequeried {
+        /// The unknown subscriber.
         imsi: Imsi,
     },
-    /// It waits until the subscriber is heard of, at most until the given time.
+    /// Waiting for a subscriber alert.
     AwaitingAlert {
-        /// Until when.
+        /// The time of the next attempt, at the latest.
         until: Timestamp,
     },
-    /// The handset refused this message: it waits to be tried again at the given time, and other messages to the subscriber
-    /// go first.
-    OthersFirst {
-        /// Until when.
+    /// The handset refused this particular message: other messages to the subscriber go first.
+    MovedBehindOthers {
+        /// The time of the next attempt.
         until: Timestamp,
     },
-    /// It got a number of a pool for its sender, and has it until it ends.
-    SenderTaken {
+    /// A pool number was leased as its sender.
+    SenderLeased {
         /// The pool.
         pool: PoolName,
         /// The number.
         number: PoolNumber,
     },
-    /// It was to have a number of a pool for its sender, and none was to be had.
-    NoSender {
+    /// No pool number was available for its sender.
+    SenderUnavailable {
         /// The pool.
         pool: PoolName,
     },
-    /// What was reserved for it was captured.
+    /// Its reservation was captured.
     Charged {
-        /// Millionths of the house's currency.
+        /// Millionths of the currency unit.
         amount: u64,
     },
-    /// What was reserved for it was given back.
+    /// Its reservation was released.
     Refunded {
-        /// Millionths of the house's currency.
+        /// Millionths of the currency unit.
         amount: u64,
     },
-    /// An admin has done something with it.
-    ByHand {
-        /// What.
-        deed: Deed,
-        /// Who.
+    /// An admin acted on it.
+    AdminAction {
+        /// The action.
+        action: AdminActionKind,
+        /// The admin.
         by: Arc<str>,
-        /// By an order about many, where it was.
-        order: Option<OrderId>,
-        /// Where it goes now, where that has changed.
+        /// The queue action, if it was one.
+        queue_action: Option<QueueActionId>,
+        /// Its new peer, if that changed.
         peer: Option<PeerId>,
     },
 }
 
-/// How a message ended. Every accepted message gets exactly one.
+/// The final state of a message. Every accepted message gets exactly one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]
 pub enum FinalState {
-    /// The receipt says delivered, or the ESME took it.
+    /// Its DLR reports delivery, or the ESME accepted it.
     Delivered = 1,
-    /// The peer took it and no receipt is to come.
+    /// The peer accepted it, and no DLR is expected.
     Relayed = 2,
-    /// Refused for good, or its receipt says undeliverable.
+    /// Refused permanently, or its DLR reports a failure.
     Failed = 3,
-    /// Its validity ended first.
+    /// Its validity expired.
     Expired = 4,
     /// Cancelled by submitter or admin.
     Cancelled = 5,
     /// Rejected after acceptance: by a routing decision after a hold, or by the peer.
     Rejected = 6,
-    /// Handed over, and it was never learnt what became of it.
+    /// Sent, and its fate was never learnt.
     Unknown = 7,
 }
 
 impl FinalState {
-    /// All of them, in the order of their octets.
+    /// All states, in the order of their octets.
     pub const ALL: [Self; 7] = [
         Self::Delivered,
         Self::Relayed,
@@ -185,7 +187,7 @@ impl FinalState {
         Self::ALL.into_iter().find(|state| *state as u8 == octet)
     }
 
-    /// The word used in metrics, JSON and logs.
+    /// The name used in metrics, JSON and logs.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -200,24 +202,24 @@ impl FinalState {
     }
 }
 
-/// The end of a message, with all the steps that led to it.
+/// The final record of a message, with its trace.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Final {
-    /// How it ended.
+pub struct FinalRecord {
+    /// The final state.
     pub state: FinalState,
-    /// When.
+    /// The time of the final state.
     pub at: Timestamp,
-    /// The last error code that mattered, 0 where there was none.
+    /// The last relevant error code; 0 if there was none.
     pub error: u32,
-    /// The peer that took it, where one did.
+    /// The peer that accepted it, if any.
     pub peer: Option<PeerId>,
-    /// The peer's id of the (first part of the) message.
+    /// The peer's id of the message, or of its first segment.
     pub peer_id: PeerMessageId,
-    /// Its steps, oldest first. At most [`Final::MAX_STEPS`]: the first and the newest are kept.
+    /// The trace, oldest step first. At most [`FinalRecord::MAX_STEPS`]: the first and the newest are kept.
     pub steps: Vec<Step>,
 }
 
-impl Final {
-    /// How many steps a trace keeps.
+impl FinalRecord {
+    /// The maximum number of steps of a trace.
     pub const MAX_STEPS: usize = 64;
 }

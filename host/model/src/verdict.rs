@@ -1,10 +1,10 @@
-use crate::{Address, Imsi, MessageId, PeerId, Quote, SenderWish, Timestamp};
+use crate::{Address, Imsi, MessageId, PeerId, Quote, SenderRequest, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// Why a message was refused by a routing decision.
+/// Why a routing decision rejects a message.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[repr(u8)]
@@ -15,17 +15,17 @@ pub enum RejectReason {
     InvalidDestination = 2,
     /// This sender may not be used (SMPP 0x0A).
     InvalidSource = 3,
-    /// Against the rules of the house: spam, fraud, not allowed (SMPP 0x45).
+    /// Against the operator's rules: spam, fraud, not allowed (SMPP 0x45).
     Prohibited = 4,
     /// The account may not use this service (SMPP 0x45).
     NotAuthorised = 5,
     /// Not now; the submitter may try again (SMPP 0x58).
     TryLater = 6,
-    /// The routing plugin failed and its binding says reject (SMPP 0x08).
+    /// The routing plugin failed, and its binding rejects on faults (SMPP 0x08).
     Fault = 7,
-    /// The addressee has told this sender to stop (SMPP 0x45).
+    /// The addressee opted out of this sender (SMPP 0x45).
     OptedOut = 8,
-    /// The account cannot pay for it, or the biller refuses it (SMPP 0x45).
+    /// The account cannot pay, or the biller refuses (SMPP 0x45).
     NoCredit = 9,
 }
 
@@ -48,7 +48,7 @@ impl RejectReason {
         .find(|reason| *reason as u8 == octet)
     }
 
-    /// The word by which programs know it.
+    /// The name used in JSON, metrics and logs.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -75,32 +75,32 @@ impl fmt::Display for RejectReason {
             Self::NotAuthorised => "not authorised",
             Self::TryLater => "try later",
             Self::Fault => "routing fault",
-            Self::OptedOut => "the addressee has told this sender to stop",
+            Self::OptedOut => "the addressee opted out of this sender",
             Self::NoCredit => "no credit",
         })
     }
 }
 
-/// One way to the destination.
+/// One leg of a route: a peer and how to reach the destination over it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Leg {
-    /// The peer to hand the message to.
+    /// The peer.
     pub peer: PeerId,
     /// Lower ranks are tried first.
     pub rank: u8,
     /// Share among legs of the same rank; 0 counts as 1.
     pub weight: u16,
-    /// What this leg costs, in millionths of the plugin's currency; for the trace and for billing.
+    /// The cost of this leg, in millionths of the plugin's currency; for the trace and for billing.
     pub cost: u32,
-    /// How long the message may wait for this leg before the next is tried; `None`: as long as it is valid.
+    /// How long the message may wait for this leg before the next one is tried; `None`: within its validity.
     pub longest_wait: Option<Duration>,
-    /// The source to show on this leg instead of the submitter's.
+    /// The source on this leg, instead of the submitter's.
     pub source: Option<Address>,
-    /// The destination to use on this leg instead of the submitter's.
+    /// The destination on this leg, instead of the submitter's.
     pub destination: Option<Address>,
-    /// The subscriber behind the destination must be known before the message may take this leg.
+    /// The leg requires the subscriber behind the destination to be resolved.
     pub resolve: bool,
-    /// The subscriber, once known.
+    /// The subscriber, once resolved.
     pub imsi: Option<Imsi>,
 }
 
@@ -122,37 +122,37 @@ impl Leg {
     }
 }
 
-/// What is to become of a message.
+/// The verdict of a routing decision.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// Hand it to one of these legs, in order.
+    /// Send it on one of these legs, in order.
     Forward(Vec<Leg>),
-    /// Keep it, and ask again at the given time.
+    /// Hold it, and route it again at the given time.
     Hold(Timestamp),
     /// Refuse it.
     Reject(RejectReason),
 }
 
-/// A question that plugins answer.
+/// A hook: a question that plugins answer.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[repr(u8)]
 pub enum Hook {
-    /// Where does a message go?
+    /// Routes a message.
     Router = 1,
-    /// Who stands behind a number?
+    /// Finds the subscriber behind a number.
     Resolver = 2,
-    /// What follows a failed attempt?
+    /// Decides on a failed attempt.
     DeliveryPolicy = 3,
-    /// What does a message cost?
+    /// Prices a message.
     Biller = 4,
 }
 
 impl Hook {
-    /// All of them.
+    /// All hooks.
     pub const ALL: [Self; 4] = [Self::Router, Self::Resolver, Self::DeliveryPolicy, Self::Biller];
 
-    /// The word used in paths, metrics and files.
+    /// The name used in paths, metrics and files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -176,46 +176,45 @@ impl Hook {
     }
 }
 
-/// Who decided: plugin name and version (the first twelve hex digits of the component's SHA-256).
+/// A plugin version: name and version (the first twelve hex digits of the component's SHA-256).
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub struct DecidedBy {
+pub struct PluginVersion {
     /// The plugin's name, as bound.
     pub plugin: String,
     /// Its version.
     pub version: String,
 }
 
-/// A verdict and what the trace must keep of how it came about.
+/// A routing decision: the verdict and its origin, for the trace.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Routed {
+pub struct RoutingDecision {
     /// The verdict.
     pub verdict: Verdict,
-    /// The plugin version that decided; shared by all messages it decided.
-    pub by: Arc<DecidedBy>,
-    /// The plugin's note ("why here"), or the fault that `on-fault` answered.
+    /// The plugin version that decided; shared by its messages.
+    pub by: Arc<PluginVersion>,
+    /// The plugin's note, or the fault that `on-fault` handled.
     pub note: Option<Box<str>>,
-    /// The number that it is to have for its sender, where the plugin asks for one.
-    pub sender: Option<Box<SenderWish>>,
-    /// What it is to cost, where a biller is bound.
+    /// The pool number to use as the sender, if the plugin requests one.
+    pub sender: Option<Box<SenderRequest>>,
+    /// The price, if a biller is bound.
     pub quote: Option<Box<Quote>>,
-    /// What the host answered while the router decided, as `hooks` writes it down; `None` when the router asked nothing
-    /// that could be answered otherwise another time. With it a replay sees what the decision saw.
-    pub seen: Option<Box<[u8]>>,
-    /// Where the message's id is to be put once it has one: a plugin failed at it, and who looks into that wants to find it.
-    /// Not kept with the message.
-    pub faulted: Option<Arc<OnceLock<MessageId>>>,
+    /// The host calls of the router and their results, encoded by `hooks`; `None` if there were none that could
+    /// differ next time. A replay uses them.
+    pub host_calls: Option<Box<[u8]>>,
+    /// Receives the message's id, so that the example of a plugin's fault can name it. Not stored.
+    pub fault_message_id: Option<Arc<OnceLock<MessageId>>>,
 }
 
-impl Routed {
-    /// A verdict without note, wish for a sender, price or anything seen.
+impl RoutingDecision {
+    /// A verdict without note, sender request, price and host calls.
     #[must_use]
-    pub fn new(verdict: Verdict, by: Arc<DecidedBy>) -> Self {
-        Self { verdict, by, note: None, sender: None, quote: None, seen: None, faulted: None }
+    pub fn new(verdict: Verdict, by: Arc<PluginVersion>) -> Self {
+        Self { verdict, by, note: None, sender: None, quote: None, host_calls: None, fault_message_id: None }
     }
 
-    /// The same with a note.
+    /// Adds a note.
     #[must_use]
-    pub fn because(mut self, note: impl Into<Box<str>>) -> Self {
+    pub fn with_note(mut self, note: impl Into<Box<str>>) -> Self {
         self.note = Some(note.into());
         self
     }

@@ -1,61 +1,62 @@
-//! Number plans: what a subscriber dialled becomes one form, and whose number it is.
+//! Number plans: normalise dialled numbers and classify them.
 //!
-//! What is dialled means something else in every country, so the rules are data: a document with a plan per country, which
-//! `policies/numbering.toml` explains by example. A [`Plan`] is a pure function of it. The order in which it looks at a
-//! number of unknown type is fixed: short forms (short codes, internal numbers, abbreviations), then the international
-//! prefix, the trunk prefix, the bare national number, the local number. A number that says that it is international is
-//! taken as it is written.
+//! Dialling rules differ by country and are data: a document with one plan per country; `policies/numbering.toml`
+//! explains it by example. A [`NumberPlan`] is a pure function of the document. A number of unknown type is matched in
+//! a fixed order: short forms (short codes, internal numbers, abbreviations), international prefix, trunk prefix, bare
+//! national number, local number. A number of type international is not reinterpreted.
 #![forbid(unsafe_code)]
 
 mod document;
-mod number;
-mod pattern;
-mod plan;
-mod ranges;
+mod normalised_number;
+mod number_plan;
+mod pattern_set;
+mod range_map;
 
-pub use document::{DocumentError, Problem};
-pub use number::{Called, Class, Kind, Number, Refused, Target};
-pub use plan::Plan;
+pub use document::{NumberPlanError, NumberPlanProblem};
+pub use normalised_number::{
+    DialledNumber, NormalisedNumber, NumberClass, NumberKind, NumberRefusal, NumberTarget,
+};
+pub use number_plan::NumberPlan;
 
 use std::collections::BTreeMap;
 
 /// All plans of a document.
 #[derive(Debug, Clone)]
-pub struct Plans {
-    pub(crate) plans: BTreeMap<String, Plan>,
+pub struct NumberPlans {
+    pub(crate) plans: BTreeMap<String, NumberPlan>,
     pub(crate) default: String,
 }
 
-impl Plans {
-    /// Reads and checks a document.
+impl NumberPlans {
+    /// Reads and validates a document.
     ///
     /// # Errors
-    /// Everything that is wrong with it, each with its line, and what would be right.
-    pub fn parse(text: &str) -> Result<Self, DocumentError> {
+    /// All problems, each with its line and remedy.
+    pub fn parse(text: &str) -> Result<Self, NumberPlanError> {
         document::read(text)
     }
 
-    /// The plan of that name.
+    /// The plan with this name.
     #[must_use]
-    pub fn get(&self, name: &str) -> Option<&Plan> {
+    pub fn get(&self, name: &str) -> Option<&NumberPlan> {
         self.plans.get(name)
     }
 
-    /// The name of the plan that counts where none is named. There is always such a plan.
+    /// The name of the default plan, which always exists.
     #[must_use]
     pub fn default_name(&self) -> &str {
         &self.default
     }
 
-    /// The plans, by name.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &Plan)> {
+    /// All plans by name.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &NumberPlan)> {
         self.plans.iter().map(|(name, plan)| (name.as_str(), plan))
     }
 
-    /// The peers that the document names, each once: all of them must be in the configuration.
+    /// The peers named by the plans, without duplicates; each must be configured.
     #[must_use]
     pub fn peers(&self) -> Vec<&str> {
-        let mut peers: Vec<&str> = self.plans.values().flat_map(Plan::peers).collect();
+        let mut peers: Vec<&str> = self.plans.values().flat_map(NumberPlan::peers).collect();
         peers.sort_unstable();
         peers.dedup();
         peers

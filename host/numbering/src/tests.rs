@@ -1,13 +1,16 @@
-use crate::{Called, Class, Kind, Number, Plan, Plans, Refused, Target};
+use crate::{
+    DialledNumber, NormalisedNumber, NumberClass, NumberKind, NumberPlan, NumberPlans, NumberRefusal,
+    NumberTarget,
+};
 use model::{Address, RejectReason};
 use proptest::prelude::*;
 use std::sync::LazyLock;
 
-mod refused;
+mod invalid_documents;
 
 const DOCUMENT: &str = include_str!("../../../policies/numbering.toml");
 
-/// A second country: areas of any length, dialled with a zero; some services; a peer for everything abroad.
+/// A second country: area codes of any length, dialled with a zero; some services; a peer for international numbers.
 const GERMANY: &str = r#"
 [plan.germany]
 country-code = "49"
@@ -49,33 +52,33 @@ numbers = ["112", "110"]
 to = "refuse"
 "#;
 
-fn nanp() -> &'static Plan {
-    static PLANS: LazyLock<Plans> = LazyLock::new(|| Plans::parse(DOCUMENT).unwrap());
+fn nanp() -> &'static NumberPlan {
+    static PLANS: LazyLock<NumberPlans> = LazyLock::new(|| NumberPlans::parse(DOCUMENT).unwrap());
     PLANS.get(PLANS.default_name()).unwrap()
 }
 
-fn germany() -> &'static Plan {
-    static PLANS: LazyLock<Plans> = LazyLock::new(|| Plans::parse(GERMANY).unwrap());
+fn germany() -> &'static NumberPlan {
+    static PLANS: LazyLock<NumberPlans> = LazyLock::new(|| NumberPlans::parse(GERMANY).unwrap());
     PLANS.get("germany").unwrap()
 }
 
-/// What becomes of a number, in one line: `digits class target`, or why not.
-fn row(plan: &Plan, ton: u8, digits: &str, caller: &str) -> String {
+/// The result for a number in one line: `digits class target`, or the refusal.
+fn row(plan: &NumberPlan, ton: u8, digits: &str, caller: &str) -> String {
     let caller = Some(caller).filter(|caller| !caller.is_empty());
-    match plan.normalise(&Called { ton, npi: 1, digits }, caller) {
-        Ok(Number { digits, class, to, rule, .. }) => {
+    match plan.normalise(&DialledNumber { ton, npi: 1, digits }, caller) {
+        Ok(NormalisedNumber { digits, class, to, rule, .. }) => {
             let form = rule.split_once(": ").unwrap().1;
             match class {
-                Class::Peer(peer) => format!("{digits} peer:{peer} -> {to} ({form})"),
+                NumberClass::Peer(peer) => format!("{digits} peer:{peer} -> {to} ({form})"),
                 class => format!("{digits} {class:?} -> {to} ({form})"),
             }
         }
-        Err(refused @ Refused::Invalid(_)) => format!("invalid: {refused}"),
-        Err(refused @ Refused::NotAllowed(_)) => format!("not allowed: {refused}"),
+        Err(refused @ NumberRefusal::Invalid(_)) => format!("invalid: {refused}"),
+        Err(refused @ NumberRefusal::NotAllowed(_)) => format!("not allowed: {refused}"),
     }
 }
 
-fn check(plan: &Plan, rows: &[(u8, &str, &str, &str)]) {
+fn check(plan: &NumberPlan, rows: &[(u8, &str, &str, &str)]) {
     for (ton, digits, caller, expected) in rows {
         assert_eq!(row(plan, *ton, digits, caller), *expected, "type {ton}, {digits:?} from {caller:?}");
     }
@@ -88,7 +91,7 @@ fn north_america_row_by_row() {
     check(
         nanp(),
         &[
-            // As it is written.
+            // International as written.
             (1, "16195550124", ANN, "16195550124 Home -> home (international as written, our numbers)"),
             (1, "+16195550124", ANN, "16195550124 Home -> home (international as written, our numbers)"),
             (0, "+16195550124", ANN, "16195550124 Home -> home (international as written, our numbers)"),
@@ -99,7 +102,7 @@ fn north_america_row_by_row() {
                 ANN,
                 "4930123456 International -> route (international as written, another country)",
             ),
-            // Even where it looks like something else.
+            // Also if it looks like another form.
             (
                 1,
                 "2125550123",
@@ -110,18 +113,33 @@ fn north_america_row_by_row() {
                 1,
                 "77777",
                 ANN,
-                "invalid: nanp: international as written, and not 7 to 15 digits of which the first is no zero",
+                "invalid: nanp: international as written, but not 7 to 15 digits without a leading zero",
             ),
             (
                 1,
                 "01149301234",
                 ANN,
-                "invalid: nanp: international as written, and not 7 to 15 digits of which the first is no zero",
+                "invalid: nanp: international as written, but not 7 to 15 digits without a leading zero",
             ),
-            (1, "1619555012", ANN, "invalid: nanp: international as written, and no number of this country"),
-            (1, "11195550123", ANN, "invalid: nanp: international as written, and no number of this country"),
-            (1, "16191550123", ANN, "invalid: nanp: international as written, and no number of this country"),
-            // Eleven digits, ten, seven.
+            (
+                1,
+                "1619555012",
+                ANN,
+                "invalid: nanp: international as written, but not a number of this country",
+            ),
+            (
+                1,
+                "11195550123",
+                ANN,
+                "invalid: nanp: international as written, but not a number of this country",
+            ),
+            (
+                1,
+                "16191550123",
+                ANN,
+                "invalid: nanp: international as written, but not a number of this country",
+            ),
+            // Eleven, ten and seven digits.
             (
                 0,
                 "12125550123",
@@ -140,16 +158,16 @@ fn north_america_row_by_row() {
                 "+12125550000",
                 "12125550124 National -> route (local, in the caller's area, this country)",
             ),
-            (0, "5550124", "", "invalid: nanp: a local number, and the caller's area code is not known"),
+            (0, "5550124", "", "invalid: nanp: a local number, but the caller's area code is unknown"),
             (
                 0,
                 "5550124",
                 "4930123456",
-                "invalid: nanp: a local number, and the caller's area code is not known",
+                "invalid: nanp: a local number, but the caller's area code is unknown",
             ),
-            (0, "5550124", "16", "invalid: nanp: a local number, and the caller's area code is not known"),
+            (0, "5550124", "16", "invalid: nanp: a local number, but the caller's area code is unknown"),
             (4, "5550124", ANN, "16195550124 Home -> home (local, in the caller's area, our numbers)"),
-            // Type 2.
+            // Type national.
             (2, "2125550123", ANN, "12125550123 National -> route (national, this country)"),
             (
                 2,
@@ -159,12 +177,12 @@ fn north_america_row_by_row() {
             ),
             (2, "5550124", ANN, "16195550124 Home -> home (local, in the caller's area, our numbers)"),
             (2, "77777", ANN, "77777 ShortCode -> route (short code, US short codes)"),
-            (2, "01149301234", ANN, "invalid: nanp: no national number"),
-            // Area code and exchange begin with 2 to 9.
-            (0, "1125550123", ANN, "invalid: nanp: 10 digits are of no form of the plan's"),
-            (0, "2121550123", ANN, "invalid: nanp: 10 digits are of no form of the plan's"),
-            (0, "1550124", ANN, "invalid: nanp: 7 digits are of no form of the plan's"),
-            // Abroad.
+            (2, "01149301234", ANN, "invalid: nanp: not a national number"),
+            // Area code and exchange start with 2 to 9.
+            (0, "1125550123", ANN, "invalid: nanp: 10 digits match no form of the plan"),
+            (0, "2121550123", ANN, "invalid: nanp: 10 digits match no form of the plan"),
+            (0, "1550124", ANN, "invalid: nanp: 7 digits match no form of the plan"),
+            // International.
             (
                 0,
                 "0114930123456",
@@ -176,36 +194,36 @@ fn north_america_row_by_row() {
                 0,
                 "011493",
                 ANN,
-                "invalid: nanp: dialled internationally, and not 7 to 15 digits of which the first is no zero",
+                "invalid: nanp: dialled internationally, but not 7 to 15 digits without a leading zero",
             ),
             (
                 0,
                 "01199",
                 ANN,
-                "invalid: nanp: dialled internationally, and not 7 to 15 digits of which the first is no zero",
+                "invalid: nanp: dialled internationally, but not 7 to 15 digits without a leading zero",
             ),
             // Short codes, internal numbers, abbreviations.
             (0, "22395", ANN, "22395 ShortCode -> route (short code, US short codes)"),
             (3, "223950", ANN, "223950 ShortCode -> route (short code, US short codes)"),
             (6, "223950", ANN, "223950 ShortCode -> route (short code, US short codes)"),
-            (0, "12345", ANN, "invalid: nanp: 5 digits are of no form of the plan's"),
-            (3, "2125550123", ANN, "invalid: nanp: no short code of the plan's"),
+            (0, "12345", ANN, "invalid: nanp: 5 digits match no form of the plan"),
+            (3, "2125550123", ANN, "invalid: nanp: not a short code of the plan"),
             (0, "7001", ANN, "7001 Home -> home (internal, internal numbers)"),
             (0, "0124", ANN, "16195550124 Home -> home (abbreviated, our numbers)"),
             (0, "0999", ANN, "16195550999 Home -> home (abbreviated, our numbers)"),
             (6, "0124", ANN, "16195550124 Home -> home (abbreviated, our numbers)"),
-            (0, "1000", ANN, "invalid: nanp: 4 digits are of no form of the plan's"),
+            (0, "1000", ANN, "invalid: nanp: 4 digits match no form of the plan"),
             // Refused by the plan.
             (0, "9005550123", ANN, "not allowed: nanp: national, paid numbers: refused"),
             (1, "19005550123", ANN, "not allowed: nanp: international as written, paid numbers: refused"),
-            // No numbers at all.
-            (0, "911", ANN, "invalid: nanp: 3 digits are of no form of the plan's"),
-            (0, "", ANN, "invalid: nanp: there are no digits, or not only digits"),
-            (0, "*100#", ANN, "invalid: nanp: there are no digits, or not only digits"),
-            (0, "+", ANN, "invalid: nanp: there are no digits, or not only digits"),
-            (5, "THEMWI", ANN, "invalid: nanp: letters are no number to send to"),
+            // Invalid numbers.
+            (0, "911", ANN, "invalid: nanp: 3 digits match no form of the plan"),
+            (0, "", ANN, "invalid: nanp: the number is empty or contains other characters than digits"),
+            (0, "*100#", ANN, "invalid: nanp: the number is empty or contains other characters than digits"),
+            (0, "+", ANN, "invalid: nanp: the number is empty or contains other characters than digits"),
+            (5, "THEMWI", ANN, "invalid: nanp: an alphanumeric address is not a number"),
             (7, "22395", ANN, "invalid: nanp: type of number 7 is unknown"),
-            (2, "+12125550123", ANN, "invalid: nanp: a plus sign does not go with type of number 2"),
+            (2, "+12125550123", ANN, "invalid: nanp: a plus sign is not allowed with type of number 2"),
         ],
     );
 }
@@ -220,7 +238,7 @@ fn germany_row_by_row() {
             (0, "015112340001", "", "4915112340001 Home -> home (national with trunk prefix, ours)"),
             (2, "15112340001", "", "4915112340001 Home -> home (national, ours)"),
             (2, "015112340001", "", "4915112340001 Home -> home (national with trunk prefix, ours)"),
-            // A single number counts before the range around it.
+            // A single number takes precedence over the range around it.
             (
                 0,
                 "015112340007",
@@ -228,9 +246,9 @@ fn germany_row_by_row() {
                 "4915112340007 peer:carrier -> peer:carrier (national with trunk prefix, ours, but ported away)",
             ),
             (0, "030123456", "", "4930123456 National -> route (national with trunk prefix, this country)"),
-            // Without the zero it would be a number of the caller's town, which the plan does not have.
-            (0, "30123456", "", "invalid: germany: 8 digits are of no form of the plan's"),
-            (0, "15112340001", "", "invalid: germany: 11 digits are of no form of the plan's"),
+            // Without the zero it would be a local number, which the plan does not have.
+            (0, "30123456", "", "invalid: germany: 8 digits match no form of the plan"),
+            (0, "15112340001", "", "invalid: germany: 11 digits match no form of the plan"),
             (
                 0,
                 "0012125550123",
@@ -252,22 +270,22 @@ fn germany_row_by_row() {
             (0, "33333", "", "33333 ShortCode -> peer:carrier (short code, services)"),
             (0, "44044", "", "44044 ShortCode -> home (short code, the weather)"),
             (0, "112", "", "not allowed: germany: short code, emergency: refused"),
-            (0, "0112", "", "invalid: germany: 4 digits are of no form of the plan's"),
+            (0, "0112", "", "invalid: germany: 4 digits match no form of the plan"),
             (
                 1,
                 "4911234567",
                 "",
-                "invalid: germany: international as written, and no number of this country",
+                "invalid: germany: international as written, but not a number of this country",
             ),
         ],
     );
 }
 
 #[test]
-fn what_is_in_a_range_exists() {
-    // A network without numbers of its own uses ones that nobody has.
+fn number_in_a_range_is_valid() {
+    // A private network uses unassigned numbers.
     let made_up = DOCUMENT.replace("\"6195550XXX\"", "\"9990014XXX\"");
-    let plans = Plans::parse(&made_up).unwrap();
+    let plans = NumberPlans::parse(&made_up).unwrap();
     let plan = plans.get("nanp").unwrap();
     check(
         plan,
@@ -275,14 +293,15 @@ fn what_is_in_a_range_exists() {
             (0, "9990014444", ANN, "19990014444 Home -> home (national, our numbers)"),
             (1, "19990014444", ANN, "19990014444 Home -> home (international as written, our numbers)"),
             (0, "4444", ANN, "19990014444 Home -> home (abbreviated, our numbers)"),
-            (0, "9990024444", ANN, "invalid: nanp: 10 digits are of no form of the plan's"),
+            (0, "9990024444", ANN, "invalid: nanp: 10 digits match no form of the plan"),
         ],
     );
 }
 
 #[test]
-fn an_area_code_of_the_plans_own_is_for_callers_without() {
-    let plans = Plans::parse(&DOCUMENT.replace("# area-code = \"619\"", "area-code = \"858\"")).unwrap();
+fn plan_area_code_is_the_fallback_for_callers_without_one() {
+    let plans =
+        NumberPlans::parse(&DOCUMENT.replace("# area-code = \"619\"", "area-code = \"858\"")).unwrap();
     check(
         plans.get("nanp").unwrap(),
         &[
@@ -299,19 +318,19 @@ fn an_area_code_of_the_plans_own_is_for_callers_without() {
 
 #[test]
 fn refusals_have_a_reason() {
-    let refused = |digits| nanp().normalise(&Called::typed(digits), None).unwrap_err().reason();
+    let refused = |digits| nanp().normalise(&DialledNumber::typed(digits), None).unwrap_err().reason();
     assert_eq!(refused("911"), RejectReason::InvalidDestination);
     assert_eq!(refused("9005550123"), RejectReason::Prohibited);
-    let telex = Called { ton: 0, npi: 4, digits: "2125550123" };
+    let telex = DialledNumber { ton: 0, npi: 4, digits: "2125550123" };
     assert!(nanp().normalise(&telex, None).unwrap_err().to_string().contains("numbering plan 4"));
     for npi in [0, 8, 9] {
-        nanp().normalise(&Called { npi, ..telex }, None).unwrap();
+        nanp().normalise(&DialledNumber { npi, ..telex }, None).unwrap();
     }
 }
 
 #[test]
-fn several_plans_and_their_peers() {
-    let plans = Plans::parse(&format!("{DOCUMENT}\n{GERMANY}")).unwrap();
+fn several_plans_list_their_peers() {
+    let plans = NumberPlans::parse(&format!("{DOCUMENT}\n{GERMANY}")).unwrap();
     assert_eq!(plans.default_name(), "nanp");
     assert_eq!(plans.iter().map(|(name, _)| name).collect::<Vec<_>>(), ["germany", "nanp"]);
     assert_eq!(plans.peers(), ["abroad", "carrier", "danes"]);
@@ -320,8 +339,8 @@ fn several_plans_and_their_peers() {
 }
 
 #[test]
-fn numbers_are_shown_as_the_plan_says() {
-    let shown = |plan: &Plan, ton, value: &str| {
+fn numbers_are_displayed_in_the_plan_form() {
+    let shown = |plan: &NumberPlan, ton, value: &str| {
         let shown = plan.display(&Address::new(ton, 1, value.as_bytes()));
         format!("{} {}", shown.ton, shown.text())
     };
@@ -334,9 +353,9 @@ fn numbers_are_shown_as_the_plan_says() {
     assert_eq!(shown(germany, 1, "4915112340001"), "0 015112340001");
     assert_eq!(shown(germany, 1, "12125550123"), "1 12125550123");
     assert_eq!(shown(germany, 1, "4911234567"), "1 4911234567", "no number of the country's");
-    // The national form would be taken for a service.
+    // The national form would match a service.
     let short = GERMANY.replace("\"[2-9]XXXX\"", "\"[2-9]XXXX\", \"0151.\"");
-    let short = Plans::parse(&short).unwrap().get("germany").unwrap().clone();
+    let short = NumberPlans::parse(&short).unwrap().get("germany").unwrap().clone();
     assert_eq!(shown(&short, 1, "4915112340001"), "1 4915112340001");
     assert_eq!(nanp.display(&Address::new(0, 1, &[0xff])), Address::new(0, 1, &[0xff]));
 }
@@ -354,35 +373,35 @@ fn any_number() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn a_number_is_its_own_form(
+    fn normalising_is_idempotent(
         ton in 0_u8..9,
         npi in 0_u8..11,
         digits in any_number(),
         caller in proptest::option::of(any_number()),
     ) {
         for plan in [nanp(), germany()] {
-            let called = Called { ton, npi, digits: &digits };
-            let Ok(number) = plan.normalise(&called, caller.as_deref()) else { continue };
+            let dialled = DialledNumber { ton, npi, digits: &digits };
+            let Ok(number) = plan.normalise(&dialled, caller.as_deref()) else { continue };
             prop_assert!(number.digits.bytes().all(|octet| octet.is_ascii_digit()));
-            prop_assert!(number.to != Target::Refuse);
-            prop_assert!(number.kind == Kind::Short || (7..=15).contains(&number.digits.len()));
+            prop_assert!(number.to != NumberTarget::Refuse);
+            prop_assert!(number.kind == NumberKind::Short || (7..=15).contains(&number.digits.len()));
             let address = number.address();
-            let again = plan.normalise(&Called::of(&address).unwrap(), None).unwrap();
+            let again = plan.normalise(&DialledNumber::of(&address).unwrap(), None).unwrap();
             prop_assert_eq!(&again.digits, &number.digits);
             prop_assert_eq!(again.kind, number.kind);
             prop_assert_eq!(&again.class, &number.class);
             prop_assert_eq!(&again.to, &number.to);
-            // Who is answered is who wrote.
+            // An answer reaches the sender.
             let shown = plan.display(&address);
-            let answered = plan.normalise(&Called::of(&shown).unwrap(), None).unwrap();
+            let answered = plan.normalise(&DialledNumber::of(&shown).unwrap(), None).unwrap();
             prop_assert_eq!(answered.digits, number.digits);
         }
     }
 
     #[test]
-    fn no_word_of_a_refusal_or_a_rule_has_the_number(digits in "[0-9]{7,15}", ton in 0_u8..7) {
+    fn refusals_and_rules_do_not_contain_the_number(digits in "[0-9]{7,15}", ton in 0_u8..7) {
         for plan in [nanp(), germany()] {
-            let words = match plan.normalise(&Called { ton, npi: 1, digits: &digits }, Some(ANN)) {
+            let words = match plan.normalise(&DialledNumber { ton, npi: 1, digits: &digits }, Some(ANN)) {
                 Ok(number) => number.rule,
                 Err(refused) => refused.to_string(),
             };

@@ -1,30 +1,30 @@
-use crate::options::{AccountOptions, Rights};
-use doors::matches;
+use crate::redis_options::{RedisAccountOptions, RedisPermissions};
 use model::PoolName;
+use ports::matches_wildcard;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// An account as connections know it.
+/// An account, shared by its connections.
 #[derive(Debug)]
 pub(crate) struct Account {
-    pub(crate) options: AccountOptions,
+    pub(crate) options: RedisAccountOptions,
 }
 
 impl Account {
-    /// Whether the account may see a pool at all.
-    pub(crate) fn sees(&self, pool: &PoolName) -> bool {
+    /// Whether the account may see a pool.
+    pub(crate) fn can_see(&self, pool: &PoolName) -> bool {
         let name = pool.as_str().as_bytes();
-        self.options.pools.iter().any(|pattern| matches(pattern.as_bytes(), name))
+        self.options.pools.iter().any(|pattern| matches_wildcard(pattern.as_bytes(), name))
     }
 }
 
-/// Who may come in.
+/// All accounts by name.
 #[derive(Debug, Default)]
 pub(crate) struct Accounts(HashMap<String, Arc<Account>>);
 
 impl Accounts {
-    pub(crate) fn new(accounts: Vec<AccountOptions>) -> Self {
-        let named = |options: AccountOptions| (options.name.clone(), Arc::new(Account { options }));
+    pub(crate) fn new(accounts: Vec<RedisAccountOptions>) -> Self {
+        let named = |options: RedisAccountOptions| (options.name.clone(), Arc::new(Account { options }));
         Self(accounts.into_iter().map(named).collect())
     }
 
@@ -36,75 +36,75 @@ impl Accounts {
         self.0.get(std::str::from_utf8(name).ok()?).cloned()
     }
 
-    /// Any account's hash: a name that nobody has must not be told by the time that its refusal takes.
+    /// The hash of any account, so that the timing of a refusal does not reveal unknown names.
     pub(crate) fn any_hash(&self) -> Option<&str> {
         self.0.values().next().map(|account| account.options.password_hash.as_str())
     }
 }
 
-/// Who a connection is, and what that allows.
+/// The account of a connection, with its permissions.
 #[derive(Debug)]
-pub(crate) struct Permit {
-    /// `None`: there are no accounts, and everything is allowed.
+pub(crate) struct Authorization {
+    /// `None`: no accounts are configured, and everything is allowed.
     account: Option<Arc<Account>>,
-    /// As it stands in the pools' journals.
+    /// The name in the pools' journals.
     pub(crate) by: Arc<str>,
-    /// The pool that was asked for last, and whether it may be seen.
-    last: Option<(PoolName, bool)>,
+    /// The last pool that was checked, and whether it is visible.
+    last_pool: Option<(PoolName, bool)>,
 }
 
-/// One of the [`Rights`].
+/// The permission that a request needs; see [`RedisPermissions`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Right {
+pub(crate) enum PoolAction {
     Read,
-    Call,
+    Lease,
     Manage,
 }
 
-/// What is not allowed.
+/// Why a request is denied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Denied {
-    /// What is asked.
+pub(crate) enum PermissionDenied {
+    /// The account lacks the permission for the command.
     Command,
-    /// The pool.
+    /// The account may not see the pool.
     Pool,
 }
 
-impl Permit {
-    /// Where there are no accounts.
+impl Authorization {
+    /// The authorization without configured accounts.
     pub(crate) fn open() -> Self {
-        Self { account: None, by: "redis".into(), last: None }
+        Self { account: None, by: "redis".into(), last_pool: None }
     }
 
     pub(crate) fn of(account: Arc<Account>) -> Self {
-        // A name of its own for each connection, since counting those who share one would keep the cores busy.
-        Self { by: account.options.name.as_str().into(), account: Some(account), last: None }
+        // A copy per connection: a shared reference count would be contended between cores.
+        Self { by: account.options.name.as_str().into(), account: Some(account), last_pool: None }
     }
 
-    pub(crate) fn check(&mut self, pool: &PoolName, right: Right) -> Result<(), Denied> {
+    pub(crate) fn check(&mut self, pool: &PoolName, action: PoolAction) -> Result<(), PermissionDenied> {
         let Some(account) = &self.account else { return Ok(()) };
-        let Rights { read, call, manage } = account.options.rights;
-        let allowed = match right {
-            Right::Read => read,
-            Right::Call => call,
-            Right::Manage => manage,
+        let RedisPermissions { read, lease, manage } = account.options.permissions;
+        let allowed = match action {
+            PoolAction::Read => read,
+            PoolAction::Lease => lease,
+            PoolAction::Manage => manage,
         };
         if !allowed {
-            return Err(Denied::Command);
+            return Err(PermissionDenied::Command);
         }
-        let seen = match &self.last {
-            Some((last, seen)) if last == pool => *seen,
+        let visible = match &self.last_pool {
+            Some((last_pool, visible)) if last_pool == pool => *visible,
             _ => {
-                let seen = account.sees(pool);
-                self.last = Some((pool.clone(), seen));
-                seen
+                let visible = account.can_see(pool);
+                self.last_pool = Some((pool.clone(), visible));
+                visible
             }
         };
-        if seen { Ok(()) } else { Err(Denied::Pool) }
+        if visible { Ok(()) } else { Err(PermissionDenied::Pool) }
     }
 
-    /// Whether a list may name the pool.
-    pub(crate) fn lists(&self, pool: &PoolName) -> bool {
-        self.account.as_ref().is_none_or(|account| account.options.rights.read && account.sees(pool))
+    /// Whether a list may contain the pool.
+    pub(crate) fn can_list(&self, pool: &PoolName) -> bool {
+        self.account.as_ref().is_none_or(|account| account.options.permissions.read && account.can_see(pool))
     }
 }

@@ -1,10 +1,10 @@
-//! One connection: octets between the socket and the dialogue.
+//! A connection: moves octets between the socket and the request handler.
 
 use crate::accounts::Account;
-use crate::dialogue::{Dialogue, Login};
-use crate::door::{Shared, now};
-use doors::{Deliveries, Delivery, Entrance, Place};
+use crate::redis_server::{Shared, now};
+use crate::request_handler::{Login, RequestHandler};
 use model::LinkId;
+use ports::{ConnectionPermit, LinkCommand, LinkCommands, LoginInterface};
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io;
@@ -20,109 +20,118 @@ use tokio::net::tcp::{ReadHalf, WriteHalf};
 use tokio::sync::watch;
 use tokio::time::sleep_until;
 
-/// Octets of one read. The memory belongs to the thread: connections that are idle are many.
-const READ: usize = 64 << 10;
+/// Octets per read. The buffer belongs to the thread, since most connections are idle.
+const READ_SIZE: usize = 64 << 10;
 
 thread_local! {
-    static BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ].into_boxed_slice());
+    static BUFFER: RefCell<Box<[u8]>> = RefCell::new(vec![0; READ_SIZE].into_boxed_slice());
 }
 
-/// Why nothing more is read.
+/// Why reading has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ending {
-    /// The client has said all.
-    Heard,
-    /// The connection is broken: what was asked is done, and answered to nobody.
+enum ReadEnd {
+    /// The client has closed its side.
+    ClientClosed,
+    /// The connection is broken: pending requests are completed, and their answers dropped.
     Broken,
-    /// We stop, at this time at the latest.
-    Leaving(Instant),
+    /// The server shuts down, with this deadline.
+    ShuttingDown(Instant),
 }
 
 pub(crate) struct Connection {
     shared: Arc<Shared>,
     remote: SocketAddr,
-    place: Arc<Place>,
-    dialogue: Dialogue,
+    permit: Arc<ConnectionPermit>,
+    handler: RequestHandler,
     link: LinkId,
-    deliveries: Deliveries,
-    ending: Option<Ending>,
-    /// We stop.
-    leaves: bool,
-    /// Since when the client takes nothing of what waits for it.
-    stuck: Option<Instant>,
-    login_until: Instant,
+    commands: LinkCommands,
+    read_end: Option<ReadEnd>,
+    /// Whether the server shuts down.
+    shutting_down: bool,
+    /// Since when the client has not read its pending answers.
+    stalled_since: Option<Instant>,
+    login_deadline: Instant,
 }
 
 impl Connection {
-    pub(crate) fn new(shared: Arc<Shared>, remote: SocketAddr, local: SocketAddr, place: Arc<Place>) -> Self {
-        let (link, deliveries) = shared.hub.add();
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        remote: SocketAddr,
+        local: SocketAddr,
+        permit: Arc<ConnectionPermit>,
+    ) -> Self {
+        let (link, commands) = shared.registry.add();
         let session = shared.session(local);
-        let dialogue = Dialogue::new(shared.clone(), session, link);
-        let login_until = now() + shared.options.login_timeout;
+        let handler = RequestHandler::new(shared.clone(), session, link);
+        let login_deadline = now() + shared.options.login_timeout;
         Self {
             shared,
             remote,
-            place,
-            dialogue,
+            permit,
+            handler,
             link,
-            deliveries,
-            ending: None,
-            leaves: false,
-            stuck: None,
-            login_until,
+            commands,
+            read_end: None,
+            shutting_down: false,
+            stalled_since: None,
+            login_deadline,
         }
     }
 
-    /// Serves the client until it is gone or one of the two has enough.
-    pub(crate) async fn run(mut self, mut stream: TcpStream, orders: watch::Receiver<Option<Instant>>) {
+    /// Serves the client until either side closes the connection.
+    pub(crate) async fn run(
+        mut self,
+        mut stream: TcpStream,
+        shutdown_signal: watch::Receiver<Option<Instant>>,
+    ) {
         let (mut reader, writer) = stream.split();
-        // Made once: a new one for each turn of the loop would have all connections meet at its lock.
-        let stopped = stopped(orders);
-        tokio::pin!(stopped);
-        let alarm = sleep_until(self.login_until.into());
-        tokio::pin!(alarm);
+        // Created once: a new future per iteration would make all connections contend for its lock.
+        let shutdown_requested = shutdown_requested(shutdown_signal);
+        tokio::pin!(shutdown_requested);
+        let timer = sleep_until(self.login_deadline.into());
+        tokio::pin!(timer);
         loop {
-            self.hand_over(&writer).await;
-            if self.dialogue.session.is_http() {
+            self.exchange(&writer).await;
+            if self.handler.session.is_http() {
                 if self.shared.may_log() {
                     let remote = self.remote;
-                    tracing::warn!(%remote, "a connection to the Redis listener sends an HTTP request: closed");
+                    tracing::warn!(%remote, "redis client sent an http request, connection closed");
                 }
                 break;
             }
-            let unsent = !self.dialogue.session.output().is_empty();
-            if !unsent
-                && (self.dialogue.session.is_over() || (self.ending.is_some() && self.dialogue.is_idle()))
+            let has_output = !self.handler.session.output().is_empty();
+            if !has_output
+                && (self.handler.session.is_finished() || (self.read_end.is_some() && self.handler.is_idle()))
             {
                 break;
             }
-            let alarmed = self.alarm();
-            if let Some(at) = alarmed
-                && alarm.deadline() != at.into()
+            let deadline = self.next_deadline();
+            if let Some(at) = deadline
+                && timer.deadline() != at.into()
             {
-                alarm.as_mut().reset(at.into());
+                timer.as_mut().reset(at.into());
             }
-            let reads = self.ending.is_none() && self.dialogue.session.wants_bytes();
-            // In no fixed order: a client that always has something to say must not keep the clock from being looked at.
+            let reading = self.read_end.is_none() && self.handler.session.wants_bytes();
+            // Random order: a client that always sends must not starve the timer.
             tokio::select! {
-                batch = self.deliveries.recv() => match batch {
-                    Some(batch) => self.take(batch),
+                batch = self.commands.recv() => match batch {
+                    Some(batch) => self.handle_commands(batch),
                     None => break,
                 },
-                read = receive(&mut reader, &mut self.dialogue), if reads => match read {
-                    Ok(0) => self.ending = Some(Ending::Heard),
+                read = receive(&mut reader, &mut self.handler), if reading => match read {
+                    Ok(0) => self.read_end = Some(ReadEnd::ClientClosed),
                     Ok(_) => {}
-                    Err(_) => self.ending = Some(Ending::Broken),
+                    Err(_) => self.read_end = Some(ReadEnd::Broken),
                 },
-                _ = writer.writable(), if unsent => {}
-                until = &mut stopped, if !self.leaves => {
-                    self.leaves = true;
-                    if self.ending != Some(Ending::Broken) {
-                        self.ending = Some(Ending::Leaving(until));
+                _ = writer.writable(), if has_output => {}
+                deadline = &mut shutdown_requested, if !self.shutting_down => {
+                    self.shutting_down = true;
+                    if self.read_end != Some(ReadEnd::Broken) {
+                        self.read_end = Some(ReadEnd::ShuttingDown(deadline));
                     }
                 }
-                () = &mut alarm, if alarmed.is_some() => {
-                    if self.ring() {
+                () = &mut timer, if deadline.is_some() => {
+                    if self.deadline_passed() {
                         break;
                     }
                 }
@@ -130,115 +139,115 @@ impl Connection {
         }
     }
 
-    /// When to look at the clock.
-    fn alarm(&self) -> Option<Instant> {
-        let stalled = self.stuck.map(|since| since + self.shared.options.stall_timeout);
-        let login = (!self.dialogue.session.is_known()).then_some(self.login_until);
-        let leaving = match self.ending {
-            Some(Ending::Leaving(until)) => Some(until),
+    /// The next deadline.
+    fn next_deadline(&self) -> Option<Instant> {
+        let stall_deadline = self.stalled_since.map(|since| since + self.shared.options.stall_timeout);
+        let login = (!self.handler.session.is_authenticated()).then_some(self.login_deadline);
+        let leaving = match self.read_end {
+            Some(ReadEnd::ShuttingDown(deadline)) => Some(deadline),
             _ => None,
         };
-        [stalled, login, leaving].into_iter().flatten().min()
+        [stall_deadline, login, leaving].into_iter().flatten().min()
     }
 
-    /// A time is over; says whether that is the end.
-    fn ring(&mut self) -> bool {
-        let over = self.alarm().is_some_and(|at| at <= now());
-        if over && self.shared.may_log() {
-            let (known, stuck) = (self.dialogue.session.is_known(), self.stuck.is_some());
-            tracing::info!(remote = %self.remote, known, stuck, "a Redis client is cut off: its time is over");
+    /// Checks the deadlines. Returns whether one has passed and the connection must be closed.
+    fn deadline_passed(&mut self) -> bool {
+        let passed = self.next_deadline().is_some_and(|at| at <= now());
+        if passed && self.shared.may_log() {
+            let (authenticated, stalled) =
+                (self.handler.session.is_authenticated(), self.stalled_since.is_some());
+            tracing::info!(remote = %self.remote, authenticated, stalled, "redis client timed out");
         }
-        over
+        passed
     }
 
-    /// Gives to the core what is asked, and to the client what is answered, until neither can go on.
-    async fn hand_over(&mut self, writer: &WriteHalf<'_>) {
+    /// Passes requests to the engine and answers to the client, until neither makes progress.
+    async fn exchange(&mut self, writer: &WriteHalf<'_>) {
         loop {
-            while let Some(login) = self.dialogue.collect() {
-                self.push();
-                let account = self.judge(&login).await;
-                self.dialogue.judged(&login, account);
+            while let Some(login) = self.handler.collect_events() {
+                self.push_events();
+                let account = self.authenticate(&login).await;
+                self.handler.finish_login(&login, account);
             }
-            self.push();
+            self.push_events();
             if !self.write(writer) {
                 return;
             }
         }
     }
 
-    fn push(&mut self) {
-        let events = self.dialogue.events();
+    fn push_events(&mut self) {
+        let events = self.handler.take_events();
         if !events.is_empty() {
             self.shared.core.push(events);
         }
     }
 
-    /// Writes what the socket takes; says whether that was anything.
+    /// Writes as much as the socket accepts. Returns whether anything was written.
     fn write(&mut self, writer: &WriteHalf<'_>) -> bool {
-        let output = self.dialogue.session.output();
+        let output = self.handler.session.output();
         if output.is_empty() {
             return false;
         }
-        let written = match self.ending {
-            Some(Ending::Broken) => output.len(),
+        let written = match self.read_end {
+            Some(ReadEnd::Broken) => output.len(),
             _ => match writer.try_write(output) {
                 Ok(0) => return false,
                 Ok(octets) => octets,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.stuck.get_or_insert_with(now);
+                    self.stalled_since.get_or_insert_with(now);
                     return false;
                 }
                 Err(_) => {
-                    self.ending = Some(Ending::Broken);
+                    self.read_end = Some(ReadEnd::Broken);
                     output.len()
                 }
             },
         };
-        self.dialogue.session.written(written);
-        self.stuck = None;
+        self.handler.session.mark_written(written);
+        self.stalled_since = None;
         true
     }
 
-    fn take(&mut self, batch: Vec<Delivery>) {
+    fn handle_commands(&mut self, batch: Vec<LinkCommand>) {
         let mut next = Some(batch);
         while let Some(batch) = next {
-            for delivery in batch {
-                if let Delivery::Answer { token, answer } = delivery {
-                    self.dialogue.answered(token, answer);
+            for command in batch {
+                if let LinkCommand::Answer { token, answer } = command {
+                    self.handler.handle_answer(token, answer);
                 }
             }
-            next = self.deliveries.try_recv().ok();
+            next = self.commands.try_recv().ok();
         }
     }
 
-    /// Whose name and password these are. A name that nobody has and a wrong network take as long as a
-    /// wrong password.
-    async fn judge(&self, login: &Login) -> Option<Arc<Account>> {
+    /// Authenticates a login. An unknown name and a wrong network take as long as a wrong password.
+    async fn authenticate(&self, login: &Login) -> Option<Arc<Account>> {
         let shared = &self.shared;
         let address = self.remote.ip();
         let account = shared.accounts.find(&login.name);
         let hash = account.as_ref().map(|account| account.options.password_hash.as_str());
-        let is_near = account.as_ref().is_some_and(|account| {
+        let network_allowed = account.as_ref().is_some_and(|account| {
             let networks = &account.options.networks;
             networks.is_empty() || networks.iter().any(|network| network.contains(address))
         });
         let check = async {
             match hash {
-                Some(hash) if is_near => shared.verifier.verify(hash, &login.password, now()).await,
+                Some(hash) if network_allowed => shared.verifier.verify(hash, &login.password, now()).await,
                 hash => {
                     shared.verifier.refuse(hash.or_else(|| shared.accounts.any_hash()), &login.password).await
                 }
             }
         };
-        let right = shared.limiter.check(Entrance::Redis, &login.name, address, check).await;
-        if right == Ok(true) {
-            self.place.identify();
+        let password_check = shared.limiter.check(LoginInterface::Redis, &login.name, address, check).await;
+        if password_check == Ok(true) {
+            self.permit.identify();
             return account;
         }
         shared.counts.wrong_passwords.fetch_add(1, Relaxed);
-        if right.is_ok() && shared.may_log() {
+        if password_check.is_ok() && shared.may_log() {
             let name = String::from_utf8_lossy(&login.name);
-            tracing::warn!(remote = %self.remote, account = %name, "a Redis client's name or password is wrong");
+            tracing::warn!(remote = %self.remote, account = %name, "redis login failed");
         }
         None
     }
@@ -246,25 +255,25 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        self.shared.hub.remove(self.link);
+        self.shared.registry.remove(self.link);
     }
 }
 
-/// Waits for the order to stop: until when it must be done.
-async fn stopped(mut orders: watch::Receiver<Option<Instant>>) -> Instant {
-    match orders.wait_for(Option::is_some).await {
-        Ok(until) => until.unwrap_or_else(now),
+/// Waits for the shutdown signal, and returns its deadline.
+async fn shutdown_requested(mut shutdown_signal: watch::Receiver<Option<Instant>>) -> Instant {
+    match shutdown_signal.wait_for(Option::is_some).await {
+        Ok(deadline) => deadline.unwrap_or_else(now),
         Err(_) => now(),
     }
 }
 
-/// Reads once, into the session.
-async fn receive(reader: &mut ReadHalf<'_>, dialogue: &mut Dialogue) -> io::Result<usize> {
+/// Reads once from the socket into the session.
+async fn receive(reader: &mut ReadHalf<'_>, handler: &mut RequestHandler) -> io::Result<usize> {
     poll_fn(|context| {
         BUFFER.with_borrow_mut(|buffer| {
             let mut into = ReadBuf::new(buffer);
             ready!(Pin::new(&mut *reader).poll_read(context, &mut into))?;
-            dialogue.session.receive(into.filled());
+            handler.session.receive(into.filled());
             Poll::Ready(Ok(into.filled().len()))
         })
     })

@@ -1,7 +1,7 @@
-use doors::Places;
+use ports::ConnectionLimiter;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What the door counts.
+/// Counters of the Redis server.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) requests: AtomicU64,
@@ -9,29 +9,29 @@ pub(crate) struct Counts {
     pub(crate) wrong_passwords: AtomicU64,
 }
 
-/// How the door stands. Counters begin at the start of the process.
+/// State of the Redis server. Counters begin at the start of the process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct DoorState {
-    /// Connections that are open.
+pub struct RedisServerState {
+    /// Open connections.
     pub open: usize,
-    /// Connections that came in.
+    /// Accepted connections.
     pub connections: u64,
-    /// Connections that were one too many: refused, or displaced before they had logged in.
+    /// Connections that were turned away: over a limit, or displaced before login.
     pub turned_away: u64,
     /// Requests about pools.
     pub requests: u64,
-    /// Requests that the account may not make.
+    /// Requests denied for lack of permission.
     pub denied: u64,
-    /// Wrong names and passwords.
+    /// Failed logins.
     pub wrong_passwords: u64,
 }
 
 impl Counts {
-    pub(crate) fn state(&self, places: &Places) -> DoorState {
-        DoorState {
-            open: places.open(),
-            connections: places.counts().accepted.load(Relaxed),
-            turned_away: places.counts().turned_away(),
+    pub(crate) fn state(&self, connection_limiter: &ConnectionLimiter) -> RedisServerState {
+        RedisServerState {
+            open: connection_limiter.open(),
+            connections: connection_limiter.counts().accepted.load(Relaxed),
+            turned_away: connection_limiter.counts().turned_away(),
             requests: self.requests.load(Relaxed),
             denied: self.denied.load(Relaxed),
             wrong_passwords: self.wrong_passwords.load(Relaxed),

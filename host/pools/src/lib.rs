@@ -1,23 +1,22 @@
-//! The door of number pools for Redis clients: whatever speaks the Redis protocol asks the pools here, the older system's
-//! clients and `redis-cli` among them.
+//! The Redis listener for number pools: serves any client of the Redis protocol, including clients of the legacy system
+//! and `redis-cli`.
 //!
-//! [`Door`] listens; a task a connection (`connection.rs`) moves octets between the socket and a [`resp::Session`]; a
-//! dialogue (`dialogue.rs`), which knows no socket, turns requests into the engine's events and its answers into replies.
-//! What one read of the socket brings becomes one hand-over to the core, and operations on one pool that follow each other
-//! become one event; what one commit answers becomes one write. So a client that sends requests in heaps pays little for
-//! each.
+//! [`RedisServer`] listens. One task per connection (`connection.rs`) moves octets between the socket and a
+//! [`resp::Session`]. A request handler (`request_handler.rs`), which does no I/O, converts requests to engine events
+//! and the engine's answers to replies. All requests of one read are one batch for the engine; consecutive operations
+//! on one pool are one event; answers of one commit are one write. Therefore pipelined requests are cheap.
 //!
-//! An answer is sent when what it tells is on disk. What was asked is done also when whoever asked has gone.
+//! A reply is sent after the change is on disk. A request is completed even if its client has disconnected.
 #![forbid(unsafe_code)]
 
 mod accounts;
 mod connection;
 mod counts;
-mod dialogue;
-mod door;
-mod options;
-mod show;
+mod redis_options;
+mod redis_server;
+mod replies;
+mod request_handler;
 
-pub use counts::DoorState;
-pub use door::{Door, ListenError, OpenError};
-pub use options::{AccountOptions, DoorOptions, Rights};
+pub use counts::RedisServerState;
+pub use redis_options::{RedisAccountOptions, RedisOptions, RedisPermissions};
+pub use redis_server::{RedisListenError, RedisServer, RedisServerError};

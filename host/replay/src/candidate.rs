@@ -1,41 +1,41 @@
 use archive::ArchivedMessage;
-use model::{Address, RejectReason, SenderWish, Timestamp};
+use model::{Address, RejectReason, SenderRequest, Timestamp};
 use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Whoever would decide instead: a plugin, a chain of them, a rule of the house.
+/// A candidate decision maker: a plugin, a chain of plugins, or a built-in rule.
 pub trait Candidate: Send + Sync + 'static {
-    /// What it would have said of this message. Called from many threads at once, for each message once, in no particular
-    /// order. A panic counts as the fault `panic`.
-    fn judge(&self, message: &ArchivedMessage) -> Judged;
+    /// Decides a message as the candidate would have. Called from many threads, once for each message, in any order. A
+    /// panic counts as the fault `panic`.
+    fn decide(&self, message: &ArchivedMessage) -> CandidateDecision;
 }
 
-/// What a candidate says of a message.
+/// A candidate's decision for a message.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Judged {
+pub struct CandidateDecision {
     /// Its verdict.
-    pub verdict: Judgement,
-    /// The number of a pool that it wants for the message's sender.
-    pub sender: Option<Box<SenderWish>>,
-    /// Its note; shown in examples.
+    pub verdict: CandidateVerdict,
+    /// The requested sender of the message.
+    pub sender: Option<Box<SenderRequest>>,
+    /// Its note, shown in examples.
     pub note: Option<Box<str>>,
-    /// Why the verdict may be another than it would have been then: something was asked that was not recorded. `None`: it
-    /// is exact. There should be few different reasons, with no names or numbers of the message in them: messages are
-    /// counted by them.
+    /// The reason why the verdict may differ from what the candidate would have decided at the time: a host call that
+    /// was not recorded. `None`: the decision is exact. Messages are counted by reason, so use few different ones,
+    /// without names or numbers of the message.
     pub inexact_because: Option<Cow<'static, str>>,
-    /// Its price; `None` where it has no biller, or the verdict needs no price.
-    pub price: Option<PriceVerdict>,
+    /// Its price; `None` without a biller, or if the verdict needs no price.
+    pub price: Option<CandidatePrice>,
 }
 
-impl Judged {
-    /// An exact verdict without wish for a sender, note and price.
+impl CandidateDecision {
+    /// An exact verdict without sender request, note and price.
     #[must_use]
-    pub fn new(verdict: Judgement) -> Self {
+    pub fn new(verdict: CandidateVerdict) -> Self {
         Self { verdict, sender: None, note: None, inexact_because: None, price: None }
     }
 
-    /// Whether it would certainly have been the same then.
+    /// Whether the decision would certainly have been the same at the time.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.inexact_because.is_none()
@@ -44,37 +44,37 @@ impl Judged {
 
 /// A candidate's verdict.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Judgement {
-    /// Hand it to one of these, in any order; their ranks count.
-    Forward(SmallVec<[JudgedLeg; 1]>),
-    /// It is for a subscriber of ours.
+pub enum CandidateVerdict {
+    /// Forward to one of these legs. Their order here is irrelevant; their ranks count.
+    Forward(SmallVec<[CandidateLeg; 1]>),
+    /// Deliver to one of our own subscribers.
     Home,
     /// Ask again at this time.
     Hold(Timestamp),
-    /// Refuse it.
+    /// Refuse.
     Reject(RejectReason),
-    /// It does not decide.
+    /// The candidate does not decide.
     Pass,
-    /// It failed: the kind of fault, in a word.
+    /// The candidate failed, with this kind of fault.
     Fault(Cow<'static, str>),
 }
 
-/// One way to the destination.
+/// A leg to the destination.
 #[derive(Debug, Clone, PartialEq)]
-pub struct JudgedLeg {
+pub struct CandidateLeg {
     /// The peer's name.
     pub peer: Arc<str>,
     /// Lower ranks are tried first. Only their order is compared.
     pub rank: u8,
-    /// Share among legs of the same rank; 0 counts as 1. Only shares are compared.
+    /// Share among legs of the same rank; 0 counts as 1. Only proportions are compared.
     pub weight: u16,
-    /// The source to be shown.
+    /// The source address to present.
     pub source: Option<Address>,
-    /// The destination to be used.
+    /// The destination address to use.
     pub destination: Option<Address>,
 }
 
-impl JudgedLeg {
+impl CandidateLeg {
     /// A plain leg: rank 0, weight 1, no rewrite.
     #[must_use]
     pub fn to(peer: impl Into<Arc<str>>) -> Self {
@@ -82,16 +82,16 @@ impl JudgedLeg {
     }
 }
 
-/// A candidate's price. Amounts are millionths of the house's currency.
+/// A candidate's price. Amounts are in millionths of the appliance's currency.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PriceVerdict {
-    /// Nothing.
+pub enum CandidatePrice {
+    /// Free of charge.
     Free,
-    /// So much, of this ledger account.
+    /// A charge to a ledger account.
     Charge {
         /// The account.
         account: Arc<str>,
-        /// How much.
+        /// The amount.
         amount: u64,
     },
     /// The biller refuses the message.

@@ -1,49 +1,53 @@
-use crate::candidate::{Judged, JudgedLeg, Judgement};
-use crate::legs::{Legs, Rewrites};
+use crate::candidate::{CandidateDecision, CandidateLeg, CandidateVerdict};
+use crate::compared_legs::{AddressComparison, ComparedLegs};
 use archive::{ArchivedLeg, ArchivedMessage, ArchivedVerdict};
 
-/// Whether the candidate decides as was decided.
+/// Whether the candidate's decision is equivalent to the archived one.
 ///
-/// Compared are the peers, the order of their ranks, shares within a rank, rewritten addresses and the pool that the sender is
-/// to come from, with all that is asked of it; not the numbers that ranks have, nor what legs cost, nor how long a message
-/// waits for them.
-pub(crate) fn same(message: &ArchivedMessage, judged: &Judged) -> bool {
-    message.sender == judged.sender && same_verdict(message, judged)
+/// Compared are the peers, the order of their ranks, the shares within a rank, rewritten addresses, and the sender
+/// request with all its details. Not compared are the rank numbers themselves, the costs of legs, and the maximum waits
+/// of a message for its legs.
+pub(crate) fn is_same(message: &ArchivedMessage, decision: &CandidateDecision) -> bool {
+    message.sender == decision.sender && same_verdict(message, decision)
 }
 
-fn same_verdict(message: &ArchivedMessage, judged: &Judged) -> bool {
-    match (&message.verdict, &judged.verdict) {
-        (ArchivedVerdict::Forward(was), Judgement::Forward(is)) => {
-            !is_home(was) && same_legs(message, was, is)
+fn same_verdict(message: &ArchivedMessage, decision: &CandidateDecision) -> bool {
+    match (&message.verdict, &decision.verdict) {
+        (ArchivedVerdict::Forward(archived), CandidateVerdict::Forward(candidate)) => {
+            !is_home(archived) && same_legs(message, archived, candidate)
         }
-        (ArchivedVerdict::Forward(was), Judgement::Home) => is_home(was),
-        (ArchivedVerdict::Hold(was), Judgement::Hold(is)) => was == is,
-        (ArchivedVerdict::Reject(was), Judgement::Reject(is)) => was == is,
+        (ArchivedVerdict::Forward(archived), CandidateVerdict::Home) => is_home(archived),
+        (ArchivedVerdict::Hold(archived), CandidateVerdict::Hold(candidate)) => archived == candidate,
+        (ArchivedVerdict::Reject(archived), CandidateVerdict::Reject(candidate)) => archived == candidate,
         _ => false,
     }
 }
 
-/// A message for a subscriber of ours: where it goes is up to the resolver.
+/// Whether the message is for one of our own subscribers: the resolver determines its destination.
 pub(crate) fn is_home(legs: &[ArchivedLeg]) -> bool {
     !legs.is_empty() && legs.iter().all(|leg| leg.resolve)
 }
 
-/// Of messages whose trace alone is left, type and plan of rewritten addresses are not known.
-pub(crate) fn rewrites(message: &ArchivedMessage) -> Rewrites {
-    if message.lacking.is_some() { Rewrites::Values } else { Rewrites::Whole }
+/// If only the trace of a message is left, type and plan of its rewritten addresses are unknown.
+pub(crate) fn address_comparison(message: &ArchivedMessage) -> AddressComparison {
+    if message.missing.is_some() { AddressComparison::Values } else { AddressComparison::Whole }
 }
 
-fn same_legs(message: &ArchivedMessage, was: &[ArchivedLeg], is: &[JudgedLeg]) -> bool {
-    match (was, is) {
-        // Most messages have one plain leg.
-        ([was], [is])
-            if was.source.is_none()
-                && was.destination.is_none()
-                && is.source.is_none()
-                && is.destination.is_none() =>
+fn same_legs(message: &ArchivedMessage, archived: &[ArchivedLeg], candidate: &[CandidateLeg]) -> bool {
+    match (archived, candidate) {
+        // Fast path: most messages have one plain leg.
+        ([archived], [candidate])
+            if archived.source.is_none()
+                && archived.destination.is_none()
+                && candidate.source.is_none()
+                && candidate.destination.is_none() =>
         {
-            was.peer == is.peer
+            archived.peer == candidate.peer
         }
-        _ => was.len() == is.len() && Legs::of(was).same(&Legs::of(is), rewrites(message)),
+        _ => {
+            archived.len() == candidate.len()
+                && ComparedLegs::of(archived)
+                    .is_same(&ComparedLegs::of(candidate), address_comparison(message))
+        }
     }
 }

@@ -1,10 +1,10 @@
-/// Why a replay cannot begin.
+/// The reason why a replay cannot start.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplayError {
-    /// The system gives no thread.
-    #[error("replay: no thread can be started: {0}; try again with fewer threads")]
+    /// A thread could not be started.
+    #[error("replay: a thread could not be started: {0}; try again with fewer threads")]
     Thread(#[source] std::io::Error),
-    /// The system gives no runtime for the connection to the archive.
-    #[error("replay: the archive cannot be asked: {0}")]
+    /// The runtime for the connection to the archive could not be started.
+    #[error("replay: the archive is not accessible: {0}")]
     Runtime(#[source] std::io::Error),
 }

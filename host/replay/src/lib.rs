@@ -1,33 +1,37 @@
-//! Archived messages through a candidate: what would be decided otherwise, and what it would cost.
+//! Replays archived messages through a candidate, and reports different decisions and prices.
 //!
-//! A [`Candidate`] judges messages that have ended; [`Replay::start`] gives it all of a [`Source`], on many threads, and
-//! makes a [`Report`] of how its verdicts differ from those that were made: grouped by from and to, with examples, new
-//! rejects, new faults and the difference in price.
+//! A [`Candidate`] decides archived messages. [`ReplayOptions::start`] feeds it all messages of a [`MessageSource`] on
+//! many threads. The resulting [`ReplayReport`] lists how its verdicts differ from the archived ones: groups of equal
+//! differences with examples, new rejects, new faults and the difference in price.
 //!
-//! The report is a function of the messages and of what the candidate says of each: neither the number of threads nor
-//! their luck is seen in it. It takes the same memory for a thousand messages and for a thousand million.
+//! The report depends only on the messages and on the candidate's decision for each, not on the number or the timing of
+//! threads. Memory use does not grow with the number of messages.
 //!
 //! ```text
-//!  Source ── batches ──▶ threads: decode, judge, compare ── tallies ──▶ Summary, in the order of the batches ──▶ Report
+//! MessageSource ── batches ──▶ threads: decode, decide, compare
+//!               ── tallies ──▶ Summary, in batch order ──▶ ReplayReport
 //! ```
 #![forbid(unsafe_code)]
 
+mod batch_tally;
 mod candidate;
 mod compare;
+mod compared_legs;
 mod error;
-mod legs;
-mod pace;
-mod prices;
-mod report;
-mod running;
-mod source;
+mod message_source;
+mod price_tally;
+mod replay_report;
+mod running_replay;
 mod summary;
-mod tally;
-mod words;
+mod throughput;
+mod verdict_text;
 
-pub use candidate::{Candidate, Judged, JudgedLeg, Judgement, PriceVerdict};
+pub use candidate::{Candidate, CandidateDecision, CandidateLeg, CandidatePrice, CandidateVerdict};
 pub use error::ReplayError;
-pub use pace::Pace;
-pub use report::{AccountPrice, Ended, Example, Group, Inexact, Other, PriceReport, Report, Sums};
-pub use running::{Progress, Replay, Running};
-pub use source::{Batch, BoxError, FromArchive, Source};
+pub use message_source::{ArchiveSource, MessageBatch, MessageSource, MessageSourceError};
+pub use replay_report::{
+    AccountPrice, DifferenceExample, DifferenceGroup, InexactReason, PriceReport, PriceSums, RemainingGroups,
+    ReplayOutcome, ReplayReport,
+};
+pub use running_replay::{ReplayOptions, ReplayProgress, RunningReplay};
+pub use throughput::Throughput;

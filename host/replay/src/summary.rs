@@ -1,28 +1,27 @@
-//! Tallies of batches, put together in the order of the batches.
+//! Merges the tallies of batches, in batch order.
 
-use crate::pace::{Pace, Times};
-use crate::report::{Ended, Group, Inexact, Other, Report};
-use crate::tally::{GroupTally, Tally};
-use crate::words::BETWEEN;
+use crate::batch_tally::{BatchTally, GroupTally};
+use crate::replay_report::{DifferenceGroup, InexactReason, RemainingGroups, ReplayOutcome, ReplayReport};
+use crate::throughput::{Throughput, WorkTimes};
+use crate::verdict_text::SEPARATOR;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::time::Duration;
 
-/// Reasons for inexactness that are told apart, at most.
-const REASONS: usize = 100;
+/// Maximum number of separate reasons for inexact decisions.
+const MAX_REASONS: usize = 100;
 
-/// What all batches so far come to. Which groups are told apart is a matter of who comes first; so batches must come in
-/// their order.
+/// The tally of all batches so far. The first groups to occur are kept, so batches must be added in order.
 #[derive(Debug)]
 pub(crate) struct Summary {
-    /// Groups that are told apart, at most.
+    /// Maximum number of groups.
     most: usize,
-    /// Examples of a group, at most.
+    /// Maximum number of examples of a group.
     examples: usize,
-    counts: Tally,
+    counts: BatchTally,
     index: FxHashMap<Box<str>, usize>,
-    other: Other,
+    other: RemainingGroups,
 }
 
 impl Summary {
@@ -30,14 +29,14 @@ impl Summary {
         Self {
             most,
             examples,
-            counts: Tally::default(),
+            counts: BatchTally::default(),
             index: FxHashMap::default(),
-            other: Other::default(),
+            other: RemainingGroups::default(),
         }
     }
 
-    /// Takes in a batch that comes after all that it has.
-    pub(crate) fn add(&mut self, batch: Tally) {
+    /// Adds the next batch.
+    pub(crate) fn add(&mut self, batch: BatchTally) {
         let counts = &mut self.counts;
         counts.messages += batch.messages;
         counts.same += batch.same;
@@ -50,10 +49,10 @@ impl Summary {
             let known = counts.inexact.len();
             match counts.inexact.iter_mut().find(|(one, _)| *one == reason) {
                 Some((_, sum)) => *sum += count,
-                None if known < REASONS => counts.inexact.push((reason, count)),
-                None => match counts.inexact.iter_mut().find(|(one, _)| *one == OTHER) {
+                None if known < MAX_REASONS => counts.inexact.push((reason, count)),
+                None => match counts.inexact.iter_mut().find(|(one, _)| *one == OTHER_REASONS) {
                     Some((_, sum)) => *sum += count,
-                    None => counts.inexact.push((Cow::Borrowed(OTHER), count)),
+                    None => counts.inexact.push((Cow::Borrowed(OTHER_REASONS), count)),
                 },
             }
         }
@@ -67,13 +66,13 @@ impl Summary {
 
     fn group(&mut self, group: GroupTally) {
         let groups = &mut self.counts.groups;
-        if let Some(known) = self.index.get(&group.words).and_then(|at| groups.get_mut(*at)) {
+        if let Some(known) = self.index.get(&group.verdict_text).and_then(|at| groups.get_mut(*at)) {
             known.count += group.count;
             known.exact += group.exact;
             let room = self.examples.saturating_sub(known.examples.len());
             known.examples.extend(group.examples.into_iter().take(room));
         } else if groups.len() < self.most {
-            self.index.insert(group.words.clone(), groups.len());
+            self.index.insert(group.verdict_text.clone(), groups.len());
             groups.push(group);
         } else {
             self.other.count += group.count;
@@ -81,32 +80,32 @@ impl Summary {
         }
     }
 
-    /// The report, with so many accounts.
+    /// The report, with at most this number of accounts.
     pub(crate) fn report(
         self,
-        ended: Ended,
+        ended: ReplayOutcome,
         accounts: usize,
         threads: usize,
-        whole: Duration,
-        times: Times,
-    ) -> Report {
+        elapsed: Duration,
+        times: WorkTimes,
+    ) -> ReplayReport {
         let counts = self.counts;
-        let mut groups: Vec<Group> = counts.groups.into_iter().map(shown).collect();
+        let mut groups: Vec<DifferenceGroup> = counts.groups.into_iter().map(to_difference_group).collect();
         groups.sort_by(|one, other| {
-            let key = |group: &Group| Reverse(group.count);
+            let key = |group: &DifferenceGroup| Reverse(group.count);
             key(one)
                 .cmp(&key(other))
                 .then_with(|| one.from.cmp(&other.from))
                 .then_with(|| one.to.cmp(&other.to))
         });
-        let mut inexact: Vec<Inexact> = counts
+        let mut inexact: Vec<InexactReason> = counts
             .inexact
             .into_iter()
-            .map(|(because, count)| Inexact { because: because.into_owned(), count })
+            .map(|(because, count)| InexactReason { because: because.into_owned(), count })
             .collect();
         inexact
             .sort_by(|one, other| other.count.cmp(&one.count).then_with(|| one.because.cmp(&other.because)));
-        Report {
+        ReplayReport {
             ended,
             messages: counts.messages,
             exact: counts.exact,
@@ -120,17 +119,17 @@ impl Summary {
             groups,
             other: self.other,
             price: counts.prices.map(|prices| prices.report(accounts)),
-            pace: Pace::of(threads, whole, counts.messages, times),
+            pace: Throughput::of(threads, elapsed, counts.messages, times),
         }
     }
 }
 
-/// All reasons beyond those that are told apart.
-const OTHER: &str = "other reasons";
+/// Label of all further reasons.
+const OTHER_REASONS: &str = "other reasons";
 
-fn shown(group: GroupTally) -> Group {
-    let (from, to) = group.words.split_once(BETWEEN).unwrap_or((&group.words, ""));
-    Group {
+fn to_difference_group(group: GroupTally) -> DifferenceGroup {
+    let (from, to) = group.verdict_text.split_once(SEPARATOR).unwrap_or((&group.verdict_text, ""));
+    DifferenceGroup {
         from: from.to_owned(),
         to: to.to_owned(),
         count: group.count,

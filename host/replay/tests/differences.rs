@@ -1,50 +1,57 @@
-//! What a replay reports is what a plain comparison of all messages finds, whatever the threads and batches.
+//! The report of a replay matches a plain comparison of all messages, whatever the threads and batches.
 
-#![allow(clippy::unwrap_used, reason = "the ground that tests stand on")]
+#![allow(clippy::unwrap_used, reason = "a failed setup fails the test")]
 
-mod oracle;
+mod reference_model;
 mod strategies;
 
 use archive::ArchivedMessage;
-use oracle::expected;
 use proptest::prelude::*;
-use replay::{Batch, BoxError, Candidate, Judged, Pace, Replay, Report, Source};
+use reference_model::expected;
+use replay::{
+    Candidate, CandidateDecision, MessageBatch, MessageSource, MessageSourceError, ReplayOptions,
+    ReplayReport, Throughput,
+};
 use std::collections::HashMap;
 use std::sync::Arc;
 use strategies::pair;
 
-/// Says of each message what it was told to say.
-struct Prepared(HashMap<u64, Judged>);
+/// A candidate with a prepared decision for each message.
+struct PreparedCandidate(HashMap<u64, CandidateDecision>);
 
-impl Candidate for Prepared {
-    fn judge(&self, message: &ArchivedMessage) -> Judged {
+impl Candidate for PreparedCandidate {
+    fn decide(&self, message: &ArchivedMessage) -> CandidateDecision {
         self.0[&message.id.0].clone()
     }
 }
 
 /// Messages in memory.
-struct Ready(std::vec::IntoIter<Vec<ArchivedMessage>>);
+struct ReadySource(std::vec::IntoIter<Vec<ArchivedMessage>>);
 
-impl Source for Ready {
-    fn next(&mut self) -> Result<Option<Batch>, BoxError> {
-        Ok(self.0.next().map(Batch::Ready))
+impl MessageSource for ReadySource {
+    fn next(&mut self) -> Result<Option<MessageBatch>, MessageSourceError> {
+        Ok(self.0.next().map(MessageBatch::Ready))
     }
 }
 
-fn replayed(how: Replay, batch: usize, pairs: &[(ArchivedMessage, Judged)]) -> Report {
+fn run_replay(
+    options: ReplayOptions,
+    batch: usize,
+    pairs: &[(ArchivedMessage, CandidateDecision)],
+) -> ReplayReport {
     let messages: Vec<_> = pairs.iter().map(|(message, _)| message.clone()).collect();
     let batches: Vec<_> = messages.chunks(batch).map(<[_]>::to_vec).collect();
-    let answers = pairs.iter().map(|(message, judged)| (message.id.0, judged.clone())).collect();
-    let candidate: Arc<dyn Candidate> = Arc::new(Prepared(answers));
-    let report = how.start(Ready(batches.into_iter()), &candidate).unwrap().wait();
-    Report { pace: Pace::default(), ..Report::clone(&report) }
+    let answers = pairs.iter().map(|(message, decision)| (message.id.0, decision.clone())).collect();
+    let candidate: Arc<dyn Candidate> = Arc::new(PreparedCandidate(answers));
+    let report = options.start(ReadySource(batches.into_iter()), &candidate).unwrap().wait();
+    ReplayReport { pace: Throughput::default(), ..ReplayReport::clone(&report) }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn the_report_is_what_a_plain_comparison_finds(
+    fn the_report_matches_a_reference_model(
         mut pairs in prop::collection::vec(pair(), 0..120),
         threads in 1..5usize,
         batch in 1..40usize,
@@ -55,7 +62,7 @@ proptest! {
         for (n, (message, _)) in pairs.iter_mut().enumerate() {
             message.id.0 = 1_000_000_000 + 7 * n as u64;
         }
-        let how = Replay { threads, groups, examples, accounts };
-        prop_assert_eq!(replayed(how, batch, &pairs), expected(&how, &pairs));
+        let options = ReplayOptions { threads, groups, examples, accounts };
+        prop_assert_eq!(run_replay(options, batch, &pairs), expected(&options, &pairs));
     }
 }

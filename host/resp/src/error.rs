@@ -1,36 +1,36 @@
 use thiserror::Error;
 
-/// What ends a connection, in Redis's own words. The peer is told, then the connection is closed.
+/// A protocol error with Redis's own text. It is sent to the client, and the connection is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum ProtocolError {
-    /// The number of elements is no number, negative beyond -1, or above the limit.
+    /// The number of elements is not a number, less than -1, or above the limit.
     #[error("Protocol error: invalid multibulk length")]
     Elements,
-    /// The length of an element is no number, negative, or above the limit.
+    /// The length of an element is not a number, negative, or above the limit.
     #[error("Protocol error: invalid bulk length")]
     Length,
-    /// An element that is not a bulk string; the octet that stood in its place.
+    /// An element is not a bulk string; with the unexpected octet.
     #[error("Protocol error: expected '$', got '{0}'")]
     NoBulk(char),
-    /// A line with the number of elements that does not end.
+    /// The line with the number of elements is too long.
     #[error("Protocol error: too big mbulk count string")]
     LongCount,
-    /// A line with the length of an element that does not end.
+    /// The line with the length of an element is too long.
     #[error("Protocol error: too big bulk count string")]
     LongLength,
-    /// A plain line above the limit.
+    /// An inline request is too long.
     #[error("Protocol error: too big inline request")]
     LongLine,
-    /// A plain line with a quote that is not closed.
+    /// An inline request has an unbalanced quote.
     #[error("Protocol error: unbalanced quotes in request")]
     Quotes,
-    /// More elements than somebody may send who has not said who they are.
+    /// Too many elements for an unauthenticated client.
     #[error("Protocol error: unauthenticated multibulk length")]
-    StrangerElements,
-    /// A longer element than somebody may send who has not said who they are.
+    UnauthenticatedElements,
+    /// An element is too long for an unauthenticated client.
     #[error("Protocol error: unauthenticated bulk length")]
-    StrangerLength,
-    /// An element whose end is not where its length says.
+    UnauthenticatedLength,
+    /// An element does not end where its length says.
     #[error("Protocol error: invalid bulk length")]
     NoEnd,
 }

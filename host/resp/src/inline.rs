@@ -1,8 +1,9 @@
 use crate::ProtocolError;
 
-/// Takes a plain line apart, as people type it into a raw connection: words, with single and double quotes.
+/// Splits an inline request, as typed into a raw connection: words, with single and double quotes.
 ///
-/// In double quotes a backslash takes the next character as it is, `\n`, `\r`, `\t` as what they stand for.
+/// Within double quotes, `\n`, `\r` and `\t` are escapes, and a backslash before any other character yields that
+/// character.
 pub(crate) fn split(line: &[u8]) -> Result<Vec<Vec<u8>>, ProtocolError> {
     let mut words = Vec::new();
     let mut octets = line.iter().copied().peekable();
@@ -31,7 +32,7 @@ pub(crate) fn split(line: &[u8]) -> Result<Vec<Vec<u8>>, ProtocolError> {
                     Some(other) => word.push(other),
                 }
             }
-            // Something right behind a closing quote is a mistake to Redis too.
+            // As in Redis, a closing quote must be followed by a space.
             if octets.peek().is_some_and(|next| !next.is_ascii_whitespace()) {
                 return Err(ProtocolError::Quotes);
             }

@@ -1,80 +1,81 @@
-//! The Redis protocol (RESP2 and RESP3), as number pools speak it, without I/O: bytes in, requests out; answers in, bytes out.
+//! The Redis protocol (RESP2 and RESP3) for number pools, without I/O: octets in, requests out; replies in, octets out.
 //!
-//! [`Session`] is one connection. It answers by itself what concerns only the connection (`PING`, `HELLO`, `CLIENT`,
-//! `COMMAND`, `SCRIPT` …); everything about pools, and every password, is an [`Event`] for its owner. Answers may come in any
-//! order, they leave in the order of the requests.
+//! [`Session`] is one connection. It answers commands that concern only the connection (`PING`, `HELLO`, `CLIENT`,
+//! `COMMAND`, `SCRIPT` …). Requests about pools and logins are [`Event`]s for its owner. The owner may answer in any
+//! order; replies are sent in the order of the requests.
 //!
-//! # The older script's calls
+//! # Legacy script calls
 //!
-//! `EVALSHA <sum> 1 {pool} <event> [number]` is the pool's event if the sum is configured ([`Scripts`]). `{pool}` with or
-//! without its braces names the same pool. What such a call returns:
+//! `EVALSHA <sha1> 1 {pool} <event> [number]` triggers an event of the pool if the SHA-1 sum is configured
+//! ([`Scripts`]). `{pool}` names the same pool with and without its braces. Return values:
 //!
-//! | event | what became of it | returns |
+//! | event | outcome | returns |
 //! |---|---|---|
 //! | `add`, `del`, `reg`, `unreg`, `hangup` | `Done`: "ok", also "ok, same" | `1` |
 //! | the same | `Refused`: "fail" or "error" | `0` |
 //! | `call`, with and without a number | `Given` | the number, a bulk string |
 //! | the same | `Refused` | nil |
-//! | any of them | the appliance is full | an error |
-//! | anything else | (never asked) | an error that says what is wrong |
+//! | any of them | the pool limit of the appliance is reached | an error |
+//! | anything else | (not executed) | an error with a description |
 //!
-//! The table of the states does not say what the script returned; this is what a script of this kind returns: `1` and `0` for a
-//! change, the number or nil for a question.
+//! The specification of the legacy state machine does not define the script's return values. These are the usual ones
+//! of such scripts: `1` and `0` for a change, the number or nil for a query.
 //!
-//! # The plain commands
+//! # Pool commands
 //!
 //! | command | returns |
 //! |---|---|
-//! | `POOL.ADD pool number [number …] [WEIGHT 1-16]` | how many are in the pool now: all of them, or an error |
-//! | `POOL.DEL`, `POOL.REG`, `POOL.UNREG pool number [number …]` | how many it was done with: all of them, or an error |
+//! | `POOL.ADD pool number [number …] [WEIGHT 1-16]` | the count if all numbers are in the pool now, or an error |
+//! | `POOL.DEL`, `POOL.REG`, `POOL.UNREG pool number [number …]` | the count if it was done for all numbers, or an error |
 //! | `POOL.CALL pool [number] [LEASE ms] [HOLDER text] [REASON text] [USER text] [CALLEE text] [TICKET]` | the number; with `TICKET` number and ticket |
 //! | `POOL.HANGUP pool number [TICKET n]` | `1` |
 //! | `POOL.RENEW pool number ms\|PERSIST [TICKET n]` | `1` |
-//! | `POOL.CREATE pool [STRATEGY s] [QUARANTINE ms]` | `OK`; what is not said of a pool that is there stays |
-//! | `POOL.REMOVE pool [FORCE]` | `1`, or `0` if there is none |
+//! | `POOL.CREATE pool [STRATEGY s] [QUARANTINE ms]` | `OK`; omitted settings of an existing pool are kept |
+//! | `POOL.REMOVE pool [FORCE]` | `1`, or `0` if there is no such pool |
 //! | `POOL.LIST` | names |
 //! | `POOL.SHOW pool [number]` | a map, or nil |
 //!
-//! Whatever was not done is an error with the reason: `NONUMBER` where a `POOL.CALL` found no number, `FAIL` otherwise.
+//! A failed operation returns an error with the reason: `NONUMBER` if `POOL.CALL` found no number, `FAIL` otherwise.
 //!
 //! # Redis Cluster
 //!
-//! Client libraries of Redis Cluster find a cluster of one node that has all slots (`CLUSTER SLOTS`, `SHARDS`, `NODES` …): the
-//! [`Node`] that the owner named with [`Session::at`].
+//! Client libraries of Redis Cluster find a cluster of one node that owns all slots (`CLUSTER SLOTS`, `SHARDS`, `NODES`
+//! …): the [`ClusterNode`] set with [`Session::with_node`].
 //!
 //! # Transactions
 //!
-//! What stands between `MULTI` and `EXEC` is kept as it came, and asked at `EXEC` one behind the other, with nothing of this
-//! connection in between: an owner that hands on what it finds as one piece has it done as one. `DISCARD` forgets it, and so
-//! does a mistake that shows before `EXEC`. There is no `WATCH`.
+//! Commands between `MULTI` and `EXEC` are queued, and become consecutive requests at `EXEC`, without other requests of
+//! the connection in between. If the owner passes all available requests on as one batch, the transaction is executed
+//! as one. `DISCARD` drops the queue, and so does an error before `EXEC`. `WATCH` is not supported.
 //!
-//! # Bounds
+//! # Limits
 //!
-//! A request is at most [`Limits::octets`] long and has at most [`Limits::elements`] elements, at most [`Limits::pipelined`]
-//! requests wait for answers, and nothing more is read while [`Limits::unsent`] octets wait to be written. An owner that stops
-//! to read when [`Session::wants_bytes`] says no bounds the rest by the size of one read. The requests of a transaction come
-//! all at once, also where others wait: its commands are at most [`Limits::pipelined`], of [`Limits::octets`] together, where each word
-//! counts 32 octets more than it has.
+//! A request has at most [`RespLimits::octets`] octets and [`RespLimits::elements`] elements. At most
+//! [`RespLimits::pipelined`] requests wait for replies. Nothing is read while [`RespLimits::output_buffer`] octets wait
+//! to be written. If the owner stops reading when [`Session::wants_bytes`] returns false, the remaining memory is
+//! bounded by the size of one read. A transaction may have [`RespLimits::pipelined`] commands with
+//! [`RespLimits::octets`] octets in total, where each word counts 32 octets more than its length; its requests are
+//! emitted at once, even if others are pending.
 #![forbid(unsafe_code)]
 
-mod cluster;
-mod command;
-mod connection;
+mod client_commands;
+mod cluster_node;
 mod error;
-mod gate;
 mod inline;
-mod options;
-mod pool;
-mod reply;
-mod request;
+mod pool_commands;
+mod redis_command;
+mod request_scanner;
+mod resp_options;
+mod resp_reply;
+mod resp_request;
 mod scripts;
 mod session;
 mod transaction;
 
-pub use cluster::Node;
+pub use cluster_node::ClusterNode;
 pub use error::ProtocolError;
-pub use options::{Limits, Options};
-pub use reply::Reply;
-pub use request::{Event, Read, Request, Ticket};
-pub use scripts::{Scripts, Sum};
+pub use resp_options::{RespLimits, RespOptions};
+pub use resp_reply::RespReply;
+pub use resp_request::{Event, PoolRead, ReplyTicket, RespRequest};
+pub use scripts::{ScriptSha1, Scripts};
 pub use session::Session;

@@ -6,21 +6,21 @@ use std::{
 
 use sha1::{Digest, Sha1};
 
-/// Loaded scripts that are remembered; of more, only the sum is answered.
-const REMEMBERED: usize = 1024;
+/// Maximum number of loaded scripts that are remembered.
+const MAX_LOADED_SCRIPTS: usize = 1024;
 
-/// A script's SHA-1 sum, as Redis names it.
+/// The SHA-1 sum of a script, by which Redis identifies it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Sum([u8; 20]);
+pub struct ScriptSha1([u8; 20]);
 
-impl Sum {
-    /// The sum of a script's text.
+impl ScriptSha1 {
+    /// Computes the sum of a script.
     #[must_use]
     pub fn of(script: &[u8]) -> Self {
         Self(Sha1::digest(script).into())
     }
 
-    /// Reads 40 hexadecimal digits, of either case; `None` if they are not.
+    /// Parses 40 hexadecimal digits in either case; `None` for anything else.
     #[must_use]
     pub fn parse(text: &[u8]) -> Option<Self> {
         let mut sum = [0; 20];
@@ -36,43 +36,43 @@ impl Sum {
     }
 }
 
-impl fmt::Display for Sum {
+impl fmt::Display for ScriptSha1 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|octet| write!(f, "{octet:02x}"))
     }
 }
 
-/// Which scripts stand for the pools' state machine. No script is ever run.
+/// The scripts that implement the pool state machine. No script is executed.
 ///
-/// Shared by all connections of a listener, since a script that one client loads is called by others.
+/// Shared by all connections of a listener, since clients call scripts that other clients have loaded.
 #[derive(Debug, Default)]
 pub struct Scripts {
-    configured: HashSet<Sum>,
+    configured: HashSet<ScriptSha1>,
     any_loaded: bool,
-    loaded: Mutex<HashSet<Sum>>,
+    loaded: Mutex<HashSet<ScriptSha1>>,
 }
 
-/// What a sum means to us.
+/// The status of a SHA-1 sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
-    /// It stands for the state machine.
+pub(crate) enum ScriptStatus {
+    /// The script is mapped to the state machine.
     Mapped,
-    /// Somebody loaded it, but it stands for nothing.
+    /// The script was loaded, and is not mapped.
     Loaded,
-    /// Nobody ever loaded it.
+    /// The script is unknown.
     Unknown,
 }
 
 impl Scripts {
-    /// Maps the configured sums; with `any_loaded` also every script that a client loads.
+    /// Maps the configured sums; with `any_loaded` also every loaded script.
     #[must_use]
-    pub fn new(configured: impl IntoIterator<Item = Sum>, any_loaded: bool) -> Self {
+    pub fn new(configured: impl IntoIterator<Item = ScriptSha1>, any_loaded: bool) -> Self {
         Self { configured: configured.into_iter().collect(), any_loaded, loaded: Mutex::default() }
     }
 
-    pub(crate) fn load(&self, sum: Sum) {
+    pub(crate) fn load(&self, sum: ScriptSha1) {
         let mut loaded = self.loaded();
-        if loaded.len() < REMEMBERED {
+        if loaded.len() < MAX_LOADED_SCRIPTS {
             loaded.insert(sum);
         }
     }
@@ -81,20 +81,20 @@ impl Scripts {
         self.loaded().clear();
     }
 
-    pub(crate) fn standing(&self, sum: Sum) -> Standing {
+    pub(crate) fn status(&self, sum: ScriptSha1) -> ScriptStatus {
         if self.configured.contains(&sum) {
-            Standing::Mapped
+            ScriptStatus::Mapped
         } else if !self.loaded().contains(&sum) {
-            Standing::Unknown
+            ScriptStatus::Unknown
         } else if self.any_loaded {
-            Standing::Mapped
+            ScriptStatus::Mapped
         } else {
-            Standing::Loaded
+            ScriptStatus::Loaded
         }
     }
 
-    /// A set of sums is whole after every single change, so a panic elsewhere spoils nothing.
-    fn loaded(&self) -> MutexGuard<'_, HashSet<Sum>> {
+    /// The set is consistent after each change, so a poisoned lock can be used.
+    fn loaded(&self) -> MutexGuard<'_, HashSet<ScriptSha1>> {
         self.loaded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -5,104 +5,105 @@ use redis_protocol::resp2::{decode, types::RangeFrame};
 use smallvec::SmallVec;
 
 use crate::{
-    Event, Node, Options, ProtocolError, Reply, Request, Sum, Ticket,
-    command::{self, arity, subcommand},
-    connection::{self, Hello},
-    gate::{Gate, Whole},
+    ClusterNode, Event, ProtocolError, ReplyTicket, RespOptions, RespReply, RespRequest, ScriptSha1,
+    client_commands::{self, Hello},
     inline,
-    pool::{self, Asked, Names},
-    reply::Manner,
-    scripts::Standing,
+    pool_commands::{self, ParsedRequest, PoolNameCache},
+    redis_command::{self, unknown_subcommand, wrong_arity},
+    request_scanner::{CompleteRequest, RequestScanner},
+    resp_reply::ReplyFormat,
+    scripts::ScriptStatus,
     transaction::Transaction,
 };
 
-/// What an empty buffer may keep of its memory: connections that are idle are many.
-const KEPT: usize = 64 << 10;
+/// Capacity that an empty buffer keeps; most connections are idle.
+const RETAINED_CAPACITY: usize = 64 << 10;
 
-/// How a line of an HTTP request begins that a web page can have a browser send: such a page must not command us. There is
-/// no command of these names.
-const HTTP: [&[u8]; 2] = [b"post", b"host:"];
+/// First words of HTTP request lines that a web page can make a browser send. Such a page must not execute commands; no
+/// Redis command has these names.
+const HTTP_PREFIXES: [&[u8]; 2] = [b"post", b"host:"];
 
-/// One connection of a Redis client, seen from our side of the socket.
+/// The server side of one Redis connection.
 ///
-/// Feed it bytes and answers; it has events for the owner and bytes for the peer. It never blocks and knows no clock.
+/// Feed it received octets and replies; it returns events for the owner and octets for the client. It does no I/O and
+/// reads no clock.
 #[derive(Debug)]
 pub struct Session {
-    options: Arc<Options>,
+    options: Arc<RespOptions>,
     id: i64,
     input: BytesMut,
-    gate: Gate,
+    scanner: RequestScanner,
     events: VecDeque<Event>,
-    /// Answers in the order of the requests; the first has the ticket `first`.
-    slots: VecDeque<Slot>,
-    first: u64,
-    /// Octets of answers that wait behind others; they count as unsent.
-    held: usize,
-    out: BytesMut,
+    /// Replies in the order of the requests; the first one has the ticket `first_ticket`.
+    replies: VecDeque<ReplySlot>,
+    first_ticket: u64,
+    /// Octets of replies queued behind others; they count as unsent.
+    queued_octets: usize,
+    output: BytesMut,
     state: State,
-    /// Whether the peer has said who it is, or need not.
-    known: bool,
-    three: bool,
-    name: Bytes,
-    names: Names,
-    node: Node,
-    /// It speaks HTTP.
+    /// Whether the client has logged in, or there are no accounts.
+    authenticated: bool,
+    resp3: bool,
+    client_name: Bytes,
+    pool_names: PoolNameCache,
+    node: ClusterNode,
+    /// Whether the client has sent an HTTP request.
     http: bool,
-    /// What was asked since `MULTI`.
+    /// Commands queued since `MULTI`.
     transaction: Option<Transaction>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Requests are taken.
+    /// Requests are accepted.
     Open,
-    /// A password is being looked at; what follows depends on the answer.
-    Judging,
-    /// No more is taken; what is owed is still written.
+    /// A login is pending; later requests depend on its result.
+    Authenticating,
+    /// No request is accepted; pending replies are still sent.
     Closing,
 }
 
-/// The place of an answer.
+/// The position of a reply.
 #[derive(Debug)]
-enum Slot {
+enum ReplySlot {
     Ready(Bytes),
-    Waiting { three: bool, manner: Manner },
-    Judging { hello: Option<Hello> },
+    Pending { resp3: bool, format: ReplyFormat },
+    Authenticating { hello: Option<Hello> },
 }
 
 impl Session {
-    /// A new connection. `id` is what `CLIENT ID` tells.
+    /// Creates a session. `id` is the reply to `CLIENT ID`.
     #[must_use]
-    pub fn new(options: Arc<Options>, id: i64) -> Self {
+    pub fn new(options: Arc<RespOptions>, id: i64) -> Self {
         Self {
-            known: !options.accounts,
+            authenticated: !options.accounts,
             options,
             id,
             input: BytesMut::new(),
-            gate: Gate::default(),
+            scanner: RequestScanner::default(),
             events: VecDeque::new(),
-            slots: VecDeque::new(),
-            first: 0,
-            held: 0,
-            out: BytesMut::new(),
+            replies: VecDeque::new(),
+            first_ticket: 0,
+            queued_octets: 0,
+            output: BytesMut::new(),
             state: State::Open,
-            three: false,
-            name: Bytes::new(),
-            names: Names::default(),
-            node: Node { host: String::new(), port: 0 },
+            resp3: false,
+            client_name: Bytes::new(),
+            pool_names: PoolNameCache::default(),
+            node: ClusterNode { host: String::new(), port: 0 },
             http: false,
             transaction: None,
         }
     }
 
-    /// Where the cluster's only node is told to be.
+    /// Sets the address of the only cluster node.
     #[must_use]
-    pub fn at(mut self, node: Node) -> Self {
+    pub fn with_node(mut self, node: ClusterNode) -> Self {
         self.node = node;
         self
     }
 
-    /// Takes bytes as they came off the socket, in any split. After `QUIT` and after a mistake they are thrown away.
+    /// Feeds received octets, split anywhere. After `QUIT` and after an error they are ignored.
     pub fn receive(&mut self, bytes: &[u8]) {
         if self.state != State::Closing {
             self.input.extend_from_slice(bytes);
@@ -110,142 +111,142 @@ impl Session {
         }
     }
 
-    /// The next thing the owner must see to.
+    /// The next event.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// Answers a request. A ticket that waits for nothing is passed over.
-    pub fn answer(&mut self, ticket: Ticket, reply: &Reply) {
-        self.answer_later(ticket, reply);
+    /// Answers a request. A ticket without a pending request is ignored.
+    pub fn answer(&mut self, ticket: ReplyTicket, reply: &RespReply) {
+        self.store_reply(ticket, reply);
         self.advance();
     }
 
-    /// Answers requests of which the first has this ticket, and the others the ones after it.
-    pub fn answer_all(&mut self, first: Ticket, replies: impl IntoIterator<Item = Reply>) {
+    /// Answers consecutive requests, starting with this ticket.
+    pub fn answer_all(&mut self, first_ticket: ReplyTicket, replies: impl IntoIterator<Item = RespReply>) {
         for (after, reply) in replies.into_iter().enumerate() {
-            self.answer_later(first.after(after), &reply);
+            self.store_reply(first_ticket.after(after), &reply);
         }
         self.advance();
     }
 
-    fn answer_later(&mut self, ticket: Ticket, reply: &Reply) {
-        let first = self.first;
+    fn store_reply(&mut self, ticket: ReplyTicket, reply: &RespReply) {
+        let first_ticket = self.first_ticket;
         let Some(slot) = self.slot(ticket) else { return };
-        let Slot::Waiting { three, manner } = *slot else { return };
-        if ticket.0 != first {
-            let octets = written(reply, three, manner);
+        let ReplySlot::Pending { resp3, format } = *slot else { return };
+        if ticket.0 != first_ticket {
+            let octets = encode_reply(reply, resp3, format);
             let length = octets.len();
-            *slot = Slot::Ready(octets);
-            self.held += length;
+            *slot = ReplySlot::Ready(octets);
+            self.queued_octets += length;
             return;
         }
-        // The usual case: answers come in the order of the requests.
-        reply.write(three, manner, &mut self.out);
-        self.slots.pop_front();
-        self.first += 1;
-        self.settle();
+        // The usual case: replies in the order of the requests.
+        reply.write(resp3, format, &mut self.output);
+        self.replies.pop_front();
+        self.first_ticket += 1;
+        self.flush_ready();
     }
 
-    /// Says whether name and password of an `Event::Authenticate` belong together.
-    pub fn judged(&mut self, ticket: Ticket, right: bool) {
+    /// Answers an `Event::Authenticate`.
+    pub fn finish_login(&mut self, ticket: ReplyTicket, accepted: bool) {
         let Some(slot) = self.slot(ticket) else { return };
-        let Slot::Judging { hello } = slot else { return };
+        let ReplySlot::Authenticating { hello } = slot else { return };
         let hello = hello.take();
-        let reply = if right {
-            self.known = true;
-            hello.map_or_else(Reply::ok, |hello| self.greet(hello))
+        let reply = if accepted {
+            self.authenticated = true;
+            hello.map_or_else(RespReply::ok, |hello| self.hello_reply(hello))
         } else {
-            Reply::error("WRONGPASS invalid username-password pair or user is disabled.")
+            RespReply::error("WRONGPASS invalid username-password pair or user is disabled.")
         };
-        let octets = written(&reply, self.three, Manner::Plain);
+        let octets = encode_reply(&reply, self.resp3, ReplyFormat::Plain);
         let length = octets.len();
         if let Some(slot) = self.slot(ticket) {
-            *slot = Slot::Ready(octets);
-            self.held += length;
+            *slot = ReplySlot::Ready(octets);
+            self.queued_octets += length;
         }
-        if self.state == State::Judging {
+        if self.state == State::Authenticating {
             self.state = State::Open;
         }
-        self.settle();
+        self.flush_ready();
         self.advance();
     }
 
-    /// Bytes waiting to be written; empty if there are none.
+    /// Octets to write; empty if there are none.
     #[must_use]
     pub fn output(&self) -> &[u8] {
-        &self.out
+        &self.output
     }
 
-    /// So many of [`Session::output`] are written.
-    pub fn written(&mut self, octets: usize) {
-        if octets < self.out.len() {
-            self.out.advance(octets);
-        } else if self.out.capacity() > KEPT {
-            self.out = BytesMut::new();
+    /// Removes written octets from [`Session::output`].
+    pub fn mark_written(&mut self, octets: usize) {
+        if octets < self.output.len() {
+            self.output.advance(octets);
+        } else if self.output.capacity() > RETAINED_CAPACITY {
+            self.output = BytesMut::new();
         } else {
-            self.out.clear();
+            self.output.clear();
         }
         self.advance();
     }
 
-    /// Whether more should be read off the socket. What is given in spite of a no is kept, and not looked at yet.
+    /// Whether the owner should read more. Octets fed despite `false` are kept, but not processed yet.
     #[must_use]
     pub fn wants_bytes(&self) -> bool {
-        self.ready_for_more() && self.input.len() < self.options.limits.octets
+        self.accepts_requests() && self.input.len() < self.options.limits.octets
     }
 
-    /// Whether all that was read is answered, but for a request that is not whole.
+    /// Whether all complete requests are answered.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.slots.is_empty() && self.events.is_empty()
+        self.replies.is_empty() && self.events.is_empty()
     }
 
-    /// Whether whoever sent this has said who they are, or need not.
+    /// Whether the client has logged in, or there are no accounts.
     #[must_use]
-    pub fn is_known(&self) -> bool {
-        self.known
+    pub fn is_authenticated(&self) -> bool {
+        self.authenticated
     }
 
-    /// Whether all is said: close the socket once all output is written.
+    /// Whether the session has ended: close the socket after all output is written.
     #[must_use]
-    pub fn is_over(&self) -> bool {
-        self.state == State::Closing && self.slots.is_empty()
+    pub fn is_finished(&self) -> bool {
+        self.state == State::Closing && self.replies.is_empty()
     }
 
-    /// Whether the peer was cut off since it sent an HTTP request.
+    /// Whether the session ended because of an HTTP request.
     #[must_use]
     pub fn is_http(&self) -> bool {
         self.http
     }
 
-    fn ready_for_more(&self) -> bool {
+    fn accepts_requests(&self) -> bool {
         let limits = &self.options.limits;
         self.state == State::Open
-            && self.slots.len() < limits.pipelined.max(1)
-            && self.out.len() + self.held < limits.unsent.max(1)
+            && self.replies.len() < limits.pipelined.max(1)
+            && self.output.len() + self.queued_octets < limits.output_buffer.max(1)
     }
 
-    /// Takes as many whole requests as the limits allow.
+    /// Processes complete requests within the limits.
     fn advance(&mut self) {
-        if self.input.is_empty() || !self.ready_for_more() {
+        if self.input.is_empty() || !self.accepts_requests() {
             return;
         }
-        // Aside while it is read, so that words need not be copied.
+        // The buffer is moved out so that words need not be copied.
         let mut input = std::mem::take(&mut self.input);
         let mut at = 0;
-        while self.ready_for_more() {
+        while self.accepts_requests() {
             let rest = input.get(at..).unwrap_or_default();
-            match self.take(rest) {
+            match self.parse_next(rest) {
                 Ok(0) => break,
                 Ok(octets) => at += octets,
                 Err(error) => {
-                    self.ready(&Reply::error(format!("ERR {error}")));
-                    self.close();
+                    self.reply_now(&RespReply::error(format!("ERR {error}")));
+                    self.start_closing();
                 }
             }
         }
-        if self.state == State::Closing || (at == input.len() && input.capacity() > KEPT) {
+        if self.state == State::Closing || (at == input.len() && input.capacity() > RETAINED_CAPACITY) {
             input = BytesMut::new();
         } else if at == input.len() {
             input.clear();
@@ -255,20 +256,22 @@ impl Session {
         self.input = input;
     }
 
-    /// Serves the request at the head of the octets; says how long it is, 0 if it is not whole.
-    fn take(&mut self, octets: &[u8]) -> Result<usize, ProtocolError> {
-        let Some(whole) = self.gate.look(octets, &self.options.limits, !self.known)? else { return Ok(0) };
-        match whole {
-            Whole::Nothing(length) => Ok(length),
-            Whole::Line(length) => {
+    /// Processes the request at the start of the octets. Returns its length, or 0 if it is incomplete.
+    fn parse_next(&mut self, octets: &[u8]) -> Result<usize, ProtocolError> {
+        let Some(complete) = self.scanner.scan(octets, &self.options.limits, !self.authenticated)? else {
+            return Ok(0);
+        };
+        match complete {
+            CompleteRequest::Nothing(length) => Ok(length),
+            CompleteRequest::Line(length) => {
                 let words = inline::split(octets.get(..length).unwrap_or_default())?;
                 let words: SmallVec<[&[u8]; 8]> = words.iter().map(Vec::as_slice).collect();
                 if !words.is_empty() {
-                    self.serve(&words);
+                    self.execute_command(&words);
                 }
                 Ok(length)
             }
-            Whole::Array(length) => {
+            CompleteRequest::Array(length) => {
                 let request = octets.get(..length).unwrap_or_default();
                 let Ok(Some((RangeFrame::Array(frames), _))) = decode::decode_range(request) else {
                     return Err(ProtocolError::Elements);
@@ -278,133 +281,141 @@ impl Session {
                     _ => None,
                 };
                 let words: Option<SmallVec<[&[u8]; 8]>> = frames.iter().map(word).collect();
-                self.serve(&words.ok_or(ProtocolError::Length)?);
+                self.execute_command(&words.ok_or(ProtocolError::Length)?);
                 Ok(length)
             }
         }
     }
 
-    fn serve(&mut self, words: &[&[u8]]) {
-        if words.first().is_some_and(|word| HTTP.iter().any(|http| word.eq_ignore_ascii_case(http))) {
+    fn execute_command(&mut self, words: &[&[u8]]) {
+        if words.first().is_some_and(|word| HTTP_PREFIXES.iter().any(|http| word.eq_ignore_ascii_case(http)))
+        {
             self.http = true;
-            return self.close();
+            return self.start_closing();
         }
-        let command = match command::find(words) {
+        let command = match redis_command::find(words) {
             Ok(command) => command,
             Err(error) => {
                 if let Some(transaction) = &mut self.transaction {
                     transaction.fail();
                 }
-                return self.ready(&error);
+                return self.reply_now(&error);
             }
         };
         let arguments = words.get(1..).unwrap_or_default();
-        if !self.known && !matches!(command.name, "auth" | "hello" | "quit" | "reset") {
-            return self.ready(&Reply::error("NOAUTH Authentication required."));
+        if !self.authenticated && !matches!(command.name, "auth" | "hello" | "quit" | "reset") {
+            return self.reply_now(&RespReply::error("NOAUTH Authentication required."));
         }
         if let Some(transaction) = &mut self.transaction
             && !matches!(command.name, "multi" | "exec" | "discard" | "quit" | "reset")
         {
             let reply = if matches!(command.name, "auth" | "hello") {
                 transaction.fail();
-                Reply::error("ERR Command not allowed inside a transaction")
+                RespReply::error("ERR Command not allowed inside a transaction")
             } else {
-                transaction.keep(words, &self.options.limits)
+                transaction.queue(words, &self.options.limits)
             };
-            return self.ready(&reply);
+            return self.reply_now(&reply);
         }
         match (command.name, arguments) {
-            ("multi", _) => self.begin(),
-            ("exec", _) => self.execute(),
+            ("multi", _) => self.begin_transaction(),
+            ("exec", _) => self.execute_transaction(),
             ("discard", _) => {
                 let reply = match self.transaction.take() {
-                    Some(_) => Reply::ok(),
-                    None => Reply::error("ERR DISCARD without MULTI"),
+                    Some(_) => RespReply::ok(),
+                    None => RespReply::error("ERR DISCARD without MULTI"),
                 };
-                self.ready(&reply);
+                self.reply_now(&reply);
             }
             ("auth", arguments) => self.auth(arguments),
             ("hello", arguments) => self.hello(arguments),
             ("quit", _) => {
-                self.ready(&Reply::ok());
-                self.close();
+                self.reply_now(&RespReply::ok());
+                self.start_closing();
             }
             ("reset", _) => self.reset(),
-            ("ping", []) => self.ready(&Reply::Status("PONG".into())),
-            ("ping" | "echo", [text, ..]) => self.ready(&Reply::Text(Bytes::copy_from_slice(text))),
+            ("ping", []) => self.reply_now(&RespReply::Status("PONG".into())),
+            ("ping" | "echo", [text, ..]) => self.reply_now(&RespReply::Text(Bytes::copy_from_slice(text))),
             ("select", [index]) => {
                 let reply = match *index {
-                    b"0" => Reply::ok(),
+                    b"0" => RespReply::ok(),
                     digits if !digits.is_empty() && digits.iter().all(u8::is_ascii_digit) => {
-                        Reply::error("ERR DB index is out of range")
+                        RespReply::error("ERR DB index is out of range")
                     }
-                    _ => Reply::error("ERR value is not an integer or out of range"),
+                    _ => RespReply::error("ERR value is not an integer or out of range"),
                 };
-                self.ready(&reply);
+                self.reply_now(&reply);
             }
-            ("asking" | "readonly" | "readwrite", _) => self.ready(&Reply::ok()),
-            ("cluster", arguments) => match self.node.answer(arguments) {
-                Ok(request) => self.ask(command.name, request, Manner::Plain),
-                Err(reply) => self.ready(&reply),
+            ("asking" | "readonly" | "readwrite", _) => self.reply_now(&RespReply::ok()),
+            ("cluster", arguments) => match self.node.cluster_reply(arguments) {
+                Ok(request) => self.emit_request(command.name, request, ReplyFormat::Plain),
+                Err(reply) => self.reply_now(&reply),
             },
             ("client", arguments) => {
-                let reply = connection::client(arguments, self.id, self.three, &mut self.name);
-                self.ready(&reply);
+                let reply =
+                    client_commands::client_reply(arguments, self.id, self.resp3, &mut self.client_name);
+                self.reply_now(&reply);
             }
-            ("command", arguments) => self.ready(&command::describe(arguments)),
+            ("command", arguments) => self.reply_now(&redis_command::command_reply(arguments)),
             ("info", arguments) => {
                 let section = |word: &&[u8]| String::from_utf8_lossy(word).to_ascii_lowercase();
                 let sections = arguments.iter().map(section).collect();
-                self.ask(command.name, Request::Info(sections), Manner::Plain);
+                self.emit_request(command.name, RespRequest::Info(sections), ReplyFormat::Plain);
             }
             ("script", arguments) => {
-                let reply = self.script(arguments);
-                self.ready(&reply);
+                let reply = self.script_reply(arguments);
+                self.reply_now(&reply);
             }
             ("eval", [text, rest @ ..]) => {
-                let sum = Sum::of(text);
+                let sum = ScriptSha1::of(text);
                 self.options.scripts.load(sum);
                 self.call_script(command.name, sum, rest);
             }
-            ("evalsha", [sum, rest @ ..]) => match Sum::parse(sum) {
+            ("evalsha", [sum, rest @ ..]) => match ScriptSha1::parse(sum) {
                 Some(sum) => self.call_script(command.name, sum, rest),
-                None => self.ready(&no_script()),
+                None => self.reply_now(&no_script_error()),
             },
             ("hget" | "hgetall" | "hlen" | "lrange" | "llen", [key, rest @ ..]) => {
-                let asked = pool::read(&mut self.names, command.name, key, rest, self.options.plain_replies);
-                self.ask_or_tell(command.name, asked);
+                let parsed = pool_commands::parse_key_read(
+                    &mut self.pool_names,
+                    command.name,
+                    key,
+                    rest,
+                    self.options.plain_replies,
+                );
+                self.dispatch_parsed(command.name, parsed);
             }
             (name, arguments) => {
-                let asked = pool::plain(&mut self.names, name, arguments);
-                self.ask_or_tell(name, asked);
+                let parsed = pool_commands::parse_pool_command(&mut self.pool_names, name, arguments);
+                self.dispatch_parsed(name, parsed);
             }
         }
     }
 
-    fn begin(&mut self) {
+    fn begin_transaction(&mut self) {
         let reply = if self.transaction.is_some() {
-            Reply::error("ERR MULTI calls can not be nested")
+            RespReply::error("ERR MULTI calls can not be nested")
         } else {
             self.transaction = Some(Transaction::default());
-            Reply::ok()
+            RespReply::ok()
         };
-        self.ready(&reply);
+        self.reply_now(&reply);
     }
 
-    /// Carries out what was kept since `MULTI`, without looking at anything else in between: the owner finds the requests one
-    /// behind the other. Their answers, one behind the other, are the elements of the answer.
-    fn execute(&mut self) {
+    /// Executes the commands queued since `MULTI`, without other requests in between. Their replies are the elements of
+    /// the reply.
+    fn execute_transaction(&mut self) {
         let Some(transaction) = self.transaction.take() else {
-            return self.ready(&Reply::error("ERR EXEC without MULTI"));
+            return self.reply_now(&RespReply::error("ERR EXEC without MULTI"));
         };
         let Some(commands) = transaction.commands() else {
-            let reply = Reply::error("EXECABORT Transaction discarded because of previous errors.");
-            return self.ready(&reply);
+            let reply = RespReply::error("EXECABORT Transaction discarded because of previous errors.");
+            return self.reply_now(&reply);
         };
-        self.ready_octets(format!("*{}\r\n", commands.len()).into());
+        self.reply_octets(format!("*{}\r\n", commands.len()).into());
         for words in commands {
             let words: SmallVec<[&[u8]; 8]> = words.iter().map(|word| &**word).collect();
-            self.serve(&words);
+            self.execute_command(&words);
         }
     }
 
@@ -412,179 +423,182 @@ impl Session {
         let (name, password) = match arguments {
             [password] => (Bytes::from_static(b"default"), Bytes::copy_from_slice(password)),
             [name, password] => (Bytes::copy_from_slice(name), Bytes::copy_from_slice(password)),
-            _ => return self.ready(&Reply::error("ERR syntax error")),
+            _ => return self.reply_now(&RespReply::error("ERR syntax error")),
         };
         if !self.options.accounts && arguments.len() == 1 {
-            return self.ready(&Reply::error(
+            return self.reply_now(&RespReply::error(
                 "ERR AUTH <password> called without any password configured for the default user. Are you sure your \
                  configuration is correct?",
             ));
         }
-        self.judge(name, password, None);
+        self.request_login(name, password, None);
     }
 
     fn hello(&mut self, arguments: &[&[u8]]) {
         match Hello::parse(arguments) {
-            Err(error) => self.ready(&error),
+            Err(error) => self.reply_now(&error),
             Ok(mut hello) => match hello.account.take() {
-                Some((name, password)) => self.judge(name, password, Some(hello)),
-                None if !self.known => self.ready(&Reply::error(
+                Some((name, password)) => self.request_login(name, password, Some(hello)),
+                None if !self.authenticated => self.reply_now(&RespReply::error(
                     "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH \
                      <user> <pass> option can be used to authenticate the client and select the RESP protocol version at \
                      the same time",
                 )),
                 None => {
-                    let reply = self.greet(hello);
-                    self.ready(&reply);
+                    let reply = self.hello_reply(hello);
+                    self.reply_now(&reply);
                 }
             },
         }
     }
 
-    fn greet(&mut self, hello: Hello) -> Reply {
-        self.three = hello.three.unwrap_or(self.three);
+    fn hello_reply(&mut self, hello: Hello) -> RespReply {
+        self.resp3 = hello.resp3.unwrap_or(self.resp3);
         if let Some(name) = hello.client {
-            self.name = name;
+            self.client_name = name;
         }
-        Hello::answer(&self.options.version, self.three, self.id)
+        Hello::reply(&self.options.version, self.resp3, self.id)
     }
 
-    fn judge(&mut self, name: Bytes, password: Bytes, hello: Option<Hello>) {
-        let ticket = self.push(Slot::Judging { hello });
-        self.state = State::Judging;
+    fn request_login(&mut self, name: Bytes, password: Bytes, hello: Option<Hello>) {
+        let ticket = self.push_slot(ReplySlot::Authenticating { hello });
+        self.state = State::Authenticating;
         self.events.push_back(Event::Authenticate { ticket, name, password });
     }
 
     fn reset(&mut self) {
-        self.known = !self.options.accounts;
-        self.three = false;
-        self.name = Bytes::new();
+        self.authenticated = !self.options.accounts;
+        self.resp3 = false;
+        self.client_name = Bytes::new();
         self.transaction = None;
-        self.events.push_back(Event::Forgotten);
-        self.ready(&Reply::Status("RESET".into()));
+        self.events.push_back(Event::Reset);
+        self.reply_now(&RespReply::Status("RESET".into()));
     }
 
-    fn script(&self, arguments: &[&[u8]]) -> Reply {
+    fn script_reply(&self, arguments: &[&[u8]]) -> RespReply {
         let scripts = &self.options.scripts;
-        let Some((what, rest)) = arguments.split_first() else { return arity("script") };
+        let Some((what, rest)) = arguments.split_first() else { return wrong_arity("script") };
         match (what.to_ascii_lowercase().as_slice(), rest) {
             (b"load", [text]) => {
-                let sum = Sum::of(text);
+                let sum = ScriptSha1::of(text);
                 scripts.load(sum);
-                Reply::text(&sum.to_string())
+                RespReply::text(&sum.to_string())
             }
             (b"exists", sums @ [_, ..]) => {
-                let there = |sum: &&[u8]| {
-                    Sum::parse(sum).is_some_and(|sum| scripts.standing(sum) != Standing::Unknown)
+                let is_loaded = |sum: &&[u8]| {
+                    ScriptSha1::parse(sum).is_some_and(|sum| scripts.status(sum) != ScriptStatus::Unknown)
                 };
-                Reply::Array(sums.iter().map(|sum| Reply::Integer(i64::from(there(sum)))).collect())
+                RespReply::Array(
+                    sums.iter().map(|sum| RespReply::Integer(i64::from(is_loaded(sum)))).collect(),
+                )
             }
             (b"flush", [] | [_]) => {
                 scripts.flush();
-                Reply::ok()
+                RespReply::ok()
             }
             (word @ (b"load" | b"exists" | b"flush"), _) => {
-                arity(&format!("script|{}", String::from_utf8_lossy(word)))
+                wrong_arity(&format!("script|{}", String::from_utf8_lossy(word)))
             }
-            _ => subcommand("script", what),
+            _ => unknown_subcommand("script", what),
         }
     }
 
-    /// `numkeys key… argument…`, behind the script or its sum.
-    fn call_script(&mut self, command: &'static str, sum: Sum, words: &[&[u8]]) {
-        match self.options.scripts.standing(sum) {
-            Standing::Unknown => self.ready(&no_script()),
-            Standing::Loaded => self.ready(&Reply::error(format!(
-                "ERR no Lua is run here, and the script {sum} is not among those that stand for number pools"
+    /// `numkeys key… argument…`, after the script or its SHA-1 sum.
+    fn call_script(&mut self, command: &'static str, sum: ScriptSha1, words: &[&[u8]]) {
+        match self.options.scripts.status(sum) {
+            ScriptStatus::Unknown => self.reply_now(&no_script_error()),
+            ScriptStatus::Loaded => self.reply_now(&RespReply::error(format!(
+                "ERR Lua scripts are not executed, and the script {sum} is not mapped to number pools"
             ))),
-            Standing::Mapped => {
-                let asked = script_request(&mut self.names, words, self.options.plain_replies);
-                self.ask_or_tell(command, asked);
+            ScriptStatus::Mapped => {
+                let parsed = parse_script_request(&mut self.pool_names, words, self.options.plain_replies);
+                self.dispatch_parsed(command, parsed);
             }
         }
     }
 
-    fn ask_or_tell(&mut self, command: &'static str, asked: Asked) {
-        match asked {
-            Ok((request, manner)) => self.ask(command, request, manner),
-            Err(reply) => self.ready(&reply),
+    fn dispatch_parsed(&mut self, command: &'static str, parsed: ParsedRequest) {
+        match parsed {
+            Ok((request, format)) => self.emit_request(command, request, format),
+            Err(reply) => self.reply_now(&reply),
         }
     }
 
-    fn ask(&mut self, command: &'static str, request: Request, manner: Manner) {
-        let ticket = self.push(Slot::Waiting { three: self.three, manner });
+    fn emit_request(&mut self, command: &'static str, request: RespRequest, format: ReplyFormat) {
+        let ticket = self.push_slot(ReplySlot::Pending { resp3: self.resp3, format });
         self.events.push_back(Event::Request { ticket, command, request });
     }
 
-    /// Answers at once, in its turn.
-    fn ready(&mut self, reply: &Reply) {
-        if self.slots.is_empty() {
-            reply.write(self.three, Manner::Plain, &mut self.out);
-            self.first += 1;
+    /// Replies immediately, in the order of the requests.
+    fn reply_now(&mut self, reply: &RespReply) {
+        if self.replies.is_empty() {
+            reply.write(self.resp3, ReplyFormat::Plain, &mut self.output);
+            self.first_ticket += 1;
         } else {
-            self.ready_octets(written(reply, self.three, Manner::Plain));
+            self.reply_octets(encode_reply(reply, self.resp3, ReplyFormat::Plain));
         }
     }
 
-    /// A part of an answer.
-    fn ready_octets(&mut self, octets: Bytes) {
-        if self.slots.is_empty() {
-            self.out.extend_from_slice(&octets);
-            self.first += 1;
+    /// Queues a part of a reply.
+    fn reply_octets(&mut self, octets: Bytes) {
+        if self.replies.is_empty() {
+            self.output.extend_from_slice(&octets);
+            self.first_ticket += 1;
         } else {
-            self.held += octets.len();
-            self.push(Slot::Ready(octets));
+            self.queued_octets += octets.len();
+            self.push_slot(ReplySlot::Ready(octets));
         }
     }
 
-    fn close(&mut self) {
+    fn start_closing(&mut self) {
         self.state = State::Closing;
     }
 
-    fn push(&mut self, slot: Slot) -> Ticket {
-        let ticket = Ticket(self.first + self.slots.len() as u64);
-        self.slots.push_back(slot);
+    fn push_slot(&mut self, slot: ReplySlot) -> ReplyTicket {
+        let ticket = ReplyTicket(self.first_ticket + self.replies.len() as u64);
+        self.replies.push_back(slot);
         ticket
     }
 
-    fn slot(&mut self, ticket: Ticket) -> Option<&mut Slot> {
-        let at = usize::try_from(ticket.0.checked_sub(self.first)?).ok()?;
-        self.slots.get_mut(at)
+    fn slot(&mut self, ticket: ReplyTicket) -> Option<&mut ReplySlot> {
+        let at = usize::try_from(ticket.0.checked_sub(self.first_ticket)?).ok()?;
+        self.replies.get_mut(at)
     }
 
-    /// Writes the answers that have become first.
-    fn settle(&mut self) {
-        while let Some(Slot::Ready(octets)) = self.slots.front() {
-            self.out.extend_from_slice(octets);
-            self.held -= octets.len();
-            self.slots.pop_front();
-            self.first += 1;
+    /// Writes the replies that are next in order.
+    fn flush_ready(&mut self) {
+        while let Some(ReplySlot::Ready(octets)) = self.replies.front() {
+            self.output.extend_from_slice(octets);
+            self.queued_octets -= octets.len();
+            self.replies.pop_front();
+            self.first_ticket += 1;
         }
     }
 }
 
-fn script_request(names: &mut Names, words: &[&[u8]], plain: bool) -> Asked {
-    let (count, words) = words.split_first().ok_or_else(|| Reply::error("ERR syntax error"))?;
+fn parse_script_request(pool_names: &mut PoolNameCache, words: &[&[u8]], plain: bool) -> ParsedRequest {
+    let (count, words) = words.split_first().ok_or_else(|| RespReply::error("ERR syntax error"))?;
     let count: i64 = std::str::from_utf8(count)
         .ok()
         .and_then(|count| count.parse().ok())
-        .ok_or_else(|| Reply::error("ERR value is not an integer or out of range"))?;
-    let count = usize::try_from(count).map_err(|_| Reply::error("ERR Number of keys can't be negative"))?;
+        .ok_or_else(|| RespReply::error("ERR value is not an integer or out of range"))?;
+    let count =
+        usize::try_from(count).map_err(|_| RespReply::error("ERR Number of keys can't be negative"))?;
     let (keys, arguments) = words
         .split_at_checked(count)
-        .ok_or_else(|| Reply::error("ERR Number of keys can't be greater than number of args"))?;
+        .ok_or_else(|| RespReply::error("ERR Number of keys can't be greater than number of args"))?;
     match keys {
-        [key] => pool::script(names, key, arguments, plain),
-        _ => Err(Reply::error("ERR the script takes one key, the pool")),
+        [key] => pool_commands::parse_script_call(pool_names, key, arguments, plain),
+        _ => Err(RespReply::error("ERR the script takes one key, the pool")),
     }
 }
 
-fn no_script() -> Reply {
-    Reply::error("NOSCRIPT No matching script. Please use EVAL.")
+fn no_script_error() -> RespReply {
+    RespReply::error("NOSCRIPT No matching script. Please use EVAL.")
 }
 
-fn written(reply: &Reply, three: bool, manner: Manner) -> Bytes {
-    let mut out = BytesMut::new();
-    reply.write(three, manner, &mut out);
-    out.freeze()
+fn encode_reply(reply: &RespReply, resp3: bool, format: ReplyFormat) -> Bytes {
+    let mut output = BytesMut::new();
+    reply.write(resp3, format, &mut output);
+    output.freeze()
 }

@@ -1,9 +1,9 @@
-use crate::{Limits, reply::Reply};
+use crate::{RespLimits, resp_reply::RespReply};
 
-/// What a word costs beside its octets: its place and that of its memory.
-const WORD: usize = 32;
+/// Memory overhead of a word.
+const WORD_OVERHEAD: usize = 32;
 
-/// Commands between `MULTI` and `EXEC`, as they came. They were found to be commands, and nothing more.
+/// Commands between `MULTI` and `EXEC`. Only their names and arity were checked.
 #[derive(Debug, Default)]
 pub(crate) struct Transaction {
     commands: Vec<Vec<Box<[u8]>>>,
@@ -12,25 +12,25 @@ pub(crate) struct Transaction {
 }
 
 impl Transaction {
-    /// One that is not carried out any more.
+    /// Marks the transaction as failed; it is not executed.
     pub(crate) fn fail(&mut self) {
         *self = Self { failed: true, ..Self::default() };
     }
 
-    /// Keeps a command for later; the answer to it.
-    pub(crate) fn keep(&mut self, words: &[&[u8]], limits: &Limits) -> Reply {
-        self.octets += words.iter().map(|word| word.len() + WORD).sum::<usize>();
+    /// Queues a command and returns the reply.
+    pub(crate) fn queue(&mut self, words: &[&[u8]], limits: &RespLimits) -> RespReply {
+        self.octets += words.iter().map(|word| word.len() + WORD_OVERHEAD).sum::<usize>();
         if self.octets > limits.octets || self.commands.len() >= limits.pipelined.max(1) {
             self.fail();
-            return Reply::error("ERR too much for one transaction");
+            return RespReply::error("ERR the transaction exceeds the limits");
         }
         if !self.failed {
             self.commands.push(words.iter().map(|word| Box::from(*word)).collect());
         }
-        Reply::Status("QUEUED".into())
+        RespReply::Status("QUEUED".into())
     }
 
-    /// What is to be carried out; `None` if something was wrong.
+    /// The commands to execute; `None` if the transaction failed.
     pub(crate) fn commands(self) -> Option<Vec<Vec<Box<[u8]>>>> {
         (!self.failed).then_some(self.commands)
     }

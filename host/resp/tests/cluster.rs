@@ -1,23 +1,23 @@
-//! What cluster libraries ask, and what a browser might.
+//! `CLUSTER` commands of client libraries, and HTTP requests.
 #![allow(clippy::unwrap_used)]
 
 mod client;
 
 use client::Client;
-use resp::{Limits, Node, Options, Reply, Request, Scripts, Session};
+use resp::{ClusterNode, RespLimits, RespOptions, RespReply, RespRequest, Scripts, Session};
 use std::sync::Arc;
 
 fn client() -> Client {
     let scripts = Arc::new(Scripts::new([], false));
-    let options = Options {
-        limits: Limits::default(),
+    let options = RespOptions {
+        limits: RespLimits::default(),
         accounts: false,
         scripts,
         plain_replies: false,
         version: "7.2.0".into(),
     };
-    let node = Node { host: "10.0.0.5".into(), port: 6379 };
-    Client { session: Session::new(Arc::new(options), 1).at(node) }
+    let node = ClusterNode { host: "10.0.0.5".into(), port: 6379 };
+    Client { session: Session::new(Arc::new(options), 1).with_node(node) }
 }
 
 fn ask(client: &mut Client, line: &str) -> String {
@@ -47,29 +47,29 @@ fn one_node_owns_all_slots() {
 }
 
 #[test]
-fn a_key_s_slot_is_that_of_its_braces() {
+fn key_slot_uses_the_hash_tag() {
     let mut client = client();
-    // The example of the Redis Cluster specification, and the same by braces.
+    // The example of the Redis Cluster specification, and the same with a hash tag.
     assert_eq!(ask(&mut client, "CLUSTER KEYSLOT 123456789"), ":12739\r\n");
     assert_eq!(ask(&mut client, "CLUSTER KEYSLOT {123456789}:numstate"), ":12739\r\n");
-    assert_eq!(Request::slot_of(&client::pool("123456789")), 12739);
+    assert_eq!(RespRequest::slot_of(&client::pool("123456789")), 12739);
     client.session.receive(b"CLUSTER COUNTKEYSINSLOT 12739\r\n");
     let (ticket, request) = client.request();
-    assert_eq!(request, Request::KeysInSlot(12739));
-    client.session.answer(ticket, &Reply::Integer(2));
+    assert_eq!(request, RespRequest::KeysInSlot(12739));
+    client.session.answer(ticket, &RespReply::Integer(2));
     assert_eq!(client.read(), ":2\r\n");
     assert_eq!(ask(&mut client, "CLUSTER COUNTKEYSINSLOT 16384"), "-ERR Invalid slot\r\n");
 }
 
 #[test]
-fn a_connection_that_sends_an_http_request_is_over() {
+fn http_request_closes_the_connection() {
     for request in [
         "POST / HTTP/1.1\r\nHost: 127.0.0.1:6379\r\n\r\nPOOL.CALL p\r\n",
         "GET / HTTP/1.1\r\nHost: 127.0.0.1:6379\r\n\r\nPOOL.CALL p\r\n",
     ] {
         let mut client = client();
         client.session.receive(request.as_bytes());
-        assert!(client.session.is_http() && client.session.is_over());
+        assert!(client.session.is_http() && client.session.is_finished());
         assert_eq!(client.session.poll_event(), None);
         client.session.receive(b"POOL.CALL p\r\n");
         assert_eq!(client.session.poll_event(), None);
@@ -77,13 +77,15 @@ fn a_connection_that_sends_an_http_request_is_over() {
 }
 
 #[test]
-fn each_word_of_a_transaction_counts() {
+fn transaction_size_counts_each_word() {
     let mut client = client();
-    // 4,000 commands of ten words of one octet each: 40,000 octets to send, 20 times as many to keep.
+    // 4,000 commands of ten one-octet words: 40,000 octets sent, about 20 times as many in memory.
     assert_eq!(ask(&mut client, "MULTI"), "+OK\r\n");
     let line = format!("POOL.DEL p{}\r\n", " 1".repeat(8));
     client.session.receive(line.repeat(4000).as_bytes());
-    let told = client.read();
-    assert!(told.starts_with("+QUEUED") && told.contains("-ERR too much for one transaction\r\n"));
+    let reply_to = client.read();
+    assert!(
+        reply_to.starts_with("+QUEUED") && reply_to.contains("-ERR the transaction exceeds the limits\r\n")
+    );
     assert!(ask(&mut client, "EXEC").starts_with("-EXECABORT"));
 }

@@ -1,24 +1,23 @@
-//! What well-known programs send, word by word, and what they are told: recorded from redis-cli and redis-benchmark of
-//! Debian 12 and from Python's redis 8.1.0.
+//! Recorded sessions of redis-cli and redis-benchmark of Debian 12, and of redis-py 8.1.0.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod client;
 
 use client::{Client, SUM, command, given, number, pool};
 use model::PoolOperation;
-use resp::Request;
+use resp::RespRequest;
 
-/// Sends each line of words and looks at how its answer begins.
+/// Sends each line and checks the beginning of its reply.
 fn exchange(client: &mut Client, lines: &[(&str, &str)]) {
     for (line, answer) in lines {
         client.session.receive(&command(&line.split(' ').collect::<Vec<_>>()));
-        let told = client.read();
-        assert!(told.starts_with(answer), "{line}: {told:?}");
+        let reply_to = client.read();
+        assert!(reply_to.starts_with(answer), "{line}: {reply_to:?}");
     }
 }
 
 #[test]
-fn redis_cli_asks_for_the_documents_of_commands() {
+fn redis_cli_requests_command_docs() {
     let mut client = Client::mapped();
     exchange(
         &mut client,
@@ -29,7 +28,7 @@ fn redis_cli_asks_for_the_documents_of_commands() {
 }
 
 #[test]
-fn python_introduces_itself() {
+fn redis_py_handshake() {
     let own = [
         ("CLIENT SETNAME x", "+OK\r\n"),
         ("CLIENT SETINFO LIB-NAME redis-py", "+OK\r\n"),
@@ -50,9 +49,9 @@ fn python_introduces_itself() {
     exchange(&mut client, &own);
 }
 
-/// It calls by the sum first and loads the script when it hears `NOSCRIPT`.
+/// It calls by SHA-1 first, and loads the script after `NOSCRIPT`.
 #[test]
-fn python_loads_a_script_that_is_not_known() {
+fn redis_py_loads_an_unknown_script() {
     let mut client = Client::new(true, false);
     let call = ["EVALSHA", "156d7b452138ffa8a5997f412b13048442722a5a", "1", "{pool}", "reg", "55"];
     client.session.receive(&command(&call));
@@ -60,13 +59,13 @@ fn python_loads_a_script_that_is_not_known() {
     client.session.receive(&command(&["SCRIPT", "LOAD", "return redis.call(\"x\")"]));
     assert_eq!(client.read(), "$40\r\n156d7b452138ffa8a5997f412b13048442722a5a\r\n");
     client.session.receive(&command(&call));
-    let asked = client.request().1;
+    let request_of = client.request().1;
     let operation = PoolOperation::Reg { number: number("55") };
-    assert_eq!(asked, Request::Operation { pool: pool("pool"), operation });
+    assert_eq!(request_of, RespRequest::Operation { pool: pool("pool"), operation });
 }
 
 #[test]
-fn redis_benchmark_asks_for_settings_and_then_calls_in_heaps() {
+fn redis_benchmark_reads_settings_and_pipelines() {
     let mut client = Client::mapped();
     let settings = [command(&["CONFIG", "GET", "save"]), command(&["CONFIG", "GET", "appendonly"])].concat();
     client.session.receive(&settings);

@@ -1,32 +1,32 @@
-//! The older script's calls, as clients of it send them.
+//! Legacy script calls.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod client;
 
 use client::{Client, SUM, command, given, number};
-use model::{NumberState, PoolCall, PoolOperation, PoolOutcome, PoolRefusal};
-use resp::{Reply, Request};
+use model::{AcquireRequest, NumberState, PoolOperation, PoolOutcome, PoolRefusal};
+use resp::{RespReply, RespRequest};
 use std::time::Duration;
 
-fn pool(operation: PoolOperation) -> Request {
-    Request::Operation { pool: client::pool("sales"), operation }
+fn pool(operation: PoolOperation) -> RespRequest {
+    RespRequest::Operation { pool: client::pool("sales"), operation }
 }
 
-fn done(state: Option<NumberState>) -> Reply {
-    Reply::Outcome(PoolOutcome::Done(state))
+fn done(state: Option<NumberState>) -> RespReply {
+    RespReply::Outcome(PoolOutcome::Done(state))
 }
 
-fn refused(why: PoolRefusal) -> Reply {
-    Reply::Outcome(PoolOutcome::Refused(why))
+fn refused(why: PoolRefusal) -> RespReply {
+    RespReply::Outcome(PoolOutcome::Refused(why))
 }
 
 #[test]
-fn every_event_is_asked_and_returns_what_the_script_did() {
+fn script_events_return_the_legacy_replies() {
     let number = number("123456");
     let failed = || refused(PoolRefusal::NotInPool);
     let busy = || refused(PoolRefusal::AllBusy { left: Some(Duration::from_millis(5)) });
-    let named = || PoolOperation::Call(PoolCall { number: Some(number), ..PoolCall::default() });
-    let any = || PoolOperation::Call(PoolCall::default());
+    let named = || PoolOperation::Call(AcquireRequest { number: Some(number), ..AcquireRequest::default() });
+    let any = || PoolOperation::Call(AcquireRequest::default());
     let hangup = || PoolOperation::Hangup { number, ticket: None };
     let table = [
         (
@@ -72,16 +72,16 @@ fn every_event_is_asked_and_returns_what_the_script_did() {
 }
 
 #[test]
-fn what_the_older_script_could_not_meet_is_an_error() {
+fn new_refusals_are_errors_in_script_calls() {
     let mut client = Client::mapped();
     client.session.receive(&command(&["EVALSHA", SUM, "1", "{sales}", "add", "1"]));
     let (ticket, _) = client.request();
     client.session.answer(ticket, &refused(PoolRefusal::Full));
-    assert!(client.read().starts_with("-FAIL the appliance has as many numbers"));
+    assert!(client.read().starts_with("-FAIL the limit of pool numbers is reached"));
 }
 
 #[test]
-fn a_sum_that_nobody_knows_is_no_script() {
+fn unknown_sha1_is_noscript() {
     let mut client = Client::mapped();
     let other = "a".repeat(40);
     for sum in [other.as_str(), "short"] {
@@ -91,8 +91,8 @@ fn a_sum_that_nobody_knows_is_no_script() {
 }
 
 #[test]
-fn a_loaded_script_is_mapped_only_if_the_owner_says_so() {
-    // The sum of `return 1`, as Redis's own documentation and sha1sum have it.
+fn loaded_script_is_mapped_only_if_configured() {
+    // The SHA-1 sum of `return 1` from Redis's documentation and sha1sum.
     let sum = "e0e1f9fabfc9d4800c877a703b823ac0578ff8db";
     for any in [false, true] {
         let mut client = Client::new(any, false);
@@ -102,15 +102,15 @@ fn a_loaded_script_is_mapped_only_if_the_owner_says_so() {
         assert_eq!(client.read(), "*3\r\n:1\r\n:1\r\n:0\r\n");
         client.session.receive(&command(&["EVALSHA", sum, "1", "{sales}", "call"]));
         if any {
-            assert_eq!(client.request().1, pool(PoolOperation::Call(PoolCall::default())));
+            assert_eq!(client.request().1, pool(PoolOperation::Call(AcquireRequest::default())));
         } else {
-            assert!(client.read().starts_with("-ERR no Lua is run here"));
+            assert!(client.read().starts_with("-ERR Lua scripts are not executed"));
         }
     }
 }
 
 #[test]
-fn wrong_calls_of_the_script_are_told_what_is_wrong() {
+fn invalid_script_calls_are_errors() {
     let table: [(&[&str], &str); 7] = [
         (&["x", "{p}", "call"], "-ERR value is not an integer or out of range"),
         (&["-1", "{p}", "call"], "-ERR Number of keys can't be negative"),
@@ -141,6 +141,6 @@ fn plain_replies_are_integers_and_words() {
     let mut client = Client::plain();
     client.session.receive(&command(&["HGET", "{p}:numstate", "1"]));
     let (ticket, _) = client.request();
-    client.session.answer(ticket, &Reply::State(NumberState::BusyUp));
+    client.session.answer(ticket, &RespReply::State(NumberState::BusyUp));
     assert_eq!(client.read(), "$7\r\nbusy+up\r\n");
 }

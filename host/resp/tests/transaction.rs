@@ -1,19 +1,19 @@
-//! What stands between `MULTI` and `EXEC`.
+//! Transactions.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod client;
 
 use client::{Client, SUM, command, given, number};
 use model::{NumberState, PoolOperation, PoolOutcome};
-use resp::{Limits, Reply, Request};
+use resp::{RespLimits, RespReply, RespRequest};
 
-fn say(client: &mut Client, words: &[&str]) -> String {
+fn exchange(client: &mut Client, words: &[&str]) -> String {
     client.session.receive(&command(words));
     client.read()
 }
 
 #[test]
-fn what_was_kept_is_asked_in_one_piece_and_answered_in_one() {
+fn transaction_is_executed_and_answered_as_one() {
     let mut client = Client::mapped();
     client.session.receive(&command(&["POOL.REG", "p", "1"]));
     let (before, _) = client.request();
@@ -31,13 +31,13 @@ fn what_was_kept_is_asked_in_one_piece_and_answered_in_one() {
     }
     let (first, last) = all.split_at(all.len() / 2);
     client.session.receive(first);
-    assert!(client.session.poll_event().is_none(), "nothing is asked before EXEC");
+    assert!(client.session.poll_event().is_none(), "no query before EXEC");
     client.session.receive(last);
     let (call, _) = client.request();
     let (hangup, request) = client.request();
     let is_hangup = |operation: &PoolOperation| matches!(operation, PoolOperation::Hangup { number: one, ticket: None } if *one == number("1"));
-    assert!(matches!(request, Request::Operation { operation, .. } if is_hangup(&operation)));
-    let done = Reply::Outcome(PoolOutcome::Done(Some(NumberState::IdleUp)));
+    assert!(matches!(request, RespRequest::Operation { operation, .. } if is_hangup(&operation)));
+    let done = RespReply::Outcome(PoolOutcome::Done(Some(NumberState::IdleUp)));
     client.session.answer(hangup, &done);
     client.session.answer(call, &given("1", 5));
     assert_eq!(client.read(), "", "answers keep their order");
@@ -48,59 +48,59 @@ fn what_was_kept_is_asked_in_one_piece_and_answered_in_one() {
 }
 
 #[test]
-fn one_mistake_forgets_it_all() {
+fn error_aborts_the_transaction() {
     let aborted = "-EXECABORT Transaction discarded because of previous errors.\r\n";
     for wrong in [&["SET", "a", "b"][..], &["ECHO"], &["AUTH", "x", "y"], &["HELLO", "3"]] {
         let mut client = Client::mapped();
-        assert_eq!(say(&mut client, &["MULTI"]), "+OK\r\n");
-        assert_eq!(say(&mut client, &["POOL.REG", "p", "1"]), "+QUEUED\r\n");
-        assert!(say(&mut client, wrong).starts_with("-ERR "), "{wrong:?}");
-        assert_eq!(say(&mut client, &["POOL.REG", "p", "2"]), "+QUEUED\r\n");
-        assert_eq!(say(&mut client, &["EXEC"]), aborted);
+        assert_eq!(exchange(&mut client, &["MULTI"]), "+OK\r\n");
+        assert_eq!(exchange(&mut client, &["POOL.REG", "p", "1"]), "+QUEUED\r\n");
+        assert!(exchange(&mut client, wrong).starts_with("-ERR "), "{wrong:?}");
+        assert_eq!(exchange(&mut client, &["POOL.REG", "p", "2"]), "+QUEUED\r\n");
+        assert_eq!(exchange(&mut client, &["EXEC"]), aborted);
         assert!(client.session.poll_event().is_none());
-        assert_eq!(say(&mut client, &["PING"]), "+PONG\r\n");
+        assert_eq!(exchange(&mut client, &["PING"]), "+PONG\r\n");
     }
-    // What is wrong only when it is carried out is an element like any other.
+    // An error at execution is an element of the reply.
     let mut client = Client::mapped();
     client.session.receive(&command(&["MULTI"]));
     client.session.receive(&command(&["POOL.REG", "p", "no number"]));
     client.session.receive(&command(&["PING"]));
     client.read();
-    let told = say(&mut client, &["EXEC"]);
-    assert!(told.starts_with("*2\r\n-ERR ") && told.ends_with("\r\n+PONG\r\n"), "{told}");
+    let reply_to = exchange(&mut client, &["EXEC"]);
+    assert!(reply_to.starts_with("*2\r\n-ERR ") && reply_to.ends_with("\r\n+PONG\r\n"), "{reply_to}");
 }
 
 #[test]
-fn begun_twice_ended_without_a_beginning_and_forgotten() {
+fn nested_multi_exec_without_multi_and_discard() {
     let mut client = Client::mapped();
-    assert_eq!(say(&mut client, &["EXEC"]), "-ERR EXEC without MULTI\r\n");
-    assert_eq!(say(&mut client, &["DISCARD"]), "-ERR DISCARD without MULTI\r\n");
-    assert_eq!(say(&mut client, &["MULTI"]), "+OK\r\n");
-    assert_eq!(say(&mut client, &["MULTI"]), "-ERR MULTI calls can not be nested\r\n");
-    assert_eq!(say(&mut client, &["PING"]), "+QUEUED\r\n");
-    assert_eq!(say(&mut client, &["DISCARD"]), "+OK\r\n");
-    assert_eq!(say(&mut client, &["MULTI"]), "+OK\r\n");
-    assert_eq!(say(&mut client, &["EXEC"]), "*0\r\n");
-    assert_eq!(say(&mut client, &["MULTI"]), "+OK\r\n");
-    assert_eq!(say(&mut client, &["RESET"]), "+RESET\r\n");
-    assert_eq!(say(&mut client, &["EXEC"]), "-ERR EXEC without MULTI\r\n");
+    assert_eq!(exchange(&mut client, &["EXEC"]), "-ERR EXEC without MULTI\r\n");
+    assert_eq!(exchange(&mut client, &["DISCARD"]), "-ERR DISCARD without MULTI\r\n");
+    assert_eq!(exchange(&mut client, &["MULTI"]), "+OK\r\n");
+    assert_eq!(exchange(&mut client, &["MULTI"]), "-ERR MULTI calls can not be nested\r\n");
+    assert_eq!(exchange(&mut client, &["PING"]), "+QUEUED\r\n");
+    assert_eq!(exchange(&mut client, &["DISCARD"]), "+OK\r\n");
+    assert_eq!(exchange(&mut client, &["MULTI"]), "+OK\r\n");
+    assert_eq!(exchange(&mut client, &["EXEC"]), "*0\r\n");
+    assert_eq!(exchange(&mut client, &["MULTI"]), "+OK\r\n");
+    assert_eq!(exchange(&mut client, &["RESET"]), "+RESET\r\n");
+    assert_eq!(exchange(&mut client, &["EXEC"]), "-ERR EXEC without MULTI\r\n");
 }
 
 #[test]
-fn a_transaction_has_an_end() {
-    let limits = Limits { pipelined: 3, ..Limits::default() };
+fn transaction_size_is_limited() {
+    let limits = RespLimits { pipelined: 3, ..RespLimits::default() };
     let mut client = Client::with(false, false, limits);
-    say(&mut client, &["MULTI"]);
+    exchange(&mut client, &["MULTI"]);
     for _ in 0..3 {
-        assert_eq!(say(&mut client, &["PING"]), "+QUEUED\r\n");
+        assert_eq!(exchange(&mut client, &["PING"]), "+QUEUED\r\n");
     }
-    assert_eq!(say(&mut client, &["PING"]), "-ERR too much for one transaction\r\n");
-    assert!(say(&mut client, &["EXEC"]).starts_with("-EXECABORT "));
-    // A word counts 32 octets more than it has: 98 for each of the two commands.
-    let limits = Limits { octets: 128, ..Limits::default() };
+    assert_eq!(exchange(&mut client, &["PING"]), "-ERR the transaction exceeds the limits\r\n");
+    assert!(exchange(&mut client, &["EXEC"]).starts_with("-EXECABORT "));
+    // Each word counts 32 octets more than its length: 98 for each command.
+    let limits = RespLimits { octets: 128, ..RespLimits::default() };
     let mut client = Client::with(false, false, limits);
-    say(&mut client, &["MULTI"]);
+    exchange(&mut client, &["MULTI"]);
     let word = "x".repeat(30);
-    assert_eq!(say(&mut client, &["ECHO", &word]), "+QUEUED\r\n");
-    assert_eq!(say(&mut client, &["ECHO", &word]), "-ERR too much for one transaction\r\n");
+    assert_eq!(exchange(&mut client, &["ECHO", &word]), "+QUEUED\r\n");
+    assert_eq!(exchange(&mut client, &["ECHO", &word]), "-ERR the transaction exceeds the limits\r\n");
 }

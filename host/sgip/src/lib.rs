@@ -1,37 +1,37 @@
 //! SGIP 1.2 and 1.3 without I/O: bytes in, events out.
 //!
-//! SGIP runs over two TCP directions: whoever has commands connects, binds, sends commands and reads answers, all on that
-//! connection; commands never travel towards the one who connected. [`Session`] is one such connection, seen from either
-//! end. It holds no socket and no clock.
+//! SGIP uses one TCP connection for each direction: the side with commands connects, binds, sends commands and reads
+//! answers, all on that connection; commands never travel towards the side that connected. [`Session`] is one such
+//! connection, seen from either end. It holds no socket and no clock.
 //!
-//! Below it stand the codec ([`Pdu`], [`Header`], [`Sequence`], [`ResultCode`]), the text formats ([`text`]), the fields
-//! that SMPP has no place for ([`Fields`]), and the ids under which reports come ([`peer_message_id`]).
+//! Below it are the codec ([`Pdu`], [`Header`], [`Sequence`], [`ResultCode`]), the text formats ([`text`]), the
+//! fields that SMPP has no place for ([`SgipFields`]), and the message ids of Reports ([`peer_message_id`]).
 //!
-//! * **Decoding is confined and lenient**: no length is believed before its octets are there; text fields may be full,
-//!   hold anything, and carry rubbish behind their first NUL; `Reserve` octets are kept.
+//! * **Decoding is confined and lenient**: no length is trusted before its octets have arrived; text fields may be
+//!   full, hold anything, and have garbage after their first NUL; `Reserve` octets are preserved.
 //! * **Encoding is strict**: exact lengths, at most [`MAX_PDU`] octets.
-//! * **A broken command closes the connection, without an answer**; a well-formed one that this end does not handle is
-//!   answered with an error and the connection stays (SGIP 1.2 §3.7.2.4.2).
+//! * **A malformed command closes the connection, without an answer**; a well-formed one that this side does not
+//!   handle is answered with an error, and the connection stays (SGIP 1.2 §3.7.2.4.2).
 //!
 //! Sources are cited as "SGIP 1.2 §x" (China Unicom, October 2001) and "SGIP 1.3".
 #![forbid(unsafe_code)]
 
-mod code;
-mod fields;
-mod identity;
 mod pdu;
+mod peer_message_id;
+mod result_code;
 mod sequence;
 mod session;
+mod sgip_fields;
 pub mod text;
 mod wire;
 
-pub use code::{Dialect, ResultCode};
-pub use fields::{Fields, PRIVATE_TAGS, without_private};
-pub use identity::{home_number, peer_message_id};
 pub use pdu::{
-    Bind, CheckUser, CheckUserAnswer, Command, Deliver, LoginType, Pdu, Report, RouteField, RouteRow,
-    RouteValue, Submit, Trace, TraceAnswer, TraceHop, UserReport,
+    Bind, CheckUser, CheckUserAnswer, Deliver, LoginType, Pdu, Report, RouteField, RouteRow, RouteValue,
+    SgipCommand, Submit, Trace, TraceAnswer, TraceHop, UserReport,
 };
+pub use peer_message_id::{home_number, peer_message_id};
+pub use result_code::{Dialect, ResultCode};
 pub use sequence::{ParseSequenceError, Sequence};
-pub use session::{CloseReason, Event, Options, RequestError, Role, Session};
+pub use session::{Event, Session, SgipCloseReason, SgipOptions, SgipRequestError, SgipRole};
+pub use sgip_fields::{PRIVATE_TAGS, SgipFields, without_private_tlvs};
 pub use wire::{DecodeError, HEADER_LENGTH, Header, MAX_PDU};

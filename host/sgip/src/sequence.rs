@@ -2,32 +2,32 @@ use model::Timestamp;
 use std::fmt;
 use std::str::FromStr;
 
-/// The twelve octets that identify a command in the whole network: three numbers of 32 bits, in this order
-/// (SGIP 1.2 §3.4). An answer carries its command's, unchanged.
+/// The twelve octets that identify a command in the whole network: three numbers of 32 bits, in this order (SGIP 1.2
+/// §3.4). An answer has the sequence of its command.
 ///
-/// When echoed, the parts are opaque; a peer may put anything there.
+/// A sequence that is echoed is opaque; a peer may put any value into the parts.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Sequence {
-    /// Part 1: the number of the node where the command began. An SP's is 3AAAAQQQQQ, beyond 31 bits.
+    /// Part 1: the number of the node that created the command. An SP's number is 3AAAAQQQQQ, beyond 31 bits.
     pub node: u32,
-    /// Part 2: when, as the decimal number MMDDhhmmss. No year: commands do not live that long.
+    /// Part 2: the time, as the decimal number MMDDhhmmss. It has no year, because commands live only for days.
     pub time: u32,
-    /// Part 3: grows and wraps at 32 bits.
+    /// Part 3: a counter, which wraps at 32 bits.
     pub counter: u32,
 }
 
-/// Beijing is eight hours ahead of UTC, all year; every time in the protocol is its.
+/// Beijing is eight hours ahead of UTC, all year; every time in the protocol is Beijing time.
 const BEIJING_MS: u64 = 8 * 3_600_000;
 const DAY_MS: u64 = 86_400_000;
 
 impl Sequence {
-    /// The sequence of a command that `node` makes at `at`.
+    /// The sequence of a command that `node` creates at `at`.
     #[must_use]
     pub fn new(node: u32, at: Timestamp, counter: u32) -> Self {
         Self { node, time: time_of(at), counter }
     }
 
-    /// From the octets on the wire.
+    /// Decodes the octets.
     #[must_use]
     pub fn from_octets(octets: [u8; 12]) -> Self {
         let part =
@@ -35,7 +35,7 @@ impl Sequence {
         Self { node: part(0), time: part(4), counter: part(8) }
     }
 
-    /// The octets on the wire.
+    /// Encodes the octets.
     #[must_use]
     pub fn octets(self) -> [u8; 12] {
         let mut octets = [0; 12];
@@ -45,11 +45,11 @@ impl Sequence {
         octets
     }
 
-    /// When the command began, as seen from `now`: of the years that are possible, the latest that is not more than
-    /// two hundred days ahead. `None` where part 2 is no date.
+    /// The time of the command, as seen from `now`: the latest possible year that is not more than two hundred days
+    /// ahead. `None` if part 2 is no date.
     #[must_use]
     pub fn made_at(self, now: Timestamp) -> Option<Timestamp> {
-        let (year, ..) = civil((now.0 + BEIJING_MS) / DAY_MS);
+        let (year, ..) = date_from_days((now.0 + BEIJING_MS) / DAY_MS);
         let digits = |divisor: u32, modulus: u32| self.time / divisor % modulus;
         let (month, day) = (digits(100_000_000, 100), digits(1_000_000, 100));
         let (hour, minute, second) = (digits(10_000, 100), digits(100, 100), digits(1, 100));
@@ -58,7 +58,7 @@ impl Sequence {
         }
         let horizon = now.0 + 200 * DAY_MS;
         [year + 1, year, year - 1].into_iter().find_map(|year| {
-            let days = days_from_civil(year, month, day);
+            let days = days_from_date(year, month, day);
             let local = days * DAY_MS + u64::from(hour * 3600 + minute * 60 + second) * 1000;
             let at = local.checked_sub(BEIJING_MS)?;
             (at <= horizon).then_some(Timestamp(at))
@@ -69,14 +69,14 @@ impl Sequence {
 /// MMDDhhmmss in Beijing.
 fn time_of(at: Timestamp) -> u32 {
     let local = at.0 + BEIJING_MS;
-    let (_, month, day) = civil(local / DAY_MS);
+    let (_, month, day) = date_from_days(local / DAY_MS);
     let seconds = u32::try_from(local % DAY_MS / 1000).unwrap_or(0);
     month * 100_000_000 + day * 1_000_000 + seconds / 3600 * 10_000 + seconds / 60 % 60 * 100 + seconds % 60
 }
 
-/// Year, month and day of a day since the epoch, Gregorian. The algorithm counts from 1 March of the year 0, so that the
-/// leap day is the last of its year.
-pub(crate) fn civil(days: u64) -> (u64, u32, u32) {
+/// Year, month and day of a day since the epoch, Gregorian. The algorithm counts from 1 March of the year 0, so that
+/// the leap day is the last of its year.
+pub(crate) fn date_from_days(days: u64) -> (u64, u32, u32) {
     let shifted = days + 719_468;
     let era = shifted / 146_097;
     let day_of_era = shifted % 146_097;
@@ -89,8 +89,8 @@ pub(crate) fn civil(days: u64) -> (u64, u32, u32) {
     (year_of_era + era * 400 + u64::from(month <= 2), month, day)
 }
 
-/// The day since the epoch of a date; the inverse of [`civil`].
-pub(crate) fn days_from_civil(year: u64, month: u32, day: u32) -> u64 {
+/// The day since the epoch of a date; the inverse of [`date_from_days`].
+pub(crate) fn days_from_date(year: u64, month: u32, day: u32) -> u64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year / 400;
     let year_of_era = year % 400;
@@ -100,7 +100,7 @@ pub(crate) fn days_from_civil(year: u64, month: u32, day: u32) -> u64 {
     (era * 146_097 + day_of_era).saturating_sub(719_468)
 }
 
-/// Thirty digits: node, MMDDhhmmss and counter, ten each, as operators' logs have it.
+/// Thirty digits: node, MMDDhhmmss and counter, ten each, as in operators' logs.
 impl fmt::Display for Sequence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:010}{:010}{:010}", self.node, self.time, self.counter)
@@ -113,7 +113,7 @@ impl fmt::Debug for Sequence {
     }
 }
 
-/// Not the thirty digits of a sequence.
+/// The text is not the thirty digits of a sequence.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no SGIP sequence: expected thirty digits, ten each for node, MMDDhhmmss and counter")]
 pub struct ParseSequenceError(pub String);
@@ -139,7 +139,7 @@ mod tests {
     const EXAMPLE: Timestamp = Timestamp(1_795_177_945_000);
 
     #[test]
-    fn the_example_of_the_specification() {
+    fn the_example_of_the_specification_decodes() {
         let sequence = Sequence::new(3_010_012_345, EXAMPLE, 1);
         assert_eq!(sequence.time, 1_120_203_225);
         let octets = [0xb3, 0x69, 0x24, 0xb9, 0x42, 0xc4, 0xf1, 0xd9, 0, 0, 0, 1];
@@ -158,14 +158,14 @@ mod tests {
     }
 
     #[test]
-    fn dates_come_back() {
+    fn dates_round_trip() {
         for day in [0_u64, 59, 60, 365, 789, 11_016, 20_777, 20_778, 47_481] {
-            let (year, month, date) = civil(day);
-            assert_eq!(days_from_civil(year, month, date), day, "{year}-{month}-{date}");
+            let (year, month, date) = date_from_days(day);
+            assert_eq!(days_from_date(year, month, date), day, "{year}-{month}-{date}");
         }
         let sequence = Sequence::new(1, EXAMPLE, 0);
         assert_eq!(sequence.made_at(EXAMPLE), Some(EXAMPLE));
-        // Seen in January, November was last year.
+        // Seen in January, November belongs to the last year.
         let january = Timestamp(EXAMPLE.0 + 60 * DAY_MS);
         assert_eq!(sequence.made_at(january), Some(EXAMPLE));
         assert_eq!(Sequence { time: 1_399_000_000, ..sequence }.made_at(EXAMPLE), None);

@@ -1,4 +1,4 @@
-//! Codings, splitting and user data headers (SGIP 1.2 §4.3 table 4-17, GSM 03.40 §9.2.3.24).
+//! Codings, splitting and UDHs (SGIP 1.2 §4.3 table 4-17, GSM 03.40 §9.2.3.24).
 
 use bytes::Bytes;
 use encoding_rs::{GB18030, UTF_16BE};
@@ -8,30 +8,30 @@ pub const MAX_OCTETS: usize = 140;
 /// Octets of a single short message in ASCII.
 pub const MAX_ASCII: usize = 160;
 
-/// How content is coded: the octet `MessageCoding`.
+/// The coding of content: the octet `MessageCoding`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Coding(pub u8);
 
 impl Coding {
-    /// ASCII, an octet a character.
+    /// ASCII, one octet per character.
     pub const ASCII: Self = Self(0);
-    /// For the card; octets.
+    /// Octets for the SIM card.
     pub const CARD: Self = Self(3);
     /// Octets.
     pub const BINARY: Self = Self(4);
-    /// UTF-16, high octet first, without a mark.
+    /// UTF-16, big-endian, without a byte order mark.
     pub const UCS2: Self = Self(8);
     /// GBK; read as GB18030, its superset.
     pub const GBK: Self = Self(15);
 
-    /// Octets of content that one message takes without a header.
+    /// Octets of content in one message without a UDH.
     #[must_use]
     pub fn limit(self) -> usize {
         if self == Self::ASCII { MAX_ASCII } else { MAX_OCTETS }
     }
 }
 
-/// Encodes in the given coding; `None` where it cannot say the text.
+/// Encodes a text in the given coding; `None` if the coding lacks a character.
 #[must_use]
 pub fn encode_as(text: &str, coding: Coding) -> Option<Bytes> {
     match coding {
@@ -39,14 +39,14 @@ pub fn encode_as(text: &str, coding: Coding) -> Option<Bytes> {
         Coding::UCS2 => Some(utf16(text)),
         Coding::GBK => {
             let (octets, _, unmappable) = encoding_rs::GBK.encode(text);
-            // One octet 0x80 for the euro is a habit of one vendor's tables; others take it for damage.
+            // The octet 0x80 for the euro exists in one vendor's tables only; others take it for damage.
             (!unmappable && !text.contains('€')).then(|| Bytes::copy_from_slice(&octets))
         }
         _ => None,
     }
 }
 
-/// Encodes as ASCII where that is enough, and as UCS2 otherwise.
+/// Encodes a text as ASCII if possible, otherwise as UCS2.
 #[must_use]
 pub fn encode(text: &str) -> (Coding, Bytes) {
     match encode_as(text, Coding::ASCII) {
@@ -55,13 +55,13 @@ pub fn encode(text: &str) -> (Coding, Bytes) {
     }
 }
 
-/// UTF-16, high octet first.
+/// Encodes a text as UTF-16, big-endian.
 #[must_use]
 pub fn utf16(text: &str) -> Bytes {
     text.encode_utf16().flat_map(u16::to_be_bytes).collect::<Vec<u8>>().into()
 }
 
-/// For display only: what cannot be read appears as replacement characters. Octets of binary codings appear as Latin-1.
+/// Decodes content for display. Unreadable octets become replacement characters; binary codings appear as Latin-1.
 #[must_use]
 pub fn decode(coding: u8, octets: &[u8]) -> String {
     match coding {
@@ -71,22 +71,22 @@ pub fn decode(coding: u8, octets: &[u8]) -> String {
     }
 }
 
-/// GBK as UTF-16, for networks that have no GBK.
+/// Converts GBK to UTF-16, for networks without GBK.
 #[must_use]
 pub fn gbk_to_utf16(octets: &[u8]) -> Bytes {
     utf16(&decode(Coding::GBK.0, octets))
 }
 
-/// The references of concatenated messages, as they stand in their headers.
+/// The reference of a concatenated message, in the form of its UDH.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Reference {
+pub enum SegmentReference {
     /// `05 00 03 RR TT NN`.
     Short(u8),
     /// `06 08 04 RRRR TT NN`.
     Long(u16),
 }
 
-impl Reference {
+impl SegmentReference {
     fn header(self, total: u8, number: u8) -> Vec<u8> {
         match self {
             Self::Short(reference) => vec![5, 0, 3, reference, total, number],
@@ -98,18 +98,18 @@ impl Reference {
     }
 }
 
-/// Splits content into parts with a header each; one part without, where it fits. Never cuts a character: neither a
-/// surrogate pair nor the two or four octets of a GB18030 character. `None` where it would take more than 255 parts.
+/// Splits content into segments with a UDH; one segment without, if it fits. It never splits a character: neither a
+/// surrogate pair nor the two or four octets of a GB18030 character. `None` if there would be more than 255 segments.
 #[must_use]
-pub fn split(coding: Coding, octets: &Bytes, reference: Reference) -> Option<Vec<Bytes>> {
+pub fn split(coding: Coding, octets: &Bytes, reference: SegmentReference) -> Option<Vec<Bytes>> {
     if octets.len() <= coding.limit() {
         return Some(vec![octets.clone()]);
     }
-    let room = MAX_OCTETS - reference.header(0, 0).len();
+    let max_octets = MAX_OCTETS - reference.header(0, 0).len();
     let mut pieces = Vec::new();
     let mut rest = &octets[..];
     while !rest.is_empty() {
-        let cut = whole(coding, rest, room);
+        let cut = char_boundary(coding, rest, max_octets);
         let (piece, after) = rest.split_at(cut);
         pieces.push(piece);
         rest = after;
@@ -123,14 +123,14 @@ pub fn split(coding: Coding, octets: &Bytes, reference: Reference) -> Option<Vec
     Some(parts.collect())
 }
 
-/// The most octets, up to `room`, that end with a whole character; at least one.
-fn whole(coding: Coding, octets: &[u8], room: usize) -> usize {
-    if octets.len() <= room {
+/// The most octets, up to `max_octets`, that end with a whole character; at least one.
+fn char_boundary(coding: Coding, octets: &[u8], max_octets: usize) -> usize {
+    if octets.len() <= max_octets {
         return octets.len();
     }
     let cut = match coding {
         Coding::UCS2 => {
-            let even = room & !1;
+            let even = max_octets & !1;
             let high =
                 even.checked_sub(2).and_then(|at| octets.get(at)).is_some_and(|octet| octet & 0xFC == 0xD8);
             if high { even - 2 } else { even }
@@ -138,20 +138,20 @@ fn whole(coding: Coding, octets: &[u8], room: usize) -> usize {
         Coding::GBK => {
             let mut at = 0;
             loop {
-                let next = at + character(&octets[at..]);
-                if next > room {
+                let next = at + char_length(&octets[at..]);
+                if next > max_octets {
                     break at;
                 }
                 at = next;
             }
         }
-        _ => room,
+        _ => max_octets,
     };
     cut.max(1)
 }
 
-/// Octets of the first GB18030 character; what is none counts as one octet.
-fn character(octets: &[u8]) -> usize {
+/// Octets of the first GB18030 character; an invalid one counts as one octet.
+fn char_length(octets: &[u8]) -> usize {
     match octets {
         [0x81..=0xFE, 0x30..=0x39, 0x81..=0xFE, 0x30..=0x39, ..] => 4,
         [0x81..=0xFE, 0x40..=0xFE, ..] => 2,
@@ -159,13 +159,13 @@ fn character(octets: &[u8]) -> usize {
     }
 }
 
-/// Whether `TP_udhi` says that there is a header: right-aligned as specified, or as in SMPP's esm_class.
+/// Whether `TP_udhi` says that there is a UDH: right-aligned as specified, or as in SMPP's esm_class.
 #[must_use]
 pub fn has_header(tp_udhi: u8) -> bool {
     tp_udhi & 0x41 != 0
 }
 
-/// The user data header and what follows it. A header that is longer than the content is none.
+/// Splits content into its UDH and the rest; `None` if the UDH would be longer than the content.
 #[must_use]
 pub fn header(content: &[u8]) -> Option<(&[u8], &[u8])> {
     let length = usize::from(*content.first()?);
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_choose_their_coding() {
+    fn the_shortest_coding_of_a_text_is_chosen() {
         assert_eq!(encode("hello"), (Coding::ASCII, Bytes::from_static(b"hello")));
         assert_eq!(encode("你好"), (Coding::UCS2, Bytes::from_static(&[0x4f, 0x60, 0x59, 0x7d])));
         assert_eq!(encode_as("你好", Coding::GBK).as_deref(), Some(&[0xc4, 0xe3, 0xba, 0xc3][..]));
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn check_16_any_octets_can_be_shown() {
+    fn check_16_any_octets_can_be_displayed() {
         for coding in [0, 3, 4, 8, 15, 0x18, 255] {
             for octets in [&[][..], &[0x4f], &[0xd8, 0x3d, 0xde], &[0xc4], &[0x81, 0x30, 0x81], &[255; 7]] {
                 let shown = decode(coding, octets);
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn no_character_is_cut() {
+    fn no_character_is_split() {
         for text in ["😀".repeat(200), format!("a{}", "😀".repeat(100)), "測試a".repeat(90), "é".repeat(500)]
         {
             for coding in [Coding::UCS2, Coding::GBK] {
@@ -206,7 +206,7 @@ mod tests {
                     Coding::GBK => Bytes::copy_from_slice(&GB18030.encode(&text).0),
                     _ => utf16(&text),
                 };
-                for reference in [Reference::Short(7), Reference::Long(300)] {
+                for reference in [SegmentReference::Short(7), SegmentReference::Long(300)] {
                     let parts = split(coding, &octets, reference).unwrap();
                     assert!(parts.len() > 1);
                     let mut whole = String::new();
@@ -224,18 +224,24 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_not_split_and_what_never_fits_is_refused() {
+    fn short_content_is_not_split_and_too_long_content_is_refused() {
         let single = Bytes::from(vec![b'a'; 160]);
-        assert_eq!(split(Coding::ASCII, &single, Reference::Short(1)), Some(vec![single.clone()]));
-        assert_eq!(split(Coding::BINARY, &single, Reference::Short(1)).map(|parts| parts.len()), Some(2));
+        assert_eq!(split(Coding::ASCII, &single, SegmentReference::Short(1)), Some(vec![single.clone()]));
+        assert_eq!(
+            split(Coding::BINARY, &single, SegmentReference::Short(1)).map(|parts| parts.len()),
+            Some(2)
+        );
         let most = Bytes::from(vec![0; 255 * 134]);
-        assert_eq!(split(Coding::BINARY, &most, Reference::Short(1)).map(|parts| parts.len()), Some(255));
+        assert_eq!(
+            split(Coding::BINARY, &most, SegmentReference::Short(1)).map(|parts| parts.len()),
+            Some(255)
+        );
         let more = Bytes::from(vec![0; 255 * 134 + 1]);
-        assert_eq!(split(Coding::BINARY, &more, Reference::Short(1)), None);
+        assert_eq!(split(Coding::BINARY, &more, SegmentReference::Short(1)), None);
     }
 
     #[test]
-    fn check_15_headers_are_found_in_either_way_of_saying_so() {
+    fn check_15_headers_are_found_with_either_udhi_value() {
         assert!(has_header(1) && has_header(0x40) && !has_header(0) && !has_header(2));
         assert_eq!(header(&[5, 0, 3, 1, 2, 1, b'x']), Some((&[5, 0, 3, 1, 2, 1][..], &b"x"[..])));
         assert_eq!(header(&[9, 0, 3]), None, "a header that is longer than the text is none");

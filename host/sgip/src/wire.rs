@@ -1,15 +1,15 @@
 //! Fields on the wire: unsigned numbers in network order, text of fixed width padded with NUL on the right.
 
-use crate::{Sequence, pdu::Command};
+use crate::{Sequence, pdu::SgipCommand};
 use bytes::{Bytes, BytesMut};
 
 /// Octets of a header (SGIP 1.2 §4.2.2).
 pub const HEADER_LENGTH: usize = 20;
 
-/// The longest PDU that is sent (SGIP 1.2 §4). More is taken, since a hundred users and a text are longer than that.
+/// The longest PDU that we send (SGIP 1.2 §4). Longer ones are accepted, since a Submit to a hundred users is longer.
 pub const MAX_PDU: usize = 2048;
 
-/// What stands before every body.
+/// The header of every PDU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Header {
     /// Octets of the whole PDU.
@@ -21,7 +21,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// Reads a header; `None` while it is not all there.
+    /// Decodes a header; `None` if it is incomplete.
     #[must_use]
     pub fn peek(octets: &[u8]) -> Option<Self> {
         let mut reader = Reader::new(octets.get(..HEADER_LENGTH)?);
@@ -33,32 +33,32 @@ impl Header {
     }
 }
 
-/// A PDU that cannot be understood: its connection is closed, without an answer (SGIP 1.2 §3.7.2.4.2).
+/// A PDU cannot be decoded. Its connection is closed without an answer (SGIP 1.2 §3.7.2.4.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// The command id is none.
+    /// The command id is unknown.
     #[error("unknown command id {0:#010x}")]
     Unknown(u32),
-    /// The body is shorter than its fields say.
+    /// The body is shorter than its fields.
     #[error("{command:?}: the body ends within {field}")]
     Short {
-        /// What it claims to be.
-        command: Command,
-        /// Where it ended.
+        /// The command.
+        command: SgipCommand,
+        /// The field in which it ended.
         field: &'static str,
     },
-    /// The body is longer than its fields say.
+    /// The body is longer than its fields.
     #[error("{command:?}: {octets} octets too many")]
     Long {
-        /// What it claims to be.
-        command: Command,
-        /// How many.
+        /// The command.
+        command: SgipCommand,
+        /// The number of octets too many.
         octets: usize,
     },
 }
 
-/// A body ended too early.
-pub(crate) struct Ended;
+/// The body ended too early.
+pub(crate) struct EndOfBody;
 
 pub(crate) struct Reader<'a> {
     rest: &'a [u8],
@@ -69,34 +69,34 @@ impl<'a> Reader<'a> {
         Self { rest: octets }
     }
 
-    pub(crate) fn take(&mut self, count: usize) -> Result<&'a [u8], Ended> {
-        let (part, rest) = self.rest.split_at_checked(count).ok_or(Ended)?;
+    pub(crate) fn take(&mut self, count: usize) -> Result<&'a [u8], EndOfBody> {
+        let (part, rest) = self.rest.split_at_checked(count).ok_or(EndOfBody)?;
         self.rest = rest;
         Ok(part)
     }
 
-    pub(crate) fn left(&self) -> usize {
+    pub(crate) fn remaining(&self) -> usize {
         self.rest.len()
     }
 
-    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], Ended> {
-        self.take(N)?.try_into().map_err(|_| Ended)
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], EndOfBody> {
+        self.take(N)?.try_into().map_err(|_| EndOfBody)
     }
 
-    pub(crate) fn u8(&mut self) -> Result<u8, Ended> {
+    pub(crate) fn u8(&mut self) -> Result<u8, EndOfBody> {
         Ok(self.array::<1>()?[0])
     }
 
-    pub(crate) fn u32(&mut self) -> Result<u32, Ended> {
+    pub(crate) fn u32(&mut self) -> Result<u32, EndOfBody> {
         Ok(u32::from_be_bytes(self.array()?))
     }
 
-    pub(crate) fn sequence(&mut self) -> Result<Sequence, Ended> {
+    pub(crate) fn sequence(&mut self) -> Result<Sequence, EndOfBody> {
         Ok(Sequence::from_octets(self.array()?))
     }
 
-    /// Text of this width: what stands before the first NUL.
-    pub(crate) fn text(&mut self, width: usize) -> Result<Bytes, Ended> {
+    /// Reads text of this width, up to the first NUL.
+    pub(crate) fn text(&mut self, width: usize) -> Result<Bytes, EndOfBody> {
         let field = self.take(width)?;
         let end = field.iter().position(|octet| *octet == 0).unwrap_or(width);
         Ok(Bytes::copy_from_slice(&field[..end]))
@@ -107,7 +107,7 @@ pub(crate) trait Write {
     fn u8(&mut self, value: u8);
     fn u32(&mut self, value: u32);
     fn raw(&mut self, octets: &[u8]);
-    /// Text in a field of this width. Owners see to it that it fits; what does not is cut.
+    /// Writes text into a field of this width. Callers must make sure that it fits; longer text is cut.
     fn text(&mut self, text: &[u8], width: usize);
 }
 

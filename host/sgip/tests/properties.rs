@@ -1,12 +1,12 @@
-//! What holds for all octets and all PDUs.
+//! Properties of all octets and all PDUs.
 #![allow(clippy::unwrap_used, reason = "a test that fails is to stop here")]
 
 use bytes::Bytes;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use sgip::{
-    Bind, Command, Deliver, Event, HEADER_LENGTH, LoginType, Options, Pdu, Report, ResultCode, Sequence,
-    Session, Submit, text,
+    Bind, Deliver, Event, HEADER_LENGTH, LoginType, Pdu, Report, ResultCode, Sequence, Session, SgipCommand,
+    SgipOptions, Submit, text,
 };
 use std::time::Instant;
 
@@ -82,9 +82,11 @@ fn pdu() -> impl Strategy<Value = Pdu> {
             Pdu::Report(Report { submit, report_type, user, state, error, reserve })
         },
     );
-    let answer =
-        (proptest::sample::select(vec![Command::Bind, Command::Submit, Command::Deliver]), any::<u8>())
-            .prop_map(|(to, code)| Pdu::answer(to, ResultCode(code)));
+    let answer = (
+        proptest::sample::select(vec![SgipCommand::Bind, SgipCommand::Submit, SgipCommand::Deliver]),
+        any::<u8>(),
+    )
+        .prop_map(|(to, code)| Pdu::answer(to, ResultCode(code)));
     prop_oneof![
         login,
         submit().prop_map(Pdu::Submit),
@@ -98,8 +100,8 @@ fn pdu() -> impl Strategy<Value = Pdu> {
 
 fn events(octets: &[u8], sizes: &[usize]) -> Vec<String> {
     let now = Instant::now();
-    let accepts = vec![Command::Submit, Command::Deliver, Command::Report];
-    let mut session = Session::acceptor(now, Options { accepts, ..Options::default() });
+    let accepts = vec![SgipCommand::Submit, SgipCommand::Deliver, SgipCommand::Report];
+    let mut session = Session::acceptor(now, SgipOptions { accepts, ..SgipOptions::default() });
     let mut seen = Vec::new();
     let mut rest = octets;
     let mut sizes = sizes.iter().cycle();
@@ -127,7 +129,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(256) })]
 
     #[test]
-    fn what_is_written_reads_the_same(pdu in pdu(), sequence in sequence()) {
+    fn pdus_round_trip(pdu in pdu(), sequence in sequence()) {
         let octets = pdu.to_bytes(sequence);
         prop_assert_eq!(octets.len(), pdu.length());
         prop_assert_eq!(Pdu::decode(pdu.id(), &octets[HEADER_LENGTH..]).unwrap(), pdu.clone());
@@ -143,7 +145,7 @@ proptest! {
         let _ = Pdu::decode(id, &body);
         let id = known | if answer { 0x8000_0000 } else { 0 };
         if let Ok(pdu) = Pdu::decode(id, &body) {
-            // What was readable stays so once it is written by the letter.
+            // A decoded PDU survives its encoding.
             let octets = pdu.to_bytes(Sequence::default());
             prop_assert_eq!(Pdu::decode(id, &octets[HEADER_LENGTH..]).unwrap(), pdu);
         }
@@ -161,12 +163,12 @@ proptest! {
     }
 
     #[test]
-    fn parts_of_a_text_make_the_text(words in "\\PC{0,400}", gbk in any::<bool>()) {
+    fn segments_of_a_text_make_up_the_text(words in "\\PC{0,400}", gbk in any::<bool>()) {
         let (coding, octets) = match text::encode_as(&words, text::Coding::GBK).filter(|_| gbk) {
             Some(octets) => (text::Coding::GBK, octets),
             None => text::encode(&words),
         };
-        let parts = text::split(coding, &octets, text::Reference::Short(9)).unwrap();
+        let parts = text::split(coding, &octets, text::SegmentReference::Short(9)).unwrap();
         let mut again = String::new();
         for part in &parts {
             prop_assert!(part.len() <= coding.limit());

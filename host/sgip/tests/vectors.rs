@@ -3,8 +3,9 @@
 
 use bytes::Bytes;
 use sgip::{
-    Bind, CheckUser, CheckUserAnswer, Command, Deliver, HEADER_LENGTH, Header, LoginType, Pdu, Report,
-    ResultCode, RouteField, RouteRow, RouteValue, Sequence, Submit, Trace, TraceAnswer, TraceHop, UserReport,
+    Bind, CheckUser, CheckUserAnswer, Deliver, HEADER_LENGTH, Header, LoginType, Pdu, Report, ResultCode,
+    RouteField, RouteRow, RouteValue, Sequence, SgipCommand, Submit, Trace, TraceAnswer, TraceHop,
+    UserReport,
 };
 
 const SP: u32 = 3_010_012_345;
@@ -61,7 +62,7 @@ fn a_bind() {
     assert_eq!(octets.len(), 61);
     same(&octets, sp(1), &login(LoginType::SP));
     let answer = hex("0000001d80000001b36924b942c4f1d9 00000001 00 0000000000000000");
-    same(&answer, sp(1), &Pdu::answer(Command::Bind, ResultCode::OK));
+    same(&answer, sp(1), &Pdu::answer(SgipCommand::Bind, ResultCode::OK));
 }
 
 #[test]
@@ -75,7 +76,7 @@ fn b_submit() {
     assert_eq!(octets.len(), 168);
     same(&octets, sp(2), &Pdu::Submit(submit()));
     let answer = hex("0000001d80000003b36924b942c4f1da0000000200 0000000000000000");
-    same(&answer, sp(2), &Pdu::answer(Command::Submit, ResultCode::OK));
+    same(&answer, sp(2), &Pdu::answer(SgipCommand::Submit, ResultCode::OK));
 }
 
 #[test]
@@ -155,7 +156,7 @@ fn g_and_h_login_of_the_gateway_and_leave() {
     same(&unbind, gateway(1_120_203_304, 14), &Pdu::Unbind);
     let answer = hex("000000148000000200018a8942c4f2280000000e");
     same(&answer, gateway(1_120_203_304, 14), &Pdu::UnbindAnswer);
-    // With the body that all other answers have, as one server sends it.
+    // With the body of the shared answer, as one server sends it.
     assert_eq!(Pdu::decode(0x8000_0002, &[0; 9]), Ok(Pdu::UnbindAnswer));
 }
 
@@ -175,7 +176,7 @@ fn every_layout_has_its_length() {
         (Pdu::TraceAnswer(TraceAnswer { hops: vec![TraceHop::default(); 3], wide: true }), 21 + 3 * 51),
         (Pdu::CheckUser(CheckUser { name: "n".into(), ..CheckUser::default() }), 81),
         (Pdu::CheckUserAnswer(CheckUserAnswer { status: 1, ..CheckUserAnswer::default() }), 30),
-        (Pdu::answer(Command::AddSp, ResultCode::PARAMETER), 29),
+        (Pdu::answer(SgipCommand::AddSp, ResultCode::PARAMETER), 29),
     ];
     for (pdu, length) in lengths {
         assert_eq!(pdu.length(), length, "{pdu:?}");
@@ -186,16 +187,16 @@ fn every_layout_has_its_length() {
 #[test]
 fn route_maintenance_has_its_lengths() {
     let expected = [
-        (Command::AddSp, 70),
-        (Command::ModifySp, 101),
-        (Command::DeleteSp, 65),
-        (Command::QueryRoute, 60),
-        (Command::AddTeleSeg, 46),
-        (Command::ModifyTeleSeg, 53),
-        (Command::DeleteTeleSeg, 41),
-        (Command::AddSmg, 70),
-        (Command::ModifySmg, 76),
-        (Command::DeleteSmg, 34),
+        (SgipCommand::AddSp, 70),
+        (SgipCommand::ModifySp, 101),
+        (SgipCommand::DeleteSp, 65),
+        (SgipCommand::QueryRoute, 60),
+        (SgipCommand::AddTeleSeg, 46),
+        (SgipCommand::ModifyTeleSeg, 53),
+        (SgipCommand::DeleteTeleSeg, 41),
+        (SgipCommand::AddSmg, 70),
+        (SgipCommand::ModifySmg, 76),
+        (SgipCommand::DeleteSmg, 34),
     ];
     for (command, length) in expected {
         let fields = RouteField::layout(command).iter().map(|field| match field {
@@ -223,15 +224,15 @@ fn route_maintenance_has_its_lengths() {
     let answer = Pdu::RouteAnswer { result: ResultCode::OK, rows: vec![row.clone(), row] };
     assert_eq!(answer.length(), 25 + 2 * 87);
     same(&answer.to_bytes(sp(1)), sp(1), &answer);
-    // A packet without a body ends a table of several.
+    // A PDU without a body ends a table of several.
     let end = Pdu::RouteAnswer { result: ResultCode::OK, rows: Vec::new() };
-    assert_eq!(Pdu::decode(Command::QueryRoute.answer_id(), &[]), Ok(end));
+    assert_eq!(Pdu::decode(SgipCommand::QueryRoute.answer_id(), &[]), Ok(end));
 }
 
 #[test]
 fn check_05_text_fields_may_hold_anything() {
     let mut octets = Pdu::Submit(submit()).to_bytes(sp(1)).to_vec();
-    // SPNumber: all 21 octets in use; then rubbish behind the first NUL; then octets that are no ASCII.
+    // SPNumber: all 21 octets used; then garbage behind the first NUL; then octets outside ASCII.
     octets[20..41].copy_from_slice(&[b'1'; 21]);
     let read = |octets: &[u8]| match Pdu::decode(3, &octets[HEADER_LENGTH..]).unwrap() {
         Pdu::Submit(submit) => submit.sp_number,

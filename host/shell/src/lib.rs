@@ -1,35 +1,37 @@
-//! The door of subscribers who have an account on the machine, or come to it by ssh: a Unix socket, and `switchyard sms`, the
-//! command that speaks to it.
+//! The shell: SMS for subscribers with a login or ssh access to the appliance, over a Unix socket with `switchyard sms`
+//! as its client.
 //!
-//! * **The system says who calls** (`SO_PEERCRED`), the configuration what that user may do: act as some numbers, or as any
-//!   for an ssh server's forced commands, or look on as an operator. A connection acts as one number.
-//! * **A submission is answered after it is durable**, and may be repeated under its key.
-//! * **A subscriber reads what is from it or for it, and nothing else**; an operator sees all messages, and no text.
+//! * **The operating system identifies the caller** (`SO_PEERCRED`), and the configuration defines the user's
+//!   permissions: to act as certain numbers, as any number (for an ssh server's forced commands), or as an operator. A
+//!   connection acts as one number.
+//! * **A submission is answered after it is durable**, and may be repeated under its idempotency key.
+//! * **A subscriber reads only messages from or for their own number**; an operator sees all messages, without text.
 //!
-//! Nothing here holds messages: what lives is in the store, what has ended there or in the archive, and an inbox is only the
-//! list of what was for a number.
+//! The shell stores no messages. Pending messages are in the store, finished ones in the store or the archive, and an
+//! inbox is the list of messages for a number.
 #![forbid(unsafe_code)]
 
-mod command;
 mod connection;
-mod door;
 mod inbox;
+mod mailbox_index;
 mod number;
 mod options;
-mod permit;
 mod records;
 mod segments;
+mod server;
+mod sms_command;
 mod submission;
 #[cfg(test)]
 mod tests;
-mod watch;
+mod user_permissions;
 pub mod wire;
 
-pub use command::Command;
-pub use door::{Ports, Shell, ShellError, ShellState};
-pub use number::{AsTyped, Number, Numbering, ParseNumberError, bare};
+pub use mailbox_index::MailboxIndex;
+pub use number::{LiteralNumbers, NumberParser, ParseNumberError, SubscriberNumber, strip_separators};
 pub use options::{
-    Deliver, Inboxes, NumberRange, Numbers, ParseNumberRangeError, Principal, ShellOptions, UserOptions,
+    AllowedNumbers, InboxDelivery, InboxNumbers, NumberRange, ParseNumberRangeError, ShellOptions,
+    ShellPrincipal, ShellUserOptions,
 };
-pub use records::{Asked, Ended, Kept, Older, Records};
-pub use watch::Watch;
+pub use records::{ShellArchivePage, ShellArchiveQuery, ShellRecord, ShellRecordEnd, ShellRecordSource};
+pub use server::{ShellDeps, ShellError, ShellServer, ShellState};
+pub use sms_command::SmsCommand;

@@ -1,4 +1,4 @@
-use crate::Number;
+use crate::SubscriberNumber;
 use model::PeerId;
 use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
@@ -6,40 +6,39 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// The door and who may come in.
+/// Options of the shell server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ShellOptions {
-    /// Where the socket is made.
+    /// Path of the socket.
     pub socket: PathBuf,
-    /// Its mode, such as 0o660.
+    /// Mode of the socket, such as 0o660.
     pub mode: u32,
-    /// The group that it is given to.
+    /// Group of the socket.
     pub group: Option<u32>,
-    /// The peer that submissions come from, and that takes what is for an inbox.
+    /// The peer that submits messages and receives messages for inboxes.
     pub peer: PeerId,
-    /// Who may do what. All entries that fit a caller count together.
-    pub users: Vec<UserOptions>,
-    /// Connections at a time.
+    /// Permissions. All entries that match a caller are merged.
+    pub users: Vec<ShellUserOptions>,
+    /// Maximum number of connections.
     pub connections: usize,
-    /// Connections at a time of one user; of one number, where a user may act as any.
+    /// Maximum number of connections per user; per number for a user with any number.
     pub connections_per_user: usize,
-    /// How long a connection may say nothing; one that follows may be silent for ever.
+    /// Timeout for idle connections; it does not apply to a connection that follows.
     pub idle: Duration,
-    /// How long a submission waits for the engine before the caller is told to repeat it.
-    pub patience: Duration,
-    /// Messages a second of one number; `None`: no limit.
+    /// Timeout for the engine's answer to a submission; afterwards the caller gets a retryable error.
+    pub submit_timeout: Duration,
+    /// Messages per second and number; `None` for no limit.
     pub rate: Option<f64>,
-    /// How many may come at once.
+    /// Maximum burst.
     pub burst: u32,
-    /// Validity of what is submitted.
+    /// Validity period of submitted messages.
     pub validity: Duration,
-    /// Short messages that a text may take.
-    pub parts: usize,
+    /// Maximum number of segments of a text.
+    pub max_segments: usize,
 }
 
 impl ShellOptions {
-    /// A door at this path, with the defaults: for owner and group, nobody may come in yet, two days' validity, ten parts, no
-    /// rate.
+    /// Default options: access for owner and group, no users, two days of validity, ten segments, no rate limit.
     #[must_use]
     pub fn new(socket: PathBuf, peer: PeerId) -> Self {
         Self {
@@ -51,24 +50,24 @@ impl ShellOptions {
             connections: 256,
             connections_per_user: 16,
             idle: Duration::from_secs(600),
-            patience: Duration::from_secs(30),
+            submit_timeout: Duration::from_secs(30),
             rate: None,
             burst: 1,
             validity: Duration::from_secs(2 * 86_400),
-            parts: 10,
+            max_segments: 10,
         }
     }
 
-    /// Numbers of which messages are delivered to the inbox.
+    /// The numbers whose messages are delivered to an inbox.
     #[must_use]
-    pub fn inboxes(&self) -> Inboxes {
-        let mut inboxes = Inboxes::default();
+    pub fn inboxes(&self) -> InboxNumbers {
+        let mut inboxes = InboxNumbers::default();
         for user in &self.users {
             match (&user.deliver, &user.numbers) {
-                (Deliver::Own, Numbers::These(numbers)) => {
+                (InboxDelivery::Own, AllowedNumbers::These(numbers)) => {
                     inboxes.numbers.extend(numbers.iter().map(|number| number.digits().into()));
                 }
-                (Deliver::To(ranges), _) => {
+                (InboxDelivery::To(ranges), _) => {
                     for range in ranges {
                         if range.open {
                             inboxes.prefixes.push(range.digits.clone());
@@ -77,85 +76,85 @@ impl ShellOptions {
                         }
                     }
                 }
-                (Deliver::Own, Numbers::Any) | (Deliver::Nothing, _) => {}
+                (InboxDelivery::Own, AllowedNumbers::Any) | (InboxDelivery::Nothing, _) => {}
             }
         }
         inboxes
     }
 
-    /// All numbers that are named.
-    pub(crate) fn numbers(&self) -> BTreeSet<Number> {
+    /// All configured numbers.
+    pub(crate) fn numbers(&self) -> BTreeSet<SubscriberNumber> {
         let listed = self.users.iter().filter_map(|user| match &user.numbers {
-            Numbers::Any => None,
-            Numbers::These(numbers) => Some(numbers),
+            AllowedNumbers::Any => None,
+            AllowedNumbers::These(numbers) => Some(numbers),
         });
         listed.flatten().cloned().collect()
     }
 
-    /// Whether there is anybody who may read what is for this number.
+    /// Whether any user may read messages for this number.
     pub(crate) fn has_reader(&self, number: &[u8]) -> bool {
         self.users.iter().any(|user| match &user.numbers {
-            Numbers::Any => true,
-            Numbers::These(numbers) => numbers.iter().any(|one| one.digits() == number),
+            AllowedNumbers::Any => true,
+            AllowedNumbers::These(numbers) => numbers.iter().any(|listed| listed.digits() == number),
         })
     }
 }
 
-/// Whom an entry is for.
+/// The user or group of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Principal {
-    /// A user of the system.
+pub enum ShellPrincipal {
+    /// A user id of the system.
     User(u32),
-    /// All members of a group of the system.
+    /// A group id of the system; applies to all members.
     Group(u32),
 }
 
-/// As which numbers somebody may act.
+/// The numbers that a user may act as.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Numbers {
-    /// Any: of a user that acts for others who have been told apart before, as an ssh server's forced commands do.
+pub enum AllowedNumbers {
+    /// Any number: for a user that acts for others, such as an ssh server with forced commands.
     Any,
-    /// These.
-    These(BTreeSet<Number>),
+    /// These numbers.
+    These(BTreeSet<SubscriberNumber>),
 }
 
-/// What somebody may do.
+/// Permissions of a user or group.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UserOptions {
-    /// Who.
-    pub who: Principal,
-    /// As which numbers.
-    pub numbers: Numbers,
-    /// Whether all messages may be seen, without their texts.
+pub struct ShellUserOptions {
+    /// The user or group.
+    pub principal: ShellPrincipal,
+    /// The numbers that the user may act as.
+    pub numbers: AllowedNumbers,
+    /// Whether the user may list all messages, without text.
     pub operator: bool,
-    /// Which messages are delivered to the inbox.
-    pub deliver: Deliver,
+    /// Messages to deliver to the inbox.
+    pub deliver: InboxDelivery,
 }
 
-/// Which messages an entry has delivered to the inbox.
+/// Messages to deliver to the inbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Deliver {
-    /// None: they go where routes lead.
+pub enum InboxDelivery {
+    /// None: routing applies.
     Nothing,
-    /// Those for the numbers of the entry.
+    /// Messages for the numbers of the entry.
     Own,
-    /// Those for these numbers: of an entry that may act as any.
+    /// Messages for these numbers; for an entry with any number.
     To(Vec<NumberRange>),
 }
 
-/// A number, or all numbers with the same beginning.
+/// A number, or all numbers with a prefix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NumberRange {
     digits: Box<[u8]>,
-    /// Other digits may follow.
+    /// Whether further digits may follow.
     open: bool,
 }
 
-/// Neither a number nor the beginning of one.
+/// Neither a number nor a number prefix.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is neither a number, such as +16195550123, nor the beginning of numbers: 3 to 20 digits with a plus sign in front and a \
-     star behind, such as +1619555*"
+    "{0:?} is neither a number, such as +16195550123, nor a number prefix: 3 to 20 digits with a leading plus sign and a \
+     final star, such as +1619555*"
 )]
 pub struct ParseNumberRangeError(pub String);
 
@@ -164,22 +163,22 @@ impl FromStr for NumberRange {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (number, open) = text.strip_suffix('*').map_or((text, false), |number| (number, true));
-        let number: Number = number.parse().map_err(|_| ParseNumberRangeError(text.to_owned()))?;
+        let number: SubscriberNumber = number.parse().map_err(|_| ParseNumberRangeError(text.to_owned()))?;
         Ok(Self { digits: number.digits().into(), open })
     }
 }
 
-/// The numbers of which messages are delivered to the inbox.
+/// The numbers whose messages are delivered to an inbox.
 #[derive(Debug, Clone, Default)]
-pub struct Inboxes {
+pub struct InboxNumbers {
     numbers: FxHashSet<Box<[u8]>>,
     prefixes: Vec<Box<[u8]>>,
 }
 
-impl Inboxes {
-    /// Whether a number, by its digits, is one of them.
+impl InboxNumbers {
+    /// Whether a number, given as digits, is in the set.
     #[must_use]
-    pub fn has(&self, digits: &[u8]) -> bool {
+    pub fn contains(&self, digits: &[u8]) -> bool {
         self.numbers.contains(digits) || self.prefixes.iter().any(|prefix| digits.starts_with(prefix))
     }
 }
@@ -189,16 +188,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_may_act_as_any_number_has_inboxes_for_those_that_are_named() {
-        let entry =
-            |numbers, deliver| UserOptions { who: Principal::User(7), numbers, operator: false, deliver };
-        let these = |text: &str| Numbers::These(BTreeSet::from([text.parse().unwrap()]));
+    fn user_with_any_number_has_inboxes_for_the_listed_ranges() {
+        let entry = |numbers, deliver| ShellUserOptions {
+            principal: ShellPrincipal::User(7),
+            numbers,
+            operator: false,
+            deliver,
+        };
+        let these = |text: &str| AllowedNumbers::These(BTreeSet::from([text.parse().unwrap()]));
         let ranges = ["+16195550123", "+1619556*"].map(|text| text.parse().unwrap());
         let options = ShellOptions {
             users: vec![
-                entry(these("+4912345"), Deliver::Own),
-                entry(these("+4912346"), Deliver::Nothing),
-                entry(Numbers::Any, Deliver::To(ranges.to_vec())),
+                entry(these("+4912345"), InboxDelivery::Own),
+                entry(these("+4912346"), InboxDelivery::Nothing),
+                entry(AllowedNumbers::Any, InboxDelivery::To(ranges.to_vec())),
             ],
             ..ShellOptions::new("/nowhere".into(), PeerId(1))
         };
@@ -212,7 +215,7 @@ mod tests {
             ("1619556", true),
             ("1619557", false),
         ] {
-            assert_eq!(inboxes.has(digits.as_bytes()), has, "{digits}");
+            assert_eq!(inboxes.contains(digits.as_bytes()), has, "{digits}");
         }
         for bad in ["*", "+*", "+12*", "1619555*", "+1619**", "+161955501234567890123*", ""] {
             assert!(bad.parse::<NumberRange>().is_err(), "{bad}");

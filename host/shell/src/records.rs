@@ -1,459 +1,490 @@
-//! What there is to read: the store's messages and the archive's, as one list.
+//! Reads messages from the store and the archive as one list.
 
-use crate::number::shown;
-use crate::segments::{self, SPAN};
-use crate::wire::{Direction, Fault, Item, Kind, Page, SegmentItem, Segments};
-use crate::{Number, Watch};
-use doors::text;
-use model::{Address, Final, FinalState, MessageId, Segment, Text, Timestamp};
+use crate::number::display_number;
+use crate::segments::{self, MAX_SEGMENT_SPREAD};
+use crate::wire::{
+    ShellDirection, ShellFault, ShellFaultKind, ShellMessage, ShellPage, ShellSegment, ShellSegments,
+};
+use crate::{MailboxIndex, SubscriberNumber};
+use model::{Address, FinalRecord, FinalState, MessageId, Segment, Text, Timestamp};
+use ports::text;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use store::{Found, Store, StoreError};
+use store::{Store, StoreError, StoredMessage};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// A message as it is kept, wherever that is.
+/// A message from the store or the archive.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Kept {
-    /// Its id.
+pub struct ShellRecord {
+    /// The message id.
     pub id: MessageId,
-    /// Who sent it.
+    /// The sender.
     pub source: Address,
-    /// For whom it is.
+    /// The recipient.
     pub destination: Address,
-    /// Its content.
+    /// The content.
     pub text: Text,
-    /// Which segment of a concatenated message it is, if it is one.
+    /// The segment of a concatenated message.
     pub segment: Option<Segment>,
-    /// When it was accepted.
+    /// Time of acceptance.
     pub accepted_at: Timestamp,
-    /// How it ended, if it has.
-    pub ended: Option<Ended>,
+    /// The final state, if the message is finished.
+    pub end: Option<ShellRecordEnd>,
 }
 
-/// How a message ended.
+/// The final state of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Ended {
-    /// How.
+pub struct ShellRecordEnd {
+    /// The state.
     pub state: FinalState,
-    /// When.
+    /// Time of the state.
     pub at: Timestamp,
-    /// The error code that mattered, 0 where none did.
+    /// The error code, or 0.
     pub error: u32,
-    /// What the code means, where that is known.
+    /// The meaning of the error code, if known.
     pub cause: Option<String>,
 }
 
-/// What is asked of the archive.
+/// A query to the archive.
 #[derive(Debug, Clone)]
-pub struct Asked {
-    /// The number, with or without its plus; any where it is not given.
-    pub number: Option<Number>,
-    /// The number must be the addressee.
+pub struct ShellArchiveQuery {
+    /// Only messages of this number, with or without a plus sign; all if `None`.
+    pub number: Option<SubscriberNumber>,
+    /// Only messages to the number.
     pub inbox: bool,
     /// Only older messages.
     pub before: MessageId,
-    /// Only messages that were accepted at these times.
+    /// Only messages accepted in this period.
     pub accepted: Option<Range<Timestamp>>,
-    /// So many at most.
-    pub most: usize,
+    /// Maximum number of messages.
+    pub limit: usize,
 }
 
-/// Some messages of the archive, newest first.
+/// A page of archived messages, newest first.
 #[derive(Debug, Default)]
-pub struct Older {
+pub struct ShellArchivePage {
     /// The messages.
-    pub messages: Vec<Kept>,
-    /// There may be more before this one.
+    pub messages: Vec<ShellRecord>,
+    /// The id to continue from, if there may be more.
     pub next: Option<MessageId>,
 }
 
-/// What the appliance knows beside its store. All calls may take their time; they are made on threads that may wait.
-pub trait Records: Send + Sync {
-    /// What messages that have not ended do, in a word; `None` for those that end just now.
-    fn doing(&self, ids: Vec<MessageId>) -> Vec<Option<&'static str>>;
+/// Access to message states and the archive. The methods may block; call them on threads that may wait.
+pub trait ShellRecordSource: Send + Sync {
+    /// The states of unfinished messages; `None` for messages that finish at the moment.
+    fn current_states(&self, ids: Vec<MessageId>) -> Vec<Option<&'static str>>;
 
-    /// What the error code of a finished message means, where it has one and that is known.
-    fn cause(&self, ended: &Final) -> Option<String>;
+    /// The meaning of a finished message's error code, if it has one and it is known.
+    fn describe_error(&self, end: &FinalRecord) -> Option<String>;
 
-    /// Messages of the archive; none where there is no archive.
+    /// Searches archived messages; empty without an archive.
     ///
     /// # Errors
-    /// Why it cannot be read, for people.
-    fn archived(&self, asked: Asked) -> Result<Older, String>;
+    /// A description, if the archive cannot be read.
+    fn search_archive(&self, query: ShellArchiveQuery) -> Result<ShellArchivePage, String>;
 }
 
-/// Who looks.
+/// The viewer of messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum View {
-    /// A subscriber: its own messages, with their texts.
-    Subscriber(Number),
-    /// An operator: everybody's, without.
+pub(crate) enum Viewer {
+    /// A subscriber: own messages, with text.
+    Subscriber(SubscriberNumber),
+    /// An operator: all messages, without text.
     Operator,
 }
 
-/// Where to look.
-pub(crate) struct Library {
+/// Reads and joins messages of the store and the archive.
+pub(crate) struct RecordReader {
     pub(crate) store: Arc<Store>,
-    pub(crate) watch: Arc<Watch>,
-    pub(crate) records: Arc<dyn Records>,
+    pub(crate) mailbox_index: Arc<MailboxIndex>,
+    pub(crate) records: Arc<dyn ShellRecordSource>,
 }
 
-/// Messages of a list, at most, and where none are named.
-pub(crate) const MOST: usize = 500;
-pub(crate) const USUAL: usize = 20;
-/// How many messages of the number, older ones and newer ones, are searched for a text's other segments in the store.
-const AROUND: usize = 500;
-/// After so long, a list ends with what was found.
-const ENOUGH: Duration = Duration::from_secs(10);
+/// Maximum and default number of messages in a list.
+pub(crate) const MAX_LIMIT: usize = 500;
+pub(crate) const DEFAULT_LIMIT: usize = 20;
+/// Number of older and of newer messages in the store that are searched for other segments of a text.
+const SEGMENT_SEARCH_RADIUS: usize = 500;
+/// Time after which a list ends early.
+const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Why a text may have more segments than are shown.
-const TOO_LONG: &str =
-    "not all segments of long texts were looked for, because it took too long; ask for fewer messages";
+/// Note that segments may be missing.
+const SEGMENTS_INCOMPLETE: &str =
+    "segments of long texts may be missing, because the search took too long; request fewer messages";
 
-/// A list that is wanted.
+/// A list query.
 #[derive(Debug, Clone)]
-pub(crate) struct Wanted {
-    /// Of this number; an operator may want everybody's.
-    pub(crate) number: Option<Number>,
-    /// Only what came for it.
+pub(crate) struct ListQuery {
+    /// Only messages of this number; `None` for all, operators only.
+    pub(crate) number: Option<SubscriberNumber>,
+    /// Only messages to the number.
     pub(crate) inbox: bool,
     pub(crate) before: MessageId,
     pub(crate) limit: usize,
 }
 
-impl Wanted {
-    fn fits(&self, kept: &Kept) -> bool {
-        self.number
-            .as_ref()
-            .is_none_or(|number| number.is(&kept.destination) || !self.inbox && number.is(&kept.source))
+impl ListQuery {
+    fn fits(&self, record: &ShellRecord) -> bool {
+        self.number.as_ref().is_none_or(|number| {
+            number.matches(&record.destination) || !self.inbox && number.matches(&record.source)
+        })
     }
 }
 
-pub(crate) fn internal(error: &StoreError) -> Fault {
-    tracing::error!(%error, "the store cannot be read");
-    Fault::new(Kind::Internal, "the appliance cannot read its store; its log says why")
+pub(crate) fn internal(error: &StoreError) -> ShellFault {
+    tracing::error!(%error, "store cannot be read");
+    ShellFault::new(ShellFaultKind::Internal, "the appliance cannot read its store; see its log")
 }
 
-/// What a look at store and archive has brought, newest first.
-struct Raw {
-    messages: Vec<Kept>,
+/// A page of single messages from store and archive, newest first.
+struct RawPage {
+    messages: Vec<ShellRecord>,
     next: Option<MessageId>,
     incomplete: Option<String>,
 }
 
-impl Library {
-    /// A page of a list. May take its time.
-    pub(crate) fn page(&self, view: &View, wanted: &Wanted) -> Result<Page, Fault> {
-        let View::Subscriber(number) = view else {
-            let Raw { messages, next, incomplete } = self.raw(wanted)?;
-            let texts = messages.into_iter().map(|kept| vec![kept]).collect();
-            return Ok(Page {
-                messages: self.items(view, texts),
+impl RecordReader {
+    /// Reads a page of a list. May block.
+    pub(crate) fn page(&self, view: &Viewer, query: &ListQuery) -> Result<ShellPage, ShellFault> {
+        let Viewer::Subscriber(number) = view else {
+            let RawPage { messages, next, incomplete } = self.raw_page(query)?;
+            let texts = messages.into_iter().map(|record| vec![record]).collect();
+            return Ok(ShellPage {
+                messages: self.message_views(view, texts),
                 next: next.map(|id| id.to_string()),
                 incomplete,
             });
         };
-        // A text stands where its oldest segment does, which is also its id.
-        let mut texts: BTreeMap<MessageId, Vec<Kept>> = BTreeMap::new();
+        // A text is listed at its oldest segment, whose id it has.
+        let mut texts: BTreeMap<MessageId, Vec<ShellRecord>> = BTreeMap::new();
         let mut seen: BTreeSet<MessageId> = BTreeSet::new();
-        let (begun, mut wanted_now, mut incomplete) = (Instant::now(), wanted.clone(), None);
-        let edge = loop {
-            let raw = self.raw(&wanted_now)?;
-            incomplete = incomplete.or(raw.incomplete);
-            for kept in &raw.messages {
-                if seen.contains(&kept.id) {
+        let (started, mut page_query, mut incomplete) = (Instant::now(), query.clone(), None);
+        let oldest_searched = loop {
+            let raw_page = self.raw_page(&page_query)?;
+            incomplete = incomplete.or(raw_page.incomplete);
+            for record in &raw_page.messages {
+                if seen.contains(&record.id) {
                     continue;
                 }
-                let text = if begun.elapsed() > ENOUGH {
-                    incomplete.get_or_insert_with(|| TOO_LONG.to_owned());
-                    segments::text_among(kept, &raw.messages)
+                let text = if started.elapsed() > LIST_TIMEOUT {
+                    incomplete.get_or_insert_with(|| SEGMENTS_INCOMPLETE.to_owned());
+                    segments::text_in_page(record, &raw_page.messages)
                 } else {
-                    self.whole(number, kept, &raw.messages, &mut incomplete)?
+                    self.complete_text(number, record, &raw_page.messages, &mut incomplete)?
                 };
-                seen.extend(text.iter().map(|kept| kept.id));
-                if let Some(first) = text.first().map(|first| first.id).filter(|first| *first < wanted.before)
+                seen.extend(text.iter().map(|record| record.id));
+                if let Some(first) = text.first().map(|first| first.id).filter(|first| *first < query.before)
                 {
                     texts.insert(first, text);
                 }
             }
-            let Some(edge) = raw.next else { break None };
-            if texts.range(edge..).nth(wanted.limit - 1).is_some() || begun.elapsed() > ENOUGH {
-                break Some(edge);
+            let Some(oldest_searched) = raw_page.next else { break None };
+            if texts.range(oldest_searched..).nth(query.limit - 1).is_some()
+                || started.elapsed() > LIST_TIMEOUT
+            {
+                break Some(oldest_searched);
             }
-            wanted_now.before = edge;
+            page_query.before = oldest_searched;
         };
-        if let Some(edge) = edge {
-            // A text whose oldest segment is older than what was looked at belongs to a later page.
-            texts = texts.split_off(&edge);
+        if let Some(oldest_searched) = oldest_searched {
+            // A text whose oldest segment was not searched belongs to a later page.
+            texts = texts.split_off(&oldest_searched);
         }
-        let more = texts.len() > wanted.limit;
-        let texts: Vec<(MessageId, Vec<Kept>)> = texts.into_iter().rev().take(wanted.limit).collect();
-        let next = if more { texts.last().map(|(first, _)| *first) } else { edge };
+        let more = texts.len() > query.limit;
+        let texts: Vec<(MessageId, Vec<ShellRecord>)> = texts.into_iter().rev().take(query.limit).collect();
+        let next = if more { texts.last().map(|(first, _)| *first) } else { oldest_searched };
         let texts = texts.into_iter().map(|(_, text)| text).collect();
-        Ok(Page { messages: self.items(view, texts), next: next.map(|id| id.to_string()), incomplete })
+        Ok(ShellPage {
+            messages: self.message_views(view, texts),
+            next: next.map(|id| id.to_string()),
+            incomplete,
+        })
     }
 
-    /// Messages of a list, segments of longer texts singly.
-    fn raw(&self, wanted: &Wanted) -> Result<Raw, Fault> {
-        let enough = wanted.limit + 1;
-        // The store first: what leaves it meanwhile is in the archive already.
-        let mut all: BTreeMap<MessageId, Kept> = BTreeMap::new();
-        for kept in self.stored(wanted, enough)? {
-            all.insert(kept.id, kept);
+    /// Reads a page without joining segments.
+    fn raw_page(&self, query: &ListQuery) -> Result<RawPage, ShellFault> {
+        let wanted_count = query.limit + 1;
+        // Read the store first: a message that leaves it meanwhile is already in the archive.
+        let mut all: BTreeMap<MessageId, ShellRecord> = BTreeMap::new();
+        for record in self.load_from_store(query, wanted_count)? {
+            all.insert(record.id, record);
         }
-        let (begun, mut before, mut incomplete, mut cut) = (Instant::now(), wanted.before, None, None);
+        let (started, mut before, mut incomplete, mut oldest_searched) =
+            (Instant::now(), query.before, None, None);
         let mut archived = 0;
-        while archived < enough {
-            let asked = Asked {
-                number: wanted.number.clone(),
-                inbox: wanted.inbox,
+        while archived < wanted_count {
+            let archive_query = ShellArchiveQuery {
+                number: query.number.clone(),
+                inbox: query.inbox,
                 before,
                 accepted: None,
-                most: enough - archived,
+                limit: wanted_count - archived,
             };
-            let older = match self.records.archived(asked) {
-                Ok(older) => older,
-                Err(why) => {
-                    incomplete = Some(unreadable(&why));
+            let archive_page = match self.records.search_archive(archive_query) {
+                Ok(archive_page) => archive_page,
+                Err(reason) => {
+                    incomplete = Some(archive_unreadable(&reason));
                     break;
                 }
             };
-            for kept in older.messages {
-                if wanted.fits(&kept) && kept.id < wanted.before {
+            for record in archive_page.messages {
+                if query.fits(&record) && record.id < query.before {
                     archived += 1;
-                    all.entry(kept.id).or_insert(kept);
+                    all.entry(record.id).or_insert(record);
                 }
             }
-            let Some(next) = older.next else { break };
+            let Some(next) = archive_page.next else { break };
             before = next;
-            if begun.elapsed() > ENOUGH {
-                cut = Some(next);
+            if started.elapsed() > LIST_TIMEOUT {
+                oldest_searched = Some(next);
                 break;
             }
         }
-        if let Some(cut) = cut {
-            // Nothing that is older than what was not looked at.
-            all = all.split_off(&cut);
+        if let Some(oldest_searched) = oldest_searched {
+            // Drop messages older than the searched range.
+            all = all.split_off(&oldest_searched);
         }
-        let more = all.len() > wanted.limit;
-        let messages: Vec<Kept> = all.into_values().rev().take(wanted.limit).collect();
-        let next = if more { messages.last().map(|last| last.id) } else { cut };
-        Ok(Raw { messages, next, incomplete })
+        let more = all.len() > query.limit;
+        let messages: Vec<ShellRecord> = all.into_values().rev().take(query.limit).collect();
+        let next = if more { messages.last().map(|last| last.id) } else { oldest_searched };
+        Ok(RawPage { messages, next, incomplete })
     }
 
-    fn stored(&self, wanted: &Wanted, enough: usize) -> Result<Vec<Kept>, Fault> {
+    fn load_from_store(
+        &self,
+        query: &ListQuery,
+        wanted_count: usize,
+    ) -> Result<Vec<ShellRecord>, ShellFault> {
         let mut all = Vec::new();
-        let Some(number) = &wanted.number else {
-            let newest = self.store.newest(wanted.before, enough).map_err(|error| internal(&error))?;
-            return Ok(newest.into_iter().filter_map(|found| self.found(found)).collect());
+        let Some(number) = &query.number else {
+            let newest = self.store.newest(query.before, wanted_count).map_err(|error| internal(&error))?;
+            return Ok(newest.into_iter().filter_map(|found| self.record_of(found)).collect());
         };
-        let mut before = wanted.before;
-        while all.len() < enough {
-            let ids = self.watch.older(number, before, enough);
+        let mut before = query.before;
+        while all.len() < wanted_count {
+            let ids = self.mailbox_index.older(number, before, wanted_count);
             let Some(last) = ids.last() else { break };
             before = *last;
             for id in ids {
-                let one = self.store.find(id).map_err(|error| internal(&error))?;
-                all.extend(one.and_then(|one| self.found(one)).filter(|kept| wanted.fits(kept)));
+                let found = self.store.find(id).map_err(|error| internal(&error))?;
+                all.extend(found.and_then(|found| self.record_of(found)).filter(|record| query.fits(record)));
             }
         }
         Ok(all)
     }
 
-    /// The text that a message of this number belongs to: its segments as far as they are there, by growing id. `here` are
-    /// messages that are known already.
-    fn whole(
+    /// The known segments of the text that contains a message, by ascending id. `known_records` are messages that were
+    /// read already.
+    fn complete_text(
         &self,
-        number: &Number,
-        kept: &Kept,
-        here: &[Kept],
+        number: &SubscriberNumber,
+        record: &ShellRecord,
+        known_records: &[ShellRecord],
         incomplete: &mut Option<String>,
-    ) -> Result<Vec<Kept>, Fault> {
-        if kept.segment.is_none() {
-            return Ok(vec![kept.clone()]);
+    ) -> Result<Vec<ShellRecord>, ShellFault> {
+        if record.segment.is_none() {
+            return Ok(vec![record.clone()]);
         }
-        let mut alike: BTreeMap<MessageId, Kept> = BTreeMap::from([(kept.id, kept.clone())]);
-        let add = |alike: &mut BTreeMap<MessageId, Kept>, other: Kept| {
-            if segments::are_alike(kept, &other) {
-                alike.entry(other.id).or_insert(other);
+        let mut candidates: BTreeMap<MessageId, ShellRecord> = BTreeMap::from([(record.id, record.clone())]);
+        let add = |candidates: &mut BTreeMap<MessageId, ShellRecord>, other: ShellRecord| {
+            if segments::are_segments_of_same_text(record, &other) {
+                candidates.entry(other.id).or_insert(other);
             }
         };
-        let text = segments::text_among(kept, here);
+        let text = segments::text_in_page(record, known_records);
         if segments::is_complete(&text) {
             return Ok(text);
         }
-        here.iter().for_each(|other| add(&mut alike, other.clone()));
-        for id in self.watch.around(number, kept.id, AROUND) {
-            let one = self.store.find(id).map_err(|error| internal(&error))?;
-            one.and_then(|one| self.found(one)).into_iter().for_each(|other| add(&mut alike, other));
+        known_records.iter().for_each(|other| add(&mut candidates, other.clone()));
+        for id in self.mailbox_index.around(number, record.id, SEGMENT_SEARCH_RADIUS) {
+            let found = self.store.find(id).map_err(|error| internal(&error))?;
+            found
+                .and_then(|found| self.record_of(found))
+                .into_iter()
+                .for_each(|other| add(&mut candidates, other));
         }
-        let text = segments::text_of(kept.id, alike.clone());
+        let text = segments::group_containing(record.id, candidates.clone());
         if segments::is_complete(&text) {
             return Ok(text);
         }
-        let asked = Asked {
+        let query = ShellArchiveQuery {
             number: Some(number.clone()),
             inbox: false,
             before: MessageId(u64::MAX),
-            // Twice: the text may have begun a span earlier, and another with its reference a span before that.
-            accepted: Some(before(kept.accepted_at, 2 * SPAN)..kept.accepted_at + SPAN),
-            most: MOST,
+            // Twice, since the text may start one spread earlier, and another text with its reference one spread before
+            // that.
+            accepted: Some(
+                before(record.accepted_at, 2 * MAX_SEGMENT_SPREAD)..record.accepted_at + MAX_SEGMENT_SPREAD,
+            ),
+            limit: MAX_LIMIT,
         };
-        match self.records.archived(asked) {
-            Ok(older) => older.messages.into_iter().for_each(|other| add(&mut alike, other)),
-            Err(why) => *incomplete = Some(unreadable(&why)),
+        match self.records.search_archive(query) {
+            Ok(archive_page) => {
+                archive_page.messages.into_iter().for_each(|other| add(&mut candidates, other));
+            }
+            Err(reason) => *incomplete = Some(archive_unreadable(&reason)),
         }
-        Ok(segments::text_of(kept.id, alike))
+        Ok(segments::group_containing(record.id, candidates))
     }
 
-    /// The text that a message belongs to, or the message, if it is any of this view's.
-    pub(crate) fn one(&self, view: &View, id: MessageId) -> Result<Option<Item>, Fault> {
-        let here = self.store.find(id).map_err(|error| internal(&error))?;
-        let kept = match here {
-            Some(here) => self.found(here),
+    /// The text that contains a message, if the viewer may see it.
+    pub(crate) fn message_for(
+        &self,
+        view: &Viewer,
+        id: MessageId,
+    ) -> Result<Option<ShellMessage>, ShellFault> {
+        let known_records = self.store.find(id).map_err(|error| internal(&error))?;
+        let record = match known_records {
+            Some(known_records) => self.record_of(known_records),
             None => {
                 let before = MessageId(id.0.saturating_add(1));
-                let asked = Asked { number: None, inbox: false, before, accepted: None, most: 1 };
-                let older = self.records.archived(asked).unwrap_or_default();
-                older.messages.into_iter().find(|kept| kept.id == id)
+                let query =
+                    ShellArchiveQuery { number: None, inbox: false, before, accepted: None, limit: 1 };
+                let archive_page = self.records.search_archive(query).unwrap_or_default();
+                archive_page.messages.into_iter().find(|record| record.id == id)
             }
         };
-        let Some(kept) = kept else { return Ok(None) };
+        let Some(record) = record else { return Ok(None) };
         let text = match view {
-            View::Subscriber(number) if number.is(&kept.source) || number.is(&kept.destination) => {
-                self.whole(number, &kept, &[], &mut None)?
+            Viewer::Subscriber(number)
+                if number.matches(&record.source) || number.matches(&record.destination) =>
+            {
+                self.complete_text(number, &record, &[], &mut None)?
             }
-            _ => vec![kept],
+            _ => vec![record],
         };
-        Ok(self.items(view, vec![text]).pop())
+        Ok(self.message_views(view, vec![text]).pop())
     }
 
-    fn found(&self, found: Found) -> Option<Kept> {
-        let (message, ended) = match found {
-            Found::Waiting(message, _) if message.kind != model::Kind::Text => return None,
-            Found::Waiting(message, _) => (message, None),
-            Found::Finished(message, ended) => (message, Some(ended)),
+    fn record_of(&self, found: StoredMessage) -> Option<ShellRecord> {
+        let (message, end) = match found {
+            StoredMessage::Waiting(message, _) if message.kind != model::MessageKind::Text => return None,
+            StoredMessage::Waiting(message, _) => (message, None),
+            StoredMessage::Finished(message, end) => (message, Some(end)),
         };
         let segment = message.segment();
-        Some(Kept {
+        Some(ShellRecord {
             id: message.id,
             source: message.source,
             destination: message.destination,
             text: message.text,
             segment,
             accepted_at: message.accepted_at,
-            ended: ended.map(|ended| Ended {
-                state: ended.state,
-                at: ended.at,
-                error: ended.error,
-                cause: self.records.cause(&ended),
+            end: end.map(|end| ShellRecordEnd {
+                state: end.state,
+                at: end.at,
+                error: end.error,
+                cause: self.records.describe_error(&end),
             }),
         })
     }
 
-    /// Texts as this view shows them; those that are none of its are left out, however they came here.
-    fn items(&self, view: &View, mut texts: Vec<Vec<Kept>>) -> Vec<Item> {
-        if let View::Subscriber(number) = view {
-            let is_own = |kept: &Kept| number.is(&kept.source) || number.is(&kept.destination);
+    /// Renders texts for the viewer. Texts that the viewer may not see are dropped.
+    fn message_views(&self, view: &Viewer, mut texts: Vec<Vec<ShellRecord>>) -> Vec<ShellMessage> {
+        if let Viewer::Subscriber(number) = view {
+            let is_own =
+                |record: &ShellRecord| number.matches(&record.source) || number.matches(&record.destination);
             texts.retain(|text| text.iter().all(is_own));
         }
-        let waiting = texts.iter().flatten().filter(|kept| kept.ended.is_none()).map(|kept| kept.id);
+        let waiting = texts.iter().flatten().filter(|record| record.end.is_none()).map(|record| record.id);
         let waiting: Vec<MessageId> = waiting.collect();
-        let mut doing = if waiting.is_empty() { Vec::new() } else { self.records.doing(waiting) }.into_iter();
-        let shown = texts.iter().filter_map(|text| {
-            let states = text.iter().map(|kept| match &kept.ended {
-                Some(ended) => ended.state.name(),
-                None => doing.next().flatten().unwrap_or("ending"),
+        let mut states =
+            if waiting.is_empty() { Vec::new() } else { self.records.current_states(waiting) }.into_iter();
+        let display_number = texts.iter().filter_map(|text| {
+            let states = text.iter().map(|record| match &record.end {
+                Some(end) => end.state.name(),
+                None => states.next().flatten().unwrap_or("ending"),
             });
-            item(view, text, &states.collect::<Vec<_>>())
+            message_view(view, text, &states.collect::<Vec<_>>())
         });
-        shown.collect()
+        display_number.collect()
     }
 }
 
-/// A text of one or more segments, which have these states.
-fn item(view: &View, text: &[Kept], states: &[&str]) -> Option<Item> {
+/// Renders a text of one or more segments with these states.
+fn message_view(view: &Viewer, text: &[ShellRecord], states: &[&str]) -> Option<ShellMessage> {
     let first = text.first()?;
-    let (direction, words) = match view {
-        View::Operator => (None, None),
-        View::Subscriber(number) => {
-            let direction = if number.is(&first.destination) { Direction::In } else { Direction::Out };
-            let words = match first.segment {
-                Some(_) => segments::words(text),
+    let (direction, joined_text) = match view {
+        Viewer::Operator => (None, None),
+        Viewer::Subscriber(number) => {
+            let direction =
+                if number.matches(&first.destination) { ShellDirection::In } else { ShellDirection::Out };
+            let joined_text = match first.segment {
+                Some(_) => segments::joined_text(text),
                 None => {
-                    let (words, coding) = text::show(&first.text);
-                    (coding != "binary").then_some(words)
+                    let (joined_text, coding) = text::display(&first.text);
+                    (coding != "binary").then_some(joined_text)
                 }
             };
-            (Some(direction), words)
+            (Some(direction), joined_text)
         }
     };
-    // An operator sees every message, and so every segment.
+    // An operator sees each segment as a message.
     let (part, segments) = match (view, first.segment) {
-        (View::Operator, Some(segment)) => (Some(format!("{}/{}", segment.number, segment.total)), None),
-        (View::Subscriber(_), Some(segment)) => (None, Some(shown_segments(segment.total, text, states))),
+        (Viewer::Operator, Some(segment)) => (Some(format!("{}/{}", segment.number, segment.total)), None),
+        (Viewer::Subscriber(_), Some(segment)) => (None, Some(segment_view(segment.total, text, states))),
         (_, None) => (None, None),
     };
-    let ended = || text.iter().filter_map(|kept| kept.ended.as_ref());
-    let failed = ended().find(|ended| ended.error != 0);
-    Some(Item {
+    let end = || text.iter().filter_map(|record| record.end.as_ref());
+    let failed = end().find(|end| end.error != 0);
+    Some(ShellMessage {
         id: first.id.to_string(),
-        at: stamp(first.accepted_at),
+        at: rfc3339(first.accepted_at),
         direction,
-        from: shown(&first.source),
-        to: shown(&first.destination),
-        state: state_of(text, states).to_owned(),
-        ended_at: ended()
-            .map(|ended| ended.at)
+        from: display_number(&first.source),
+        to: display_number(&first.destination),
+        state: combined_state(text, states).to_owned(),
+        ended_at: end()
+            .map(|end| end.at)
             .max()
-            .filter(|_| text.iter().all(|kept| kept.ended.is_some()))
-            .map(stamp),
-        error: failed.map(|ended| ended.error),
-        cause: failed.and_then(|ended| ended.cause.clone()),
-        text: words,
-        length: text.iter().map(|kept| kept.text.octets.len()).sum(),
+            .filter(|_| text.iter().all(|record| record.end.is_some()))
+            .map(rfc3339),
+        error: failed.map(|end| end.error),
+        cause: failed.and_then(|end| end.cause.clone()),
+        text: joined_text,
+        length: text.iter().map(|record| record.text.octets.len()).sum(),
         part,
         segments,
     })
 }
 
-/// The state of a text: what its first segment does that has not ended; then how the first ended that has not reached its
-/// addressee; then how all ended.
-fn state_of<'a>(text: &[Kept], states: &[&'a str]) -> &'a str {
+/// The state of a text: the state of the first unfinished segment, else of the first failed one, else of the last.
+fn combined_state<'a>(text: &[ShellRecord], states: &[&'a str]) -> &'a str {
     let with_states = || text.iter().zip(states);
-    let open = with_states().find(|(kept, _)| kept.ended.is_none());
-    let is_good = |kept: &Kept| {
-        kept.ended
+    let open = with_states().find(|(record, _)| record.end.is_none());
+    let is_good = |record: &ShellRecord| {
+        record
+            .end
             .as_ref()
-            .is_some_and(|ended| matches!(ended.state, FinalState::Delivered | FinalState::Relayed))
+            .is_some_and(|end| matches!(end.state, FinalState::Delivered | FinalState::Relayed))
     };
-    let failed = || with_states().find(|(kept, _)| !is_good(kept));
+    let failed = || with_states().find(|(record, _)| !is_good(record));
     open.or_else(failed).or_else(|| with_states().last()).map_or("", |(_, state)| *state)
 }
 
-fn shown_segments(total: u8, text: &[Kept], states: &[&str]) -> Segments {
-    let one = |(kept, state): (&Kept, &&str)| {
-        let number = kept.segment.map_or(1, |segment| segment.number);
-        SegmentItem { number, id: kept.id.to_string(), state: (*state).to_owned() }
+fn segment_view(total: u8, text: &[ShellRecord], states: &[&str]) -> ShellSegments {
+    let found = |(record, state): (&ShellRecord, &&str)| {
+        let number = record.segment.map_or(1, |segment| segment.number);
+        ShellSegment { number, id: record.id.to_string(), state: (*state).to_owned() }
     };
-    let mut present: Vec<SegmentItem> = text.iter().zip(states).map(one).collect();
+    let mut present: Vec<ShellSegment> = text.iter().zip(states).map(found).collect();
     present.sort_by_key(|segment| segment.number);
-    Segments { total, present }
+    ShellSegments { total, present }
 }
 
 fn before(at: Timestamp, time: Duration) -> Timestamp {
     Timestamp(at.0.saturating_sub(u64::try_from(time.as_millis()).unwrap_or(u64::MAX)))
 }
 
-fn unreadable(why: &str) -> String {
-    format!("older messages cannot be read now: {why}")
+fn archive_unreadable(reason: &str) -> String {
+    format!("older messages cannot be read now: {reason}")
 }
 
-/// RFC 3339, UTC.
-fn stamp(at: Timestamp) -> String {
+/// Formats a time as RFC 3339 in UTC.
+fn rfc3339(at: Timestamp) -> String {
     let nanos = i128::from(at.0) * 1_000_000;
     let at = OffsetDateTime::from_unix_timestamp_nanos(nanos).ok();
     at.and_then(|at| at.format(&Rfc3339).ok()).unwrap_or_default()

@@ -1,43 +1,44 @@
-//! What goes over the socket: a JSON object a line, each way.
+//! The wire protocol: one JSON object per line in each direction.
 //!
-//! A request names itself by a number, and the answer has the same: `{"id": 1, "ask": {"hello": {"as": "+16195550123"}}}`
-//! is answered by `{"id": 1, "ok": {...}}` or `{"id": 1, "error": {"kind": "...", "detail": "..."}}`. The first request is
-//! `hello`; one is answered after the other. After `follow`, `{"id": ..., "event": {...}}` comes whenever something happens,
+//! A request has an id, which its answer repeats: `{"id": 1, "ask": {"hello": {"as": "+16195550123"}}}` is answered by
+//! `{"id": 1, "ok": {...}}` or `{"id": 1, "error": {"kind": "...", "detail": "..."}}`. The first request is `hello`.
+//! Requests are answered one after the other. After `follow`, each change is sent as `{"id": ..., "event": {...}}`
 //! until the connection is closed.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The longest line that is taken, in octets.
-pub const LONGEST_LINE: usize = 64 << 10;
+/// Maximum length of a line in octets.
+pub const MAX_LINE_OCTETS: usize = 64 << 10;
 
-/// One request.
+/// A request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Request {
-    /// Comes back in the answer.
+pub struct ShellRequest {
+    /// Repeated in the answer.
     pub id: u64,
-    /// What is asked for.
-    pub ask: Ask,
+    /// The requested operation.
+    #[serde(rename = "ask")]
+    pub operation: ShellOperation,
 }
 
-/// What can be asked for.
+/// An operation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Ask {
-    /// As whom the connection acts.
-    Hello(Hello),
-    /// A submission.
-    Send(Submission),
-    /// What came for the number.
-    Inbox(List),
-    /// What came for it and from it.
-    Log(List),
-    /// What happens from now on.
-    Follow(Follow),
+pub enum ShellOperation {
+    /// Sets the identity of the connection.
+    Hello(ShellHello),
+    /// Submits a text.
+    Send(ShellSubmission),
+    /// Lists messages to the number.
+    Inbox(ShellListQuery),
+    /// Lists messages to and from the number.
+    Log(ShellListQuery),
+    /// Streams changes from now on.
+    Follow(ShellFollowQuery),
 }
 
-impl Ask {
+impl ShellOperation {
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Hello(_) => "hello",
@@ -49,117 +50,117 @@ impl Ask {
     }
 }
 
-/// As whom a connection acts.
+/// The identity of a connection.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Hello {
-    /// The number; may be left out by who has only one.
+pub struct ShellHello {
+    /// The number; optional if the caller has only one.
     #[serde(rename = "as", default, skip_serializing_if = "Option::is_none")]
     pub number: Option<String>,
-    /// As an operator, who sees all messages without their texts.
+    /// Acts as an operator, who sees all messages without text.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub operator: bool,
 }
 
-/// A text for somebody.
+/// A submission.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Submission {
-    /// The number as it was typed.
+pub struct ShellSubmission {
+    /// The recipient as dialled.
     pub to: String,
     /// The text.
     pub text: String,
-    /// The caller's own name for the submission: under it, it may be repeated and is accepted once.
+    /// The idempotency key: a submission that is repeated under its key is accepted once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
 }
 
-/// Messages, newest first.
+/// A list query; the result is newest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct List {
-    /// How many, at most.
+pub struct ShellListQuery {
+    /// Maximum number of messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
-    /// Only those older than this message.
+    /// Only messages older than this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<String>,
-    /// Of an operator: only those of this number.
+    /// For operators: only messages of this number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<String>,
 }
 
-/// What happens.
+/// A query for changes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Follow {
-    /// Of an operator: only with this number.
+pub struct ShellFollowQuery {
+    /// For operators: only changes of this number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<String>,
 }
 
-/// One answer, or one event.
+/// An answer or an event.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Response {
-    /// Of the request; none where there was no telling which.
+pub struct ShellResponse {
+    /// The id of the request; `None` if it is unknown.
     pub id: Option<u64>,
     /// The answer.
     #[serde(flatten)]
-    pub what: Reply,
+    pub reply: ShellReply,
 }
 
-/// What an answer says.
+/// The content of an answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Reply {
-    /// Done.
+pub enum ShellReply {
+    /// Success, with the result.
     Ok(Value),
-    /// Not done.
-    Error(Fault),
-    /// Something happened to a message.
-    Event(Event),
+    /// Failure.
+    Error(ShellFault),
+    /// A change of a message.
+    Event(ShellEvent),
 }
 
-/// Why something was not done.
+/// Why a request failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{detail}")]
-pub struct Fault {
-    /// For programs.
-    pub kind: Kind,
-    /// For people.
+pub struct ShellFault {
+    /// The kind, for programs.
+    pub kind: ShellFaultKind,
+    /// The description, for people.
     pub detail: String,
 }
 
-impl Fault {
-    pub(crate) fn new(kind: Kind, detail: impl Into<String>) -> Self {
+impl ShellFault {
+    pub(crate) fn new(kind: ShellFaultKind, detail: impl Into<String>) -> Self {
         Self { kind, detail: detail.into() }
     }
 }
 
-/// What kind of fault.
+/// Kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// The line was no request.
+pub enum ShellFaultKind {
+    /// The line is not a valid request.
     Malformed,
-    /// The caller may not do this, or nothing at all.
+    /// The caller lacks the permission.
     NotAllowed,
-    /// Something in the request cannot be.
+    /// A value in the request is invalid.
     Invalid,
-    /// The key was used for another submission.
+    /// The idempotency key was used for another submission.
     KeyReused,
-    /// Routing says no.
+    /// Routing rejected the message.
     Rejected,
-    /// Over the rate; later it may do.
+    /// The rate limit is exceeded; retry later.
     Throttled,
-    /// Too many connections, a full queue, a shutdown; later it may do.
+    /// Too many connections, queue full or shutting down; retry later.
     Unavailable,
-    /// A fault of the appliance's.
+    /// Internal error of the appliance.
     Internal,
 }
 
-impl Kind {
-    /// The word for it, as it is written.
+impl ShellFaultKind {
+    /// The name in JSON.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Malformed => "malformed",
@@ -174,80 +175,80 @@ impl Kind {
     }
 }
 
-/// A message as its sender, its addressee or an operator sees it.
+/// A message as its sender, its recipient or an operator sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Item {
-    /// Its id; that of the oldest segment, where there are several.
+pub struct ShellMessage {
+    /// The message id; the id of the oldest segment for a text in several segments.
     pub id: String,
-    /// When it was accepted; RFC 3339, UTC.
+    /// Time of acceptance; RFC 3339, UTC.
     pub at: String,
-    /// `in` or `out`, as the number sees it; not there for an operator.
+    /// `in` or `out` from the number's point of view; absent for an operator.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub direction: Option<Direction>,
+    pub direction: Option<ShellDirection>,
     /// The sender.
     pub from: String,
-    /// The addressee.
+    /// The recipient.
     pub to: String,
-    /// `queued`, `submitted`, `deferred` … or, at its end, `delivered`, `failed` …
+    /// The state: `queued`, `submitted`, `deferred` …, or a final state: `delivered`, `failed` …
     pub state: String,
-    /// When it ended, if it has.
+    /// Time of the final state.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<String>,
-    /// The error code that mattered, if one did.
+    /// The error code, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<u32>,
-    /// What that code means, where it is known.
+    /// The meaning of the error code, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
-    /// The text; not there for an operator, nor where the octets are no text.
+    /// The text; absent for an operator, and if the content is not text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// Octets of content.
     pub length: usize,
-    /// For an operator: which segment of a longer text it is, such as `2/3`.
+    /// For an operator: the segment of a longer text, such as `2/3`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub part: Option<String>,
-    /// For a subscriber, of a text that came or went in segments: those that are there.
+    /// For a subscriber: the known segments of a text in several segments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub segments: Option<Segments>,
+    pub segments: Option<ShellSegments>,
 }
 
-/// The segments of a concatenated message. Each is a message of its own.
+/// The segments of a concatenated message. Each segment is a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Segments {
-    /// How many there are in all, 2 to 255.
+pub struct ShellSegments {
+    /// Total number of segments, 2 to 255.
     pub total: u8,
-    /// Those that are there, in their order.
-    pub present: Vec<SegmentItem>,
+    /// The known segments, by number.
+    pub present: Vec<ShellSegment>,
 }
 
 /// One segment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SegmentItem {
-    /// Which one, from 1.
+pub struct ShellSegment {
+    /// Number of the segment, from 1.
     pub number: u8,
-    /// Its message's id.
+    /// Message id of the segment.
     pub id: String,
-    /// That message's state.
+    /// State of the segment.
     pub state: String,
 }
 
-/// Which way a message went.
+/// Direction of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Direction {
+pub enum ShellDirection {
     /// To the number.
     In,
-    /// From it.
+    /// From the number.
     Out,
 }
 
 /// The answer to `inbox` and `log`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Page {
+pub struct ShellPage {
     /// The messages, newest first.
-    pub messages: Vec<Item>,
-    /// Ask for what is before this message to go on; not there when there is no more.
+    pub messages: Vec<ShellMessage>,
+    /// Pass this id as `before` to continue; absent on the last page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
     /// Why older messages may be missing.
@@ -255,30 +256,30 @@ pub struct Page {
     pub incomplete: Option<String>,
 }
 
-/// What follows `follow`.
+/// An event after `follow`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Event {
-    /// A message is new, or its state is another. What changes twice at once is told once.
-    Message(Item),
-    /// So many changes were not told, since the reader was too slow.
+pub enum ShellEvent {
+    /// A new message or a new state. Changes in quick succession are sent once.
+    Message(ShellMessage),
+    /// Number of changes that were dropped because the reader was too slow.
     Lost(u64),
 }
 
 /// The answer to `hello`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Welcome {
-    /// The number that the connection acts as; none for an operator.
+pub struct ShellWelcome {
+    /// The number of the connection; absent for an operator.
     #[serde(rename = "as")]
     pub number: Option<String>,
 }
 
 /// The answer to `send`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Accepted {
-    /// The message's id. It is on disk.
+pub struct ShellAccepted {
+    /// The message id. The message is on disk.
     pub message: String,
-    /// The addressee as it was understood.
+    /// The recipient as normalised.
     pub to: String,
 }
 
@@ -288,12 +289,12 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn requests_and_answers_have_the_shapes_that_are_documented() {
-        let request: Request =
+    fn requests_and_responses_have_the_documented_json() {
+        let request: ShellRequest =
             serde_json::from_value(json!({ "id": 1, "ask": { "hello": { "as": "+16195550123" } } })).unwrap();
         assert_eq!(
-            request.ask,
-            Ask::Hello(Hello { number: Some("+16195550123".to_owned()), operator: false })
+            request.operation,
+            ShellOperation::Hello(ShellHello { number: Some("+16195550123".to_owned()), operator: false })
         );
         for bad in [
             json!({ "id": 1, "ask": { "hello": { "sa": 1 } } }),
@@ -301,20 +302,28 @@ mod tests {
             json!({ "id": 1, "ask": { "log": {} }, "as": "+1" }),
             json!({ "ask": { "log": {} } }),
         ] {
-            assert!(serde_json::from_value::<Request>(bad.clone()).is_err(), "{bad}");
+            assert!(serde_json::from_value::<ShellRequest>(bad.clone()).is_err(), "{bad}");
         }
-        for kind in [Kind::Malformed, Kind::NotAllowed, Kind::KeyReused, Kind::Internal] {
+        for kind in [
+            ShellFaultKind::Malformed,
+            ShellFaultKind::NotAllowed,
+            ShellFaultKind::KeyReused,
+            ShellFaultKind::Internal,
+        ] {
             assert_eq!(serde_json::to_value(kind).unwrap(), kind.name());
         }
-        let fault = Fault::new(Kind::NotAllowed, "no");
-        for (what, shape) in [
-            (Reply::Ok(json!({})), json!({ "id": 7, "ok": {} })),
-            (Reply::Error(fault), json!({ "id": 7, "error": { "kind": "not-allowed", "detail": "no" } })),
-            (Reply::Event(Event::Lost(3)), json!({ "id": 7, "event": { "lost": 3 } })),
+        let fault = ShellFault::new(ShellFaultKind::NotAllowed, "no");
+        for (reply, shape) in [
+            (ShellReply::Ok(json!({})), json!({ "id": 7, "ok": {} })),
+            (
+                ShellReply::Error(fault),
+                json!({ "id": 7, "error": { "kind": "not-allowed", "detail": "no" } }),
+            ),
+            (ShellReply::Event(ShellEvent::Lost(3)), json!({ "id": 7, "event": { "lost": 3 } })),
         ] {
-            let response = Response { id: Some(7), what };
+            let response = ShellResponse { id: Some(7), reply };
             assert_eq!(serde_json::to_value(&response).unwrap(), shape);
-            assert_eq!(serde_json::from_value::<Response>(shape).unwrap(), response);
+            assert_eq!(serde_json::from_value::<ShellResponse>(shape).unwrap(), response);
         }
     }
 }

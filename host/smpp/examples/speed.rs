@@ -1,12 +1,12 @@
-//! How long the codec and the session take for one message.
+//! Measures the time of codec and session for one message.
 //!
 //! `cargo run --release -p smpp --example speed` prints nanoseconds per operation, the best of seven rounds.
 #![allow(clippy::print_stdout, reason = "printing is what it is for")]
 
 use bytes::{Bytes, BytesMut};
 use smpp::{
-    BindMode, CommandId, Event, HEADER_LENGTH, Header, Options, Request, Response, Session, Sm, Status, Tlvs,
-    Version, decode_request, encode_request, encode_response, tag,
+    BindMode, CommandId, CommandStatus, Event, HEADER_LENGTH, Header, InterfaceVersion, Request, Response,
+    Session, Sm, SmppOptions, Tlvs, decode_request, encode_request, encode_response, tag,
 };
 use std::hint::black_box;
 use std::time::Instant;
@@ -76,7 +76,13 @@ fn main() {
         if out.len() > 60_000 {
             out.clear();
         }
-        encode_response(&mut out, CommandId::SUBMIT_SM.response(), Status::ROK, 7, black_box(&response));
+        encode_response(
+            &mut out,
+            CommandId::SUBMIT_SM.response(),
+            CommandStatus::ROK,
+            7,
+            black_box(&response),
+        );
     });
 
     let now = Instant::now();
@@ -87,7 +93,7 @@ fn main() {
         server.receive(now, &segment);
         while let Some(event) = server.poll_event() {
             if let Event::Request { sequence, request } = event {
-                server.respond(request.command(), sequence, Status::ROK, &response);
+                server.respond(request.command(), sequence, CommandStatus::ROK, &response);
             }
         }
         server.output().clear();
@@ -96,7 +102,7 @@ fn main() {
 }
 
 fn bound_server(now: Instant) -> Session {
-    let mut server = Session::server(now, Options::default());
+    let mut server = Session::server(now, SmppOptions::default());
     let bind = smpp::Bind {
         mode: BindMode::Transceiver,
         system_id: Bytes::from_static(b"esme1"),
@@ -109,7 +115,7 @@ fn bound_server(now: Instant) -> Session {
     };
     server.receive(now, &encoded(&Request::Bind(bind)));
     while server.poll_event().is_some() {}
-    server.accept_bind(now, Version::V34);
+    server.accept_bind(now, InterfaceVersion::V34);
     server.output().clear();
     server
 }

@@ -1,51 +1,52 @@
-//! The forms in which one SMSC shows one message id: in the answer this way, in the receipt another (sheet §2.9).
+//! The forms of an SMSC's message ids, which may differ between response and receipt (sheet §2.9).
 
 use model::PeerMessageId;
 
-/// How ids of a peer are brought into one form before they are compared.
+/// How the message ids of a peer are brought into one form before they are compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum MessageIdForm {
-    /// The same characters in answers and receipts.
+    /// The same characters in responses and receipts.
     #[default]
     AsIs,
-    /// Hexadecimal in the answer, decimal in the receipt.
+    /// Hexadecimal in the response, decimal in the receipt.
     HexToDecimal,
-    /// Decimal in the answer, hexadecimal in the receipt.
+    /// Decimal in the response, hexadecimal in the receipt.
     DecimalToHex,
-    /// Leading zeros come and go.
+    /// Leading zeros may be missing.
     StripZeros,
-    /// Upper and lower case come and go.
+    /// Upper and lower case are the same.
     FoldCase,
 }
 
-/// The longest id that is kept, in octets: four times what SMPP allows (65 with its end, 34 §5.2.23), since some have longer ones.
-const LONGEST: usize = 255;
+/// The longest id that is stored, in octets: four times what SMPP allows (65 with the NUL, 34 §5.2.23), since some
+/// peers use longer ones.
+const MAX_ID_OCTETS: usize = 255;
 
 impl MessageIdForm {
-    /// An id as it stood in an answer, in the form in which it is kept. One that is too long is kept as none: the message
-    /// was taken all the same.
+    /// The stored form of an id in a response. An id that is too long is stored as an empty id, because the message
+    /// was accepted nevertheless.
     #[must_use]
-    pub fn of_answer(self, raw: &[u8]) -> PeerMessageId {
+    pub fn from_response(self, raw: &[u8]) -> PeerMessageId {
         match self {
-            _ if raw.len() > LONGEST => PeerMessageId::default(),
-            Self::HexToDecimal => reradix(raw, 16),
-            Self::DecimalToHex => reradix(raw, 10),
-            Self::AsIs | Self::StripZeros | Self::FoldCase => self.plain(raw),
+            _ if raw.len() > MAX_ID_OCTETS => PeerMessageId::default(),
+            Self::HexToDecimal => convert_radix(raw, 16),
+            Self::DecimalToHex => convert_radix(raw, 10),
+            Self::AsIs | Self::StripZeros | Self::FoldCase => self.normalize(raw),
         }
     }
 
-    /// An id as it stood in a receipt, in the form in which it is kept.
+    /// The stored form of an id in a receipt.
     #[must_use]
-    pub fn of_receipt(self, raw: &[u8]) -> PeerMessageId {
+    pub fn from_receipt(self, raw: &[u8]) -> PeerMessageId {
         match self {
-            _ if raw.len() > LONGEST => PeerMessageId::default(),
-            Self::HexToDecimal => reradix(raw, 10),
-            Self::DecimalToHex => reradix(raw, 16),
-            Self::AsIs | Self::StripZeros | Self::FoldCase => self.plain(raw),
+            _ if raw.len() > MAX_ID_OCTETS => PeerMessageId::default(),
+            Self::HexToDecimal => convert_radix(raw, 10),
+            Self::DecimalToHex => convert_radix(raw, 16),
+            Self::AsIs | Self::StripZeros | Self::FoldCase => self.normalize(raw),
         }
     }
 
-    fn plain(self, raw: &[u8]) -> PeerMessageId {
+    fn normalize(self, raw: &[u8]) -> PeerMessageId {
         match self {
             Self::StripZeros => {
                 let digits =
@@ -58,8 +59,8 @@ impl MessageIdForm {
     }
 }
 
-/// The number as decimal digits; the octets themselves where they are no number of 128 bits.
-fn reradix(raw: &[u8], radix: u32) -> PeerMessageId {
+/// The number as decimal digits; the octets themselves if they are no number of 128 bits.
+fn convert_radix(raw: &[u8], radix: u32) -> PeerMessageId {
     let number = std::str::from_utf8(raw).ok().and_then(|text| u128::from_str_radix(text.trim(), radix).ok());
     match number {
         Some(number) => PeerMessageId::new(number.to_string().as_bytes()),
@@ -72,21 +73,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn check_117_hex_and_decimal_forms_meet() {
+    fn check_117_hexadecimal_and_decimal_forms_match() {
         let form = MessageIdForm::HexToDecimal;
-        assert_eq!(form.of_answer(b"39f99dd5"), form.of_receipt(b"972660181"));
-        assert_eq!(form.of_answer(b"0039F99DD5"), form.of_receipt(b"0972660181"));
+        assert_eq!(form.from_response(b"39f99dd5"), form.from_receipt(b"972660181"));
+        assert_eq!(form.from_response(b"0039F99DD5"), form.from_receipt(b"0972660181"));
         let form = MessageIdForm::DecimalToHex;
-        assert_eq!(form.of_answer(b"972660181"), form.of_receipt(b"39f99dd5"));
+        assert_eq!(form.from_response(b"972660181"), form.from_receipt(b"39f99dd5"));
         let form = MessageIdForm::StripZeros;
-        assert_eq!(form.of_answer(b"0000012345"), form.of_receipt(b"12345"));
-        assert_eq!(form.of_answer(b"000"), form.of_receipt(b"0"));
+        assert_eq!(form.from_response(b"0000012345"), form.from_receipt(b"12345"));
+        assert_eq!(form.from_response(b"000"), form.from_receipt(b"0"));
         let form = MessageIdForm::FoldCase;
-        assert_eq!(form.of_answer(b"Ab-cD"), form.of_receipt(b"AB-CD"));
+        assert_eq!(form.from_response(b"Ab-cD"), form.from_receipt(b"AB-CD"));
         let long = [b'7'; 60_000];
-        assert_eq!(form.of_answer(&long), PeerMessageId::default());
-        assert_eq!(form.of_receipt(&long), PeerMessageId::default());
-        assert_ne!(MessageIdForm::AsIs.of_answer(b"01"), MessageIdForm::AsIs.of_receipt(b"1"));
-        assert_eq!(MessageIdForm::HexToDecimal.of_answer(b"not hex"), PeerMessageId::new(b"not hex"));
+        assert_eq!(form.from_response(&long), PeerMessageId::default());
+        assert_eq!(form.from_receipt(&long), PeerMessageId::default());
+        assert_ne!(MessageIdForm::AsIs.from_response(b"01"), MessageIdForm::AsIs.from_receipt(b"1"));
+        assert_eq!(MessageIdForm::HexToDecimal.from_response(b"not hex"), PeerMessageId::new(b"not hex"));
     }
 }

@@ -1,4 +1,4 @@
-//! Text as data_coding says it is (34 §5.2.19): for people to read, never to be changed on its way through.
+//! Text in its data_coding (34 §5.2.19), decoded for display. Text that is passed on is never changed.
 
 const BASIC: [char; 128] = [
     '@', '£', '$', '¥', 'è', 'é', 'ù', 'ì', 'ò', 'Ç', '\n', 'Ø', 'ø', '\r', 'Å', 'å', 'Δ', '_', 'Φ', 'Γ',
@@ -26,7 +26,7 @@ fn extension(septet: u8) -> Option<char> {
     })
 }
 
-/// GSM 03.38 default alphabet, one septet an octet, with the extension table.
+/// Decodes the GSM 03.38 default alphabet, one septet per octet, with the extension table.
 #[must_use]
 pub fn decode_gsm(octets: &[u8]) -> String {
     let mut text = String::with_capacity(octets.len());
@@ -44,8 +44,8 @@ pub fn decode_gsm(octets: &[u8]) -> String {
     text
 }
 
-/// UCS2, in truth UTF-16, big-endian unless a byte order mark says otherwise. Lone surrogates and an odd last octet become
-/// replacement characters.
+/// Decodes UCS2 (in practice UTF-16), big-endian unless a byte order mark says otherwise. Lone surrogates and an odd
+/// last octet become replacement characters.
 #[must_use]
 pub fn decode_ucs2(octets: &[u8]) -> String {
     let (octets, little) = match octets {
@@ -61,7 +61,7 @@ pub fn decode_ucs2(octets: &[u8]) -> String {
     char::decode_utf16(units).map(|unit| unit.unwrap_or('\u{FFFD}')).collect()
 }
 
-/// The text in the GSM default alphabet, one septet an octet; `None` where a character is not in it.
+/// Encodes a text in the GSM default alphabet, one septet per octet; `None` if it has other characters.
 #[must_use]
 pub fn encode_gsm(text: &str) -> Option<Vec<u8>> {
     let mut octets = Vec::with_capacity(text.len());
@@ -76,28 +76,28 @@ pub fn encode_gsm(text: &str) -> Option<Vec<u8>> {
     Some(octets)
 }
 
-/// How many octets one unit of text takes; what may not be cut apart.
+/// The alphabet of a text, which determines where it may be split.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Alphabet {
-    /// GSM septets, one an octet.
+pub enum SmppAlphabet {
+    /// GSM septets, one per octet.
     Gsm,
     /// Octets.
     Octets,
-    /// Two octets a unit, big-endian.
+    /// Units of two octets, big-endian.
     Ucs2,
 }
 
-/// The alphabet that a data coding scheme names.
+/// The alphabet of a data coding.
 #[must_use]
-pub fn alphabet(data_coding: u8) -> Alphabet {
+pub fn alphabet(data_coding: u8) -> SmppAlphabet {
     match data_coding {
-        0x00 | 0x01 | 0x10..=0x13 | 0xC0..=0xDF | 0xF0..=0xF3 => Alphabet::Gsm,
-        0x08 | 0x18..=0x1B | 0xE0..=0xEF => Alphabet::Ucs2,
-        _ => Alphabet::Octets,
+        0x00 | 0x01 | 0x10..=0x13 | 0xC0..=0xDF | 0xF0..=0xF3 => SmppAlphabet::Gsm,
+        0x08 | 0x18..=0x1B | 0xE0..=0xEF => SmppAlphabet::Ucs2,
+        _ => SmppAlphabet::Octets,
     }
 }
 
-/// The text for people. What cannot be read appears as replacement characters; nothing fails.
+/// Decodes a text for display. Unreadable octets become replacement characters; decoding never fails.
 #[must_use]
 pub fn decode(data_coding: u8, octets: &[u8]) -> String {
     match data_coding {
@@ -107,9 +107,9 @@ pub fn decode(data_coding: u8, octets: &[u8]) -> String {
             .collect(),
         0x03 => octets.iter().map(|octet| char::from(*octet)).collect(),
         _ => match alphabet(data_coding) {
-            Alphabet::Gsm => decode_gsm(octets),
-            Alphabet::Ucs2 => decode_ucs2(octets),
-            Alphabet::Octets => octets.iter().map(|octet| format!("{octet:02x}")).collect(),
+            SmppAlphabet::Gsm => decode_gsm(octets),
+            SmppAlphabet::Ucs2 => decode_ucs2(octets),
+            SmppAlphabet::Octets => octets.iter().map(|octet| format!("{octet:02x}")).collect(),
         },
     }
 }
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn the_gsm_alphabet_reads_what_it_writes() {
+    fn the_gsm_alphabet_round_trips() {
         let all: String = (0_u8..0x80)
             .filter(|septet| *septet != 0x1B)
             .filter_map(|septet| BASIC.get(usize::from(septet)))
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn ucs2_in_the_shapes_of_the_field() {
+    fn ucs2_variants_are_decoded() {
         assert_eq!(decode(8, &[0xFE, 0xFF, 0x4F, 0x60]), "你");
         assert_eq!(decode(8, &[0xFF, 0xFE, 0x60, 0x4F]), "你");
         assert_eq!(decode(8, &[0xD8, 0x3D, 0xDE, 0x00]), "😀");
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn check_078_079_every_coding_reads_without_panic() {
+    fn check_078_079_every_coding_decodes_without_panic() {
         for coding in 0..=255 {
             for length in 0..5 {
                 let _ = decode(coding, &[0xD8, 0x1B, 0x00, 0xFF, 0x1B][..length]);

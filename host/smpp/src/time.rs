@@ -2,7 +2,7 @@
 
 use model::Timestamp;
 
-/// A time field that cannot be read.
+/// The time field cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not an SMPP time (YYMMDDhhmmsstnnp, p being +, - or R)")]
 pub struct TimeError;
@@ -13,8 +13,8 @@ fn number(digits: &[u8]) -> Result<u64, TimeError> {
     })
 }
 
-/// Days since 1970-01-01 of a date of the Gregorian calendar.
-fn days(year: i64, month: i64, day: i64) -> i64 {
+/// Days from 1970-01-01 to a date of the Gregorian calendar.
+fn days_from_date(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
     let year_of_era = year.rem_euclid(400);
@@ -24,7 +24,7 @@ fn days(year: i64, month: i64, day: i64) -> i64 {
 }
 
 /// Year, month and day of a day number.
-fn date(day_number: i64) -> (i64, i64, i64) {
+fn date_from_days(day_number: i64) -> (i64, i64, i64) {
     let z = day_number + 719_468;
     let era = z.div_euclid(146_097);
     let day_of_era = z.rem_euclid(146_097);
@@ -35,7 +35,7 @@ fn date(day_number: i64) -> (i64, i64, i64) {
     (year_of_era + era * 400 + i64::from(month <= 2), month, day_of_year - (153 * mp + 2) / 5 + 1)
 }
 
-/// Seconds since the epoch of a date and time of `YYMMDDhhmm[ss]` digits, with each field in its range.
+/// Seconds from the epoch to a date and time of `YYMMDDhhmm[ss]` digits; each field must be in its range.
 fn absolute(digits: &[u8]) -> Result<i64, TimeError> {
     let field = |at: usize| digits.get(at..at + 2).map_or(Ok(0), number).map(u64::cast_signed);
     let (year, month, day, hour, minute, second) =
@@ -43,18 +43,18 @@ fn absolute(digits: &[u8]) -> Result<i64, TimeError> {
     if !(1..=12).contains(&month) || !(1..=31).contains(&day) || hour > 23 || minute > 59 || second > 60 {
         return Err(TimeError);
     }
-    let day_number = days(2000 + year, month, day);
-    if date(day_number) != (2000 + year, month, day) {
+    let day_number = days_from_date(2000 + year, month, day);
+    if date_from_days(day_number) != (2000 + year, month, day) {
         return Err(TimeError);
     }
     Ok(day_number * 86_400 + hour * 3600 + minute * 60 + second)
 }
 
-/// Reads a schedule or validity field: `None` when it is empty. Twelve digits without zone are taken as UTC, 13 to 15
+/// Parses a schedule or validity field: `None` if it is empty. Twelve digits without zone are UTC; 13 to 15 are read
 /// as far as they go.
 ///
 /// # Errors
-/// When it is neither empty nor a time. A relative time of zero is no error.
+/// If it is neither empty nor a time. A relative time of zero is no error.
 pub fn parse(field: &[u8], now: Timestamp) -> Result<Option<Timestamp>, TimeError> {
     if field.is_empty() {
         return Ok(None);
@@ -65,11 +65,11 @@ pub fn parse(field: &[u8], now: Timestamp) -> Result<Option<Timestamp>, TimeErro
     let (digits, rest) = field.split_at(12);
     if rest.last() == Some(&b'R') {
         let part = |at: usize| number(digits.get(at..at + 2).unwrap_or_default());
-        let (years, months, days) = (part(0)?, part(2)?, part(4)?);
+        let (years, months, days_from_date) = (part(0)?, part(2)?, part(4)?);
         let (hours, minutes, seconds) = (part(6)?, part(8)?, part(10)?);
         number(rest.get(..rest.len() - 1).unwrap_or_default())?;
-        let days = years * 365 + months * 30 + days;
-        let seconds = days * 86_400 + hours * 3600 + minutes * 60 + seconds;
+        let days_from_date = years * 365 + months * 30 + days_from_date;
+        let seconds = days_from_date * 86_400 + hours * 3600 + minutes * 60 + seconds;
         return Ok(Some(Timestamp(now.0 + seconds * 1000)));
     }
     let local = absolute(digits)?;
@@ -94,12 +94,12 @@ pub fn parse(field: &[u8], now: Timestamp) -> Result<Option<Timestamp>, TimeErro
 
 fn fields(at: Timestamp) -> (i64, i64, i64, u64, u64, u64) {
     let seconds = at.0 / 1000;
-    let (year, month, day) = date((seconds / 86_400).cast_signed());
+    let (year, month, day) = date_from_days((seconds / 86_400).cast_signed());
     let rest = seconds % 86_400;
     (year.rem_euclid(100), month, day, rest / 3600, rest / 60 % 60, rest % 60)
 }
 
-/// Writes an absolute time in UTC, 16 characters.
+/// Formats an absolute time in UTC, 16 characters.
 #[must_use]
 pub fn format(at: Timestamp) -> String {
     let (year, month, day, hour, minute, second) = fields(at);
@@ -107,14 +107,14 @@ pub fn format(at: Timestamp) -> String {
     format!("{year:02}{month:02}{day:02}{hour:02}{minute:02}{second:02}{tenths}00+")
 }
 
-/// Writes the ten digits of a receipt's dates (34 appendix B), in UTC.
+/// Formats the ten digits of a receipt's dates (34 appendix B), in UTC.
 #[must_use]
 pub fn format_receipt(at: Timestamp) -> String {
     let (year, month, day, hour, minute, _) = fields(at);
     format!("{year:02}{month:02}{day:02}{hour:02}{minute:02}")
 }
 
-/// Reads a receipt's date: 10 or 12 digits, or an SMPP time.
+/// Parses a receipt's date: 10 or 12 digits, or an SMPP time.
 #[must_use]
 pub fn parse_receipt(field: &[u8]) -> Option<Timestamp> {
     match field.len() {
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_read_what_they_write() {
+    fn dates_round_trip() {
         for day in (0..36_000).step_by(13) {
             let at = Timestamp((day + 10_957) * 86_400_000 + 45_296_000);
             assert_eq!(parse(format(at).as_bytes(), NOW), Ok(Some(at)));

@@ -1,4 +1,4 @@
-use crate::Status;
+use crate::CommandStatus;
 use crate::wire::BodyError;
 use bytes::{BufMut, Bytes, BytesMut};
 use std::fmt;
@@ -30,7 +30,8 @@ pub mod tag {
     }
 }
 
-/// The lengths that a known tag may have; `None` for unknown tags and for those where peers are known to differ.
+/// The allowed lengths of a known tag; `None` for unknown tags and for those that peers are known to write with other
+/// lengths.
 fn lengths(tag: u16) -> Option<std::ops::RangeInclusive<usize>> {
     use tag::*;
     Some(match tag {
@@ -94,15 +95,15 @@ fn lengths(tag: u16) -> Option<std::ops::RangeInclusive<usize>> {
     })
 }
 
-/// The optional part of a PDU: a row of tag, length and value, as it came. Unknown tags stay in it and can be passed on.
+/// The TLVs of a PDU, as received. Unknown tags are preserved and can be passed on.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Tlvs(Bytes);
 
 impl Tlvs {
-    /// Takes what follows the mandatory fields. A lone NUL, which some libraries leave there, is dropped.
+    /// Decodes the octets after the mandatory fields. A lone NUL, which some libraries append, is dropped.
     ///
     /// # Errors
-    /// When octets are left over, or a TLV claims more than what is left (0xC0).
+    /// If octets are left over, or a TLV is longer than the rest (0xC0).
     pub fn decode(octets: Bytes) -> Result<Self, BodyError> {
         if octets.is_empty() || octets.as_ref() == [0] {
             return Ok(Self::default());
@@ -113,7 +114,7 @@ impl Tlvs {
                 Some([high, low]) => usize::from(u16::from_be_bytes([*high, *low])),
                 _ => {
                     return Err(BodyError::new(
-                        Status::RINVTLVSTREAM,
+                        CommandStatus::RINVTLVSTREAM,
                         "octets are left over after the last TLV",
                     ));
                 }
@@ -122,20 +123,20 @@ impl Tlvs {
         }
         if at > octets.len() {
             return Err(BodyError::new(
-                Status::RINVTLVSTREAM,
+                CommandStatus::RINVTLVSTREAM,
                 "a TLV is longer than what is left of the PDU",
             ));
         }
         Ok(Self(octets))
     }
 
-    /// Takes a row of TLVs that was made by us or has been decoded before.
+    /// Wraps TLVs that were encoded by us or have been decoded before.
     #[must_use]
     pub fn from_raw(octets: Bytes) -> Self {
         Self::decode(octets).unwrap_or_default()
     }
 
-    /// The row as it stands on the wire.
+    /// The TLVs as encoded.
     #[must_use]
     pub fn raw(&self) -> &Bytes {
         &self.0
@@ -147,8 +148,8 @@ impl Tlvs {
         self.0.is_empty()
     }
 
-    /// Tag and place of each value, in order.
-    fn places(&self) -> impl Iterator<Item = (u16, std::ops::Range<usize>)> + '_ {
+    /// Tag and range of each value, in order.
+    fn tlv_ranges(&self) -> impl Iterator<Item = (u16, std::ops::Range<usize>)> + '_ {
         let mut at = 0;
         std::iter::from_fn(move || {
             let head: [u8; 4] = self.0.get(at..at + 4)?.try_into().ok()?;
@@ -159,29 +160,29 @@ impl Tlvs {
         })
     }
 
-    /// All of them, in order.
+    /// All TLVs, in order.
     pub fn iter(&self) -> impl Iterator<Item = (u16, Bytes)> + '_ {
-        self.places().map(|(tag, place)| (tag, self.0.slice(place)))
+        self.tlv_ranges().map(|(tag, place)| (tag, self.0.slice(place)))
     }
 
-    /// All with this tag, in order: callback_num and the broadcast areas come several times (34 §5.3.2.36).
+    /// All values with this tag, in order: callback_num and the broadcast areas may be repeated (34 §5.3.2.36).
     pub fn all(&self, tag: u16) -> impl Iterator<Item = &[u8]> + '_ {
-        self.places().filter(move |(found, _)| *found == tag).filter_map(|(_, place)| self.0.get(place))
+        self.tlv_ranges().filter(move |(found, _)| *found == tag).filter_map(|(_, place)| self.0.get(place))
     }
 
-    /// The value of the first one with this tag.
+    /// The first value with this tag.
     #[must_use]
     pub fn value(&self, tag: u16) -> Option<&[u8]> {
         self.all(tag).next()
     }
 
-    /// The value of the first one with this tag, to keep.
+    /// The first value with this tag, owned.
     #[must_use]
     pub fn get(&self, tag: u16) -> Option<Bytes> {
-        self.places().find(|(found, _)| *found == tag).map(|(_, place)| self.0.slice(place))
+        self.tlv_ranges().find(|(found, _)| *found == tag).map(|(_, place)| self.0.slice(place))
     }
 
-    /// One octet.
+    /// The first value with this tag, as one octet.
     #[must_use]
     pub fn u8(&self, tag: u16) -> Option<u8> {
         match self.value(tag)? {
@@ -190,7 +191,7 @@ impl Tlvs {
         }
     }
 
-    /// Two octets.
+    /// The first value with this tag, as two octets.
     #[must_use]
     pub fn u16(&self, tag: u16) -> Option<u16> {
         match self.value(tag)? {
@@ -199,13 +200,13 @@ impl Tlvs {
         }
     }
 
-    /// Four octets.
+    /// The first value with this tag, as four octets.
     #[must_use]
     pub fn u32(&self, tag: u16) -> Option<u32> {
         self.value(tag)?.try_into().ok().map(u32::from_be_bytes)
     }
 
-    /// A C-octet string, with or without its NUL.
+    /// The first value with this tag, as a C-octet string, with or without its NUL.
     #[must_use]
     pub fn c_string(&self, tag: u16) -> Option<Bytes> {
         let value = self.get(tag)?;
@@ -213,15 +214,15 @@ impl Tlvs {
         Some(value.slice(..end))
     }
 
-    /// Whether all known TLVs have a length that they may have.
+    /// Checks that all known TLVs have an allowed length.
     ///
     /// # Errors
-    /// The first that has not (0xC2).
+    /// The first TLV with a wrong length (0xC2).
     pub fn check_lengths(&self) -> Result<(), BodyError> {
-        for (tag, place) in self.places() {
+        for (tag, place) in self.tlv_ranges() {
             if lengths(tag).is_some_and(|allowed| !allowed.contains(&place.len())) {
                 return Err(BodyError::new(
-                    Status::RINVPARLEN,
+                    CommandStatus::RINVPARLEN,
                     "a TLV has a length that its tag cannot have",
                 ));
             }
@@ -229,20 +230,20 @@ impl Tlvs {
         Ok(())
     }
 
-    /// The row without the TLVs for which `drop` says so.
+    /// The TLVs without those for which `drop` returns true.
     #[must_use]
     pub fn without(&self, drop: impl Fn(u16) -> bool) -> Self {
-        if !self.places().any(|(tag, _)| drop(tag)) {
+        if !self.tlv_ranges().any(|(tag, _)| drop(tag)) {
             return self.clone();
         }
         let mut kept = BytesMut::with_capacity(self.0.len());
-        for (tag, place) in self.places().filter(|(tag, _)| !drop(*tag)) {
+        for (tag, place) in self.tlv_ranges().filter(|(tag, _)| !drop(*tag)) {
             put_tlv(&mut kept, tag, self.0.get(place).unwrap_or_default());
         }
         Self(kept.freeze())
     }
 
-    /// The row with one more.
+    /// The TLVs with one more.
     #[must_use]
     pub fn with(&self, tag: u16, value: &[u8]) -> Self {
         let mut row = BytesMut::with_capacity(self.0.len() + 4 + value.len());
@@ -261,6 +262,8 @@ fn put_tlv(out: &mut BytesMut, tag: u16, value: &[u8]) {
 
 impl fmt::Debug for Tlvs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_map().entries(self.places().map(|(tag, place)| (format!("{tag:04x}"), place.len()))).finish()
+        f.debug_map()
+            .entries(self.tlv_ranges().map(|(tag, place)| (format!("{tag:04x}"), place.len())))
+            .finish()
     }
 }

@@ -1,26 +1,26 @@
-use crate::Status;
+use crate::CommandStatus;
 use bytes::{BufMut, Bytes, BytesMut};
 
 /// Octets in a PDU header: length, command id, status, sequence number (34 §3.2).
 pub const HEADER_LENGTH: usize = 16;
 
-/// A body that cannot be understood, or not be written, with the status that says so to a peer.
+/// A body that cannot be decoded or encoded, with the status that tells a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{what} ({status})")]
 pub struct BodyError {
-    /// What to answer; for a body of ours, what a peer would answer.
-    pub status: Status,
-    /// What is wrong, for the log. Never carries text or numbers of the message.
+    /// The status to answer; for a body of ours, the status that a peer would answer.
+    pub status: CommandStatus,
+    /// The error, for the log. It never contains message text or numbers.
     pub what: &'static str,
 }
 
 impl BodyError {
-    pub(crate) fn new(status: Status, what: &'static str) -> Self {
+    pub(crate) fn new(status: CommandStatus, what: &'static str) -> Self {
         Self { status, what }
     }
 }
 
-/// Reads one body; never looks beyond it.
+/// Reads the fields of one body; never reads beyond it.
 pub(crate) struct Reader {
     body: Bytes,
 }
@@ -55,9 +55,9 @@ impl Reader {
         Ok(self.body.split_to(count))
     }
 
-    /// The length of the C-octet string that comes next, without its NUL. Looks no further than `limit`.
+    /// The length of the next C-octet string, without its NUL. Looks no further than `limit`.
     #[inline]
-    fn c_length(&self, limit: usize, status: Status, what: &'static str) -> Result<usize, BodyError> {
+    fn c_length(&self, limit: usize, status: CommandStatus, what: &'static str) -> Result<usize, BodyError> {
         let field = self.body.get(..limit).unwrap_or(&self.body);
         match field.iter().position(|octet| *octet == 0) {
             Some(length) => Ok(length),
@@ -66,7 +66,7 @@ impl Reader {
         }
     }
 
-    /// A C-octet string of any length, the NUL of which may be missing at the end of the body.
+    /// Reads a C-octet string of any length, whose NUL may be missing at the end of the body.
     pub(crate) fn lenient_c_string(&mut self) -> Bytes {
         let end = self.body.iter().position(|octet| *octet == 0);
         let value = self.body.split_to(end.unwrap_or(self.body.len()));
@@ -74,12 +74,12 @@ impl Reader {
         value
     }
 
-    /// A C-octet string of at most `limit` octets, the NUL among them.
+    /// Reads a C-octet string of at most `limit` octets, including the NUL.
     #[inline]
     pub(crate) fn c_string(
         &mut self,
         limit: usize,
-        status: Status,
+        status: CommandStatus,
         what: &'static str,
     ) -> Result<Bytes, BodyError> {
         let length = self.c_length(limit, status, what)?;
@@ -92,7 +92,7 @@ impl Reader {
     pub(crate) fn address(
         &mut self,
         limit: usize,
-        status: Status,
+        status: CommandStatus,
         what: &'static str,
     ) -> Result<model::Address, BodyError> {
         let ton = self.u8()?;
@@ -105,12 +105,12 @@ impl Reader {
 }
 
 const SHORT: BodyError =
-    BodyError { status: Status::RINVCMDLEN, what: "the body ends before its last field" };
+    BodyError { status: CommandStatus::RINVCMDLEN, what: "the body ends before its last field" };
 const NO_NUL: BodyError =
-    BodyError { status: Status::RINVCMDLEN, what: "a string has no end inside the PDU" };
+    BodyError { status: CommandStatus::RINVCMDLEN, what: "a string has no end inside the PDU" };
 
-/// Writes a C-octet string, cut to what the field may hold: whatever comes in here, the PDU stays whole. That nothing
-/// has to be cut is what [`fits`] is for.
+/// Writes a C-octet string, cut to the length of the field, so that the PDU is always valid. [`fits`] checks that
+/// nothing has to be cut.
 #[inline]
 pub(crate) fn put_c_string(out: &mut BytesMut, value: &[u8], limit: usize) {
     let end = value.iter().position(|octet| *octet == 0).unwrap_or(value.len()).min(limit - 1);
@@ -125,13 +125,18 @@ pub(crate) fn put_address(out: &mut BytesMut, address: &model::Address, limit: u
     put_c_string(out, &address.value, limit);
 }
 
-/// Whether a C-octet string goes onto the wire as it is.
-pub(crate) fn fits(value: &[u8], limit: usize, status: Status, what: &'static str) -> Result<(), BodyError> {
+/// Checks that a C-octet string fits its field.
+pub(crate) fn fits(
+    value: &[u8],
+    limit: usize,
+    status: CommandStatus,
+    what: &'static str,
+) -> Result<(), BodyError> {
     if value.len() < limit && !value.contains(&0) { Ok(()) } else { Err(BodyError::new(status, what)) }
 }
 
-/// Whether a time goes onto the wire: there is none, or it has its 16 characters (34 §7.1.1).
-pub(crate) fn fits_time(value: &[u8], status: Status, what: &'static str) -> Result<(), BodyError> {
+/// Checks that a time fits its field: it is empty, or has 16 characters (34 §7.1.1).
+pub(crate) fn fits_time(value: &[u8], status: CommandStatus, what: &'static str) -> Result<(), BodyError> {
     if value.is_empty() || (value.len() == 16 && !value.contains(&0)) {
         Ok(())
     } else {

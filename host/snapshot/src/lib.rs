@@ -1,11 +1,11 @@
-//! Copies of redb files, made while they are written to.
+//! Consistent copies of redb files that are in use.
 //!
-//! A [`Snapshot`] is a read transaction: a file as it stood at one moment, between two commits. It costs next to nothing to
-//! take, so that of several files all can be taken before the first is copied, and it holds nobody up: what is committed
-//! meanwhile is not in it. What it does cost is room: pages that it still shows are not used again until it is dropped.
+//! A [`Snapshot`] is a read transaction: the file as of one moment between two commits. Taking it is cheap, so
+//! snapshots of several files can be taken before the first is copied. It blocks no writer, and later commits are not
+//! in it. Its cost is disk space: redb does not reuse its pages until it is dropped.
 //!
-//! redb gives the rows of a table only to who knows its types, so whoever owns a file says which tables are in it, in a
-//! function of the type [`Tables`]. A table that it forgets is an error, not a gap.
+//! Reading a redb table requires its types. The owner of a file therefore lists its tables in a function of the type
+//! [`CopyTables`]. A table missing from the list is an error, not a gap.
 #![forbid(unsafe_code)]
 
 use redb::{
@@ -14,26 +14,28 @@ use redb::{
 };
 use std::path::{Path, PathBuf};
 
-/// Octets of pages that a copy holds in memory while it is made.
+/// The page cache of a copy, in octets.
 const CACHE: usize = 32 << 20;
-/// Octets of rows after which what was copied is written, so that memory is bounded whatever the size of the file.
+/// Octets of rows per write transaction of a copy; bounds memory whatever the size of the file.
 const PART: usize = 8 << 20;
-/// Rows after which it is, too: small ones cost more than their octets.
+/// Rows per write transaction of a copy: small rows cost more than their octets.
 const ROWS: usize = 50_000;
 
-/// A copy cannot be made.
+/// Why a copy failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
-    /// The file cannot be read, or its copy not be written.
-    #[error("copying {path}: {source}. Look whether the disk is full or failing")]
+    /// The file cannot be read, or the copy cannot be written.
+    #[error("copying {path}: {source}. Check whether the disk is full or failing")]
     Database {
-        /// The file that was to be copied.
+        /// The file to copy.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: redb::Error,
     },
-    /// A table that nobody has named: the copy would not be whole.
-    #[error("copying {path}: table {table} is not among those that are copied; this is a fault of ours")]
+    /// A table is missing from the list, so the copy would be incomplete.
+    #[error(
+        "copying {path}: table {table} is missing from the list of tables to copy; this is an internal fault"
+    )]
     Forgotten {
         /// The file.
         path: PathBuf,
@@ -42,17 +44,17 @@ pub enum SnapshotError {
     },
 }
 
-/// Names all tables of a file, by [`Copier::table`].
-pub type Tables = fn(&mut Copier<'_>) -> Result<(), redb::Error>;
+/// Lists all tables of a file, by calling [`Copier::table`].
+pub type CopyTables = fn(&mut Copier<'_>) -> Result<(), redb::Error>;
 
-/// A file as it stood at one moment.
+/// A file as of one moment.
 pub struct Snapshot {
     path: PathBuf,
     transaction: ReadTransaction,
-    tables: Tables,
+    tables: CopyTables,
 }
 
-/// Copies one file's tables.
+/// Copies the tables of one file.
 pub struct Copier<'a> {
     from: &'a ReadTransaction,
     to: &'a Database,
@@ -61,27 +63,27 @@ pub struct Copier<'a> {
 }
 
 impl Snapshot {
-    /// The file at `path`, which is open as `database`, as its last commit left it.
+    /// The file at `path`, which is open as `database`, as of its last commit.
     ///
     /// # Errors
-    /// When the file fails.
-    pub fn take(path: &Path, database: &Database, tables: Tables) -> Result<Self, SnapshotError> {
+    /// The file cannot be read.
+    pub fn take(path: &Path, database: &Database, tables: CopyTables) -> Result<Self, SnapshotError> {
         let transaction = database
             .begin_read()
             .map_err(|error| SnapshotError::Database { path: path.to_owned(), source: error.into() })?;
         Ok(Self { path: path.to_owned(), transaction, tables })
     }
 
-    /// Where the file is that this shows.
+    /// The path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Writes it into a new file, durable when this returns. Says how many rows that were.
+    /// Copies it into a new file, durable on return. Returns the number of rows.
     ///
     /// # Errors
-    /// When a file fails, `to` is there already, or a table was forgotten. What was written of `to` is then of no use.
+    /// A file fails, `to` exists, or a table is missing from the list. The written part of `to` is then unusable.
     pub fn copy_to(&self, to: &Path) -> Result<u64, SnapshotError> {
         let failed = |source| SnapshotError::Database { path: self.path.clone(), source };
         let taken = std::io::Error::new(std::io::ErrorKind::AlreadyExists, to.display().to_string());
@@ -108,7 +110,7 @@ impl Snapshot {
     }
 }
 
-/// Makes durable what was written without being so.
+/// Makes the previous non-durable commits durable.
 fn seal(copy: &Database) -> Result<(), redb::Error> {
     let mut last = copy.begin_write()?;
     last.set_durability(Durability::Immediate)?;
@@ -117,10 +119,10 @@ fn seal(copy: &Database) -> Result<(), redb::Error> {
 }
 
 impl Copier<'_> {
-    /// Copies a table, or passes over one that is not there.
+    /// Copies a table, if it exists.
     ///
     /// # Errors
-    /// When a file fails, or the table has other types.
+    /// A file fails, or the table has other types.
     pub fn table<K: Key + 'static, V: Value + 'static>(
         &mut self,
         definition: TableDefinition<'_, K, V>,
@@ -133,7 +135,7 @@ impl Copier<'_> {
         let mut rows = table.iter()?;
         loop {
             let mut part = self.to.begin_write()?;
-            // A copy that is not finished is of no use, so only its end need be on disk for certain.
+            // An unfinished copy is unusable, so only its end must be durable.
             part.set_durability(Durability::None)?;
             let (mut count, mut octets) = (0, 0);
             {
@@ -188,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_copy_is_what_was_there_and_nothing_of_what_came_after() {
+    fn a_snapshot_excludes_later_commits() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.redb");
         let database = Database::create(&path).unwrap();
@@ -209,13 +211,13 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_was_forgotten_is_an_error() {
+    fn a_table_missing_from_the_list_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.redb");
         let database = Database::create(&path).unwrap();
         write(&database, 0..3);
         let snapshot = Snapshot::take(&path, &database, some).unwrap();
-        let told = snapshot.copy_to(&folder.path().join("b.redb")).unwrap_err().to_string();
-        assert!(told.contains("table words"), "{told}");
+        let error = snapshot.copy_to(&folder.path().join("b.redb")).unwrap_err().to_string();
+        assert!(error.contains("table words"), "{error}");
     }
 }

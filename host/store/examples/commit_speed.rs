@@ -1,5 +1,6 @@
-//! What a commit costs, with and without the allocator's state in every one (`StoreOptions::quick_repair`), for batches
-//! of several sizes: `cargo run --release -p store --example commit_speed -- FOLDER`, a folder on the disk to be judged.
+//! Measures the cost of a commit, with and without the allocator's state in every one (`StoreOptions::quick_repair`),
+//! for several batch sizes: `cargo run --release -p store --example commit_speed -- FOLDER`, a folder on the disk to
+//! measure.
 #![allow(
     clippy::print_stdout,
     clippy::unwrap_used,
@@ -8,20 +9,20 @@
 )]
 
 use bytes::Bytes;
-use engine::{Batch, Handed};
+use engine::{Batch, SubmitAttempt};
 use model::{
-    Address, DecidedBy, Final, FinalState, Kind, Leg, Message, MessageId, PeerId, PeerMessageId, Priority,
-    ReceiptRequest, Routed, Text, Timestamp, Verdict,
+    Address, DlrRequest, FinalRecord, FinalState, Leg, Message, MessageId, MessageKind, PeerId,
+    PeerMessageId, PluginVersion, Priority, RoutingDecision, Text, Timestamp, Verdict,
 };
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 use store::{Store, StoreOptions};
 
-fn message(id: u64, by: &Arc<DecidedBy>) -> Arc<Message> {
+fn message(id: u64, by: &Arc<PluginVersion>) -> Arc<Message> {
     Arc::new(Message {
         id: MessageId(id),
-        kind: Kind::Text,
+        kind: MessageKind::Text,
         origin: PeerId(0),
         source: Address::international("10655912345"),
         destination: Address::international("8613012345678"),
@@ -29,7 +30,7 @@ fn message(id: u64, by: &Arc<DecidedBy>) -> Arc<Message> {
         protocol_id: 0,
         esm_class: 0,
         priority: Priority::default(),
-        receipts: ReceiptRequest::FINAL,
+        dlr_request: DlrRequest::FINAL,
         replace_if_present: false,
         submission: None,
         text: Text { octets: Bytes::from_static(&[b'x'; 140]), ..Text::default() },
@@ -37,24 +38,25 @@ fn message(id: u64, by: &Arc<DecidedBy>) -> Arc<Message> {
         accepted_at: Timestamp(1_700_000_000_000),
         scheduled: None,
         expires_at: Timestamp(1_700_086_400_000),
-        routed: Routed {
+        routed: RoutingDecision {
             verdict: Verdict::Forward(vec![Leg::to(PeerId(1))]),
             by: by.clone(),
             note: None,
             sender: None,
             quote: None,
-            seen: None,
-            faulted: None,
+            host_calls: None,
+            fault_message_id: None,
         },
     })
 }
 
-/// Microseconds per commit, when each accepts and hands over `size` messages and ends those of the one before.
+/// Microseconds per commit. Each commit accepts and submits `size` messages, and finishes those of the previous one.
 fn measure(file: &Path, quick_repair: bool, size: u64) -> f64 {
     let store = Store::open(file, StoreOptions { quick_repair, ..StoreOptions::default() }).unwrap();
-    let by = Arc::new(DecidedBy { plugin: "prefix-router".to_owned(), version: "0123456789ab".to_owned() });
+    let by =
+        Arc::new(PluginVersion { plugin: "prefix-router".to_owned(), version: "0123456789ab".to_owned() });
     let at = Timestamp(1_700_000_000_000);
-    let ended = Final {
+    let ended = FinalRecord {
         state: FinalState::Relayed,
         at,
         error: 0,
@@ -70,9 +72,11 @@ fn measure(file: &Path, quick_repair: bool, size: u64) -> f64 {
             let before = if run == 0 { 0..0 } else { first - size..first };
             Batch {
                 accepted: ids.clone().map(|id| message(id, &by)).collect(),
-                handed: ids.map(|id| Handed { id: MessageId(id), attempt: 1, leg: 0, at }).collect(),
-                handed_seq: run + 1,
-                handed_done: if run == 0 { Vec::new() } else { vec![run] },
+                submit_attempts: ids
+                    .map(|id| SubmitAttempt { id: MessageId(id), attempt: 1, leg: 0, at })
+                    .collect(),
+                submit_row: run + 1,
+                submit_rows_done: if run == 0 { Vec::new() } else { vec![run] },
                 finished: before.map(|id| (MessageId(id), ended.clone())).collect(),
                 next_id: MessageId(first + size),
                 ..Batch::default()
@@ -87,10 +91,10 @@ fn measure(file: &Path, quick_repair: bool, size: u64) -> f64 {
 }
 
 fn main() {
-    let folder = std::env::args().nth(1).expect("a folder on the disk to be judged");
+    let folder = std::env::args().nth(1).expect("a folder on the disk to be measured");
     let file = Path::new(&folder).join(format!("commit-speed-{}.redb", std::process::id()));
     for size in [1, 10, 100, 1000] {
-        // The better of three, in turn: what else the machine does hits both alike.
+        // The better of three, alternating, so that other load affects both alike.
         let mut best = [f64::MAX; 2];
         for _ in 0..3 {
             for (best, quick_repair) in best.iter_mut().zip([false, true]) {

@@ -1,5 +1,5 @@
-//! What a call and its hangup cost in engine and store, by the size of the pool and of a batch:
-//! `cargo run --release -p store --example pool_commit_speed -- FOLDER`, a folder on the disk to be judged.
+//! Measures the cost of a call and its hangup in engine and store, by the size of the pool and of a batch: `cargo run
+//! --release -p store --example pool_commit_speed -- FOLDER`, a folder on the disk to measure.
 #![allow(
     clippy::print_stdout,
     clippy::unwrap_used,
@@ -7,10 +7,10 @@
     reason = "a measurement run by hand"
 )]
 
-use engine::{Answer, Command, Engine, Event, Output, ReplyTo, Settings};
+use engine::{Engine, EngineAnswer, EngineCommand, Event, Output, ReplyTo, Settings};
 use model::{
-    LinkId, MessageId, Moment, Now, PoolAnswer, PoolCall, PoolName, PoolNumber, PoolOperation, PoolOutcome,
-    PoolRequest, Timestamp,
+    AcquireRequest, LinkId, MessageId, Moment, Now, PoolAnswer, PoolName, PoolNumber, PoolOperation,
+    PoolOutcome, PoolRequest, Timestamp,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -39,14 +39,14 @@ impl Run {
         self.engine.apply(now, event, &mut self.out);
     }
 
-    /// Asks for many things in one batch, and gives back the numbers that were given.
+    /// Applies the operations in one batch, and returns the leased numbers.
     fn batch(&mut self, operations: Vec<PoolOperation>) -> Vec<PoolNumber> {
         let now = Now { wall: Timestamp(1_700_000_000_000), mono: Moment(5_000_000) };
         let begun = Instant::now();
         for operation in operations {
             self.ask(operation);
         }
-        self.engine.settle(now, &mut self.out);
+        self.engine.advance(now, &mut self.out);
         self.engine.seal(&mut self.out);
         self.applied += begun.elapsed();
         let out = std::mem::take(&mut self.out);
@@ -55,8 +55,8 @@ impl Run {
         self.committed += begun.elapsed();
         self.commits += 1;
         let given = |command| match command {
-            Command::Answer {
-                answer: Answer::Pool(PoolAnswer::Outcome(PoolOutcome::Given { number, .. })),
+            EngineCommand::Answer {
+                answer: EngineAnswer::Pool(PoolAnswer::Outcome(PoolOutcome::Acquired { number, .. })),
                 ..
             } => Some(number),
             _ => None,
@@ -73,7 +73,7 @@ fn measure(file: &Path, numbers: usize, size: usize) {
     let store = Store::open(file, StoreOptions::default()).unwrap();
     let mut engine = Engine::new(Settings::default());
     let mut out = Output::default();
-    engine.recovered(MessageId::FIRST, 1, &[], &mut out);
+    engine.finish_recovery(MessageId::FIRST, 1, &[], &mut out);
     let mut run = Run {
         engine,
         out,
@@ -94,7 +94,7 @@ fn measure(file: &Path, numbers: usize, size: usize) {
     let mut pairs = 0;
     let begun = Instant::now();
     while pairs < PAIRS && begun.elapsed() < Duration::from_secs(5) {
-        let calls = (0..size).map(|_| PoolOperation::Call(PoolCall::default())).collect();
+        let calls = (0..size).map(|_| PoolOperation::Call(AcquireRequest::default())).collect();
         let given = run.batch(calls);
         pairs += given.len();
         run.batch(given.into_iter().map(|number| PoolOperation::Hangup { number, ticket: None }).collect());
@@ -111,7 +111,7 @@ fn measure(file: &Path, numbers: usize, size: usize) {
 }
 
 fn main() {
-    let folder = std::env::args().nth(1).expect("a folder on the disk to be judged");
+    let folder = std::env::args().nth(1).expect("a folder on the disk to be measured");
     let file = Path::new(&folder).join(format!("pool-commit-speed-{}.redb", std::process::id()));
     for numbers in [1_000, 100_000, 1_000_000] {
         for size in [1, 50, 800, 3200] {

@@ -1,4 +1,4 @@
-//! Reading and writing the fields of records.
+//! Reads and writes the fields of records.
 
 use crate::record::RecordError;
 use model::{Address, AddressBytes};

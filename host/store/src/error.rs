@@ -1,13 +1,13 @@
 use crate::record::RecordError;
 use std::path::PathBuf;
 
-/// What can go wrong with the store.
+/// Errors of the store.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// Another process has the file.
+    /// Another process uses the file.
     #[error("{0} is in use by another process: stop the other switchyard, or name another data directory")]
     InUse(PathBuf),
-    /// A newer daemon wrote it.
+    /// A newer daemon wrote the file.
     #[error(
         "{path} has record format {found}, and this switchyard knows formats up to {known}: start the newer version \
          that wrote it, or name another data directory"
@@ -15,40 +15,40 @@ pub enum StoreError {
     TooNew {
         /// The file.
         path: PathBuf,
-        /// Its format.
+        /// The format of the file.
         found: u64,
-        /// Ours.
+        /// The newest known format.
         known: u64,
     },
     /// The file cannot be opened.
     #[error(
-        "{path} cannot be opened: {source}. Look whether the disk is full or failing and who owns the file"
+        "{path} cannot be opened: {source}. Check whether the disk is full or failing, and who owns the file"
     )]
     Open {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: redb::Error,
     },
-    /// Reading or writing failed. After a failed commit nothing of it is visible; the daemon must stop.
+    /// Reading or writing failed. After a failed commit none of its writes is visible; the daemon must stop.
     #[error("the store failed: {0}")]
     Database(#[from] redb::Error),
-    /// A record that cannot be understood.
+    /// A record cannot be decoded.
     #[error("table {table}, id {id}: {source}; the record is damaged or was written by something else")]
     Record {
         /// The table.
         table: &'static str,
         /// The key.
         id: u64,
-        /// What is wrong.
+        /// The cause.
         source: RecordError,
     },
-    /// The free space of the disk cannot be told.
-    #[error("free space of {path} cannot be told: {source}")]
+    /// The free disk space is unknown.
+    #[error("free space of {path} is unknown: {source}")]
     FreeSpace {
-        /// Where.
+        /// The path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
 }

@@ -1,14 +1,14 @@
-//! The tables of number pools: what a batch writes to them, and what is read back.
+//! The tables of number pools: writes of a batch, and reads.
 //!
-//! What happens to numbers goes to the journal, one row for all of a pool's entries in a batch, always at the end of the
-//! pool's part of the table: a million numbers cost no more than a thousand. The table of numbers is brought up to date from
-//! time to time; it and the entries that it does not have yet are what a start finds.
+//! Changes of numbers go to the journal, one row per pool and batch, always at the end of the pool's part of the
+//! table: a million numbers cost no more than a thousand. Table `numbers` is updated from time to time. A start reads
+//! it and the journal entries that it lacks.
 
 use crate::pools::{decode_journal, decode_number, decode_pool, encode_journal, encode_number, encode_pool};
 use crate::store::damaged;
 use crate::{Store, StoreError};
-use engine::{JournalPart, PoolBatch, PoolRecord, Purge, Remembered};
-use model::{PoolEntry, PoolId, PoolNumber};
+use engine::{JournalPart, PoolBatch, PoolPurge, PoolRecord, RecoveredRecord};
+use model::{JournalEntry, PoolId, PoolNumber};
 use redb::{ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
 
 /// Pool → its record.
@@ -27,16 +27,16 @@ fn all_of(pool: PoolId) -> std::ops::RangeInclusive<(u32, u64)> {
     (pool.0, 0)..=(pool.0, u64::MAX)
 }
 
-/// What has happened to the numbers of a pool; see [`Store::pool_history`].
+/// A part of a pool's history; see [`Store::pool_history`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoolHistory {
     /// Entries with their numbers, newest first.
-    pub entries: Vec<(u64, PoolEntry)>,
-    /// Older ones come before this one; `None` when there are none.
+    pub entries: Vec<(u64, JournalEntry)>,
+    /// The `before` of the next, older part; `None` after the oldest one.
     pub next: Option<u64>,
 }
 
-/// Writes what a batch has of pools. Most batches have nothing, and do not open the tables.
+/// Writes the pool part of a batch. Most batches have none, and do not open the tables.
 pub(crate) fn write(
     transaction: &WriteTransaction,
     batch: &PoolBatch,
@@ -63,7 +63,7 @@ pub(crate) fn write(
             octets += buffer.len() as u64;
         }
         for (pool, before) in &batch.trimmed {
-            // The last part that begins before it may hold entries that come after it.
+            // The last part that begins before it may hold later entries.
             let last = journal.range((pool.0, 0)..(pool.0, *before))?.next_back().transpose()?;
             if let Some(last) = last.map(|(key, _)| key.value()) {
                 journal.retain_in((pool.0, 0)..last, |_, _| false)?;
@@ -93,10 +93,10 @@ pub(crate) fn write(
     Ok((rows, octets))
 }
 
-fn remove(transaction: &WriteTransaction, pool: PoolId, purge: Purge) -> Result<u64, StoreError> {
+fn remove(transaction: &WriteTransaction, pool: PoolId, purge: PoolPurge) -> Result<u64, StoreError> {
     let mut left = match purge {
-        Purge::Some(most) => most,
-        Purge::Rest => usize::MAX,
+        PoolPurge::Some(most) => most,
+        PoolPurge::Rest => usize::MAX,
     };
     let mut rows = 0;
     for table in [NUMBERS, JOURNAL] {
@@ -109,17 +109,17 @@ fn remove(transaction: &WriteTransaction, pool: PoolId, purge: Purge) -> Result<
             table.remove(key)?;
         }
     }
-    if purge == Purge::Rest {
+    if purge == PoolPurge::Rest {
         transaction.open_table(POOLS)?.remove(pool.0)?;
         rows += 1;
     }
     Ok(rows)
 }
 
-/// Hands over all pools, then their numbers, then those entries of their journals that the numbers do not have.
+/// Reads all pools, then their numbers, then the journal entries that table `numbers` lacks.
 pub(crate) fn recover(
     transaction: &ReadTransaction,
-    mut each: impl FnMut(Remembered),
+    mut each: impl FnMut(RecoveredRecord),
 ) -> Result<(), StoreError> {
     let mut found: Vec<PoolRecord> = Vec::new();
     let (numbers, journal) = (transaction.open_table(NUMBERS)?, transaction.open_table(JOURNAL)?);
@@ -127,11 +127,11 @@ pub(crate) fn recover(
         let (id, value) = row?;
         let id = id.value();
         let record = decode_pool(PoolId(id), value.value()).map_err(damaged("pools", u64::from(id)))?;
-        if record.gone {
+        if record.removed {
             let left = numbers.range(all_of(record.id))?.count() + journal.range(all_of(record.id))?.count();
-            each(Remembered::PoolGone(record.id, left));
+            each(RecoveredRecord::PoolRemoved(record.id, left));
         } else {
-            each(Remembered::Pool(record.clone()));
+            each(RecoveredRecord::Pool(record.clone()));
             found.push(record);
         }
     }
@@ -143,9 +143,9 @@ pub(crate) fn recover(
             let number = PoolNumber::from_octets(octets.to_be_bytes());
             let number = number.ok_or(crate::RecordError { what: "no number of a pool", offset: 0 });
             let number = number.map_err(&fail)?;
-            each(Remembered::Number(id, number, decode_number(value.value()).map_err(fail)?));
+            each(RecoveredRecord::Number(id, number, decode_number(value.value()).map_err(fail)?));
         }
-        // The part that holds the first of them may begin before it.
+        // The part that holds the first of them may begin earlier.
         let first = journal.range((id.0, 0)..=(id.0, folded))?.next_back().transpose()?;
         let first = first.map_or((id.0, 0), |(key, _)| key.value());
         for row in journal.range(first..=(id.0, u64::MAX))? {
@@ -153,19 +153,18 @@ pub(crate) fn recover(
             let first = key.value().1;
             let part = decode_journal(value.value()).map_err(damaged("pool_journal", first))?;
             let (serial, entries) = part;
-            each(Remembered::Journal(JournalPart { pool: id, first, serial, entries }));
+            each(RecoveredRecord::Journal(JournalPart { pool: id, first, serial, entries }));
         }
     }
     Ok(())
 }
 
 impl Store {
-    /// What has happened to the numbers of a pool, or to one of them, newest first: at most `most` entries before `before`.
-    /// Of a single number's history no more than the newest 100,000 entries before it are looked at, so that there may be
-    /// fewer, and yet a `next`.
+    /// The history of a pool, or of one of its numbers, newest first: at most `most` entries before `before`. For a
+    /// single number, at most 100,000 entries are scanned; the result may then be shorter and still have a `next`.
     ///
     /// # Errors
-    /// When the disk fails or a record is damaged.
+    /// The disk fails or a record is damaged.
     pub fn pool_history(
         &self,
         pool: PoolId,
@@ -199,17 +198,17 @@ impl Store {
         Ok(PoolHistory { entries, next: None })
     }
 
-    /// What has happened to the numbers of a pool since the entry `from`, that one included, oldest first: at most `most`
-    /// entries. It begins with the oldest that is kept where that is younger.
+    /// The journal of a pool from entry `from` on, oldest first: at most `most` entries. It begins with the oldest
+    /// stored entry if that is newer.
     ///
     /// # Errors
-    /// When the disk fails or a record is damaged.
+    /// The disk fails or a record is damaged.
     pub fn pool_journal(
         &self,
         pool: PoolId,
         from: u64,
         most: usize,
-    ) -> Result<Vec<(u64, PoolEntry)>, StoreError> {
+    ) -> Result<Vec<(u64, JournalEntry)>, StoreError> {
         let transaction = self.database.begin_read()?;
         let journal = transaction.open_table(JOURNAL)?;
         let mut entries = Vec::new();

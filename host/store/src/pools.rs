@@ -1,12 +1,12 @@
-//! The octets of number pools. As in `record`, all numbers but those in keys are little-endian and every record begins with
-//! its format version.
+//! The encoding of number pools. As in `record`, all numbers except those in keys are little-endian and every record
+//! begins with its format version.
 
 use crate::RecordError;
 use crate::cursor::{Cursor, put_text};
 use crate::record::{FORMAT, is_known};
 use engine::PoolRecord;
 use model::{
-    MessageId, NumberRow, NumberState, PoolChange, PoolEntry, PoolId, PoolName, PoolNumber, PoolSettings,
+    JournalEntry, MessageId, NumberRow, NumberState, PoolChange, PoolId, PoolName, PoolNumber, PoolSettings,
     Strategy, Timestamp,
 };
 use std::sync::Arc;
@@ -21,10 +21,11 @@ fn octet_of<T: PartialEq>(all: &[T], one: &T) -> u8 {
     all.iter().position(|other| other == one).and_then(|place| u8::try_from(place).ok()).unwrap_or(0)
 }
 
-/// On disk, table `pools`, key: the pool's number; value: 1 format, 1 flags (1: gone), 1 strategy (0 longest idle, 1 random,
-/// 2 weighted, 3 sticky, 4 nearest), 8 quarantine in milliseconds, 8 last stamp, 8 entries, 8 folded, 2 length, name.
+/// On disk, table `pools`, key: the pool's number; value: 1 format, 1 flags (1: gone), 1 strategy (0 longest idle, 1
+/// random, 2 weighted, 3 sticky, 4 nearest), 8 quarantine in milliseconds, 8 last stamp, 8 entries, 8 folded, 2
+/// length, name.
 pub fn encode_pool(out: &mut Vec<u8>, pool: &PoolRecord) {
-    out.extend_from_slice(&[FORMAT, u8::from(pool.gone), octet_of(&STRATEGIES, &pool.settings.strategy)]);
+    out.extend_from_slice(&[FORMAT, u8::from(pool.removed), octet_of(&STRATEGIES, &pool.settings.strategy)]);
     let quarantine = u64::try_from(pool.settings.quarantine.as_millis()).unwrap_or(u64::MAX);
     for figure in [quarantine, pool.serial, pool.entries, pool.folded] {
         out.extend_from_slice(&figure.to_le_bytes());
@@ -32,47 +33,47 @@ pub fn encode_pool(out: &mut Vec<u8>, pool: &PoolRecord) {
     put_text(out, pool.name.as_str());
 }
 
-/// Reads what [`encode_pool`] wrote.
+/// Decodes the output of [`encode_pool`].
 ///
 /// # Errors
-/// When the octets are no such record.
+/// The octets are no such record.
 pub fn decode_pool(id: PoolId, octets: &[u8]) -> Result<PoolRecord, RecordError> {
     let mut cursor = Cursor::new(octets);
     format(&mut cursor)?;
-    let gone = cursor.u8()? & 1 == 1;
+    let removed = cursor.u8()? & 1 == 1;
     let strategy = usize::from(cursor.u8()?);
     let strategy = *STRATEGIES.get(strategy).ok_or_else(|| cursor.damaged("unknown strategy of a pool"))?;
     let quarantine = Duration::from_millis(cursor.u64()?);
     let (serial, entries, folded) = (cursor.u64()?, cursor.u64()?, cursor.u64()?);
     let name = cursor.text()?.parse::<PoolName>().map_err(|_| cursor.damaged("no name of a pool"))?;
     let settings = PoolSettings { strategy, quarantine };
-    Ok(PoolRecord { id, name, settings, serial, entries, folded, gone })
+    Ok(PoolRecord { id, name, settings, serial, entries, folded, removed })
 }
 
-/// On disk, table `numbers`, key: the pool's number, the number's eight octets; value: 1 format and the row. A row: 1 state
-/// (0 idle and up, 1 idle and down, 2 busy and up, 3 busy and down; 4 more where there is an end, 8 more where there is a
-/// holder or a reason, 16 more where there is a message, 32 more where it is in its state since the time of its entry in the
-/// journal), 8 stamp, 1 weight, 4 calls, 4 held, 4 lapsed; 8 since, but for the last of these cases; 8 end, where there is
-/// one; holder and reason, each 2 length, UTF-8, where there is either; 8 message, where there is one.
+/// On disk, table `numbers`, key: the pool's id, the number's eight octets; value: 1 format and the row. A row: 1
+/// state (0 idle and up, 1 idle and down, 2 busy and up, 3 busy and down; plus 4 with an end, 8 with a holder or a
+/// reason, 16 with a message, 32 if its state began at the time of its journal entry), 8 stamp, 1 weight, 4 calls, 4
+/// held, 4 lapsed; 8 since, unless 32 is set; 8 end, if any; holder and reason, each 2 length, UTF-8, if there is
+/// either; 8 message, if any.
 pub fn encode_number(out: &mut Vec<u8>, row: &NumberRow) {
     out.push(FORMAT);
     put_row(out, row, None);
 }
 
-/// Reads what [`encode_number`] wrote.
+/// Decodes the output of [`encode_number`].
 ///
 /// # Errors
-/// When the octets are no such record.
+/// The octets are no such record.
 pub fn decode_number(octets: &[u8]) -> Result<NumberRow, RecordError> {
     let mut cursor = Cursor::new(octets);
     format(&mut cursor)?;
     row(&mut cursor, None)
 }
 
-/// On disk, table `pool_journal`, key: the pool's number, the number of the first entry; value: 1 format, 8 last stamp, 4
-/// count, entries. An entry: 8 number, 8 time, 1 change (its octet; 128 more where the number has left, 64 more where it was
-/// somebody's doing), 1 length and UTF-8 of whose doing it was, a row as in `numbers` unless it has left.
-pub fn encode_journal(out: &mut Vec<u8>, serial: u64, entries: &[PoolEntry]) {
+/// On disk, table `pool_journal`, key: the pool's id, the number of the first entry; value: 1 format, 8 last stamp, 4
+/// count, entries. An entry: 8 number, 8 time, 1 change (its octet; plus 128 if the number was removed, 64 if it has
+/// an author), 1 length and UTF-8 of the author, a row as in `numbers` unless it was removed.
+pub fn encode_journal(out: &mut Vec<u8>, serial: u64, entries: &[JournalEntry]) {
     out.push(FORMAT);
     out.extend_from_slice(&serial.to_le_bytes());
     let count = u32::try_from(entries.len()).unwrap_or(u32::MAX);
@@ -80,8 +81,8 @@ pub fn encode_journal(out: &mut Vec<u8>, serial: u64, entries: &[PoolEntry]) {
     for entry in entries.iter().take(count as usize) {
         out.extend_from_slice(&entry.number.octets());
         out.extend_from_slice(&entry.at.0.to_le_bytes());
-        let gone = if entry.row.is_none() { 128 } else { 0 };
-        out.push(entry.change as u8 | gone | if entry.by.is_some() { 64 } else { 0 });
+        let removed = if entry.row.is_none() { 128 } else { 0 };
+        out.push(entry.change as u8 | removed | if entry.by.is_some() { 64 } else { 0 });
         if let Some(by) = &entry.by {
             let by = by.get(..by.floor_char_boundary(255)).unwrap_or_default();
             out.push(u8::try_from(by.len()).unwrap_or(u8::MAX));
@@ -93,11 +94,11 @@ pub fn encode_journal(out: &mut Vec<u8>, serial: u64, entries: &[PoolEntry]) {
     }
 }
 
-/// Reads what [`encode_journal`] wrote: the last stamp and the entries.
+/// Decodes the output of [`encode_journal`]: the last stamp and the entries.
 ///
 /// # Errors
-/// When the octets are no such record.
-pub fn decode_journal(octets: &[u8]) -> Result<(u64, Vec<PoolEntry>), RecordError> {
+/// The octets are no such record.
+pub fn decode_journal(octets: &[u8]) -> Result<(u64, Vec<JournalEntry>), RecordError> {
     let mut cursor = Cursor::new(octets);
     format(&mut cursor)?;
     let serial = cursor.u64()?;
@@ -122,7 +123,7 @@ pub fn decode_journal(octets: &[u8]) -> Result<(u64, Vec<PoolEntry>), RecordErro
             last_by.clone()
         };
         let row = if kind & 128 == 0 { Some(row(&mut cursor, Some(at))?) } else { None };
-        entries.push(PoolEntry { at, number, change, row, by });
+        entries.push(JournalEntry { at, number, change, row, by });
     }
     Ok((serial, entries))
 }
@@ -210,11 +211,11 @@ mod tests {
         )
     }
 
-    fn entries() -> impl Generator<Value = PoolEntry> {
+    fn entries() -> impl Generator<Value = JournalEntry> {
         let change = (0..10u8).prop_map(|octet| PoolChange::from_octet(octet).unwrap());
         let by = proptest::option::of("[a-c]{0,3}");
         ("[0-9+*#]{1,16}", 0..3u64, change, proptest::option::of(rows()), by).prop_map(
-            |(number, at, change, row, by)| PoolEntry {
+            |(number, at, change, row, by)| JournalEntry {
                 at: Timestamp(at),
                 number: number.parse().unwrap(),
                 change,
@@ -226,7 +227,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn numbers_read_as_written(row in rows()) {
+        fn numbers_round_trip(row in rows()) {
             let mut octets = Vec::new();
             encode_number(&mut octets, &row);
             let read = decode_number(&octets);
@@ -239,7 +240,7 @@ mod tests {
         }
 
         #[test]
-        fn journals_read_as_written(serial: u64, entries in proptest::collection::vec(entries(), 0..10)) {
+        fn journals_round_trip(serial: u64, entries in proptest::collection::vec(entries(), 0..10)) {
             let mut octets = Vec::new();
             encode_journal(&mut octets, serial, &entries);
             prop_assert_eq!(decode_journal(&octets), Ok((serial, entries)));
@@ -249,12 +250,12 @@ mod tests {
         }
 
         #[test]
-        fn pools_read_as_written(figures: (u64, u64, u64, u64), strategy in 0..5usize, gone: bool) {
+        fn pools_round_trip(figures: (u64, u64, u64, u64), strategy in 0..5usize, removed: bool) {
             let (quarantine, serial, entries, folded) = figures;
             let settings =
                 PoolSettings { strategy: STRATEGIES[strategy], quarantine: Duration::from_millis(quarantine) };
             let name = "support-line".parse().unwrap();
-            let pool = PoolRecord { id: PoolId(7), name, settings, serial, entries, folded, gone };
+            let pool = PoolRecord { id: PoolId(7), name, settings, serial, entries, folded, removed };
             let mut octets = Vec::new();
             encode_pool(&mut octets, &pool);
             let read = decode_pool(PoolId(7), &octets);

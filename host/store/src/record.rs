@@ -1,13 +1,13 @@
-//! The octets of records. All numbers little-endian; every record begins with its format version.
+//! The encoding of records. All numbers are little-endian; every record begins with its format version.
 
 use crate::cursor::{Cursor, put_address, put_long, put_short, put_text};
 use bytes::Bytes;
-use engine::{Handed, Part, Progress, Waiting};
+use engine::{MessageProgress, SubmitAttempt, SubmittedSegment, WaitState};
 use model::{
-    Address, AddressBytes, Charge, DecidedBy, Deed, Final, FinalState, Hook, Imsi, Kind, Leg, Message,
-    MessageId, NoSender, OrderId, PeerId, PeerMessageId, PoolName, PoolNumber, Priority, Quote,
-    ReceiptRequest, ReceiptState, ReceiptText, RejectReason, Routed, SenderWish, Step, StepKind, Text,
-    Timestamp, Verdict,
+    Address, AddressBytes, AdminActionKind, Charge, DlrContent, DlrRequest, DlrState, FinalRecord,
+    FinalState, Hook, Imsi, Leg, Message, MessageId, MessageKind, PeerId, PeerMessageId, PluginVersion,
+    PoolName, PoolNumber, Priority, QueueActionId, Quote, RejectReason, RoutingDecision, SenderFallback,
+    SenderRequest, Step, StepKind, Text, Timestamp, Verdict,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,48 +16,50 @@ use std::time::Duration;
 /// The record format that this version writes. It reads all formats up to it.
 pub const FORMAT: u8 = 7;
 
-/// Whether a record of this format can be read.
+/// Whether this version reads a format.
 pub(crate) fn is_known(format: u8) -> bool {
     (1..=FORMAT).contains(&format)
 }
 
-/// A record that cannot be understood.
+/// A record that cannot be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{what} at octet {offset}")]
 pub struct RecordError {
-    /// What is wrong.
+    /// The cause.
     pub what: &'static str,
-    /// Where.
+    /// The offset of the fault.
     pub offset: usize,
 }
 
-/// Decodes records; plugin versions that many messages name are held once.
+/// Decodes records; plugin versions shared by many messages are stored once.
 #[derive(Debug, Default)]
-pub struct Decoder {
-    deciders: HashMap<(Box<str>, Box<str>), Arc<DecidedBy>>,
-    last: Option<Arc<DecidedBy>>,
+pub struct RecordDecoder {
+    deciders: HashMap<(Box<str>, Box<str>), Arc<PluginVersion>>,
+    last: Option<Arc<PluginVersion>>,
 }
 
 /// On disk, table `messages`, value:
-/// * 1: format (7; 1 to 6 are read too; 4 to 6 are the same, without a submission, and 3 without wishes)
-/// * 1: flags: bit 0 receipt of ours, 1 UDHI, 2 payload, 3 replace_if_present, 4 scheduled, 5 TLVs, 6 service type, 7 note
-/// * 4: origin; 1: protocol id; 1: esm_class; 1: priority; 1: receipt request; 1: data coding
+/// * 1: format (7; 1 to 6 are read too; 4 to 6 are the same, without a submission, and 3 without sender requests)
+/// * 1: flags: bit 0 DLR, 1 UDHI, 2 payload, 3 replace_if_present, 4 scheduled, 5 TLVs, 6 service type, 7 note
+/// * 4: origin; 1: protocol id; 1: esm_class; 1: priority; 1: DLR request; 1: data coding
 /// * 8: accepted; 8: expires (ms since the epoch); 8: scheduled, if flagged
 /// * source, destination: each 1 TON, 1 NPI, 1 length, value
 /// * service type: 1 length, value, if flagged
 /// * text: 4 length, octets; TLVs: 4 length, octets, if flagged
-/// * verdict: 1 kind: 0 forward (1 count, legs), 1 hold (8 until), 2 reject (1 reason).
-///   Leg: 4 peer, 1 rank, 2 weight, 4 cost, 1 flags (bit 0 longest wait, 1 source, 2 destination, 3 to be resolved,
-///   4 IMSI), then what is flagged: 8 ms, address, address, 1 length, IMSI
+/// * verdict: 1 kind: 0 forward (1 count, legs), 1 hold (8 until), 2 reject (1 reason). Leg: 4 peer, 1 rank, 2
+///   weight, 4 cost, 1 flags (bit 0 longest wait, 1 source, 2 destination, 3 to be resolved, 4 IMSI), then the
+///   flagged fields: 8 ms, address, address, 1 length, IMSI
 /// * plugin, version: each 2 length, UTF-8; note likewise, if flagged
-/// * receipt of ours, if flagged: 8 of, 1 state, 1 flags (bit 0 intermediate, 1 network error), 2 error, 3 network error
-///   if flagged, 8 submitted, 8 done, 2 parts, 2 delivered, peer id: 1 length, octets, 2 which part (from format 2 on)
-/// * from format 3 on: 1 flags: bit 0 quote, 1 host answers, 2 wish for a sender, 3 submission (from format 7 on). Quote: 1 flags (bit 0 charge, 1 kept on failure, 2 settle,
-///   3 note), charge if flagged: account: 1 length, UTF-8; 8 amount; then plugin, version and note as above. Host answers:
-///   4 length, octets. Wish: 1 flags (bit 0 lease, 1 a number was given), 1 otherwise (0 reject, 1 keep the sender, 2 hold),
-///   pool, holder, user, reason: each 2 length, UTF-8; then what is flagged: 8 ms, address. Submission: 8 its id
+/// * DLR, if flagged: 8 of, 1 state, 1 flags (bit 0 intermediate, 1 network error), 2 error, 3 network error if
+///   flagged, 8 submitted, 8 done, 2 segments, 2 delivered, peer id: 1 length, octets, 2 segment number (from format
+///   2 on)
+/// * from format 3 on: 1 flags: bit 0 quote, 1 host calls, 2 sender request, 3 submission (from format 7 on). Quote:
+///   1 flags (bit 0 charge, 1 kept on failure, 2 settle, 3 note), charge if flagged: account: 1 length, UTF-8; 8
+///   amount; then plugin, version and note as above. Host calls: 4 length, octets. Sender request: 1 flags (bit 0
+///   lease, 1 a number was given), 1 otherwise (0 reject, 1 keep the sender, 2 hold), pool, holder, user, reason:
+///   each 2 length, UTF-8; then the flagged fields: 8 ms, address. Submission: 8 its id
 pub fn encode_message(out: &mut Vec<u8>, message: &Message) {
-    let flags = u8::from(matches!(message.kind, Kind::Receipt(_)))
+    let flags = u8::from(matches!(message.kind, MessageKind::Dlr(_)))
         | u8::from(message.text.udhi) << 1
         | u8::from(message.text.payload) << 2
         | u8::from(message.replace_if_present) << 3
@@ -71,7 +73,7 @@ pub fn encode_message(out: &mut Vec<u8>, message: &Message) {
         message.protocol_id,
         message.esm_class,
         message.priority.level(),
-        message.receipts.bits(),
+        message.dlr_request.bits(),
         message.text.data_coding,
     ]);
     out.extend_from_slice(&message.accepted_at.0.to_le_bytes());
@@ -107,31 +109,31 @@ pub fn encode_message(out: &mut Vec<u8>, message: &Message) {
     if let Some(note) = &message.routed.note {
         put_text(out, note);
     }
-    if let Kind::Receipt(receipt) = &message.kind {
-        out.extend_from_slice(&receipt.of.0.to_le_bytes());
-        let flags = u8::from(receipt.intermediate) | u8::from(receipt.network_error.is_some()) << 1;
-        out.extend_from_slice(&[receipt.state as u8, flags]);
-        out.extend_from_slice(&receipt.error.to_le_bytes());
-        out.extend_from_slice(receipt.network_error.as_ref().map_or(&[][..], |code| code));
-        out.extend_from_slice(&receipt.submitted_at.0.to_le_bytes());
-        out.extend_from_slice(&receipt.done_at.0.to_le_bytes());
-        out.extend_from_slice(&receipt.parts.0.to_le_bytes());
-        out.extend_from_slice(&receipt.parts.1.to_le_bytes());
-        put_short(out, &receipt.peer_id.0);
-        out.extend_from_slice(&receipt.part.to_le_bytes());
+    if let MessageKind::Dlr(dlr) = &message.kind {
+        out.extend_from_slice(&dlr.of.0.to_le_bytes());
+        let flags = u8::from(dlr.intermediate) | u8::from(dlr.network_error.is_some()) << 1;
+        out.extend_from_slice(&[dlr.state as u8, flags]);
+        out.extend_from_slice(&dlr.error.to_le_bytes());
+        out.extend_from_slice(dlr.network_error.as_ref().map_or(&[][..], |code| code));
+        out.extend_from_slice(&dlr.submitted_at.0.to_le_bytes());
+        out.extend_from_slice(&dlr.done_at.0.to_le_bytes());
+        out.extend_from_slice(&dlr.segments.0.to_le_bytes());
+        out.extend_from_slice(&dlr.segments.1.to_le_bytes());
+        put_short(out, &dlr.peer_id.0);
+        out.extend_from_slice(&dlr.segment.to_le_bytes());
     }
-    let Routed { quote, seen, sender, .. } = &message.routed;
+    let RoutingDecision { quote, host_calls, sender, .. } = &message.routed;
     out.push(
         u8::from(quote.is_some())
-            | u8::from(seen.is_some()) << 1
+            | u8::from(host_calls.is_some()) << 1
             | u8::from(sender.is_some()) << 2
             | u8::from(message.submission.is_some()) << 3,
     );
     if let Some(quote) = quote {
         encode_quote(out, quote);
     }
-    if let Some(seen) = seen {
-        put_long(out, seen);
+    if let Some(host_calls) = host_calls {
+        put_long(out, host_calls);
     }
     if let Some(sender) = sender {
         encode_sender(out, sender);
@@ -141,32 +143,33 @@ pub fn encode_message(out: &mut Vec<u8>, message: &Message) {
     }
 }
 
-fn encode_sender(out: &mut Vec<u8>, wish: &SenderWish) {
-    out.push(u8::from(wish.lease.is_some()) | u8::from(wish.given.is_some()) << 1);
-    out.push(wish.otherwise as u8);
-    for text in [wish.pool.as_str(), &wish.holder, &wish.user, &wish.reason] {
+fn encode_sender(out: &mut Vec<u8>, request: &SenderRequest) {
+    out.push(u8::from(request.lease.is_some()) | u8::from(request.leased.is_some()) << 1);
+    out.push(request.otherwise as u8);
+    for text in [request.pool.as_str(), &request.holder, &request.user, &request.reason] {
         put_text(out, text);
     }
-    if let Some(lease) = wish.lease {
+    if let Some(lease) = request.lease {
         out.extend_from_slice(&u64::try_from(lease.as_millis()).unwrap_or(u64::MAX).to_le_bytes());
     }
-    if let Some(given) = &wish.given {
-        put_address(out, given);
+    if let Some(leased) = &request.leased {
+        put_address(out, leased);
     }
 }
 
-fn decode_sender(cursor: &mut Cursor<'_>) -> Result<SenderWish, RecordError> {
+fn decode_sender(cursor: &mut Cursor<'_>) -> Result<SenderRequest, RecordError> {
     let flags = cursor.u8()?;
     let otherwise = cursor.u8()?;
-    let otherwise = NoSender::from_octet(otherwise).ok_or_else(|| cursor.damaged("unknown otherwise"))?;
-    Ok(SenderWish {
+    let otherwise =
+        SenderFallback::from_octet(otherwise).ok_or_else(|| cursor.damaged("unknown otherwise"))?;
+    Ok(SenderRequest {
         pool: pool_name(cursor)?,
         holder: cursor.text()?.into(),
         user: cursor.text()?.into(),
         reason: cursor.text()?.into(),
         lease: if flags & 1 != 0 { Some(Duration::from_millis(cursor.u64()?)) } else { None },
         otherwise,
-        given: if flags & 2 != 0 { Some(cursor.address()?) } else { None },
+        leased: if flags & 2 != 0 { Some(cursor.address()?) } else { None },
     })
 }
 
@@ -174,7 +177,7 @@ fn pool_name(cursor: &mut Cursor<'_>) -> Result<PoolName, RecordError> {
     cursor.text()?.parse().map_err(|_| cursor.damaged("no name of a pool"))
 }
 
-/// Sender and addressee of a message's record, without the rest of it; `None` for a receipt of ours.
+/// Source and destination of a message record, without decoding the rest; `None` for a DLR.
 pub(crate) fn decode_parties(octets: &[u8]) -> Result<Option<(Address, Address)>, RecordError> {
     let mut cursor = Cursor::new(octets);
     if !is_known(cursor.u8()?) {
@@ -187,26 +190,26 @@ pub(crate) fn decode_parties(octets: &[u8]) -> Result<Option<(Address, Address)>
     Ok((flags & 1 == 0).then_some((source, destination)))
 }
 
-/// What can be told of a message's record by a glance.
+/// The fields of a message record that are decoded without its rest.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Glance {
-    /// A receipt of ours, not a message of a submitter.
-    pub own_receipt: bool,
-    /// Who submitted it.
+pub struct RecordSummary {
+    /// It is a DLR for a submitter.
+    pub is_own_dlr: bool,
+    /// The submitter.
     pub origin: PeerId,
-    /// When it was accepted.
+    /// The time of acceptance.
     pub accepted_at: Timestamp,
-    /// Its sender.
+    /// The source.
     pub source: Address,
-    /// Its addressee.
+    /// The destination.
     pub destination: Address,
 }
 
-/// Looks at the beginning of a message's record.
+/// Decodes the first fields of a message record.
 ///
 /// # Errors
-/// When the octets are no such record.
-pub fn glance(octets: &[u8]) -> Result<Glance, RecordError> {
+/// The octets are no such record.
+pub fn read_summary(octets: &[u8]) -> Result<RecordSummary, RecordError> {
     let mut cursor = Cursor::new(octets);
     if !is_known(cursor.u8()?) {
         return Err(cursor.damaged("an unknown format"));
@@ -217,7 +220,7 @@ pub fn glance(octets: &[u8]) -> Result<Glance, RecordError> {
     let accepted_at = Timestamp(cursor.u64()?);
     cursor.take(if flags & 1 << 4 != 0 { 16 } else { 8 })?;
     let (source, destination) = (cursor.address()?, cursor.address()?);
-    Ok(Glance { own_receipt: flags & 1 != 0, origin, accepted_at, source, destination })
+    Ok(RecordSummary { is_own_dlr: flags & 1 != 0, origin, accepted_at, source, destination })
 }
 
 fn encode_quote(out: &mut Vec<u8>, quote: &Quote) {
@@ -273,14 +276,14 @@ fn decode_leg(cursor: &mut Cursor<'_>) -> Result<Leg, RecordError> {
     Ok(Leg { peer, rank, weight, cost, longest_wait, source, destination, resolve, imsi })
 }
 
-impl Decoder {
-    /// A decoder that has seen nothing.
+impl RecordDecoder {
+    /// A new decoder.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    fn decider(&mut self, plugin: &str, version: &str) -> Arc<DecidedBy> {
+    fn decider(&mut self, plugin: &str, version: &str) -> Arc<PluginVersion> {
         if let Some(last) = &self.last
             && last.plugin == plugin
             && last.version == version
@@ -290,7 +293,9 @@ impl Decoder {
         let by = self
             .deciders
             .entry((plugin.into(), version.into()))
-            .or_insert_with(|| Arc::new(DecidedBy { plugin: plugin.to_owned(), version: version.to_owned() }))
+            .or_insert_with(|| {
+                Arc::new(PluginVersion { plugin: plugin.to_owned(), version: version.to_owned() })
+            })
             .clone();
         self.last = Some(by.clone());
         by
@@ -315,10 +320,10 @@ impl Decoder {
         Ok(Quote { charge, by, note })
     }
 
-    /// Reads what [`encode_message`] wrote, and how many octets it took.
+    /// Decodes the output of [`encode_message`]; also returns its length.
     ///
     /// # Errors
-    /// When the octets are no such record.
+    /// The octets are no such record.
     pub fn message(&mut self, id: MessageId, octets: &[u8]) -> Result<(Message, usize), RecordError> {
         let mut cursor = Cursor::new(octets);
         let format = cursor.u8()?;
@@ -330,7 +335,7 @@ impl Decoder {
         let origin = PeerId(cursor.u32()?);
         let (protocol_id, esm_class) = (cursor.u8()?, cursor.u8()?);
         let priority = Priority::new(cursor.u8()?);
-        let receipts = ReceiptRequest::from_bits(cursor.u8()?);
+        let dlr_request = DlrRequest::from_bits(cursor.u8()?);
         let data_coding = cursor.u8()?;
         let accepted_at = Timestamp(cursor.u64()?);
         let expires_at = Timestamp(cursor.u64()?);
@@ -362,13 +367,13 @@ impl Decoder {
         let by = self.decider(plugin, version);
         let note = if flagged(7) { Some(cursor.text()?.into()) } else { None };
         let kind = if flagged(0) {
-            Kind::Receipt(Box::new(decode_receipt(&mut cursor, format)?))
+            MessageKind::Dlr(Box::new(decode_dlr_content(&mut cursor, format)?))
         } else {
-            Kind::Text
+            MessageKind::Text
         };
         let extras = if format >= 3 { cursor.u8()? } else { 0 };
         let quote = if extras & 1 != 0 { Some(Box::new(self.quote(&mut cursor)?)) } else { None };
-        let seen = if extras & 2 != 0 { Some(cursor.long()?.into()) } else { None };
+        let host_calls = if extras & 2 != 0 { Some(cursor.long()?.into()) } else { None };
         let sender = if extras & 4 != 0 { Some(Box::new(decode_sender(&mut cursor)?)) } else { None };
         let submission = if format >= 7 && extras & 8 != 0 { Some(MessageId(cursor.u64()?)) } else { None };
         let message = Message {
@@ -381,7 +386,7 @@ impl Decoder {
             protocol_id,
             esm_class,
             priority,
-            receipts,
+            dlr_request,
             replace_if_present: flagged(3),
             submission,
             text: Text { octets, data_coding, udhi: flagged(1), payload: flagged(2) },
@@ -389,20 +394,20 @@ impl Decoder {
             accepted_at,
             scheduled,
             expires_at,
-            routed: Routed { verdict, by, note, sender, quote, seen, faulted: None },
+            routed: RoutingDecision { verdict, by, note, sender, quote, host_calls, fault_message_id: None },
         };
         Ok((message, cursor.at()))
     }
 }
 
-fn decode_receipt(cursor: &mut Cursor<'_>, format: u8) -> Result<ReceiptText, RecordError> {
+fn decode_dlr_content(cursor: &mut Cursor<'_>, format: u8) -> Result<DlrContent, RecordError> {
     let of = MessageId(cursor.u64()?);
     let state = cursor.u8()?;
-    let state = ReceiptState::from_octet(state).ok_or_else(|| cursor.damaged("unknown receipt state"))?;
+    let state = DlrState::from_octet(state).ok_or_else(|| cursor.damaged("unknown DLR state"))?;
     let flags = cursor.u8()?;
     let error = cursor.u16()?;
     let network_error = if flags & 2 != 0 { Some([cursor.u8()?, cursor.u8()?, cursor.u8()?]) } else { None };
-    Ok(ReceiptText {
+    Ok(DlrContent {
         of,
         state,
         intermediate: flags & 1 != 0,
@@ -410,19 +415,20 @@ fn decode_receipt(cursor: &mut Cursor<'_>, format: u8) -> Result<ReceiptText, Re
         network_error,
         submitted_at: Timestamp(cursor.u64()?),
         done_at: Timestamp(cursor.u64()?),
-        parts: (cursor.u16()?, cursor.u16()?),
+        segments: (cursor.u16()?, cursor.u16()?),
         peer_id: PeerMessageId(AddressBytes::from_slice(cursor.short()?)),
-        part: if format >= 2 { cursor.u16()? } else { 0 },
+        segment: if format >= 2 { cursor.u16()? } else { 0 },
     })
 }
 
-/// One step: 8 at, 1 kind, then by kind: 1 submitted (4 peer, 2 attempt), 2 responded (1 length, id), 3 refused (4 code),
-/// 4 not sent, 5 unanswered, 6 deferred (8 until), 7 next leg (4 peer), 8 sent again, 9 asked, 10 reported (1 state,
-/// 2 error), 11 replaced, 12 held (8 until), 13 rerouted (4 peer), 14 recovered, 15 decided (1 hook,
-/// plugin, version, 1 whether noted, note), 16 resolving, 17 resolved (4 peer, 1 cached), 18 unknown subscriber (1 cached),
-/// 19 awaiting alert (8 until), 20 charged (8 amount), 21 refunded (8 amount), 22 asked anew (1 length, IMSI),
-/// 23 sender taken (pool: 2 length, UTF-8; 8 number), 24 no sender (pool), 25 by hand (1 deed, 4 order or 0, 4 peer or
-/// `u32::MAX`, who: 2 length, UTF-8; from format 5 on), 26 others first (8 until; from format 6 on); 0 is accepted.
+/// One step: 8 at, 1 kind, then by kind: 1 submitted (4 peer, 2 attempt), 2 responded (1 length, id), 3 refused (4
+/// code), 4 not sent, 5 unanswered, 6 deferred (8 until), 7 next leg (4 peer), 8 sent again, 9 status queried, 10 DLR
+/// received (1 state, 2 error), 11 replaced, 12 held (8 until), 13 rerouted (4 peer), 14 recovered, 15 decided (1
+/// hook, plugin, version, 1 whether noted, note), 16 resolving, 17 resolved (4 peer, 1 cached), 18 unknown subscriber
+/// (1 cached), 19 awaiting alert (8 until), 20 charged (8 amount), 21 refunded (8 amount), 22 requeried (1 length,
+/// IMSI), 23 sender leased (pool: 2 length, UTF-8; 8 number), 24 no sender available (pool), 25 admin action (1 kind,
+/// 4 queue action or 0, 4 peer or `u32::MAX`, admin: 2 length, UTF-8; from format 5 on), 26 moved behind others (8
+/// until; from format 6 on); 0 is accepted.
 fn encode_steps(out: &mut Vec<u8>, steps: &[Step]) {
     let steps = steps.get(..255).unwrap_or(steps);
     out.push(steps.len() as u8);
@@ -454,8 +460,8 @@ fn encode_steps(out: &mut Vec<u8>, steps: &[Step]) {
                 out.extend_from_slice(&peer.0.to_le_bytes());
             }
             StepKind::SentAgain => out.push(8),
-            StepKind::Asked => out.push(9),
-            StepKind::Reported { state, error } => {
+            StepKind::StatusQueried => out.push(9),
+            StepKind::DlrReceived { state, error } => {
                 out.extend_from_slice(&[10, *state]);
                 out.extend_from_slice(&error.to_le_bytes());
             }
@@ -489,7 +495,7 @@ fn encode_steps(out: &mut Vec<u8>, steps: &[Step]) {
                 out.push(19);
                 out.extend_from_slice(&until.0.to_le_bytes());
             }
-            StepKind::OthersFirst { until } => {
+            StepKind::MovedBehindOthers { until } => {
                 out.push(26);
                 out.extend_from_slice(&until.0.to_le_bytes());
             }
@@ -501,22 +507,22 @@ fn encode_steps(out: &mut Vec<u8>, steps: &[Step]) {
                 out.push(21);
                 out.extend_from_slice(&amount.to_le_bytes());
             }
-            StepKind::AskedAnew { imsi } => {
+            StepKind::SubscriberRequeried { imsi } => {
                 out.push(22);
                 put_short(out, &imsi.0);
             }
-            StepKind::SenderTaken { pool, number } => {
+            StepKind::SenderLeased { pool, number } => {
                 out.push(23);
                 put_text(out, pool.as_str());
                 out.extend_from_slice(&number.octets());
             }
-            StepKind::NoSender { pool } => {
+            StepKind::SenderUnavailable { pool } => {
                 out.push(24);
                 put_text(out, pool.as_str());
             }
-            StepKind::ByHand { deed, by, order, peer } => {
-                out.extend_from_slice(&[25, *deed as u8]);
-                out.extend_from_slice(&order.map_or(0, |order| order.0).to_le_bytes());
+            StepKind::AdminAction { action, by, queue_action, peer } => {
+                out.extend_from_slice(&[25, *action as u8]);
+                out.extend_from_slice(&queue_action.map_or(0, |id| id.0).to_le_bytes());
                 out.extend_from_slice(&peer.map_or(u32::MAX, |peer| peer.0).to_le_bytes());
                 put_text(out, by);
             }
@@ -539,8 +545,8 @@ fn decode_steps(cursor: &mut Cursor<'_>) -> Result<Vec<Step>, RecordError> {
             6 => StepKind::Deferred { until: Timestamp(cursor.u64()?) },
             7 => StepKind::NextLeg { peer: PeerId(cursor.u32()?) },
             8 => StepKind::SentAgain,
-            9 => StepKind::Asked,
-            10 => StepKind::Reported { state: cursor.u8()?, error: cursor.u16()? },
+            9 => StepKind::StatusQueried,
+            10 => StepKind::DlrReceived { state: cursor.u8()?, error: cursor.u16()? },
             11 => StepKind::Replaced,
             12 => StepKind::Held { until: Timestamp(cursor.u64()?) },
             13 => StepKind::Rerouted { peer: PeerId(cursor.u32()?) },
@@ -550,7 +556,7 @@ fn decode_steps(cursor: &mut Cursor<'_>) -> Result<Vec<Step>, RecordError> {
                 let hook = Hook::from_octet(hook).ok_or_else(|| cursor.damaged("unknown hook"))?;
                 let (plugin, version) = (cursor.text()?.to_owned(), cursor.text()?.to_owned());
                 let note = if cursor.u8()? != 0 { Some(cursor.text()?.into()) } else { None };
-                StepKind::Decided { hook, by: Arc::new(DecidedBy { plugin, version }), note }
+                StepKind::Decided { hook, by: Arc::new(PluginVersion { plugin, version }), note }
             }
             16 => StepKind::Resolving,
             17 => StepKind::Resolved { peer: PeerId(cursor.u32()?), cached: cursor.u8()? != 0 },
@@ -558,26 +564,27 @@ fn decode_steps(cursor: &mut Cursor<'_>) -> Result<Vec<Step>, RecordError> {
             19 => StepKind::AwaitingAlert { until: Timestamp(cursor.u64()?) },
             20 => StepKind::Charged { amount: cursor.u64()? },
             21 => StepKind::Refunded { amount: cursor.u64()? },
-            22 => StepKind::AskedAnew { imsi: Imsi(AddressBytes::from_slice(cursor.short()?)) },
+            22 => StepKind::SubscriberRequeried { imsi: Imsi(AddressBytes::from_slice(cursor.short()?)) },
             23 => {
                 let pool = pool_name(cursor)?;
                 let number = PoolNumber::from_octets(cursor.array()?);
                 let number = number.ok_or_else(|| cursor.damaged("no number of a pool"))?;
-                StepKind::SenderTaken { pool, number }
+                StepKind::SenderLeased { pool, number }
             }
-            24 => StepKind::NoSender { pool: pool_name(cursor)? },
+            24 => StepKind::SenderUnavailable { pool: pool_name(cursor)? },
             25 => {
-                let deed = cursor.u8()?;
-                let deed = Deed::from_octet(deed).ok_or_else(|| cursor.damaged("unknown deed"))?;
-                let (order, peer) = (cursor.u32()?, cursor.u32()?);
-                StepKind::ByHand {
-                    deed,
-                    order: (order != 0).then_some(OrderId(order)),
+                let action = cursor.u8()?;
+                let action =
+                    AdminActionKind::from_octet(action).ok_or_else(|| cursor.damaged("unknown action"))?;
+                let (queue_action, peer) = (cursor.u32()?, cursor.u32()?);
+                StepKind::AdminAction {
+                    action,
+                    queue_action: (queue_action != 0).then_some(QueueActionId(queue_action)),
                     peer: (peer != u32::MAX).then_some(PeerId(peer)),
                     by: cursor.text()?.into(),
                 }
             }
-            26 => StepKind::OthersFirst { until: Timestamp(cursor.u64()?) },
+            26 => StepKind::MovedBehindOthers { until: Timestamp(cursor.u64()?) },
             _ => return Err(cursor.damaged("unknown step")),
         };
         steps.push(Step { at, kind });
@@ -587,27 +594,27 @@ fn decode_steps(cursor: &mut Cursor<'_>) -> Result<Vec<Step>, RecordError> {
 
 /// On disk, table `progress`, value:
 /// * 1: format (7; 1 to 6 are read too, and 3 to 6 are the same without the later steps)
-/// * 1: waiting: 0 queued, 1 deferred (8 until), 2 held (8 until), 3 uncertain (8 since), 4 receipt (4 peer, 8 since)
+/// * 1: waiting: 0 queued, 1 deferred (8 until), 2 held (8 until), 3 uncertain (8 since), 4 DLR (4 peer, 8 since)
 /// * 2: attempts; 1: leg
-/// * parts: 1 count, each 1 length, id, 1 state (255: none yet)
+/// * segments: 1 count, each 1 length, id, 1 state (255: none yet)
 /// * steps
-pub fn encode_progress(out: &mut Vec<u8>, progress: &Progress) {
+pub fn encode_progress(out: &mut Vec<u8>, progress: &MessageProgress) {
     out.push(FORMAT);
     match progress.waiting {
-        Waiting::Queued => out.push(0),
-        Waiting::Deferred { until } => {
+        WaitState::Queued => out.push(0),
+        WaitState::Deferred { until } => {
             out.push(1);
             out.extend_from_slice(&until.0.to_le_bytes());
         }
-        Waiting::Held { until } => {
+        WaitState::Held { until } => {
             out.push(2);
             out.extend_from_slice(&until.0.to_le_bytes());
         }
-        Waiting::Uncertain { since } => {
+        WaitState::Uncertain { since } => {
             out.push(3);
             out.extend_from_slice(&since.0.to_le_bytes());
         }
-        Waiting::Receipt { peer, since } => {
+        WaitState::Dlr { peer, since } => {
             out.push(4);
             out.extend_from_slice(&peer.0.to_le_bytes());
             out.extend_from_slice(&since.0.to_le_bytes());
@@ -615,46 +622,47 @@ pub fn encode_progress(out: &mut Vec<u8>, progress: &Progress) {
     }
     out.extend_from_slice(&progress.attempts.to_le_bytes());
     out.push(progress.leg);
-    let parts = progress.parts.get(..255).unwrap_or(&progress.parts);
-    out.push(parts.len() as u8);
-    for part in parts {
-        put_short(out, &part.id.0);
-        out.push(part.state.map_or(255, |state| state as u8));
+    let segments = progress.segments.get(..255).unwrap_or(&progress.segments);
+    out.push(segments.len() as u8);
+    for segment in segments {
+        put_short(out, &segment.id.0);
+        out.push(segment.state.map_or(255, |state| state as u8));
     }
     encode_steps(out, &progress.steps);
 }
 
-/// Reads what [`encode_progress`] wrote.
+/// Decodes the output of [`encode_progress`].
 ///
 /// # Errors
-/// When the octets are no such record.
-pub fn decode_progress(octets: &[u8]) -> Result<Progress, RecordError> {
+/// The octets are no such record.
+pub fn decode_progress(octets: &[u8]) -> Result<MessageProgress, RecordError> {
     let mut cursor = Cursor::new(octets);
     if !is_known(cursor.u8()?) {
         return Err(RecordError { what: "unknown record format", offset: 0 });
     }
     let waiting = match cursor.u8()? {
-        0 => Waiting::Queued,
-        1 => Waiting::Deferred { until: Timestamp(cursor.u64()?) },
-        2 => Waiting::Held { until: Timestamp(cursor.u64()?) },
-        3 => Waiting::Uncertain { since: Timestamp(cursor.u64()?) },
-        4 => Waiting::Receipt { peer: PeerId(cursor.u32()?), since: Timestamp(cursor.u64()?) },
+        0 => WaitState::Queued,
+        1 => WaitState::Deferred { until: Timestamp(cursor.u64()?) },
+        2 => WaitState::Held { until: Timestamp(cursor.u64()?) },
+        3 => WaitState::Uncertain { since: Timestamp(cursor.u64()?) },
+        4 => WaitState::Dlr { peer: PeerId(cursor.u32()?), since: Timestamp(cursor.u64()?) },
         _ => return Err(cursor.damaged("unknown waiting state")),
     };
     let (attempts, leg) = (cursor.u16()?, cursor.u8()?);
-    let mut parts = Vec::new();
+    let mut segments = Vec::new();
     for _ in 0..cursor.u8()? {
         let id = PeerMessageId(AddressBytes::from_slice(cursor.short()?));
-        parts.push(Part { id, state: ReceiptState::from_octet(cursor.u8()?) });
+        segments.push(SubmittedSegment { id, state: DlrState::from_octet(cursor.u8()?) });
     }
-    Ok(Progress { waiting, attempts, leg, parts, steps: decode_steps(&mut cursor)? })
+    Ok(MessageProgress { waiting, attempts, leg, segments, steps: decode_steps(&mut cursor)? })
 }
 
-/// On disk, table `finished`, value: the message record as it stood in `messages`, then
-/// * 1: format (7; 1 to 6 are read too, and 3 to 6 are the same without the later steps); 1: state; 8: at; 4: error; 4: peer (u32::MAX: none)
+/// On disk, table `finished`, value: the message record as in `messages`, then
+/// * 1: format (7; 1 to 6 are read too, and 3 to 6 are the same without the later steps); 1: state; 8: at; 4: error;
+///   4: peer (u32::MAX: none)
 /// * peer's id: 1 length, octets
 /// * steps
-pub fn encode_final(out: &mut Vec<u8>, ended: &Final) {
+pub fn encode_final(out: &mut Vec<u8>, ended: &FinalRecord) {
     out.extend_from_slice(&[FORMAT, ended.state as u8]);
     out.extend_from_slice(&ended.at.0.to_le_bytes());
     out.extend_from_slice(&ended.error.to_le_bytes());
@@ -663,11 +671,11 @@ pub fn encode_final(out: &mut Vec<u8>, ended: &Final) {
     encode_steps(out, &ended.steps);
 }
 
-/// Reads what [`encode_final`] wrote.
+/// Decodes the output of [`encode_final`].
 ///
 /// # Errors
-/// When the octets are no such record.
-pub fn decode_final(octets: &[u8]) -> Result<Final, RecordError> {
+/// The octets are no such record.
+pub fn decode_final(octets: &[u8]) -> Result<FinalRecord, RecordError> {
     let mut cursor = Cursor::new(octets);
     if !is_known(cursor.u8()?) {
         return Err(RecordError { what: "unknown record format", offset: 0 });
@@ -676,7 +684,7 @@ pub fn decode_final(octets: &[u8]) -> Result<Final, RecordError> {
     let state = FinalState::from_octet(state).ok_or_else(|| cursor.damaged("unknown final state"))?;
     let (at, error, peer) = (Timestamp(cursor.u64()?), cursor.u32()?, cursor.u32()?);
     let peer_id = PeerMessageId(AddressBytes::from_slice(cursor.short()?));
-    Ok(Final {
+    Ok(FinalRecord {
         state,
         at,
         error,
@@ -686,10 +694,10 @@ pub fn decode_final(octets: &[u8]) -> Result<Final, RecordError> {
     })
 }
 
-/// On disk, table `handed`, value: 1 format (1), then per hand-over: 8 id, 2 attempt, 1 leg, 8 at.
-pub fn encode_handed(out: &mut Vec<u8>, handed: &[Handed]) {
+/// On disk, table `handed`, value: 1 format (1), then per submit attempt: 8 id, 2 attempt, 1 leg, 8 at.
+pub fn encode_submit_attempts(out: &mut Vec<u8>, submit_attempts: &[SubmitAttempt]) {
     out.push(FORMAT);
-    for one in handed {
+    for one in submit_attempts {
         out.extend_from_slice(&one.id.0.to_le_bytes());
         out.extend_from_slice(&one.attempt.to_le_bytes());
         out.push(one.leg);
@@ -697,23 +705,23 @@ pub fn encode_handed(out: &mut Vec<u8>, handed: &[Handed]) {
     }
 }
 
-/// Reads what [`encode_handed`] wrote.
+/// Decodes the output of [`encode_submit_attempts`].
 ///
 /// # Errors
-/// When the octets are no such record.
-pub fn decode_handed(octets: &[u8]) -> Result<Vec<Handed>, RecordError> {
+/// The octets are no such record.
+pub fn decode_submit_attempts(octets: &[u8]) -> Result<Vec<SubmitAttempt>, RecordError> {
     let mut cursor = Cursor::new(octets);
     if !is_known(cursor.u8()?) {
         return Err(RecordError { what: "unknown record format", offset: 0 });
     }
-    let mut handed = Vec::with_capacity(octets.len() / 19);
+    let mut attempts = Vec::with_capacity(octets.len() / 19);
     while cursor.at() < octets.len() {
-        handed.push(Handed {
+        attempts.push(SubmitAttempt {
             id: MessageId(cursor.u64()?),
             attempt: cursor.u16()?,
             leg: cursor.u8()?,
             at: Timestamp(cursor.u64()?),
         });
     }
-    Ok(handed)
+    Ok(attempts)
 }

@@ -1,56 +1,56 @@
 use crate::cursor::Cursor;
-use crate::groups::GROUP_OF;
-use crate::record::{self, Decoder};
+use crate::peer_groups::GROUP_OF;
+use crate::record::{self, RecordDecoder};
 use crate::store::{
     HANDED, KEYS, LEDGER, MESSAGES, META, META_NEXT_HANDED, META_NEXT_ID, META_SETTLED, OPERATIONS, OPTOUTS,
     ORDERS, PARKED, PROGRESS, SETTLEMENTS, damaged,
 };
-use crate::{Store, StoreError, ledger, money, orders, pool_tables};
-use engine::{Consent, Handed, Recovered, Remembered};
+use crate::{Store, StoreError, idempotency_keys, ledger, orphan_dlrs, pool_tables, queue_actions};
+use engine::{OptOut, RecoveredMessage, RecoveredRecord, SubmitAttempt};
 use model::{AddressBytes, MessageId, PeerId};
 use redb::{ReadableDatabase, ReadableTable};
 use rustc_hash::FxHashMap;
 
-/// Where ids and rows go on after a start.
+/// The continuation of ids and rows after a start.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recovery {
-    /// Messages found.
+    /// The number of waiting messages.
     pub messages: u64,
-    /// The next id to give out.
+    /// The next message id.
     pub next_id: MessageId,
-    /// The next `handed` row.
-    pub next_handed_seq: u64,
-    /// The `handed` rows found; all of them can go once the engine has dealt with their messages.
+    /// The next row of table `handed`.
+    pub next_submit_row: u64,
+    /// The rows of table `handed`; they can be removed once the engine has recovered their messages.
     pub rows: Vec<u64>,
 }
 
 impl Store {
-    /// Hands every waiting message, with its progress and its newest hand-over, to `each`, by growing id.
+    /// Passes every waiting message, with its progress and its newest submit attempt, to `each`, by ascending id.
     ///
     /// # Errors
-    /// When the disk fails or a record is damaged.
-    pub fn recover(&self, mut each: impl FnMut(Recovered)) -> Result<Recovery, StoreError> {
+    /// The disk fails or a record is damaged.
+    pub fn recover(&self, mut each: impl FnMut(RecoveredMessage)) -> Result<Recovery, StoreError> {
         let transaction = self.database.begin_read()?;
         let mut recovery = Recovery::default();
         let meta = transaction.open_table(META)?;
         let number = |key| -> Result<u64, StoreError> { Ok(meta.get(key)?.map_or(0, |value| value.value())) };
         recovery.next_id = MessageId(number(META_NEXT_ID)?).max(MessageId::FIRST);
-        recovery.next_handed_seq = number(META_NEXT_HANDED)?.max(1);
-        let mut newest: FxHashMap<u64, (Handed, u64)> = FxHashMap::default();
+        recovery.next_submit_row = number(META_NEXT_HANDED)?.max(1);
+        let mut newest: FxHashMap<u64, (SubmitAttempt, u64)> = FxHashMap::default();
         for row in transaction.open_table(HANDED)?.iter()? {
             let (seq, value) = row?;
             let seq = seq.value();
             recovery.rows.push(seq);
-            for handed in record::decode_handed(value.value()).map_err(damaged("handed", seq))? {
-                // Rows come in their order: a later hand-over of the same message replaces an earlier.
-                newest.insert(handed.id.0, (handed, seq));
+            for attempt in record::decode_submit_attempts(value.value()).map_err(damaged("handed", seq))? {
+                // Rows are in order: a later attempt of the same message replaces an earlier one.
+                newest.insert(attempt.id.0, (attempt, seq));
             }
         }
         let messages = transaction.open_table(MESSAGES)?;
         let progress = transaction.open_table(PROGRESS)?;
         let mut states = progress.iter()?;
         let mut state = states.next().transpose()?;
-        let mut decoder = Decoder::new();
+        let mut decoder = RecordDecoder::new();
         for row in messages.iter()? {
             let (id, value) = row?;
             let id = id.value();
@@ -65,45 +65,48 @@ impl Store {
                 }
                 _ => None,
             };
-            let (handed, handed_seq) = match newest.get(&id) {
-                Some((handed, seq)) => (Some(*handed), *seq),
+            let (attempt, submit_row) = match newest.get(&id) {
+                Some((attempt, seq)) => (Some(*attempt), *seq),
                 None => (None, 0),
             };
             recovery.messages += 1;
-            each(Recovered { message, progress, handed, handed_seq });
+            each(RecoveredMessage { message, progress, attempt, submit_row });
         }
         Ok(recovery)
     }
 
-    /// Hands over what is written down beside messages: groups of peers, submission keys, parked receipts and settlements by growing
-    /// number, the subscribers' stops, admins' orders, ledger accounts and what was done to them. The engine wants it before the messages.
+    /// Passes all records other than messages to `each`: peer groups, idempotency keys, orphan DLRs and settlements
+    /// by ascending number, opt-outs, queue actions, ledger accounts and balance operations. The engine needs them
+    /// before the messages.
     ///
     /// # Errors
-    /// When the disk fails or a record is damaged.
-    pub fn recover_remembered(&self, mut each: impl FnMut(Remembered)) -> Result<(), StoreError> {
+    /// The disk fails or a record is damaged.
+    pub fn recover_records(&self, mut each: impl FnMut(RecoveredRecord)) -> Result<(), StoreError> {
         let transaction = self.database.begin_read()?;
         for row in transaction.open_table(GROUP_OF)?.iter()? {
             let (peer, group) = row?;
-            each(Remembered::Group(PeerId(peer.value()), group.value()));
+            each(RecoveredRecord::Group(PeerId(peer.value()), group.value()));
         }
         for row in transaction.open_table(KEYS)?.iter()? {
             let (serial, value) = row?;
             let serial = serial.value();
-            let record = ledger::decode_key(serial, value.value()).map_err(damaged("keys", serial))?;
-            each(Remembered::Key(record));
+            let record = idempotency_keys::decode_idempotency_key(serial, value.value())
+                .map_err(damaged("keys", serial))?;
+            each(RecoveredRecord::IdempotencyKey(record));
         }
         for row in transaction.open_table(PARKED)?.iter()? {
             let (number, value) = row?;
             let number = number.value();
-            let record = ledger::decode_parked(number, value.value()).map_err(damaged("parked", number))?;
-            each(Remembered::Parked(record));
+            let record =
+                orphan_dlrs::decode_orphan_dlr(number, value.value()).map_err(damaged("parked", number))?;
+            each(RecoveredRecord::OrphanDlr(record));
         }
         for row in transaction.open_table(OPTOUTS)?.iter()? {
             let (pair, _) = row?;
             let mut cursor = Cursor::new(pair.value());
             let sender = cursor.short().map_err(damaged("optouts", 0))?;
             let subscriber = pair.value().get(cursor.at()..).unwrap_or_default();
-            each(Remembered::Stopped(Consent {
+            each(RecoveredRecord::OptOut(OptOut {
                 sender: AddressBytes::from_slice(sender),
                 subscriber: AddressBytes::from_slice(subscriber),
             }));
@@ -111,37 +114,38 @@ impl Store {
         for row in transaction.open_table(ORDERS)?.iter()? {
             let (id, value) = row?;
             let id = id.value();
-            let order = orders::decode_order(id, value.value()).map_err(damaged("orders", u64::from(id)))?;
-            each(Remembered::Order(order));
+            let order = queue_actions::decode_queue_action(id, value.value())
+                .map_err(damaged("orders", u64::from(id)))?;
+            each(RecoveredRecord::QueueAction(order));
         }
-        recover_money(&transaction, &mut each)?;
+        recover_ledger(&transaction, &mut each)?;
         pool_tables::recover(&transaction, each)
     }
 }
 
-fn recover_money(
+fn recover_ledger(
     transaction: &redb::ReadTransaction,
-    mut each: impl FnMut(Remembered),
+    mut each: impl FnMut(RecoveredRecord),
 ) -> Result<(), StoreError> {
     for row in transaction.open_table(LEDGER)?.iter()? {
         let (name, value) = row?;
-        let balance = money::decode_balance(value.value()).map_err(damaged("ledger", 0))?;
-        each(Remembered::Balance(name.value().into(), balance));
+        let balance = ledger::decode_balance(value.value()).map_err(damaged("ledger", 0))?;
+        each(RecoveredRecord::Balance(name.value().into(), balance));
     }
     for row in transaction.open_table(OPERATIONS)?.iter()? {
         let (serial, value) = row?;
         let serial = serial.value();
-        let record = money::decode_operation(serial, value.value());
-        each(Remembered::Operation(record.map_err(damaged("ledger_operations", serial))?));
+        let record = ledger::decode_operation(serial, value.value());
+        each(RecoveredRecord::Operation(record.map_err(damaged("ledger_operations", serial))?));
     }
     if let Some(upto) = transaction.open_table(META)?.get(META_SETTLED)? {
-        each(Remembered::Settled(upto.value()));
+        each(RecoveredRecord::BillerNotified(upto.value()));
     }
     for row in transaction.open_table(SETTLEMENTS)?.iter()? {
         let (serial, value) = row?;
         let serial = serial.value();
-        let settlement = money::decode_settlement(serial, value.value());
-        each(Remembered::Settlement(settlement.map_err(damaged("settlements", serial))?));
+        let settlement = ledger::decode_settlement(serial, value.value());
+        each(RecoveredRecord::Settlement(settlement.map_err(damaged("settlements", serial))?));
     }
     Ok(())
 }

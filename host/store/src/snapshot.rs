@@ -1,6 +1,6 @@
-//! The whole file at one moment, for backups.
+//! A snapshot of the whole file, for backups.
 
-use crate::groups::{GROUP_OF, GROUPS};
+use crate::peer_groups::{GROUP_OF, GROUPS};
 use crate::store::{
     FINISHED, HANDED, KEYS, LEDGER, MESSAGES, META, NAMES, OPERATIONS, OPERATIONS_OF, OPTOUTS, ORDERS,
     PARKED, PROGRESS, SETTLEMENTS,
@@ -9,10 +9,10 @@ use crate::{Store, pool_tables};
 use snapshot::{Copier, Snapshot, SnapshotError};
 
 impl Store {
-    /// The tables as they stand now. Commits go on beside it.
+    /// A snapshot of the tables. Commits are not blocked.
     ///
     /// # Errors
-    /// When the disk fails.
+    /// The disk fails.
     pub fn snapshot(&self) -> Result<Snapshot, SnapshotError> {
         Snapshot::take(self.path(), &self.database, tables)
     }

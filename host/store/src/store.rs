@@ -1,8 +1,12 @@
 use crate::cursor::put_short;
-use crate::record::{self, Decoder};
-use crate::{RecordError, StoreError, groups, ledger, money, orders, pool_tables};
-use engine::{Batch, OperationRecord, Progress};
-use model::{Address, Directory, Final, Kind, Message, MessageId, PeerId, SUBMISSION_IDS, Timestamp};
+use crate::record::{self, RecordDecoder};
+use crate::{
+    RecordError, StoreError, idempotency_keys, ledger, orphan_dlrs, peer_groups, pool_tables, queue_actions,
+};
+use engine::{Batch, MessageProgress, OperationRecord};
+use model::{
+    Address, Directory, FinalRecord, Message, MessageId, MessageKind, PeerId, SUBMISSION_IDS, Timestamp,
+};
 use redb::{Database, Durability, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,40 +16,40 @@ pub(crate) const PROGRESS: TableDefinition<'_, u64, &[u8]> = TableDefinition::ne
 pub(crate) const HANDED: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("handed");
 pub(crate) const FINISHED: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("finished");
 pub(crate) const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
-/// Serial number → submission key and what was answered under it; see `ledger`.
+/// Serial number → idempotency key and its answer; see `idempotency_keys`.
 pub(crate) const KEYS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("keys");
-/// Number → receipt that matches nothing yet; see `ledger`.
+/// Number → orphan DLR; see `orphan_dlrs`.
 pub(crate) const PARKED: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("parked");
-/// 1 length, sender, subscriber, as compared → nothing: the subscriber has told the sender to stop.
+/// 1 length, sender, subscriber, normalised → nothing: an opt-out.
 pub(crate) const OPTOUTS: TableDefinition<'_, &[u8], ()> = TableDefinition::new("optouts");
-/// Account → balance; see `money`.
+/// Account → balance; see `ledger`.
 pub(crate) const LEDGER: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("ledger");
-/// Serial number → what was done to a ledger account; see `money`. Kept for ever.
+/// Serial number → balance operation; see `ledger`. Kept for ever.
 pub(crate) const OPERATIONS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("ledger_operations");
-/// Account, serial number → nothing: finds an account's operations.
+/// Account, serial number → nothing: index of an account's operations.
 pub(crate) const OPERATIONS_OF: TableDefinition<'_, (&str, u64), ()> =
     TableDefinition::new("ledger_operations_of");
-/// Serial number → end of a charge that the biller has not been told of; see `money`.
+/// Serial number → settlement that the biller was not notified of; see `ledger`.
 pub(crate) const SETTLEMENTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("settlements");
-/// Number → an admin's order about waiting messages; see `orders`.
+/// Id → queue action; see `queue_actions`.
 pub(crate) const ORDERS: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("orders");
-/// Peer number → name. Never changed once written.
+/// Peer id → name. Never changed once written.
 pub(crate) const NAMES: TableDefinition<'_, u32, &str> = TableDefinition::new("names");
 
-/// The file's format: the newest record format in it.
+/// The format of the file: the newest record format in it.
 const META_FORMAT: &str = "format";
 pub(crate) const META_NEXT_ID: &str = "next_id";
 pub(crate) const META_NEXT_HANDED: &str = "next_handed";
-/// The biller has been told of all settlements up to this serial number.
+/// The biller was notified of all settlements up to this serial number.
 pub(crate) const META_SETTLED: &str = "settled";
 
-/// How the store is opened.
+/// Options of a store.
 #[derive(Debug, Clone)]
 pub struct StoreOptions {
-    /// Octets of pages held in memory.
+    /// The page cache, in octets.
     pub cache: usize,
-    /// Write the allocator's state with every commit, so that a start after a crash need not walk the whole file. It
-    /// costs about a tenth more per commit (`commit_speed` example).
+    /// Write the allocator's state with every commit, so that a start after a crash need not scan the whole file.
+    /// This costs about a tenth more per commit (`commit_speed` example).
     pub quick_repair: bool,
 }
 
@@ -55,34 +59,34 @@ impl Default for StoreOptions {
     }
 }
 
-/// What a commit did.
+/// Statistics of a commit.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Committed {
+pub struct CommitStats {
     /// Rows inserted, changed or removed.
     pub rows: u64,
     /// Octets of records written.
     pub octets: u64,
 }
 
-/// A message as the store knows it.
+/// A message in the store.
 #[derive(Debug)]
-pub enum Found {
-    /// It waits.
-    Waiting(Message, Option<Progress>),
-    /// It has ended.
-    Finished(Message, Final),
+pub enum StoredMessage {
+    /// A waiting message and its progress.
+    Waiting(Message, Option<MessageProgress>),
+    /// A finished message.
+    Finished(Message, FinalRecord),
 }
 
-/// Finished messages below an id.
+/// A page of finished messages.
 #[derive(Debug)]
 pub struct FinishedPage {
     /// The messages, newest first.
-    pub messages: Vec<(Message, Final)>,
-    /// The lowest id that was looked at; `None` when nothing is left below it.
+    pub messages: Vec<(Message, FinalRecord)>,
+    /// The lowest id scanned; `None` if nothing is left below it.
     pub lowest: Option<MessageId>,
 }
 
-/// The tables.
+/// The store.
 #[derive(Debug)]
 pub struct Store {
     pub(crate) database: Database,
@@ -91,23 +95,23 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the file, made if it is not there.
+    /// Opens the file; creates it if it does not exist.
     ///
     /// # Errors
-    /// When another process has it, a newer daemon wrote it, or it cannot be read.
+    /// Another process uses it, a newer daemon wrote it, or it cannot be read.
     pub fn open(path: &Path, options: StoreOptions) -> Result<Self, StoreError> {
         let failed = |error: redb::DatabaseError| match error {
             redb::DatabaseError::DatabaseAlreadyOpen => StoreError::InUse(path.to_owned()),
             other => StoreError::Open { path: path.to_owned(), source: other.into() },
         };
         if !path.exists() {
-            make(path).map_err(failed)?;
+            create_file(path).map_err(failed)?;
         }
         let database = Database::builder().set_cache_size(options.cache).create(path).map_err(failed)?;
-        Self::on(database, path, options)
+        Self::initialise(database, path, options)
     }
 
-    /// Opens the tables of a database over some other storage, for tests of failing disks.
+    /// Opens the tables over another storage, for tests of failing disks.
     ///
     /// # Errors
     /// As [`Store::open`].
@@ -117,10 +121,10 @@ impl Store {
             .set_cache_size(options.cache)
             .create_with_backend(backend)
             .map_err(|error| StoreError::Open { path: path.to_owned(), source: error.into() })?;
-        Self::on(database, path, options)
+        Self::initialise(database, path, options)
     }
 
-    fn on(database: Database, path: &Path, options: StoreOptions) -> Result<Self, StoreError> {
+    fn initialise(database: Database, path: &Path, options: StoreOptions) -> Result<Self, StoreError> {
         let store = Self { database, path: path.to_owned(), options };
         let mut transaction = store.database.begin_write()?;
         transaction.set_two_phase_commit(true);
@@ -142,8 +146,8 @@ impl Store {
             transaction.open_table(HANDED)?;
             transaction.open_table(FINISHED)?;
             transaction.open_table(NAMES)?;
-            transaction.open_table(groups::GROUPS)?;
-            transaction.open_table(groups::GROUP_OF)?;
+            transaction.open_table(peer_groups::GROUPS)?;
+            transaction.open_table(peer_groups::GROUP_OF)?;
             transaction.open_table(KEYS)?;
             transaction.open_table(PARKED)?;
             transaction.open_table(OPTOUTS)?;
@@ -160,7 +164,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Where the file is.
+    /// The path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -174,13 +178,13 @@ impl Store {
         Ok(transaction)
     }
 
-    /// Writes a batch: one transaction, durable when this returns.
+    /// Writes a batch as one transaction, durable on return.
     ///
     /// # Errors
-    /// When the disk fails. Nothing of the batch is then visible, and nobody may be told of it.
-    pub fn commit(&self, batch: &Batch) -> Result<Committed, StoreError> {
+    /// The disk fails. None of the writes is then visible, and no command of the batch may leave.
+    pub fn commit(&self, batch: &Batch) -> Result<CommitStats, StoreError> {
         let transaction = self.begin()?;
-        let mut done = Committed::default();
+        let mut done = CommitStats::default();
         let mut buffer = Vec::with_capacity(512);
         {
             let mut messages = transaction.open_table(MESSAGES)?;
@@ -200,7 +204,7 @@ impl Store {
                     done.rows += 1;
                     done.octets += buffer.len() as u64;
                 }
-                // Most messages end without ever having had a progress row.
+                // Most messages end without a progress row.
                 let any = !progress.is_empty()?;
                 let mut finished = transaction.open_table(FINISHED)?;
                 for (id, ended) in &batch.finished {
@@ -225,30 +229,30 @@ impl Store {
                     done.rows += 1;
                 }
             }
-            if !(batch.handed.is_empty() && batch.handed_done.is_empty()) {
-                let mut handed = transaction.open_table(HANDED)?;
-                if !batch.handed.is_empty() {
+            if !(batch.submit_attempts.is_empty() && batch.submit_rows_done.is_empty()) {
+                let mut attempts = transaction.open_table(HANDED)?;
+                if !batch.submit_attempts.is_empty() {
                     buffer.clear();
-                    record::encode_handed(&mut buffer, &batch.handed);
-                    handed.insert(batch.handed_seq, buffer.as_slice())?;
+                    record::encode_submit_attempts(&mut buffer, &batch.submit_attempts);
+                    attempts.insert(batch.submit_row, buffer.as_slice())?;
                     done.rows += 1;
                     done.octets += buffer.len() as u64;
                 }
-                for seq in &batch.handed_done {
-                    handed.remove(seq)?;
+                for seq in &batch.submit_rows_done {
+                    attempts.remove(seq)?;
                     done.rows += 1;
                 }
             }
-            done.rows += side_tables(&transaction, batch, &mut buffer)?;
-            done.rows += money_tables(&transaction, batch, &mut buffer)?;
+            done.rows += write_side_tables(&transaction, batch, &mut buffer)?;
+            done.rows += write_ledger(&transaction, batch, &mut buffer)?;
             let (rows, octets) = pool_tables::write(&transaction, &batch.pools, &mut buffer)?;
             done.rows += rows;
             done.octets += octets;
-            if !batch.accepted.is_empty() || !batch.handed.is_empty() {
+            if !batch.accepted.is_empty() || !batch.submit_attempts.is_empty() {
                 let mut meta = transaction.open_table(META)?;
                 meta.insert(META_NEXT_ID, batch.next_id.0)?;
-                if !batch.handed.is_empty() {
-                    meta.insert(META_NEXT_HANDED, batch.handed_seq + 1)?;
+                if !batch.submit_attempts.is_empty() {
+                    meta.insert(META_NEXT_HANDED, batch.submit_row + 1)?;
                 }
             }
         }
@@ -256,14 +260,14 @@ impl Store {
         Ok(done)
     }
 
-    /// Messages by id, for those that wait; `None` for the others.
+    /// Waiting messages by id; `None` for others.
     ///
     /// # Errors
-    /// When the disk fails or a record is damaged.
+    /// The disk fails or a record is damaged.
     pub fn load(&self, ids: &[MessageId]) -> Result<Vec<Option<Arc<Message>>>, StoreError> {
         let transaction = self.database.begin_read()?;
         let messages = transaction.open_table(MESSAGES)?;
-        let mut decoder = Decoder::new();
+        let mut decoder = RecordDecoder::new();
         ids.iter()
             .map(|id| {
                 let Some(row) = messages.get(id.0)? else { return Ok(None) };
@@ -276,17 +280,17 @@ impl Store {
     /// One message, waiting or finished.
     ///
     /// # Errors
-    /// When the disk fails or a record is damaged.
-    pub fn find(&self, id: MessageId) -> Result<Option<Found>, StoreError> {
+    /// The disk fails or a record is damaged.
+    pub fn find(&self, id: MessageId) -> Result<Option<StoredMessage>, StoreError> {
         let transaction = self.database.begin_read()?;
-        let mut decoder = Decoder::new();
+        let mut decoder = RecordDecoder::new();
         if let Some(row) = transaction.open_table(MESSAGES)?.get(id.0)? {
             let (message, _) = decoder.message(id, row.value()).map_err(damaged("messages", id.0))?;
             let progress = match transaction.open_table(PROGRESS)?.get(id.0)? {
                 Some(row) => Some(record::decode_progress(row.value()).map_err(damaged("progress", id.0))?),
                 None => None,
             };
-            return Ok(Some(Found::Waiting(message, progress)));
+            return Ok(Some(StoredMessage::Waiting(message, progress)));
         }
         if let Some(row) = transaction.open_table(FINISHED)?.get(id.0)? {
             return Ok(Some(decode_finished(&mut decoder, id, row.value())?));
@@ -294,20 +298,21 @@ impl Store {
         Ok(None)
     }
 
-    /// The finished messages of a submission to several destinations that are kept here, by growing id; for the id of a message
+    /// The stored finished messages of a submission to several destinations, by ascending id; for the id of a message
     /// that was submitted alone, that message.
     ///
     /// # Errors
-    /// When the disk fails or a record is damaged.
-    pub fn finished_of(&self, id: MessageId) -> Result<Vec<(Message, Final)>, StoreError> {
+    /// The disk fails or a record is damaged.
+    pub fn finished_of(&self, id: MessageId) -> Result<Vec<(Message, FinalRecord)>, StoreError> {
         let transaction = self.database.begin_read()?;
         let finished = transaction.open_table(FINISHED)?;
-        let mut decoder = Decoder::new();
+        let mut decoder = RecordDecoder::new();
         let mut found = Vec::new();
         for row in finished.range(id.0..id.0.saturating_add(SUBMISSION_IDS))? {
             let (at, value) = row?;
             let at = MessageId(at.value());
-            let Found::Finished(message, ended) = decode_finished(&mut decoder, at, value.value())? else {
+            let StoredMessage::Finished(message, ended) = decode_finished(&mut decoder, at, value.value())?
+            else {
                 break;
             };
             let is_shared = message.submission == Some(id);
@@ -321,27 +326,31 @@ impl Store {
         Ok(found)
     }
 
-    /// How many messages wait, and how many have ended and are kept.
+    /// The number of waiting and of finished messages.
     ///
     /// # Errors
-    /// When the disk fails.
+    /// The disk fails.
     pub fn counts(&self) -> Result<(u64, u64), StoreError> {
         let transaction = self.database.begin_read()?;
         Ok((transaction.open_table(MESSAGES)?.len()?, transaction.open_table(FINISHED)?.len()?))
     }
 
-    /// Finished messages with ids above `after`, by growing id, at most `most`.
+    /// Finished messages with ids above `after`, by ascending id, at most `most`.
     ///
     /// # Errors
-    /// When the disk fails or a record is damaged.
-    pub fn finished_after(&self, after: MessageId, most: usize) -> Result<Vec<(Message, Final)>, StoreError> {
+    /// The disk fails or a record is damaged.
+    pub fn finished_after(
+        &self,
+        after: MessageId,
+        most: usize,
+    ) -> Result<Vec<(Message, FinalRecord)>, StoreError> {
         let transaction = self.database.begin_read()?;
         let finished = transaction.open_table(FINISHED)?;
-        let mut decoder = Decoder::new();
+        let mut decoder = RecordDecoder::new();
         let mut found = Vec::new();
         for row in finished.range(after.0.saturating_add(1)..)?.take(most) {
             let (id, value) = row?;
-            if let Found::Finished(message, ended) =
+            if let StoredMessage::Finished(message, ended) =
                 decode_finished(&mut decoder, MessageId(id.value()), value.value())?
             {
                 found.push((message, ended));
@@ -353,18 +362,19 @@ impl Store {
     /// Finished messages with ids below `before`, newest first, out of at most `most` rows.
     ///
     /// # Errors
-    /// When the disk fails or a record is damaged.
+    /// The disk fails or a record is damaged.
     pub fn finished_before(&self, before: MessageId, most: usize) -> Result<FinishedPage, StoreError> {
         let transaction = self.database.begin_read()?;
         let finished = transaction.open_table(FINISHED)?;
-        let mut decoder = Decoder::new();
+        let mut decoder = RecordDecoder::new();
         let (mut found, mut lowest) = (Vec::new(), None);
         let mut rows = finished.range(..before.0)?.rev();
         for row in rows.by_ref().take(most) {
             let (id, value) = row?;
             let id = MessageId(id.value());
             lowest = Some(id);
-            if let Found::Finished(message, ended) = decode_finished(&mut decoder, id, value.value())? {
+            if let StoredMessage::Finished(message, ended) = decode_finished(&mut decoder, id, value.value())?
+            {
                 found.push((message, ended));
             }
         }
@@ -372,15 +382,15 @@ impl Store {
         Ok(FinishedPage { messages: found, lowest: lowest.filter(|_| is_more) })
     }
 
-    /// The newest messages with ids below `before`, waiting and finished ones, by falling id: at most `most`. Receipts of
-    /// ours are left out.
+    /// The newest waiting and finished messages with ids below `before`, by descending id: at most `most`, without
+    /// DLRs.
     ///
     /// # Errors
-    /// When the disk fails or a record is damaged.
-    pub fn newest(&self, before: MessageId, most: usize) -> Result<Vec<Found>, StoreError> {
+    /// The disk fails or a record is damaged.
+    pub fn newest(&self, before: MessageId, most: usize) -> Result<Vec<StoredMessage>, StoreError> {
         let transaction = self.database.begin_read()?;
-        let mut decoder = Decoder::new();
-        let mut found: Vec<(u64, Found)> = Vec::new();
+        let mut decoder = RecordDecoder::new();
+        let mut found: Vec<(u64, StoredMessage)> = Vec::new();
         for row in transaction.open_table(MESSAGES)?.range(..before.0)?.rev() {
             if found.len() == most {
                 break;
@@ -389,8 +399,8 @@ impl Store {
             let id = id.value();
             let (message, _) =
                 decoder.message(MessageId(id), value.value()).map_err(damaged("messages", id))?;
-            if message.kind == Kind::Text {
-                found.push((id, Found::Waiting(message, None)));
+            if message.kind == MessageKind::Text {
+                found.push((id, StoredMessage::Waiting(message, None)));
             }
         }
         for row in transaction.open_table(FINISHED)?.range(..before.0)?.rev().take(most) {
@@ -403,28 +413,31 @@ impl Store {
         Ok(found)
     }
 
-    /// The latest time in the newest rows: when the newest message that is here was accepted, or the newest idempotency key
-    /// was remembered. `None` when there are no such rows.
+    /// The latest time of the newest message and the newest idempotency key. `None` if there are no such rows.
     ///
     /// # Errors
-    /// When the disk fails or a record is damaged.
+    /// The disk fails or a record is damaged.
     pub fn newest_time(&self) -> Result<Option<Timestamp>, StoreError> {
         let transaction = self.database.begin_read()?;
         let key = transaction.open_table(KEYS)?.last()?.map(|(serial, value)| {
             let serial = serial.value();
-            ledger::decode_key(serial, value.value()).map(|key| key.at).map_err(damaged("keys", serial))
+            idempotency_keys::decode_idempotency_key(serial, value.value())
+                .map(|key| key.at)
+                .map_err(damaged("keys", serial))
         });
         let message = match self.newest(MessageId(u64::MAX), 1)?.pop() {
-            Some(Found::Waiting(message, _) | Found::Finished(message, _)) => Some(message.accepted_at),
+            Some(StoredMessage::Waiting(message, _) | StoredMessage::Finished(message, _)) => {
+                Some(message.accepted_at)
+            }
             None => None,
         };
         Ok(key.transpose()?.into_iter().chain(message).max())
     }
 
-    /// The oldest message that is here, waiting or finished.
+    /// The oldest waiting or finished message.
     ///
     /// # Errors
-    /// When the disk fails.
+    /// The disk fails.
     pub fn oldest(&self) -> Result<Option<MessageId>, StoreError> {
         let transaction = self.database.begin_read()?;
         let (messages, finished) = (transaction.open_table(MESSAGES)?, transaction.open_table(FINISHED)?);
@@ -433,11 +446,11 @@ impl Store {
         Ok(first.into_iter().chain(other).min().map(MessageId))
     }
 
-    /// Tells `each` the sender and the addressee of every message that is here, waiting or finished, by no more than a
-    /// glance at each record. Receipts of ours are left out.
+    /// Passes source and destination of every waiting and finished message to `each`, decoding these fields only.
+    /// DLRs are skipped.
     ///
     /// # Errors
-    /// When the disk fails or a record is damaged.
+    /// The disk fails or a record is damaged.
     pub fn parties(&self, mut each: impl FnMut(MessageId, &Address, &Address)) -> Result<(), StoreError> {
         let transaction = self.database.begin_read()?;
         for (table, name) in [(MESSAGES, "messages"), (FINISHED, "finished")] {
@@ -453,22 +466,22 @@ impl Store {
         Ok(())
     }
 
-    /// Removes finished messages that ended before `before`, oldest ids first, at most `most` of them. Stops at the
-    /// first that is younger, so that a long-lived message keeps those after it for as long as itself.
+    /// Removes finished messages that ended before `before`, oldest ids first, at most `most`. Stops at the first
+    /// younger one, so a long-lived message keeps those after it as long as itself.
     ///
     /// # Errors
-    /// When the disk fails or a record is damaged.
+    /// The disk fails or a record is damaged.
     pub fn trim_finished(&self, before: Timestamp, most: usize) -> Result<usize, StoreError> {
         let gone = {
             let transaction = self.database.begin_read()?;
             let finished = transaction.open_table(FINISHED)?;
-            let mut decoder = Decoder::new();
+            let mut decoder = RecordDecoder::new();
             let mut gone = Vec::new();
             for row in finished.iter()?.take(most) {
                 let (id, value) = row?;
                 let id = MessageId(id.value());
                 match decode_finished(&mut decoder, id, value.value())? {
-                    Found::Finished(_, ended) if ended.at < before => gone.push(id.0),
+                    StoredMessage::Finished(_, ended) if ended.at < before => gone.push(id.0),
                     _ => break,
                 }
             }
@@ -487,11 +500,11 @@ impl Store {
         Ok(gone.len())
     }
 
-    /// What was done to a ledger account by hand, newest first: at most `most`, with serial numbers below `before` where
-    /// that is given.
+    /// The balance operations of a ledger account, newest first: at most `most`, with serial numbers below `before`
+    /// if given.
     ///
     /// # Errors
-    /// When the disk fails or a record is damaged.
+    /// The disk fails or a record is damaged.
     pub fn operations(
         &self,
         account: &str,
@@ -506,24 +519,24 @@ impl Store {
             let (key, _) = row?;
             let serial = key.value().1;
             if let Some(row) = operations.get(serial)? {
-                let record = money::decode_operation(serial, row.value());
+                let record = ledger::decode_operation(serial, row.value());
                 found.push(record.map_err(damaged("ledger_operations", serial))?);
             }
         }
         Ok(found)
     }
 
-    /// The names of all peers that ever were; those of `wanted` that are new get their numbers, durable on return.
+    /// The directory of all peers; new names in `wanted` get ids, durable on return.
     ///
     /// # Errors
-    /// When the disk fails.
+    /// The disk fails.
     pub fn directory(&self, wanted: &[String]) -> Result<Directory, StoreError> {
         let mut directory = Directory::new();
         {
             let transaction = self.database.begin_read()?;
             for row in transaction.open_table(NAMES)?.iter()? {
                 let (_, name) = row?;
-                // Numbers were given out one after the other; reading in their order gives them out again.
+                // Ids are consecutive, so reading in their order assigns them again.
                 let _ = directory.intern(name.value());
             }
         }
@@ -547,44 +560,44 @@ impl Store {
     }
 }
 
-/// What is written beside messages. Most batches have none of it, and do not open its tables.
-fn side_tables(
+/// Writes the tables other than those of messages. Most batches need none of them, and do not open them.
+fn write_side_tables(
     transaction: &redb::WriteTransaction,
     batch: &Batch,
     buffer: &mut Vec<u8>,
 ) -> Result<u64, StoreError> {
     let mut rows = 0;
-    if !(batch.keys.is_empty() && batch.keys_done.is_none()) {
+    if !(batch.idempotency_keys.is_empty() && batch.idempotency_keys_done.is_none()) {
         let mut keys = transaction.open_table(KEYS)?;
-        for record in &batch.keys {
+        for record in &batch.idempotency_keys {
             buffer.clear();
-            ledger::encode_key(buffer, record);
+            idempotency_keys::encode_idempotency_key(buffer, record);
             keys.insert(record.serial, buffer.as_slice())?;
             rows += 1;
         }
-        if let Some(left) = batch.keys_done {
+        if let Some(left) = batch.idempotency_keys_done {
             keys.retain_in(..left, |_, _| false)?;
         }
     }
-    if !(batch.parked.is_empty() && batch.unparked.is_empty()) {
-        let mut parked = transaction.open_table(PARKED)?;
-        for record in &batch.parked {
+    if !(batch.orphan_dlrs.is_empty() && batch.orphan_dlrs_done.is_empty()) {
+        let mut orphans = transaction.open_table(PARKED)?;
+        for record in &batch.orphan_dlrs {
             buffer.clear();
-            ledger::encode_parked(buffer, record);
-            parked.insert(record.number, buffer.as_slice())?;
+            orphan_dlrs::encode_orphan_dlr(buffer, record);
+            orphans.insert(record.number, buffer.as_slice())?;
             rows += 1;
         }
-        for number in &batch.unparked {
-            parked.remove(number)?;
+        for number in &batch.orphan_dlrs_done {
+            orphans.remove(number)?;
             rows += 1;
         }
     }
-    if !batch.consents.is_empty() {
+    if !batch.opt_outs.is_empty() {
         let mut optouts = transaction.open_table(OPTOUTS)?;
-        for (consent, stop) in &batch.consents {
+        for (opt_out, stop) in &batch.opt_outs {
             buffer.clear();
-            put_short(buffer, &consent.sender);
-            buffer.extend_from_slice(&consent.subscriber);
+            put_short(buffer, &opt_out.sender);
+            buffer.extend_from_slice(&opt_out.subscriber);
             if *stop {
                 optouts.insert(buffer.as_slice(), ())?;
             } else {
@@ -593,15 +606,15 @@ fn side_tables(
             rows += 1;
         }
     }
-    if !(batch.orders.is_empty() && batch.orders_done.is_empty()) {
+    if !(batch.queue_actions.is_empty() && batch.queue_actions_done.is_empty()) {
         let mut table = transaction.open_table(ORDERS)?;
-        for order in &batch.orders {
+        for order in &batch.queue_actions {
             buffer.clear();
-            orders::encode_order(buffer, order);
+            queue_actions::encode_queue_action(buffer, order);
             table.insert(order.id.0, buffer.as_slice())?;
             rows += 1;
         }
-        for id in &batch.orders_done {
+        for id in &batch.queue_actions_done {
             table.remove(id.0)?;
             rows += 1;
         }
@@ -616,8 +629,8 @@ fn side_tables(
     Ok(rows)
 }
 
-/// What money does. Most batches have none of it where no biller is bound.
-fn money_tables(
+/// Writes the ledger tables. Without a biller most batches need none of them.
+fn write_ledger(
     transaction: &redb::WriteTransaction,
     batch: &Batch,
     buffer: &mut Vec<u8>,
@@ -627,7 +640,7 @@ fn money_tables(
         let mut accounts = transaction.open_table(LEDGER)?;
         for (name, balance) in &batch.balances {
             buffer.clear();
-            money::encode_balance(buffer, balance);
+            ledger::encode_balance(buffer, balance);
             accounts.insert(&**name, buffer.as_slice())?;
             rows += 1;
         }
@@ -637,7 +650,7 @@ fn money_tables(
         let mut index = transaction.open_table(OPERATIONS_OF)?;
         for record in &batch.operations {
             buffer.clear();
-            money::encode_operation(buffer, record);
+            ledger::encode_operation(buffer, record);
             operations.insert(record.serial, buffer.as_slice())?;
             index.insert((&*record.operation.account, record.serial), ())?;
             rows += 2;
@@ -647,7 +660,7 @@ fn money_tables(
         let mut settlements = transaction.open_table(SETTLEMENTS)?;
         for settlement in &batch.settlements {
             buffer.clear();
-            money::encode_settlement(buffer, settlement);
+            ledger::encode_settlement(buffer, settlement);
             settlements.insert(settlement.serial, buffer.as_slice())?;
             rows += 1;
         }
@@ -660,28 +673,28 @@ fn money_tables(
     Ok(rows)
 }
 
-/// Makes an empty file under another name and gives it its own once it is whole on disk: a power cut during its making
-/// leaves nothing that the next start would stumble over.
+/// Creates an empty file under a temporary name and links it to its own once it is complete: a power cut leaves no
+/// partial file.
 ///
-/// Two daemons may do so at once. The other name is each one's own, and a link, unlike a rename, never takes the place
-/// of a file that is there: the second finds the first one's file, and then that it is in use.
-fn make(path: &Path) -> Result<(), redb::DatabaseError> {
+/// Two daemons may do so at once. Each has its own temporary name, and a link, unlike a rename, never replaces an
+/// existing file: the second daemon opens the first one's file, and finds it in use.
+fn create_file(path: &Path) -> Result<(), redb::DatabaseError> {
     let new = path.with_extension(format!("new-{}", std::process::id()));
-    absent(std::fs::remove_file(&new))?;
+    ignore_not_found(std::fs::remove_file(&new))?;
     drop(Database::create(&new)?);
     std::fs::File::open(&new)?.sync_all()?;
     match std::fs::hard_link(&new, path) {
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => return Err(error.into()),
         _ => {}
     }
-    absent(std::fs::remove_file(&new))?;
+    ignore_not_found(std::fs::remove_file(&new))?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     std::fs::File::open(folder)?.sync_all()?;
     Ok(())
 }
 
-/// A file that is not there need not be removed.
-fn absent(removed: std::io::Result<()>) -> std::io::Result<()> {
+/// A missing file need not be removed.
+fn ignore_not_found(removed: std::io::Result<()>) -> std::io::Result<()> {
     match removed {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
@@ -693,22 +706,22 @@ pub(crate) fn damaged(table: &'static str, id: u64) -> impl Fn(RecordError) -> S
 }
 
 pub(crate) fn decode_finished(
-    decoder: &mut Decoder,
+    decoder: &mut RecordDecoder,
     id: MessageId,
     octets: &[u8],
-) -> Result<Found, StoreError> {
+) -> Result<StoredMessage, StoreError> {
     let (message, length) = decoder.message(id, octets).map_err(damaged("finished", id.0))?;
     let ended =
         record::decode_final(octets.get(length..).unwrap_or_default()).map_err(damaged("finished", id.0))?;
-    Ok(Found::Finished(message, ended))
+    Ok(StoredMessage::Finished(message, ended))
 }
 
 /// Whether another process has a store open.
 ///
 /// # Errors
-/// When the file cannot be opened, or the system does not tell.
+/// The file cannot be opened, or the system does not tell.
 pub fn is_in_use(path: &Path) -> std::io::Result<bool> {
-    // redb holds such a lock on what it has open; ours goes with the file.
+    // redb holds this lock on open files; this function's lock ends with its file handle.
     let file = std::fs::File::open(path)?;
     match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(false),
@@ -717,12 +730,12 @@ pub fn is_in_use(path: &Path) -> std::io::Result<bool> {
     }
 }
 
-/// Free octets on the disk that holds `path`, for an ordinary user.
+/// Free octets on the disk of `path`, for an ordinary user.
 ///
 /// # Errors
-/// When the system does not tell.
+/// The system does not tell.
 pub fn free_space(path: &Path) -> Result<u64, StoreError> {
-    let told = rustix::fs::statvfs(path)
+    let stat = rustix::fs::statvfs(path)
         .map_err(|error| StoreError::FreeSpace { path: path.to_owned(), source: error.into() })?;
-    Ok(told.f_bavail.saturating_mul(told.f_frsize))
+    Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
 }

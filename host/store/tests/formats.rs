@@ -1,4 +1,4 @@
-//! Files of earlier versions open, and what is in them reads as it did.
+//! Files of earlier versions open and read as before.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -13,13 +13,13 @@ use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 use redb::{Database, TableDefinition};
 use store::record::{encode_final, encode_message, encode_progress};
-use store::{Found, Store, StoreOptions};
+use store::{Store, StoreOptions, StoredMessage};
 
 const ROWS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("messages");
 const PROGRESS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("progress");
 const FINISHED: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("finished");
 
-/// A message's record as format 2 had it: without the octet of flags at its end.
+/// A message record of format 2: without the octet of flags at its end.
 fn message_2(message: &model::Message) -> Vec<u8> {
     let mut octets = Vec::new();
     encode_message(&mut octets, message);
@@ -34,14 +34,15 @@ fn a_file_of_format_2_opens() {
     let path = folder.path().join("messages.redb");
     let mut runner = TestRunner::deterministic();
     let mut message = support::message().new_tree(&mut runner).unwrap().current();
-    (message.routed.quote, message.routed.seen, message.submission) = (None, None, None);
-    let plain = |progress: &engine::Progress| progress.steps.is_empty() && !progress.parts.is_empty();
+    (message.routed.quote, message.routed.host_calls, message.submission) = (None, None, None);
+    let plain =
+        |progress: &engine::MessageProgress| progress.steps.is_empty() && !progress.segments.is_empty();
     let progress =
         support::progress().prop_filter("no new steps", plain).new_tree(&mut runner).unwrap().current();
     let ended = support::ended().prop_filter("no new steps", |ended| ended.steps.is_empty());
     let ended = ended.new_tree(&mut runner).unwrap().current();
     {
-        // Only the tables that there were.
+        // Only the tables of that version.
         let database = Database::create(&path).unwrap();
         let transaction = database.begin_write().unwrap();
         transaction
@@ -64,7 +65,7 @@ fn a_file_of_format_2_opens() {
     let store = Store::open(&path, StoreOptions { cache: 1 << 20, ..StoreOptions::default() }).unwrap();
     message.id = MessageId(5);
     match store.find(MessageId(5)).unwrap().unwrap() {
-        Found::Waiting(found, found_progress) => {
+        StoredMessage::Waiting(found, found_progress) => {
             assert_eq!(found, message);
             assert_eq!(found_progress, Some(progress));
         }
@@ -72,14 +73,14 @@ fn a_file_of_format_2_opens() {
     }
     message.id = MessageId(4);
     match store.find(MessageId(4)).unwrap().unwrap() {
-        Found::Finished(found, found_ended) => {
+        StoredMessage::Finished(found, found_ended) => {
             assert_eq!(found, message);
             assert_eq!(found_ended, ended);
         }
         other => panic!("{other:?}"),
     }
     let mut remembered = 0;
-    store.recover_remembered(|_| remembered += 1).unwrap();
+    store.recover_records(|_| remembered += 1).unwrap();
     assert_eq!(remembered, 0);
     assert!(store.operations("acme", None, 10).unwrap().is_empty());
 }

@@ -109,7 +109,7 @@ fn a_file_of_a_newer_format_is_refused_by_name() {
         text.contains(path.to_str().unwrap()) && text.contains(&format!("record format {newer}")),
         "{text}"
     );
-    // The refusal has left the file alone.
+    // The refusal leaves the file unchanged.
     set(newer - 1);
     Store::open(&path, options()).unwrap();
 }

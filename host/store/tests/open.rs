@@ -1,4 +1,4 @@
-//! Making the file, and what is found in its place.
+//! Creation and opening of the file.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -6,8 +6,8 @@
     reason = "a test that fails is to stop here"
 )]
 
-use engine::{Batch, KeyRecord, Remembered};
-use model::{MessageId, PeerId, SubmissionKey, Timestamp};
+use engine::{Batch, IdempotencyKeyRecord, RecoveredRecord};
+use model::{IdempotencyKey, MessageId, PeerId, Timestamp};
 use store::{Store, StoreOptions};
 
 fn options() -> StoreOptions {
@@ -15,7 +15,7 @@ fn options() -> StoreOptions {
 }
 
 #[test]
-fn what_is_no_database_is_refused_and_left_as_it_is() {
+fn a_file_that_is_no_database_is_refused_and_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("switchyard.redb");
     let other = b"something else altogether ".repeat(1000);
@@ -51,11 +51,11 @@ fn a_group_keeps_its_number_when_its_first_peer_goes() {
     let remembered = || {
         let mut found = Vec::new();
         let members = |one| {
-            if let Remembered::Group(peer, group) = one {
+            if let RecoveredRecord::Group(peer, group) = one {
                 found.push((peer, group));
             }
         };
-        store.recover_remembered(members).unwrap();
+        store.recover_records(members).unwrap();
         found
     };
     assert_eq!(
@@ -72,13 +72,13 @@ fn the_newest_time_is_that_of_the_last_key_or_message() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(&folder.path().join("switchyard.redb"), options()).unwrap();
     assert_eq!(store.newest_time().unwrap(), None);
-    let key = |serial, at| KeyRecord {
+    let key = |serial, at| IdempotencyKeyRecord {
         serial,
         origin: PeerId(0),
-        key: SubmissionKey { octets: [7].as_slice().into(), digest: serial, required: true, lifetime: None },
+        key: IdempotencyKey { octets: [7].as_slice().into(), digest: serial, required: true, lifetime: None },
         at: Timestamp(at),
         results: vec![Ok(MessageId(serial))],
     };
-    store.commit(&Batch { keys: vec![key(0, 100), key(1, 200)], ..Batch::default() }).unwrap();
+    store.commit(&Batch { idempotency_keys: vec![key(0, 100), key(1, 200)], ..Batch::default() }).unwrap();
     assert_eq!(store.newest_time().unwrap(), Some(Timestamp(200)));
 }

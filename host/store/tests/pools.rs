@@ -1,4 +1,4 @@
-//! Number pools through engine and store, with crashes: what was answered is found again, each number in its place.
+//! Number pools through engine and store, with crashes: answered changes are recovered.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -6,9 +6,9 @@
     reason = "a test that fails is to stop here"
 )]
 
-use engine::{Answer, Command, Engine, Event, Output, PoolLimits, ReplyTo, Settings};
+use engine::{Engine, EngineAnswer, EngineCommand, Event, Output, PoolLimits, ReplyTo, Settings};
 use model::{
-    LinkId, MessageId, Moment, Now, NumberRow, PoolAnswer, PoolCall, PoolEntry, PoolId, PoolNumber,
+    AcquireRequest, JournalEntry, LinkId, MessageId, Moment, Now, NumberRow, PoolAnswer, PoolId, PoolNumber,
     PoolOperation, PoolRequest, PoolSettings, PoolSummary, Strategy, Timestamp,
 };
 use proptest::prelude::{Just, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
@@ -29,7 +29,7 @@ fn at(mono: u64) -> Now {
     Now { wall: Timestamp(1_000_000 + mono), mono: Moment(mono) }
 }
 
-/// A file in memory, which a closed store leaves behind as it is.
+/// A file in memory that survives a closed store.
 #[derive(Debug, Clone, Default)]
 struct Memory(Arc<Mutex<Vec<u8>>>);
 
@@ -60,7 +60,7 @@ impl StorageBackend for Memory {
     }
 }
 
-/// An engine, its tables, and what they must hold by its own word.
+/// An engine, its tables, and their expected content.
 struct World {
     disk: Memory,
     store: Option<Store>,
@@ -68,8 +68,8 @@ struct World {
     out: Output,
     limits: PoolLimits,
     now: u64,
-    /// What was committed of each pool.
-    journals: BTreeMap<PoolId, Vec<PoolEntry>>,
+    /// The committed journal of each pool.
+    journals: BTreeMap<PoolId, Vec<JournalEntry>>,
     folds: usize,
 }
 
@@ -92,12 +92,12 @@ impl World {
         self.out = Output::default();
         self.engine = Engine::new(Settings { pools: self.limits, ..Settings::default() });
         let (store, engine, now) = (self.store.take().unwrap(), &mut self.engine, at(self.now));
-        store.recover_remembered(|found| engine.recover_remembered(now, found)).unwrap();
-        self.engine.recovered(MessageId::FIRST, 1, &[], &mut self.out);
+        store.recover_records(|found| engine.recover_record(now, found)).unwrap();
+        self.engine.finish_recovery(MessageId::FIRST, 1, &[], &mut self.out);
         self.store = Some(store);
     }
 
-    /// The power goes: what is not committed is gone.
+    /// Loses everything that is not committed.
     fn crash(&mut self) {
         drop(self.store.take());
         self.store = Some(Store::open_on(self.disk.clone(), options()).unwrap());
@@ -110,9 +110,9 @@ impl World {
         self.engine.apply(at(self.now), event, &mut self.out);
     }
 
-    /// Writes what has been done, and gives back what was answered.
+    /// Commits the batch, and returns the answers.
     fn commit(&mut self) -> Vec<PoolAnswer> {
-        self.engine.settle(at(self.now), &mut self.out);
+        self.engine.advance(at(self.now), &mut self.out);
         self.engine.seal(&mut self.out);
         let out = std::mem::take(&mut self.out);
         self.store().commit(&out.batch).unwrap();
@@ -122,11 +122,11 @@ impl World {
             assert_eq!(journal.len() as u64, part.first, "entries are numbered without a gap");
             journal.extend(part.entries);
         }
-        for record in out.batch.pools.records.iter().filter(|record| record.gone) {
+        for record in out.batch.pools.records.iter().filter(|record| record.removed) {
             self.journals.remove(&record.id);
         }
         let answer = |command| match command {
-            Command::Answer { answer: Answer::Pool(answer), .. } => Some(answer),
+            EngineCommand::Answer { answer: EngineAnswer::Pool(answer), .. } => Some(answer),
             _ => None,
         };
         out.commands.into_iter().filter_map(answer).collect()
@@ -151,7 +151,7 @@ impl World {
             let request = PoolRequest::Numbers { from, most: 3, state: None, prefix: None };
             let PoolAnswer::Numbers { numbers, next } = self.ask(pool, request) else { panic!() };
             for one in numbers {
-                assert!(found.insert(one.number, one.row).is_none(), "told twice");
+                assert!(found.insert(one.number, one.row).is_none(), "listed twice");
             }
             match next {
                 Some(next) => from = next,
@@ -171,8 +171,8 @@ impl World {
     }
 }
 
-/// How numbers stand after a journal.
-fn replayed(journal: &[PoolEntry]) -> BTreeMap<PoolNumber, NumberRow> {
+/// The numbers after a journal.
+fn replayed(journal: &[JournalEntry]) -> BTreeMap<PoolNumber, NumberRow> {
     let mut rows = BTreeMap::new();
     for entry in journal {
         match &entry.row {
@@ -198,7 +198,12 @@ fn number() -> impl Generator<Value = PoolNumber> {
 fn operation() -> impl Generator<Value = PoolOperation> {
     let lease = proptest::option::of((1..20u64).prop_map(Duration::from_secs));
     let call = (proptest::option::of(number()), "[ab]?", lease).prop_map(|(number, holder, lease)| {
-        PoolOperation::Call(PoolCall { number, holder: holder.into(), lease, ..PoolCall::default() })
+        PoolOperation::Call(AcquireRequest {
+            number,
+            holder: holder.into(),
+            lease,
+            ..AcquireRequest::default()
+        })
     });
     prop_oneof![
         3 => (number(), proptest::option::of(1..3u8)).prop_map(|(number, weight)| PoolOperation::Add { number, weight }),
@@ -235,7 +240,7 @@ fn steps() -> impl Generator<Value = Vec<Step>> {
 
 proptest! {
     #[test]
-    fn what_was_answered_is_found_again(steps in steps(), history in 1..200u64, part in 1..8usize) {
+    fn answered_keys_are_found(steps in steps(), history in 1..200u64, part in 1..8usize) {
         let limits = PoolLimits { history, ahead: 20, part, ..PoolLimits::default() };
         let mut world = World::new(limits);
         for step in steps {
@@ -250,21 +255,21 @@ proptest! {
         }
         world.crash();
         for pool in POOLS {
-            // Asking lets time do what is due, and that is entered too.
+            // The request also applies due timers, which are journalled too.
             let Some(summary) = world.summary(pool) else { continue };
             let (numbers, idle) = (world.numbers(pool), world.idle(pool));
             let journal = world.journals.get(&summary.id).cloned().unwrap_or_default();
             prop_assert_eq!(&numbers, &replayed(&journal));
             prop_assert_eq!(numbers.len(), summary.counts.total());
             prop_assert_eq!(summary.entries, journal.len() as u64);
-            // Twice the same, once from what this start found and once from what that one has written.
+            // Twice: from the state that this start found, and from the state that it wrote.
             world.crash();
             prop_assert_eq!(world.numbers(pool), numbers);
             let again = world.idle(pool);
             if summary.settings.strategy == Strategy::LongestIdle {
                 prop_assert_eq!(again, idle);
             }
-            // The history is what was committed, back to where it was cut, and that not too early.
+            // The history is the committed one, back to where it was cut, and not cut too early.
             let (mut found, mut before) = (Vec::new(), None);
             loop {
                 let page = world.store().pool_history(summary.id, before, None, 7).unwrap();
@@ -295,7 +300,7 @@ fn journals_are_folded_and_removed_pools_leave_nothing() {
         for i in 0..40 {
             world.push("a", PoolRequest::Do(PoolOperation::Add { number: number(i), weight: None }));
             world.push("a", PoolRequest::Do(PoolOperation::Reg { number: number(i) }));
-            world.push("a", PoolRequest::Do(PoolOperation::Call(PoolCall::default())));
+            world.push("a", PoolRequest::Do(PoolOperation::Call(AcquireRequest::default())));
             world.push("a", PoolRequest::Do(PoolOperation::Hangup { number: number(i), ticket: None }));
             if i % 7 == round % 7 {
                 world.commit();
@@ -309,7 +314,7 @@ fn journals_are_folded_and_removed_pools_leave_nothing() {
     assert_eq!(world.ask("a", PoolRequest::Remove { with_numbers: false }), PoolAnswer::NotEmpty);
     assert_eq!(world.ask("a", PoolRequest::Remove { with_numbers: true }), PoolAnswer::Removed);
     assert_eq!(world.summary("a"), None);
-    // A crash in the middle of the removal, and a new pool of the same name meanwhile.
+    // A crash during the removal, and a new pool of the same name meanwhile.
     world.push("a", PoolRequest::Do(PoolOperation::Add { number: number(0), weight: None }));
     world.commit();
     world.crash();
@@ -325,7 +330,7 @@ fn journals_are_folded_and_removed_pools_leave_nothing() {
 }
 
 #[test]
-fn there_is_an_end_to_numbers() {
+fn the_number_limit_is_enforced() {
     let mut world = World::new(PoolLimits { numbers: 3, ..PoolLimits::default() });
     let add =
         |number: &str| PoolRequest::Do(PoolOperation::Add { number: number.parse().unwrap(), weight: None });

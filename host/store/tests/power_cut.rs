@@ -1,8 +1,8 @@
 //! The store on a disk that loses power, and on one that fails.
 //!
-//! What was written and not yet synced is kept, lost or torn at random when the power goes. What is found afterwards
-//! must be the state after some of the commits, in their order, and after all that were said to be durable. A failure
-//! prints its seed; `SEED=n cargo test -p store --test power_cut` replays that one.
+//! Unsynced writes are kept, lost or torn at random when the power fails. The state found afterwards must be that
+//! after some of the commits, in their order, and after all commits that returned. A failure prints its seed; `SEED=n
+//! cargo test -p store --test power_cut` replays that one.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -34,7 +34,7 @@ impl Dice {
     }
 }
 
-/// What a disk drive may write by itself, whole or not at all.
+/// The atomic unit of a disk's writes.
 const SECTOR: usize = 512;
 
 #[derive(Debug)]
@@ -43,10 +43,10 @@ enum Change {
     Length(u64),
 }
 
-/// What goes wrong, once the countdown of writes and syncs is over.
+/// The fault at the end of the countdown of writes and syncs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Mishap {
-    /// The power goes: this and everything after it fails.
+    /// Power failure: this operation and all later ones fail.
     Cut,
     /// This one write or sync fails.
     Failure,
@@ -54,9 +54,9 @@ enum Mishap {
 
 #[derive(Debug)]
 struct Platter {
-    /// What is there for good.
+    /// The durable content.
     durable: Vec<u8>,
-    /// What the operating system shows: also what is not yet synced.
+    /// The content as the operating system shows it, unsynced writes included.
     view: Vec<u8>,
     pending: Vec<Change>,
     powered: bool,
@@ -150,7 +150,7 @@ impl Disk {
         self.platter().powered = false;
     }
 
-    /// The machine starts again: what was durable is there, what was not may be.
+    /// Restarts the machine: durable content is there, other content may be.
     fn power_on(&self) {
         let mut platter = self.platter();
         platter.scatter();
@@ -186,7 +186,7 @@ impl StorageBackend for Disk {
         let done = platter.step();
         match &done {
             Ok(()) => platter.settle(),
-            // After a failed sync the system forgets what it could not write, and the next one says nothing of it.
+            // After a failed sync the system forgets what it could not write, and the next sync does not report it.
             Err(_) if platter.powered => platter.scatter(),
             Err(_) => {}
         }
@@ -199,7 +199,7 @@ impl StorageBackend for Disk {
             return Err(Error::other("the power is off"));
         }
         let done = platter.step();
-        // A write that fails may have got some of the way.
+        // A failed write may have been done in part.
         let data = if done.is_ok() { data } else { &data[..platter.dice.below(data.len() as u64) as usize] };
         put(&mut platter.view, offset as usize, data);
         platter.pending.push(Change::Write(offset, data.to_vec()));
@@ -207,7 +207,7 @@ impl StorageBackend for Disk {
     }
 }
 
-/// How many seeds a run tries.
+/// The number of seeds per run.
 const SEEDS: u64 = 40;
 
 fn run(mishap: Mishap, quick_repair: bool) {
@@ -217,7 +217,7 @@ fn run(mishap: Mishap, quick_repair: bool) {
     }
 }
 
-/// One disk and several lives of the daemon on it, each ended by a mishap.
+/// One disk and several runs of the daemon on it, each ended by a fault.
 fn live(seed: u64, mishap: Mishap, quick_repair: bool) {
     let options = StoreOptions { cache: 1 << 20, quick_repair };
     let mut octets = [0; 32];
@@ -230,7 +230,7 @@ fn live(seed: u64, mishap: Mishap, quick_repair: bool) {
     let mut names: Vec<String> = Vec::new();
     drop(Store::open_on(disk.clone(), options.clone()).unwrap());
     for life in 0..4 {
-        // Some mishaps come while the file is opened and mended, some not at all.
+        // Some faults happen while the file is opened and repaired, some never.
         let early = dice.below(4) == 0;
         let countdown = dice.below(if early { 12 } else { 90 });
         if early {
@@ -252,7 +252,7 @@ fn live(seed: u64, mishap: Mishap, quick_repair: bool) {
                 let batch = reference.batch(draft().new_tree(&mut runner).unwrap().current());
                 after.apply(&batch);
                 if store.commit(&batch).is_err() {
-                    // Nothing of it may be seen, by those that can still be told anything.
+                    // None of its writes may be visible afterwards.
                     if let Ok(counts) = store.counts() {
                         assert_eq!(
                             counts,
@@ -272,7 +272,7 @@ fn live(seed: u64, mishap: Mishap, quick_repair: bool) {
         disk.power_on();
         let store = Store::open_on(disk.clone(), options.clone())
             .unwrap_or_else(|error| panic!("SEED={seed}, life {life}: not opened again: {error}"));
-        // All that was told durable; or the commit after it as well, which failed, but not for certain.
+        // All durable commits; perhaps also the next one, which failed at an unknown point.
         if let Err(without) = reference.compare(&store) {
             if let Err(with) = after.compare(&store) {
                 panic!(
@@ -281,7 +281,7 @@ fn live(seed: u64, mishap: Mishap, quick_repair: bool) {
             }
             reference = after;
         }
-        // Numbers of peers stand in messages: each is for ever its name's.
+        // Messages contain peer ids: each id keeps its name for ever.
         let directory = store.directory(&[]).unwrap();
         let found: Vec<String> = directory.iter().map(|(_, name)| name.to_string()).collect();
         assert!(
@@ -293,16 +293,16 @@ fn live(seed: u64, mishap: Mishap, quick_repair: bool) {
 }
 
 #[test]
-fn no_power_cut_loses_what_was_durable() {
+fn no_power_cut_loses_durable_rows() {
     run(Mishap::Cut, true);
 }
 
 #[test]
-fn no_power_cut_loses_what_was_durable_when_the_file_is_mended_by_walking_it() {
+fn no_power_cut_loses_durable_rows_with_full_repair() {
     run(Mishap::Cut, false);
 }
 
 #[test]
-fn no_failing_write_loses_what_was_durable() {
+fn no_failed_write_loses_durable_rows() {
     run(Mishap::Failure, true);
 }

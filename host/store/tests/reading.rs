@@ -1,4 +1,4 @@
-//! Looking through the store without knowing an id: the newest, the oldest, and whose messages there are.
+//! Reads without an id: the newest, the oldest, and the addresses of messages.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -9,18 +9,18 @@
 mod support;
 
 use engine::Batch;
-use model::{Kind, Message, MessageId};
+use model::{Message, MessageId, MessageKind};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use std::sync::Arc;
-use store::{Found, Store, StoreOptions};
+use store::{Store, StoreOptions, StoredMessage};
 use support::{ended, message};
 
-fn id(found: &Found) -> MessageId {
+fn id(found: &StoredMessage) -> MessageId {
     match found {
-        Found::Waiting(message, _) | Found::Finished(message, _) => message.id,
+        StoredMessage::Waiting(message, _) | StoredMessage::Finished(message, _) => message.id,
     }
 }
 
@@ -28,7 +28,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_is_there_is_found_without_its_id(
+    fn messages_are_found_without_their_id(
         messages in vec((message(), proptest::option::of(ended())), 0..20),
         before in 0_u64..25,
         most in 0_usize..25,
@@ -40,8 +40,8 @@ proptest! {
         let mut expected = Vec::new();
         for (number, (message, ended)) in (1..).zip(messages) {
             let message = Message { id: MessageId(number), ..message };
-            let is_text = message.kind == Kind::Text;
-            // Receipts of ours are dropped in the end, and never finished.
+            let is_text = message.kind == MessageKind::Text;
+            // DLRs are dropped in the end, and never finished.
             let ended = ended.filter(|_| is_text);
             if is_text {
                 expected.push((message.id, message.source.clone(), message.destination.clone(), ended.is_some()));
@@ -55,7 +55,7 @@ proptest! {
 
         let newest = store.newest(MessageId(before), most).unwrap();
         let newest: Vec<_> =
-            newest.iter().map(|found| (id(found), matches!(found, Found::Finished(..)))).collect();
+            newest.iter().map(|found| (id(found), matches!(found, StoredMessage::Finished(..)))).collect();
         let below = expected.iter().rev().filter(|(id, ..)| id.0 < before).take(most);
         prop_assert_eq!(newest, below.map(|(id, _, _, ended)| (*id, *ended)).collect::<Vec<_>>());
 
@@ -78,7 +78,7 @@ fn the_finished_messages_of_a_submission_are_found_by_its_id() {
     let mut batch = Batch::default();
     for id in 1..=6 {
         let submission = (2..=4).contains(&id).then_some(MessageId(2));
-        let message = Message { id: MessageId(id), kind: Kind::Text, submission, ..any.clone() };
+        let message = Message { id: MessageId(id), kind: MessageKind::Text, submission, ..any.clone() };
         batch.accepted.push(Arc::new(message));
     }
     batch.finished = [1, 2, 4, 5].map(|id| (MessageId(id), end.clone())).into();

@@ -1,4 +1,4 @@
-//! Every record reads as what was written, and no octets make a decoder panic.
+//! Every record round-trips, and no octets make a decoder panic.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -12,11 +12,11 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use store::record::{
-    Decoder, decode_final, decode_handed, decode_progress, encode_final, encode_handed, encode_message,
-    encode_progress,
+    RecordDecoder, decode_final, decode_progress, decode_submit_attempts, encode_final, encode_message,
+    encode_progress, encode_submit_attempts,
 };
 
-/// What a damaged disk may do to a record: cut it off, change some octets.
+/// Damages a record: truncates it and changes some octets.
 fn damage(mut octets: Vec<u8>, cut: Index, changes: &[(Index, u8)]) -> Vec<u8> {
     octets.truncate(cut.index(octets.len() + 1));
     for (at, value) in changes {
@@ -29,12 +29,12 @@ fn damage(mut octets: Vec<u8>, cut: Index, changes: &[(Index, u8)]) -> Vec<u8> {
 }
 
 fn decode_all(octets: &[u8]) {
-    // The results are of no interest: each is a record or a refusal that names a place within the octets.
+    // The results do not matter: each is a record, or an error with an offset within the octets.
     let places = [
-        Decoder::new().message(model::MessageId(1), octets).err(),
+        RecordDecoder::new().message(model::MessageId(1), octets).err(),
         decode_progress(octets).err(),
         decode_final(octets).err(),
-        decode_handed(octets).err(),
+        decode_submit_attempts(octets).err(),
     ];
     for error in places.into_iter().flatten() {
         assert!(error.offset <= octets.len(), "{error} of {}", octets.len());
@@ -45,9 +45,9 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn messages_read_as_written(messages in vec(support::message(), 1..4), rest in vec(any::<u8>(), 0..20)) {
-        // One decoder for all of them: what it remembers of one must not show in another.
-        let mut decoder = Decoder::new();
+    fn messages_round_trip(messages in vec(support::message(), 1..4), rest in vec(any::<u8>(), 0..20)) {
+        // One decoder for all of them: its state must not leak from one record into another.
+        let mut decoder = RecordDecoder::new();
         for message in &messages {
             let mut octets = Vec::new();
             encode_message(&mut octets, message);
@@ -63,7 +63,7 @@ proptest! {
     }
 
     #[test]
-    fn progress_reads_as_written(progress in support::progress()) {
+    fn progress_round_trips(progress in support::progress()) {
         let mut octets = Vec::new();
         encode_progress(&mut octets, &progress);
         prop_assert_eq!(&decode_progress(&octets).unwrap(), &progress);
@@ -72,7 +72,7 @@ proptest! {
     }
 
     #[test]
-    fn final_records_read_as_written(ended in support::ended()) {
+    fn final_records_round_trip(ended in support::ended()) {
         let mut octets = Vec::new();
         encode_final(&mut octets, &ended);
         prop_assert_eq!(&decode_final(&octets).unwrap(), &ended);
@@ -81,12 +81,12 @@ proptest! {
     }
 
     #[test]
-    fn hand_overs_read_as_written(handed in vec(support::handed(), 0..40)) {
+    fn submit_attempts_round_trip(handed in vec(support::handed(), 0..40)) {
         let mut octets = Vec::new();
-        encode_handed(&mut octets, &handed);
-        prop_assert_eq!(&decode_handed(&octets).unwrap(), &handed);
+        encode_submit_attempts(&mut octets, &handed);
+        prop_assert_eq!(&decode_submit_attempts(&octets).unwrap(), &handed);
         octets.push(0);
-        prop_assert!(decode_handed(&octets).is_err());
+        prop_assert!(decode_submit_attempts(&octets).is_err());
     }
 
     #[test]
@@ -102,7 +102,7 @@ proptest! {
         encode_message(&mut records[0], &message);
         encode_progress(&mut records[1], &progress);
         encode_final(&mut records[2], &ended);
-        encode_handed(&mut records[3], &handed);
+        encode_submit_attempts(&mut records[3], &handed);
         for record in records {
             decode_all(&damage(record, cut, &changes));
         }
@@ -125,10 +125,10 @@ proptest! {
 fn a_record_of_another_format_is_refused() {
     let octets = [store::record::FORMAT + 1; 200];
     let refusals = [
-        Decoder::new().message(model::MessageId(1), &octets).unwrap_err(),
+        RecordDecoder::new().message(model::MessageId(1), &octets).unwrap_err(),
         decode_progress(&octets).unwrap_err(),
         decode_final(&octets).unwrap_err(),
-        decode_handed(&octets).unwrap_err(),
+        decode_submit_attempts(&octets).unwrap_err(),
     ];
     for refusal in refusals {
         assert_eq!(refusal.to_string(), "unknown record format at octet 0");

@@ -1,47 +1,50 @@
-//! Between the store and the archive: what the pump takes out, and what is asked of it afterwards.
+//! Connects store and archive: the source of the pump, and queries of the archive.
 
 use crate::core_loop::{self, CoreHandle};
 use crate::traces::archived_message;
 use arc_swap::ArcSwap;
-use archive::{Archive, BoxError, Cursor, DecodedTrace, Filter, Parties, Record, Source, Wanted};
-use doors::Hub;
-use engine::{Answer, Event, QueriedState};
+use archive::{
+    Archive, ArchiveFilter, Cursor, DecodedTrace, FinishedSource, PeerDirectory, Record, RecordFields,
+    SourceError,
+};
+use engine::{EngineAnswer, Event, QueriedState};
 use model::{
-    Address, Directory, Final, FinalState, Message, MessageId, PeerId, ReceiptRequest, ReceiptState,
+    Address, Directory, DlrRequest, DlrState, FinalRecord, FinalState, Message, MessageId, PeerId,
     SUBMISSION_IDS, Text,
 };
+use ports::LinkRegistry;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use store::{FinishedPage, Store};
 use tokio::runtime::Handle;
 
-/// The store as the pump sees it. Finished messages leave by an event, as everything changes by one.
-pub(crate) struct Finished {
+/// The store as the source of the pump. Messages are removed by an engine event, like every other change.
+pub(crate) struct FinishedMessages {
     pub(crate) core: CoreHandle,
-    pub(crate) hub: Arc<Hub>,
+    pub(crate) registry: Arc<LinkRegistry>,
     pub(crate) store: Arc<Store>,
     pub(crate) directory: Arc<ArcSwap<Directory>>,
-    pub(crate) parties: Arc<ArcSwap<crate::routing::Parties>>,
+    pub(crate) peer_roles: Arc<ArcSwap<crate::routing::PeerRoles>>,
 }
 
-impl Parties for Finished {
+impl PeerDirectory for FinishedMessages {
     fn name(&self, id: PeerId) -> Arc<str> {
         self.directory.load().name(id)
     }
 
     fn is_account(&self, id: PeerId) -> bool {
-        self.parties.load().is_account(id)
+        self.peer_roles.load().is_account(id)
     }
 }
 
-impl Source for Finished {
-    fn read(&self, after: MessageId, most: usize) -> Result<Vec<(Message, Final)>, BoxError> {
+impl FinishedSource for FinishedMessages {
+    fn read(&self, after: MessageId, most: usize) -> Result<Vec<(Message, FinalRecord)>, SourceError> {
         Ok(self.store.finished_after(after, most)?)
     }
 
-    fn removed(&self, ids: Vec<MessageId>) -> Result<(), BoxError> {
-        match core_loop::ask(&self.core, &self.hub, |reply| Event::Archived { ids, reply }) {
-            Some(Answer::Done) => Ok(()),
+    fn remove(&self, ids: Vec<MessageId>) -> Result<(), SourceError> {
+        match core_loop::request(&self.core, &self.registry, |reply| Event::Archived { ids, reply }) {
+            Some(EngineAnswer::Done) => Ok(()),
             _ => Err("the core has ended".into()),
         }
     }
@@ -51,35 +54,36 @@ impl Source for Finished {
     }
 }
 
-/// The archive, for threads that may wait.
+/// The archive for blocking threads.
 #[derive(Clone)]
-pub(crate) struct History {
+pub(crate) struct ArchiveReader {
     pub(crate) archive: Archive,
     pub(crate) runtime: Handle,
     pub(crate) directory: Arc<ArcSwap<Directory>>,
 }
 
-/// The state that a finished message is told in.
-pub(crate) fn receipt_state(state: FinalState) -> ReceiptState {
+/// The DLR state of a final state.
+pub(crate) fn dlr_state_of(state: FinalState) -> DlrState {
     match state {
-        FinalState::Delivered => ReceiptState::Delivered,
-        FinalState::Relayed => ReceiptState::Accepted,
-        FinalState::Failed => ReceiptState::Undeliverable,
-        FinalState::Expired => ReceiptState::Expired,
-        FinalState::Cancelled => ReceiptState::Deleted,
-        FinalState::Rejected => ReceiptState::Rejected,
-        FinalState::Unknown => ReceiptState::Unknown,
+        FinalState::Delivered => DlrState::Delivered,
+        FinalState::Relayed => DlrState::Accepted,
+        FinalState::Failed => DlrState::Undeliverable,
+        FinalState::Expired => DlrState::Expired,
+        FinalState::Cancelled => DlrState::Deleted,
+        FinalState::Rejected => DlrState::Rejected,
+        FinalState::Unknown => DlrState::Unknown,
     }
 }
 
-impl History {
+impl ArchiveReader {
     /// One archived message, with its trace.
     pub(crate) fn get(&self, id: MessageId) -> Result<Option<Record>, archive::ArchiveError> {
         self.runtime.block_on(self.archive.get(id))
     }
 
-    /// What query_sm is told of an archived message of `origin`'s; of the archived messages of a submission to several
-    /// destinations, each by its own id. `shared` says that `id` is known to be that of such a submission.
+    /// The states that query_sm returns for an archived message of `origin`, or for the archived messages of a
+    /// submission with several destinations, by their ids. `shared` is set if `id` is known to be the id of such a
+    /// submission.
     pub(crate) async fn states(
         &self,
         origin: PeerId,
@@ -89,11 +93,11 @@ impl History {
         let found = self.archive.get(id).await?;
         let shared = shared || found.as_ref().is_some_and(|record| record.submission() == Some(id));
         let records = if shared {
-            // The messages have ids from the submission's on; newest first.
+            // The messages of a submission have ids from the submission's on; newest first.
             let end = Cursor::before(MessageId(id.0.saturating_add(SUBMISSION_IDS)));
             let most = usize::try_from(SUBMISSION_IDS).unwrap_or(usize::MAX);
-            let wanted = Wanted { body: false, trace: true };
-            let mut page = self.archive.page(&Filter::default(), Some(end), most, wanted).await?;
+            let fields = RecordFields { body: false, trace: true };
+            let mut page = self.archive.page(&ArchiveFilter::default(), Some(end), most, fields).await?;
             page.records.retain(|record| record.submission() == Some(id));
             page.records
         } else {
@@ -109,7 +113,7 @@ impl History {
         let states = records.iter().filter(|record| is_asked_for(record)).map(|record| {
             let state = QueriedState {
                 id: record.id,
-                state: receipt_state(record.state),
+                state: dlr_state_of(record.state),
                 final_at: Some(record.ended_at),
                 error: u8::try_from(record.error).unwrap_or(u8::MAX),
             };
@@ -118,41 +122,43 @@ impl History {
         Ok(states.collect())
     }
 
-    /// Archived messages with ids below `before` that asked for a DLR, newest first, as far as their DLRs need them.
+    /// Archived messages with ids below `before` for which a DLR was requested, newest first, with the fields that a
+    /// DLR needs.
     ///
     /// # Errors
-    /// When the archive cannot be read.
-    pub(crate) fn reported_before(
+    /// Fails if the archive cannot be read.
+    pub(crate) fn dlr_page_before(
         &self,
-        filter: &Filter,
+        filter: &ArchiveFilter,
         before: MessageId,
     ) -> Result<FinishedPage, archive::ArchiveError> {
-        let wanted = Wanted { body: false, trace: true };
-        let page = self.archive.page(filter, Some(Cursor::before(before)), 500, wanted);
+        let fields = RecordFields { body: false, trace: true };
+        let page = self.archive.page(filter, Some(Cursor::before(before)), 500, fields);
         let page = self.runtime.block_on(page)?;
         let messages = page.records.iter().filter_map(|record| self.message(record)).collect();
         Ok(FinishedPage { messages, lowest: page.next.map(Cursor::id) })
     }
 
-    /// A message as its receipt needs it; `None` where none was asked for or its account is gone.
-    fn message(&self, record: &Record) -> Option<(Message, Final)> {
+    /// A message with the fields that a DLR needs; `None` if no DLR was requested or the account does not exist any
+    /// more.
+    fn message(&self, record: &Record) -> Option<(Message, FinalRecord)> {
         let origin = self.directory.load().id(&record.account)?;
         let trace: serde_json::Value = serde_json::from_str(record.trace.as_ref()?.get()).ok()?;
         let submission = &trace["submission"];
         let bits = submission["receipts"].as_u64().and_then(|bits| u8::try_from(bits).ok()).unwrap_or(0);
-        let receipts = ReceiptRequest::from_bits(bits);
+        let dlr_request = DlrRequest::from_bits(bits);
         let good = matches!(record.state, FinalState::Delivered | FinalState::Relayed);
-        if !(if good { receipts.on_success } else { receipts.on_failure }) {
+        if !(if good { dlr_request.on_success } else { dlr_request.on_failure }) {
             return None;
         }
-        let tlvs = submission["tlvs"].as_str().and_then(hexadecimal).unwrap_or_default();
+        let tlvs = submission["tlvs"].as_str().and_then(decode_hex).unwrap_or_default();
         let (message, ended) = archived_message(record, origin, &DecodedTrace::default());
-        Some((Message { receipts, tlvs: tlvs.into(), text: Text::default(), ..message }, ended))
+        Some((Message { dlr_request, tlvs: tlvs.into(), text: Text::default(), ..message }, ended))
     }
 }
 
-/// The octets that hexadecimal digits, two an octet, stand for; `None` where they are no such digits.
-pub(crate) fn hexadecimal(text: &str) -> Option<Vec<u8>> {
+/// Decodes hexadecimal digits; `None` if the text is not hexadecimal.
+pub(crate) fn decode_hex(text: &str) -> Option<Vec<u8>> {
     let digits = text.as_bytes();
     digits.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
 }

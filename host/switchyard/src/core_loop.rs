@@ -1,60 +1,61 @@
-//! The core loop: one thread applies events, one commits what follows from them, and commands leave only after that.
+//! The core loop: one thread applies events, another commits the resulting changes, and commands are sent after the
+//! commit.
 //!
-//! While batch n is being written, events of batch n+1 are applied to memory. So the size of a batch follows the load by
-//! itself: as many events as arrive during one commit.
+//! While batch n is committed, events of batch n+1 are applied to memory. The batch size thus adapts to the load: a
+//! batch contains the events that arrive during one commit.
 
-use crate::archiving::History;
-use crate::look_ups::{LookUp, LookUps};
-use crate::questions::Questions;
+use crate::archiving::ArchiveReader;
+use crate::critical_thread;
+use crate::hook_workers::HookWorkers;
+use crate::message_lookups::{MessageLookup, MessageLookups};
 use crate::telemetry::{self, Telemetry};
-use crate::vital;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
-use doors::{Core, Delivery, Hub, PoolFeed};
-use engine::{Answer, Command, Engine, Event, Output, ReplyTo};
+use engine::{Engine, EngineAnswer, EngineCommand, Event, Output, ReplyTo};
 use model::{AgeClock, MessageId, Moment, Now, Timestamp};
-use shell::Watch;
+use ports::{EventSink, LinkCommand, LinkRegistry, PoolFeed};
+use shell::MailboxIndex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use store::{Store, StoreError};
 
-/// A look at the engine, on its own thread.
-type Look = Box<dyn FnOnce(&Engine, Now) + Send>;
+/// A query that runs on the engine's thread.
+type EngineQuery = Box<dyn FnOnce(&Engine, Now) + Send>;
 
 enum Input {
     Events(Vec<Event>),
-    Look(Look),
+    Query(EngineQuery),
     Committed,
     Stop,
 }
 
-/// The clocks, as the engine is given them.
+/// The clocks of the engine.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Clock {
     started: Instant,
-    /// The wall clock then.
+    /// The wall clock at `started`.
     started_at: Timestamp,
 }
 
 impl Clock {
     pub(crate) fn new() -> Self {
-        // An hour of room below, so that moments before the start can be told.
-        Self { started: Instant::now(), started_at: wall() }
+        // Leaves an hour for times before the start.
+        Self { started: Instant::now(), started_at: wall_clock() }
     }
 
     pub(crate) fn now(self) -> Now {
-        Now { wall: wall(), mono: Moment(3_600_000 + millis(self.started.elapsed())) }
+        Now { wall: wall_clock(), mono: Moment(3_600_000 + millis(self.started.elapsed())) }
     }
 
-    /// The time by which the ages of durable records are counted; `newest` is the time of the newest record at the start.
+    /// The time by which ages of durable records are measured; `newest` is the time of the newest record at startup.
     ///
-    /// No time counts as passed while no daemon ran, since the clock of a machine that has just started may be wrong by
-    /// days. After that it is the wall clock, but never further on than the time that has passed. So a jump of the wall
-    /// clock, forward or back, makes nothing older.
+    /// Downtime does not count, because the clock of a machine that has just booted may be wrong by days. Afterwards it
+    /// follows the wall clock, but never advances more than the time elapsed. Jumps of the wall clock therefore do not
+    /// age records.
     pub(crate) fn for_ages(self, newest: Option<Timestamp>) -> Timestamp {
         let start = newest.map_or(self.started_at, |newest| newest.min(self.started_at));
-        let ages = AgeClock::believed(start);
-        ages.now(self.started.elapsed(), wall()).unwrap_or_default()
+        let ages = AgeClock::trusted(start);
+        ages.now(self.started.elapsed(), wall_clock()).unwrap_or_default()
     }
 
     /// The wall clock at the start of the process.
@@ -62,7 +63,7 @@ impl Clock {
         self.started_at
     }
 
-    /// Microseconds since the start, and one.
+    /// Microseconds since the start, plus one.
     fn micros(self) -> u64 {
         u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX - 1) + 1
     }
@@ -73,19 +74,19 @@ fn millis(duration: Duration) -> u64 {
 }
 
 /// The wall clock.
-pub(crate) fn wall() -> Timestamp {
+pub(crate) fn wall_clock() -> Timestamp {
     Timestamp(millis(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()))
 }
 
-/// Upper bounds of the commit-time histogram in microseconds, and of the batch-size histogram in rows.
+/// Upper bounds of the histograms of commit time (microseconds) and batch size (rows).
 pub(crate) const TIME_BOUNDS: [u64; 10] =
     [250, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 100_000, 1_000_000];
 /// See [`TIME_BOUNDS`].
 pub(crate) const SIZE_BOUNDS: [u64; 10] = [1, 4, 16, 64, 256, 512, 1_024, 4_096, 16_384, 65_536];
 
-/// What the loop tells of itself.
+/// Counters of the core loop.
 #[derive(Debug, Default)]
-pub(crate) struct LoopCounts {
+pub(crate) struct CoreLoopCounts {
     pub(crate) commits: AtomicU64,
     pub(crate) rows: AtomicU64,
     pub(crate) octets: AtomicU64,
@@ -93,9 +94,9 @@ pub(crate) struct LoopCounts {
     pub(crate) times: [AtomicU64; 11],
     pub(crate) sizes: [AtomicU64; 11],
     pub(crate) loads: AtomicU64,
-    /// When the commit that is under way began, in microseconds of [`CoreHandle::clock`] and never 0; 0 when there is none.
+    /// The start of the current commit, in microseconds of [`CoreHandle::clock`] (never 0); 0 if there is none.
     pub(crate) commit_begun: AtomicU64,
-    /// The same for the whole batch: from its taking over until its commands have left.
+    /// The same for the current batch, until its commands were sent.
     batch_begun: AtomicU64,
     pub(crate) disk_low: AtomicBool,
     pub(crate) disk_free: AtomicU64,
@@ -106,65 +107,64 @@ fn count(buckets: &[AtomicU64; 11], bounds: &[u64; 10], value: u64) {
     buckets[bucket].fetch_add(1, Relaxed);
 }
 
-/// The way into the core.
+/// The handle of the core.
 #[derive(Clone)]
 pub(crate) struct CoreHandle {
     input: Sender<Input>,
-    pub(crate) counts: Arc<LoopCounts>,
+    pub(crate) counts: Arc<CoreLoopCounts>,
     pub(crate) clock: Clock,
 }
 
-impl Core for CoreHandle {
+impl EventSink for CoreHandle {
     fn push(&self, events: Vec<Event>) {
-        // The loop ends only after everybody who pushes has ended.
+        // The loop outlives all senders.
         let _ = self.input.send(Input::Events(events));
     }
 }
 
 impl CoreHandle {
-    /// Reads something out of the engine, on its thread; `None` when the loop has ended.
-    pub(crate) fn look<T: Send + 'static>(
+    /// Runs a query on the engine's thread; `None` if the loop has ended.
+    pub(crate) fn query<T: Send + 'static>(
         &self,
-        look: impl FnOnce(&Engine, Now) -> T + Send + 'static,
+        query: impl FnOnce(&Engine, Now) -> T + Send + 'static,
     ) -> Option<T> {
         let (answer, answered) = bounded(1);
-        let look: Look = Box::new(move |engine, now| {
-            let _ = answer.send(look(engine, now));
+        let query: EngineQuery = Box::new(move |engine, now| {
+            let _ = answer.send(query(engine, now));
         });
-        self.input.send(Input::Look(look)).ok()?;
+        self.input.send(Input::Query(query)).ok()?;
         answered.recv().ok()
     }
 
-    /// The same, for who does not wait for ever.
-    pub(crate) fn look_within<T: Send + 'static>(
+    /// Like [`query`](Self::query), with a timeout.
+    pub(crate) fn query_within<T: Send + 'static>(
         &self,
         time: Duration,
-        look: impl FnOnce(&Engine, Now) -> T + Send + 'static,
-    ) -> Result<T, Unanswered> {
+        query: impl FnOnce(&Engine, Now) -> T + Send + 'static,
+    ) -> Result<T, QueryError> {
         let (answer, answered) = bounded(1);
-        let look: Look = Box::new(move |engine, now| {
-            let _ = answer.send(look(engine, now));
+        let query: EngineQuery = Box::new(move |engine, now| {
+            let _ = answer.send(query(engine, now));
         });
-        self.input.send(Input::Look(look)).map_err(|_| Unanswered::Ended)?;
+        self.input.send(Input::Query(query)).map_err(|_| QueryError::Ended)?;
         answered.recv_timeout(time).map_err(|error| match error {
-            RecvTimeoutError::Timeout => Unanswered::Late,
-            RecvTimeoutError::Disconnected => Unanswered::Ended,
+            RecvTimeoutError::Timeout => QueryError::Late,
+            RecvTimeoutError::Disconnected => QueryError::Ended,
         })
     }
 
-    /// Whether the core takes up what it is told, within this time.
-    pub(crate) fn answers_within(&self, time: Duration) -> bool {
-        self.look_within(time, |_, _| ()).is_ok()
+    /// Whether the core responds within this time.
+    pub(crate) fn responds_within(&self, time: Duration) -> bool {
+        self.query_within(time, |_, _| ()).is_ok()
     }
 
-    /// How long the commit that is under way has taken so far; nothing where there is none.
-    pub(crate) fn committing_for(&self) -> Option<Duration> {
+    /// Duration of the current commit; `None` if there is none.
+    pub(crate) fn commit_duration(&self) -> Option<Duration> {
         self.since(&self.counts.commit_begun)
     }
 
-    /// How long the batch that is being written, and whose commands are handed on, has taken so far; nothing where there is
-    /// none.
-    pub(crate) fn writing_for(&self) -> Option<Duration> {
+    /// Duration of the current batch, including the sending of its commands; `None` if there is none.
+    pub(crate) fn batch_duration(&self) -> Option<Duration> {
         self.since(&self.counts.batch_begun)
     }
 
@@ -175,16 +175,16 @@ impl CoreHandle {
         }
     }
 
-    /// Ends the loop once everything that was pushed before is applied and written.
+    /// Ends the loop after all earlier events are applied and committed.
     pub(crate) fn stop(&self) {
         let _ = self.input.send(Input::Stop);
     }
 }
 
-/// Why a look at the engine gave nothing.
+/// Why a query returned nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unanswered {
-    /// Not in the time that was given.
+pub(crate) enum QueryError {
+    /// The timeout has passed.
     Late,
     /// The loop has ended.
     Ended,
@@ -198,53 +198,53 @@ pub(crate) struct CoreThreads {
 impl CoreThreads {
     pub(crate) fn join(self) {
         for thread in self.threads {
-            // One that panics ends the process.
+            // A panic has already ended the process.
             let _ = thread.join();
         }
     }
 }
 
-/// A channel into a core that is yet to be started: links need it before the hub that they bring exists.
-pub(crate) struct CoreSeed {
+/// The channel of a core that is not started yet: the links need the handle before their registry exists.
+pub(crate) struct CoreChannel {
     receiver: Receiver<Input>,
     handle: CoreHandle,
 }
 
-pub(crate) fn seed() -> (CoreSeed, CoreHandle) {
+pub(crate) fn channel() -> (CoreChannel, CoreHandle) {
     let (input, receiver) = unbounded();
     let handle = CoreHandle { input, counts: Arc::default(), clock: Clock::new() };
-    (CoreSeed { receiver, handle: handle.clone() }, handle)
+    (CoreChannel { receiver, handle: handle.clone() }, handle)
 }
 
-/// Those who see every batch that is written, before anybody is told of it.
-pub(crate) struct Onlookers {
-    pub(crate) watch: Arc<Watch>,
+/// Observers of committed batches; they run before commands are sent.
+pub(crate) struct BatchObservers {
+    pub(crate) mailbox_index: Arc<MailboxIndex>,
     pub(crate) pools: Arc<PoolFeed>,
-    /// Traces, where they are wanted.
+    /// The trace exporter, if configured.
     pub(crate) telemetry: Option<Telemetry>,
 }
 
-/// Starts the core. `first` is what recovery wants written.
+/// Starts the core. `first` is the output of the recovery, to be committed first.
 pub(crate) fn start(
-    seed: CoreSeed,
+    channel: CoreChannel,
     (engine, first): (Engine, Output),
     store: Arc<Store>,
-    hub: Arc<Hub>,
-    questions: Questions,
-    history: Option<History>,
-    onlookers: Onlookers,
+    registry: Arc<LinkRegistry>,
+    hook_workers: HookWorkers,
+    history: Option<ArchiveReader>,
+    observers: BatchObservers,
 ) -> std::io::Result<CoreThreads> {
-    let CoreSeed { receiver, handle } = seed;
-    let (batches, to_commit) = bounded::<Output>(1);
+    let CoreChannel { receiver, handle } = channel;
+    let (batches, commits) = bounded::<Output>(1);
     let (reads, to_read) = unbounded::<Vec<MessageId>>();
-    let (look_ups, looking_up) = LookUps::start(store.clone(), hub.clone(), history)?;
+    let (message_lookups, looking_up) = MessageLookups::start(store.clone(), registry.clone(), history)?;
     let committer = Committer {
         store: store.clone(),
-        hub,
+        registry,
         reads,
-        look_ups,
-        questions,
-        onlookers,
+        message_lookups,
+        hook_workers,
+        observers,
         input: handle.input.clone(),
         counts: handle.counts.clone(),
         clock: handle.clock,
@@ -252,41 +252,41 @@ pub(crate) fn start(
     let clock = handle.clock;
     let reader = Reader { store, input: handle.input.clone(), counts: handle.counts.clone() };
     let threads = vec![
-        vital::spawn("core", move || run(engine, first, clock, &receiver, &batches))?,
-        vital::spawn("commit", move || committer.run(&to_commit))?,
-        vital::spawn("read", move || reader.run(&to_read))?,
+        critical_thread::spawn("core", move || run(engine, first, clock, &receiver, &batches))?,
+        critical_thread::spawn("commit", move || committer.run(&commits))?,
+        critical_thread::spawn("read", move || reader.run(&to_read))?,
         looking_up,
     ];
     Ok(CoreThreads { threads })
 }
 
-/// A batch smaller than this, right after a commit of a busy time, waits for company ...
-const SMALL: usize = 384;
+/// A batch smaller than this, soon after a commit under load, waits for more events ...
+const SMALL_BATCH: usize = 384;
 /// ... but no longer than this.
-const COMPANY: Duration = Duration::from_millis(3);
+const BATCH_LINGER: Duration = Duration::from_millis(3);
 
 fn run(mut engine: Engine, first: Output, clock: Clock, input: &Receiver<Input>, batches: &Sender<Output>) {
     let mut out = first;
     let mut committing = false;
     let mut stopping = false;
     let mut last_size = 0;
-    let mut handed_at = Instant::now();
+    let mut last_sent = Instant::now();
     loop {
         let now = clock.now();
-        engine.settle(now, &mut out);
+        engine.advance(now, &mut out);
         let size = out.batch.accepted.len() + out.batch.finished.len();
         let mut wait_until =
             engine.deadline().map(|at| Duration::from_millis(at.0.saturating_sub(now.mono.0)));
         if !committing && !out.is_empty() {
-            // In a busy time a short wait makes batches larger and each message cheaper; a lone message never waits.
-            let waited = handed_at.elapsed();
-            if last_size >= SMALL / 8 && size < SMALL && waited < COMPANY && !stopping {
-                let left = COMPANY.saturating_sub(waited);
+            // Under load, a short wait makes batches larger and messages cheaper; a single message never waits.
+            let waited = last_sent.elapsed();
+            if last_size >= SMALL_BATCH / 8 && size < SMALL_BATCH && waited < BATCH_LINGER && !stopping {
+                let left = BATCH_LINGER.saturating_sub(waited);
                 wait_until = Some(wait_until.map_or(left, |until| until.min(left)));
             } else {
                 engine.seal(&mut out);
                 last_size = size;
-                handed_at = Instant::now();
+                last_sent = Instant::now();
                 if batches.send(std::mem::take(&mut out)).is_err() {
                     return;
                 }
@@ -313,7 +313,7 @@ fn run(mut engine: Engine, first: Output, clock: Clock, input: &Receiver<Input>,
                         engine.apply(now, event, &mut out);
                     }
                 }
-                Input::Look(look) => look(&engine, now),
+                Input::Query(query) => query(&engine, now),
                 Input::Committed => committing = false,
                 Input::Stop => {
                     stopping = true;
@@ -326,13 +326,13 @@ fn run(mut engine: Engine, first: Output, clock: Clock, input: &Receiver<Input>,
 
 struct Committer {
     store: Arc<Store>,
-    hub: Arc<Hub>,
+    registry: Arc<LinkRegistry>,
     reads: Sender<Vec<MessageId>>,
-    look_ups: LookUps,
-    questions: Questions,
-    onlookers: Onlookers,
+    message_lookups: MessageLookups,
+    hook_workers: HookWorkers,
+    observers: BatchObservers,
     input: Sender<Input>,
-    counts: Arc<LoopCounts>,
+    counts: Arc<CoreLoopCounts>,
     clock: Clock,
 }
 
@@ -347,30 +347,30 @@ impl Committer {
                 self.counts.commit_begun.store(0, Relaxed);
                 match committed {
                     Ok(done) => {
-                        let taken = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+                        let elapsed_us = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
                         self.counts.commits.fetch_add(1, Relaxed);
                         self.counts.rows.fetch_add(done.rows, Relaxed);
                         self.counts.octets.fetch_add(done.octets, Relaxed);
-                        self.counts.commit_us.fetch_add(taken, Relaxed);
-                        count(&self.counts.times, &TIME_BOUNDS, taken);
+                        self.counts.commit_us.fetch_add(elapsed_us, Relaxed);
+                        count(&self.counts.times, &TIME_BOUNDS, elapsed_us);
                         count(&self.counts.sizes, &SIZE_BOUNDS, done.rows);
                     }
                     Err(error) => fail_stop(&error),
                 }
-                // Before anybody is told: who was told finds what was told.
-                self.onlookers.watch.observe(&batch);
-                self.onlookers.pools.observe(&batch.pools);
-                if let Some(telemetry) = &self.onlookers.telemetry {
-                    let ended = wall();
+                // Before commands are sent: the receiver of an answer must find its effect.
+                self.observers.mailbox_index.observe(&batch);
+                self.observers.pools.observe(&batch.pools);
+                if let Some(telemetry) = &self.observers.telemetry {
+                    let ended = wall_clock();
                     let begun = Timestamp(ended.0.saturating_sub(millis(begun.elapsed())));
-                    telemetry.observe(&batch, telemetry::Commit { begun, ended });
+                    telemetry.observe(&batch, telemetry::CommitTimes { begun, ended });
                 }
             }
-            for other in self.hub.dispatch(commands) {
-                match self.questions.take(other) {
-                    Some(Command::Load { ids }) => drop(self.reads.send(ids)),
-                    Some(Command::LookUp { origin, id, source, too_late, to }) => {
-                        self.look_ups.ask(LookUp { origin, id, source, too_late, to });
+            for other in self.registry.dispatch(commands) {
+                match self.hook_workers.dispatch(other) {
+                    Some(EngineCommand::Load { ids }) => drop(self.reads.send(ids)),
+                    Some(EngineCommand::LookUp { origin, id, source, too_late, to }) => {
+                        self.message_lookups.submit(MessageLookup { origin, id, source, too_late, to });
                     }
                     _ => {}
                 }
@@ -381,22 +381,23 @@ impl Committer {
     }
 }
 
-/// The disk has failed: nobody may be told anything any more. What was told before is on disk; a restart recovers.
+/// Exits after a failure of the store: no answers may be sent any more. Everything that was answered is on disk; a
+/// restart recovers.
 fn fail_stop(error: &StoreError) -> ! {
-    tracing::error!(%error, "the store failed; stopping at once, nothing of the failed batch was answered");
+    tracing::error!(%error, "commit failed, exiting; nothing of the failed batch was acknowledged");
     std::process::exit(3);
 }
 
-/// Reads the content of messages back from the store, and does nothing else: queues wait for it.
+/// Loads contents of messages from the store. It does nothing else, because queues wait for it.
 struct Reader {
     store: Arc<Store>,
     input: Sender<Input>,
-    counts: Arc<LoopCounts>,
+    counts: Arc<CoreLoopCounts>,
 }
 
 impl Reader {
-    fn run(self, wanted: &Receiver<Vec<MessageId>>) {
-        for ids in wanted {
+    fn run(self, requests: &Receiver<Vec<MessageId>>) {
+        for ids in requests {
             self.load(&ids);
         }
     }
@@ -414,40 +415,44 @@ impl Reader {
     }
 }
 
-/// Many requests of ours at once; their answers in no order.
-pub(crate) fn ask_all(
+/// Sends several requests to the engine; the answers are in no particular order.
+pub(crate) fn request_all(
     core: &CoreHandle,
-    hub: &Hub,
+    registry: &LinkRegistry,
     events: impl IntoIterator<Item = impl FnOnce(ReplyTo) -> Event>,
-) -> Option<Vec<Answer>> {
-    let (link, mut door) = hub.add();
+) -> Option<Vec<EngineAnswer>> {
+    let (link, mut commands) = registry.add();
     let events: Vec<Event> = (0..).zip(events).map(|(token, event)| event(ReplyTo { link, token })).collect();
     let count = events.len();
     core.push(events);
     let mut answers = Vec::with_capacity(count);
     while answers.len() < count {
-        let Some(deliveries) = door.blocking_recv() else {
-            hub.remove(link);
+        let Some(batch) = commands.blocking_recv() else {
+            registry.remove(link);
             return None;
         };
-        answers.extend(deliveries.into_iter().filter_map(|delivery| match delivery {
-            Delivery::Answer { answer, .. } => Some(answer),
+        answers.extend(batch.into_iter().filter_map(|command| match command {
+            LinkCommand::Answer { answer, .. } => Some(answer),
             _ => None,
         }));
     }
-    hub.remove(link);
+    registry.remove(link);
     Some(answers)
 }
 
-/// A request of ours to the engine that wants an answer: an admin's, for instance.
-pub(crate) fn ask(core: &CoreHandle, hub: &Hub, event: impl FnOnce(ReplyTo) -> Event) -> Option<Answer> {
-    let (link, mut door) = hub.add();
+/// Sends a request to the engine and waits for the answer.
+pub(crate) fn request(
+    core: &CoreHandle,
+    registry: &LinkRegistry,
+    event: impl FnOnce(ReplyTo) -> Event,
+) -> Option<EngineAnswer> {
+    let (link, mut commands) = registry.add();
     core.push(vec![event(ReplyTo { link, token: 0 })]);
-    let answer = door.blocking_recv().into_iter().flatten().find_map(|delivery| match delivery {
-        Delivery::Answer { answer, .. } => Some(answer),
+    let answer = commands.blocking_recv().into_iter().flatten().find_map(|command| match command {
+        LinkCommand::Answer { answer, .. } => Some(answer),
         _ => None,
     });
-    hub.remove(link);
+    registry.remove(link);
     answer
 }
 
@@ -456,12 +461,12 @@ pub(crate) mod tests {
     use super::*;
     use engine::Settings;
 
-    /// A core of which nothing is written.
-    pub(crate) fn alone() -> CoreHandle {
-        let (CoreSeed { receiver, handle }, core) = seed();
+    /// A core whose output is discarded.
+    pub(crate) fn running_core() -> CoreHandle {
+        let (CoreChannel { receiver, handle }, core) = channel();
         let (batches, written) = bounded(1);
         let engine = Engine::new(Settings::default());
-        vital::spawn("core", move || {
+        critical_thread::spawn("core", move || {
             let _written = written;
             run(engine, Output::default(), handle.clock, &receiver, &batches);
         })
@@ -470,15 +475,15 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_core_that_does_not_answer_in_time_is_silent() {
-        let (seed, core) = seed();
-        assert!(!core.answers_within(Duration::from_millis(20)));
-        drop(seed);
-        assert!(!core.answers_within(Duration::from_secs(60)), "nobody is there to answer");
-        assert!(alone().answers_within(Duration::from_secs(60)));
+    fn a_core_that_does_not_respond_in_time_is_detected() {
+        let (pending, core) = channel();
+        assert!(!core.responds_within(Duration::from_millis(20)));
+        drop(pending);
+        assert!(!core.responds_within(Duration::from_secs(60)), "no answer after shutdown");
+        assert!(running_core().responds_within(Duration::from_secs(60)));
     }
     #[test]
-    fn time_while_no_daemon_ran_makes_no_record_older() {
+    fn downtime_does_not_age_records() {
         const WEEK: Duration = Duration::from_secs(7 * 86_400);
         let clock = Clock::new();
         let stopped_at = Timestamp(clock.started_at.0.saturating_sub(millis(WEEK)));

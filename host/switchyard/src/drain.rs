@@ -1,64 +1,67 @@
-//! Drain mode: nothing new is taken, what waits goes out. It ends by an admin's word or with the process.
+//! Drain mode: submissions are refused and queued messages are delivered. It ends on request or with the process.
 
-use crate::appliance::{Switchyard, gone};
-use crate::core_loop::wall;
-use admin::{DrainOrder, DrainState, Left, Problem};
-use doors::Core as _;
+use crate::api_backend::{Switchyard, shutting_down_problem};
+use crate::core_loop::wall_clock;
+use admin::{DrainOptions, DrainStateView, Problem, RemainingMessagesView};
 use engine::Event;
 use model::Timestamp;
+use ports::EventSink as _;
 use std::sync::Arc;
 
-/// Who has the appliance drained, and how.
+/// The drain in progress.
 #[derive(Debug, Clone)]
-pub(crate) struct Draining {
+pub(crate) struct DrainInfo {
     pub(crate) since: Timestamp,
     pub(crate) by: Arc<str>,
     pub(crate) refuse_binds: bool,
 }
 
 impl Switchyard {
-    pub(crate) fn show_drain(&self) -> Result<DrainState, Problem> {
-        let left = self.core.look(|engine, _| {
+    pub(crate) fn show_drain(&self) -> Result<DrainStateView, Problem> {
+        let remaining = self.core.query(|engine, _| {
             let in_flight = engine.peers().iter().map(|peer| peer.in_flight).sum();
-            Left { waiting: engine.live() as u64, in_flight }
+            RemainingMessagesView { waiting: engine.live() as u64, in_flight }
         });
-        let left = left.ok_or_else(gone)?;
+        let remaining = remaining.ok_or_else(shutting_down_problem)?;
         let draining = self.draining.lock().clone();
-        Ok(DrainState {
+        Ok(DrainStateView {
             draining: draining.is_some(),
             refuse_binds: draining.as_ref().is_some_and(|draining| draining.refuse_binds),
             since: draining.as_ref().map(|draining| draining.since.0),
             by: draining.map(|draining| draining.by),
-            left,
+            remaining,
         })
     }
 
-    /// Answers when no submission that comes after is taken: the engine has the event before it is looked at.
-    pub(crate) fn start_drain(&self, how: DrainOrder, by: &Arc<str>) -> Result<DrainState, Problem> {
+    /// Returns when no later submission can be accepted: the engine gets the event before the state is read.
+    pub(crate) fn start_drain(&self, how: DrainOptions, by: &Arc<str>) -> Result<DrainStateView, Problem> {
         {
             let mut draining = self.draining.lock();
             match &mut *draining {
                 Some(before) => before.refuse_binds = how.refuse_binds,
                 None => {
-                    *draining =
-                        Some(Draining { since: wall(), by: by.clone(), refuse_binds: how.refuse_binds });
+                    *draining = Some(DrainInfo {
+                        since: wall_clock(),
+                        by: by.clone(),
+                        refuse_binds: how.refuse_binds,
+                    });
                 }
             }
-            // Under the lock: of two admins at once the later one's word is the one that is shown.
-            self.links.refuse_binds(how.refuse_binds);
+            // Under the lock, so that of two concurrent requests the later one is shown.
+            self.links.refuse_new_binds(how.refuse_binds);
             self.core.push(vec![Event::Admission { open: false }]);
         }
-        tracing::info!(%by, refuse_binds = how.refuse_binds, "draining: no submissions are taken");
+        tracing::info!(%by, refuse_binds = how.refuse_binds, "drain started, submissions are refused");
         self.show_drain()
     }
 
-    pub(crate) fn stop_drain(&self, by: &str) -> Result<DrainState, Problem> {
+    pub(crate) fn stop_drain(&self, by: &str) -> Result<DrainStateView, Problem> {
         {
             let mut draining = self.draining.lock();
             if draining.take().is_some() {
-                self.links.refuse_binds(false);
+                self.links.refuse_new_binds(false);
                 self.core.push(vec![Event::Admission { open: true }]);
-                tracing::info!(by, "no longer draining");
+                tracing::info!(by, "drain ended");
             }
         }
         self.show_drain()

@@ -1,13 +1,13 @@
-//! Core networks as the API and the metrics show them.
+//! Core networks in the API and the metrics.
 
-use crate::appliance::Switchyard;
-use admin::metrics::{self, Page};
+use crate::api_backend::Switchyard;
+use admin::metrics::{self, MetricsPage};
 use gsm::GsmFaultKind;
 use serde_json::{Value, json};
 
 impl Switchyard {
     pub(crate) fn show_gsm(&self) -> Value {
-        let show = |network: &gsm::Network| {
+        let show = |network: &gsm::GsmNetwork| {
             let state = network.state();
             let connections: Vec<Value> = state
                 .connections
@@ -29,7 +29,7 @@ impl Switchyard {
                     json!({
                         "kind": fault.kind.name(),
                         "level": fault.kind.level(),
-                        "what": fault.what,
+                        "what": fault.description,
                         "remedy": fault.kind.remedy(),
                     })
                 })
@@ -46,8 +46,8 @@ impl Switchyard {
                     "delivered": state.delivered,
                     "refused": state.refused,
                     "unanswered": state.unanswered,
-                    "answered_late": state.late,
-                    "answered_twice": state.twice,
+                    "answered_late": state.late_answers,
+                    "answered_twice": state.duplicate_answers,
                     "status_reports": state.status_reports,
                 },
                 "mo": { "received": state.mo, "repeated": state.mo_repeated, "refused": mo_refused },
@@ -62,7 +62,7 @@ impl Switchyard {
         self.networks.iter().map(|network| show(network)).collect()
     }
 
-    pub(crate) fn write_gsm_metrics(&self, page: &mut Page) {
+    pub(crate) fn write_gsm_metrics(&self, page: &mut MetricsPage) {
         for network in &self.networks {
             let state = network.state();
             let name = state.name.as_str();
@@ -70,16 +70,16 @@ impl Switchyard {
             let ends = [
                 ("delivered", state.delivered),
                 ("unanswered", state.unanswered),
-                ("late", state.late),
-                ("twice", state.twice),
+                ("late", state.late_answers),
+                ("twice", state.duplicate_answers),
             ];
             let refused = state.refused.iter().map(|(what, count)| (*what, *count));
             for (end, count) in ends.into_iter().chain(refused) {
                 page.put(&metrics::GSM_MT_ENDED, &[name, end], count as f64);
             }
             let refusals: u64 = state.mo_refused.values().sum();
-            let taken = state.mo.saturating_sub(state.mo_repeated + refusals);
-            page.put(&metrics::GSM_MO, &[name, "taken"], taken as f64);
+            let accepted = state.mo.saturating_sub(state.mo_repeated + refusals);
+            page.put(&metrics::GSM_MO, &[name, "taken"], accepted as f64);
             page.put(&metrics::GSM_MO, &[name, "repeated"], state.mo_repeated as f64);
             for (cause, count) in &state.mo_refused {
                 page.put(&metrics::GSM_MO, &[name, &cause.to_string()], *count as f64);

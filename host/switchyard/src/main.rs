@@ -1,48 +1,50 @@
-//! The Switchyard daemon: `switchyard serve`, `check`, `hash-password`, `sms`, `plugin`, and the admin's commands.
+//! The Switchyard executable: `switchyard serve`, `check`, `hash-password`, `sms`, `plugin`, and the admin commands.
 
-mod appliance;
+mod api_backend;
 mod archiving;
 mod backup;
-mod boards;
-mod causes;
+#[cfg(test)]
+mod cli_reference;
 mod config;
-mod configuring;
+mod config_manager;
 mod core_loop;
-mod dlr_repetition;
+mod critical_thread;
+mod dlr_resend;
+mod doctor;
 mod drain;
-mod facts;
+mod error_causes;
 mod gsm;
+mod hook_workers;
 mod ledger;
 mod logging;
-mod look_ups;
 mod manifest;
-mod measuring;
 mod memory;
+mod message_lookups;
 mod messages;
+mod metrics;
 mod operation;
 mod opt_out;
-mod orders;
+mod peer_snapshots;
 mod plugins;
 mod pools;
-mod questions;
-mod reading;
+mod queue_actions;
 mod records;
 mod replays;
 mod restore;
 mod routing;
 mod serve;
+mod service_manager;
+mod shell_records;
 mod subscribers;
-mod supervision;
 mod telemetry;
 mod testing;
 mod traces;
-mod vital;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-// Messages are made on one thread and dropped on another by the million.
+// Millions of messages are allocated on one thread and freed on another.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -55,50 +57,53 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Run the appliance.
+    /// Run the daemon.
     Serve {
         /// The configuration file.
         #[arg(long)]
         config: PathBuf,
     },
-    /// Read a configuration file over and tell everything that is wrong with it.
+    /// Validate a configuration file and report all problems.
     Check {
         /// The configuration file.
         #[arg(long)]
         config: PathBuf,
     },
-    /// Make a data directory out of a backup.
+    /// Restore a data directory from a backup.
     Restore(restore::RestoreCommand),
     /// Read a password from standard input and print its hash for the configuration.
     HashPassword,
-    /// Send texts and read them, on the command line of the appliance's machine or over ssh.
-    Sms(shell::Command),
-    /// Write, build, test and sign plugins, and bring them to an appliance.
+    /// Send and read texts, locally or over ssh.
+    Sms(shell::SmsCommand),
+    /// Create, build, test, sign and upload plugins.
     #[command(subcommand)]
-    Plugin(workbench::Command),
-    /// Run a sample SMSC for the appliance's peers to connect to.
+    Plugin(workbench::PluginCommand),
+    /// Run a sample SMSC to which the appliance's peers can connect.
     Sink(traffic::SinkCommand),
-    /// Submit sample messages, as an ESME does.
+    /// Submit sample messages as an ESME.
     Send(traffic::SendCommand),
     #[command(flatten)]
-    Admin(cli::Command),
+    Admin(cli::CliCommand),
 }
 
-/// What the admin's commands know of this program.
-const HOUSE: cli::House =
-    cli::House { command: Arguments::command, version: env!("CARGO_PKG_VERSION"), read: facts::facts };
+/// The context of the admin commands.
+const BY_DAEMON: cli::CliContext = cli::CliContext {
+    command: Arguments::command,
+    version: env!("CARGO_PKG_VERSION"),
+    read: doctor::config_facts,
+};
 
 #[allow(
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "a command line tool speaks on its standard streams"
+    reason = "a command line tool writes to the standard streams"
 )]
 fn main() -> ExitCode {
     match Arguments::parse().task {
         Task::Serve { config } => {
-            let result = configuring::boot(&config).and_then(|(config, booted)| {
-                let logging = logging::Logging::start(&config.log)?;
-                serve::serve(config, booted, logging)
+            let result = config_manager::load_configuration(&config).and_then(|(config, startup)| {
+                let logging = logging::LogControl::start(&config.log)?;
+                serve::serve(config, startup, logging)
             });
             match result {
                 Ok(()) => ExitCode::SUCCESS,
@@ -110,8 +115,8 @@ fn main() -> ExitCode {
         }
         Task::Check { config } => match config::Config::load(&config) {
             Ok(checked) => {
-                println!("{}: right: {}", config.display(), checked.summary());
-                match configuring::what_counts(&config) {
+                println!("{}: valid: {}", config.display(), checked.summary());
+                match config_manager::describe_next_start(&config) {
                     Ok(words) => println!("{words}"),
                     Err(error) => println!(
                         "to learn which configuration the next start takes, run this as the daemon's user while the daemon is \
@@ -129,7 +134,7 @@ fn main() -> ExitCode {
         Task::Plugin(command) => command.run(),
         Task::Sink(command) => command.run(),
         Task::Send(command) => command.run(),
-        Task::Admin(command) => command.run(&HOUSE),
+        Task::Admin(command) => command.run(&BY_DAEMON),
         Task::Restore(command) => match command.run() {
             Ok(words) => {
                 println!("{words}");
@@ -153,7 +158,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Reads a password from standard input, so that it is in no list of processes.
+/// Reads the password from standard input, so that it does not appear in process lists.
 fn hash_password() -> anyhow::Result<String> {
     let mut password = String::new();
     std::io::stdin().read_line(&mut password)?;
@@ -162,5 +167,5 @@ fn hash_password() -> anyhow::Result<String> {
         !password.is_empty(),
         "no password on standard input; try: echo -n secret | switchyard hash-password"
     );
-    Ok(doors::hash_password(password.as_bytes())?)
+    Ok(ports::hash_password(password.as_bytes())?)
 }

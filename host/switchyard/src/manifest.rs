@@ -1,11 +1,11 @@
-//! What stands at the head of a backup: what is in it, so that its reader can tell whether it is whole.
+//! The manifest of a backup, by which a restore verifies that it is complete.
 
 use serde::{Deserialize, Serialize};
 use std::path::{Component, Path};
 
-/// The name of the tar file's first member.
+/// The name of the first member of the tar file.
 pub(crate) const NAME: &str = "manifest.json";
-/// The form of backups that this version writes, and the newest that it reads.
+/// The format that this version writes, and the newest that it reads.
 pub(crate) const FORMAT: u32 = 1;
 
 /// The first member of a backup.
@@ -14,26 +14,26 @@ pub(crate) struct Manifest {
     pub(crate) format: u32,
     /// The daemon's version.
     pub(crate) version: String,
-    /// When it was taken, milliseconds since the epoch.
+    /// The time of the backup, in milliseconds since the epoch.
     pub(crate) at: u64,
     /// The appliance's name.
     pub(crate) name: String,
-    /// All other members, in their order.
+    /// All other members, in order.
     pub(crate) files: Vec<Member>,
 }
 
 /// A file in a backup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Member {
-    /// Its place in the data directory, with `/` between the names.
+    /// The path in the data directory, separated by `/`.
     pub(crate) path: String,
-    /// Octets.
+    /// The size in octets.
     pub(crate) size: u64,
-    /// Hexadecimal SHA-256.
+    /// The SHA-256 checksum, hexadecimal.
     pub(crate) sha256: String,
 }
 
-/// Whether a path stays within the folder that it is taken from.
+/// Whether a path stays inside its base folder.
 pub(crate) fn is_inside(path: &str) -> bool {
     !path.is_empty()
         && !path.contains('\0')
@@ -45,7 +45,7 @@ mod tests {
     use super::is_inside;
 
     #[test]
-    fn a_member_stays_in_the_data_directory() {
+    fn members_stay_inside_the_data_directory() {
         for right in ["token", "plugins/kv.redb", "plugins/components/a/b.wasm", "a..b"] {
             assert!(is_inside(right), "{right}");
         }

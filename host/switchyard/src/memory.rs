@@ -1,11 +1,11 @@
-//! Memory that nobody uses any more.
+//! Returns unused memory to the system.
 //!
-//! `unsafe`: the allocator's own functions are C.
-#![allow(unsafe_code, reason = "the allocator is asked in its own language")]
+//! `unsafe` is needed to call the allocator's C functions.
+#![allow(unsafe_code, reason = "FFI calls to the allocator")]
 
-/// Gives back to the system what this thread and those that have ended have freed. The allocator keeps it else until it needs some
-/// again, and what compiling a plugin took, up to a hundred megabytes, nobody needs for a long time.
-pub(crate) fn give_back() {
-    // SAFETY: it takes no pointers, and may be called on any thread at any time.
+/// Returns memory freed by this thread and by ended threads to the system. Otherwise the allocator keeps it, and
+/// compiling a plugin takes up to a hundred megabytes.
+pub(crate) fn release_free_memory() {
+    // SAFETY: takes no pointers and can be called on any thread at any time.
     unsafe { libmimalloc_sys::mi_collect(true) }
 }

@@ -1,40 +1,40 @@
-//! STOP and START: subscribers' words to senders, taken out of their messages on the way into the core.
+//! Opt-out keywords (STOP, START): recognised in MO messages on their way into the engine.
 
 use crate::core_loop::CoreHandle;
-use crate::routing::Parties;
+use crate::routing::PeerRoles;
 use arc_swap::ArcSwap;
-use doors::{Core, SourceRules};
 use engine::Event;
-use model::{Kind, Message};
+use model::{Message, MessageKind};
+use ports::{EventSink, SourceRules};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// The keywords of some senders, in one language.
+/// Opt-out keywords of some senders in one language.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Keywords {
-    /// For people only.
+pub(crate) struct OptOutKeywords {
+    /// The language, as a comment.
     pub(crate) language: String,
-    /// Patterns of the senders' numbers, `*` standing for any characters; empty: all.
+    /// Patterns of the senders' numbers, with `*` as a wildcard; empty: all.
     pub(crate) senders: Vec<String>,
-    /// Words that tell a sender to stop.
+    /// Keywords that opt out.
     pub(crate) stop: Vec<String>,
-    /// Words that let it go on.
+    /// Keywords that opt in again.
     pub(crate) start: Vec<String>,
-    /// Switched off, they are words like any others.
+    /// Whether the keywords are active.
     pub(crate) enabled: bool,
 }
 
-/// All keywords.
+/// All opt-out keywords.
 #[derive(Debug, Default)]
-pub(crate) struct OptOut {
+pub(crate) struct KeywordRules {
     rules: Vec<(SourceRules, HashSet<String>, HashSet<String>)>,
 }
 
-/// Texts longer than this are no keywords.
-const LONGEST: usize = 160;
+/// Texts longer than this are not keywords, in octets.
+const MAX_OCTETS: usize = 160;
 
-/// Capital letters do not matter, nor does what stands around a word.
-fn normal(text: &str) -> String {
+/// Removes surrounding punctuation and case.
+fn normalize(text: &str) -> String {
     text.trim_matches(|c: char| c.is_whitespace() || c.is_ascii_punctuation() || "。，！？".contains(c))
         .to_lowercase()
 }
@@ -42,29 +42,32 @@ fn normal(text: &str) -> String {
 fn text(message: &Message) -> String {
     let octets = sgip::text::header(&message.text.octets)
         .filter(|_| message.text.udhi)
-        .map_or(&message.text.octets[..], |(_, words)| words);
+        .map_or(&message.text.octets[..], |(_, body)| body);
     match message.text.data_coding {
         coding @ (8 | 15) => sgip::text::decode(coding, octets),
         coding => smpp::text::decode(coding, octets),
     }
 }
 
-impl OptOut {
-    pub(crate) fn new(keywords: &[Keywords]) -> Self {
-        let words = |list: &[String]| list.iter().map(|word| normal(word)).collect();
+impl KeywordRules {
+    pub(crate) fn new(keywords: &[OptOutKeywords]) -> Self {
+        let normalize_all = |list: &[String]| list.iter().map(|keyword| normalize(keyword)).collect();
         let rules = keywords.iter().filter(|keywords| keywords.enabled).map(|keywords| {
             let senders = SourceRules { allow: keywords.senders.clone(), default: None };
-            (senders, words(&keywords.stop), words(&keywords.start))
+            (senders, normalize_all(&keywords.stop), normalize_all(&keywords.start))
         });
         Self { rules: rules.collect() }
     }
 
-    /// What a message from a subscriber says to its addressee: stop (true), go on (false), or something else.
-    pub(crate) fn word(&self, message: &Message) -> Option<bool> {
-        if self.rules.is_empty() || message.kind != Kind::Text || message.text.octets.len() > LONGEST {
+    /// The keyword in an MO message: opt-out (true), opt-in (false), or none.
+    pub(crate) fn keyword(&self, message: &Message) -> Option<bool> {
+        if self.rules.is_empty()
+            || message.kind != MessageKind::Text
+            || message.text.octets.len() > MAX_OCTETS
+        {
             return None;
         }
-        let text = normal(&text(message));
+        let text = normalize(&text(message));
         self.rules.iter().filter(|(senders, ..)| senders.allows(&message.destination.value)).find_map(
             |(_, stop, start)| {
                 if stop.contains(&text) {
@@ -79,23 +82,23 @@ impl OptOut {
     }
 }
 
-/// The way into the core for the doors: keywords become events of their own, just before the message that holds them and
-/// in the same transaction.
-pub(crate) struct Listening {
+/// An event sink for front ends: inserts an opt-out event before each message that contains a keyword, in the same
+/// transaction.
+pub(crate) struct KeywordFilter {
     pub(crate) core: CoreHandle,
-    pub(crate) keywords: Arc<ArcSwap<OptOut>>,
-    /// Accounts submit; what comes from anybody else comes from a subscriber.
-    pub(crate) parties: Arc<ArcSwap<Parties>>,
+    pub(crate) keywords: Arc<ArcSwap<KeywordRules>>,
+    /// Distinguishes accounts, which submit, from sources of MO messages.
+    pub(crate) peer_roles: Arc<ArcSwap<PeerRoles>>,
 }
 
-impl Listening {
-    fn consent(&self, message: &Message) -> Option<Event> {
-        if self.parties.load().is_submitter(message.origin) {
+impl KeywordFilter {
+    fn opt_out_event(&self, message: &Message) -> Option<Event> {
+        if self.peer_roles.load().is_submit_only(message.origin) {
             return None;
         }
-        let stop = self.keywords.load().word(message)?;
+        let stop = self.keywords.load().keyword(message)?;
         tracing::info!(sender = %message.destination.masked(), subscriber = %message.source.masked(), stop, "opt-out");
-        Some(Event::Consent {
+        Some(Event::OptOut {
             sender: message.destination.value.clone(),
             subscriber: message.source.value.clone(),
             stop,
@@ -104,7 +107,7 @@ impl Listening {
     }
 }
 
-impl Core for Listening {
+impl EventSink for KeywordFilter {
     fn push(&self, events: Vec<Event>) {
         if self.keywords.load().rules.is_empty() {
             self.core.push(events);
@@ -113,9 +116,9 @@ impl Core for Listening {
         let mut all = Vec::with_capacity(events.len());
         for event in events {
             match &event {
-                Event::Accept { message, .. } => all.extend(self.consent(message)),
+                Event::Accept { message, .. } => all.extend(self.opt_out_event(message)),
                 Event::AcceptMany { messages, .. } => {
-                    all.extend(messages.iter().filter_map(|message| self.consent(message)));
+                    all.extend(messages.iter().filter_map(|message| self.opt_out_event(message)));
                 }
                 _ => {}
             }
@@ -130,15 +133,15 @@ mod tests {
     use super::*;
     use bytes::Bytes;
     use model::{
-        Address, DecidedBy, MessageId, PeerId, Priority, ReceiptRequest, RejectReason, Routed, Text,
+        Address, DlrRequest, MessageId, PeerId, PluginVersion, Priority, RejectReason, RoutingDecision, Text,
         Timestamp, Verdict,
     };
 
     fn message(to: &[u8], octets: &[u8], data_coding: u8) -> Message {
-        let by = DecidedBy { plugin: String::new(), version: String::new() }.into();
+        let by = PluginVersion { plugin: String::new(), version: String::new() }.into();
         Message {
             id: MessageId(0),
-            kind: Kind::Text,
+            kind: MessageKind::Text,
             origin: PeerId(2),
             source: Address::international("8613012345678"),
             destination: Address::new(0, 1, to),
@@ -146,7 +149,7 @@ mod tests {
             protocol_id: 0,
             esm_class: 0,
             priority: Priority::default(),
-            receipts: ReceiptRequest::NONE,
+            dlr_request: DlrRequest::NONE,
             replace_if_present: false,
             submission: None,
             text: Text { octets: Bytes::copy_from_slice(octets), data_coding, udhi: false, payload: false },
@@ -154,32 +157,32 @@ mod tests {
             accepted_at: Timestamp(0),
             scheduled: None,
             expires_at: Timestamp(0),
-            routed: Routed::new(Verdict::Reject(RejectReason::NoRoute), by),
+            routed: RoutingDecision::new(Verdict::Reject(RejectReason::NoRoute), by),
         }
     }
 
     #[test]
-    fn words_count_by_sender_and_language_and_not_inside_a_text() {
-        let keywords = |senders: &[&str], stop: &[&str], enabled| Keywords {
+    fn keywords_match_by_sender_and_only_as_a_whole_text() {
+        let keywords = |senders: &[&str], stop: &[&str], enabled| OptOutKeywords {
             language: String::new(),
             senders: senders.iter().map(ToString::to_string).collect(),
             stop: stop.iter().map(ToString::to_string).collect(),
             start: vec!["START".to_owned()],
             enabled,
         };
-        let opt_out = OptOut::new(&[
+        let opt_out = KeywordRules::new(&[
             keywords(&["1065*"], &["STOP", "退订"], true),
             keywords(&[], &["ALTO"], true),
             keywords(&[], &["OFF"], false),
         ]);
         let chinese = sgip::text::encode_as("退订", sgip::text::Coding::GBK).unwrap();
-        assert_eq!(opt_out.word(&message(b"10655", b" stop! ", 0)), Some(true));
-        assert_eq!(opt_out.word(&message(b"10655", &chinese, 15)), Some(true));
-        assert_eq!(opt_out.word(&message(b"10655", &sgip::text::utf16("退订。"), 8)), Some(true));
-        assert_eq!(opt_out.word(&message(b"10655", b"Start", 1)), Some(false));
-        assert_eq!(opt_out.word(&message(b"99", b"stop", 0)), None, "another sender's word");
-        assert_eq!(opt_out.word(&message(b"99", b"alto", 0)), Some(true));
-        assert_eq!(opt_out.word(&message(b"10655", b"please stop", 0)), None);
-        assert_eq!(opt_out.word(&message(b"10655", b"off", 0)), None, "switched off");
+        assert_eq!(opt_out.keyword(&message(b"10655", b" stop! ", 0)), Some(true));
+        assert_eq!(opt_out.keyword(&message(b"10655", &chinese, 15)), Some(true));
+        assert_eq!(opt_out.keyword(&message(b"10655", &sgip::text::utf16("退订。"), 8)), Some(true));
+        assert_eq!(opt_out.keyword(&message(b"10655", b"Start", 1)), Some(false));
+        assert_eq!(opt_out.keyword(&message(b"99", b"stop", 0)), None, "a keyword of another sender");
+        assert_eq!(opt_out.keyword(&message(b"99", b"alto", 0)), Some(true));
+        assert_eq!(opt_out.keyword(&message(b"10655", b"please stop", 0)), None);
+        assert_eq!(opt_out.keyword(&message(b"10655", b"off", 0)), None, "switched off");
     }
 }

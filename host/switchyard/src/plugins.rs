@@ -1,101 +1,107 @@
-//! Plugins as the admin's API sees them.
+//! Plugins and hooks in the admin API.
 
-use crate::appliance::Switchyard;
-use crate::core_loop::wall;
-use admin::metrics::{self, Page};
-use admin::{Kind, Problem};
+use crate::api_backend::Switchyard;
+use crate::core_loop::wall_clock;
+use admin::metrics::{self, MetricsPage};
+use admin::{Problem, ProblemKind};
 use capabilities::{TableInfo, TableKind};
-use doors::Core as _;
 use engine::Event;
-use hooks::{Binding, Conditions, FaultKind, HookError, HookState, PluginCounts, Trying};
+use hooks::{ActivationConditions, Binding, FaultKind, HookError, HookStatus, PluginCounts, TrialMode};
 use model::Hook;
+use ports::EventSink as _;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-fn refused(error: &HookError) -> Problem {
+fn hook_problem(error: &HookError) -> Problem {
     let kind = match error {
-        HookError::Storage { .. } | HookError::Engine(_) => Kind::Internal,
-        HookError::Unknown { .. } | HookError::NoCandidate => Kind::NotFound,
-        HookError::NothingBefore | HookError::Changed { .. } => Kind::Conflict,
-        _ => Kind::Refused,
+        HookError::Storage { .. } | HookError::Engine(_) => ProblemKind::Internal,
+        HookError::Unknown { .. } | HookError::NoCandidate => ProblemKind::NotFound,
+        HookError::NothingBefore | HookError::Changed { .. } => ProblemKind::Conflict,
+        _ => ProblemKind::Unprocessable,
     };
     Problem::new(kind, error.to_string())
 }
 
-fn named(hook: &str) -> Result<Hook, Problem> {
+fn parse_hook(hook: &str) -> Result<Hook, Problem> {
     Hook::named(hook).ok_or_else(|| {
         let names = Hook::ALL.map(Hook::name).join(", ");
-        Problem::new(Kind::NotFound, format!("there is no hook {hook:?}: the hooks are {names}"))
+        Problem::new(ProblemKind::NotFound, format!("{hook:?} is not a hook: the hooks are {names}"))
     })
 }
 
-fn bad(what: impl Into<String>) -> Problem {
-    Problem::new(Kind::BadRequest, what)
+fn bad_request(what: impl Into<String>) -> Problem {
+    Problem::new(ProblemKind::BadRequest, what)
 }
 
-/// Each part can be understood, and together they mean nothing.
-fn odd(what: impl Into<String>) -> Problem {
-    Problem::new(Kind::Refused, what)
+/// The request is well-formed but contradictory.
+fn unprocessable(what: impl Into<String>) -> Problem {
+    Problem::new(ProblemKind::Unprocessable, what)
 }
 
-fn shown(value: impl serde::Serialize) -> Result<Value, Problem> {
-    serde_json::to_value(value).map_err(|error| Problem::new(Kind::Internal, error.to_string()))
+fn to_json(value: impl serde::Serialize) -> Result<Value, Problem> {
+    serde_json::to_value(value).map_err(|error| Problem::new(ProblemKind::Internal, error.to_string()))
 }
 
-/// What is left of a request once `keys` are taken out of it.
-fn take(request: &mut Map<String, Value>, key: &str) -> Option<Value> {
+/// Removes a field from a request; `null` counts as missing.
+fn take_field(request: &mut Map<String, Value>, key: &str) -> Option<Value> {
     request.remove(key).filter(|value| !value.is_null())
 }
 
-/// The serial that a request expects to find.
+/// The serial that the request expects to be active.
 fn expected(request: &mut Map<String, Value>) -> Result<Option<u64>, Problem> {
-    take(request, "expected")
-        .map(|value| value.as_u64().ok_or_else(|| bad("`expected` must be a serial: a number")))
+    take_field(request, "expected")
+        .map(|value| value.as_u64().ok_or_else(|| bad_request("`expected` must be a serial: a number")))
         .transpose()
 }
 
-/// What a request sets as conditions: the serial that it expects, and whether it is forced.
-fn conditions(request: &mut Map<String, Value>) -> Result<Conditions, Problem> {
-    let force = take(request, "force")
-        .map(|value| value.as_bool().ok_or_else(|| bad("`force` must be true or false")))
+/// The conditions of a request: the expected serial, and whether it is forced.
+fn conditions(request: &mut Map<String, Value>) -> Result<ActivationConditions, Problem> {
+    let force = take_field(request, "force")
+        .map(|value| value.as_bool().ok_or_else(|| bad_request("`force` must be true or false")))
         .transpose()?;
-    Ok(Conditions { expected: expected(request)?, force: force.unwrap_or(false) })
+    Ok(ActivationConditions { expected: expected(request)?, force: force.unwrap_or(false) })
 }
 
 pub(crate) fn object(request: Value) -> Result<Map<String, Value>, Problem> {
     match request {
         Value::Object(mut map) => {
-            map.values_mut().for_each(make_whole);
+            map.values_mut().for_each(normalize_integers);
             Ok(map)
         }
         Value::Null => Ok(Map::new()),
-        _ => Err(bad("the body must be an object")),
+        _ => Err(bad_request("the body must be an object")),
     }
 }
 
-/// The chain that a request describes: `chain`, or one binding; with `position`, that one in the live chain, instead of the
-/// one of the same plugin where there is one. What a binding leaves out is as in the live binding of its plugin.
-pub(crate) fn chain(mut request: Map<String, Value>, live: &[Binding]) -> Result<Vec<Binding>, Problem> {
-    if let Some(chain) = take(&mut request, "chain") {
+/// The chain described by a request: `chain`, or a single binding. With `position`, the binding is inserted into the
+/// live chain, replacing one of the same plugin. Missing fields come from the live binding of the plugin.
+pub(crate) fn chain(
+    mut request: Map<String, Value>,
+    live_chain: &[Binding],
+) -> Result<Vec<Binding>, Problem> {
+    if let Some(chain) = take_field(&mut request, "chain") {
         let (Value::Array(items), true) = (chain, request.is_empty()) else {
-            return Err(odd("`chain` must be a list of bindings, and stand alone"));
+            return Err(unprocessable("`chain` must be a list of bindings, without other keys"));
         };
-        return items.into_iter().map(|item| binding(object(item)?, live)).collect();
+        return items.into_iter().map(|item| binding(object(item)?, live_chain)).collect();
     }
-    let position = match take(&mut request, "position") {
+    let position = match take_field(&mut request, "position") {
         None => None,
-        Some(value) => Some(value.as_u64().ok_or_else(|| bad("`position` must be a number, from 0"))?),
+        Some(value) => {
+            Some(value.as_u64().ok_or_else(|| bad_request("`position` must be a number, from 0"))?)
+        }
     };
-    let binding = binding(request, live)?;
+    let binding = binding(request, live_chain)?;
     let Some(position) = position else { return Ok(vec![binding]) };
-    let mut all: Vec<Binding> = live.iter().filter(|other| other.plugin != binding.plugin).cloned().collect();
+    let mut all: Vec<Binding> =
+        live_chain.iter().filter(|other| other.plugin != binding.plugin).cloned().collect();
     let position = usize::try_from(position).unwrap_or(usize::MAX).min(all.len());
     all.insert(position, binding);
     Ok(all)
 }
 
-/// Whole numbers are whole in whatever way JSON writes them: 4.0 is 4.
-fn make_whole(value: &mut Value) {
+/// Converts floats without a fraction to integers, because JSON may write 4 as 4.0.
+fn normalize_integers(value: &mut Value) {
     match value {
         Value::Number(number) => {
             let exact = |number: &f64| number.fract() == 0.0 && number.abs() < 9e15;
@@ -103,25 +109,25 @@ fn make_whole(value: &mut Value) {
                 *number = (whole as i64).into();
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(make_whole),
-        Value::Object(map) => map.values_mut().for_each(make_whole),
+        Value::Array(items) => items.iter_mut().for_each(normalize_integers),
+        Value::Object(map) => map.values_mut().for_each(normalize_integers),
         _ => {}
     }
 }
 
-fn binding(given: Map<String, Value>, live: &[Binding]) -> Result<Binding, Problem> {
-    let plugin = given.get("plugin").and_then(Value::as_str).unwrap_or_default();
-    let base = live.iter().find(|binding| binding.plugin == plugin);
-    let mut whole = match base.map(serde_json::to_value) {
+fn binding(fields: Map<String, Value>, live_chain: &[Binding]) -> Result<Binding, Problem> {
+    let plugin = fields.get("plugin").and_then(Value::as_str).unwrap_or_default();
+    let base = live_chain.iter().find(|binding| binding.plugin == plugin);
+    let mut merged = match base.map(serde_json::to_value) {
         Some(Ok(Value::Object(base))) => base,
         _ => Map::new(),
     };
-    whole.extend(given);
-    serde_json::from_value(Value::Object(whole))
-        .map_err(|error| odd(format!("the binding is not as expected: {error}")))
+    merged.extend(fields);
+    serde_json::from_value(Value::Object(merged))
+        .map_err(|error| unprocessable(format!("invalid binding: {error}")))
 }
 
-/// Faults by their names, instead of by their places.
+/// Counts with faults by name instead of by index.
 fn counts(counts: &[PluginCounts]) -> Vec<Value> {
     let one = |one: &PluginCounts| {
         let faults: BTreeMap<&str, u64> =
@@ -139,8 +145,8 @@ fn counts(counts: &[PluginCounts]) -> Vec<Value> {
     counts.iter().map(one).collect()
 }
 
-fn state(state: &HookState) -> Result<Value, Problem> {
-    let mut value = shown(state)?;
+fn hook_state_json(state: &HookStatus) -> Result<Value, Problem> {
+    let mut value = to_json(state)?;
     value["counts"] = json!(counts(&state.counts));
     if let Some(candidate) = &state.candidate {
         value["candidate"]["counts"] = json!(counts(&candidate.counts));
@@ -149,23 +155,23 @@ fn state(state: &HookState) -> Result<Value, Problem> {
 }
 
 impl Switchyard {
-    /// The engine asks only those who are there.
-    fn tell_engine_of(&self, hook: Hook) {
-        // Of two who change something at once, the later one tells last.
+    /// Tells the engine which hooks are bound.
+    fn notify_engine(&self, hook: Hook) {
+        // With two concurrent changes, the later one reports last.
         let _turn = self.binding.lock();
-        let mut events = vec![crate::serve::bound(&self.routing.hooks)];
+        let mut events = vec![crate::serve::hooks_bound_event(&self.routing.hooks)];
         if hook == Hook::Resolver {
-            events.push(Event::ResolverExchanged);
+            events.push(Event::ResolverReplaced);
         }
         self.core.push(events);
     }
 
     /// The live chain of a hook.
-    fn live(&self, hook: Hook) -> Vec<Binding> {
-        self.routing.hooks.state(hook).live.chain
+    fn live_chain(&self, hook: Hook) -> Vec<Binding> {
+        self.routing.hooks.status(hook).live.chain
     }
 
-    pub(crate) fn write_hook_metrics(&self, page: &mut Page) {
+    pub(crate) fn write_hook_metrics(&self, page: &mut MetricsPage) {
         let all = Hook::ALL.map(|hook| (hook.name(), self.routing.hooks.counts(hook)));
         let bounds: Vec<f64> = (0..19).map(|power| f64::from(1_u32 << power) / 1e6).collect();
         for (hook, counts) in &all {
@@ -184,7 +190,7 @@ impl Switchyard {
             }
         }
         for hook in Hook::ALL {
-            let Some(candidate) = self.routing.hooks.state(hook).candidate else { continue };
+            let Some(candidate) = self.routing.hooks.status(hook).candidate else { continue };
             let mut put = |mode, outcome, count: u64| {
                 page.put(&metrics::CANDIDATE, &[hook.name(), mode, outcome], count as f64);
             };
@@ -197,7 +203,7 @@ impl Switchyard {
                 None => {
                     put("canary", "asked", candidate.asked);
                     put("canary", "failed", candidate.failed);
-                    put("canary", "passed", candidate.passed);
+                    put("canary", "bypassed", candidate.bypassed);
                 }
             }
         }
@@ -207,20 +213,20 @@ impl Switchyard {
         }
         let failures = self.counters.write_failures();
         page.put(&metrics::DURABLE_COUNTER_WRITE_FAILURES, &[], failures as f64);
-        for (table, info) in self.shelf.list() {
+        for (table, info) in self.tables.list() {
             page.put(&metrics::TABLE_ROWS, &[&table], info.rows as f64);
         }
         self.write_engine_metrics(page);
     }
 
-    /// What the engine tells of what plugins decide.
-    fn write_engine_metrics(&self, page: &mut Page) {
-        let look = self.core.look(|engine, _| {
+    /// Metrics of the engine about resolver, delivery policy and biller.
+    fn write_engine_metrics(&self, page: &mut MetricsPage) {
+        let snapshot = self.core.query(|engine, _| {
             let accounts = engine.balances().map(|(name, balance)| (name.clone(), balance));
             let money = (accounts.collect::<BTreeMap<_, _>>(), engine.totals().unpaid, engine.unsettled());
-            (engine.resolving(), engine.deciding(), money)
+            (engine.resolver_status(), engine.pending_decisions(), money)
         });
-        let Some((resolving, deciding, (accounts, unpaid, unsettled))) = look else { return };
+        let Some((resolving, deciding, (accounts, unpaid, unsettled))) = snapshot else { return };
         for (what, count) in [
             ("numbers", resolving.numbers),
             ("messages", resolving.messages),
@@ -249,105 +255,117 @@ impl Switchyard {
 
 impl admin::Plugins for Switchyard {
     fn plugins(&self) -> Result<Value, Problem> {
-        shown(self.routing.hooks.versions().map_err(|error| refused(&error))?)
+        to_json(self.routing.hooks.versions().map_err(|error| hook_problem(&error))?)
     }
 
     fn upload(&self, name: &str, component: &[u8], signature: Option<&str>) -> Result<Value, Problem> {
-        let info = self.routing.hooks.upload(name, component, signature).map_err(|error| refused(&error))?;
-        tracing::info!(plugin = info.plugin, version = info.version, size = info.size, "plugin version kept");
-        shown(info)
+        let info =
+            self.routing.hooks.upload(name, component, signature).map_err(|error| hook_problem(&error))?;
+        tracing::info!(plugin = info.plugin, version = info.version, size = info.size, "plugin uploaded");
+        to_json(info)
     }
 
     fn hooks(&self) -> Result<Value, Problem> {
-        let states = Hook::ALL.iter().map(|hook| state(&self.routing.hooks.state(*hook)));
+        let states = Hook::ALL.iter().map(|hook| hook_state_json(&self.routing.hooks.status(*hook)));
         Ok(Value::Array(states.collect::<Result<Vec<_>, _>>()?))
     }
 
     fn hook(&self, hook: &str) -> Result<Value, Problem> {
-        let hook = named(hook)?;
-        let mut value = state(&self.routing.hooks.state(hook))?;
+        let hook = parse_hook(hook)?;
+        let mut value = hook_state_json(&self.routing.hooks.status(hook))?;
         let mut history = self.routing.hooks.history(hook);
         history.reverse();
-        value["history"] = shown(history)?;
+        value["history"] = to_json(history)?;
         Ok(value)
     }
 
     fn activate(&self, hook: &str, request: Value) -> Result<Value, Problem> {
-        let hook = named(hook)?;
+        let hook = parse_hook(hook)?;
         let mut request = object(request)?;
         let conditions = conditions(&mut request)?;
-        self.boards.publish();
-        let chain = chain(request, &self.live(hook))?;
-        let record =
-            self.routing.hooks.activate(hook, wall(), chain, conditions).map_err(|error| refused(&error))?;
-        self.tell_engine_of(hook);
-        tracing::info!(hook = hook.name(), plugins = record.chain.len(), serial = record.serial, "activated");
-        shown(record)
+        self.peer_snapshots.publish();
+        let chain = chain(request, &self.live_chain(hook))?;
+        let record = self
+            .routing
+            .hooks
+            .activate(hook, wall_clock(), chain, conditions)
+            .map_err(|error| hook_problem(&error))?;
+        self.notify_engine(hook);
+        tracing::info!(
+            hook = hook.name(),
+            plugins = record.chain.len(),
+            serial = record.serial,
+            "binding activated"
+        );
+        to_json(record)
     }
 
     fn unbind(&self, hook: &str) -> Result<Value, Problem> {
-        let hook = named(hook)?;
-        let record = self.routing.hooks.unbind(hook, wall()).map_err(|error| refused(&error))?;
-        self.tell_engine_of(hook);
-        tracing::info!(hook = hook.name(), "unbound");
-        shown(record)
+        let hook = parse_hook(hook)?;
+        let record = self.routing.hooks.unbind(hook, wall_clock()).map_err(|error| hook_problem(&error))?;
+        self.notify_engine(hook);
+        tracing::info!(hook = hook.name(), "hook unbound");
+        to_json(record)
     }
 
     fn rollback(&self, hook: &str) -> Result<Value, Problem> {
-        let hook = named(hook)?;
-        let record = self.routing.hooks.rollback(hook, wall()).map_err(|error| refused(&error))?;
-        self.tell_engine_of(hook);
-        tracing::info!(hook = hook.name(), serial = record.serial, "rolled back");
-        shown(record)
+        let hook = parse_hook(hook)?;
+        let record = self.routing.hooks.rollback(hook, wall_clock()).map_err(|error| hook_problem(&error))?;
+        self.notify_engine(hook);
+        tracing::info!(hook = hook.name(), serial = record.serial, "binding rolled back");
+        to_json(record)
     }
 
-    fn try_out(&self, hook: &str, request: Value) -> Result<Value, Problem> {
-        let hook = named(hook)?;
+    fn start_trial(&self, hook: &str, request: Value) -> Result<Value, Problem> {
+        let hook = parse_hook(hook)?;
         let mut request = object(request)?;
         let conditions = conditions(&mut request)?;
-        self.boards.publish();
-        let mode = take(&mut request, "mode");
-        let share = take(&mut request, "share");
+        self.peer_snapshots.publish();
+        let mode = take_field(&mut request, "mode");
+        let share = take_field(&mut request, "share");
         let trying = match (mode.as_ref().and_then(Value::as_str), share) {
-            (Some("shadow"), None) => Trying::Shadow,
+            (Some("shadow"), None) => TrialMode::Shadow,
             (Some("canary"), Some(share)) => {
                 let hundredths = share.as_f64().map(|percent| (percent * 100.0).round());
                 match hundredths {
                     Some(share) if (1.0..=10_000.0).contains(&share) => {
-                        Trying::Canary { share: share as u16 }
+                        TrialMode::Canary { share: share as u16 }
                     }
-                    _ => return Err(refused(&HookError::BadShare)),
+                    _ => return Err(hook_problem(&HookError::BadShare)),
                 }
             }
             _ => {
-                return Err(odd("`mode` must be \"shadow\", or \"canary\" with a `share` in percent"));
+                return Err(unprocessable(
+                    "`mode` must be \"shadow\", or \"canary\" with a `share` in percent",
+                ));
             }
         };
-        let chain = chain(request, &self.live(hook))?;
+        let chain = chain(request, &self.live_chain(hook))?;
         let record = self
             .routing
             .hooks
-            .try_out(hook, wall(), trying, chain, conditions)
-            .map_err(|error| refused(&error))?;
-        tracing::info!(hook = hook.name(), ?trying, "candidate on trial");
-        shown(record)
+            .start_trial(hook, wall_clock(), trying, chain, conditions)
+            .map_err(|error| hook_problem(&error))?;
+        tracing::info!(hook = hook.name(), ?trying, "candidate trial started");
+        to_json(record)
     }
 
-    fn dismiss(&self, hook: &str) -> Result<(), Problem> {
-        self.routing.hooks.dismiss(named(hook)?, wall()).map_err(|error| refused(&error))
+    fn end_trial(&self, hook: &str) -> Result<(), Problem> {
+        self.routing.hooks.end_trial(parse_hook(hook)?, wall_clock()).map_err(|error| hook_problem(&error))
     }
 
     fn promote(&self, hook: &str, request: Value) -> Result<Value, Problem> {
-        let hook = named(hook)?;
+        let hook = parse_hook(hook)?;
         let mut request = object(request)?;
         let expected = expected(&mut request)?;
         if let Some(key) = request.keys().next() {
-            return Err(bad(format!("`{key}` means nothing here; `expected` does")));
+            return Err(bad_request(format!("`{key}` is unknown; known is `expected`")));
         }
-        let record = self.routing.hooks.promote(hook, wall(), expected).map_err(|error| refused(&error))?;
-        self.tell_engine_of(hook);
-        tracing::info!(hook = hook.name(), serial = record.serial, "promoted");
-        shown(record)
+        let record =
+            self.routing.hooks.promote(hook, wall_clock(), expected).map_err(|error| hook_problem(&error))?;
+        self.notify_engine(hook);
+        tracing::info!(hook = hook.name(), serial = record.serial, "candidate promoted");
+        to_json(record)
     }
 
     fn replay(&self, request: Value) -> Result<Value, Problem> {
@@ -367,37 +385,37 @@ impl admin::Plugins for Switchyard {
     }
 
     fn tables(&self) -> Value {
-        let shown = |(name, info): (String, TableInfo)| json!({ "name": name, "kind": info.kind, "rows": info.rows, "octets": info.octets });
-        self.shelf.list().into_iter().map(shown).collect()
+        let table_json = |(name, info): (String, TableInfo)| json!({ "name": name, "kind": info.kind, "rows": info.rows, "octets": info.octets });
+        self.tables.list().into_iter().map(table_json).collect()
     }
 
     fn put_table(&self, name: &str, kind: &str, rows: &[u8]) -> Result<Value, Problem> {
         let kind = match kind {
             "exact" => TableKind::Exact,
             "prefix" => TableKind::Prefix,
-            other => return Err(bad(format!("kind is {other:?}, and must be exact or prefix"))),
+            other => return Err(bad_request(format!("kind is {other:?}, and must be exact or prefix"))),
         };
         let info = self
-            .shelf
+            .tables
             .put(name, kind, rows)
-            .map_err(|error| Problem::new(Kind::Refused, error.to_string()))?;
-        shown(info)
+            .map_err(|error| Problem::new(ProblemKind::Unprocessable, error.to_string()))?;
+        to_json(info)
     }
 
     fn look_up(&self, name: &str, key: &str) -> Result<Value, Problem> {
         let table = self
-            .shelf
+            .tables
             .get(name)
-            .ok_or_else(|| Problem::new(Kind::NotFound, format!("there is no table {name:?}")))?;
+            .ok_or_else(|| Problem::new(ProblemKind::NotFound, format!("table {name:?} does not exist")))?;
         let longest = table.longest(key).map(|(length, value)| json!({ "length": length, "value": value }));
         Ok(json!({ "exact": table.get(key), "longest": longest }))
     }
 
     fn remove_table(&self, name: &str) -> Result<(), Problem> {
-        match self.shelf.remove(name) {
+        match self.tables.remove(name) {
             Ok(true) => Ok(()),
-            Ok(false) => Err(Problem::new(Kind::NotFound, format!("there is no table {name:?}"))),
-            Err(error) => Err(Problem::new(Kind::Internal, error.to_string())),
+            Ok(false) => Err(Problem::new(ProblemKind::NotFound, format!("table {name:?} does not exist"))),
+            Err(error) => Err(Problem::new(ProblemKind::Internal, error.to_string())),
         }
     }
 }

@@ -1,61 +1,74 @@
-//! Number pools as the admin's API sees them.
+//! Number pools in the admin API.
 
-use crate::appliance::{Switchyard, gone};
+use crate::api_backend::{Switchyard, shutting_down_problem};
 use crate::core_loop::CoreHandle;
-use admin::metrics::{self, Page};
-use admin::{Filled, History, Kind, Problem};
-use doors::{Desk, Hub, NoAnswer, PoolFeed};
-use engine::{Answer, Event};
+use admin::metrics::{self, MetricsPage};
+use admin::{PoolFillResult, PoolJournalPage, Problem, ProblemKind};
+use engine::{EngineAnswer, Event};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
-use model::{PoolAnswer, PoolEntry, PoolId, PoolName, PoolNumber, PoolOperation, PoolRequest, PoolSummary};
+use model::{
+    JournalEntry, PoolAnswer, PoolId, PoolName, PoolNumber, PoolOperation, PoolRequest, PoolSummary,
+};
+use ports::{EngineClient, EngineTimeout, LinkRegistry, PoolFeed};
 use std::sync::Arc;
 use std::time::Duration;
 use store::{Store, StoreError};
 
-/// How long an answer may take: it waits for a commit, and a full core.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// Pools that metrics tell of.
-const MEASURED: usize = 1_000;
+/// Maximum duration of a request; it includes a commit of a busy core.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// Maximum number of pools with their own metrics.
+const MAX_MEASURED_POOLS: usize = 1_000;
 
-/// The API's way to number pools: one door for all of its requests.
-pub(crate) struct PoolDesk {
+/// Requests of the admin API to number pools, over one engine link.
+pub(crate) struct PoolService {
     core: CoreHandle,
     store: Arc<Store>,
-    pub(crate) desk: Arc<Desk>,
+    pub(crate) engine_client: Arc<EngineClient>,
     pub(crate) feed: Arc<PoolFeed>,
-    /// Who does what an admin does.
+    /// The actor of the API's operations.
     by: Arc<str>,
 }
 
-fn unanswered(_: NoAnswer) -> Problem {
-    let what = "no answer in time, or the appliance is shutting down; what was asked may have been done";
-    Problem::new(Kind::Unavailable, what)
+fn timeout_problem(_: EngineTimeout) -> Problem {
+    let what = "no answer in time, or the appliance is shutting down; the operation may have been executed";
+    Problem::new(ProblemKind::Unavailable, what)
 }
 
-fn unreadable(error: &StoreError) -> Problem {
-    tracing::error!(%error, "reading the journal of a number pool failed");
-    Problem::new(Kind::Internal, error.to_string())
+fn journal_problem(error: &StoreError) -> Problem {
+    tracing::error!(%error, "reading pool journal failed");
+    Problem::new(ProblemKind::Internal, error.to_string())
 }
 
-impl PoolDesk {
-    /// Must be called inside a tokio runtime.
-    pub(crate) fn open(core: CoreHandle, hub: &Hub, store: Arc<Store>) -> Self {
-        Self { core, store, desk: Desk::open(hub), feed: Arc::default(), by: "admin".into() }
+impl PoolService {
+    /// Must be called within a tokio runtime.
+    pub(crate) fn open(core: CoreHandle, registry: &LinkRegistry, store: Arc<Store>) -> Self {
+        Self {
+            core,
+            store,
+            engine_client: EngineClient::open(registry),
+            feed: Arc::default(),
+            by: "admin".into(),
+        }
     }
 
     async fn ask(&self, pool: PoolName, request: PoolRequest) -> Result<PoolAnswer, Problem> {
         let by = self.by.clone();
-        let asked = self.desk.ask(&self.core, PATIENCE, |reply| Event::Pool { pool, request, by, reply });
-        match asked.await.map_err(unanswered)? {
-            Answer::Pool(answer) => Ok(answer),
-            _ => Err(gone()),
+        let answer = self.engine_client.request(&self.core, REQUEST_TIMEOUT, |reply| Event::Pool {
+            pool,
+            request,
+            by,
+            reply,
+        });
+        match answer.await.map_err(timeout_problem)? {
+            EngineAnswer::Pool(answer) => Ok(answer),
+            _ => Err(shutting_down_problem()),
         }
     }
 
-    /// The operations between two looks at the pool.
-    async fn fill(&self, pool: PoolName, operations: Vec<PoolOperation>) -> Result<Filled, Problem> {
-        let asked = self.desk.ask_in_turn(&self.core, PATIENCE, |reply| {
+    /// Applies operations and returns their outcomes, with the number of added numbers.
+    async fn fill(&self, pool: PoolName, operations: Vec<PoolOperation>) -> Result<PoolFillResult, Problem> {
+        let answer = self.engine_client.request_all(&self.core, REQUEST_TIMEOUT, |reply| {
             let event =
                 |request, reply| Event::Pool { pool: pool.clone(), request, by: self.by.clone(), reply };
             vec![
@@ -64,24 +77,24 @@ impl PoolDesk {
                 event(PoolRequest::Show, reply()),
             ]
         });
-        let numbers = |answer: &Answer| match answer {
-            Answer::Pool(PoolAnswer::Pool(pool)) => pool.counts.total(),
+        let numbers = |answer: &EngineAnswer| match answer {
+            EngineAnswer::Pool(PoolAnswer::Pool(pool)) => pool.counts.total(),
             _ => 0,
         };
-        match &mut asked.await.map_err(unanswered)?[..] {
-            [before, Answer::Pool(PoolAnswer::Outcomes(outcomes)), after] => Ok(Filled {
+        match &mut answer.await.map_err(timeout_problem)?[..] {
+            [before, EngineAnswer::Pool(PoolAnswer::Outcomes(outcomes)), after] => Ok(PoolFillResult {
                 outcomes: std::mem::take(outcomes),
-                grown: numbers(after).saturating_sub(numbers(before)),
+                added: numbers(after).saturating_sub(numbers(before)),
             }),
-            _ => Err(gone()),
+            _ => Err(shutting_down_problem()),
         }
     }
 
     async fn all(&self) -> Result<Vec<PoolSummary>, Problem> {
-        let asked = self.desk.ask(&self.core, PATIENCE, |reply| Event::Pools { reply });
-        match asked.await.map_err(unanswered)? {
-            Answer::Pools(pools) => Ok(pools),
-            _ => Err(gone()),
+        let answer = self.engine_client.request(&self.core, REQUEST_TIMEOUT, |reply| Event::Pools { reply });
+        match answer.await.map_err(timeout_problem)? {
+            EngineAnswer::Pools(pools) => Ok(pools),
+            _ => Err(shutting_down_problem()),
         }
     }
 }
@@ -95,7 +108,7 @@ impl admin::Pools for Switchyard {
         &self,
         pool: PoolName,
         operations: Vec<PoolOperation>,
-    ) -> BoxFuture<'_, Result<Filled, Problem>> {
+    ) -> BoxFuture<'_, Result<PoolFillResult, Problem>> {
         self.pools.fill(pool, operations).boxed()
     }
 
@@ -109,14 +122,19 @@ impl admin::Pools for Switchyard {
         before: Option<u64>,
         number: Option<PoolNumber>,
         most: usize,
-    ) -> Result<History, Problem> {
+    ) -> Result<PoolJournalPage, Problem> {
         let found = self.pools.store.pool_history(pool, before, number, most);
-        let found = found.map_err(|error| unreadable(&error))?;
-        Ok(History { entries: found.entries, next: found.next })
+        let found = found.map_err(|error| journal_problem(&error))?;
+        Ok(PoolJournalPage { entries: found.entries, next: found.next })
     }
 
-    fn pool_journal(&self, pool: PoolId, from: u64, most: usize) -> Result<Vec<(u64, PoolEntry)>, Problem> {
-        self.pools.store.pool_journal(pool, from, most).map_err(|error| unreadable(&error))
+    fn pool_journal(
+        &self,
+        pool: PoolId,
+        from: u64,
+        most: usize,
+    ) -> Result<Vec<(u64, JournalEntry)>, Problem> {
+        self.pools.store.pool_journal(pool, from, most).map_err(|error| journal_problem(&error))
     }
 
     fn pool_feed(&self) -> &PoolFeed {
@@ -125,22 +143,22 @@ impl admin::Pools for Switchyard {
 }
 
 impl Switchyard {
-    pub(crate) fn write_redis_metrics(&self, page: &mut Page) {
-        let Some(door) = &self.redis else { return };
-        let state = door.state();
+    pub(crate) fn write_redis_metrics(&self, page: &mut MetricsPage) {
+        let Some(redis) = &self.redis else { return };
+        let state = redis.state();
         page.put(&metrics::REDIS_CONNECTIONS, &[], state.open as f64);
         page.put(&metrics::REDIS_TURNED_AWAY, &[], state.turned_away as f64);
         page.put(&metrics::REDIS_REQUESTS, &[], state.requests as f64);
-        page.put(&metrics::REDIS_REFUSED, &["no right"], state.denied as f64);
+        page.put(&metrics::REDIS_REFUSED, &["no permission"], state.denied as f64);
         page.put(&metrics::REDIS_REFUSED, &["wrong password"], state.wrong_passwords as f64);
     }
 
-    pub(crate) fn write_pool_metrics(&self, page: &mut Page) {
-        // On a thread that may wait, as all metrics are.
-        let asked = tokio::runtime::Handle::try_current();
-        let Some(Ok(pools)) = asked.ok().map(|runtime| runtime.block_on(self.pools.all())) else { return };
+    pub(crate) fn write_pool_metrics(&self, page: &mut MetricsPage) {
+        // Metrics are collected on a blocking thread.
+        let answer = tokio::runtime::Handle::try_current();
+        let Some(Ok(pools)) = answer.ok().map(|runtime| runtime.block_on(self.pools.all())) else { return };
         page.put(&metrics::POOLS, &[], pools.len() as f64);
-        let measured = &pools[..pools.len().min(MEASURED)];
+        let measured = &pools[..pools.len().min(MAX_MEASURED_POOLS)];
         for pool in measured {
             for (state, count) in [
                 ("idle+up", pool.counts.idle_up),
@@ -155,7 +173,7 @@ impl Switchyard {
             page.put(&metrics::POOL_READY, &[pool.name.as_str()], pool.ready as f64);
         }
         for pool in measured {
-            page.put(&metrics::POOL_CALLS, &[pool.name.as_str(), "given"], pool.given as f64);
+            page.put(&metrics::POOL_CALLS, &[pool.name.as_str(), "acquired"], pool.acquired as f64);
             page.put(&metrics::POOL_CALLS, &[pool.name.as_str(), "none"], pool.none as f64);
         }
         for pool in measured {

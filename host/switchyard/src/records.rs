@@ -1,12 +1,13 @@
-//! What the API shows of finished messages and of what is remembered beside messages: history, statistics, parked DLRs,
-//! opt-outs, business systems.
+//! Views of the admin API on archive, statistics, orphan DLRs, opt-outs, business systems and refusals.
 
-use crate::appliance::{Switchyard, gone};
-use crate::archiving::History;
-use crate::core_loop::{self, wall};
-use admin::metrics::{self, Page};
-use admin::{Export, Kind, Problem, view};
-use archive::{ArchiveError, Cursor, Direction, Filter, Format, Period, Side, Span, Wanted};
+use crate::api_backend::{Switchyard, shutting_down_problem};
+use crate::archiving::ArchiveReader;
+use crate::core_loop::{self, wall_clock};
+use admin::metrics::{self, MetricsPage};
+use admin::{Export, Problem, ProblemKind, view};
+use archive::{
+    ArchiveError, ArchiveFilter, Cursor, Direction, ExportFormat, Period, RecordFields, Side, Span,
+};
 use engine::Event;
 use model::{AddressBytes, FinalState, Timestamp};
 use serde::Deserialize;
@@ -15,26 +16,26 @@ use std::collections::HashMap;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// Milliseconds of a day.
+/// One day in milliseconds.
 const DAY: u64 = 86_400_000;
-/// How long before the end statistics begin where nothing is said, in milliseconds: by the hour, and by the day.
+/// Default length of statistics in milliseconds, by hour and by day.
 const HOURLY_STATISTICS: u64 = 7 * DAY;
 const DAILY_STATISTICS: u64 = 2 * 366 * DAY;
 
-/// The query of a request, of which everything must be known.
+/// The query parameters of a request; unknown ones are rejected.
 pub(crate) struct Query<'a> {
-    given: &'a HashMap<String, String>,
+    parameters: &'a HashMap<String, String>,
     known: Vec<&'static str>,
 }
 
 impl<'a> Query<'a> {
-    pub(crate) fn new(given: &'a HashMap<String, String>) -> Self {
-        Self { given, known: Vec::new() }
+    pub(crate) fn new(parameters: &'a HashMap<String, String>) -> Self {
+        Self { parameters, known: Vec::new() }
     }
 
     fn text(&mut self, name: &'static str) -> Option<&'a str> {
         self.known.push(name);
-        self.given.get(name).map(String::as_str).filter(|text| !text.is_empty())
+        self.parameters.get(name).map(String::as_str).filter(|text| !text.is_empty())
     }
 
     fn read<T>(
@@ -44,7 +45,8 @@ impl<'a> Query<'a> {
         read: impl FnOnce(&str) -> Option<T>,
     ) -> Result<Option<T>, Problem> {
         let Some(text) = self.text(name) else { return Ok(None) };
-        let wrong = || Problem::new(Kind::BadRequest, format!("{name}: is {text:?}, and must be {what}"));
+        let wrong =
+            || Problem::new(ProblemKind::BadRequest, format!("{name}: is {text:?}, and must be {what}"));
         read(text).map(Some).ok_or_else(wrong)
     }
 
@@ -63,7 +65,7 @@ impl<'a> Query<'a> {
         Ok(flag?.unwrap_or(false))
     }
 
-    fn filter(&mut self) -> Result<Filter, Problem> {
+    fn filter(&mut self) -> Result<ArchiveFilter, Problem> {
         let states: Vec<&str> = FinalState::ALL.iter().map(|state| state.name()).collect();
         let state = self.read("state", &format!("one of {}", states.join(", ")), |text| {
             FinalState::ALL.into_iter().find(|state| state.name() == text)
@@ -71,7 +73,7 @@ impl<'a> Query<'a> {
         let direction = self.read("direction", "mt or mo", |text| {
             [Direction::Mt, Direction::Mo].into_iter().find(|direction| direction.name() == text)
         })?;
-        Ok(Filter {
+        Ok(ArchiveFilter {
             number: self.text("number").map(str::to_owned),
             side: Side::Either,
             account: self.text("account").map(str::to_owned),
@@ -85,28 +87,28 @@ impl<'a> Query<'a> {
     }
 
     fn finish(self) -> Result<(), Problem> {
-        match self.given.keys().find(|name| !self.known.contains(&name.as_str())) {
+        match self.parameters.keys().find(|name| !self.known.contains(&name.as_str())) {
             None => Ok(()),
             Some(unknown) => {
-                let detail = format!("{unknown}: is unknown; there are {}", self.known.join(", "));
-                Err(Problem::new(Kind::BadRequest, detail))
+                let detail = format!("{unknown}: is unknown; known are {}", self.known.join(", "));
+                Err(Problem::new(ProblemKind::BadRequest, detail))
             }
         }
     }
 }
 
-pub(crate) fn told(error: &ArchiveError) -> Problem {
+pub(crate) fn archive_problem(error: &ArchiveError) -> Problem {
     match error {
-        ArchiveError::Cursor(_) => Problem::new(Kind::BadRequest, error.to_string()),
-        _ => Problem::new(Kind::Unavailable, error.to_string()),
+        ArchiveError::Cursor(_) => Problem::new(ProblemKind::BadRequest, error.to_string()),
+        _ => Problem::new(ProblemKind::Unavailable, error.to_string()),
     }
 }
 
-fn shown(value: &impl serde::Serialize) -> Result<Value, Problem> {
-    serde_json::to_value(value).map_err(|error| Problem::new(Kind::Internal, error.to_string()))
+fn to_json(value: &impl serde::Serialize) -> Result<Value, Problem> {
+    serde_json::to_value(value).map_err(|error| Problem::new(ProblemKind::Internal, error.to_string()))
 }
 
-/// A time such as 2026-11-20T20:32:25Z, or milliseconds since the epoch. Nothing has happened here before the epoch.
+/// Parses a time such as 2026-11-20T20:32:25Z, or milliseconds since the epoch. Earlier times count as the epoch.
 pub(crate) fn time(text: &str) -> Option<Timestamp> {
     if let Ok(ms) = text.parse() {
         return Some(Timestamp(ms));
@@ -117,17 +119,17 @@ pub(crate) fn time(text: &str) -> Option<Timestamp> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct OptOut {
+struct OptOutRequest {
     sender: String,
     subscriber: String,
     stop: bool,
 }
 
-/// The period that `GET /v1/statistics` asks for. Without `from` it begins a week (by the hour) or two years (by the day)
-/// before its end, since the counts of all years would be read into memory.
-fn statistics_period(given: &HashMap<String, String>, now: Timestamp) -> Result<Period, Problem> {
-    let mut query = Query::new(given);
-    let east = query.read("east", "whole hours from -12 to 14", |text| {
+/// The period of `GET /v1/statistics`. Without `from` it is a week (by hour) or two years (by day), because all counts
+/// are read into memory.
+fn statistics_period(parameters: &HashMap<String, String>, now: Timestamp) -> Result<Period, Problem> {
+    let mut query = Query::new(parameters);
+    let east = query.read("utc_offset", "whole hours from -12 to 14", |text| {
         text.parse::<i8>().ok().filter(|hours| (-12..=14).contains(hours))
     })?;
     let span = query.read("by", "hour or day", |text| match text {
@@ -137,13 +139,13 @@ fn statistics_period(given: &HashMap<String, String>, now: Timestamp) -> Result<
     })?;
     let (from, until) = (query.time("from")?, query.time("until")?);
     let span = span.unwrap_or_default();
-    let usual = match span {
+    let default_span = match span {
         Span::Hour => HOURLY_STATISTICS,
         Span::Day { .. } => DAILY_STATISTICS,
     };
     let end = until.unwrap_or(now);
     let period = Period {
-        from: from.or(Some(Timestamp(end.0.saturating_sub(usual)))),
+        from: from.or(Some(Timestamp(end.0.saturating_sub(default_span)))),
         until,
         account: query.text("account").map(str::to_owned),
         peer: query.text("peer").map(str::to_owned),
@@ -153,53 +155,56 @@ fn statistics_period(given: &HashMap<String, String>, now: Timestamp) -> Result<
     Ok(period)
 }
 
-/// The most that lists of the engine's show.
-const MOST: usize = 1000;
+/// Maximum length of lists read from the engine.
+const MAX_LISTED: usize = 1000;
 
 impl Switchyard {
-    pub(crate) fn archived(&self) -> Result<&History, Problem> {
+    pub(crate) fn archived(&self) -> Result<&ArchiveReader, Problem> {
         self.history.as_ref().ok_or_else(|| {
             let detail =
-                "there is no archive ([archive] url = \"none\"); finished messages are found by id only";
-            Problem::new(Kind::Conflict, detail)
+                "there is no archive ([archive] url = \"none\"); finished messages can be found by id only";
+            Problem::new(ProblemKind::Conflict, detail)
         })
     }
 
-    pub(crate) fn show_history(&self, given: &HashMap<String, String>) -> Result<Value, Problem> {
+    pub(crate) fn show_history(&self, parameters: &HashMap<String, String>) -> Result<Value, Problem> {
         let history = self.archived()?;
-        let mut query = Query::new(given);
+        let mut query = Query::new(parameters);
         let filter = query.filter()?;
         let limit = query.read("limit", "a number from 1 to 1000", |text| {
             text.parse::<usize>().ok().filter(|limit| (1..=1000).contains(limit))
         })?;
-        let cursor =
-            query.text("cursor").map(str::parse::<Cursor>).transpose().map_err(|error| told(&error))?;
-        let wanted = Wanted { body: query.flag("body")?, trace: query.flag("trace")? };
+        let cursor = query
+            .text("cursor")
+            .map(str::parse::<Cursor>)
+            .transpose()
+            .map_err(|error| archive_problem(&error))?;
+        let fields = RecordFields { body: query.flag("body")?, trace: query.flag("trace")? };
         query.finish()?;
-        if wanted.body {
-            tracing::info!("message texts of the archive read by an admin");
+        if fields.body {
+            tracing::info!("archived message texts read by admin");
         }
         let page =
-            history.runtime.block_on(history.archive.page(&filter, cursor, limit.unwrap_or(100), wanted));
-        let page = page.map_err(|error| told(&error))?;
+            history.runtime.block_on(history.archive.page(&filter, cursor, limit.unwrap_or(100), fields));
+        let page = page.map_err(|error| archive_problem(&error))?;
         let next = page.next.map(|cursor| cursor.to_string());
-        Ok(json!({ "messages": shown(&page.records)?, "next": next }))
+        Ok(json!({ "messages": to_json(&page.records)?, "next": next }))
     }
 
-    pub(crate) fn export_history(&self, given: &HashMap<String, String>) -> Result<Export, Problem> {
+    pub(crate) fn export_history(&self, parameters: &HashMap<String, String>) -> Result<Export, Problem> {
         let history = self.archived()?;
-        let mut query = Query::new(given);
+        let mut query = Query::new(parameters);
         let filter = query.filter()?;
         let format = query.read("format", "csv or jsonl", |text| match text {
-            "csv" => Some(Format::Csv),
-            "jsonl" => Some(Format::JsonLines),
+            "csv" => Some(ExportFormat::Csv),
+            "jsonl" => Some(ExportFormat::JsonLines),
             _ => None,
         })?;
-        let format = format.unwrap_or(Format::Csv);
-        let wanted = Wanted { body: query.flag("body")?, trace: query.flag("trace")? };
+        let format = format.unwrap_or(ExportFormat::Csv);
+        let fields = RecordFields { body: query.flag("body")?, trace: query.flag("trace")? };
         query.finish()?;
-        tracing::info!(body = wanted.body, "history exported by an admin");
-        let mut export = history.archive.export(filter, format, wanted);
+        tracing::info!(body = fields.body, "history exported by admin");
+        let mut export = history.archive.export(filter, format, fields);
         let (sender, chunks) = tokio::sync::mpsc::channel(4);
         history.runtime.spawn(async move {
             loop {
@@ -209,7 +214,7 @@ impl Switchyard {
                     Err(error) => Err(error.to_string()),
                 };
                 let failed = chunk.is_err();
-                // The reader may have gone.
+                // The client may have disconnected.
                 if sender.send(chunk).await.is_err() || failed {
                     return;
                 }
@@ -218,40 +223,41 @@ impl Switchyard {
         Ok(Export { media_type: format.media_type(), chunks })
     }
 
-    pub(crate) fn show_statistics(&self, given: &HashMap<String, String>) -> Result<Value, Problem> {
+    pub(crate) fn show_statistics(&self, parameters: &HashMap<String, String>) -> Result<Value, Problem> {
         let history = self.archived()?;
-        let period = statistics_period(given, wall())?;
+        let period = statistics_period(parameters, wall_clock())?;
         let statistics = history.runtime.block_on(history.archive.statistics(&period));
-        shown(&statistics.map_err(|error| told(&error))?)
+        to_json(&statistics.map_err(|error| archive_problem(&error))?)
     }
 
     pub(crate) fn show_archive(&self) -> Result<Value, Problem> {
         self.archived()?;
         match self.pump.lock().as_ref() {
-            Some(pump) => shown(&pump.status()),
-            None => Err(gone()),
+            Some(pump) => to_json(&pump.status()),
+            None => Err(shutting_down_problem()),
         }
     }
 
-    pub(crate) fn show_parked(&self) -> Result<Value, Problem> {
-        let parked = self.core.look(|engine, _| (engine.receipt_counts().0, engine.parked(MOST)));
-        let (count, parked) = parked.ok_or_else(gone)?;
-        let reports = parked.into_iter().map(|record| {
-            let id = record.receipt.id.0.iter().map(|octet| format!("{octet:02x}")).collect::<String>();
+    pub(crate) fn show_orphan_dlrs(&self) -> Result<Value, Problem> {
+        let orphans = self.core.query(|engine, _| (engine.dlr_counts().0, engine.orphan_dlrs(MAX_LISTED)));
+        let (count, orphans) = orphans.ok_or_else(shutting_down_problem)?;
+        let dlrs = orphans.into_iter().map(|record| {
+            let id = record.dlr.id.0.iter().map(|octet| format!("{octet:02x}")).collect::<String>();
             json!({
                 "number": record.number,
                 "peer": self.name_of(record.peer),
                 "at": record.at.0,
                 "peer_message_id": id,
-                "state": record.receipt.state,
-                "error": record.receipt.error,
+                "state": record.dlr.state,
+                "error": record.dlr.error,
             })
         });
-        Ok(json!({ "parked": count, "reports": reports.collect::<Vec<_>>() }))
+        Ok(json!({ "total": count, "dlrs": dlrs.collect::<Vec<_>>() }))
     }
 
     pub(crate) fn show_opt_outs(&self) -> Result<Value, Problem> {
-        let stopped = self.core.look(|engine, _| engine.stopped(MOST)).ok_or_else(gone)?;
+        let stopped =
+            self.core.query(|engine, _| engine.opt_outs(MAX_LISTED)).ok_or_else(shutting_down_problem)?;
         let shown = stopped.into_iter().map(|consent| {
             json!({
                 "sender": String::from_utf8_lossy(&consent.sender),
@@ -262,15 +268,14 @@ impl Switchyard {
     }
 
     pub(crate) fn change_opt_out(&self, request: Value) -> Result<(), Problem> {
-        let asked: OptOut = serde_json::from_value(request).map_err(|error| {
-            Problem::new(Kind::BadRequest, format!("the body is not as expected: {error}"))
-        })?;
+        let request_body: OptOutRequest = serde_json::from_value(request)
+            .map_err(|error| Problem::new(ProblemKind::BadRequest, format!("invalid body: {error}")))?;
         let octets = |text: &str| AddressBytes::from_slice(text.as_bytes());
-        let (sender, subscriber) = (octets(&asked.sender), octets(&asked.subscriber));
-        let event = |reply| Event::Consent { sender, subscriber, stop: asked.stop, reply: Some(reply) };
-        match core_loop::ask(&self.core, &self.links.hub(), event) {
+        let (sender, subscriber) = (octets(&request_body.sender), octets(&request_body.subscriber));
+        let event = |reply| Event::OptOut { sender, subscriber, stop: request_body.stop, reply: Some(reply) };
+        match core_loop::request(&self.core, &self.links.registry(), event) {
             Some(_) => Ok(()),
-            None => Err(gone()),
+            None => Err(shutting_down_problem()),
         }
     }
 
@@ -301,12 +306,15 @@ impl Switchyard {
         Value::Array(accounts.collect())
     }
 
-    pub(crate) fn show_refusals(&self, given: &HashMap<String, String>) -> Result<view::Refusals, Problem> {
-        let mut query = Query::new(given);
+    pub(crate) fn show_refusals(
+        &self,
+        parameters: &HashMap<String, String>,
+    ) -> Result<view::RefusalsView, Problem> {
+        let mut query = Query::new(parameters);
         let account = match query.text("account") {
             None => None,
             Some(name) => Some(self.directory.load().id(name).ok_or_else(|| {
-                Problem::new(Kind::NotFound, format!("{name:?} is no account and no peer"))
+                Problem::new(ProblemKind::NotFound, format!("{name:?} is not an account or peer"))
             })?),
         };
         let code = query.text("code");
@@ -316,15 +324,15 @@ impl Switchyard {
         })?;
         query.finish()?;
         let fits = |found: &str| code.is_none_or(|code| code == found);
-        let hub = self.links.hub();
-        let counts = hub.refusals().counts().into_iter();
+        let registry = self.links.registry();
+        let counts = registry.refusals().counts().into_iter();
         let counts =
             counts.filter(|(id, _, code, _)| account.is_none_or(|account| account == *id) && fits(code));
-        let last = hub.refusals().last(account).into_iter();
+        let last = registry.refusals().last(account).into_iter();
         let last = last.filter(|(_, refused)| fits(refused.code) && refused.at >= since);
-        Ok(view::Refusals {
+        Ok(view::RefusalsView {
             counts: counts
-                .map(|(id, protocol, code, count)| view::RefusalCount {
+                .map(|(id, protocol, code, count)| view::RefusalCountView {
                     account: self.name_of(id),
                     protocol: protocol.name().to_owned(),
                     code: code.to_owned(),
@@ -333,7 +341,7 @@ impl Switchyard {
                 .collect(),
             refusals: last
                 .take(limit.unwrap_or(100))
-                .map(|(id, refused)| view::RefusedSubmission {
+                .map(|(id, refused)| view::RefusedSubmissionView {
                     at: refused.at.0,
                     account: self.name_of(id),
                     protocol: refused.protocol.name().to_owned(),
@@ -346,18 +354,18 @@ impl Switchyard {
         })
     }
 
-    pub(crate) fn write_record_metrics(&self, page: &mut Page) {
-        for (id, protocol, code, count) in self.links.hub().refusals().counts() {
+    pub(crate) fn write_record_metrics(&self, page: &mut MetricsPage) {
+        for (id, protocol, code, count) in self.links.registry().refusals().counts() {
             let labels = [&*self.name_of(id), protocol.name(), code];
             page.put(&metrics::SUBMISSIONS_REFUSED, &labels, count as f64);
         }
-        if let Some((totals, parked, keys)) =
-            self.core.look(|engine, _| (engine.totals().clone(), engine.receipt_counts().0, engine.keys()))
-        {
-            page.put(&metrics::RECEIPTS_DROPPED, &[], totals.receipts_dropped as f64);
-            page.put(&metrics::RECEIPTS_PARKED, &[], parked as f64);
+        if let Some((totals, orphans, keys)) = self.core.query(|engine, _| {
+            (engine.totals().clone(), engine.dlr_counts().0, engine.idempotency_key_count())
+        }) {
+            page.put(&metrics::DLRS_DROPPED, &[], totals.dlrs_dropped as f64);
+            page.put(&metrics::DLRS_ORPHANED, &[], orphans as f64);
             page.put(&metrics::REPEATED, &[], totals.repeated as f64);
-            page.put(&metrics::KEYS, &[], keys as f64);
+            page.put(&metrics::IDEMPOTENCY_KEYS, &[], keys as f64);
             page.put(&metrics::OPTED_OUT, &[], totals.opted_out as f64);
         }
         if let Some(pump) = self.pump.lock().as_ref() {
@@ -366,7 +374,7 @@ impl Switchyard {
             page.put(&metrics::ARCHIVED, &[], status.archived as f64);
             page.put(&metrics::ARCHIVE_FAILURES, &[], status.failures as f64);
             page.put(&metrics::ARCHIVE_REFUSED, &[], status.refused as f64);
-            let up = matches!(status.state, archive::State::Up);
+            let up = matches!(status.state, archive::PumpState::Up);
             page.put(&metrics::ARCHIVE_UP, &[], f64::from(u8::from(up)));
         }
         if let Some(shell) = self.shell.get() {
@@ -386,7 +394,7 @@ impl Switchyard {
         for (metric, value) in [
             (
                 &metrics::BUSINESS_ACCEPTED,
-                (|state| Some(state.accepted)) as fn(&business::AccountState) -> Option<u64>,
+                (|state| Some(state.accepted)) as fn(&business::BusinessAccountState) -> Option<u64>,
             ),
             (&metrics::BUSINESS_FETCHED, |state| Some(state.fetched)),
             (&metrics::PUSHED, |state| state.push.as_ref().map(|push| push.pushed)),
@@ -407,15 +415,17 @@ mod tests {
 
     const NOW: Timestamp = Timestamp(1_764_000_000_000);
 
-    fn period(given: &[(&str, &str)]) -> Result<Period, Problem> {
-        let given = given.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        statistics_period(&given, NOW)
+    fn period(parameters: &[(&str, &str)]) -> Result<Period, Problem> {
+        let parameters =
+            parameters.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        statistics_period(&parameters, NOW)
     }
 
     #[test]
-    fn statistics_without_a_beginning_go_back_a_week_by_the_hour_and_two_years_by_the_day() {
-        let begins =
-            |given: &[(&str, &str)]| period(given).expect("a period").from.map(|from| NOW.0 - from.0);
+    fn statistics_default_to_a_week_by_hour_and_two_years_by_day() {
+        let begins = |parameters: &[(&str, &str)]| {
+            period(parameters).expect("a period").from.map(|from| NOW.0 - from.0)
+        };
         assert_eq!(begins(&[]), Some(7 * DAY));
         assert_eq!(begins(&[("by", "hour")]), Some(7 * DAY));
         assert_eq!(begins(&[("by", "day")]), Some(732 * DAY));
@@ -424,13 +434,13 @@ mod tests {
     }
 
     #[test]
-    fn statistics_with_a_beginning_go_back_as_far_as_asked() {
+    fn statistics_begin_at_the_given_time() {
         let period = period(&[("from", "0"), ("until", "5")]).expect("a period");
         assert_eq!((period.from, period.until), (Some(Timestamp(0)), Some(Timestamp(5))));
     }
 
     #[test]
-    fn an_unknown_parameter_of_statistics_is_refused() {
+    fn unknown_statistics_parameters_are_rejected() {
         assert!(period(&[("since", "0")]).is_err());
     }
 }

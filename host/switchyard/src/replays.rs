@@ -1,61 +1,64 @@
-//! Replays: archived messages through plugins that serve nobody.
+//! Replays: runs archived messages through candidate plugins.
 
-use crate::appliance::Switchyard;
+use crate::api_backend::Switchyard;
 use crate::plugins::{chain, object};
 use crate::records::time;
-use crate::routing::HouseRouting;
-use admin::{Kind, Problem};
+use crate::routing::ApplianceRouting;
+use admin::{Problem, ProblemKind};
 use arc_swap::ArcSwap;
 use archive::{Archive, ArchivedMessage, ArchivedVerdict, ReplayRange};
 use bytes::Bytes;
-use hooks::{Binding, Trial, Tried};
+use hooks::{Binding, DryRun, DryRunOutcome};
 use model::{
-    DecidedBy, Directory, Hook, Kind as MessageKind, Leg, Message, PeerId, Priority, Quote, RejectReason,
-    Routed, Text, Timestamp, Verdict,
+    Directory, Hook, Leg, Message, MessageKind, PeerId, PluginVersion, Priority, Quote, RejectReason,
+    RoutingDecision, Text, Timestamp, Verdict,
 };
 use parking_lot::Mutex;
-use replay::{Candidate, FromArchive, Judged, JudgedLeg, Judgement, PriceVerdict, Replay, Running};
+use replay::{
+    ArchiveSource, Candidate, CandidateDecision, CandidateLeg, CandidatePrice, CandidateVerdict,
+    ReplayOptions, RunningReplay,
+};
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Replays that are remembered, with their reports.
-const KEPT: usize = 32;
+/// Maximum number of replays kept with their reports.
+const MAX_REPLAYS: usize = 32;
 
-/// The newest messages that may be asked for by number: where they begin is found by counting.
-const MOST_LAST: u64 = 1_000_000;
+/// Maximum of `last`: finding the first message takes a count.
+const MAX_LAST: u64 = 1_000_000;
 
 /// All replays since the start.
 pub(crate) struct Replays {
     archive: Option<Archive>,
-    all: Mutex<All>,
+    all: Mutex<ReplayTable>,
 }
 
 #[derive(Default)]
-struct All {
+struct ReplayTable {
     next: u64,
-    running: BTreeMap<u64, Asked>,
+    running: BTreeMap<u64, StartedReplay>,
 }
 
-struct Asked {
+struct StartedReplay {
     hook: Hook,
     chain: Vec<Binding>,
     range: ReplayRange,
     begun: Timestamp,
-    running: Running,
+    running: RunningReplay,
 }
 
-fn unknown(id: &str) -> Problem {
-    Problem::new(Kind::NotFound, format!("there is no replay {id:?}"))
+fn unknown_replay(id: &str) -> Problem {
+    Problem::new(ProblemKind::NotFound, format!("replay {id:?} does not exist"))
 }
 
-fn bad(what: impl Into<String>) -> Problem {
-    Problem::new(Kind::BadRequest, what)
+fn bad_request(what: impl Into<String>) -> Problem {
+    Problem::new(ProblemKind::BadRequest, what)
 }
 
 fn internal(error: &impl ToString) -> Problem {
-    Problem::new(Kind::Internal, error.to_string())
+    Problem::new(ProblemKind::Internal, error.to_string())
 }
 
 fn moment(request: &mut Map<String, Value>, name: &str) -> Result<Option<Timestamp>, Problem> {
@@ -65,7 +68,7 @@ fn moment(request: &mut Map<String, Value>, name: &str) -> Result<Option<Timesta
         Some(value) => value.as_u64().map(Timestamp),
     };
     let what = "must be a time such as 2026-11-20T20:32:25Z, or milliseconds since the epoch";
-    value.map(Some).ok_or_else(|| bad(format!("`{name}` {what}")))
+    value.map(Some).ok_or_else(|| bad_request(format!("`{name}` {what}")))
 }
 
 impl Replays {
@@ -73,12 +76,12 @@ impl Replays {
         Self { archive, all: Mutex::default() }
     }
 
-    /// Begins one. Beside the binding, or the chain, of the candidate: `hook` (router or biller), `from`, `until`, `limit`,
-    /// `last`, `threads`.
+    /// Starts a replay. Parameters beside the candidate's binding or chain: `hook` (router or biller), `from`, `until`,
+    /// `limit`, `last`, `threads`.
     pub(crate) fn begin(&self, appliance: &Switchyard, request: Value) -> Result<Value, Problem> {
         let Some(archive) = &self.archive else {
-            let what = "there is no archive to replay from: name one in the configuration, [archive] url";
-            return Err(Problem::new(Kind::Conflict, what));
+            let what = "there is no archive to replay from: configure [archive] url";
+            return Err(Problem::new(ProblemKind::Conflict, what));
         };
         let mut request = object(request)?;
         let (from, until) = (moment(&mut request, "from")?, moment(&mut request, "until")?);
@@ -86,67 +89,73 @@ impl Replays {
             None | Some(Value::Null) => Ok(None),
             Some(value) => match value.as_u64() {
                 Some(number) if number > 0 => Ok(Some(number)),
-                _ => Err(bad(format!("`{name}` must be a number, at least 1"))),
+                _ => Err(bad_request(format!("`{name}` must be a number, at least 1"))),
             },
         };
         let (limit, last, threads) = (number("limit")?, number("last")?, number("threads")?);
-        if last.is_some_and(|last| last > MOST_LAST) {
-            return Err(bad(format!(
-                "`last` must be a number from 1 to {MOST_LAST}; for more, say `from` which time on"
+        if last.is_some_and(|last| last > MAX_LAST) {
+            return Err(bad_request(format!(
+                "`last` must be a number from 1 to {MAX_LAST}; for more, set `from`"
             )));
         }
         let hook = match request.remove("hook") {
             None => Hook::Router,
             Some(hook) => match hook.as_str().and_then(Hook::named) {
                 Some(hook @ (Hook::Router | Hook::Biller)) => hook,
-                _ => return Err(bad("`hook` must be router or biller: only they decide what is archived")),
+                _ => {
+                    return Err(bad_request(
+                        "`hook` must be router or biller: other hooks cannot be replayed",
+                    ));
+                }
             },
         };
         let hooks = &appliance.routing.hooks;
-        let live = |hook| hooks.state(hook).live.chain;
+        let live = |hook| hooks.status(hook).live.chain;
         let chain = chain(request, &live(hook))?;
-        let started = |hook, chain: &[Binding]| {
-            hooks.trial(hook, chain).map_err(|error| Problem::new(Kind::Refused, error.to_string()))
+        let start_trial = |hook, chain: &[Binding]| {
+            hooks
+                .dry_run(hook, chain)
+                .map_err(|error| Problem::new(ProblemKind::Unprocessable, error.to_string()))
         };
-        let asked = started(hook, &chain)?;
+        let started = start_trial(hook, &chain)?;
         let biller = live(Hook::Biller);
         let (router, biller) = match hook {
-            Hook::Biller => (None, Some(asked)),
-            _ if biller.is_empty() => (Some(asked), None),
-            _ => (Some(asked), Some(started(Hook::Biller, &biller)?)),
+            Hook::Biller => (None, Some(started)),
+            _ if biller.is_empty() => (Some(started), None),
+            _ => (Some(started), Some(start_trial(Hook::Biller, &biller)?)),
         };
-        let candidate: Arc<dyn Candidate> = Arc::new(Judge {
+        let candidate: Arc<dyn Candidate> = Arc::new(PluginCandidate {
             router,
             biller,
-            house: appliance.routing.clone(),
+            routing: appliance.routing.clone(),
             directory: appliance.directory.clone(),
-            nobody: Arc::new(DecidedBy { plugin: String::new(), version: String::new() }),
+            nobody: Arc::new(PluginVersion { plugin: String::new(), version: String::new() }),
         });
         let range = ReplayRange { from, until, limit, last, body: self.needs_texts(appliance, &chain)? };
-        let source = FromArchive::new(archive, range.clone()).map_err(|error| internal(&error))?;
+        let source = ArchiveSource::new(archive, range.clone()).map_err(|error| internal(&error))?;
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let threads =
             threads.map_or(cores, |threads| usize::try_from(threads).unwrap_or(cores).min(cores * 2));
 
         let mut all = self.all.lock();
-        if all.running.values().any(|asked| !asked.running.progress().ended) {
-            let what = "a replay runs already, on all processors: wait for its end, or DELETE it";
-            return Err(Problem::new(Kind::Conflict, what));
+        if all.running.values().any(|started| !started.running.progress().ended) {
+            let what = "a replay is already running: wait until it has finished, or DELETE it";
+            return Err(Problem::new(ProblemKind::Conflict, what));
         }
-        let running = Replay { threads, ..Replay::default() };
+        let running = ReplayOptions { threads, ..ReplayOptions::default() };
         let running = running.start(source, &candidate).map_err(|error| internal(&error))?;
         all.next += 1;
         let id = all.next;
-        let begun = crate::core_loop::wall();
-        tracing::info!(id, hook = hook.name(), plugins = chain.len(), threads, "replay begun");
-        all.running.insert(id, Asked { hook, chain, range, begun, running });
-        if all.running.len() > KEPT {
+        let begun = crate::core_loop::wall_clock();
+        tracing::info!(id, hook = hook.name(), plugins = chain.len(), threads, "replay started");
+        all.running.insert(id, StartedReplay { hook, chain, range, begun, running });
+        if all.running.len() > MAX_REPLAYS {
             all.running.pop_first();
         }
         Ok(json!({ "id": id.to_string() }))
     }
 
-    /// Whether any of these looks into texts; reading them costs more than all the rest.
+    /// Whether a plugin of the chain reads texts; loading them costs more than everything else.
     fn needs_texts(&self, appliance: &Switchyard, chain: &[Binding]) -> Result<bool, Problem> {
         let versions = appliance.routing.hooks.versions().map_err(|error| internal(&error))?;
         Ok(chain.iter().any(|binding| {
@@ -159,50 +168,53 @@ impl Replays {
 
     pub(crate) fn all(&self) -> Value {
         let all = self.all.lock();
-        all.running.iter().rev().map(|(id, asked)| shown(*id, asked, false)).collect()
+        all.running.iter().rev().map(|(id, started)| replay_json(*id, started, false)).collect()
     }
 
     pub(crate) fn report(&self, id: &str) -> Result<Value, Problem> {
-        let number: u64 = id.parse().map_err(|_| unknown(id))?;
+        let number: u64 = id.parse().map_err(|_| unknown_replay(id))?;
         let all = self.all.lock();
-        all.running.get(&number).map(|asked| shown(number, asked, true)).ok_or_else(|| unknown(id))
+        all.running
+            .get(&number)
+            .map(|started| replay_json(number, started, true))
+            .ok_or_else(|| unknown_replay(id))
     }
 
     pub(crate) fn end(&self, id: &str) -> Result<(), Problem> {
-        let number: u64 = id.parse().map_err(|_| unknown(id))?;
+        let number: u64 = id.parse().map_err(|_| unknown_replay(id))?;
         let all = self.all.lock();
-        all.running.get(&number).ok_or_else(|| unknown(id))?.running.cancel();
+        all.running.get(&number).ok_or_else(|| unknown_replay(id))?.running.cancel();
         Ok(())
     }
 
-    /// At shutdown.
+    /// Cancels all replays at shutdown.
     pub(crate) fn end_all(&self) {
-        for asked in self.all.lock().running.values() {
-            asked.running.cancel();
+        for started in self.all.lock().running.values() {
+            started.running.cancel();
         }
     }
 }
 
-fn shown(id: u64, asked: &Asked, whole: bool) -> Value {
-    let report = asked.running.report();
+fn replay_json(id: u64, started: &StartedReplay, whole: bool) -> Value {
+    let report = started.running.report();
     let state = match report.as_deref().map(|report| &report.ended) {
         None => "running",
-        Some(replay::Ended::Failed { .. }) => "failed",
+        Some(replay::ReplayOutcome::Failed { .. }) => "failed",
         Some(_) => "done",
     };
     let plugins =
-        asked.chain.iter().map(|binding| json!({ "plugin": binding.plugin, "version": binding.version }));
+        started.chain.iter().map(|binding| json!({ "plugin": binding.plugin, "version": binding.version }));
     let mut value = json!({
         "id": id.to_string(),
         "state": state,
-        "hook": asked.hook.name(),
+        "hook": started.hook.name(),
         "plugins": plugins.collect::<Value>(),
-        "from": asked.range.from.map(|at| at.0),
-        "until": asked.range.until.map(|at| at.0),
-        "limit": asked.range.limit,
-        "last": asked.range.last,
-        "begun": asked.begun.0,
-        "progress": asked.running.progress(),
+        "from": started.range.from.map(|at| at.0),
+        "until": started.range.until.map(|at| at.0),
+        "limit": started.range.limit,
+        "last": started.range.last,
+        "started": started.begun.0,
+        "progress": started.running.progress(),
     });
     if whole {
         value["report"] = json!(report.as_deref());
@@ -210,23 +222,24 @@ fn shown(id: u64, asked: &Asked, whole: bool) -> Value {
     value
 }
 
-/// A candidate, with the house's own rules behind it as they are in live routing.
-struct Judge {
-    /// `None`: what was decided stands, and is priced anew.
-    router: Option<Trial>,
-    biller: Option<Trial>,
-    house: Arc<HouseRouting>,
+/// A candidate plugin, followed by the daemon's own routing rules as in live routing.
+struct PluginCandidate {
+    /// `None`: the archived verdict is kept, and priced again.
+    router: Option<DryRun>,
+    biller: Option<DryRun>,
+    routing: Arc<ApplianceRouting>,
     directory: Arc<ArcSwap<Directory>>,
-    nobody: Arc<DecidedBy>,
+    nobody: Arc<PluginVersion>,
 }
 
-/// Stands for texts that nobody reads. Not of the heap: judges would share its counter, and fight for it with every message.
+/// The placeholder of texts that no plugin reads. A static: threads would contend for the reference count of a heap
+/// buffer.
 static BLANK: [u8; u16::MAX as usize] = [b' '; u16::MAX as usize];
 
-/// Not a number of anybody's.
-const GONE: PeerId = PeerId(u32::MAX);
+/// The placeholder of an unknown peer.
+const UNKNOWN_PEER: PeerId = PeerId(u32::MAX);
 
-impl Judge {
+impl PluginCandidate {
     fn message(&self, archived: &ArchivedMessage, origin: PeerId) -> Message {
         let length = archived.length as usize;
         let blank = || Bytes::from_static(&BLANK[..length.min(BLANK.len())]);
@@ -241,7 +254,7 @@ impl Judge {
             protocol_id: 0,
             esm_class: 0,
             priority: Priority::new(archived.priority),
-            receipts: archived.receipts,
+            dlr_request: archived.dlr_request,
             replace_if_present: false,
             submission: None,
             text: Text { octets, data_coding: archived.data_coding, udhi: archived.udhi, payload: false },
@@ -249,81 +262,91 @@ impl Judge {
             accepted_at: archived.accepted_at,
             scheduled: None,
             expires_at: archived.accepted_at,
-            routed: Routed::new(Verdict::Reject(RejectReason::NoRoute), self.nobody.clone()),
+            routed: RoutingDecision::new(Verdict::Reject(RejectReason::NoRoute), self.nobody.clone()),
         }
     }
 
-    /// What the router says now; the verdict as the house would take it, where it is one.
-    fn verdict(&self, router: &Trial, archived: &ArchivedMessage, message: &mut Message) -> Judged {
-        let seen = archived.seen.as_deref().unwrap_or_default();
-        let Tried { verdict, sender, note, missing, .. } =
-            router.route(message, archived.decided_at, Some(seen));
+    /// The candidate router's verdict, after the daemon's own rules.
+    fn verdict(
+        &self,
+        router: &DryRun,
+        archived: &ArchivedMessage,
+        message: &mut Message,
+    ) -> CandidateDecision {
+        let host_calls = archived.host_calls.as_deref().unwrap_or_default();
+        let DryRunOutcome { verdict, sender, note, missing, .. } =
+            router.route(message, archived.decided_at, Some(host_calls));
         let verdict = match verdict {
             Ok(verdict) => verdict.unwrap_or(Verdict::Reject(RejectReason::NoRoute)),
             Err(fault) => {
-                let mut judged = Judged::new(Judgement::Fault(Cow::Borrowed(fault.kind.name())));
+                let mut judged =
+                    CandidateDecision::new(CandidateVerdict::Fault(Cow::Borrowed(fault.kind.name())));
                 judged.note = Some(fault.what.into());
                 return judged;
             }
         };
-        let routed = Routed { note, sender, ..Routed::new(verdict, self.nobody.clone()) };
-        message.routed = self.house.settle(message, routed);
-        let mut judged = Judged::new(judgement(&message.routed.verdict, &self.directory.load()));
+        let routed = RoutingDecision { note, sender, ..RoutingDecision::new(verdict, self.nobody.clone()) };
+        message.routed = self.routing.apply_own_rules(message, routed);
+        let mut judged =
+            CandidateDecision::new(candidate_verdict(&message.routed.verdict, &self.directory.load()));
         judged.sender = message.routed.sender.take();
         judged.note = message.routed.note.take();
         judged.inexact_because = missing.map(Cow::Borrowed);
         judged
     }
 
-    fn price(&self, archived: &ArchivedMessage, message: &Message, judged: &mut Judged) {
+    fn price(&self, archived: &ArchivedMessage, message: &Message, judged: &mut CandidateDecision) {
         let (Some(biller), Verdict::Forward(legs)) = (&self.biller, &message.routed.verdict) else { return };
-        if !self.house.parties.load().is_account(message.origin) {
+        if !self.routing.peer_roles.load().is_account(message.origin) {
             return;
         }
         let first = legs.iter().filter(|leg| !leg.resolve).min_by_key(|leg| leg.rank);
         match biller.price(message, first, archived.decided_at) {
-            Ok(Ok(Quote { charge: None, .. })) => judged.price = Some(PriceVerdict::Free),
+            Ok(Ok(Quote { charge: None, .. })) => judged.price = Some(CandidatePrice::Free),
             Ok(Ok(Quote { charge: Some(charge), .. })) => {
-                judged.price = Some(PriceVerdict::Charge { account: charge.account, amount: charge.amount });
+                judged.price =
+                    Some(CandidatePrice::Charge { account: charge.account, amount: charge.amount });
             }
             Ok(Err(note)) => {
-                judged.price = Some(PriceVerdict::Refuse);
+                judged.price = Some(CandidatePrice::Refuse);
                 judged.note = note;
             }
             Err(fault) => {
-                judged.verdict = Judgement::Fault(Cow::Borrowed(fault.kind.name()));
+                judged.verdict = CandidateVerdict::Fault(Cow::Borrowed(fault.kind.name()));
                 judged.note = Some(fault.what.into());
             }
         }
     }
 }
 
-impl Candidate for Judge {
-    fn judge(&self, archived: &ArchivedMessage) -> Judged {
+impl Candidate for PluginCandidate {
+    fn decide(&self, archived: &ArchivedMessage) -> CandidateDecision {
         let origin = self.directory.load().id(&archived.origin);
-        let mut message = self.message(archived, origin.unwrap_or(GONE));
+        let mut message = self.message(archived, origin.unwrap_or(UNKNOWN_PEER));
         let mut judged = match &self.router {
             Some(router) => self.verdict(router, archived, &mut message),
             None => {
-                message.routed.verdict = as_it_was(&archived.verdict, &self.directory.load());
-                let verdict = judgement(&message.routed.verdict, &self.directory.load());
-                Judged { sender: archived.sender.clone(), ..Judged::new(verdict) }
+                message.routed.verdict = archived_verdict(&archived.verdict, &self.directory.load());
+                let verdict = candidate_verdict(&message.routed.verdict, &self.directory.load());
+                CandidateDecision { sender: archived.sender.clone(), ..CandidateDecision::new(verdict) }
             }
         };
         self.price(archived, &message, &mut judged);
         if origin.is_none() {
-            judged.inexact_because = Some(Cow::Borrowed("an account or peer that this appliance never had"));
+            judged.inexact_because = Some(Cow::Borrowed("an unknown account or peer"));
         }
         judged
     }
 }
 
-fn judgement(verdict: &Verdict, directory: &Directory) -> Judgement {
+fn candidate_verdict(verdict: &Verdict, directory: &Directory) -> CandidateVerdict {
     match verdict {
-        Verdict::Forward(legs) if !legs.is_empty() && legs.iter().all(|leg| leg.resolve) => Judgement::Home,
-        Verdict::Forward(legs) => Judgement::Forward(
+        Verdict::Forward(legs) if !legs.is_empty() && legs.iter().all(|leg| leg.resolve) => {
+            CandidateVerdict::Home
+        }
+        Verdict::Forward(legs) => CandidateVerdict::Forward(
             legs.iter()
-                .map(|leg| JudgedLeg {
+                .map(|leg| CandidateLeg {
                     peer: directory.name(leg.peer),
                     rank: leg.rank,
                     weight: leg.weight,
@@ -332,12 +355,12 @@ fn judgement(verdict: &Verdict, directory: &Directory) -> Judgement {
                 })
                 .collect(),
         ),
-        Verdict::Hold(until) => Judgement::Hold(*until),
-        Verdict::Reject(reason) => Judgement::Reject(*reason),
+        Verdict::Hold(until) => CandidateVerdict::Hold(*until),
+        Verdict::Reject(reason) => CandidateVerdict::Reject(*reason),
     }
 }
 
-fn as_it_was(verdict: &ArchivedVerdict, directory: &Directory) -> Verdict {
+fn archived_verdict(verdict: &ArchivedVerdict, directory: &Directory) -> Verdict {
     match verdict {
         ArchivedVerdict::Forward(legs) => Verdict::Forward(
             legs.iter()
@@ -349,7 +372,7 @@ fn as_it_was(verdict: &ArchivedVerdict, directory: &Directory) -> Verdict {
                     source: leg.source.clone(),
                     destination: leg.destination.clone(),
                     resolve: leg.resolve,
-                    ..Leg::to(directory.id(&leg.peer).unwrap_or(GONE))
+                    ..Leg::to(directory.id(&leg.peer).unwrap_or(UNKNOWN_PEER))
                 })
                 .collect(),
         ),

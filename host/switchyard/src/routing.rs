@@ -1,50 +1,52 @@
-//! Routing and pricing as links see them: the plugins, and what the house itself insists on.
+//! Routing and pricing for front ends: the hooks, and the daemon's own rules.
 
 use crate::config::Config;
-use crate::core_loop::wall;
+use crate::core_loop::wall_clock;
 use arc_swap::ArcSwap;
-use doors::Routing;
-use hooks::{Considered, Hooks};
-use model::{Address, DecidedBy, Directory, Leg, Message, PeerId, RejectReason, Routed, Verdict};
-use numbering::{Called, Plan, Target};
-use shell::{Number, Numbering, ShellOptions};
+use hooks::{Hooks, RoutingStep};
+use model::{
+    Address, Directory, Leg, Message, PeerId, PluginVersion, RejectReason, RoutingDecision, Verdict,
+};
+use numbering::{DialledNumber, NumberPlan, NumberTarget};
+use ports::Routing;
+use shell::{NumberParser, ShellOptions, SubscriberNumber};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
 
-static BY_PLAN: LazyLock<Arc<DecidedBy>> =
-    LazyLock::new(|| Arc::new(DecidedBy { plugin: "number plan".to_owned(), version: String::new() }));
+static NUMBER_PLAN: LazyLock<Arc<PluginVersion>> =
+    LazyLock::new(|| Arc::new(PluginVersion { plugin: "number plan".to_owned(), version: String::new() }));
 
-/// The routers' verdict, without ways back to where a message came from, and with a place for messages from the network that
-/// no route takes; and the biller's price for it.
-pub(crate) struct HouseRouting {
+/// Routes messages: removes legs back to the origin, sends unrouted MO messages to the default account, and adds the
+/// biller's price.
+pub(crate) struct ApplianceRouting {
     pub(crate) hooks: Arc<Hooks>,
-    /// Instead of the routers: what the benchmark compares them with.
-    pub(crate) constant: Option<Routed>,
-    /// Who is what; another when the configuration is.
-    pub(crate) parties: Arc<ArcSwap<Parties>>,
-    /// The number plan, and the peer that serves our own subscribers: a number that the plan gives to us or to a peer goes
-    /// there before any router is asked.
-    pub(crate) plan: Option<Plan>,
-    /// See `plan`.
+    /// A static verdict instead of the routers, for benchmarks.
+    pub(crate) static_route: Option<RoutingDecision>,
+    /// The roles of peers; replaced when the configuration changes.
+    pub(crate) peer_roles: Arc<ArcSwap<PeerRoles>>,
+    /// The number plan. A number that it assigns to the home network or to a peer is routed there without calling a
+    /// router.
+    pub(crate) plan: Option<NumberPlan>,
+    /// The peer that serves the home network, for `plan`.
     pub(crate) home: Option<PeerId>,
-    /// Names of peers, for the plan.
+    /// Peer ids by name, for `plan`.
     pub(crate) directory: Arc<ArcSwap<Directory>>,
-    /// Numbers that are read on the command line.
-    pub(crate) inboxes: Option<Inboxes>,
+    /// Numbers whose messages go to inboxes of the local socket.
+    pub(crate) inboxes: Option<InboxRoutes>,
 }
 
-/// Which peers are accounts, and what comes of messages from the others.
+/// The roles of peers: accounts, and default accounts of other peers.
 #[derive(Debug, Default)]
-pub(crate) struct Parties {
+pub(crate) struct PeerRoles {
     /// Peer → its default account.
     defaults: HashMap<PeerId, PeerId>,
-    /// Those whose messages are priced: what comes from the network is paid for by whoever is called, if at all.
+    /// Peers whose messages are priced. MO messages are not.
     accounts: HashSet<PeerId>,
-    /// The shell, whose users are accounts that pay, and subscribers as well.
+    /// The local socket's peer. Its users are accounts that pay, and subscribers as well.
     shell: Option<PeerId>,
 }
 
-impl Parties {
+impl PeerRoles {
     pub(crate) fn of(config: &Config, names: &Directory) -> Self {
         let peers = config.peers.iter().map(|peer| (peer.links.peer, &peer.default_account));
         let gateways = config.gateways.iter().map(|gateway| (gateway.links.peer, &gateway.default_account));
@@ -57,137 +59,136 @@ impl Parties {
         Self { defaults, accounts, shell }
     }
 
-    /// Whether a peer is an account, or the shell: one whose messages are priced.
+    /// Whether a peer is an account or the local socket: its messages are priced.
     pub(crate) fn is_account(&self, peer: PeerId) -> bool {
         self.accounts.contains(&peer)
     }
 
-    /// Whether a peer only ever submits: what comes from any other comes from a subscriber.
-    pub(crate) fn is_submitter(&self, peer: PeerId) -> bool {
+    /// Whether a peer only submits; messages from any other peer come from subscribers.
+    pub(crate) fn is_submit_only(&self, peer: PeerId) -> bool {
         self.is_account(peer) && self.shell != Some(peer)
     }
 }
 
-/// Numbers of which messages go to the shell's inbox, whatever routers would say.
-pub(crate) struct Inboxes {
-    /// The shell.
+/// Numbers whose messages go to inboxes of the local socket, without calling a router.
+pub(crate) struct InboxRoutes {
+    /// The local socket's peer.
     peer: PeerId,
-    numbers: shell::Inboxes,
-    by: Arc<DecidedBy>,
+    numbers: shell::InboxNumbers,
+    by: Arc<PluginVersion>,
 }
 
-impl Inboxes {
+impl InboxRoutes {
     pub(crate) fn new(options: &ShellOptions) -> Self {
-        let by = Arc::new(DecidedBy { plugin: "house".to_owned(), version: String::new() });
+        let by = Arc::new(PluginVersion { plugin: "built-in".to_owned(), version: String::new() });
         Self { peer: options.peer, numbers: options.inboxes(), by }
     }
 
-    fn route(&self, message: &Message) -> Option<Routed> {
-        let digits = Number::digits_of(&message.destination)?;
-        self.numbers.has(digits).then(|| Routed {
-            note: Some("the number has an inbox on the command line".into()),
-            ..Routed::new(Verdict::Forward(vec![Leg::to(self.peer)]), self.by.clone())
+    fn route(&self, message: &Message) -> Option<RoutingDecision> {
+        let digits = SubscriberNumber::digits_of(&message.destination)?;
+        self.numbers.contains(digits).then(|| RoutingDecision {
+            note: Some("the number has an inbox in the shell".into()),
+            ..RoutingDecision::new(Verdict::Forward(vec![Leg::to(self.peer)]), self.by.clone())
         })
     }
 }
 
-/// What subscribers type on the command line, read as their phones' numbers are.
-pub(crate) struct ByPlan(pub(crate) Plan);
+/// Parses numbers typed on the command line by the number plan, as if dialled on a phone.
+pub(crate) struct PlanNumbering(pub(crate) NumberPlan);
 
-impl Numbering for ByPlan {
-    fn read(&self, typed: &str, caller: &Number) -> Result<Address, String> {
-        let bare = shell::bare(typed);
+impl NumberParser for PlanNumbering {
+    fn parse(&self, typed: &str, caller: &SubscriberNumber) -> Result<Address, String> {
+        let bare = shell::strip_separators(typed);
         let caller = std::str::from_utf8(caller.digits()).ok();
-        match self.0.normalise(&Called::typed(&bare), caller) {
+        match self.0.normalise(&DialledNumber::typed(&bare), caller) {
             Ok(number) => Ok(number.address()),
             Err(refused) => Err(format!("{typed:?}: {refused}")),
         }
     }
 }
 
-impl HouseRouting {
-    /// Where the number plan sends a message. Submitters who are no subscribers do not dial: their numbers are taken as
-    /// international ones.
-    fn by_plan(&self, message: &Message) -> Option<Routed> {
+impl ApplianceRouting {
+    /// Routes by the number plan. Submitters do not dial, so their numbers are taken as international.
+    fn route_by_plan(&self, message: &Message) -> Option<RoutingDecision> {
         let plan = self.plan.as_ref()?;
-        let mut called = Called::of(&message.destination)?;
+        let mut called = DialledNumber::of(&message.destination)?;
         if called.ton == 0 && called.digits.len() >= 7 {
             called.ton = 1;
         }
         let number = plan.normalise(&called, None).ok()?;
         let (peer, resolve) = match &number.to {
-            Target::Home => (self.home?, true),
-            Target::Peer(name) => (self.directory.load().id(name)?, false),
-            Target::Route | Target::Refuse => return None,
+            NumberTarget::Home => (self.home?, true),
+            NumberTarget::Peer(name) => (self.directory.load().id(name)?, false),
+            NumberTarget::Route | NumberTarget::Refuse => return None,
         };
         let address = number.address();
         let destination = (address != message.destination).then_some(address);
         let leg = Leg { resolve, destination, ..Leg::to(peer) };
-        let by = BY_PLAN.clone();
-        Some(Routed::new(Verdict::Forward(vec![leg]), by).because(number.rule))
+        let by = NUMBER_PLAN.clone();
+        Some(RoutingDecision::new(Verdict::Forward(vec![leg]), by).with_note(number.rule))
     }
 
-    /// Where a message goes without any router being asked.
-    fn to_inbox(&self, message: &Message) -> Option<Routed> {
+    /// Routes to an inbox.
+    fn route_to_inbox(&self, message: &Message) -> Option<RoutingDecision> {
         self.inboxes.as_ref()?.route(message)
     }
 
-    /// Where a message goes: `routers` are asked where nothing goes before them.
-    fn route_by(&self, message: &Message, routers: impl FnOnce() -> Routed) -> Routed {
-        self.to_inbox(message).unwrap_or_else(|| {
-            let routed = match &self.constant {
+    /// Routes a message; `routers` is called only if no earlier rule applies.
+    fn route_by(&self, message: &Message, routers: impl FnOnce() -> RoutingDecision) -> RoutingDecision {
+        self.route_to_inbox(message).unwrap_or_else(|| {
+            let routed = match &self.static_route {
                 Some(routed) => routed.clone(),
-                None => self.by_plan(message).unwrap_or_else(routers),
+                None => self.route_by_plan(message).unwrap_or_else(routers),
             };
-            self.settle_legs(message, routed)
+            self.apply_leg_rules(message, routed)
         })
     }
 
-    /// How a message would be routed and priced, and what each router would say of it. Nothing is counted.
-    pub(crate) fn explain(&self, message: &Message) -> (Vec<Considered>, Routed) {
-        let now = wall();
+    /// Explains how a message would be routed and priced, with the verdict of each router. Nothing is counted.
+    pub(crate) fn explain(&self, message: &Message) -> (Vec<RoutingStep>, RoutingDecision) {
+        let now = wall_clock();
         let mut considered = Vec::new();
         let mut routed = self.route_by(message, || {
             let (steps, routed) = self.hooks.explain(message, now);
             considered = steps;
             routed
         });
-        if self.parties.load().is_account(message.origin) {
+        if self.peer_roles.load().is_account(message.origin) {
             self.hooks.explain_price(message, &mut routed, now);
         }
         (considered, routed)
     }
 
-    /// What the house makes of a verdict of the routers'.
-    pub(crate) fn settle(&self, message: &Message, routed: Routed) -> Routed {
-        self.to_inbox(message).unwrap_or_else(|| self.settle_legs(message, routed))
+    /// Applies the daemon's own rules to a verdict of the routers.
+    pub(crate) fn apply_own_rules(&self, message: &Message, routed: RoutingDecision) -> RoutingDecision {
+        self.route_to_inbox(message).unwrap_or_else(|| self.apply_leg_rules(message, routed))
     }
 
-    fn settle_legs(&self, message: &Message, mut routed: Routed) -> Routed {
+    fn apply_leg_rules(&self, message: &Message, mut routed: RoutingDecision) -> RoutingDecision {
         if let Verdict::Forward(legs) = &mut routed.verdict {
-            // From one subscriber of a network to another is no way back.
+            // A message between two subscribers of the same network does not go back to its origin.
             legs.retain(|leg| leg.resolve || leg.peer != message.origin);
             if legs.is_empty() {
                 routed.verdict = Verdict::Reject(RejectReason::NoRoute);
                 routed.sender = None;
-                routed.note = Some("every leg leads back to where the message came from".into());
+                routed.note = Some("every leg leads back to the origin".into());
             }
         }
         if routed.verdict == Verdict::Reject(RejectReason::NoRoute)
-            && let Some(account) = self.parties.load().defaults.get(&message.origin).copied()
+            && let Some(account) = self.peer_roles.load().defaults.get(&message.origin).copied()
         {
             routed.verdict = Verdict::Forward(vec![Leg::to(account)]);
-            routed.note = Some("no route of its own: the default account of the peer it came from".into());
+            routed.note = Some("no route: default account of the origin peer".into());
         }
         routed
     }
 }
 
-impl Routing for HouseRouting {
-    fn route(&self, message: &Message) -> Routed {
-        let now = wall();
+impl Routing for ApplianceRouting {
+    fn route(&self, message: &Message) -> RoutingDecision {
+        let now = wall_clock();
         let mut routed = self.route_by(message, || self.hooks.route(message, now));
-        if self.parties.load().is_account(message.origin) {
+        if self.peer_roles.load().is_account(message.origin) {
             self.hooks.price(message, &mut routed, now);
         }
         routed

@@ -1,44 +1,46 @@
-//! Start-up, wiring, shutdown.
+//! Startup, wiring and shutdown of the daemon.
 
-use crate::appliance::Switchyard;
-use crate::archiving::{Finished, History};
+use crate::api_backend::Switchyard;
+use crate::archiving::{ArchiveReader, FinishedMessages};
 use crate::backup::{self, Backups};
-use crate::boards::Boards;
-use crate::causes::Causes;
 use crate::config::Config;
-use crate::config::http::Lock;
-use crate::config::plugins::HookSeed;
-use crate::configuring::{Booted, Configuring, Live, Tuning};
-use crate::core_loop::{self, CoreHandle, Onlookers, wall};
-use crate::logging::Logging;
+use crate::config::http::HttpTlsMode;
+use crate::config::plugins::FirstBinding;
+use crate::config_manager::{ConfigManager, RuntimeComponents, StartupConfig, TunableSettings};
+use crate::core_loop::{self, BatchObservers, CoreHandle, wall_clock};
+use crate::critical_thread;
+use crate::error_causes::ErrorCauses;
+use crate::hook_workers::HookWorkers;
+use crate::logging::LogControl;
 use crate::memory;
-use crate::opt_out::{Listening, OptOut};
-use crate::pools::PoolDesk;
-use crate::questions::Questions;
-use crate::reading::Reading;
+use crate::opt_out::{KeywordFilter, KeywordRules};
+use crate::peer_snapshots::PeerSnapshotPublisher;
+use crate::pools::PoolService;
 use crate::replays::Replays;
-use crate::routing::{ByPlan, HouseRouting, Inboxes, Parties};
-use crate::supervision::{self, Supervision};
+use crate::routing::{ApplianceRouting, InboxRoutes, PeerRoles, PlanNumbering};
+use crate::service_manager::{self, ServiceManagerNotifier};
+use crate::shell_records::EngineShellRecords;
 use crate::telemetry::Telemetry;
-use crate::vital;
-use admin::Operator;
+use admin::OperateClient;
 use anyhow::{Context as _, Result};
 use arc_swap::ArcSwap;
 use archive::Archive;
 use axum::http::HeaderMap;
 use business::Business;
 use capabilities::{
-    ChainHlr, CounterWriter, Counters, DurableCounters, DurableOptions, Fetcher, FetcherOptions, Hlr,
-    KeyValues, LogBudgets, Shelf, ShelfOptions, TableHlr,
+    ChainHlr, CounterWriter, Counters, DurableCounterOptions, DurableCounters, Fetcher, FetcherOptions, Hlr,
+    LogBudgets, RedbKvStore, TableHlr, TableStore, TableStoreOptions,
 };
-use doors::{Callers, Certificate, Core, HttpListener, Hub, LoginLimiter};
-use engine::{Answer, Engine, Event, Output, Remembered, Settings};
-use gsm::Network;
-use hooks::{Binding, Board, Conditions, Hooks, HooksOptions, How, Powers};
+use engine::{Engine, EngineAnswer, Event, Output, RecoveredRecord, Settings};
+use gsm::GsmNetwork;
+use hooks::{ActivationConditions, Binding, BindingChange, Hooks, HooksOptions, HostServices, PeerSnapshots};
 use links::{Links, LinksOptions};
-use model::{DecidedBy, Directory, Hook, Leg, Now, PoolAnswer, PoolRequest, Routed, Timestamp, Verdict};
+use model::{
+    Directory, Hook, Leg, Now, PluginVersion, PoolAnswer, PoolRequest, RoutingDecision, Timestamp, Verdict,
+};
 use parking_lot::Mutex;
-use shell::{AsTyped, Numbering, Ports, Shell, Watch};
+use ports::{EventSink, HttpListener, LinkRegistry, LoginLimiter, RequestClassifier, ServerCertificate};
+use shell::{LiteralNumbers, MailboxIndex, NumberParser, ShellDeps, ShellServer};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -47,59 +49,61 @@ use std::time::{Duration, Instant};
 use store::{Store, StoreOptions};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Where the appliance image says how its daemon asks for what concerns the machine: a variable of the unit, since what a machine
-/// is stands in no configuration that is taken from one to another.
-const OPERATE: &str = "SWITCHYARD_OPERATE";
+/// The environment variable with the path of the operator's socket. The systemd unit of the appliance image sets it; it
+/// is not a configuration key, because configurations are copied between appliances.
+const OPERATE_VARIABLE: &str = "SWITCHYARD_OPERATE";
 
-/// Runs the appliance until it is told to stop.
-pub(crate) fn serve(mut config: Config, booted: Booted, logging: Arc<Logging>) -> Result<()> {
-    let begun = Instant::now();
-    supervision::starting();
-    let descriptors = doors::raise_descriptor_limit();
+/// Runs the daemon until it is stopped.
+pub(crate) fn serve(mut config: Config, startup: StartupConfig, logging: Arc<LogControl>) -> Result<()> {
+    let started = Instant::now();
+    service_manager::starting();
+    let descriptors = ports::raise_descriptor_limit();
     if config.fit_descriptors(descriptors) {
         tracing::warn!(
             limit = descriptors,
-            "the listeners' `connections` are more than there are file descriptors: each listener gets its share; raise LimitNOFILE"
+            "listener limits reduced: their `connections` exceed the file descriptor limit; raise LimitNOFILE"
         );
     }
-    std::fs::create_dir_all(&config.data).with_context(|| format!("making {}", config.data.display()))?;
-    restrict(&config.data)?;
-    backup::sweep(&config.data).with_context(|| format!("tidying {}", config.data.display()))?;
+    std::fs::create_dir_all(&config.data).with_context(|| format!("creating {}", config.data.display()))?;
+    restrict_permissions(&config.data)?;
+    backup::remove_leftovers(&config.data)
+        .with_context(|| format!("removing leftovers in {}", config.data.display()))?;
     let options = StoreOptions { cache: config.store_cache, ..StoreOptions::default() };
     let store = Arc::new(Store::open(&config.data.join("switchyard.redb"), options)?);
-    let directory = Arc::new(ArcSwap::from_pointee(config.number(&store)?));
+    let directory = Arc::new(ArcSwap::from_pointee(config.assign_peer_ids(&store)?));
 
-    let (seed, core) = core_loop::seed();
+    let (channel, core) = core_loop::channel();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(config.link_threads)
         .thread_name("link")
         .enable_all()
         .build()
-        .context("starting the network threads")?;
-    // Whatever plugins and links do with their threads, admins get through.
+        .context("starting the network runtime")?;
+    // A separate runtime, so that admins get through whatever plugins and links do with their threads.
     let admin_runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(ADMIN_THREADS)
         .thread_name("admin")
         .enable_all()
         .build()
-        .context("starting the threads of the admin's API")?;
+        .context("starting the API runtime")?;
     let networks: Vec<_> = {
         let _inside = runtime.enter();
-        config.networks.iter().map(|network| Arc::new(Network::new(network.links.clone()))).collect()
+        config.networks.iter().map(|network| Arc::new(GsmNetwork::new(network.links.clone()))).collect()
     };
     let values = values(&config)?;
-    let counters = DurableCounters::recover(DurableOptions::default(), &values, core_loop::wall())?;
+    let counters =
+        DurableCounters::recover(DurableCounterOptions::default(), &values, core_loop::wall_clock())?;
     let counters = Arc::new(counters);
     let counter_writer = Arc::new(CounterWriter::new(counters.clone(), values.clone()));
-    let powers = powers(&config, &runtime, &networks, values.clone(), counters.clone())?;
-    let boards = Arc::new(Boards {
+    let host_services = host_services(&config, &runtime, &networks, values.clone(), counters.clone())?;
+    let peer_snapshots = Arc::new(PeerSnapshotPublisher {
         core: core.clone(),
         directory: directory.clone(),
-        peers: powers.board.clone(),
-        pools: powers.pools.clone(),
+        peers: host_services.peer_snapshots.clone(),
+        pools: host_services.pool_snapshots.clone(),
     });
-    let shelf = powers.shelf.clone();
-    let routing = Arc::new(routing(&config, &directory, powers)?);
+    let tables = host_services.tables.clone();
+    let routing = Arc::new(routing(&config, &directory, host_services)?);
 
     let recovering = Instant::now();
     let newest_record = store.newest_time()?;
@@ -111,109 +115,119 @@ pub(crate) fn serve(mut config: Config, booted: Booted, logging: Arc<Logging>) -
         system_id: bytes::Bytes::from(config.name.clone().into_bytes()),
         ..LinksOptions::default()
     };
-    let keywords = Arc::new(ArcSwap::from_pointee(OptOut::new(&config.opt_out)));
-    let doors_core: Arc<dyn Core> = Arc::new(Listening {
+    let keywords = Arc::new(ArcSwap::from_pointee(KeywordRules::new(&config.opt_out)));
+    let front_end_events: Arc<dyn EventSink> = Arc::new(KeywordFilter {
         core: core.clone(),
         keywords: keywords.clone(),
-        parties: routing.parties.clone(),
+        peer_roles: routing.peer_roles.clone(),
     });
     let limiter = Arc::new(LoginLimiter::default());
-    let links = Links::new(options, limiter.clone(), doors_core.clone(), routing.clone())
-        .map_err(|error| anyhow::anyhow!("no randomness: {error}"))?;
+    let links = Links::new(options, limiter.clone(), front_end_events.clone(), routing.clone())
+        .map_err(|error| anyhow::anyhow!("system random numbers unavailable: {error}"))?;
     let links = Arc::new(links);
     let archive = match &config.archive.url {
         Some(url) => Some(Archive::open(url, config.archive.options.clone())?),
         None => None,
     };
-    let history = archive.clone().map(|archive| History {
+    let history = archive.clone().map(|archive| ArchiveReader {
         archive,
         runtime: runtime.handle().clone(),
         directory: directory.clone(),
     });
     let business = {
         let _inside = runtime.enter();
-        let options = config.business.as_ref().map(|door| door.options.clone()).unwrap_or_default();
-        Arc::new(Business::new(options, limiter.clone(), doors_core.clone(), routing.clone(), links.hub())?)
+        let options = config.business.as_ref().map(|listener| listener.options.clone()).unwrap_or_default();
+        Arc::new(Business::new(
+            options,
+            limiter.clone(),
+            front_end_events.clone(),
+            routing.clone(),
+            links.registry(),
+        )?)
     };
-    let watch = Arc::new(Watch::new(store.clone()));
+    let mailbox_index = Arc::new(MailboxIndex::new(store.clone()));
     let pools = {
         let _inside = runtime.enter();
-        Arc::new(PoolDesk::open(core.clone(), &links.hub(), store.clone()))
+        Arc::new(PoolService::open(core.clone(), &links.registry(), store.clone()))
     };
     let pump = match &archive {
         Some(archive) => {
-            let source = Finished {
+            let source = FinishedMessages {
                 core: core.clone(),
-                hub: links.hub(),
+                registry: links.registry(),
                 store: store.clone(),
                 directory: directory.clone(),
-                parties: routing.parties.clone(),
+                peer_roles: routing.peer_roles.clone(),
             };
             Some(archive.pump(Arc::new(source)).start()?)
         }
         None => None,
     };
-    // Not by way of the doors' core: it looks for keywords in messages, and there are none here.
+    // Bypasses the keyword filter: Redis clients submit no messages.
     let redis = match &config.redis {
-        Some(door) => {
-            let door = ::pools::Door::new(
-                door.options.clone(),
+        Some(listener) => {
+            let listener = ::pools::RedisServer::new(
+                listener.options.clone(),
                 limiter.clone(),
                 Arc::new(core.clone()),
-                links.hub(),
+                links.registry(),
             )?;
-            Some(Arc::new(door))
+            Some(Arc::new(listener))
         }
         None => None,
     };
-    let tuning = Arc::new(Tuning::of(&config));
-    let configuring = Arc::new(booted.configuring(config.clone()));
-    let live = Live {
+    let tuning = Arc::new(TunableSettings::of(&config));
+    let config_manager = Arc::new(startup.config_manager(config.clone()));
+    let live = RuntimeComponents {
         store: store.clone(),
         directory: directory.clone(),
         core: core.clone(),
         links: links.clone(),
         business: business.clone(),
-        parties: routing.parties.clone(),
+        peer_roles: routing.peer_roles.clone(),
         keywords,
         tuning: tuning.clone(),
         runtime: runtime.handle().clone(),
     };
-    let mut backups = Backups::new(config.data.clone(), config.watermark, config.archive.url.as_deref());
-    let kept = store.clone();
-    backups.databases.push(Box::new(move || kept.snapshot()));
+    let mut backups =
+        Backups::new(config.data.clone(), config.free_space_watermark, config.archive.url.as_deref());
+    let main_store = store.clone();
+    backups.databases.push(Box::new(move || main_store.snapshot()));
     let backed_up = counter_writer.clone();
     backups.databases.push(Box::new(move || {
         if let Err(error) = backed_up.flush() {
-            tracing::warn!(%error, "the backup has the durable counters as they were last written");
+            tracing::warn!(%error, "flushing durable counters failed, the backup contains older values");
         }
         values.snapshot()
     }));
-    let access = access::Access::open(&config.data.join("access.redb"))?.keeping(config.audit_retention);
-    if !access.lets_old_lines_go() {
+    let access =
+        access::Access::open(&config.data.join("access.redb"))?.with_audit_retention(config.audit_retention);
+    if !access.trims_audit_log() {
         tracing::warn!(
-            "the clock stands more than 30 days after the newest line of the audit log: no line is deleted for its age. \
-             Check the clock; if it is right, the next start deletes them"
+            "clock more than 30 days ahead of the audit log, expired audit entries are not deleted; check the clock: if it is \
+             right, the next start deletes them"
         );
     }
     let access = Arc::new(access);
-    let people = access.clone();
-    backups.databases.push(Box::new(move || people.snapshot()));
-    let versions = configuring.clone();
+    let users = access.clone();
+    backups.databases.push(Box::new(move || users.snapshot()));
+    let versions = config_manager.clone();
     backups.databases.push(Box::new(move || versions.snapshot()));
-    let causes = Causes { networks: networks.clone(), links: links.clone(), directory: directory.clone() };
+    let causes =
+        ErrorCauses { networks: networks.clone(), links: links.clone(), directory: directory.clone() };
     let appliance = Arc::new(Switchyard {
         name: config.name.clone(),
         http_connections: Arc::default(),
         business_connections: Arc::default(),
-        started: begun,
+        started,
         ready: AtomicBool::new(false),
         stopping: AtomicBool::new(false),
         draining: Mutex::new(None),
         logging,
         backups,
-        trials: Mutex::default(),
-        operator: std::env::var_os(OPERATE).map(|socket| Operator::at(Path::new(&socket))),
+        peer_tests: Mutex::default(),
+        operate_client: std::env::var_os(OPERATE_VARIABLE)
+            .map(|socket| OperateClient::at(Path::new(&socket))),
         core: core.clone(),
         store: store.clone(),
         access,
@@ -228,80 +242,80 @@ pub(crate) fn serve(mut config: Config, booted: Booted, logging: Arc<Logging>) -
         shell: OnceLock::new(),
         history: history.clone(),
         pump: Mutex::new(pump),
-        shelf,
+        tables,
         counters,
         replays: Replays::new(archive.clone()),
         pools: pools.clone(),
         redis: redis.clone(),
-        configuring: configuring.clone(),
+        config_manager: config_manager.clone(),
         tuning: tuning.clone(),
         binding: Mutex::new(()),
-        boards: boards.clone(),
+        peer_snapshots: peer_snapshots.clone(),
     });
-    let questions = Questions::start(&core, &routing, config.plugins.resolver_threads)?;
+    let hook_workers = HookWorkers::start(&core, &routing, config.plugins.resolver_threads)?;
     let telemetry = match &config.telemetry {
         Some(settings) => Some(Telemetry::start(settings, &config.name, directory.clone())?),
         None => None,
     };
     let threads = core_loop::start(
-        seed,
+        channel,
         (engine, first),
         store.clone(),
-        links.hub(),
-        questions,
+        links.registry(),
+        hook_workers,
         history.clone(),
-        Onlookers { watch: watch.clone(), pools: pools.feed.clone(), telemetry },
+        BatchObservers { mailbox_index: mailbox_index.clone(), pools: pools.feed.clone(), telemetry },
     )?;
-    let keeper = Housekeeper {
+    let housekeeper = Housekeeper {
         core: core.clone(),
         store: store.clone(),
-        boards,
+        peer_snapshots,
         data: config.data.clone(),
         tuning,
         has_archive: archive.is_some(),
         newest_record,
-        configuring: configuring.clone(),
+        config_manager: config_manager.clone(),
         hooks: routing.hooks.clone(),
     };
-    let supervision = Supervision::start(&core, &appliance)?;
-    let (stop_keeping, kept) = crossbeam_channel::bounded::<()>(1);
-    let keeping = vital::spawn("keeper", move || keeper.run(&kept))?;
+    let notifier = ServiceManagerNotifier::start(&core, &appliance)?;
+    let (stop_housekeeper, stopped) = crossbeam_channel::bounded::<()>(1);
+    let housekeeper_thread = critical_thread::spawn("housekeeper", move || housekeeper.run(&stopped))?;
     let writing = counter_writer.clone();
-    let counting = vital::spawn("counters", move || writing.run())?;
+    let counter_thread = critical_thread::spawn("counters", move || writing.run())?;
 
     let shell = match &config.shell {
-        Some(door) => {
+        Some(listener) => {
             let _inside = runtime.enter();
             let plan = config.numbering.as_ref().and_then(|plans| plans.get(plans.default_name()));
-            let numbering: Arc<dyn Numbering> = match plan {
-                Some(plan) => Arc::new(ByPlan(plan.clone())),
-                None => Arc::new(AsTyped),
+            let number_parser: Arc<dyn NumberParser> = match plan {
+                Some(plan) => Arc::new(PlanNumbering(plan.clone())),
+                None => Arc::new(LiteralNumbers),
             };
-            let ports = Ports {
-                core: doors_core.clone(),
+            let deps = ShellDeps {
+                core: front_end_events.clone(),
                 routing: routing.clone(),
-                hub: links.hub(),
+                registry: links.registry(),
                 store: store.clone(),
-                watch,
-                records: Arc::new(Reading { core: core.clone(), history, causes }),
-                numbering,
+                mailbox_index,
+                records: Arc::new(EngineShellRecords { core: core.clone(), archive_reader: history, causes }),
+                number_parser,
             };
-            let shell = Arc::new(Shell::open(door.options.clone(), ports)?);
-            tracing::info!(path = %shell.path().display(), "the command line's socket");
+            let shell = Arc::new(ShellServer::open(listener.options.clone(), deps)?);
+            tracing::info!(path = %shell.path().display(), "local socket open");
             let _ = appliance.shell.set(shell.clone());
             Some(shell)
         }
         None => None,
     };
-    set_pools(&config, &core, &links.hub());
-    let ran = runtime.block_on(async {
+    configure_pools(&config, &core, &links.registry());
+    let result = runtime.block_on(async {
         for network in &networks {
-            network.start(doors_core.clone(), routing.clone(), links.hub()).await?;
+            network.start(front_end_events.clone(), routing.clone(), links.registry()).await?;
         }
-        if let (Some(settings), Some(door)) = (&config.redis, &redis) {
+        if let (Some(settings), Some(listener)) = (&config.redis, &redis) {
             for address in &settings.listen {
-                let address = door.listen(*address).await?;
-                tracing::info!(%address, "Redis clients");
+                let address = listener.listen(*address).await?;
+                tracing::info!(%address, "Redis listener open");
             }
         }
         run(&config, &links, &business, &appliance, live, limiter, admin_runtime.handle()).await
@@ -311,62 +325,64 @@ pub(crate) fn serve(mut config: Config, booted: Booted, logging: Arc<Logging>) -
     appliance.replays.end_all();
     pools.feed.close();
     core.push_drain();
-    let drain = configuring.drain();
-    supervision::stopping(drain);
-    let left = runtime.block_on(async {
+    let shutdown_timeout = config_manager.shutdown_timeout();
+    service_manager::stopping(shutdown_timeout);
+    let shutdown = runtime.block_on(async {
         let networks = async {
             for network in &networks {
-                network.shutdown(drain).await;
+                network.shutdown(shutdown_timeout).await;
             }
         };
         let shell = async {
             if let Some(shell) = &shell {
-                shell.shutdown(drain).await;
+                shell.shutdown(shutdown_timeout).await;
             }
         };
         let redis = async {
-            if let Some(door) = &redis {
-                door.shutdown(drain).await;
+            if let Some(listener) = &redis {
+                listener.shutdown(shutdown_timeout).await;
             }
         };
-        let links = links.shutdown(drain);
-        let (left, (), (), (), ()) = tokio::join!(links, business.shutdown(drain), networks, shell, redis);
-        left
+        let links = links.shutdown(shutdown_timeout);
+        let (shutdown, (), (), (), ()) =
+            tokio::join!(links, business.shutdown(shutdown_timeout), networks, shell, redis);
+        shutdown
     });
-    pools.desk.close(&links.hub());
+    pools.engine_client.close(&links.registry());
     let pump = appliance.pump.lock().take();
     if let Some(pump) = pump {
         pump.stop();
     }
-    let waiting = core.look(|engine, _| engine.live());
+    let waiting = core.query(|engine, _| engine.live());
     core.stop();
-    drop(stop_keeping);
+    drop(stop_housekeeper);
     threads.join();
-    let _ = keeping.join();
-    // After the doors are closed: all counts of what was accepted are written.
+    let _ = housekeeper_thread.join();
+    // After the front ends are closed, so that all counts of accepted messages are written.
     counter_writer.end();
-    let _ = counting.join();
-    if let Some(supervision) = supervision {
-        supervision.end();
+    let _ = counter_thread.join();
+    if let Some(notifier) = notifier {
+        notifier.stop();
     }
     tracing::info!(
         waiting = waiting.unwrap_or(0),
-        links_cut = left.links.len(),
-        unanswered = left.unanswered,
-        owed = left.owed,
-        "stopped; what waits is on disk"
+        links_cut = shutdown.links.len(),
+        unanswered = shutdown.unanswered,
+        unanswered_requests = shutdown.unanswered_in,
+        "stopped"
     );
     admin_runtime.shutdown_background();
     runtime.shutdown_background();
-    ran
+    result
 }
 
-/// Pools get the settings that the file says of them; what was changed by other ways since then is changed back.
-fn set_pools(config: &Config, core: &CoreHandle, hub: &Hub) {
+/// Resets pools to their configured settings.
+fn configure_pools(config: &Config, core: &CoreHandle, registry: &LinkRegistry) {
     if config.pools.is_empty() {
         return;
     }
-    let Some(Answer::Pools(known)) = core_loop::ask(core, hub, |reply| Event::Pools { reply }) else {
+    let Some(EngineAnswer::Pools(known)) = core_loop::request(core, registry, |reply| Event::Pools { reply })
+    else {
         return;
     };
     for pool in &config.pools {
@@ -375,18 +391,20 @@ fn set_pools(config: &Config, core: &CoreHandle, hub: &Hub) {
         }
         let (name, request) = (pool.name.clone(), PoolRequest::Configure(pool.settings));
         let configure = |reply| Event::Pool { pool: name, request, by: "configuration".into(), reply };
-        match core_loop::ask(core, hub, configure) {
-            Some(Answer::Pool(PoolAnswer::Pool(_))) => tracing::info!(pool = %pool.name, "pool set up"),
-            answer => tracing::error!(pool = %pool.name, ?answer, "pool not set up"),
+        match core_loop::request(core, registry, configure) {
+            Some(EngineAnswer::Pool(PoolAnswer::Pool(_))) => {
+                tracing::info!(pool = %pool.name, "pool configured");
+            }
+            answer => tracing::error!(pool = %pool.name, ?answer, "pool configuration failed"),
         }
     }
 }
 
 #[cfg(unix)]
-pub(crate) fn restrict(folder: &std::path::Path) -> Result<()> {
+pub(crate) fn restrict_permissions(folder: &std::path::Path) -> Result<()> {
     use std::os::unix::fs::PermissionsExt;
     std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700))
-        .with_context(|| format!("keeping {} to ourselves", folder.display()))
+        .with_context(|| format!("setting permissions of {}", folder.display()))
 }
 
 impl CoreHandle {
@@ -395,46 +413,46 @@ impl CoreHandle {
     }
 }
 
-/// What plugins keep.
-fn values(config: &Config) -> Result<Arc<KeyValues>> {
+/// Opens the plugins' key-value store.
+fn values(config: &Config) -> Result<Arc<RedbKvStore>> {
     let plugins = config.data.join("plugins");
-    std::fs::create_dir_all(&plugins).with_context(|| format!("making {}", plugins.display()))?;
-    Ok(Arc::new(KeyValues::open(&plugins.join("kv.redb"))?))
+    std::fs::create_dir_all(&plugins).with_context(|| format!("creating {}", plugins.display()))?;
+    Ok(Arc::new(RedbKvStore::open(&plugins.join("kv.redb"))?))
 }
 
-/// What plugins are given by the house.
-fn powers(
+/// Creates the services that the host provides to plugins.
+fn host_services(
     config: &Config,
     runtime: &tokio::runtime::Runtime,
-    networks: &[Arc<Network>],
-    values: Arc<KeyValues>,
+    networks: &[Arc<GsmNetwork>],
+    values: Arc<RedbKvStore>,
     durable_counters: Arc<DurableCounters>,
-) -> Result<Powers> {
-    let shelf = Arc::new(Shelf::open(&config.data.join("tables"), ShelfOptions::default())?);
-    // Who really knows comes first; the table is for networks without an HLR that could be asked. Of several networks none
+) -> Result<HostServices> {
+    let tables = Arc::new(TableStore::open(&config.data.join("tables"), TableStoreOptions::default())?);
+    // Authoritative HLRs come first; the table is for networks without an HLR to query. With several networks, none
     // knows all subscribers.
     let registers: Vec<Arc<dyn Hlr>> = networks.iter().filter_map(|network| network.hlr()).collect();
     let alone = registers.len() == 1;
     let registers = registers.into_iter().fold(ChainHlr::new(), |chain, register| {
         if alone { chain.authority(register) } else { chain.hint(register) }
     });
-    let registers = registers.authority(Arc::new(TableHlr::new(shelf.clone())));
-    Ok(Powers {
-        board: Arc::new(Board::default()),
-        pools: Arc::default(),
+    let registers = registers.authority(Arc::new(TableHlr::new(tables.clone())));
+    Ok(HostServices {
+        peer_snapshots: Arc::new(PeerSnapshots::default()),
+        pool_snapshots: Arc::default(),
         counters: Arc::new(Counters::default()),
         durable_counters,
-        values,
+        kv_store: values,
         fetch: Arc::new(Fetcher::new(runtime.handle().clone(), &FetcherOptions::default())?),
         hlr: Arc::new(registers),
-        shelf,
-        lines: LogBudgets::default(),
+        tables,
+        log_budgets: LogBudgets::default(),
     })
 }
 
-/// Which plugins there are, as the engine is told.
-pub(crate) fn bound(hooks: &Hooks) -> Event {
-    Event::Hooks {
+/// The event that tells the engine which hooks are bound.
+pub(crate) fn hooks_bound_event(hooks: &Hooks) -> Event {
+    Event::HooksChanged {
         resolver: hooks.is_bound(Hook::Resolver),
         delivery_policy: hooks.is_bound(Hook::DeliveryPolicy),
         biller: hooks.is_bound(Hook::Biller),
@@ -448,7 +466,8 @@ fn recover(
     hooks: &Hooks,
 ) -> Result<(Engine, Output, u64)> {
     let mut seed = [0; 8];
-    getrandom::fill(&mut seed).map_err(|error| anyhow::anyhow!("no randomness: {error}"))?;
+    getrandom::fill(&mut seed)
+        .map_err(|error| anyhow::anyhow!("system random numbers unavailable: {error}"))?;
     let settings = Settings { seed: u64::from_le_bytes(seed), ..config.settings.clone() };
     let mut engine = Engine::new(settings);
     let mut out = Output::default();
@@ -460,22 +479,26 @@ fn recover(
     for queue in queues.chain(config.networks.iter().map(|network| &network.queue)) {
         engine.apply(now, Event::Peer(queue.clone()), &mut out);
     }
-    engine.apply(now, bound(hooks), &mut out);
-    // First: a message that ends while it is recovered settles its charge.
+    engine.apply(now, hooks_bound_event(hooks), &mut out);
+    // First, because recovering a finished message may settle its charge.
     let for_ages = Now { wall: core.clock.for_ages(newest_record), ..now };
-    store.recover_remembered(|found| {
-        let now = if matches!(found, Remembered::Key(_)) { for_ages } else { now };
-        engine.recover_remembered(now, found);
+    store.recover_records(|found| {
+        let now = if matches!(found, RecoveredRecord::IdempotencyKey(_)) { for_ages } else { now };
+        engine.recover_record(now, found);
     })?;
     let recovery = store.recover(|message| engine.recover(now, message, &mut out))?;
-    engine.recovered(recovery.next_id, recovery.next_handed_seq, &recovery.rows, &mut out);
+    engine.finish_recovery(recovery.next_id, recovery.next_submit_row, &recovery.rows, &mut out);
     Ok((engine, out, recovery.messages))
 }
 
-fn routing(config: &Config, directory: &Arc<ArcSwap<Directory>>, powers: Powers) -> Result<HouseRouting> {
+fn routing(
+    config: &Config,
+    directory: &Arc<ArcSwap<Directory>>,
+    host_services: HostServices,
+) -> Result<ApplianceRouting> {
     let names = directory.load();
     let plugins = &config.plugins;
-    // Without a word on it, the only core network there is serves our own subscribers.
+    // By default, the only core network serves the home network.
     let home = match (&plugins.home, &config.networks[..]) {
         (Some(peer), _) => names.id(peer),
         (None, [network]) => Some(network.links.peer),
@@ -487,93 +510,103 @@ fn routing(config: &Config, directory: &Arc<ArcSwap<Directory>>, powers: Powers)
         hold_for: plugins.hold,
         home,
         trust: plugins.trust.clone(),
-        // What nobody keeps nobody can replay.
+        // Without an archive, nothing can be replayed.
         record: config.archive.url.is_some(),
     };
-    let hooks = Hooks::open(&config.data.join("plugins"), options, directory.clone(), powers)?;
-    for seed in &plugins.seeds {
-        if hooks.history(seed.hook).is_empty() {
-            bind_first(seed, &hooks)?;
+    let hooks = Hooks::open(&config.data.join("plugins"), options, directory.clone(), host_services)?;
+    for first_binding in &plugins.first_bindings {
+        if hooks.history(first_binding.hook).is_empty() {
+            activate_configured(first_binding, &hooks)?;
         }
     }
-    let constant = plugins.native.as_deref().and_then(|peer| names.id(peer)).map(|peer| {
-        let by = Arc::new(DecidedBy { plugin: "native".to_owned(), version: String::new() });
-        Routed::new(Verdict::Forward(vec![Leg::to(peer)]), by)
+    let static_route = plugins.static_peer.as_deref().and_then(|peer| names.id(peer)).map(|peer| {
+        let by = Arc::new(PluginVersion { plugin: "native".to_owned(), version: String::new() });
+        RoutingDecision::new(Verdict::Forward(vec![Leg::to(peer)]), by)
     });
-    if constant.is_none() && !hooks.is_bound(Hook::Router) {
-        tracing::warn!("no router is bound: every submission is refused until one is activated");
+    if static_route.is_none() && !hooks.is_bound(Hook::Router) {
+        tracing::warn!("no router bound, all submissions are refused");
     }
     let shell = config.shell.as_ref().map(|shell| &shell.options);
-    let parties = Arc::new(ArcSwap::from_pointee(Parties::of(config, &names)));
+    let peer_roles = Arc::new(ArcSwap::from_pointee(PeerRoles::of(config, &names)));
     let plan = config.numbering.as_ref().and_then(|plans| plans.get(plans.default_name())).cloned();
     let directory = directory.clone();
-    let inboxes = shell.map(Inboxes::new);
-    Ok(HouseRouting { hooks, constant, parties, plan, home, directory, inboxes })
+    let inboxes = shell.map(InboxRoutes::new);
+    Ok(ApplianceRouting { hooks, static_route, peer_roles, plan, home, directory, inboxes })
 }
 
-/// The first start: what the file says of a hook becomes its first binding. Later ones come by HTTP.
-fn bind_first(seed: &HookSeed, hooks: &Hooks) -> Result<()> {
-    let Some(component) = &seed.component else { return Ok(()) };
+/// Activates an initial binding at the first start. Later bindings are set over the API.
+fn activate_configured(first_binding: &FirstBinding, hooks: &Hooks) -> Result<()> {
+    let Some(component) = &first_binding.component else { return Ok(()) };
     let octets = std::fs::read(component).with_context(|| format!("reading {}", component.display()))?;
     let signature = std::fs::read_to_string(component.with_extension("wasm.sig")).ok();
-    let info = hooks.upload(&seed.binding.plugin, &octets, signature.as_deref())?;
-    let policy = match &seed.policy {
+    let info = hooks.upload(&first_binding.binding.plugin, &octets, signature.as_deref())?;
+    let policy = match &first_binding.policy {
         Some(path) => std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?,
         None => String::new(),
     };
-    let binding = Binding { version: info.version.clone(), policy, ..seed.binding.clone() };
-    let (now, bindings) = (wall(), vec![binding]);
-    // At the first start peers and tables may come later, over the API; what is missing is told, and shown as long as it is.
-    if let Err(error) = hooks.activate(seed.hook, now, bindings.clone(), None) {
-        hooks.activate(seed.hook, now, bindings, Conditions { expected: None, force: true })?;
-        tracing::warn!(hook = seed.hook.name(), %error, "plugin bound although something is missing");
+    let binding = Binding { version: info.version.clone(), policy, ..first_binding.binding.clone() };
+    let (now, bindings) = (wall_clock(), vec![binding]);
+    // At the first start, peers and tables may still be missing. That is logged, and shown until they exist.
+    if let Err(error) = hooks.activate(first_binding.hook, now, bindings.clone(), None) {
+        hooks.activate(
+            first_binding.hook,
+            now,
+            bindings,
+            ActivationConditions { expected: None, force: true },
+        )?;
+        tracing::warn!(hook = first_binding.hook.name(), %error, "plugin bound with missing peers or tables");
     }
-    tracing::info!(hook = seed.hook.name(), plugin = info.plugin, version = info.version, "plugin bound");
+    tracing::info!(
+        hook = first_binding.hook.name(),
+        plugin = info.plugin,
+        version = info.version,
+        "plugin bound"
+    );
     Ok(())
 }
 
-/// Threads for the admin's API: a page and a probe at a time never wait for each other.
+/// Threads of the admin API: a page and a probe must not wait for each other.
 const ADMIN_THREADS: usize = 2;
 
-/// Opens the admin's door: the API, with or without TLS.
-async fn admin_door(
+/// Opens the admin listener.
+async fn open_admin_listener(
     config: &Config,
     appliance: &Arc<Switchyard>,
     limiter: Arc<LoginLimiter>,
     threads: &tokio::runtime::Handle,
 ) -> Result<()> {
-    let token = admin::Token::load_or_make(&config.token_file)?;
+    let token = admin::RootToken::load_or_create(&config.token_file)?;
     token.announce(&config.token_file);
-    let porter = admin::Porter::new(appliance.access.clone(), token, limiter)?;
-    let certificate = certificate(config, &config.http_lock, config.http)?;
+    let authenticator = admin::Authenticator::new(appliance.access.clone(), token, limiter)?;
+    let certificate = certificate(config, &config.http_tls, config.http)?;
     let tls = certificate.is_some();
     if tls {
-        porter.insist_on_tls();
+        authenticator.require_secure_cookies();
     }
     let (counts, listen, limits) = (appliance.http_connections.clone(), config.http, config.http_limits);
-    let router = console::router(admin::router(appliance.clone(), porter.clone()));
-    // Its sockets belong to the threads that open them.
+    let router = console::router(admin::router(appliance.clone(), authenticator.clone()));
+    // Its sockets belong to the runtime that opens them.
     let opened = threads.spawn(async move {
         let listener = HttpListener::open("http", listen, certificate, limits, counts).await?;
         let address = listener.address();
-        tokio::spawn(listener.serve(router, Arc::new(AdminCallers(porter))));
+        tokio::spawn(listener.serve(router, Arc::new(AdminCallers(authenticator))));
         Ok::<_, std::io::Error>(address)
     });
     let address = opened
         .await
-        .context("opening the admin's API")?
+        .context("opening the admin listener")?
         .with_context(|| format!("[http] listen = \"{}\": is another program using it?", config.http))?;
-    supervision::reached_at(tls, address);
-    tracing::info!(%address, tls, "http");
+    service_manager::write_admin_url(tls, address);
+    tracing::info!(%address, tls, "admin listener open");
     Ok(())
 }
 
-/// Who makes requests of the admin's API. Readiness is told to everybody, however full the listener is.
-struct AdminCallers(Arc<admin::Porter>);
+/// Callers of the admin API. Readiness probes are answered even if the listener is full.
+struct AdminCallers(Arc<admin::Authenticator>);
 
-impl Callers for AdminCallers {
-    fn knows(&self, headers: &HeaderMap) -> bool {
-        self.0.knows(headers)
+impl RequestClassifier for AdminCallers {
+    fn is_identified(&self, headers: &HeaderMap) -> bool {
+        self.0.is_authenticated(headers)
     }
 
     fn is_always_answered(&self, path: &str) -> bool {
@@ -581,11 +614,11 @@ impl Callers for AdminCallers {
     }
 }
 
-/// Business systems: who calls is known only when a password was verified, and the handler says so.
+/// Business systems: their password is verified by the handler, which identifies the connection then.
 struct BusinessCallers;
 
-impl Callers for BusinessCallers {
-    fn knows(&self, _: &HeaderMap) -> bool {
+impl RequestClassifier for BusinessCallers {
+    fn is_identified(&self, _: &HeaderMap) -> bool {
         false
     }
 
@@ -594,18 +627,22 @@ impl Callers for BusinessCallers {
     }
 }
 
-/// The certificate of a listener for HTTP, which is read again when its files change. To be called inside a tokio runtime.
-fn certificate(config: &Config, lock: &Lock, listen: SocketAddr) -> Result<Option<Arc<Certificate>>> {
-    let files = match lock {
-        Lock::Open => return Ok(None),
-        Lock::Own => doors::own_certificate(&config.data.join("tls"), listen.ip())?,
-        Lock::Files(files) => files.clone(),
+/// The certificate of an HTTP listener; it is reloaded when its files change. Must be called within a tokio runtime.
+fn certificate(
+    config: &Config,
+    mode: &HttpTlsMode,
+    listen: SocketAddr,
+) -> Result<Option<Arc<ServerCertificate>>> {
+    let files = match mode {
+        HttpTlsMode::Plaintext => return Ok(None),
+        HttpTlsMode::SelfSigned => ports::self_signed_certificate(&config.data.join("tls"), listen.ip())?,
+        HttpTlsMode::Files(files) => files.clone(),
     };
-    let certificate = Certificate::read(files)?;
+    let certificate = ServerCertificate::read(files)?;
     let watched = certificate.clone();
     tokio::spawn(async move {
         if let Err(error) = watched.watch().await {
-            tracing::warn!(%error, "the certificate of an HTTP listener is not read again when it changes");
+            tracing::warn!(%error, "watching the HTTP certificates failed, changed certificates are not reloaded");
         }
     });
     Ok(Some(certificate))
@@ -616,15 +653,15 @@ async fn run(
     links: &Links,
     business: &Business,
     appliance: &Arc<Switchyard>,
-    live: Live,
+    live: RuntimeComponents,
     limiter: Arc<LoginLimiter>,
     admin_threads: &tokio::runtime::Handle,
 ) -> Result<()> {
-    // Before anybody can see that it runs: who sees that may also end it, and that is never a sudden death.
+    // Before the daemon is visible: a client that sees it may stop it, and the stop must be graceful.
     let mut hangups = signal(SignalKind::hangup())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    admin_door(config, appliance, limiter, admin_threads).await?;
+    open_admin_listener(config, appliance, limiter, admin_threads).await?;
 
     for account in &config.accounts {
         links.set_account(account.links.clone())?;
@@ -632,18 +669,18 @@ async fn run(
             business.set_account(options.clone())?;
         }
     }
-    if let Some(door) = &config.business {
-        let certificate = certificate(config, &door.lock, door.listen)?;
+    if let Some(listener) = &config.business {
+        let certificate = certificate(config, &listener.tls, listener.listen)?;
         let tls = certificate.is_some();
         let counts = appliance.business_connections.clone();
-        let listener = HttpListener::open("business", door.listen, certificate, door.limits, counts)
+        let listener = HttpListener::open("business", listener.listen, certificate, listener.limits, counts)
             .await
             .with_context(|| {
-                format!("[business] listen = \"{}\": is another program using it?", door.listen)
+                format!("[business] listen = \"{}\": is another program using it?", listener.listen)
             })?;
         let address = listener.address();
         tokio::spawn(listener.serve(business.router(), Arc::new(BusinessCallers)));
-        tracing::info!(%address, tls, "business systems");
+        tracing::info!(%address, tls, "business listener open");
     }
     for gateway in &config.gateways {
         links.set_gateway(gateway.links.clone())?;
@@ -659,19 +696,19 @@ async fn run(
         let address = links.listen_sgip(listener.clone()).await?;
         tracing::info!(listener = listener.name, %address, "listening");
     }
-    // Not before: what is set up here would undo a change.
-    appliance.configuring.open(live)?;
+    // The setup above would undo an earlier change.
+    appliance.config_manager.open(live)?;
     appliance.ready.store(true, Relaxed);
     tracing::info!(ms = appliance.started.elapsed().as_millis(), "ready");
-    memory::give_back();
-    supervision::ready();
-    let configuring = appliance.configuring.clone();
+    memory::release_free_memory();
+    service_manager::ready();
+    let config_manager = appliance.config_manager.clone();
     tokio::spawn(async move {
         while hangups.recv().await.is_some() {
-            supervision::reloading();
-            let configuring = configuring.clone();
-            let _ = tokio::task::spawn_blocking(move || configuring.reload()).await;
-            supervision::ready();
+            service_manager::reloading();
+            let config_manager = config_manager.clone();
+            let _ = tokio::task::spawn_blocking(move || config_manager.reload()).await;
+            service_manager::ready();
         }
     });
     tokio::select! {
@@ -681,33 +718,33 @@ async fn run(
     Ok(())
 }
 
-/// What is looked at every second: the disk, the boards of peers and pools, the resolver, finished messages that are old enough.
+/// Runs every second: checks the disk, publishes peer snapshots, watches the resolver, deletes old finished messages.
 struct Housekeeper {
     core: CoreHandle,
     store: Arc<Store>,
-    boards: Arc<Boards>,
+    peer_snapshots: Arc<PeerSnapshotPublisher>,
     data: std::path::PathBuf,
-    tuning: Arc<Tuning>,
-    /// It takes what has ended; without one, that is kept for a while.
+    tuning: Arc<TunableSettings>,
+    /// Whether an archive takes finished messages; otherwise they are deleted after a while.
     has_archive: bool,
-    /// The time of the newest record at the start.
+    /// The time of the newest record at startup.
     newest_record: Option<Timestamp>,
-    configuring: Arc<Configuring>,
+    config_manager: Arc<ConfigManager>,
     hooks: Arc<Hooks>,
 }
 
 impl Housekeeper {
     fn run(self, stop: &crossbeam_channel::Receiver<()>) {
         self.watch_disk();
-        self.boards.publish();
+        self.peer_snapshots.publish();
         let mut turn = 0_u64;
-        let mut resolver = self.hooks.state(Hook::Resolver).live.serial;
+        let mut resolver = self.hooks.status(Hook::Resolver).live.serial;
         while stop.recv_timeout(Duration::from_secs(1)) == Err(crossbeam_channel::RecvTimeoutError::Timeout) {
             turn += 1;
             self.watch_disk();
-            self.boards.publish();
+            self.peer_snapshots.publish();
             self.watch_resolver(&mut resolver);
-            self.configuring.tick();
+            self.config_manager.tick();
             if turn.is_multiple_of(10) {
                 self.trim();
             }
@@ -719,23 +756,25 @@ impl Housekeeper {
         match store::free_space(&self.data) {
             Ok(free) => {
                 counts.disk_free.store(free, Relaxed);
-                let watermark = self.tuning.watermark();
+                let watermark = self.tuning.free_space_watermark();
                 let low = free < watermark;
                 if counts.disk_low.swap(low, Relaxed) != low {
-                    tracing::warn!(free, watermark, low, "free disk space");
-                    self.core.push(vec![Event::Disk { low }]);
+                    tracing::warn!(free, watermark, low, "disk space state changed");
+                    self.core.push(vec![Event::DiskSpace { low }]);
                 }
             }
-            Err(error) => tracing::warn!(%error, "disk not watched"),
+            Err(error) => tracing::warn!(%error, "reading free disk space failed"),
         }
     }
 
-    /// A resolver that was taken back by itself: the one in its place is asked what the faulty one put off. What admins
-    /// change they tell the engine at once.
+    /// After an automatic rollback of the resolver, lets the restored one resolve the numbers that the faulty one
+    /// deferred. Changes by admins are reported to the engine at once.
     fn watch_resolver(&self, known: &mut u64) {
-        let live = self.hooks.state(Hook::Resolver).live;
-        if std::mem::replace(known, live.serial) != live.serial && live.how == How::RolledBackByItself {
-            self.core.push(vec![bound(&self.hooks), Event::ResolverExchanged]);
+        let live = self.hooks.status(Hook::Resolver).live;
+        if std::mem::replace(known, live.serial) != live.serial
+            && live.change == BindingChange::RolledBackAutomatically
+        {
+            self.core.push(vec![hooks_bound_event(&self.hooks), Event::ResolverReplaced]);
         }
     }
 
@@ -745,7 +784,7 @@ impl Housekeeper {
         }
         let keep = u64::try_from(self.tuning.retention().as_millis()).unwrap_or(u64::MAX);
         let before = Timestamp(self.core.clock.for_ages(self.newest_record).0.saturating_sub(keep));
-        // In steps, so that no commit of the core waits long for ours.
+        // In steps, so that the core's commits do not wait long.
         while let Ok(count) = self.store.trim_finished(before, 2_000) {
             if count < 2_000 {
                 return;

@@ -1,36 +1,39 @@
-//! One GSM subscriber, as its core network and the engine know it; and what an admin does to reach it.
+//! One GSM subscriber in the admin API, from core network and engine, and admin actions to reach it.
 
-use crate::appliance::{Switchyard, gone};
-use crate::core_loop::{self, wall};
-use crate::messages::doing_word;
-use admin::{Kind, Problem, SubscriberName, view};
-use engine::{Answer, Doing, Event, Hand, MessageStatus, SubscriberNames, SubscriberSurvey, SubscriberTurn};
-use gsm::{HlrSilent, SubscriberInfo, SubscriberKey};
+use crate::api_backend::{Switchyard, shutting_down_problem};
+use crate::core_loop::{self, wall_clock};
+use crate::messages::state_name;
+use admin::{Problem, ProblemKind, SubscriberName, view};
+use engine::{
+    AdminAction, EngineAnswer, Event, MessageState, MessageStatus, SubscriberIdentity, SubscriberLockStatus,
+    SubscriberSurvey,
+};
+use gsm::{HlrUnreachable, SubscriberInfo, SubscriberKey};
 use model::{
-    Address, AddressBytes, DecidedBy, Imsi, Leg, Message, MessageId, Now, Priority, ReceiptRequest, Refusal,
-    Routed, StepKind, Text, Timestamp, Verdict,
+    Address, AddressBytes, DlrRequest, Imsi, Leg, Message, MessageId, Now, PluginVersion, Priority, Refusal,
+    RoutingDecision, StepKind, Text, Timestamp, Verdict,
 };
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Places in memory that one look of the engine's goes over, so that nothing waits for it for long.
-const LOOKS: usize = 65_536;
+/// Messages scanned per engine query, so that nothing waits long for it.
+const SCAN_LIMIT: usize = 65_536;
 
-/// TP-PID of a short message of type 0, which a handset acknowledges and shows nobody (3GPP TS 23.040 §9.2.3.9).
+/// The TP-PID of a type 0 short message, which a handset acknowledges and does not show (3GPP TS 23.040 §9.2.3.9).
 const TYPE_0: u8 = 0x40;
-/// How long a silent short message is tried. What it is to find out holds for no longer.
+/// The validity of a silent short message.
 const SILENT_VALIDITY: Duration = Duration::from_secs(600);
 
-/// A subscriber, and the network that has it.
+/// A subscriber and its core network.
 struct Located {
-    network: Arc<gsm::Network>,
+    network: Arc<gsm::GsmNetwork>,
     info: SubscriberInfo,
 }
 
 impl Located {
-    fn names(&self) -> SubscriberNames {
+    fn names(&self) -> SubscriberIdentity {
         let bytes = |text: &str| AddressBytes::from_slice(text.as_bytes());
-        SubscriberNames {
+        SubscriberIdentity {
             imsi: Some(Imsi(bytes(self.info.imsi.as_str()))),
             msisdn: self.info.msisdn.as_deref().map(bytes),
         }
@@ -41,7 +44,10 @@ fn key(name: &SubscriberName) -> Result<SubscriberKey, Problem> {
     match name {
         SubscriberName::Imsi(digits) => {
             let imsi = digits.parse().map_err(|_| {
-                Problem::new(Kind::BadRequest, format!("{digits:?} is no IMSI: it has 6 to 15 digits"))
+                Problem::new(
+                    ProblemKind::BadRequest,
+                    format!("{digits:?} is not an IMSI, which has 6 to 15 digits"),
+                )
             })?;
             Ok(SubscriberKey::Imsi(imsi))
         }
@@ -49,12 +55,12 @@ fn key(name: &SubscriberName) -> Result<SubscriberKey, Problem> {
     }
 }
 
-/// Digits as a caller may see them.
+/// Digits, masked unless the caller may see them.
 fn shown(digits: &str, open: bool) -> String {
-    crate::orders::shown_address(&Address::new(0, 0, digits.as_bytes()), open)
+    crate::queue_actions::format_address(&Address::new(0, 0, digits.as_bytes()), open)
 }
 
-/// What the last failure of a message was: its code, or that there was no answer.
+/// The last failure of a message: an error code or no response.
 fn last_failure(status: &MessageStatus) -> Option<Failure> {
     status.steps.iter().rev().find_map(|step| match step.kind {
         StepKind::Refused { code } => Some(Failure::Refused(code)),
@@ -66,7 +72,7 @@ fn last_failure(status: &MessageStatus) -> Option<Failure> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Failure {
     Refused(u32),
-    /// MSCs before 1.14 say nothing when paging fails.
+    /// MSCs before 1.14 send nothing when paging fails.
     Unanswered,
 }
 
@@ -74,22 +80,22 @@ impl Failure {
     fn state(self) -> &'static str {
         match self {
             Self::Refused(code) if gsm::is_memory_full(code) => "full",
-            Self::Refused(code) if gsm::is_absence(code) => "absent",
+            Self::Refused(code) if gsm::is_absent(code) => "absent",
             Self::Unanswered => "absent",
-            Self::Refused(_) => "parked",
+            Self::Refused(_) => "back-off",
         }
     }
 
-    fn words(self) -> String {
+    fn description(self) -> String {
         match self {
-            Self::Refused(code) => gsm::refusal_words(code),
+            Self::Refused(code) => gsm::describe_refusal(code),
             Self::Unanswered => "no answer to the last attempt".to_owned(),
         }
     }
 }
 
 impl Switchyard {
-    /// The first core network that has a subscriber.
+    /// The first core network that knows a subscriber.
     fn locate(&self, name: &SubscriberName) -> Result<Located, Problem> {
         let key = key(name)?;
         let mut silent = None;
@@ -97,32 +103,32 @@ impl Switchyard {
             match network.subscriber(&key) {
                 Ok(Some(info)) => return Ok(Located { network: network.clone(), info }),
                 Ok(None) => {}
-                Err(HlrSilent) => silent = Some(network.name()),
+                Err(HlrUnreachable) => silent = Some(network.name()),
             }
         }
         Err(match (silent, self.networks.is_empty()) {
             (Some(network), _) => {
                 let detail = format!(
-                    "core network {network:?}: nothing was learnt of this subscriber, and the HLR does not answer; \
+                    "core network {network:?}: the subscriber is unknown, and the HLR does not answer; \
                      GET /v1/gsm shows its connections"
                 );
-                Problem::new(Kind::Unavailable, detail)
+                Problem::new(ProblemKind::Unavailable, detail)
             }
-            (None, true) => Problem::new(Kind::NotFound, "there is no core network in the configuration"),
-            (None, false) => Problem::new(Kind::NotFound, "no core network has this subscriber"),
+            (None, true) => Problem::new(ProblemKind::NotFound, "no core network is configured"),
+            (None, false) => Problem::new(ProblemKind::NotFound, "no core network has this subscriber"),
         })
     }
 
-    /// All that the engine has for a subscriber, some of its memory at a time.
-    fn survey_subscriber(&self, names: &SubscriberNames) -> Result<SubscriberSurvey, Problem> {
+    /// All messages that the engine has for a subscriber, in several queries.
+    fn survey_subscriber(&self, names: &SubscriberIdentity) -> Result<SubscriberSurvey, Problem> {
         let mut all = SubscriberSurvey::default();
         let mut at = 0;
         loop {
-            let asked = names.clone();
-            let look = move |engine: &engine::Engine, _| engine.survey_subscriber(&asked, at, LOOKS);
-            let survey = self.core.look(look).ok_or_else(gone)?;
-            for (doing, count) in survey.messages {
-                *all.messages.entry(doing).or_default() += count;
+            let identity = names.clone();
+            let query = move |engine: &engine::Engine, _| engine.survey_subscriber(&identity, at, SCAN_LIMIT);
+            let survey = self.core.query(query).ok_or_else(shutting_down_problem)?;
+            for (state, count) in survey.messages {
+                *all.messages.entry(state).or_default() += count;
             }
             all.oldest = match (all.oldest, survey.oldest) {
                 (Some(one), Some(other)) => Some(one.min(other)),
@@ -136,25 +142,28 @@ impl Switchyard {
         }
     }
 
-    fn turn_of(&self, names: &SubscriberNames) -> Result<(Option<SubscriberTurn>, Now), Problem> {
-        let asked = names.clone();
-        let look = move |engine: &engine::Engine, now| (engine.turns_of(&asked), now);
-        let (mut turns, now) = self.core.look(look).ok_or_else(gone)?;
-        // Of several networks, one where the subscriber is parked says most.
-        turns.sort_by_key(|turn| !turn.parked);
-        Ok((turns.into_iter().next(), now))
+    fn lock_status(
+        &self,
+        names: &SubscriberIdentity,
+    ) -> Result<(Option<SubscriberLockStatus>, Now), Problem> {
+        let identity = names.clone();
+        let query = move |engine: &engine::Engine, now| (engine.subscriber_locks_of(&identity), now);
+        let (mut locks, now) = self.core.query(query).ok_or_else(shutting_down_problem)?;
+        // Of several networks, prefer one where the subscriber is blocked.
+        locks.sort_by_key(|lock| !lock.backing_off);
+        Ok((locks.into_iter().next(), now))
     }
 
     fn silent_message(&self, located: &Located) -> Result<Message, Problem> {
         let Some(msisdn) = &located.info.msisdn else {
-            let detail = "the subscriber has no number that its core network tells, and a message needs one";
-            return Err(Problem::new(Kind::Conflict, detail));
+            let detail = "the core network knows no number of the subscriber, which a message needs";
+            return Err(Problem::new(ProblemKind::Conflict, detail));
         };
         let leg = Leg { imsi: located.names().imsi, ..Leg::to(located.network.peer()) };
-        let by = Arc::new(DecidedBy { plugin: "house".to_owned(), version: String::new() });
+        let by = Arc::new(PluginVersion { plugin: "built-in".to_owned(), version: String::new() });
         Ok(Message {
             id: MessageId::default(),
-            kind: model::Kind::Text,
+            kind: model::MessageKind::Text,
             origin: located.network.peer(),
             source: located.network.service_centre().clone(),
             destination: Address::international(msisdn),
@@ -162,44 +171,45 @@ impl Switchyard {
             protocol_id: TYPE_0,
             esm_class: 0,
             priority: Priority::new(3),
-            receipts: ReceiptRequest::NONE,
+            dlr_request: DlrRequest::NONE,
             replace_if_present: false,
             submission: None,
             text: Text::default(),
             tlvs: bytes::Bytes::new(),
             accepted_at: Timestamp::default(),
             scheduled: None,
-            expires_at: wall() + SILENT_VALIDITY,
-            routed: Routed {
-                note: Some("a silent short message, to find whether the handset is there".into()),
-                ..Routed::new(Verdict::Forward(vec![leg]), by)
+            expires_at: wall_clock() + SILENT_VALIDITY,
+            routed: RoutingDecision {
+                note: Some("silent SMS to test whether the handset is reachable".into()),
+                ..RoutingDecision::new(Verdict::Forward(vec![leg]), by)
             },
         })
     }
 }
 
-impl admin::Subscribers for Switchyard {
-    fn subscriber(&self, name: &SubscriberName, open: bool) -> Result<view::Subscriber, Problem> {
+impl admin::GsmSubscribers for Switchyard {
+    fn subscriber(&self, name: &SubscriberName, open: bool) -> Result<view::SubscriberView, Problem> {
         let located = self.locate(name)?;
         let names = located.names();
         let survey = self.survey_subscriber(&names)?;
-        let (turn, now) = self.turn_of(&names)?;
+        let (lock, now) = self.lock_status(&names)?;
         let count = survey.messages.values().sum();
-        let failure = turn.as_ref().filter(|turn| turn.parked).and_then(|turn| last_failure(&turn.holder));
-        let state = match (&turn, failure) {
-            (Some(turn), Some(failure)) if turn.parked => failure.state(),
-            (Some(turn), None) if turn.parked => "parked",
-            (Some(turn), _) if turn.holder.doing == Doing::Submitted => "sending",
+        let failure =
+            lock.as_ref().filter(|lock| lock.backing_off).and_then(|lock| last_failure(&lock.holder));
+        let state = match (&lock, failure) {
+            (Some(lock), Some(failure)) if lock.backing_off => failure.state(),
+            (Some(lock), None) if lock.backing_off => "back-off",
+            (Some(lock), _) if lock.holder.state == MessageState::Submitted => "sending",
             _ if count > 0 => "waiting",
             _ => "idle",
         };
-        let next_try = turn.as_ref().filter(|turn| turn.parked).and_then(|turn| turn.holder.until);
+        let next_try = lock.as_ref().filter(|lock| lock.backing_off).and_then(|lock| lock.holder.until);
         let mut states = std::collections::BTreeMap::new();
-        for (doing, count) in &survey.messages {
-            *states.entry(doing_word(*doing)).or_default() += count;
+        for (state, count) in &survey.messages {
+            *states.entry(state_name(*state)).or_default() += count;
         }
         let Located { network, info } = located;
-        Ok(view::Subscriber {
+        Ok(view::SubscriberView {
             imsi: shown(info.imsi.as_str(), open),
             msisdn: info.msisdn.as_deref().map(|digits| shown(digits, open)),
             network: network.name().to_owned(),
@@ -208,10 +218,10 @@ impl admin::Subscribers for Switchyard {
             present_at: info.presence.map(|presence| presence.at.0),
             present_by: info.presence.map(|presence| presence.sign),
             state,
-            reason: failure.map(Failure::words),
+            reason: failure.map(Failure::description),
             next_try: next_try.map(|until| now.wall_of(until).0),
-            message: turn.map(|turn| turn.holder.id.to_string()),
-            waiting: view::SubscriberQueue {
+            message: lock.map(|lock| lock.holder.id.to_string()),
+            waiting: view::SubscriberQueueView {
                 count,
                 oldest_at: survey.oldest.map(|(_, at)| at.0),
                 oldest: survey.oldest.map(|(id, _)| id.to_string()),
@@ -226,33 +236,37 @@ impl admin::Subscribers for Switchyard {
         let mut woken = 0;
         for id in failed {
             let who = by.clone();
-            let event = |reply| Event::ByHand { id, hand: Hand::Retry, by: who, reply };
-            match core_loop::ask(&self.core, &self.links.hub(), event) {
-                Some(Answer::Done) => woken += 1,
-                // It has ended meanwhile, or is on its way.
+            let event = |reply| Event::AdminAction { id, action: AdminAction::Retry, by: who, reply };
+            match core_loop::request(&self.core, &self.links.registry(), event) {
+                Some(EngineAnswer::Done) => woken += 1,
+                // It has finished meanwhile, or is in flight.
                 Some(_) => {}
-                None => return Err(gone()),
+                None => return Err(shutting_down_problem()),
             }
         }
-        tracing::info!(%by, woken, network = located.network.name(), "messages to a subscriber are tried by hand");
+        tracing::info!(%by, woken, network = located.network.name(), "subscriber woken by admin");
         Ok(woken)
     }
 
     fn send_silent_sms(&self, name: &SubscriberName, by: &str) -> Result<String, Problem> {
         let message = Box::new(self.silent_message(&self.locate(name)?)?);
-        let answer = core_loop::ask(&self.core, &self.links.hub(), |reply| Event::Accept { message, reply });
+        let answer =
+            core_loop::request(&self.core, &self.links.registry(), |reply| Event::Accept { message, reply });
         match answer {
-            Some(Answer::Accepted(id)) => {
-                tracing::info!(by, id = id.0, "a silent short message was accepted");
+            Some(EngineAnswer::Accepted(id)) => {
+                tracing::info!(by, id = id.0, "silent SMS accepted");
                 Ok(id.to_string())
             }
-            Some(Answer::Refused(Refusal::ShuttingDown)) | None => Err(gone()),
-            Some(Answer::Refused(refusal)) => {
-                let why =
-                    if self.draining.lock().is_some() { "the appliance drains" } else { "try again later" };
-                Err(Problem::new(Kind::Conflict, format!("refused: {refusal}; {why}")))
+            Some(EngineAnswer::Refused(Refusal::ShuttingDown)) | None => Err(shutting_down_problem()),
+            Some(EngineAnswer::Refused(refusal)) => {
+                let why = if self.draining.lock().is_some() {
+                    "the appliance is draining"
+                } else {
+                    "try again later"
+                };
+                Err(Problem::new(ProblemKind::Conflict, format!("refused: {refusal}; {why}")))
             }
-            Some(_) => Err(Problem::new(Kind::Internal, "the engine gave another answer than it should")),
+            Some(_) => Err(Problem::new(ProblemKind::Internal, "unexpected answer of the engine")),
         }
     }
 }
@@ -262,11 +276,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_says_whether_the_handset_is_full_or_away() {
-        let of = |failure: Failure| (failure.state(), failure.words());
+    fn failures_distinguish_full_memory_and_absence() {
+        let of = |failure: Failure| (failure.state(), failure.description());
         assert_eq!(of(Failure::Refused(22)).0, "full");
         assert_eq!(of(Failure::Refused(17 << 8)), ("absent", "network: network failure (17)".to_owned()));
-        assert_eq!(of(Failure::Refused(95)).0, "parked");
+        assert_eq!(of(Failure::Refused(95)).0, "back-off");
         assert_eq!(of(Failure::Unanswered), ("absent", "no answer to the last attempt".to_owned()));
     }
 }

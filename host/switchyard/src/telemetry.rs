@@ -1,13 +1,17 @@
-//! Traces of a share of the messages, for a collector of OpenTelemetry's (OTLP over HTTP, in JSON).
+//! OpenTelemetry traces of a sample of messages (OTLP over HTTP, JSON).
 //!
-//! A message is a trace: a span from its acceptance to its end, and in it one for the commit that made it durable and one for each
-//! attempt. They are made of what is written down anyway, once the message's end is durable; without `[telemetry]` nothing of
-//! this exists. A collector that does not keep up or does not answer loses traces, never messages. No span has a number or a text.
+//! A message is a trace: a span from acceptance to its final state, with child spans for the commit that made it
+//! durable and for each attempt. Spans are built from the message's steps once its final state is durable; without
+//! `[telemetry]` there is no overhead. If the collector is slow or down, traces are lost, never messages. Spans contain
+//! no numbers or texts.
 
 use arc_swap::ArcSwap;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
 use engine::Batch;
-use model::{DecidedBy, Directory, Final, FinalState, Kind, MessageId, PeerId, Step, StepKind, Timestamp};
+use model::{
+    Directory, FinalRecord, FinalState, MessageId, MessageKind, PeerId, PluginVersion, Step, StepKind,
+    Timestamp,
+};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -15,88 +19,89 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// What is traced, and where to.
+/// The settings of `[telemetry]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Settings {
-    /// Where the collector is, such as `http://127.0.0.1:4318`.
+pub(crate) struct TelemetrySettings {
+    /// The collector's endpoint, such as `http://127.0.0.1:4318`.
     pub(crate) otlp: String,
-    /// One message of so many is traced.
+    /// One message in this many is traced.
     pub(crate) one_in: u64,
 }
 
-/// Messages that are traced and have not ended; more are not traced.
-const OPEN: usize = 100_000;
-/// Traces that wait to be sent; more are lost.
-const WAITING: usize = 4_096;
-/// Traces of one request.
-const TOGETHER: usize = 512;
-/// How long traces wait for company.
-const COMPANY: Duration = Duration::from_secs(2);
-/// How long the collector has for its answer.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// How often it is said that the collector does not answer.
-const QUIET: Duration = Duration::from_secs(60);
+/// Maximum number of traced messages that have not finished; more are not traced.
+const MAX_OPEN: usize = 100_000;
+/// Maximum number of traces queued for the exporter; more are lost.
+const MAX_QUEUED: usize = 4_096;
+/// Maximum number of traces per request.
+const MAX_BATCH: usize = 512;
+/// Maximum time that a request waits for more traces.
+const BATCH_LINGER: Duration = Duration::from_secs(2);
+/// Maximum time for the collector's response.
+const EXPORT_TIMEOUT: Duration = Duration::from_secs(5);
+/// The interval of warnings that the collector fails.
+const WARNING_INTERVAL: Duration = Duration::from_secs(60);
 
-/// A commit, as its messages' traces show it.
+/// The start and end of a commit.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Commit {
+pub(crate) struct CommitTimes {
     pub(crate) begun: Timestamp,
     pub(crate) ended: Timestamp,
 }
 
-/// A message that has not ended.
+/// A traced message that has not finished.
 #[derive(Debug)]
-struct Open {
+struct OpenTrace {
     accepted_at: Timestamp,
     origin: PeerId,
-    by: Arc<DecidedBy>,
-    commit: Commit,
+    by: Arc<PluginVersion>,
+    commit: CommitTimes,
 }
 
-/// A message that has.
+/// A traced message that has finished.
 #[derive(Debug)]
-struct Told {
+struct FinishedTrace {
     id: MessageId,
-    open: Open,
-    ended: Final,
+    open: OpenTrace,
+    ended: FinalRecord,
 }
 
-/// Watches batches, and hands what has ended to the thread that sends it.
+/// Observes batches and passes finished messages to the exporter thread.
 #[derive(Debug)]
 pub(crate) struct Telemetry {
     one_in: u64,
-    open: Mutex<HashMap<MessageId, Open>>,
-    told: Sender<Told>,
+    open: Mutex<HashMap<MessageId, OpenTrace>>,
+    finished: Sender<FinishedTrace>,
     lost: Arc<AtomicU64>,
 }
 
 impl Telemetry {
-    /// Begins to trace. The thread ends with this.
+    /// Starts the exporter thread, which ends when this is dropped.
     pub(crate) fn start(
-        settings: &Settings,
+        settings: &TelemetrySettings,
         name: &str,
         directory: Arc<ArcSwap<Directory>>,
     ) -> anyhow::Result<Self> {
-        let (told, receiver) = bounded(WAITING);
+        let (finished, receiver) = bounded(MAX_QUEUED);
         let client = ureq::Agent::new_with_config(
-            ureq::Agent::config_builder().timeout_global(Some(PATIENCE)).build(),
+            ureq::Agent::config_builder().timeout_global(Some(EXPORT_TIMEOUT)).build(),
         );
         let lost = Arc::new(AtomicU64::new(0));
         let exporter = Exporter {
             client,
             url: format!("{}/v1/traces", settings.otlp.trim_end_matches('/')),
             name: name.to_owned(),
-            seed: getrandom::u64().map_err(|error| anyhow::anyhow!("no randomness: {error}"))?,
+            seed: getrandom::u64()
+                .map_err(|error| anyhow::anyhow!("system random numbers unavailable: {error}"))?,
             directory,
             lost: lost.clone(),
-            complained: None,
+            last_warning: None,
         };
         std::thread::Builder::new().name("traces".to_owned()).spawn(move || exporter.run(&receiver))?;
-        Ok(Self { one_in: settings.one_in.max(1), open: Mutex::default(), told, lost })
+        Ok(Self { one_in: settings.one_in.max(1), open: Mutex::default(), finished, lost })
     }
 
-    /// Looks at a batch that is durable.
-    pub(crate) fn observe(&self, batch: &Batch, commit: Commit) {
+    /// Observes a durable batch.
+    pub(crate) fn observe(&self, batch: &Batch, commit: CommitTimes) {
         let is_traced = |id: MessageId| id.0.is_multiple_of(self.one_in);
         if !batch.accepted.iter().any(|message| is_traced(message.id))
             && !batch.finished.iter().any(|(id, _)| is_traced(*id))
@@ -105,17 +110,17 @@ impl Telemetry {
         }
         let mut open = self.open.lock();
         for message in
-            batch.accepted.iter().filter(|message| message.kind == Kind::Text && is_traced(message.id))
+            batch.accepted.iter().filter(|message| message.kind == MessageKind::Text && is_traced(message.id))
         {
-            if open.len() < OPEN {
+            if open.len() < MAX_OPEN {
                 let (accepted_at, origin) = (message.accepted_at, message.origin);
                 let by = message.routed.by.clone();
-                open.insert(message.id, Open { accepted_at, origin, by, commit });
+                open.insert(message.id, OpenTrace { accepted_at, origin, by, commit });
             }
         }
         for (id, ended) in batch.finished.iter().filter(|(id, _)| is_traced(*id)) {
             let Some(open) = open.remove(id) else { continue };
-            match self.told.try_send(Told { id: *id, open, ended: ended.clone() }) {
+            match self.finished.try_send(FinishedTrace { id: *id, open, ended: ended.clone() }) {
                 Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
                     self.lost.fetch_add(1, Relaxed);
                 }
@@ -129,22 +134,22 @@ struct Exporter {
     client: ureq::Agent,
     url: String,
     name: String,
-    /// The first half of all trace ids; the second is the message's id, so that one can be found by the other.
+    /// The first half of all trace ids; the second half is the message id, so that one can be derived from the other.
     seed: u64,
     directory: Arc<ArcSwap<Directory>>,
     lost: Arc<AtomicU64>,
-    complained: Option<Instant>,
+    last_warning: Option<Instant>,
 }
 
 impl Exporter {
-    fn run(mut self, told: &Receiver<Told>) {
+    fn run(mut self, finished: &Receiver<FinishedTrace>) {
         loop {
-            let Ok(first) = told.recv() else { return };
+            let Ok(first) = finished.recv() else { return };
             let mut traces = vec![first];
-            let until = Instant::now() + COMPANY;
+            let until = Instant::now() + BATCH_LINGER;
             let mut over = false;
-            while traces.len() < TOGETHER {
-                match told.recv_deadline(until) {
+            while traces.len() < MAX_BATCH {
+                match finished.recv_deadline(until) {
                     Ok(more) => traces.push(more),
                     Err(RecvTimeoutError::Timeout) => break,
                     Err(RecvTimeoutError::Disconnected) => {
@@ -160,8 +165,8 @@ impl Exporter {
         }
     }
 
-    fn send(&mut self, traces: &[Told]) {
-        let spans: Vec<Value> = traces.iter().flat_map(|told| self.spans(told)).collect();
+    fn send(&mut self, traces: &[FinishedTrace]) {
+        let spans: Vec<Value> = traces.iter().flat_map(|finished| self.spans(finished)).collect();
         let document = json!({ "resourceSpans": [{
             "resource": { "attributes": [
                 text("service.name", "switchyard"),
@@ -174,15 +179,15 @@ impl Exporter {
             self.client.post(&self.url).header("content-type", "application/json").send(document.to_string());
         if let Err(error) = sent {
             let lost = self.lost.fetch_add(traces.len() as u64, Relaxed) + traces.len() as u64;
-            if self.complained.is_none_or(|at| at.elapsed() >= QUIET) {
-                tracing::warn!(url = self.url, %error, lost, "traces not sent; the collector does not take them");
-                self.complained = Some(Instant::now());
+            if self.last_warning.is_none_or(|at| at.elapsed() >= WARNING_INTERVAL) {
+                tracing::warn!(url = self.url, %error, lost, "trace export failed");
+                self.last_warning = Some(Instant::now());
             }
         }
     }
 
-    fn spans(&self, told: &Told) -> Vec<Value> {
-        let Told { id, open, ended } = told;
+    fn spans(&self, finished: &FinishedTrace) -> Vec<Value> {
+        let FinishedTrace { id, open, ended } = finished;
         let names = self.directory.load();
         let trace = format!("{:016x}{:016x}", self.seed, id.0);
         let good = matches!(ended.state, FinalState::Delivered | FinalState::Relayed);
@@ -217,7 +222,7 @@ impl Exporter {
             }
             span
         };
-        let Commit { begun, ended: written } = open.commit;
+        let CommitTimes { begun, ended: written } = open.commit;
         let mut spans = vec![
             span(ROOT, "message", open.accepted_at, ended.at, attributes, good),
             span(ROOT + 1, "commit", begun, written, Vec::new(), true),
@@ -235,12 +240,12 @@ impl Exporter {
     }
 }
 
-/// The span that all others of a trace are in.
+/// The id of the root span.
 const ROOT: u64 = 1;
 
-/// One attempt, out of a message's steps.
+/// An attempt, built from a message's steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Attempt {
+struct AttemptSpan {
     peer: PeerId,
     number: u16,
     begun: Timestamp,
@@ -250,8 +255,8 @@ struct Attempt {
 }
 
 /// The attempts of a message, each up to the step that ended it.
-fn attempts(steps: &[Step], end: Timestamp) -> Vec<Attempt> {
-    let mut found: Vec<Attempt> = Vec::new();
+fn attempts(steps: &[Step], end: Timestamp) -> Vec<AttemptSpan> {
+    let mut found: Vec<AttemptSpan> = Vec::new();
     let mut is_open = false;
     for step in steps {
         let mut close = |code, good| {
@@ -264,7 +269,7 @@ fn attempts(steps: &[Step], end: Timestamp) -> Vec<Attempt> {
             StepKind::Submitted { peer, attempt } => {
                 let begun = step.at;
                 let (peer, number) = (*peer, *attempt);
-                found.push(Attempt { peer, number, begun, over: end, code: None, good: true });
+                found.push(AttemptSpan { peer, number, begun, over: end, code: None, good: true });
                 is_open = true;
             }
             StepKind::Responded { .. } => close(None, true),
@@ -277,7 +282,7 @@ fn attempts(steps: &[Step], end: Timestamp) -> Vec<Attempt> {
 }
 
 fn nanos(at: Timestamp) -> String {
-    // The protocol's JSON has 64-bit numbers as texts.
+    // OTLP's JSON encodes 64-bit integers as strings.
     format!("{}000000", at.0)
 }
 
@@ -295,7 +300,7 @@ mod tests {
     use model::PeerMessageId;
 
     #[test]
-    fn an_attempt_ends_with_its_answer_and_the_last_one_with_the_message() {
+    fn attempts_end_with_their_response_or_with_the_message() {
         let step = |at, kind| Step { at: Timestamp(at), kind };
         let submitted = |attempt| StepKind::Submitted { peer: PeerId(3), attempt };
         let steps = [

@@ -1,53 +1,54 @@
-//! Trying things out: test messages, and peers that are dialled once more than usual.
+//! Test messages and connection tests of peers.
 
-use crate::appliance::{Switchyard, gone};
-use crate::core_loop::{self, wall};
-use admin::{Kind, Misplaced, PeerTest, Problem, TestMessage, TestStep, Testing};
-use doors::Routing as _;
-use doors::text::{self, Coding};
-use engine::{Answer, Event};
+use crate::api_backend::{Switchyard, shutting_down_problem};
+use crate::core_loop::{self, wall_clock};
+use admin::{FieldProblem, PeerTestView, Problem, ProblemKind, TestMessageRequest, TestStepView, Testing};
+use engine::{EngineAnswer, Event};
 use futures_util::future::BoxFuture;
 use model::{
-    Address, DecidedBy, Message, MessageId, Priority, ReceiptRequest, Refusal, RejectReason, Routed, Text,
-    Timestamp, Verdict,
+    Address, DlrRequest, Message, MessageId, PluginVersion, Priority, Refusal, RejectReason, RoutingDecision,
+    Text, Timestamp, Verdict,
 };
 use parking_lot::Mutex;
+use ports::Routing as _;
+use ports::text::{self, TextCoding};
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Short messages that a test message may need.
-const PARTS: usize = 10;
+/// Maximum number of segments of a test message.
+const MAX_SEGMENTS: usize = 10;
 
-/// Peers that are being tried.
-pub(crate) type Trials = Mutex<HashSet<String>>;
+/// Peers with a test in progress.
+pub(crate) type PeerTests = Mutex<HashSet<String>>;
 
-/// Takes a name off the list of those that are being tried, however the trial ends.
-struct Trial<'a> {
-    trials: &'a Trials,
+/// Marks a peer as being tested; dropping it ends the test.
+struct PeerTestGuard<'a> {
+    peer_tests: &'a PeerTests,
     name: String,
 }
 
-impl<'a> Trial<'a> {
-    fn begin(trials: &'a Trials, name: &str) -> Option<Self> {
-        trials.lock().insert(name.to_owned()).then(|| Self { trials, name: name.to_owned() })
+impl<'a> PeerTestGuard<'a> {
+    fn begin(peer_tests: &'a PeerTests, name: &str) -> Option<Self> {
+        peer_tests.lock().insert(name.to_owned()).then(|| Self { peer_tests, name: name.to_owned() })
     }
 }
 
-impl Drop for Trial<'_> {
+impl Drop for PeerTestGuard<'_> {
     fn drop(&mut self) {
-        self.trials.lock().remove(&self.name);
+        self.peer_tests.lock().remove(&self.name);
     }
 }
 
-fn wrong(pointer: &str, what: impl Into<String>) -> Problem {
+fn field_problem(pointer: &str, what: impl Into<String>) -> Problem {
     let what = what.into();
-    let mut problem = Problem::new(Kind::Refused, format!("{}: {what}", pointer.trim_start_matches('/')));
-    problem.problems.push(Misplaced { pointer: pointer.to_owned(), what, allowed: None });
+    let mut problem =
+        Problem::new(ProblemKind::Unprocessable, format!("{}: {what}", pointer.trim_start_matches('/')));
+    problem.problems.push(FieldProblem { pointer: pointer.to_owned(), what, allowed: None });
     problem
 }
 
-/// A sender as a person writes it.
-fn sender(from: &str) -> Result<Address, Problem> {
+/// Parses a source address.
+fn parse_sender(from: &str) -> Result<Address, Problem> {
     let digits = from.strip_prefix('+').unwrap_or(from);
     if !digits.is_empty() && digits.len() <= 20 && digits.bytes().all(|c| c.is_ascii_digit()) {
         return Ok(Address::new(u8::from(from.starts_with('+')), 1, digits.as_bytes()));
@@ -55,134 +56,143 @@ fn sender(from: &str) -> Result<Address, Problem> {
     if !from.is_empty() && from.len() <= 11 && from.bytes().all(|c| c.is_ascii_graphic() || c == b' ') {
         return Ok(Address::new(5, 0, from.as_bytes()));
     }
-    Err(wrong("/from", "must be at most 20 digits, or at most 11 ASCII characters"))
+    Err(field_problem("/from", "must have at most 20 digits, or at most 11 ASCII characters"))
 }
 
-fn addressee(to: &str) -> Result<Address, Problem> {
+fn parse_destination(to: &str) -> Result<Address, Problem> {
     let digits = to.strip_prefix('+').unwrap_or(to);
     if !(3..=20).contains(&digits.len()) || !digits.bytes().all(|c| c.is_ascii_digit()) {
-        return Err(wrong("/to", "must be 3 to 20 digits, with or without + in front"));
+        return Err(field_problem("/to", "must have 3 to 20 digits, optionally with a leading +"));
     }
     Ok(Address::new(u8::from(to.starts_with('+')), 1, digits.as_bytes()))
 }
 
-fn words(text: &str) -> Result<Text, Problem> {
+fn encode_text(text: &str) -> Result<Text, Problem> {
     if text.is_empty() {
-        return Err(wrong("/text", "is empty"));
+        return Err(field_problem("/text", "is empty"));
     }
-    let (octets, data_coding) = text::encode(text, Coding::Auto).map_err(|reason| wrong("/text", reason))?;
-    let parts = text::parts(&octets, data_coding, false);
-    if parts > PARTS {
-        return Err(wrong("/text", format!("would need {parts} short messages; at most {PARTS} are taken")));
+    let (octets, data_coding) =
+        text::encode(text, TextCoding::Auto).map_err(|reason| field_problem("/text", reason))?;
+    let segments = text::segment_count(&octets, data_coding, false);
+    if segments > MAX_SEGMENTS {
+        return Err(field_problem(
+            "/text",
+            format!("would need {segments} segments; at most {MAX_SEGMENTS} are allowed"),
+        ));
     }
     Ok(Text { payload: octets.len() > 140, octets, data_coding, udhi: false })
 }
 
 impl Testing for Switchyard {
-    fn send_test(&self, asked: TestMessage, by: Arc<str>) -> Result<String, Problem> {
+    fn send_test(&self, asked: TestMessageRequest, by: Arc<str>) -> Result<String, Problem> {
         let account = self.links.account_options(&asked.account).ok_or_else(|| {
-            Problem::new(
-                Kind::NotFound,
-                format!("{:?} is no account; the configuration has them all", asked.account),
-            )
+            Problem::new(ProblemKind::NotFound, format!("{:?} is not an account", asked.account))
         })?;
         let source = match (asked.from.as_deref(), &account.source.default) {
-            (Some(from), _) if !from.is_empty() => sender(from)?,
+            (Some(from), _) if !from.is_empty() => parse_sender(from)?,
             (_, Some(default)) => default.clone(),
-            (_, None) => return Err(wrong("/from", "is missing, and the account has no default")),
+            (_, None) => {
+                return Err(field_problem("/from", "is missing, and the account has no default source"));
+            }
         };
         if !account.source.allows(&source.value) {
-            return Err(wrong("/from", "is not a sender that this account may use"));
+            return Err(field_problem("/from", "is not a source that this account may use"));
         }
         let mut message = Message {
             id: MessageId::default(),
-            kind: model::Kind::Text,
+            kind: model::MessageKind::Text,
             origin: account.peer,
             source,
-            destination: addressee(&asked.to)?,
+            destination: parse_destination(&asked.to)?,
             service_type: bytes::Bytes::new(),
             protocol_id: 0,
             esm_class: 0,
             priority: Priority::default(),
-            // The account's program has not sent it, and would not know what to make of a receipt.
-            receipts: ReceiptRequest::NONE,
+            // The account's own program did not send the message and would not expect a DLR.
+            dlr_request: DlrRequest::NONE,
             replace_if_present: false,
             submission: None,
-            text: words(&asked.text)?,
+            text: encode_text(&asked.text)?,
             tlvs: bytes::Bytes::new(),
             accepted_at: Timestamp::default(),
             scheduled: None,
-            expires_at: wall() + account.validity,
-            routed: Routed {
+            expires_at: wall_clock() + account.validity,
+            routed: RoutingDecision {
                 verdict: Verdict::Reject(RejectReason::NoRoute),
-                by: Arc::new(DecidedBy { plugin: String::new(), version: String::new() }),
+                by: Arc::new(PluginVersion { plugin: String::new(), version: String::new() }),
                 note: None,
                 sender: None,
                 quote: None,
-                seen: None,
-                faulted: None,
+                host_calls: None,
+                fault_message_id: None,
             },
         };
         message.routed = self.routing.route(&message);
         let message = Box::new(message);
-        let answer = core_loop::ask(&self.core, &self.links.hub(), |reply| Event::Accept { message, reply });
+        let answer =
+            core_loop::request(&self.core, &self.links.registry(), |reply| Event::Accept { message, reply });
         match answer {
-            Some(Answer::Accepted(id)) => {
+            Some(EngineAnswer::Accepted(id)) => {
                 tracing::info!(%by, id = id.0, account = asked.account, "test message accepted");
                 Ok(id.to_string())
             }
-            Some(Answer::Refused(refusal @ (Refusal::QueueFull | Refusal::Throttled))) => {
-                let why =
-                    if self.draining.lock().is_some() { "the appliance drains" } else { "try again later" };
-                Err(Problem::new(Kind::Conflict, format!("refused: {refusal}; {why}")))
+            Some(EngineAnswer::Refused(refusal @ (Refusal::QueueFull | Refusal::Throttled))) => {
+                let why = if self.draining.lock().is_some() {
+                    "the appliance is draining"
+                } else {
+                    "try again later"
+                };
+                Err(Problem::new(ProblemKind::Conflict, format!("refused: {refusal}; {why}")))
             }
-            Some(Answer::Refused(Refusal::ShuttingDown)) | None => Err(gone()),
-            Some(Answer::Refused(refusal)) => Err(Problem::new(
-                Kind::Refused,
-                format!("refused: {refusal}; POST /v1/explain shows each step of its routing"),
+            Some(EngineAnswer::Refused(Refusal::ShuttingDown)) | None => Err(shutting_down_problem()),
+            Some(EngineAnswer::Refused(refusal)) => Err(Problem::new(
+                ProblemKind::Unprocessable,
+                format!("refused: {refusal}; POST /v1/explain explains its routing"),
             )),
-            Some(_) => Err(Problem::new(Kind::Internal, "the engine gave another answer than it should")),
+            Some(_) => Err(Problem::new(ProblemKind::Internal, "unexpected answer of the engine")),
         }
     }
 
-    fn test_peer(&self, name: String, by: Arc<str>) -> BoxFuture<'_, Result<PeerTest, Problem>> {
+    fn test_peer(&self, name: String, by: Arc<str>) -> BoxFuture<'_, Result<PeerTestView, Problem>> {
         Box::pin(async move {
-            let Some(_trial) = Trial::begin(&self.trials, &name) else {
-                return Err(Problem::new(Kind::Conflict, format!("{name:?} is being tried already")));
+            let Some(_guard) = PeerTestGuard::begin(&self.peer_tests, &name) else {
+                return Err(Problem::new(
+                    ProblemKind::Conflict,
+                    format!("a test of {name:?} is already running"),
+                ));
             };
             let Some(steps) = self.links.probe(&name).await else {
                 let is_network = self.networks.iter().any(|network| network.state().name == name);
                 let what = if is_network {
                     format!(
-                        "{name:?} is a core network, which is not dialled by tests; GET /v1/gsm shows its connections"
+                        "{name:?} is a core network, which cannot be tested; GET /v1/gsm shows its connections"
                     )
                 } else {
-                    format!("{name:?} is no peer and no gateway; the configuration has them all")
+                    format!("{name:?} is not a peer or gateway")
                 };
-                return Err(Problem::new(Kind::NotFound, what));
+                return Err(Problem::new(ProblemKind::NotFound, what));
             };
             let ok = steps.iter().all(|step| step.ok);
-            tracing::info!(%by, peer = name, ok, "peer tried");
+            tracing::info!(%by, peer = name, ok, "peer tested");
             if ok {
                 self.links.dial_now(&name);
             }
-            let steps = steps.into_iter().map(|step| TestStep {
+            let steps = steps.into_iter().map(|step| TestStepView {
                 what: step.what,
                 ok: step.ok,
                 ms: u64::try_from(step.took.as_millis()).unwrap_or(u64::MAX),
                 detail: step.detail,
             });
-            Ok(PeerTest { ok, steps: steps.collect() })
+            Ok(PeerTestView { ok, steps: steps.collect() })
         })
     }
 
     fn dial_peer(&self, name: &str, by: &str) -> Result<(), Problem> {
         if !self.links.dial_now(name) {
-            let what =
-                format!("{name:?} is no peer and no gateway that is dialled; the configuration has them all");
-            return Err(Problem::new(Kind::NotFound, what));
+            let what = format!("{name:?} is not a peer or gateway that the appliance connects to");
+            return Err(Problem::new(ProblemKind::NotFound, what));
         }
-        tracing::info!(by, peer = name, "peer dialled at once");
+        tracing::info!(by, peer = name, "peer dialled by admin");
         Ok(())
     }
 }

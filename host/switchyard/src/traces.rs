@@ -1,68 +1,69 @@
-//! What became of a message: traces as the API shows them, of messages in memory, in the store and in the archive.
+//! Traces of messages in the API, from memory, store and archive.
 
-use crate::appliance::Switchyard;
-use admin::{Kind, Problem, view};
+use crate::api_backend::Switchyard;
+use admin::{Problem, ProblemKind, view};
 use archive::{DecodedTrace, Direction};
-use engine::{Before, Doing, MessageStatus, Progress};
+use engine::{LockHolder, MessageProgress, MessageState, MessageStatus};
 use model::{
-    Address, DecidedBy, Deed, Final, Leg, Message, MessageId, NoSender, Now, PeerId, PeerMessageId, Priority,
-    ReceiptRequest, ReceiptState, Routed, SenderWish, StepKind, Text, Verdict,
+    Address, AdminActionKind, DlrRequest, DlrState, FinalRecord, Leg, Message, MessageId, Now, PeerId,
+    PeerMessageId, PluginVersion, Priority, RoutingDecision, SenderFallback, SenderRequest, StepKind, Text,
+    Verdict,
 };
 use std::sync::Arc;
 
-/// The names of peers and accounts.
+/// A function that returns peer names.
 pub(crate) type Names<'a> = &'a dyn Fn(PeerId) -> String;
 
-/// A verdict in words.
-pub(crate) fn verdict_words(verdict: &Verdict, sender: Option<&SenderWish>, name: Names<'_>) -> String {
-    let mut words = match verdict {
+/// Describes a verdict.
+pub(crate) fn describe_verdict(verdict: &Verdict, sender: Option<&SenderRequest>, name: Names<'_>) -> String {
+    let mut text = match verdict {
         Verdict::Forward(legs) => {
-            let legs: Vec<String> = legs.iter().map(|leg| leg_words(leg, name)).collect();
+            let legs: Vec<String> = legs.iter().map(|leg| describe_leg(leg, name)).collect();
             format!("forward: {}", legs.join(", then "))
         }
         Verdict::Hold(until) => format!("hold until {}", until.0),
         Verdict::Reject(reason) => format!("reject: {reason}"),
     };
-    if let Some(wish) = sender {
-        let pool = &wish.pool;
-        words.push_str(&match wish.otherwise {
-            NoSender::Reject => format!("; as a number of pool {pool}, refused without one"),
-            NoSender::KeepSender => format!("; as a number of pool {pool}, or as it came without one"),
-            NoSender::Hold => format!("; as a number of pool {pool}, held until there is one"),
+    if let Some(request) = sender {
+        let pool = &request.pool;
+        text.push_str(&match request.otherwise {
+            SenderFallback::Reject => format!("; sender from pool {pool}, otherwise reject"),
+            SenderFallback::KeepSender => format!("; sender from pool {pool}, otherwise keep the sender"),
+            SenderFallback::Hold => format!("; sender from pool {pool}, otherwise hold"),
         });
     }
-    words
+    text
 }
 
-fn leg_words(leg: &Leg, name: Names<'_>) -> String {
-    let mut words = format!("{} (rank {}, weight {}", name(leg.peer), leg.rank, leg.weight);
+fn describe_leg(leg: &Leg, name: Names<'_>) -> String {
+    let mut text = format!("{} (rank {}, weight {}", name(leg.peer), leg.rank, leg.weight);
     if let Some(wait) = leg.longest_wait {
-        words.push_str(&format!(", at most {wait:?}"));
+        text.push_str(&format!(", max wait {wait:?}"));
     }
     if leg.source.is_some() {
-        words.push_str(", other source");
+        text.push_str(", source rewritten");
     }
     if leg.destination.is_some() {
-        words.push_str(", rewritten destination");
+        text.push_str(", destination rewritten");
     }
-    words.push(')');
-    words
+    text.push(')');
+    text
 }
 
-/// A message as far as the archive and its trace tell of it.
+/// Rebuilds a message from its archive record and trace.
 pub(crate) fn archived_message(
     record: &archive::Record,
     origin: PeerId,
-    told: &DecodedTrace,
-) -> (Message, Final) {
+    decoded: &DecodedTrace,
+) -> (Message, FinalRecord) {
     let address = |ton, npi, text: &str| {
         let octets = archive::Record::octets(text).unwrap_or_else(|| text.as_bytes().to_vec());
         Address::new(ton, npi, &octets)
     };
-    let by = DecidedBy { plugin: record.router.clone(), version: record.router_version.clone() };
+    let by = PluginVersion { plugin: record.router.clone(), version: record.router_version.clone() };
     let message = Message {
         id: record.id,
-        kind: model::Kind::Text,
+        kind: model::MessageKind::Text,
         origin,
         source: address(record.source_ton, record.source_npi, &record.source),
         destination: address(record.destination_ton, record.destination_npi, &record.destination),
@@ -70,7 +71,7 @@ pub(crate) fn archived_message(
         protocol_id: 0,
         esm_class: 0,
         priority: Priority::new(record.priority),
-        receipts: ReceiptRequest::NONE,
+        dlr_request: DlrRequest::NONE,
         replace_if_present: false,
         submission: record.submission(),
         text: Text {
@@ -82,111 +83,108 @@ pub(crate) fn archived_message(
         tlvs: bytes::Bytes::new(),
         accepted_at: record.accepted_at,
         scheduled: None,
-        expires_at: told.expires_at,
-        routed: Routed {
-            verdict: told.verdict.clone().unwrap_or(Verdict::Forward(Vec::new())),
+        expires_at: decoded.expires_at,
+        routed: RoutingDecision {
+            verdict: decoded.verdict.clone().unwrap_or(Verdict::Forward(Vec::new())),
             by: Arc::new(by),
             note: record.note.as_deref().map(Into::into),
-            sender: told.sender.clone().map(Box::new),
+            sender: decoded.sender.clone().map(Box::new),
             quote: None,
-            seen: None,
-            faulted: None,
+            host_calls: None,
+            fault_message_id: None,
         },
     };
-    let ended = Final {
+    let ended = FinalRecord {
         state: record.state,
         at: record.ended_at,
         error: record.error,
         peer: None,
         peer_id: PeerMessageId::default(),
-        steps: told.steps.clone(),
+        steps: decoded.steps.clone(),
     };
     (message, ended)
 }
 
 impl Switchyard {
-    /// A step in words; `peer` is the one to which the message was last submitted.
-    fn step_words(&self, kind: &StepKind, peer: &str, name: Names<'_>) -> String {
+    /// Describes a step; `peer` is the peer of the last submission.
+    fn describe_step(&self, kind: &StepKind, peer: &str, name: Names<'_>) -> String {
         match kind {
-            StepKind::Accepted => "accepted, and on disk".to_owned(),
+            StepKind::Accepted => "accepted and written to disk".to_owned(),
             StepKind::Submitted { peer, attempt } => {
                 format!("submitted to {}, attempt {attempt}", name(*peer))
             }
             StepKind::Responded { id } => {
-                format!("taken by the peer, as {:?}", String::from_utf8_lossy(&id.0))
+                format!("accepted by the peer, id {:?}", String::from_utf8_lossy(&id.0))
             }
             StepKind::Refused { code } => {
-                format!("refused by the peer: {}", self.causes.words(peer, *code))
+                format!("refused by the peer: {}", self.causes.describe_code(peer, *code))
             }
-            StepKind::NotSent => "not sent: the link closed before it was written".to_owned(),
-            StepKind::Unanswered => "unanswered: whether the peer has it is not known".to_owned(),
+            StepKind::NotSent => "not sent: the link closed before the write".to_owned(),
+            StepKind::Unanswered => "unanswered: outcome unknown".to_owned(),
             StepKind::Deferred { until } => format!("deferred until {}", until.0),
             StepKind::NextLeg { peer } => format!("next leg: {}", name(*peer)),
-            StepKind::SentAgain => "to be sent again, to settle the doubt".to_owned(),
-            StepKind::Asked => "the peer was asked".to_owned(),
-            StepKind::Reported { state, error } => {
-                let state = ReceiptState::from_octet(*state);
-                format!(
-                    "receipt: {}, error {error}",
-                    state.map_or("?".to_owned(), |state| format!("{state:?}"))
-                )
+            StepKind::SentAgain => "will be sent again because the outcome is unknown".to_owned(),
+            StepKind::StatusQueried => "status queried at the peer".to_owned(),
+            StepKind::DlrReceived { state, error } => {
+                let state = DlrState::from_octet(*state);
+                format!("DLR: {}, error {error}", state.map_or("?".to_owned(), |state| format!("{state:?}")))
             }
             StepKind::Replaced => "text replaced by the submitter".to_owned(),
             StepKind::Held { until } => format!("held until {}", until.0),
-            StepKind::Rerouted { peer } => format!("routed anew, to {}", name(*peer)),
-            StepKind::Recovered => "found on its way when the daemon was started again".to_owned(),
+            StepKind::Rerouted { peer } => format!("rerouted to {}", name(*peer)),
+            StepKind::Recovered => "recovered after a restart of the daemon".to_owned(),
             StepKind::Decided { hook, by, note } => {
                 let note = note.as_deref().map(|note| format!(": {note}")).unwrap_or_default();
                 format!("decided by {} {} ({}){note}", by.plugin, by.version, hook.name())
             }
-            StepKind::Resolving => "waiting for the subscriber behind the number to be found".to_owned(),
+            StepKind::Resolving => "waiting for number resolution".to_owned(),
             StepKind::Resolved { peer, cached } => {
-                let how = if *cached { ", as remembered" } else { "" };
-                format!("subscriber found{how}, at {}", name(*peer))
+                let how = if *cached { " (cached)" } else { "" };
+                format!("subscriber found{how}: {}", name(*peer))
             }
             StepKind::UnknownSubscriber { cached } => {
-                format!("no such subscriber{}", if *cached { ", as remembered" } else { "" })
+                format!("no such subscriber{}", if *cached { " (cached)" } else { "" })
             }
-            StepKind::AskedAnew { .. } => {
-                "the peer does not know the subscriber; the number is asked about once more".to_owned()
+            StepKind::SubscriberRequeried { .. } => {
+                "the peer does not know the subscriber; the number is resolved again".to_owned()
             }
             StepKind::AwaitingAlert { until } => {
-                format!("waiting for the subscriber to be heard of, until {}", until.0)
+                format!("waiting for an alert for the subscriber, until {}", until.0)
             }
-            StepKind::OthersFirst { until } => {
+            StepKind::MovedBehindOthers { until } => {
                 format!("deferred until {}; other messages to the subscriber go first", until.0)
             }
-            StepKind::SenderTaken { pool, number } => {
-                format!("its sender is {number}, a number of pool {pool}")
+            StepKind::SenderLeased { pool, number } => {
+                format!("sender: {number}, from pool {pool}")
             }
-            StepKind::NoSender { pool } => format!("no number of pool {pool} was to be had for its sender"),
+            StepKind::SenderUnavailable { pool } => format!("no sender available in pool {pool}"),
             StepKind::Charged { amount } => format!("charged {amount}"),
-            StepKind::Refunded { amount } => format!("given back {amount}"),
-            StepKind::ByHand { deed, by, order, peer } => {
-                let mut words = match deed {
-                    Deed::Resumed => "held back until now, and let go".to_owned(),
-                    Deed::Rebound => match peer {
-                        Some(peer) => format!("sent another way, to {}", name(*peer)),
-                        None => "sent another way".to_owned(),
+            StepKind::Refunded { amount } => format!("refunded {amount}"),
+            StepKind::AdminAction { action, by, queue_action, peer } => {
+                let mut text = match action {
+                    AdminActionKind::Resumed => "resumed".to_owned(),
+                    AdminActionKind::Rerouted => match peer {
+                        Some(peer) => format!("rerouted to {}", name(*peer)),
+                        None => "rerouted".to_owned(),
                     },
-                    Deed::Cancelled => "cancelled".to_owned(),
-                    Deed::SentAgain => "its doubt settled: to be sent again".to_owned(),
-                    Deed::GivenUp => "its doubt settled: given up".to_owned(),
-                    Deed::Retried => "to be tried at once".to_owned(),
+                    AdminActionKind::Cancelled => "cancelled".to_owned(),
+                    AdminActionKind::SentAgain => "settled: will be sent again".to_owned(),
+                    AdminActionKind::GivenUp => "settled: given up".to_owned(),
+                    AdminActionKind::Retried => "retried immediately".to_owned(),
                 };
-                words.push_str(&format!(", by {by}"));
-                if let Some(order) = order {
-                    words.push_str(&format!(" (order {order})"));
+                text.push_str(&format!(", by {by}"));
+                if let Some(queue_action) = queue_action {
+                    text.push_str(&format!(" (queue action {queue_action})"));
                 }
-                words
+                text
             }
         }
     }
 
-    fn trace(&self, message: &Message, body: bool, name: Names<'_>) -> view::Trace {
+    fn trace(&self, message: &Message, body: bool, name: Names<'_>) -> view::TraceView {
         let routed = &message.routed;
         let text = || smpp::text::decode(message.text.data_coding, &message.text.octets);
-        view::Trace {
+        view::TraceView {
             id: message.id.to_string(),
             submission: message.submission.map(|id| id.to_string()),
             state: String::new(),
@@ -200,24 +198,24 @@ impl Switchyard {
             },
             accepted_at: message.accepted_at.0,
             expires_at: message.expires_at.0,
-            why_here: view::WhyHere {
+            routing: view::RoutingView {
                 plugin: routed.by.plugin.clone(),
                 version: routed.by.version.clone(),
                 note: routed.note.as_deref().map(str::to_owned),
-                verdict: verdict_words(&routed.verdict, routed.sender.as_deref(), name),
+                verdict: describe_verdict(&routed.verdict, routed.sender.as_deref(), name),
                 leg: None,
             },
-            price: routed.quote.as_ref().map(|quote| view::Price {
+            price: routed.quote.as_ref().map(|quote| view::PriceView {
                 plugin: quote.by.plugin.clone(),
                 version: quote.by.version.clone(),
                 note: quote.note.as_deref().map(str::to_owned),
                 account: quote.charge.as_ref().map(|charge| charge.account.to_string()),
                 amount: quote.charge.as_ref().map_or(0, |charge| charge.amount),
             }),
-            why_late: None,
-            steps: vec![view::Step {
+            waiting_for: None,
+            steps: vec![view::StepView {
                 at: message.accepted_at.0,
-                what: self.step_words(&StepKind::Accepted, "", name),
+                what: self.describe_step(&StepKind::Accepted, "", name),
             }],
             peer_ids: Vec::new(),
             length: message.text.octets.len(),
@@ -225,14 +223,14 @@ impl Switchyard {
         }
     }
 
-    fn add_steps(&self, trace: &mut view::Trace, steps: &[model::Step], name: Names<'_>) {
+    fn add_steps(&self, trace: &mut view::TraceView, steps: &[model::Step], name: Names<'_>) {
         let mut peer = String::new();
         for step in steps {
-            let what = self.step_words(&step.kind, &peer, name);
+            let what = self.describe_step(&step.kind, &peer, name);
             if let StepKind::Submitted { peer: to, .. } = &step.kind {
                 peer = name(*to);
             }
-            trace.steps.push(view::Step { at: step.at.0, what });
+            trace.steps.push(view::StepView { at: step.at.0, what });
         }
         trace.peer_ids = steps
             .iter()
@@ -243,37 +241,37 @@ impl Switchyard {
             .collect();
     }
 
-    /// The trace of a finished message, in the store or in the archive.
+    /// The trace of a finished message, from store or archive.
     pub(crate) fn finished(
         &self,
         message: &Message,
-        ended: &Final,
+        ended: &FinalRecord,
         body: bool,
         name: Names<'_>,
-    ) -> view::Trace {
+    ) -> view::TraceView {
         let mut trace = self.trace(message, body, name);
         trace.state = ended.state.name().to_owned();
         trace.finished = true;
         self.add_steps(&mut trace, &ended.steps, name);
-        let error = match (ended.error, self.causes.of_named(ended, name)) {
+        let error = match (ended.error, self.causes.of_final_with_names(ended, name)) {
             (0, _) => String::new(),
             (code, Some(cause)) => format!(", error {code}: {cause}"),
             (code, None) => format!(", error {code}"),
         };
         trace
             .steps
-            .push(view::Step { at: ended.at.0, what: format!("ended: {}{error}", ended.state.name()) });
+            .push(view::StepView { at: ended.at.0, what: format!("ended: {}{error}", ended.state.name()) });
         trace
     }
 
-    /// The trace of a message that has not ended.
+    /// The trace of an unfinished message.
     pub(crate) fn waiting(
         &self,
         message: &Message,
         live: Option<(MessageStatus, Now)>,
-        progress: Option<&Progress>,
+        progress: Option<&MessageProgress>,
         body: bool,
-    ) -> view::Trace {
+    ) -> view::TraceView {
         let name: Names<'_> = &|peer| self.name_of(peer);
         let mut trace = self.trace(message, body, name);
         let Some((status, now)) = live else {
@@ -285,7 +283,7 @@ impl Switchyard {
         };
         let until = status.until.map(|at| now.wall_of(at).0);
         let peer = self.name_of(status.peer);
-        trace.why_here.leg = Some(usize::from(status.leg));
+        trace.routing.leg = Some(usize::from(status.leg));
         self.add_steps(&mut trace, &status.steps, name);
         if let Some(at) = status.submitted_at
             && !status.steps.iter().rev().any(
@@ -293,94 +291,91 @@ impl Switchyard {
             )
         {
             let kind = StepKind::Submitted { peer: status.peer, attempt: status.attempts };
-            trace.steps.push(view::Step { at: at.0, what: self.step_words(&kind, "", name) });
+            trace.steps.push(view::StepView { at: at.0, what: self.describe_step(&kind, "", name) });
         }
         let last = status.steps.last();
         let awaits_alert = last.is_some_and(|step| matches!(step.kind, StepKind::AwaitingAlert { .. }));
-        let (state, why) = match status.doing {
-            Doing::Queued => (
+        let (state, why) = match status.state {
+            MessageState::Queued => (
                 "queued",
                 format!(
-                    "waits its turn for {peer}, in a queue of {}; {}",
+                    "queued for {peer}, queue length {}; {}",
                     status.queue_length,
-                    self.brake_of_message(&status, now)
+                    self.describe_message_block(&status, now)
                 ),
             ),
-            Doing::Aside => {
-                let why = match status.before {
+            MessageState::SubscriberLocked => {
+                let why = match status.lock_holder {
                     None => "behind another message to the same subscriber".to_owned(),
-                    Some(Before { id, .. }) if id == status.id => {
-                        "its content is being read from disk".to_owned()
+                    Some(LockHolder { id, .. }) if id == status.id => {
+                        "the content is being read from disk".to_owned()
                     }
-                    Some(Before { id, parked_until: None }) => {
+                    Some(LockHolder { id, retry_at: None }) => {
                         format!("behind message {id} to the same subscriber")
                     }
-                    Some(Before { id, parked_until: Some(at) }) => format!(
-                        "subscriber not reachable: message {id}, which goes first, is tried again at {}, or as soon \
-                         as the subscriber is heard of",
+                    Some(LockHolder { id, retry_at: Some(at) }) => format!(
+                        "subscriber not reachable: message {id}, which is first, is retried at {}, or \
+                         when an alert for the subscriber arrives",
                         now.wall_of(at).0
                     ),
                 };
-                ("queued", format!("waits its turn for {peer}, {why}"))
+                ("queued", format!("queued for {peer}, {why}"))
             }
-            Doing::Suspended => {
-                let order = status.order.map_or(String::new(), |order| self.order_words(order));
-                ("suspended", format!("its turn for {peer} came, and it is held back{order}"))
+            MessageState::Suspended => {
+                let action = status.held_by.map_or(String::new(), |action| self.describe_action(action));
+                ("suspended", format!("first in the queue of {peer}, but suspended{action}"))
             }
-            Doing::Submitted => {
-                ("submitted", format!("on a link to {peer}; its answer is due within the response time"))
+            MessageState::Submitted => {
+                ("submitted", format!("written to a link of {peer}; awaits the response"))
             }
-            Doing::Deferred if awaits_alert => (
+            MessageState::Deferred if awaits_alert => (
                 "deferred",
                 format!(
-                    "subscriber not reachable: tried again at {}, or as soon as the subscriber is heard of",
+                    "subscriber not reachable: next attempt at {}, or when an alert for the subscriber arrives",
                     until.unwrap_or(0)
                 ),
             ),
-            Doing::Deferred => {
-                ("deferred", format!("the next attempt, or its schedule, is at {}", until.unwrap_or(0)))
+            MessageState::Deferred => ("deferred", format!("next attempt at {}", until.unwrap_or(0))),
+            MessageState::Held => {
+                ("held", format!("held by routing; routed again at {}", until.unwrap_or(0)))
             }
-            Doing::Held => {
-                ("held", format!("held by its routing; it is routed again at {}", until.unwrap_or(0)))
-            }
-            Doing::Resolving => {
-                let said = status.said.map_or(String::new(), |(by, note)| {
+            MessageState::Resolving => {
+                let deferral = status.resolver_deferral.map_or(String::new(), |(by, note)| {
                     let note = note.map_or(String::new(), |note| format!(": {note}"));
-                    format!("; {} {} could not tell{note}", by.plugin, by.version)
+                    format!("; {} {} deferred{note}", by.plugin, by.version)
                 });
-                let until = until.map_or(String::new(), |at| format!("; the next try is at {at}"));
-                ("resolving", format!("waits for the subscriber behind its number to be found{said}{until}"))
+                let until = until.map_or(String::new(), |at| format!("; next attempt at {at}"));
+                ("resolving", format!("awaits number resolution{deferral}{until}"))
             }
-            Doing::Deciding => {
-                ("deciding", format!("refused by {peer}; the delivery policy is asked what follows"))
-            }
-            Doing::Uncertain => (
+            MessageState::Deciding => ("deciding", format!("refused by {peer}; the delivery policy decides")),
+            MessageState::Uncertain => (
                 "uncertain",
                 format!(
-                    "written to {peer} and never answered; waits for a receipt or an admin until {}",
+                    "written to {peer}, no response; awaits a DLR or an admin until {}",
                     until.unwrap_or(0)
                 ),
             ),
-            Doing::AwaitingReceipt => {
-                ("responded", format!("{peer} has it; its receipt is awaited until {}", until.unwrap_or(0)))
+            MessageState::AwaitingDlr => {
+                ("responded", format!("accepted by {peer}; awaits the DLR until {}", until.unwrap_or(0)))
             }
-            Doing::Ending => ("ending", "its final record is being written".to_owned()),
+            MessageState::Ending => ("ending", "the final record is being written".to_owned()),
         };
         trace.state = state.to_owned();
-        trace.why_late = Some(why);
+        trace.waiting_for = Some(why);
         trace
     }
 
-    /// The trace of a message that is in the archive alone: told as while it was in the store.
-    pub(crate) fn archived_trace(&self, id: MessageId, body: bool) -> Result<view::Trace, Problem> {
+    /// The trace of an archived message, in the same form as from the store.
+    pub(crate) fn archived_trace(&self, id: MessageId, body: bool) -> Result<view::TraceView, Problem> {
         let nowhere = || {
-            let detail = format!("message {id} was never accepted here, or is no longer kept");
-            Problem::new(Kind::NotFound, detail)
+            let detail = format!("message {id} was never accepted, or was deleted after its retention");
+            Problem::new(ProblemKind::NotFound, detail)
         };
         let history = self.history.as_ref().ok_or_else(nowhere)?;
-        let record = history.get(id).map_err(|error| Problem::new(Kind::Unavailable, error.to_string()))?;
+        let record =
+            history.get(id).map_err(|error| Problem::new(ProblemKind::Unavailable, error.to_string()))?;
         let record = record.ok_or_else(nowhere)?;
-        // Names of the archive, which may be of peers that are in the configuration no more.
+        // Names from the archive; such a peer may have been removed from the configuration.
         let mut names: Vec<String> = Vec::new();
         let mut number = |name: &str| {
             let known = names.iter().position(|known| known == name).unwrap_or_else(|| {
@@ -394,20 +389,20 @@ impl Switchyard {
             Direction::Mo => &record.peer,
         });
         let text = record.trace.as_ref().map(|trace| trace.get());
-        let told = text.and_then(|text| archive::decode_trace(text, &mut number)).unwrap_or_default();
-        let (message, ended) = archived_message(&record, origin, &told);
+        let decoded = text.and_then(|text| archive::decode_trace(text, &mut number)).unwrap_or_default();
+        let (message, ended) = archived_message(&record, origin, &decoded);
         let mut trace = self.finished(&message, &ended, body, &|peer| {
             names.get(peer.0 as usize).cloned().unwrap_or_default()
         });
-        trace.price = told.price.map(|price| view::Price {
+        trace.price = decoded.price.map(|price| view::PriceView {
             plugin: price.plugin,
             version: price.version,
             note: price.note,
             account: price.account,
             amount: price.amount,
         });
-        if told.verdict.is_none() {
-            trace.why_here.verdict = format!("archived without its route; went by {}", record.peer);
+        if decoded.verdict.is_none() {
+            trace.routing.verdict = format!("archived without a route; sent to {}", record.peer);
         }
         Ok(trace)
     }

@@ -1,6 +1,6 @@
-//! Addresses of telephones (3GPP TS 23.040 §9.1.2.5).
+//! TP addresses (3GPP TS 23.040 §9.1.2.5).
 
-use crate::alphabet::{self, Tables};
+use crate::alphabet::{self, LanguageTables};
 use crate::wire::Reader;
 use crate::{Error, Result, septets};
 use smallvec::SmallVec;
@@ -14,50 +14,50 @@ pub const TON_NATIONAL: u8 = 2;
 /// Type of number: alphanumeric, a name.
 pub const TON_ALPHANUMERIC: u8 = 5;
 
-/// Characters of the semi-octets 0 to 14; 15 fills.
+/// Characters of semi-octets 0 to 14; 15 is the filler.
 const DIGITS: &[u8; 15] = b"0123456789*#abc";
-/// Semi-octets of an address' value.
+/// Maximum number of semi-octets in an address value.
 const MOST_DIGITS: usize = 20;
-/// Septets in as many semi-octets.
+/// Maximum number of septets in an address value: those that fit into 20 semi-octets.
 const MOST_SEPTETS: usize = 11;
 
-/// An address as the air has it.
+/// A TP address, as used on the air interface.
 ///
 /// ```
-/// use tpdu::Address;
+/// use tpdu::TpAddress;
 ///
-/// let number = Address::from_smpp(1, 1, b"15551234567")?;
+/// let number = TpAddress::from_smpp(1, 1, b"15551234567")?;
 /// assert_eq!(number.encode()?, [0x0B, 0x91, 0x51, 0x55, 0x21, 0x43, 0x65, 0xF7]);
-/// let name = Address::from_smpp(5, 0, b"Caf\xE9")?;
+/// let name = TpAddress::from_smpp(5, 0, b"Caf\xE9")?;
 /// assert_eq!((name.text(), name.to_smpp()), ("Café".to_owned(), (5, 0, b"Caf\xE9".to_vec())));
 /// # Ok::<(), tpdu::Error>(())
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash, Default)]
-pub struct Address {
+pub struct TpAddress {
     /// Type of number, 0 to 7.
     pub ton: u8,
     /// Numbering plan indicator, 0 to 15.
     pub npi: u8,
-    /// Digits as ASCII (`0`-`9`, `*`, `#`, `a`-`c`), at most 20; of an alphanumeric address (type of number 5) the
-    /// septets of the default alphabet, one an octet, at most 11. Note that `@` is septet 0.
+    /// Digits as ASCII (`0`-`9`, `*`, `#`, `a`-`c`), at most 20. For an alphanumeric address (type of number 5): the
+    /// septets of the default alphabet, one per octet, at most 11. Note that `@` is septet 0.
     pub value: SmallVec<[u8; 24]>,
 }
 
-impl Address {
-    /// An international number of the telephone numbering plan (TON 1, NPI 1) from its digits.
+impl TpAddress {
+    /// Creates an international E.164 number (TON 1, NPI 1) from its digits.
     #[must_use]
     pub fn international(digits: &str) -> Self {
         Self { ton: TON_INTERNATIONAL, npi: 1, value: digits.as_bytes().into() }
     }
 
-    /// A name (TON 5, NPI 0).
+    /// Creates an alphanumeric address (TON 5, NPI 0).
     ///
     /// # Errors
-    /// [`Error::Digit`] for a character that the default alphabet has not, [`Error::LongName`] for more than 11 septets.
+    /// [`Error::Digit`] if the default alphabet lacks a character, [`Error::LongName`] for more than 11 septets.
     pub fn name(text: &str) -> Result<Self> {
         let mut value = SmallVec::new();
         for character in text.chars() {
-            value.extend(Tables::DEFAULT.encode(character).ok_or(Error::Digit(character))?);
+            value.extend(LanguageTables::DEFAULT.encode(character).ok_or(Error::Digit(character))?);
         }
         if value.len() > MOST_SEPTETS {
             return Err(Error::LongName(value.len()));
@@ -65,30 +65,31 @@ impl Address {
         Ok(Self { ton: TON_ALPHANUMERIC, npi: 0, value })
     }
 
-    /// Whether the value is a name and not a number.
+    /// Whether the address is alphanumeric.
     #[must_use]
     pub fn is_name(&self) -> bool {
         self.ton == TON_ALPHANUMERIC
     }
 
-    /// The value for people: the name or the digits.
+    /// The name or the digits as text, for display.
     #[must_use]
     pub fn text(&self) -> String {
         if self.is_name() {
-            return alphabet::decode(&self.value, Tables::DEFAULT);
+            return alphabet::decode(&self.value, LanguageTables::DEFAULT);
         }
         self.value.iter().copied().map(char::from).collect()
     }
 
-    /// From what SMPP has. A number is ASCII; a `+` before it is left out, capital letters count as small ones.
+    /// Converts an SMPP address. A number is ASCII; a leading `+` is removed, and upper-case letters are converted to
+    /// lower case.
     ///
-    /// A name is ASCII in nearly all traffic. Beyond that there are two habits, Latin-1 and UTF-8, and both are read:
-    /// octets that are UTF-8 of characters of the default alphabet are that, others Latin-1. No name of the default
-    /// alphabet in one of them is a name of the default alphabet in the other, too, so nothing is guessed.
+    /// Nearly all names are ASCII. Other names are encoded as Latin-1 or UTF-8 by different ESMEs; both are accepted.
+    /// Octets that are valid UTF-8 with characters of the default alphabet are read as UTF-8, all others as Latin-1. No
+    /// sequence of octets is a valid name in both encodings, so the choice is unambiguous.
     ///
     /// # Errors
-    /// [`Error::Digit`] for a character that the air cannot carry, [`Error::LongAddress`] and [`Error::LongName`] for a
-    /// value that does not fit, [`Error::NumberType`].
+    /// [`Error::Digit`] for a character that a TP address cannot carry, [`Error::LongAddress`] and [`Error::LongName`]
+    /// if the value is too long, [`Error::NumberType`] if TON or NPI is out of range.
     pub fn from_smpp(ton: u8, npi: u8, value: &[u8]) -> Result<Self> {
         let address = if ton == TON_ALPHANUMERIC {
             let utf8 = std::str::from_utf8(value).ok().map(Self::name);
@@ -106,9 +107,9 @@ impl Address {
         Ok(address)
     }
 
-    /// Type of number, numbering plan and value as SMPP has them. A name is Latin-1 where that is enough, and UTF-8 where
-    /// it has a Greek capital or a euro sign. [`from_smpp`](Self::from_smpp) reads the same address from it, unless a
-    /// name has escapes that mean nothing.
+    /// Converts to TON, NPI and value for SMPP. A name is encoded as Latin-1 if possible, and as UTF-8 if it contains a
+    /// Greek capital or a euro sign. [`from_smpp`](Self::from_smpp) restores the same address, unless a name contains
+    /// undefined escape sequences.
     #[must_use]
     pub fn to_smpp(&self) -> (u8, u8, Vec<u8>) {
         let value = if self.is_name() {
@@ -144,20 +145,20 @@ impl Address {
         Ok(())
     }
 
-    /// The octets of an address field: length in semi-octets, type, value.
+    /// Encodes the address field: length in semi-octets, type, value.
     ///
     /// # Errors
-    /// Where the address does not fit its field.
+    /// If the address does not fit into its field.
     pub fn encode(&self) -> Result<Vec<u8>> {
         let mut out = Vec::with_capacity(12);
         self.write(&mut out)?;
         Ok(out)
     }
 
-    /// Reads an address field of its own.
+    /// Decodes a single address field.
     ///
     /// # Errors
-    /// Where the octets end too early or claim too much.
+    /// If the field is truncated or its length is out of range.
     pub fn decode(octets: &[u8]) -> Result<Self> {
         Self::read(&mut Reader::new(octets), "address")
     }
@@ -178,7 +179,7 @@ impl Address {
         Ok(())
     }
 
-    /// A filler before the end ends the number; a first bit of the type that is not set is overlooked.
+    /// A filler before the end terminates the number. A cleared extension bit in the type octet is ignored.
     pub(crate) fn read(reader: &mut Reader<'_>, field: &'static str) -> Result<Self> {
         let semi_octets = usize::from(reader.u8(field)?);
         if semi_octets > MOST_DIGITS {
@@ -197,8 +198,8 @@ impl Address {
     }
 }
 
-impl std::fmt::Debug for Address {
-    /// As in logs: all but the first four and the last two characters hidden.
+impl std::fmt::Debug for TpAddress {
+    /// Masked as in logs: shows the first four and the last two characters.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let text = self.text();
         let count = text.chars().count();
@@ -221,69 +222,69 @@ mod tests {
             (0, b"", &[0x00, 0x81]),
         ];
         for (ton, digits, octets) in rows {
-            let address = Address::from_smpp(ton, 1, digits).unwrap();
+            let address = TpAddress::from_smpp(ton, 1, digits).unwrap();
             assert_eq!(address.encode().unwrap(), octets);
-            assert_eq!(Address::decode(octets).unwrap(), address);
+            assert_eq!(TpAddress::decode(octets).unwrap(), address);
             assert_eq!(address.to_smpp(), (ton, 1, digits.to_vec()));
         }
     }
 
     #[test]
-    fn the_length_of_a_name_counts_useful_semi_octets() {
-        let lengths = (0..=11).map(|count| Address::name(&"x".repeat(count)).unwrap().encode().unwrap()[0]);
+    fn name_length_counts_used_semi_octets() {
+        let lengths = (0..=11).map(|count| TpAddress::name(&"x".repeat(count)).unwrap().encode().unwrap()[0]);
         assert_eq!(lengths.collect::<Vec<_>>(), [0, 2, 4, 6, 7, 9, 11, 13, 14, 16, 18, 20]);
-        assert_eq!(Address::name("Design@Home").unwrap().encode().unwrap()[..4], [20, 0xD0, 0xC4, 0xF2]);
-        assert_eq!(Address::name("twelve chars"), Err(Error::LongName(12)));
-        assert_eq!(Address::name("[brackets]"), Err(Error::LongName(12)));
-        assert_eq!(Address::name("жук"), Err(Error::Digit('ж')));
+        assert_eq!(TpAddress::name("Design@Home").unwrap().encode().unwrap()[..4], [20, 0xD0, 0xC4, 0xF2]);
+        assert_eq!(TpAddress::name("twelve chars"), Err(Error::LongName(12)));
+        assert_eq!(TpAddress::name("[brackets]"), Err(Error::LongName(12)));
+        assert_eq!(TpAddress::name("жук"), Err(Error::Digit('ж')));
     }
 
     #[test]
-    fn seven_characters_and_eight_with_an_at_sign_at_the_end_are_told_apart() {
+    fn seven_characters_differ_from_eight_with_a_final_at_sign() {
         for text in ["1234567", "1234567@", "@", "@@@@@@@", "@@@@@@@@"] {
-            let name = Address::name(text).unwrap();
-            let again = Address::decode(&name.encode().unwrap()).unwrap();
+            let name = TpAddress::name(text).unwrap();
+            let again = TpAddress::decode(&name.encode().unwrap()).unwrap();
             assert_eq!((again.text(), &again), (text.to_owned(), &name));
         }
     }
 
     #[test]
-    fn smpp_names_in_either_habit_are_the_same_name() {
+    fn smpp_names_in_latin_1_and_utf_8_are_equal() {
         for (latin1, text) in
             [(&b"Caf\xE9"[..], "Café"), (b"\xC4\xA3", "Ä£"), (b"\xA7 5", "§ 5"), (b"a@b", "a@b")]
         {
-            let name = Address::from_smpp(5, 0, latin1).unwrap();
+            let name = TpAddress::from_smpp(5, 0, latin1).unwrap();
             assert_eq!((name.text(), name.to_smpp().2), (text.to_owned(), latin1.to_vec()));
-            assert_eq!(Address::from_smpp(5, 0, text.as_bytes()).unwrap(), name);
+            assert_eq!(TpAddress::from_smpp(5, 0, text.as_bytes()).unwrap(), name);
         }
-        let greek = Address::from_smpp(5, 0, "ΔΩ 5€".as_bytes()).unwrap();
+        let greek = TpAddress::from_smpp(5, 0, "ΔΩ 5€".as_bytes()).unwrap();
         assert_eq!(greek.to_smpp(), (5, 0, "ΔΩ 5€".as_bytes().to_vec()));
-        assert!(Address::from_smpp(5, 0, b"\x81").is_err());
+        assert!(TpAddress::from_smpp(5, 0, b"\x81").is_err());
     }
 
-    /// What `from_smpp` promises: two readings of the same octets are never both names.
+    /// `from_smpp` relies on this: no octets are a valid name in both encodings.
     #[test]
-    fn no_name_is_a_name_in_both_habits() {
+    fn no_octets_are_a_name_in_both_encodings() {
         let all: Vec<char> = (1..0x3000)
             .filter_map(char::from_u32)
-            .filter(|each| Tables::DEFAULT.encode(*each).is_some())
+            .filter(|each| LanguageTables::DEFAULT.encode(*each).is_some())
             .collect();
         assert!(all.len() >= 137, "{}", all.len());
         for character in all.into_iter().filter(|each| !each.is_ascii()) {
             let as_latin1 = character.to_string().bytes().map(char::from).collect::<String>();
-            assert!(Address::name(&as_latin1).is_err(), "{character}");
+            assert!(TpAddress::name(&as_latin1).is_err(), "{character}");
         }
     }
 
     #[test]
-    fn what_the_field_does_not_carry_is_refused() {
-        assert_eq!(Address::from_smpp(1, 1, b"+4915112").unwrap().text(), "4915112");
-        assert_eq!(Address::from_smpp(1, 1, b"12x"), Err(Error::Digit('x')));
-        assert_eq!(Address::from_smpp(1, 1, &[b'1'; 21]), Err(Error::LongAddress(21)));
-        assert_eq!(Address::from_smpp(8, 1, b"1"), Err(Error::NumberType { ton: 8, npi: 1 }));
-        assert_eq!(Address::decode(&[21, 0x91]), Err(Error::LongAddress(21)));
-        assert_eq!(Address::decode(&[4, 0x91, 0x21]), Err(Error::Short("address")));
-        assert_eq!(Address::decode(&[6, 0x91, 0x21, 0xF3, 0x54]).unwrap().text(), "123");
-        assert_eq!(Address::decode(&[2, 0x11, 0x21]).unwrap(), Address::international("12"));
+    fn invalid_addresses_are_rejected() {
+        assert_eq!(TpAddress::from_smpp(1, 1, b"+4915112").unwrap().text(), "4915112");
+        assert_eq!(TpAddress::from_smpp(1, 1, b"12x"), Err(Error::Digit('x')));
+        assert_eq!(TpAddress::from_smpp(1, 1, &[b'1'; 21]), Err(Error::LongAddress(21)));
+        assert_eq!(TpAddress::from_smpp(8, 1, b"1"), Err(Error::NumberType { ton: 8, npi: 1 }));
+        assert_eq!(TpAddress::decode(&[21, 0x91]), Err(Error::LongAddress(21)));
+        assert_eq!(TpAddress::decode(&[4, 0x91, 0x21]), Err(Error::Short("address")));
+        assert_eq!(TpAddress::decode(&[6, 0x91, 0x21, 0xF3, 0x54]).unwrap().text(), "123");
+        assert_eq!(TpAddress::decode(&[2, 0x11, 0x21]).unwrap(), TpAddress::international("12"));
     }
 }

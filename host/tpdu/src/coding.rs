@@ -1,22 +1,22 @@
 //! The data coding scheme, TP-DCS (3GPP TS 23.038 §4).
 
-/// The units that user data is made of.
+/// The alphabet of user data.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Alphabet {
-    /// Septets of the default alphabet or a national table, packed; the length counts septets.
+    /// GSM 7-bit default alphabet or a national table, packed; the length counts septets.
     Gsm7,
-    /// Octets: data, or anything compressed.
+    /// 8-bit data or compressed text; the length counts octets.
     Octets,
-    /// Two octets a unit, in truth UTF-16, high octet first; the length counts octets.
+    /// UCS-2, in practice UTF-16, big-endian; the length counts octets.
     Ucs2,
 }
 
 impl Alphabet {
-    /// What a data coding scheme says. Reserved codings are the default alphabet, as the document wants it (§4);
-    /// compressed text of any alphabet is octets.
+    /// The alphabet of a data coding scheme. Reserved codings map to the default alphabet (§4); compressed text of any
+    /// alphabet maps to octets.
     #[must_use]
     pub fn of(data_coding: u8) -> Self {
-        if compressed(data_coding) {
+        if is_compressed(data_coding) {
             return Self::Octets;
         }
         match data_coding {
@@ -31,23 +31,23 @@ impl Alphabet {
         }
     }
 
-    /// Units of the length octet (TP-UDL) that fit 140 octets.
+    /// The maximum TP-UDL that fits into 140 octets.
     #[must_use]
     pub fn limit(self) -> usize {
         if self == Self::Gsm7 { 160 } else { 140 }
     }
 
-    /// What the length octet counts, in words.
+    /// The name of the unit that TP-UDL counts.
     pub(crate) fn unit(self) -> &'static str {
         if self == Self::Gsm7 { "septets" } else { "octets" }
     }
 
-    /// Octets that take a length of so many units.
+    /// Octets needed for a length in units.
     pub(crate) fn octets(self, length: usize) -> usize {
         if self == Self::Gsm7 { crate::septets::octets_for(length) } else { length }
     }
 
-    /// Units that a header of so many octets takes.
+    /// Units that a header of this many octets occupies.
     pub(crate) fn header_units(self, octets: usize) -> usize {
         if self == Self::Gsm7 { crate::septets::septets_for(octets) } else { octets }
     }
@@ -55,14 +55,14 @@ impl Alphabet {
 
 /// Whether the text is compressed (3GPP TS 23.042).
 #[must_use]
-pub fn compressed(data_coding: u8) -> bool {
+pub fn is_compressed(data_coding: u8) -> bool {
     data_coding < 0x80 && data_coding & 0x20 != 0
 }
 
-/// Where the telephone is to put the message: 0 shown at once and not kept (flash), 1 the telephone, 2 the card, 3 what
-/// is connected to it. `None` where the scheme says nothing of it.
+/// The message class: 0 display at once and do not store (flash), 1 handset memory, 2 SIM, 3 terminal equipment. `None`
+/// if the scheme has no class.
 #[must_use]
-pub fn class(data_coding: u8) -> Option<u8> {
+pub fn message_class(data_coding: u8) -> Option<u8> {
     match data_coding {
         0x00..=0x7F if data_coding & 0x10 != 0 => Some(data_coding & 3),
         0xF0..=0xFF => Some(data_coding & 3),
@@ -70,29 +70,29 @@ pub fn class(data_coding: u8) -> Option<u8> {
     }
 }
 
-/// Whether the telephone is asked to delete the message when it has been read.
+/// Whether the handset should delete the message after the subscriber read it.
 #[must_use]
-pub fn deleted_when_read(data_coding: u8) -> bool {
+pub fn is_auto_deleted(data_coding: u8) -> bool {
     (0x40..0x80).contains(&data_coding)
 }
 
-/// An indication that something waits, as a symbol on the telephone.
+/// A message waiting indication.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Waiting {
-    /// The text is to be kept.
-    pub kept: bool,
-    /// The symbol appears; else it goes.
+pub struct MessageWaiting {
+    /// Whether the handset stores the text.
+    pub stored: bool,
+    /// Whether the indication is set; otherwise it is cleared.
     pub active: bool,
-    /// Of what: 0 voice mail, 1 fax, 2 electronic mail, 3 other.
+    /// Kind: 0 voice mail, 1 fax, 2 e-mail, 3 other.
     pub kind: u8,
 }
 
-/// What the message waiting groups say.
+/// The message waiting indication of a data coding scheme.
 #[must_use]
-pub fn waiting(data_coding: u8) -> Option<Waiting> {
-    let kept = data_coding >= 0xD0;
-    (0xC0..0xF0).contains(&data_coding).then_some(Waiting {
-        kept,
+pub fn message_waiting(data_coding: u8) -> Option<MessageWaiting> {
+    let stored = data_coding >= 0xD0;
+    (0xC0..0xF0).contains(&data_coding).then_some(MessageWaiting {
+        stored,
         active: data_coding & 8 != 0,
         kind: data_coding & 3,
     })
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_groups_of_the_document() {
+    fn coding_groups_of_the_specification() {
         let rows = [
             (0x00..=0x03, Alphabet::Gsm7),
             (0x04..=0x07, Alphabet::Octets),
@@ -135,14 +135,14 @@ mod tests {
     }
 
     #[test]
-    fn what_else_a_scheme_says() {
-        assert_eq!([0x10, 0xF1, 0x1A, 0x57].map(class), [Some(0), Some(1), Some(2), Some(3)]);
-        assert_eq!([0x00, 0x0B, 0x40, 0x81, 0xC1, 0xE2].map(class), [None; 6]);
-        assert!(compressed(0x20) && compressed(0x7F) && !compressed(0x10) && !compressed(0xE0));
-        assert!(deleted_when_read(0x40) && deleted_when_read(0x7B) && !deleted_when_read(0x80));
-        assert_eq!(waiting(0xC8), Some(Waiting { kept: false, active: true, kind: 0 }));
-        assert_eq!(waiting(0xD1), Some(Waiting { kept: true, active: false, kind: 1 }));
-        assert_eq!(waiting(0xEB), Some(Waiting { kept: true, active: true, kind: 3 }));
-        assert_eq!((waiting(0x08), waiting(0xF0)), (None, None));
+    fn message_class_deletion_and_waiting_indication() {
+        assert_eq!([0x10, 0xF1, 0x1A, 0x57].map(message_class), [Some(0), Some(1), Some(2), Some(3)]);
+        assert_eq!([0x00, 0x0B, 0x40, 0x81, 0xC1, 0xE2].map(message_class), [None; 6]);
+        assert!(is_compressed(0x20) && is_compressed(0x7F) && !is_compressed(0x10) && !is_compressed(0xE0));
+        assert!(is_auto_deleted(0x40) && is_auto_deleted(0x7B) && !is_auto_deleted(0x80));
+        assert_eq!(message_waiting(0xC8), Some(MessageWaiting { stored: false, active: true, kind: 0 }));
+        assert_eq!(message_waiting(0xD1), Some(MessageWaiting { stored: true, active: false, kind: 1 }));
+        assert_eq!(message_waiting(0xEB), Some(MessageWaiting { stored: true, active: true, kind: 3 }));
+        assert_eq!((message_waiting(0x08), message_waiting(0xF0)), (None, None));
     }
 }

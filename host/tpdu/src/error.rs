@@ -1,95 +1,95 @@
 use crate::FailureCause;
 
-/// What is wrong with a TPDU that came, or why one cannot be written.
+/// A TPDU that cannot be decoded or encoded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The octets end before a field does.
-    #[error("the TPDU ends inside its {0}")]
+    /// The octets end within a field.
+    #[error("the TPDU ends within its {0}")]
     Short(&'static str),
-    /// TP-MTI says a type that this direction does not have.
+    /// The TP-MTI is not defined for this direction.
     #[error("message type {0} (TP-MTI) does not exist in this direction")]
     MessageType(u8),
-    /// An address has more digits than its field.
-    #[error("an address of {0} digits; at most 20 fit")]
+    /// An address has too many digits.
+    #[error("address has {0} digits; the limit is 20")]
     LongAddress(usize),
-    /// An alphanumeric address is longer than its field.
-    #[error("an alphanumeric address of {0} characters of the default alphabet; at most 11 fit")]
+    /// An alphanumeric address is too long.
+    #[error("alphanumeric address has {0} characters of the default alphabet; the limit is 11")]
     LongName(usize),
-    /// An address has a character that no semi-octet stands for.
-    #[error("{0:?} in a number; digits, *, #, a, b and c are possible")]
+    /// An address contains a character that has no semi-octet.
+    #[error("invalid character {0:?} in a number; digits, *, #, a, b and c are allowed")]
     Digit(char),
-    /// An address' type of number or numbering plan is out of range.
-    #[error("type of number {ton} and numbering plan {npi}; at most 7 and 15 fit")]
+    /// TON or NPI of an address is out of range.
+    #[error("type of number {ton} or numbering plan {npi} is out of range; the limits are 7 and 15")]
     NumberType {
         /// Type of number.
         ton: u8,
         /// Numbering plan indicator.
         npi: u8,
     },
-    /// A point in time that is none.
-    #[error("no point in time: its {0} is out of range or not decimal")]
+    /// An invalid time stamp.
+    #[error("invalid time stamp: {0} is out of range or not decimal")]
     Time(&'static str),
-    /// A validity period that cannot be understood.
-    #[error("no validity period: {0}")]
+    /// An invalid validity period.
+    #[error("invalid validity period: {0}")]
     Validity(&'static str),
-    /// The length octet (TP-UDL) says more than a short message can have, or a text is too long for one.
-    #[error("user data of {length} {unit}; at most {limit} fit")]
+    /// TP-UDL exceeds the limit, or a text is too long for one short message.
+    #[error("user data has {length} {unit}; the limit is {limit}")]
     LongUserData {
-        /// What there is.
+        /// The actual length.
         length: usize,
-        /// What fits.
+        /// The limit.
         limit: usize,
-        /// Of what.
+        /// The unit of both.
         unit: &'static str,
     },
-    /// Length and octets of user data do not belong together.
-    #[error("user data of {octets} octets under a length (TP-UDL) of {length}")]
+    /// TP-UDL does not match the number of octets of user data.
+    #[error("user data has {octets} octets, which does not match TP-UDL {length}")]
     Inconsistent {
         /// TP-UDL.
         length: u8,
-        /// Octets.
+        /// Octets of user data.
         octets: usize,
     },
-    /// The whole is longer than any TPDU.
-    #[error("a TPDU of {0} octets; at most 164 fit")]
+    /// The TPDU exceeds the maximum length.
+    #[error("TPDU has {0} octets; the limit is 164")]
     LongTpdu(usize),
-    /// A text that is said to begin with a user data header does not.
-    #[error("the text does not begin with a user data header, as its sender says it does")]
+    /// The user data header indicator is set, but there is no valid header.
+    #[error("user data header indicator is set, but the text has no valid header")]
     NoHeader,
-    /// An octet over 127 where a character of the default alphabet is expected.
-    #[error("octet 0x{octet:02X} at {at} is no character of the default alphabet")]
+    /// An octet over 127 in text of the default alphabet.
+    #[error("octet 0x{octet:02X} at {at} is not a character of the default alphabet")]
     NotASeptet {
-        /// Its place, from 0, a header counted.
+        /// Its offset from 0, including the header.
         at: usize,
         /// The octet.
         octet: u8,
     },
-    /// A data coding that has no way to the air.
-    #[error("data coding {0} cannot be converted for the air")]
+    /// A `data_coding` without a GSM equivalent.
+    #[error("data coding {0} has no GSM equivalent")]
     Coding(u8),
-    /// Octets that are not text in the coding that their sender names.
-    #[error("the text is not in data coding {0}, as its sender says it is")]
+    /// Octets that are not valid in the declared coding.
+    #[error("the text is not valid in data coding {0}")]
     NotInCoding(u8),
-    /// A text with a header of its own that fits no single short message: to split it would need a second header.
-    #[error("a text of {length} {unit} with a user data header of its own; at most {limit} fit")]
+    /// A text with its own header exceeds one short message; to split it would need a second header.
+    #[error("text with its own user data header has {length} {unit}; the limit is {limit}")]
     LongWithHeader {
-        /// What there is, the header counted.
+        /// The actual length, including the header.
         length: usize,
-        /// What fits.
+        /// The limit.
         limit: usize,
-        /// Of what.
+        /// The unit of both.
         unit: &'static str,
     },
-    /// A text that would take more parts than a header can number.
-    #[error("a text that would take {0} short messages; at most 255 can be joined")]
-    ManyParts(usize),
-    /// Compressed text cannot be cut.
-    #[error("a compressed text of {0} octets; at most 140 fit, and it cannot be cut")]
+    /// A text that needs more than 255 segments.
+    #[error("text needs {0} segments; the limit is 255")]
+    TooManySegments(usize),
+    /// Compressed text exceeds one short message; it cannot be split.
+    #[error("compressed text has {0} octets; the limit is 140, and it cannot be split")]
     LongCompressed(usize),
 }
 
 impl Error {
-    /// How a service centre says so to a telephone (TP-FCS), where a better word than "unspecified" exists.
+    /// The TP-FCS for an answer to the handset; "unspecified" if no other value fits.
     #[must_use]
     pub fn failure_cause(&self) -> FailureCause {
         match self {
@@ -104,5 +104,5 @@ impl Error {
     }
 }
 
-/// A result of this crate.
+/// The result type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;

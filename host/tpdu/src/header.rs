@@ -1,42 +1,42 @@
 //! User data headers (3GPP TS 23.040 §9.2.3.24).
 
-use crate::alphabet::{Language, Tables};
+use crate::alphabet::{Language, LanguageTables};
 
-/// Part of a long message, 8-bit reference.
+/// Concatenated short message, 8-bit reference.
 pub const CONCATENATION: u8 = 0x00;
-/// Part of a long message, 16-bit reference.
+/// Concatenated short message, 16-bit reference.
 pub const CONCATENATION_WIDE: u8 = 0x08;
-/// Ports of applications, of 16 bits.
+/// Application port addressing, 16-bit.
 pub const PORTS_WIDE: u8 = 0x05;
 /// National language single shift.
 pub const SINGLE_SHIFT: u8 = 0x24;
 /// National language locking shift.
 pub const LOCKING_SHIFT: u8 = 0x25;
 
-/// Which part of which message.
+/// The concatenation element: which segment of which message.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct PartOf {
-    /// The message's reference; references of 8 and of 16 bits are different ones.
+pub struct Concatenation {
+    /// The reference of the message. 8-bit and 16-bit references are distinct.
     pub reference: u16,
     /// Whether the reference has 16 bits.
     pub wide: bool,
-    /// Parts in all, at least 2.
+    /// Number of segments, at least 2.
     pub total: u8,
-    /// This part, from 1.
+    /// Number of this segment, from 1.
     pub number: u8,
 }
 
-/// The reference of the parts of a long message, as it is to stand in their headers.
+/// A concatenation reference to write into segment headers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Reference {
-    /// 8 bits, five octets of elements: the usual one.
+pub enum ConcatReference {
+    /// 8 bits, five octets of elements: the usual form.
     Short(u8),
-    /// 16 bits, six octets.
+    /// 16 bits, six octets of elements.
     Wide(u16),
 }
 
-impl Reference {
-    /// The element that says which part a message is.
+impl ConcatReference {
+    /// The concatenation element for one segment.
     #[must_use]
     pub fn element(self, total: u8, number: u8) -> Vec<u8> {
         match self {
@@ -49,21 +49,21 @@ impl Reference {
     }
 }
 
-/// One element of a header.
+/// One information element of a header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Element<'a> {
-    /// What it is.
+pub struct HeaderElement<'a> {
+    /// Information element identifier.
     pub id: u8,
-    /// What it says.
+    /// Information element data.
     pub data: &'a [u8],
 }
 
-/// A header without the octet of its length.
+/// A user data header without its length octet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Header<'a>(pub &'a [u8]);
 
 impl<'a> Header<'a> {
-    /// Parts octets into the header at their front and what follows; `None` where its length says more than is there.
+    /// Splits octets into the leading header and the remainder; `None` if the header length exceeds the octets.
     #[must_use]
     pub fn split(octets: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let (length, rest) = octets.split_first()?;
@@ -71,15 +71,14 @@ impl<'a> Header<'a> {
         Some((Self(header), text))
     }
 
-    /// Octets that it takes, the one of its length counted.
+    /// Octets of the header, including the length octet.
     #[must_use]
     pub fn length(self) -> usize {
         self.0.len() + 1
     }
 
-    /// Its elements in order. A header whose last element has too few or too many octets is to be ignored as a whole
-    /// (§9.2.3.24): it has none.
-    pub fn elements(self) -> impl Iterator<Item = Element<'a>> {
+    /// The elements in order. A malformed header is ignored as a whole (§9.2.3.24) and yields no elements.
+    pub fn elements(self) -> impl Iterator<Item = HeaderElement<'a>> {
         let mut rest = if well_formed(self.0) { self.0 } else { &[] };
         std::iter::from_fn(move || {
             let (element, after) = first(rest)?;
@@ -88,7 +87,7 @@ impl<'a> Header<'a> {
         })
     }
 
-    /// The data of the last element with an id: where one is repeated, the last counts.
+    /// The data of the last element with this id and length: if an element is repeated, the last one counts.
     fn last(self, id: u8, length: usize) -> Option<&'a [u8]> {
         self.elements()
             .filter(|element| element.id == id && element.data.len() == length)
@@ -96,30 +95,29 @@ impl<'a> Header<'a> {
             .map(|last| last.data)
     }
 
-    /// Which part of a long message it stands before. Numbers that make no sense count as none, and so does the only
-    /// part of a message.
+    /// The concatenation element. Invalid numbers, and a message with a single segment, yield `None`.
     #[must_use]
-    pub fn part_of(self) -> Option<PartOf> {
-        let parts = self.elements().filter_map(|element| match (element.id, element.data) {
+    pub fn concatenation(self) -> Option<Concatenation> {
+        let segments = self.elements().filter_map(|element| match (element.id, element.data) {
             (CONCATENATION, &[reference, total, number]) => {
-                Some(PartOf { reference: u16::from(reference), wide: false, total, number })
+                Some(Concatenation { reference: u16::from(reference), wide: false, total, number })
             }
             (CONCATENATION_WIDE, &[high, low, total, number]) => {
-                Some(PartOf { reference: u16::from_be_bytes([high, low]), wide: true, total, number })
+                Some(Concatenation { reference: u16::from_be_bytes([high, low]), wide: true, total, number })
             }
             _ => None,
         });
-        parts.filter(|part| part.number >= 1 && part.number <= part.total && part.total > 1).last()
+        segments.filter(|part| part.number >= 1 && part.number <= part.total && part.total > 1).last()
     }
 
-    /// The national tables that its text is written with.
+    /// The national language tables of the text.
     #[must_use]
-    pub fn tables(self) -> Tables {
+    pub fn tables(self) -> LanguageTables {
         let language = |id| self.last(id, 1).and_then(|data| Language::from_number(*data.first()?));
-        Tables { locking: language(LOCKING_SHIFT), single: language(SINGLE_SHIFT) }
+        LanguageTables { locking: language(LOCKING_SHIFT), single: language(SINGLE_SHIFT) }
     }
 
-    /// Destination and origin of an application's data, where the ports have 16 bits.
+    /// Destination and origin port, from the 16-bit port element.
     #[must_use]
     pub fn ports(self) -> Option<(u16, u16)> {
         match self.last(PORTS_WIDE, 4)? {
@@ -128,7 +126,7 @@ impl<'a> Header<'a> {
         }
     }
 
-    /// The elements that are not of concatenation, as octets: what belongs to the text as a whole.
+    /// The encoded elements without concatenation: those that apply to the whole text.
     #[must_use]
     pub fn without_concatenation(self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.0.len());
@@ -142,10 +140,10 @@ impl<'a> Header<'a> {
     }
 }
 
-fn first(octets: &[u8]) -> Option<(Element<'_>, &[u8])> {
+fn first(octets: &[u8]) -> Option<(HeaderElement<'_>, &[u8])> {
     let [id, length, rest @ ..] = octets else { return None };
     let (data, after) = rest.split_at_checked(usize::from(*length))?;
-    Some((Element { id: *id, data }, after))
+    Some((HeaderElement { id: *id, data }, after))
 }
 
 fn well_formed(mut octets: &[u8]) -> bool {
@@ -164,27 +162,27 @@ mod tests {
     }
 
     #[test]
-    fn parts_with_references_of_either_width() {
-        let part = header(&[5, 0, 3, 0x2D, 2, 1]).part_of().unwrap();
-        assert_eq!(part, PartOf { reference: 0x2D, wide: false, total: 2, number: 1 });
-        let part = header(&[6, 8, 4, 1, 0x2D, 3, 3]).part_of().unwrap();
-        assert_eq!(part, PartOf { reference: 0x012D, wide: true, total: 3, number: 3 });
-        assert_eq!(Reference::Short(0x2D).element(2, 1), [0, 3, 0x2D, 2, 1]);
-        assert_eq!(Reference::Wide(0x012D).element(3, 3), [8, 4, 1, 0x2D, 3, 3]);
+    fn concatenation_references_of_8_and_16_bits() {
+        let part = header(&[5, 0, 3, 0x2D, 2, 1]).concatenation().unwrap();
+        assert_eq!(part, Concatenation { reference: 0x2D, wide: false, total: 2, number: 1 });
+        let part = header(&[6, 8, 4, 1, 0x2D, 3, 3]).concatenation().unwrap();
+        assert_eq!(part, Concatenation { reference: 0x012D, wide: true, total: 3, number: 3 });
+        assert_eq!(ConcatReference::Short(0x2D).element(2, 1), [0, 3, 0x2D, 2, 1]);
+        assert_eq!(ConcatReference::Wide(0x012D).element(3, 3), [8, 4, 1, 0x2D, 3, 3]);
     }
 
     #[test]
-    fn numbers_without_sense_make_no_part() {
+    fn invalid_segment_numbers_are_ignored() {
         for bad in [[2, 3], [0, 0], [2, 0], [1, 1]] {
-            assert_eq!(header(&[5, 0, 3, 9, bad[0], bad[1]]).part_of(), None);
+            assert_eq!(header(&[5, 0, 3, 9, bad[0], bad[1]]).concatenation(), None);
         }
-        assert_eq!(header(&[4, 0, 2, 9, 2]).part_of(), None);
+        assert_eq!(header(&[4, 0, 2, 9, 2]).concatenation(), None);
         let both = header(&[10, 0, 3, 9, 2, 1, 0, 3, 9, 2, 2]);
-        assert_eq!(both.part_of().map(|part| part.number), Some(2), "the last counts");
+        assert_eq!(both.concatenation().map(|part| part.number), Some(2), "the last counts");
     }
 
     #[test]
-    fn a_header_that_does_not_add_up_is_ignored_as_a_whole() {
+    fn malformed_header_is_ignored() {
         for bad in [&[6, 0, 3, 9, 2, 1, 7][..], &[5, 0, 4, 9, 2, 1], &[3, 0x24, 1, 1][..]] {
             let header = header(bad);
             assert_eq!(header.elements().count(), usize::from(bad[0] == 3), "{bad:?}");
@@ -196,15 +194,15 @@ mod tests {
     }
 
     #[test]
-    fn tables_ports_and_the_rest() {
+    fn tables_ports_and_other_elements() {
         let octets = [17, 0x24, 1, 1, 0, 3, 9, 2, 1, 0x25, 1, 13, 5, 4, 0x0B, 0x84, 0x23, 0xF0];
         let header = header(&octets);
         assert_eq!(
             header.tables(),
-            Tables { locking: Some(Language::Urdu), single: Some(Language::Turkish) }
+            LanguageTables { locking: Some(Language::Urdu), single: Some(Language::Turkish) }
         );
         assert_eq!(header.ports(), Some((2948, 9200)));
         assert_eq!(header.without_concatenation(), [0x24, 1, 1, 0x25, 1, 13, 5, 4, 0x0B, 0x84, 0x23, 0xF0]);
-        assert_eq!(Header(&[0x24, 1, 14]).tables(), Tables::DEFAULT);
+        assert_eq!(Header(&[0x24, 1, 14]).tables(), LanguageTables::DEFAULT);
     }
 }

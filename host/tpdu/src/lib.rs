@@ -1,26 +1,26 @@
-//! Short messages as the air carries them: TPDUs (3GPP TS 23.040), their alphabets (23.038), and the way between them
-//! and what SMPP carries. Bytes in, values out: no socket, no clock, no state but a [`Joiner`]'s.
+//! Short messages on the air interface: TPDUs (3GPP TS 23.040), alphabets (23.038), and conversion from and to SMPP.
+//! The crate does no I/O and reads no clock; only a [`Joiner`] has state.
 //!
-//! * [`FromMs`] is what a telephone sends, [`ToMs`] what a service centre sends; each type reads and writes itself, so
-//!   that tests and stand-ins have the other half, too. Whether a report stood in an RP-ERROR, and therefore begins with
-//!   a cause, its octets do not say: `failed` does.
-//! * [`UserData`] is a text as it lies on the wire, packed; [`UserData::unpack`] gives SMPP's form of it: a user data
-//!   header's octets in front, then the text, of the default alphabet one septet an octet with the high bit clear.
-//! * [`smpp`] goes from `data_coding` and octets to short messages, split where one is not enough, and back.
-//! * [`text`] is for people: to read any message, and to write one in the cheapest alphabet.
+//! * [`FromMs`] is a TPDU from a handset, [`ToMs`] one from a service centre. Every type can be encoded and decoded, so
+//!   that tests and simulators can use the crate for the other end. A report in an RP-ERROR begins with a cause; since
+//!   its octets do not show this, the caller sets `failed`.
+//! * [`UserData`] is packed user data. [`UserData::unpack`] returns the form that SMPP uses: the user data header, then
+//!   the text; in the default alphabet one septet per octet, with the high bit clear.
+//! * [`smpp`] converts `data_coding` and octets to one or more short messages, and back.
+//! * [`text`] decodes any message for display, and encodes a text in the shortest alphabet.
 //!
-//! # What it promises
+//! # Guarantees
 //!
-//! * **Decoding is lenient, encoding strict.** What real peers get wrong without doubt about its meaning is read; what
-//!   does not fit is refused with an error that says what, and nothing is cut to fit.
-//! * **Nothing is lost.** What was decoded is encoded to octets that decode to the same; a text goes from the air to SMPP
-//!   and back to the same octets.
-//! * **Memory is bounded.** No length field is believed before its octets are there.
+//! * **Decoding is lenient, encoding is strict.** Known errors of real peers are accepted if the meaning is
+//!   unambiguous. Values that do not fit are refused with an error; nothing is truncated.
+//! * **Conversion is lossless.** A decoded TPDU encodes to octets that decode to the same value. A text converted to
+//!   SMPP and back has the same octets.
+//! * **Memory is bounded.** No memory is allocated for a length field before its octets were received.
 //!
-//! # From a telephone to SMPP, and on to another telephone
+//! # From a handset to SMPP, and on to another handset
 //!
 //! ```
-//! use tpdu::{Address, Deliver, FromMs, Reference, TimeStamp, smpp};
+//! use tpdu::{ConcatReference, Deliver, FromMs, TimeStamp, TpAddress, smpp};
 //!
 //! let octets = [0x01, 0x2A, 0x04, 0x81, 0x21, 0x43, 0x00, 0x00, 0x02, 0xE8, 0x34];
 //! let FromMs::Submit(submit) = FromMs::decode(&octets, false)? else { panic!() };
@@ -28,14 +28,14 @@
 //! assert_eq!((carried.data_coding, carried.udhi, &carried.octets[..]), (0, false, &b"hi"[..]));
 //! assert_eq!(submit.destination.to_smpp(), (0, 1, b"1234".to_vec()));
 //!
-//! let air = smpp::to_air(carried.data_coding, carried.udhi, &carried.octets, Reference::Short(7))?;
-//! for user_data in air.parts {
+//! let air = smpp::to_air(carried.data_coding, carried.udhi, &carried.octets, ConcatReference::Short(7))?;
+//! for user_data in air.segments {
 //!     let deliver = Deliver {
 //!         more_messages: false,
 //!         loop_prevention: false,
 //!         status_report_indication: false,
 //!         reply_path: false,
-//!         originator: Address::international("15551234567"),
+//!         originator: TpAddress::international("15551234567"),
 //!         protocol_id: 0,
 //!         data_coding: air.data_coding,
 //!         service_centre_time: TimeStamp::at(1_703_367_462_000, -32)?,
@@ -63,18 +63,18 @@ mod user_data;
 pub mod validity;
 mod wire;
 
-pub use address::{Address, TON_ALPHANUMERIC, TON_INTERNATIONAL, TON_NATIONAL, TON_UNKNOWN};
-pub use alphabet::{Language, Tables};
+pub use address::{TON_ALPHANUMERIC, TON_INTERNATIONAL, TON_NATIONAL, TON_UNKNOWN, TpAddress};
+pub use alphabet::{Language, LanguageTables};
 pub use coding::Alphabet;
 pub use error::{Error, Result};
-pub use header::{Header, PartOf, Reference};
-pub use joiner::{Incomplete, Joined, Joiner, Limits};
+pub use header::{ConcatReference, Concatenation, Header};
+pub use joiner::{IncompleteMessage, JoinOutcome, Joiner, JoinerLimits};
 pub use pdu::{
     Command, CommandType, Deliver, DeliverReport, FromMs, MAX_TPDU, Parameters, StatusReport, Submit,
     SubmitReport, ToMs,
 };
 pub use split::split;
-pub use status::{FailureCause, FailureClass, Status, StatusClass};
+pub use status::{FailureCause, FailureClass, StatusClass, TpStatus};
 pub use time::TimeStamp;
 pub use user_data::{MAX_OCTETS, UserData};
 pub use validity::Validity;

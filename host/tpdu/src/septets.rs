@@ -1,19 +1,19 @@
 //! Septets packed into octets, the first in the lowest bits (3GPP TS 23.038 §6.1.2.1).
 
-/// Octets that so many septets take.
+/// Octets needed for this many septets.
 #[must_use]
 pub fn octets_for(septets: usize) -> usize {
     (septets * 7).div_ceil(8)
 }
 
-/// Septets that a header of so many octets takes, with the fill bits after it (3GPP TS 23.040 §9.2.3.24).
+/// Septets that a header of this many octets occupies, including fill bits (3GPP TS 23.040 §9.2.3.24).
 #[must_use]
 pub fn septets_for(octets: usize) -> usize {
     (octets * 8).div_ceil(7)
 }
 
-/// Appends septets, one in each octet of `septets`, from bit `start` of `out` on; the bits before it must be there.
-/// Bits above the seventh are left out, bits after the last septet are zero.
+/// Appends septets, given one per octet, from bit `start` of `out`; the bits before `start` must exist. The high bit of
+/// each octet is ignored; bits after the last septet are zero.
 pub(crate) fn pack_at(out: &mut Vec<u8>, start: usize, septets: impl IntoIterator<Item = u8>) {
     let mut at = start;
     for septet in septets {
@@ -33,7 +33,7 @@ pub(crate) fn pack_at(out: &mut Vec<u8>, start: usize, septets: impl IntoIterato
     }
 }
 
-/// Packs septets, one in each octet.
+/// Packs septets, given one per octet.
 #[must_use]
 pub fn pack(septets: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(octets_for(septets.len()));
@@ -41,7 +41,7 @@ pub fn pack(septets: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Reads `count` septets from bit `start` on, one into each octet; fewer where the octets end before.
+/// Unpacks `count` septets from bit `start`, one per octet; fewer if the octets end earlier.
 #[must_use]
 pub fn unpack(octets: &[u8], start: usize, count: usize) -> Vec<u8> {
     let room = (octets.len() * 8).saturating_sub(start) / 7;
@@ -59,13 +59,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hello_as_every_table_of_examples_has_it() {
+    fn hellohello_test_vector() {
         assert_eq!(pack(b"hellohello"), [0xE8, 0x32, 0x9B, 0xFD, 0x46, 0x97, 0xD9, 0xEC, 0x37]);
         assert_eq!(unpack(&[0xE8, 0x32, 0x9B, 0xFD, 0x46, 0x97, 0xD9, 0xEC, 0x37], 0, 10), b"hellohello");
     }
 
     #[test]
-    fn eight_septets_take_seven_octets_and_so_do_seven_with_a_bit_to_spare() {
+    fn seven_and_eight_septets_take_seven_octets() {
         assert_eq!((octets_for(7), octets_for(8), octets_for(160), octets_for(153)), (7, 7, 140, 134));
         assert_eq!((septets_for(6), septets_for(7), septets_for(0)), (7, 8, 0));
         assert_eq!(pack(b"1234567\0"), pack(b"1234567"));
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn any_number_from_any_bit_reads_as_it_was_written() {
+    fn packing_at_any_bit_offset_round_trips() {
         for start in 0..16 {
             for count in 0..40_u8 {
                 let septets: Vec<u8> = (0..count).map(|each| each.wrapping_mul(37) & 0x7F).collect();
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_read_than_there_is() {
+    fn unpacking_stops_at_the_end() {
         assert_eq!(unpack(&[0xFF], 0, usize::MAX), [0x7F]);
         assert!(unpack(&[], 9, 5).is_empty());
     }

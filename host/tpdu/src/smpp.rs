@@ -1,70 +1,71 @@
-//! Between what SMPP (and SGIP) carry and what the air carries, without a loss either way.
+//! Lossless conversion between SMPP (or SGIP) texts and short messages on the air interface.
 //!
-//! SMPP has octets and `data_coding`: up to 15 it is SMPP's own list, from 16 on it is the air's data coding scheme.
-//! Text of the default alphabet is one septet an octet in SMPP and packed on the air; a user data header is octets in
-//! front of it in both.
+//! SMPP carries octets and `data_coding`: values up to 15 are SMPP's own list, values from 16 are a GSM data coding
+//! scheme. Text in the default alphabet has one septet per octet in SMPP, and is packed on the air interface. In both,
+//! a user data header precedes the text.
 //!
 //! | `data_coding` | octets are | on the air |
 //! |---|---|---|
-//! | 0 | the default alphabet, one septet an octet | 0x00 |
-//! | 1, 3 | ASCII, Latin-1 | 0x00 where the default alphabet has every character, else 0x08 |
+//! | 0 | the default alphabet, one septet per octet | 0x00 |
+//! | 1, 3 | ASCII, Latin-1 | 0x00 if the default alphabet has every character, else 0x08 |
 //! | 2, 4 | data | 0x04 |
 //! | 6, 7 | ISO 8859-5 (Cyrillic), ISO 8859-8 (Hebrew) | as with 1 |
-//! | 8 | UTF-16, high octet first | 0x08 |
+//! | 8 | UTF-16, big-endian | 0x08 |
 //! | 10, 14 | ISO-2022-JP, KS C 5601 (EUC-KR) | as with 1 |
-//! | 15 | GB 18030, as SGIP has it; SMPP has nothing here | as with 1 |
-//! | 5, 9, 11, 12, 13 | JIS without a fixed form, pictograms, reserved | an error |
-//! | 16 to 255 | what the data coding scheme says | the same octet |
+//! | 15 | GB 18030 (SGIP; reserved in SMPP) | as with 1 |
+//! | 5, 9, 11, 12, 13 | JIS variants, pictograms, reserved | an error |
+//! | 16 to 255 | as the data coding scheme declares | the same octet |
 //!
-//! The way back never gives what must be converted: the twelve schemes 0x01 to 0x0F beside 0x04 and 0x08 differ from
-//! 0x00, 0x04 and 0x08 in bits that mean nothing, and come back as these. Every other scheme comes back as it is, and the
-//! octets of user data always do, but for fill bits that are not zero and for a header indicator without a header.
+//! In the other direction, only codings that need no conversion are produced. The twelve schemes 0x01 to 0x0F other
+//! than 0x04 and 0x08 differ from 0x00, 0x04 and 0x08 in unused bits only, and are returned as these. Every other
+//! scheme is returned unchanged. The octets of user data are always restored, except for fill bits that are not zero
+//! and for a header indicator without a header.
 
-use crate::alphabet::{self, Tables};
+use crate::alphabet::{self, LanguageTables};
 use crate::coding::Alphabet;
-use crate::header::{Header, LOCKING_SHIFT, PORTS_WIDE, Reference, SINGLE_SHIFT};
+use crate::header::{ConcatReference, Header, LOCKING_SHIFT, PORTS_WIDE, SINGLE_SHIFT};
 use crate::split::split;
-use crate::{Error, PartOf, Result, UserData};
+use crate::{Concatenation, Error, Result, UserData};
 use bytes::Bytes;
 use encoding_rs::{EUC_KR, Encoding, GB18030, ISO_2022_JP, ISO_8859_5, ISO_8859_8};
 
-/// What the air is to carry.
+/// One or more short messages for the air interface.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Air {
-    /// TP-DCS of all parts.
+pub struct AirMessage {
+    /// TP-DCS of all segments.
     pub data_coding: u8,
-    /// One short message each, at least one.
-    pub parts: Vec<UserData>,
+    /// The user data of each short message; at least one.
+    pub segments: Vec<UserData>,
 }
 
-/// What SMPP is to carry.
+/// A text as carried by SMPP.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Carried {
+pub struct SmppText {
     /// `data_coding`.
     pub data_coding: u8,
-    /// Whether a user data header stands in front (`esm_class` 0x40).
+    /// Whether a user data header precedes the text (`esm_class` 0x40).
     pub udhi: bool,
     /// `short_message`.
     pub octets: Bytes,
 }
 
-/// Ports of applications, of 8 bits.
+/// Application port addressing, 8-bit.
 const PORTS: u8 = 0x04;
 
-/// What SMPP says of a message beside its text, and the air in user data header and data coding scheme (SMPP 3.4 §5.3.2).
+/// SMPP optional parameters with an equivalent in the user data header or the data coding scheme (SMPP 3.4 §5.3.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Optional {
-    /// `sar_msg_ref_num`, `sar_total_segments`, `sar_segment_seqnum`: which segment of a concatenated message it is.
-    pub segment: Option<PartOf>,
-    /// `destination_port` and `source_port`; 0 for one that is missing.
+pub struct OptionalParameters {
+    /// `sar_msg_ref_num`, `sar_total_segments`, `sar_segment_seqnum`: the segment of a concatenated message.
+    pub segment: Option<Concatenation>,
+    /// `destination_port` and `source_port`; 0 for a missing one.
     pub ports: Option<(u16, u16)>,
-    /// `dest_addr_subunit`, as a message class: 0 for the display, 1 the handset's memory, 2 the SIM, 3 another device.
+    /// `dest_addr_subunit`, as a message class: 0 display, 1 handset memory, 2 SIM, 3 terminal equipment.
     pub class: Option<u8>,
 }
 
-impl Optional {
-    /// Reads optional parameters as they stand in a PDU: tag and length of two octets each, value. What is not known, not
-    /// complete or makes no sense is passed over.
+impl OptionalParameters {
+    /// Reads optional parameters in PDU form: two octets each of tag and length, then the value. Unknown, incomplete
+    /// and invalid parameters are ignored.
     #[must_use]
     pub fn read(parameters: &[u8]) -> Self {
         let (mut reference, mut total, mut number) = (None, None, None);
@@ -86,7 +87,7 @@ impl Optional {
         }
         let segment = match (reference, total, number) {
             (Some(reference), Some(total @ 2..), Some(number)) if (1..=total).contains(&number) => {
-                Some(PartOf { reference, wide: true, total, number })
+                Some(Concatenation { reference, wide: true, total, number })
             }
             _ => None,
         };
@@ -94,13 +95,13 @@ impl Optional {
         Self { segment, ports, class }
     }
 
-    /// The header elements for what the message's own header does not say. The reference has 8 bits: a segment of 153
-    /// septets has no room for more.
+    /// Encodes header elements for parameters that the message's own header lacks. The reference has 8 bits, since a
+    /// segment of 153 septets has no space for 16.
     fn elements(&self, own: Header<'_>) -> Vec<u8> {
         let mut elements = Vec::new();
-        if let Some(segment) = self.segment.filter(|_| own.part_of().is_none()) {
+        if let Some(segment) = self.segment.filter(|_| own.concatenation().is_none()) {
             let [_, low] = segment.reference.to_be_bytes();
-            elements.extend(Reference::Short(low).element(segment.total, segment.number));
+            elements.extend(ConcatReference::Short(low).element(segment.total, segment.number));
         }
         let has_ports = own.elements().any(|element| matches!(element.id, PORTS | PORTS_WIDE));
         if let Some((destination, source)) = self.ports.filter(|_| !has_ports) {
@@ -112,33 +113,33 @@ impl Optional {
     }
 }
 
-/// Makes short messages of what SMPP has: see [`to_air_with`].
+/// Converts an SMPP text to short messages: [`to_air_with`] without optional parameters.
 ///
 /// # Errors
-/// The same.
-pub fn to_air(data_coding: u8, udhi: bool, octets: &[u8], reference: Reference) -> Result<Air> {
-    to_air_with(data_coding, udhi, octets, reference, &Optional::default())
+/// As [`to_air_with`].
+pub fn to_air(data_coding: u8, udhi: bool, octets: &[u8], reference: ConcatReference) -> Result<AirMessage> {
+    to_air_with(data_coding, udhi, octets, reference, &OptionalParameters::default())
 }
 
-/// Makes short messages of what SMPP has, its optional parameters included. What the message's own header or coding says
-/// goes before them.
+/// Converts an SMPP text with its optional parameters to short messages. The message's own header and coding take
+/// precedence over the parameters.
 ///
-/// A text without a header that is too long for one is split, with `reference` in the parts' headers. A text that has a
-/// header of its own stays as it is; where it does not fit one short message, that is possible only if its header has
-/// nothing but national tables and ports, which are repeated in each part.
+/// A text without a header is split if it exceeds one short message; `reference` is written to the segment headers. A
+/// text with its own header is not changed. If it exceeds one short message, it can be split only if the header
+/// consists of national tables and ports, which are repeated in each segment.
 ///
 /// # Errors
-/// * [`Error::Coding`] for a `data_coding` that has no way to the air, [`Error::NotInCoding`] and [`Error::NotASeptet`]
-///   for octets that are not what it says.
-/// * [`Error::NoHeader`] where `udhi` is set and no header is there.
-/// * [`Error::LongWithHeader`], [`Error::LongCompressed`], [`Error::ManyParts`] for what is too long to be sent.
+/// * [`Error::Coding`] for a `data_coding` without a GSM equivalent, [`Error::NotInCoding`] and [`Error::NotASeptet`]
+///   for octets that are invalid in it.
+/// * [`Error::NoHeader`] if `udhi` is set and there is no header.
+/// * [`Error::LongWithHeader`], [`Error::LongCompressed`], [`Error::TooManySegments`] if the text is too long.
 ///
 /// ```
-/// use tpdu::{Reference, smpp};
+/// use tpdu::{ConcatReference, smpp};
 ///
-/// let air = smpp::to_air(3, false, b"Caf\xE9 Ol\xE9", Reference::Short(1))?;
-/// assert_eq!((air.data_coding, air.parts.len()), (0, 1));
-/// let back = smpp::from_air(air.data_coding, &air.parts[0]);
+/// let air = smpp::to_air(3, false, b"Caf\xE9 Ol\xE9", ConcatReference::Short(1))?;
+/// assert_eq!((air.data_coding, air.segments.len()), (0, 1));
+/// let back = smpp::from_air(air.data_coding, &air.segments[0]);
 /// assert_eq!((back.data_coding, &back.octets[..]), (0, &b"Caf\x05 Ol\x05"[..]));
 /// # Ok::<(), tpdu::Error>(())
 /// ```
@@ -146,9 +147,9 @@ pub fn to_air_with(
     data_coding: u8,
     udhi: bool,
     octets: &[u8],
-    reference: Reference,
-    optional: &Optional,
-) -> Result<Air> {
+    reference: ConcatReference,
+    optional: &OptionalParameters,
+) -> Result<AirMessage> {
     let own = if udhi { Header::split(octets).ok_or(Error::NoHeader)?.0 } else { Header(&[]) };
     let elements = optional.elements(own);
     let mut air = if elements.is_empty() {
@@ -172,10 +173,10 @@ pub fn to_air_with(
     Ok(air)
 }
 
-/// In a data coding scheme of the general group: the two lowest bits are the message class (23.038 §4).
+/// Marks a data coding scheme of the general group whose two lowest bits are the message class (23.038 §4).
 const CLASS_FOLLOWS: u8 = 0x10;
 
-fn of_octets(data_coding: u8, udhi: bool, octets: &[u8], reference: Reference) -> Result<Air> {
+fn of_octets(data_coding: u8, udhi: bool, octets: &[u8], reference: ConcatReference) -> Result<AirMessage> {
     let (header, text) =
         if udhi { Header::split(octets).ok_or(Error::NoHeader)? } else { (Header(&[]), octets) };
     let (scheme, text) = match data_coding {
@@ -186,18 +187,18 @@ fn of_octets(data_coding: u8, udhi: bool, octets: &[u8], reference: Reference) -
         scheme => (scheme, text.to_vec()),
     };
     if !udhi {
-        return Ok(Air { data_coding: scheme, parts: split(scheme, &[], &text, reference)? });
+        return Ok(AirMessage { data_coding: scheme, segments: split(scheme, &[], &text, reference)? });
     }
     let alphabet = Alphabet::of(scheme);
     let whole = [octets.get(..header.length()).unwrap_or_default(), &text].concat();
     match UserData::pack(alphabet, true, &whole) {
-        Ok(packed) => Ok(Air { data_coding: scheme, parts: vec![packed] }),
+        Ok(packed) => Ok(AirMessage { data_coding: scheme, segments: vec![packed] }),
         Err(Error::LongUserData { .. }) if repeatable(header) => {
-            let parts = split(scheme, header.0, &text, reference).map_err(|error| match error {
+            let segments = split(scheme, header.0, &text, reference).map_err(|error| match error {
                 Error::NotASeptet { at, octet } => Error::NotASeptet { at: header.length() + at, octet },
                 error => error,
             })?;
-            Ok(Air { data_coding: scheme, parts })
+            Ok(AirMessage { data_coding: scheme, segments })
         }
         Err(Error::LongUserData { length, limit, unit }) => {
             Err(Error::LongWithHeader { length, limit, unit })
@@ -206,22 +207,22 @@ fn of_octets(data_coding: u8, udhi: bool, octets: &[u8], reference: Reference) -
     }
 }
 
-/// Whether a header may stand before each part of a text alike.
+/// Whether a header can be repeated in each segment.
 fn repeatable(header: Header<'_>) -> bool {
     let mut elements = header.elements().peekable();
     elements.peek().is_some()
         && elements.all(|element| matches!(element.id, SINGLE_SHIFT | LOCKING_SHIFT | PORTS | PORTS_WIDE))
 }
 
-/// The text in the tables given, or else as UTF-16: its scheme and octets.
-fn cheapest(text: &str, tables: Tables) -> (u8, Vec<u8>) {
+/// Encodes the text with these tables if possible, as UTF-16 otherwise: the scheme and the octets.
+fn cheapest(text: &str, tables: LanguageTables) -> (u8, Vec<u8>) {
     match alphabet::encode(text, tables) {
         Some(septets) => (0x00, septets),
         None => (0x08, utf16(text)),
     }
 }
 
-/// UTF-16, high octet first.
+/// UTF-16, big-endian.
 pub(crate) fn utf16(text: &str) -> Vec<u8> {
     text.encode_utf16().flat_map(u16::to_be_bytes).collect()
 }
@@ -244,9 +245,10 @@ fn read(data_coding: u8, text: &[u8]) -> Result<String> {
     text.ok_or(Error::NotInCoding(data_coding))
 }
 
-/// Makes of a short message what SMPP has. Nothing fails: user data that claim a header and have none are text.
+/// Converts a short message to an SMPP text. It cannot fail: user data with a header indicator but no valid header is
+/// text.
 #[must_use]
-pub fn from_air(data_coding: u8, user_data: &UserData) -> Carried {
+pub fn from_air(data_coding: u8, user_data: &UserData) -> SmppText {
     let alphabet = Alphabet::of(data_coding);
     let data_coding = match (data_coding, alphabet) {
         (0x00..=0x0F, Alphabet::Gsm7) => 0,
@@ -255,23 +257,23 @@ pub fn from_air(data_coding: u8, user_data: &UserData) -> Carried {
         (scheme, _) => scheme,
     };
     let udhi = user_data.header(alphabet).is_some();
-    Carried { data_coding, udhi, octets: user_data.unpack(alphabet).into() }
+    SmppText { data_coding, udhi, octets: user_data.unpack(alphabet).into() }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const REFERENCE: Reference = Reference::Short(9);
+    const REFERENCE: ConcatReference = ConcatReference::Short(9);
 
     fn air(data_coding: u8, octets: &[u8]) -> Result<(u8, Vec<u8>)> {
         let air = to_air(data_coding, false, octets, REFERENCE)?;
-        let [part] = &air.parts[..] else { panic!("{} parts", air.parts.len()) };
+        let [part] = &air.segments[..] else { panic!("{} parts", air.segments.len()) };
         Ok((air.data_coding, part.unpack(Alphabet::of(air.data_coding))))
     }
 
     #[test]
-    fn what_the_default_alphabet_has_is_septets() {
+    fn default_alphabet_text_becomes_septets() {
         assert_eq!(air(0, b"\x00\x1B\x65"), Ok((0, b"\x00\x1B\x65".to_vec())));
         assert_eq!(air(1, b"@[_]$"), Ok((0, b"\x00\x1B\x3C\x11\x1B\x3E\x02".to_vec())));
         assert_eq!(air(3, b"\xA3\xE9"), Ok((0, b"\x01\x05".to_vec())));
@@ -280,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_has_not_is_utf16() {
+    fn other_text_becomes_utf16() {
         let ucs2 = |text: &str| Ok((8, utf16(text)));
         assert_eq!(air(1, b"a`"), ucs2("a`"));
         assert_eq!(air(3, b"\xE7"), ucs2("ç"));
@@ -292,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn data_and_the_airs_own_schemes_are_left_alone() {
+    fn data_and_gsm_coding_schemes_are_unchanged() {
         assert_eq!(air(2, b"\x00\xFF"), Ok((4, b"\x00\xFF".to_vec())));
         assert_eq!(air(4, b"\x00\xFF"), Ok((4, b"\x00\xFF".to_vec())));
         assert_eq!(air(8, b"\xD8\x3D\x00"), Ok((8, b"\xD8\x3D\x00".to_vec())), "an odd octet, half a pair");
@@ -304,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_way_is_an_error() {
+    fn unsupported_codings_are_errors() {
         for data_coding in [5, 9, 11, 12, 13] {
             assert_eq!(air(data_coding, b"a"), Err(Error::Coding(data_coding)));
         }
@@ -315,23 +317,23 @@ mod tests {
     }
 
     #[test]
-    fn a_text_with_a_header_of_its_own() {
+    fn text_with_its_own_header() {
         let part = |data_coding, octets: &[u8]| to_air(data_coding, true, octets, REFERENCE);
         let one = part(0, b"\x05\x00\x03\x2D\x02\x01hi").unwrap();
-        assert_eq!((one.parts.len(), one.parts[0].length), (1, 9));
-        // Its text is converted, its header is not.
+        assert_eq!((one.segments.len(), one.segments[0].length), (1, 9));
+        // The text is converted, the header is not.
         let latin1 = part(3, b"\x05\x00\x03\xE9\x02\x01\xE9@").unwrap();
-        assert_eq!(latin1.parts[0].unpack(Alphabet::Gsm7), b"\x05\x00\x03\xE9\x02\x01\x05\x00");
+        assert_eq!(latin1.segments[0].unpack(Alphabet::Gsm7), b"\x05\x00\x03\xE9\x02\x01\x05\x00");
         let turkish =
             part(15, &[b"\x03\x24\x01\x01"[..].to_vec(), GB18030.encode("ış").0.to_vec()].concat()).unwrap();
-        assert_eq!(turkish.parts[0].unpack(Alphabet::Gsm7), b"\x03\x24\x01\x01\x1B\x69\x1B\x73");
+        assert_eq!(turkish.segments[0].unpack(Alphabet::Gsm7), b"\x03\x24\x01\x01\x1B\x69\x1B\x73");
         assert_eq!(part(4, b"\x05\x00"), Err(Error::NoHeader));
         let long = [&b"\x05\x00\x03\x2D\x02\x01"[..], &[0x41; 154]].concat();
         assert_eq!(part(0, &long), Err(Error::LongWithHeader { length: 161, limit: 160, unit: "septets" }));
         assert_eq!(part(0, b"\x00a\x80"), Err(Error::NotASeptet { at: 2, octet: 0x80 }));
     }
 
-    /// Optional parameters, as they stand in a PDU.
+    /// Encodes optional parameters in PDU form.
     fn parameters(all: &[(u16, &[u8])]) -> Vec<u8> {
         let one = |(tag, value): &(u16, &[u8])| {
             let length = u16::try_from(value.len()).unwrap();
@@ -340,43 +342,43 @@ mod tests {
         all.iter().flat_map(one).collect()
     }
 
-    fn with(data_coding: u8, udhi: bool, octets: &[u8], all: &[(u16, &[u8])]) -> Result<Air> {
-        to_air_with(data_coding, udhi, octets, REFERENCE, &Optional::read(&parameters(all)))
+    fn with(data_coding: u8, udhi: bool, octets: &[u8], all: &[(u16, &[u8])]) -> Result<AirMessage> {
+        to_air_with(data_coding, udhi, octets, REFERENCE, &OptionalParameters::read(&parameters(all)))
     }
 
     #[test]
-    fn segments_and_ports_become_a_header_and_the_subunit_a_class() {
+    fn sar_and_port_tlvs_become_a_header_and_the_subunit_a_class() {
         let sar: [(u16, &[u8]); 3] = [(0x020C, &[3, 0x2D]), (0x020E, &[2]), (0x020F, &[1])];
         let air = with(0, false, &[b'x'; 153], &sar).unwrap();
-        let header = air.parts[0].header(Alphabet::Gsm7).unwrap().part_of().unwrap();
-        assert_eq!((air.parts.len(), header.reference, header.total, header.number), (1, 0x2D, 2, 1));
-        assert_eq!(air.parts[0].unpack(Alphabet::Gsm7)[6..], [b'x'; 153]);
+        let header = air.segments[0].header(Alphabet::Gsm7).unwrap().concatenation().unwrap();
+        assert_eq!((air.segments.len(), header.reference, header.total, header.number), (1, 0x2D, 2, 1));
+        assert_eq!(air.segments[0].unpack(Alphabet::Gsm7)[6..], [b'x'; 153]);
         assert!(matches!(with(0, false, &[b'x'; 154], &sar), Err(Error::LongWithHeader { .. })));
         let ports: [(u16, &[u8]); 2] = [(0x020A, &[0x23, 0xF0]), (0x020B, &[0x0B, 0x84])];
         let air = with(4, false, b"\x01\x06", &ports).unwrap();
-        assert_eq!(air.parts[0].unpack(Alphabet::Octets), b"\x06\x05\x04\x0B\x84\x23\xF0\x01\x06");
-        // A long one has them in each of its parts.
+        assert_eq!(air.segments[0].unpack(Alphabet::Octets), b"\x06\x05\x04\x0B\x84\x23\xF0\x01\x06");
+        // A long text repeats them in each segment.
         let air = with(4, false, &[1; 300], &ports).unwrap();
         let of = |part: &UserData| part.header(Alphabet::Octets).and_then(Header::ports);
-        assert_eq!(air.parts.iter().map(of).collect::<Vec<_>>(), [Some((2948, 9200)); 3]);
+        assert_eq!(air.segments.iter().map(of).collect::<Vec<_>>(), [Some((2948, 9200)); 3]);
         for (coding, text, scheme) in [(0, &b"hi"[..], 0x10), (4, b"hi", 0x14), (8, b"\0h", 0x18)] {
             assert_eq!(with(coding, false, text, &[(0x0005, &[1])]).unwrap().data_coding, scheme);
         }
         assert_eq!(with(0, false, b"hi", &[(0x0005, &[3])]).unwrap().data_coding, 0x12, "for the SIM");
         assert_eq!(with(3, false, b"\xE7", &[(0x0005, &[1])]).unwrap().data_coding, 0x18);
-        // What the message says itself counts.
+        // The message's own coding takes precedence.
         assert_eq!(with(0xF1, false, b"hi", &[(0x0005, &[1])]).unwrap().data_coding, 0xF1);
         let own = b"\x05\x00\x03\x2E\x03\x02hi";
         let all = [&sar[..], &ports].concat();
-        let part = with(0, true, own, &all).unwrap().parts.remove(0);
+        let part = with(0, true, own, &all).unwrap().segments.remove(0);
         let header = part.header(Alphabet::Gsm7).unwrap();
-        assert_eq!((header.part_of().unwrap().reference, header.ports()), (0x2E, Some((2948, 9200))));
+        assert_eq!((header.concatenation().unwrap().reference, header.ports()), (0x2E, Some((2948, 9200))));
     }
 
     #[test]
-    fn optional_parameters_without_sense_say_nothing() {
-        let nothing = Optional::default();
-        let read = |all: &[(u16, &[u8])]| Optional::read(&parameters(all));
+    fn invalid_optional_parameters_are_ignored() {
+        let nothing = OptionalParameters::default();
+        let read = |all: &[(u16, &[u8])]| OptionalParameters::read(&parameters(all));
         assert_eq!(read(&[(0x020C, &[0, 1]), (0x020E, &[2])]), nothing, "two of three");
         assert_eq!(read(&[(0x020C, &[0, 1]), (0x020E, &[2]), (0x020F, &[3])]), nothing);
         assert_eq!(read(&[(0x020C, &[0, 1]), (0x020E, &[1]), (0x020F, &[1])]), nothing);
@@ -384,19 +386,19 @@ mod tests {
         assert_eq!(read(&[(0x020B, &[0x0B, 0x84])]).ports, Some((2948, 0)));
         let whole = parameters(&[(0x0005, &[1]), (0x020B, &[0x0B, 0x84])]);
         for length in 0..whole.len() {
-            assert_eq!(Optional::read(&whole[..length]).ports, None, "{length}");
+            assert_eq!(OptionalParameters::read(&whole[..length]).ports, None, "{length}");
         }
     }
 
     #[test]
-    fn tables_and_ports_stand_before_every_part() {
+    fn tables_and_ports_are_repeated_in_every_segment() {
         let long = [&b"\x03\x24\x01\x01"[..], &[0x41; 400]].concat();
-        let air = to_air(0, true, &long, Reference::Wide(300)).unwrap();
-        assert_eq!(air.parts.len(), 3);
-        for part in &air.parts {
+        let air = to_air(0, true, &long, ConcatReference::Wide(300)).unwrap();
+        assert_eq!(air.segments.len(), 3);
+        for part in &air.segments {
             let header = part.header(Alphabet::Gsm7).unwrap();
             assert_eq!(header.tables().single, Some(crate::Language::Turkish));
-            assert_eq!(header.part_of().unwrap().reference, 300);
+            assert_eq!(header.concatenation().unwrap().reference, 300);
         }
         let wild = [&b"\x03\x24\x01\x01"[..], &[0x41; 400], &[0x80]].concat();
         assert_eq!(to_air(0, true, &wild, REFERENCE), Err(Error::NotASeptet { at: 404, octet: 0x80 }));
@@ -405,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn every_scheme_comes_back() {
+    fn every_coding_scheme_round_trips() {
         for scheme in 0..=255_u8 {
             let alphabet = Alphabet::of(scheme);
             for (udhi, octets) in
@@ -415,12 +417,15 @@ mod tests {
                 let carried = from_air(scheme, &packed);
                 assert_eq!((carried.udhi, &carried.octets[..]), (udhi, octets));
                 let back = to_air(carried.data_coding, carried.udhi, &carried.octets, REFERENCE).unwrap();
-                assert_eq!(back.parts, [packed]);
+                assert_eq!(back.segments, [packed]);
                 if scheme >= 0x10 || scheme & 3 == 0 && scheme != 0x0C {
                     assert_eq!(back.data_coding, scheme);
                 }
                 assert_eq!(Alphabet::of(back.data_coding), alphabet);
-                assert_eq!(crate::coding::class(back.data_coding), crate::coding::class(scheme));
+                assert_eq!(
+                    crate::coding::message_class(back.data_coding),
+                    crate::coding::message_class(scheme)
+                );
             }
         }
     }

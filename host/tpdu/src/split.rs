@@ -1,18 +1,22 @@
-//! Cutting a long text into short messages (3GPP TS 23.040 §9.2.3.24.1).
+//! Splits long texts into segments (3GPP TS 23.040 §9.2.3.24.1).
 
 use crate::alphabet::ESCAPE;
-use crate::coding::{Alphabet, compressed};
-use crate::header::Reference;
+use crate::coding::{Alphabet, is_compressed};
+use crate::header::ConcatReference;
 use crate::{Error, Result, UserData};
 
-/// Packs a text into one short message where it fits, and else into parts that say which they are. `elements` are
-/// octets of header elements that stand before each of them. Neither an escape and its septet nor the two halves of a
-/// surrogate pair are parted.
+/// Packs a text into one short message if it fits, and into numbered segments otherwise. `elements` are encoded header
+/// elements, repeated in each segment. An escape sequence and a surrogate pair are never split.
 ///
 /// # Errors
-/// [`Error::ManyParts`] for more than 255 parts, [`Error::LongCompressed`] for compressed text that does not fit one,
-/// [`Error::NotASeptet`], and [`Error::LongUserData`] where the elements leave no room for a text.
-pub fn split(data_coding: u8, elements: &[u8], text: &[u8], reference: Reference) -> Result<Vec<UserData>> {
+/// [`Error::TooManySegments`] for more than 255 segments, [`Error::LongCompressed`] if compressed text exceeds one
+/// short message, [`Error::NotASeptet`], and [`Error::LongUserData`] if the elements leave no space for text.
+pub fn split(
+    data_coding: u8,
+    elements: &[u8],
+    text: &[u8],
+    reference: ConcatReference,
+) -> Result<Vec<UserData>> {
     let alphabet = Alphabet::of(data_coding);
     if let Some(at) = text.iter().position(|octet| alphabet == Alphabet::Gsm7 && *octet > 0x7F) {
         return Err(Error::NotASeptet { at, octet: text[at] });
@@ -21,7 +25,7 @@ pub fn split(data_coding: u8, elements: &[u8], text: &[u8], reference: Reference
     if text.len() <= room {
         return packed(alphabet, elements, text).map(|whole| vec![whole]);
     }
-    if compressed(data_coding) {
+    if is_compressed(data_coding) {
         return Err(Error::LongCompressed(text.len()));
     }
     let room = room_beside(alphabet, elements.len() + reference.element(0, 0).len());
@@ -29,7 +33,7 @@ pub fn split(data_coding: u8, elements: &[u8], text: &[u8], reference: Reference
         return Err(Error::LongUserData { length: text.len(), limit: room, unit: alphabet.unit() });
     }
     let pieces = cut(alphabet, text, room);
-    let total = u8::try_from(pieces.len()).map_err(|_| Error::ManyParts(pieces.len()))?;
+    let total = u8::try_from(pieces.len()).map_err(|_| Error::TooManySegments(pieces.len()))?;
     let part = |(number, piece)| {
         let elements = [&reference.element(total, number)[..], elements].concat();
         packed(alphabet, &elements, piece)
@@ -37,10 +41,10 @@ pub fn split(data_coding: u8, elements: &[u8], text: &[u8], reference: Reference
     (1..=total).zip(pieces).map(part).collect()
 }
 
-/// A piece holds at least a surrogate pair.
+/// A segment holds at least a surrogate pair.
 const LEAST_ROOM: usize = 4;
 
-/// Units of text beside so many octets of elements.
+/// Units of text beside this many octets of elements.
 fn room_beside(alphabet: Alphabet, elements: usize) -> usize {
     let header = if elements == 0 { 0 } else { elements + 1 };
     alphabet.limit().saturating_sub(alphabet.header_units(header))
@@ -55,14 +59,14 @@ fn packed(alphabet: Alphabet, elements: &[u8], text: &[u8]) -> Result<UserData> 
     UserData::pack(alphabet, true, &[&[length], elements, text].concat())
 }
 
-/// Pieces of at most `room` units, which is at least [`LEAST_ROOM`].
+/// Splits a text into pieces of at most `room` units; `room` must be at least [`LEAST_ROOM`].
 fn cut(alphabet: Alphabet, text: &[u8], room: usize) -> Vec<&[u8]> {
     let mut pieces = Vec::with_capacity(text.len() / room + 1);
     let mut rest = text;
     while rest.len() > room {
         let end = match alphabet {
             Alphabet::Gsm7 => {
-                // Of a row of escapes every other one stands for something itself.
+                // In a run of escapes, every second one is the escaped septet.
                 let escapes = rest.iter().take(room).rev().take_while(|octet| **octet == ESCAPE).count();
                 room - escapes % 2
             }
@@ -85,11 +89,11 @@ fn cut(alphabet: Alphabet, text: &[u8], room: usize) -> Vec<&[u8]> {
 mod tests {
     use super::*;
 
-    const SHORT: Reference = Reference::Short(7);
-    const WIDE: Reference = Reference::Wide(0x0102);
+    const SHORT: ConcatReference = ConcatReference::Short(7);
+    const WIDE: ConcatReference = ConcatReference::Wide(0x0102);
 
     #[test]
-    fn rooms_of_the_document() {
+    fn segment_capacities_of_the_specification() {
         let rooms = |alphabet| [0, 5, 6].map(|elements| room_beside(alphabet, elements));
         assert_eq!(rooms(Alphabet::Gsm7), [160, 153, 152]);
         assert_eq!(rooms(Alphabet::Octets), [140, 134, 133]);
@@ -98,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_say_which_they_are_and_make_up_the_text() {
+    fn segments_are_numbered_and_join_to_the_text() {
         let units: [(u8, &[u8]); 4] =
             [(0, b"ab\x1B\x65c"), (4, b"\x00\xFF\x1B"), (8, b"\xD8\x3D\xDE\x00\x00\x41"), (0, b"\x1B\x1B")];
         for (data_coding, unit) in units {
@@ -106,21 +110,21 @@ mod tests {
             for count in [0, 1, 60, 150, 400] {
                 for (reference, elements) in [(SHORT, &[][..]), (WIDE, &[0x24, 1, 1])] {
                     let text = unit.repeat(count);
-                    let parts = split(data_coding, elements, &text, reference).unwrap();
-                    let whole: Vec<u8> = parts.iter().flat_map(|part| part.text(alphabet)).collect();
+                    let segments = split(data_coding, elements, &text, reference).unwrap();
+                    let whole: Vec<u8> = segments.iter().flat_map(|part| part.text(alphabet)).collect();
                     assert_eq!(whole, text);
-                    for (part, number) in parts.iter().zip(1_u8..) {
+                    for (part, number) in segments.iter().zip(1_u8..) {
                         assert!(part.octets.len() <= 140);
                         let Some(header) = part.header(alphabet) else {
-                            assert_eq!((parts.len(), elements), (1, &[][..]));
+                            assert_eq!((segments.len(), elements), (1, &[][..]));
                             continue;
                         };
                         assert_eq!(header.without_concatenation(), elements);
-                        let Some(found) = header.part_of() else {
-                            assert_eq!(parts.len(), 1);
+                        let Some(found) = header.concatenation() else {
+                            assert_eq!(segments.len(), 1);
                             continue;
                         };
-                        assert_eq!((usize::from(found.total), found.number), (parts.len(), number));
+                        assert_eq!((usize::from(found.total), found.number), (segments.len(), number));
                         assert_eq!(found.wide, reference == WIDE);
                     }
                 }
@@ -129,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_cut_apart() {
+    fn characters_are_not_split() {
         for lead in 0..8 {
             let escapes = [vec![0x41; lead], b"\x1B\x65".repeat(300)].concat();
             for part in split(0, &[], &escapes, SHORT).unwrap() {
@@ -151,11 +155,11 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_sent_says_why() {
-        assert_eq!(split(0, &[], &[0x41; 255 * 153], SHORT).map(|parts| parts.len()), Ok(255));
-        assert_eq!(split(0, &[], &[0x41; 255 * 153 + 1], SHORT), Err(Error::ManyParts(256)));
+    fn unsendable_texts_are_errors() {
+        assert_eq!(split(0, &[], &[0x41; 255 * 153], SHORT).map(|segments| segments.len()), Ok(255));
+        assert_eq!(split(0, &[], &[0x41; 255 * 153 + 1], SHORT), Err(Error::TooManySegments(256)));
         assert_eq!(split(0x20, &[], &[0x41; 141], SHORT), Err(Error::LongCompressed(141)));
-        assert_eq!(split(0x20, &[], &[0xF1; 140], SHORT).map(|parts| parts.len()), Ok(1));
+        assert_eq!(split(0x20, &[], &[0xF1; 140], SHORT).map(|segments| segments.len()), Ok(1));
         assert_eq!(split(0, &[], &[0x41, 0x80], SHORT), Err(Error::NotASeptet { at: 1, octet: 0x80 }));
         for elements in [133, 134, 139, 140, 300] {
             assert!(matches!(split(4, &vec![0; elements], &[0; 10], SHORT), Err(Error::LongUserData { .. })));

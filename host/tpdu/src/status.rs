@@ -1,48 +1,48 @@
-//! What became of a message: TP-Status and TP-Failure-Cause (3GPP TS 23.040 §9.2.3.15, §9.2.3.22).
+//! TP-Status and TP-Failure-Cause (3GPP TS 23.040 §9.2.3.15, §9.2.3.22).
 
 use std::fmt;
 
 /// TP-Status of a status report.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub struct Status(pub u8);
+pub struct TpStatus(pub u8);
 
-/// What kind of end, or none yet, a status is.
+/// The class of a TP-Status.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum StatusClass {
-    /// The message has arrived, or as good as.
+    /// Completed: the message was delivered, or at least forwarded.
     Completed,
-    /// Not yet; the service centre goes on trying.
+    /// Temporary failure; the service centre keeps trying.
     Trying,
-    /// Never.
+    /// Permanent failure.
     Permanent,
-    /// Not yet, and the service centre has given up.
+    /// Temporary failure; the service centre has given up.
     GivenUp,
 }
 
-impl Status {
-    /// Received by the telephone.
+impl TpStatus {
+    /// Received by the handset.
     pub const DELIVERED: Self = Self(0x00);
-    /// Passed on; whether it arrived is not known.
+    /// Forwarded; delivery is not confirmed.
     pub const FORWARDED: Self = Self(0x01);
     /// Replaced by the service centre.
     pub const REPLACED: Self = Self(0x02);
-    /// Congestion; the service centre goes on.
+    /// Congestion; still trying.
     pub const TRYING_CONGESTION: Self = Self(0x20);
-    /// The telephone is busy; the service centre goes on.
+    /// The handset is busy; still trying.
     pub const TRYING_BUSY: Self = Self(0x21);
-    /// No answer from the telephone; the service centre goes on.
+    /// No response from the handset; still trying.
     pub const TRYING_NO_RESPONSE: Self = Self(0x22);
-    /// Service rejected; the service centre goes on.
+    /// Service rejected; still trying.
     pub const TRYING_REJECTED: Self = Self(0x23);
-    /// Quality of service not available; the service centre goes on.
+    /// Quality of service not available; still trying.
     pub const TRYING_QUALITY: Self = Self(0x24);
-    /// Error in the telephone; the service centre goes on.
+    /// Error in the handset; still trying.
     pub const TRYING_ERROR: Self = Self(0x25);
     /// Remote procedure error.
     pub const REMOTE_PROCEDURE_ERROR: Self = Self(0x40);
     /// Incompatible destination.
     pub const INCOMPATIBLE_DESTINATION: Self = Self(0x41);
-    /// Connection refused by the telephone.
+    /// Connection rejected by the handset.
     pub const REFUSED: Self = Self(0x42);
     /// Not obtainable.
     pub const NOT_OBTAINABLE: Self = Self(0x43);
@@ -50,29 +50,29 @@ impl Status {
     pub const QUALITY: Self = Self(0x44);
     /// No interworking available.
     pub const NO_INTERWORKING: Self = Self(0x45);
-    /// The validity period is over.
+    /// The validity period has expired.
     pub const EXPIRED: Self = Self(0x46);
     /// Deleted by its sender.
     pub const DELETED_BY_SENDER: Self = Self(0x47);
-    /// Deleted by the service centre's administration.
+    /// Deleted by service centre administration.
     pub const DELETED_BY_ADMIN: Self = Self(0x48);
     /// The message does not exist.
     pub const DOES_NOT_EXIST: Self = Self(0x49);
     /// Congestion; given up.
     pub const CONGESTION: Self = Self(0x60);
-    /// The telephone was busy; given up.
+    /// The handset was busy; given up.
     pub const BUSY: Self = Self(0x61);
-    /// No answer from the telephone; given up.
+    /// No response from the handset; given up.
     pub const NO_RESPONSE: Self = Self(0x62);
     /// Service rejected; given up.
     pub const REJECTED: Self = Self(0x63);
     /// Quality of service not available; given up.
     pub const QUALITY_GIVEN_UP: Self = Self(0x64);
-    /// Error in the telephone; given up.
+    /// Error in the handset; given up.
     pub const ERROR: Self = Self(0x65);
 
-    /// Which kind it is. Values from 0x80 on are reserved and, like all that are not known, count as "service rejected",
-    /// given up (§9.2.3.15).
+    /// The class. Values from 0x80 are reserved; like all unknown values, they count as "service rejected", given up
+    /// (§9.2.3.15).
     #[must_use]
     pub fn class(self) -> StatusClass {
         match self.0 {
@@ -83,7 +83,7 @@ impl Status {
         }
     }
 
-    /// Whether no other status report for the message follows.
+    /// Whether no further status report about the message follows.
     #[must_use]
     pub fn is_final(self) -> bool {
         self.class() != StatusClass::Trying
@@ -94,14 +94,14 @@ impl Status {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FailureCause(pub u8);
 
-/// What a telephone's refusal means for the message and for others that wait for it.
+/// The meaning of a handset's refusal for the message and for later messages.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum FailureClass {
-    /// This message will never be taken; the next one may.
+    /// This message will never be accepted; the next one may be.
     Permanent,
-    /// There is no room; none will be taken until there is.
+    /// The memory is full; no message is accepted until the handset has space again.
     MemoryFull,
-    /// It may be taken another time.
+    /// The message may be accepted later.
     Temporary,
 }
 
@@ -112,55 +112,55 @@ impl FailureCause {
     pub const TYPE_0_NOT_SUPPORTED: Self = Self(0x81);
     /// Cannot replace the short message.
     pub const CANNOT_REPLACE: Self = Self(0x82);
-    /// Another error with TP-PID.
+    /// Unspecified TP-PID error.
     pub const PROTOCOL_OTHER: Self = Self(0x8F);
     /// Alphabet not supported.
     pub const ALPHABET_NOT_SUPPORTED: Self = Self(0x90);
     /// Message class not supported.
     pub const CLASS_NOT_SUPPORTED: Self = Self(0x91);
-    /// Another error with TP-DCS.
+    /// Unspecified TP-DCS error.
     pub const CODING_OTHER: Self = Self(0x9F);
-    /// A command cannot be carried out.
+    /// The command cannot be executed.
     pub const COMMAND_NOT_ACTIONED: Self = Self(0xA0);
-    /// A command is not supported.
+    /// The command is not supported.
     pub const COMMAND_NOT_SUPPORTED: Self = Self(0xA1);
-    /// Another error with a command.
+    /// Unspecified TP-Command error.
     pub const COMMAND_OTHER: Self = Self(0xAF);
-    /// The type of TPDU is not supported.
+    /// The TPDU type is not supported.
     pub const TPDU_NOT_SUPPORTED: Self = Self(0xB0);
     /// The service centre is busy.
     pub const SC_BUSY: Self = Self(0xC0);
-    /// No subscription with the service centre.
+    /// No subscription to the service centre.
     pub const NO_SC_SUBSCRIPTION: Self = Self(0xC1);
-    /// The service centre has failed.
+    /// Failure of the service centre.
     pub const SC_FAILURE: Self = Self(0xC2);
     /// The address is invalid.
     pub const INVALID_SME_ADDRESS: Self = Self(0xC3);
     /// The destination is barred.
     pub const DESTINATION_BARRED: Self = Self(0xC4);
-    /// A duplicate, and its sender does not want duplicates taken.
+    /// A duplicate, and TP-RD was set.
     pub const DUPLICATE_REJECTED: Self = Self(0xC5);
     /// The format of the validity period is not supported.
     pub const VALIDITY_FORMAT_NOT_SUPPORTED: Self = Self(0xC6);
     /// The validity period is not supported.
     pub const VALIDITY_PERIOD_NOT_SUPPORTED: Self = Self(0xC7);
-    /// The card has no room.
+    /// The SIM storage is full.
     pub const SIM_FULL: Self = Self(0xD0);
-    /// The card cannot keep short messages.
+    /// The SIM cannot store short messages.
     pub const SIM_NO_STORAGE: Self = Self(0xD1);
-    /// Error in the telephone.
+    /// Error in the handset.
     pub const MS_ERROR: Self = Self(0xD2);
-    /// The telephone has no room.
+    /// The memory of the handset is full.
     pub const MEMORY_EXCEEDED: Self = Self(0xD3);
-    /// The card's toolkit is busy.
+    /// The SIM application toolkit is busy.
     pub const TOOLKIT_BUSY: Self = Self(0xD4);
-    /// Error in a download to the card.
+    /// Error in a data download to the SIM.
     pub const SIM_DOWNLOAD_ERROR: Self = Self(0xD5);
-    /// Nothing more is known.
+    /// Unspecified error.
     pub const UNSPECIFIED: Self = Self(0xFF);
 
-    /// What follows from it. What is not known, and what only applications know, is temporary: the number of attempts
-    /// ends it.
+    /// The class. Unknown and application-specific causes count as temporary; the number of attempts is limited
+    /// elsewhere.
     #[must_use]
     pub fn class(self) -> FailureClass {
         match self.0 {
@@ -218,18 +218,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_status_is_in_a_class() {
-        assert_eq!(Status::DELIVERED.class(), StatusClass::Completed);
-        assert_eq!(Status::TRYING_BUSY.class(), StatusClass::Trying);
-        assert_eq!(Status::EXPIRED.class(), StatusClass::Permanent);
-        assert_eq!(Status::NO_RESPONSE.class(), StatusClass::GivenUp);
-        assert_eq!(Status(0x80).class(), StatusClass::GivenUp);
-        let going_on = (0..=255).map(Status).filter(|status| !status.is_final()).count();
+    fn every_status_has_a_class() {
+        assert_eq!(TpStatus::DELIVERED.class(), StatusClass::Completed);
+        assert_eq!(TpStatus::TRYING_BUSY.class(), StatusClass::Trying);
+        assert_eq!(TpStatus::EXPIRED.class(), StatusClass::Permanent);
+        assert_eq!(TpStatus::NO_RESPONSE.class(), StatusClass::GivenUp);
+        assert_eq!(TpStatus(0x80).class(), StatusClass::GivenUp);
+        let going_on = (0..=255).map(TpStatus).filter(|status| !status.is_final()).count();
         assert_eq!(going_on, 32);
     }
 
     #[test]
-    fn refusals_of_telephones() {
+    fn handset_failure_causes() {
         let of = |class| (0..=255).filter(move |cause| FailureCause(*cause).class() == class);
         assert_eq!(of(FailureClass::MemoryFull).collect::<Vec<_>>(), [0xD0, 0xD3]);
         for cause in [0x80, 0x81, 0x8F, 0x90, 0x91, 0x9F, 0xB0, 0xD1] {

@@ -1,28 +1,28 @@
-//! Text for people: to read any message, and to write one in the cheapest alphabet.
+//! Conversion between texts and short messages, for display and for composing.
 
-use crate::alphabet::{self, Language, Tables};
+use crate::alphabet::{self, Language, LanguageTables};
 use crate::coding::{self, Alphabet};
 use crate::header::{LOCKING_SHIFT, SINGLE_SHIFT};
-use crate::smpp::{Carried, utf16};
+use crate::smpp::{SmppText, utf16};
 use crate::{Header, UserData};
 use std::fmt::Write as _;
 
-/// The text of a message, for display only: what cannot be read appears as replacement characters. Data that are all
-/// printable appear as Latin-1, other data and compressed text as hexadecimal digits; a header is left out.
+/// Decodes the text of a message for display. Undecodable characters become replacement characters. Printable 8-bit
+/// data is shown as Latin-1; other data and compressed text are shown as hexadecimal digits. The header is omitted.
 #[must_use]
 pub fn decode(data_coding: u8, user_data: &UserData) -> String {
     let alphabet = Alphabet::of(data_coding);
     let text = user_data.text(alphabet);
     match alphabet {
         Alphabet::Gsm7 => {
-            let tables = user_data.header(alphabet).map_or(Tables::DEFAULT, Header::tables);
+            let tables = user_data.header(alphabet).map_or(LanguageTables::DEFAULT, Header::tables);
             alphabet::decode(&text, tables)
         }
         Alphabet::Ucs2 => decode_utf16(&text),
         Alphabet::Octets => {
             let shown: String = text.iter().copied().map(char::from).collect();
             let plain = |each: char| !each.is_control() || matches!(each, '\n' | '\r');
-            if !coding::compressed(data_coding) && shown.chars().all(plain) { shown } else { hex(&text) }
+            if !coding::is_compressed(data_coding) && shown.chars().all(plain) { shown } else { hex(&text) }
         }
     }
 }
@@ -35,8 +35,8 @@ fn hex(octets: &[u8]) -> String {
     })
 }
 
-/// UTF-16, high octet first unless a byte order mark says otherwise. Half pairs and an odd last octet become replacement
-/// characters.
+/// Decodes UTF-16, big-endian unless a byte order mark says otherwise. Unpaired surrogates and an odd last octet become
+/// replacement characters.
 fn decode_utf16(octets: &[u8]) -> String {
     let (octets, little) = match octets {
         [0xFE, 0xFF, rest @ ..] => (rest, false),
@@ -51,28 +51,28 @@ fn decode_utf16(octets: &[u8]) -> String {
     char::decode_utf16(units).map(|unit| unit.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
 }
 
-/// Writes a text in the alphabet that takes the fewest short messages: the default one where it has every character, then
-/// the tables of the `languages` given, then UTF-16. What comes out is for [`to_air`](crate::smpp::to_air), which splits
-/// it where it is long; national tables stand in its header.
+/// Encodes a text in the alphabet that takes the fewest segments: the default alphabet if it has every character, else
+/// the national tables of `languages`, else UTF-16. Pass the result to [`to_air`](crate::smpp::to_air), which splits
+/// long texts. National tables are declared in its header.
 ///
 /// ```
-/// use tpdu::{Language, Reference, smpp, text};
+/// use tpdu::{Language, ConcatReference, smpp, text};
 ///
 /// let sign = text::encode("Çıkış", &[Language::Turkish]);
 /// assert_eq!((sign.data_coding, sign.udhi), (0, true));
-/// let air = smpp::to_air(sign.data_coding, sign.udhi, &sign.octets, Reference::Short(1))?;
-/// assert_eq!(text::decode(air.data_coding, &air.parts[0]), "Çıkış");
+/// let air = smpp::to_air(sign.data_coding, sign.udhi, &sign.octets, ConcatReference::Short(1))?;
+/// assert_eq!(text::decode(air.data_coding, &air.segments[0]), "Çıkış");
 /// # Ok::<(), tpdu::Error>(())
 /// ```
 #[must_use]
-pub fn encode(text: &str, languages: &[Language]) -> Carried {
-    if let Some(septets) = alphabet::encode(text, Tables::DEFAULT) {
-        return Carried { data_coding: 0, udhi: false, octets: septets.into() };
+pub fn encode(text: &str, languages: &[Language]) -> SmppText {
+    if let Some(septets) = alphabet::encode(text, LanguageTables::DEFAULT) {
+        return SmppText { data_coding: 0, udhi: false, octets: septets.into() };
     }
     let units = utf16(text);
     let plain = messages(Alphabet::Ucs2, 0, units.len());
     let some = || std::iter::once(None).chain(languages.iter().copied().map(Some));
-    let tables = some().flat_map(|locking| some().map(move |single| Tables { locking, single }));
+    let tables = some().flat_map(|locking| some().map(move |single| LanguageTables { locking, single }));
     let national = tables.skip(1).filter_map(|tables| {
         let septets = alphabet::encode(text, tables)?;
         let elements = elements(tables);
@@ -82,19 +82,23 @@ pub fn encode(text: &str, languages: &[Language]) -> Carried {
     match national.min_by_key(|(cost, length, ..)| (*cost, *length)) {
         Some((cost, _, elements, septets)) if cost <= plain => {
             let length = [elements.len() as u8];
-            Carried { data_coding: 0, udhi: true, octets: [&length, &elements[..], &septets].concat().into() }
+            SmppText {
+                data_coding: 0,
+                udhi: true,
+                octets: [&length, &elements[..], &septets].concat().into(),
+            }
         }
-        _ => Carried { data_coding: 8, udhi: false, octets: units.into() },
+        _ => SmppText { data_coding: 8, udhi: false, octets: units.into() },
     }
 }
 
-fn elements(tables: Tables) -> Vec<u8> {
+fn elements(tables: LanguageTables) -> Vec<u8> {
     let single = tables.single.map(|language| [SINGLE_SHIFT, 1, language.number()]);
     let locking = tables.locking.map(|language| [LOCKING_SHIFT, 1, language.number()]);
     single.into_iter().chain(locking).flatten().collect()
 }
 
-/// Short messages that a text takes; a part more where what may not be parted stands at a border.
+/// The number of short messages for a text; it can be one too low if a segment border would split a character.
 fn messages(alphabet: Alphabet, elements: usize, length: usize) -> usize {
     let header = |elements: usize| if elements == 0 { 0 } else { alphabet.header_units(elements + 1) };
     if length + header(elements) <= alphabet.limit() {
@@ -106,23 +110,23 @@ fn messages(alphabet: Alphabet, elements: usize, length: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Reference, smpp};
+    use crate::{ConcatReference, smpp};
 
     fn read(data_coding: u8, octets: &[u8]) -> String {
         decode(data_coding, &UserData::pack(Alphabet::of(data_coding), false, octets).unwrap())
     }
 
-    fn there_and_back(text: &str, languages: &[Language]) -> (Carried, usize) {
+    fn there_and_back(text: &str, languages: &[Language]) -> (SmppText, usize) {
         let carried = encode(text, languages);
-        let air =
-            smpp::to_air(carried.data_coding, carried.udhi, &carried.octets, Reference::Short(3)).unwrap();
-        let read: String = air.parts.iter().map(|part| decode(air.data_coding, part)).collect();
+        let air = smpp::to_air(carried.data_coding, carried.udhi, &carried.octets, ConcatReference::Short(3))
+            .unwrap();
+        let read: String = air.segments.iter().map(|part| decode(air.data_coding, part)).collect();
         assert_eq!(read, text);
-        (carried, air.parts.len())
+        (carried, air.segments.len())
     }
 
     #[test]
-    fn every_alphabet_is_read() {
+    fn every_alphabet_is_decoded() {
         assert_eq!(read(0x00, b"\x00\x1B\x65"), "@€");
         assert_eq!(read(0xF0, b"\x00\x1B\x65"), "@€");
         assert_eq!(read(0x08, &[0xD8, 0x3D, 0xDE, 0x00]), "😀");
@@ -136,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cheapest_alphabet_is_taken() {
+    fn shortest_alphabet_is_chosen() {
         assert_eq!(there_and_back("hello [world]", &Language::ALL).0.data_coding, 0);
         assert!(!there_and_back("", &Language::ALL).0.udhi);
         assert_eq!(there_and_back("ışık", &[]).0.data_coding, 8);
@@ -149,24 +153,24 @@ mod tests {
     }
 
     #[test]
-    fn long_texts_take_as_few_messages_as_they_can() {
+    fn long_texts_take_the_fewest_segments() {
         let hindi = "नमस्ते ".repeat(30);
-        let (carried, parts) = there_and_back(&hindi, &[Language::Hindi]);
-        assert_eq!((carried.data_coding, carried.udhi, parts), (0, true, 2));
+        let (carried, segments) = there_and_back(&hindi, &[Language::Hindi]);
+        assert_eq!((carried.data_coding, carried.udhi, segments), (0, true, 2));
         assert_eq!(there_and_back(&hindi, &[]).1, 4);
-        // Both tables of Urdu and the digits of its single shift table.
+        // Both tables of Urdu, and the digits of its single shift table.
         let urdu = format!("{} ۱۲۳", "سلام ".repeat(40));
         let (carried, _) = there_and_back(&urdu, &[Language::Urdu]);
         assert_eq!(carried.octets[..7], [6, 0x24, 1, 13, 0x25, 1, 13]);
     }
 
     #[test]
-    fn every_character_of_every_language_goes_there_and_back() {
+    fn every_character_of_every_language_round_trips() {
         for language in Language::ALL {
             for code in 1..=0xFFFF_u32 {
                 let Some(character) = char::from_u32(code) else { continue };
                 let text = character.to_string();
-                let tables = Tables { locking: Some(language), single: Some(language) };
+                let tables = LanguageTables { locking: Some(language), single: Some(language) };
                 if tables.encode(character).is_some() {
                     there_and_back(&text, &[language]);
                 }

@@ -1,4 +1,4 @@
-//! Points in time (3GPP TS 23.040 §9.2.3.11): seven octets of swapped decimal digits, the last the zone.
+//! Time stamps (3GPP TS 23.040 §9.2.3.11): seven octets of swapped decimal digits; the last is the time zone.
 
 use crate::wire::{decimal, swapped};
 use crate::{Error, Result};
@@ -6,10 +6,10 @@ use crate::{Error, Result};
 /// Milliseconds of a quarter of an hour.
 const QUARTER: i64 = 15 * 60 * 1000;
 
-/// A local time and how far it is ahead of UTC.
+/// A local time with its offset from UTC.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct TimeStamp {
-    /// 1990 to 2089: the air has two digits, of which 90 to 99 are of the last century.
+    /// 1990 to 2089: the wire format has two digits, of which 90 to 99 mean 1990 to 1999.
     pub year: u16,
     /// 1 to 12.
     pub month: u8,
@@ -25,7 +25,7 @@ pub struct TimeStamp {
     pub quarters: i8,
 }
 
-/// Days since 1970-01-01 of a date of the Gregorian calendar.
+/// Days from 1970-01-01 to a date of the Gregorian calendar.
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
@@ -48,12 +48,12 @@ fn date(day_number: i64) -> (i64, i64, i64) {
 }
 
 impl TimeStamp {
-    /// A point in time as it is told in a zone, `quarters` of an hour ahead of UTC. Milliseconds are left out.
+    /// Converts a Unix time to a local time, `quarters` of an hour ahead of UTC. Milliseconds are dropped.
     ///
     /// # Errors
-    /// [`Error::Time`] for a zone beyond 79 quarters, and before 1990 or after 2089.
+    /// [`Error::Time`] for a zone beyond 79 quarters, and for years before 1990 or after 2089.
     pub fn at(unix_ms: u64, quarters: i8) -> Result<Self> {
-        // Beyond the year 9999 by far, and within what the sums below can take.
+        // The limit is far beyond the year 9999, and the sums below cannot overflow.
         let unix_ms = i64::try_from(unix_ms).ok().filter(|ms| *ms < 1 << 50).ok_or(Error::Time("year"))?;
         let local = (unix_ms + i64::from(quarters) * QUARTER).div_euclid(1000);
         let (year, month, day) = date(local.div_euclid(86_400));
@@ -71,7 +71,7 @@ impl TimeStamp {
         Ok(stamp)
     }
 
-    /// Milliseconds since the Unix epoch; `None` where a field is out of range.
+    /// Milliseconds since the Unix epoch; `None` if a field is out of range.
     #[must_use]
     pub fn unix_ms(&self) -> Option<u64> {
         self.check().ok()?;
@@ -95,13 +95,13 @@ impl TimeStamp {
         checks.into_iter().find(|(right, _)| !right).map_or(Ok(()), |(_, field)| Err(Error::Time(field)))
     }
 
-    /// The seven octets.
+    /// Encodes the seven octets.
     ///
     /// # Errors
-    /// [`Error::Time`] names the field that is out of range.
+    /// [`Error::Time`] with the field that is out of range.
     pub fn encode(&self) -> Result<[u8; 7]> {
         self.check()?;
-        // The sign is the top bit of the tens, which are the lower half here.
+        // The sign is the top bit of the tens digit, which is in the lower semi-octet.
         let zone = swapped(self.quarters.unsigned_abs()) | if self.quarters < 0 { 0x08 } else { 0 };
         Ok([
             swapped((self.year % 100) as u8),
@@ -114,10 +114,10 @@ impl TimeStamp {
         ])
     }
 
-    /// Reads the seven octets.
+    /// Decodes the seven octets.
     ///
     /// # Errors
-    /// [`Error::Time`] names the first field that is not decimal or out of range.
+    /// [`Error::Time`] with the first field that is not decimal or is out of range.
     pub fn decode(octets: [u8; 7]) -> Result<Self> {
         let [year, month, day, hour, minute, second, zone] = octets;
         let read = |octet, field| decimal(octet).ok_or(Error::Time(field));
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn every_zone_reads_as_it_was_written() {
+    fn every_time_zone_round_trips() {
         for quarters in -79..=79 {
             let stamp = TimeStamp::at(1_709_210_096_000, quarters).unwrap();
             assert_eq!(TimeStamp::decode(stamp.encode().unwrap()), Ok(stamp));
@@ -163,7 +163,7 @@ mod tests {
         }
         assert_eq!(TimeStamp::at(1_700_000_000_000, 80), Err(Error::Time("zone")));
         assert_eq!(TimeStamp::at(1_700_000_000_000, i8::MIN), Err(Error::Time("zone")));
-        // No offset at all may be written with either sign.
+        // A zero offset may have either sign.
         assert_eq!(TimeStamp::decode([0, 0x10, 0x10, 0, 0, 0, 8]).unwrap().quarters, 0);
     }
 
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn days_that_are_none() {
+    fn invalid_dates_are_rejected() {
         let decode = |year, month, day| TimeStamp::decode([year, month, day, 0, 0, 0, 0]).map(|_| ());
         assert_eq!(decode(0x42, 0x20, 0x92), Ok(()), "29 February 2024");
         assert_eq!(decode(0x32, 0x20, 0x92), Err(Error::Time("day")));

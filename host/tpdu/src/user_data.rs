@@ -1,4 +1,4 @@
-//! TP-User-Data as it stands on the wire (3GPP TS 23.040 §9.2.3.24).
+//! TP-User-Data in wire format (3GPP TS 23.040 §9.2.3.24).
 
 use crate::coding::Alphabet;
 use crate::header::Header;
@@ -6,27 +6,27 @@ use crate::wire::Reader;
 use crate::{Error, Result, septets};
 use bytes::Bytes;
 
-/// Octets of user data in a SUBMIT or a DELIVER.
+/// Maximum octets of user data in SMS-SUBMIT and SMS-DELIVER.
 pub const MAX_OCTETS: usize = 140;
 
-/// User data: what TP-UDHI, TP-UDL and TP-UD say. What they mean depends on the data coding scheme.
+/// User data: TP-UDHI, TP-UDL and TP-UD. Its meaning depends on the data coding scheme.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct UserData {
-    /// A header stands at the front, if its length is right: see [`header`](Self::header).
+    /// Whether a header precedes the text, if its length is valid: see [`header`](Self::header).
     pub udhi: bool,
-    /// TP-UDL: septets where the alphabet is [`Alphabet::Gsm7`], header and fill bits counted; else octets.
+    /// TP-UDL: septets for [`Alphabet::Gsm7`], including header and fill bits; octets otherwise.
     pub length: u8,
     /// TP-UD, packed.
     pub octets: Bytes,
 }
 
 impl UserData {
-    /// Packs a text: a header's octets in front where `udhi` says so, then the text, which in [`Alphabet::Gsm7`] is one
-    /// septet an octet.
+    /// Packs a text. If `udhi` is set, `text` begins with a header. The text of [`Alphabet::Gsm7`] has one septet per
+    /// octet.
     ///
     /// # Errors
-    /// [`Error::NoHeader`] where the front is no header, [`Error::NotASeptet`], and [`Error::LongUserData`] for what
-    /// does not fit 140 octets.
+    /// [`Error::NoHeader`] if `udhi` is set and there is no header, [`Error::NotASeptet`], and [`Error::LongUserData`]
+    /// if the result exceeds 140 octets.
     ///
     /// ```
     /// use tpdu::{Alphabet, UserData};
@@ -55,7 +55,7 @@ impl UserData {
                 return Err(Error::NotASeptet { at: header.len() + at, octet: text[at] });
             }
             septets::pack_at(&mut octets, septets::septets_for(header.len()) * 7, text.iter().copied());
-            // With no text the fill bits may need an octet that nothing else has begun.
+            // Without text, the fill bits may need an octet of their own.
             octets.resize(septets::octets_for(length), 0);
         } else {
             octets.extend_from_slice(text);
@@ -63,15 +63,15 @@ impl UserData {
         Ok(Self { udhi, length: short, octets: octets.into() })
     }
 
-    /// The header; `None` where there is none, or where its length says more than there is: it is to be ignored then,
-    /// and the octets are text.
+    /// The header; `None` if there is none or its length exceeds the user data. An invalid header must be ignored, and
+    /// the octets are text.
     #[must_use]
     pub fn header(&self, alphabet: Alphabet) -> Option<Header<'_>> {
         let (header, _) = self.udhi.then(|| Header::split(&self.octets)).flatten()?;
         (alphabet.header_units(header.length()) <= usize::from(self.length)).then_some(header)
     }
 
-    /// The text after the header; in [`Alphabet::Gsm7`] one septet an octet.
+    /// The text after the header; for [`Alphabet::Gsm7`] one septet per octet.
     #[must_use]
     pub fn text(&self, alphabet: Alphabet) -> Vec<u8> {
         let header = self.header(alphabet).map_or(0, Header::length);
@@ -84,8 +84,8 @@ impl UserData {
         self.octets.get(header..end).unwrap_or_default().to_vec()
     }
 
-    /// The header's octets, if there is one, then the text: what [`pack`](Self::pack) takes, with `udhi` as
-    /// [`header`](Self::header) finds one. Packing it again gives the same octets, but for bits that mean nothing.
+    /// The header, if any, and the text, in the form that [`pack`](Self::pack) takes, with `udhi` set if
+    /// [`header`](Self::header) returns one. Packing it again gives the same octets, except for unused bits.
     #[must_use]
     pub fn unpack(&self, alphabet: Alphabet) -> Vec<u8> {
         let header = self.header(alphabet).map_or(0, Header::length);
@@ -94,7 +94,7 @@ impl UserData {
         octets
     }
 
-    /// `limit`: octets that fit.
+    /// `limit`: maximum number of octets.
     pub(crate) fn read(
         reader: &mut Reader<'_>,
         udhi: bool,
@@ -127,19 +127,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_with_a_header_begins_at_a_septet() {
+    fn text_after_a_header_is_septet_aligned() {
         let text = [&[5, 0, 3, 0x2D, 2, 1][..], b"hi"].concat();
         let packed = UserData::pack(Alphabet::Gsm7, true, &text).unwrap();
-        // Six octets are 48 bits; one fills up to 49, seven septets.
+        // Six octets are 48 bits; one fill bit makes 49 bits, seven septets.
         assert_eq!(packed.length, 9);
         assert_eq!(packed.octets[..], [5, 0, 3, 0x2D, 2, 1, b'h' << 1, b'i']);
         assert_eq!(packed.unpack(Alphabet::Gsm7), text);
         assert_eq!(packed.text(Alphabet::Gsm7), b"hi");
-        assert_eq!(packed.header(Alphabet::Gsm7).unwrap().part_of().unwrap().total, 2);
+        assert_eq!(packed.header(Alphabet::Gsm7).unwrap().concatenation().unwrap().total, 2);
     }
 
     #[test]
-    fn what_fits_fits_exactly() {
+    fn user_data_limits_are_exact() {
         let header = |length: u8| -> Vec<u8> {
             let data = length.saturating_sub(2);
             [&[length, 0x70, data][..], &vec![0; usize::from(data)]].concat()
@@ -163,18 +163,18 @@ mod tests {
     }
 
     #[test]
-    fn a_header_that_is_none_is_text() {
+    fn invalid_header_is_text() {
         assert_eq!(UserData::pack(Alphabet::Octets, true, &[9, 0, 3]), Err(Error::NoHeader));
         assert_eq!(UserData::pack(Alphabet::Gsm7, true, &[]), Err(Error::NoHeader));
         let wild = UserData { udhi: true, length: 3, octets: Bytes::from_static(&[9, 0, 3]) };
         assert_eq!((wild.header(Alphabet::Octets), wild.unpack(Alphabet::Octets)), (None, vec![9, 0, 3]));
-        // Six octets of header need seven septets.
+        // A header of six octets needs seven septets.
         let short = UserData { udhi: true, length: 6, octets: Bytes::from_static(&[5, 0, 3, 1, 2, 1]) };
         assert_eq!((short.header(Alphabet::Gsm7), short.text(Alphabet::Gsm7).len()), (None, 6));
     }
 
     #[test]
-    fn a_header_without_text_has_its_fill_bits() {
+    fn header_without_text_has_fill_bits() {
         for length in 1..=139_u8 {
             let header = [&[length][..], &vec![0xAA; usize::from(length)]].concat();
             for alphabet in [Alphabet::Gsm7, Alphabet::Octets] {
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn an_octet_that_is_no_septet_is_named() {
+    fn invalid_septet_is_reported_with_its_position() {
         let error = UserData::pack(Alphabet::Gsm7, true, &[0, b'a', 0xE9]).unwrap_err();
         assert_eq!(error, Error::NotASeptet { at: 2, octet: 0xE9 });
     }

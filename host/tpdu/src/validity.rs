@@ -1,4 +1,4 @@
-//! How long a message is worth sending: TP-VP in its three formats (3GPP TS 23.040 §9.2.3.12).
+//! Validity period: TP-VP in its three formats (3GPP TS 23.040 §9.2.3.12).
 
 use crate::wire::{Reader, decimal};
 use crate::{Error, Result, TimeStamp};
@@ -11,18 +11,18 @@ const WEEK: u64 = 7 * DAY;
 /// A validity period.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Validity {
-    /// The sender leaves it to the service centre.
+    /// Not set; the service centre decides.
     #[default]
     None,
-    /// One octet: five minutes to 63 weeks in growing steps.
+    /// Relative format: one octet, five minutes to 63 weeks in growing steps.
     Relative(u8),
-    /// Until a point in time.
+    /// Absolute format.
     Absolute(TimeStamp),
-    /// The enhanced format's seven octets.
+    /// Enhanced format: seven octets.
     Enhanced([u8; 7]),
 }
 
-/// Milliseconds that an octet of the relative format means.
+/// The duration of a relative validity period, in milliseconds.
 #[must_use]
 pub fn relative_ms(octet: u8) -> u64 {
     let number = u64::from(octet);
@@ -34,10 +34,10 @@ pub fn relative_ms(octet: u8) -> u64 {
     }
 }
 
-/// What the octets of the enhanced format say.
+/// A decoded enhanced validity period.
 struct Enhanced {
     single_shot: bool,
-    /// Milliseconds; `None` where no period is given.
+    /// Milliseconds; `None` if no period is given.
     lasts: Option<u64>,
 }
 
@@ -46,10 +46,11 @@ fn enhanced(octets: [u8; 7]) -> Result<Enhanced> {
     let first = reader.u8("validity period")?;
     let mut last = first;
     while last & 0x80 != 0 {
-        last = reader.u8("validity period").map_err(|_| Error::Validity("its functionality does not end"))?;
+        last = reader
+            .u8("validity period")
+            .map_err(|_| Error::Validity("its functionality indicator does not end"))?;
     }
-    let mut value =
-        || reader.u8("validity period").map_err(|_| Error::Validity("there is no room for its value"));
+    let mut value = || reader.u8("validity period").map_err(|_| Error::Validity("its value is missing"));
     let lasts = match first & 7 {
         0 => None,
         1 => Some(relative_ms(value()?)),
@@ -60,7 +61,7 @@ fn enhanced(octets: [u8; 7]) -> Result<Enhanced> {
         3 => {
             let mut part = |limit: u8| {
                 let part = decimal(value()?).filter(|number| *number < limit);
-                part.map(u64::from).ok_or(Error::Validity("hours, minutes and seconds that are none"))
+                part.map(u64::from).ok_or(Error::Validity("invalid hours, minutes or seconds"))
             };
             Some(part(100)? * HOUR + part(60)? * MINUTE + part(60)? * 1000)
         }
@@ -70,17 +71,17 @@ fn enhanced(octets: [u8; 7]) -> Result<Enhanced> {
 }
 
 impl Validity {
-    /// The relative format's octet for a time, in milliseconds: the shortest period that is not shorter, at most 63 weeks.
+    /// The shortest relative period of at least this duration in milliseconds, at most 63 weeks.
     #[must_use]
-    pub fn lasting(ms: u64) -> Self {
+    pub fn from_duration_ms(ms: u64) -> Self {
         let octet = (0..=254).find(|octet| relative_ms(*octet) >= ms).unwrap_or(255);
         Self::Relative(octet)
     }
 
-    /// When the message stops being worth sending, for one that came at `now`, both in milliseconds since the Unix
-    /// epoch. `None` where the sender does not say, or where an enhanced period cannot be read.
+    /// The expiry time for a message received at `now`, both in milliseconds since the Unix epoch. `None` if no period
+    /// is set, or if an enhanced period cannot be decoded.
     #[must_use]
-    pub fn ends(&self, now: u64) -> Option<u64> {
+    pub fn expires_at(&self, now: u64) -> Option<u64> {
         match self {
             Self::None => None,
             Self::Relative(octet) => Some(now.saturating_add(relative_ms(*octet))),
@@ -89,13 +90,13 @@ impl Validity {
         }
     }
 
-    /// Whether the service centre is to try once only.
+    /// Whether the service centre makes a single attempt.
     #[must_use]
     pub fn single_shot(&self) -> bool {
         matches!(self, Self::Enhanced(octets) if enhanced(*octets).is_ok_and(|read| read.single_shot))
     }
 
-    /// TP-VPF, in its place in the first octet of a SUBMIT.
+    /// TP-VPF, at its position in the first octet of SMS-SUBMIT.
     pub(crate) fn format(&self) -> u8 {
         match self {
             Self::None => 0x00,
@@ -124,7 +125,7 @@ impl Validity {
             0x10 => Self::Relative(reader.u8(FIELD)?),
             0x18 => {
                 let stamp = TimeStamp::decode(reader.array(FIELD)?);
-                Self::Absolute(stamp.map_err(|_| Error::Validity("its end is no point in time"))?)
+                Self::Absolute(stamp.map_err(|_| Error::Validity("its end is not a valid time stamp"))?)
             }
             0x08 => {
                 let octets = reader.array(FIELD)?;
@@ -141,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_steps_of_the_relative_format() {
+    fn relative_format_steps() {
         let rows = [
             (0, 5 * MINUTE),
             (11, HOUR),
@@ -161,20 +162,20 @@ mod tests {
     }
 
     #[test]
-    fn a_time_is_never_cut_short_but_by_the_format() {
+    fn duration_is_rounded_up() {
         for octet in 0..=255 {
             let ms = relative_ms(octet);
-            assert_eq!(Validity::lasting(ms), Validity::Relative(octet));
-            assert_eq!(Validity::lasting(ms + 1), Validity::Relative(octet.saturating_add(1)));
+            assert_eq!(Validity::from_duration_ms(ms), Validity::Relative(octet));
+            assert_eq!(Validity::from_duration_ms(ms + 1), Validity::Relative(octet.saturating_add(1)));
         }
-        assert_eq!(Validity::lasting(0), Validity::Relative(0));
-        assert_eq!(Validity::lasting(u64::MAX), Validity::Relative(255));
+        assert_eq!(Validity::from_duration_ms(0), Validity::Relative(0));
+        assert_eq!(Validity::from_duration_ms(u64::MAX), Validity::Relative(255));
     }
 
     #[test]
-    fn every_format_has_an_end() {
+    fn expiry_of_every_format() {
         let now = 1_700_000_000_000;
-        let ends = |validity: Validity| validity.ends(now);
+        let ends = |validity: Validity| validity.expires_at(now);
         assert_eq!(ends(Validity::None), None);
         assert_eq!(ends(Validity::Relative(11)), Some(now + HOUR));
         let stamp = TimeStamp::at(now + DAY, -20).unwrap();
@@ -189,13 +190,13 @@ mod tests {
         );
         assert_eq!(ends(enhanced([0x83, 0x00, 0x10, 0, 0, 0, 0])), Some(now + HOUR), "an octet of extension");
         assert_eq!(ends(enhanced([0x04, 0, 0, 0, 0, 0, 0])), None);
-        assert_eq!(Validity::Relative(0).ends(u64::MAX), Some(u64::MAX));
+        assert_eq!(Validity::Relative(0).expires_at(u64::MAX), Some(u64::MAX));
         assert!(enhanced([0x42, 30, 0, 0, 0, 0, 0]).single_shot());
         assert!(!enhanced([0x02, 30, 0, 0, 0, 0, 0]).single_shot() && !Validity::None.single_shot());
     }
 
     #[test]
-    fn what_cannot_be_understood_is_told() {
+    fn invalid_validity_is_an_error() {
         for octets in
             [[0x02, 0, 0, 0, 0, 0, 0], [0x03, 0xFF, 0, 0, 0, 0, 0], [0x05, 0, 0, 0, 0, 0, 0], [0x81; 7]]
         {

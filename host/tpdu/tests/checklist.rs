@@ -1,4 +1,4 @@
-//! The duties of 3GPP TS 23.040 and 23.038 that a service centre's codec has, one by one: each test bears its number.
+//! Conformance tests for a service centre's codec (3GPP TS 23.040 and 23.038). Each test has the number of its check.
 //!
 //! | checks | clause |
 //! |---|---|
@@ -12,9 +12,9 @@
 #![allow(clippy::panic, clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 use tpdu::{
-    Address, Alphabet, Command, CommandType, Deliver, DeliverReport, Error, FailureCause, FailureClass,
-    FromMs, Language, Parameters, Reference, Status, StatusClass, StatusReport, Submit, SubmitReport,
-    TimeStamp, ToMs, UserData, Validity, smpp, split, text,
+    Alphabet, Command, CommandType, ConcatReference, Deliver, DeliverReport, Error, FailureCause,
+    FailureClass, FromMs, Language, Parameters, StatusClass, StatusReport, Submit, SubmitReport, TimeStamp,
+    ToMs, TpAddress, TpStatus, UserData, Validity, smpp, split, text,
 };
 
 fn unhex(digits: &str) -> Vec<u8> {
@@ -32,7 +32,7 @@ fn deliver() -> Deliver {
         loop_prevention: false,
         status_report_indication: false,
         reply_path: false,
-        originator: Address::international("19990014444"),
+        originator: TpAddress::international("19990014444"),
         protocol_id: 0,
         data_coding: 0,
         service_centre_time: time(),
@@ -46,10 +46,10 @@ fn status_report() -> StatusReport {
         loop_prevention: false,
         about_command: false,
         message_reference: 0x2A,
-        recipient: Address::international("15551234567"),
+        recipient: TpAddress::international("15551234567"),
         service_centre_time: time(),
         discharge_time: time(),
-        status: Status::DELIVERED,
+        status: TpStatus::DELIVERED,
         parameters: Parameters::default(),
     }
 }
@@ -58,7 +58,7 @@ fn with_header() -> UserData {
     UserData::pack(Alphabet::Gsm7, true, b"\x03\x24\x01\x01a").unwrap()
 }
 
-/// What a change of a message does to its first octet.
+/// The first octet of a message after a change.
 fn first<M, E: std::fmt::Debug>(
     message: M,
     change: impl FnOnce(&mut M),
@@ -71,7 +71,7 @@ fn first<M, E: std::fmt::Debug>(
 }
 
 #[test]
-fn check_01_the_type_means_another_thing_each_way() {
+fn check_01_mti_depends_on_the_direction() {
     assert!(matches!(FromMs::decode(&[0, 0], false), Ok(FromMs::DeliverReport(_))));
     let submit = Submit::default().encode().unwrap();
     assert!(matches!(FromMs::decode(&submit, false), Ok(FromMs::Submit(_))));
@@ -132,8 +132,8 @@ fn check_09_the_bits_of_reports_and_commands() {
 }
 
 #[test]
-fn check_10_a_message_as_the_field_has_it() {
-    // A number of the national standard's plan, in the last century, two hours east.
+fn check_10_captured_message() {
+    // A number with national numbering plan, a time in the last century, two hours east of Greenwich.
     let octets = unhex("04 0BC8 7238880900F1 00 00 99309251619580 0A E8329BFD4697D9EC37");
     let message = Deliver::decode(&octets).unwrap();
     let originator = &message.originator;
@@ -144,28 +144,28 @@ fn check_10_a_message_as_the_field_has_it() {
     assert_eq!(message.encode().unwrap(), octets);
     let octets = unhex("11 00 0B91 6407281553F8 00 00 AA 0A E8329BFD4697D9EC37");
     let message = Submit::decode(&octets).unwrap();
-    assert_eq!(message.destination, Address::international("46708251358"));
-    assert_eq!(message.validity.ends(0), Some(4 * 24 * 3600 * 1000));
+    assert_eq!(message.destination, TpAddress::international("46708251358"));
+    assert_eq!(message.validity.expires_at(0), Some(4 * 24 * 3600 * 1000));
     assert_eq!(message.encode().unwrap(), octets);
 }
 
 #[test]
 fn check_11_to_13_numbers() {
-    let number = |digits: &[u8]| Address::from_smpp(0, 1, digits).unwrap().encode().unwrap();
+    let number = |digits: &[u8]| TpAddress::from_smpp(0, 1, digits).unwrap().encode().unwrap();
     assert_eq!(number(b""), [0, 0x81]);
     assert_eq!(number(b"*#abc"), [5, 0x81, 0xBA, 0xDC, 0xFE]);
     assert_eq!(number(&[b'9'; 20]).len(), 12);
-    assert_eq!(Address::from_smpp(0, 1, &[b'9'; 21]), Err(Error::LongAddress(21)));
+    assert_eq!(TpAddress::from_smpp(0, 1, &[b'9'; 21]), Err(Error::LongAddress(21)));
 }
 
 #[test]
 fn check_14_and_15_names() {
-    assert_eq!(Address::name("Switchyard").unwrap().encode().unwrap()[..2], [18, 0xD0]);
+    assert_eq!(TpAddress::name("Switchyard").unwrap().encode().unwrap()[..2], [18, 0xD0]);
     for length in 0..=11 {
         for ends in ["", "@"] {
             let name: String = "abcdefghijk"[..length].to_owned() + ends;
-            let Ok(address) = Address::name(&name) else { continue };
-            assert_eq!(Address::decode(&address.encode().unwrap()).unwrap().text(), name);
+            let Ok(address) = TpAddress::name(&name) else { continue };
+            assert_eq!(TpAddress::decode(&address.encode().unwrap()).unwrap().text(), name);
         }
     }
 }
@@ -186,15 +186,15 @@ fn check_17_a_leap_day() {
 
 #[test]
 fn check_18_and_19_validity() {
-    assert_eq!(Validity::lasting(3600 * 1000), Validity::Relative(11));
+    assert_eq!(Validity::from_duration_ms(3600 * 1000), Validity::Relative(11));
     let hour = Validity::Enhanced([0x43, 0x10, 0, 0, 0, 0, 0]);
-    assert_eq!((hour.ends(5), hour.single_shot()), (Some(3_600_005), true));
+    assert_eq!((hour.expires_at(5), hour.single_shot()), (Some(3_600_005), true));
     let bad = Submit { validity: Validity::Enhanced([7; 7]), ..Submit::default() };
     assert!(matches!(bad.encode(), Err(Error::Validity(_))));
 }
 
 #[test]
-fn check_20_and_21_a_cause_stands_in_errors_only() {
+fn check_20_and_21_failure_cause_in_rp_error_only() {
     let full = FromMs::decode(&[0, 0xD3, 0], true).unwrap();
     let FromMs::DeliverReport(full) = full else { panic!() };
     assert_eq!(full.cause.map(FailureCause::class), Some(FailureClass::MemoryFull));
@@ -207,15 +207,15 @@ fn check_20_and_21_a_cause_stands_in_errors_only() {
 }
 
 #[test]
-fn check_22_user_data_of_a_report_without_a_scheme_are_of_the_default_alphabet() {
+fn check_22_report_user_data_without_dcs_uses_the_default_alphabet() {
     let report = DeliverReport::decode(&[0, 4, 2, 0xE8, 0x34], false).unwrap();
     assert_eq!(report.parameters.user_data.unwrap().text(Alphabet::Gsm7), b"hi");
 }
 
 #[test]
 fn check_23_and_24_states() {
-    assert_eq!(Status::EXPIRED.class(), StatusClass::Permanent);
-    assert!(!Status::TRYING_CONGESTION.is_final() && Status::CONGESTION.is_final());
+    assert_eq!(TpStatus::EXPIRED.class(), StatusClass::Permanent);
+    assert!(!TpStatus::TRYING_CONGESTION.is_final() && TpStatus::CONGESTION.is_final());
     assert_eq!(status_report().encode().unwrap().last(), Some(&0), "the state is the last octet");
 }
 
@@ -229,16 +229,16 @@ fn check_25_to_27_commands() {
 }
 
 #[test]
-fn check_28_to_30_what_fits() {
+fn check_28_to_30_user_data_limits() {
     let rooms = |data_coding, unit: usize| {
-        [Reference::Short(1), Reference::Wide(1)].map(|reference| {
-            let parts = split(data_coding, &[], &[0x20; 400], reference).unwrap();
-            parts[0].text(Alphabet::of(data_coding)).len() / unit
+        [ConcatReference::Short(1), ConcatReference::Wide(1)].map(|reference| {
+            let segments = split(data_coding, &[], &[0x20; 400], reference).unwrap();
+            segments[0].text(Alphabet::of(data_coding)).len() / unit
         })
     };
     assert_eq!((rooms(0, 1), rooms(4, 1), rooms(8, 2)), ([153, 152], [134, 133], [67, 66]));
-    assert_eq!(split(0, &[], &[0x20; 160], Reference::Short(1)).unwrap().len(), 1);
-    assert_eq!(split(8, &[], &[0x20; 140], Reference::Short(1)).unwrap().len(), 1);
+    assert_eq!(split(0, &[], &[0x20; 160], ConcatReference::Short(1)).unwrap().len(), 1);
+    assert_eq!(split(8, &[], &[0x20; 140], ConcatReference::Short(1)).unwrap().len(), 1);
 }
 
 #[test]
@@ -248,7 +248,7 @@ fn check_31_the_length_counts_septets_with_the_fill_bits() {
 }
 
 #[test]
-fn check_32_and_33_seven_septets_and_eight_take_seven_octets() {
+fn check_32_and_33_seven_and_eight_septets_take_seven_octets() {
     for text in [&b"1234567"[..], b"1234567\0", b"\0\0\0\0\0\0\0\0"] {
         let data = UserData::pack(Alphabet::Gsm7, false, text).unwrap();
         assert_eq!(data.octets.len(), 7);
@@ -265,7 +265,7 @@ fn check_34_to_36_schemes() {
 }
 
 #[test]
-fn check_37_every_language_can_be_written() {
+fn check_37_every_language_can_be_encoded() {
     let samples = [
         (Language::Turkish, "İyi günler"),
         (Language::Spanish, "¿Qué tal, Íñigo?"),
@@ -284,7 +284,7 @@ fn check_37_every_language_can_be_written() {
     for (language, sample) in samples {
         let carried = text::encode(sample, &[language]);
         assert_eq!((carried.data_coding, carried.udhi), (0, true), "{language:?}");
-        let air = smpp::to_air(0, true, &carried.octets, Reference::Short(1)).unwrap();
-        assert_eq!(text::decode(0, &air.parts[0]), sample, "{language:?}");
+        let air = smpp::to_air(0, true, &carried.octets, ConcatReference::Short(1)).unwrap();
+        assert_eq!(text::decode(0, &air.segments[0]), sample, "{language:?}");
     }
 }

@@ -6,18 +6,18 @@ use std::time::Instant;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// A session and its socket. The owner takes events from the session between two calls of [`Connection::turn`].
+/// A session and its socket. The owner takes events from the session between two calls of [`Connection::wait`].
 pub(crate) struct Connection {
     pub(crate) session: Session,
     stream: TcpStream,
 }
 
-/// Why [`Connection::turn`] came back.
+/// The reason why [`Connection::wait`] returned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Turn {
+pub(crate) enum Wakeup {
     /// The session may have events.
     Events,
-    /// What the owner waited for is there.
+    /// The future `wake` is ready.
     Woken,
     /// The peer has closed the connection.
     Closed,
@@ -30,8 +30,8 @@ impl Connection {
         Self { session, stream }
     }
 
-    /// Writes what the session has to say, then waits for octets, for the session's next timer or for `wake`.
-    pub(crate) async fn turn(&mut self, wake: impl Future<Output = ()>) -> Result<Turn, TrafficError> {
+    /// Writes the session's output, then waits for octets, for the session's next timer or for `wake`.
+    pub(crate) async fn wait(&mut self, wake: impl Future<Output = ()>) -> Result<Wakeup, TrafficError> {
         self.flush().await?;
         let deadline = self.session.deadline();
         let timer = async {
@@ -43,20 +43,20 @@ impl Connection {
         tokio::select! {
             read = self.stream.read_buf(self.session.input()) => {
                 if read.map_err(TrafficError::Connection)? == 0 {
-                    return Ok(Turn::Closed);
+                    return Ok(Wakeup::Closed);
                 }
                 self.session.process(Instant::now());
-                Ok(Turn::Events)
+                Ok(Wakeup::Events)
             }
             () = timer => {
                 self.session.on_timeout(Instant::now());
-                Ok(Turn::Events)
+                Ok(Wakeup::Events)
             }
-            () = wake => Ok(Turn::Woken),
+            () = wake => Ok(Wakeup::Woken),
         }
     }
 
-    /// Writes what the session has to say.
+    /// Writes the session's output.
     pub(crate) async fn flush(&mut self) -> Result<(), TrafficError> {
         self.stream.write_all_buf(self.session.output()).await.map_err(TrafficError::Connection)
     }

@@ -1,6 +1,6 @@
-//! Sample SMPP traffic for trying out an appliance: `switchyard sink` is an SMSC that takes messages and sends delivery
-//! receipts, `switchyard send` an ESME that submits messages at a rate. Both speak through the protocol crate `smpp` and
-//! know nothing of the appliance.
+//! Sample SMPP traffic for trying out an appliance: `switchyard sink` is an SMSC that takes messages and sends
+//! delivery receipts, `switchyard send` an ESME that submits messages at a rate. Both use the protocol crate `smpp`
+//! and know nothing of the appliance.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -8,13 +8,13 @@
 )]
 
 mod connection;
-mod error;
-mod send;
-mod sink;
+mod send_command;
+mod sink_command;
+mod traffic_error;
 
-pub use error::TrafficError;
-pub use send::SendCommand;
-pub use sink::SinkCommand;
+pub use send_command::SendCommand;
+pub use sink_command::SinkCommand;
+pub use traffic_error::TrafficError;
 
 use std::process::ExitCode;
 

@@ -1,9 +1,10 @@
-//! A file of cases: questions, and the answers that are right. `plugins/README.md` describes the format.
+//! Files of cases: questions with expected answers. `plugins/README.md` describes the format.
 
 use crate::WorkbenchError;
-use crate::bench::{
-    Advice, Attempt, Counted, Exchange, FirstLeg, Given, Grants, Message, PeerState, PoolState, Price,
-    Question, Resolution, Sender, Settlement, Step, Subscriber, Table, Verdict,
+use crate::plugin_host::{
+    CaseAdvice, CaseAttempt, CaseFirstLeg, CaseGrants, CaseMessage, CasePeerState, CasePoolState, CasePrice,
+    CaseQuestion, CaseResolution, CaseSender, CaseSettlement, CaseSetup, CaseStep, CaseSubscriber, CaseTable,
+    CaseVerdict, CounterPreset, HttpExchange,
 };
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
@@ -11,121 +12,121 @@ use std::path::Path;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// A case, ready to be asked.
+/// A case.
 #[derive(Debug)]
 pub(crate) struct Case {
     pub(crate) name: String,
-    pub(crate) given: Given,
-    /// Asked in order; the last one's answer counts.
-    pub(crate) questions: Vec<Question>,
-    pub(crate) expected: Expected,
-    /// The number that a router wants for the message's sender; none must be wanted where nothing stands here.
-    pub(crate) sender: Option<Sender>,
-    /// Nothing: any note, or none, is right.
+    pub(crate) setup: CaseSetup,
+    /// Asked in order; the last answer is checked.
+    pub(crate) questions: Vec<CaseQuestion>,
+    pub(crate) expected: ExpectedAnswer,
+    /// The expected sender request of a router; `None`: no request.
+    pub(crate) sender: Option<CaseSender>,
+    /// The expected note; `None`: any note or none.
     pub(crate) note: Option<String>,
-    /// What a delivery policy advises; nothing must be advised where nothing stands here.
-    pub(crate) advice: Advice,
+    /// The expected advice of a delivery policy; the default is none.
+    pub(crate) advice: CaseAdvice,
 }
 
-/// The answer that is right.
+/// The expected answer.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Expected {
+pub(crate) enum ExpectedAnswer {
     Configured,
-    /// The policy document is refused, with words that contain these.
+    /// The policy document is refused, with a reason that contains this text.
     Refused(String),
-    Verdict(Verdict),
-    Resolved(Resolution),
-    Next(Step),
-    Price(Price),
+    Verdict(CaseVerdict),
+    Resolved(CaseResolution),
+    Next(CaseStep),
+    Price(CasePrice),
     Settled,
-    /// Told again, with words that contain these.
+    /// The biller reports an error that contains this text.
     Unsettled(String),
-    /// It fails, for a reason whose words contain these.
+    /// The call fails with a fault that contains this text.
     Fault(String),
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct File {
+struct CaseFile {
     #[serde(default)]
-    given: WrittenGiven,
+    given: SetupEntry,
     #[serde(default)]
-    case: Vec<WrittenCase>,
+    case: Vec<CaseEntry>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
-struct WrittenGiven {
-    /// A file, relative to the file of cases.
+struct SetupEntry {
+    /// A file path, relative to the file of cases.
     policy: Option<String>,
     policy_text: Option<String>,
-    #[serde(deserialize_with = "some_moment")]
+    #[serde(deserialize_with = "parse_optional_timestamp")]
     now: Option<u64>,
-    grants: Option<Grants>,
+    grants: Option<CaseGrants>,
     memory: Option<usize>,
     deadline_ms: Option<u64>,
-    tables: BTreeMap<String, Table>,
-    peers: BTreeMap<String, PeerState>,
-    pools: BTreeMap<String, PoolState>,
-    counters: Vec<Counted>,
+    tables: BTreeMap<String, CaseTable>,
+    peers: BTreeMap<String, CasePeerState>,
+    pools: BTreeMap<String, CasePoolState>,
+    counters: Vec<CounterPreset>,
     kv: BTreeMap<String, String>,
-    http: Vec<Exchange>,
-    hlr: BTreeMap<String, Subscriber>,
+    http: Vec<HttpExchange>,
+    hlr: BTreeMap<String, CaseSubscriber>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct WrittenCase {
+struct CaseEntry {
     name: String,
     #[serde(default)]
-    given: WrittenGiven,
+    given: SetupEntry,
     #[serde(default)]
-    earlier: Vec<WrittenQuestion>,
+    earlier: Vec<QuestionEntry>,
     configure: Option<String>,
-    route: Option<Message>,
+    route: Option<CaseMessage>,
     resolve: Option<String>,
-    next: Option<WrittenNext>,
-    price: Option<WrittenPrice>,
-    settle: Option<Vec<Settlement>>,
+    next: Option<NextEntry>,
+    price: Option<PriceEntry>,
+    settle: Option<Vec<CaseSettlement>>,
     expect: toml::Value,
-    sender: Option<Sender>,
+    sender: Option<CaseSender>,
     note: Option<String>,
     #[serde(default)]
-    advice: Advice,
+    advice: CaseAdvice,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum WrittenQuestion {
-    Route(Message),
+enum QuestionEntry {
+    Route(CaseMessage),
     Resolve(String),
-    Next(WrittenNext),
-    Price(WrittenPrice),
-    Settle(Vec<Settlement>),
+    Next(NextEntry),
+    Price(PriceEntry),
+    Settle(Vec<CaseSettlement>),
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WrittenNext {
-    message: Message,
-    attempt: Attempt,
+struct NextEntry {
+    message: CaseMessage,
+    attempt: CaseAttempt,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WrittenPrice {
-    message: Message,
-    leg: Option<FirstLeg>,
+struct PriceEntry {
+    message: CaseMessage,
+    leg: Option<CaseFirstLeg>,
 }
 
-impl From<WrittenQuestion> for Question {
-    fn from(written: WrittenQuestion) -> Self {
-        match written {
-            WrittenQuestion::Route(message) => Self::Route(message),
-            WrittenQuestion::Resolve(number) => Self::Resolve(number),
-            WrittenQuestion::Next(next) => Self::Next(next.message, next.attempt),
-            WrittenQuestion::Price(price) => Self::Price(price.message, price.leg),
-            WrittenQuestion::Settle(settlements) => Self::Settle(settlements),
+impl From<QuestionEntry> for CaseQuestion {
+    fn from(entry: QuestionEntry) -> Self {
+        match entry {
+            QuestionEntry::Route(message) => Self::Route(message),
+            QuestionEntry::Resolve(number) => Self::Resolve(number),
+            QuestionEntry::Next(next) => Self::Next(next.message, next.attempt),
+            QuestionEntry::Price(price) => Self::Price(price.message, price.leg),
+            QuestionEntry::Settle(settlements) => Self::Settle(settlements),
         }
     }
 }
@@ -134,140 +135,145 @@ impl From<WrittenQuestion> for Question {
 pub(crate) fn read(path: &Path) -> Result<Vec<Case>, WorkbenchError> {
     let text = std::fs::read_to_string(path).map_err(WorkbenchError::file(path))?;
     let wrong = |why: String| WorkbenchError::Unreadable { path: path.to_owned(), why };
-    let file: File = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+    let file: CaseFile = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
     if file.case.is_empty() {
         return Err(wrong("there is no [[case]] in it".to_owned()));
     }
     let folder = path.parent().unwrap_or(Path::new("."));
-    let common = give(folder, Given::default(), file.given)?;
+    let common = apply_setup(folder, CaseSetup::default(), file.given)?;
     let mut cases = Vec::new();
-    for written in file.case {
-        let name = written.name.clone();
-        let case = case(folder, common.clone(), written).map_err(|error| match error {
-            Wrong::Words(why) => wrong(format!("case {name:?}: {why}")),
-            Wrong::File(error) => error,
+    for entry in file.case {
+        let name = entry.name.clone();
+        let case = parse_case(folder, common.clone(), entry).map_err(|error| match error {
+            CaseError::Invalid(why) => wrong(format!("case {name:?}: {why}")),
+            CaseError::File(error) => error,
         })?;
         cases.push(case);
     }
     Ok(cases)
 }
 
-enum Wrong {
-    Words(String),
+enum CaseError {
+    Invalid(String),
     File(WorkbenchError),
 }
 
-impl From<WorkbenchError> for Wrong {
+impl From<WorkbenchError> for CaseError {
     fn from(error: WorkbenchError) -> Self {
         Self::File(error)
     }
 }
 
-/// What is given to all cases, and beside it what is given to one.
-fn give(folder: &Path, mut given: Given, written: WrittenGiven) -> Result<Given, WorkbenchError> {
-    if let Some(policy) = written.policy {
+/// Merges the setup for all cases with that of one case.
+fn apply_setup(folder: &Path, mut setup: CaseSetup, entry: SetupEntry) -> Result<CaseSetup, WorkbenchError> {
+    if let Some(policy) = entry.policy {
         let path = folder.join(policy);
-        given.policy = std::fs::read_to_string(&path).map_err(WorkbenchError::file(&path))?;
+        setup.policy = std::fs::read_to_string(&path).map_err(WorkbenchError::file(&path))?;
     }
-    if let Some(text) = written.policy_text {
-        given.policy = text;
+    if let Some(text) = entry.policy_text {
+        setup.policy = text;
     }
-    given.now = written.now.unwrap_or(given.now);
-    given.grants = written.grants.unwrap_or(given.grants);
-    given.memory = written.memory.or(given.memory);
-    given.deadline_ms = written.deadline_ms.or(given.deadline_ms);
-    given.tables.extend(written.tables);
-    given.peers.extend(written.peers);
-    given.pools.extend(written.pools);
-    given.counters.extend(written.counters);
-    given.kv.extend(written.kv);
-    // What a case says is looked at first.
-    given.http.splice(..0, written.http);
-    given.hlr.extend(written.hlr);
-    Ok(given)
+    setup.now = entry.now.unwrap_or(setup.now);
+    setup.grants = entry.grants.unwrap_or(setup.grants);
+    setup.memory = entry.memory.or(setup.memory);
+    setup.deadline_ms = entry.deadline_ms.or(setup.deadline_ms);
+    setup.tables.extend(entry.tables);
+    setup.peers.extend(entry.peers);
+    setup.pools.extend(entry.pools);
+    setup.counters.extend(entry.counters);
+    setup.kv.extend(entry.kv);
+    // The case's own exchanges take precedence.
+    setup.http.splice(..0, entry.http);
+    setup.hlr.extend(entry.hlr);
+    Ok(setup)
 }
 
-fn case(folder: &Path, common: Given, written: WrittenCase) -> Result<Case, Wrong> {
-    let mut given = give(folder, common, written.given)?;
-    let mut asked: Vec<Question> = Vec::new();
-    if let Some(document) = written.configure {
-        given.policy = document;
-        asked.push(Question::Configure);
+fn parse_case(folder: &Path, common: CaseSetup, entry: CaseEntry) -> Result<Case, CaseError> {
+    let mut setup = apply_setup(folder, common, entry.given)?;
+    let mut own_questions: Vec<CaseQuestion> = Vec::new();
+    if let Some(document) = entry.configure {
+        setup.policy = document;
+        own_questions.push(CaseQuestion::Configure);
     }
-    asked.extend(written.route.map(Question::Route));
-    asked.extend(written.resolve.map(Question::Resolve));
-    asked.extend(written.next.map(|next| Question::Next(next.message, next.attempt)));
-    asked.extend(written.price.map(|price| Question::Price(price.message, price.leg)));
-    asked.extend(written.settle.map(Question::Settle));
-    let [question] = &asked[..] else {
-        return Err(Wrong::Words(
+    own_questions.extend(entry.route.map(CaseQuestion::Route));
+    own_questions.extend(entry.resolve.map(CaseQuestion::Resolve));
+    own_questions.extend(entry.next.map(|next| CaseQuestion::Next(next.message, next.attempt)));
+    own_questions.extend(entry.price.map(|price| CaseQuestion::Price(price.message, price.leg)));
+    own_questions.extend(entry.settle.map(CaseQuestion::Settle));
+    let [question] = &own_questions[..] else {
+        return Err(CaseError::Invalid(
             "ask exactly one of configure, route, resolve, next, price and settle".to_owned(),
         ));
     };
     let expected =
-        expected(question, written.expect).map_err(|why| Wrong::Words(format!("expect: {why}")))?;
-    let mut questions: Vec<Question> = written.earlier.into_iter().map(Question::from).collect();
-    questions.append(&mut asked);
-    let WrittenCase { name, sender, note, advice, .. } = written;
-    Ok(Case { name, given, questions, expected, sender, note, advice })
+        parse_expected(question, entry.expect).map_err(|why| CaseError::Invalid(format!("expect: {why}")))?;
+    let mut questions: Vec<CaseQuestion> = entry.earlier.into_iter().map(CaseQuestion::from).collect();
+    questions.append(&mut own_questions);
+    let CaseEntry { name, sender, note, advice, .. } = entry;
+    Ok(Case { name, setup, questions, expected, sender, note, advice })
 }
 
-fn expected(question: &Question, written: toml::Value) -> Result<Expected, String> {
-    if let toml::Value::Table(table) = &written
+fn parse_expected(question: &CaseQuestion, entry: toml::Value) -> Result<ExpectedAnswer, String> {
+    if let toml::Value::Table(table) = &entry
         && table.len() == 1
-        && let Some((key, toml::Value::String(words))) = table.iter().next()
+        && let Some((key, toml::Value::String(text))) = table.iter().next()
     {
         match (&**key, question) {
-            ("fault", _) => return Ok(Expected::Fault(words.clone())),
-            ("refused", _) => return Ok(Expected::Refused(words.clone())),
-            ("again", Question::Settle(_)) => return Ok(Expected::Unsettled(words.clone())),
+            ("fault", _) => return Ok(ExpectedAnswer::Fault(text.clone())),
+            ("refused", _) => return Ok(ExpectedAnswer::Refused(text.clone())),
+            ("again", CaseQuestion::Settle(_)) => return Ok(ExpectedAnswer::Unsettled(text.clone())),
             _ => {}
         }
     }
-    let word = written.as_str();
-    let is = |wanted: &str| word == Some(wanted);
+    let word = entry.as_str();
+    let is = |expected: &str| word == Some(expected);
     let read = |error: toml::de::Error| error.message().to_owned();
     match question {
-        Question::Configure if is("configured") => Ok(Expected::Configured),
-        Question::Configure => Err("write \"configured\" or { refused = \"WORDS\" }".to_owned()),
-        Question::Settle(_) if is("settled") => Ok(Expected::Settled),
-        Question::Settle(_) => Err("write \"settled\" or { again = \"WORDS\" }".to_owned()),
-        Question::Resolve(_) if is("unknown") => Ok(Expected::Resolved(Resolution::Unknown(None))),
-        Question::Resolve(_) if is("try-later") => Ok(Expected::Resolved(Resolution::TryLater(None))),
-        Question::Resolve(_) => written.try_into().map(Expected::Resolved).map_err(read),
-        Question::Route(_) => written.try_into().map(Expected::Verdict).map_err(read),
-        Question::Next(..) => written.try_into().map(Expected::Next).map_err(read),
-        Question::Price(..) => written.try_into().map(Expected::Price).map_err(read),
+        CaseQuestion::Configure if is("configured") => Ok(ExpectedAnswer::Configured),
+        CaseQuestion::Configure => Err("write \"configured\" or { refused = \"WORDS\" }".to_owned()),
+        CaseQuestion::Settle(_) if is("settled") => Ok(ExpectedAnswer::Settled),
+        CaseQuestion::Settle(_) => Err("write \"settled\" or { again = \"WORDS\" }".to_owned()),
+        CaseQuestion::Resolve(_) if is("unknown") => {
+            Ok(ExpectedAnswer::Resolved(CaseResolution::Unknown(None)))
+        }
+        CaseQuestion::Resolve(_) if is("try-later") => {
+            Ok(ExpectedAnswer::Resolved(CaseResolution::TryLater(None)))
+        }
+        CaseQuestion::Resolve(_) => entry.try_into().map(ExpectedAnswer::Resolved).map_err(read),
+        CaseQuestion::Route(_) => entry.try_into().map(ExpectedAnswer::Verdict).map_err(read),
+        CaseQuestion::Next(..) => entry.try_into().map(ExpectedAnswer::Next).map_err(read),
+        CaseQuestion::Price(..) => entry.try_into().map(ExpectedAnswer::Price).map_err(read),
     }
 }
 
 /// A time: RFC 3339 text, or milliseconds since the Unix epoch.
-pub(crate) fn moment<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+pub(crate) fn parse_timestamp<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
     #[derive(Deserialize)]
-    #[serde(untagged, expecting = "expected a moment: milliseconds, or a text")]
-    enum Written {
+    #[serde(untagged, expecting = "expected a time: milliseconds, or a text")]
+    enum TimestampEntry {
         Milliseconds(u64),
         Text(String),
     }
-    let bad = |what: &str| serde::de::Error::custom(format!("{what:?} is no time like 2026-11-21T08:00:00Z"));
-    match Written::deserialize(from)? {
-        Written::Milliseconds(milliseconds) => Ok(milliseconds),
-        Written::Text(text) => {
+    let bad =
+        |what: &str| serde::de::Error::custom(format!("{what:?} is not a time like 2026-11-21T08:00:00Z"));
+    match TimestampEntry::deserialize(from)? {
+        TimestampEntry::Milliseconds(milliseconds) => Ok(milliseconds),
+        TimestampEntry::Text(text) => {
             let time = OffsetDateTime::parse(&text, &Rfc3339).map_err(|_| bad(&text))?;
             u64::try_from(time.unix_timestamp_nanos() / 1_000_000).map_err(|_| bad(&text))
         }
     }
 }
 
-fn some_moment<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
-    moment(from).map(Some)
+fn parse_optional_timestamp<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    parse_timestamp(from).map(Some)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn of(text: &str) -> Result<Vec<Case>, WorkbenchError> {
+    fn parse(text: &str) -> Result<Vec<Case>, WorkbenchError> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("cases.toml");
         std::fs::write(&path, text).unwrap();
@@ -276,8 +282,9 @@ mod tests {
     }
 
     #[test]
-    fn a_case_is_given_what_all_are_given_and_what_it_says() {
-        let cases = of(r#"
+    fn a_case_extends_the_common_setup() {
+        let cases = parse(
+            r#"
             [given]
             policy = "policy.txt"
             now = "1970-01-01T00:00:01.5Z"
@@ -295,72 +302,81 @@ mod tests {
             name = "two"
             resolve = "49170"
             expect = "unknown"
-            "#)
+            "#,
+        )
         .unwrap();
         let [one, two] = &cases[..] else { panic!("{cases:?}") };
-        assert_eq!((&*one.given.policy, one.given.now, one.given.peers.len()), ("here", 1500, 2));
-        assert_eq!(one.given.peers["south"], PeerState { links: 2, queued: 7 });
-        let [_, Question::Route(message)] = &one.questions[..] else { panic!("{one:?}") };
+        assert_eq!((&*one.setup.policy, one.setup.now, one.setup.peers.len()), ("here", 1500, 2));
+        assert_eq!(one.setup.peers["south"], CasePeerState { links: 2, queued: 7 });
+        let [_, CaseQuestion::Route(message)] = &one.questions[..] else { panic!("{one:?}") };
         assert_eq!((message.source.ton, message.destination.ton, message.destination.npi), (5, 1, 1));
-        let Expected::Verdict(Verdict::Forward(legs)) = &one.expected else { panic!("{one:?}") };
+        let ExpectedAnswer::Verdict(CaseVerdict::Forward(legs)) = &one.expected else { panic!("{one:?}") };
         assert_eq!((&*legs[0].peer, legs[0].weight), ("north", 1));
         assert_eq!((&*legs[1].peer, legs[1].rank, legs[1].weight, legs[1].cost), ("south", 1, 1, 5));
         let sender = one.sender.as_ref().unwrap();
         assert_eq!((&*sender.pool, sender.lease_ms, sender.user.as_ref()), ("texts", Some(5), None));
         assert_eq!(two.sender, None);
-        assert_eq!((&*two.given.policy, two.given.peers.len()), ("from a file", 1));
-        assert_eq!(two.expected, Expected::Resolved(Resolution::Unknown(None)));
+        assert_eq!((&*two.setup.policy, two.setup.peers.len()), ("from a file", 1));
+        assert_eq!(two.expected, ExpectedAnswer::Resolved(CaseResolution::Unknown(None)));
     }
 
     #[test]
-    fn every_answer_can_be_written() {
+    fn every_answer_kind_can_be_expressed() {
         let message = r#"{ destination = "1" }"#;
         for (question, expect, expected) in [
-            (format!("route = {message}"), r#""home""#, Expected::Verdict(Verdict::Home)),
-            (format!("route = {message}"), "{ hold = 5 }", Expected::Verdict(Verdict::Hold(5))),
+            (format!("route = {message}"), r#""home""#, ExpectedAnswer::Verdict(CaseVerdict::Home)),
+            (format!("route = {message}"), "{ hold = 5 }", ExpectedAnswer::Verdict(CaseVerdict::Hold(5))),
             (
                 format!("route = {message}"),
                 r#"{ hold = "1970-01-01T00:00:01Z" }"#,
-                Expected::Verdict(Verdict::Hold(1000)),
+                ExpectedAnswer::Verdict(CaseVerdict::Hold(1000)),
             ),
-            (format!("route = {message}"), r#"{ fault = "deadline" }"#, Expected::Fault("deadline".into())),
+            (
+                format!("route = {message}"),
+                r#"{ fault = "deadline" }"#,
+                ExpectedAnswer::Fault("deadline".into()),
+            ),
             (
                 "resolve = '1'".to_owned(),
                 "{ try-later = 9 }",
-                Expected::Resolved(Resolution::TryLater(Some(9))),
+                ExpectedAnswer::Resolved(CaseResolution::TryLater(Some(9))),
             ),
             (
                 format!("next = {{ message = {message}, attempt = {{ peer = 'a', class = 'absent' }} }}"),
                 "{ await-alert = 60000 }",
-                Expected::Next(Step::AwaitAlert(60000)),
+                ExpectedAnswer::Next(CaseStep::AwaitAlert(60000)),
             ),
             (
                 format!("price = {{ message = {message} }}"),
                 "{ charge = { account = 'shop', amount = 7 } }",
-                Expected::Price(Price::Charge(crate::bench::Charge {
+                ExpectedAnswer::Price(CasePrice::Charge(crate::plugin_host::CaseCharge {
                     account: "shop".into(),
                     amount: 7,
                     keep_on_failure: false,
                     settle: false,
                 })),
             ),
-            ("settle = []".to_owned(), r#"{ again = "down" }"#, Expected::Unsettled("down".into())),
-            ("configure = 'x'".to_owned(), r#"{ refused = "line 1" }"#, Expected::Refused("line 1".into())),
+            ("settle = []".to_owned(), r#"{ again = "down" }"#, ExpectedAnswer::Unsettled("down".into())),
+            (
+                "configure = 'x'".to_owned(),
+                r#"{ refused = "line 1" }"#,
+                ExpectedAnswer::Refused("line 1".into()),
+            ),
         ] {
-            let cases = of(&format!("[[case]]\nname = 'a'\n{question}\nexpect = {expect}")).unwrap();
+            let cases = parse(&format!("[[case]]\nname = 'a'\n{question}\nexpect = {expect}")).unwrap();
             assert_eq!(cases[0].expected, expected, "{expect}");
         }
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
-        let told = |text: &str| of(text).unwrap_err().to_string();
-        assert!(told("").contains("no [[case]]"));
-        assert!(told("[[case]]\nname = 'two'\nexpect = 'pass'").contains("\"two\": ask exactly one of"));
-        let odd = told("[[case]]\nname = 'odd'\nroute = { destination = '1' }\nexpect = 'sideways'");
+    fn errors_name_the_case_and_the_mistake() {
+        let error = |text: &str| parse(text).unwrap_err().to_string();
+        assert!(error("").contains("no [[case]]"));
+        assert!(error("[[case]]\nname = 'two'\nexpect = 'pass'").contains("\"two\": ask exactly one of"));
+        let odd = error("[[case]]\nname = 'odd'\nroute = { destination = '1' }\nexpect = 'sideways'");
         assert!(odd.contains("\"odd\": expect: ") && odd.contains("sideways"), "{odd}");
-        let typo = told("[[case]]\nname = 'odd'\nroute = { destnation = '1' }\nexpect = 'pass'");
+        let typo = error("[[case]]\nname = 'odd'\nroute = { destnation = '1' }\nexpect = 'pass'");
         assert!(typo.contains("destnation") && typo.contains("line 3"), "{typo}");
-        assert!(told("[given]\nnow = 'today'").contains("no time like"));
+        assert!(error("[given]\nnow = 'today'").contains("not a time like"));
     }
 }

@@ -5,19 +5,19 @@ use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use wit_component::DecodedWasm;
 
-/// What can be seen of a component without running it.
+/// The static properties of a component.
 #[derive(Debug)]
 pub(crate) struct Component {
     pub(crate) path: PathBuf,
-    /// The first twelve hex digits of its SHA-256, by which the appliance knows it.
+    /// The first twelve hexadecimal digits of its SHA-256 digest: the appliance's version.
     pub(crate) version: String,
-    /// Octets.
+    /// Size in octets.
     pub(crate) size: usize,
-    /// The hook that it can serve, and the version of the contract for which it was built.
+    /// The hook that it can serve, and the contract version for which it was built.
     pub(crate) world: Option<(Hook, String)>,
-    /// Full names of what it imports, in order.
+    /// Full names of its imports, in order.
     pub(crate) imports: Vec<String>,
-    /// Full names of what it exports, in order.
+    /// Full names of its exports, in order.
     pub(crate) exports: Vec<String>,
 }
 
@@ -33,13 +33,13 @@ impl Component {
             Ok(DecodedWasm::Component(resolve, world)) => (resolve, world),
             Ok(DecodedWasm::WitPackage(..)) => {
                 return Err(wrong(
-                    "it is a WIT package; build a plugin with 'switchyard plugin build'".to_owned(),
+                    "it is a WIT package, not a plugin; build one with 'switchyard plugin build'".to_owned(),
                 ));
             }
             Err(error) => return Err(wrong(format!("{error:#}"))),
         };
         let Some(decoded) = resolve.worlds.get(world) else {
-            return Err(wrong("it describes no world".to_owned()));
+            return Err(wrong("it does not describe a world".to_owned()));
         };
         let imports: Vec<String> = decoded.imports.keys().map(|key| resolve.name_world_key(key)).collect();
         let exports: Vec<String> = decoded.exports.keys().map(|key| resolve.name_world_key(key)).collect();
@@ -63,34 +63,34 @@ impl Component {
         Ok((*hook, wit))
     }
 
-    /// Imports that its world does not give: the authority of a system, or another world's.
-    pub(crate) fn foreign(&self) -> impl Iterator<Item = &str> {
-        let given = self.world.as_ref().map_or(&[][..], |(hook, _)| contract::given(*hook));
+    /// Imports that its world does not offer, such as WASI or interfaces of another world.
+    pub(crate) fn foreign_imports(&self) -> impl Iterator<Item = &str> {
+        let allowed = self.world.as_ref().map_or(&[][..], |(hook, _)| contract::allowed_imports(*hook));
         self.imports.iter().map(String::as_str).filter(move |name| {
             let ours = name.strip_prefix(contract::PACKAGE).and_then(|rest| rest.strip_prefix('/'));
             let interface = ours.and_then(|rest| rest.split_once('@')).map(|(interface, _)| interface);
-            !interface.is_some_and(|interface| given.contains(&interface))
+            !interface.is_some_and(|interface| allowed.contains(&interface))
         })
     }
 
-    /// Refuses what does not serve this hook, or wants more than it is given.
-    pub(crate) fn serves(&self, manifest: &Manifest) -> Result<(), WorkbenchError> {
-        let (wanted, language) = (manifest.world, manifest.language);
+    /// Refuses a component that does not serve the manifest's hook, or that has foreign imports.
+    pub(crate) fn check_manifest(&self, manifest: &Manifest) -> Result<(), WorkbenchError> {
+        let (expected, language) = (manifest.world, manifest.language);
         let (hook, _) = self.hook()?;
-        if hook != wanted {
+        if hook != expected {
             return Err(WorkbenchError::Usage(format!(
                 "plugin.toml says world = \"{}\", but the component exports {}",
-                wanted.name(),
+                expected.name(),
                 contract::export(hook)
             )));
         }
-        match self.foreign().find(|import| !(manifest.wasi && import.starts_with("wasi:"))) {
+        match self.foreign_imports().find(|import| !(manifest.wasi && import.starts_with("wasi:"))) {
             None => Ok(()),
-            Some(import) => Err(WorkbenchError::Ambient {
+            Some(import) => Err(WorkbenchError::ForeignImport {
                 path: self.path.clone(),
                 import: import.to_owned(),
                 remedy: format!(
-                    "a {} plugin has no system under it, only what wit/{}.wit imports",
+                    "a {} plugin may import only the interfaces of wit/{}.wit",
                     language.name(),
                     hook.name()
                 ),

@@ -1,4 +1,4 @@
-//! The WIT of this version of Switchyard, and what each import in it means for the binding.
+//! The WIT of this version of Switchyard, and the grant that each import needs.
 
 use crate::WorkbenchError;
 use model::Hook;
@@ -17,7 +17,7 @@ pub(crate) const FILES: [(&str, &str); 6] = [
     ("biller.wit", include_str!("../../../wit/biller.wit")),
 ];
 
-/// Writes the contract into a folder, unless it is a link to somewhere else.
+/// Writes the contract into a folder, unless the folder is a symbolic link.
 pub(crate) fn write(folder: &Path) -> Result<(), WorkbenchError> {
     if folder.is_symlink() {
         return Ok(());
@@ -30,7 +30,7 @@ pub(crate) fn write(folder: &Path) -> Result<(), WorkbenchError> {
     Ok(())
 }
 
-/// The interface by which a hook asks.
+/// The interface that a plugin of this hook exports.
 pub(crate) fn export(hook: Hook) -> &'static str {
     match hook {
         Hook::Router => "routing",
@@ -41,7 +41,7 @@ pub(crate) fn export(hook: Hook) -> &'static str {
 }
 
 /// The interfaces that a world may import.
-pub(crate) fn given(hook: Hook) -> &'static [&'static str] {
+pub(crate) fn allowed_imports(hook: Hook) -> &'static [&'static str] {
     match hook {
         Hook::Router => &["types", "log", "clock", "tables", "counters", "peers", "numbers", "body"],
         Hook::Resolver => &["types", "log", "clock", "tables", "counters", "kv", "http", "hlr"],
@@ -50,28 +50,31 @@ pub(crate) fn given(hook: Hook) -> &'static [&'static str] {
     }
 }
 
-/// What an import will be allowed to do, and the grant that it needs in the binding.
-pub(crate) fn meaning(interface: &str) -> Option<(&'static str, Option<&'static str>)> {
+/// The permission that comes with an import, and the grant that it needs in the binding.
+pub(crate) fn describe_import(interface: &str) -> Option<(&'static str, Option<&'static str>)> {
     Some(match interface {
         "types" => ("words only", None),
-        "log" => ("writes lines into the appliance's log: 16 a call, 100 a second", None),
-        "clock" => ("reads the time at which the call began", None),
+        "log" => ("writes to the appliance's log: 16 lines per call, 100 per second", None),
+        "clock" => ("reads the start time of the call", None),
         "tables" => (
-            "fills and reads prefix tables of its own; opens the appliance's where granted",
-            Some("tables = [\"NAME\"], for each table of the appliance's"),
+            "fills and reads its own prefix tables; opens granted tables of the appliance",
+            Some("tables = [\"NAME\"], for each appliance table"),
         ),
         "counters" => {
-            ("counts over sliding windows in memory; durably, by hour, day or month, where granted", None)
+            ("counts over sliding windows in memory; durably by hour, day or month if granted", None)
         }
-        "peers" => ("sees the links and queue length of every peer", None),
-        "numbers" => ("sees number pools, and asks for a number as the sender of the message at hand", None),
-        "body" => ("reads the text of the message at hand", None),
-        "kv" => ("keeps values over restarts, up to a quota", Some("kv = OCTETS")),
-        "http" => (
-            "asks other systems, at places that are granted",
-            Some("http = [\"https://HOST/PATH\"], for each place"),
+        "peers" => ("reads the links and queue length of every peer", None),
+        "numbers" => (
+            "reads the state of number pools, and requests a number as the sender of the current message",
+            None,
         ),
-        "hlr" => ("asks the home location register", Some("hlr = true")),
+        "body" => ("reads the text of the current message", None),
+        "kv" => ("stores values durably, up to a quota", Some("kv = OCTETS")),
+        "http" => (
+            "sends HTTP requests to granted URLs",
+            Some("http = [\"https://HOST/PATH\"], for each URL prefix"),
+        ),
+        "hlr" => ("queries the home location register", Some("hlr = true")),
         _ => return None,
     })
 }
@@ -80,11 +83,11 @@ pub(crate) fn meaning(interface: &str) -> Option<(&'static str, Option<&'static 
 mod tests {
     use super::*;
 
-    /// The version that templates are written for.
+    /// The version that the templates use.
     const VERSION: &str = "0.2.0";
 
     #[test]
-    fn the_lists_are_those_of_the_wit() {
+    fn the_lists_match_the_wit() {
         let mut resolve = wit_parser::Resolve::default();
         let folder = tempfile::tempdir().unwrap();
         write(folder.path()).unwrap();
@@ -99,16 +102,16 @@ mod tests {
             };
             let whole = |name: &str| format!("{PACKAGE}/{name}@{VERSION}");
             assert_eq!(names(world.exports.keys().collect()), [whole(export(hook))]);
-            let mut expected: Vec<String> = given(hook).iter().map(|name| whole(name)).collect();
+            let mut expected: Vec<String> = allowed_imports(hook).iter().map(|name| whole(name)).collect();
             expected.sort();
             let mut found = names(world.imports.keys().collect());
-            // A world imports `types` only where its export needs it; it gives nothing, so it may stand in every list.
+            // A world imports `types` only if its export needs it. It has no functions, so it may be in every list.
             if !found.contains(&whole("types")) {
                 found.push(whole("types"));
                 found.sort();
             }
             assert_eq!(found, expected, "{}", hook.name());
-            assert!(given(hook).iter().all(|name| meaning(name).is_some()));
+            assert!(allowed_imports(hook).iter().all(|name| describe_import(name).is_some()));
         }
     }
 }

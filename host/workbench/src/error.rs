@@ -1,35 +1,35 @@
 use std::path::{Path, PathBuf};
 
-/// What can go wrong for a plugin's author. Every message says what to do.
+/// Errors of the plugin tools. Every message tells the author what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkbenchError {
     /// A file or folder cannot be read or written.
     #[error("{path}: {source}")]
     File {
-        /// Which.
+        /// The file or folder.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
-    /// A name that cannot be a plugin's.
+    /// Not a valid plugin name.
     #[error("{0:?} cannot be a plugin's name: use 1 to 64 small letters, digits and '-', a letter first")]
     BadName(String),
-    /// There is something where a new folder is to be.
-    #[error("{0} is there already; remove it or choose another name")]
+    /// The path of a new folder exists already.
+    #[error("{0} exists already; remove it or choose another name")]
     Exists(PathBuf),
-    /// A folder is no plugin's.
-    #[error("{0}: no plugin.toml; 'switchyard plugin new --lang rust NAME' makes a folder that has one")]
-    NoPlugin(PathBuf),
-    /// A file does not say what it should.
+    /// Not a plugin's folder.
+    #[error("{0}: no plugin.toml; 'switchyard plugin new --lang rust NAME' creates a folder with one")]
+    NotAPlugin(PathBuf),
+    /// A file is malformed.
     #[error("{path}: {why}")]
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it, and where.
+        /// The error and its position.
         why: String,
     },
     /// A tool is missing.
-    #[error("{language} plugins need {tool}, which is not here. Install it with:\n\n    {remedy}\n")]
+    #[error("{language} plugins need {tool}, which is not installed. Install it with:\n\n    {remedy}\n")]
     Missing {
         /// The plugin's language.
         language: &'static str,
@@ -39,21 +39,21 @@ pub enum WorkbenchError {
         remedy: String,
     },
     /// A tool could not be installed.
-    #[error("installing {tool} failed: {why}\nWhat was tried: {command}")]
+    #[error("installing {tool} failed: {why}\nCommand: {command}")]
     Install {
         /// The tool.
         tool: String,
-        /// Why.
+        /// The cause.
         why: String,
         /// The command line.
         command: String,
     },
     /// The plugin does not build.
-    #[error("{program} ended with {status}; what it said is above")]
+    #[error("{program} failed with {status}; its output is above")]
     Build {
         /// The tool.
         program: String,
-        /// How it ended.
+        /// Its exit status.
         status: String,
     },
     /// A tool cannot be started.
@@ -61,89 +61,89 @@ pub enum WorkbenchError {
     Start {
         /// The tool.
         program: String,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
-    /// The WIT beside a plugin cannot be used.
+    /// The WIT in the plugin's folder cannot be used.
     #[error(
-        "{path}: {why}\nThe contract of this version of Switchyard is written there by 'switchyard plugin new'"
+        "{path}: {why}\n'switchyard plugin new' writes the contract of this version of Switchyard to that folder"
     )]
     Wit {
         /// The folder.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         why: String,
     },
-    /// The octets are no component.
-    #[error("{path} is no WebAssembly component: {why}")]
+    /// The octets are not a component.
+    #[error("{path} is not a WebAssembly component: {why}")]
     NoComponent {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         why: String,
     },
     /// The component serves no hook.
     #[error(
-        "{path} exports {found}, which no hook asks; a plugin exports one of routing, resolution, delivery and billing of \
+        "{path} exports {found}, which no hook calls; a plugin exports one of routing, resolution, delivery and billing of \
          switchyard:hooks"
     )]
     NoWorld {
         /// The file.
         path: PathBuf,
-        /// What it exports.
+        /// Its exports.
         found: String,
     },
-    /// The component imports what no plugin is given.
-    #[error("{path} imports {import}, which its world does not give it: {remedy}")]
-    Ambient {
+    /// The component has an import that no plugin may use.
+    #[error("{path} imports {import}, which its world does not offer: {remedy}")]
+    ForeignImport {
         /// The file.
         path: PathBuf,
-        /// What it imports.
+        /// The import.
         import: String,
-        /// What to do.
+        /// Instructions for the author.
         remedy: String,
     },
-    /// A key or signature file is wrong.
+    /// A key or signature file is malformed.
     #[error("{path}: {why}")]
     Key {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The reason.
         why: &'static str,
     },
-    /// The system gives no random numbers.
+    /// The system provides no random numbers.
     #[error("no random numbers for a key: {0}")]
     Random(String),
-    /// A replay did not go as it should.
+    /// A replay failed or was cancelled.
     #[error("{title}: {detail}")]
     Replay {
-        /// In a word or two.
+        /// A summary.
         title: &'static str,
-        /// What exactly.
+        /// The details.
         detail: String,
     },
-    /// The appliance refuses, or cannot be reached.
+    /// The appliance refused the request, or is unreachable.
     #[error(transparent)]
     Appliance(#[from] client::ClientError),
-    /// Arguments that do not go together.
+    /// Conflicting arguments.
     #[error("{0}")]
     Usage(String),
-    /// The host does not take the component.
+    /// The host rejects the component.
     #[error("{path}: {why}")]
-    NotTaken {
+    Rejected {
         /// The file.
         path: PathBuf,
-        /// The host's words.
+        /// The host's reason.
         why: String,
     },
     /// Some cases failed.
     #[error("{failed} of {cases} cases failed\n{text}")]
     CasesFailed {
-        /// Each case, and what was wrong with it.
+        /// The differences of each failed case.
         text: String,
-        /// How many.
+        /// Number of failed cases.
         failed: usize,
-        /// Of how many.
+        /// Number of all cases.
         cases: usize,
     },
 }

@@ -3,14 +3,14 @@ use crate::{WorkbenchError, contract, signing};
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// What can be said of a component: what it is, and what it will be allowed.
+/// Describes a component and its permissions.
 pub(crate) fn inspect(path: &Path, key: Option<&Path>) -> Result<String, WorkbenchError> {
     let octets = std::fs::read(path).map_err(WorkbenchError::file(path))?;
     let component = Component::new(path, &octets)?;
     let signature = match (signing::read(path)?, key) {
         (None, _) => "none".to_owned(),
-        (Some(_), None) => format!("{}; --key FILE.pub says whose", signing::beside(path).display()),
-        (Some(text), Some(key)) if signing::is_by(key, &octets, &text)? => {
+        (Some(_), None) => format!("{}; --key FILE.pub verifies it", signing::signature_path(path).display()),
+        (Some(text), Some(key)) if signing::verify(key, &octets, &text)? => {
             format!("of this component, by {}", key.display())
         }
         (Some(_), Some(key)) => format!("not by {}, or not of this component", key.display()),
@@ -27,19 +27,19 @@ fn text(component: &Component, signature: &str) -> String {
     line("size", &format!("{} octets", component.size));
     match &component.world {
         Some((hook, wit)) => line("world", &format!("{} ({}@{wit})", hook.name(), contract::PACKAGE)),
-        None => line("world", "none: no hook asks what it exports"),
+        None => line("world", "none: no hook calls its exports"),
     }
     line("signature", signature);
     let title = |first: bool, name: &'static str| if first { name } else { "" };
     for (index, export) in component.exports.iter().enumerate() {
         line(title(index == 0, "exports"), export);
     }
-    let foreign: Vec<&str> = component.foreign().collect();
+    let foreign: Vec<&str> = component.foreign_imports().collect();
     let mut first = true;
     for import in component.imports.iter().filter(|import| !foreign.contains(&&***import)) {
         let interface = import.rsplit_once('/').map_or(&**import, |(_, rest)| rest);
         let interface = interface.split('@').next().unwrap_or_default();
-        let Some((meaning, grant)) = contract::meaning(interface) else { continue };
+        let Some((meaning, grant)) = contract::describe_import(interface) else { continue };
         line(title(first, "imports"), &format!("{interface:<9} {meaning}"));
         if let Some(grant) = grant {
             line("", &format!("{:<9} grant in the binding: {grant}", ""));
@@ -48,9 +48,9 @@ fn text(component: &Component, signature: &str) -> String {
     }
     for import in &foreign {
         let fate = if import.starts_with("wasi:") {
-            "an empty world serves it: no files, no sockets, no environment"
+            "served by an empty world: no files, no sockets, no environment"
         } else {
-            "REFUSED: the host does not give it to this world"
+            "REFUSED: not available in this world"
         };
         line(title(first, "imports"), &format!("{import}: {fate}"));
         first = false;
@@ -59,7 +59,7 @@ fn text(component: &Component, signature: &str) -> String {
         line("imports", "nothing");
     }
     if foreign.is_empty() {
-        line("", "and nothing else: no files, no sockets, no environment");
+        line("", "nothing else: no files, no sockets, no environment");
     }
     text
 }
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_a_grant_is_told() {
+    fn required_grants_are_shown() {
         let resolver = component(
             &["switchyard:hooks/clock@0.2.0", "switchyard:hooks/http@0.2.0"],
             &["switchyard:hooks/resolution@0.2.0"],
@@ -93,10 +93,10 @@ size       4096 octets
 world      resolver (switchyard:hooks@0.2.0)
 signature  none
 exports    switchyard:hooks/resolution@0.2.0
-imports    clock     reads the time at which the call began
-           http      asks other systems, at places that are granted
-                     grant in the binding: http = [\"https://HOST/PATH\"], for each place
-           and nothing else: no files, no sockets, no environment
+imports    clock     reads the start time of the call
+           http      sends HTTP requests to granted URLs
+                     grant in the binding: http = [\"https://HOST/PATH\"], for each URL prefix
+           nothing else: no files, no sockets, no environment
 ";
         assert_eq!(text(&resolver, "none"), expected);
     }
@@ -110,8 +110,8 @@ imports    clock     reads the time at which the call began
         );
         let text = text(&router, "none");
         assert!(text.contains("imports    switchyard:hooks/http@0.2.0: REFUSED"), "{text}");
-        assert!(text.contains("wasi:cli/environment@0.2.0: an empty world"), "{text}");
+        assert!(text.contains("wasi:cli/environment@0.2.0: served by an empty world"), "{text}");
         assert!(!text.contains("nothing else"), "{text}");
-        assert!(self::text(&component(&[], &[], None), "none").contains("no hook asks"));
+        assert!(self::text(&component(&[], &[], None), "none").contains("no hook calls"));
     }
 }

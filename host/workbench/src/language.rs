@@ -1,10 +1,10 @@
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-/// The languages in which plugins are written here.
+/// The supported languages of plugins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Language {
+pub enum PluginLanguage {
     /// Rust.
     Rust,
     /// JavaScript, run by QuickJS inside the component.
@@ -15,8 +15,8 @@ pub enum Language {
     C,
 }
 
-impl Language {
-    /// The name that people use.
+impl PluginLanguage {
+    /// The name for people.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -27,7 +27,7 @@ impl Language {
         }
     }
 
-    /// Where the author's code is, in a plugin's folder.
+    /// The path of the author's code in a plugin's folder.
     pub(crate) fn source(self) -> &'static str {
         match self {
             Self::Rust => "src/lib.rs",

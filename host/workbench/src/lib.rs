@@ -1,32 +1,32 @@
-//! The workbench of a plugin's author: `switchyard plugin new`, `build`, `test`, `inspect`, `sign`, and what brings a plugin
-//! into a running appliance. `plugins/README.md` is the guide that uses all of it.
+//! The plugin tools: `switchyard plugin new`, `build`, `test`, `inspect`, `sign`, and the commands that deploy a plugin
+//! to a running appliance. `plugins/README.md` is the guide for plugin authors.
 
-mod appliance;
-pub mod bench;
 mod build;
+mod case_check;
+mod case_conversion;
 mod cases;
-mod command;
 mod component;
 mod contract;
 mod error;
-mod harness;
+mod format;
+mod hooks_api;
 mod inspect;
-mod judge;
 mod language;
+mod local_host;
 mod manifest;
-mod shown;
+mod plugin_command;
+pub mod plugin_host;
 mod signing;
 mod template;
 mod tools;
-mod words;
 
-pub use build::{Built, build};
-pub use command::Command;
+pub use build::{BuildOutput, build};
 pub use error::WorkbenchError;
-pub use language::Language;
+pub use language::PluginLanguage;
+pub use plugin_command::PluginCommand;
 
-/// Says something about what is going on; results go to standard output.
-#[allow(clippy::print_stderr, reason = "a command line tool speaks on its standard streams")]
-fn say(line: &str) {
+/// Prints a status line to standard error; results go to standard output.
+#[allow(clippy::print_stderr, reason = "a command line tool uses the standard streams")]
+fn print_status(line: &str) {
     eprintln!("{line}");
 }

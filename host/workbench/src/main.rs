@@ -1,13 +1,13 @@
-//! The author's commands alone: what `switchyard plugin` does, without an appliance around it. Tests run it.
+//! The plugin tools alone: `switchyard plugin` without the rest of the appliance. Tests run it.
 
 use clap::Parser;
 use std::process::ExitCode;
 
 #[derive(Parser)]
-#[command(about = "What a plugin's author does", version)]
+#[command(about = "Create, build, test and deploy plugins", version)]
 struct Arguments {
     #[command(subcommand)]
-    command: workbench::Command,
+    command: workbench::PluginCommand,
 }
 
 fn main() -> ExitCode {

@@ -1,4 +1,4 @@
-//! Signatures: ed25519 over a component's octets, beside it in FILE.wasm.sig.
+//! Signatures: ed25519 over a component's octets, stored beside it in FILE.wasm.sig.
 
 use crate::WorkbenchError;
 use base64::Engine as _;
@@ -8,14 +8,14 @@ use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// Where a component's signature is.
-pub(crate) fn beside(component: &Path) -> PathBuf {
+/// The path of a component's signature.
+pub(crate) fn signature_path(component: &Path) -> PathBuf {
     let mut name = component.as_os_str().to_owned();
     name.push(".sig");
     name.into()
 }
 
-/// Makes a key pair: FILE, for its owner alone, and FILE.pub. Tells the public key.
+/// Creates a key pair: FILE, readable by its owner only, and FILE.pub. Returns the public key.
 pub(crate) fn keygen(path: &Path) -> Result<String, WorkbenchError> {
     let mut secret = [0; 32];
     getrandom::fill(&mut secret).map_err(|error| WorkbenchError::Random(error.to_string()))?;
@@ -38,34 +38,36 @@ pub(crate) fn keygen(path: &Path) -> Result<String, WorkbenchError> {
     Ok(public)
 }
 
-/// Signs a component; tells where the signature is.
+/// Signs a component; returns the signature's path.
 pub(crate) fn sign(key: &Path, component: &Path) -> Result<PathBuf, WorkbenchError> {
-    let secret =
-        octets(key, "it is no secret key: base64 of 32 octets; 'switchyard plugin keygen FILE' makes one")?;
+    let secret = octets(
+        key,
+        "it is not a secret key: base64 of 32 octets; 'switchyard plugin keygen FILE' creates one",
+    )?;
     let signing = SigningKey::from_bytes(&secret);
     let octets = std::fs::read(component).map_err(WorkbenchError::file(component))?;
-    let path = beside(component);
+    let path = signature_path(component);
     let text = format!("{}\n", STANDARD.encode(signing.sign(&octets).to_bytes()));
     std::fs::write(&path, text).map_err(WorkbenchError::file(&path))?;
     Ok(path)
 }
 
-/// The signature beside a component, as its text; `None` where there is none.
+/// The signature beside a component, as text; `None` if there is none.
 pub(crate) fn read(component: &Path) -> Result<Option<String>, WorkbenchError> {
-    let path = beside(component);
+    let path = signature_path(component);
     let text = match std::fs::read_to_string(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(WorkbenchError::file(&path)(error)),
     };
     let text = text.trim();
-    signature(text).ok_or(WorkbenchError::Key { path, why: "it is no signature: base64 of 64 octets" })?;
+    signature(text).ok_or(WorkbenchError::Key { path, why: "it is not a signature: base64 of 64 octets" })?;
     Ok(Some(text.to_owned()))
 }
 
-/// Whether a signature is this key's, of these octets.
-pub(crate) fn is_by(key: &Path, octets_signed: &[u8], text: &str) -> Result<bool, WorkbenchError> {
-    let why = "it is no public key: base64 of 32 octets";
+/// Verifies a signature of these octets by this key.
+pub(crate) fn verify(key: &Path, octets_signed: &[u8], text: &str) -> Result<bool, WorkbenchError> {
+    let why = "it is not a public key: base64 of 32 octets";
     let key = VerifyingKey::from_bytes(&octets(key, why)?)
         .map_err(|_| WorkbenchError::Key { path: key.to_owned(), why })?;
     Ok(signature(text).is_some_and(|signature| key.verify_strict(octets_signed, &signature).is_ok()))
@@ -101,9 +103,9 @@ mod tests {
         assert_eq!(read(&at("a.wasm")).unwrap(), None);
         assert_eq!(sign(&at("release.key"), &at("a.wasm")).unwrap(), at("a.wasm.sig"));
         let text = read(&at("a.wasm")).unwrap().unwrap();
-        assert!(is_by(&at("release.key.pub"), b"component", &text).unwrap());
-        assert!(!is_by(&at("release.key.pub"), b"another", &text).unwrap());
-        assert!(!is_by(&at("other.key.pub"), b"component", &text).unwrap());
+        assert!(verify(&at("release.key.pub"), b"component", &text).unwrap());
+        assert!(!verify(&at("release.key.pub"), b"another", &text).unwrap());
+        assert!(!verify(&at("other.key.pub"), b"component", &text).unwrap());
         std::fs::write(at("a.wasm.sig"), "rubbish").unwrap();
         assert!(read(&at("a.wasm")).is_err());
         assert!(sign(&at("a.wasm"), &at("a.wasm")).unwrap_err().to_string().contains("keygen"));

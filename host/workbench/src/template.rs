@@ -1,15 +1,15 @@
-//! `switchyard plugin new`: a folder that builds as it stands.
+//! `switchyard plugin new`: creates a folder that builds without changes.
 //!
-//! The routers are the examples in `plugins/examples`, which are built and tested with everything else; the other worlds'
-//! files are in `templates/`.
+//! The routers are the examples in `plugins/examples`, which are built and tested with the project; the files of the
+//! other worlds are in `templates/`.
 
 use crate::manifest::{self, Manifest};
-use crate::{Language, WorkbenchError, build, contract};
+use crate::{PluginLanguage, WorkbenchError, build, contract};
 use model::Hook;
 use std::path::{Path, PathBuf};
 
-/// One world's files.
-struct World {
+/// The files of one world.
+struct TemplateFiles {
     rust: &'static str,
     js: &'static str,
     python: &'static str,
@@ -18,7 +18,7 @@ struct World {
     cases: &'static str,
 }
 
-impl World {
+impl TemplateFiles {
     fn of(hook: Hook) -> Self {
         match hook {
             Hook::Router => Self {
@@ -56,29 +56,29 @@ impl World {
         }
     }
 
-    fn source(&self, language: Language) -> &'static str {
+    fn source(&self, language: PluginLanguage) -> &'static str {
         match language {
-            Language::Rust => self.rust,
-            Language::Js => self.js,
-            Language::Python => self.python,
-            Language::C => self.c,
+            PluginLanguage::Rust => self.rust,
+            PluginLanguage::Js => self.js,
+            PluginLanguage::Python => self.python,
+            PluginLanguage::C => self.c,
         }
     }
 }
 
-/// Crates that a Rust plugin is built with, at versions that are known to work together.
+/// Dependencies of a Rust plugin, at versions that are tested together.
 const CARGO: [(&str, &str); 2] = [
     ("Cargo.toml", include_str!("../../../plugins/examples/rust/Cargo.toml")),
     ("Cargo.lock", include_str!("../../../plugins/examples/rust/Cargo.lock")),
 ];
 
 const README: &str = include_str!("../templates/README.md");
-const IGNORED: &str = "/bindings\n/build\n/target\n__pycache__\n*.wasm\n*.sig\n*.key\n";
+const GITIGNORE: &str = "/bindings\n/build\n/target\n__pycache__\n*.wasm\n*.sig\n*.key\n";
 
-/// Makes the folder, named like the plugin unless the caller says otherwise.
+/// Creates the folder, named like the plugin by default.
 pub(crate) fn write(
     name: &str,
-    language: Language,
+    language: PluginLanguage,
     world: Hook,
     folder: Option<PathBuf>,
 ) -> Result<PathBuf, WorkbenchError> {
@@ -94,29 +94,29 @@ pub(crate) fn write(
         std::fs::write(&path, text).map_err(WorkbenchError::file(&path))
     };
     let manifest = Manifest { name: name.to_owned(), language, world, wasi: false };
-    let files = World::of(world);
-    put(manifest::FILE, &manifest.text())?;
+    let files = TemplateFiles::of(world);
+    put(manifest::MANIFEST_FILE, &manifest.text())?;
     put(language.source(), files.source(language))?;
     put("policy.txt", files.policy)?;
     put("cases.toml", files.cases)?;
-    put(".gitignore", IGNORED)?;
+    put(".gitignore", GITIGNORE)?;
     let readme = README.replace("{name}", name).replace("{source}", language.source());
     put("README.md", &readme.replace("{world}", world.name()))?;
-    if language == Language::Rust {
+    if language == PluginLanguage::Rust {
         for (file, text) in CARGO {
             put(file, &text.replace("example-rust", name))?;
         }
     }
     contract::write(&folder.join("wit"))?;
-    if language == Language::C {
-        // Here already, so that an editor finds the header.
+    if language == PluginLanguage::C {
+        // Generate the header at once, so that an editor finds it.
         build::c_bindings(&folder.join("wit"), world, &folder.join("bindings"))?;
     }
     Ok(folder)
 }
 
-/// Files of a new folder that a person is to look at first.
-pub(crate) fn tour(folder: &Path, language: Language) -> String {
+/// The files of a new folder that the author should read first.
+pub(crate) fn describe_files(folder: &Path, language: PluginLanguage) -> String {
     let name = folder.display();
     format!(
         "{name}/{:<12} the code\n{name}/policy.txt   what its policy document looks like\n{name}/cases.toml   questions, and \

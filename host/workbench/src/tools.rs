@@ -1,10 +1,10 @@
-//! Tools of other languages: run where they are, or installed into a private folder of the user's cache.
+//! Tools of other languages: run from the system, or installed into a private folder of the user's cache.
 
 use crate::WorkbenchError;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Where private tools live: `$XDG_CACHE_HOME/switchyard`, mostly `~/.cache/switchyard`.
+/// The folder of private tools: `$XDG_CACHE_HOME/switchyard`, by default `~/.cache/switchyard`.
 pub(crate) fn cache() -> PathBuf {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     set("XDG_CACHE_HOME")
@@ -14,38 +14,38 @@ pub(crate) fn cache() -> PathBuf {
 }
 
 /// A tool that is installed into a private folder.
-pub(crate) struct Private {
-    /// The folder's name; it carries the tool's version, so that another version is another folder.
+pub(crate) struct PrivateTool {
+    /// The folder's name. It includes the tool's version, so that another version has its own folder.
     pub(crate) folder: &'static str,
-    /// What is installed, for the author.
+    /// The name of the tool for messages.
     pub(crate) what: &'static str,
-    /// The tool, inside the folder.
+    /// The program's path inside the folder.
     pub(crate) program: &'static str,
-    /// What installs it, run inside the folder.
+    /// The installation commands, run inside the folder.
     pub(crate) steps: &'static [&'static [&'static str]],
     /// The language that needs it.
     pub(crate) language: &'static str,
-    /// How to get the first program of the steps.
+    /// How to install the first program of the steps.
     pub(crate) remedy: &'static str,
 }
 
-impl Private {
-    /// The tool; installed first, and said so, where it is not there yet.
-    pub(crate) fn ready(&self) -> Result<PathBuf, WorkbenchError> {
+impl PrivateTool {
+    /// The path of the program. Installs it first if it is missing, with a status message.
+    pub(crate) fn ensure_installed(&self) -> Result<PathBuf, WorkbenchError> {
         let folder = cache().join(self.folder);
         let (complete, program) = (folder.join("complete"), folder.join(self.program));
         if complete.exists() {
             return Ok(program);
         }
         std::fs::create_dir_all(&folder).map_err(WorkbenchError::file(&folder))?;
-        // Two builds at once install it once.
+        // Of two concurrent builds, only one installs the tool.
         let lock = folder.with_extension("lock");
         let held = std::fs::File::create(&lock).map_err(WorkbenchError::file(&lock))?;
         held.lock().map_err(WorkbenchError::file(&lock))?;
         if complete.exists() {
             return Ok(program);
         }
-        crate::say(&format!("installing {} into {} (once)", self.what, folder.display()));
+        crate::print_status(&format!("installing {} into {} (once)", self.what, folder.display()));
         for step in self.steps {
             let Some((first, rest)) = step.split_first() else { continue };
             self.step(&folder, first, rest)?;
@@ -57,7 +57,7 @@ impl Private {
     fn step(&self, folder: &Path, program: &'static str, arguments: &[&str]) -> Result<(), WorkbenchError> {
         let inside = folder.join(program);
         let mut command = Command::new(if inside.exists() { inside.as_os_str() } else { program.as_ref() });
-        let shown = format!("cd {} && {program} {}", folder.display(), arguments.join(" "));
+        let format = format!("cd {} && {program} {}", folder.display(), arguments.join(" "));
         let output = command.args(arguments).current_dir(folder).stdin(Stdio::null()).output();
         let output = match output {
             Ok(output) => output,
@@ -73,15 +73,15 @@ impl Private {
         if output.status.success() {
             return Ok(());
         }
-        let mut why = said(&output);
+        let mut why = output_text(&output);
         if why.contains("ensurepip") {
             why = format!("{why}\nInstall what is missing with:\n\n    {}\n", self.remedy);
         }
-        Err(WorkbenchError::Install { tool: self.what.to_owned(), why, command: shown })
+        Err(WorkbenchError::Install { tool: self.what.to_owned(), why, command: format })
     }
 }
 
-/// Runs a builder; what it says is shown only if it fails.
+/// Runs a build tool; its output is shown only if it fails.
 pub(crate) fn build(command: &mut Command) -> Result<(), WorkbenchError> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command
@@ -91,11 +91,11 @@ pub(crate) fn build(command: &mut Command) -> Result<(), WorkbenchError> {
     if output.status.success() {
         return Ok(());
     }
-    crate::say(&said(&output));
+    crate::print_status(&output_text(&output));
     Err(WorkbenchError::Build { program, status: output.status.to_string() })
 }
 
-fn said(output: &std::process::Output) -> String {
+fn output_text(output: &std::process::Output) -> String {
     let texts = [&output.stdout, &output.stderr].map(|octets| String::from_utf8_lossy(octets));
     texts.join("\n").trim().to_owned()
 }

@@ -1,15 +1,15 @@
-//! Default plugins that have cases of their own pass them.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failed step is a failed test")]
+//! Default plugins with cases pass them.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failed step fails the test")]
 
 mod support;
 
 use std::path::PathBuf;
 use std::process::Command;
-use support::{passes, root};
+use support::{passes_cases, root};
 
-/// A component that `cargo xtask plugins` built; built here when it is not there. `SWITCHYARD_PLUGINS` names another
+/// A component that `cargo xtask plugins` has built; built now if it is missing. `SWITCHYARD_PLUGINS` names another
 /// folder.
-fn built(name: &str) -> PathBuf {
+fn plugin_component(name: &str) -> PathBuf {
     let elsewhere = std::env::var_os("SWITCHYARD_PLUGINS").map(PathBuf::from);
     let path = elsewhere.clone().unwrap_or_else(|| root().join("target/plugins")).join(name);
     if !path.exists() && elsewhere.is_none() {
@@ -21,11 +21,11 @@ fn built(name: &str) -> PathBuf {
 }
 
 #[test]
-fn the_resolver_of_the_home_location_register_passes_its_cases() {
-    passes(&built("hlr_resolver.wasm"), &root().join("plugins/hlr-resolver/cases.toml"));
+fn hlr_resolver_passes_its_cases() {
+    passes_cases(&plugin_component("hlr_resolver.wasm"), &root().join("plugins/hlr-resolver/cases.toml"));
 }
 
 #[test]
-fn the_router_that_texts_from_a_shared_pool_passes_its_cases() {
-    passes(&built("shared_sender.wasm"), &root().join("plugins/shared-sender/cases.toml"));
+fn shared_sender_passes_its_cases() {
+    passes_cases(&plugin_component("shared_sender.wasm"), &root().join("plugins/shared-sender/cases.toml"));
 }

@@ -1,17 +1,17 @@
 //! The worked examples in `plugins/examples`: four languages, one file of cases.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failed step is a failed test")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failed step fails the test")]
 
 mod support;
 
 use std::path::PathBuf;
-use support::{passes, plugin, root, run};
+use support::{passes_cases, plugin_command, root, run};
 
 fn examples() -> PathBuf {
     root().join("plugins/examples")
 }
 
 fn all_cases(language: &str) {
-    passes(&examples().join(language), &examples().join("cases.toml"));
+    passes_cases(&examples().join(language), &examples().join("cases.toml"));
 }
 
 #[test]
@@ -35,21 +35,21 @@ fn the_example_in_c_passes() {
 }
 
 #[test]
-fn a_case_that_fails_is_shown_with_what_was_expected_and_what_came() {
+fn a_failing_case_shows_expected_and_actual() {
     let folder = tempfile::tempdir().unwrap();
     let cases = folder.path().join("cases.toml");
     let text = "[given]\npolicy-text = 'route 86 south'\n[given.peers]\nsouth = {}\n[[case]]\nname = 'wrong peer'\nroute = { \
                 destination = '8613' }\nexpect = { forward = ['north'] }\n[[case]]\nname = 'fine'\nroute = { destination = \
                 '49' }\nexpect = 'pass'\n";
     std::fs::write(&cases, text).unwrap();
-    let complaint =
-        run(plugin().arg("test").arg(examples().join("c")).arg("--cases").arg(&cases)).unwrap_err();
+    let error_output =
+        run(plugin_command().arg("test").arg(examples().join("c")).arg("--cases").arg(&cases)).unwrap_err();
     assert!(
-        complaint.contains(
+        error_output.contains(
             "1 of 2 cases failed\nFAIL  wrong peer\n      asked     route \"\" -> \"8613\" from shop\n      expected  { forward \
              = [{ peer = \"north\" }] }\n      got       { forward = [{ peer = \"south\" }] }, note = \"prefix 86\"\nok    \
              fine\n"
         ),
-        "{complaint}"
+        "{error_output}"
     );
 }

@@ -1,10 +1,10 @@
-//! What `switchyard plugin new` makes builds as it stands and passes its own cases: all worlds that the examples do not show,
-//! in all languages. The router's template is the examples' code.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failed step is a failed test")]
+//! The output of `switchyard plugin new` builds without changes and passes its own cases: all worlds that the examples
+//! do not cover, in all languages. The router's template is the examples' code.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failed step fails the test")]
 
 mod support;
 
-use support::{passes, plugin, run};
+use support::{passes_cases, plugin_command, run};
 
 fn three_worlds(language: &str) {
     worlds(language, &["resolver", "delivery-policy", "biller"]);
@@ -14,10 +14,10 @@ fn worlds(language: &str, worlds: &[&str]) {
     let folder = tempfile::tempdir().unwrap();
     for world in worlds {
         let made = folder.path().join(world);
-        let mut new = plugin();
+        let mut new = plugin_command();
         new.args(["new", "--lang", language, "--world", world, "--folder"]).arg(&made).arg("first");
-        run(&mut new).unwrap_or_else(|complaint| panic!("{world} in {language}: {complaint}"));
-        passes(&made, &made.join("cases.toml"));
+        run(&mut new).unwrap_or_else(|error_output| panic!("{world} in {language}: {error_output}"));
+        passes_cases(&made, &made.join("cases.toml"));
     }
 }
 

@@ -1,77 +1,79 @@
-//! Guests that import WASI find an empty world; what they see and say goes the way of all plugins.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failed step is a failed test")]
+//! Guests that import WASI get an empty world; their clock, random numbers and output are handled like those of all
+//! plugins.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failed step fails the test")]
 
 mod support;
 
 use arc_swap::ArcSwap;
 use capabilities::{
-    Counters, Fetch, FetchFailure, Grants, LogBudgets, MemoryValues, Request, Response, Shelf, ShelfOptions,
-    TableHlr,
+    Counters, Fetch, FetchFailure, FetchRequest, FetchResponse, HttpGrants, LogBudgets, MemoryKvStore,
+    TableHlr, TableStore, TableStoreOptions,
 };
-use hooks::{Binding, Board, Hooks, HooksOptions, Powers};
+use hooks::{Binding, Hooks, HooksOptions, HostServices, PeerSnapshots};
 use model::{Directory, Hook, Message, Timestamp};
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use support::{passes, plugin, root, run};
+use support::{passes_cases, plugin_command, root, run};
 
-fn guest(name: &str) -> PathBuf {
+fn guest_folder(name: &str) -> PathBuf {
     root().join("plugins/wasi-guests").join(name)
 }
 
 #[test]
-fn a_guest_in_python_finds_nothing() {
-    passes(&guest("python"), &guest("python").join("cases.toml"));
+fn a_python_guest_has_an_empty_wasi_world() {
+    passes_cases(&guest_folder("python"), &guest_folder("python").join("cases.toml"));
 }
 
 #[test]
-fn a_guest_in_javascript_finds_nothing() {
-    passes(&guest("js"), &guest("js").join("cases.toml"));
+fn a_javascript_guest_has_an_empty_wasi_world() {
+    passes_cases(&guest_folder("js"), &guest_folder("js").join("cases.toml"));
 }
 
-struct Nowhere;
+struct OfflineFetch;
 
-impl Fetch for Nowhere {
-    fn fetch(&self, _: &str, _: &Grants, _: Request) -> Result<Response, FetchFailure> {
+impl Fetch for OfflineFetch {
+    fn fetch(&self, _: &str, _: &HttpGrants, _: FetchRequest) -> Result<FetchResponse, FetchFailure> {
         Err(FetchFailure::Unreachable("nowhere".to_owned()))
     }
 }
 
-/// The guest in Python, in the host.
-struct House {
+/// The Python guest in the host.
+struct WasiGuest {
     hooks: Arc<Hooks>,
     version: String,
     _folder: tempfile::TempDir,
 }
 
-impl House {
+impl WasiGuest {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        run(plugin().arg("build").arg(guest("python"))).unwrap();
-        let shelf = Arc::new(Shelf::open(&folder.path().join("tables"), ShelfOptions::default()).unwrap());
-        let powers = Powers {
-            board: Arc::new(Board::default()),
-            pools: Arc::default(),
+        run(plugin_command().arg("build").arg(guest_folder("python"))).unwrap();
+        let tables =
+            Arc::new(TableStore::open(&folder.path().join("tables"), TableStoreOptions::default()).unwrap());
+        let services = HostServices {
+            peer_snapshots: Arc::new(PeerSnapshots::default()),
+            pool_snapshots: Arc::default(),
             counters: Arc::new(Counters::default()),
             durable_counters: Arc::default(),
-            values: Arc::new(MemoryValues::default()),
-            fetch: Arc::new(Nowhere),
-            hlr: Arc::new(TableHlr::new(shelf.clone())),
-            shelf,
-            lines: LogBudgets::default(),
+            kv_store: Arc::new(MemoryKvStore::default()),
+            fetch: Arc::new(OfflineFetch),
+            hlr: Arc::new(TableHlr::new(tables.clone())),
+            tables,
+            log_budgets: LogBudgets::default(),
         };
         let options = HooksOptions { instances: 8, ..HooksOptions::default() };
         let directory = Arc::new(ArcSwap::from_pointee(Directory::new()));
-        let hooks = Hooks::open(&folder.path().join("plugins"), options, directory, powers).unwrap();
-        let octets = std::fs::read(guest("python").join("test-ambient-python.wasm")).unwrap();
+        let hooks = Hooks::open(&folder.path().join("plugins"), options, directory, services).unwrap();
+        let octets = std::fs::read(guest_folder("python").join("test-ambient-python.wasm")).unwrap();
         let version = hooks.upload("guest", &octets, None).unwrap().version;
         Self { hooks, version, _folder: folder }
     }
 
-    fn trial(&self, policy: &str, random: bool) -> hooks::Trial {
+    fn dry_run(&self, policy: &str, random: bool) -> hooks::DryRun {
         let mut binding = Binding::new("guest", &self.version, policy);
         binding.grants.random = random;
-        self.hooks.trial(Hook::Router, &[binding]).unwrap()
+        self.hooks.dry_run(Hook::Router, &[binding]).unwrap()
     }
 }
 
@@ -79,11 +81,11 @@ fn message() -> Message {
     support::message("8613012345678")
 }
 
-/// What the log got.
+/// Captures the log.
 #[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
+struct LogBuffer(Arc<Mutex<Vec<u8>>>);
 
-impl Write for Log {
+impl Write for LogBuffer {
     fn write(&mut self, octets: &[u8]) -> std::io::Result<usize> {
         self.0.lock().unwrap().write(octets)
     }
@@ -94,39 +96,39 @@ impl Write for Log {
 }
 
 #[test]
-fn time_and_chance_are_on_record_and_what_is_printed_is_in_the_log() {
-    let house = House::new();
+fn clock_and_random_calls_are_recorded_and_output_is_logged() {
+    let guest = WasiGuest::new();
     let (then, later) = (Timestamp(1_800_000_000_000), Timestamp(1_900_000_000_000));
-    let note = |tried: &hooks::Tried| tried.note.as_deref().unwrap().to_owned();
+    let note = |outcome: &hooks::DryRunOutcome| outcome.note.as_deref().unwrap().to_owned();
 
-    let clock = house.trial("time", false);
-    let told = clock.route(&message(), then, None);
-    assert_eq!(note(&told), "1800000000000");
-    let again = clock.route(&message(), later, told.seen.as_deref());
-    assert_eq!((note(&again), again.missing), (note(&told), None));
+    let clock = guest.dry_run("time", false);
+    let first = clock.route(&message(), then, None);
+    assert_eq!(note(&first), "1800000000000");
+    let again = clock.route(&message(), later, first.call_log.as_deref());
+    assert_eq!((note(&again), again.missing), (note(&first), None));
 
-    // Chance that is granted is chance, and a replay draws what was drawn.
-    let chance = house.trial("random", true);
+    // Granted random numbers differ, and a replay repeats the recorded ones.
+    let chance = guest.dry_run("random", true);
     let drawn = chance.route(&message(), then, None);
     assert_ne!(note(&drawn), note(&chance.route(&message(), then, None)));
-    let again = chance.route(&message(), later, drawn.seen.as_deref());
+    let again = chance.route(&message(), later, drawn.call_log.as_deref());
     assert_eq!((note(&again), again.missing), (note(&drawn), None));
     let never = chance.route(&message(), later, Some(&[]));
     assert_eq!(never.missing, Some("a random number"));
-    let fixed = house.trial("random", false);
+    let fixed = guest.dry_run("random", false);
     assert_eq!(note(&never), note(&fixed.route(&message(), then, None)));
 
-    let talker = house.trial("say", false);
-    let log = Log::default();
+    let talker = guest.dry_run("say", false);
+    let log = LogBuffer::default();
     let writer = log.clone();
     let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).with_ansi(false).finish();
     tracing::subscriber::with_default(subscriber, || talker.route(&message(), then, None));
     let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
     let lines: Vec<&str> = log.lines().filter(|line| line.contains("plugin says")).collect();
     assert_eq!(lines.len(), 3, "{log}");
-    for (line, said) in lines.iter().zip(["one line", "another line", "in trouble"]) {
+    for (line, output) in lines.iter().zip(["one line", "another line", "in trouble"]) {
         assert!(
-            line.contains(said) && line.contains("plugin=\"guest\"") && line.contains(&house.version),
+            line.contains(output) && line.contains("plugin=\"guest\"") && line.contains(&guest.version),
             "{line}"
         );
     }

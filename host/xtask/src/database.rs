@@ -1,7 +1,7 @@
-//! Data base servers of Debian's packages, private to one test or measurement: their own folder, their own port of
-//! loopback, their own settings. The system's own servers are neither used nor touched.
+//! Private database servers from Debian's packages, one per test or measurement: each has its own folder, loopback port and
+//! settings. The system's servers are neither used nor changed.
 
-use crate::appliance::free_port;
+use crate::test_daemon::free_port;
 use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 use std::ffi::OsStr;
@@ -13,39 +13,39 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// User, password and the name of the empty data base; a made-up secret that protects nothing.
+/// User, password and name of the empty database; the password protects nothing.
 const NAME: &str = "switchyard";
 
-/// Longest time that starting or stopping may take; recovery after a kill is in it.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Maximum time for a start or a stop; crash recovery is included.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum DatabaseKind {
     Mariadb,
     Postgres,
 }
 
-/// A data base server; killed when dropped. Its data stay in the folder that it was given.
+/// A database server; killed when dropped. Its data stay in the given folder.
 #[derive(Debug)]
 pub struct Database {
-    kind: Kind,
-    /// Where the server's programs are.
+    kind: DatabaseKind,
+    /// Folder of the server's programs.
     programs: PathBuf,
     folder: PathBuf,
     port: u16,
-    /// Root may not run PostgreSQL and should not run MariaDB: user and group to run as instead.
+    /// Root may not run PostgreSQL and should not run MariaDB: the user and group to run as instead.
     identity: Option<(u32, u32)>,
     /// `None` while it is stopped.
     process: Option<Child>,
 }
 
-/// Where MariaDB's server is, if it is installed.
+/// Folder of the MariaDB server, if it is installed.
 pub fn mariadb_programs() -> Option<PathBuf> {
     let folder = PathBuf::from("/usr/sbin");
     folder.join("mariadbd").exists().then_some(folder)
 }
 
-/// Where the programs of the newest installed PostgreSQL are; Debian keeps the server's out of the path.
+/// Folder of the newest installed PostgreSQL; Debian does not put it into the path.
 pub fn postgres_programs() -> Option<PathBuf> {
     let versions = fs::read_dir("/usr/lib/postgresql").ok()?.filter_map(Result::ok);
     let number = |path: &PathBuf| path.file_name()?.to_str()?.parse::<u32>().ok();
@@ -54,29 +54,29 @@ pub fn postgres_programs() -> Option<PathBuf> {
 }
 
 impl Database {
-    /// An empty MariaDB, running. Makes a folder `mariadb` in this one.
+    /// Starts an empty MariaDB in a new folder `mariadb` of this one.
     ///
     /// # Errors
-    /// If MariaDB is not installed, or does not start; the end of its log is in the error.
+    /// If MariaDB is not installed or does not start; the error contains the end of its log.
     pub fn mariadb(folder: &Path) -> Result<Self> {
         let programs =
             mariadb_programs().context("mariadb-server is not installed; run: cargo xtask setup")?;
-        Self::new(Kind::Mariadb, programs, folder)
+        Self::new(DatabaseKind::Mariadb, programs, folder)
     }
 
-    /// An empty PostgreSQL, running. Makes a folder `postgres` in this one.
+    /// Starts an empty PostgreSQL in a new folder `postgres` of this one.
     ///
     /// # Errors
-    /// If PostgreSQL is not installed, or does not start; the end of its log is in the error.
+    /// If PostgreSQL is not installed or does not start; the error contains the end of its log.
     pub fn postgres(folder: &Path) -> Result<Self> {
         let programs = postgres_programs().context("postgresql is not installed; run: cargo xtask setup")?;
-        Self::new(Kind::Postgres, programs, folder)
+        Self::new(DatabaseKind::Postgres, programs, folder)
     }
 
-    fn new(kind: Kind, programs: PathBuf, folder: &Path) -> Result<Self> {
+    fn new(kind: DatabaseKind, programs: PathBuf, folder: &Path) -> Result<Self> {
         let (name, user) = match kind {
-            Kind::Mariadb => ("mariadb", "mysql"),
-            Kind::Postgres => ("postgres", "postgres"),
+            DatabaseKind::Mariadb => ("mariadb", "mysql"),
+            DatabaseKind::Postgres => ("postgres", "postgres"),
         };
         fs::create_dir_all(folder)?;
         let folder = folder.canonicalize()?.join(name);
@@ -84,28 +84,28 @@ impl Database {
         let identity = if geteuid().is_root() { Some(identity(user)?) } else { None };
         if let Some((user, group)) = identity {
             std::os::unix::fs::chown(&folder, Some(user), Some(group))?;
-            let_pass(&folder)?;
+            allow_traversal(&folder)?;
         }
         let mut database = Self { kind, programs, folder, port: free_port()?, identity, process: None };
         database.initialise().with_context(|| format!("initialising {}", database.folder.display()))?;
         database.start()?;
-        if kind == Kind::Postgres {
+        if kind == DatabaseKind::Postgres {
             database.create(NAME)?;
         }
         Ok(database)
     }
 
-    /// The URL of the empty data base, with user and password.
+    /// The URL of the empty database, with user and password.
     pub fn url(&self) -> String {
         self.url_of(NAME)
     }
 
-    /// The port of loopback where it listens; the same after every start.
+    /// The loopback port; every start uses the same one.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// The end of what the server wrote to its log.
+    /// The end of the server's log.
     pub fn log(&self) -> String {
         let text = fs::read(self.log_file()).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
@@ -113,29 +113,29 @@ impl Database {
         lines[lines.len().saturating_sub(20)..].join("\n")
     }
 
-    /// Makes one more empty data base, and gives its URL. The name is put into SQL as it is.
+    /// Creates another empty database and returns its URL. The name is not escaped.
     pub fn create(&self, name: &str) -> Result<String> {
-        let administrative = if self.kind == Kind::Mariadb { "mysql" } else { "postgres" };
+        let administrative = if self.kind == DatabaseKind::Mariadb { "mysql" } else { "postgres" };
         self.query_in(administrative, &format!("CREATE DATABASE {name}"))?;
         Ok(self.url_of(name))
     }
 
-    /// Rows of the empty data base of the start, by the server's own command line client: a look that owes nothing to
-    /// the code under test. NULL is an empty text from PostgreSQL and the text `NULL` from MariaDB.
+    /// Queries the initial database with the server's own command line client, independently of the code under test.
+    /// NULL is an empty text from PostgreSQL and the text `NULL` from MariaDB.
     pub fn query(&self, sql: &str) -> Result<Vec<Vec<String>>> {
         self.query_in(NAME, sql)
     }
 
-    /// Like [`Database::query`], in a data base made by [`Database::create`].
+    /// Like [`Database::query`], in a database made by [`Database::create`].
     pub fn query_in(&self, name: &str, sql: &str) -> Result<Vec<Vec<String>>> {
         let mut client = match self.kind {
-            Kind::Mariadb => {
+            DatabaseKind::Mariadb => {
                 let mut client = self.client("mariadb");
                 client.args(["--batch", "--skip-column-names", "--default-character-set=utf8mb4"]);
                 client.args(["--execute", sql, name]);
                 client
             }
-            Kind::Postgres => {
+            DatabaseKind::Postgres => {
                 let mut client = self.client("psql");
                 client.args([
                     "--no-psqlrc",
@@ -148,24 +148,24 @@ impl Database {
                 client
             }
         };
-        let output = client.output().context("running the data base's client")?;
+        let output = client.output().context("running the database client")?;
         let complaint = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "{sql}: {complaint}");
-        let text = String::from_utf8(output.stdout).context("the client's answer is no UTF-8")?;
+        let text = String::from_utf8(output.stdout).context("the client's output is not UTF-8")?;
         Ok(text.lines().map(|line| line.split('\t').map(str::to_owned).collect()).collect())
     }
 
-    /// Starts it again with the same data on the same port, and waits until it answers. Does nothing if it runs.
+    /// Starts the server again with the same data on the same port and waits until it answers. No-op if it runs.
     ///
     /// # Errors
-    /// If it ends before it answers, or does not answer for a minute; the end of its log is in the error.
+    /// If it exits before it answers, or does not answer for a minute; the error contains the end of its log.
     pub fn start(&mut self) -> Result<()> {
         if self.process.is_some() {
             return Ok(());
         }
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let mut process = self.serve()?;
-        let pause = crate::load::Stop::default();
+        let pause = crate::load::StopFlag::default();
         loop {
             if let Some(status) = process.try_wait()? {
                 bail!("{} ended with {status}:\n{}", self.folder.display(), self.log());
@@ -175,33 +175,33 @@ impl Database {
                 return Ok(());
             }
             if Instant::now() > deadline {
-                // What never came up has nothing to lose.
+                // A server that never came up has nothing to lose.
                 let _ = process.kill();
                 let _ = process.wait();
-                bail!("{} does not answer after {PATIENCE:?}:\n{}", self.folder.display(), self.log());
+                bail!("{} does not answer after {TIMEOUT:?}:\n{}", self.folder.display(), self.log());
             }
             pause.pause(Duration::from_millis(50));
         }
     }
 
-    /// Stops it as an admin does: what is under way is broken off, what is committed is written out.
+    /// Stops it in an orderly way: open transactions are rolled back, committed data are written out.
     ///
     /// # Errors
-    /// If it has not ended after a minute; it runs on then.
+    /// If it has not ended after a minute; it keeps running then.
     pub fn stop(&mut self) -> Result<()> {
-        // PostgreSQL's SIGTERM waits for its clients to leave, which a pool of connections never does.
-        self.end(if self.kind == Kind::Mariadb { Signal::TERM } else { Signal::INT })
+        // PostgreSQL's SIGTERM waits for clients to disconnect, which a connection pool never does.
+        self.send_signal(if self.kind == DatabaseKind::Mariadb { Signal::TERM } else { Signal::INT })
     }
 
-    /// Ends it as a crash does: the next start recovers from its log.
+    /// Stops it like a crash: the next start recovers from the log.
     ///
-    /// PostgreSQL's is an "immediate shutdown", the same to the data as SIGKILL: after that, its children would hold the
-    /// shared memory for a while, and a new server would refuse to start.
+    /// PostgreSQL gets an "immediate shutdown", which has the same effect on the data as SIGKILL: after SIGKILL its children would
+    /// hold the shared memory for a while, and a new server would refuse to start.
     pub fn kill(&mut self) -> Result<()> {
-        self.end(if self.kind == Kind::Mariadb { Signal::KILL } else { Signal::QUIT })
+        self.send_signal(if self.kind == DatabaseKind::Mariadb { Signal::KILL } else { Signal::QUIT })
     }
 
-    fn end(&mut self, signal: Signal) -> Result<()> {
+    fn send_signal(&mut self, signal: Signal) -> Result<()> {
         let Some(process) = &mut self.process else { return Ok(()) };
         kill_process(Pid::from_child(process), signal)?;
         ensure!(wait(process)?.is_some(), "{} does not end on {signal:?}", self.folder.display());
@@ -210,7 +210,7 @@ impl Database {
     }
 
     fn url_of(&self, name: &str) -> String {
-        let scheme = if self.kind == Kind::Mariadb { "mysql" } else { "postgres" };
+        let scheme = if self.kind == DatabaseKind::Mariadb { "mysql" } else { "postgres" };
         format!("{scheme}://{NAME}:{NAME}@{}:{}/{name}", Ipv4Addr::LOCALHOST, self.port)
     }
 
@@ -222,30 +222,30 @@ impl Database {
         self.folder.join("data")
     }
 
-    /// A program that runs as the server's user, in the server's folder.
+    /// A program that runs as the server's user in the server's folder.
     fn server(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command.current_dir(&self.folder).stdin(Stdio::null()).env("LC_ALL", "C").env("TZ", "UTC");
-        // A MariaDB that starts removes the temporary tables of every other from a folder that they share.
+        // A starting MariaDB removes the temporary tables of every other one in a shared folder.
         command.env("TMPDIR", &self.folder);
         if let Some((user, group)) = self.identity {
-            // Says nothing about the other groups of root: std drops those with the user.
+            // std drops root's supplementary groups together with the user.
             command.uid(user).gid(group).env("HOME", &self.folder);
         }
         command
     }
 
-    /// A client of this server, that reads no configuration of the user.
+    /// A client of this server that ignores the user's configuration.
     fn client(&self, program: &str) -> Command {
         let port = self.port.to_string();
         let mut command = match self.kind {
-            Kind::Mariadb => {
+            DatabaseKind::Mariadb => {
                 let mut command = Command::new(program);
                 command.args(["--no-defaults", "--protocol=tcp", "--host=127.0.0.1", "--port", &port]);
                 command.args(["--user", NAME]).env("MYSQL_PWD", NAME);
                 command
             }
-            Kind::Postgres => {
+            DatabaseKind::Postgres => {
                 let mut command = Command::new(self.programs.join(program));
                 command.args(["--host=127.0.0.1", "--port", &port, "--username", NAME]);
                 command.env("PGPASSWORD", NAME).env("PGCLIENTENCODING", "UTF8");
@@ -258,11 +258,11 @@ impl Database {
 
     fn initialise(&self) -> Result<()> {
         let mut command = match self.kind {
-            Kind::Mariadb => {
+            DatabaseKind::Mariadb => {
                 let mut command = self.server("mariadb-install-db");
                 command.args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"]);
                 command.arg("--skip-name-resolve").arg(argument("--datadir=", &self.data()));
-                // Read at every start, before the first connection is taken.
+                // Read at every start, before the first connection.
                 let sql = format!(
                     "CREATE DATABASE IF NOT EXISTS {NAME};\n\
                      CREATE USER IF NOT EXISTS '{NAME}'@'%' IDENTIFIED BY '{NAME}';\n\
@@ -271,7 +271,7 @@ impl Database {
                 fs::write(self.folder.join("init.sql"), sql)?;
                 command
             }
-            Kind::Postgres => {
+            DatabaseKind::Postgres => {
                 let password = self.folder.join("password");
                 fs::write(&password, NAME)?;
                 let mut command = self.server(self.programs.join("initdb"));
@@ -288,20 +288,20 @@ impl Database {
 
     fn serve(&self) -> Result<Child> {
         let mut command = match self.kind {
-            Kind::Mariadb => {
+            DatabaseKind::Mariadb => {
                 let mut command = self.server(self.programs.join("mariadbd"));
                 command.arg("--no-defaults").arg(argument("--datadir=", &self.data()));
                 command.arg(argument("--init-file=", &self.folder.join("init.sql")));
-                // A path in the data folder, since the whole one may be longer than a socket's may be.
+                // A path relative to the data folder: the absolute one may be too long for a socket.
                 command.args(["--socket=socket", "--bind-address=127.0.0.1", "--skip-name-resolve"]);
                 command.arg(format!("--port={}", self.port));
                 command.args(["--innodb-flush-log-at-trx-commit=1", "--skip-log-bin"]);
-                // As Debian's own configuration has it; MariaDB's built-in default is latin1.
+                // As in Debian's configuration; MariaDB's built-in default is latin1.
                 command.args(["--character-set-server=utf8mb4", "--collation-server=utf8mb4_general_ci"]);
                 command.args(["--innodb-buffer-pool-size=128M", "--performance-schema=OFF"]);
                 command
             }
-            Kind::Postgres => {
+            DatabaseKind::Postgres => {
                 let mut command = self.server(self.programs.join("postgres"));
                 command.arg("-D").arg(self.data()).arg("-p").arg(self.port.to_string());
                 for setting in [
@@ -320,15 +320,15 @@ impl Database {
         command.spawn().with_context(|| format!("starting {command:?}"))
     }
 
-    /// Whether it takes connections and questions.
+    /// Whether it accepts connections and queries.
     fn answers(&self) -> Result<bool> {
         let mut command = match self.kind {
-            Kind::Mariadb => {
+            DatabaseKind::Mariadb => {
                 let mut command = self.client("mariadb-admin");
                 command.arg("ping");
                 command
             }
-            Kind::Postgres => self.client("pg_isready"),
+            DatabaseKind::Postgres => self.client("pg_isready"),
         };
         command.stdout(Stdio::null()).stderr(Stdio::null());
         Ok(command.status().with_context(|| format!("running {command:?}"))?.success())
@@ -337,7 +337,7 @@ impl Database {
 
 impl Drop for Database {
     fn drop(&mut self) {
-        // Already gone is as good.
+        // It may have exited already.
         let _ = self.kill();
         if let Some(process) = &mut self.process {
             let _ = process.kill();
@@ -346,10 +346,10 @@ impl Drop for Database {
     }
 }
 
-/// Waits for the end; `None` if it does not come.
+/// Waits for the process to end; `None` if it does not.
 fn wait(process: &mut Child) -> Result<Option<ExitStatus>> {
-    let deadline = Instant::now() + PATIENCE;
-    let pause = crate::load::Stop::default();
+    let deadline = Instant::now() + TIMEOUT;
+    let pause = crate::load::StopFlag::default();
     while Instant::now() < deadline {
         if let Some(status) = process.try_wait()? {
             return Ok(Some(status));
@@ -365,18 +365,18 @@ fn argument(name: &str, path: &Path) -> std::ffi::OsString {
     argument
 }
 
-/// User and group of a name.
+/// User id and group id of a user name.
 fn identity(user: &str) -> Result<(u32, u32)> {
     let number = |what: &str| -> Result<u32> {
         let output = Command::new("id").args([what, user]).output().context("running id")?;
-        ensure!(output.status.success(), "there is no user {user}, which its Debian package makes");
+        ensure!(output.status.success(), "user {user} does not exist; its Debian package creates it");
         Ok(String::from_utf8(output.stdout)?.trim().parse()?)
     };
     Ok((number("-u")?, number("-g")?))
 }
 
-/// Lets another user pass through the folders above this one, if they are ours and temporary: others are the caller's.
-fn let_pass(folder: &Path) -> Result<()> {
+/// Gives another user access through the folders above this one, as far as they are temporary and ours.
+fn allow_traversal(folder: &Path) -> Result<()> {
     let temporary = std::env::temp_dir().canonicalize()?;
     for above in folder.ancestors().skip(1) {
         let metadata = fs::metadata(above)?;
@@ -386,7 +386,7 @@ fn let_pass(folder: &Path) -> Result<()> {
         }
         ensure!(
             above != temporary && above.starts_with(&temporary) && metadata.uid() == geteuid().as_raw(),
-            "started by root, the data base runs as another user, who may not pass through {}; take a folder in {}",
+            "as root, the database runs as another user, who cannot access {}; use a folder in {}",
             above.display(),
             temporary.display()
         );
@@ -399,8 +399,8 @@ fn let_pass(folder: &Path) -> Result<()> {
 mod tests {
     use super::*;
 
-    /// A row outlives a crash and a stop, and the server comes back where it was.
-    fn keeps_what_is_committed(begin: impl Fn(&Path) -> Result<Database>) -> Result<()> {
+    /// A row survives a crash and a stop, and the server restarts on the same port.
+    fn check_durability(begin: impl Fn(&Path) -> Result<Database>) -> Result<()> {
         let folder = tempfile::tempdir()?;
         let mut database = begin(&folder.path().join("deep"))?;
         let url = database.url();
@@ -427,8 +427,8 @@ mod tests {
     }
 
     #[test]
-    fn mariadb_keeps_what_is_committed() -> Result<()> {
-        keeps_what_is_committed(|folder| {
+    fn mariadb_keeps_committed_rows() -> Result<()> {
+        check_durability(|folder| {
             let database = Database::mariadb(folder)?;
             let temporary = database.query("SELECT @@tmpdir")?;
             assert_eq!(temporary, [[folder.join("mariadb").display().to_string()]]);
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn postgres_keeps_what_is_committed() -> Result<()> {
-        keeps_what_is_committed(Database::postgres)
+    fn postgres_keeps_committed_rows() -> Result<()> {
+        check_durability(Database::postgres)
     }
 }

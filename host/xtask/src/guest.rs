@@ -1,17 +1,17 @@
-//! Components that differ, for trying what an exchange of one does.
+//! Variants of a component, for testing replacements.
 
-/// The same component under another version: a custom section with a name of its own, which no runtime looks at, at its
-/// end (component model, binary format: section 0, size, name, content).
+/// The same component as another version: appends a custom section with this name, which runtimes ignore
+/// (component model, binary format: section 0, size, name, content).
 pub fn variant(component: &[u8], name: &str) -> Vec<u8> {
     padded(component, name, 0)
 }
 
-/// The same, so large: the section is filled up with noise.
+/// The same component as another version, padded to this size with noise.
 pub fn padded(component: &[u8], name: &str, octets: usize) -> Vec<u8> {
     let name = &name.as_bytes()[..name.len().min(127)];
     let mut content = [&[name.len() as u8], name].concat();
     let mut noise = 0x9e37_79b9_7f4a_7c15_u64;
-    // What stands around it takes a few octets.
+    // The section header takes a few octets.
     let missing = octets.saturating_sub(component.len() + content.len() + 5);
     content.extend(
         std::iter::repeat_with(|| {

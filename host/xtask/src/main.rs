@@ -1,4 +1,4 @@
-//! The house's own tools: `cargo xtask demo`, `test`, `bench`, `crash`, `swap`, `plugins`, `package`.
+//! The development tools: `cargo xtask demo`, `test`, `bench`, `crash`, `swap`, `plugins`, `package`.
 #![allow(clippy::print_stdout, reason = "a command line tool speaks on standard output")]
 
 mod plugins;
@@ -7,12 +7,12 @@ mod tools;
 use clap::{Parser, Subcommand};
 use std::backtrace::BacktraceStatus;
 use std::process::ExitCode;
-use xtask::{appliance, house};
+use xtask::{test_daemon, workspace};
 
 #[derive(Parser)]
 #[command(about = "Switchyard's own tools", version)]
 struct Arguments {
-    /// Print an aim that a measurement misses, and go on.
+    /// Print missed aims instead of failing.
     #[arg(long, global = true)]
     no_aims: bool,
     #[command(subcommand)]
@@ -21,31 +21,31 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
-    /// See it work: an appliance, a sample ESME, a sample peer, and the router exchanged while traffic flows.
+    /// Run a demo: an appliance, a sample ESME and a sample peer; the router is replaced while traffic flows.
     Demo(tools::demo::Options),
     /// Build the plugins into target/plugins.
     Plugins {
-        /// The worked examples of all languages too; what builds them is installed where it is missing.
+        /// Also build the worked examples in all languages; installs missing build tools.
         #[arg(long)]
         examples: bool,
     },
-    /// Install what the behaviour tests need beside Rust; does nothing when it is there.
+    /// Install what the behaviour tests need besides Rust; a no-op if it is installed.
     Setup,
-    /// Everything that must hold: formatting, lints, all tests, those against real peers and every verb included.
+    /// Check everything: formatting, lints, all tests (with real peers too), and every subcommand of this program.
     Test(tools::test::Options),
-    /// Run the load generator's source against its sink, without an appliance: what the measuring tools can do.
+    /// Run the load generator's source against its sink, without an appliance: measures the measuring tools.
     Load(tools::load::Options),
-    /// Exchange the router under full load, and check that nobody notices.
+    /// Replace the router under full load, and check that traffic is not affected.
     Swap(tools::swap::Options),
-    /// Change the configuration under load, again and again, and check that nothing is lost or delayed.
+    /// Change the configuration repeatedly under load, and check that nothing is lost or delayed.
     Reconfigure(tools::reconfigure::Options),
-    /// Print one table of what the appliance does and what it costs (release build, one run).
+    /// Print one table of the appliance's throughput and cost (release build, one run).
     Bench(tools::bench::Options),
-    /// Make what is handed out, in target/package: a Debian package, an OCI image layout, a tarball, bills of materials, checksums.
+    /// Make the release artifacts in target/package: a Debian package, an OCI image layout, a tarball, bills of materials, checksums.
     Package(tools::package::Options),
-    /// Kill the appliance under full load, again and again, and check that nothing is lost.
+    /// Kill the appliance repeatedly under full load, and check that nothing is lost.
     Crash(tools::crash::Options),
-    /// Build the appliance image: a disk that starts, serves and updates itself; with --test, prove it.
+    /// Build the appliance image: a disk that boots, serves and updates itself; --test checks it.
     Image(tools::image::Options),
 }
 
@@ -88,12 +88,12 @@ fn run(task: Task) -> anyhow::Result<()> {
     }
 }
 
-/// One sentence and the place of the log. `RUST_BACKTRACE=1` adds the whole text and the backtrace.
+/// Prints one sentence and the path of the log. `RUST_BACKTRACE=1` adds the whole text and the backtrace.
 fn report(error: &anyhow::Error) {
     let text = format!("{error:#}");
     let sentence = text.lines().next().unwrap_or_default();
     eprintln!("xtask: {}", sentence.trim_end_matches([':', ';']));
-    if let Some(log) = appliance::last_log() {
+    if let Some(log) = test_daemon::last_log() {
         eprintln!("xtask: the log of the appliance is {}", log.display());
     }
     if error.backtrace().status() == BacktraceStatus::Captured {

@@ -1,6 +1,6 @@
-//! `cargo xtask plugins`: builds the guests, on machines with and without rustup's wasm target.
+//! `cargo xtask plugins`: builds the plugins, on machines with and without rustup's wasm target.
 
-use crate::house;
+use crate::workspace;
 use anyhow::{Context, Result, bail};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -10,34 +10,35 @@ use std::time::Duration;
 
 const TARGET: &str = "wasm32-unknown-unknown";
 
-/// Builds all guests into `target/plugins`; does little when nothing has changed.
+/// Builds all plugins into `target/plugins`; rebuilds only what has changed.
 pub(crate) fn build() -> Result<PathBuf> {
-    build_those(&["--workspace"])
+    build_selected(&["--workspace"])
 }
 
-/// Builds only these packages of `plugins/`, where the others are not needed.
+/// Builds only these packages of `plugins/`.
 pub(crate) fn build_only(packages: &[&str]) -> Result<PathBuf> {
     let selection: Vec<_> = packages.iter().flat_map(|package| ["--package", package]).collect();
-    build_those(&selection)
+    build_selected(&selection)
 }
 
-fn build_those(selection: &[&str]) -> Result<PathBuf> {
-    let root = house::root();
+fn build_selected(selection: &[&str]) -> Result<PathBuf> {
+    let root = workspace::root();
     let rustc = compiler(&root)?;
     let build = root.join("target/plugins-build");
-    let mut cargo = house::cargo();
+    let mut cargo = workspace::cargo();
     cargo
         .current_dir(root.join("plugins"))
         .args(["build", "--release", "--lib", "--target", TARGET])
         .args(selection)
         .env("CARGO_TARGET_DIR", &build)
         .env(format!("CARGO_TARGET_{}_LINKER", TARGET.to_uppercase().replace('-', "_")), "wasm-component-ld")
-        // The paths of this machine do not belong into a component.
+        // Paths of this machine must not get into a component.
         .env("RUSTFLAGS", remap(&root));
     if let Some(rustc) = rustc {
         cargo.env("RUSTC", rustc).env_remove("RUSTUP_TOOLCHAIN");
     }
-    house::phase("building the guests", || house::run(&mut cargo)).context("building the guests failed")?;
+    workspace::timed("building the plugins", || workspace::run(&mut cargo))
+        .context("building the plugins failed")?;
     let out = root.join("target/plugins");
     std::fs::create_dir_all(&out)?;
     let built = build.join(TARGET).join("release");
@@ -59,20 +60,20 @@ fn build_those(selection: &[&str]) -> Result<PathBuf> {
     Ok(out)
 }
 
-/// The languages in which `plugins/examples` shows the same plugin.
+/// The languages in which `plugins/examples` implements the same plugin.
 const LANGUAGES: [&str; 4] = ["rust", "js", "python", "c"];
-/// What builds them, beside Rust. The rest comes from npm and PyPI, into the user's cache.
+/// Build tools besides Rust. The rest comes from npm and PyPI, into the user's cache.
 const TOOLS: [&str; 3] = ["nodejs", "npm", "python3-venv"];
 
-/// Builds the worked examples into `target/plugins/example-LANGUAGE.wasm`, by the author's own command; does little when
-/// nothing has changed.
+/// Builds the worked examples into `target/plugins/example-LANGUAGE.wasm`, with `switchyard plugin build`; rebuilds only what has
+/// changed.
 pub(crate) fn examples() -> Result<()> {
-    examples_by(&house::daemon(false)?)
+    examples_with(&workspace::daemon(false)?)
 }
 
-/// The same, by a daemon that is built already.
-pub(crate) fn examples_by(daemon: &Path) -> Result<()> {
-    let root = house::root();
+/// The same, with this daemon.
+pub(crate) fn examples_with(daemon: &Path) -> Result<()> {
+    let root = workspace::root();
     crate::tools::setup::packages(|package| TOOLS.contains(&package))?;
     let rustc = compiler(&root)?;
     for language in LANGUAGES {
@@ -82,7 +83,7 @@ pub(crate) fn examples_by(daemon: &Path) -> Result<()> {
         if let Some(rustc) = &rustc {
             build.env("SWITCHYARD_GUEST_RUSTC", rustc);
         }
-        house::run(&mut build).with_context(|| format!("building the example in {language}"))?;
+        workspace::run(&mut build).with_context(|| format!("building the example in {language}"))?;
     }
     Ok(())
 }
@@ -99,7 +100,7 @@ fn remap(root: &Path) -> String {
     )
 }
 
-/// The compiler to build guests with: `None` for the ordinary one, once it has the target.
+/// The compiler for plugins: `None` for the default one if it has the target.
 fn compiler(root: &Path) -> Result<Option<PathBuf>> {
     let private = root.join(".state/guest-toolchain");
     if private.join("complete").exists() {
@@ -116,19 +117,19 @@ fn compiler(root: &Path) -> Result<Option<PathBuf>> {
         "plugins: rustup cannot add it here; building a private one from Debian's packages (once, 2 minutes)"
     );
     let script = root.join("plugins/toolchain/build.sh");
-    if house::run(Command::new(&script).arg(&private)).is_err() {
+    if workspace::run(Command::new(&script).arg(&private)).is_err() {
         println!("plugins: trying again with fresh package lists");
-        house::run(house::as_root("apt-get").args(["update", "-q"]))?;
-        house::run(Command::new(&script).arg(&private))?;
+        workspace::run(workspace::root_command("apt-get").args(["update", "-q"]))?;
+        workspace::run(Command::new(&script).arg(&private))?;
     }
     Ok(Some(private.join("bin/rustc")))
 }
 
-/// How long rustup may look for the target before it says that it downloads something.
+/// How long rustup may look for the target before it starts a download.
 const RUSTUP_SEARCHES: Duration = Duration::from_secs(20);
 
-/// Asks rustup for the target. A machine without a way to rustup's server would wait for minutes, so the search has a
-/// limit; a download that has begun takes as long as it takes.
+/// Asks rustup for the target. Without access to rustup's server it would wait for minutes, so the search has a
+/// timeout; a started download has none.
 fn added_by_rustup() -> bool {
     let mut rustup = Command::new("rustup");
     rustup.args(["target", "add", TARGET]).stdin(Stdio::null()).stderr(Stdio::piped());
@@ -139,15 +140,15 @@ fn added_by_rustup() -> bool {
         for line in BufReader::new(errors).lines().map_while(Result::ok) {
             eprintln!("{line}");
             if line.contains("downloading") {
-                // Nobody may listen any more.
+                // The receiver may be gone.
                 let _ = sender.send(());
             }
         }
     });
-    // An end of the reader, and so of rustup, is an answer too.
+    // The end of the reader, and so of rustup, is an answer too.
     if matches!(began.recv_timeout(RUSTUP_SEARCHES), Err(mpsc::RecvTimeoutError::Timeout)) {
-        println!("plugins: rustup has found nothing within {} s", RUSTUP_SEARCHES.as_secs());
-        // Already gone is as good.
+        println!("plugins: rustup did not start a download within {} s", RUSTUP_SEARCHES.as_secs());
+        // It may have exited already.
         let _ = child.kill();
     }
     let status = child.wait();

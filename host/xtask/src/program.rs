@@ -1,6 +1,6 @@
-//! A program as Debian ships it, running in a folder of its own.
+//! A program of a Debian package, running in its own folder.
 
-use crate::load::Stop;
+use crate::load::StopFlag;
 use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::OpenOptions;
@@ -17,8 +17,8 @@ pub struct Program {
 }
 
 impl Program {
-    /// Starts it in this folder and waits until it listens. What it says goes to `name.log` there, after what it said
-    /// before.
+    /// Starts it in this folder and waits until it listens. Its output is appended to `name.log` in that
+    /// folder.
     pub fn start(name: &str, folder: &Path, command: &mut Command, listens: &[SocketAddr]) -> Result<Self> {
         let path = PathBuf::from("/usr/bin").join(name);
         if !path.exists() {
@@ -34,7 +34,7 @@ impl Program {
             .spawn()
             .with_context(|| format!("starting {name}"))?;
         let mut program = Self { process, log };
-        let (pause, deadline) = (Stop::default(), Instant::now() + crate::osmocom::PATIENCE);
+        let (pause, deadline) = (StopFlag::default(), Instant::now() + crate::osmocom::TIMEOUT);
         for address in listens {
             while TcpStream::connect(address).is_err() {
                 if let Some(status) = program.process.try_wait()? {
@@ -47,25 +47,25 @@ impl Program {
         Ok(program)
     }
 
-    /// Its process id.
+    /// The process id.
     pub fn id(&self) -> u32 {
         self.process.id()
     }
 
-    /// SIGKILL, and waits until it is gone.
+    /// Sends SIGKILL and waits for the end.
     pub fn kill(&mut self) -> Result<()> {
         self.process.kill()?;
         self.process.wait()?;
         Ok(())
     }
 
-    /// Stops it where it is, or lets it go on.
+    /// Sends SIGSTOP or SIGCONT.
     pub fn pause(&self, pause: bool) -> Result<()> {
         let signal = if pause { Signal::STOP } else { Signal::CONT };
         Ok(kill_process(Pid::from_child(&self.process), signal)?)
     }
 
-    /// The last of what it said.
+    /// The end of its log.
     pub fn log(&self) -> String {
         let text = std::fs::read(&self.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
@@ -73,9 +73,9 @@ impl Program {
         lines[lines.len().saturating_sub(80)..].join("\n")
     }
 
-    /// Waits until it has said something so many times since its log began.
-    pub fn wait_until_said(&self, times: usize, fits: impl Fn(&str) -> bool) -> Result<()> {
-        crate::osmocom::until("a word in its log", || {
+    /// Waits until its log has this many matching lines.
+    pub fn wait_for_log_lines(&self, times: usize, fits: impl Fn(&str) -> bool) -> Result<()> {
+        crate::osmocom::until("a log line", || {
             let text = std::fs::read(&self.log)?;
             Ok(String::from_utf8_lossy(&text).lines().filter(|line| fits(line)).count() >= times)
         })
@@ -85,7 +85,7 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // Already gone is as good.
+        // It may have exited already.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

@@ -1,16 +1,16 @@
-//! Random choices that a seed repeats (splitmix64).
+//! Reproducible random choices (splitmix64).
 
-/// A generator.
+/// A random number generator.
 #[derive(Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// One that this seed repeats.
+    /// A generator with this seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// A seed that differs from run to run.
+    /// A different seed in each run.
     pub fn any_seed() -> u64 {
         std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(1, |time| time.as_nanos() as u64) % 1_000_000_007
     }
@@ -23,17 +23,17 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// From `from` to below `to`.
+    /// A number from `from` (inclusive) to `to` (exclusive).
     pub fn between(&mut self, from: u64, to: u64) -> u64 {
         from + self.next() % (to - from)
     }
 
-    /// One of these; `None` if there are none.
+    /// One of these; `None` if the slice is empty.
     pub fn one<'a, T>(&mut self, of: &'a [T]) -> Option<&'a T> {
         (!of.is_empty()).then(|| &of[self.between(0, of.len() as u64) as usize])
     }
 
-    /// True in so many of a hundred cases.
+    /// True with this probability in percent.
     pub fn chance(&mut self, percent: u64) -> bool {
         self.between(0, 100) < percent
     }

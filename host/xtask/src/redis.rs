@@ -1,8 +1,8 @@
-//! Debian's redis-server, private to one measurement: its own folder, its own port of loopback.
+//! A private redis-server from Debian's package: own folder, own loopback port.
 
-use crate::appliance::free_port;
-use crate::load::pools::{Answer, Client};
+use crate::load::pools::{RedisClient, RedisReply};
 use crate::program::Program;
+use crate::test_daemon::free_port;
 use anyhow::{Result, bail};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -16,11 +16,11 @@ pub struct Redis {
 }
 
 impl Redis {
-    /// An empty one, running, with no configuration but its port, its folder and these settings, such as
+    /// Starts an empty server with no configuration except its port, its folder and these settings, such as
     /// `["--appendonly", "yes"]`.
     ///
     /// # Errors
-    /// If it is not installed, or does not start; the end of its log is in the error.
+    /// If it is not installed or does not start; the error contains the end of its log.
     pub fn start(folder: &Path, settings: &[&str]) -> Result<Self> {
         std::fs::create_dir_all(folder)?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?));
@@ -31,25 +31,25 @@ impl Redis {
         Ok(Self { program, address })
     }
 
-    /// Where it listens.
+    /// The listening address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Its process id.
+    /// The process id.
     pub fn id(&self) -> u32 {
         self.program.id()
     }
 
-    /// Loads a script, and gives its sum.
+    /// Loads a script and returns its SHA-1.
     pub fn load(&self, script: &str) -> Result<String> {
-        match Client::connect(self.address)?.ask(&["SCRIPT", "LOAD", script])? {
-            Answer::Text(sum) => Ok(sum),
-            other => bail!("redis-server does not take the script: {other:?}"),
+        match RedisClient::connect(self.address)?.ask(&["SCRIPT", "LOAD", script])? {
+            RedisReply::Text(sum) => Ok(sum),
+            other => bail!("redis-server refuses the script: {other:?}"),
         }
     }
 
-    /// The last of what it said.
+    /// The end of its log.
     pub fn log(&self) -> String {
         self.program.log()
     }

@@ -1,11 +1,11 @@
-//! Sample far ends for demonstrations: an operator's gateway, and a business system that is pushed to.
+//! Sample nodes for demos: an operator's SGIP gateway, and a business system that receives pushes.
 
 use anyhow::{Context, Result};
 use axum::Router;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use sgip::{
-    Bind, Command, Deliver, HEADER_LENGTH, Header, LoginType, Pdu, Report, ResultCode, Sequence, Submit,
+    Bind, Deliver, HEADER_LENGTH, Header, LoginType, Pdu, Report, ResultCode, Sequence, SgipCommand, Submit,
 };
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
@@ -17,8 +17,8 @@ use tokio::runtime::Runtime;
 /// The node number of the sample gateway.
 const NODE: u32 = 101_001;
 
-/// A gateway that takes every Submit and reports delivery at once.
-pub struct Gateway {
+/// A gateway that accepts every Submit and reports delivery immediately.
+pub struct SampleGateway {
     address: SocketAddr,
     shared: Arc<Shared>,
     submits: mpsc::Receiver<Submit>,
@@ -26,7 +26,7 @@ pub struct Gateway {
 }
 
 struct Shared {
-    /// Where the SP listens.
+    /// Address of the SP's listener.
     sp: SocketAddr,
     counter: AtomicU32,
 }
@@ -36,7 +36,7 @@ impl Shared {
         Sequence { node: NODE, time: 1_120_203_225, counter: self.counter.fetch_add(1, Relaxed) }
     }
 
-    /// Logs in at the SP's listener, sends one command, and takes leave.
+    /// Logs in at the SP's listener, sends one command and unbinds.
     async fn send(&self, pdu: Pdu) -> Result<()> {
         let mut stream = TcpStream::connect(self.sp).await.context("the SP's listener")?;
         let bind = Bind {
@@ -47,7 +47,7 @@ impl Shared {
         };
         for pdu in [Pdu::Bind(bind), pdu, Pdu::Unbind] {
             stream.write_all(&pdu.to_bytes(self.sequence())).await?;
-            let answer = hear(&mut stream).await?.context("the SP closed the connection")?.1;
+            let answer = receive(&mut stream).await?.context("the SP closed the connection")?.1;
             if let Pdu::Answer { result, .. } = answer
                 && !result.is_ok()
             {
@@ -58,8 +58,8 @@ impl Shared {
     }
 }
 
-/// The next PDU; `None` at the end.
-async fn hear(stream: &mut TcpStream) -> Result<Option<(Sequence, Pdu)>> {
+/// The next PDU; `None` at the end of the connection.
+async fn receive(stream: &mut TcpStream) -> Result<Option<(Sequence, Pdu)>> {
     let mut head = [0; HEADER_LENGTH];
     if stream.read_exact(&mut head).await.is_err() {
         return Ok(None);
@@ -72,8 +72,8 @@ async fn hear(stream: &mut TcpStream) -> Result<Option<(Sequence, Pdu)>> {
     Ok(Some((header.sequence, Pdu::decode(header.command, &body)?)))
 }
 
-impl Gateway {
-    /// Starts one that will log in to the SP's listener at `sp`.
+impl SampleGateway {
+    /// Starts a gateway that logs in to the SP's listener at `sp`.
     pub fn start(sp: SocketAddr) -> Result<Self> {
         let runtime = Runtime::new()?;
         let listener = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))?;
@@ -89,17 +89,17 @@ impl Gateway {
         Ok(Self { address, shared, submits, runtime })
     }
 
-    /// Where it takes Submits.
+    /// Address of the gateway.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Submits as they come.
+    /// Received Submits.
     pub fn submits(&self) -> &mpsc::Receiver<Submit> {
         &self.submits
     }
 
-    /// Brings a subscriber's message to the SP.
+    /// Sends a subscriber's message to the SP.
     pub fn deliver(&self, user: &str, sp_number: &str, text: &str) -> Result<()> {
         let (coding, content) = sgip::text::encode(text);
         let deliver = Deliver {
@@ -114,10 +114,10 @@ impl Gateway {
 }
 
 async fn serve(mut stream: TcpStream, shared: Arc<Shared>, submits: mpsc::Sender<Submit>) {
-    while let Ok(Some((sequence, pdu))) = hear(&mut stream).await {
+    while let Ok(Some((sequence, pdu))) = receive(&mut stream).await {
         let answer = match &pdu {
-            Pdu::Bind(_) => Pdu::answer(Command::Bind, ResultCode::OK),
-            Pdu::Submit(_) => Pdu::answer(Command::Submit, ResultCode::OK),
+            Pdu::Bind(_) => Pdu::answer(SgipCommand::Bind, ResultCode::OK),
+            Pdu::Submit(_) => Pdu::answer(SgipCommand::Submit, ResultCode::OK),
             Pdu::Unbind => Pdu::UnbindAnswer,
             _ => continue,
         };
@@ -135,21 +135,21 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>, submits: mpsc::Sender
     }
 }
 
-/// A business system that takes every push whose signature is right.
-pub struct Shop {
+/// A business system that accepts every push with a correct signature.
+pub struct SampleBusiness {
     url: String,
-    came: mpsc::Receiver<serde_json::Value>,
+    pushes: mpsc::Receiver<serde_json::Value>,
     refuses: Arc<AtomicBool>,
     _runtime: Runtime,
 }
 
-impl Shop {
-    /// Starts one that knows the secret.
+impl SampleBusiness {
+    /// Starts a business system with this secret.
     pub fn start(secret: &str) -> Result<Self> {
         let runtime = Runtime::new()?;
         let listener = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))?;
         let url = format!("http://{}/sms", listener.local_addr()?);
-        let (sender, came) = mpsc::channel();
+        let (sender, pushes) = mpsc::channel();
         let secret = secret.to_owned();
         let refuses = Arc::new(AtomicBool::new(false));
         let down = refuses.clone();
@@ -172,21 +172,21 @@ impl Shop {
         };
         let app = Router::new().route("/sms", post(take));
         runtime.spawn(async move { axum::serve(listener, app).await });
-        Ok(Self { url, came, refuses, _runtime: runtime })
+        Ok(Self { url, pushes, refuses, _runtime: runtime })
     }
 
-    /// Where it is pushed to.
+    /// The URL for pushes.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Answers everything with 503 from now on, or takes it again.
+    /// Whether to answer every push with 503.
     pub fn refuse(&self, refuse: bool) {
         self.refuses.store(refuse, Relaxed);
     }
 
-    /// Pushes as they come.
-    pub fn came(&self) -> &mpsc::Receiver<serde_json::Value> {
-        &self.came
+    /// Received pushes.
+    pub fn pushes(&self) -> &mpsc::Receiver<serde_json::Value> {
+        &self.pushes
     }
 }

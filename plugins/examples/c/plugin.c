@@ -1,6 +1,6 @@
-// Routes by the longest prefix of the destination; policy.txt shows what it understands.
+// Routes by the longest prefix of the destination; policy.txt is an example of its policy document.
 //
-// What a function is given belongs to it, and is freed by it; what it gives is freed by the generated code.
+// A function owns its arguments and frees them; the generated code frees the results.
 
 #include "router.h"
 
@@ -11,14 +11,14 @@
 #define EXPECTED "expected 'route PREFIX PEER', 'reject PREFIX' or, once, 'sender NAME PEER'"
 #define MOST_WORDS 4
 
-// Shorter names for what this plugin uses of the generated header.
+// Short names for declarations of the generated header.
 typedef exports_switchyard_hooks_routing_decision_t decision_t;
 typedef exports_switchyard_hooks_routing_leg_t leg_t;
 typedef exports_switchyard_hooks_routing_message_t message_t;
 typedef switchyard_hooks_tables_list_row_t rows_t;
 typedef switchyard_hooks_tables_row_t row_t;
 
-// What becomes of the messages of one prefix; without a peer they are refused.
+// A rule for the messages of one prefix; without a peer they are refused.
 typedef struct {
   char *prefix;
   char *peer;
@@ -40,7 +40,7 @@ static void forget(policy_t *old) {
   free(old->rules);
 }
 
-// Adds what one line says. Says whether it could be understood.
+// Parses one line and adds its contents. Returns false if the line is malformed.
 static bool read_line(policy_t *read, char *line) {
   char *words[MOST_WORDS], *rest;
   size_t count = 0;
@@ -63,7 +63,7 @@ static bool read_line(policy_t *read, char *line) {
   return true;
 }
 
-// Fills the host's table. Says whether the host took it.
+// Fills the host's table. Returns false if the host refuses it.
 static bool define_table(policy_t *read, router_string_t *err) {
   router_string_t name;
   router_string_set(&name, "prefixes");

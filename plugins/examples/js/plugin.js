@@ -1,9 +1,9 @@
-// Routes by the longest prefix of the destination; policy.txt shows what it understands.
+// Routes by the longest prefix of the destination; policy.txt is an example of its policy document.
 
 import { definePrefixes, matchDestination } from 'switchyard:hooks/tables@0.2.0';
 
 let rules = [];     // [{ prefix, peer }]; without a peer: refused
-let sender = null;  // one sender, and the peer that its messages go to: { name, peer }
+let sender = null;  // a sender, and the peer for its messages: { name, peer }
 let table = 0;      // the host's table of prefixes; a value is an index into rules
 
 export const routing = {
@@ -20,7 +20,7 @@ export const routing = {
       } else if (verb === 'sender' && words.length === 3 && !read.sender) {
         read.sender = { name: first, peer: second };
       } else {
-        // What is thrown here is the refusal that the admin reads.
+        // The admin sees this error as the reason of the refusal.
         throw `line ${index + 1}: expected 'route PREFIX PEER', 'reject PREFIX' or, once, 'sender NAME PEER'`;
       }
     });

@@ -1,4 +1,4 @@
-"""Routes by the longest prefix of the destination; policy.txt shows what it understands."""
+"""Routes by the longest prefix of the destination; policy.txt is an example of its policy document."""
 
 from componentize_py_types import Err
 from wit_world import exports
@@ -16,7 +16,7 @@ EXPECTED = "expected 'route PREFIX PEER', 'reject PREFIX' or, once, 'sender NAME
 
 # (prefix, peer) by index; without a peer: refused.
 rules = []
-# One sender, and the peer that its messages go to.
+# A sender, and the peer for its messages.
 sender = None
 # The host's table of prefixes; a value is an index into `rules`.
 table = 0
@@ -39,7 +39,7 @@ class Routing(exports.Routing):
                 case ["sender", name, peer] if read_sender is None:
                     read_sender = (name, peer)
                 case _:
-                    # What is raised here is the refusal that the admin reads.
+                    # The admin sees this error as the reason of the refusal.
                     raise Err(f"line {number}: {EXPECTED}")
         rows = [tables.Row(prefix, value) for value, (prefix, _) in enumerate(read_rules)]
         table = tables.define_prefixes("prefixes", rows)

@@ -1,6 +1,6 @@
-//! The document as it is written; `policies/fraud.toml` explains it by example.
+//! The document format; `policies/fraud.toml` is a commented example.
 
-use policy_words::Time;
+use policy_values::Time;
 use serde::Deserialize;
 
 #[derive(Debug, Deserialize)]
@@ -32,7 +32,7 @@ pub(crate) struct Velocity {
     pub(crate) messages: u32,
     pub(crate) window: Time,
     #[serde(default)]
-    pub(crate) then: WrittenThen,
+    pub(crate) then: ActionKeyword,
     pub(crate) hold: Option<Time>,
 }
 
@@ -43,7 +43,7 @@ pub(crate) struct Neighbours {
     pub(crate) numbers: u32,
     pub(crate) window: Time,
     #[serde(default)]
-    pub(crate) then: WrittenThen,
+    pub(crate) then: ActionKeyword,
     pub(crate) hold: Option<Time>,
 }
 
@@ -55,13 +55,13 @@ pub(crate) struct Block {
     pub(crate) numbers: u32,
     pub(crate) window: Time,
     #[serde(default)]
-    pub(crate) then: WrittenThen,
+    pub(crate) then: ActionKeyword,
     pub(crate) hold: Option<Time>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum WrittenThen {
+pub(crate) enum ActionKeyword {
     #[default]
     Reject,
     Hold,

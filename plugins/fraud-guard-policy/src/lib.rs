@@ -1,18 +1,17 @@
-//! The policy document of `fraud-guard`: how many messages, and to which numbers, are too many for one source of one
-//! account.
+//! The policy document of `fraud-guard`: limits on the messages and numbers of one source of one account.
 
 mod document;
-mod judge;
+mod evaluate;
 mod rule;
 
-pub use judge::{Counters, Finding};
-pub use rule::{Check, Rule, Then};
+pub use evaluate::{Counters, Finding};
+pub use rule::{Check, Rule, RuleAction};
 
 use document::Document;
-use policy_words::{line, read};
+use policy_values::{line, read};
 use std::collections::HashMap;
 
-/// Whom the rules leave alone.
+/// Sources and accounts that are exempt from the rules.
 #[derive(Debug, Clone)]
 pub(crate) struct Allow {
     accounts: Vec<String>,
@@ -30,7 +29,7 @@ impl Allow {
     }
 }
 
-/// The document, checked.
+/// The checked document.
 #[derive(Debug, Clone)]
 pub struct Policy {
     pub(crate) allow: Vec<Allow>,
@@ -39,10 +38,10 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Reads and checks a document.
+    /// Parses and checks a document.
     ///
     /// # Errors
-    /// The line, what is wrong there, and what would be right.
+    /// The line, the mistake, and the correction.
     pub fn parse(text: &str) -> Result<Self, String> {
         let document: Document = read(text)?;
         let mut policy = Self { allow: Vec::new(), rules: Vec::new() };

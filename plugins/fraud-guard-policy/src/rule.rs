@@ -1,61 +1,61 @@
-use crate::document::{Block, Neighbours, Velocity, WrittenThen};
-use policy_words::Time;
+use crate::document::{ActionKeyword, Block, Neighbours, Velocity};
+use policy_values::Time;
 use std::time::Duration;
 
-/// The windows that the host's counters have.
-const WINDOWS: std::ops::RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(86_400);
+/// The range of window lengths of the host's counters.
+const WINDOW_RANGE: std::ops::RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(86_400);
 
-/// What a rule looks at.
+/// The quantity that a rule limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Check {
     /// Messages of the source.
     Velocity,
-    /// Numbers whose neighbour, the number one above or below, had a message in the window too.
+    /// Numbers with a neighbour (the number one above or below) that got a message in the window too.
     Neighbours,
-    /// Different numbers of one block: numbers that differ only in so many last digits.
+    /// Different numbers of one block: numbers that differ only in their last digits.
     Block {
-        /// 1 to 4.
+        /// Number of last digits, 1 to 4.
         digits: usize,
     },
 }
 
-/// What becomes of a message that is one too many.
+/// The action for a message that exceeds the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Then {
-    /// It is refused.
+pub enum RuleAction {
+    /// Refuse it.
     Reject,
-    /// It is kept for so long, and then asked about again.
+    /// Hold it for this time, and then ask again.
     Hold(Duration),
 }
 
-/// How many are too many.
+/// A limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
     /// Its name, in notes and counters.
     pub name: String,
-    /// What it looks at.
+    /// The quantity.
     pub check: Check,
-    /// So many are allowed.
+    /// The limit.
     pub allowed: u64,
-    /// Within this time.
+    /// The window.
     pub window: Duration,
-    /// What becomes of the next one.
-    pub then: Then,
+    /// The action for messages above the limit.
+    pub then: RuleAction,
 }
 
 impl Rule {
-    pub(crate) fn velocity(written: Velocity) -> Result<Self, String> {
-        let Velocity { name, messages, window, then, hold } = written;
+    pub(crate) fn velocity(entry: Velocity) -> Result<Self, String> {
+        let Velocity { name, messages, window, then, hold } = entry;
         Self::check(name, Check::Velocity, messages, window, then, hold)
     }
 
-    pub(crate) fn neighbours(written: Neighbours) -> Result<Self, String> {
-        let Neighbours { name, numbers, window, then, hold } = written;
+    pub(crate) fn neighbours(entry: Neighbours) -> Result<Self, String> {
+        let Neighbours { name, numbers, window, then, hold } = entry;
         Self::check(name, Check::Neighbours, numbers, window, then, hold)
     }
 
-    pub(crate) fn block(written: Block) -> Result<Self, String> {
-        let Block { name, size, numbers, window, then, hold } = written;
+    pub(crate) fn block(entry: Block) -> Result<Self, String> {
+        let Block { name, size, numbers, window, then, hold } = entry;
         let digits = match size {
             10 => 1,
             100 => 2,
@@ -80,7 +80,7 @@ impl Rule {
         check: Check,
         allowed: u32,
         window: Time,
-        then: WrittenThen,
+        then: ActionKeyword,
         hold: Option<Time>,
     ) -> Result<Self, String> {
         if name.is_empty() || name.len() > 64 || name.chars().any(char::is_control) {
@@ -94,26 +94,26 @@ impl Rule {
             ));
         }
         let window = window.0;
-        if !WINDOWS.contains(&window) {
+        if !WINDOW_RANGE.contains(&window) {
             return Err(format!("rule {name:?}: a `window` is 1s to 24h"));
         }
         let then = match (then, hold) {
-            (WrittenThen::Reject, None) => Then::Reject,
-            (WrittenThen::Reject, Some(_)) => {
+            (ActionKeyword::Reject, None) => RuleAction::Reject,
+            (ActionKeyword::Reject, Some(_)) => {
                 return Err(format!("rule {name:?}: `hold` goes with `then = \"hold\"`"));
             }
-            (WrittenThen::Hold, None) => {
+            (ActionKeyword::Hold, None) => {
                 return Err(format!(
                     "rule {name:?}: `then = \"hold\"` needs `hold`, such as `hold = \"10m\"`"
                 ));
             }
-            // A held message is asked about again, and counts again: within the window it would hold itself.
-            (WrittenThen::Hold, Some(hold)) if hold.0 < window => {
+            // A held message is asked about again and counts again: within the window it would hold itself.
+            (ActionKeyword::Hold, Some(hold)) if hold.0 < window => {
                 return Err(format!(
                     "rule {name:?}: `hold` is shorter than `window`, so that a message would hold itself; make it as long"
                 ));
             }
-            (WrittenThen::Hold, Some(hold)) => Then::Hold(hold.0),
+            (ActionKeyword::Hold, Some(hold)) => RuleAction::Hold(hold.0),
         };
         Ok(Self { name, check, allowed: u64::from(allowed), window, then })
     }

@@ -31,9 +31,9 @@ window = "1h"
 
 /// Counters whose windows never end.
 #[derive(Default)]
-struct Naive(RefCell<HashMap<(String, String), u64>>);
+struct UnboundedCounters(RefCell<HashMap<(String, String), u64>>);
 
-impl Counters for Naive {
+impl Counters for UnboundedCounters {
     fn add(&self, name: &str, key: &str, _window: Duration) -> u64 {
         let mut counts = self.0.borrow_mut();
         let count = counts.entry((name.to_owned(), key.to_owned())).or_default();
@@ -54,50 +54,50 @@ fn only(name: &str) -> Policy {
     policy
 }
 
-/// Which of these destinations were one too many, for one source.
+/// The destinations that exceeded the limit, for one source.
 fn stopped<'a>(policy: &Policy, destinations: &[&'a str]) -> Vec<&'a str> {
-    let counters = Naive::default();
-    let too_many = |destination: &&&str| policy.judge("acme", "ACME", destination, &counters).is_some();
+    let counters = UnboundedCounters::default();
+    let too_many = |destination: &&&str| policy.evaluate("acme", "ACME", destination, &counters).is_some();
     destinations.iter().filter(too_many).copied().collect()
 }
 
 #[test]
-fn the_shipped_document_is_right() {
+fn the_shipped_document_is_valid() {
     Policy::parse(SHIPPED).unwrap();
 }
 
 #[test]
-fn a_source_may_send_so_many() {
+fn velocity_is_limited_per_source() {
     let policy = only("burst");
-    let counters = Naive::default();
-    let ask = |account: &str, source: &str| policy.judge(account, source, "8613", &counters);
+    let counters = UnboundedCounters::default();
+    let ask = |account: &str, source: &str| policy.evaluate(account, source, "8613", &counters);
     for _ in 0..3 {
         assert_eq!(ask("acme", "ACME"), None);
     }
     let finding = ask("acme", "ACME").unwrap();
-    assert_eq!(finding.then, Then::Hold(Duration::from_secs(300)));
+    assert_eq!(finding.then, RuleAction::Hold(Duration::from_secs(300)));
     assert_eq!(finding.note, "burst: 4 messages in 60 s, 3 allowed");
-    // Others have counters of their own, also where account and source make the same text together.
+    // Others have their own counters, even if account and source concatenate to the same text.
     assert_eq!(ask("acmeACME", ""), None);
     assert_eq!(ask("acme", "OTHER"), None);
 }
 
 #[test]
-fn one_number_after_the_other_is_noticed() {
-    // The second and the third are neighbours of one before; the fourth is one too many.
+fn consecutive_numbers_are_detected() {
+    // The second and the third are neighbours of an earlier one; the fourth exceeds the limit.
     assert_eq!(stopped(&only("ladder"), &["4901", "4902", "4903", "4904"]), ["4904"]);
     assert_eq!(stopped(&only("ladder"), &["+4904", "4903", "4902", "4901"]), ["4901"]);
     assert_eq!(stopped(&only("ladder"), &["4901", "4903", "4905", "4907", "4909"]), [""; 0]);
-    // Addressees may get many each, also when they are neighbours.
+    // Recipients may get many messages each, even if they are neighbours.
     assert_eq!(stopped(&only("ladder"), &["4901", "4902", "4901", "4902", "4901", "4902"]), [""; 0]);
     assert_eq!(stopped(&only("ladder"), &["4901"; 20]), [""; 0]);
     assert_eq!(stopped(&only("ladder"), &["ACME", "ACMF", "ACMG", "ACMH"]), [""; 0]);
 }
 
 #[test]
-fn many_numbers_of_a_block_are_noticed() {
+fn numbers_of_one_block_are_detected() {
     assert_eq!(stopped(&only("sweep"), &["4901", "4933", "4950", "4977", "4912"]), ["4912"]);
-    // The same number again is no new one, but what is stopped stays stopped.
+    // A repeated number is not a new one, but a stopped number stays stopped.
     assert_eq!(stopped(&only("sweep"), &["4901", "4901", "4933", "4950", "4977", "4901"]), [""; 0]);
     assert_eq!(stopped(&only("sweep"), &["4901", "4933", "4950", "4977", "4912", "4901"]), ["4912", "4901"]);
     assert_eq!(stopped(&only("sweep"), &["4901", "5002", "5103", "5204", "5305", "5406"]), [""; 0]);
@@ -105,19 +105,19 @@ fn many_numbers_of_a_block_are_noticed() {
 }
 
 #[test]
-fn the_allowed_are_left_alone_and_not_counted() {
+fn allowed_sources_are_not_counted() {
     let policy = Policy::parse(SHORT).unwrap();
-    let counters = Naive::default();
+    let counters = UnboundedCounters::default();
     for _ in 0..50 {
-        assert_eq!(policy.judge("bank", "10655", "8613", &counters), None);
+        assert_eq!(policy.evaluate("bank", "10655", "8613", &counters), None);
     }
     assert!(counters.0.borrow().is_empty());
-    let others = (0..50).filter(|_| policy.judge("bank", "OTHER", "8613", &counters).is_some()).count();
+    let others = (0..50).filter(|_| policy.evaluate("bank", "OTHER", "8613", &counters).is_some()).count();
     assert_eq!(others, 47);
 }
 
 #[test]
-fn refusals_say_where_and_what() {
+fn errors_name_the_line_and_the_mistake() {
     let rule = "[[velocity]]\nname = \"v\"\nmessages = 3\nwindow = \"1m\"\n";
     for (document, expected) in [
         (String::new(), "has no rule"),
@@ -152,23 +152,23 @@ proptest! {
         }
     }
 
-    /// A rule that counts the different numbers of a block says the same as a set of them.
+    /// A rule that counts the different numbers of a block agrees with a set of them.
     #[test]
-    fn different_numbers_are_counted_as_in_a_set(numbers in prop::collection::vec(4900_u32..4915, 0..40)) {
+    fn distinct_numbers_match_a_set(numbers in prop::collection::vec(4900_u32..4915, 0..40)) {
         let policy = only("sweep");
-        let counters = Naive::default();
+        let counters = UnboundedCounters::default();
         let mut seen = std::collections::HashSet::new();
         for number in numbers {
             seen.insert(number);
-            let too_many = policy.judge("acme", "ACME", &number.to_string(), &counters).is_some();
+            let too_many = policy.evaluate("acme", "ACME", &number.to_string(), &counters).is_some();
             prop_assert_eq!(too_many, seen.len() > 4);
         }
     }
 
     #[test]
-    fn no_address_is_too_odd(account in ".{0,20}", source in ".{0,20}", destination in ".{0,20}") {
-        let counters = Naive::default();
+    fn any_address_is_accepted(account in ".{0,20}", source in ".{0,20}", destination in ".{0,20}") {
+        let counters = UnboundedCounters::default();
         let policy = Policy::parse(SHORT).unwrap();
-        prop_assert_eq!(policy.judge(&account, &source, &destination, &counters), None);
+        prop_assert_eq!(policy.evaluate(&account, &source, &destination, &counters), None);
     }
 }

@@ -1,7 +1,7 @@
-//! A router that stops sources which send too fast, or to one number after the other. It stands first in the chain, and
-//! first in shadow; what it does not stop, the next router decides.
+//! A router that stops sources that send too fast, or to consecutive numbers. Put it first in the chain, and start with
+//! a shadow trial; messages that it does not stop are left to the next router.
 
-use fraud_guard_policy::{Counters, Policy, Then};
+use fraud_guard_policy::{Counters, Policy, RuleAction};
 use std::time::Duration;
 use switchyard_sdk::{Decision, Message, RejectReason, Router, clock, counters, hold, pass, reject};
 
@@ -31,10 +31,12 @@ impl Router for FraudGuard {
 
     fn route(&self, message: &Message) -> Decision {
         let (source, destination) = (&message.source.value, &message.destination.value);
-        let Some(finding) = self.0.judge(&message.origin, source, destination, &Host) else { return pass() };
+        let Some(finding) = self.0.evaluate(&message.origin, source, destination, &Host) else {
+            return pass();
+        };
         let decision = match finding.then {
-            Then::Reject => reject(RejectReason::Prohibited),
-            Then::Hold(time) => hold(clock::now().saturating_add(milliseconds(time))),
+            RuleAction::Reject => reject(RejectReason::Prohibited),
+            RuleAction::Hold(time) => hold(clock::now().saturating_add(milliseconds(time))),
         };
         decision.because(finding.note)
     }

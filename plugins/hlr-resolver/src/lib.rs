@@ -1,6 +1,6 @@
-//! A resolver that asks the home location register.
+//! A resolver that queries the home location register.
 
-use resolver_policy::hlr::{Policy, Reply};
+use resolver_policy::hlr::{HlrReply, Policy};
 use switchyard_sdk::{Resolved, Resolver, hlr};
 
 struct HlrResolver(Policy);
@@ -12,9 +12,9 @@ impl Resolver for HlrResolver {
 
     fn resolve(&self, msisdn: &str) -> Resolved {
         let ask = |number: &str| match hlr::look_up(number) {
-            Ok(found) => Reply::Subscriber { imsi: found.imsi, serving: found.serving },
-            Err(hlr::Failure::Unknown) => Reply::Unknown,
-            Err(hlr::Failure::Unreachable) => Reply::Unreachable,
+            Ok(found) => HlrReply::Subscriber { imsi: found.imsi, serving: found.serving },
+            Err(hlr::Failure::Unknown) => HlrReply::Unknown,
+            Err(hlr::Failure::Unreachable) => HlrReply::Unreachable,
         };
         self.0.resolve(msisdn, ask).into()
     }

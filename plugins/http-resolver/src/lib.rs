@@ -1,4 +1,4 @@
-//! A resolver that asks another system over HTTP.
+//! A resolver that queries another system over HTTP.
 
 use resolver_policy::Resolution;
 use resolver_policy::http::Policy;
@@ -18,7 +18,7 @@ impl Resolver for HttpResolver {
 
 impl HttpResolver {
     fn ask(&self, msisdn: &str) -> Resolution {
-        let Some(request) = self.0.request(msisdn) else { return self.0.no_number(msisdn) };
+        let Some(request) = self.0.request(msisdn) else { return self.0.invalid_number(msisdn) };
         let answer = http::fetch(&http::Request {
             method: request.method.to_owned(),
             url: request.url,
@@ -27,7 +27,7 @@ impl HttpResolver {
         });
         match answer {
             Ok(response) => self.0.reply(response.status, &response.body),
-            Err(failure) => self.0.later(match failure {
+            Err(failure) => self.0.try_later(match failure {
                 http::Failure::NotAllowed(why) => format!("the appliance does not allow the request: {why}"),
                 http::Failure::TimedOut => "no reply in time".to_owned(),
                 http::Failure::TooLarge => "the reply is larger than the binding allows".to_owned(),

@@ -1,79 +1,79 @@
-use crate::{Limits, OFFERS, Offer, Otherwise, Policy};
+use crate::{Limits, MAX_OFFERS, NoOfferAction, Offer, Policy};
 use std::time::Duration;
 
-/// What the host knows of a peer.
+/// The host's state of a peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PeerState {
-    /// Links that take messages now.
+    /// Links that accept messages now.
     pub links: u32,
-    /// Messages waiting for it.
+    /// Messages in its queue.
     pub queued: u64,
 }
 
-/// A leg that a message takes.
+/// A chosen leg.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Chosen {
+pub struct ChosenLeg {
     /// The peer.
     pub peer: String,
-    /// Lower ranks are tried first; offers that are alike share one.
+    /// Lower ranks are tried first; equal offers share a rank.
     pub rank: u8,
-    /// Millionths for the whole message.
+    /// Cost of the whole message, in millionths.
     pub cost: u32,
-    /// How long the message waits for it before the next is tried.
+    /// Maximum wait of the message before the next leg is tried.
     pub longest_wait: Option<Duration>,
 }
 
-/// Where a message goes.
+/// The choice for a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Choice {
-    /// To these; at least one.
+    /// These legs; at least one.
     Legs {
-        /// The cheapest first.
-        legs: Vec<Chosen>,
+        /// Cheapest first.
+        legs: Vec<ChosenLeg>,
         /// For the trace.
         note: String,
     },
-    /// Nowhere, by what is offered.
-    Nowhere {
-        /// What the document says of that.
-        otherwise: Otherwise,
+    /// There is no acceptable offer.
+    NoOffer {
+        /// The document's action for this case.
+        otherwise: NoOfferAction,
         /// For the trace.
         note: String,
     },
 }
 
 impl Policy {
-    /// What a message of so many parts takes of the offers of the document's destination with this index. `state` is what
-    /// the host knows of a peer; nothing for one that is not in the configuration.
+    /// Chooses legs for a message of `parts` parts, from the offers of the document's destination with this index.
+    /// `state` returns the host's state of a peer, `None` for one that is not in the configuration.
     pub fn choose(&self, index: u32, parts: u16, state: impl Fn(&str) -> Option<PeerState>) -> Choice {
         match self.destinations.get(index as usize) {
-            Some(destination) => self.of(&destination.offers, destination.limits, parts, state),
-            None => self.nothing(),
+            Some(destination) => self.choose_among(&destination.offers, destination.limits, parts, state),
+            None => self.no_offer(),
         }
     }
 
-    /// The same of the offers of a row of the appliance's table.
+    /// Chooses legs from the offers of a row of the appliance's table.
     pub fn choose_row(&self, row: &str, parts: u16, state: impl Fn(&str) -> Option<PeerState>) -> Choice {
         match Offer::row(row) {
             Ok(mut offers) => {
-                offers.truncate(OFFERS);
-                self.of(&offers, self.limits, parts, state)
+                offers.truncate(MAX_OFFERS);
+                self.choose_among(&offers, self.limits, parts, state)
             }
-            Err(what) => self.nowhere(format!("in the appliance's table, {what}")),
+            Err(what) => self.no_offer_because(format!("in the appliance's table, {what}")),
         }
     }
 
-    /// What becomes of a destination for which nothing is offered.
+    /// The choice for a destination without offers.
     #[must_use]
-    pub fn nothing(&self) -> Choice {
-        self.nowhere("nothing is offered for this destination".to_owned())
+    pub fn no_offer(&self) -> Choice {
+        self.no_offer_because("nothing is offered for this destination".to_owned())
     }
 
-    fn nowhere(&self, note: String) -> Choice {
-        Choice::Nowhere { otherwise: self.otherwise, note }
+    fn no_offer_because(&self, note: String) -> Choice {
+        Choice::NoOffer { otherwise: self.otherwise, note }
     }
 
-    fn of(
+    fn choose_among(
         &self,
         offers: &[Offer],
         limits: Limits,
@@ -86,21 +86,23 @@ impl Policy {
             .filter_map(|offer| Some((offer, state(&offer.peer)?)))
             .collect();
         if good.is_empty() {
-            return self
-                .nowhere(format!("none of {} offers is good enough, or of a known peer", offers.len()));
+            return self.no_offer_because(format!(
+                "none of {} offers is good enough, or of a known peer",
+                offers.len()
+            ));
         }
         let able =
             |state: &PeerState| state.links > 0 && self.most_queued.is_none_or(|most| state.queued <= most);
-        // Where no peer can take it now, it waits for the best ones: nothing is won by refusing it.
+        // If no peer can accept it now, the message waits for the best ones: a refusal gains nothing.
         let waiting = !good.iter().any(|(_, state)| able(state));
         if !waiting {
             good.retain(|(_, state)| able(state));
         }
         let left_out = offers.len() - good.len();
-        // The sort keeps the order of the document among equals.
+        // The sort is stable: equal offers keep the order of the document.
         good.sort_by_key(|(offer, _)| (offer.cost, std::cmp::Reverse(offer.quality)));
         good.truncate(self.most_legs);
-        let mut legs: Vec<Chosen> = Vec::with_capacity(good.len());
+        let mut legs: Vec<ChosenLeg> = Vec::with_capacity(good.len());
         let mut before: Option<(&Offer, u8)> = None;
         for (offer, _) in good {
             let rank = match before {
@@ -109,7 +111,7 @@ impl Policy {
                 None => 0,
             };
             before = Some((offer, rank));
-            legs.push(Chosen {
+            legs.push(ChosenLeg {
                 peer: offer.peer.clone(),
                 rank,
                 cost: offer.cost.saturating_mul(u32::from(parts.max(1))),

@@ -1,7 +1,7 @@
-//! The document as it is written; `policies/least-cost.toml` explains it by example.
+//! The document format; `policies/least-cost.toml` is a commented example.
 
-use crate::Otherwise;
-use policy_words::{Millionths, Names, Time};
+use crate::NoOfferAction;
+use policy_values::{Millionths, Names, Time};
 use serde::Deserialize;
 
 #[derive(Debug, Deserialize)]
@@ -13,7 +13,7 @@ pub(crate) struct Document {
     pub(crate) most_queued: Option<u64>,
     pub(crate) longest_wait: Option<Time>,
     #[serde(default)]
-    pub(crate) otherwise: Otherwise,
+    pub(crate) otherwise: NoOfferAction,
     pub(crate) table: Option<String>,
     #[serde(default)]
     pub(crate) destination: Vec<toml::Spanned<Destination>>,

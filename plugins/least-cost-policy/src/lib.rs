@@ -1,61 +1,61 @@
-//! The policy document of `least-cost`: what peers offer for which destinations, and which offers a message takes.
+//! The policy document of `least-cost`: the offers of peers for destinations, and the choice of offers for a message.
 
 mod choice;
 mod document;
 mod offer;
 
-pub use choice::{Choice, Chosen, PeerState};
+pub use choice::{Choice, ChosenLeg, PeerState};
 pub use offer::Offer;
 
 use document::Document;
-use policy_words::{check_prefix, line, read};
+use policy_values::{check_prefix, line, read};
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
-/// Offers of one destination at most: each is a question to the host.
-const OFFERS: usize = 64;
+/// Maximum number of offers for one destination: each needs a host call.
+const MAX_OFFERS: usize = 64;
 
-/// What becomes of a message for which no offer is good enough.
+/// The action for a message without an acceptable offer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Otherwise {
+pub enum NoOfferAction {
     /// The next router decides.
     #[default]
     Pass,
-    /// It is refused: no route.
+    /// Refuse it: no route.
     Reject,
 }
 
-/// What is good enough.
+/// Limits of acceptable offers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Offers of lower quality are left out.
+    /// Minimum quality.
     pub lowest_quality: u8,
-    /// Offers that cost more a part, in millionths, are left out.
+    /// Maximum cost of a part, in millionths.
     pub highest_cost: Option<u64>,
 }
 
-/// What is offered for a prefix.
+/// The offers for a prefix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Destination {
     /// At least one.
     pub offers: Vec<Offer>,
-    /// What is good enough here.
+    /// The limits for this prefix.
     pub limits: Limits,
 }
 
-/// The document, checked.
+/// The checked document.
 #[derive(Debug, Clone)]
 pub struct Policy {
     /// Prefix → index into `destinations`.
     pub prefixes: Vec<(String, u32)>,
-    /// What is offered.
+    /// The offers by destination.
     pub destinations: Vec<Destination>,
-    /// A table of the appliance's with more offers.
+    /// An appliance table with more offers.
     pub table: Option<String>,
-    /// What becomes of a message for which no offer is good enough.
-    pub otherwise: Otherwise,
+    /// The action for a message without an acceptable offer.
+    pub otherwise: NoOfferAction,
     pub(crate) limits: Limits,
     pub(crate) most_legs: usize,
     pub(crate) most_queued: Option<u64>,
@@ -63,16 +63,16 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// The peers that its offers name, each once; those of a shared table are not among them.
+    /// The peers in the document's offers, each once; those of a shared table are not included.
     pub fn peers(&self) -> std::collections::BTreeSet<&str> {
         let offers = self.destinations.iter().flat_map(|destination| &destination.offers);
         offers.map(|offer| offer.peer.as_str()).collect()
     }
 
-    /// Reads and checks a document.
+    /// Parses and checks a document.
     ///
     /// # Errors
-    /// The line, what is wrong there, and what would be right.
+    /// The line, the mistake, and the correction.
     pub fn parse(text: &str) -> Result<Self, String> {
         let document: Document = read(text)?;
         if document.destination.is_empty() && document.table.is_none() {
@@ -82,7 +82,7 @@ impl Policy {
             );
         }
         if document.table.as_deref() == Some("") {
-            return Err("`table` is empty; leave it out, or name a table of the appliance's".to_owned());
+            return Err("`table` is empty; leave it out, or name an appliance table".to_owned());
         }
         if document.most_legs == Some(0) {
             return Err("`most-legs` is zero; it is 1 to 255".to_owned());
@@ -137,8 +137,8 @@ fn check_quality(lowest: u8) -> Result<(), String> {
 }
 
 fn check_offers(offers: &[Offer], limits: Limits) -> Result<(), String> {
-    if offers.is_empty() || offers.len() > OFFERS {
-        return Err(format!("`offers` has {}; 1 to {OFFERS} make sense", offers.len()));
+    if offers.is_empty() || offers.len() > MAX_OFFERS {
+        return Err(format!("`offers` has {}; 1 to {MAX_OFFERS} make sense", offers.len()));
     }
     let mut peers = HashSet::new();
     if let Some(twice) = offers.iter().find(|offer| !peers.insert(offer.peer.as_str())) {

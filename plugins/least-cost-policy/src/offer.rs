@@ -1,28 +1,28 @@
-use crate::document::Offer as Written;
-use policy_words::price;
+use crate::document::Offer as OfferEntry;
+use policy_values::price;
 use std::time::Duration;
 
-/// What one peer asks for one part of a message.
+/// A peer's price for one part of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Offer {
     /// The peer.
     pub peer: String,
-    /// Millionths for a part.
+    /// Cost of a part, in millionths.
     pub cost: u32,
     /// 0 to 100, 100 is best.
     pub quality: u8,
-    /// How long a message waits for it before the next is tried.
+    /// Maximum wait of a message before the next leg is tried.
     pub longest_wait: Option<Duration>,
 }
 
 impl Offer {
-    pub(crate) fn check(written: Written) -> Result<Self, String> {
-        let Written { peer, cost, quality, longest_wait } = written;
-        Self::of(&peer, cost.0, quality)
+    pub(crate) fn check(entry: OfferEntry) -> Result<Self, String> {
+        let OfferEntry { peer, cost, quality, longest_wait } = entry;
+        Self::new(&peer, cost.0, quality)
             .map(|offer| Self { longest_wait: longest_wait.map(|time| time.0), ..offer })
     }
 
-    fn of(peer: &str, cost: u64, quality: u8) -> Result<Self, String> {
+    fn new(peer: &str, cost: u64, quality: u8) -> Result<Self, String> {
         if peer.is_empty() {
             return Err("an offer has an empty `peer`".to_owned());
         }
@@ -36,17 +36,17 @@ impl Offer {
         Ok(Self { peer: peer.to_owned(), cost, quality, longest_wait: None })
     }
 
-    /// The offers of a row of the appliance's table: peer, cost and quality with blanks between, offers with semicolons
-    /// between: `north 0.012 95; south 0.010 80`.
+    /// Parses the offers of a row of the appliance's table: peer, cost and quality separated by blanks, offers
+    /// separated by semicolons: `north 0.012 95; south 0.010 80`.
     ///
     /// # Errors
-    /// Which offer is none.
+    /// The malformed offer.
     pub fn row(value: &str) -> Result<Vec<Self>, String> {
         let mut offers = Vec::new();
-        for written in value.split(';').map(str::trim).filter(|written| !written.is_empty()) {
+        for text in value.split(';').map(str::trim).filter(|text| !text.is_empty()) {
             let wrong =
-                || format!("{written:?} is no offer; write PEER COST QUALITY, such as \"north 0.012 95\"");
-            let mut words = written.split_ascii_whitespace();
+                || format!("{text:?} is no offer; write PEER COST QUALITY, such as \"north 0.012 95\"");
+            let mut words = text.split_ascii_whitespace();
             let (Some(peer), Some(cost), quality, None) =
                 (words.next(), words.next(), words.next(), words.next())
             else {
@@ -56,7 +56,7 @@ impl Offer {
             if offers.iter().any(|offer: &Self| offer.peer == peer) {
                 return Err(format!("peer {peer:?} has two offers; keep one"));
             }
-            offers.push(Self::of(peer, price(cost)?, quality)?);
+            offers.push(Self::new(peer, price(cost)?, quality)?);
         }
         Ok(offers)
     }

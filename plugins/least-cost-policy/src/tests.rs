@@ -35,7 +35,7 @@ const UP: PeerState = PeerState { links: 1, queued: 0 };
 fn legs(choice: &Choice) -> Vec<(&str, u8)> {
     match choice {
         Choice::Legs { legs, .. } => legs.iter().map(|leg| (leg.peer.as_str(), leg.rank)).collect(),
-        Choice::Nowhere { .. } => Vec::new(),
+        Choice::NoOffer { .. } => Vec::new(),
     }
 }
 
@@ -44,12 +44,12 @@ fn policy() -> Policy {
 }
 
 #[test]
-fn the_shipped_document_is_right() {
+fn the_shipped_document_is_valid() {
     Policy::parse(SHIPPED).unwrap();
 }
 
 #[test]
-fn the_cheapest_that_is_good_enough_is_first() {
+fn the_cheapest_acceptable_offer_is_first() {
     let choice = policy().choose(0, 3, |_| Some(UP));
     assert_eq!(legs(&choice), [("south", 0), ("north", 1), ("east", 1)]);
     let Choice::Legs { legs, .. } = choice else { panic!("nowhere") };
@@ -58,7 +58,7 @@ fn the_cheapest_that_is_good_enough_is_first() {
 }
 
 #[test]
-fn peers_that_cannot_take_it_are_left_out() {
+fn unavailable_peers_are_left_out() {
     let down = PeerState { links: 0, queued: 0 };
     let full = PeerState { links: 1, queued: 1001 };
     let state = |peer: &str| match peer {
@@ -68,7 +68,7 @@ fn peers_that_cannot_take_it_are_left_out() {
         _ => Some(UP),
     };
     assert_eq!(legs(&policy().choose(0, 1, state)), [("west", 0)]);
-    // When nobody can, it waits for the best; a peer that is not configured is none.
+    // If no peer is available, the message waits for the best; a peer that is not configured does not count.
     let choice = policy().choose(0, 1, |peer| (peer != "east").then_some(down));
     assert_eq!(legs(&choice), [("south", 0), ("north", 1), ("west", 2)]);
     let Choice::Legs { note, .. } = choice else { panic!("nowhere") };
@@ -76,12 +76,12 @@ fn peers_that_cannot_take_it_are_left_out() {
 }
 
 #[test]
-fn a_destination_may_have_limits_of_its_own() {
+fn a_destination_may_have_its_own_limits() {
     assert_eq!(legs(&policy().choose(1, 1, |_| Some(UP))), [("bad", 0)]);
 }
 
 #[test]
-fn a_table_offers_too() {
+fn a_table_provides_offers() {
     assert_eq!(
         legs(&policy().choose_row("a 0.02; b 0.01; c 0.01 20", 1, |_| Some(UP))),
         [("b", 0), ("a", 1)]
@@ -93,17 +93,17 @@ fn a_table_offers_too() {
         ("a 0.01 20", "none of 1 offers"),
     ] {
         match policy().choose_row(row, 1, |_| Some(UP)) {
-            Choice::Nowhere { otherwise: Otherwise::Pass, note } => {
+            Choice::NoOffer { otherwise: NoOfferAction::Pass, note } => {
                 assert!(note.contains(expected), "{note}");
             }
             other => panic!("{row:?}: {other:?}"),
         }
     }
-    assert!(matches!(policy().choose(7, 1, |_| Some(UP)), Choice::Nowhere { .. }));
+    assert!(matches!(policy().choose(7, 1, |_| Some(UP)), Choice::NoOffer { .. }));
 }
 
 #[test]
-fn refusals_say_where_and_what() {
+fn errors_name_the_line_and_the_mistake() {
     let of = |offers: &str| format!("\n[[destination]]\nprefix = \"49\"\noffers = [{offers}]\n");
     for (document, expected) in [
         (String::new(), "has no offers"),
@@ -145,7 +145,7 @@ proptest! {
         }
     }
 
-    /// Whatever the peers are like: legs in the order of their cost, each peer once, no more than allowed.
+    /// For any states of the peers: legs are ordered by cost, each peer occurs once, and their number is limited.
     #[test]
     fn legs_are_in_order(states in prop::collection::vec((0_u32..2, 0_u64..2000, any::<bool>()), 6), parts: u16) {
         let policy = policy();

@@ -1,6 +1,6 @@
-//! A router that sends each message the cheapest way that is good enough.
+//! A router that takes the cheapest acceptable offer for each message.
 
-use least_cost_policy::{Choice, Otherwise, PeerState, Policy};
+use least_cost_policy::{Choice, NoOfferAction, PeerState, Policy};
 use switchyard_sdk::{
     Decision, Message, RejectReason, Router, forward, leg, names_peers, pass, peers, reject, tables,
 };
@@ -30,25 +30,25 @@ impl Router for LeastCost {
     fn route(&self, message: &Message) -> Decision {
         match self.choose(message) {
             Choice::Legs { legs, note } => {
-                let legs = legs.into_iter().map(|chosen| {
-                    let mut leg = leg(&chosen.peer).rank(chosen.rank).costs(chosen.cost);
-                    if let Some(longest) = chosen.longest_wait {
+                let legs = legs.into_iter().map(|leg_choice| {
+                    let mut leg = leg(&leg_choice.peer).rank(leg_choice.rank).costs(leg_choice.cost);
+                    if let Some(longest) = leg_choice.longest_wait {
                         leg = leg.waits(longest);
                     }
                     leg
                 });
                 forward(legs.collect()).because(note)
             }
-            Choice::Nowhere { otherwise, note } => match otherwise {
-                Otherwise::Pass => pass().because(note),
-                Otherwise::Reject => reject(RejectReason::NoRoute).because(note),
+            Choice::NoOffer { otherwise, note } => match otherwise {
+                NoOfferAction::Pass => pass().because(note),
+                NoOfferAction::Reject => reject(RejectReason::NoRoute).because(note),
             },
         }
     }
 }
 
 impl LeastCost {
-    /// The longer prefix decides; the document's, where they are equally long.
+    /// The longer prefix decides; between equal lengths, the document's.
     fn choose(&self, message: &Message) -> Choice {
         let own = tables::match_destination(self.own, u32::MAX);
         let shared = self.shared.and_then(|table| {
@@ -60,7 +60,7 @@ impl LeastCost {
                 self.policy.choose_row(&row.value, message.parts, state)
             }
             (Some(own), _) => self.policy.choose(own.value, message.parts, state),
-            (None, _) => self.policy.nothing(),
+            (None, _) => self.policy.no_offer(),
         }
     }
 }

@@ -1,7 +1,7 @@
-//! The document as it is written; `policies/routes.toml` explains it by example.
+//! The document format; `policies/routes.toml` is a commented example.
 
 use crate::{Action, LegRule, Reject, Target};
-use policy_words::Names;
+use policy_values::Names;
 use serde::Deserialize;
 
 #[derive(Debug, Deserialize)]
@@ -40,14 +40,14 @@ pub(crate) struct Default {
 }
 
 impl Route {
-    /// What it does with a message; refused where it makes no sense.
+    /// Takes the target; an error if it is contradictory.
     pub(crate) fn target(&mut self) -> Result<Target, String> {
         target(std::mem::take(&mut self.legs), self.home, self.reject, self.note.take())
     }
 }
 
 impl Default {
-    /// What it does with a message; refused where it makes no sense.
+    /// Takes the target; an error if it is contradictory.
     pub(crate) fn target(self) -> Result<Target, String> {
         target(self.legs, self.home, self.reject, self.note)
     }

@@ -1,12 +1,12 @@
 use serde::Deserialize;
 
-/// Octets that an address has at most.
-const ADDRESS: usize = 20;
+/// Maximum length of an address, in octets.
+const MAX_ADDRESS_OCTETS: usize = 20;
 
-/// Digits that an international number has at most (ITU-T E.164 §6).
-const NUMBER: usize = 15;
+/// Maximum number of digits of an international number (ITU-T E.164 §6).
+const MAX_NUMBER_DIGITS: usize = 15;
 
-/// One leg.
+/// A leg.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct LegRule {
@@ -21,19 +21,19 @@ pub struct LegRule {
     /// In millionths.
     #[serde(default)]
     pub cost: u32,
-    /// Milliseconds to wait for this leg before the next.
+    /// Maximum wait for this leg before the next one is tried, in milliseconds.
     pub longest_wait_ms: Option<u64>,
-    /// Digits taken off the front of the destination; a leading plus sign is not one of them.
+    /// Number of digits to remove from the front of the destination, not counting a leading plus sign.
     #[serde(default)]
     pub strip: usize,
-    /// Digits put in front of it.
+    /// Digits to put in front of it.
     #[serde(default)]
     pub add: String,
     /// Type of number of the destination on this leg.
     pub ton: Option<u8>,
     /// Numbering plan of the destination on this leg.
     pub npi: Option<u8>,
-    /// The source to show on this leg.
+    /// The source address to present on this leg.
     pub source: Option<String>,
 }
 
@@ -42,7 +42,7 @@ fn one() -> u16 {
 }
 
 impl LegRule {
-    /// Whether the destination is another one on this leg.
+    /// Whether this leg changes the destination.
     #[must_use]
     pub fn rewrites(&self) -> bool {
         self.renumbers() || self.ton.is_some() || self.npi.is_some()
@@ -52,8 +52,8 @@ impl LegRule {
         self.strip > 0 || !self.add.is_empty()
     }
 
-    /// The destination to use on this leg. Where digits are taken off or put in front, a leading plus sign goes: it stands
-    /// for a form that the number no longer has. `None` when nothing would be left of it, or more than fits.
+    /// The destination address on this leg. If digits are removed or added, a leading plus sign is removed too, because
+    /// the number no longer has that form. `None` if the result is empty or too long.
     #[must_use]
     pub fn destination(&self, value: &str) -> Option<String> {
         if !self.renumbers() {
@@ -62,7 +62,7 @@ impl LegRule {
         let number = value.strip_prefix('+').unwrap_or(value);
         let kept = number.get(self.strip..)?;
         let length = self.add.len() + kept.len();
-        (length > 0 && length <= ADDRESS).then(|| format!("{}{kept}", self.add))
+        (length > 0 && length <= MAX_ADDRESS_OCTETS).then(|| format!("{}{kept}", self.add))
     }
 
     pub(crate) fn check(&self) -> Result<(), String> {
@@ -77,25 +77,25 @@ impl LegRule {
                 self.add
             ));
         }
-        // What is known of a destination before it comes: it may be a full international number.
-        let longest = self.add.len() + NUMBER.saturating_sub(self.strip);
-        if longest > ADDRESS {
+        // Before a destination is known, assume a full international number.
+        let longest = self.add.len() + MAX_NUMBER_DIGITS.saturating_sub(self.strip);
+        if longest > MAX_ADDRESS_OCTETS {
             return Err(format!(
-                "the leg to {peer:?} would make {longest} octets of a number of {NUMBER} digits, and an address has at \
-                 most {ADDRESS}: let `add` be shorter or `strip` more"
+                "the leg to {peer:?} would make {longest} octets of a number of {MAX_NUMBER_DIGITS} digits, and an address has at \
+                 most {MAX_ADDRESS_OCTETS}: let `add` be shorter or `strip` more"
             ));
         }
-        if self.strip > ADDRESS {
+        if self.strip > MAX_ADDRESS_OCTETS {
             return Err(format!(
-                "the leg to {peer:?} has `strip = {}`: no destination has more than {ADDRESS} digits",
+                "the leg to {peer:?} has `strip = {}`: no destination has more than {MAX_ADDRESS_OCTETS} digits",
                 self.strip
             ));
         }
         if let Some(source) = &self.source
-            && (source.len() > ADDRESS || source.contains('\0'))
+            && (source.len() > MAX_ADDRESS_OCTETS || source.contains('\0'))
         {
             return Err(format!(
-                "the leg to {peer:?} has a `source` of {} octets, or with a NUL: an address has at most {ADDRESS}",
+                "the leg to {peer:?} has a `source` of {} octets, or with a NUL: an address has at most {MAX_ADDRESS_OCTETS}",
                 source.len()
             ));
         }
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_fit_is_refused() {
+    fn oversized_addresses_are_refused() {
         rule(0, "12345").check().unwrap();
         rule(3, "12345678").check().unwrap();
         assert!(rule(0, "123456").check().unwrap_err().contains("21 octets"));

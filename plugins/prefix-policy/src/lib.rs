@@ -1,4 +1,4 @@
-//! The policy document of `prefix-router`, as it is written, and what it comes to.
+//! The policy document of `prefix-router`: format, checks and rules.
 
 mod document;
 mod leg;
@@ -8,22 +8,22 @@ pub use leg::LegRule;
 pub use rule::{Action, Reject, Rule, Target};
 
 use document::Document;
-use policy_words::{check_prefix, line, read};
+use policy_values::{check_prefix, line, read};
 use std::collections::BTreeMap;
 
-/// The document, checked.
+/// The checked document.
 #[derive(Debug)]
 pub struct Policy {
     /// Prefix → index into `rules`.
     pub prefixes: Vec<(String, u32)>,
     /// The rules of each prefix, in the order of the document.
     pub rules: Vec<Vec<Rule>>,
-    /// What happens to messages that no rule takes.
+    /// The target of messages without a matching rule.
     pub default: Option<Target>,
 }
 
 impl Policy {
-    /// The peers that its routes name, each once.
+    /// The peers in its routes, each once.
     pub fn peers(&self) -> std::collections::BTreeSet<&str> {
         let targets = self.rules.iter().flatten().map(|rule| &rule.target).chain(&self.default);
         let legs = targets.flat_map(|target| match &target.action {
@@ -33,10 +33,10 @@ impl Policy {
         legs.map(|leg| leg.peer.as_str()).collect()
     }
 
-    /// Reads and checks a document.
+    /// Parses and checks a document.
     ///
     /// # Errors
-    /// The line, what is wrong there, and what would be right.
+    /// The line, the mistake, and the correction.
     pub fn parse(text: &str) -> Result<Self, String> {
         let document: Document = read(text)?;
         if document.route.is_empty() && document.default.is_none() {
@@ -101,13 +101,13 @@ mod tests {
     const SHIPPED: &str = include_str!("../../../policies/routes.toml");
 
     #[test]
-    fn the_shipped_document_is_right() {
+    fn the_shipped_document_is_valid() {
         Policy::parse(SHIPPED).unwrap();
     }
 
-    /// What the document shows in comments must be right as well.
+    /// Commented-out examples in the document must be valid as well.
     #[test]
-    fn the_shipped_examples_are_right() {
+    fn the_shipped_examples_are_valid() {
         let examples: String = SHIPPED
             .lines()
             .filter_map(|line| line.strip_prefix('#'))
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_say_where_and_what() {
+    fn errors_name_the_line_and_the_mistake() {
         for (document, expected) in [
             ("", "neither"),
             ("[[route]]\nprefix = \"86\"\n", "line 1: needs `legs`"),
@@ -172,7 +172,7 @@ mod tests {
 
         /// A rule that is refused as unreachable could never have decided.
         #[test]
-        fn what_is_covered_never_decides(
+        fn a_covered_rule_never_decides(
             first in rule(), second in rule(), account in "[ab]", source in "[12]{0,2}",
         ) {
             if first.covers(&second) && second.applies(&account, &source) {

@@ -1,15 +1,15 @@
 use crate::LegRule;
 use serde::Deserialize;
 
-/// The reasons for which a route may refuse.
+/// The reject reasons of a route.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reject {
     /// No route.
     NoRoute,
-    /// Not a number.
+    /// Not a valid number.
     InvalidDestination,
-    /// Not this sender.
+    /// This sender is not allowed.
     InvalidSource,
     /// Against the rules.
     Prohibited,
@@ -19,34 +19,34 @@ pub enum Reject {
     TryLater,
 }
 
-/// What becomes of a message.
+/// The action for a message.
 #[derive(Debug, Clone)]
 pub enum Action {
-    /// It goes to one of these; 1 to 255.
+    /// Forward to one of these legs; 1 to 255.
     Forward(Vec<LegRule>),
-    /// It is for a subscriber of ours.
+    /// Deliver to one of our own subscribers.
     Home,
-    /// It is refused.
+    /// Refuse.
     Reject(Reject),
 }
 
-/// What becomes of a message, and why.
+/// The action for a message, and the reason.
 #[derive(Debug, Clone)]
 pub struct Target {
-    /// What becomes of it.
+    /// The action.
     pub action: Action,
     /// For the trace.
     pub note: Option<String>,
 }
 
-/// One rule of a prefix, with its conditions.
+/// A rule of a prefix, with its conditions.
 #[derive(Debug)]
 pub struct Rule {
     pub(crate) accounts: Vec<String>,
     pub(crate) sources: Vec<String>,
-    /// The line of the document on which it begins.
+    /// The line of the document on which it starts.
     pub(crate) line: usize,
-    /// Where to.
+    /// The target.
     pub target: Target,
 }
 
@@ -62,7 +62,7 @@ impl Rule {
                 }))
     }
 
-    /// Whether it applies wherever the other one does.
+    /// Whether it applies wherever the other rule does.
     pub(crate) fn covers(&self, other: &Self) -> bool {
         let accounts = self.accounts.is_empty()
             || (!other.accounts.is_empty() && other.accounts.iter().all(|name| self.accounts.contains(name)));

@@ -31,7 +31,7 @@ impl Router for PrefixRouter {
             {
                 return decide(&rule.target, message);
             }
-            // None of this prefix's rules applies: a shorter prefix may have one.
+            // None of this prefix's rules applies: a shorter prefix may have one that does.
             match found.length.checked_sub(1) {
                 Some(shorter) => digits = shorter,
                 None => break,
@@ -70,7 +70,7 @@ fn decide(target: &Target, message: &Message) -> Decision {
     }
 }
 
-/// The leg for this message; nothing when it cannot show the destination in the form that the leg wants.
+/// The leg for this message; `None` if the destination cannot be converted to the leg's form.
 fn leg(rule: &LegRule, message: &Message) -> Option<Leg> {
     let old = &message.destination;
     let destination = match rule.rewrites() {

@@ -1,6 +1,6 @@
-//! The document as it is written; `policies/prices.toml` explains it by example.
+//! The document format; `policies/prices.toml` is a commented example.
 
-use policy_words::{Millionths, Names};
+use policy_values::{Millionths, Names};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 

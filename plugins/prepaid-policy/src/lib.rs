@@ -1,42 +1,42 @@
-//! The policy document of `prepaid`: which account has which tariff, and what a message costs by it.
+//! The policy document of `prepaid`: the tariff of each account, and the price of a message.
 
 mod document;
 mod quote;
 
-pub use quote::{Found, MOST, Quote};
+pub use quote::{MAX_AMOUNT, PriceMatch, Quote};
 
-use document::{Account as WrittenAccount, Document, Tariff as WrittenTariff};
-use policy_words::{check_prefix, line, read};
+use document::{Account as AccountEntry, Document, Tariff as TariffEntry};
+use policy_values::{check_prefix, line, read};
 use std::collections::HashMap;
 
-/// Octets of a ledger account's name at most.
-const LEDGER: usize = 64;
+/// Maximum length of a ledger account's name, in octets.
+const MAX_LEDGER_OCTETS: usize = 64;
 
 /// A price list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tariff {
     /// Its name, for notes.
     pub name: String,
-    /// A message that fails is not paid for.
+    /// Whether a failed message is refunded.
     pub refund_on_failure: bool,
-    /// A table of the appliance's that has prices too.
+    /// An appliance table with further prices.
     pub table: Option<String>,
     /// Prefix and price of a part, in millionths; each prefix once.
     pub prices: Vec<(String, u64)>,
 }
 
-/// What is done with an account's messages.
+/// The terms for an account's messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Terms {
-    /// They cost nothing.
+    /// Free of charge.
     Free,
-    /// They are refused.
+    /// Refused.
     Refuse,
-    /// They are charged by the tariff of this index, to this ledger account, or to the origin's own.
+    /// Charged by the tariff with this index, to this ledger account, or by default to the origin's own.
     Charge { tariff: usize, ledger: Option<String> },
 }
 
-/// The document, checked.
+/// The checked document.
 #[derive(Debug, Clone)]
 pub struct Policy {
     /// The price lists.
@@ -46,10 +46,10 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Reads and checks a document.
+    /// Parses and checks a document.
     ///
     /// # Errors
-    /// The line, what is wrong there, and what would be right.
+    /// The line, the mistake, and the correction.
     pub fn parse(text: &str) -> Result<Self, String> {
         let document: Document = read(text)?;
         if document.default_tariff.is_none() && document.account.is_empty() {
@@ -73,7 +73,7 @@ impl Policy {
         }
         let by_name: HashMap<&str, usize> =
             tariffs.iter().enumerate().map(|(index, tariff)| (tariff.name.as_str(), index)).collect();
-        let known = |name: &str| {
+        let tariff_index = |name: &str| {
             by_name.get(name).copied().ok_or_else(|| {
                 let mut names: Vec<_> = by_name.keys().copied().collect();
                 names.sort_unstable();
@@ -84,8 +84,8 @@ impl Policy {
             None => None,
             Some(name) => {
                 let at = line(text, name.span());
-                let tariff =
-                    known(name.get_ref()).map_err(|what| format!("line {at}: `default-tariff`: {what}"))?;
+                let tariff = tariff_index(name.get_ref())
+                    .map_err(|what| format!("line {at}: `default-tariff`: {what}"))?;
                 Some(Terms::Charge { tariff, ledger: None })
             }
         };
@@ -98,7 +98,7 @@ impl Policy {
         for account in document.account {
             let at = line(text, account.span());
             let account = account.into_inner();
-            let terms = check_account(&account, known, default_tariff)
+            let terms = check_account(&account, tariff_index, default_tariff)
                 .map_err(|what| format!("line {at}: {what}"))?;
             for name in account.name.0 {
                 if name.is_empty() {
@@ -120,7 +120,7 @@ impl Policy {
     }
 }
 
-fn check_tariff(tariff: WrittenTariff) -> Result<Tariff, String> {
+fn check_tariff(tariff: TariffEntry) -> Result<Tariff, String> {
     let name = tariff.name;
     if name.is_empty() {
         return Err("a tariff's `name` is empty".to_owned());
@@ -143,14 +143,14 @@ fn check_tariff(tariff: WrittenTariff) -> Result<Tariff, String> {
 }
 
 fn check_account(
-    account: &WrittenAccount,
-    known: impl Fn(&str) -> Result<usize, String>,
+    account: &AccountEntry,
+    tariff_index: impl Fn(&str) -> Result<usize, String>,
     default_tariff: Option<usize>,
 ) -> Result<Terms, String> {
-    let charged = account.tariff.is_some() || account.ledger.is_some();
+    let is_charged = account.tariff.is_some() || account.ledger.is_some();
     match (account.free, account.refuse) {
         (true, true) => return Err("an account cannot be `free` and `refuse`; keep one".to_owned()),
-        (true, false) | (false, true) if charged => {
+        (true, false) | (false, true) if is_charged => {
             return Err(
                 "an account that is `free` or `refuse` is not charged: leave out `tariff` and `ledger`"
                     .to_owned(),
@@ -161,15 +161,15 @@ fn check_account(
         (false, false) => {}
     }
     if let Some(ledger) = &account.ledger
-        && (ledger.is_empty() || ledger.len() > LEDGER)
+        && (ledger.is_empty() || ledger.len() > MAX_LEDGER_OCTETS)
     {
         return Err(format!(
-            "`ledger` has {} octets; a ledger account's name has 1 to {LEDGER}",
+            "`ledger` has {} octets; a ledger account's name has 1 to {MAX_LEDGER_OCTETS}",
             ledger.len()
         ));
     }
     let tariff = match &account.tariff {
-        Some(name) => known(name)?,
+        Some(name) => tariff_index(name)?,
         None => default_tariff
             .ok_or_else(|| "this account has no `tariff`, and the document no `default-tariff`".to_owned())?,
     };

@@ -1,49 +1,49 @@
 use crate::{Policy, Tariff, Terms};
-use policy_words::price;
+use policy_values::price;
 
-/// The most that the host takes for one message, in millionths.
-pub const MOST: u64 = 1_000_000_000_000;
+/// The maximum amount for one message that the host accepts, in millionths.
+pub const MAX_AMOUNT: u64 = 1_000_000_000_000;
 
-/// What a message is to cost.
+/// The price of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Quote {
-    /// Nothing.
+    /// Free of charge.
     Free,
-    /// An amount.
+    /// A charge.
     Charge {
-        /// Who pays it.
+        /// The account that is charged.
         account: String,
-        /// Millionths, for all parts together; 1 to [`MOST`].
+        /// In millionths, for all parts together; 1 to [`MAX_AMOUNT`].
         amount: u64,
-        /// It is paid though the message fails.
+        /// Whether the charge is kept even if the message fails.
         keep_on_failure: bool,
         /// For the trace.
         note: String,
     },
-    /// It is refused.
+    /// A refusal.
     Refuse {
-        /// Why, for the trace.
+        /// The reason, for the trace.
         note: String,
     },
 }
 
-/// What a tariff's prefixes say of a destination.
+/// The longest prefix of a destination in a tariff.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
-    /// Digits of the prefix.
+pub struct PriceMatch {
+    /// Number of digits of the prefix.
     pub length: u32,
-    /// Its price, in millionths; or the value of the appliance's table that is none.
+    /// Its price, in millionths; the error is a table value that is not a price.
     pub price: Result<u64, String>,
 }
 
-impl Found {
-    /// A row of an appliance's table, whose value is to be a price.
+impl PriceMatch {
+    /// A match in an appliance table; parses the price.
     #[must_use]
     pub fn row(length: u32, value: &str) -> Self {
         Self { length, price: price(value.trim()) }
     }
 
-    /// The longer of two; the first where they are equally long, so that a document may correct a table.
+    /// The longer match; between equal lengths the first, so that a document can correct a table.
     #[must_use]
     pub fn longer(first: Option<Self>, second: Option<Self>) -> Option<Self> {
         match (first, second) {
@@ -54,12 +54,13 @@ impl Found {
 }
 
 impl Policy {
-    /// What a message of `origin` costs. `look` finds the price of its destination in the tariff of the given index.
+    /// The price of a message of `origin`. `find_price` finds the price of its destination in the tariff with the given
+    /// index.
     pub fn quote(
         &self,
         origin: &str,
         parts: u16,
-        look: impl FnOnce(usize, &Tariff) -> Option<Found>,
+        find_price: impl FnOnce(usize, &Tariff) -> Option<PriceMatch>,
     ) -> Quote {
         let refuse = |note: String| Quote::Refuse { note };
         let (tariff, ledger) = match self.terms(origin) {
@@ -71,26 +72,26 @@ impl Policy {
         let Some(list) = self.tariffs.get(tariff) else {
             return refuse("the account has no tariff".to_owned());
         };
-        let Some(found) = look(tariff, list) else {
+        let Some(found) = find_price(tariff, list) else {
             return refuse(format!("tariff {} has no price for this destination", list.name));
         };
-        let a_part = match found.price {
+        let part_price = match found.price {
             Ok(price) => price,
             Err(what) => return refuse(format!("tariff {}: in the appliance's table, {what}", list.name)),
         };
         let parts = u64::from(parts.max(1));
-        let amount = a_part.saturating_mul(parts);
+        let amount = part_price.saturating_mul(parts);
         if amount == 0 {
             return Quote::Free;
         }
-        if amount > MOST {
+        if amount > MAX_AMOUNT {
             return refuse(format!("tariff {}: {parts} parts cost more than a message may", list.name));
         }
         Quote::Charge {
             account: ledger.unwrap_or(origin).to_owned(),
             amount,
             keep_on_failure: !list.refund_on_failure,
-            note: format!("tariff {}, prefix of {} digits, {parts} at {a_part}", list.name, found.length),
+            note: format!("tariff {}, prefix of {} digits, {parts} at {part_price}", list.name, found.length),
         }
     }
 }

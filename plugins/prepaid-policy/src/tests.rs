@@ -39,17 +39,17 @@ ledger = "shop-ltd"
 "#;
 
 /// The longest prefix of the destination, as the host finds it.
-fn inline(tariff: &Tariff, destination: &str) -> Option<Found> {
+fn inline(tariff: &Tariff, destination: &str) -> Option<PriceMatch> {
     let matching = tariff.prices.iter().filter(|(prefix, _)| destination.starts_with(prefix));
     let (prefix, price) = matching.max_by_key(|(prefix, _)| prefix.len())?;
-    Some(Found { length: u32::try_from(prefix.len()).unwrap(), price: Ok(*price) })
+    Some(PriceMatch { length: u32::try_from(prefix.len()).unwrap(), price: Ok(*price) })
 }
 
 fn quote(origin: &str, destination: &str, parts: u16) -> Quote {
     Policy::parse(SHORT).unwrap().quote(origin, parts, |_, tariff| inline(tariff, destination))
 }
 
-fn charged(quote: Quote) -> (String, u64, bool) {
+fn charge_of(quote: Quote) -> (String, u64, bool) {
     match quote {
         Quote::Charge { account, amount, keep_on_failure, .. } => (account, amount, keep_on_failure),
         other => panic!("not charged: {other:?}"),
@@ -64,55 +64,55 @@ fn refused(quote: Quote) -> String {
 }
 
 #[test]
-fn the_shipped_document_is_right() {
+fn the_shipped_document_is_valid() {
     Policy::parse(SHIPPED).unwrap();
 }
 
 #[test]
 fn the_longest_prefix_is_charged_for_each_part() {
-    assert_eq!(charged(quote("anyone", "8613912345678", 3)), ("anyone".to_owned(), 60_000, false));
-    assert_eq!(charged(quote("anyone", "8621", 1)), ("anyone".to_owned(), 35_000, false));
-    assert_eq!(charged(quote("shop", "49", 2)), ("shop-ltd".to_owned(), 100_000, false));
+    assert_eq!(charge_of(quote("anyone", "8613912345678", 3)), ("anyone".to_owned(), 60_000, false));
+    assert_eq!(charge_of(quote("anyone", "8621", 1)), ("anyone".to_owned(), 35_000, false));
+    assert_eq!(charge_of(quote("shop", "49", 2)), ("shop-ltd".to_owned(), 100_000, false));
     // A message has at least one part.
-    assert_eq!(charged(quote("anyone", "49", 0)).1, 50_000);
+    assert_eq!(charge_of(quote("anyone", "49", 0)).1, 50_000);
 }
 
 #[test]
-fn what_costs_nothing_is_free() {
+fn zero_prices_are_free() {
     assert_eq!(quote("anyone", "9991", 200), Quote::Free);
     assert_eq!(quote("ops", "8613", 1), Quote::Free);
 }
 
 #[test]
-fn what_cannot_be_charged_is_refused() {
+fn unchargeable_messages_are_refused() {
     assert!(refused(quote("late", "86", 1)).contains("refused"));
     assert!(refused(quote("acme", "86", 1)).contains("wholesale has no price"));
     assert!(refused(quote("anyone", "888", 2)).contains("more than a message may"));
-    assert_eq!(charged(quote("anyone", "888", 1)).1, MOST);
+    assert_eq!(charge_of(quote("anyone", "888", 1)).1, MAX_AMOUNT);
 }
 
 #[test]
-fn a_table_has_the_last_word_only_with_the_longer_prefix() {
+fn a_table_price_wins_with_a_longer_prefix_only() {
     let policy = Policy::parse(SHORT).unwrap();
-    let row = Found::row(2, " 0.5 ");
+    let row = PriceMatch::row(2, " 0.5 ");
     assert_eq!(
-        charged(policy.quote("acme-two", 1, |_, _| Some(row.clone()))),
+        charge_of(policy.quote("acme-two", 1, |_, _| Some(row.clone()))),
         ("acme-holding".to_owned(), 500_000, true)
     );
-    let own = Found { length: 2, price: Ok(1) };
-    assert_eq!(Found::longer(Some(own.clone()), Some(row.clone())), Some(own.clone()));
+    let own = PriceMatch { length: 2, price: Ok(1) };
+    assert_eq!(PriceMatch::longer(Some(own.clone()), Some(row.clone())), Some(own.clone()));
     assert_eq!(
-        Found::longer(Some(own.clone()), Some(Found { length: 3, ..row.clone() })).unwrap().price,
+        PriceMatch::longer(Some(own.clone()), Some(PriceMatch { length: 3, ..row.clone() })).unwrap().price,
         Ok(500_000)
     );
-    assert_eq!(Found::longer(None, Some(row.clone())), Some(row));
-    assert_eq!(Found::longer(Some(own.clone()), None), Some(own));
-    let broken = policy.quote("acme", 1, |_, _| Some(Found::row(2, "cheap")));
+    assert_eq!(PriceMatch::longer(None, Some(row.clone())), Some(row));
+    assert_eq!(PriceMatch::longer(Some(own.clone()), None), Some(own));
+    let broken = policy.quote("acme", 1, |_, _| Some(PriceMatch::row(2, "cheap")));
     assert!(refused(broken).contains("\"cheap\" is no price"));
 }
 
 #[test]
-fn refusals_say_where_and_what() {
+fn errors_name_the_line_and_the_mistake() {
     let tariff = "[[tariff]]\nname = \"t\"\nprices = { \"\" = \"0.1\" }\n";
     for (document, expected) in [
         (String::new(), "neither"),
@@ -169,21 +169,21 @@ proptest! {
         }
     }
 
-    /// No price and no number of parts makes an amount that the host refuses.
+    /// No price and number of parts give an amount that the host refuses.
     #[test]
-    fn every_amount_is_one_that_the_ledger_takes(parts: u16, price: u64, origin in "(acme|shop|ops|late|anyone)") {
+    fn every_amount_is_valid_for_the_ledger(parts: u16, price: u64, origin in "(acme|shop|ops|late|anyone)") {
         let policy = Policy::parse(SHORT).unwrap();
-        let quote = policy.quote(&origin, parts, |_, _| Some(Found { length: 0, price: Ok(price) }));
+        let quote = policy.quote(&origin, parts, |_, _| Some(PriceMatch { length: 0, price: Ok(price) }));
         if let Quote::Charge { amount, account, .. } = quote {
-            prop_assert!((1..=MOST).contains(&amount) && !account.is_empty());
+            prop_assert!((1..=MAX_AMOUNT).contains(&amount) && !account.is_empty());
         }
     }
 
     #[test]
     fn any_value_of_a_table_is_a_price_or_refused(value in ".{0,30}") {
         let policy = Policy::parse(SHORT).unwrap();
-        let quote = policy.quote("acme", 1, |_, _| Some(Found::row(0, &value)));
+        let quote = policy.quote("acme", 1, |_, _| Some(PriceMatch::row(0, &value)));
         let is_refused = matches!(quote, Quote::Refuse { .. });
-        prop_assert_eq!(is_refused, policy_words::price(value.trim()).is_err());
+        prop_assert_eq!(is_refused, policy_values::price(value.trim()).is_err());
     }
 }

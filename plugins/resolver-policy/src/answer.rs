@@ -1,25 +1,25 @@
 use std::time::Duration;
 use switchyard_sdk::{Resolved, found, try_later, unknown};
 
-/// Who stands behind a number.
+/// A resolver's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// This subscriber.
+    /// The subscriber.
     Found {
         /// 6 to 15 decimal digits.
         imsi: String,
-        /// The peer that serves the subscriber; `None`: the configuration's.
+        /// The peer that serves the subscriber; `None`: the configured one.
         serving: Option<String>,
-        /// For how long the answer holds; `None`: the configuration's time.
+        /// Validity of the answer; `None`: the configured time.
         valid: Option<Duration>,
     },
-    /// Nobody, for so long or for the configuration's time.
+    /// There is no such subscriber, for this time or the configured time.
     Unknown(Option<Duration>),
-    /// It cannot be found out now; to be asked again after so long, or after the configuration's time.
+    /// The number cannot be resolved now; ask again after this time or the configured time.
     TryLater(Option<Duration>),
 }
 
-/// An answer, and why.
+/// An answer with its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolution {
     /// The answer.
@@ -49,7 +49,7 @@ impl From<Resolution> for Resolved {
     }
 }
 
-/// Whether this may be an IMSI: 6 to 15 decimal digits (3GPP TS 23.003 §2.2).
+/// Whether the text has the form of an IMSI: 6 to 15 decimal digits (3GPP TS 23.003 §2.2).
 #[must_use]
 pub fn is_imsi(text: &str) -> bool {
     (6..=15).contains(&text.len()) && text.bytes().all(|octet| octet.is_ascii_digit())

@@ -1,12 +1,12 @@
-//! The document of `hlr-resolver`; `policies/hlr.toml` explains it by example.
+//! The document of `hlr-resolver`; `policies/hlr.toml` is a commented example.
 
 use crate::{Answer, Numbers, Resolution, is_imsi};
-use policy_words::{Time, check_prefix, digits_of, line, read};
+use policy_values::{Time, check_prefix, digits_of, line, read};
 use serde::Deserialize;
 use std::time::Duration;
 
-/// The most digits of a number in the register: an MSISDN has 15.
-const LONGEST: usize = 15;
+/// Maximum number of digits of a number in the register: an MSISDN has 15.
+const MAX_DIGITS: usize = 15;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -19,40 +19,40 @@ struct Document {
     serving: Option<toml::Spanned<String>>,
     #[serde(default)]
     numbers: Numbers,
-    stored: Option<toml::Spanned<Stored>>,
+    stored: Option<toml::Spanned<HlrNumberForm>>,
 }
 
-/// How the register has numbers.
+/// The form of numbers in the register.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-struct Stored {
-    /// What is taken off.
+struct HlrNumberForm {
+    /// The prefix to remove.
     strip: String,
-    /// What is put in front then.
+    /// The prefix to add then.
     add: String,
 }
 
-/// What the register says of a number.
+/// The register's reply for a number.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reply {
-    /// It has it.
+pub enum HlrReply {
+    /// The subscriber is known.
     Subscriber {
-        /// Whose it is, as the register has it.
+        /// The IMSI as stored in the register.
         imsi: String,
-        /// The peer that serves the subscriber, where the register knows.
+        /// The peer that serves the subscriber, if the register knows it.
         serving: Option<String>,
     },
-    /// It has it not.
+    /// The subscriber is unknown.
     Unknown,
-    /// It says nothing.
+    /// The register did not answer.
     Unreachable,
 }
 
-/// The document, checked.
+/// The checked document.
 #[derive(Debug, Clone)]
 pub struct Policy {
     numbers: Numbers,
-    stored: Stored,
+    stored: HlrNumberForm,
     internal_digits: usize,
     home: Option<Vec<String>>,
     serving: Option<String>,
@@ -62,10 +62,10 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Reads and checks a document. Everything in it may be left out.
+    /// Parses and checks a document. All entries are optional.
     ///
     /// # Errors
-    /// What is wrong, where, and what would be right.
+    /// The mistake, its position, and the correction.
     pub fn parse(text: &str) -> Result<Self, String> {
         let document: Document = read(text)?;
         let at = |span| format!("line {}: ", line(text, span));
@@ -92,7 +92,7 @@ impl Policy {
                 stored.check().map_err(|what| format!("{at}{what}"))?;
                 stored
             }
-            None => Stored::default(),
+            None => HlrNumberForm::default(),
         };
         if let Some(length) = &document.internal_digits
             && !(1..=8).contains(length.get_ref())
@@ -121,40 +121,40 @@ impl Policy {
         })
     }
 
-    /// Finds the subscriber behind a number; `ask` is the register's answer to digits as it has them.
-    pub fn resolve(&self, msisdn: &str, ask: impl FnOnce(&str) -> Reply) -> Resolution {
-        let number = match self.as_stored(msisdn) {
+    /// Resolves a number; `ask` queries the register with digits in the register's form.
+    pub fn resolve(&self, msisdn: &str, ask: impl FnOnce(&str) -> HlrReply) -> Resolution {
+        let number = match self.to_hlr_form(msisdn) {
             Ok(number) => number,
             Err(why) => return self.unknown(why),
         };
         match ask(&number) {
-            Reply::Subscriber { imsi, serving } if is_imsi(&imsi) => {
+            HlrReply::Subscriber { imsi, serving } if is_imsi(&imsi) => {
                 let serving = self.serving.clone().or(serving).filter(|peer| !peer.is_empty());
                 let answer = Answer::Found { imsi, serving, valid: self.valid };
                 Resolution { answer, note: Some("in the HLR".to_owned()) }
             }
-            // To say "unknown" of a number that is there would lose its messages.
-            Reply::Subscriber { .. } => self.later("the HLR's answer has no IMSI of 6 to 15 digits"),
-            Reply::Unknown => self.unknown("not in the HLR"),
-            Reply::Unreachable => self.later("no answer from the HLR"),
+            // An "unknown" for an existing number would lose its messages.
+            HlrReply::Subscriber { .. } => self.try_later("the HLR's answer has no IMSI of 6 to 15 digits"),
+            HlrReply::Unknown => self.unknown("not in the HLR"),
+            HlrReply::Unreachable => self.try_later("no answer from the HLR"),
         }
     }
 
-    /// The number as the register has it, or why it cannot be there.
-    fn as_stored(&self, msisdn: &str) -> Result<String, &'static str> {
+    /// Converts a number to the register's form, or returns the reason why it cannot exist there.
+    fn to_hlr_form(&self, msisdn: &str) -> Result<String, &'static str> {
         let digits = digits_of(msisdn).ok_or("not a number, so not in the HLR")?;
         if digits.len() <= self.internal_digits {
             return Ok(digits.to_owned());
         }
         let number =
-            self.numbers.normal(msisdn).ok_or("not a number of 1 to 15 digits, so not in the HLR")?;
+            self.numbers.normalize(msisdn).ok_or("not a number of 1 to 15 digits, so not in the HLR")?;
         if let Some(home) = &self.home
             && !home.iter().any(|prefix| number.starts_with(prefix.as_str()))
         {
             return Err("none of our numbers, so the HLR was not asked");
         }
         match number.strip_prefix(self.stored.strip.as_str()) {
-            Some(rest) if (1..=LONGEST).contains(&(rest.len() + self.stored.add.len())) => {
+            Some(rest) if (1..=MAX_DIGITS).contains(&(rest.len() + self.stored.add.len())) => {
                 Ok(format!("{}{rest}", self.stored.add))
             }
             _ => Err("in no form that the HLR has, so it was not asked"),
@@ -165,12 +165,12 @@ impl Policy {
         Resolution { answer: Answer::Unknown(self.unknown_valid), note: Some(note.to_owned()) }
     }
 
-    fn later(&self, note: &str) -> Resolution {
+    fn try_later(&self, note: &str) -> Resolution {
         Resolution { answer: Answer::TryLater(self.try_again), note: Some(note.to_owned()) }
     }
 }
 
-impl Stored {
+impl HlrNumberForm {
     fn check(&self) -> Result<(), String> {
         for (key, digits) in [("strip", &self.strip), ("add", &self.add)] {
             if digits.len() > 8 || !digits.bytes().all(|octet| octet.is_ascii_digit()) {
@@ -192,22 +192,22 @@ mod tests {
     const DOCUMENT: &str = "valid = \"1h\"\nunknown-valid = \"1m\"\ntry-again = \"15s\"\ninternal-digits = 4\n\
                             home = [\"1619\", \"1858\"]\n[numbers]\nstrip = [\"011\"]\n[stored]\nstrip = \"1\"\nadd = \"9\"\n";
 
-    fn asked(document: &str, msisdn: &str) -> Option<String> {
-        let mut asked = None;
+    fn number_asked(document: &str, msisdn: &str) -> Option<String> {
+        let mut number_asked = None;
         let policy = Policy::parse(document).unwrap();
         let resolution = policy.resolve(msisdn, |number| {
-            asked = Some(number.to_owned());
-            Reply::Unknown
+            number_asked = Some(number.to_owned());
+            HlrReply::Unknown
         });
         assert!(matches!(resolution.answer, Answer::Unknown(_)));
-        asked
+        number_asked
     }
 
     #[test]
-    fn the_shipped_document_is_right() {
+    fn the_shipped_document_is_valid() {
         let text = include_str!("../../../policies/hlr.toml");
         Policy::parse(text).unwrap();
-        // With what is in comments, too.
+        // Including commented-out examples.
         let keys =
             ["# internal", "# home", "# serving", "# [", "# strip", "# add", "# national", "# country"];
         let whole: Vec<&str> = text
@@ -216,12 +216,12 @@ mod tests {
             .collect();
         let whole = Policy::parse(&whole.join("\n")).unwrap();
         assert_eq!(whole.serving.as_deref(), Some("gsm"));
-        assert_eq!(whole.stored, Stored { strip: "1".to_owned(), add: "0".to_owned() });
+        assert_eq!(whole.stored, HlrNumberForm { strip: "1".to_owned(), add: "0".to_owned() });
         assert_eq!((whole.internal_digits, whole.home.map(|home| home.len())), (4, Some(2)));
     }
 
     #[test]
-    fn the_register_is_asked_for_what_it_has() {
+    fn the_hlr_is_asked_in_its_number_form() {
         for (msisdn, number) in [
             ("16195550123", Some("96195550123")),
             ("+16195550123", Some("96195550123")),
@@ -234,18 +234,18 @@ mod tests {
             ("", None),
             ("1234567890123456", None),
         ] {
-            assert_eq!(asked(DOCUMENT, msisdn).as_deref(), number, "{msisdn:?}");
+            assert_eq!(number_asked(DOCUMENT, msisdn).as_deref(), number, "{msisdn:?}");
         }
-        assert_eq!(asked("", "4930123456").as_deref(), Some("4930123456"));
-        assert_eq!(asked("[stored]\nstrip = \"49\"", "49"), None, "nothing is left of it");
-        assert_eq!(asked("[stored]\nadd = \"0\"", "123456789012345"), None, "too long with it");
+        assert_eq!(number_asked("", "4930123456").as_deref(), Some("4930123456"));
+        assert_eq!(number_asked("[stored]\nstrip = \"49\"", "49"), None, "nothing is left of it");
+        assert_eq!(number_asked("[stored]\nadd = \"0\"", "123456789012345"), None, "too long with it");
     }
 
     #[test]
-    fn replies_come_to_answers() {
+    fn replies_are_converted_to_answers() {
         let policy = Policy::parse(DOCUMENT).unwrap();
-        let resolve = |policy: &Policy, reply: Reply| policy.resolve("16195550123", |_| reply);
-        let subscriber = |imsi: &str, serving: Option<&str>| Reply::Subscriber {
+        let resolve = |policy: &Policy, reply: HlrReply| policy.resolve("16195550123", |_| reply);
+        let subscriber = |imsi: &str, serving: Option<&str>| HlrReply::Subscriber {
             imsi: imsi.to_owned(),
             serving: serving.map(str::to_owned),
         };
@@ -260,14 +260,17 @@ mod tests {
         assert_eq!(resolve(&policy, subscriber("262011234567890", Some(""))).answer, found(None));
         let fixed = Policy::parse(&format!("serving = \"gsm\"\n{DOCUMENT}")).unwrap();
         assert_eq!(resolve(&fixed, known).answer, found(Some("gsm")));
-        assert_eq!(resolve(&policy, Reply::Unknown).answer, Answer::Unknown(Some(Duration::from_secs(60))));
-        let later = Answer::TryLater(Some(Duration::from_secs(15)));
-        assert_eq!(resolve(&policy, Reply::Unreachable).answer, later);
-        assert_eq!(resolve(&policy, subscriber("nobody", None)).answer, later);
+        assert_eq!(
+            resolve(&policy, HlrReply::Unknown).answer,
+            Answer::Unknown(Some(Duration::from_secs(60)))
+        );
+        let try_later = Answer::TryLater(Some(Duration::from_secs(15)));
+        assert_eq!(resolve(&policy, HlrReply::Unreachable).answer, try_later);
+        assert_eq!(resolve(&policy, subscriber("nobody", None)).answer, try_later);
     }
 
     #[test]
-    fn refusals_say_what() {
+    fn errors_name_the_mistake() {
         for (document, expected) in [
             ("ttl = \"1h\"", "unknown field `ttl`"),
             ("valid = 60", "a time in quotes"),
@@ -287,10 +290,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_register_is_asked_for_digits(msisdn in "[+0-9a]{0,20}") {
+        fn the_hlr_is_asked_for_digits_only(msisdn in "[+0-9a]{0,20}") {
             for document in [DOCUMENT, ""] {
-                if let Some(number) = asked(document, &msisdn) {
-                    prop_assert!((1..=LONGEST).contains(&number.len()), "{}", number);
+                if let Some(number) = number_asked(document, &msisdn) {
+                    prop_assert!((1..=MAX_DIGITS).contains(&number.len()), "{}", number);
                     prop_assert!(number.bytes().all(|octet| octet.is_ascii_digit()));
                 }
             }

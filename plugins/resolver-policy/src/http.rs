@@ -1,14 +1,14 @@
-//! The document of `http-resolver`; `policies/lookup.toml` explains it by example.
+//! The document of `http-resolver`; `policies/lookup.toml` is a commented example.
 
 mod reply;
 
 use crate::Numbers;
-use policy_words::{Time, line, read};
+use policy_values::{Time, line, read};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What stands for the number in an address or a body.
+/// The placeholder for the number in a URL or a body.
 const NUMBER: &str = "{msisdn}";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
@@ -29,7 +29,7 @@ struct Document {
     #[serde(default)]
     headers: BTreeMap<String, String>,
     #[serde(default)]
-    answer: Fields,
+    answer: ReplyFields,
     #[serde(default = "not_found")]
     unknown_status: Vec<u16>,
     valid: Option<Time>,
@@ -43,27 +43,27 @@ fn not_found() -> Vec<u16> {
     vec![404]
 }
 
-/// Where the answer has what is looked for: names of fields, with dots for fields within fields.
+/// The paths of fields in the response: field names, separated by dots.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
-struct Fields {
+struct ReplyFields {
     imsi: String,
     serving: Option<String>,
     valid_seconds: Option<String>,
 }
 
-impl Default for Fields {
+impl Default for ReplyFields {
     fn default() -> Self {
         Self { imsi: "imsi".to_owned(), serving: None, valid_seconds: None }
     }
 }
 
-/// A request, ready to be sent.
+/// A request that is ready to be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
     /// GET or POST.
     pub method: &'static str,
-    /// With the number in it.
+    /// With the number inserted.
     pub url: String,
     /// Names and values.
     pub headers: Vec<(String, String)>,
@@ -71,14 +71,14 @@ pub struct Request {
     pub body: String,
 }
 
-/// The document, checked.
+/// The checked document.
 #[derive(Debug, Clone)]
 pub struct Policy {
     url: String,
     method: Method,
     body: String,
     headers: Vec<(String, String)>,
-    fields: Fields,
+    fields: ReplyFields,
     unknown_status: Vec<u16>,
     valid: Option<Duration>,
     unknown_valid: Option<Duration>,
@@ -87,10 +87,10 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Reads and checks a document.
+    /// Parses and checks a document.
     ///
     /// # Errors
-    /// What is wrong, where, and what would be right.
+    /// The mistake, its position, and the correction.
     pub fn parse(text: &str) -> Result<Self, String> {
         let document: Document = read(text)?;
         let at = line(text, document.url.span());
@@ -156,11 +156,11 @@ impl Policy {
         })
     }
 
-    /// What to ask for a number; `None` when it is no number.
+    /// The request for a number; `None` if it is not a valid number.
     #[must_use]
     pub fn request(&self, msisdn: &str) -> Option<Request> {
-        // Digits need no escaping, neither in an address nor in JSON.
-        let number = self.numbers.normal(msisdn)?;
+        // Digits need no escaping, neither in a URL nor in JSON.
+        let number = self.numbers.normalize(msisdn)?;
         Some(Request {
             method: match self.method {
                 Method::Get => "GET",

@@ -1,4 +1,4 @@
-//! The policy documents of the default resolvers, and what the answers that they get come to.
+//! The policy documents of the default resolvers, and the conversion of replies to answers.
 
 mod answer;
 pub mod hlr;

@@ -1,22 +1,22 @@
-use policy_words::digits_of;
+use policy_values::digits_of;
 use serde::Deserialize;
 
-/// How numbers are brought into one form before they are looked up: international, without a plus sign.
+/// Normalization of numbers for look-ups: to international form, without a plus sign.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Numbers {
-    /// What is taken off a number that is dialled internationally: "00", "011". The longest one that fits counts.
+    /// Prefixes to remove from internationally dialled numbers: "00", "011". The longest match is removed.
     #[serde(default)]
     strip: Vec<String>,
-    /// What is taken off a national number, before the country code is put in front: "0".
+    /// Prefix to remove from national numbers before the country code is added: "0".
     national: Option<String>,
-    /// Ours: "49".
+    /// Our country code: "49".
     country_code: Option<String>,
 }
 
 impl Numbers {
     /// # Errors
-    /// What is wrong with the section, and what would be right.
+    /// The mistake in the section, and the correction.
     pub(crate) fn check(&self) -> Result<(), String> {
         let digits = |what: &str, text: &str, most: usize| match text.len() {
             length if (1..=most).contains(&length) && text.bytes().all(|octet| octet.is_ascii_digit()) => {
@@ -41,9 +41,9 @@ impl Numbers {
         }
     }
 
-    /// The number in the one form; `None` when it is no number of 1 to 15 digits.
+    /// The normalized number; `None` if it is not a number of 1 to 15 digits.
     #[must_use]
-    pub fn normal(&self, msisdn: &str) -> Option<String> {
+    pub fn normalize(&self, msisdn: &str) -> Option<String> {
         let digits = digits_of(msisdn)?;
         let international = (!msisdn.starts_with('+'))
             .then(|| {
@@ -53,7 +53,7 @@ impl Numbers {
                     .min_by_key(|rest| rest.len())
             })
             .flatten();
-        let normal = match (international, &self.national, &self.country_code) {
+        let normalized = match (international, &self.national, &self.country_code) {
             (Some(rest), _, _) => rest.to_owned(),
             (None, Some(national), Some(code)) if !msisdn.starts_with('+') => {
                 match digits.strip_prefix(national.as_str()) {
@@ -63,7 +63,7 @@ impl Numbers {
             }
             _ => digits.to_owned(),
         };
-        (1..=15).contains(&normal.len()).then_some(normal)
+        (1..=15).contains(&normalized.len()).then_some(normalized)
     }
 }
 
@@ -81,14 +81,14 @@ mod tests {
     }
 
     #[test]
-    fn numbers_come_into_one_form() {
-        for (written, normal) in [
+    fn numbers_are_normalized() {
+        for (written, normalized) in [
             ("49151234567", Some("49151234567")),
             ("+49151234567", Some("49151234567")),
             ("0049151234567", Some("49151234567")),
             ("001149151234567", Some("49151234567")),
             ("0151234567", Some("49151234567")),
-            // After a plus sign nothing is a prefix of dialling.
+            // After a plus sign, no dialling prefix is removed.
             ("+0151", Some("0151")),
             ("0", Some("0")),
             ("00", None),
@@ -96,13 +96,13 @@ mod tests {
             ("ACME", None),
             ("1234567890123456", None),
         ] {
-            assert_eq!(german().normal(written).as_deref(), normal, "{written:?}");
+            assert_eq!(german().normalize(written).as_deref(), normalized, "{written:?}");
         }
-        assert_eq!(Numbers::default().normal("0151").as_deref(), Some("0151"));
+        assert_eq!(Numbers::default().normalize("0151").as_deref(), Some("0151"));
     }
 
     #[test]
-    fn half_a_rule_is_refused() {
+    fn an_incomplete_rule_is_refused() {
         german().check().unwrap();
         Numbers::default().check().unwrap();
         let half = Numbers { country_code: None, ..german() };
@@ -115,10 +115,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_normal_number_is_digits(written in "[+0-9a]{0,24}") {
-            if let Some(normal) = german().normal(&written) {
-                prop_assert!((1..=15).contains(&normal.len()));
-                prop_assert!(normal.bytes().all(|octet| octet.is_ascii_digit()));
+        fn a_normalized_number_is_digits(written in "[+0-9a]{0,24}") {
+            if let Some(normalized) = german().normalize(&written) {
+                prop_assert!((1..=15).contains(&normalized.len()));
+                prop_assert!(normalized.bytes().all(|octet| octet.is_ascii_digit()));
             }
         }
     }

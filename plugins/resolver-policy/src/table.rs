@@ -1,7 +1,7 @@
-//! The document of `table-resolver`; `policies/subscribers.toml` explains it by example.
+//! The document of `table-resolver`; `policies/subscribers.toml` is a commented example.
 
 use crate::{Answer, Numbers, Resolution, is_imsi};
-use policy_words::{Time, read};
+use policy_values::{Time, read};
 use serde::Deserialize;
 use std::time::Duration;
 
@@ -15,26 +15,26 @@ struct Document {
     numbers: Numbers,
 }
 
-/// The document, checked.
+/// The checked document.
 #[derive(Debug, Clone)]
 pub struct Policy {
     /// The appliance's table.
     pub table: String,
-    /// How numbers are written in it.
+    /// The form of its numbers.
     pub numbers: Numbers,
     valid: Option<Duration>,
     unknown_valid: Option<Duration>,
 }
 
 impl Policy {
-    /// Reads and checks a document.
+    /// Parses and checks a document.
     ///
     /// # Errors
-    /// What is wrong, where, and what would be right.
+    /// The mistake, its position, and the correction.
     pub fn parse(text: &str) -> Result<Self, String> {
         let document: Document = read(text)?;
         if document.table.is_empty() {
-            return Err("`table` is empty; it is to name a table of the appliance's".to_owned());
+            return Err("`table` is empty; it is to name an appliance table".to_owned());
         }
         document.numbers.check()?;
         Ok(Self {
@@ -45,13 +45,13 @@ impl Policy {
         })
     }
 
-    /// Looks a number up; `row` gives the table's value for a number in its form.
+    /// Resolves a number; `row` returns the table's value for a normalized number.
     pub fn resolve(&self, msisdn: &str, row: impl FnOnce(&str) -> Option<String>) -> Resolution {
         let unknown = |note: &str| Resolution {
             answer: Answer::Unknown(self.unknown_valid),
             note: Some(format!("{note} {}", self.table)),
         };
-        let Some(number) = self.numbers.normal(msisdn) else {
+        let Some(number) = self.numbers.normalize(msisdn) else {
             return unknown("not a number of 1 to 15 digits, so not in table");
         };
         let Some(value) = row(&number) else { return unknown("not in table") };
@@ -60,7 +60,7 @@ impl Policy {
             None => (value.trim(), None),
         };
         if !is_imsi(imsi) {
-            // The subscriber is known, the row is broken: to say "unknown" would lose the messages.
+            // The subscriber is known but the row is malformed: an "unknown" would lose the messages.
             let note = Some(format!("the row in table {} has no IMSI of 6 to 15 digits", self.table));
             return Resolution { answer: Answer::TryLater(None), note };
         }
@@ -83,12 +83,12 @@ mod tests {
     }
 
     #[test]
-    fn the_shipped_document_is_right() {
+    fn the_shipped_document_is_valid() {
         Policy::parse(include_str!("../../../policies/subscribers.toml")).unwrap();
     }
 
     #[test]
-    fn rows_name_the_subscriber_and_perhaps_the_peer() {
+    fn rows_name_the_subscriber_and_optionally_the_peer() {
         let found = |serving: Option<&str>| Answer::Found {
             imsi: "262011234567890".to_owned(),
             serving: serving.map(str::to_owned),
@@ -105,18 +105,18 @@ mod tests {
     }
 
     #[test]
-    fn the_number_is_looked_up_in_its_form() {
+    fn the_number_is_looked_up_normalized() {
         let policy = Policy::parse(DOCUMENT).unwrap();
-        let mut asked = String::new();
+        let mut number_asked = String::new();
         policy.resolve("0049151", |number| {
-            number.clone_into(&mut asked);
+            number.clone_into(&mut number_asked);
             None
         });
-        assert_eq!(asked, "49151");
+        assert_eq!(number_asked, "49151");
     }
 
     #[test]
-    fn refusals_say_what() {
+    fn errors_name_the_mistake() {
         for (document, expected) in [
             ("", "missing field `table`"),
             ("table = \"\"", "is empty"),
@@ -131,7 +131,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_a_row_says_an_imsi_is_digits(value in ".{0,40}") {
+        fn any_row_gives_a_digit_imsi(value in ".{0,40}") {
             if let Answer::Found { imsi, .. } = resolve("49151", Some(&value)) {
                 prop_assert!(is_imsi(&imsi));
             }

@@ -1,26 +1,26 @@
-//! The document as it is written; `policies/retries.toml` explains it by example.
+//! The document format; `policies/retries.toml` is a commented example.
 
-use crate::ladder::{Ladder, Written};
-use crate::{Class, Ladders as Checked};
-use policy_words::{Names, Time, line};
+use crate::retry_schedule::{RetrySchedule, ScheduleEntry};
+use crate::{FailureClass, RetrySchedules};
+use policy_values::{Names, Time, line};
 use serde::Deserialize;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Document {
     pub(crate) overall_limit: Option<Time>,
-    temporary: Option<toml::Spanned<Written>>,
-    permanent: Option<toml::Spanned<Written>>,
-    absent: Option<toml::Spanned<Written>>,
-    memory_full: Option<toml::Spanned<Written>>,
-    throttled: Option<toml::Spanned<Written>>,
+    temporary: Option<toml::Spanned<ScheduleEntry>>,
+    permanent: Option<toml::Spanned<ScheduleEntry>>,
+    absent: Option<toml::Spanned<ScheduleEntry>>,
+    memory_full: Option<toml::Spanned<ScheduleEntry>>,
+    throttled: Option<toml::Spanned<ScheduleEntry>>,
     #[serde(default)]
     pub(crate) peer: Vec<toml::Spanned<Peer>>,
 }
 
 impl Document {
-    pub(crate) fn ladders(&mut self) -> Ladders {
-        Ladders {
+    pub(crate) fn schedules(&mut self) -> ScheduleEntries {
+        ScheduleEntries {
             temporary: self.temporary.take(),
             permanent: self.permanent.take(),
             absent: self.absent.take(),
@@ -34,16 +34,16 @@ impl Document {
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Peer {
     pub(crate) name: Names,
-    temporary: Option<toml::Spanned<Written>>,
-    permanent: Option<toml::Spanned<Written>>,
-    absent: Option<toml::Spanned<Written>>,
-    memory_full: Option<toml::Spanned<Written>>,
-    throttled: Option<toml::Spanned<Written>>,
+    temporary: Option<toml::Spanned<ScheduleEntry>>,
+    permanent: Option<toml::Spanned<ScheduleEntry>>,
+    absent: Option<toml::Spanned<ScheduleEntry>>,
+    memory_full: Option<toml::Spanned<ScheduleEntry>>,
+    throttled: Option<toml::Spanned<ScheduleEntry>>,
 }
 
 impl Peer {
-    pub(crate) fn ladders(&mut self) -> Ladders {
-        Ladders {
+    pub(crate) fn schedules(&mut self) -> ScheduleEntries {
+        ScheduleEntries {
             temporary: self.temporary.take(),
             permanent: self.permanent.take(),
             absent: self.absent.take(),
@@ -54,36 +54,40 @@ impl Peer {
 }
 
 #[derive(Debug)]
-pub(crate) struct Ladders {
-    temporary: Option<toml::Spanned<Written>>,
-    permanent: Option<toml::Spanned<Written>>,
-    absent: Option<toml::Spanned<Written>>,
-    memory_full: Option<toml::Spanned<Written>>,
-    throttled: Option<toml::Spanned<Written>>,
+pub(crate) struct ScheduleEntries {
+    temporary: Option<toml::Spanned<ScheduleEntry>>,
+    permanent: Option<toml::Spanned<ScheduleEntry>>,
+    absent: Option<toml::Spanned<ScheduleEntry>>,
+    memory_full: Option<toml::Spanned<ScheduleEntry>>,
+    throttled: Option<toml::Spanned<ScheduleEntry>>,
 }
 
-impl Ladders {
-    fn of(&self, class: Class) -> Option<&toml::Spanned<Written>> {
+impl ScheduleEntries {
+    fn of(&self, class: FailureClass) -> Option<&toml::Spanned<ScheduleEntry>> {
         match class {
-            Class::Temporary => self.temporary.as_ref(),
-            Class::Permanent => self.permanent.as_ref(),
-            Class::Absent => self.absent.as_ref(),
-            Class::MemoryFull => self.memory_full.as_ref(),
-            Class::Throttled => self.throttled.as_ref(),
+            FailureClass::Temporary => self.temporary.as_ref(),
+            FailureClass::Permanent => self.permanent.as_ref(),
+            FailureClass::Absent => self.absent.as_ref(),
+            FailureClass::MemoryFull => self.memory_full.as_ref(),
+            FailureClass::Throttled => self.throttled.as_ref(),
         }
     }
 
-    pub(crate) fn has(&self, class: Class) -> bool {
+    pub(crate) fn has(&self, class: FailureClass) -> bool {
         self.of(class).is_some()
     }
 
-    /// Checks what is written; a class that is not is as in `otherwise`.
-    pub(crate) fn read(&self, text: &str, otherwise: Option<&Checked>) -> Result<Checked, String> {
+    /// Checks the entries; a missing class is taken from `otherwise`.
+    pub(crate) fn read(
+        &self,
+        text: &str,
+        otherwise: Option<&RetrySchedules>,
+    ) -> Result<RetrySchedules, String> {
         let mut checked = otherwise.cloned().unwrap_or_default();
-        for (class, place) in Class::ALL.into_iter().zip(&mut checked) {
-            if let Some(written) = self.of(class) {
-                *place = Ladder::check(written.get_ref(), class).map_err(|what| {
-                    format!("line {}: [{}] {what}", line(text, written.span()), class.name())
+        for (class, place) in FailureClass::ALL.into_iter().zip(&mut checked) {
+            if let Some(entry) = self.of(class) {
+                *place = RetrySchedule::check(entry.get_ref(), class).map_err(|what| {
+                    format!("line {}: [{}] {what}", line(text, entry.span()), class.name())
                 })?;
             }
         }

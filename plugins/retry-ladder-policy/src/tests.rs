@@ -28,7 +28,7 @@ attempts-per-leg = 2
 then = "fail"
 "#;
 
-fn attempt(class: Class, number: u16, leg: u8) -> Attempt<'static> {
+fn attempt(class: FailureClass, number: u16, leg: u8) -> Attempt<'static> {
     Attempt {
         number,
         leg,
@@ -45,7 +45,7 @@ fn seconds(seconds: u64) -> Duration {
 }
 
 #[test]
-fn the_shipped_document_is_right() {
+fn the_shipped_document_is_valid() {
     Policy::parse(SHIPPED).unwrap();
 }
 
@@ -53,63 +53,64 @@ fn the_shipped_document_is_right() {
 fn the_last_wait_repeats_until_the_legs_attempts_are_used() {
     let policy = Policy::parse(SHORT).unwrap();
     let steps: Vec<_> =
-        (1..=4).map(|number| policy.next(&attempt(Class::Temporary, number, 0)).step).collect();
+        (1..=4).map(|number| policy.next(&attempt(FailureClass::Temporary, number, 0)).step).collect();
     let waits = [60, 300, 3600].map(|wait| Step::RetryAfter(seconds(wait)));
     assert_eq!(steps, [waits[0], waits[1], waits[2], Step::NextLeg]);
     let steps: Vec<_> =
-        (5..=8).map(|number| policy.next(&attempt(Class::Temporary, number, 1)).step).collect();
+        (5..=8).map(|number| policy.next(&attempt(FailureClass::Temporary, number, 1)).step).collect();
     assert_eq!(steps, [waits[2], waits[2], waits[2], Step::Fail]);
 }
 
 #[test]
-fn each_class_has_its_way() {
+fn each_class_has_its_schedule() {
     let policy = Policy::parse(SHORT).unwrap();
-    assert_eq!(policy.next(&attempt(Class::Permanent, 1, 0)).step, Step::NextLeg);
-    assert_eq!(policy.next(&attempt(Class::Permanent, 2, 1)).step, Step::Fail);
-    assert_eq!(policy.next(&attempt(Class::Absent, 1, 0)).step, Step::AwaitAlert(seconds(1800)));
-    assert_eq!(policy.next(&attempt(Class::Absent, 9, 1)).step, Step::AwaitAlert(seconds(21_600)));
-    let throttled = policy.next(&attempt(Class::Throttled, 900, 0));
+    assert_eq!(policy.next(&attempt(FailureClass::Permanent, 1, 0)).step, Step::NextLeg);
+    assert_eq!(policy.next(&attempt(FailureClass::Permanent, 2, 1)).step, Step::Fail);
+    assert_eq!(policy.next(&attempt(FailureClass::Absent, 1, 0)).step, Step::AwaitAlert(seconds(1800)));
+    assert_eq!(policy.next(&attempt(FailureClass::Absent, 9, 1)).step, Step::AwaitAlert(seconds(21_600)));
+    let throttled = policy.next(&attempt(FailureClass::Throttled, 900, 0));
     assert_eq!(throttled.step, Step::RetryAfter(Duration::ZERO));
     assert_eq!(throttled.advice, Advice { pause: Some(seconds(2)), rate: Some(12.5), window: Some(3) });
-    assert_eq!(policy.next(&attempt(Class::Temporary, 1, 0)).advice, Advice::default());
+    assert_eq!(policy.next(&attempt(FailureClass::Temporary, 1, 0)).advice, Advice::default());
 }
 
 #[test]
-fn a_peer_may_have_ladders_of_its_own() {
+fn a_peer_may_have_its_own_schedules() {
     let policy = Policy::parse(SHORT).unwrap();
     let north = |class, number| policy.next(&Attempt { peer: "north", ..attempt(class, number, 0) });
-    assert_eq!(north(Class::Temporary, 1).step, Step::RetryAfter(seconds(7)));
-    let end = north(Class::Temporary, 2);
+    assert_eq!(north(FailureClass::Temporary, 1).step, Step::RetryAfter(seconds(7)));
+    let end = north(FailureClass::Temporary, 2);
     assert_eq!(
         (end.step, end.note.as_str()),
         (Step::Fail, "temporary: 2 attempts are enough, no further attempt")
     );
-    // What it does not have is as for everyone.
-    assert_eq!(north(Class::MemoryFull, 1).step, Step::AwaitAlert(seconds(3600)));
+    // Classes without a schedule of the peer use the common one.
+    assert_eq!(north(FailureClass::MemoryFull, 1).step, Step::AwaitAlert(seconds(3600)));
 }
 
 #[test]
-fn time_ends_it() {
+fn the_overall_limit_ends_retries() {
     let policy = Policy::parse(SHORT).unwrap();
     let at = |age: u64, left: u64, leg: u8| {
-        let attempt = Attempt { age: seconds(age), left: seconds(left), ..attempt(Class::Absent, 2, leg) };
+        let attempt =
+            Attempt { age: seconds(age), left: seconds(left), ..attempt(FailureClass::Absent, 2, leg) };
         policy.next(&attempt).step
     };
     assert_eq!(at(36_000, 86_400, 0), Step::Fail);
     // The last attempt is made at the limit.
     assert_eq!(at(35_000, 86_400, 0), Step::AwaitAlert(seconds(1000)));
     let temporary = |left: u64, leg: u8| {
-        let attempt = Attempt { left: seconds(left), ..attempt(Class::Temporary, 3, leg) };
+        let attempt = Attempt { left: seconds(left), ..attempt(FailureClass::Temporary, 3, leg) };
         policy.next(&attempt).step
     };
-    // Rather another leg than to wait for the end.
+    // Prefer another leg to a wait for the limit.
     assert_eq!(temporary(3600, 0), Step::NextLeg);
     assert_eq!(temporary(3601, 0), Step::RetryAfter(seconds(3600)));
     assert_eq!(temporary(3600, 1), Step::RetryAfter(seconds(3600)));
 }
 
 #[test]
-fn refusals_say_where_and_what() {
+fn errors_name_the_line_and_the_mistake() {
     let all = "[permanent]\n[absent]\n[memory-full]\n[throttled]\n";
     for (document, expected) in [
         (String::new(), "says nothing of temporary, permanent, absent, memory-full, throttled"),
@@ -145,8 +146,8 @@ fn refusals_say_where_and_what() {
     }
 }
 
-fn class() -> impl Strategy<Value = Class> {
-    prop::sample::select(Class::ALL.to_vec())
+fn class() -> impl Strategy<Value = FailureClass> {
+    prop::sample::select(FailureClass::ALL.to_vec())
 }
 
 proptest! {
@@ -159,7 +160,7 @@ proptest! {
         }
     }
 
-    /// Whatever the engine says of an attempt: no wait goes beyond the overall limit, and no leg is named that is not there.
+    /// For any attempt: no wait exceeds the overall limit, and a next leg is chosen only if there is one.
     #[test]
     fn every_attempt_has_a_next_step(
         class in class(), number: u16, leg: u8, legs: u8, age in 0_u64..100_000, left in 0_u64..100_000,

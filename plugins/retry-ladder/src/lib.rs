@@ -1,6 +1,6 @@
-//! The default delivery policy: a ladder of waits for each class of failure.
+//! The default delivery policy: a retry schedule for each class of failure.
 
-use retry_ladder_policy::{Attempt as Failed, Class, Policy, Step};
+use retry_ladder_policy::{Attempt as FailedAttempt, FailureClass, Policy, Step};
 use std::time::Duration;
 use switchyard_sdk::{
     Attempt, DeliveryPolicy, ErrorClass, Message, NextStep, await_alert, fail, next_leg, retry_after,
@@ -14,17 +14,17 @@ impl DeliveryPolicy for RetryLadder {
     }
 
     fn next(&self, _message: &Message, attempt: &Attempt) -> NextStep {
-        let decision = self.0.next(&Failed {
+        let decision = self.0.next(&FailedAttempt {
             number: attempt.number,
             leg: attempt.leg,
             legs: attempt.legs,
             peer: &attempt.peer,
             class: match attempt.class {
-                ErrorClass::Temporary => Class::Temporary,
-                ErrorClass::Permanent => Class::Permanent,
-                ErrorClass::Absent => Class::Absent,
-                ErrorClass::MemoryFull => Class::MemoryFull,
-                ErrorClass::Throttled => Class::Throttled,
+                ErrorClass::Temporary => FailureClass::Temporary,
+                ErrorClass::Permanent => FailureClass::Permanent,
+                ErrorClass::Absent => FailureClass::Absent,
+                ErrorClass::MemoryFull => FailureClass::MemoryFull,
+                ErrorClass::Throttled => FailureClass::Throttled,
             },
             age: Duration::from_millis(attempt.age),
             left: Duration::from_millis(attempt.left),

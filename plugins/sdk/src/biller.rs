@@ -1,4 +1,4 @@
-//! Plugins that decide what a message costs.
+//! Billers: plugins that set the price of a message.
 
 use crate::Message;
 use crate::bindings::biller::exports::switchyard::hooks::billing;
@@ -13,45 +13,45 @@ pub trait Biller: Sized {
     /// Reads a policy document.
     ///
     /// # Errors
-    /// What is wrong with it, where, and what would be right.
+    /// The mistake, its position, and the correction.
     fn configure(document: &str) -> Result<Self, String>;
 
-    /// What a message is to cost. Asked while its submitter waits. Nothing is known of a leg for a message that is to be
-    /// held or resolved first.
+    /// The price of a message. Called while its submitter waits. `leg` is `None` for a message that is to be held or
+    /// resolved first.
     fn price(&self, message: &Message, leg: Option<&FirstLeg>) -> Quote;
 
-    /// Told how those charges ended that asked for it, in batches, each at least once.
+    /// Reports the end of charges for which this was requested, in batches, each at least once.
     ///
     /// # Errors
-    /// Why they could not be taken; they are told again later.
+    /// The reason why they could not be processed. The host reports them again later.
     fn settle(&self, settlements: &[Settlement]) -> Result<(), String> {
         let _ = settlements;
         Ok(())
     }
 }
 
-/// The message costs nothing.
+/// The message is free of charge.
 #[must_use]
 pub fn free() -> Quote {
     Quote { price: Fee::Free, note: None }
 }
 
-/// Charge this ledger account so many millionths of the house's currency, for all parts together; given back when the
-/// message fails.
+/// Charges a ledger account, in millionths of the appliance's currency, for all parts together. The charge is released
+/// if the message fails.
 #[must_use]
 pub fn charge(account: impl Into<String>, amount: u64) -> Quote {
     let charge = Charge { account: account.into(), amount, keep_on_failure: false, settle: false };
     Quote { price: Fee::Charge(charge), note: None }
 }
 
-/// Refuse the message.
+/// Refuses the message.
 #[must_use]
 pub fn refuse() -> Quote {
     Quote { price: Fee::Refuse, note: None }
 }
 
 impl Quote {
-    /// The same price; a charge is paid though the message fails, once it was handed over.
+    /// The same price, but a charge is kept even if the message fails, once it was handed over.
     #[must_use]
     pub fn kept_on_failure(mut self) -> Self {
         if let Fee::Charge(charge) = &mut self.price {
@@ -60,7 +60,7 @@ impl Quote {
         self
     }
 
-    /// The same price; `settle` wants to be told of a charge's end.
+    /// The same price; `settle` is called at the end of the charge.
     #[must_use]
     pub fn settled(mut self) -> Self {
         if let Fee::Charge(charge) = &mut self.price {
@@ -77,17 +77,17 @@ impl Quote {
     }
 }
 
-/// Makes a type the plugin's biller.
+/// Exports a type as the plugin's biller.
 #[macro_export]
 macro_rules! export_biller {
     ($biller:ty) => {
         const _: () = {
-            $crate::__kept!($biller, Biller, BillerGuest, |kept| {
+            $crate::__configured_guest!($biller, Biller, BillerGuest, |cell| {
                 fn price(message: $crate::Message, leg: Option<$crate::FirstLeg>) -> $crate::Quote {
-                    PLUGIN.with(|kept| $crate::Biller::price(kept.get(), &message, leg.as_ref()))
+                    PLUGIN.with(|cell| $crate::Biller::price(cell.get(), &message, leg.as_ref()))
                 }
                 fn settle(settlements: Vec<$crate::Settlement>) -> Result<(), String> {
-                    PLUGIN.with(|kept| $crate::Biller::settle(kept.get(), &settlements))
+                    PLUGIN.with(|cell| $crate::Biller::settle(cell.get(), &settlements))
                 }
             });
             $crate::bindings::biller::export_biller_component!(Exported with_types_in $crate::bindings::biller);

@@ -1,6 +1,6 @@
-//! What wit-bindgen makes of the contract: one module per world. What several worlds use is made once, so that a
-//! `Message` is the same type everywhere. The description of a world that ends up in a component names what the
-//! component really imports, and only the exports of the world whose `export_…!` macro was called.
+//! Code that wit-bindgen generates from the contract: one module per world. Types of several worlds are generated once,
+//! so that `Message` is the same type everywhere. The world description in a component lists only the imports that the
+//! component uses, and only the exports of the world whose `export_…!` macro is invoked.
 
 /// The router world, and the capabilities that it shares with others.
 pub mod router {

@@ -1,4 +1,4 @@
-//! Plugins that decide what follows a failed attempt.
+//! Delivery policies: plugins that choose the step after a failed attempt.
 
 use crate::Message;
 use crate::bindings::delivery_policy::exports::switchyard::hooks::delivery;
@@ -14,10 +14,10 @@ pub trait DeliveryPolicy: Sized {
     /// Reads a policy document.
     ///
     /// # Errors
-    /// What is wrong with it, where, and what would be right.
+    /// The mistake, its position, and the correction.
     fn configure(document: &str) -> Result<Self, String>;
 
-    /// Decides what follows a failed attempt.
+    /// Chooses the step after a failed attempt.
     fn next(&self, message: &Message, attempt: &Attempt) -> NextStep;
 }
 
@@ -25,19 +25,19 @@ fn step(step: Step) -> NextStep {
     NextStep { step, advice: None, note: None }
 }
 
-/// Try this leg again after so long; zero: at once, at the message's old place in the queue.
+/// Retry this leg after this time; zero: at once, at the message's old position in the queue.
 #[must_use]
 pub fn retry_after(wait: Duration) -> NextStep {
     step(Step::RetryAfter(crate::milliseconds(wait)))
 }
 
-/// Try the next leg; where there is none, the message fails.
+/// Try the next leg; if there is none, the message fails.
 #[must_use]
 pub fn next_leg() -> NextStep {
     step(Step::NextLeg)
 }
 
-/// Wait until the subscriber is heard of, but at most so long.
+/// Wait for an alert about the subscriber, for this time at most.
 #[must_use]
 pub fn await_alert(longest: Duration) -> NextStep {
     step(Step::AwaitAlert(crate::milliseconds(longest)))
@@ -54,21 +54,21 @@ impl NextStep {
         self.advice.get_or_insert(Advice { pause: None, rate: None, window: None })
     }
 
-    /// The same step; the peer is sent nothing for so long.
+    /// The same step; the peer gets no messages for this time.
     #[must_use]
     pub fn pause(mut self, time: Duration) -> Self {
         self.advice().pause = Some(crate::milliseconds(time));
         self
     }
 
-    /// The same step; the peer is sent at most so many messages a second.
+    /// The same step; the peer gets at most this number of messages per second.
     #[must_use]
     pub fn rate(mut self, a_second: f64) -> Self {
         self.advice().rate = Some(a_second);
         self
     }
 
-    /// The same step; the peer has at most so many unanswered messages.
+    /// The same step; the peer has at most this number of unanswered messages.
     #[must_use]
     pub fn window(mut self, messages: u32) -> Self {
         self.advice().window = Some(messages);
@@ -83,14 +83,14 @@ impl NextStep {
     }
 }
 
-/// Makes a type the plugin's delivery policy.
+/// Exports a type as the plugin's delivery policy.
 #[macro_export]
 macro_rules! export_delivery_policy {
     ($policy:ty) => {
         const _: () = {
-            $crate::__kept!($policy, DeliveryPolicy, DeliveryPolicyGuest, |kept| {
+            $crate::__configured_guest!($policy, DeliveryPolicy, DeliveryPolicyGuest, |cell| {
                 fn next(message: $crate::Message, attempt: $crate::Attempt) -> $crate::NextStep {
-                    PLUGIN.with(|kept| $crate::DeliveryPolicy::next(kept.get(), &message, &attempt))
+                    PLUGIN.with(|cell| $crate::DeliveryPolicy::next(cell.get(), &message, &attempt))
                 }
             });
             $crate::bindings::delivery_policy::export_delivery_policy_component!(

@@ -1,13 +1,13 @@
 //! Write Switchyard plugins in Rust.
 //!
-//! A plugin serves one hook. It is a type that implements one of four traits and is named in the macro that goes with it:
+//! A plugin serves one hook. It is a type that implements one of four traits and is exported by the trait's macro:
 //!
 //! | hook | trait | macro |
 //! |---|---|---|
-//! | where does a message go? | [`Router`] | [`export_router!`] |
-//! | who stands behind a number? | [`Resolver`] | [`export_resolver!`] |
-//! | what follows a failed attempt? | [`DeliveryPolicy`] | [`export_delivery_policy!`] |
-//! | what does a message cost? | [`Biller`] | [`export_biller!`] |
+//! | the next step of a message | [`Router`] | [`export_router!`] |
+//! | the subscriber of a number | [`Resolver`] | [`export_resolver!`] |
+//! | the step after a failed attempt | [`DeliveryPolicy`] | [`export_delivery_policy!`] |
+//! | the price of a message | [`Biller`] | [`export_biller!`] |
 //!
 //! ```ignore
 //! use switchyard_sdk::{Decision, Message, Router, forward, leg};
@@ -26,21 +26,21 @@
 //! switchyard_sdk::export_router!(Everywhere);
 //! ```
 //!
-//! What the host offers is in one module per capability: [`log`], [`clock`], [`tables`], [`counters`], [`peers`],
-//! [`numbers`], [`body`], [`kv`], [`http`], [`hlr`]. A component imports only what it calls; a call that its world does not have (a
-//! router that calls [`http`]) makes a component that the host refuses.
+//! Each capability of the host has a module: [`log`], [`clock`], [`tables`], [`counters`], [`peers`], [`numbers`],
+//! [`body`], [`kv`], [`http`], [`hlr`]. A component imports only the functions that it calls. If it calls one that its
+//! world does not have (such as [`http`] in a router), the host refuses the component.
 //!
-//! An instance is never called by two threads at once and never re-entered, but there are several instances: what one
-//! keeps in memory the others do not see. Counts belong into [`counters`], durable things into [`kv`].
+//! An instance is never called by two threads at once and never re-entered. There are several instances, which do not
+//! share memory: use [`counters`] for counts and [`kv`] for durable data.
 //!
 //! Build for `wasm32-unknown-unknown` with `wasm-component-ld` as linker, or let `cargo xtask plugins` do so.
 
 mod biller;
 #[doc(hidden)]
 pub mod bindings;
-mod delivery_policy;
 #[doc(hidden)]
-pub mod once;
+pub mod configured;
+mod delivery_policy;
 mod resolver;
 mod router;
 
@@ -66,7 +66,7 @@ pub use resolver::Guest as ResolverGuest;
 #[doc(hidden)]
 pub use router::Guest as RouterGuest;
 
-/// A span of time as the contract has it: whole milliseconds.
+/// A duration in whole milliseconds, as in the contract.
 fn milliseconds(time: std::time::Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,4 +1,4 @@
-//! Plugins that find the subscriber behind a number.
+//! Resolvers: plugins that find the subscriber of a number.
 
 use crate::bindings::resolver::exports::switchyard::hooks::resolution;
 use std::time::Duration;
@@ -7,42 +7,40 @@ use std::time::Duration;
 pub use resolution::Guest;
 pub use resolution::{Answer, Resolved, Subscriber};
 
-/// A resolving plugin. It may use [`log`](crate::log), [`clock`](crate::clock), [`tables`](crate::tables),
+/// A resolver. It may use [`log`](crate::log), [`clock`](crate::clock), [`tables`](crate::tables),
 /// [`counters`](crate::counters), [`kv`](crate::kv), [`http`](crate::http) and [`hlr`](crate::hlr).
 pub trait Resolver: Sized {
     /// Reads a policy document.
     ///
     /// # Errors
-    /// What is wrong with it, where, and what would be right.
+    /// The mistake, its position, and the correction.
     fn configure(document: &str) -> Result<Self, String>;
 
-    /// Finds the subscriber behind a number: digits, in the form in which the message has it, a plus sign left out. May
-    /// take its time.
+    /// Finds the subscriber of a number: digits, in the message's form, without a plus sign. May block.
     fn resolve(&self, msisdn: &str) -> Resolved;
 }
 
-/// It is the subscriber with this IMSI (6 to 15 decimal digits), served by the peer and for the time of the
-/// configuration.
+/// The subscriber has this IMSI (6 to 15 decimal digits), with the configured serving peer and validity.
 #[must_use]
 pub fn found(imsi: impl Into<String>) -> Resolved {
     let subscriber = Subscriber { imsi: imsi.into(), serving: None, valid: None };
     Resolved { answer: Answer::Found(subscriber), note: None }
 }
 
-/// There is no such subscriber, for so long or for the configuration's time.
+/// There is no such subscriber, for this time or the configured time.
 #[must_use]
 pub fn unknown(valid: Option<Duration>) -> Resolved {
     Resolved { answer: Answer::Unknown(valid.map(crate::milliseconds)), note: None }
 }
 
-/// It cannot be found out now; ask again after so long, or after the configuration's time.
+/// The number cannot be resolved now; ask again after this time or the configured time.
 #[must_use]
 pub fn try_later(after: Option<Duration>) -> Resolved {
     Resolved { answer: Answer::TryLater(after.map(crate::milliseconds)), note: None }
 }
 
 impl Resolved {
-    /// The same answer; the subscriber, if there is one, is served by this peer.
+    /// The same answer; this peer serves the subscriber, if there is one.
     #[must_use]
     pub fn served_by(mut self, peer: impl Into<String>) -> Self {
         if let Answer::Found(subscriber) = &mut self.answer {
@@ -51,7 +49,7 @@ impl Resolved {
         self
     }
 
-    /// The same answer; a found subscriber holds for so long.
+    /// The same answer; a found subscriber is valid for this time.
     #[must_use]
     pub fn valid_for(mut self, time: Duration) -> Self {
         if let Answer::Found(subscriber) = &mut self.answer {
@@ -68,14 +66,14 @@ impl Resolved {
     }
 }
 
-/// Makes a type the plugin's resolver.
+/// Exports a type as the plugin's resolver.
 #[macro_export]
 macro_rules! export_resolver {
     ($resolver:ty) => {
         const _: () = {
-            $crate::__kept!($resolver, Resolver, ResolverGuest, |kept| {
+            $crate::__configured_guest!($resolver, Resolver, ResolverGuest, |cell| {
                 fn resolve(msisdn: String) -> $crate::Resolved {
-                    PLUGIN.with(|kept| $crate::Resolver::resolve(kept.get(), &msisdn))
+                    PLUGIN.with(|cell| $crate::Resolver::resolve(cell.get(), &msisdn))
                 }
             });
             $crate::bindings::resolver::export_resolver_component!(

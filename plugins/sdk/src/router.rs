@@ -1,4 +1,4 @@
-//! Plugins that decide where a message goes.
+//! Routers: plugins that decide where a message goes.
 
 use crate::Message;
 use crate::bindings::router::exports::switchyard::hooks::routing;
@@ -9,16 +9,16 @@ use std::time::Duration;
 pub use routing::Guest;
 pub use routing::{Decision, Leg, RejectReason, Verdict};
 
-/// A routing plugin. It may use [`log`](crate::log), [`clock`](crate::clock), [`tables`](crate::tables),
+/// A router. It may use [`log`](crate::log), [`clock`](crate::clock), [`tables`](crate::tables),
 /// [`counters`](crate::counters), [`peers`](crate::peers), [`numbers`](crate::numbers) and [`body`](crate::body).
 pub trait Router: Sized {
     /// Reads a policy document.
     ///
     /// # Errors
-    /// What is wrong with it, where, and what would be right.
+    /// The mistake, its position, and the correction.
     fn configure(document: &str) -> Result<Self, String>;
 
-    /// Decides about one message. Must depend on nothing but the document, the message and the answers of the host.
+    /// Decides about one message. The decision must depend only on the document, the message and the host's answers.
     fn route(&self, message: &Message) -> Decision;
 }
 
@@ -44,14 +44,14 @@ impl Leg {
         self
     }
 
-    /// The same leg, for which a message waits at most so long before the next is tried.
+    /// The same leg with a maximum wait, after which the next leg is tried.
     #[must_use]
     pub fn waits(mut self, longest: Duration) -> Self {
         self.longest_wait = Some(crate::milliseconds(longest));
         self
     }
 
-    /// The same leg with its cost, in millionths of the house's currency.
+    /// The same leg with its cost, in millionths of the appliance's currency.
     #[must_use]
     pub fn costs(mut self, millionths: u32) -> Self {
         self.cost = millionths;
@@ -59,11 +59,11 @@ impl Leg {
     }
 }
 
-/// Asks that the message gets a number of this pool for its sender, which is given back when the message ends; counts with
-/// [`forward`] and [`home`] only. [`numbers::take_sender`](crate::numbers::take_sender) has more to choose from.
+/// Requests a number of this pool as the sender of the message. The number is released when the message ends. Applies
+/// with [`forward`] and [`home`] only. [`numbers::take_sender`](crate::numbers::take_sender) has more options.
 ///
 /// # Errors
-/// What is wrong with the pool's name.
+/// The pool's name is invalid.
 pub fn take_sender(pool: &str, otherwise: WithoutNumber) -> Result<(), String> {
     crate::numbers::take_sender(&SenderRequest {
         pool: pool.to_owned(),
@@ -75,29 +75,29 @@ pub fn take_sender(pool: &str, otherwise: WithoutNumber) -> Result<(), String> {
     })
 }
 
-/// Tells the host which peers the document names, while it is read: the appliance refuses to activate a plugin whose policy
-/// names peers that it does not have.
+/// Reports the peers that the document names, in `configure`: the appliance refuses to activate a plugin whose policy
+/// names unknown peers.
 pub fn names_peers<'a>(peers: impl IntoIterator<Item = &'a str>) {
     for peer in peers {
-        // The question is what counts.
+        // The look-up itself is the report.
         let _ = crate::peers::state(peer);
     }
 }
 
-/// The same for number pools.
+/// Reports the number pools that the document names, in `configure`.
 pub fn names_pools<'a>(pools: impl IntoIterator<Item = &'a str>) {
     for pool in pools {
         let _ = crate::numbers::state(pool);
     }
 }
 
-/// Hand the message to one of these.
+/// Forward the message to one of these legs.
 #[must_use]
 pub fn forward(legs: Vec<Leg>) -> Decision {
     Decision { verdict: Verdict::Forward(legs), note: None }
 }
 
-/// The message is for a subscriber of ours: the resolver finds who stands behind the number.
+/// Deliver the message to one of our own subscribers: the resolver finds the subscriber of the number.
 #[must_use]
 pub fn home() -> Decision {
     Decision { verdict: Verdict::Home, note: None }
@@ -130,14 +130,14 @@ impl Decision {
     }
 }
 
-/// Makes a type the plugin's router.
+/// Exports a type as the plugin's router.
 #[macro_export]
 macro_rules! export_router {
     ($router:ty) => {
         const _: () = {
-            $crate::__kept!($router, Router, RouterGuest, |kept| {
+            $crate::__configured_guest!($router, Router, RouterGuest, |cell| {
                 fn route(message: $crate::Message) -> $crate::Decision {
-                    PLUGIN.with(|kept| $crate::Router::route(kept.get(), &message))
+                    PLUGIN.with(|cell| $crate::Router::route(cell.get(), &message))
                 }
             });
             $crate::bindings::router::export_router_component!(Exported with_types_in $crate::bindings::router);

@@ -1,5 +1,5 @@
-//! A router for those who share few numbers: messages are sent from a number of a pool, which each message has for itself
-//! from its acceptance to its end. `policies/shared-sender.toml` shows what it reads.
+//! A router for sharing a few sender numbers: each message gets a number of a pool as its sender, exclusively, from its
+//! acceptance to its end. `policies/shared-sender.toml` is an example.
 
 use serde::Deserialize;
 use switchyard_sdk::numbers::{SenderRequest, WithoutNumber};
@@ -15,29 +15,29 @@ struct Policy {
     share: Vec<Share>,
 }
 
-/// Messages that are sent from the numbers of one pool.
+/// The messages that share the numbers of one pool.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct Share {
     pool: String,
-    /// Senders, as they are submitted; empty: any.
+    /// Submitted senders; empty: any.
     #[serde(default)]
     from: Vec<String>,
-    /// Where the messages come from; empty: from anywhere.
+    /// Origins of the messages; empty: any.
     #[serde(default)]
     accounts: Vec<String>,
-    /// Where they go, the first one first.
+    /// The peers for the messages, in order of preference.
     peers: Vec<String>,
     #[serde(default)]
-    without_number: Otherwise,
-    /// Seconds.
+    without_number: FallbackKeyword,
+    /// In seconds.
     lease: Option<u64>,
     reason: Option<String>,
 }
 
 #[derive(Deserialize, Clone, Copy, Default)]
 #[serde(rename_all = "kebab-case")]
-enum Otherwise {
+enum FallbackKeyword {
     Hold,
     #[default]
     Reject,
@@ -60,15 +60,15 @@ impl Share {
     fn request(&self, message: &Message) -> SenderRequest {
         SenderRequest {
             pool: self.pool.clone(),
-            // A pool that is sticky gives each sender's addressees the same number again.
+            // A sticky pool gives each sender's recipients the same number again.
             user: Some(message.source.value.clone()),
             holder: None,
             reason: self.reason.clone(),
             lease: self.lease.map(|seconds| seconds.saturating_mul(1_000)),
             otherwise: match self.without_number {
-                Otherwise::Hold => WithoutNumber::Hold,
-                Otherwise::Reject => WithoutNumber::Reject,
-                Otherwise::KeepSender => WithoutNumber::KeepSender,
+                FallbackKeyword::Hold => WithoutNumber::Hold,
+                FallbackKeyword::Reject => WithoutNumber::Reject,
+                FallbackKeyword::KeepSender => WithoutNumber::KeepSender,
             },
         }
     }

@@ -1,4 +1,4 @@
-//! A resolver that finds subscribers in a table of the appliance's.
+//! A resolver that looks subscribers up in a table of the appliance.
 
 use resolver_policy::table::Policy;
 use switchyard_sdk::{Resolved, Resolver, tables};

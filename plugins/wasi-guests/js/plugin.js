@@ -1,4 +1,4 @@
-// Uses what JavaScript's library thinks a system has, as the policy document says, and tells in its note what came of it.
+// Uses the system functions of JavaScript's library that the policy document names, and notes the results.
 
 let wanted = '';
 

@@ -1,49 +1,47 @@
-//! Any octets as the value of the archive's column `decision`, as a replay reads it: damaged, or a message; and a message
-//! written as such a value is read as the same. Whatever the store can hold of a message that has ended goes through both
+//! Arbitrary octets as the archive column `decision`, as a replay reads it: damaged, or a message; and a message
+//! written to the column is read back unchanged. Every finished message that the store can hold is written to both
 //! columns, `decision` and `trace`.
 //!
-//! The first octet says which: a decision, or a record of the store's table `finished`.
+//! The first octet selects: a decision, or a record of the store's table `finished`.
 #![no_main]
 
-// The room's files as they are, without the data bases that the whole room brings.
-#[path = "../../../host/archive/src/archived.rs"]
-#[allow(dead_code)]
-mod archived;
-#[path = "../../../host/archive/src/decision.rs"]
-#[allow(dead_code)]
-mod decision;
-#[path = "../../../host/archive/src/storable.rs"]
-#[allow(dead_code)]
-mod storable;
-#[path = "../../../host/archive/src/trace.rs"]
-mod trace;
+// The archive's source files without the crate, which would add the database drivers.
+#[path = "../../../host/archive/src"]
+#[allow(dead_code, unused_imports)]
+mod archive {
+    pub mod archived_message;
+    pub mod decision;
+    pub mod text_escape;
+    pub mod trace;
+}
 
-use archived::{ArchivedMessage, ArchivedVerdict, PriceState};
+use archive::{archived_message, decision, text_escape, trace};
+use archived_message::{ArchivedMessage, ArchivedVerdict, PriceState};
 use bytes::Bytes;
-use decision::Decoder;
+use decision::DecisionDecoder;
 use libfuzzer_sys::fuzz_target;
 use model::{
-    Charge, DecidedBy, Final, FinalState, Kind, Leg, Message, MessageId, PeerId, PeerMessageId, Priority,
-    Quote, ReceiptState, ReceiptText, Routed, Step, StepKind, Text, Timestamp, Verdict,
+    Charge, PluginVersion, FinalRecord, FinalState, MessageKind, Leg, Message, MessageId, PeerId, PeerMessageId, Priority,
+    Quote, DlrState, DlrContent, RoutingDecision, Step, StepKind, Text, Timestamp, Verdict,
 };
 use std::sync::Arc;
 
-/// As the room's; see `host/archive/src/source.rs`.
-pub trait Parties: Send + Sync {
+/// Like the trait in `host/archive/src/finished_source.rs`.
+pub trait PeerDirectory: Send + Sync {
     /// The name of a peer or account.
     fn name(&self, id: PeerId) -> Arc<str>;
 }
 
-/// Names by number.
-struct Named(Vec<Arc<str>>);
+/// Names by peer id.
+struct NamedPeers(Vec<Arc<str>>);
 
-impl Parties for Named {
+impl PeerDirectory for NamedPeers {
     fn name(&self, id: PeerId) -> Arc<str> {
         self.0.get(id.0 as usize).cloned().unwrap_or_else(|| format!("peer {}", id.0).into())
     }
 }
 
-impl Named {
+impl NamedPeers {
     fn number(&mut self, name: &Arc<str>) -> PeerId {
         self.0.push(name.clone());
         PeerId(self.0.len() as u32 - 1)
@@ -55,31 +53,31 @@ const ID: MessageId = MessageId(7);
 fuzz_target!(|input: &[u8]| {
     let Some((&which, octets)) = input.split_first() else { return };
     match which % 2 {
-        0 => as_read(&Bytes::copy_from_slice(octets)),
-        _ => as_kept(octets),
+        0 => check_decode(&Bytes::copy_from_slice(octets)),
+        _ => check_archive(octets),
     }
 });
 
-fn as_read(octets: &Bytes) {
-    let mut decoder = Decoder::new();
+fn check_decode(octets: &Bytes) {
+    let mut decoder = DecisionDecoder::new();
     let mut read = match decoder.message(ID, octets) {
         Ok(read) => read,
         Err(damage) => return assert!(!damage.is_empty()),
     };
     assert_eq!(decoder.message(ID, octets).as_ref(), Ok(&read), "names that are known already");
-    // Lengths and priorities that no message has, which a damaged value may.
+    // Lengths and priorities that no message has, but a damaged value may.
     if read.length > 1 << 16 {
         return;
     }
     read.priority = Priority::new(read.priority).level();
     let Some((message, ended, named)) = written(&mut read) else { return };
     let value = Bytes::from(decision::encode(&message, &ended, &named));
-    assert_eq!(Decoder::new().message(ID, &value), Ok(read));
+    assert_eq!(DecisionDecoder::new().message(ID, &value), Ok(read));
 }
 
-/// A message of which the archive would say this; what it would say otherwise is mended.
-fn written(read: &mut ArchivedMessage) -> Option<(Message, Final, Named)> {
-    let mut named = Named(Vec::new());
+/// A message for which the archive would write this value; impossible values are corrected.
+fn written(read: &mut ArchivedMessage) -> Option<(Message, FinalRecord, NamedPeers)> {
+    let mut named = NamedPeers(Vec::new());
     let mut steps = Vec::new();
     let verdict = match &read.verdict {
         ArchivedVerdict::Forward(legs) => Verdict::Forward(
@@ -122,8 +120,8 @@ fn written(read: &mut ArchivedMessage) -> Option<(Message, Final, Named)> {
         steps.extend(kind.map(|kind| Step { at: Timestamp(9), kind }));
         Box::new(Quote { charge, by: price.by.clone(), note: None })
     });
-    let by = Arc::new(DecidedBy { plugin: "fuzz".into(), version: "1".into() });
-    let kind = if read.routed { Kind::Text } else { Kind::Receipt(Box::new(receipt())) };
+    let by = Arc::new(PluginVersion { plugin: "fuzz".into(), version: "1".into() });
+    let kind = if read.routed { MessageKind::Text } else { MessageKind::Dlr(Box::new(receipt())) };
     let message = Message {
         id: ID,
         kind,
@@ -134,7 +132,7 @@ fn written(read: &mut ArchivedMessage) -> Option<(Message, Final, Named)> {
         protocol_id: 0,
         esm_class: 0,
         priority: Priority::new(read.priority),
-        receipts: read.receipts,
+        dlr_request: read.dlr_request,
         replace_if_present: false,
         submission: None,
         text: Text {
@@ -147,9 +145,17 @@ fn written(read: &mut ArchivedMessage) -> Option<(Message, Final, Named)> {
         accepted_at: read.accepted_at,
         scheduled: None,
         expires_at: read.accepted_at,
-        routed: Routed { verdict, by, note: None, quote, seen: read.seen.as_deref().map(Into::into), faulted: None },
+        routed: RoutingDecision {
+            verdict,
+            by,
+            note: None,
+            quote,
+            sender: read.sender.clone(),
+            host_calls: read.host_calls.as_deref().map(Into::into),
+            fault_message_id: None,
+        },
     };
-    let ended = Final {
+    let ended = FinalRecord {
         state: FinalState::Delivered,
         at: read.decided_at,
         error: 0,
@@ -160,42 +166,42 @@ fn written(read: &mut ArchivedMessage) -> Option<(Message, Final, Named)> {
     Some((message, ended, named))
 }
 
-fn receipt() -> ReceiptText {
-    ReceiptText {
+fn receipt() -> DlrContent {
+    DlrContent {
         of: ID,
-        state: ReceiptState::Delivered,
+        state: DlrState::Delivered,
         intermediate: false,
         error: 0,
         network_error: None,
         submitted_at: Timestamp(0),
         done_at: Timestamp(0),
-        parts: (1, 1),
-        part: 0,
+        segments: (1, 1),
+        segment: 0,
         peer_id: PeerMessageId::new(b""),
     }
 }
 
-fn as_kept(octets: &[u8]) {
-    let Ok((message, end)) = store::record::Decoder::new().message(ID, octets) else { return };
+fn check_archive(octets: &[u8]) {
+    let Ok((message, end)) = store::record::RecordDecoder::new().message(ID, octets) else { return };
     let Ok(ended) = store::record::decode_final(&octets[end..]) else { return };
-    let named = Named(Vec::new());
+    let named = NamedPeers(Vec::new());
     let value = Bytes::from(decision::encode(&message, &ended, &named));
-    let read = Decoder::new().message(ID, &value).expect("a decision of ours that is damaged");
+    let read = DecisionDecoder::new().message(ID, &value).expect("a decision of ours that is damaged");
     assert_eq!((read.accepted_at, read.source, read.destination), {
         (message.accepted_at, message.source.clone(), message.destination.clone())
     });
     assert_eq!(read.length as usize, message.text.octets.len());
-    assert_eq!(read.seen.as_deref(), message.routed.seen.as_deref());
+    assert_eq!(read.host_calls.as_deref(), message.routed.host_calls.as_deref());
     assert_eq!(read.price.is_some(), message.routed.quote.is_some());
     match (&read.verdict, &message.routed.verdict) {
         (ArchivedVerdict::Forward(read), Verdict::Forward(legs)) => assert_eq!(read.len(), legs.len()),
         (ArchivedVerdict::Hold(read), Verdict::Hold(until)) => assert_eq!(read, until),
         (ArchivedVerdict::Reject(read), Verdict::Reject(reason)) => assert_eq!(read, reason),
-        (read, kept) => panic!("{read:?} of {kept:?}"),
+        (read, stored) => panic!("{read:?} of {stored:?}"),
     }
     let trace = trace::encode(&message, &ended, &named);
     let trace: serde_json::Value = serde_json::from_str(&trace).expect("a trace that is no JSON");
     assert_eq!(trace["steps"].as_array().map(Vec::len), Some(ended.steps.len()));
     let service = trace["submission"]["service_type"].as_str().unwrap_or_default();
-    assert_eq!(storable::stored(service).as_deref(), Some(&message.service_type[..]));
+    assert_eq!(text_escape::unescape(service).as_deref(), Some(&message.service_type[..]));
 }

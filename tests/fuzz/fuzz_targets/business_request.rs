@@ -1,5 +1,5 @@
-//! Any body through the doors of business systems, from HTTP to what reaches the engine: no panic, nothing half-read is
-//! accepted, and every answer is one that its reader can read.
+//! Arbitrary bodies through the HTTP interface for business systems, up to the engine: no panic, no half-parsed message is
+//! accepted, and every answer can be parsed by its reader.
 #![no_main]
 
 use axum::Router;
@@ -7,11 +7,11 @@ use axum::body::{Body, to_bytes};
 use axum::extract::ConnectInfo;
 use axum::http::{Request, Response, header};
 use base64::Engine as _;
-use business::{AccountOptions, Business, BusinessOptions};
-use doors::{Core, Hub, Routing};
-use engine::{Answer, Command, Event, ReplyTo};
+use business::{BusinessAccountOptions, Business, BusinessOptions};
+use ports::{EventSink, LinkRegistry, Routing};
+use engine::{EngineAnswer, EngineCommand, Event, ReplyTo};
 use libfuzzer_sys::fuzz_target;
-use model::{Address, DecidedBy, Kind, Leg, Message, MessageId, PeerId, Refusal, Routed, Verdict};
+use model::{Address, PluginVersion, MessageKind, Leg, Message, MessageId, PeerId, Refusal, RoutingDecision, Verdict};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -19,22 +19,22 @@ use tokio::runtime::Runtime;
 use tower::ServiceExt;
 
 const SHOP: PeerId = PeerId(1);
-const PARTS: usize = 4;
+const MAX_SEGMENTS: usize = 4;
 const BATCH: usize = 20;
 
-/// Takes what is well-formed, and knows nothing.
-struct Taker {
-    hub: Arc<Hub>,
+/// A fake engine that accepts well-formed messages.
+struct FakeEngine {
+    registry: Arc<LinkRegistry>,
     next: AtomicU64,
 }
 
-impl Taker {
-    fn answer(&self, to: ReplyTo, answer: Answer) {
-        self.hub.dispatch(vec![Command::Answer { to, answer }]);
+impl FakeEngine {
+    fn answer(&self, to: ReplyTo, answer: EngineAnswer) {
+        self.registry.dispatch(vec![EngineCommand::Answer { to, answer }]);
     }
 }
 
-impl Core for Taker {
+impl EventSink for FakeEngine {
     fn push(&self, events: Vec<Event>) {
         for event in events {
             match event {
@@ -42,10 +42,10 @@ impl Core for Taker {
                     assert!((1..=BATCH).contains(&messages.len()), "{} messages", messages.len());
                     messages.iter().for_each(check);
                     let ids = messages.iter().map(|_| Ok(MessageId(self.next.fetch_add(1, Relaxed))));
-                    self.answer(reply, Answer::AcceptedMany(ids.collect()));
+                    self.answer(reply, EngineAnswer::AcceptedMany(ids.collect()));
                 }
-                Event::Query { reply, .. } | Event::Settle { reply, .. } => {
-                    self.answer(reply, Answer::Refused(Refusal::UnknownMessage));
+                Event::Query { reply, .. } | Event::SettleUncertain { reply, .. } => {
+                    self.answer(reply, EngineAnswer::Refused(Refusal::UnknownMessage));
                 }
                 _ => {}
             }
@@ -53,63 +53,64 @@ impl Core for Taker {
     }
 }
 
-/// What holds of every message that is accepted.
+/// Properties of every accepted message.
 fn check(message: &Message) {
-    assert!(matches!(message.kind, Kind::Text));
+    assert!(matches!(message.kind, MessageKind::Text));
     assert_eq!(message.origin, SHOP);
     let digits = message.destination.text();
     assert!((3..=20).contains(&digits.len()) && digits.bytes().all(|c| c.is_ascii_digit()), "{digits}");
     assert!(!message.source.text().is_empty());
     let octets = &message.text.octets;
-    assert!(octets.len() <= PARTS * 153 && (octets.len() <= 140 || !message.text.udhi));
+    assert!(octets.len() <= MAX_SEGMENTS * 153 && (octets.len() <= 140 || !message.text.udhi));
     if message.text.udhi {
         assert!(sgip::text::header(octets).is_some(), "a header longer than its message");
     }
     assert!(message.expires_at >= message.scheduled.unwrap_or_default());
-    // What is private is read back whole.
-    let fields = sgip::Fields::read(&message.tlvs);
+    // Private values can be read back completely.
+    let fields = sgip::SgipFields::read(&message.tlvs);
     let mut again = bytes::BytesMut::new();
     fields.append_to(&mut again);
     assert_eq!(again, message.tlvs);
 }
 
-struct Anywhere;
+struct FixedRouting;
 
-impl Routing for Anywhere {
-    fn route(&self, _: &Message) -> Routed {
-        let by = Arc::new(DecidedBy { plugin: "fuzz".into(), version: "1".into() });
-        Routed {
+impl Routing for FixedRouting {
+    fn route(&self, _: &Message) -> RoutingDecision {
+        let by = Arc::new(PluginVersion { plugin: "fuzz".into(), version: "1".into() });
+        RoutingDecision {
             verdict: Verdict::Forward(vec![Leg::to(PeerId(2))]),
             by,
             note: None,
             quote: None,
-            seen: None,
-            faulted: None,
+            sender: None,
+            host_calls: None,
+            fault_message_id: None,
         }
     }
 }
 
-struct House {
+struct BusinessFixture {
     runtime: Runtime,
     router: Router,
     login: String,
     _business: Business,
 }
 
-impl House {
+impl BusinessFixture {
     fn new() -> Self {
-        // A clock that leaps over every wait: long polls and patience cost nothing.
+        // A clock that jumps over every wait: long polls and timeouts cost nothing.
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
         let runtime = runtime.expect("no runtime");
         let entered = runtime.enter();
-        let hub = Arc::new(Hub::new());
-        let core = Arc::new(Taker { hub: hub.clone(), next: AtomicU64::new(1) });
+        let registry = Arc::new(LinkRegistry::new());
+        let core = Arc::new(FakeEngine { registry: registry.clone(), next: AtomicU64::new(1) });
         let business =
-            Business::new(BusinessOptions::default(), Arc::default(), core, Arc::new(Anywhere), hub).expect("no business");
-        let hash = doors::hash_password(b"secret").expect("no hash");
-        let mut account = AccountOptions::new("shop", SHOP, &hash);
+            Business::new(BusinessOptions::default(), Arc::default(), core, Arc::new(FixedRouting), registry).expect("no business");
+        let hash = ports::hash_password(b"secret").expect("no hash");
+        let mut account = BusinessAccountOptions::new("shop", SHOP, &hash);
         account.source.default = Some(Address::new(0, 1, b"10655"));
-        (account.parts, account.batch) = (PARTS, BATCH);
+        (account.max_segments, account.batch) = (MAX_SEGMENTS, BATCH);
         business.set_account(account).expect("no account");
         drop(entered);
         let login = format!("Basic {}", base64::engine::general_purpose::STANDARD.encode("shop:secret"));
@@ -138,7 +139,7 @@ impl House {
 }
 
 thread_local! {
-    static HOUSE: House = House::new();
+    static FIXTURE: BusinessFixture = BusinessFixture::new();
 }
 
 /// XML 1.0 §2.2.
@@ -148,7 +149,7 @@ fn is_xml(c: char) -> bool {
 
 fuzz_target!(|input: &[u8]| {
     let Some((&which, body)) = input.split_first() else { return };
-    HOUSE.with(|house| {
+    FIXTURE.with(|fixture| {
         let (path, key) = match which % 6 {
             0 => ("/xmlrpc", None),
             1 => ("/v1/messages", None),
@@ -157,7 +158,7 @@ fuzz_target!(|input: &[u8]| {
             4 => ("/v1/inbox/acknowledge", None),
             _ => ("/RPC2", None),
         };
-        let (response, text) = house.ask(path, key, body);
+        let (response, text) = fixture.ask(path, key, body);
         let status = response.status().as_u16();
         if path.starts_with("/v1") {
             let document: serde_json::Value = serde_json::from_str(&text).expect("an answer that is no JSON");

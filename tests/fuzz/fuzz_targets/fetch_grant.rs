@@ -1,13 +1,13 @@
-//! Any text as a grant of a binding, and any as a request of its plugin, one a line: what is allowed stays on the granted
-//! host and port and below the granted path, whatever a server makes of encodings and dots.
+//! Arbitrary text as a grant of a binding, and as a request of its plugin, one per line: an allowed request stays on the granted
+//! host and port and below the granted path, however a server decodes escapes and dots.
 #![no_main]
 
-use capabilities::{FetchFailure, Grant, Grants, Request};
+use capabilities::{FetchFailure, HttpGrant, HttpGrants, FetchRequest};
 use libfuzzer_sys::fuzz_target;
 use url::{Host, Url};
 
-fn request(method: &str, url: &str, headers: Vec<(String, String)>) -> Request {
-    Request { method: method.to_owned(), url: url.to_owned(), headers, body: Vec::new() }
+fn request(method: &str, url: &str, headers: Vec<(String, String)>) -> FetchRequest {
+    FetchRequest { method: method.to_owned(), url: url.to_owned(), headers, body: Vec::new() }
 }
 
 fuzz_target!(|text: &str| {
@@ -16,46 +16,46 @@ fuzz_target!(|text: &str| {
     let method = lines.next().filter(|method| !method.is_empty()).unwrap_or("GET");
     let headers: Vec<_> = lines.filter_map(|line| line.split_once(':')).collect();
     let headers = headers.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-    let place = match Grant::parse(grant) {
-        Ok(place) => place,
+    let prefix = match HttpGrant::parse(grant) {
+        Ok(prefix) => prefix,
         Err(refused) => return assert!(!refused.to_string().contains(char::is_control)),
     };
-    // What is shown of a grant is the grant, and is itself within it.
-    let shown = place.to_string();
-    assert_eq!(Grant::parse(&shown).ok().as_ref(), Some(&place));
-    let grants = Grants { places: vec![place], ..Grants::default() };
+    // The displayed grant is itself a valid grant with the same meaning.
+    let shown = prefix.to_string();
+    assert_eq!(HttpGrant::parse(&shown).ok().as_ref(), Some(&prefix));
+    let grants = HttpGrants { prefixes: vec![prefix], ..HttpGrants::default() };
     assert_eq!(grants.check(&request("GET", &shown, Vec::new())), Ok(()));
 
-    let asked = request(method, url, headers);
-    match grants.check(&asked) {
-        Ok(()) => allowed(&Url::parse(&shown).expect("a grant that is no URL"), &asked),
+    let fetch = request(method, url, headers);
+    match grants.check(&fetch) {
+        Ok(()) => allowed(&Url::parse(&shown).expect("a grant that is no URL"), &fetch),
         Err(FetchFailure::NotAllowed(why)) => assert!(!why.is_empty()),
         Err(other) => panic!("{other}"),
     }
-    assert!(Grants::default().check(&asked).is_err(), "allowed without a grant");
+    assert!(HttpGrants::default().check(&fetch).is_err(), "allowed without a grant");
 });
 
-fn allowed(place: &Url, asked: &Request) {
-    let url = Url::parse(&asked.url).expect("a URL that is none");
-    let shown = format!("{url} of {place}");
-    assert_eq!(url.scheme(), place.scheme(), "{shown}");
-    assert_eq!(url.host(), place.host(), "{shown}");
-    assert_eq!(url.port_or_known_default(), place.port_or_known_default(), "{shown}");
+fn allowed(prefix: &Url, fetch: &FetchRequest) {
+    let url = Url::parse(&fetch.url).expect("a URL that is none");
+    let shown = format!("{url} of {prefix}");
+    assert_eq!(url.scheme(), prefix.scheme(), "{shown}");
+    assert_eq!(url.host(), prefix.host(), "{shown}");
+    assert_eq!(url.port_or_known_default(), prefix.port_or_known_default(), "{shown}");
     assert!(url.username().is_empty() && url.password().is_none(), "{shown}");
 
-    // The host, read by nothing but the borders that RFC 3986 §3.2 gives it.
+    // The host, delimited only by RFC 3986 §3.2.
     let rest =
-        asked.url.get(url.scheme().len()..).and_then(|rest| rest.strip_prefix("://")).expect("two slashes");
+        fetch.url.get(url.scheme().len()..).and_then(|rest| rest.strip_prefix("://")).expect("two slashes");
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     assert!(!authority.contains(['@', '\\']), "{shown}");
     let plain = authority.is_ascii() && !authority.contains('%');
-    if let (Some(Host::Domain(host)), true) = (place.host(), plain) {
+    if let (Some(Host::Domain(host)), true) = (prefix.host(), plain) {
         let written = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
         assert_eq!(written.to_ascii_lowercase(), host, "{shown}");
     }
 
-    // The path, as servers read it that decode it any number of times, merge slashes and cut parameters off.
-    let (mut within, mut path) = (place.path().as_bytes().to_vec(), url.path().as_bytes().to_vec());
+    // The path, as read by servers that decode repeatedly, merge slashes and cut off parameters.
+    let (mut within, mut path) = (prefix.path().as_bytes().to_vec(), url.path().as_bytes().to_vec());
     for times in 0..8 {
         let (border, reached) = (resolved(&within), resolved(&path));
         let (border, reached) = (border.expect("a grant above its root"), reached.expect("above the root"));
@@ -63,8 +63,8 @@ fn allowed(place: &Url, asked: &Request) {
         (within, path) = (decoded(&within), decoded(&path));
     }
 
-    assert!(!asked.method.eq_ignore_ascii_case("connect") && !asked.method.eq_ignore_ascii_case("trace"));
-    for (name, value) in &asked.headers {
+    assert!(!fetch.method.eq_ignore_ascii_case("connect") && !fetch.method.eq_ignore_ascii_case("trace"));
+    for (name, value) in &fetch.headers {
         let name = name.to_ascii_lowercase();
         let carriage =
             ["host", "content-length", "transfer-encoding", "connection", "upgrade", "expect", "te"];
@@ -74,7 +74,7 @@ fn allowed(place: &Url, asked: &Request) {
     }
 }
 
-/// The segments that are left when dots are followed; `None`: they lead above the root.
+/// The segments after dot segments are resolved; `None` if they lead above the root.
 fn resolved(path: &[u8]) -> Option<Vec<&[u8]>> {
     let mut segments = Vec::new();
     for segment in path.split(|c| matches!(c, b'/' | b'\\')) {

@@ -1,57 +1,57 @@
-//! GSUP: frames, messages, a client of an HLR, the place between MSC and HLR, questions to a control interface. The first
-//! octet says what the rest is given to.
+//! GSUP: frames, messages, a client of an HLR, the proxy between MSC and HLR, questions to a control interface. The first
+//! octet selects the target.
 #![no_main]
 
 use arbitrary::{Arbitrary, Unstructured};
 use bytes::{Bytes, BytesMut};
 use gsup::ccm::{Ccm, Identity};
-use gsup::client::{self, Client, Patience};
-use gsup::ctrl::{self, Ask, Msisdn};
-use gsup::ipa::{self, Frame};
+use gsup::client::{self, GsupClient, ClientTimeouts};
+use gsup::ctrl::{self, LookupDetail, Msisdn};
+use gsup::ipa::{self, IpaFrame};
 use gsup::proxy::{Event, Proxy};
-use gsup::{Failure, Imsi, Message, MessageType, Reporter, RpAddress, Tag};
+use gsup::{Failure, GsupImsi, GsupMessage, MessageType, Reporter, RpAddress, Tag};
 use libfuzzer_sys::fuzz_target;
 use std::collections::VecDeque;
 
-/// A message: read as it is written, in the same octets.
+/// A message: written as the same octets as were read.
 fn message(octets: &[u8]) {
     let octets = Bytes::copy_from_slice(octets);
     let peeked = gsup::peek(&octets);
-    let Ok(message) = Message::decode(&octets) else { return };
+    let Ok(message) = GsupMessage::decode(&octets) else { return };
     assert_eq!(message.encode(), octets);
     assert_eq!(peeked, Ok((message.kind, message.imsi)));
     for tag in [Tag::SM_RP_DA, Tag::SM_RP_OA] {
         let Some(Ok(address)) = message.get(tag).map(|value| RpAddress::decode(tag, value)) else { continue };
-        let again = Message::new(message.kind, message.imsi).with_destination(&address).expect("it was read");
+        let again = GsupMessage::new(message.kind, message.imsi).with_destination(&address).expect("it was read");
         assert_eq!(again.destination(), Ok(Some(address)));
     }
     if let Some(msisdn) = message.msisdn() {
-        let again = Message::new(message.kind, message.imsi).with_msisdn(&msisdn).expect("it was read");
+        let again = GsupMessage::new(message.kind, message.imsi).with_msisdn(&msisdn).expect("it was read");
         assert_eq!(again.msisdn(), Some(msisdn));
     }
     let reporter = if message.more_messages() { Reporter::Msc } else { Reporter::Hlr };
     let failure = Failure::of(&message, reporter, message.user_information().and_then(|ui| ui.first().copied()));
     assert_eq!(failure.is_some(), [0x29, 0x4e].contains(&message.kind.0));
     for answer in [message.accepted(None), message.refused(gsup::RpCause::CONGESTION, None)] {
-        assert_eq!(Message::decode(&answer.encode()), Ok(answer));
+        assert_eq!(GsupMessage::decode(&answer.encode()), Ok(answer));
     }
     let _ = (format!("{message:?}"), message.source_name(), message.destination_name(), message.alert_reason());
 }
 
-/// A word about the connection: what is understood is written so that it is understood as the same.
-fn word(octets: &[u8]) {
-    let word = Ccm::decode(&Bytes::copy_from_slice(octets));
+/// A connection management message: what is read is written as an equal message.
+fn ccm_frame(octets: &[u8]) {
+    let ccm_frame = Ccm::decode(&Bytes::copy_from_slice(octets));
     let mut output = BytesMut::new();
-    word.put(&mut output);
+    ccm_frame.put(&mut output);
     if !octets.is_empty() {
-        let Ok(Some(Frame::Ccm(payload))) = Frame::take(&mut output, ipa::MOST) else { panic!("no frame") };
-        assert_eq!(Ccm::decode(&payload), word);
+        let Ok(Some(IpaFrame::Ccm(payload))) = IpaFrame::take(&mut output, ipa::MAX_PAYLOAD) else { panic!("no frame") };
+        assert_eq!(Ccm::decode(&payload), ccm_frame);
     }
 }
 
-/// A client whose HLR says anything: it writes whole frames only, and nothing happens after its end.
+/// A client with an arbitrary HLR: it writes only whole frames, and does nothing after its end.
 fn client(octets: &[u8]) {
-    let mut client = Client::new(0, Identity::new("SMSC-1", "fuzz").expect("a name"), Patience::default());
+    let mut client = GsupClient::new(0, Identity::new("SMSC-1", "fuzz").expect("a name"), ClientTimeouts::default());
     let mut lost = false;
     for (now, piece) in (0..).step_by(7_000).zip(octets.chunks(23)) {
         client.receive(now, piece);
@@ -66,13 +66,13 @@ fn client(octets: &[u8]) {
         assert!(!lost || client.next_tick().is_none());
     }
     let mut output = client.output().split();
-    while Frame::take(&mut output, ipa::MOST).expect("frames").is_some() {}
+    while IpaFrame::take(&mut output, ipa::MAX_PAYLOAD).expect("frames").is_some() {}
     assert!(output.is_empty(), "a piece of a frame was written");
 }
 
-/// An HLR's control interface that says anything: every question has one end.
+/// An arbitrary control interface: every question is answered or fails once.
 fn control(octets: &[u8]) {
-    let mut client = ctrl::Client::new(Ask::Imsi, 10);
+    let mut client = ctrl::CtrlClient::new(LookupDetail::Imsi, 10);
     let mut open = Vec::new();
     for (at, piece) in octets.chunks(61).enumerate() {
         let now = at as u64;
@@ -92,17 +92,17 @@ fn control(octets: &[u8]) {
     let mut left = client.close();
     left.sort_unstable();
     assert_eq!(left, open);
-    let _ = ctrl::Subscriber::parse(&String::from_utf8_lossy(octets));
+    let _ = ctrl::CtrlSubscriber::parse(&String::from_utf8_lossy(octets));
 }
 
-/// What happens at a proxy next.
+/// The next step of a proxy.
 #[derive(Arbitrary, Debug)]
 enum Step<'a> {
-    /// Any octets from the MSC.
+    /// Arbitrary octets from the MSC.
     Msc(&'a [u8]),
-    /// Any octets from the HLR.
+    /// Arbitrary octets from the HLR.
     Hlr(&'a [u8]),
-    /// A message from either side, of any kind and with any elements.
+    /// A message from either side, of any type and with any elements.
     Message {
         hlr: bool,
         kind: u8,
@@ -115,25 +115,25 @@ enum Step<'a> {
         stream: u8,
         payload: &'a [u8],
     },
-    /// We send a message to a phone.
+    /// A message to a phone.
     Send {
         who: u8,
     },
-    /// What waits is written.
+    /// Pending output is written.
     Write,
 }
 
-/// One side's frames, as they are to come out on the other: read a second time, here.
+/// The frames of one side as the other side must receive them, parsed independently.
 #[derive(Default)]
 struct Side {
     input: BytesMut,
-    /// The same octets as were given to the proxy and not yet understood as frames.
+    /// Octets passed to the proxy that are no complete frame yet.
     stream: Vec<u8>,
     expected: VecDeque<u8>,
 }
 
 impl Side {
-    /// Whole frames that have come.
+    /// Complete frames received.
     fn frames(&mut self) -> Vec<Vec<u8>> {
         let mut frames = Vec::new();
         while let [high, low, _, ..] = self.stream[..] {
@@ -148,19 +148,19 @@ impl Side {
     }
 }
 
-fn imsi(who: u8) -> Imsi {
+fn imsi(who: u8) -> GsupImsi {
     format!("00101000000000{}", who % 4).parse().expect("digits")
 }
 
-/// The place between: all that comes goes on in its order, but for short messages of the MSC's; ours stand between frames.
-struct World {
+/// The proxy: everything is forwarded in order, except for the MSC's short messages; our own frames are inserted between frames.
+struct Harness {
     proxy: Proxy,
     msc: Side,
     hlr: Side,
     sms: usize,
 }
 
-impl World {
+impl Harness {
     fn new() -> Self {
         let proxy = Proxy::new(Some("SMSC-1".parse().expect("a name")));
         Self { proxy, msc: Side::default(), hlr: Side::default(), sms: 0 }
@@ -168,22 +168,22 @@ impl World {
 
     fn step(&mut self, step: &Step<'_>) {
         match step {
-            Step::Msc(octets) => self.hear(false, octets),
-            Step::Hlr(octets) => self.hear(true, octets),
+            Step::Msc(octets) => self.receive(false, octets),
+            Step::Hlr(octets) => self.receive(true, octets),
             Step::Message { hlr, kind, who, elements } => {
-                let mut octets = Message::new(MessageType(*kind), imsi(*who)).encode().to_vec();
+                let mut octets = GsupMessage::new(MessageType(*kind), imsi(*who)).encode().to_vec();
                 octets.extend_from_slice(elements);
                 let mut frame = BytesMut::new();
-                Frame::Gsup(octets.into()).put(&mut frame);
-                self.hear(*hlr, &frame);
+                IpaFrame::Gsup(octets.into()).put(&mut frame);
+                self.receive(*hlr, &frame);
             }
             Step::Frame { hlr, stream, payload } => {
                 let mut frame = BytesMut::new();
-                Frame::Other { stream: *stream, payload: Bytes::copy_from_slice(payload) }.put(&mut frame);
-                self.hear(*hlr, &frame);
+                IpaFrame::Other { stream: *stream, payload: Bytes::copy_from_slice(payload) }.put(&mut frame);
+                self.receive(*hlr, &frame);
             }
             Step::Send { who } => {
-                let message = Message::new(MessageType::MT_FORWARD_SM_REQUEST, imsi(*who)).with_reference(255);
+                let message = GsupMessage::new(MessageType::MT_FORWARD_SM_REQUEST, imsi(*who)).with_reference(255);
                 let mut frame = BytesMut::new();
                 message.put(&mut frame);
                 self.proxy.inject_to_msc(&message);
@@ -193,17 +193,17 @@ impl World {
         }
     }
 
-    fn hear(&mut self, hlr: bool, octets: &[u8]) {
+    fn receive(&mut self, hlr: bool, octets: &[u8]) {
         if hlr {
             self.hlr.input.extend_from_slice(octets);
             self.hlr.stream.extend_from_slice(octets);
             self.proxy.from_hlr(&mut self.hlr.input);
             let frames = self.hlr.frames();
             self.msc.expected.extend(frames.into_iter().flatten());
-            self.listen();
+            self.handle_events();
             return;
         }
-        // One frame at a time, so that what becomes of it shows.
+        // One frame at a time, so that its effect is visible.
         self.msc.stream.extend_from_slice(octets);
         for frame in self.msc.frames() {
             self.msc.input.extend_from_slice(&frame);
@@ -212,7 +212,7 @@ impl World {
             assert!(self.msc.input.is_empty(), "a whole frame was left");
             let passed = self.proxy.waiting_for_hlr() - before;
             let gsup = frame.get(2..4) == Some(&[0xee, 5]);
-            let message = Message::decode(&Bytes::copy_from_slice(frame.get(4..).unwrap_or_default()));
+            let message = GsupMessage::decode(&Bytes::copy_from_slice(frame.get(4..).unwrap_or_default()));
             match message {
                 Ok(message) if gsup && [0x24, 0x29, 0x2a, 0x2c].contains(&message.kind.0) => {
                     let is_answer = message.kind != MessageType::MO_FORWARD_SM_REQUEST
@@ -230,18 +230,18 @@ impl World {
                 }
                 _ if passed == frame.len() => self.hlr.expected.extend(frame),
                 _ => {
-                    // An identity was completed.
+                    // An identity response was completed.
                     assert_eq!(frame.get(2..4), Some(&[0xfe, 5][..]), "a frame was lost");
                     self.write();
                 }
             }
         }
-        self.listen();
+        self.handle_events();
     }
 
-    fn listen(&mut self) {
+    fn handle_events(&mut self) {
         while let Some(event) = self.proxy.poll_event() {
-            if let Event::Sms(message) = event {
+            if let Event::ShortMessage(message) = event {
                 assert!([0x24, 0x29, 0x2a, 0x2c].contains(&message.kind.0));
                 self.sms -= 1;
             }
@@ -260,9 +260,9 @@ impl World {
                 let expected: Vec<u8> = self.hlr.expected.drain(..octets.len()).collect();
                 assert_eq!(octets, expected);
             } else {
-                // The completed identity is a piece of its own: it has a unit id now.
+                // The completed identity response differs: it has a unit id now.
                 let mut input = BytesMut::from(&octets[..]);
-                let Ok(Some(Frame::Ccm(payload))) = Frame::take(&mut input, ipa::MOST) else { panic!("{octets:?}") };
+                let Ok(Some(IpaFrame::Ccm(payload))) = IpaFrame::take(&mut input, ipa::MAX_PAYLOAD) else { panic!("{octets:?}") };
                 let Ccm::IdResponse(response) = Ccm::decode(&payload) else { panic!("{payload:?}") };
                 assert!(response.get(gsup::ccm::tag::UNIT_ID).is_some_and(|id| !id.is_empty()));
                 assert!(input.is_empty() && self.hlr.expected.is_empty());
@@ -276,16 +276,16 @@ fuzz_target!(|octets: &[u8]| {
     let Some((mode, rest)) = octets.split_first() else { return };
     match mode % 6 {
         0 => message(rest),
-        1 => word(rest),
+        1 => ccm_frame(rest),
         2 => client(rest),
         3 => control(rest),
         _ => {
-            let mut world = World::new();
+            let mut harness = Harness::new();
             let Ok(steps) = Vec::<Step<'_>>::arbitrary(&mut Unstructured::new(rest)) else { return };
             for step in &steps {
-                world.step(step);
+                harness.step(step);
             }
-            world.write();
+            harness.write();
         }
     }
 });

@@ -1,10 +1,10 @@
-//! Any octets through SGIP's every decoder: no panic, and what decodes survives its own encoding.
+//! Arbitrary octets through every SGIP decoder: no panic, and decoded values survive an encoding round trip.
 #![no_main]
 
 use bytes::{Bytes, BytesMut};
 use libfuzzer_sys::fuzz_target;
-use sgip::text::{self, Coding, MAX_OCTETS, Reference};
-use sgip::{Command, Fields, HEADER_LENGTH, Header, PRIVATE_TAGS, Pdu, Sequence, without_private};
+use sgip::text::{self, Coding, MAX_OCTETS, SegmentReference};
+use sgip::{SgipCommand, SgipFields, HEADER_LENGTH, Header, PRIVATE_TAGS, Pdu, Sequence, without_private_tlvs};
 
 const SEQUENCE: Sequence = Sequence { node: 3_010_012_345, time: 1_120_203_225, counter: 7 };
 
@@ -16,17 +16,17 @@ fn survives(id: u32, body: &[u8]) {
     assert_eq!((header.length as usize, header.command, header.sequence), (octets.len(), id, SEQUENCE));
     assert_eq!(octets.len(), pdu.length());
     assert_eq!(Pdu::decode(id, &octets[HEADER_LENGTH..]).as_ref(), Ok(&pdu));
-    // The body that some servers give their answer to an Unbind is dropped, and the empty one that ends a table is
-    // written out; all others have one length only.
+    // The body that some servers add to an Unbind answer is dropped, and an empty one at the end of a table is
+    // written; all others have a fixed length.
     let has_two_forms =
         pdu == Pdu::UnbindAnswer || matches!(&pdu, Pdu::RouteAnswer { rows, .. } if rows.is_empty());
     assert!(has_two_forms || octets.len() == HEADER_LENGTH + body.len());
-    let _ = pdu.fault();
+    let _ = pdu.validation_error();
     if let Pdu::Submit(submit) = &pdu {
-        let fields = Fields::of(submit, SEQUENCE);
+        let fields = SgipFields::of(submit, SEQUENCE);
         let mut tlvs = BytesMut::new();
         fields.append_to(&mut tlvs);
-        assert_eq!(Fields::read(&tlvs.freeze()), fields);
+        assert_eq!(SgipFields::read(&tlvs.freeze()), fields);
     }
 }
 
@@ -43,9 +43,9 @@ fn stream(mut octets: &[u8]) {
     }
 }
 
-/// Splitting loses nothing, cuts no UTF-16 pair, and every part fits and says its place.
+/// Splitting loses nothing, cuts no UTF-16 pair, and every segment fits and has its position.
 fn split(coding: Coding, content: &Bytes) {
-    for reference in [Reference::Short(7), Reference::Long(300)] {
+    for reference in [SegmentReference::Short(7), SegmentReference::Long(300)] {
         let Some(parts) = text::split(coding, content, reference) else {
             assert!(content.len() > 255 * 100, "refused too early");
             continue;
@@ -67,13 +67,13 @@ fn split(coding: Coding, content: &Bytes) {
     }
 }
 
-/// What is readable text stays the same text when it is read part by part.
-fn keeps_characters(octets: &[u8]) {
+/// Readable text stays the same when it is read segment by segment.
+fn check_character_boundaries(octets: &[u8]) {
     let words = String::from_utf8_lossy(octets).replace('\u{FEFF}', "");
     for coding in [Coding::ASCII, Coding::UCS2, Coding::GBK] {
         let Some(content) = text::encode_as(&words, coding) else { continue };
         let shown = text::decode(coding.0, &content);
-        let Some(parts) = text::split(coding, &content, Reference::Long(1)) else { continue };
+        let Some(parts) = text::split(coding, &content, SegmentReference::Long(1)) else { continue };
         if parts.len() > 1 {
             let bodies = parts.iter().filter_map(|part| text::header(part));
             let again: String = bodies.map(|(_, body)| text::decode(coding.0, body)).collect();
@@ -88,25 +88,25 @@ fn keeps_characters(octets: &[u8]) {
 }
 
 fuzz_target!(|octets: &[u8]| {
-    for command in Command::ALL {
+    for command in SgipCommand::ALL {
         survives(command.id(), octets);
         survives(command.answer_id(), octets);
     }
     stream(octets);
 
     let tlvs = Bytes::copy_from_slice(octets);
-    let fields = Fields::read(&tlvs);
+    let fields = SgipFields::read(&tlvs);
     let mut written = BytesMut::new();
     fields.append_to(&mut written);
     let written = written.freeze();
-    assert!(without_private(&written).is_empty(), "tags outside {PRIVATE_TAGS:?}");
-    let again = Fields::read(&written);
+    assert!(without_private_tlvs(&written).is_empty(), "tags outside {PRIVATE_TAGS:?}");
+    let again = SgipFields::read(&written);
     let mut rewritten = BytesMut::new();
     again.append_to(&mut rewritten);
     assert_eq!(rewritten, written);
-    let public = without_private(&tlvs);
-    assert_eq!(Fields::read(&public), Fields::default());
-    assert_eq!(without_private(&public), public);
+    let public = without_private_tlvs(&tlvs);
+    assert_eq!(SgipFields::read(&public), SgipFields::default());
+    assert_eq!(without_private_tlvs(&public), public);
 
     let _ = sgip::peer_message_id(SEQUENCE, octets);
     let home = sgip::home_number(octets);
@@ -119,5 +119,5 @@ fuzz_target!(|octets: &[u8]| {
     for coding in [Coding::ASCII, Coding::BINARY, Coding::UCS2, Coding::GBK, Coding(coding)] {
         split(coding, &content);
     }
-    keeps_characters(&content);
+    check_character_boundaries(&content);
 });

@@ -1,23 +1,23 @@
-//! An SGIP session whose peer, owner and clock do anything: it never panics, answers every command at most once, writes
-//! whole PDUs only, and keeps its limits.
+//! An SGIP session with an arbitrary peer, owner and clock: it never panics, answers every command at most once, writes
+//! only whole PDUs, and respects its limits.
 #![no_main]
 
 use arbitrary::Arbitrary;
 use bytes::BytesMut;
 use libfuzzer_sys::fuzz_target;
 use sgip::{
-    Bind, Command, Deliver, Event, HEADER_LENGTH, Header, LoginType, Options, Pdu, Report, RequestError,
-    ResultCode, Role, Sequence, Session, Submit,
+    Bind, SgipCommand, Deliver, Event, HEADER_LENGTH, Header, LoginType, SgipOptions, Pdu, Report, SgipRequestError,
+    ResultCode, SgipRole, Sequence, Session, Submit,
 };
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 const WINDOW: usize = 4;
 const LIMIT: u32 = 2_000;
-/// The piece in which an owner reads.
+/// Chunk size of the owner's reads.
 const PIECE: usize = 97;
 
-/// What happens next.
+/// The next step.
 #[derive(Arbitrary, Debug)]
 enum Step<'a> {
     /// Octets from the peer.
@@ -29,27 +29,27 @@ enum Step<'a> {
         sequence: u8,
         body: &'a [u8],
     },
-    /// A command that is in order.
+    /// A valid command.
     Good {
         kind: u8,
         sequence: u8,
     },
-    /// An answer that is in order.
+    /// A valid answer.
     Answered {
         command: u8,
         sequence: u8,
         result: u8,
     },
-    /// The owner answers one of the commands that it has.
+    /// The owner answers one of its open commands.
     Answer {
         which: u8,
         result: u8,
     },
-    /// The owner answers a command that it does not have, or no longer.
+    /// The owner answers a command that is not open (any more).
     AnswerAgain {
         number: u8,
     },
-    /// The owner sends.
+    /// The owner sends a command.
     Send {
         sequence: u8,
     },
@@ -71,7 +71,7 @@ enum Step<'a> {
 }
 
 #[derive(Arbitrary, Debug)]
-struct Life<'a> {
+struct SessionScript<'a> {
     acceptor: bool,
     loose: bool,
     idle: bool,
@@ -80,7 +80,7 @@ struct Life<'a> {
 }
 
 fn sequence(counter: u8) -> Sequence {
-    // A few, so that they meet; some differ in the time alone.
+    // Few values, so that they collide; some differ only in the time.
     Sequence { node: 1, time: u32::from(counter & 1), counter: u32::from(counter >> 1 & 7) }
 }
 
@@ -98,47 +98,47 @@ fn good(kind: u8) -> Pdu {
     }
 }
 
-struct World {
+struct Harness {
     session: Session,
-    role: Role,
+    role: SgipRole,
     now: Instant,
     window_in: usize,
     /// Commands that the owner has not answered.
-    asked: Vec<u64>,
-    /// How many the owner was given.
+    unanswered: Vec<u64>,
+    /// Number of commands passed to the owner.
     given: u64,
-    /// Tokens of ours that have no answer yet, in the order in which they were sent.
+    /// Our unanswered tokens, in the order in which they were sent.
     open: Vec<u64>,
     given_up: Vec<u64>,
     next_token: u64,
-    /// Commands other than logins that the peer may have completed, by sequence: at most as many answers may go out.
+    /// Commands other than logins that the peer may have completed, by sequence: an upper bound for the answers.
     heard: HashMap<(u32, Sequence), usize>,
-    /// What the peer sent and has not been seen as a PDU yet, for counting.
+    /// Received octets that are no complete PDU yet, for counting.
     stream: BytesMut,
     answered: HashMap<(u32, Sequence), usize>,
     closed: bool,
 }
 
-impl World {
-    fn new(life: &Life<'_>) -> Self {
+impl Harness {
+    fn new(script: &SessionScript<'_>) -> Self {
         let now = Instant::now();
-        let options = Options {
+        let options = SgipOptions {
             window_out: WINDOW,
             window_in: WINDOW,
-            tries: u32::from(life.tries % 4),
-            idle: if life.idle { Duration::from_secs(60) } else { Duration::ZERO },
+            tries: u32::from(script.tries % 4),
+            idle: if script.idle { Duration::from_secs(60) } else { Duration::ZERO },
             limit: LIMIT,
-            loose_match: life.loose,
+            loose_match: script.loose,
             accepts: vec![
-                Command::Submit,
-                Command::Deliver,
-                Command::Report,
-                Command::UserReport,
-                Command::Trace,
+                SgipCommand::Submit,
+                SgipCommand::Deliver,
+                SgipCommand::Report,
+                SgipCommand::UserReport,
+                SgipCommand::Trace,
             ],
-            ..Options::default()
+            ..SgipOptions::default()
         };
-        let session = if life.acceptor {
+        let session = if script.acceptor {
             Session::acceptor(now, options)
         } else {
             let Pdu::Bind(bind) = good(0) else { unreachable!("the first is a login") };
@@ -149,7 +149,7 @@ impl World {
             session,
             now,
             window_in: WINDOW,
-            asked: Vec::new(),
+            unanswered: Vec::new(),
             given: 0,
             open: Vec::new(),
             given_up: Vec::new(),
@@ -163,34 +163,34 @@ impl World {
 
     fn step(&mut self, step: &Step<'_>) {
         match step {
-            Step::Octets(octets) => self.hear(octets),
+            Step::Octets(octets) => self.receive(octets),
             Step::Pdu { command, answer, sequence: counter, body } => {
-                let command = Command::ALL[usize::from(*command) % Command::ALL.len()];
+                let command = SgipCommand::ALL[usize::from(*command) % SgipCommand::ALL.len()];
                 let id = if *answer { command.answer_id() } else { command.id() };
                 let length = u32::try_from(HEADER_LENGTH + body.len()).unwrap_or(u32::MAX);
                 let sequence = sequence(*counter).octets();
                 let pdu = [&length.to_be_bytes()[..], &id.to_be_bytes(), &sequence, body].concat();
-                self.hear(&pdu);
+                self.receive(&pdu);
             }
-            Step::Good { kind, sequence: counter } => self.hear(&good(*kind).to_bytes(sequence(*counter))),
+            Step::Good { kind, sequence: counter } => self.receive(&good(*kind).to_bytes(sequence(*counter))),
             Step::Answered { command, sequence: counter, result } => {
                 let pdu = match good(*command) {
-                    Pdu::Bind(_) => Pdu::answer(Command::Bind, ResultCode(*result)),
+                    Pdu::Bind(_) => Pdu::answer(SgipCommand::Bind, ResultCode(*result)),
                     Pdu::Unbind => Pdu::UnbindAnswer,
-                    _ => Pdu::answer(Command::Submit, ResultCode(*result)),
+                    _ => Pdu::answer(SgipCommand::Submit, ResultCode(*result)),
                 };
-                self.hear(&pdu.to_bytes(sequence(*counter)));
+                self.receive(&pdu.to_bytes(sequence(*counter)));
             }
             Step::Answer { which, result } => {
-                if !self.asked.is_empty() {
-                    let number = self.asked.remove(usize::from(*which) % self.asked.len());
+                if !self.unanswered.is_empty() {
+                    let number = self.unanswered.remove(usize::from(*which) % self.unanswered.len());
                     self.session.respond(number, ResultCode(*result));
                     self.session.process(self.now);
                 }
             }
             Step::AnswerAgain { number } => {
                 let number = u64::from(*number);
-                if !self.asked.contains(&number) {
+                if !self.unanswered.contains(&number) {
                     let before = self.session.output().len();
                     self.session.respond(number, ResultCode::OK);
                     assert_eq!(self.session.output().len(), before, "answered twice");
@@ -211,7 +211,7 @@ impl World {
             Step::Wait { seconds } => self.wait(*seconds),
             Step::Read => self.read(),
         }
-        self.listen();
+        self.handle_events();
         self.check();
     }
 
@@ -223,15 +223,15 @@ impl World {
                 self.next_token += 1;
                 self.open.push(token);
             }
-            Err(RequestError::NotBound) => assert!(!self.session.is_bound()),
-            Err(RequestError::WindowFull) => assert_eq!((free, self.open.len()), (0, WINDOW)),
-            Err(RequestError::SequenceInUse) => assert!(!self.open.is_empty()),
+            Err(SgipRequestError::NotBound) => assert!(!self.session.is_bound()),
+            Err(SgipRequestError::WindowFull) => assert_eq!((free, self.open.len()), (0, WINDOW)),
+            Err(SgipRequestError::SequenceInUse) => assert!(!self.open.is_empty()),
         }
     }
 
     fn wait(&mut self, seconds: u16) {
         self.now += Duration::from_secs(seconds.into());
-        // Giving up the last command may make idleness due; nothing goes on for longer than that.
+        // Giving up the last command may make the idle timer due; nothing else is due for longer.
         for _ in 0..2 {
             self.session.on_timeout(self.now);
         }
@@ -240,18 +240,18 @@ impl World {
         }
     }
 
-    /// Gives the session what the peer sent, if it wants it, as an owner does.
-    fn hear(&mut self, octets: &[u8]) {
+    /// Passes the peer's octets to the session if it wants them, like an owner.
+    fn receive(&mut self, octets: &[u8]) {
         for piece in octets.chunks(PIECE) {
             if self.session.wants_input() {
                 self.count(piece);
                 self.session.receive(self.now, piece);
-                self.listen();
+                self.handle_events();
             }
         }
     }
 
-    /// Counts the commands in what the peer sent, by a reading of our own.
+    /// Counts the commands in the peer's octets, with an independent parser.
     fn count(&mut self, piece: &[u8]) {
         self.stream.extend_from_slice(piece);
         while let Some(header) = Header::peek(&self.stream) {
@@ -260,21 +260,21 @@ impl World {
                 break;
             }
             let _ = self.stream.split_to(length);
-            if let Some((command, false)) = Command::of(header.command) {
+            if let Some((command, false)) = SgipCommand::of(header.command) {
                 *self.heard.entry((command.answer_id(), header.sequence)).or_default() += 1;
             }
         }
     }
 
-    fn listen(&mut self) {
+    fn handle_events(&mut self) {
         while let Some(event) = self.session.poll_event() {
             assert!(!self.closed, "an event after the end: {event:?}");
             match event {
                 Event::Command { number, pdu, .. } => {
                     assert_eq!(number, self.given, "numbers are given one after the other");
-                    assert_eq!(pdu.fault(), None, "a faulty command reached the owner");
+                    assert_eq!(pdu.validation_error(), None, "a faulty command reached the owner");
                     self.given += 1;
-                    self.asked.push(number);
+                    self.unanswered.push(number);
                 }
                 Event::Answer { token, late, .. } => {
                     let list = if late { &mut self.given_up } else { &mut self.open };
@@ -288,11 +288,11 @@ impl World {
                 }
                 Event::Closing(_) => {
                     self.closed = true;
-                    self.asked.clear();
+                    self.unanswered.clear();
                 }
-                Event::Bind(_) => assert_eq!(self.role, Role::Acceptor),
-                Event::Bound | Event::BindRefused(_) => assert_eq!(self.role, Role::Connector),
-                Event::Unasked(_) => {}
+                Event::Bind(_) => assert_eq!(self.role, SgipRole::Acceptor),
+                Event::Bound | Event::BindRefused(_) => assert_eq!(self.role, SgipRole::Connector),
+                Event::UnexpectedAnswer(_) => {}
             }
         }
     }
@@ -300,8 +300,8 @@ impl World {
     fn check(&mut self) {
         assert_eq!(self.session.in_flight(), self.open.len());
         assert!(self.open.len() <= WINDOW);
-        assert_eq!(self.session.owed(), self.asked.len());
-        assert!(self.asked.len() <= self.window_in.max(8), "more commands than the window holds");
+        assert_eq!(self.session.unanswered_in(), self.unanswered.len());
+        assert!(self.unanswered.len() <= self.window_in.max(8), "more commands than the window holds");
         assert_eq!(
             self.session.is_closed(),
             self.closed,
@@ -313,7 +313,7 @@ impl World {
         }
     }
 
-    /// Everything that was written is whole PDUs, and no command has more than one answer.
+    /// Everything written is whole PDUs, and no command has more than one answer.
     fn read(&mut self) {
         let mut output = std::mem::take(self.session.output());
         while let Some(header) = Header::peek(&output) {
@@ -322,25 +322,25 @@ impl World {
             let pdu = output.split_to(length);
             let read = Pdu::decode(header.command, &pdu[HEADER_LENGTH..]);
             assert!(read.is_ok(), "we wrote {read:?}");
-            let (_, is_answer) = Command::of(header.command).expect("we wrote an unknown command");
+            let (_, is_answer) = SgipCommand::of(header.command).expect("we wrote an unknown command");
             if is_answer {
                 let key = (header.command, header.sequence);
                 let answers = self.answered.entry(key).or_default();
                 *answers += 1;
-                let asked = self.heard.get(&key).copied().unwrap_or(0);
-                assert!(*answers <= asked, "{answers} answers to {asked} commands {key:?}");
+                let received = self.heard.get(&key).copied().unwrap_or(0);
+                assert!(*answers <= received, "{answers} answers to {received} commands {key:?}");
             }
         }
         assert!(output.is_empty(), "a piece of a PDU was written");
     }
 }
 
-fuzz_target!(|life: Life<'_>| {
-    let mut world = World::new(&life);
-    world.listen();
-    for step in &life.steps {
-        world.step(step);
+fuzz_target!(|script: SessionScript<'_>| {
+    let mut harness = Harness::new(&script);
+    harness.handle_events();
+    for step in &script.steps {
+        harness.step(step);
     }
-    world.read();
-    assert_eq!(world.session.close(), world.open, "what was not answered, in the order in which it was sent");
+    harness.read();
+    assert_eq!(harness.session.close(), harness.open, "what was not answered, in the order in which it was sent");
 });

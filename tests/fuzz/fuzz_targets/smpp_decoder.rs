@@ -1,25 +1,25 @@
-//! Any octets through every decoder: no panic, and what decodes survives its own encoding.
+//! Arbitrary octets through every decoder: no panic, and decoded values survive an encoding round trip.
 #![no_main]
 
 use bytes::{Bytes, BytesMut};
 use libfuzzer_sys::fuzz_target;
 use smpp::{
-    CommandId, Frame, Status, Tlvs, concat, decode_request, decode_response, encode_request, encode_response,
-    message_id::MessageIdForm, receipt, text, time,
+    CommandId, PduFrame, CommandStatus, Tlvs, segmentation, decode_request, decode_response, encode_request, encode_response,
+    message_id::MessageIdForm, delivery_receipt, text, time,
 };
 
 const COMMANDS: [u32; 17] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 0x0B, 0x15, 0x21, 0x102, 0x103, 0x111, 0x112, 0x113];
 
 fn body_of(pdu: &mut BytesMut) -> Bytes {
-    match Frame::cut(pdu, u32::MAX) {
-        Frame::Whole(_, body) if pdu.is_empty() => body,
+    match PduFrame::cut(pdu, u32::MAX) {
+        PduFrame::Whole(_, body) if pdu.is_empty() => body,
         other => panic!("we wrote no whole PDU: {other:?}"),
     }
 }
 
 fn as_request(command: CommandId, body: &Bytes) {
     let Ok(request) = decode_request(command, body.clone()) else { return };
-    // A time of 12 to 15 characters is read, but not written: all else that was read has room.
+    // A time of 12 to 15 characters is read, but not written; all other values fit.
     if request.fits().is_err() {
         return;
     }
@@ -32,11 +32,11 @@ fn as_request(command: CommandId, body: &Bytes) {
 fn as_response(command: CommandId, body: &Bytes) {
     let response = decode_response(command.response(), body.clone());
     let mut out = BytesMut::new();
-    encode_response(&mut out, command.response(), Status::ROK, 7, &response);
+    encode_response(&mut out, command.response(), CommandStatus::ROK, 7, &response);
     let once = decode_response(command.response(), body_of(&mut out));
-    // Ids are kept at any length and written at 64 octets, so only the second round must stand still.
+    // Ids are read at any length and written with at most 64 octets, so only the second round trip must be exact.
     let mut out = BytesMut::new();
-    encode_response(&mut out, command.response(), Status::ROK, 7, &once);
+    encode_response(&mut out, command.response(), CommandStatus::ROK, 7, &once);
     assert_eq!(decode_response(command.response(), body_of(&mut out)), once, "{command:?}");
 }
 
@@ -48,7 +48,7 @@ fuzz_target!(|octets: &[u8]| {
     }
 
     let mut stream = BytesMut::from(octets);
-    while let Frame::Whole(header, body) = Frame::cut(&mut stream, 66_000) {
+    while let PduFrame::Whole(header, body) = PduFrame::cut(&mut stream, 66_000) {
         let _ = decode_request(header.command, body.clone());
         let _ = decode_response(header.command, body);
     }
@@ -62,14 +62,14 @@ fuzz_target!(|octets: &[u8]| {
     let _ = text::decode(coding, rest);
     let _ = time::parse(rest, model_now());
     let _ = time::parse_receipt(rest);
-    let _ = concat::part_of(true, rest, &tlvs);
-    let _ = concat::part_of(false, rest, &tlvs);
+    let _ = segmentation::segment_info(true, rest, &tlvs);
+    let _ = segmentation::segment_info(false, rest, &tlvs);
     let whole = Bytes::copy_from_slice(rest);
     for room in [1, 133, 134, 153] {
-        assert_eq!(concat::cut(coding, &whole, room).concat(), rest);
+        assert_eq!(segmentation::split_text(coding, &whole, room).concat(), rest);
     }
     for form in [MessageIdForm::AsIs, MessageIdForm::HexToDecimal, MessageIdForm::DecimalToHex] {
-        let _ = receipt::read(coding, coding, rest, rest, rest, &tlvs, form);
+        let _ = delivery_receipt::read(coding, coding, rest, rest, rest, &tlvs, form);
     }
 });
 

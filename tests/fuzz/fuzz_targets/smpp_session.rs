@@ -1,12 +1,12 @@
-//! A session whose peer, owner and clock do anything: it never panics, never loses its step and keeps its limits.
+//! An SMPP session with an arbitrary peer, owner and clock: it never panics, never loses synchronisation and respects its limits.
 #![no_main]
 
 use arbitrary::Arbitrary;
 use bytes::{Bytes, BytesMut};
 use libfuzzer_sys::fuzz_target;
 use smpp::{
-    Bind, BindMode, ClientOptions, CommandId, Event, Frame, Options, Request, Response, Session,
-    SessionState, Sm, Status, Tlvs, Version, WhenFull, encode_request, tag,
+    Bind, BindMode, SmppClientOptions, CommandId, Event, PduFrame, SmppOptions, Request, Response, Session,
+    SessionState, Sm, CommandStatus, Tlvs, InterfaceVersion, WindowFullPolicy, encode_request, tag,
 };
 use std::time::{Duration, Instant};
 
@@ -14,7 +14,7 @@ const WINDOW: usize = 4;
 const BACKLOG: usize = 500;
 const LIMIT: u32 = 2_000;
 
-/// What happens next.
+/// The next step.
 #[derive(Arbitrary, Debug)]
 enum Step<'a> {
     /// Octets from the peer.
@@ -26,17 +26,17 @@ enum Step<'a> {
         sequence: u8,
         body: &'a [u8],
     },
-    /// A submit_sm or deliver_sm that is in order.
+    /// A valid submit_sm or deliver_sm.
     Sm {
         deliver: bool,
         sequence: u8,
     },
-    /// The owner answers one of the requests that it has.
+    /// The owner answers one of its open requests.
     Answer {
         which: u8,
         status: u8,
     },
-    /// The owner asks.
+    /// The owner sends a request.
     Ask {
         deliver: bool,
         long: bool,
@@ -54,7 +54,7 @@ enum Step<'a> {
 }
 
 #[derive(Arbitrary, Debug)]
-struct Life<'a> {
+struct SessionScript<'a> {
     server: bool,
     mode: u8,
     throttle: bool,
@@ -106,31 +106,31 @@ fn sm() -> Sm {
     }
 }
 
-struct World {
+struct Harness {
     session: Session,
     now: Instant,
     /// Requests that the owner has not answered.
-    asked: Vec<(u32, CommandId)>,
-    /// Tokens of ours that have no answer yet.
+    unanswered: Vec<(u32, CommandId)>,
+    /// Our unanswered tokens.
     open: Vec<u64>,
     given_up: Vec<u64>,
     next_token: u64,
     closed: bool,
 }
 
-impl World {
-    fn new(life: &Life<'_>) -> Self {
+impl Harness {
+    fn new(script: &SessionScript<'_>) -> Self {
         let now = Instant::now();
-        let options = Options {
+        let options = SmppOptions {
             window_in: WINDOW,
             window_out: WINDOW,
             backlog: BACKLOG,
             limit_after_bind: LIMIT,
-            when_full: if life.throttle { WhenFull::Throttle } else { WhenFull::Wait },
-            ..Options::default()
+            window_full_policy: if script.throttle { WindowFullPolicy::Throttle } else { WindowFullPolicy::Wait },
+            ..SmppOptions::default()
         };
         let bind = Bind {
-            mode: mode(life.mode),
+            mode: mode(script.mode),
             system_id: Bytes::from_static(b"esme"),
             password: Bytes::from_static(b"secret"),
             system_type: Bytes::new(),
@@ -139,16 +139,16 @@ impl World {
             addr_npi: 0,
             address_range: Bytes::new(),
         };
-        let await_outbind = life.outbind.then(|| Bytes::from_static(b"pw"));
-        let session = if life.server {
+        let await_outbind = script.outbind.then(|| Bytes::from_static(b"pw"));
+        let session = if script.server {
             Session::server(now, options)
         } else {
-            Session::client(now, ClientOptions { options, bind, await_outbind })
+            Session::client(now, SmppClientOptions { options, bind, await_outbind })
         };
         Self {
             session,
             now,
-            asked: Vec::new(),
+            unanswered: Vec::new(),
             open: Vec::new(),
             given_up: Vec::new(),
             next_token: 0,
@@ -158,7 +158,7 @@ impl World {
 
     fn step(&mut self, step: &Step<'_>) {
         match step {
-            Step::Octets(octets) => self.hear(octets),
+            Step::Octets(octets) => self.receive(octets),
             Step::Pdu { command, status, sequence, body } => {
                 let command = COMMANDS[usize::from(*command) % COMMANDS.len()];
                 let mut pdu = Vec::new();
@@ -166,19 +166,19 @@ impl World {
                     pdu.extend(word.to_be_bytes());
                 }
                 pdu.extend(*body);
-                self.hear(&pdu);
+                self.receive(&pdu);
             }
             Step::Sm { deliver, sequence } => {
                 let request = if *deliver { Request::DeliverSm(sm()) } else { Request::SubmitSm(sm()) };
                 let mut pdu = BytesMut::new();
                 encode_request(&mut pdu, (*sequence).into(), &request);
-                self.hear(&pdu);
+                self.receive(&pdu);
             }
             Step::Answer { which, status } => {
-                if !self.asked.is_empty() {
-                    let (sequence, command) = self.asked.remove(usize::from(*which) % self.asked.len());
+                if !self.unanswered.is_empty() {
+                    let (sequence, command) = self.unanswered.remove(usize::from(*which) % self.unanswered.len());
                     let response = Response::id(Bytes::from_static(b"1000000042"));
-                    self.session.respond(command, sequence, Status((*status).into()), &response);
+                    self.session.respond(command, sequence, CommandStatus((*status).into()), &response);
                     self.session.process(self.now);
                 }
             }
@@ -195,10 +195,10 @@ impl World {
                 }
             }
             Step::Accept { version } => {
-                self.session.accept_bind(self.now, Version(*version));
+                self.session.accept_bind(self.now, InterfaceVersion(*version));
                 self.session.process(self.now);
             }
-            Step::Refuse => self.session.refuse_bind(Status::RINVPASWD),
+            Step::Refuse => self.session.refuse_bind(CommandStatus::RINVPASWD),
             Step::Unbind => self.session.unbind(self.now),
             Step::Wait { seconds } => {
                 self.now += Duration::from_secs((*seconds).into());
@@ -209,25 +209,25 @@ impl World {
             }
             Step::Read => self.read(),
         }
-        self.listen();
+        self.handle_events();
         self.check();
     }
 
-    /// Gives the session what the peer sent, if it wants it, as an owner does.
-    fn hear(&mut self, octets: &[u8]) {
+    /// Passes the peer's octets to the session if it wants them, like an owner.
+    fn receive(&mut self, octets: &[u8]) {
         for piece in octets.chunks(97) {
             if self.session.wants_input() {
                 self.session.receive(self.now, piece);
-                self.listen();
+                self.handle_events();
             }
         }
     }
 
-    fn listen(&mut self) {
+    fn handle_events(&mut self) {
         while let Some(event) = self.session.poll_event() {
             assert!(!self.closed, "an event after the end: {event:?}");
             match event {
-                Event::Request { sequence, request } => self.asked.push((sequence, request.command())),
+                Event::Request { sequence, request } => self.unanswered.push((sequence, request.command())),
                 Event::Answer { token, late, .. } => {
                     let list = if late { &mut self.given_up } else { &mut self.open };
                     let at = list.iter().position(|open| *open == token).expect("an answer too many");
@@ -247,8 +247,8 @@ impl World {
     fn check(&mut self) {
         assert_eq!(self.session.in_flight(), self.open.len());
         assert!(self.session.in_flight() <= WINDOW);
-        assert!(self.asked.len() <= WINDOW, "more requests than the window holds");
-        assert_eq!(self.session.unanswered_in(), self.asked.len());
+        assert!(self.unanswered.len() <= WINDOW, "more requests than the window holds");
+        assert_eq!(self.session.unanswered_in(), self.unanswered.len());
         assert_eq!(matches!(self.session.state(), SessionState::Closed(_)), self.closed);
         assert!(self.session.input().len() <= LIMIT as usize, "the input grows");
         if self.closed {
@@ -256,34 +256,34 @@ impl World {
         }
     }
 
-    /// Everything that was written is whole PDUs.
+    /// Everything written is whole PDUs.
     fn read(&mut self) {
         let mut output = std::mem::take(self.session.output());
         loop {
-            match Frame::cut(&mut output, 1 << 20) {
-                Frame::Whole(header, body) => {
+            match PduFrame::cut(&mut output, 1 << 20) {
+                PduFrame::Whole(header, body) => {
                     assert!(header.status.is_ok() || body.is_empty(), "a refusal with a body");
                     if header.command == CommandId::ENQUIRE_LINK.response() {
                         assert!(body.is_empty());
                     }
                 }
-                Frame::Incomplete => break,
-                Frame::Impossible(header) => panic!("we wrote {header:?}"),
+                PduFrame::Incomplete => break,
+                PduFrame::Impossible(header) => panic!("we wrote {header:?}"),
             }
         }
         assert!(output.is_empty());
     }
 }
 
-fuzz_target!(|life: Life<'_>| {
-    let mut world = World::new(&life);
-    world.listen();
-    for step in &life.steps {
-        world.step(step);
+fuzz_target!(|script: SessionScript<'_>| {
+    let mut harness = Harness::new(&script);
+    harness.handle_events();
+    for step in &script.steps {
+        harness.step(step);
     }
-    world.read();
-    let mut left = world.session.close();
+    harness.read();
+    let mut left = harness.session.close();
     left.sort_unstable();
-    world.open.sort_unstable();
-    assert_eq!(left, world.open);
+    harness.open.sort_unstable();
+    assert_eq!(left, harness.open);
 });

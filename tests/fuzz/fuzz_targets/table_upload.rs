@@ -1,13 +1,13 @@
-//! Any octets as the CSV of a table, the first one says of which kind: refused with its line, or a table that says what the
-//! CSV says, now and when its file is read again.
+//! Arbitrary octets as the CSV of a table; the first one selects the kind. It is refused with a line number, or the table equals the
+//! CSV, now and after its file is read again.
 #![no_main]
 
-use capabilities::{Error, Shelf, ShelfOptions, Table, TableKind};
+use capabilities::{Error, TableStore, TableStoreOptions, Table, TableKind};
 use libfuzzer_sys::fuzz_target;
 use std::collections::BTreeMap;
 use tempfile::TempDir;
 
-const OPTIONS: ShelfOptions = ShelfOptions { rows: 100, octets: 4096 };
+const OPTIONS: TableStoreOptions = TableStoreOptions { rows: 100, octets: 4096 };
 
 thread_local! {
     static FOLDER: TempDir = tempfile::tempdir().expect("no folder");
@@ -17,15 +17,15 @@ fuzz_target!(|input: &[u8]| {
     let Some((&kind, csv)) = input.split_first() else { return };
     let kind = if kind % 2 == 0 { TableKind::Exact } else { TableKind::Prefix };
     FOLDER.with(|folder| {
-        let shelf = Shelf::open(folder.path(), OPTIONS).expect("what we wrote is not read");
-        assert!(shelf.damaged().is_empty(), "{:?}", shelf.damaged());
-        let before = shelf.get("fuzz").map(|table| table.info().rows);
-        match shelf.put("fuzz", kind, csv) {
+        let table_store = TableStore::open(folder.path(), OPTIONS).expect("what we wrote is not read");
+        assert!(table_store.damaged().is_empty(), "{:?}", table_store.damaged());
+        let before = table_store.get("fuzz").map(|table| table.info().rows);
+        match table_store.put("fuzz", kind, csv) {
             Ok(info) => {
                 assert_eq!(info.kind, kind);
-                let table = shelf.get("fuzz").expect("taken, and not there");
+                let table = table_store.get("fuzz").expect("taken, and not there");
                 check(&table, csv);
-                let again = Shelf::open(folder.path(), OPTIONS).expect("what we wrote is not read");
+                let again = TableStore::open(folder.path(), OPTIONS).expect("what we wrote is not read");
                 assert!(again.damaged().is_empty(), "{:?}", again.damaged());
                 check(&again.get("fuzz").expect("kept, and not there"), csv);
             }
@@ -41,7 +41,7 @@ fuzz_target!(|input: &[u8]| {
                     }
                     other => panic!("{other}"),
                 }
-                assert_eq!(shelf.get("fuzz").map(|table| table.info().rows), before, "it is not as it was");
+                assert_eq!(table_store.get("fuzz").map(|table| table.info().rows), before, "it is not as it was");
             }
         }
         let files = std::fs::read_dir(folder.path()).expect("no folder").count();
@@ -49,7 +49,7 @@ fuzz_target!(|input: &[u8]| {
     });
 });
 
-/// The table says what a plain map of the rows says.
+/// Compares the table with a plain map of the rows.
 fn check(table: &Table, csv: &[u8]) {
     let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(csv);
     let mut rows = BTreeMap::new();

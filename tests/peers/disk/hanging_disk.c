@@ -1,5 +1,5 @@
 /*
- * A disk that hangs: loaded before libc, it lets fdatasync wait for as long as the file exists whose name is in HANGING_DISK.
+ * Simulates a hanging disk: preloaded, it makes fdatasync wait while the file named by HANGING_DISK exists.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,10 +1,10 @@
 /*
- * Lets osmo-msc run where the kernel has no SCTP (containers mostly): loaded before libsctp, it makes every SCTP socket a
- * TCP socket. SCTP keeps the bounds of messages and TCP does not, so each message has its length before it: four
- * octets, big-endian. The other end must do the same.
+ * Runs osmo-msc on kernels without SCTP (mostly in containers): preloaded before libsctp, it replaces every SCTP socket with a
+ * TCP socket. SCTP preserves message boundaries and TCP does not, so each message is preceded by its length: four octets,
+ * big-endian. The other side must do the same.
  *
- * Only what osmo-msc 1.9.0 and its libraries call is here. What they ask of SCTP alone (events, parameters) is granted
- * and means nothing.
+ * Only the functions that osmo-msc 1.9.0 and its libraries call are implemented. SCTP-specific requests (events, parameters)
+ * succeed without effect.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -52,7 +52,7 @@ static socklen_t length_of(const struct sockaddr *address)
     return address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
 }
 
-/* Of several addresses the first is taken. */
+/* Only the first of several addresses is used. */
 int sctp_bindx(int fd, struct sockaddr *addresses, int count, int flags)
 {
     (void)count, (void)flags;

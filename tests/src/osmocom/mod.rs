@@ -1,14 +1,14 @@
-//! A GSM core network of real programs, Debian's `osmo-hlr` and `osmo-msc`, and the radio side that they do not have here.
+//! A GSM core network of real programs, Debian's `osmo-hlr` and `osmo-msc`, with a simulated radio side.
 //!
 //! ```text
 //! Phone ── Radio ──SGsAP── Msc (osmo-msc) ──GSUP── whatever is under test ──GSUP── Hlr (osmo-hlr)
 //! ```
 //!
-//! [`Radio`] stands for an MME: SGsAP (3GPP TS 29.118) is the one radio side of osmo-msc that needs neither a base station
-//! nor a BSC. Everything behind it, paging, GSM 04.11 timers, the VLR, GSUP, is the real program's.
+//! [`Radio`] simulates an MME: SGsAP (3GPP TS 29.118) is the only radio interface of osmo-msc that needs neither a base station
+//! nor a BSC. Everything behind it (paging, GSM 04.11 timers, the VLR, GSUP) is the real program.
 //!
-//! Most ports of these programs cannot be chosen (GSUP 4222, VTY 4258, CTRL 4259), so every program has an address of
-//! loopback of its own.
+//! Most ports of these programs cannot be configured (GSUP 4222, VTY 4258, CTRL 4259), so every program has its own loopback
+//! address.
 
 mod msc;
 mod phone;
@@ -18,8 +18,8 @@ mod sgsap;
 mod tpdu;
 
 pub use msc::Msc;
-pub use phone::{Answer, Mt, Paging, Phone, RpAnswer};
+pub use phone::{Paging, Phone, PhoneAnswer, ReceivedMt, RpAnswer};
 pub use radio::Radio;
-pub use relay::{Message, Relay};
-pub use tpdu::{Submit, report_of, text_of};
+pub use relay::{GsupRelay, Message};
+pub use tpdu::{Submit, decode_report, decode_text};
 pub use xtask::osmocom::{GSUP, Hlr};

@@ -4,14 +4,14 @@ use anyhow::{Context, Result};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use xtask::house;
 use xtask::osmocom::Loopback;
 use xtask::program::Program;
+use xtask::workspace;
 
 const VTY: u16 = 4254;
 const SGS: u16 = 29118;
 
-/// A mobile switching centre that gives short messages to its HLR (`sms-over-gsup`).
+/// A mobile switching centre that sends short messages to its HLR (`sms-over-gsup`).
 #[derive(Debug)]
 pub struct Msc {
     loopback: Loopback,
@@ -20,18 +20,18 @@ pub struct Msc {
 }
 
 impl Msc {
-    /// Starts one of this IPA name whose HLR is at this address.
+    /// Starts an MSC with this IPA name and this HLR.
     pub fn start(folder: &Path, name: &str, hlr: SocketAddr) -> Result<Self> {
-        Self::start_such(folder, name, hlr, "sms-over-gsup")
+        Self::start_with(folder, name, hlr, "sms-over-gsup")
     }
 
-    /// Starts one with this line below `msc` in its configuration, instead of `sms-over-gsup`.
-    pub fn start_such(folder: &Path, name: &str, hlr: SocketAddr, line: &str) -> Result<Self> {
+    /// Starts an MSC with this line below `msc` in its configuration, instead of `sms-over-gsup`.
+    pub fn start_with(folder: &Path, name: &str, hlr: SocketAddr, line: &str) -> Result<Self> {
         let loopback = Loopback::claim()?;
         let folder = folder.join(name);
         std::fs::create_dir_all(&folder)?;
         let address = loopback.address();
-        // The parts that are not used here must not stand in each other's way either: CS7 (no STP answers), the media
+        // Unused parts must not use the same ports either: CS7 (no STP answers), the media
         // gateway, SMPP of the built-in SMSC.
         let config = format!(
             "log stderr\n logging filter all 1\n logging color 0\n logging print category 1\n logging print extended-timestamp 1\n \
@@ -53,13 +53,13 @@ impl Msc {
         Ok(msc)
     }
 
-    /// Starts it once more; it knows no subscriber then.
+    /// Restarts it; it knows no subscriber then.
     pub fn start_again(&mut self) -> Result<()> {
         let shim = self.folder.join("sctp_over_tcp.so");
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/osmocom/sctp_over_tcp.c");
         let mut compile = Command::new("cc");
         compile.args(["-Wall", "-Wextra", "-Werror", "-O1", "-shared", "-fPIC", "-o"]).arg(&shim).arg(source);
-        house::run(&mut compile).context("compiling what makes TCP of SCTP")?;
+        workspace::run(&mut compile).context("compiling the SCTP over TCP library")?;
         let mut command = Command::new("osmo-msc");
         command.args(["-c", "osmo-msc.cfg"]).env("LD_PRELOAD", shim);
         self.program = None;
@@ -68,7 +68,7 @@ impl Msc {
         Ok(())
     }
 
-    /// SIGKILL, and waits until it is gone.
+    /// Sends SIGKILL and waits for the end.
     pub fn kill(&mut self) -> Result<()> {
         match self.program.take() {
             Some(mut program) => program.kill(),
@@ -76,12 +76,12 @@ impl Msc {
         }
     }
 
-    /// It does nothing from now on; its connections stay until the other end closes them.
+    /// Suspends it; its connections stay open until the other side closes them.
     pub fn pause(&self) -> Result<()> {
         self.program.as_ref().context("osmo-msc does not run")?.pause(true)
     }
 
-    /// It goes on.
+    /// Resumes it.
     pub fn resume(&self) -> Result<()> {
         self.program.as_ref().context("osmo-msc does not run")?.pause(false)
     }
@@ -90,27 +90,27 @@ impl Msc {
         SocketAddr::from((self.loopback.address(), port))
     }
 
-    /// Where an MME connects.
+    /// The address for MMEs.
     pub fn sgs(&self) -> SocketAddr {
         self.at(SGS)
     }
 
-    /// The last of what it said.
+    /// The end of its log.
     pub fn log(&self) -> String {
         self.program.as_ref().map(Program::log).unwrap_or_default()
     }
 
-    /// Waits until its link to the HLR has been made so many times, counted over all its lives.
+    /// Waits until its link to the HLR was established this many times, restarts included.
     pub fn wait_until_linked(&self, times: usize) -> Result<()> {
-        self.wait_until_said(times, |line| line.contains("GSUP link to") && line.ends_with("UP"))
+        self.wait_for_log_lines(times, |line| line.contains("GSUP link to") && line.ends_with("UP"))
     }
 
-    /// Waits until it has given up paging so many times.
-    pub fn wait_until_paged_in_vain(&self, times: usize) -> Result<()> {
-        self.wait_until_said(times, |line| line.contains("Paging via SGs interface timed out"))
+    /// Waits until paging has failed this many times.
+    pub fn wait_for_paging_failures(&self, times: usize) -> Result<()> {
+        self.wait_for_log_lines(times, |line| line.contains("Paging via SGs interface timed out"))
     }
 
-    fn wait_until_said(&self, times: usize, fits: impl Fn(&str) -> bool) -> Result<()> {
-        self.program.as_ref().context("osmo-msc does not run")?.wait_until_said(times, fits)
+    fn wait_for_log_lines(&self, times: usize, fits: impl Fn(&str) -> bool) -> Result<()> {
+        self.program.as_ref().context("osmo-msc does not run")?.wait_for_log_lines(times, fits)
     }
 }

@@ -1,4 +1,4 @@
-//! A phone's short message side: GSM 04.11 (3GPP TS 24.011) between SGsAP below and TPDUs above.
+//! The short message layers of a phone: GSM 04.11 (3GPP TS 24.011), between SGsAP and TPDUs.
 
 use super::radio::{Link, detach, location_update};
 use super::sgsap::{Packet, element, kind};
@@ -9,24 +9,24 @@ use std::time::Instant;
 
 /// Protocol discriminator of short messages.
 const SMS: u8 = 9;
-/// Set in the transaction identifier of what the other side of a transaction sends.
+/// Set in the transaction identifier of messages from the other side of the transaction.
 const FROM_OTHER_SIDE: u8 = 0x80;
 const CP_DATA: u8 = 1;
 const CP_ACK: u8 = 4;
 const CP_ERROR: u8 = 16;
 
-/// What a phone says to a message.
+/// How a phone answers a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
+pub enum PhoneAnswer {
     /// RP-ACK.
     Taken,
     /// RP-ERROR with this cause; 22 is "memory capacity exceeded".
     Refused(u8),
-    /// CP-ACK, and nothing more until [`Phone::finish`].
+    /// CP-ACK only, until [`Phone::finish`].
     Nothing,
 }
 
-impl Answer {
+impl PhoneAnswer {
     fn rpdu(self, reference: u8) -> Option<Vec<u8>> {
         match self {
             Self::Taken => Some(vec![2, reference]),
@@ -36,50 +36,50 @@ impl Answer {
     }
 }
 
-/// What a phone does when it is paged.
+/// How a phone reacts to paging.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Paging {
     /// It answers.
     Heard,
-    /// It is out of coverage, and the network does not know yet.
+    /// It is out of coverage; the network does not know yet.
     NotHeard,
-    /// The MME knows that it cannot be reached (SGsAP-PAGING-REJECT with this SGs cause).
+    /// The MME knows that it is unreachable (SGsAP-PAGING-REJECT with this SGs cause).
     Rejected(u8),
 }
 
-/// A message that the network brought.
+/// A received message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mt {
-    /// RP-Message-Reference, as the MSC chose it.
+pub struct ReceivedMt {
+    /// RP-Message-Reference, chosen by the MSC.
     pub reference: u8,
-    /// RP-Originator-Address: the service centre's number, digits only.
+    /// RP-Originator-Address: digits of the service centre's number.
     pub centre: String,
     /// SMS-DELIVER or SMS-STATUS-REPORT.
     pub tpdu: Vec<u8>,
-    /// What the phone said to it.
-    pub answer: Answer,
+    /// The phone's answer.
+    pub answer: PhoneAnswer,
 }
 
-/// What the network says to a phone's request.
+/// The network's answer to a phone's request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RpAnswer {
     /// RP-ACK.
     Ok,
     /// RP-ERROR with this cause.
     Refused(u8),
-    /// CP-ERROR: the exchange gave up.
+    /// CP-ERROR: the transaction was aborted.
     Broken,
 }
 
-/// What happened to a phone, in order.
+/// An event of a phone.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum News {
+enum PhoneEvent {
     Attached,
     NotAttached(u8),
     Detached,
     Paged,
-    Mt(Mt),
-    /// To the request of this RP-Message-Reference.
+    ReceivedMt(ReceivedMt),
+    /// Answer to the request with this RP-Message-Reference.
     Answered(u8, RpAnswer),
     Released,
 }
@@ -87,12 +87,12 @@ enum News {
 #[derive(Debug)]
 pub(crate) struct State {
     paging: Paging,
-    answer: Answer,
-    news: VecDeque<News>,
-    /// Next RP-Message-Reference of ours; its low bits are the transaction identifier.
+    answer: PhoneAnswer,
+    news: VecDeque<PhoneEvent>,
+    /// Our next RP-Message-Reference; its low bits are the transaction identifier.
     reference: u8,
     paged: usize,
-    /// The message that it took and has not answered: its transaction and its RP-Message-Reference.
+    /// The received but unanswered message: its transaction and its RP-Message-Reference.
     unanswered: Option<(u8, u8)>,
 }
 
@@ -100,7 +100,7 @@ impl Default for State {
     fn default() -> Self {
         Self {
             paging: Paging::Heard,
-            answer: Answer::Taken,
+            answer: PhoneAnswer::Taken,
             news: VecDeque::new(),
             reference: 0x21,
             paged: 0,
@@ -110,11 +110,11 @@ impl Default for State {
 }
 
 impl State {
-    /// Takes a message of the MSC; gives what is said to it.
+    /// Handles a message of the MSC; returns the replies.
     pub(crate) fn take(&mut self, imsi: &str, packet: &Packet) -> Vec<Packet> {
         match packet.kind {
             kind::LOCATION_UPDATE_ACCEPT => {
-                self.news.push_back(News::Attached);
+                self.news.push_back(PhoneEvent::Attached);
                 match packet.get(element::MOBILE_IDENTITY) {
                     Some(_) => vec![Packet::about(kind::TMSI_REALLOCATION_COMPLETE, imsi)],
                     None => Vec::new(),
@@ -122,16 +122,16 @@ impl State {
             }
             kind::LOCATION_UPDATE_REJECT => {
                 let cause = packet.get(element::REJECT_CAUSE).and_then(|value| value.first());
-                self.news.push_back(News::NotAttached(cause.copied().unwrap_or_default()));
+                self.news.push_back(PhoneEvent::NotAttached(cause.copied().unwrap_or_default()));
                 Vec::new()
             }
             kind::IMSI_DETACH_ACK => {
-                self.news.push_back(News::Detached);
+                self.news.push_back(PhoneEvent::Detached);
                 Vec::new()
             }
             kind::PAGING_REQUEST => {
                 self.paged += 1;
-                self.news.push_back(News::Paged);
+                self.news.push_back(PhoneEvent::Paged);
                 let service = packet.get(element::SERVICE_INDICATOR).unwrap_or(&[2]);
                 match self.paging {
                     Paging::Heard => {
@@ -150,17 +150,17 @@ impl State {
                 answers.iter().map(|nas| uplink(imsi, nas)).collect()
             }
             kind::RELEASE_REQUEST => {
-                self.news.push_back(News::Released);
+                self.news.push_back(PhoneEvent::Released);
                 Vec::new()
             }
             _ => Vec::new(),
         }
     }
 
-    /// The connection layer (CP); nothing for what is none of ours.
+    /// The connection layer (CP); `None` for other protocols.
     fn below(&mut self, nas: &[u8]) -> Option<Vec<Vec<u8>>> {
         let [head, kind, rest @ ..] = nas else { return None };
-        // Our share of the transaction carries the flag exactly when theirs does not.
+        // Our messages carry the flag exactly if theirs do not.
         let back = head ^ FROM_OTHER_SIDE;
         if head & 0xf != SMS {
             return None;
@@ -175,7 +175,7 @@ impl State {
                 Some(answers)
             }
             CP_ERROR => {
-                self.news.push_back(News::Answered(self.reference, RpAnswer::Broken));
+                self.news.push_back(PhoneEvent::Answered(self.reference, RpAnswer::Broken));
                 None
             }
             _ => None,
@@ -194,7 +194,7 @@ impl State {
                 let centre = centre.get(1..).unwrap_or_default();
                 let digits =
                     centre.iter().flat_map(|octet| [octet & 0xf, octet >> 4]).filter(|half| *half < 10);
-                self.news.push_back(News::Mt(Mt {
+                self.news.push_back(PhoneEvent::ReceivedMt(ReceivedMt {
                     reference: *reference,
                     centre: digits.map(|half| char::from(b'0' + half)).collect(),
                     tpdu: tpdu.to_owned(),
@@ -205,13 +205,13 @@ impl State {
                 answer
             }
             3 => {
-                self.news.push_back(News::Answered(*reference, RpAnswer::Ok));
+                self.news.push_back(PhoneEvent::Answered(*reference, RpAnswer::Ok));
                 None
             }
             5 => {
                 let (cause, _) = lv(rest)?;
                 let cause = RpAnswer::Refused(*cause.first()? & 0x7f);
-                self.news.push_back(News::Answered(*reference, cause));
+                self.news.push_back(PhoneEvent::Answered(*reference, cause));
                 None
             }
             _ => None,
@@ -246,17 +246,17 @@ impl Phone {
         Self { link, imsi: imsi.to_owned() }
     }
 
-    /// Its SIM's IMSI.
+    /// The IMSI of its SIM.
     pub fn imsi(&self) -> &str {
         &self.imsi
     }
 
-    /// Switches it on: a location update, which must be accepted.
+    /// Switches it on: sends a location update, which must be accepted.
     pub fn attach(&self) -> Result<()> {
         self.link.send(&location_update(&self.imsi))?;
         match self.first("a location update's answer", |news| match news {
-            News::Attached => Some(None),
-            News::NotAttached(cause) => Some(Some(*cause)),
+            PhoneEvent::Attached => Some(None),
+            PhoneEvent::NotAttached(cause) => Some(Some(*cause)),
             _ => None,
         })? {
             None => Ok(()),
@@ -264,27 +264,27 @@ impl Phone {
         }
     }
 
-    /// Switches it off, and the network knows it.
+    /// Switches it off and detaches it.
     pub fn detach(&self) -> Result<()> {
         self.link.send(&detach(&self.imsi))?;
-        self.first("a detach's answer", |news| (*news == News::Detached).then_some(()))
+        self.first("a detach's answer", |news| (*news == PhoneEvent::Detached).then_some(()))
     }
 
-    /// What it does from now on when it is paged.
-    pub fn when_paged(&self, paging: Paging) {
+    /// Sets its reaction to paging.
+    pub fn set_paging(&self, paging: Paging) {
         self.with(|state| state.paging = paging);
     }
 
-    /// What it says from now on to messages.
-    pub fn when_it_rings(&self, answer: Answer) {
+    /// Sets its answer to messages.
+    pub fn set_answer(&self, answer: PhoneAnswer) {
         self.with(|state| state.answer = answer);
     }
 
-    /// Answers at last the message that it took with [`Answer::Nothing`].
-    pub fn finish(&self, answer: Answer) -> Result<()> {
+    /// Answers the message that it received with [`PhoneAnswer::Nothing`].
+    pub fn finish(&self, answer: PhoneAnswer) -> Result<()> {
         let (head, reference) =
             self.with(|state| state.unanswered.take()).context("no message is unanswered")?;
-        let rpdu = answer.rpdu(reference).context("nothing is no answer")?;
+        let rpdu = answer.rpdu(reference).context("PhoneAnswer::Nothing is not an answer")?;
         self.link.send(&uplink(&self.imsi, &cp_data(head, &rpdu)))
     }
 
@@ -292,41 +292,41 @@ impl Phone {
         change(self.link.phones.lock().entry(self.imsi.clone()).or_default())
     }
 
-    /// The next message that came.
-    pub fn next_mt(&self) -> Result<Mt> {
+    /// The next received message.
+    pub fn next_mt(&self) -> Result<ReceivedMt> {
         self.first("a message", |news| match news {
-            News::Mt(mt) => Some(mt.clone()),
+            PhoneEvent::ReceivedMt(mt) => Some(mt.clone()),
             _ => None,
         })
     }
 
-    /// The messages that have come and that nobody asked for yet.
+    /// Number of received messages that were not consumed yet.
     pub fn waiting(&self) -> usize {
-        self.with(|state| state.news.iter().filter(|news| matches!(news, News::Mt(_))).count())
+        self.with(|state| state.news.iter().filter(|news| matches!(news, PhoneEvent::ReceivedMt(_))).count())
     }
 
     /// Waits until it is paged.
     pub fn next_paging(&self) -> Result<()> {
-        self.first("a paging", |news| (*news == News::Paged).then_some(()))
+        self.first("a paging", |news| (*news == PhoneEvent::Paged).then_some(()))
     }
 
-    /// How often it was paged since it exists.
+    /// Number of pagings so far.
     pub fn paged(&self) -> usize {
         self.with(|state| state.paged)
     }
 
-    /// Waits until the MSC gives up the connection.
+    /// Waits until the MSC releases the connection.
     pub fn next_release(&self) -> Result<()> {
-        self.first("the end of the connection", |news| (*news == News::Released).then_some(()))
+        self.first("the end of the connection", |news| (*news == PhoneEvent::Released).then_some(()))
     }
 
-    /// Sends an SMS-SUBMIT or SMS-COMMAND by this service centre (digits), and waits for the network's answer.
+    /// Sends an SMS-SUBMIT or SMS-COMMAND through this service centre (digits), and waits for the network's answer.
     pub fn submit(&self, centre: &str, tpdu: &[u8]) -> Result<RpAnswer> {
         let reference = self.send(centre, tpdu)?;
         self.answer(reference)
     }
 
-    /// Sends it; gives its RP-Message-Reference.
+    /// Sends a TPDU; returns its RP-Message-Reference.
     pub fn send(&self, centre: &str, tpdu: &[u8]) -> Result<u8> {
         let digits: Vec<_> = centre.bytes().map(|digit| digit - b'0').collect();
         let mut address = vec![0x91];
@@ -344,7 +344,7 @@ impl Phone {
         self.answer(reference)
     }
 
-    /// Sends it; gives its RP-Message-Reference.
+    /// Sends RP-SMMA; returns its RP-Message-Reference.
     pub fn request_memory_available(&self) -> Result<u8> {
         self.request(6, &[])
     }
@@ -352,7 +352,7 @@ impl Phone {
     /// The network's answer to a request.
     pub fn answer(&self, reference: u8) -> Result<RpAnswer> {
         self.first("the network's answer", |news| match news {
-            News::Answered(its, answer) if *its == reference => Some(*answer),
+            PhoneEvent::Answered(its, answer) if *its == reference => Some(*answer),
             _ => None,
         })
     }
@@ -369,12 +369,12 @@ impl Phone {
         Ok(reference)
     }
 
-    /// Waits for the first piece of news that fits, and takes it out; others stay.
-    fn first<T>(&self, what: &str, fits: impl Fn(&News) -> Option<T>) -> Result<T> {
-        let deadline = Instant::now() + crate::PATIENCE;
+    /// Waits for the first matching event and removes it; others are kept.
+    fn first<T>(&self, what: &str, fits: impl Fn(&PhoneEvent) -> Option<T>) -> Result<T> {
+        let deadline = Instant::now() + crate::TIMEOUT;
         let mut phones = self.link.phones.lock();
         loop {
-            let state = phones.get_mut(&self.imsi).context("no such phone")?;
+            let state = phones.get_mut(&self.imsi).context("unknown phone")?;
             let found = state.news.iter().enumerate().find_map(|(place, news)| Some((place, fits(news)?)));
             if let Some((place, found)) = found {
                 state.news.remove(place);
@@ -383,7 +383,7 @@ impl Phone {
             let state = format!("{:?}", state.news);
             ensure!(
                 !self.link.news.wait_until(&mut phones, deadline).timed_out(),
-                "{}: in vain: {what}; there was: {state}",
+                "{}: {what} did not occur; received: {state}",
                 self.imsi
             );
         }

@@ -9,9 +9,9 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use xtask::load::Stop;
+use xtask::load::StopFlag;
 
-/// An MME's name (TS 23.003 §19.4.2.4); SGsAP wants exactly 55 octets.
+/// The MME's name (TS 23.003 §19.4.2.4); SGsAP requires exactly 55 octets.
 const LABELS: [&str; 8] = ["mmec01", "mmegi0001", "mme", "epc", "mnc001", "mcc001", "3gppnetwork", "org"];
 
 /// 001-01, area 1.
@@ -23,19 +23,19 @@ pub struct Radio {
     link: Arc<Link>,
 }
 
-/// What the phones and the reader have in common.
+/// State shared by the phones and the reader.
 #[derive(Debug)]
 pub(crate) struct Link {
     writer: Mutex<TcpStream>,
     pub(crate) phones: Mutex<HashMap<String, State>>,
-    /// Something happened to a phone.
+    /// Signalled when something happened to a phone.
     pub(crate) news: Condvar,
 }
 
 impl Radio {
-    /// Connects to an MSC's SGs port.
+    /// Connects to the SGs port of an MSC.
     pub fn connect(msc: SocketAddr) -> Result<Self> {
-        let (pause, deadline) = (Stop::default(), Instant::now() + crate::PATIENCE);
+        let (pause, deadline) = (StopFlag::default(), Instant::now() + crate::TIMEOUT);
         let socket = loop {
             match TcpStream::connect(msc) {
                 Ok(socket) => break socket,
@@ -54,14 +54,14 @@ impl Radio {
             let mut reader = reader;
             while let Some(packet) = receive(&mut reader) {
                 let Some(link) = weak.upgrade() else { break };
-                // A link that is gone shows at the phone that waits.
+                // A lost link shows at the waiting phone.
                 let _ = link.take(&packet);
             }
         })?;
         Ok(Self { link })
     }
 
-    /// A phone with this SIM; off at first.
+    /// A phone with this SIM; switched off.
     pub fn phone(&self, imsi: &str) -> Phone {
         self.link.phones.lock().entry(imsi.to_owned()).or_default();
         Phone::new(Arc::clone(&self.link), imsi)
@@ -89,7 +89,7 @@ impl Link {
         for answer in answers {
             self.send(&answer)?;
         }
-        // After the answers: whoever sees the news may rely on them.
+        // After the answers: a waiting test may rely on them.
         self.news.notify_all();
         Ok(())
     }
@@ -97,7 +97,7 @@ impl Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        // Ends the reader; already gone is as good.
+        // Ends the reader; it may have ended already.
         let _ = self.writer.lock().shutdown(Shutdown::Both);
     }
 }

@@ -1,5 +1,5 @@
-//! A plain relay of GSUP between an MSC and its HLR. It stands where the appliance's proxy stands, and does nothing by
-//! itself: what it takes out and what it puts in, the test says. With it the instruments are tuned.
+//! A GSUP relay between an MSC and its HLR, in the position of the appliance's proxy. It only forwards; the test decides what it
+//! removes and injects. It verifies the test instruments.
 
 use anyhow::{Context, Result, ensure};
 use parking_lot::{Condvar, Mutex};
@@ -8,7 +8,7 @@ use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Extension of the stream for GSUP, after the octet that names Osmocom's.
+/// IPA stream extension of GSUP, after the octet for Osmocom.
 const GSUP: [u8; 2] = [0xee, 0x05];
 const IMSI: u8 = 0x01;
 
@@ -17,7 +17,7 @@ const IMSI: u8 = 0x01;
 pub struct Message {
     /// Its type, such as 0x24 for MO-forwardSM.
     pub kind: u8,
-    /// Its elements as they came.
+    /// Its information elements, encoded.
     pub elements: Vec<(u8, Vec<u8>)>,
 }
 
@@ -32,19 +32,19 @@ impl Message {
         Self { kind, elements: vec![(IMSI, imsi)] }
     }
 
-    /// With one element more.
+    /// Adds an information element.
     #[must_use]
     pub fn with(mut self, tag: u8, value: &[u8]) -> Self {
         self.elements.push((tag, value.to_owned()));
         self
     }
 
-    /// An element's value.
+    /// The value of an information element.
     pub fn get(&self, tag: u8) -> Option<&[u8]> {
         self.elements.iter().find(|(its, _)| *its == tag).map(|(_, value)| value.as_slice())
     }
 
-    /// The IMSI's digits.
+    /// The digits of the IMSI.
     pub fn imsi(&self) -> String {
         let halves = self.get(IMSI).unwrap_or_default().iter().flat_map(|octet| [octet & 0xf, octet >> 4]);
         halves.filter(|half| *half < 10).map(|half| char::from(b'0' + half)).collect()
@@ -76,12 +76,12 @@ impl Message {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Towards the MSC, while it is connected.
+    /// The connection to the MSC, if any.
     msc: Option<TcpStream>,
     connections: usize,
-    /// Short messages' GSUP that came from the MSC.
+    /// Messages about short messages from the MSC.
     taken: Vec<Message>,
-    /// All of the rest, from both.
+    /// All other messages, from both sides.
     passed: Vec<Message>,
 }
 
@@ -93,12 +93,12 @@ struct Shared {
 
 /// A running relay.
 #[derive(Debug)]
-pub struct Relay {
+pub struct GsupRelay {
     address: SocketAddr,
     shared: Arc<Shared>,
 }
 
-impl Relay {
+impl GsupRelay {
     /// Relays MSCs to this HLR.
     pub fn start(hlr: SocketAddr) -> Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
@@ -107,26 +107,26 @@ impl Relay {
         let its = Arc::clone(&shared);
         std::thread::Builder::new().name("relay".to_owned()).spawn(move || {
             for msc in listener.incoming().map_while(Result::ok) {
-                // An HLR that is not there shows as a closed connection.
+                // A missing HLR shows as a closed connection.
                 let _ = its.connect(msc, hlr);
             }
         })?;
         Ok(Self { address, shared })
     }
 
-    /// Where MSCs connect.
+    /// The address for MSCs.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Sends to the MSC what its HLR did not say.
+    /// Sends a message to the MSC.
     pub fn inject(&self, message: &Message) -> Result<()> {
         let state = self.shared.state.lock();
         let mut msc = state.msc.as_ref().context("no MSC is connected")?;
         Ok(msc.write_all(&message.frame())?)
     }
 
-    /// The next message of this type from the MSC that was taken out.
+    /// The next removed message of this type from the MSC.
     pub fn next(&self, kind: u8) -> Result<Message> {
         self.wait(&format!("GSUP {kind:#04x}"), |state| {
             let place = state.taken.iter().position(|message| message.kind == kind)?;
@@ -134,29 +134,29 @@ impl Relay {
         })
     }
 
-    /// The taken messages that nobody asked for yet.
+    /// Removed messages that were not consumed yet.
     pub fn taken(&self) -> Vec<Message> {
         self.shared.state.lock().taken.clone()
     }
 
-    /// What was passed on, in both directions.
+    /// Forwarded messages of both directions.
     pub fn passed(&self) -> Vec<Message> {
         self.shared.state.lock().passed.clone()
     }
 
-    /// Cuts the connection.
+    /// Closes the connection.
     pub fn cut(&self) -> Result<()> {
         let state = self.shared.state.lock();
         Ok(state.msc.as_ref().context("no MSC is connected")?.shutdown(Shutdown::Both)?)
     }
 
-    /// Waits until so many connections were made by MSCs.
+    /// Waits until MSCs have connected this many times.
     pub fn connections(&self, count: usize) -> Result<()> {
         self.wait(&format!("{count} connections"), |state| (state.connections >= count).then_some(()))
     }
 
     fn wait<T>(&self, what: &str, mut fits: impl FnMut(&mut State) -> Option<T>) -> Result<T> {
-        let deadline = Instant::now() + 2 * crate::PATIENCE;
+        let deadline = Instant::now() + 2 * crate::TIMEOUT;
         let mut state = self.shared.state.lock();
         loop {
             if let Some(found) = fits(&mut state) {
@@ -165,7 +165,7 @@ impl Relay {
             let seen = format!("{:02x?}", state.taken);
             ensure!(
                 !self.shared.news.wait_until(&mut state, deadline).timed_out(),
-                "the relay: in vain: {what}; there was: {seen}"
+                "relay: {what} did not occur; received: {seen}"
             );
         }
     }
@@ -193,7 +193,7 @@ impl Shared {
             let message = frame.get(2..).filter(|rest| rest.starts_with(&GSUP));
             let message = message.and_then(|rest| Message::decode(rest.get(2..)?));
             let kind = message.as_ref().map(|message| message.kind);
-            // MO- and MT-forwardSM and READY-FOR-SM, of whatever kind
+            // MO- and MT-forwardSM and READY-FOR-SM: requests, results and errors
             let short_message = from_msc && kind.is_some_and(|kind| (0x24..0x30).contains(&kind));
             let mut state = self.state.lock();
             if short_message {
@@ -202,18 +202,18 @@ impl Shared {
                 continue;
             }
             state.passed.extend(message);
-            // Under the lock: what is injected must not come between the halves of a frame.
+            // Under the lock: an injected frame must not split another one.
             if to.write_all(&frame).is_err() {
                 break;
             }
         }
-        // The other direction ends by it too.
+        // Ends the other direction too.
         let _ = to.shutdown(Shutdown::Both);
         let _ = from.shutdown(Shutdown::Both);
     }
 }
 
-/// The next IPA frame, header included.
+/// The next IPA frame, with its header.
 fn receive(socket: &mut TcpStream) -> Option<Vec<u8>> {
     let mut frame = vec![0; 3];
     socket.read_exact(&mut frame).ok()?;

@@ -1,4 +1,4 @@
-//! SGsAP (3GPP TS 29.118) as far as a phone that does nothing but short messages needs it.
+//! SGsAP (3GPP TS 29.118), as far as a phone that only uses short messages needs it.
 
 /// Message types (§9.2).
 pub(crate) mod kind {
@@ -44,7 +44,7 @@ impl Packet {
         Self { kind, elements: Vec::new() }
     }
 
-    /// A message about a subscriber: all but a few begin with the IMSI.
+    /// A message about a subscriber: almost all begin with the IMSI.
     pub(crate) fn about(kind: u8, imsi: &str) -> Self {
         Self::new(kind).with(element::IMSI, &identity(imsi))
     }
@@ -71,7 +71,7 @@ impl Packet {
         octets
     }
 
-    /// Nothing when it breaks off.
+    /// `None` if it is truncated.
     pub(crate) fn decode(octets: &[u8]) -> Option<Self> {
         let (kind, mut rest) = octets.split_first()?;
         let mut packet = Self::new(*kind);
@@ -84,7 +84,7 @@ impl Packet {
     }
 }
 
-/// An IMSI as a mobile identity (TS 24.008 §10.5.1.4): digits from the second half octet on.
+/// An IMSI as a mobile identity (TS 24.008 §10.5.1.4): the digits begin in the second half octet.
 fn identity(imsi: &str) -> Vec<u8> {
     let mut halves = vec![1 | u8::from(imsi.len() % 2 == 1) << 3];
     halves.extend(imsi.bytes().map(|digit| digit - b'0'));

@@ -1,5 +1,5 @@
-//! What a phone makes of texts, written apart from the appliance's own codec: GSM 7-bit letters that are the same in
-//! ASCII, and UCS-2.
+//! A phone's TPDUs, written independently of the appliance's codec: GSM 7-bit letters that equal ASCII,
+//! and UCS-2.
 
 use anyhow::{Context, Result, bail, ensure};
 
@@ -12,13 +12,13 @@ pub struct Submit {
     pub to: (u8, String),
     /// Up to 160 letters.
     pub text: String,
-    /// Relative validity (TP-VP), when one is asked for.
+    /// Relative validity (TP-VP), if any.
     pub validity: Option<u8>,
     /// TP-Status-Report-Request.
     pub report: bool,
     /// TP-Reject-Duplicates.
     pub reject_duplicates: bool,
-    /// The user data header, without its length, when there is one.
+    /// The user data header without its length, if any.
     pub header: Vec<u8>,
 }
 
@@ -36,7 +36,7 @@ impl Submit {
         }
     }
 
-    /// Its octets.
+    /// The encoded TPDU.
     pub fn octets(&self) -> Vec<u8> {
         let mut first = 1;
         first |= u8::from(self.reject_duplicates) << 2;
@@ -55,7 +55,7 @@ impl Submit {
             data.push(self.header.len() as u8);
             data.extend_from_slice(&self.header);
         }
-        // The text begins at the next septet.
+        // The text begins at the next septet boundary.
         let skipped = (data.len() * 8).div_ceil(7);
         septets.extend(self.text.bytes());
         octets.push((skipped + septets.len()) as u8);
@@ -75,7 +75,7 @@ impl Submit {
 }
 
 /// The text of an SMS-DELIVER, without its header.
-pub fn text_of(tpdu: &[u8]) -> Result<String> {
+pub fn decode_text(tpdu: &[u8]) -> Result<String> {
     let broken = || format!("a TPDU that breaks off: {tpdu:02x?}");
     let first = *tpdu.first().with_context(broken)?;
     ensure!(first & 3 == 0, "no SMS-DELIVER: {tpdu:02x?}");
@@ -106,12 +106,12 @@ pub fn text_of(tpdu: &[u8]) -> Result<String> {
     }
 }
 
-/// What an SMS-STATUS-REPORT says: of which TP-Message-Reference, and its TP-Status (3GPP TS 23.040 §9.2.3.15).
-pub fn report_of(tpdu: &[u8]) -> Result<(u8, u8)> {
+/// TP-Message-Reference and TP-Status of an SMS-STATUS-REPORT (3GPP TS 23.040 §9.2.3.15).
+pub fn decode_report(tpdu: &[u8]) -> Result<(u8, u8)> {
     let broken = || format!("a TPDU that breaks off: {tpdu:02x?}");
     let &[first, reference, digits] = tpdu.first_chunk().with_context(broken)?;
     ensure!(first & 3 == 2, "no SMS-STATUS-REPORT: {tpdu:02x?}");
-    // TP-RA's type and digits, two times stamps
+    // TP-RA's type and digits, two time stamps
     let status = tpdu.get(4 + usize::from(digits).div_ceil(2) + 14).with_context(broken)?;
     Ok((reference, *status))
 }

@@ -1,51 +1,51 @@
-//! One number pool over HTTP.
+//! A number pool over HTTP.
 
-use super::Stream;
-use crate::Stage;
-use crate::appliance::{Appliance, Blueprint};
+use super::EventStream;
+use crate::Fixture;
+use crate::test_daemon::{TestDaemon, TestDaemonConfig};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// An appliance without any plugin.
-pub fn blueprint(stage: &Stage) -> Result<Blueprint> {
-    Blueprint::new(stage.binary(), &stage.folder().join("appliance"))
+/// A daemon without plugins.
+pub fn config(fixture: &Fixture) -> Result<TestDaemonConfig> {
+    TestDaemonConfig::new(fixture.binary(), &fixture.folder().join("appliance"))
 }
 
-/// An answer: its status, and its body, as JSON where it is some. The body of the request may be null.
-pub fn ask(appliance: &Appliance, method: &str, path: &str, body: &Value) -> Result<(u16, Value)> {
+/// Status and body of an answer; the body is a string if it is not JSON. `body` may be null.
+pub fn ask(appliance: &TestDaemon, method: &str, path: &str, body: &Value) -> Result<(u16, Value)> {
     let body = if body.is_null() { String::new() } else { body.to_string() };
     let (status, text) = appliance.request(method, path, body.as_bytes())?;
     Ok((status, serde_json::from_str(&text).unwrap_or(Value::String(text))))
 }
 
-/// One pool of an appliance.
+/// A pool of a daemon.
 pub struct Pool<'a> {
-    /// Where it is.
-    pub appliance: &'a Appliance,
-    /// Its path of the API.
+    /// The daemon.
+    pub appliance: &'a TestDaemon,
+    /// Its API path.
     pub path: String,
 }
 
 impl<'a> Pool<'a> {
-    /// The pool of this name, which need not be there yet.
-    pub fn new(appliance: &'a Appliance, name: &str) -> Self {
+    /// The pool with this name, which need not exist yet.
+    pub fn new(appliance: &'a TestDaemon, name: &str) -> Self {
         Self { appliance, path: format!("/v1/pools/{name}") }
     }
 
-    /// An event, or several: status and answer.
+    /// Sends an event, or several: status and answer.
     pub fn event(&self, event: &Value) -> Result<(u16, Value)> {
         ask(self.appliance, "POST", &format!("{}/events", self.path), event)
     }
 
-    /// An event that is done.
+    /// Sends an event that must succeed.
     pub fn done(&self, event: &Value) -> Result<Value> {
         let (status, answer) = self.event(event)?;
         ensure!(status == 200, "{event}: {status} {answer}");
         Ok(answer)
     }
 
-    /// Why an event is refused.
+    /// Sends an event that must be refused.
     pub fn refused(&self, event: &Value) -> Result<Value> {
         let (status, answer) = self.event(event)?;
         ensure!(status == 409 && answer["status"] == 409, "{event}: {status} {answer}");
@@ -53,7 +53,7 @@ impl<'a> Pool<'a> {
         Ok(answer)
     }
 
-    /// Adds numbers and brings them up.
+    /// Adds numbers and registers them.
     pub fn fill(&self, numbers: &[&str]) -> Result<()> {
         for number in numbers {
             self.done(&json!({ "event": "add", "number": number }))?;
@@ -62,24 +62,24 @@ impl<'a> Pool<'a> {
         Ok(())
     }
 
-    /// Any number: which, and its ticket.
+    /// Leases any number: the number and its ticket.
     pub fn call(&self) -> Result<(String, u64)> {
         let given = self.done(&json!({ "event": "call" }))?;
         let number = given["number"].as_str().context("no number")?.to_owned();
         Ok((number, given["ticket"].as_u64().context("no ticket")?))
     }
 
-    /// What the API says at a path below the pool's.
+    /// GET of a path below the pool's.
     pub fn get(&self, rest: &str) -> Result<Value> {
         self.appliance.get(&format!("{}{rest}", self.path))
     }
 
-    /// How a number stands.
+    /// The state of a number.
     pub fn number(&self, number: &str) -> Result<Value> {
         self.get(&format!("/numbers/{number}"))
     }
 
-    /// Makes it, or gives it other settings.
+    /// Creates the pool or changes its settings.
     pub fn configure(&self, settings: &Value) -> Result<Value> {
         let (status, pool) = ask(self.appliance, "PUT", &self.path, settings)?;
         ensure!(status == 200, "{status} {pool}");
@@ -103,8 +103,8 @@ impl<'a> Pool<'a> {
         }
     }
 
-    /// Follows what happens, after the entry `last` where that is given.
-    pub fn watch(&self, query: &str, last: Option<u64>) -> Result<Stream> {
-        Stream::open(self.appliance, &format!("{}/watch{query}", self.path), last)
+    /// Follows the events, after the entry `last` if given.
+    pub fn watch(&self, query: &str, last: Option<u64>) -> Result<EventStream> {
+        EventStream::open(self.appliance, &format!("{}/watch{query}", self.path), last)
     }
 }

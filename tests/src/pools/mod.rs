@@ -1,41 +1,41 @@
-//! Number pools from the outside: who asks, in which language, and what the answers must be.
+//! Number pools from the outside: clients, protocols and expected replies.
 
 pub mod http;
-mod language;
 mod model;
-mod office;
+mod pool_server;
+mod protocol;
 mod stream;
 mod table;
 
-pub use language::{Language, SCRIPT, Told, older_state};
-pub use model::{Entry, Model, Predicted, Seen, View};
-pub use office::{Letter, Office, Request};
-pub use stream::{ServerSent, Stream, entry};
-pub use table::{Cell, Event, look_up};
+pub use model::{JournalEntry, NumberView, PoolModel, PoolView, PredictedReply};
+pub use pool_server::{PendingRequest, PoolServer, RequestBatch};
+pub use protocol::{PoolProtocol, PoolReply, SCRIPT, legacy_state};
+pub use stream::{EventStream, ServerSentEvent, expected_change};
+pub use table::{PoolEvent, Transition, transition};
 
-/// What is asked of a pool.
+/// A request to a pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wish {
+pub enum PoolRequest {
     /// An event of a number, other than a call.
-    Event(Event, String),
-    /// A number, this one if one is named.
+    Event(PoolEvent, String),
+    /// Leases a number, or this number.
     Call {
-        /// This one.
+        /// This number.
         number: Option<String>,
-        /// Who takes it.
+        /// The holder.
         holder: String,
-        /// For whom.
+        /// The callee.
         callee: String,
-        /// For how many milliseconds.
+        /// Duration of the lease in milliseconds.
         lease: Option<u64>,
     },
-    /// A hangup, if the number is still held under this ticket.
+    /// A hangup, if the number is still held with this ticket.
     HangupOf(String, u64),
-    /// A new end of a lease in milliseconds, if the number is still held under this ticket.
+    /// A new duration of the lease in milliseconds, if the number is still held with this ticket.
     Renew(String, u64, Option<u64>),
 }
 
-impl Wish {
+impl PoolRequest {
     /// A call as the older system's script knows it.
     pub fn call(number: Option<&str>) -> Self {
         Self::Call {

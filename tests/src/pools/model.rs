@@ -1,7 +1,7 @@
-//! A pool as it must be: the table, a list, and what is to be seen of them.
+//! A reference model of a pool: the state table, the idle list, and the visible state.
 
-use super::table::{Event, look_up};
-use super::{Told, Wish};
+use super::table::{PoolEvent, transition};
+use super::{PoolReply, PoolRequest};
 use anyhow::{Context, Result, ensure};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -11,70 +11,70 @@ struct Number {
     state: &'static str,
     holder: String,
     calls: u64,
-    /// The name of its holding, once somebody was told.
+    /// The ticket of the current lease, once it is known.
     ticket: Option<u64>,
-    /// Whether the holding ends by itself some day.
+    /// Whether the lease has an end.
     leased: bool,
 }
 
-/// What the pool must say.
+/// The reply that the pool must give.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Predicted {
-    /// Whether it is done.
+pub struct PredictedReply {
+    /// Whether the request succeeds.
     pub done: bool,
-    /// Which number a call gets; `None` where the pool may choose.
+    /// The number that a call gets; `None` if the pool may choose.
     pub number: Option<String>,
-    /// Why it is not done, in the words of the HTTP API.
+    /// The reason of a refusal, in the words of the HTTP API.
     pub reason: Option<&'static str>,
-    /// The number's state after it.
+    /// The resulting state of the number.
     pub state: &'static str,
 }
 
-impl Predicted {
+impl PredictedReply {
     fn refused(reason: &'static str, state: &'static str) -> Self {
         Self { done: false, number: None, reason: Some(reason), state }
     }
 }
 
-/// What is to be seen of a number from outside.
+/// The visible state of a number.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seen {
+pub struct NumberView {
     /// Such as `idle+up`.
     pub state: String,
-    /// Who has it.
+    /// The holder.
     pub holder: String,
-    /// Calls since it is in the pool.
+    /// Calls since it was added.
     pub calls: u64,
     /// Whether its lease has an end.
     pub leased: bool,
 }
 
-/// What is to be seen of a pool from outside.
+/// The visible state of a pool.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct View {
+pub struct PoolView {
     /// All numbers.
-    pub numbers: BTreeMap<String, Seen>,
-    /// Those that are to be had, in the order in which they are given, where there is one.
+    pub numbers: BTreeMap<String, NumberView>,
+    /// Available numbers, in the order in which they are leased if there is one.
     pub idle: Vec<String>,
 }
 
-/// An entry of the history: event, number, its state after that, by whom.
-pub type Entry = (String, String, String, Option<String>);
+/// An entry of the history: event, number, resulting state, author.
+pub type JournalEntry = (String, String, String, Option<String>);
 
 /// A pool.
 #[derive(Debug, Clone, Default)]
-pub struct Model {
+pub struct PoolModel {
     numbers: BTreeMap<String, Number>,
     idle: VecDeque<String>,
-    /// Whether a call gets the number that has been idle longest; otherwise, any that is idle and up.
+    /// Whether a call gets the number that has been idle longest; otherwise, any available number.
     in_order: bool,
-    /// Everything that has changed, in order.
-    journal: Vec<Entry>,
-    /// Every ticket that was ever told.
+    /// All changes, in order.
+    journal: Vec<JournalEntry>,
+    /// All known tickets.
     tickets: BTreeSet<u64>,
 }
 
-impl Model {
+impl PoolModel {
     /// An empty pool.
     pub fn new(in_order: bool) -> Self {
         Self { in_order, ..Self::default() }
@@ -90,26 +90,29 @@ impl Model {
         fits.map(|(number, _)| number.clone()).collect()
     }
 
-    /// Those that are to be had, longest idle first.
+    /// Available numbers, longest idle first.
     pub fn idle(&self) -> impl Iterator<Item = &String> {
         self.idle.iter()
     }
 
-    /// The ticket under which a number is held, as far as it was told.
+    /// The ticket of a held number, if it is known.
     pub fn ticket(&self, number: &str) -> Option<u64> {
         self.numbers.get(number).and_then(|known| known.ticket)
     }
 
-    /// Everything that has changed.
-    pub fn journal(&self) -> &[Entry] {
+    /// All changes.
+    pub fn journal(&self) -> &[JournalEntry] {
         &self.journal
     }
 
-    fn step(&mut self, event: Event, number: &str, journalled: &str, by: Option<&str>) -> Predicted {
+    fn step(&mut self, event: PoolEvent, number: &str, journalled: &str, by: Option<&str>) -> PredictedReply {
         let before = self.state(number);
-        let cell = look_up(before, event);
+        let cell = transition(before, event);
         if !cell.ok {
-            return Predicted::refused(if before == "none" { "not-in-pool" } else { "wrong-state" }, before);
+            return PredictedReply::refused(
+                if before == "none" { "not-in-pool" } else { "wrong-state" },
+                before,
+            );
         }
         if cell.leaves {
             self.idle.retain(|idle| idle != number);
@@ -121,7 +124,7 @@ impl Model {
             self.numbers.remove(number);
         } else if let Some(known) = self.numbers.get_mut(number) {
             known.state = cell.state;
-            if event == Event::Hangup {
+            if event == PoolEvent::Hangup {
                 (known.holder, known.ticket, known.leased) = (String::new(), None, false);
             }
         } else {
@@ -132,23 +135,23 @@ impl Model {
         if cell.state != before {
             self.enter(journalled, number, cell.state, by);
         }
-        Predicted { done: true, number: None, reason: None, state: cell.state }
+        PredictedReply { done: true, number: None, reason: None, state: cell.state }
     }
 
     fn enter(&mut self, event: &str, number: &str, state: &str, by: Option<&str>) {
         self.journal.push((event.to_owned(), number.to_owned(), state.to_owned(), by.map(str::to_owned)));
     }
 
-    /// Does it, and tells what the pool must say. Where the pool may choose, `chosen` is what it chose.
-    pub fn apply(&mut self, wish: &Wish, by: &str, chosen: Option<&str>) -> Predicted {
-        match wish {
-            Wish::Event(event, number) => self.step(*event, number, event.name(), Some(by)),
-            Wish::Call { number, holder, lease, .. } => {
+    /// Applies a request and returns the expected reply. Where the pool may choose a number, `chosen` is its choice.
+    pub fn apply(&mut self, request: &PoolRequest, by: &str, chosen: Option<&str>) -> PredictedReply {
+        match request {
+            PoolRequest::Event(event, number) => self.step(*event, number, event.name(), Some(by)),
+            PoolRequest::Call { number, holder, lease, .. } => {
                 let free = if self.in_order { self.idle.front().map(String::as_str) } else { chosen };
                 let Some(number) = number.as_deref().or(free).map(str::to_owned) else {
-                    return Predicted::refused(self.why_none(), "none");
+                    return PredictedReply::refused(self.why_none(), "none");
                 };
-                let mut predicted = self.step(Event::Call, &number, "call", Some(by));
+                let mut predicted = self.step(PoolEvent::Call, &number, "call", Some(by));
                 if let Some(known) = self.numbers.get_mut(&number).filter(|_| predicted.done) {
                     known.holder.clone_from(holder);
                     known.calls += 1;
@@ -157,11 +160,11 @@ impl Model {
                 }
                 predicted
             }
-            Wish::HangupOf(number, ticket) => match self.refusal(number, *ticket) {
+            PoolRequest::HangupOf(number, ticket) => match self.refusal(number, *ticket) {
                 Some(refused) => refused,
-                None => self.step(Event::Hangup, number, "hangup", Some(by)),
+                None => self.step(PoolEvent::Hangup, number, "hangup", Some(by)),
             },
-            Wish::Renew(number, ticket, lease) => {
+            PoolRequest::Renew(number, ticket, lease) => {
                 if let Some(refused) = self.refusal(number, *ticket) {
                     return refused;
                 }
@@ -170,20 +173,20 @@ impl Model {
                     known.leased = lease.is_some();
                 }
                 self.enter("renew", number, state, Some(by));
-                Predicted { done: true, number: None, reason: None, state }
+                PredictedReply { done: true, number: None, reason: None, state }
             }
         }
     }
 
-    fn refusal(&self, number: &str, ticket: u64) -> Option<Predicted> {
+    fn refusal(&self, number: &str, ticket: u64) -> Option<PredictedReply> {
         let state = self.state(number);
         match state {
-            "none" => Some(Predicted::refused("not-in-pool", state)),
+            "none" => Some(PredictedReply::refused("not-in-pool", state)),
             "busy+up" | "busy+down" => {
                 let ours = self.ticket(number) == Some(ticket);
-                (!ours).then(|| Predicted::refused("other-ticket", state))
+                (!ours).then(|| PredictedReply::refused("other-ticket", state))
             }
-            _ => Some(Predicted::refused("wrong-state", state)),
+            _ => Some(PredictedReply::refused("wrong-state", state)),
         }
     }
 
@@ -196,48 +199,52 @@ impl Model {
         }
     }
 
-    /// The lease of a number has ended.
+    /// Applies the end of a lease.
     pub fn lapse(&mut self, number: &str) {
-        self.step(Event::Hangup, number, "lapse", None);
+        self.step(PoolEvent::Hangup, number, "lapse", None);
     }
 
-    /// Does it, and compares with what the pool said.
+    /// Applies a request and compares the reply.
     ///
     /// # Errors
-    /// If the pool said anything else than it must.
-    pub fn check(&mut self, wish: &Wish, by: &str, told: &Told) -> Result<()> {
+    /// If the reply differs from the expected one.
+    pub fn check(&mut self, request: &PoolRequest, by: &str, reply: &PoolReply) -> Result<()> {
         let idle: Vec<_> = self.idle.iter().cloned().collect();
-        let chosen = told.number.as_deref();
-        let predicted = self.apply(wish, by, chosen);
-        let words = || format!("{wish:?} by {by}: told {told:?}, predicted {predicted:?}");
-        ensure!(told.done == predicted.done, words());
-        if let (Wish::Call { number: None, .. }, false, Some(chosen)) = (wish, self.in_order, chosen) {
+        let chosen = reply.number.as_deref();
+        let predicted = self.apply(request, by, chosen);
+        let words = || format!("{request:?} by {by}: reply {reply:?}, predicted {predicted:?}");
+        ensure!(reply.done == predicted.done, words());
+        if let (PoolRequest::Call { number: None, .. }, false, Some(chosen)) =
+            (request, self.in_order, chosen)
+        {
             ensure!(idle.iter().any(|idle| idle == chosen), "{}: not idle and up", words());
         }
-        if let Wish::Call { number: None, .. } = wish
-            && !told.done
+        if let PoolRequest::Call { number: None, .. } = request
+            && !reply.done
         {
             ensure!(idle.is_empty(), "{}: idle are {idle:?}", words());
         }
-        if let Wish::Call { .. } = wish {
-            ensure!(told.number == predicted.number, words());
+        if let PoolRequest::Call { .. } = request {
+            ensure!(reply.number == predicted.number, words());
         }
-        if let Some(reason) = &told.reason {
+        if let Some(reason) = &reply.reason {
             ensure!(Some(reason.as_str()) == predicted.reason, words());
         }
-        if let Some(state) = told.state.as_deref().filter(|_| told.done) {
+        if let Some(state) = reply.state.as_deref().filter(|_| reply.done) {
             ensure!(state == predicted.state, words());
         }
-        if let (Wish::Call { .. }, Some(ticket), Some(number)) = (wish, told.ticket, &predicted.number) {
+        if let (PoolRequest::Call { .. }, Some(ticket), Some(number)) =
+            (request, reply.ticket, &predicted.number)
+        {
             self.ticketed(number, ticket).with_context(words)?;
         }
         Ok(())
     }
 
-    /// The ticket of a number that is held became known.
+    /// Records the ticket of a held number.
     ///
     /// # Errors
-    /// If another holding had it before.
+    /// If another lease had this ticket.
     pub fn ticketed(&mut self, number: &str, ticket: u64) -> Result<()> {
         let known = self.numbers.get_mut(number).context("a ticket for a number that is not in the pool")?;
         if known.ticket == Some(ticket) {
@@ -249,15 +256,15 @@ impl Model {
         Ok(())
     }
 
-    /// What must be seen from outside.
-    pub fn view(&self) -> View {
-        let seen = |known: &Number| Seen {
+    /// The expected visible state.
+    pub fn view(&self) -> PoolView {
+        let seen = |known: &Number| NumberView {
             state: known.state.to_owned(),
             holder: known.holder.clone(),
             calls: known.calls,
             leased: known.leased,
         };
-        View {
+        PoolView {
             numbers: self.numbers.iter().map(|(number, known)| (number.clone(), seen(known))).collect(),
             idle: self.idle.iter().cloned().collect(),
         }
@@ -268,37 +275,38 @@ impl Model {
 mod tests {
     use super::*;
 
-    fn event(model: &mut Model, event: Event, number: &str) -> Predicted {
-        model.apply(&Wish::Event(event, number.to_owned()), "me", None)
+    fn event(model: &mut PoolModel, event: PoolEvent, number: &str) -> PredictedReply {
+        model.apply(&PoolRequest::Event(event, number.to_owned()), "me", None)
     }
 
     #[test]
     fn first_in_first_out() {
-        let mut model = Model::new(true);
-        assert_eq!(model.apply(&Wish::call(None), "me", None).reason, Some("empty"));
+        let mut model = PoolModel::new(true);
+        assert_eq!(model.apply(&PoolRequest::call(None), "me", None).reason, Some("empty"));
         for number in ["1", "2"] {
-            assert!(event(&mut model, Event::Add, number).done);
+            assert!(event(&mut model, PoolEvent::Add, number).done);
         }
-        assert_eq!(model.apply(&Wish::call(None), "me", None).reason, Some("all-down"));
+        assert_eq!(model.apply(&PoolRequest::call(None), "me", None).reason, Some("all-down"));
         for number in ["2", "1"] {
-            assert!(event(&mut model, Event::Reg, number).done);
+            assert!(event(&mut model, PoolEvent::Reg, number).done);
         }
-        assert_eq!(model.apply(&Wish::call(None), "me", None).number.as_deref(), Some("2"));
-        assert!(event(&mut model, Event::Hangup, "2").done);
-        assert_eq!(model.apply(&Wish::call(None), "me", None).number.as_deref(), Some("1"));
-        assert_eq!(model.apply(&Wish::call(None), "me", None).number.as_deref(), Some("2"));
-        assert_eq!(model.apply(&Wish::call(None), "me", None).reason, Some("all-busy"));
+        assert_eq!(model.apply(&PoolRequest::call(None), "me", None).number.as_deref(), Some("2"));
+        assert!(event(&mut model, PoolEvent::Hangup, "2").done);
+        assert_eq!(model.apply(&PoolRequest::call(None), "me", None).number.as_deref(), Some("1"));
+        assert_eq!(model.apply(&PoolRequest::call(None), "me", None).number.as_deref(), Some("2"));
+        assert_eq!(model.apply(&PoolRequest::call(None), "me", None).reason, Some("all-busy"));
     }
 
     #[test]
-    fn a_lie_is_seen() {
-        let mut model = Model::new(true);
-        event(&mut model, Event::Add, "1");
-        event(&mut model, Event::Reg, "1");
-        let told = |number: &str| Told { done: true, number: Some(number.to_owned()), ..Told::default() };
-        assert!(model.clone().check(&Wish::call(None), "me", &told("2")).is_err());
-        assert!(model.clone().check(&Wish::call(None), "me", &Told::default()).is_err());
-        model.check(&Wish::call(None), "me", &told("1")).unwrap();
-        assert!(model.check(&Wish::call(None), "me", &told("1")).is_err(), "given twice");
+    fn a_wrong_reply_is_detected() {
+        let mut model = PoolModel::new(true);
+        event(&mut model, PoolEvent::Add, "1");
+        event(&mut model, PoolEvent::Reg, "1");
+        let reply =
+            |number: &str| PoolReply { done: true, number: Some(number.to_owned()), ..PoolReply::default() };
+        assert!(model.clone().check(&PoolRequest::call(None), "me", &reply("2")).is_err());
+        assert!(model.clone().check(&PoolRequest::call(None), "me", &PoolReply::default()).is_err());
+        model.check(&PoolRequest::call(None), "me", &reply("1")).unwrap();
+        assert!(model.check(&PoolRequest::call(None), "me", &reply("1")).is_err(), "leased twice");
     }
 }

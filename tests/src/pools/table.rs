@@ -1,7 +1,7 @@
-//! The older system's table of states, in its own words. What a number does is read from here, so that nothing of the
-//! appliance's own code, nor of its author's understanding, is in it.
+//! The state table of the legacy system, in its own words. The expected behaviour is read from here, independently of the
+//! appliance's code.
 
-/// State against event.
+/// States (rows) and events (columns).
 const TABLE: &str = "\
 | state | add | del | reg | unreg | call | hangup |
 | none | → idle+down | ok, none | fail | fail | fail | fail |
@@ -10,28 +10,28 @@ const TABLE: &str = "\
 | busy+up | ok, same | → none | ok, same | → busy+down | error, same | → idle+up, joins the idle list |
 | busy+down | ok, same | → none | → busy+up | ok, same | error, same | → idle+down |";
 
-/// What happens to a number.
+/// An event of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event {
-    /// It comes into the pool.
+pub enum PoolEvent {
+    /// It is added to the pool.
     Add,
-    /// It leaves the pool.
+    /// It is removed from the pool.
     Del,
-    /// It can be used.
+    /// It becomes usable.
     Reg,
-    /// It cannot be used.
+    /// It becomes unusable.
     Unreg,
-    /// Somebody takes it.
+    /// It is leased.
     Call,
-    /// It is given back.
+    /// It is released.
     Hangup,
 }
 
-impl Event {
-    /// All of them.
+impl PoolEvent {
+    /// All events.
     pub const ALL: [Self; 6] = [Self::Add, Self::Del, Self::Reg, Self::Unreg, Self::Call, Self::Hangup];
 
-    /// As the table writes it.
+    /// Its name in the table.
     pub fn name(self) -> &'static str {
         match self {
             Self::Add => "add",
@@ -44,12 +44,12 @@ impl Event {
     }
 }
 
-/// What a cell of the table says.
+/// A cell of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cell {
-    /// The state after it, `none` if the number is not in the pool.
+pub struct Transition {
+    /// The resulting state; `none` if the number is not in the pool.
     pub state: &'static str,
-    /// Whether it is done, or was so already.
+    /// Whether the event succeeds.
     pub ok: bool,
     /// Whether the number joins the idle list.
     pub joins: bool,
@@ -61,17 +61,17 @@ fn fields(line: &'static str) -> Vec<&'static str> {
     line.trim_matches('|').split('|').map(str::trim).collect()
 }
 
-/// Looks a cell up.
+/// Looks up a cell.
 ///
 /// # Panics
-/// If the table has no such state, or says what nobody understands.
-#[allow(clippy::panic, reason = "a test that asks for what there is not is wrong itself")]
-pub fn look_up(state: &str, event: Event) -> Cell {
+/// If the table has no such state, or an unknown cell.
+#[allow(clippy::panic, reason = "an unknown state or event is an error of the test")]
+pub fn transition(state: &str, event: PoolEvent) -> Transition {
     let mut lines = TABLE.lines();
     let column = fields(lines.next().unwrap_or_default()).iter().position(|name| *name == event.name());
     let row = lines.map(fields).find(|row| row[0] == state);
     let (Some(column), Some(row)) = (column, row) else { panic!("no cell for {state} and {}", event.name()) };
-    let mut cell = Cell { state: row[0], ok: true, joins: false, leaves: false };
+    let mut cell = Transition { state: row[0], ok: true, joins: false, leaves: false };
     for words in row[column].split(", ") {
         match words {
             "ok" | "same" => {}
@@ -93,10 +93,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_idle_list_has_exactly_what_is_idle_and_up() {
+    fn the_idle_list_has_exactly_the_idle_and_up_numbers() {
         for state in ["none", "idle+up", "idle+down", "busy+up", "busy+down"] {
-            for event in Event::ALL {
-                let cell = look_up(state, event);
+            for event in PoolEvent::ALL {
+                let cell = transition(state, event);
                 assert_eq!(cell.joins, state != "idle+up" && cell.state == "idle+up", "{state} {event:?}");
                 assert_eq!(cell.leaves, state == "idle+up" && cell.state != "idle+up", "{state} {event:?}");
                 assert!(cell.ok || cell.state == state, "{state} {event:?}");

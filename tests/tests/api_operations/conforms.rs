@@ -1,16 +1,16 @@
-//! Whether an answer is as the API's description of itself says. Knows those words of JSON Schema that the description uses,
+//! Validates answers against the API document. Supports the JSON Schema keywords that the document uses,
 //! and fails on any other.
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Map, Value};
 
-/// Words that say nothing of what is valid.
+/// Keywords without influence on validity.
 const SILENT: &[&str] = &["description", "format", "title", "default", "examples", "example", "deprecated"];
 
-/// Checks a value against a schema of the document; `at` is where it was found.
+/// Validates a value against a schema of the document; `at` is its position.
 pub(crate) fn check(document: &Value, schema: &Value, value: &Value, at: &str) -> Result<()> {
     let Some(schema) = schema.as_object() else {
-        ensure!(schema == &Value::Bool(true), "{at}: {schema} is no schema that anything is valid for");
+        ensure!(schema == &Value::Bool(true), "{at}: {schema} allows nothing");
         return Ok(());
     };
     for (word, wanted) in schema {
@@ -28,7 +28,7 @@ pub(crate) fn check(document: &Value, schema: &Value, value: &Value, at: &str) -
             "maximum" => value.as_f64().zip(wanted.as_f64()).is_none_or(|(value, most)| value <= most),
             "minLength" => length(value).zip(wanted.as_u64()).is_none_or(|(length, least)| length >= least),
             "maxLength" => length(value).zip(wanted.as_u64()).is_none_or(|(length, most)| length <= most),
-            // What may be sent has patterns, what is answered has none that would be worth an engine here.
+            // Only request schemas have patterns; they need no regex engine here.
             "pattern" | "minItems" | "maxItems" => true,
             "required" => {
                 let mut names = wanted.as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -103,7 +103,7 @@ fn object(document: &Value, schema: &Map<String, Value>, value: &Value, at: &str
 }
 
 #[test]
-fn what_is_not_as_described_is_found() -> Result<()> {
+fn nonconforming_values_are_detected() -> Result<()> {
     let document: Value = serde_json::from_str(
         r##"{ "components": { "schemas": { "One": {
             "type": "object", "required": ["a"], "additionalProperties": false,
@@ -132,6 +132,6 @@ fn what_is_not_as_described_is_found() -> Result<()> {
         ensure!(check(&document, &schema, &serde_json::from_str(wrong)?, "").is_err(), "{wrong}");
     }
     let odd: Value = serde_json::from_str(r#"{ "if": {} }"#)?;
-    ensure!(check(&document, &odd, &Value::Null, "").is_err(), "a word that nobody looks at");
+    ensure!(check(&document, &odd, &Value::Null, "").is_err(), "an unknown keyword");
     Ok(())
 }

@@ -1,17 +1,17 @@
-//! Every operation of the API: what succeeds, what is wrong with a request, who may not, and two who come at the same time.
+//! Every operation of the API: a successful request, invalid requests, missing permissions, and two concurrent requests.
 //!
-//! The operations are those of the document that the appliance serves; a request that succeeds is in `table.rs` for each. What
-//! can be thought of for any operation is made from the document.
+//! The operations are those of the served API document; `table.rs` has a successful request for each. Invalid requests are derived
+//! from the document.
 
+mod api_fixture;
 mod conforms;
 mod row;
-mod stand;
 mod table;
 
 use anyhow::{Context, Result, ensure};
-use row::{AtOnce, Row};
+use api_fixture::{ApiFixture, Request};
+use row::{ConcurrentOutcome, Row};
 use serde_json::{Value, json};
-use stand::{Request, Stand};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Barrier;
 
@@ -31,8 +31,8 @@ fn operation<'a>(document: &'a Value, row: &Row) -> Result<&'a Value> {
     found.with_context(|| format!("{} {} is not described", row.method, row.path))
 }
 
-/// Whether an answer is as it is described.
-fn conforms(document: &Value, operation: &Value, status: u16, told: &str) -> Result<()> {
+/// Checks that an answer conforms to the document.
+fn conforms(document: &Value, operation: &Value, status: u16, reply: &str) -> Result<()> {
     let responses = &operation["responses"];
     let response = responses.get(status.to_string()).unwrap_or(&responses["default"]);
     let response = match response["$ref"].as_str().and_then(|place| place.strip_prefix('#')) {
@@ -42,21 +42,21 @@ fn conforms(document: &Value, operation: &Value, status: u16, told: &str) -> Res
     for (kind, content) in response["content"].as_object().into_iter().flatten() {
         if kind.ends_with("json") && !kind.contains("ndjson") {
             let value: Value =
-                serde_json::from_str(told).with_context(|| format!("{status}: {told:.200}"))?;
+                serde_json::from_str(reply).with_context(|| format!("{status}: {reply:.200}"))?;
             conforms::check(document, &content["schema"], &value, "")?;
         }
     }
     if response.get("content").is_none() {
-        ensure!(told.is_empty(), "{status} is described without a content, and has {told:.200}");
+        ensure!(reply.is_empty(), "{status} is documented without a body, but has {reply:.200}");
     }
     Ok(())
 }
 
 #[test]
-fn every_operation_is_in_the_table_and_succeeds_as_it_is_described() -> Result<()> {
-    let stand = Stand::start()?;
+fn every_operation_succeeds_as_documented() -> Result<()> {
+    let api = ApiFixture::start()?;
     let rows = table::rows();
-    let mut missing: BTreeSet<_> = described(&stand.document).into_keys().collect();
+    let mut missing: BTreeSet<_> = described(&api.document).into_keys().collect();
     for row in &rows {
         ensure!(
             missing.remove(&(row.method.to_owned(), row.path.to_owned())),
@@ -67,35 +67,35 @@ fn every_operation_is_in_the_table_and_succeeds_as_it_is_described() -> Result<(
     }
     ensure!(missing.is_empty(), "operations without a row in table.rs: {missing:#?}");
     for row in &rows {
-        let operation = operation(&stand.document, row)?;
-        stand.prepare(row)?;
-        let request = stand.request(row)?;
+        let operation = operation(&api.document, row)?;
+        api.prepare(row)?;
+        let request = api.request(row)?;
         if row.is_endless {
-            let status = begins(&stand, &request)?;
+            let status = stream_status(&api, &request)?;
             ensure!(status == row.status, "{} {}: {status}", row.method, row.at);
             continue;
         }
-        let (status, told) = request.send(&stand.appliance)?;
-        ensure!(status == row.status, "{} {}: {status} {told}", row.method, row.at);
-        conforms(&stand.document, operation, status, &told)
-            .with_context(|| format!("{} {}: {told:.2000}", row.method, row.at))?;
+        let (status, reply) = request.send(&api.appliance)?;
+        ensure!(status == row.status, "{} {}: {status} {reply}", row.method, row.at);
+        conforms(&api.document, operation, status, &reply)
+            .with_context(|| format!("{} {}: {reply:.2000}", row.method, row.at))?;
     }
     Ok(())
 }
 
-/// The status of an answer that has no end.
-fn begins(stand: &Stand, request: &Request) -> Result<u16> {
-    let mut call = ureq::get(format!("http://{}{}", stand.appliance.blueprint().http(), request.at));
-    call = call.header("authorization", format!("Bearer {}", stand.appliance.token()?));
+/// The status of an answer whose body has no end.
+fn stream_status(api: &ApiFixture, request: &Request) -> Result<u16> {
+    let mut call = ureq::get(format!("http://{}{}", api.appliance.config().http(), request.at));
+    call = call.header("authorization", format!("Bearer {}", api.appliance.token()?));
     Ok(call.call()?.status().as_u16())
 }
 
-/// Requests that are wrong, for any operation: what is wrong with them, and the statuses that say so.
-fn wrong(operation: &Value, row: &Row, good: &Request) -> Vec<(String, Request, Vec<u16>)> {
+/// Invalid variants of a request: the error, the request, and the allowed statuses.
+fn invalid_variants(operation: &Value, row: &Row, good: &Request) -> Vec<(String, Request, Vec<u16>)> {
     let mut all = Vec::new();
     let and = if good.at.contains('?') { '&' } else { '?' };
     let asked = |query: &str| Request { at: format!("{}{and}{query}", good.at), ..good.clone() };
-    all.push(("a parameter that nobody knows".to_owned(), asked("no-such-parameter=1"), vec![400]));
+    all.push(("an unknown parameter".to_owned(), asked("no-such-parameter=1"), vec![400]));
     let parameters = operation["parameters"].as_array().into_iter().flatten();
     for parameter in parameters {
         let name = parameter["name"].as_str().unwrap_or_default();
@@ -103,7 +103,7 @@ fn wrong(operation: &Value, row: &Row, good: &Request) -> Vec<(String, Request, 
         let is_number = schema["type"].to_string().contains("integer");
         match parameter["in"].as_str() {
             Some("query") if is_number || schema.get("enum").is_some() => {
-                // Beside the good one it would be given twice, which is wrong for another reason.
+                // Beside the valid one it would be given twice, which is another error.
                 let path = good.at.split('?').next().unwrap_or_default();
                 let request = Request { at: format!("{path}?{name}=no-such-word"), ..good.clone() };
                 all.push((format!("{name} of another kind"), request, vec![400]));
@@ -114,7 +114,7 @@ fn wrong(operation: &Value, row: &Row, good: &Request) -> Vec<(String, Request, 
                 let parts: Vec<_> =
                     parts.map(|(index, part)| if Some(index) == place { "%FF" } else { part }).collect();
                 let request = Request { at: parts.join("/"), ..good.clone() };
-                all.push((format!("{name} that is no text"), request, vec![400]));
+                all.push((format!("{name} that is not UTF-8"), request, vec![400]));
             }
             Some("header") if parameter["required"] == true => {
                 let mut request = good.clone();
@@ -127,7 +127,7 @@ fn wrong(operation: &Value, row: &Row, good: &Request) -> Vec<(String, Request, 
     let kinds = operation["requestBody"]["content"].as_object().into_iter().flatten();
     let is_json =
         kinds.map(|(kind, _)| kind.as_str()).any(|kind| kind.ends_with("json") && !kind.contains("nd"));
-    if is_json && row.judges {
+    if is_json && row.validates {
         let request = Request { body: b"{".to_vec(), ..good.clone() };
         all.push(("half a body".to_owned(), request, vec![400]));
     } else if is_json {
@@ -144,30 +144,30 @@ fn wrong(operation: &Value, row: &Row, good: &Request) -> Vec<(String, Request, 
 }
 
 #[test]
-fn what_is_wrong_with_a_request_is_told_as_a_problem() -> Result<()> {
-    let stand = Stand::start()?;
+fn invalid_requests_get_problem_documents() -> Result<()> {
+    let api = ApiFixture::start()?;
     for row in table::rows() {
-        let operation = operation(&stand.document, &row)?;
-        stand.prepare(&row)?;
-        for (what, request, statuses) in wrong(operation, &row, &stand.request(&row)?) {
-            let (status, told) = request.send(&stand.appliance)?;
-            let say = || format!("{} {} with {what}: {status} {told:.500}", request.method, request.at);
+        let operation = operation(&api.document, &row)?;
+        api.prepare(&row)?;
+        for (what, request, statuses) in invalid_variants(operation, &row, &api.request(&row)?) {
+            let (status, reply) = request.send(&api.appliance)?;
+            let say = || format!("{} {} with {what}: {status} {reply:.500}", request.method, request.at);
             ensure!(statuses.contains(&status), "{}; expected was {statuses:?}", say());
-            let problem = stand.document.pointer("/components/schemas/Problem").context("no Problem")?;
-            let told: Value = serde_json::from_str(&told).with_context(say)?;
-            conforms::check(&stand.document, problem, &told, "").with_context(say)?;
-            ensure!(told["status"] == status, "{}", say());
+            let problem = api.document.pointer("/components/schemas/Problem").context("no Problem")?;
+            let reply: Value = serde_json::from_str(&reply).with_context(say)?;
+            conforms::check(&api.document, problem, &reply, "").with_context(say)?;
+            ensure!(reply["status"] == status, "{}", say());
         }
-        // What is wrong with the method, and with who asks.
-        let (status, told) = stand.appliance.request("PATCH", &stand.request(&row)?.at, b"{}")?;
-        let patched = described(&stand.document).contains_key(&("PATCH".to_owned(), row.path.to_owned()));
-        ensure!(patched || status == 405, "PATCH {}: {status} {told}", row.at);
+        // Wrong method, wrong credentials.
+        let (status, reply) = api.appliance.request("PATCH", &api.request(&row)?.at, b"{}")?;
+        let patched = described(&api.document).contains_key(&("PATCH".to_owned(), row.path.to_owned()));
+        ensure!(patched || status == 405, "PATCH {}: {status} {reply}", row.at);
     }
     Ok(())
 }
 
-/// What a role may, written down a second time.
-fn may(role: &str, right: &str) -> bool {
+/// The permissions of a role, defined independently.
+fn role_allows(role: &str, right: &str) -> bool {
     match right {
         "own" => true,
         "read" => role != "account",
@@ -177,24 +177,24 @@ fn may(role: &str, right: &str) -> bool {
 }
 
 #[test]
-fn who_has_not_the_right_is_refused_whatever_is_asked() -> Result<()> {
-    let stand = Stand::start()?;
+fn missing_permissions_are_refused_for_every_operation() -> Result<()> {
+    let api = ApiFixture::start()?;
     let mut tokens = BTreeMap::new();
     for role in ["account", "viewer", "operator", "admin"] {
         let mut wanted = json!({ "name": format!("of-{role}"), "role": role });
         if role == "account" {
             wanted["account"] = "acme".into();
         }
-        let made = stand.appliance.ask("POST", "/v1/tokens", wanted.to_string().as_bytes())?;
+        let made = api.appliance.ask("POST", "/v1/tokens", wanted.to_string().as_bytes())?;
         tokens.insert(role, made["token"].as_str().context("no token")?.to_owned());
     }
     let mut refused = 0;
     for row in table::rows() {
-        let operation = operation(&stand.document, &row)?;
-        stand.prepare(&row)?;
-        // Without its body: who is turned away is so before all of a large one is read.
-        let request = Request { body: Vec::new(), ..stand.request(&row)? };
-        let Some(right) = operation["x-right"].as_str() else {
+        let operation = operation(&api.document, &row)?;
+        api.prepare(&row)?;
+        // Without its body: refused requests are refused before a large body is read.
+        let request = Request { body: Vec::new(), ..api.request(&row)? };
+        let Some(right) = operation["x-permission"].as_str() else {
             ensure!(
                 operation["security"] == json!([]),
                 "{} {} has no right and is not open",
@@ -204,16 +204,16 @@ fn who_has_not_the_right_is_refused_whatever_is_asked() -> Result<()> {
             continue;
         };
         for word in ["", "Bearer wrong", "Basic YTpi"] {
-            let (status, told) = request.clone().with("authorization", word).send(&stand.appliance)?;
-            ensure!(status == 401, "{} {} with {word:?}: {status} {told}", row.method, row.at);
+            let (status, reply) = request.clone().with("authorization", word).send(&api.appliance)?;
+            ensure!(status == 401, "{} {} with {word:?}: {status} {reply}", row.method, row.at);
         }
         for (role, token) in &tokens {
-            if may(role, right) {
+            if role_allows(role, right) {
                 continue;
             }
             let asked = request.clone().with("authorization", &format!("Bearer {token}"));
-            let (status, told) = asked.send(&stand.appliance)?;
-            ensure!(status == 403, "{} {} as {role}: {status} {told}", row.method, row.at);
+            let (status, reply) = asked.send(&api.appliance)?;
+            ensure!(status == 403, "{} {} as {role}: {status} {reply}", row.method, row.at);
             refused += 1;
         }
     }
@@ -222,16 +222,16 @@ fn who_has_not_the_right_is_refused_whatever_is_asked() -> Result<()> {
 }
 
 #[test]
-fn of_two_who_come_at_the_same_time_both_are_served_or_one_is_told() -> Result<()> {
-    let stand = Stand::start()?;
+fn concurrent_requests_both_succeed_or_conflict() -> Result<()> {
+    let api = ApiFixture::start()?;
     for row in table::rows().iter().filter(|row| row.method != "GET") {
-        stand.prepare(row)?;
-        let request = stand.request(row)?;
+        api.prepare(row)?;
+        let request = api.request(row)?;
         let start = Barrier::new(2);
         let answers = std::thread::scope(|scope| {
             let send = || {
                 start.wait();
-                request.send(&stand.appliance)
+                request.send(&api.appliance)
             };
             let both = [scope.spawn(send), scope.spawn(send)];
             both.map(|one| one.join().map_err(|_| anyhow::anyhow!("it panicked"))?)
@@ -244,9 +244,9 @@ fn of_two_who_come_at_the_same_time_both_are_served_or_one_is_told() -> Result<(
         let lost: Vec<u16> =
             statuses.iter().map(|(status, _)| *status).filter(|status| *status != row.status).collect();
         let fits = match row.at_once {
-            AtOnce::Both => done == 2,
-            AtOnce::One(status) => lost == [status],
-            AtOnce::Either(status) => done == 2 || lost == [status],
+            ConcurrentOutcome::Both => done == 2,
+            ConcurrentOutcome::One(status) => lost == [status],
+            ConcurrentOutcome::Either(status) => done == 2 || lost == [status],
         };
         ensure!(fits, "{} {}: {:?}, and there were {statuses:#?}", row.method, row.at, row.at_once);
     }

@@ -1,37 +1,37 @@
-//! One operation in the table.
+//! A row of the table: one operation.
 
-/// What becomes of two requests that come at the same time.
+/// The expected result of two concurrent requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum AtOnce {
-    /// Both are done, one after the other.
+pub(crate) enum ConcurrentOutcome {
+    /// Both succeed, one after the other.
     Both,
-    /// One is done; the other is told with this status that somebody was faster.
+    /// One succeeds; the other gets this status.
     One(u16),
-    /// As one of these two, by how long the first one takes.
+    /// Either of these, depending on timing.
     Either(u16),
 }
 
-/// One operation, with a request that succeeds.
+/// One operation with a request that succeeds.
 #[derive(Debug, Clone)]
 pub(crate) struct Row {
     pub(crate) method: &'static str,
-    /// As the document has it.
+    /// Its path in the document.
     pub(crate) path: &'static str,
-    /// Where the request goes.
+    /// The path of the request.
     pub(crate) at: &'static str,
     pub(crate) headers: Vec<(&'static str, &'static str)>,
     pub(crate) body: Vec<u8>,
-    /// What is answered.
+    /// The expected status.
     pub(crate) status: u16,
-    /// What must have happened for it to succeed: method, path, body. With a `?` after the method it may have happened already.
+    /// Preconditions: method, path, body. A `?` after the method means that it may exist already.
     pub(crate) before: Vec<(&'static str, &'static str, &'static str)>,
-    /// Bodies that are refused, beside those that can be thought of for any operation.
+    /// Invalid bodies, besides those that are derived for every operation.
     pub(crate) bad: Vec<(&'static [u8], u16)>,
-    pub(crate) at_once: AtOnce,
-    /// Its answer has no end, or is no text: only its beginning is looked at.
+    pub(crate) at_once: ConcurrentOutcome,
+    /// The body has no end, or is not text: only its beginning is checked.
     pub(crate) is_endless: bool,
-    /// It says itself what is wrong with any JSON.
-    pub(crate) judges: bool,
+    /// It accepts any JSON and reports errors in its answer.
+    pub(crate) validates: bool,
 }
 
 impl Row {
@@ -45,9 +45,9 @@ impl Row {
             status: 200,
             before: Vec::new(),
             bad: Vec::new(),
-            at_once: AtOnce::Both,
+            at_once: ConcurrentOutcome::Both,
             is_endless: false,
-            judges: false,
+            validates: false,
         }
     }
 
@@ -80,7 +80,7 @@ impl Row {
         self
     }
 
-    pub(crate) fn at_once(mut self, at_once: AtOnce) -> Self {
+    pub(crate) fn at_once(mut self, at_once: ConcurrentOutcome) -> Self {
         self.at_once = at_once;
         self
     }
@@ -90,8 +90,8 @@ impl Row {
         self
     }
 
-    pub(crate) fn judging(mut self) -> Self {
-        self.judges = true;
+    pub(crate) fn validates_only(mut self) -> Self {
+        self.validates = true;
         self
     }
 }

@@ -1,6 +1,6 @@
-//! Every operation of the API. `$…` stands for what is only known once the appliance runs; see `Stand::filled`.
+//! Every operation of the API. `$…` stands for values that are only known at run time; see `ApiFixture::filled`.
 
-use crate::row::{AtOnce, Row};
+use crate::row::{ConcurrentOutcome, Row};
 
 pub(crate) fn rows() -> Vec<Row> {
     [
@@ -19,7 +19,7 @@ pub(crate) fn rows() -> Vec<Row> {
         waiting(),
         configuration(),
         machine(),
-        // Last, since nothing is taken while it drains.
+        // Last, since nothing is accepted in drain mode.
         operation(),
     ]
     .concat()
@@ -37,7 +37,7 @@ fn overview() -> Vec<Row> {
         "/v1/links",
         "/v1/business",
         "/v1/gsm",
-        "/v1/pulse",
+        "/v1/metrics/recent",
         "/metrics",
     ];
     paths.into_iter().map(|path| Row::get(path, path)).collect()
@@ -49,7 +49,7 @@ fn messages() -> Vec<Row> {
         Row::new("POST", "/v1/messages/{id}/settle", "/v1/messages/$UNCERTAIN/settle")
             .body(r#"{"remedy":"give-up"}"#)
             .status(204)
-            .at_once(AtOnce::One(404)),
+            .at_once(ConcurrentOutcome::One(404)),
         Row::new("POST", "/v1/explain", "/v1/explain")
             .body(r#"{"origin":"acme","source":"100","destination":"491","text":"hello"}"#)
             .bad(br#"{"origin":"acme"}"#, 400),
@@ -69,10 +69,10 @@ fn records() -> Vec<Row> {
     vec![
         Row::get("/v1/history", "/v1/history?limit=5&trace=1&body=1"),
         Row::get("/v1/history/export", "/v1/history/export?format=jsonl"),
-        Row::get("/v1/statistics", "/v1/statistics?by=day&east=2"),
+        Row::get("/v1/statistics", "/v1/statistics?by=day&utc_offset=2"),
         Row::get("/v1/archive", "/v1/archive"),
-        Row::get("/v1/reports/parked", "/v1/reports/parked"),
-        Row::new("POST", "/v1/reports/again", "/v1/reports/again")
+        Row::get("/v1/dlrs/orphans", "/v1/dlrs/orphans"),
+        Row::new("POST", "/v1/dlrs/resend", "/v1/dlrs/resend")
             .body(r#"{"account":"acme","from":"2026-01-01T00:00:00Z","until":"2100-01-01T00:00:00Z"}"#)
             .bad(br#"{"from":"yesterday","until":"today"}"#, 400),
         Row::get("/v1/refusals", "/v1/refusals?account=acme&code=no-route&since=0&limit=5"),
@@ -83,7 +83,7 @@ fn records() -> Vec<Row> {
     ]
 }
 
-/// What is live, and was live before, and is on trial.
+/// Live, former and candidate bindings.
 fn with_history(row: Row) -> Row {
     row.before("POST", "/v1/hooks/router/activate", "$BINDING")
         .before("POST", "/v1/hooks/router/activate", "$OTHER")
@@ -105,23 +105,23 @@ fn plugins() -> Vec<Row> {
             .body("$EXPECTING")
             .bad(br#"{"plugin":"prefix-router","version":"none-such"}"#, 404)
             .bad(br#"{"plugin":"prefix-router","expected":-1}"#, 400)
-            .at_once(AtOnce::One(409)),
+            .at_once(ConcurrentOutcome::One(409)),
         hook("POST", "/v1/hooks/{hook}/rollback", "/v1/hooks/router/rollback"),
         hook("POST", "/v1/hooks/{hook}/candidate", "/v1/hooks/router/candidate")
             .body("$TRIAL")
             .bad(br#"{"mode":"canary","plugin":"prefix-router"}"#, 422),
         hook("POST", "/v1/hooks/{hook}/promote", "/v1/hooks/router/promote")
             .body(r#"{"expected":$SERIAL}"#)
-            .at_once(AtOnce::One(409)),
+            .at_once(ConcurrentOutcome::One(409)),
         hook("DELETE", "/v1/hooks/{hook}/candidate", "/v1/hooks/router/candidate")
             .status(204)
-            .at_once(AtOnce::One(404)),
+            .at_once(ConcurrentOutcome::One(404)),
         hook("DELETE", "/v1/hooks/{hook}", "/v1/hooks/router"),
         Row::new("POST", "/v1/replays", "/v1/replays")
             .body("$REPLAY")
             .bad(br#"{"hook":"resolver","plugin":"prefix-router"}"#, 400)
             // One replay at a time; but the first may have ended before the second begins.
-            .at_once(AtOnce::Either(409)),
+            .at_once(ConcurrentOutcome::Either(409)),
         Row::get("/v1/replays", "/v1/replays"),
         Row::get("/v1/replays/{id}", "/v1/replays/1"),
         Row::new("DELETE", "/v1/replays/{id}", "/v1/replays/1").status(204),
@@ -138,7 +138,7 @@ fn tables() -> Vec<Row> {
         Row::new("DELETE", "/v1/tables/{name}", "/v1/tables/hlr")
             .status(204)
             .before("PUT", "/v1/tables/hlr?kind=exact", "1,2\n")
-            .at_once(AtOnce::One(404)),
+            .at_once(ConcurrentOutcome::One(404)),
     ]
 }
 
@@ -156,29 +156,29 @@ fn ledger() -> Vec<Row> {
 }
 
 fn pools() -> Vec<Row> {
-    const EVENTS: &str = "/v1/pools/desk/events";
+    const EVENTS: &str = "/v1/pools/support/events";
     vec![
-        Row::new("PUT", "/v1/pools/{pool}", "/v1/pools/desk").body(r#"{"strategy":"random"}"#),
+        Row::new("PUT", "/v1/pools/{pool}", "/v1/pools/support").body(r#"{"strategy":"random"}"#),
         Row::new("POST", "/v1/pools/{pool}/events", EVENTS)
             .body(r#"{"event":"call","number":"100","holder":"me"}"#)
             .before("POST", EVENTS, r#"[{"event":"del","number":"100"},{"event":"add","number":"100"}]"#)
             .before("POST", EVENTS, r#"{"event":"reg","number":"100"}"#)
             .bad(br#"{"event":"add","number":"x"}"#, 400)
-            .at_once(AtOnce::One(409)),
-        Row::new("POST", "/v1/pools/{pool}/import", "/v1/pools/desk/import?reg=true")
+            .at_once(ConcurrentOutcome::One(409)),
+        Row::new("POST", "/v1/pools/{pool}/import", "/v1/pools/support/import?reg=true")
             .header("content-type", "text/csv")
             .body("number,state\n101,up\n102,down\nx,y\n"),
         Row::get("/v1/pools", "/v1/pools"),
-        Row::get("/v1/pools/{pool}", "/v1/pools/desk"),
-        Row::get("/v1/pools/{pool}/numbers", "/v1/pools/desk/numbers?prefix=1&limit=2"),
-        Row::get("/v1/pools/{pool}/numbers/{number}", "/v1/pools/desk/numbers/101"),
-        Row::get("/v1/pools/{pool}/history", "/v1/pools/desk/history?limit=50"),
-        Row::get("/v1/pools/{pool}/watch", "/v1/pools/desk/watch?from=0").endless(),
-        Row::get("/v1/pools/{pool}/export", "/v1/pools/desk/export?format=ndjson"),
-        Row::new("DELETE", "/v1/pools/{pool}", "/v1/pools/desk?with-numbers=true")
+        Row::get("/v1/pools/{pool}", "/v1/pools/support"),
+        Row::get("/v1/pools/{pool}/numbers", "/v1/pools/support/numbers?prefix=1&limit=2"),
+        Row::get("/v1/pools/{pool}/numbers/{number}", "/v1/pools/support/numbers/101"),
+        Row::get("/v1/pools/{pool}/history", "/v1/pools/support/history?limit=50"),
+        Row::get("/v1/pools/{pool}/watch", "/v1/pools/support/watch?from=0").endless(),
+        Row::get("/v1/pools/{pool}/export", "/v1/pools/support/export?format=ndjson"),
+        Row::new("DELETE", "/v1/pools/{pool}", "/v1/pools/support?with-numbers=true")
             .status(204)
-            .before("PUT", "/v1/pools/desk", "{}")
-            .at_once(AtOnce::One(404)),
+            .before("PUT", "/v1/pools/support", "{}")
+            .at_once(ConcurrentOutcome::One(404)),
     ]
 }
 
@@ -198,13 +198,13 @@ fn sessions() -> Vec<Row> {
             .before("DELETE?", "/v1/users/pat", "")
             .before("POST", "/v1/users", r#"{"name":"pat","role":"viewer","password":"correct horse"}"#)
             .bad(br#"{"old":"something else","new":"battery staple"}"#, 422)
-            // Whoever comes while the other one's password is being hashed still has the right one.
-            .at_once(AtOnce::Either(422)),
+            // A request that arrives while the other's password is being hashed still has the right one.
+            .at_once(ConcurrentOutcome::Either(422)),
         in_session(Row::new("DELETE", "/v1/sessions/current", "/v1/sessions/current"))
             .status(204)
             .before("DELETE?", "/v1/users/pat", "")
             .before("POST", "/v1/users", r#"{"name":"pat","role":"viewer","password":"correct horse"}"#)
-            .at_once(AtOnce::Either(401)),
+            .at_once(ConcurrentOutcome::Either(401)),
         Row::get("/v1/audit", "/v1/audit?limit=5&what=users"),
     ]
 }
@@ -218,15 +218,17 @@ fn users() -> Vec<Row> {
             .bad(br#"{"name":"sam","role":"king"}"#, 400)
             .bad(br#"{"name":"no one","role":"viewer"}"#, 422)
             .bad(br#"{"name":"other","role":"viewer","password":"short"}"#, 422)
-            .at_once(AtOnce::One(409)),
+            .at_once(ConcurrentOutcome::One(409)),
         Row::get("/v1/users", "/v1/users"),
         there(Row::get("/v1/users/{name}", "/v1/users/sam")),
         there(Row::new("PATCH", "/v1/users/{name}", "/v1/users/sam"))
             .header("if-match", "\"$SAM\"")
             .body(r#"{"bodies":true}"#)
             .bad(br#"{"role":"account"}"#, 422)
-            .at_once(AtOnce::One(412)),
-        there(Row::new("DELETE", "/v1/users/{name}", "/v1/users/sam")).status(204).at_once(AtOnce::One(404)),
+            .at_once(ConcurrentOutcome::One(412)),
+        there(Row::new("DELETE", "/v1/users/{name}", "/v1/users/sam"))
+            .status(204)
+            .at_once(ConcurrentOutcome::One(404)),
     ]
 }
 
@@ -236,18 +238,18 @@ fn tokens() -> Vec<Row> {
     vec![
         anew(Row::new("POST", "/v1/tokens", "/v1/tokens").body(ROBOT).status(201))
             .bad(br#"{"name":"other","role":"viewer","days":0}"#, 422)
-            .at_once(AtOnce::One(409)),
+            .at_once(ConcurrentOutcome::One(409)),
         Row::get("/v1/tokens", "/v1/tokens"),
         anew(Row::new("DELETE", "/v1/tokens/{name}", "/v1/tokens/robot"))
             .before("POST", "/v1/tokens", ROBOT)
             .status(204)
-            .at_once(AtOnce::One(404)),
+            .at_once(ConcurrentOutcome::One(404)),
     ]
 }
 
-/// What is done with messages that wait.
+/// Queue actions and uncertain messages.
 fn waiting() -> Vec<Row> {
-    const ORDER: &str = r#"{"what":"suspend","where":{"account":"acme"},"why":"a test"}"#;
+    const QUEUE_ACTION: &str = r#"{"action":"suspend","scope":{"account":"acme"},"why":"a test"}"#;
     vec![
         Row::get("/v1/messages", "/v1/messages?limit=5&account=acme"),
         Row::new("POST", "/v1/messages", "/v1/messages")
@@ -258,21 +260,21 @@ fn waiting() -> Vec<Row> {
             .bad(br#"{"account":"nobody","from":"100","to":"49171234","text":"hello"}"#, 404),
         Row::new("POST", "/v1/messages/{id}/cancel", "/v1/messages/$DEFERRED/cancel")
             .status(204)
-            .at_once(AtOnce::One(404)),
+            .at_once(ConcurrentOutcome::One(404)),
         Row::new("POST", "/v1/messages/{id}/retry", "/v1/messages/$DEFERRED/retry")
             .status(204)
-            .at_once(AtOnce::Either(409)),
-        Row::new("POST", "/v1/orders/preview", "/v1/orders/preview")
-            .body(ORDER)
-            .bad(br#"{"what":"burn","where":{"account":"acme"}}"#, 400),
-        Row::new("POST", "/v1/orders", "/v1/orders")
-            .body(ORDER)
+            .at_once(ConcurrentOutcome::Either(409)),
+        Row::new("POST", "/v1/queue-actions/preview", "/v1/queue-actions/preview")
+            .body(QUEUE_ACTION)
+            .bad(br#"{"action":"burn","scope":{"account":"acme"}}"#, 400),
+        Row::new("POST", "/v1/queue-actions", "/v1/queue-actions")
+            .body(QUEUE_ACTION)
             .status(201)
-            .bad(br#"{"what":"suspend","where":{"peer":"nobody"}}"#, 422),
-        Row::get("/v1/orders", "/v1/orders"),
-        Row::new("DELETE", "/v1/orders/{id}", "/v1/orders/$ORDER")
-            .before("POST", "/v1/orders", ORDER)
-            .at_once(AtOnce::One(409)),
+            .bad(br#"{"action":"suspend","scope":{"peer":"nobody"}}"#, 422),
+        Row::get("/v1/queue-actions", "/v1/queue-actions"),
+        Row::new("DELETE", "/v1/queue-actions/{id}", "/v1/queue-actions/$ACTION")
+            .before("POST", "/v1/queue-actions", QUEUE_ACTION)
+            .at_once(ConcurrentOutcome::One(409)),
         Row::get("/v1/uncertain", "/v1/uncertain?limit=5&peer=upstream"),
         Row::new("POST", "/v1/uncertain/settle", "/v1/uncertain/settle")
             .body(r#"{"remedy":"give-up","peer":"upstream"}"#)
@@ -283,14 +285,15 @@ fn waiting() -> Vec<Row> {
 fn configuration() -> Vec<Row> {
     const HERE: &str = "/v1/configuration";
     const PATCH: &str = r#"{"peer":{"upstream":{"rate":$NEW}}}"#;
-    // What another row has left to be confirmed is taken back.
+    // Withdraws the unconfirmed change of another row.
     let change = |method, path, at| {
         let row = Row::new(method, path, at).before("POST?", "/v1/configuration/revert", "");
-        row.header("if-match", "\"$CONFIGURATION\"").at_once(AtOnce::One(412))
+        row.header("if-match", "\"$CONFIGURATION\"").at_once(ConcurrentOutcome::One(412))
     };
     let pending = |path| {
         let row = Row::new("POST", path, path).before("POST?", "/v1/configuration/revert", "");
-        row.before("PATCH", "/v1/configuration?confirm-within=10m", PATCH).at_once(AtOnce::One(409))
+        row.before("PATCH", "/v1/configuration?confirm-within=10m", PATCH)
+            .at_once(ConcurrentOutcome::One(409))
     };
     vec![
         Row::get(HERE, HERE),
@@ -298,7 +301,7 @@ fn configuration() -> Vec<Row> {
         change("PATCH", HERE, "/v1/configuration?why=a%20test").body(PATCH),
         Row::new("POST", "/v1/configuration/validate", "/v1/configuration/validate")
             .body("$DOCUMENT")
-            .judging(),
+            .validates_only(),
         Row::get("/v1/configuration/versions", "/v1/configuration/versions?limit=2"),
         Row::get("/v1/configuration/versions/{version}", "/v1/configuration/versions/1"),
         Row::get("/v1/configuration/diff", "/v1/configuration/diff?from=1&to=2"),
@@ -314,8 +317,9 @@ fn configuration() -> Vec<Row> {
 }
 
 fn machine() -> Vec<Row> {
-    let change =
-        |path: &'static str, at: &'static str| Row::new("POST", path, at).at_once(AtOnce::Either(409));
+    let change = |path: &'static str, at: &'static str| {
+        Row::new("POST", path, at).at_once(ConcurrentOutcome::Either(409))
+    };
     vec![
         Row::get("/v1/appliance", "/v1/appliance"),
         change("/v1/appliance/update", "/v1/appliance/update?restart=false")
@@ -336,8 +340,9 @@ fn operation() -> Vec<Row> {
         Row::get("/v1/log", "/v1/log"),
         Row::new("PUT", "/v1/log", "/v1/log").body(r#"{"level":"info"}"#),
         Row::get("/v1/backup", "/v1/backup").endless(),
-        // Whoever comes when the first trial is over tries once more.
-        Row::new("POST", "/v1/peers/{name}/test", "/v1/peers/upstream/test").at_once(AtOnce::Either(409)),
+        // A request that arrives after the first test has ended starts another one.
+        Row::new("POST", "/v1/peers/{name}/test", "/v1/peers/upstream/test")
+            .at_once(ConcurrentOutcome::Either(409)),
         Row::new("POST", "/v1/peers/{name}/dial", "/v1/peers/upstream/dial").status(204),
         Row::new("POST", "/v1/drain", "/v1/drain").body("{}"),
         Row::get("/v1/drain", "/v1/drain"),

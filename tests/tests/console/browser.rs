@@ -1,7 +1,8 @@
-//! A browser without a screen, as people have one: chromium by its driver, both of Debian.
+//! A headless browser: chromium and its driver, both from Debian.
 
 use anyhow::{Context, Result, bail, ensure};
-use behaviour_tests::{PATIENCE, appliance, load};
+use behaviour_tests::test_daemon::free_port;
+use behaviour_tests::{TIMEOUT, load};
 use fantoccini::elements::Element;
 use fantoccini::wd::TimeoutConfiguration;
 use fantoccini::{Client, ClientBuilder, Locator};
@@ -10,14 +11,14 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
-use xtask::house;
+use xtask::workspace;
 
 const INSTALL: &str = "the console is tested with Debian's chromium: apt-get install chromium chromium-driver, or cargo xtask setup";
 
-/// Widths at which every page is looked at: a desk, and a phone.
+/// The window widths: desktop and phone.
 const WIDTHS: [u32; 2] = [1280, 390];
 
-/// What the visitor's system says of its colours.
+/// The colour scheme that the browser requests.
 const SCHEMES: [&str; 2] = ["light", "dark"];
 
 /// The driver, killed with the test.
@@ -33,7 +34,7 @@ impl Drop for Driver {
     }
 }
 
-/// One window of a browser, at the door of one appliance.
+/// A browser window on the console of one appliance.
 pub(crate) struct Browser {
     client: Client,
     driver: Driver,
@@ -44,12 +45,12 @@ pub(crate) struct Browser {
 }
 
 impl Browser {
-    /// Opens a window; `base` is where the appliance is.
+    /// Opens a window; `base` is the appliance's URL.
     pub(crate) async fn open(base: String) -> Result<Self> {
-        let path = house::peers().join("node_modules/axe-core/axe.min.js");
+        let path = workspace::peers().join("node_modules/axe-core/axe.min.js");
         let axe = std::fs::read_to_string(&path)
             .with_context(|| format!("{}: run cargo xtask setup", path.display()))?;
-        let port = appliance::free_port()?;
+        let port = free_port()?;
         let process = Command::new("chromedriver")
             .arg(format!("--port={port}"))
             .stdin(Stdio::null())
@@ -60,7 +61,7 @@ impl Browser {
         let driver = Driver { process, port };
         let profile = tempfile::tempdir()?;
         let arguments = [
-            // A test that runs as root has no sandbox to be in; it looks at nothing but its own appliance.
+            // A test that runs as root cannot use the sandbox; it visits only its own appliance.
             "--headless=new",
             "--no-sandbox",
             "--disable-gpu",
@@ -85,40 +86,40 @@ impl Browser {
             match builder.capabilities(wanted.clone()).connect(&format!("http://127.0.0.1:{port}")).await {
                 Ok(client) => break client,
                 // The driver has just been started.
-                Err(error) if begun.elapsed() > 2 * PATIENCE => bail!("{error}; {INSTALL}"),
+                Err(error) if begun.elapsed() > 2 * TIMEOUT => bail!("{error}; {INSTALL}"),
                 Err(_) => pause(),
             }
         };
-        // The machine may be busy: what is judged is what is there, not how long it took.
-        let patient = TimeoutConfiguration::new(Some(6 * PATIENCE), Some(6 * PATIENCE), None);
-        client.update_timeouts(patient).await?;
-        let pictures = house::target().join("screenshots");
+        // The machine may be busy: the content is checked, not the time.
+        let timeouts = TimeoutConfiguration::new(Some(6 * TIMEOUT), Some(6 * TIMEOUT), None);
+        client.update_timeouts(timeouts).await?;
+        let pictures = workspace::target().join("screenshots");
         std::fs::create_dir_all(&pictures)?;
         Ok(Self { client, driver, base, axe, pictures, _profile: profile })
     }
 
-    /// Closes it: what the driver does not close stays behind.
+    /// Closes the window: the driver would leave it open.
     pub(crate) async fn close(self) -> Result<()> {
         Ok(self.client.clone().close().await?)
     }
 
-    /// Goes to a page.
+    /// Opens a page.
     pub(crate) async fn go(&self, path: &str) -> Result<()> {
         self.client.goto(&format!("{}{path}", self.base)).await.with_context(|| format!("going to {path}"))
     }
 
-    /// Where it is: path and query.
-    pub(crate) async fn place(&self) -> Result<String> {
+    /// The current path and query.
+    pub(crate) async fn path(&self) -> Result<String> {
         let url = self.client.current_url().await?;
         Ok(url.as_str().strip_prefix(&self.base).unwrap_or(url.as_str()).to_owned())
     }
 
-    /// All that can be read on the page.
+    /// The visible text of the page.
     pub(crate) async fn words(&self) -> Result<String> {
         Ok(self.client.find(Locator::Css("body")).await?.text().await?)
     }
 
-    /// Waits until these words can be read, on a page that may change by itself.
+    /// Waits until the page contains this text; pages may update themselves.
     pub(crate) async fn reads(&self, words: &str) -> Result<()> {
         let begun = Instant::now();
         loop {
@@ -127,26 +128,22 @@ impl Browser {
             if there.contains(words) {
                 return Ok(());
             }
-            ensure!(
-                begun.elapsed() < 2 * PATIENCE,
-                "in vain: {words:?} on {}:\n{there}",
-                self.place().await?
-            );
+            ensure!(begun.elapsed() < 2 * TIMEOUT, "timeout: {words:?} on {}:\n{there}", self.path().await?);
             pause();
         }
     }
 
-    /// Whether there is such an element.
+    /// Whether the element exists.
     pub(crate) async fn has(&self, css: &str) -> Result<bool> {
         Ok(!self.client.find_all(Locator::Css(css)).await?.is_empty())
     }
 
-    /// Waits for such an element: a click does not wait for the page that it leads to.
+    /// Waits for an element: a click does not wait for the next page.
     pub(crate) async fn shows(&self, css: &str) -> Result<()> {
         let begun = Instant::now();
         while !self.has(css).await.unwrap_or_default() {
             let there = self.words().await.unwrap_or_default();
-            ensure!(begun.elapsed() < 2 * PATIENCE, "in vain: {css:?} on {}:\n{there}", self.place().await?);
+            ensure!(begun.elapsed() < 2 * TIMEOUT, "timeout: {css:?} on {}:\n{there}", self.path().await?);
             pause();
         }
         Ok(())
@@ -162,46 +159,46 @@ impl Browser {
         self.client.find(Locator::Id(id)).await.with_context(|| format!("the field {id}"))
     }
 
-    /// Types into a field, instead of what is in it.
+    /// Replaces the text of a field.
     pub(crate) async fn fill(&self, id: &str, text: &str) -> Result<()> {
         let field = self.by_id(id).await?;
         field.clear().await?;
         field.send_keys(text).await.with_context(|| format!("typing into {id}"))
     }
 
-    /// Puts a text of several lines into a field.
+    /// Sets a multi-line text.
     pub(crate) async fn put(&self, id: &str, text: &str) -> Result<()> {
         let field = serde_json::to_value(self.by_id(id).await?)?;
         self.client.execute("arguments[0].value = arguments[1]", vec![field, text.into()]).await?;
         Ok(())
     }
 
-    /// What is in a field.
+    /// The value of a field.
     pub(crate) async fn value(&self, id: &str) -> Result<String> {
         Ok(self.by_id(id).await?.prop("value").await?.unwrap_or_default())
     }
 
-    /// Chooses a file to be sent.
+    /// Selects a file for upload.
     pub(crate) async fn choose_file(&self, id: &str, path: &std::path::Path) -> Result<()> {
         Ok(self.by_id(id).await?.send_keys(&path.display().to_string()).await?)
     }
 
-    /// Chooses from a list, by the value.
+    /// Selects an option by its value.
     pub(crate) async fn choose(&self, id: &str, value: &str) -> Result<()> {
         Ok(self.by_id(id).await?.select_by_value(value).await?)
     }
 
-    /// Ticks a box.
+    /// Checks a box.
     pub(crate) async fn tick(&self, id: &str) -> Result<()> {
         self.by_id(id).await?.click().await.with_context(|| format!("ticking {id}"))
     }
 
-    /// Presses the button, or follows the link, or opens what has this label, and says yes if it is asked about once more.
+    /// Clicks the button, link or summary with this label, and confirms if asked.
     pub(crate) async fn press(&self, label: &str) -> Result<()> {
         let path = format!("//*[self::button or self::a or self::summary][normalize-space()='{label}']");
         let begun = Instant::now();
         loop {
-            // There may be one in a part that is not open, or being drawn anew.
+            // There may be another in a closed section, or one that is being redrawn.
             for element in self.client.find_all(Locator::XPath(&path)).await? {
                 if element.is_displayed().await.unwrap_or(false) && element.click().await.is_ok() {
                     let _ = self.client.accept_alert().await;
@@ -209,15 +206,15 @@ impl Browser {
                 }
             }
             ensure!(
-                begun.elapsed() < PATIENCE,
+                begun.elapsed() < TIMEOUT,
                 "nothing to press is called {label:?} on {}",
-                self.place().await?
+                self.path().await?
             );
             pause();
         }
     }
 
-    /// Puts something into a list to choose from that is not in it, and chooses it.
+    /// Adds an option to a list and selects it.
     pub(crate) async fn offer(&self, id: &str, value: &str) -> Result<()> {
         let field = serde_json::to_value(self.by_id(id).await?)?;
         let add = "arguments[0].add(new Option(arguments[1], arguments[1], true, true))";
@@ -225,37 +222,37 @@ impl Browser {
         Ok(())
     }
 
-    /// What can be read in one part of the page.
+    /// The visible text of an element.
     pub(crate) async fn part(&self, id: &str) -> Result<String> {
         Ok(self.by_id(id).await?.text().await?)
     }
 
-    /// Marks the page as it is; one that is loaded anew has no mark.
+    /// Marks the current page; a reloaded page has no mark.
     pub(crate) async fn mark(&self) -> Result<()> {
         self.client.execute("window.marked = true", Vec::new()).await?;
         Ok(())
     }
 
-    /// Whether it is still the page that was marked.
+    /// Whether the page is still the marked one.
     pub(crate) async fn is_marked(&self) -> Result<bool> {
         Ok(self.client.execute("return window.marked === true", Vec::new()).await? == json!(true))
     }
 
-    /// Keeps a picture of what is to be seen now.
-    pub(crate) async fn picture(&self, name: &str) -> Result<()> {
-        let picture = self.client.screenshot().await?;
+    /// Saves a screenshot.
+    pub(crate) async fn screenshot(&self, name: &str) -> Result<()> {
+        let image = self.client.screenshot().await?;
         let path = self.pictures.join(format!("{name}.png"));
-        std::fs::write(&path, picture).with_context(|| path.display().to_string())
+        std::fs::write(&path, image).with_context(|| path.display().to_string())
     }
 
-    /// Sends the form in which a field is.
+    /// Submits the form that contains the field.
     pub(crate) async fn submit(&self, id: &str) -> Result<()> {
         let field = serde_json::to_value(self.by_id(id).await?)?;
         self.client.execute("arguments[0].form.querySelector('button').click()", vec![field]).await?;
         Ok(())
     }
 
-    /// Asks the driver for what the protocol has no word for.
+    /// Sends a command that the protocol does not define to the driver.
     async fn devtools(&self, command: &str, parameters: Value) -> Result<Value> {
         let session = self.client.session_id().await?.context("no session")?;
         let url = format!("http://127.0.0.1:{}/session/{session}/goog/cdp/execute", self.driver.port);
@@ -265,8 +262,8 @@ impl Browser {
         Ok(answer["value"].clone())
     }
 
-    /// Looks at a page at both widths, light and dark: keeps a picture of each, sees that nothing is wider than the window, and
-    /// has axe say what stands in somebody's way.
+    /// Visits a page at both widths, light and dark: saves screenshots, checks that nothing is wider than the window, and
+    /// checks accessibility with axe.
     pub(crate) async fn inspect(&self, path: &str) -> Result<()> {
         let name = path.trim_matches('/').replace(['/', '?', '&', '='], "-");
         let name = if name.is_empty() { "overview".to_owned() } else { name };
@@ -279,7 +276,7 @@ impl Browser {
                 let features = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
                 self.devtools("Emulation.setEmulatedMedia", features).await?;
                 self.accessible(&format!("{path} at {width}, {scheme}")).await?;
-                self.picture(&format!("{name}-{width}-{scheme}")).await?;
+                self.screenshot(&format!("{name}-{width}-{scheme}")).await?;
             }
             let wide = self.client.execute("return document.documentElement.scrollWidth", Vec::new()).await?;
             ensure!(
@@ -305,7 +302,7 @@ impl Browser {
     }
 }
 
-/// A moment until the next look.
+/// A short pause before the next poll.
 pub(crate) fn pause() {
-    load::Stop::default().pause(Duration::from_millis(50));
+    load::StopFlag::default().pause(Duration::from_millis(50));
 }

@@ -1,78 +1,78 @@
-//! The console in a real browser, with the real binary behind it: an admin's first day (`first_day.rs`), and what is beside it.
+//! The console in a real browser with the real binary: an admin's first day (`first_day.rs`), and further tests.
 //!
-//! Pictures of each step of that day and of all pages, dark and light, at the widths of a desk and of a phone, are left in
+//! Screenshots of each step of that day and of all pages, dark and light, at desktop and phone widths, are saved in
 //! `screenshots` of the target folder.
 
 mod browser;
 mod first_day;
 
 use anyhow::{Context, Result, ensure};
-use behaviour_tests::appliance::{Appliance, Blueprint};
-use behaviour_tests::operator::{Operator, UPDATE};
-use behaviour_tests::{Peer, Stage, Visitor};
+use behaviour_tests::fake_image_service::{FakeImageService, UPDATE};
+use behaviour_tests::test_daemon::{TestDaemon, TestDaemonConfig};
+use behaviour_tests::{AdminClient, Fixture, Peer};
 use browser::Browser;
 use serde_json::json;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
-/// What the first admin takes as a password.
+/// The password of the first admin.
 const ADAS: &str = "a long way to the yard";
 const VERAS: &str = "only looking, thank you";
 
-/// An appliance, an SMSC that gives receipts, and a browser at the appliance's door.
-struct Day {
+/// An appliance, an SMSC that sends delivery receipts, and a browser on the console.
+struct ConsoleFixture {
     browser: Browser,
-    appliance: Appliance,
+    appliance: TestDaemon,
     upstream: SocketAddr,
-    /// Who changes the machine, in place of the appliance image's own part.
-    machine: Operator,
+    /// Replaces the appliance image's service.
+    machine: FakeImageService,
     _smsc: Peer,
-    stage: Stage,
+    fixture: Fixture,
 }
 
-impl Day {
+impl ConsoleFixture {
     /// With the account `acme` and the peer `upstream`, which is that SMSC.
-    async fn begin() -> Result<Self> {
-        Self::with(|blueprint, upstream| {
-            blueprint.account("acme", "").peer("upstream", upstream, "default-account = \"acme\"");
+    async fn start() -> Result<Self> {
+        Self::with(|config, upstream| {
+            config.account("acme", "").peer("upstream", upstream, "default-account = \"acme\"");
         })
         .await
     }
 
-    /// As it comes out of the box: a listener and a router, and nobody to talk to.
-    async fn unpacked() -> Result<Self> {
+    /// The default configuration: a listener and a router, no accounts or peers.
+    async fn first_start() -> Result<Self> {
         Self::with(|_, _| {}).await
     }
 
-    async fn with(furnish: impl FnOnce(&mut Blueprint, SocketAddr)) -> Result<Self> {
-        let stage = Stage::new()?;
+    async fn with(configure: impl FnOnce(&mut TestDaemonConfig, SocketAddr)) -> Result<Self> {
+        let fixture = Fixture::new()?;
         let mut smsc = Peer::node("upstream.js", &json!({ "receipts": true }))?;
         let port = smsc.expect("listening")?["port"].as_u64().context("no port")?;
         let upstream = SocketAddr::from((Ipv4Addr::LOCALHOST, u16::try_from(port)?));
-        let mut blueprint = stage.blueprint()?;
-        blueprint.archive(&format!("sqlite:{}", stage.folder().join("archive.db").display()));
-        let machine = Operator::start(stage.folder())?;
-        blueprint.environment("SWITCHYARD_OPERATE", machine.socket());
-        furnish(&mut blueprint, upstream);
-        let appliance = blueprint.start()?;
-        let browser = Browser::open(format!("http://{}", appliance.blueprint().http())).await?;
-        Ok(Self { browser, appliance, upstream, machine, _smsc: smsc, stage })
+        let mut config = fixture.config()?;
+        config.archive(&format!("sqlite:{}", fixture.folder().join("archive.db").display()));
+        let machine = FakeImageService::start(fixture.folder())?;
+        config.environment("SWITCHYARD_OPERATE", machine.socket());
+        configure(&mut config, upstream);
+        let appliance = config.start()?;
+        let browser = Browser::open(format!("http://{}", appliance.config().http())).await?;
+        Ok(Self { browser, appliance, upstream, machine, _smsc: smsc, fixture })
     }
 
-    /// Comes in with the token that the first start has left.
+    /// Logs in with the token of the first start.
     async fn first_login(&self) -> Result<()> {
         let browser = &self.browser;
         browser.go("/peers").await?;
-        ensure!(browser.place().await?.starts_with("/login"), "not led to the login");
+        ensure!(browser.path().await?.starts_with("/login"), "not led to the login");
         browser.fill("user", "nobody").await?;
         browser.fill("password", "nothing at all").await?;
         browser.press("Log in").await?;
-        browser.reads("are not right").await?;
+        browser.reads("is not correct").await?;
         browser.go("/login?next=/peers").await?;
         browser.fill("token", &self.appliance.token()?).await?;
         browser.press("Log in with the token").await?;
         browser.reads("Add a peer").await?;
-        ensure!(browser.place().await? == "/peers", "not back at the page: {}", browser.place().await?);
+        ensure!(browser.path().await? == "/peers", "not back at the page: {}", browser.path().await?);
         Ok(())
     }
 
@@ -88,94 +88,93 @@ impl Day {
 
     async fn add_user(&self, name: &str, role: &str, password: &str) -> Result<()> {
         let browser = &self.browser;
-        browser.go("/people").await?;
+        browser.go("/users").await?;
         browser.press("Add a user").await?;
         browser.fill("add-user-name", name).await?;
         browser.choose("add-user-role", role).await?;
         browser.fill("add-password", password).await?;
-        // The summary above it has the same label: the button is what is left to press.
+        // The summary above it has the same label: clicks the button.
         browser.submit("add-password").await?;
-        browser.reads("Added. It is in use already.").await?;
+        browser.reads("Added and active.").await?;
         browser.reads(name).await
     }
 
-    /// Makes a router live, past the console, that sends everything where nothing is: it fails at every message.
-    fn breaks_the_router(&self) -> Result<()> {
+    /// Makes a router live over the API that sends everything to an unknown peer: it fails for every message.
+    fn break_router(&self) -> Result<()> {
         let live = self.appliance.get("/v1/hooks/router")?["live"]["chain"][0].clone();
-        let wish = json!({
+        let body = json!({
             "plugin": live["plugin"], "version": live["version"], "tolerance": { "faults": 0, "window-ms": 1_000 },
             "policy": "[default]\nlegs = [{ peer = \"nowhere-at-all\" }]\n",
             "force": true,
         });
-        let house = Visitor::house(&self.appliance)?;
-        let told = house.ask("POST", "/v1/hooks/router/activate", Some(&wish))?;
-        ensure!(told.status == 200, "{}", told.text);
+        let root = AdminClient::root(&self.appliance)?;
+        let reply = root.ask("POST", "/v1/hooks/router/activate", Some(&body))?;
+        ensure!(reply.status == 200, "{}", reply.text);
         Ok(())
     }
 
-    /// A test message past the console; gives back its id.
-    fn submits(&self, to: &str) -> Result<String> {
-        let wish = json!({ "account": "acme", "from": "10655", "to": to, "text": "hello" });
-        let told = Visitor::house(&self.appliance)?.ask("POST", "/v1/messages", Some(&wish))?;
-        ensure!(told.status < 300, "{}", told.text);
-        Ok(told.json()?["id"].as_str().context("no id")?.to_owned())
+    /// Sends a test message over the API; returns its id.
+    fn submit_over_api(&self, to: &str) -> Result<String> {
+        let body = json!({ "account": "acme", "from": "10655", "to": to, "text": "hello" });
+        let reply = AdminClient::root(&self.appliance)?.ask("POST", "/v1/messages", Some(&body))?;
+        ensure!(reply.status < 300, "{}", reply.text);
+        Ok(reply.json()?["id"].as_str().context("no id")?.to_owned())
     }
 
-    /// Sends a test message, and is shown its trace.
+    /// Sends a test message on the console; its trace is shown.
     async fn send(&self, to: &str) -> Result<String> {
         let browser = &self.browser;
         browser.go("/messages/new?account=acme").await?;
         browser.fill("from", "10655").await?;
         browser.fill("to", to).await?;
         browser.fill("text", "hello from the yard").await?;
-        browser.press("Send it").await?;
+        browser.press("Send").await?;
         browser.reads("The test message is accepted").await?;
-        let place = browser.place().await?;
+        let place = browser.path().await?;
         let id = place.trim_start_matches("/messages/").split('?').next().unwrap_or_default().to_owned();
         ensure!(!id.is_empty(), "no id in {place}");
         Ok(id)
     }
 }
 
-/// What an admin's own people may not, and what they are not even offered.
+/// Permissions of non-admins, and controls that are hidden from them.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_text_is_shown_when_it_is_asked_for_and_that_is_written_down() -> Result<()> {
-    let day = Day::begin().await?;
-    let browser = &day.browser;
-    day.first_login().await?;
-    let id = day.send("+4915112345678").await?;
+async fn reading_a_text_needs_a_request_and_is_logged() -> Result<()> {
+    let console = ConsoleFixture::start().await?;
+    let browser = &console.browser;
+    console.first_login().await?;
+    let id = console.send("+4915112345678").await?;
     browser.reads("relayed").await?;
-    ensure!(
-        !browser.words().await?.contains("hello from the yard"),
-        "a text is shown before anybody asked for it"
-    );
-    browser.press("Show the text and the whole number").await?;
+    ensure!(!browser.words().await?.contains("hello from the yard"), "a text is shown without a request");
+    browser.press("Show the text and the full number").await?;
     browser.reads("hello from the yard").await?;
     browser.go("/audit").await?;
     browser.reads(&id).await?;
     browser.go("/messages?number=%2B49000").await?;
-    browser.reads("No message is like that").await?;
+    browser.reads("No message matches").await?;
     browser.go("/peers/new").await?;
     browser.fill("field-name", "second").await?;
     browser.fill("field-address", "127.0.0.1").await?;
-    browser.press("Add it").await?;
-    browser.shows("p.wrong #field-address").await?;
-    browser.fill("field-address", &format!("127.0.0.1:{}", behaviour_tests::appliance::free_port()?)).await?;
-    browser.press("Add it").await?;
-    browser.reads("Added. It is in use already.").await?;
+    browser.press("Add").await?;
+    browser.shows("p.invalid #field-address").await?;
+    browser
+        .fill("field-address", &format!("127.0.0.1:{}", behaviour_tests::test_daemon::free_port()?))
+        .await?;
+    browser.press("Add").await?;
+    browser.reads("Added and active.").await?;
     browser.press("Test the connection").await?;
-    browser.reads("it does not work").await?;
-    day.browser.close().await
+    browser.reads("failed").await?;
+    console.browser.close().await
 }
 
-/// The first message that a plugin fails at is an example, and leads to its trace.
+/// The first message that a plugin fails for is an example, with a link to its trace.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_fault_is_shown_with_the_message_that_met_it() -> Result<()> {
-    let day = Day::begin().await?;
-    let browser = &day.browser;
-    day.first_login().await?;
-    day.breaks_the_router()?;
-    let id = day.submits("+4915112345678")?;
+async fn a_fault_is_shown_with_its_message() -> Result<()> {
+    let console = ConsoleFixture::start().await?;
+    let browser = &console.browser;
+    console.first_login().await?;
+    console.break_router()?;
+    let id = console.submit_over_api("+4915112345678")?;
     browser.go("/plugins/router").await?;
     browser.reads("1 fault since the start").await?;
     let faults = browser.part("faults").await?;
@@ -183,114 +182,115 @@ async fn a_fault_is_shown_with_the_message_that_met_it() -> Result<()> {
     ensure!(!faults.contains("15112345678"), "the whole number is shown: {faults}");
     browser.press(&id).await?;
     browser.reads("fault (verdict)").await?;
-    day.browser.close().await
+    console.browser.close().await
 }
 
-/// A page that is open is told when its session ends, whoever ends it.
+/// An open page is informed when its session ends for any reason.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_that_is_open_ends_with_its_session() -> Result<()> {
-    let day = Day::begin().await?;
-    let browser = &day.browser;
-    day.first_login().await?;
-    day.add_user("vera", "viewer", VERAS).await?;
-    day.log_in("vera", VERAS).await?;
+async fn an_open_page_ends_with_its_session() -> Result<()> {
+    let console = ConsoleFixture::start().await?;
+    let browser = &console.browser;
+    console.first_login().await?;
+    console.add_user("vera", "viewer", VERAS).await?;
+    console.log_in("vera", VERAS).await?;
     browser.go("/queues").await?;
-    browser.reads("Orders that stand").await?;
-    let house = Visitor::house(&day.appliance)?;
-    let told = house.ask("DELETE", "/v1/users/vera", None)?;
-    ensure!(told.status == 204, "{}", told.text);
-    // Nobody loads it anew: what is live on it ends, and the page finds itself at the door.
+    browser.reads("Active queue actions").await?;
+    let root = AdminClient::root(&console.appliance)?;
+    let reply = root.ask("DELETE", "/v1/users/vera", None)?;
+    ensure!(reply.status == 204, "{}", reply.text);
+    // Without a reload, its live parts end, and the page shows the login.
     let begun = Instant::now();
-    while !browser.place().await?.starts_with("/login") {
-        ensure!(begun.elapsed() < 2 * behaviour_tests::PATIENCE, "still at {}", browser.place().await?);
+    while !browser.path().await?.starts_with("/login") {
+        ensure!(begun.elapsed() < 2 * behaviour_tests::TIMEOUT, "still at {}", browser.path().await?);
         browser::pause();
     }
-    day.browser.close().await
+    console.browser.close().await
 }
 
-/// The machine below, where it is the appliance image.
+/// The pages about the machine, in the appliance image.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_machine_is_updated_taken_back_and_reset() -> Result<()> {
-    let day = Day::begin().await?;
-    let browser = &day.browser;
-    day.first_login().await?;
-    let (good, bad) = (day.stage.folder().join("good.raucb"), day.stage.folder().join("bad.raucb"));
-    // More than is kept in memory of any one request.
+async fn the_machine_is_updated_rolled_back_and_reset() -> Result<()> {
+    let console = ConsoleFixture::start().await?;
+    let browser = &console.browser;
+    console.first_login().await?;
+    let (good, bad) =
+        (console.fixture.folder().join("good.raucb"), console.fixture.folder().join("bad.raucb"));
+    // Larger than the in-memory limit of a request.
     std::fs::write(&good, [UPDATE, &vec![b'x'; 40 << 20]].concat())?;
-    std::fs::write(&bad, "somebody else's")?;
+    std::fs::write(&bad, "not an update")?;
     browser.go("/maintenance").await?;
     browser.reads("1.0 from slot A").await?;
-    browser.picture("machine").await?;
+    browser.screenshot("machine").await?;
     browser.choose_file("update", &bad).await?;
-    browser.press("Update and start anew").await?;
+    browser.press("Update and restart").await?;
     browser.reads("signature verification failed").await?;
-    ensure!(day.machine.done().is_empty(), "{:?}", day.machine.done());
+    ensure!(console.machine.done().is_empty(), "{:?}", console.machine.done());
     browser.go("/maintenance").await?;
     browser.choose_file("update", &good).await?;
     browser.press("Update at the next start").await?;
-    browser.reads("counts from the next start").await?;
+    browser.reads("takes effect at the next start").await?;
     browser.go("/maintenance").await?;
     browser.choose_file("update", &good).await?;
-    browser.press("Update and start anew").await?;
-    browser.reads("The machine starts anew").await?;
+    browser.press("Update and restart").await?;
+    browser.reads("The machine restarts").await?;
     browser.go("/maintenance").await?;
-    browser.press("Go back to 0.9").await?;
-    browser.reads("The machine starts anew").await?;
+    browser.press("Roll back to 0.9").await?;
+    browser.reads("The machine restarts").await?;
     browser.go("/maintenance").await?;
     browser.choose("state", "keep").await?;
     browser.tick("sure").await?;
-    browser.press("Reset and start anew").await?;
-    browser.reads("The machine starts anew").await?;
+    browser.press("Reset and restart").await?;
+    browser.reads("The machine restarts").await?;
     ensure!(
-        day.machine.done() == ["update --no-reboot", "update", "rollback", "factory-reset --keep-state"],
+        console.machine.done() == ["update --no-reboot", "update", "rollback", "factory-reset --keep-state"],
         "{:?}",
-        day.machine.done()
+        console.machine.done()
     );
 
-    day.add_user("vera", "viewer", VERAS).await?;
-    day.log_in("vera", VERAS).await?;
+    console.add_user("vera", "viewer", VERAS).await?;
+    console.log_in("vera", VERAS).await?;
     browser.go("/maintenance").await?;
     browser.reads("1.0 from slot A").await?;
     ensure!(!browser.words().await?.contains("Factory reset"), "a viewer is offered a reset");
-    day.browser.close().await
+    console.browser.close().await
 }
 
-/// What a program listens to ends with what let it in, too.
+/// A program's event stream ends with its token, too.
 #[test]
 fn a_watch_over_the_api_ends_with_its_token() -> Result<()> {
-    let stage = Stage::without_guests()?;
-    let folder = stage.folder().join("appliance");
-    let appliance = Blueprint::new(stage.binary(), &folder)?.start()?;
-    let house = Visitor::house(&appliance)?;
-    let made = house.ask("PUT", "/v1/pools/support", Some(&json!({})))?;
+    let fixture = Fixture::without_plugins()?;
+    let folder = fixture.folder().join("appliance");
+    let appliance = TestDaemonConfig::new(fixture.binary(), &folder)?.start()?;
+    let root = AdminClient::root(&appliance)?;
+    let made = root.ask("PUT", "/v1/pools/support", Some(&json!({})))?;
     ensure!(made.status == 200 || made.status == 201, "{}", made.text);
-    let token = house.make_token("watcher", &json!({ "role": "viewer" }))?;
-    let url = format!("http://{}/v1/pools/support/watch", appliance.blueprint().http());
+    let token = root.make_token("watcher", &json!({ "role": "viewer" }))?;
+    let url = format!("http://{}/v1/pools/support/watch", appliance.config().http());
     let mut answer = ureq::get(&url).header("authorization", format!("Bearer {token}")).call()?;
     let (ended, end) = std::sync::mpsc::channel();
     let reader = std::thread::spawn(move || {
         let read = std::io::copy(&mut answer.body_mut().as_reader(), &mut std::io::sink());
-        // Nobody waits any more once the test has failed.
+        // The receiver is gone if the test has failed.
         let _ = ended.send(read.is_ok());
     });
     ensure!(end.recv_timeout(Duration::from_secs(5)).is_err(), "it ended while the token was good");
-    let gone = house.ask("DELETE", "/v1/tokens/watcher", None)?;
+    let gone = root.ask("DELETE", "/v1/tokens/watcher", None)?;
     ensure!(gone.status == 204, "{}", gone.text);
-    ensure!(end.recv_timeout(2 * behaviour_tests::PATIENCE).is_ok(), "it goes on without a token");
+    ensure!(end.recv_timeout(2 * behaviour_tests::TIMEOUT).is_ok(), "the stream continues without a token");
     ensure!(reader.join().is_ok(), "the reader has failed");
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn everybody_can_use_every_page_at_a_desk_and_on_a_phone() -> Result<()> {
-    let day = Day::begin().await?;
-    let browser = &day.browser;
+async fn every_page_is_usable_at_desktop_and_phone_width() -> Result<()> {
+    let console = ConsoleFixture::start().await?;
+    let browser = &console.browser;
     browser.inspect("/login").await?;
-    day.first_login().await?;
-    let id = day.send("+4915112345678").await?;
+    console.first_login().await?;
+    let id = console.send("+4915112345678").await?;
     browser.reads("relayed").await?;
-    day.breaks_the_router()?;
-    day.submits("+4915112345679")?;
+    console.break_router()?;
+    console.submit_over_api("+4915112345679")?;
     let message = format!("/messages/{id}");
     for path in [
         "/",
@@ -318,12 +318,12 @@ async fn everybody_can_use_every_page_at_a_desk_and_on_a_phone() -> Result<()> {
         "/archive",
         "/configuration",
         "/configuration/versions",
-        "/people",
+        "/users",
         "/audit",
         "/maintenance",
-        "/own",
+        "/profile",
     ] {
         browser.inspect(path).await?;
     }
-    day.browser.close().await
+    console.browser.close().await
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Outcome, Role};
+use crate::{AuditOutcome, Role};
 use model::{Moment, Timestamp};
 
 fn at(minutes: u64) -> Now {
@@ -16,21 +16,21 @@ fn user(name: &str, role: Role) -> NewUser {
     }
 }
 
-fn deed(by: &str, what: &str, subject: &str) -> Deed {
-    Deed {
+fn record(by: &str, what: &str, subject: &str) -> AuditRecord {
+    AuditRecord {
         at: Timestamp(1),
         by: by.to_owned(),
         what: what.to_owned(),
         subject: subject.to_owned(),
         detail: None,
         from: None,
-        outcome: Outcome::Done,
+        outcome: AuditOutcome::Done,
         status: 200,
     }
 }
 
 #[test]
-fn users_tokens_and_the_log_outlive_a_restart_and_sessions_do_not() {
+fn users_tokens_and_audit_log_survive_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("access.redb");
     let access = Access::open(&path).unwrap();
@@ -40,29 +40,29 @@ fn users_tokens_and_the_log_outlive_a_restart_and_sessions_do_not() {
     access.change_user("bob", change, Some(1), ("ann", None), at(2)).unwrap();
     let new =
         NewToken { name: "ci".to_owned(), role: Role::Operator, account: None, bodies: false, days: Some(1) };
-    let (word, made) = access.make_token(new, "ann", at(3)).unwrap();
-    assert_eq!(access.note(deed("ann", "POST /v1/tokens", "ci")).unwrap(), 1);
-    let (_, session) = access.open_session(&Who::User("ann".into()), Some(1), at(3)).unwrap().unwrap();
-    assert!(access.session(&session.secret, at(4)).is_some());
+    let (secret, token) = access.create_token(new, "ann", at(3)).unwrap();
+    assert_eq!(access.append_audit(record("ann", "POST /v1/tokens", "ci")).unwrap(), 1);
+    let (_, session) = access.open_session(&Principal::User("ann".into()), Some(1), at(3)).unwrap().unwrap();
+    assert!(access.use_session(&session.secret, at(4)).is_some());
     drop(access);
 
     let octets = std::fs::read(&path).unwrap();
-    assert!(!octets.windows(word.len()).any(|window| window == word.as_bytes()), "the token is on disk");
+    assert!(!octets.windows(secret.len()).any(|window| window == secret.as_bytes()), "the token is on disk");
 
     let access = Access::open(&path).unwrap();
-    assert!(access.session(&session.secret, at(4)).is_none());
+    assert!(access.use_session(&session.secret, at(4)).is_none());
     let bob = access.user("bob").unwrap();
     assert_eq!((bob.role, bob.bodies, bob.version, bob.by.as_str()), (Role::Viewer, true, 2, "ann"));
     assert_eq!(access.users().len(), 2);
-    assert_eq!(access.tokens(), [made]);
-    let (who, caller) = access.bearer(&word, at(4)).unwrap();
+    assert_eq!(access.tokens(), [token]);
+    let (principal, caller) = access.bearer(&secret, at(4)).unwrap();
     assert_eq!((&*caller.name, caller.role), ("token:ci", Role::Operator));
-    assert_eq!(access.token_end(&who), Some(Timestamp(at(3).wall.0 + 86_400_000)));
-    assert!(access.bearer(&word, at(3 + 24 * 60)).is_none());
+    assert_eq!(access.token_end(&principal), Some(Timestamp(at(3).wall.0 + 86_400_000)));
+    assert!(access.bearer(&secret, at(3 + 24 * 60)).is_none());
     assert!(access.bearer("swyd_0", at(4)).is_none());
-    assert_eq!(access.note(deed("ann", "DELETE /v1/tokens/{name}", "ci")).unwrap(), 2);
+    assert_eq!(access.append_audit(record("ann", "DELETE /v1/tokens/{name}", "ci")).unwrap(), 2);
     access.remove_token("ci").unwrap();
-    assert!(access.bearer(&word, at(4)).is_none());
+    assert!(access.bearer(&secret, at(4)).is_none());
     access.remove_user("bob", None).unwrap();
     drop(access);
     let access = Access::open(&path).unwrap();
@@ -70,37 +70,41 @@ fn users_tokens_and_the_log_outlive_a_restart_and_sessions_do_not() {
 }
 
 #[test]
-fn a_session_is_as_its_user_is_now_and_ends_with_his_password() {
+fn session_follows_user_changes_and_ends_with_the_password() {
     let folder = tempfile::tempdir().unwrap();
     let access = Access::open(&folder.path().join("access.redb")).unwrap();
     access.add_user(user("ann", Role::Admin), "token", at(0)).unwrap();
     access.add_user(user("bob", Role::Operator), "token", at(0)).unwrap();
-    let open = |version| access.open_session(&Who::User("bob".into()), Some(version), at(0)).unwrap();
-    let (caller, opened) = open(1).unwrap();
+    let open = |version| access.open_session(&Principal::User("bob".into()), Some(version), at(0)).unwrap();
+    let (caller, new_session) = open(1).unwrap();
     assert_eq!(caller.role, Role::Operator);
-    let session = access.session(&opened.secret, at(1)).unwrap();
-    assert!(session.is_meant(&opened.csrf) && !session.is_meant("") && !session.is_meant(&opened.secret));
+    let session = access.use_session(&new_session.secret, at(1)).unwrap();
+    assert!(
+        session.csrf_matches(&new_session.csrf)
+            && !session.csrf_matches("")
+            && !session.csrf_matches(&new_session.secret)
+    );
 
     let change = UserChange { role: Some(Role::Viewer), ..UserChange::default() };
     access.change_user("bob", change, None, ("ann", None), at(1)).unwrap();
-    assert_eq!(access.session(&opened.secret, at(1)).unwrap().caller.role, Role::Viewer);
+    assert_eq!(access.use_session(&new_session.secret, at(1)).unwrap().caller.role, Role::Viewer);
 
-    assert!(open(1).is_none(), "his password was looked at before he was changed");
+    assert!(open(1).is_none(), "the password was verified before the user changed");
     let change = UserChange { password_hash: Some("$other".to_owned()), ..UserChange::default() };
     access.change_user("bob", change, None, ("bob", None), at(2)).unwrap();
-    assert!(access.session(&opened.secret, at(2)).is_none());
+    assert!(access.use_session(&new_session.secret, at(2)).is_none());
 
-    let (_, opened) = open(3).unwrap();
+    let (_, new_session) = open(3).unwrap();
     access.remove_user("bob", None).unwrap();
-    assert!(access.session(&opened.secret, at(2)).is_none());
+    assert!(access.use_session(&new_session.secret, at(2)).is_none());
     assert!(open(3).is_none());
-    let (_, house) = access.open_session(&Who::House, None, at(2)).unwrap().unwrap();
-    assert_eq!(access.session(&house.secret, at(2)).unwrap().caller, Caller::house());
-    assert!(access.close_session(&house.secret) && access.session(&house.secret, at(2)).is_none());
+    let (_, root) = access.open_session(&Principal::RootToken, None, at(2)).unwrap().unwrap();
+    assert_eq!(access.use_session(&root.secret, at(2)).unwrap().caller, Caller::root());
+    assert!(access.close_session(&root.secret) && access.use_session(&root.secret, at(2)).is_none());
 }
 
 #[test]
-fn a_refused_change_leaves_everything_as_it_was() {
+fn refused_change_has_no_effect() {
     let folder = tempfile::tempdir().unwrap();
     let access = Access::open(&folder.path().join("access.redb")).unwrap();
     access.add_user(user("ann", Role::Admin), "token", at(0)).unwrap();
@@ -121,33 +125,35 @@ fn a_refused_change_leaves_everything_as_it_was() {
 }
 
 #[test]
-fn lines_go_when_they_are_old_enough_and_their_numbers_do_not_come_again() {
+fn expired_audit_records_go_and_serials_are_not_reused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("access.redb");
-    let access = Access::open(&path).unwrap().keeping(Duration::from_millis(1000));
-    let noted = |access: &Access, at: u64| access.note(Deed { at: Timestamp(at), ..deed("ann", "x", "y") });
+    let access = Access::open(&path).unwrap().with_audit_retention(Duration::from_millis(1000));
+    let append = |access: &Access, at: u64| {
+        access.append_audit(AuditRecord { at: Timestamp(at), ..record("ann", "x", "y") })
+    };
     let serials = |access: &Access| -> Vec<u64> {
         let page = access.audit(&AuditQuery { limit: 1000, ..AuditQuery::default() }).unwrap();
         page.entries.iter().rev().map(|entry| entry.serial).collect()
     };
-    // The second was written by a clock that went ahead: what comes after it waits for it.
+    // The second record has a timestamp from a clock that was ahead. Later records wait for it.
     for at in [100, 900, 200, 1100] {
-        noted(&access, at).unwrap();
+        append(&access, at).unwrap();
     }
-    assert_eq!(serials(&access), [1, 2, 3, 4], "exactly as old as is kept");
-    noted(&access, 1101).unwrap();
+    assert_eq!(serials(&access), [1, 2, 3, 4], "a record of exactly the retention stays");
+    append(&access, 1101).unwrap();
     assert_eq!(serials(&access), [2, 3, 4, 5]);
-    noted(&access, 10_000).unwrap();
-    assert_eq!(serials(&access), [6], "the newest stays");
+    append(&access, 10_000).unwrap();
+    assert_eq!(serials(&access), [6], "the newest record stays");
     drop(access);
-    let access = Access::open(&path).unwrap().keeping(Duration::from_millis(1000));
-    assert_eq!(noted(&access, 20_000).unwrap(), 7);
-    assert_eq!(serials(&access), [6, 7], "today is far after 1970: the clock is doubted");
-    assert!(!access.lets_old_lines_go());
+    let access = Access::open(&path).unwrap().with_audit_retention(Duration::from_millis(1000));
+    assert_eq!(append(&access, 20_000).unwrap(), 7);
+    assert_eq!(serials(&access), [6, 7], "the clock is not trusted: today is long after 1970");
+    assert!(!access.trims_audit_log());
 }
 
 #[test]
-fn a_jump_of_the_clock_takes_no_line_of_the_log_away() {
+fn clock_jump_removes_no_audit_record() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("access.redb");
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
@@ -155,9 +161,9 @@ fn a_jump_of_the_clock_takes_no_line_of_the_log_away() {
     let jumped = now + 500 * 86_400_000;
     for (start, times) in [[now, jumped], [now, jumped]].iter().enumerate() {
         let access = Access::open(&path).unwrap();
-        assert!(access.lets_old_lines_go());
+        assert!(access.trims_audit_log());
         for at in times.iter().chain([&now]) {
-            access.note(Deed { at: Timestamp(*at), ..deed("ann", "x", "y") }).unwrap();
+            access.append_audit(AuditRecord { at: Timestamp(*at), ..record("ann", "x", "y") }).unwrap();
         }
         let page = access.audit(&AuditQuery { limit: 1000, ..AuditQuery::default() }).unwrap();
         assert_eq!(page.entries.len(), (start + 1) * 3);
@@ -165,7 +171,7 @@ fn a_jump_of_the_clock_takes_no_line_of_the_log_away() {
 }
 
 #[test]
-fn the_log_has_no_gap_however_many_write_at_once_and_is_read_in_pages() {
+fn concurrent_audit_writes_leave_no_gap() {
     let folder = tempfile::tempdir().unwrap();
     let access = Access::open(&folder.path().join("access.redb")).unwrap();
     std::thread::scope(|scope| {
@@ -174,7 +180,9 @@ fn the_log_has_no_gap_however_many_write_at_once_and_is_read_in_pages() {
             scope.spawn(move || {
                 for turn in 0..25 {
                     let by = if writer % 2 == 0 { "ann" } else { "bob" };
-                    access.note(deed(by, "PUT /v1/tables/{name}", &format!("{writer}-{turn}"))).unwrap();
+                    access
+                        .append_audit(record(by, "PUT /v1/tables/{name}", &format!("{writer}-{turn}")))
+                        .unwrap();
                 }
             });
         }
@@ -197,7 +205,7 @@ fn the_log_has_no_gap_however_many_write_at_once_and_is_read_in_pages() {
         }
     }
     assert_eq!(found.len(), 100);
-    assert!(found.iter().all(|entry| entry.deed.by == "bob"));
+    assert!(found.iter().all(|entry| entry.record.by == "bob"));
     assert!(found.windows(2).all(|pair| pair[0].serial > pair[1].serial));
 
     let one =
@@ -207,7 +215,7 @@ fn the_log_has_no_gap_however_many_write_at_once_and_is_read_in_pages() {
     assert_eq!(access.audit(&none).unwrap().entries.len(), 0);
 
     let long = "é".repeat(5_000);
-    access.note(deed("ann", "x", &long)).unwrap();
-    let kept = access.audit(&AuditQuery { limit: 1, ..AuditQuery::default() }).unwrap();
-    assert_eq!(kept.entries[0].deed.subject.chars().count(), 1025);
+    access.append_audit(record("ann", "x", &long)).unwrap();
+    let page = access.audit(&AuditQuery { limit: 1, ..AuditQuery::default() }).unwrap();
+    assert_eq!(page.entries[0].record.subject.chars().count(), 1025);
 }

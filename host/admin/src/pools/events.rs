@@ -1,142 +1,142 @@
-//! What happens to numbers, one at a time or in a batch.
+//! Events on numbers of a pool: single or in a batch.
 
-use super::shown::{NONE, millis};
-use super::words::{NameText, NumberText};
-use super::{bad, name, strange};
-use crate::api::Shared;
-use crate::problem::{Kind, Problem, Reason};
-use crate::request::{At, Document};
+use super::schemas::{NameSchema, NumberSchema};
+use super::views::{NO_STATE, millis};
+use super::{bad_request, name, unexpected_answer};
+use crate::api::SharedBackend;
+use crate::problem::{Problem, ProblemKind, ProblemReason};
+use crate::request::{JsonBody, PathParams};
 use axum::Json;
 use axum::extract::State;
 use model::{
-    NumberState, PoolAnswer, PoolCall, PoolNumber, PoolOperation, PoolOutcome, PoolRefusal, PoolRequest,
-    PoolTicket,
+    AcquireRequest, LeaseTicket, NumberState, PoolAnswer, PoolNumber, PoolOperation, PoolOutcome,
+    PoolRefusal, PoolRequest,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::Duration;
 use utoipa::ToSchema;
 
-/// The most events of a batch.
-const MOST: usize = 10_000;
-/// The longest lease, and the longest rest.
-pub(super) const LONGEST: Duration = Duration::from_secs(3650 * 86_400);
+/// Maximum events of a batch.
+const MAX_EVENTS: usize = 10_000;
+/// Maximum lease and maximum quarantine.
+pub(super) const MAX_DURATION: Duration = Duration::from_secs(3650 * 86_400);
 
-/// Something that happens to a number.
+/// An event on a number.
 #[derive(Deserialize, ToSchema)]
 #[serde(tag = "event", rename_all = "lowercase", deny_unknown_fields)]
 #[schema(as = PoolEvent)]
-pub(super) enum Event {
-    /// It comes into the pool.
+pub(super) enum PoolEventRequest {
+    /// Adds the number to the pool.
     Add {
-        #[schema(value_type = NumberText, inline)]
+        #[schema(value_type = NumberSchema, inline)]
         number: String,
-        /// Without it a new number has 1, and one that is there already keeps its own.
+        /// The weight. Default: 1 for a new number; the current weight for an existing one.
         #[schema(minimum = 1, maximum = 16)]
         weight: Option<u8>,
     },
-    /// It leaves the pool.
+    /// Removes the number from the pool.
     Del {
-        #[schema(value_type = NumberText, inline)]
+        #[schema(value_type = NumberSchema, inline)]
         number: String,
     },
-    /// It can be used.
+    /// Makes the number available.
     Reg {
-        #[schema(value_type = NumberText, inline)]
+        #[schema(value_type = NumberSchema, inline)]
         number: String,
     },
-    /// It cannot be used any more.
+    /// Makes the number unavailable.
     Unreg {
-        #[schema(value_type = NumberText, inline)]
+        #[schema(value_type = NumberSchema, inline)]
         number: String,
     },
-    /// Somebody takes it, or any that is to be had.
+    /// Acquires this number, or any available one.
     Call {
-        /// This one, and no other.
-        #[schema(value_type = Option<NumberText>, inline)]
+        /// The number to acquire; any if omitted.
+        #[schema(value_type = Option<NumberSchema>, inline)]
         number: Option<String>,
-        /// Who takes it; at most 255 octets.
+        /// The holder; at most 255 octets.
         #[serde(default)]
         holder: String,
-        /// What for; at most 255 octets.
+        /// The reason; at most 255 octets.
         #[serde(default)]
         reason: String,
-        /// The user that the strategy `sticky` looks at; the holder otherwise.
+        /// The user for the strategy `sticky`; default: the holder.
         #[serde(default)]
         user: String,
-        /// Whom it is for: `sticky` and `nearest` look at it.
+        /// The called party, for the strategies `sticky` and `nearest`.
         #[serde(default)]
         callee: String,
-        /// Milliseconds after which it is given back by itself.
+        /// Duration of the lease, in milliseconds. If omitted, the lease does not expire.
         #[schema(minimum = 1, maximum = 315_360_000_000_u64)]
         #[serde(rename = "lease-ms")]
         lease_ms: Option<u64>,
     },
-    /// It is given back.
+    /// Releases the number.
     Hangup {
-        #[schema(value_type = NumberText, inline)]
+        #[schema(value_type = NumberSchema, inline)]
         number: String,
-        /// Only if it is still held under this ticket; otherwise whoever holds it.
+        /// Release only if the number is held under this ticket. If omitted, release it from any holder.
         ticket: Option<u64>,
     },
-    /// Its lease has a new end.
+    /// Renews the lease.
     Renew {
-        #[schema(value_type = NumberText, inline)]
+        #[schema(value_type = NumberSchema, inline)]
         number: String,
-        /// Only if it is still held under this ticket; otherwise whoever holds it.
+        /// Renew only if the number is held under this ticket. If omitted, renew it for any holder.
         ticket: Option<u64>,
-        /// Milliseconds after which it is given back by itself.
+        /// Duration of the lease from now on, in milliseconds. If omitted, the lease does not expire.
         #[schema(minimum = 1, maximum = 315_360_000_000_u64)]
         #[serde(rename = "lease-ms")]
         lease_ms: Option<u64>,
     },
 }
 
-/// One event, or several, one after the other.
+/// One event, or several events in order.
 #[derive(ToSchema)]
 #[schema(as = PoolEvents)]
-#[expect(dead_code, reason = "it only describes: which of the two it is decides how a refusal is told")]
+#[expect(dead_code, reason = "only a schema: the answer to an event and to an array of events differ")]
 #[serde(untagged)]
-pub(super) enum Events {
-    One(Event),
-    Several(Vec<Event>),
+pub(super) enum PoolEventsRequest {
+    One(PoolEventRequest),
+    Several(Vec<PoolEventRequest>),
 }
 
-/// What became of an event.
+/// The result of an event.
 #[derive(ToSchema)]
 #[schema(as = PoolResult, rename_all = "kebab-case")]
-#[expect(dead_code, reason = "it only describes")]
-pub(super) struct Became {
+#[expect(dead_code, reason = "only a schema")]
+pub(super) struct PoolEventResult {
     /// `done` or `refused`.
     result: String,
-    /// Which number.
+    /// The number.
     #[schema(nullable = false)]
     number: Option<String>,
-    /// How it stands since: `none` where it is not in the pool.
+    /// The state of the number after the event; `none` if it is not in the pool.
     #[schema(nullable = false)]
     state: Option<String>,
-    /// The name of the holding.
+    /// The ticket of the lease.
     #[schema(nullable = false)]
     ticket: Option<u64>,
-    /// Why it was refused.
+    /// The reason of a refusal, for programs.
     #[schema(nullable = false)]
     reason: Option<String>,
-    /// The same for people.
+    /// The reason of a refusal, for people.
     #[schema(nullable = false)]
     detail: Option<String>,
-    /// Milliseconds after which it may be otherwise.
+    /// Milliseconds after which a retry may succeed.
     #[schema(nullable = false)]
     retry_after_ms: Option<u64>,
 }
 
-/// What became of one event, or of each.
+/// The result of one event, or the results of all events.
 #[derive(ToSchema)]
 #[schema(as = PoolResults)]
-#[expect(dead_code, reason = "it only describes")]
+#[expect(dead_code, reason = "only a schema")]
 #[serde(untagged)]
-pub(super) enum Results {
-    One(Became),
-    Several(Vec<Became>),
+pub(super) enum PoolEventResults {
+    One(PoolEventResult),
+    Several(Vec<PoolEventResult>),
 }
 
 fn number(text: &str) -> Result<PoolNumber, String> {
@@ -152,24 +152,24 @@ pub(super) fn weight(weight: Option<u8>) -> Result<Option<u8>, String> {
 
 fn lease(lease_ms: Option<u64>) -> Result<Option<Duration>, String> {
     match lease_ms.map(Duration::from_millis) {
-        Some(lease) if lease.is_zero() || lease > LONGEST => {
-            Err("lease-ms: must be at least 1, and at most 3650 days".to_owned())
+        Some(lease) if lease.is_zero() || lease > MAX_DURATION => {
+            Err("lease-ms: must be at least 1 and at most 3650 days".to_owned())
         }
         lease => Ok(lease),
     }
 }
 
-impl Event {
+impl PoolEventRequest {
     fn operation(self) -> Result<PoolOperation, String> {
         Ok(match self {
-            Self::Add { number: text, weight: given } => {
-                PoolOperation::Add { number: number(&text)?, weight: weight(given)? }
+            Self::Add { number: text, weight: requested_weight } => {
+                PoolOperation::Add { number: number(&text)?, weight: weight(requested_weight)? }
             }
             Self::Del { number: text } => PoolOperation::Del { number: number(&text)? },
             Self::Reg { number: text } => PoolOperation::Reg { number: number(&text)? },
             Self::Unreg { number: text } => PoolOperation::Unreg { number: number(&text)? },
             Self::Call { number: text, holder, reason, user, callee, lease_ms } => {
-                PoolOperation::Call(PoolCall {
+                PoolOperation::Call(AcquireRequest {
                     number: text.as_deref().map(number).transpose()?,
                     holder: holder.into(),
                     reason: reason.into(),
@@ -179,11 +179,11 @@ impl Event {
                 })
             }
             Self::Hangup { number: text, ticket } => {
-                PoolOperation::Hangup { number: number(&text)?, ticket: ticket.map(PoolTicket) }
+                PoolOperation::Hangup { number: number(&text)?, ticket: ticket.map(LeaseTicket) }
             }
             Self::Renew { number: text, ticket, lease_ms } => PoolOperation::Renew {
                 number: number(&text)?,
-                ticket: ticket.map(PoolTicket),
+                ticket: ticket.map(LeaseTicket),
                 lease: lease(lease_ms)?,
             },
         })
@@ -192,14 +192,14 @@ impl Event {
 
 fn operation(event: Value) -> Result<PoolOperation, String> {
     if !event.is_object() {
-        return Err("an event is an object, such as {\"event\": \"call\"}".to_owned());
+        return Err("an event must be an object, such as {\"event\": \"call\"}".to_owned());
     }
-    let event: Event = serde_json::from_value(event).map_err(|error| error.to_string())?;
+    let event: PoolEventRequest = serde_json::from_value(event).map_err(|error| error.to_string())?;
     event.operation()
 }
 
-/// The number that an operation names, and the ticket.
-fn named(operation: &PoolOperation) -> (Option<PoolNumber>, Option<PoolTicket>) {
+/// The number and ticket that an operation names.
+fn operation_target(operation: &PoolOperation) -> (Option<PoolNumber>, Option<LeaseTicket>) {
     match operation {
         PoolOperation::Add { number, .. }
         | PoolOperation::Del { number }
@@ -212,107 +212,111 @@ fn named(operation: &PoolOperation) -> (Option<PoolNumber>, Option<PoolTicket>) 
     }
 }
 
-/// A refusal in the words that programs go by.
-pub(super) fn reason(refusal: &PoolRefusal) -> Reason {
-    let in_time =
-        |reason, left: Option<Duration>| Reason { retry_after_ms: left.map(millis), ..Reason::of(reason) };
+/// The reason of a refusal, for programs.
+pub(super) fn refusal_reason(refusal: &PoolRefusal) -> ProblemReason {
+    let with_retry = |reason, left: Option<Duration>| ProblemReason {
+        retry_after_ms: left.map(millis),
+        ..ProblemReason::of(reason)
+    };
     match refusal {
-        PoolRefusal::NotInPool => Reason::of("not-in-pool"),
-        PoolRefusal::WrongState(state) => Reason { state: Some(*state), ..Reason::of("wrong-state") },
-        PoolRefusal::OtherTicket => Reason::of("other-ticket"),
-        PoolRefusal::Resting { left } => in_time("resting", Some(*left)),
-        PoolRefusal::Full => Reason::of("full"),
-        PoolRefusal::TooLong => Reason::of("too-long"),
-        PoolRefusal::Empty => Reason::of("empty"),
-        PoolRefusal::AllDown => Reason::of("all-down"),
-        PoolRefusal::AllBusy { left } => in_time("all-busy", *left),
-        PoolRefusal::AllResting { left } => in_time("all-resting", *left),
+        PoolRefusal::NotInPool => ProblemReason::of("not-in-pool"),
+        PoolRefusal::WrongState(state) => {
+            ProblemReason { state: Some(*state), ..ProblemReason::of("wrong-state") }
+        }
+        PoolRefusal::OtherTicket => ProblemReason::of("other-ticket"),
+        PoolRefusal::Resting { left } => with_retry("resting", Some(*left)),
+        PoolRefusal::Full => ProblemReason::of("full"),
+        PoolRefusal::TooLong => ProblemReason::of("too-long"),
+        PoolRefusal::Empty => ProblemReason::of("empty"),
+        PoolRefusal::AllDown => ProblemReason::of("all-down"),
+        PoolRefusal::AllBusy { left } => with_retry("all-busy", *left),
+        PoolRefusal::AllResting { left } => with_retry("all-resting", *left),
     }
 }
 
-/// What became of one event.
-fn told(
-    (number, ticket): (Option<PoolNumber>, Option<PoolTicket>),
+/// The JSON result of an event.
+fn outcome_json(
+    (number, ticket): (Option<PoolNumber>, Option<LeaseTicket>),
     outcome: PoolOutcome,
 ) -> Result<Value, PoolRefusal> {
     let (number, ticket, state) = match outcome {
         PoolOutcome::Done(state) => (number, ticket, state),
-        PoolOutcome::Given { number, ticket } => (Some(number), Some(ticket), Some(NumberState::BusyUp)),
+        PoolOutcome::Acquired { number, ticket } => (Some(number), Some(ticket), Some(NumberState::BusyUp)),
         PoolOutcome::Refused(refusal) => return Err(refusal),
     };
-    let mut told = json!({ "result": "done", "state": state.map_or(NONE, NumberState::as_str) });
+    let mut result = json!({ "result": "done", "state": state.map_or(NO_STATE, NumberState::as_str) });
     if let Some(number) = number {
-        told["number"] = number.to_string().into();
+        result["number"] = number.to_string().into();
     }
     if let Some(ticket) = ticket {
-        told["ticket"] = ticket.0.into();
+        result["ticket"] = ticket.0.into();
     }
-    Ok(told)
+    Ok(result)
 }
 
 type Answer = Result<Json<Value>, Problem>;
 
-/// Something happens to a number; or, as an array of at most 10,000, several things one after the other.
+/// Applies an event to a number, or an array of at most 10,000 events in order.
 ///
-/// Nothing of others' happens in between. A refusal in an array does not undo the rest; each has its own result, and the
+/// No other request is applied in between. A refusal in an array does not undo the rest: each event has its own result, and the
 /// status is 200.
 #[utoipa::path(
     post,
     path = "/v1/pools/{pool}/events",
-    params(("pool" = inline(NameText), Path, description = "Its name.")),
-    request_body = Events,
+    params(("pool" = inline(NameSchema), Path, description = "The pool's name.")),
+    request_body = PoolEventsRequest,
     responses(
-        (status = 200, description = "It is done; or, of several, what became of each.", body = Results),
-        (status = 409, description = "Nothing was done, and why."),
+        (status = 200, description = "The event was applied; for an array, the result of each event.", body = PoolEventResults),
+        (status = 409, description = "The event was refused; `reason` says why."),
     ),
 )]
-pub(super) async fn take(
-    State(appliance): State<Shared>,
-    At(pool): At<String>,
-    Document(request): Document<Value>,
+pub(super) async fn post_events(
+    State(backend): State<SharedBackend>,
+    PathParams(pool): PathParams<String>,
+    JsonBody(request): JsonBody<Value>,
 ) -> Answer {
     let pool = name(&pool)?;
     match request {
-        Value::Array(events) => batch(appliance, pool, events).await,
+        Value::Array(events) => batch(backend, pool, events).await,
         event => {
-            let operation = operation(event).map_err(bad)?;
-            let named = named(&operation);
-            let outcome = match appliance.ask_pool(pool, PoolRequest::Do(operation)).await? {
+            let operation = operation(event).map_err(bad_request)?;
+            let target = operation_target(&operation);
+            let outcome = match backend.ask_pool(pool, PoolRequest::Do(operation)).await? {
                 PoolAnswer::Outcome(outcome) => outcome,
                 PoolAnswer::TooMany => PoolOutcome::Refused(PoolRefusal::Full),
-                _ => return Err(strange()),
+                _ => return Err(unexpected_answer()),
             };
-            told(named, outcome).map(Json).map_err(|refusal| {
-                Problem::new(Kind::Conflict, refusal.to_string()).because(reason(&refusal))
+            outcome_json(target, outcome).map(Json).map_err(|refusal| {
+                Problem::new(ProblemKind::Conflict, refusal.to_string()).with_reason(refusal_reason(&refusal))
             })
         }
     }
 }
 
-async fn batch(appliance: Shared, pool: model::PoolName, events: Vec<Value>) -> Answer {
-    if events.len() > MOST {
-        let what = format!("{} events are too many: send at most {MOST} at a time", events.len());
-        return Err(bad(what));
+async fn batch(backend: SharedBackend, pool: model::PoolName, events: Vec<Value>) -> Answer {
+    if events.len() > MAX_EVENTS {
+        let what = format!("{} events are too many: send at most {MAX_EVENTS} at a time", events.len());
+        return Err(bad_request(what));
     }
     let mut operations = Vec::with_capacity(events.len());
     for (index, event) in events.into_iter().enumerate() {
         let read = operation(event);
-        operations.push(read.map_err(|what| bad(format!("event {index}: {what}; nothing was done")))?);
+        operations
+            .push(read.map_err(|what| bad_request(format!("event {index}: {what}; nothing was done")))?);
     }
-    let named: Vec<_> = operations.iter().map(named).collect();
-    let PoolAnswer::Outcomes(outcomes) = appliance.ask_pool(pool, PoolRequest::DoAll(operations)).await?
-    else {
-        return Err(strange());
+    let targets: Vec<_> = operations.iter().map(operation_target).collect();
+    let PoolAnswer::Outcomes(outcomes) = backend.ask_pool(pool, PoolRequest::DoAll(operations)).await? else {
+        return Err(unexpected_answer());
     };
-    let results = named.into_iter().zip(outcomes).map(|(named, outcome)| {
-        told(named, outcome).unwrap_or_else(|refusal| {
-            let mut told = json!(reason(&refusal));
-            told["result"] = "refused".into();
-            told["detail"] = refusal.to_string().into();
-            if let Some(number) = named.0 {
-                told["number"] = number.to_string().into();
+    let results = targets.into_iter().zip(outcomes).map(|(target, outcome)| {
+        outcome_json(target, outcome).unwrap_or_else(|refusal| {
+            let mut result = json!(refusal_reason(&refusal));
+            result["result"] = "refused".into();
+            result["detail"] = refusal.to_string().into();
+            if let Some(number) = target.0 {
+                result["number"] = number.to_string().into();
             }
-            told
+            result
         })
     });
     Ok(Json(Value::Array(results.collect())))
@@ -323,10 +327,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_are_read_as_a_whole_or_refused_with_a_reason() {
+    fn pool_events_are_parsed_or_refused_with_a_reason() {
         let call =
             json!({ "event": "call", "holder": "crm", "user": "u", "callee": "49", "lease-ms": 30_000 });
-        let expected = PoolOperation::Call(PoolCall {
+        let expected = PoolOperation::Call(AcquireRequest {
             number: None,
             holder: "crm".into(),
             reason: "".into(),
@@ -338,14 +342,14 @@ mod tests {
         let number: PoolNumber = "+49".parse().unwrap();
         assert_eq!(
             operation(json!({ "event": "renew", "number": "+49", "ticket": 7 })),
-            Ok(PoolOperation::Renew { number, ticket: Some(PoolTicket(7)), lease: None })
+            Ok(PoolOperation::Renew { number, ticket: Some(LeaseTicket(7)), lease: None })
         );
         assert_eq!(
             operation(json!({ "event": "add", "number": "+49" })),
             Ok(PoolOperation::Add { number, weight: None })
         );
         for (event, word) in [
-            (json!({ "event": "add", "number": "x" }), "cannot be a number"),
+            (json!({ "event": "add", "number": "x" }), "is not a pool number"),
             (json!({ "event": "add", "number": 49 }), "string"),
             (json!({ "event": "add" }), "number"),
             (json!({ "event": "add", "number": "1", "weight": 17 }), "1 to 16"),
@@ -356,8 +360,8 @@ mod tests {
             (json!({ "number": "1" }), "event"),
             (json!("call"), "event"),
         ] {
-            let told = operation(event.clone()).unwrap_err();
-            assert!(told.contains(word), "{event}: {told}");
+            let error = operation(event.clone()).unwrap_err();
+            assert!(error.contains(word), "{event}: {error}");
         }
     }
 }

@@ -1,11 +1,11 @@
-//! Numbers in bulk: lines of a file, into a pool and out of it.
+//! Import and export of a pool's numbers as files.
 
 use super::events::weight;
-use super::words::NameText;
-use super::{bad, name, nowhere, strange};
-use crate::api::Shared;
+use super::schemas::NameSchema;
+use super::{bad_request, name, no_such_pool, unexpected_answer};
+use crate::api::SharedBackend;
 use crate::problem::Problem;
-use crate::request::{At, Flag, Parameters};
+use crate::request::{Flag, PathParams, QueryParams};
 use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
@@ -13,33 +13,33 @@ use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::{StreamExt as _, stream};
 use model::{
-    NumberStanding, NumberState, PoolAnswer, PoolName, PoolNumber, PoolOperation, PoolOutcome, PoolRefusal,
+    NumberState, NumberStatus, PoolAnswer, PoolName, PoolNumber, PoolOperation, PoolOutcome, PoolRefusal,
     PoolRequest,
 };
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 use utoipa::{IntoParams, ToSchema};
 
-/// Lines that are done in one piece: what else is wanted of the appliance waits some milliseconds for it.
-const PIECE: usize = 2_000;
-/// Octets of a line, at most.
-const LINE: usize = 512;
-/// The most lines of an import: what is beyond belongs into a second one.
-const LINES: u64 = 10_000_000;
-/// Wrong lines that are told singly.
-const TOLD: usize = 100;
-/// Numbers of an export that are read at a time.
-const PAGE: u32 = 5_000;
+/// Lines of a batch. Other requests wait some milliseconds for a batch.
+const BATCH_LINES: usize = 2_000;
+/// Maximum octets of a line.
+const MAX_LINE_OCTETS: usize = 512;
+/// Maximum lines of an import.
+const MAX_LINES: u64 = 10_000_000;
+/// Maximum errors listed in the result.
+const MAX_ERRORS: usize = 100;
+/// Numbers of an export that are read at once.
+const EXPORT_PAGE: u32 = 5_000;
 
-/// How lines are written.
+/// The format of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Format {
+enum FileFormat {
     Csv,
     Lines,
 }
 
-impl Format {
-    /// By a media type, or a list of them.
+impl FileFormat {
+    /// The format of a media type, or of the first supported one in a list.
     fn of(media_type: &str) -> Option<Self> {
         media_type.split([',', ';']).find_map(|part| match part.trim() {
             "text/csv" | "text/plain" => Some(Self::Csv),
@@ -56,59 +56,59 @@ impl Format {
     }
 }
 
-/// What a line says.
+/// A parsed line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Row {
+struct ImportRow {
     number: PoolNumber,
-    up: bool,
+    is_up: bool,
     weight: Option<u8>,
 }
 
-/// A line of JSON, in and out.
+/// A line in JSON format.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Line {
+struct JsonRow {
     number: String,
     state: Option<String>,
     weight: Option<u8>,
 }
 
-/// Reads lines of one file, one after the other.
-struct Reader {
-    format: Format,
-    /// Where number, state and weight stand, once the first line of CSV has been seen.
+/// Parses the lines of a file in order.
+struct RowReader {
+    format: FileFormat,
+    /// Columns of number, state and weight; set by the first line of a CSV file.
     columns: Option<[Option<usize>; 3]>,
 }
 
-impl Reader {
-    fn new(format: Format) -> Self {
+impl RowReader {
+    fn new(format: FileFormat) -> Self {
         Self { format, columns: None }
     }
 
-    /// What a line says; nothing, if it is empty or the header.
-    fn read(&mut self, line: &[u8]) -> Result<Option<Row>, String> {
+    /// Parses a line. `None` for empty lines and the header.
+    fn read(&mut self, line: &[u8]) -> Result<Option<ImportRow>, String> {
         let text = std::str::from_utf8(line).map_err(|_| "is no UTF-8".to_owned())?;
         let text = text.trim_start_matches('\u{feff}').trim();
         if text.is_empty() {
             return Ok(None);
         }
         match self.format {
-            Format::Lines => {
-                let line: Line = serde_json::from_str(text).map_err(|error| error.to_string())?;
+            FileFormat::Lines => {
+                let line: JsonRow = serde_json::from_str(text).map_err(|error| error.to_string())?;
                 row(&line.number, line.state.as_deref().unwrap_or_default(), line.weight).map(Some)
             }
-            Format::Csv => self.csv(text),
+            FileFormat::Csv => self.csv(text),
         }
     }
 
-    fn csv(&mut self, text: &str) -> Result<Option<Row>, String> {
-        // No field of ours can have a comma or a quote in it.
+    fn csv(&mut self, text: &str) -> Result<Option<ImportRow>, String> {
+        // No valid field contains a comma or a quote.
         let fields: Vec<&str> = text.split(',').map(|field| field.trim().trim_matches('"').trim()).collect();
         let columns = match self.columns {
             Some(columns) => columns,
             None => {
-                let place = |name: &str| fields.iter().position(|field| field.eq_ignore_ascii_case(name));
-                let named = ["number", "state", "weight"].map(place);
+                let column = |name: &str| fields.iter().position(|field| field.eq_ignore_ascii_case(name));
+                let named = ["number", "state", "weight"].map(column);
                 let header = named[0].is_some();
                 let columns = if header { named } else { [Some(0), Some(1), Some(2)] };
                 self.columns = Some(columns);
@@ -119,7 +119,7 @@ impl Reader {
             }
         };
         let [number, state, weight] =
-            columns.map(|place| place.and_then(|place| fields.get(place)).copied().unwrap_or_default());
+            columns.map(|column| column.and_then(|column| fields.get(column)).copied().unwrap_or_default());
         let weight = match weight {
             "" => None,
             text => Some(text.parse().map_err(|_| format!("weight: is {text:?}, and must be 1 to 16"))?),
@@ -128,9 +128,9 @@ impl Reader {
     }
 }
 
-fn row(number: &str, state: &str, given: Option<u8>) -> Result<Row, String> {
+fn row(number: &str, state: &str, given_weight: Option<u8>) -> Result<ImportRow, String> {
     let number = number.parse().map_err(|error: model::ParsePoolNumberError| error.to_string())?;
-    let up = match (state, state.parse()) {
+    let is_up = match (state, state.parse()) {
         ("up", _) | (_, Ok(NumberState::IdleUp | NumberState::BusyUp)) => true,
         ("" | "down", _) | (_, Ok(NumberState::IdleDown | NumberState::BusyDown)) => false,
         _ => {
@@ -139,78 +139,78 @@ fn row(number: &str, state: &str, given: Option<u8>) -> Result<Row, String> {
             ));
         }
     };
-    Ok(Row { number, up, weight: weight(given)? })
+    Ok(ImportRow { number, is_up, weight: weight(given_weight)? })
 }
 
-/// What became of a file of numbers.
+/// The result of an import.
 #[derive(Default, Serialize, ToSchema)]
 #[schema(as = PoolImport)]
-pub(super) struct Imported {
-    /// Lines of the file.
+pub(super) struct PoolImportResult {
+    /// Lines in the file.
     lines: u64,
-    /// Numbers that are in the pool now and were not before.
+    /// Numbers added to the pool.
     added: u64,
-    /// Numbers that were in it.
+    /// Numbers that were in the pool already.
     already: u64,
-    /// Numbers that were not taken: the appliance has as many as it takes.
+    /// Numbers refused because the appliance has its maximum of numbers.
     refused: u64,
-    /// Lines that could not be understood.
+    /// Invalid lines.
     wrong: u64,
-    /// The first hundred of them.
-    errors: Vec<Wrong>,
+    /// The first 100 invalid lines.
+    errors: Vec<ImportErrorView>,
 }
 
-/// A line that could not be understood.
+/// An invalid line.
 #[derive(Serialize, ToSchema)]
 #[schema(as = PoolImportError)]
-struct Wrong {
-    /// Counted from 1.
+struct ImportErrorView {
+    /// Line number, from 1.
     line: u64,
     detail: String,
 }
 
-/// An import on its way.
+/// A running import.
 struct Import {
-    appliance: Shared,
+    backend: SharedBackend,
     pool: PoolName,
-    reader: Reader,
-    /// All numbers are to be up.
-    up: bool,
+    reader: RowReader,
+    /// Make all numbers available.
+    all_up: bool,
     operations: Vec<PoolOperation>,
     rows: usize,
-    told: Imported,
+    result: PoolImportResult,
 }
 
 impl Import {
-    async fn line(&mut self, line: &[u8], whole: bool) -> Result<(), Problem> {
-        self.told.lines += 1;
-        if self.told.lines > LINES {
+    async fn line(&mut self, line: &[u8], is_whole: bool) -> Result<(), Problem> {
+        self.result.lines += 1;
+        if self.result.lines > MAX_LINES {
             self.flush().await?;
             let what = format!(
-                "an import has at most {LINES} lines; the first {LINES} were done, import the rest by itself"
+                "an import has at most {MAX_LINES} lines; the first {MAX_LINES} were imported, import the rest separately"
             );
-            return Err(bad(what));
+            return Err(bad_request(what));
         }
-        let read = match whole {
+        let read = match is_whole {
             true => self.reader.read(line),
-            false => Err(format!("is longer than {LINE} octets")),
+            false => Err(format!("is longer than {MAX_LINE_OCTETS} octets")),
         };
         match read {
             Ok(None) => {}
             Ok(Some(row)) => {
                 self.operations.push(PoolOperation::Add { number: row.number, weight: row.weight });
-                if row.up || self.up {
+                if row.is_up || self.all_up {
                     self.operations.push(PoolOperation::Reg { number: row.number });
                 }
                 self.rows += 1;
-                if self.rows >= PIECE {
+                if self.rows >= BATCH_LINES {
                     self.flush().await?;
                 }
             }
             Err(detail) => {
-                self.told.wrong += 1;
-                if self.told.errors.len() < TOLD {
-                    self.told.errors.push(Wrong { line: self.told.lines, detail });
+                self.result.wrong += 1;
+                if self.result.errors.len() < MAX_ERRORS {
+                    self.result.errors.push(ImportErrorView { line: self.result.lines, detail });
                 }
             }
         }
@@ -223,13 +223,13 @@ impl Import {
         }
         let rows = std::mem::take(&mut self.rows) as u64;
         let operations = std::mem::take(&mut self.operations);
-        let filled = self.appliance.fill_pool(self.pool.clone(), operations).await?;
+        let filled = self.backend.fill_pool(self.pool.clone(), operations).await?;
         let full = |outcome: &&PoolOutcome| **outcome == PoolOutcome::Refused(PoolRefusal::Full);
         let refused = filled.outcomes.iter().filter(full).count() as u64;
-        let added = filled.grown as u64;
-        self.told.added += added;
-        self.told.refused += refused;
-        self.told.already += rows.saturating_sub(added + refused);
+        let added = filled.added as u64;
+        self.result.added += added;
+        self.result.refused += refused;
+        self.result.already += rows.saturating_sub(added + refused);
         Ok(())
     }
 }
@@ -237,108 +237,108 @@ impl Import {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Importing {
-    /// Bring all of them up.
+pub(super) struct ImportQuery {
+    /// Make all imported numbers available.
     #[param(inline)]
     reg: Option<Flag>,
 }
 
-/// Adds the numbers of a file of at most 10,000,000 lines.
+/// Imports the numbers of a file of at most 10,000,000 lines.
 ///
-/// CSV with the columns number, state and weight, named in a first line or in that order; or an object of them on each line.
-/// Those whose state is up are brought up; a number that is there already stays, but for that and a weight that is named.
-/// Lines are done as they come, in pieces.
+/// The file is CSV with the columns number, state and weight, named in the first line or in that order, or a JSON object on
+/// each line. Numbers with the state up become available. Numbers already in the pool stay; only a state of up and a given
+/// weight are applied to them. Lines are applied in batches as they arrive.
 #[utoipa::path(
     post,
     path = "/v1/pools/{pool}/import",
-    params(("pool" = inline(NameText), Path, description = "Its name."), Importing),
+    params(("pool" = inline(NameSchema), Path, description = "The pool's name."), ImportQuery),
     request_body(content((String = "text/csv"), (String = "application/x-ndjson")), description = "The file."),
-    responses((status = 200, description = "What became of it.", body = Imported)),
+    responses((status = 200, description = "The result of the import.", body = PoolImportResult)),
 )]
 pub(super) async fn import(
-    State(appliance): State<Shared>,
-    At(pool): At<String>,
-    Parameters(Importing { reg }): Parameters<Importing>,
+    State(backend): State<SharedBackend>,
+    PathParams(pool): PathParams<String>,
+    QueryParams(ImportQuery { reg }): QueryParams<ImportQuery>,
     headers: HeaderMap,
     body: Body,
-) -> Result<Json<Imported>, Problem> {
+) -> Result<Json<PoolImportResult>, Problem> {
     let pool = name(&pool)?;
-    let up = reg.unwrap_or_default().0;
+    let all_up = reg.unwrap_or_default().0;
     let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let format = Format::of(kind).ok_or_else(|| {
-        bad(format!("Content-Type: is {kind:?}, and must be text/csv or application/x-ndjson"))
+    let format = FileFormat::of(kind).ok_or_else(|| {
+        bad_request(format!("Content-Type: is {kind:?}, and must be text/csv or application/x-ndjson"))
     })?;
     let mut import = Import {
-        appliance,
+        backend,
         pool,
-        reader: Reader::new(format),
-        up,
+        reader: RowReader::new(format),
+        all_up,
         operations: Vec::new(),
         rows: 0,
-        told: Imported::default(),
+        result: PoolImportResult::default(),
     };
     let mut pieces = body.into_data_stream();
-    // The line that has begun, as far as it is looked at.
-    let (mut line, mut whole) = (Vec::with_capacity(LINE), true);
+    // The current incomplete line, up to the maximum length.
+    let (mut line, mut is_whole) = (Vec::with_capacity(MAX_LINE_OCTETS), true);
     while let Some(piece) = pieces.next().await {
-        let piece = piece.map_err(|error| bad(format!("the body ended too early: {error}")))?;
+        let piece = piece.map_err(|error| bad_request(format!("the body ended too early: {error}")))?;
         let mut parts = piece.split(|octet| *octet == b'\n').peekable();
         while let Some(part) = parts.next() {
-            let fits = line.len() + part.len() <= LINE;
-            whole &= fits;
+            let fits = line.len() + part.len() <= MAX_LINE_OCTETS;
+            is_whole &= fits;
             if fits {
                 line.extend_from_slice(part);
             }
             if parts.peek().is_some() {
-                import.line(&line, whole).await?;
+                import.line(&line, is_whole).await?;
                 line.clear();
-                whole = true;
+                is_whole = true;
             }
         }
     }
-    if !line.is_empty() || !whole {
-        import.line(&line, whole).await?;
+    if !line.is_empty() || !is_whole {
+        import.line(&line, is_whole).await?;
     }
     import.flush().await?;
-    let Import { pool, told, .. } = import;
-    tracing::info!(%pool, added = told.added, already = told.already, wrong = told.wrong, "numbers imported");
-    Ok(Json(told))
+    let Import { pool, result, .. } = import;
+    tracing::info!(%pool, added = result.added, already = result.already, wrong = result.wrong, "numbers imported");
+    Ok(Json(result))
 }
 
-/// An export on its way.
+/// A running export.
 struct Export {
-    appliance: Shared,
+    backend: SharedBackend,
     pool: PoolName,
-    format: Format,
-    /// Read already.
-    page: Vec<NumberStanding>,
+    format: FileFormat,
+    /// Numbers read but not yet written.
+    page: Vec<NumberStatus>,
     next: Option<u32>,
-    begun: bool,
+    header_written: bool,
 }
 
 impl Export {
     async fn read(&mut self, from: u32) -> Result<(), Problem> {
-        let request = PoolRequest::Numbers { from, most: PAGE, state: None, prefix: None };
-        match self.appliance.ask_pool(self.pool.clone(), request).await? {
+        let request = PoolRequest::Numbers { from, most: EXPORT_PAGE, state: None, prefix: None };
+        match self.backend.ask_pool(self.pool.clone(), request).await? {
             PoolAnswer::Numbers { numbers, next } => {
                 (self.page, self.next) = (numbers, next);
                 Ok(())
             }
-            PoolAnswer::NoPool => Err(nowhere(&self.pool)),
-            _ => Err(strange()),
+            PoolAnswer::NoPool => Err(no_such_pool(&self.pool)),
+            _ => Err(unexpected_answer()),
         }
     }
 
     fn write(&mut self) -> String {
         let mut text = String::new();
-        if !std::mem::replace(&mut self.begun, true) && self.format == Format::Csv {
+        if !std::mem::replace(&mut self.header_written, true) && self.format == FileFormat::Csv {
             text.push_str("number,state,weight\n");
         }
-        for NumberStanding { number, row } in self.page.drain(..) {
-            // Nothing of it needs quotes, in either format; and writing into a string cannot fail.
+        for NumberStatus { number, row } in self.page.drain(..) {
+            // No field needs quoting in either format, and writing to a string cannot fail.
             let _ = match self.format {
-                Format::Csv => writeln!(text, "{number},{},{}", row.state, row.weight),
-                Format::Lines => {
+                FileFormat::Csv => writeln!(text, "{number},{},{}", row.state, row.weight),
+                FileFormat::Lines => {
                     writeln!(
                         text,
                         "{{\"number\":\"{number}\",\"state\":\"{}\",\"weight\":{}}}",
@@ -354,45 +354,45 @@ impl Export {
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Exporting {
-    /// How lines are written; otherwise as the header Accept says.
+pub(super) struct ExportQuery {
+    /// Format of the file; default: the `Accept` header.
     #[param(inline)]
-    format: Option<Named>,
+    format: Option<ExportFormat>,
 }
 
 #[derive(Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-enum Named {
+enum ExportFormat {
     Csv,
     Ndjson,
 }
 
-/// All numbers of a pool as a file that can be imported.
+/// Exports all numbers of a pool as a file for import.
 #[utoipa::path(
     get,
     path = "/v1/pools/{pool}/export",
-    params(("pool" = inline(NameText), Path, description = "Its name."), Exporting),
+    params(("pool" = inline(NameSchema), Path, description = "The pool's name."), ExportQuery),
     responses((
         status = 200,
-        description = "The file, as it is read.",
+        description = "The file.",
         content((String = "text/csv"), (String = "application/x-ndjson")),
     )),
 )]
 pub(super) async fn export(
-    State(appliance): State<Shared>,
-    At(pool): At<String>,
-    Parameters(Exporting { format }): Parameters<Exporting>,
+    State(backend): State<SharedBackend>,
+    PathParams(pool): PathParams<String>,
+    QueryParams(ExportQuery { format }): QueryParams<ExportQuery>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let pool = name(&pool)?;
     let accepted = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
     let format = match format {
-        Some(Named::Csv) => Format::Csv,
-        Some(Named::Ndjson) => Format::Lines,
-        None => accepted.and_then(Format::of).unwrap_or(Format::Csv),
+        Some(ExportFormat::Csv) => FileFormat::Csv,
+        Some(ExportFormat::Ndjson) => FileFormat::Lines,
+        None => accepted.and_then(FileFormat::of).unwrap_or(FileFormat::Csv),
     };
-    let mut export = Export { appliance, pool, format, page: Vec::new(), next: None, begun: false };
-    // What can be told as a problem is told before the answer begins.
+    let mut export = Export { backend, pool, format, page: Vec::new(), next: None, header_written: false };
+    // Errors of the first page become a problem; later errors end the response.
     export.read(0).await?;
     let pieces = stream::unfold(Some(export), |export| async move {
         let mut export = export?;
@@ -412,21 +412,21 @@ pub(super) async fn export(
 mod tests {
     use super::*;
 
-    type Told = Result<Option<(String, bool, Option<u8>)>, String>;
+    type RowResult = Result<Option<(String, bool, Option<u8>)>, String>;
 
-    fn read(format: Format, lines: &[&str]) -> Vec<Told> {
-        let mut reader = Reader::new(format);
-        let told = |row: Row| (row.number.to_string(), row.up, row.weight);
-        lines.iter().map(|line| reader.read(line.as_bytes()).map(|row| row.map(told))).collect()
+    fn read(format: FileFormat, lines: &[&str]) -> Vec<RowResult> {
+        let mut reader = RowReader::new(format);
+        let result = |row: ImportRow| (row.number.to_string(), row.is_up, row.weight);
+        lines.iter().map(|line| reader.read(line.as_bytes()).map(|row| row.map(result))).collect()
     }
 
-    fn good(number: &str, up: bool, weight: impl Into<Option<u8>>) -> Told {
-        Ok(Some((number.to_owned(), up, weight.into())))
+    fn good(number: &str, is_up: bool, weight: impl Into<Option<u8>>) -> RowResult {
+        Ok(Some((number.to_owned(), is_up, weight.into())))
     }
 
     #[test]
-    fn csv_with_a_header_without_one_and_with_columns_in_another_order() {
-        let plain = read(Format::Csv, &["\u{feff}100\r", "", " 101 ", "102,idle+up", "103,down,16"]);
+    fn csv_with_and_without_header_and_reordered_columns() {
+        let plain = read(FileFormat::Csv, &["\u{feff}100\r", "", " 101 ", "102,idle+up", "103,down,16"]);
         let expected = [
             good("100", false, None),
             Ok(None),
@@ -435,40 +435,40 @@ mod tests {
             good("103", false, 16),
         ];
         assert_eq!(plain, expected);
-        let named = read(Format::Csv, &["Weight,owner,\"number\"", "3,x,\"+49\"", ",x,*1#"]);
+        let named = read(FileFormat::Csv, &["Weight,owner,\"number\"", "3,x,\"+49\"", ",x,*1#"]);
         assert_eq!(named, [Ok(None), good("+49", false, 3), good("*1#", false, None)]);
-        let states = read(Format::Csv, &["number,state,weight", "1,busy+up,1", "2,busy+down,1", "3,up,"]);
+        let states = read(FileFormat::Csv, &["number,state,weight", "1,busy+up,1", "2,busy+down,1", "3,up,"]);
         assert_eq!(states[1..], [good("1", true, 1), good("2", false, 1), good("3", true, None)]);
     }
 
     #[test]
-    fn lines_of_json() {
+    fn json_lines_are_parsed() {
         let lines = [r#"{"number":"1"}"#, r#"{"number":"2","state":"idle+up","weight":4}"#, ""];
-        assert_eq!(read(Format::Lines, &lines), [good("1", false, None), good("2", true, 4), Ok(None)]);
+        assert_eq!(read(FileFormat::Lines, &lines), [good("1", false, None), good("2", true, 4), Ok(None)]);
     }
 
     #[test]
-    fn wrong_lines_say_what_is_wrong() {
+    fn invalid_lines_have_error_texts() {
         for (format, line, word) in [
-            (Format::Csv, "abc", "cannot be a number"),
-            (Format::Csv, "1,asleep", "state"),
-            (Format::Csv, "1,up,0", "1 to 16"),
-            (Format::Csv, "1,up,x", "1 to 16"),
-            (Format::Csv, ",up", "cannot be a number"),
-            (Format::Lines, "1", "expected"),
-            (Format::Lines, r#"{"number":"1","colour":"red"}"#, "colour"),
-            (Format::Lines, r#"{"number":"1","weight":17}"#, "1 to 16"),
+            (FileFormat::Csv, "abc", "is not a pool number"),
+            (FileFormat::Csv, "1,asleep", "state"),
+            (FileFormat::Csv, "1,up,0", "1 to 16"),
+            (FileFormat::Csv, "1,up,x", "1 to 16"),
+            (FileFormat::Csv, ",up", "is not a pool number"),
+            (FileFormat::Lines, "1", "expected"),
+            (FileFormat::Lines, r#"{"number":"1","colour":"red"}"#, "colour"),
+            (FileFormat::Lines, r#"{"number":"1","weight":17}"#, "1 to 16"),
         ] {
-            let told = read(format, &[line]).remove(0).unwrap_err();
-            assert!(told.contains(word), "{line}: {told}");
+            let result = read(format, &[line]).remove(0).unwrap_err();
+            assert!(result.contains(word), "{line}: {result}");
         }
-        assert!(Reader::new(Format::Csv).read(&[0xff]).unwrap_err().contains("UTF-8"));
+        assert!(RowReader::new(FileFormat::Csv).read(&[0xff]).unwrap_err().contains("UTF-8"));
     }
 
     #[test]
-    fn formats_by_their_media_types() {
-        assert_eq!(Format::of("text/csv; charset=utf-8"), Some(Format::Csv));
-        assert_eq!(Format::of("text/html, application/x-ndjson;q=0.9"), Some(Format::Lines));
-        assert_eq!(Format::of("application/json"), None);
+    fn media_types_select_the_format() {
+        assert_eq!(FileFormat::of("text/csv; charset=utf-8"), Some(FileFormat::Csv));
+        assert_eq!(FileFormat::of("text/html, application/x-ndjson;q=0.9"), Some(FileFormat::Lines));
+        assert_eq!(FileFormat::of("application/json"), None);
     }
 }

@@ -1,20 +1,20 @@
-//! A pool's events as they happen, as server-sent events.
+//! Watching a pool: its journal as server-sent events.
 //!
-//! All that is told is read from the journal; the feed only says when there is more. So a watcher that is slow goes on
-//! where it was, and one that comes back after a restart as well.
+//! All data comes from the journal; the feed only signals new entries. So a slow watcher, or one that reconnects after a
+//! restart, misses nothing.
 
-use super::words::NameText;
-use super::{bad, name, nowhere, shown, summary};
-use crate::api::{Shared, call};
+use super::schemas::NameSchema;
+use super::{bad_request, name, no_such_pool, summary, views};
+use crate::api::{SharedBackend, call};
 use crate::problem::Problem;
-use crate::request::{At, Parameters};
+use crate::request::{PathParams, QueryParams};
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::IntoResponse;
 use axum::response::sse::{Event, KeepAlive, Sse};
-use doors::PoolNews;
 use futures_util::stream;
-use model::{PoolEntry, PoolId};
+use model::{JournalEntry, PoolId};
+use ports::PoolFeedUpdate;
 use serde::Deserialize;
 use serde_json::json;
 use std::collections::VecDeque;
@@ -23,70 +23,70 @@ use std::time::Duration;
 use tokio::sync::watch::Receiver;
 use utoipa::{IntoParams, ToSchema};
 
-/// Entries that are read at a time.
-const PAGE: usize = 500;
-/// After so long without an event a comment tells that the connection lives.
+/// Entries read at once.
+const READ_PAGE: usize = 500;
+/// Interval of keep-alive comments without events.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 struct Watcher {
-    appliance: Shared,
+    backend: SharedBackend,
     pool: PoolId,
-    news: Receiver<PoolNews>,
-    /// The number of the entry that is told next.
+    updates: Receiver<PoolFeedUpdate>,
+    /// The id of the next entry to send.
     next: u64,
-    /// The journal has all entries before this one.
-    written: u64,
-    read: VecDeque<(u64, PoolEntry)>,
-    /// Not told yet that it watches.
-    fresh: bool,
-    ended: bool,
+    /// The journal contains all entries before this id.
+    journal_end: u64,
+    buffer: VecDeque<(u64, JournalEntry)>,
+    /// The opening comment has not been sent.
+    is_new: bool,
+    is_ended: bool,
 }
 
 impl Watcher {
-    /// The journal does not go back as far as was wanted: it begins with `first`.
-    fn forgotten(&mut self, first: u64) -> Event {
-        let told = json!({ "from": self.next, "to": first - 1 }).to_string();
+    /// The event for entries that the journal no longer has: all before `first`.
+    fn gap_event(&mut self, first: u64) -> Event {
+        let data = json!({ "from": self.next, "to": first - 1 }).to_string();
         self.next = first;
-        Event::default().event("forgotten").data(told)
+        Event::default().event("forgotten").data(data)
     }
 
     async fn event(&mut self) -> Option<Event> {
-        if std::mem::take(&mut self.fresh) {
+        if std::mem::take(&mut self.is_new) {
             return Some(Event::default().comment(format!("from {}", self.next)));
         }
-        while !self.ended {
-            if let Some((id, entry)) = self.read.front() {
+        while !self.is_ended {
+            if let Some((id, entry)) = self.buffer.front() {
                 let first = *id;
                 if first > self.next {
-                    return Some(self.forgotten(first));
+                    return Some(self.gap_event(first));
                 }
                 self.next = first.saturating_add(1);
-                let told = json!(shown::entry(first, entry)).to_string();
-                let event = Event::default().id(first.to_string()).data(told);
-                self.read.pop_front();
+                let data = json!(views::entry(first, entry)).to_string();
+                let event = Event::default().id(first.to_string()).data(data);
+                self.buffer.pop_front();
                 return Some(event);
             }
-            if self.next < self.written {
+            if self.next < self.journal_end {
                 let (pool, next) = (self.pool, self.next);
-                let read =
-                    call(self.appliance.clone(), move |appliance| appliance.pool_journal(pool, next, PAGE));
-                match read.await {
-                    Ok(entries) if entries.is_empty() => return Some(self.forgotten(self.written)),
-                    Ok(entries) => self.read = entries.into(),
-                    // Whoever comes back with the last id misses nothing.
-                    Err(_) => self.ended = true,
+                let page =
+                    call(self.backend.clone(), move |backend| backend.pool_journal(pool, next, READ_PAGE));
+                match page.await {
+                    Ok(entries) if entries.is_empty() => return Some(self.gap_event(self.journal_end)),
+                    Ok(entries) => self.buffer = entries.into(),
+                    // A watcher that reconnects with the last id misses nothing.
+                    Err(_) => self.is_ended = true,
                 }
                 continue;
             }
-            if self.news.changed().await.is_err() {
-                self.ended = true;
+            if self.updates.changed().await.is_err() {
+                self.is_ended = true;
                 continue;
             }
-            let news = *self.news.borrow_and_update();
-            match news {
-                PoolNews::Written(upto) => self.written = self.written.max(upto),
-                PoolNews::Gone => {
-                    self.ended = true;
+            let update = *self.updates.borrow_and_update();
+            match update {
+                PoolFeedUpdate::Written(upto) => self.journal_end = self.journal_end.max(upto),
+                PoolFeedUpdate::Gone => {
+                    self.is_ended = true;
                     return Some(Event::default().event("removed").data("{}"));
                 }
             }
@@ -95,82 +95,82 @@ impl Watcher {
     }
 }
 
-/// The entry from which on a watcher wants to know.
-fn wanted(from: Option<u64>, headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+/// The id of the first entry that the watcher asks for.
+fn start_entry(from: Option<u64>, headers: &HeaderMap) -> Result<Option<u64>, Problem> {
     let Some(last) = headers.get("last-event-id") else { return Ok(from) };
     let last = last.to_str().ok().and_then(|last| last.trim().parse::<u64>().ok());
-    let last = last.ok_or_else(|| bad("Last-Event-ID: must be the id of an event of this pool"))?;
+    let last = last.ok_or_else(|| bad_request("Last-Event-ID: must be the id of an event of this pool"))?;
     Ok(Some(last.saturating_add(1)))
 }
 
 #[derive(Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(super) struct Beginning {
-    /// Begin with the entry of this number, not with the next one to come.
+pub(super) struct WatchQuery {
+    /// Start with the entry of this id. Default: the next new entry.
     from: Option<u64>,
 }
 
-/// One server-sent event.
+/// A server-sent event.
 #[derive(ToSchema)]
 #[schema(as = PoolNews)]
-#[expect(dead_code, reason = "it only describes")]
-struct News {
-    /// The entry's number.
+#[expect(dead_code, reason = "only a schema")]
+struct PoolNewsEvent {
+    /// The entry's id.
     #[schema(nullable = false)]
     id: Option<String>,
-    /// Left out where it is an entry.
+    /// The event type; omitted for journal entries.
     #[schema(nullable = false)]
     event: Option<String>,
     /// A `PoolEntry`, as JSON.
     data: String,
 }
 
-/// What happens to a pool's numbers, as it happens, durable.
+/// Streams a pool's journal as server-sent events.
 ///
-/// Server-sent events whose `id` is the entry's number and whose data is a `PoolEntry`. An event `forgotten` (from, to) names
-/// entries that are no longer kept, an event `removed` is the last one of a pool.
+/// The `id` of an event is the entry's id; its data is a `PoolEntry`. An event `forgotten` (from, to) names entries that are no
+/// longer kept. An event `removed` is the last one of a removed pool. All entries are durable.
 #[utoipa::path(
     get,
     path = "/v1/pools/{pool}/watch",
     params(
-        ("pool" = inline(NameText), Path, description = "Its name."),
-        Beginning,
-        ("Last-Event-ID" = Option<u64>, Header, description = "Go on after this one."),
+        ("pool" = inline(NameSchema), Path, description = "The pool's name."),
+        WatchQuery,
+        ("Last-Event-ID" = Option<u64>, Header, description = "Continue after the entry of this id."),
     ),
-    responses((status = 200, description = "It does not end.", body = News, content_type = "text/event-stream")),
+    responses((status = 200, description = "The event stream.", body = PoolNewsEvent, content_type = "text/event-stream")),
 )]
 pub(super) async fn watch(
-    State(appliance): State<Shared>,
-    At(pool): At<String>,
-    Parameters(Beginning { from }): Parameters<Beginning>,
+    State(backend): State<SharedBackend>,
+    PathParams(pool): PathParams<String>,
+    QueryParams(WatchQuery { from }): QueryParams<WatchQuery>,
     headers: HeaderMap,
 ) -> Result<impl IntoResponse, Problem> {
     let pool = name(&pool)?;
-    let from = wanted(from, &headers)?;
-    let id = summary(&appliance, &pool).await?.id;
-    let news = appliance.pool_feed().follow(id);
-    // Only now: what is written after this is told by the feed, and what was written before by the journal.
-    let seen = summary(&appliance, &pool).await?;
-    if seen.id != id {
-        return Err(nowhere(&pool));
+    let from = start_entry(from, &headers)?;
+    let id = summary(&backend, &pool).await?.id;
+    let updates = backend.pool_feed().follow(id);
+    // Subscribe first: the feed covers later entries, the journal earlier ones.
+    let pool_summary = summary(&backend, &pool).await?;
+    if pool_summary.id != id {
+        return Err(no_such_pool(&pool));
     }
-    let next = from.unwrap_or(seen.entries);
-    if next > seen.entries {
-        return Err(bad(format!(
-            "the pool has had {} entries: there is none of number {next} to begin with, and none before it to go on after",
-            seen.entries
+    let next = from.unwrap_or(pool_summary.entries);
+    if next > pool_summary.entries {
+        return Err(bad_request(format!(
+            "the pool has had {} entries: entry {next} does not exist yet",
+            pool_summary.entries
         )));
     }
     let watcher = Watcher {
-        appliance,
+        backend,
         pool: id,
-        news,
+        updates,
         next,
-        written: seen.entries,
-        read: VecDeque::new(),
-        fresh: true,
-        ended: false,
+        journal_end: pool_summary.entries,
+        buffer: VecDeque::new(),
+        is_new: true,
+        is_ended: false,
     };
     let events = stream::unfold(watcher, |mut watcher| async move {
         let event = watcher.event().await?;

@@ -1,22 +1,22 @@
-//! What needs attention.
+//! Views of attention findings.
 
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Severity {
-    /// Messages are delayed or refused, or soon will be.
+pub enum AttentionSeverity {
+    /// Messages are or will soon be delayed or refused.
     Error,
-    /// An admin should look at it.
+    /// An admin should look into it.
     Warning,
 }
 
-/// The kind of thing that a finding is about.
+/// The kind of a finding's subject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum SubjectKind {
+pub enum AttentionSubjectKind {
     /// The appliance as a whole.
     Appliance,
     /// A peer or gateway that the appliance dials.
@@ -25,7 +25,7 @@ pub enum SubjectKind {
     Account,
     /// The queue of a peer or account.
     Queue,
-    /// A hook and its plugins.
+    /// A hook with its plugins.
     Hook,
     /// A GSM core network.
     CoreNetwork,
@@ -35,34 +35,35 @@ pub enum SubjectKind {
     Configuration,
 }
 
-/// What a finding is about.
+/// The subject of a finding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct Subject {
+pub struct AttentionSubject {
     /// The kind.
-    pub kind: SubjectKind,
-    /// The name; null where there is only one of this kind.
+    pub kind: AttentionSubjectKind,
+    /// The name; null for kinds with a single subject.
     #[schema(required)]
     pub name: Option<String>,
 }
 
-/// One finding in `GET /v1/attention`.
+/// A finding in `GET /v1/attention`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct Attention {
-    /// How bad it is.
-    pub severity: Severity,
-    /// What was found, for programs: `peer-down`, `disk-low` and so on. For core networks it is `gsm-` and the kind of the
-    /// fault in `GET /v1/gsm`.
+#[schema(as = Attention)]
+pub struct AttentionView {
+    /// The severity.
+    pub severity: AttentionSeverity,
+    /// The finding's code, for programs: `peer-down`, `disk-low` and so on. Codes of core networks are `gsm-` and the kind of
+    /// the fault in `GET /v1/gsm`.
     #[schema(example = "peer-down")]
     pub code: String,
-    /// What it is about.
-    pub subject: Subject,
-    /// Since when, milliseconds since the epoch; null where this is not known.
+    /// The subject.
+    pub subject: AttentionSubject,
+    /// Start of the condition, milliseconds since the epoch; null if it is unknown.
     #[schema(required)]
     pub since: Option<u64>,
-    /// What was found, for people. Times in it are milliseconds since the epoch.
+    /// The finding, for people. Times in it are milliseconds since the epoch.
     #[schema(example = "no link to upstream is up: connection refused")]
     pub text: String,
-    /// What to do; null where nothing is to be done.
+    /// The remedy; null if no action is needed.
     #[schema(required)]
     pub remedy: Option<String>,
 }

@@ -1,72 +1,76 @@
-//! The ledger. All amounts are millionths of the house's currency.
+//! Views of the ledger. All amounts are millionths of the operator's currency.
 
 use serde::Deserialize;
 use utoipa::ToSchema;
 
 /// `GET /v1/ledger`.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
-pub struct Balances {
-    /// All accounts, by name.
-    pub accounts: Vec<Balance>,
-    /// Messages whose price is reserved, and neither paid nor given back.
+#[schema(as = Balances)]
+pub struct BalancesView {
+    /// All accounts, sorted by name.
+    pub accounts: Vec<BalanceView>,
+    /// Messages with a reservation that is neither captured nor released.
     pub unsettled: u64,
 }
 
 /// A ledger account.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
-pub struct Balance {
+#[schema(as = Balance)]
+pub struct BalanceView {
     /// Its name.
     pub account: String,
-    /// What is left, what is reserved taken off.
+    /// The balance without reserved amounts.
     pub balance: i64,
-    /// Reserved for messages on their way.
+    /// Reserved for unfinished messages.
     pub reserved: u64,
-    /// Paid so far.
+    /// Captured so far.
     pub captured: u64,
-    /// Put in so far.
+    /// Funded so far.
     pub funded: i64,
-    /// How far below zero the balance may go.
+    /// Credit limit: how far below zero the balance may go.
     pub credit: u64,
 }
 
 /// A ledger account after a change.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
-pub struct ChangedBalance {
+#[schema(as = BalanceChange)]
+pub struct BalanceChangeView {
     /// Its name.
     pub account: String,
-    /// What is left, what is reserved taken off.
+    /// The balance without reserved amounts.
     pub balance: i64,
-    /// Reserved for messages on their way.
+    /// Reserved for unfinished messages.
     pub reserved: u64,
-    /// Paid so far.
+    /// Captured so far.
     pub captured: u64,
-    /// Put in so far.
+    /// Funded so far.
     pub funded: i64,
-    /// How far below zero the balance may go.
+    /// Credit limit: how far below zero the balance may go.
     pub credit: u64,
-    /// Whether it was done before, under the same key: nothing was done now.
+    /// Whether a request with the same idempotency key was applied before; this one then changed nothing.
     pub repeated: bool,
 }
 
-/// Something that was done to a balance.
+/// An operation on a balance.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
-pub struct LedgerOperation {
-    /// Counts them.
+#[schema(as = LedgerOperation)]
+pub struct LedgerOperationView {
+    /// The operation's serial.
     pub serial: u64,
-    /// Its `Idempotency-Key`.
-    pub key: String,
-    /// When, milliseconds since the epoch.
+    /// The `Idempotency-Key` of the request.
+    pub idempotency_key: String,
+    /// Time of the operation, milliseconds since the epoch.
     pub at: u64,
-    /// Who did it.
+    /// The author of the change.
     pub actor: String,
-    /// Why.
+    /// Reason for the change.
     pub reason: String,
-    /// What was put in.
+    /// The amount added.
     #[schema(nullable = false)]
     pub fund: Option<i64>,
-    /// The limit that was set.
+    /// The credit limit set.
     #[schema(nullable = false)]
     pub credit: Option<u64>,
-    /// The account after that.
-    pub after: Balance,
+    /// The account after the operation.
+    pub after: BalanceView,
 }

@@ -1,66 +1,69 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// What `GET /v1/messages` looks for; all conditions must hold.
+/// The filter of `GET /v1/messages`. All conditions must hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct WantedMessages {
-    /// Source or destination, with or without a plus in front.
+pub struct MessageFilter {
+    /// Source or destination, with or without a leading plus.
     pub number: Option<String>,
-    /// The id that stands for all destinations of its submission (SMPP submit_multi).
+    /// The id of the whole submission, if it has several destinations (SMPP submit_multi).
     pub submission: Option<String>,
-    /// The IMSI of the subscriber that it comes from or goes to.
+    /// The IMSI of the sender or recipient.
     pub imsi: Option<String>,
-    /// Who submitted it.
+    /// The account that submitted the message.
     pub account: Option<String>,
-    /// Whose queue, link or receipt it waits for, or who took it.
+    /// The peer whose queue, link or DLR the message waits for, or that accepted it.
     pub peer: Option<String>,
-    /// What it does, or how it ended.
+    /// The current or final state.
     pub state: Option<String>,
-    /// Accepted at this time or later: milliseconds since the epoch, or RFC 3339.
+    /// Accepted at or after this time: milliseconds since the epoch, or RFC 3339.
     pub from: Option<String>,
     /// Accepted before this time.
     pub until: Option<String>,
-    /// How many, 1 to 1000.
+    /// Maximum number of messages, 1 to 1000.
     pub limit: usize,
-    /// Where the page before ended.
+    /// The `next` of the previous page.
     pub cursor: Option<String>,
-    /// How long, in milliseconds, the archive is searched before a page ends with what was found, 10 to 5000.
-    pub patience_ms: u64,
+    /// Time limit of the archive search, in milliseconds, 10 to 5000. When it expires, the page ends with the messages found so
+    /// far.
+    pub timeout_ms: u64,
 }
 
 /// `GET /v1/messages`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
-pub struct MessagePage {
-    /// Messages, the newest first. There may be fewer than asked for, even none, though there are more: where a filter
-    /// finds little in much, a page ends after so many looks, or when the patience does.
-    pub messages: Vec<MessageRow>,
-    /// Where to go on: to be given as `cursor`. Nothing where there are no more.
+#[schema(as = MessagePage)]
+pub struct MessagePageView {
+    /// Messages, newest first. A page may have fewer messages than requested, or none, and not be the last: each page scans a
+    /// limited number of rows and ends at the time limit.
+    pub messages: Vec<MessageRowView>,
+    /// The `cursor` of the next page; null on the last page.
     #[schema(required)]
     pub next: Option<String>,
-    /// Why messages may be missing, where some may be.
+    /// Why messages may be missing, if some may be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub incomplete: Option<String>,
 }
 
 /// A message in a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct MessageRow {
-    /// Its id.
+#[schema(as = MessageRow)]
+pub struct MessageRowView {
+    /// The message id.
     pub id: String,
-    /// When it was accepted, in milliseconds since the epoch.
+    /// Time of acceptance, in milliseconds since the epoch.
     pub at: u64,
-    /// What it does, or how it ended.
+    /// The current or final state.
     pub state: String,
-    /// Whether it has ended.
+    /// Whether the message is finished.
     pub finished: bool,
-    /// Who submitted it.
+    /// The account that submitted the message.
     pub account: String,
-    /// Whose queue, link or receipt it waits for, or who took it; empty where nobody did.
+    /// The peer whose queue, link or DLR the message waits for, or that accepted it; empty if there is none.
     pub peer: String,
-    /// Its sender, masked for those who may not read texts.
+    /// The sender, masked unless the caller may read message texts.
     pub source: String,
-    /// Its addressee, masked likewise.
+    /// The recipient, masked likewise.
     pub destination: String,
-    /// Octets of text.
+    /// Length of the text, in octets.
     pub length: usize,
 }

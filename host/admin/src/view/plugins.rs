@@ -1,97 +1,101 @@
-//! Plugins, hooks, tables and replays.
+//! Views of plugins, hooks, lookup tables and replays.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
-/// A plugin version that is kept.
+/// A stored plugin version.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
-pub struct PluginVersion {
+#[schema(as = PluginVersion)]
+pub struct PluginVersionView {
     /// The plugin.
     pub plugin: String,
-    /// The first twelve hexadecimal digits of its SHA-256.
+    /// The version: the first twelve hexadecimal digits of the component's SHA-256.
     pub version: String,
-    /// All of its SHA-256, in hexadecimal digits.
+    /// The component's SHA-256, in hexadecimal digits.
     pub sha256: String,
-    /// Octets of the component.
+    /// Size of the component, in octets.
     pub size: u64,
-    /// The hook that it can serve.
+    /// The hook that the component implements.
     pub hook: String,
-    /// The version of the contract that it was built for.
+    /// The version of the contract that the component was built for.
     pub wit: String,
-    /// What it imports.
+    /// The interfaces that the component imports.
     pub imports: Vec<String>,
-    /// The name of the trusted key that signed it.
+    /// The name of the trusted key that signed the component; null if it is not signed.
     #[schema(required)]
     pub signed_by: Option<String>,
 }
 
-/// What becomes of a question whose call failed.
+/// The treatment of a message whose plugin call fails.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum OnFault {
-    /// It is asked again later.
+#[schema(as = OnFault)]
+pub enum OnFaultView {
+    /// The plugin is asked again later.
     Hold,
-    /// The message is refused; the submitter may try again.
+    /// The message is refused with a temporary error.
     Reject,
-    /// The message goes to this peer. For routers.
+    /// The message goes to this peer. For routers only.
     Peer(String),
-    /// As if the plugin were not there.
+    /// The plugin is skipped.
     Pass,
 }
 
-/// How instances are used.
+/// The use of plugin instances.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum InstanceUse {
+#[schema(as = InstanceUse)]
+pub enum InstanceUseView {
     /// One instance serves many calls.
     Warm,
-    /// Every call gets a fresh one.
+    /// Every call gets a new instance.
     PerCall,
 }
 
-/// What a plugin may use beyond its world's ordinary imports.
+/// Grants of a plugin, beyond the standard imports of its world.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Grants {
-    /// Places that `http` may call: `https://host[:port]/path/prefix`.
+#[schema(as = Grants)]
+pub struct GrantsView {
+    /// URLs that `http` may call: `https://host[:port]/path/prefix`.
     #[schema(required = false)]
     pub http: Vec<String>,
-    /// How long one HTTP request may take, in milliseconds.
+    /// Timeout of an HTTP request, in milliseconds.
     #[schema(required = false)]
     pub http_timeout_ms: u64,
-    /// Octets that one HTTP answer may have.
+    /// Maximum size of an HTTP response, in octets.
     #[schema(required = false)]
     pub http_answer: u64,
-    /// Octets that the plugin may keep in `kv`; 0: none.
+    /// Storage for `kv`, in octets; 0: none.
     #[schema(required = false)]
     pub kv: u64,
-    /// The appliance's tables that it may open.
+    /// The lookup tables that the plugin may open.
     #[schema(required = false)]
     pub tables: Vec<String>,
-    /// It may ask the home location register.
+    /// The plugin may query the HLR.
     #[schema(required = false)]
     pub hlr: bool,
-    /// Guests of other languages may draw random numbers.
+    /// Guests in languages with a WASI runtime may draw random numbers.
     #[schema(required = false)]
     pub random: bool,
-    /// Counters that are durable and count calendar periods; left out where there are none. All other counters are in
-    /// memory, over sliding windows.
+    /// Durable counters of calendar periods; omitted if there are none. All other counters are in memory, with sliding windows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(max_items = 32)]
-    pub counters: Vec<CounterGrant>,
+    pub counters: Vec<CounterGrantView>,
 }
 
 /// A durable counter.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct CounterGrant {
-    /// The name that the plugin calls it by; no name is there twice.
+#[schema(as = CounterGrant)]
+pub struct CounterGrantView {
+    /// The counter's name, unique in its binding.
     #[schema(min_length = 1, max_length = 64)]
     pub name: String,
-    /// The period that it counts: it begins at 0 with each new one.
-    pub window: CounterWindow,
-    /// The time zone of the period, by its name in the IANA database, such as `Europe/Berlin`; `UTC` unless it is said.
+    /// The period: the counter restarts at 0 with each new one.
+    pub window: CounterWindowView,
+    /// The time zone of the period: a name of the IANA database, such as `Europe/Berlin`. Default: `UTC`.
     #[serde(default = "utc")]
     #[schema(required = false)]
     pub zone: String,
@@ -104,522 +108,542 @@ fn utc() -> String {
 /// The period of a durable counter.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum CounterWindow {
-    /// From one full hour to the next.
+#[schema(as = CounterWindow)]
+pub enum CounterWindowView {
+    /// A calendar hour.
     Hour,
-    /// From midnight to midnight.
+    /// A calendar day.
     Day,
-    /// From the first day of a month to that of the next.
+    /// A calendar month.
     Month,
 }
 
-/// How many faults a plugin may have before it is taken back by itself.
+/// The faults after which a plugin is rolled back automatically.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Tolerance {
-    /// So many faults ...
+#[schema(as = Tolerance)]
+pub struct ToleranceView {
+    /// Number of faults; 0: never.
     pub faults: u32,
-    /// ... within so many milliseconds. 0 faults: never.
+    /// Window of the faults, in milliseconds.
     pub window_ms: u64,
 }
 
-/// Which plugin version serves a hook, with which policy document, within which limits.
+/// A plugin version on a hook, with its policy document and limits.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Binding {
+#[schema(as = Binding)]
+pub struct BindingView {
     /// The plugin.
     pub plugin: String,
-    /// Its version.
+    /// The plugin's version.
     pub version: String,
-    /// All of the component's SHA-256, in hexadecimal digits; left out where it was activated before this was kept.
+    /// The component's SHA-256, in hexadecimal digits; omitted for old activations that did not record it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub sha256: Option<String>,
     /// The policy document.
     pub policy: String,
-    /// What becomes of a question whose call failed.
-    pub on_fault: OnFault,
-    /// Octets of memory that one instance may have.
+    /// The treatment of a message whose plugin call fails.
+    pub on_fault: OnFaultView,
+    /// Memory limit of an instance, in octets.
     pub memory: u64,
-    /// How long a call may run, in milliseconds.
+    /// Deadline of a call, in milliseconds.
     pub deadline_ms: u64,
-    /// Rows that its own tables may have.
+    /// Maximum rows of the plugin's own tables.
     pub table_rows: u64,
-    /// How instances are used.
-    pub instance: InstanceUse,
-    /// What it may use beyond the ordinary.
-    pub grants: Grants,
-    /// How many faults it may have before it is taken back by itself.
-    pub tolerance: Tolerance,
+    /// The use of plugin instances.
+    pub instance: InstanceUseView,
+    /// The grants.
+    pub grants: GrantsView,
+    /// The faults after which the plugin is rolled back automatically.
+    pub tolerance: ToleranceView,
 }
 
-/// A binding as it is asked for: what is left out is as in the live binding of that plugin, or as is usual.
+/// A requested binding. Omitted fields are taken from the live binding of the same plugin, or get their defaults.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct WantedBinding {
+pub struct BindingRequest {
     /// The plugin.
     pub plugin: String,
-    /// Its version.
+    /// The plugin's version.
     #[schema(nullable = false)]
     pub version: Option<String>,
     /// The policy document.
     #[schema(nullable = false)]
     pub policy: Option<String>,
-    /// What becomes of a question whose call failed.
+    /// The treatment of a message whose plugin call fails.
     #[schema(nullable = false)]
-    pub on_fault: Option<OnFault>,
-    /// Octets of memory that one instance may have.
+    pub on_fault: Option<OnFaultView>,
+    /// Memory limit of an instance, in octets.
     #[schema(nullable = false)]
     pub memory: Option<u64>,
-    /// How long a call may run, in milliseconds.
+    /// Deadline of a call, in milliseconds.
     #[schema(nullable = false)]
     pub deadline_ms: Option<u64>,
-    /// Rows that its own tables may have.
+    /// Maximum rows of the plugin's own tables.
     #[schema(nullable = false)]
     pub table_rows: Option<u64>,
-    /// How instances are used.
+    /// The use of plugin instances.
     #[schema(nullable = false)]
-    pub instance: Option<InstanceUse>,
-    /// What it may use beyond the ordinary.
+    pub instance: Option<InstanceUseView>,
+    /// The grants.
     #[schema(nullable = false)]
-    pub grants: Option<Grants>,
-    /// How many faults it may have before it is taken back by itself.
+    pub grants: Option<GrantsView>,
+    /// The faults after which the plugin is rolled back automatically.
     #[schema(nullable = false)]
-    pub tolerance: Option<Tolerance>,
+    pub tolerance: Option<ToleranceView>,
 }
 
-/// What is to be live: one binding, or a chain.
+/// An activation: one binding, or a chain.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Activation {
-    /// All of it, in the order in which they are asked; nothing but `expected` stands beside it.
-    pub chain: Option<Vec<WantedBinding>>,
-    /// The place of the one binding in the live chain; without it, it is alone.
+pub struct ActivationRequest {
+    /// The complete chain, in calling order. Only `expected`, `force` and `why` may be given with it.
+    pub chain: Option<Vec<BindingRequest>>,
+    /// The position of the one binding in the live chain. If omitted, the binding replaces the chain.
     pub position: Option<u64>,
-    /// The serial of the change that was seen last: if there was another since, nothing is done (409).
+    /// The serial of the last change that the client has seen. If the hook was changed since, the request is refused (409).
     pub expected: Option<u64>,
-    /// Also where a policy names peers or pools that do not exist, or a component imports what its binding does not grant.
-    /// Without it, such a request is refused (422).
+    /// Activate even if a policy names unknown peers or pools, or a component imports an interface that its binding does not
+    /// grant. Otherwise such a request is refused (422).
     #[schema(nullable = false)]
     pub force: Option<bool>,
-    /// Why, for the audit log.
+    /// Reason for the change, for the audit log.
     #[schema(max_length = 256)]
     pub why: Option<String>,
     /// The plugin.
     #[schema(nullable = false)]
     pub plugin: Option<String>,
-    /// Its version.
+    /// The plugin's version.
     #[schema(nullable = false)]
     pub version: Option<String>,
     /// The policy document.
     #[schema(nullable = false)]
     pub policy: Option<String>,
-    /// What becomes of a question whose call failed.
+    /// The treatment of a message whose plugin call fails.
     #[schema(nullable = false)]
-    pub on_fault: Option<OnFault>,
-    /// Octets of memory that one instance may have.
+    pub on_fault: Option<OnFaultView>,
+    /// Memory limit of an instance, in octets.
     #[schema(nullable = false)]
     pub memory: Option<u64>,
-    /// How long a call may run, in milliseconds.
+    /// Deadline of a call, in milliseconds.
     #[schema(nullable = false)]
     pub deadline_ms: Option<u64>,
-    /// Rows that its own tables may have.
+    /// Maximum rows of the plugin's own tables.
     #[schema(nullable = false)]
     pub table_rows: Option<u64>,
-    /// How instances are used.
+    /// The use of plugin instances.
     #[schema(nullable = false)]
-    pub instance: Option<InstanceUse>,
-    /// What it may use beyond the ordinary.
+    pub instance: Option<InstanceUseView>,
+    /// The grants.
     #[schema(nullable = false)]
-    pub grants: Option<Grants>,
-    /// How many faults it may have before it is taken back by itself.
+    pub grants: Option<GrantsView>,
+    /// The faults after which the plugin is rolled back automatically.
     #[schema(nullable = false)]
-    pub tolerance: Option<Tolerance>,
+    pub tolerance: Option<ToleranceView>,
 }
 
-/// How a candidate is tried.
+/// The mode of a trial.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Mode {
-    /// It is asked as well; its answers are compared, and not used.
+#[schema(as = TrialMode)]
+pub enum TrialModeView {
+    /// The candidate is called too; its answers are compared but not used.
     Shadow,
-    /// It decides a share of the traffic.
+    /// The candidate decides a share of the traffic.
     Canary,
 }
 
-/// What is to be on trial: as [`Activation`], and how.
+/// A trial: an [`ActivationRequest`] with a mode.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-pub struct Trial {
-    /// How.
-    pub mode: Mode,
-    /// The share of the traffic, in percent, for a canary.
+pub struct TrialRequest {
+    /// The mode.
+    pub mode: TrialModeView,
+    /// The share of the traffic for a canary, in percent.
     #[schema(minimum = 0.01, maximum = 100)]
     pub share: Option<f64>,
-    /// What.
+    /// The candidate.
     #[serde(flatten)]
     #[schema(inline)]
-    pub activation: Activation,
+    pub activation: ActivationRequest,
 }
 
-/// What is to be made live: the candidate.
+/// A promotion: the candidate becomes live.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Promotion {
-    /// The serial of the change that was seen last: if there was another since, nothing is done (409).
+pub struct PromotionRequest {
+    /// The serial of the last change that the client has seen. If the hook was changed since, the request is refused (409).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<u64>,
-    /// Why, for the audit log.
+    /// Reason for the change, for the audit log.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 256)]
     pub why: Option<String>,
 }
 
-/// Going back to what was live before.
+/// A rollback to the previous chain.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct HookRollback {
-    /// Why, for the audit log.
+pub struct HookRollbackRequest {
+    /// Reason for the change, for the audit log.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 256)]
     pub why: Option<String>,
 }
 
-/// A name in the policy of a live plugin that the appliance does not know.
+/// A name in the policy of a live plugin that does not exist.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
-pub struct UnknownReference {
+#[schema(as = UnknownReference)]
+pub struct UnknownReferenceView {
     /// The plugin.
     pub plugin: String,
     /// `peer`, `pool` or `table`.
     pub kind: String,
-    /// What the policy names.
+    /// The unknown name.
     pub name: String,
 }
 
-/// A chain that was live from some time on.
+/// A chain in the history of a hook.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
-pub struct BindingRecord {
-    /// Counts the changes of this hook, from 1; 0 when nothing ever was live.
+#[schema(as = BindingRecord)]
+pub struct BindingRecordView {
+    /// Serial of the change, counted from 1 for each hook; 0 if no chain was ever live.
     pub serial: u64,
-    /// Since when, milliseconds since the epoch.
+    /// Start, milliseconds since the epoch.
     pub since: u64,
-    /// The plugins, in the order in which they are asked.
-    pub chain: Vec<Binding>,
-    /// How it came to be live: `activated`, `promoted`, `rolled-back`, `rolled-back-by-itself`, `unbound`.
+    /// The plugins, in calling order.
+    pub chain: Vec<BindingView>,
+    /// The kind of change: `activated`, `promoted`, `rolled-back`, `rolled-back-by-itself`, `unbound`.
     pub how: String,
-    /// Why it was taken back by itself; such a chain is not gone back to any more.
+    /// Why the chain was rolled back automatically. A rollback does not return to such a chain.
     #[schema(nullable = false)]
     pub condemned: Option<String>,
 }
 
 /// A chain on trial.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
-pub struct CandidateRecord {
-    /// Since when, milliseconds since the epoch.
+#[schema(as = CandidateRecord)]
+pub struct CandidateRecordView {
+    /// Start, milliseconds since the epoch.
     pub since: u64,
-    /// How it is tried.
-    pub mode: Mode,
-    /// The share of the traffic, in hundredths of a percent, for a canary.
+    /// The mode of the trial.
+    pub mode: TrialModeView,
+    /// The share of the traffic for a canary, in hundredths of a percent.
     #[schema(nullable = false)]
     pub share: Option<u16>,
-    /// What would be live.
-    pub chain: Vec<Binding>,
+    /// The chain of the candidate.
+    pub chain: Vec<BindingView>,
 }
 
-/// Counts of one plugin version at work.
+/// Counts of a running plugin version.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
-pub struct PluginCounts {
+#[schema(as = PluginCounts)]
+pub struct PluginCountsView {
     /// The plugin.
     pub plugin: String,
-    /// Its version.
+    /// The plugin's version.
     pub version: String,
-    /// Whether it is the live one.
+    /// Whether the version is live.
     pub live: bool,
-    /// Calls.
+    /// Number of calls.
     pub calls: u64,
     /// Faults, by kind.
     pub faults: BTreeMap<String, u64>,
-    /// Nanoseconds in all.
+    /// Total duration of the calls, in nanoseconds.
     pub nanoseconds: u64,
-    /// Log lines that were over the plugin's budget, and left out.
+    /// Log lines dropped because of the plugin's log budget.
     pub log_lines_left_out: u64,
 }
 
-/// What differed between the live chain and a candidate.
+/// A difference between the answers of the live chain and a candidate.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
-pub struct Difference {
-    /// What was answered.
+#[schema(as = AnswerDifference)]
+pub struct AnswerDifferenceView {
+    /// The answer of the live chain.
     pub from: String,
-    /// What the candidate would have answered.
+    /// The answer of the candidate.
     pub to: String,
-    /// How often.
+    /// Number of occurrences.
     pub count: u64,
-    /// Some of the questions, numbers hidden.
+    /// Sample questions, with masked numbers.
     pub samples: Vec<String>,
-    /// The ids of their messages, in the same order; null where there is no one message, or it was not accepted.
+    /// The message ids of the samples, in the same order; null if the question is not about one message, or the message was
+    /// refused.
     pub messages: Vec<Option<String>>,
 }
 
-/// A question at which a version failed.
+/// A question on which a plugin version failed.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
-pub struct FaultExample {
-    /// When, milliseconds since the epoch.
+#[schema(as = FaultExample)]
+pub struct FaultExampleView {
+    /// Time of the fault, milliseconds since the epoch.
     pub at: u64,
-    /// What kind of fault: `trap`, `deadline`, `memory`, `verdict` or `instance`.
+    /// The kind of fault: `trap`, `deadline`, `memory`, `verdict` or `instance`.
     pub kind: String,
-    /// The fault in words.
+    /// The fault, for people.
     pub what: String,
-    /// The question, numbers hidden.
+    /// The question, with masked numbers.
     pub question: String,
-    /// The id of the message; null where it was not accepted, or the question is not about one message.
+    /// The message id; null if the question is not about one message, or the message was refused.
     #[schema(required)]
     pub message: Option<String>,
 }
 
-/// A version that has failed since the start.
+/// A plugin version with faults since the start of the daemon.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
-pub struct FaultyVersion {
+#[schema(as = FaultyVersion)]
+pub struct FaultyVersionView {
     /// The plugin.
     pub plugin: String,
-    /// Its version.
+    /// The plugin's version.
     pub version: String,
-    /// Faults since the start.
+    /// Faults since the start of the daemon.
     pub faults: u64,
-    /// The last of them, newest first.
-    pub examples: Vec<FaultExample>,
+    /// The most recent faults, newest first.
+    pub examples: Vec<FaultExampleView>,
 }
 
-/// How a candidate in shadow compares.
+/// The comparison of a candidate in shadow mode.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
-pub struct Comparison {
-    /// Questions that both were asked.
+#[schema(as = Comparison)]
+pub struct ComparisonView {
+    /// Questions that both chains answered.
     pub compared: u64,
-    /// Of these, with the same answer.
+    /// Questions with the same answer.
     pub same: u64,
-    /// With another.
+    /// Questions with different answers.
     pub different: u64,
-    /// Questions that were not compared because the candidate was too slow.
+    /// Questions not compared because the candidate was too slow.
     pub skipped: u64,
-    /// What differed, most frequent first.
-    pub differences: Vec<Difference>,
+    /// The differences, most frequent first.
+    pub differences: Vec<AnswerDifferenceView>,
 }
 
-/// A candidate, and how it fares.
+/// A candidate with its results so far.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
-pub struct CandidateState {
-    /// What it is.
+#[schema(as = CandidateState)]
+pub struct CandidateStateView {
+    /// The candidate.
     #[serde(flatten)]
-    pub record: CandidateRecord,
+    pub record: CandidateRecordView,
     /// Counts of its plugins.
-    pub counts: Vec<PluginCounts>,
-    /// Questions that a canary was given.
+    pub counts: Vec<PluginCountsView>,
+    /// Questions sent to the canary.
     pub asked: u64,
-    /// Of these, those that it failed and the live chain answered.
+    /// Questions on which the canary failed and the live chain answered.
     pub failed: u64,
-    /// Questions that went past a canary.
-    pub passed: u64,
-    /// Of a candidate in shadow.
+    /// Questions that bypassed the canary.
+    pub bypassed: u64,
+    /// The comparison, in shadow mode.
     #[schema(nullable = false)]
-    pub comparison: Option<Comparison>,
+    pub comparison: Option<ComparisonView>,
 }
 
-/// Something that happened to a hook.
+/// An event of a hook.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
-pub struct HookEvent {
-    /// When, milliseconds since the epoch.
+#[schema(as = HookEvent)]
+pub struct HookEventView {
+    /// Time of the event, milliseconds since the epoch.
     pub at: u64,
-    /// What, in a word.
+    /// The kind of event, for programs.
     pub kind: String,
-    /// The rest.
+    /// Details of the event.
     pub what: String,
 }
 
 /// A hook.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
-pub struct HookState {
+#[schema(as = HookState)]
+pub struct HookStateView {
     /// Its name.
     pub hook: String,
-    /// What is live.
-    pub live: BindingRecord,
+    /// The live chain.
+    pub live: BindingRecordView,
     /// Counts of the live plugins.
-    pub counts: Vec<PluginCounts>,
-    /// What is on trial.
+    pub counts: Vec<PluginCountsView>,
+    /// The candidate.
     #[schema(nullable = false)]
-    pub candidate: Option<CandidateState>,
-    /// What happened, newest first.
-    pub events: Vec<HookEvent>,
-    /// Versions that have failed since the start, the last one first; what was taken back by itself among them.
-    pub faults: Vec<FaultyVersion>,
-    /// Peers and pools that the live policies name and that do not exist; left out where there are none.
+    pub candidate: Option<CandidateStateView>,
+    /// Events, newest first.
+    pub events: Vec<HookEventView>,
+    /// Plugin versions with faults since the start of the daemon, the most recent fault first. Includes versions that were
+    /// rolled back automatically.
+    pub faults: Vec<FaultyVersionView>,
+    /// Unknown names in the live policies; omitted if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub unknown: Vec<UnknownReference>,
-    /// What was live, newest first; only where one hook is asked for.
+    pub unknown: Vec<UnknownReferenceView>,
+    /// Earlier chains, newest first; only in the answer for a single hook.
     #[schema(nullable = false)]
-    pub history: Option<Vec<BindingRecord>>,
+    pub history: Option<Vec<BindingRecordView>>,
 }
 
-/// What a replay is to do: as [`Activation`], and over which messages.
+/// A replay: an [`ActivationRequest`] with the messages to replay.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-pub struct WantedReplay {
-    /// What is tried; a router where it is left out.
+pub struct ReplayRequest {
+    /// The hook to replay; default: router.
     #[schema(nullable = false)]
-    pub hook: Option<ReplayedHook>,
-    /// Messages accepted at this time or later: such as 2026-11-20T20:32:25Z, or milliseconds since the epoch.
-    pub from: Option<Moment>,
+    pub hook: Option<ReplayHook>,
+    /// Messages accepted at or after this time, such as 2026-11-20T20:32:25Z, or milliseconds since the epoch.
+    pub from: Option<TimeValue>,
     /// Messages accepted before this time.
-    pub until: Option<Moment>,
-    /// At most so many, the oldest.
+    pub until: Option<TimeValue>,
+    /// Maximum number of messages, from the oldest on.
     #[schema(minimum = 1)]
     pub limit: Option<u64>,
-    /// Only the newest so many; receipts of the appliance's own are not counted.
+    /// Only this number of newest messages, without DLRs of the appliance.
     #[schema(minimum = 1, maximum = 1_000_000)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last: Option<u64>,
-    /// On so many threads; as many as there are processors otherwise.
+    /// Number of threads; default: the number of CPUs.
     #[schema(minimum = 1)]
     pub threads: Option<u64>,
-    /// With what.
+    /// The candidate.
     #[serde(flatten)]
     #[schema(inline)]
-    pub activation: Activation,
+    pub activation: ActivationRequest,
 }
 
-/// Hooks that decide what is archived.
+/// Hooks that a replay supports.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum ReplayedHook {
-    /// Where a message goes.
+pub enum ReplayHook {
+    /// The router.
     Router,
-    /// What it costs.
+    /// The biller.
     Biller,
 }
 
-/// A time: such as 2026-11-20T20:32:25Z, or milliseconds since the epoch.
+/// A time, such as 2026-11-20T20:32:25Z, or milliseconds since the epoch.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-#[serde(
-    untagged,
-    expecting = "expected a moment: milliseconds since the epoch, or a text as RFC 3339 has it"
-)]
-pub enum Moment {
+#[serde(untagged, expecting = "expected a time: milliseconds since the epoch, or RFC 3339")]
+pub enum TimeValue {
     /// Milliseconds since the epoch.
     Milliseconds(u64),
-    /// As RFC 3339 has it.
+    /// RFC 3339.
     #[schema(format = DateTime)]
     Text(String),
 }
 
-/// Which replay it is.
+/// A started replay.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
-pub struct ReplayBegun {
-    /// Its id.
+pub struct ReplayStart {
+    /// The replay's id.
     pub id: String,
 }
 
 /// A plugin version.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
-pub struct VersionName {
+pub struct PluginVersionName {
     /// The plugin.
     pub plugin: String,
-    /// Its version.
+    /// The plugin's version.
     pub version: String,
 }
 
-/// How far a replay is.
+/// The progress of a replay.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
-pub struct ReplayProgress {
+#[schema(as = ReplayProgress)]
+pub struct ReplayProgressView {
     /// Messages read so far.
     pub read: u64,
-    /// Messages judged so far.
-    pub judged: u64,
-    /// Of those: the candidate decides otherwise.
+    /// Messages compared so far.
+    pub compared: u64,
+    /// Compared messages with a different decision.
     pub different: u64,
-    /// Messages in all, at most; null where that is not known yet.
+    /// Upper bound of the messages to read; null if it is not yet known.
     #[schema(required)]
     pub expected: Option<u64>,
-    /// Whether there is a report.
+    /// Whether the report is complete.
     pub ended: bool,
 }
 
 /// A replay.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
-pub struct ReplayState {
-    /// Its id.
+#[schema(as = ReplayState)]
+pub struct ReplayStateView {
+    /// The replay's id.
     pub id: String,
     /// `running`, `done` or `failed`.
     pub state: String,
-    /// What is tried.
+    /// The hook.
     pub hook: String,
-    /// With which plugins.
-    pub plugins: Vec<VersionName>,
-    /// From this time on, milliseconds since the epoch.
+    /// The plugins of the candidate.
+    pub plugins: Vec<PluginVersionName>,
+    /// Start of the range, milliseconds since the epoch.
     #[schema(required)]
     pub from: Option<u64>,
-    /// Before this time.
+    /// End of the range, exclusive.
     #[schema(required)]
     pub until: Option<u64>,
-    /// At most so many messages, the oldest.
+    /// Maximum number of messages, from the oldest on.
     #[schema(required)]
     pub limit: Option<u64>,
-    /// Only the newest so many.
+    /// Only this number of newest messages.
     #[schema(required)]
     pub last: Option<u64>,
-    /// When it began, milliseconds since the epoch.
-    pub begun: u64,
-    /// How far it is.
-    pub progress: ReplayProgress,
-    /// Which verdicts differ, from what to what, with examples and prices; null until it has ended. Only where one replay is
-    /// asked for.
+    /// Time of the start, milliseconds since the epoch.
+    pub started: u64,
+    /// The progress.
+    pub progress: ReplayProgressView,
+    /// The report: differing verdicts, with examples and prices; null until the replay has ended. Only in the answer for a
+    /// single replay.
     pub report: Option<serde_json::Value>,
 }
 
 /// How a table is searched.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum TableKind {
-    /// For exactly the key.
+#[schema(as = TableKind)]
+pub enum TableKindView {
+    /// By the exact key.
     Exact,
-    /// For the longest key that a number begins with.
+    /// By the longest key that is a prefix of the number.
     Prefix,
 }
 
-/// A table that was filled.
+/// The result of filling a table.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
-pub struct FilledTable {
-    /// How it is searched.
-    pub kind: TableKind,
-    /// How many keys it has.
+pub struct TableFillResult {
+    /// The match of keys: exact or longest prefix.
+    pub kind: TableKindView,
+    /// Number of keys.
     pub rows: u64,
-    /// Octets of memory.
+    /// Memory in octets.
     pub octets: u64,
 }
 
-/// A table.
+/// A lookup table.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
-pub struct Table {
+#[schema(as = Table)]
+pub struct TableView {
     /// Its name.
     pub name: String,
-    /// How it is searched.
-    pub kind: TableKind,
-    /// How many keys it has.
+    /// The match of keys: exact or longest prefix.
+    pub kind: TableKindView,
+    /// Number of keys.
     pub rows: u64,
-    /// Octets of memory.
+    /// Memory in octets.
     pub octets: u64,
 }
 
-/// What a table says of a key.
+/// The result of a lookup.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
-pub struct LookedUp {
-    /// The value of exactly this key.
+#[schema(as = TableLookUp)]
+pub struct TableLookUpView {
+    /// The value of the exact key; null if there is none.
     #[schema(required)]
     pub exact: Option<String>,
-    /// The longest key that it begins with.
+    /// The longest key that is a prefix of the requested one; null if there is none.
     #[schema(required)]
-    pub longest: Option<LongestKey>,
+    pub longest: Option<LongestKeyView>,
 }
 
-/// The longest key that another begins with.
+/// The longest key that is a prefix of another.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
-pub struct LongestKey {
+#[schema(as = LongestKey)]
+pub struct LongestKeyView {
     /// Its length.
     pub length: u64,
     /// Its value.

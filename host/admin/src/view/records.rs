@@ -1,4 +1,4 @@
-//! Finished messages, and what is remembered beside messages.
+//! Views of finished messages and their records.
 
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -6,207 +6,219 @@ use utoipa::ToSchema;
 
 /// A page of `GET /v1/history`.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
-pub struct HistoryPage {
-    /// Newest first.
-    pub messages: Vec<Finished>,
-    /// `cursor` of the next page; null: there is none.
+#[schema(as = HistoryPage)]
+pub struct HistoryPageView {
+    /// Messages, newest first.
+    pub messages: Vec<FinishedMessageView>,
+    /// The `cursor` of the next page; null on the last page.
     #[schema(required)]
     pub next: Option<String>,
 }
 
 /// A finished message.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
-pub struct Finished {
-    /// Its id.
+#[schema(as = FinishedMessage)]
+pub struct FinishedMessageView {
+    /// The message id.
     pub id: String,
-    /// When it was accepted, as RFC 3339 has it.
+    /// Time of acceptance (RFC 3339).
     pub accepted_at: String,
-    /// When it ended, as RFC 3339 has it.
+    /// Time of the end (RFC 3339).
     pub ended_at: String,
-    /// `mt` from an account to the network, `mo` from the network to an account.
+    /// `mt`: from an account to the network; `mo`: from the network to an account.
     pub direction: String,
-    /// The customer of the house.
+    /// The account.
     pub account: String,
-    /// The gateway; empty where it never came to one.
+    /// The gateway; empty if the message was never submitted to one.
     pub peer: String,
     /// The sender.
     pub source: String,
-    /// Its type of number.
+    /// Type of number of the sender.
     pub source_ton: u8,
-    /// Its numbering plan.
+    /// Numbering plan of the sender.
     pub source_npi: u8,
-    /// The addressee.
+    /// The recipient.
     pub destination: String,
-    /// Its type of number.
+    /// Type of number of the recipient.
     pub destination_ton: u8,
-    /// Its numbering plan.
+    /// Numbering plan of the recipient.
     pub destination_npi: u8,
-    /// How it ended.
+    /// The final state.
     pub state: String,
-    /// The last error code that mattered, 0 where there was none.
+    /// The decisive error code; 0 if there is none.
     pub error: u32,
-    /// The peer's id of its first part.
+    /// The peer's id of the first segment.
     #[schema(required)]
     pub peer_message_id: Option<String>,
-    /// How often it was handed over.
+    /// Number of submit attempts.
     pub attempts: u16,
-    /// Urgency, 0 to 3.
+    /// Priority, 0 to 3.
     pub priority: u8,
     /// Data coding scheme.
     pub data_coding: u8,
     /// Whether the body begins with a user data header.
     pub udhi: bool,
-    /// The body in hexadecimal, where it was asked for.
+    /// The body in hexadecimal, if requested.
     #[schema(nullable = false)]
     pub body: Option<String>,
-    /// The plugin that decided on its route.
+    /// The plugin that routed the message.
     pub router: String,
-    /// That plugin's version.
+    /// The plugin's version.
     pub router_version: String,
     /// The plugin's note.
     #[schema(required)]
     pub note: Option<String>,
-    /// How it was submitted and routed, and all its steps, where asked for.
+    /// The submission, the routing and all steps, if requested.
     #[schema(nullable = false)]
     pub trace: Option<serde_json::Value>,
-    /// What it was to cost, where a biller was asked.
+    /// The price, if a biller was asked.
     #[schema(nullable = false)]
-    pub price: Option<FinishedPrice>,
+    pub price: Option<FinishedPriceView>,
 }
 
-/// What a finished message was to cost.
+/// The price of a finished message.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
-pub struct FinishedPrice {
-    /// Millionths of the house's currency; 0 where it was free.
+#[schema(as = FinishedPrice)]
+pub struct FinishedPriceView {
+    /// Millionths of the operator's currency; 0 if the message was free.
     pub amount: u64,
-    /// The ledger account; left out where it was free.
+    /// The ledger account; omitted if the message was free.
     #[schema(nullable = false)]
     pub account: Option<String>,
-    /// Whether it was paid, given back, or neither.
+    /// Whether the price was captured, released, or neither.
     pub state: String,
 }
 
-/// One row of `GET /v1/statistics`.
+/// A row of `GET /v1/statistics`.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
-pub struct Statistics {
-    /// Beginning of the hour or day, milliseconds since the epoch.
+#[schema(as = Statistics)]
+pub struct StatisticsView {
+    /// Start of the hour or day, milliseconds since the epoch.
     pub start: u64,
     /// The account.
     pub account: String,
-    /// The gateway; empty for messages that never came to one.
+    /// The gateway; empty for messages that were never submitted to one.
     pub peer: String,
-    /// From the account to the network.
-    pub mt: StatisticCounts,
-    /// From the network to the account: its `accepted` are the replies.
-    pub mo: StatisticCounts,
+    /// Messages from the account to the network.
+    pub mt: StatisticsCountsView,
+    /// Messages from the network to the account; `accepted` counts the replies.
+    pub mo: StatisticsCountsView,
 }
 
-/// What became of some messages; each is counted once in every group.
+/// Counts of messages. Each message counts once in each group.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
-pub struct StatisticCounts {
+#[schema(as = StatisticsCounts)]
+pub struct StatisticsCountsView {
     /// Accepted from the submitter.
     pub accepted: u64,
-    /// Taken by the other side.
+    /// Accepted by the peer.
     pub responded: u64,
-    /// Never taken by the other side, by the code of the last refusal.
+    /// Never accepted by the peer, by the last error code.
     pub refused: BTreeMap<String, u64>,
-    /// Delivered, by the last receipt.
+    /// Delivered, according to the last DLR.
     pub delivered: u64,
-    /// Not delivered, by the error code of the last receipt.
+    /// Not delivered, by the error code of the last DLR.
     pub undelivered: BTreeMap<String, u64>,
     /// By final state.
     pub ended: BTreeMap<String, u64>,
-    /// From acceptance to the other side's answer.
-    pub response: Latency,
-    /// From acceptance to the last receipt.
-    pub report: Latency,
+    /// Time from acceptance to the peer's answer.
+    pub response: LatencyView,
+    /// Time from acceptance to the last DLR.
+    pub dlr: LatencyView,
 }
 
-/// Times, in milliseconds.
+/// Latencies, in milliseconds.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
-pub struct Latency {
-    /// How many were measured.
+#[schema(as = Latency)]
+pub struct LatencyView {
+    /// Number of measurements.
     pub count: u64,
-    /// Half of them were faster.
+    /// The median.
     pub p50: f64,
-    /// 95 in a hundred were faster.
+    /// The 95th percentile.
     pub p95: f64,
-    /// 99 in a hundred were faster.
+    /// The 99th percentile.
     pub p99: f64,
 }
 
 /// `GET /v1/archive`.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
-pub struct Pump {
+#[schema(as = ArchivePump)]
+pub struct ArchivePumpView {
     /// `starting`, `up` or `down`.
     pub state: String,
     /// Why it is down.
     #[schema(nullable = false)]
     pub error: Option<String>,
-    /// Messages put into the archive since the start.
+    /// Messages archived since the start of the daemon.
     pub archived: u64,
-    /// Transactions that did so.
+    /// Transactions since the start of the daemon.
     pub batches: u64,
-    /// Attempts that failed.
+    /// Failed transactions.
     pub failures: u64,
-    /// Messages that the data base refuses by themselves.
+    /// Messages that the database refuses individually.
     pub refused: u64,
-    /// Messages deleted for their age.
+    /// Messages deleted after the retention time.
     pub trimmed: u64,
-    /// Messages that wait to be archived.
+    /// Messages that wait for the archive.
     pub backlog: u64,
-    /// Since the data base last did what it should; null: it never did.
+    /// Time since the last success of the database; null if there was none.
     #[schema(required)]
-    pub since_success: Option<Span>,
-    /// What the last transaction took.
-    pub last_batch: Span,
+    pub since_success: Option<SpanView>,
+    /// Duration of the last transaction.
+    pub last_batch: SpanView,
 }
 
-/// A length of time.
+/// A duration.
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
-pub struct Span {
+#[schema(as = Span)]
+pub struct SpanView {
     /// Whole seconds.
     pub secs: u64,
-    /// Nanoseconds beyond.
+    /// Remaining nanoseconds.
     pub nanos: u32,
 }
 
-/// `GET /v1/reports/parked`.
+/// `GET /v1/dlrs/orphans`.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
-pub struct Parked {
-    /// How many there are in all.
-    pub parked: u64,
-    /// The first of them.
-    pub reports: Vec<ParkedReport>,
+#[schema(as = OrphanDlrs)]
+pub struct OrphanDlrsView {
+    /// Total number of orphan DLRs.
+    pub total: u64,
+    /// The first orphan DLRs.
+    pub dlrs: Vec<OrphanDlrView>,
 }
 
-/// A report that matches no message yet.
+/// A DLR that matches no message yet.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
-pub struct ParkedReport {
+#[schema(as = OrphanDlr)]
+pub struct OrphanDlrView {
     /// Its number.
     pub number: u64,
-    /// The peer that it came from.
+    /// The peer that sent it.
     pub peer: String,
-    /// When it came, milliseconds since the epoch.
+    /// Time of arrival, milliseconds since the epoch.
     pub at: u64,
     /// The peer's id of the message, in hexadecimal.
     pub peer_message_id: String,
-    /// What it says became of the message.
+    /// The state of the message.
     pub state: serde_json::Value,
-    /// The operator's error code, 0 where there is none.
+    /// The network's error code; 0 if there is none.
     pub error: u16,
 }
 
 /// `GET /v1/opt-outs`.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
-pub struct OptOuts {
-    /// Whom nothing more is sent.
-    pub stopped: Vec<OptOut>,
+#[schema(as = OptOuts)]
+pub struct OptOutsView {
+    /// The opt-outs.
+    pub stopped: Vec<OptOutView>,
 }
 
-/// One subscriber who has told one sender to stop.
+/// An opt-out: a subscriber has stopped a sender.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
-pub struct OptOut {
+#[schema(as = OptOut)]
+pub struct OptOutView {
     /// The sender's number.
     pub sender: String,
     /// The subscriber's number.
@@ -215,107 +227,113 @@ pub struct OptOut {
 
 /// A business system in `GET /v1/business`.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
-pub struct Business {
+#[schema(as = Business)]
+pub struct BusinessView {
     /// Its account.
     pub account: String,
     /// Its calls, by method and result.
-    pub requests: Vec<BusinessRequests>,
+    pub requests: Vec<BusinessRequestsView>,
     /// Messages accepted from it.
     pub accepted: u64,
-    /// Messages and reports that it has fetched.
+    /// Messages and DLRs that it has fetched.
     pub fetched: u64,
-    /// Of these, not confirmed yet.
+    /// Fetched, but not yet acknowledged.
     pub leased: u64,
-    /// What is pushed to it; null where nothing is.
+    /// Pushes to it; null if there are none.
     #[schema(required)]
-    pub push: Option<BusinessPush>,
+    pub push: Option<BusinessPushView>,
 }
 
 /// Calls of one kind.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
-pub struct BusinessRequests {
-    /// What was asked for.
+#[schema(as = BusinessRequests)]
+pub struct BusinessRequestsView {
+    /// The method.
     pub method: String,
-    /// What was answered.
+    /// The result.
     pub result: String,
-    /// How often.
+    /// Number of calls.
     pub count: u64,
 }
 
 /// Pushes to a business system.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
-pub struct BusinessPush {
-    /// Where to.
+#[schema(as = BusinessPush)]
+pub struct BusinessPushView {
+    /// The URL.
     pub url: String,
-    /// Messages and reports pushed.
+    /// Messages and DLRs pushed.
     pub pushed: u64,
-    /// Attempts that failed.
+    /// Failed attempts.
     pub failures: u64,
-    /// On their way.
+    /// Pushes in flight.
     pub in_flight: u64,
-    /// When one last succeeded, milliseconds since the epoch.
+    /// Time of the last success, milliseconds since the epoch.
     #[schema(required)]
     pub last_success: Option<u64>,
-    /// What last went wrong.
+    /// The last error.
     #[schema(required)]
     pub last_error: Option<String>,
 }
 
 /// A core network in `GET /v1/gsm`.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
-pub struct CoreNetwork {
+#[schema(as = CoreNetwork)]
+pub struct CoreNetworkView {
     /// Its name.
     pub name: String,
-    /// What the appliance is to it.
+    /// The appliance's role in it.
     pub role: String,
-    /// Connections from it and to it.
-    pub connections: Vec<CoreConnection>,
+    /// Connections of the network.
+    pub connections: Vec<CoreConnectionView>,
     /// Whether the HLR answers.
     pub hlr_answers: serde_json::Value,
-    /// Subscribers that are known.
+    /// Known subscribers.
     pub subscribers_known: u64,
-    /// Short messages to handsets that are unanswered.
+    /// Unanswered MT messages.
     pub in_flight: u64,
-    /// Short messages to handsets.
+    /// Counts of MT messages.
     pub mt: BTreeMap<String, serde_json::Value>,
-    /// Short messages from handsets.
+    /// Counts of MO messages.
     pub mo: BTreeMap<String, serde_json::Value>,
-    /// Times that a handset said it has memory again.
+    /// READY-FOR-SM notifications: handsets with free memory again.
     pub ready_for_sm: u64,
-    /// Times that a subscriber came back.
+    /// Subscribers that became reachable again.
     pub attached: u64,
-    /// Frames passed on between the others.
+    /// Frames relayed between MSCs and HLR.
     pub relayed_frames: u64,
-    /// What the HLR was asked.
+    /// HLR requests, by result.
     pub hlr_questions: BTreeMap<String, u64>,
-    /// What last went wrong.
+    /// The last error.
     #[schema(required)]
     pub last_error: Option<String>,
-    /// What somebody has to mend.
-    pub faults: Vec<CoreNetworkFault>,
+    /// Active faults.
+    pub faults: Vec<CoreNetworkFaultView>,
 }
 
 /// A fault of a core network.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
-pub struct CoreNetworkFault {
+#[schema(as = CoreNetworkFault)]
+pub struct CoreNetworkFaultView {
     /// `hlr-down`, `hlr-ctrl-down`, `no-msc`, `msc-without-sms` or `double-name`.
     pub kind: String,
-    /// `error` if it stops messages, else `warning`.
+    /// `error` if the fault stops messages, else `warning`.
     pub level: String,
-    /// What is wrong.
+    /// The fault.
     pub what: String,
-    /// What to do about it.
+    /// The remedy.
     pub remedy: String,
 }
 
 /// A connection of a core network.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
-pub struct CoreConnection {
-    /// The name that the other end gave itself.
+#[schema(as = CoreConnection)]
+pub struct CoreConnectionView {
+    /// The name that the remote side has given.
     #[schema(required)]
     pub name: Option<String>,
-    /// The other end.
+    /// Address of the remote side.
     pub remote: String,
-    /// Whether it takes part.
+    /// Whether the connection is ready for traffic.
     pub ready: bool,
 }

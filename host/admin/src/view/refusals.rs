@@ -1,46 +1,49 @@
-//! Refused submissions.
+//! Views of refused submissions.
 
 use serde::Serialize;
 use utoipa::ToSchema;
 
 /// `GET /v1/refusals`.
 #[derive(Debug, Clone, Serialize, ToSchema)]
-pub struct Refusals {
+#[schema(as = Refusals)]
+pub struct RefusalsView {
     /// Refused messages since the start of the daemon, by account, protocol and code.
-    pub counts: Vec<RefusalCount>,
-    /// The last refusals, newest first. At most 50 are kept of each account, in memory only: a restart forgets them.
-    pub refusals: Vec<RefusedSubmission>,
+    pub counts: Vec<RefusalCountView>,
+    /// The most recent refusals, newest first. At most 50 per account, in memory only: a restart deletes them.
+    pub refusals: Vec<RefusedSubmissionView>,
 }
 
-/// Refused messages of one kind.
+/// Count of refused messages.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct RefusalCount {
-    /// The account, or the peer or core network that the messages came from.
+#[schema(as = RefusalCount)]
+pub struct RefusalCountView {
+    /// The account, or the peer or core network that sent the messages.
     pub account: String,
     /// `smpp`, `sgip`, `http`, `gsup`, `shell`, or `internal` for test messages.
     pub protocol: String,
-    /// Why, for programs: `throttled`, `no-route`, `no-credit`, `opted-out`, `queue-full`, `invalid-source` and so on.
+    /// The reason, for programs: `throttled`, `no-route`, `no-credit`, `opted-out`, `queue-full`, `invalid-source` and so on.
     #[schema(example = "no-route")]
     pub code: String,
-    /// Messages.
+    /// Number of messages.
     pub count: u64,
 }
 
-/// One refused submission.
+/// A refused submission.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct RefusedSubmission {
-    /// When it was refused, milliseconds since the epoch.
+#[schema(as = RefusedSubmission)]
+pub struct RefusedSubmissionView {
+    /// Time of the refusal, milliseconds since the epoch.
     pub at: u64,
-    /// The account, or the peer or core network that it came from.
+    /// The account, or the peer or core network that sent it.
     pub account: String,
     /// As in the counts.
     pub protocol: String,
-    /// The sender; empty where it is not known.
+    /// The sender; empty if unknown.
     pub source: String,
-    /// The addressee, masked; of several addressees the first; empty where it is not known.
+    /// The recipient, masked; the first of several; empty if unknown.
     pub destination: String,
     /// As in the counts.
     pub code: String,
-    /// Why, for people.
+    /// The reason, for people.
     pub reason: String,
 }

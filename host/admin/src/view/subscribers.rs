@@ -4,59 +4,61 @@ use utoipa::ToSchema;
 
 /// `GET /v1/subscribers/{subscriber}`. Times are milliseconds since the epoch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct Subscriber {
-    /// The IMSI, masked for those who may not read texts.
+#[schema(as = Subscriber)]
+pub struct SubscriberView {
+    /// The IMSI, masked unless the caller may read message texts.
     pub imsi: String,
-    /// The number without a plus, masked likewise; nothing where the network does not tell it.
+    /// The number without a plus, masked likewise; null if the network does not know it.
     #[schema(required)]
     pub msisdn: Option<String>,
-    /// The core network, which is a peer.
+    /// The core network, which is also a peer.
     pub network: String,
-    /// The MSC that serves the subscriber, or did last; nothing where nobody has said.
+    /// The current or last serving MSC; null if unknown.
     #[schema(required)]
     pub msc: Option<String>,
-    /// Whether messages can go there now: that MSC is connected, or the HLR, where the appliance is a client of it.
+    /// Whether messages can be sent to the subscriber now: the MSC is connected, or the HLR if the appliance is its client.
     pub connected: bool,
-    /// When the handset has last shown that it is there, since the daemon's start; nothing where it has not.
+    /// Last sign of the handset since the start of the daemon; null if there was none.
     #[schema(required)]
     pub present_at: Option<u64>,
-    /// How it has: `location-update`, `message` (it sent one), `ready-for-sm`, `delivery` (it took one).
+    /// The kind of that sign: `location-update`, `message` (it sent one), `ready-for-sm`, `delivery` (it accepted one).
     #[schema(required)]
     pub present_by: Option<&'static str>,
-    /// What holds for messages to it: `idle` (there are none), `waiting`, `sending`, `absent`, `full`, or `parked` after
-    /// another failure. In the last three nothing is sent until `next_try`, or until the handset shows that it is there.
+    /// State of messages to the subscriber: `idle` (there are none), `waiting`, `sending`, `absent`, `full`, or `back-off`
+    /// after another failure. In the last three, nothing is sent until `next_try` or a sign of the handset.
     pub state: &'static str,
-    /// The failure, in words.
+    /// The failure, for people.
     #[schema(required)]
     pub reason: Option<String>,
-    /// When the message that has failed is tried again, at the latest.
+    /// Time of the next retry, at the latest.
     #[schema(required)]
     pub next_try: Option<u64>,
-    /// The message that is on its way, or has failed and is tried again first.
+    /// The message that is in flight, or is retried first.
     #[schema(required)]
     pub message: Option<String>,
-    /// What waits.
-    pub waiting: SubscriberQueue,
+    /// Waiting messages.
+    pub waiting: SubscriberQueueView,
 }
 
-/// Messages to a subscriber that have not ended.
+/// Unfinished messages to a subscriber.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
-pub struct SubscriberQueue {
-    /// How many.
+#[schema(as = SubscriberQueue)]
+pub struct SubscriberQueueView {
+    /// Number of messages.
     pub count: u64,
-    /// When the oldest was accepted.
+    /// Acceptance time of the oldest message.
     #[schema(required)]
     pub oldest_at: Option<u64>,
-    /// Its id.
+    /// The id of the oldest message.
     #[schema(required)]
     pub oldest: Option<String>,
-    /// How many do what: `queued`, `submitted`, `deferred`, `resolving` and so on, as in `GET /v1/messages`.
+    /// Number of messages by state: `queued`, `submitted`, `deferred`, `resolving` and so on, as in `GET /v1/messages`.
     pub states: BTreeMap<&'static str, u64>,
 }
 
-/// The answer to `POST /v1/subscribers/{subscriber}/wake`.
+/// The result of `POST /v1/subscribers/{subscriber}/wake`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct Woken {
-    /// Messages that had failed and are tried now; those behind them follow.
+pub struct SubscriberWakeResult {
+    /// Number of retried messages. Messages behind them follow.
     pub messages: u64,
 }

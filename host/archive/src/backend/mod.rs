@@ -1,19 +1,18 @@
-//! Data bases behind one narrow interface.
+//! Database back ends behind a common interface.
 //!
-//! A [`Backend`] makes [`Session`]s for whoever writes, one connection each, and answers readers from a small pool. All
-//! three speak the same statements of `sql.rs`; what differs (how rows go in, what an error means, how a transaction
-//! begins) is in their files.
+//! A [`Backend`] creates [`Session`]s for writers, one connection each, and serves readers from a small pool. All back
+//! ends share the statements of `sql.rs`; differences (bulk inserts, error codes, transactions) are in their files.
 
 pub(crate) mod mysql;
 pub(crate) mod postgres;
 pub(crate) mod sqlite;
 
 use crate::error::Fault;
-use crate::measure::Sums;
-use crate::replay_source::Collected;
+use crate::measures::StatisticsDelta;
+use crate::replay_source::RawBatchBuilder;
 use crate::row::Row;
-use crate::sql::{Bound, Cell, Dialect, Kind, Statement};
-use crate::{ArchiveError, Options, RawBatch};
+use crate::sql::{Cell, ColumnType, Dialect, Parameter, Statement};
+use crate::{ArchiveError, ArchiveOptions, RawBatch};
 use futures_util::TryStreamExt;
 use futures_util::future::BoxFuture;
 use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator};
@@ -21,53 +20,57 @@ use sqlx::{Arguments, AssertSqlSafe, ColumnIndex, Database, Decode, Encode, Exec
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Rows of cells, as a query gives them.
+/// Rows of cells, as returned by a query.
 pub(crate) type Table = Vec<Vec<Cell>>;
 
-/// How long a reader waits for a connection: for one to become free, or for the server to come back.
-const ACQUIRE: Duration = Duration::from_secs(5);
+/// Maximum time that a reader waits for a connection.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// One data base.
+/// A database back end.
 pub(crate) trait Backend: Send + Sync {
-    /// How it is spoken to.
+    /// The SQL dialect.
     fn dialect(&self) -> Dialect;
 
-    /// Connects, and brings the tables up to date.
+    /// Connects and migrates the tables.
     fn connect(&self) -> BoxFuture<'_, Result<Box<dyn Session>, Fault>>;
 
-    /// Reads, on a connection of the readers' pool.
+    /// Runs a query on a connection of the readers' pool.
     fn select<'a>(
         &'a self,
         statement: &'a Statement,
-        kinds: &'a [Kind],
+        kinds: &'a [ColumnType],
     ) -> BoxFuture<'a, Result<Table, Fault>>;
 }
 
-/// One connection, for writing.
+/// A connection for a writer.
 pub(crate) trait Session: Send {
-    /// Rows and what they add to the sums, in one transaction: all or nothing.
-    fn insert<'a>(&'a mut self, rows: &'a [Row], sums: &'a Sums) -> BoxFuture<'a, Result<(), Fault>>;
+    /// Inserts rows and their statistics in one transaction.
+    fn insert<'a>(
+        &'a mut self,
+        rows: &'a [Row],
+        sums: &'a StatisticsDelta,
+    ) -> BoxFuture<'a, Result<(), Fault>>;
 
-    /// Says goodbye; without it the server writes of a broken connection into its log.
+    /// Closes the connection properly; otherwise the server logs a broken connection.
     fn close(self: Box<Self>) -> BoxFuture<'static, ()>;
 
-    /// One statement; gives the number of rows that it changed.
+    /// Executes a statement and returns the number of changed rows.
     fn execute<'a>(&'a mut self, statement: &'a Statement) -> BoxFuture<'a, Result<u64, Fault>>;
 
-    /// Reads.
+    /// Runs a query.
     fn select<'a>(
         &'a mut self,
         statement: &'a Statement,
-        kinds: &'a [Kind],
+        kinds: &'a [ColumnType],
     ) -> BoxFuture<'a, Result<Table, Fault>>;
 
-    /// Reads rows for a replay: id, decision and, with `body`, body; until the batch is full.
+    /// Reads rows for a replay (id, decision and, with `body`, body) until the batch is full.
     fn scan<'a>(&'a mut self, statement: &'a Statement, body: bool)
     -> BoxFuture<'a, Result<RawBatch, Fault>>;
 }
 
-/// The back end that a URL names.
-pub(crate) fn open(url: &str, options: &Options) -> Result<Arc<dyn Backend>, ArchiveError> {
+/// Opens the back end of a URL.
+pub(crate) fn open(url: &str, options: &ArchiveOptions) -> Result<Arc<dyn Backend>, ArchiveError> {
     let (scheme, rest) = url.split_once(':').unwrap_or((url, ""));
     let result: Result<Arc<dyn Backend>, sqlx::Error> = match scheme {
         "sqlite" if !rest.trim_start_matches('/').is_empty() => {
@@ -84,21 +87,21 @@ pub(crate) fn open(url: &str, options: &Options) -> Result<Arc<dyn Backend>, Arc
     result.map_err(|_| ArchiveError::Url)
 }
 
-/// A URL as it may be shown: without its password, and without its query, which may hold another.
+/// A URL for display: without its password and its query, which may contain another one.
 pub(crate) fn without_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     let rest = rest.split('?').next().unwrap_or(rest);
     match rest.rsplit_once('@') {
-        Some((user, place)) => {
+        Some((user, position)) => {
             let name = user.split(':').next().unwrap_or_default();
-            format!("{scheme}://{name}:***@{place}")
+            format!("{scheme}://{name}:***@{position}")
         }
         None => format!("{scheme}://{rest}"),
     }
 }
 
-/// Brings the tables up to date, under the driver's lock where `lock` says so. Two daemons may do so at once: where the driver has no lock for it (SQLite), the second
-/// finds that the first has been there, and looks again.
+/// Migrates the tables, under the driver's lock if `lock` is set. Two daemons may do so at once; if the driver has no
+/// lock (SQLite), the second one finds the result of the first and retries.
 async fn migrate<C: Migrate>(
     connection: &mut C,
     steps: &[(i64, &'static str, &'static str)],
@@ -125,8 +128,8 @@ async fn migrate<C: Migrate>(
     Ok(())
 }
 
-/// What is bound to a statement, as the driver wants it.
-fn arguments<DB>(bound: &[Bound]) -> Result<DB::Arguments, sqlx::Error>
+/// Converts parameters for the driver.
+fn arguments<DB>(bound: &[Parameter]) -> Result<DB::Arguments, sqlx::Error>
 where
     DB: Database,
     for<'q> i64: Encode<'q, DB> + Type<DB>,
@@ -135,15 +138,15 @@ where
     let mut arguments = DB::Arguments::default();
     for value in bound {
         match value {
-            Bound::Number(number) => arguments.add(*number),
-            Bound::Text(text) => arguments.add(text.as_str()),
+            Parameter::Number(number) => arguments.add(*number),
+            Parameter::Text(text) => arguments.add(text.as_str()),
         }
         .map_err(sqlx::Error::Encode)?;
     }
     Ok(arguments)
 }
 
-/// Runs a statement that gives no rows.
+/// Executes a statement without results.
 async fn execute<'c, DB, E>(on: E, statement: &Statement) -> Result<DB::QueryResult, sqlx::Error>
 where
     DB: Database,
@@ -157,7 +160,7 @@ where
 }
 
 /// Runs a query.
-async fn select<'c, DB, E>(on: E, statement: &Statement, kinds: &[Kind]) -> Result<Table, sqlx::Error>
+async fn select<'c, DB, E>(on: E, statement: &Statement, kinds: &[ColumnType]) -> Result<Table, sqlx::Error>
 where
     DB: Database,
     DB::Arguments: IntoArguments<DB>,
@@ -172,21 +175,21 @@ where
     use sqlx::Row as _;
     let sql = AssertSqlSafe(statement.sql.clone());
     let rows = if statement.bound.is_empty() {
-        // Lists of ids, mostly, of which every one is different: nothing to prepare and to remember.
+        // Mostly lists of ids, each different: preparing them is useless.
         sqlx::raw_sql(sql).fetch_all(on).await?
     } else {
         let arguments = arguments::<DB>(&statement.bound)?;
         sqlx::query_with::<DB, _>(sql, arguments).fetch_all(on).await?
     };
-    let cell = |row: &DB::Row, index: usize, kind: Kind| {
+    let cell = |row: &DB::Row, index: usize, kind: ColumnType| {
         Ok::<_, sqlx::Error>(
             match kind {
-                Kind::Big => row.try_get::<Option<i64>, _>(index)?.map(Cell::Number),
-                Kind::Small => {
+                ColumnType::Big => row.try_get::<Option<i64>, _>(index)?.map(Cell::Number),
+                ColumnType::Small => {
                     row.try_get::<Option<i16>, _>(index)?.map(|number| Cell::Number(number.into()))
                 }
-                Kind::Text => row.try_get::<Option<String>, _>(index)?.map(Cell::Text),
-                Kind::Octets => row.try_get::<Option<Vec<u8>>, _>(index)?.map(Cell::Octets),
+                ColumnType::Text => row.try_get::<Option<String>, _>(index)?.map(Cell::Text),
+                ColumnType::Octets => row.try_get::<Option<Vec<u8>>, _>(index)?.map(Cell::Octets),
             }
             .unwrap_or(Cell::Null),
         )
@@ -210,7 +213,7 @@ where
     use sqlx::Row as _;
     let arguments = arguments::<DB>(&statement.bound)?;
     let mut rows = sqlx::query_with::<DB, _>(AssertSqlSafe(statement.sql.clone()), arguments).fetch(on);
-    let mut batch = Collected::new(body);
+    let mut batch = RawBatchBuilder::new(body);
     while let Some(row) = rows.try_next().await? {
         let decision = row.try_get::<Option<&[u8]>, _>(1)?.unwrap_or_default();
         let text = if body { row.try_get::<Option<&[u8]>, _>(2)?.unwrap_or_default() } else { &[] };
@@ -221,7 +224,7 @@ where
     Ok(batch.finish())
 }
 
-/// What an error of the driver means; `row` says whether the data base's own code blames a value.
+/// Classifies a driver error; `blame` interprets the database's error code.
 fn fault(error: sqlx::Error, blame: impl Fn(&dyn sqlx::error::DatabaseError) -> Blame) -> Fault {
     if let Some(refusal) = error.as_database_error() {
         let text = refusal.to_string();
@@ -234,14 +237,15 @@ fn fault(error: sqlx::Error, blame: impl Fn(&dyn sqlx::error::DatabaseError) -> 
     }
     match error {
         sqlx::Error::Encode(error) => Fault::Row(error.to_string()),
-        sqlx::Error::PoolTimedOut => {
-            Fault::Down(ArchiveError::Database(format!("no connection within {} s", ACQUIRE.as_secs())))
-        }
+        sqlx::Error::PoolTimedOut => Fault::Down(ArchiveError::Database(format!(
+            "no connection within {} s",
+            ACQUIRE_TIMEOUT.as_secs()
+        ))),
         error => Fault::Down(ArchiveError::Database(error.to_string())),
     }
 }
 
-/// What a refusal is about.
+/// The cause of a database error.
 enum Blame {
     Duplicate,
     Row,
@@ -249,7 +253,7 @@ enum Blame {
     Server,
 }
 
-/// By SQLSTATE class (ISO/IEC 9075-2 §24.1), for what no code of the product's own has settled.
+/// Classifies by SQLSTATE class (ISO/IEC 9075-2 §24.1) if no product-specific code applies.
 fn by_state(state: &str) -> Blame {
     match state.get(..2) {
         // Data exception, integrity constraint, program limit exceeded (PostgreSQL), raised by a trigger.
@@ -266,7 +270,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_are_shown_without_their_passwords() {
+    fn passwords_are_removed_from_urls() {
         assert_eq!(without_password("mysql://a:b@h:1/n"), "mysql://a:***@h:1/n");
         assert_eq!(without_password("mysql://a:p@ss@h:1/n"), "mysql://a:***@h:1/n");
         assert_eq!(without_password("mysql://a:b/c@h:1/n"), "mysql://a:***@h:1/n");
@@ -276,10 +280,10 @@ mod tests {
     }
 
     #[test]
-    fn urls_of_nothing_are_refused() {
+    fn invalid_urls_are_rejected() {
         for url in ["", "sqlite", "sqlite:", "oracle://h/n", "mysql://h:port/n"] {
-            let refused = open(url, &Options::default()).err().map(|error| error.to_string());
-            assert!(refused.is_some_and(|text| text.contains("names no data base")), "{url}");
+            let refused = open(url, &ArchiveOptions::default()).err().map(|error| error.to_string());
+            assert!(refused.is_some_and(|text| text.contains("is not a database URL")), "{url}");
         }
     }
 }

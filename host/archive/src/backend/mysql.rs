@@ -2,10 +2,12 @@
 
 use super::{Backend, Blame, Session, Table, by_state, fault};
 use crate::error::Fault;
-use crate::measure::Sums;
+use crate::measures::StatisticsDelta;
 use crate::row::Row;
-use crate::sql::{COLUMNS, Dialect, Kind, Statement, Value, add_sums, insert_rows, pieces, values};
-use crate::{ArchiveError, Options, RawBatch};
+use crate::sql::{
+    COLUMNS, ColumnType, Dialect, Statement, Value, add_sums, insert_rows, split_by_sizes, values,
+};
+use crate::{ArchiveError, ArchiveOptions, RawBatch};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use sqlx::mysql::{
@@ -20,15 +22,15 @@ const MIGRATIONS: [(i64, &str, &str); 2] = [
     (2, "decisions", include_str!("../../migrations/mysql/0002_decisions.sql")),
 ];
 
-/// Rows of one statement; few sizes, so that the server prepares few statements. To drop one costs 40 ms: the driver
-/// leaves Nagle's algorithm on, and a command without an answer (COM_STMT_CLOSE) holds up the next one.
+/// Rows per statement. Few sizes keep the number of prepared statements small: dropping one costs 40 ms, because the
+/// driver leaves Nagle's algorithm on and a command without a response (COM_STMT_CLOSE) delays the next.
 const ROWS: [usize; 5] = [256, 64, 16, 4, 1];
 
-/// The same for keys of the sums.
+/// The same for statistics keys.
 const KEYS: [usize; 4] = [64, 16, 4, 1];
 
-/// Octets of one statement's values; a server takes packets of 4 MiB at least, unless told otherwise.
-const OCTETS: usize = 1 << 20;
+/// Maximum size of one statement's values in octets; a server accepts packets of at least 4 MiB by default.
+const BATCH_OCTETS: usize = 1 << 20;
 
 pub(crate) struct MySql {
     options: MySqlConnectOptions,
@@ -37,31 +39,31 @@ pub(crate) struct MySql {
 }
 
 impl MySql {
-    pub(crate) fn new(url: &str, options: &Options) -> Result<Self, sqlx::Error> {
+    pub(crate) fn new(url: &str, options: &ArchiveOptions) -> Result<Self, sqlx::Error> {
         let connect = MySqlConnectOptions::from_str(url)?.charset("utf8mb4").disable_statement_logging();
         Ok(Self { options: connect, readers: options.readers.max(1), pool: OnceCell::new() })
     }
 
     async fn connection(&self) -> Result<MySqlConnection, Fault> {
         let mut connection = MySqlConnection::connect_with(&self.options).await.map_err(meaning)?;
-        // A server without strict mode would cut what is too long and say nothing; and a dead-locked reader must not
-        // hold the pump for InnoDB's 50 s.
+        // A server without strict mode would truncate silently, and a deadlocked reader must not block the pump for
+        // InnoDB's 50 s.
         sqlx::raw_sql(
             "SET SESSION sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', innodb_lock_wait_timeout = 10",
         )
         .execute(&mut connection)
         .await
         .map_err(meaning)?;
-        // One daemon at a time. The driver's own lock asks for an endless wait, which MariaDB does not know.
+        // One daemon at a time. The driver's own lock requests an endless timeout, which MariaDB does not support.
         let lock = "SELECT GET_LOCK(SHA1(CONCAT('switchyard archive ', DATABASE())), 60)";
         let locked: Option<i64> =
             sqlx::query_scalar(lock).fetch_one(&mut connection).await.map_err(meaning)?;
         if locked != Some(1) {
             return Err(Fault::Down(ArchiveError::Migration(
-                "another daemon is at it for a minute already".into(),
+                "lock timeout: another daemon is migrating the tables".into(),
             )));
         }
-        // Tables are not made in transactions here. Our steps may be run again, so one that a crash cut off is.
+        // DDL is not transactional here. The migrations are idempotent, so an interrupted one is run again.
         let _ = sqlx::raw_sql("DELETE FROM schema_versions WHERE success = 0").execute(&mut connection).await;
         super::migrate(&mut connection, &MIGRATIONS, false).await?;
         sqlx::raw_sql("DO RELEASE_LOCK(SHA1(CONCAT('switchyard archive ', DATABASE())))")
@@ -74,12 +76,12 @@ impl MySql {
     async fn pool(&self) -> Result<&MySqlPool, Fault> {
         self.pool
             .get_or_try_init(|| async {
-                // The first reader may be there before the pump.
+                // The first reader may come before the pump.
                 self.connection().await?.close().await.map_err(meaning)?;
                 let options = MySqlPoolOptions::new()
                     .min_connections(0)
                     .max_connections(self.readers)
-                    .acquire_timeout(super::ACQUIRE);
+                    .acquire_timeout(super::ACQUIRE_TIMEOUT);
                 Ok(options.connect_lazy_with(self.options.clone()))
             })
             .await
@@ -98,18 +100,22 @@ impl Backend for MySql {
     fn select<'a>(
         &'a self,
         statement: &'a Statement,
-        kinds: &'a [Kind],
+        kinds: &'a [ColumnType],
     ) -> BoxFuture<'a, Result<Table, Fault>> {
         async { super::select(self.pool().await?, statement, kinds).await.map_err(meaning) }.boxed()
     }
 }
 
 impl Session for MySqlConnection {
-    fn insert<'a>(&'a mut self, rows: &'a [Row], sums: &'a Sums) -> BoxFuture<'a, Result<(), Fault>> {
+    fn insert<'a>(
+        &'a mut self,
+        rows: &'a [Row],
+        sums: &'a StatisticsDelta,
+    ) -> BoxFuture<'a, Result<(), Fault>> {
         async {
             let mut transaction = self.begin().await.map_err(meaning)?;
-            let heavy = rows.iter().map(Row::weight).max().unwrap_or(0) * ROWS[0] > OCTETS;
-            for some in pieces(rows, if heavy { &ROWS[3..] } else { &ROWS }) {
+            let heavy = rows.iter().map(Row::weight).max().unwrap_or(0) * ROWS[0] > BATCH_OCTETS;
+            for some in split_by_sizes(rows, if heavy { &ROWS[3..] } else { &ROWS }) {
                 let mut arguments = MySqlArguments::default();
                 arguments.reserve(some.len() * COLUMNS.len(), some.iter().map(Row::weight).sum());
                 for row in some {
@@ -136,7 +142,7 @@ impl Session for MySqlConnection {
 
     fn close(self: Box<Self>) -> BoxFuture<'static, ()> {
         async move {
-            // Nothing is under way: there is nothing to lose.
+            // No transaction is open, so nothing is lost.
             let _ = Connection::close(*self).await;
         }
         .boxed()
@@ -152,7 +158,7 @@ impl Session for MySqlConnection {
     fn select<'a>(
         &'a mut self,
         statement: &'a Statement,
-        kinds: &'a [Kind],
+        kinds: &'a [ColumnType],
     ) -> BoxFuture<'a, Result<Table, Fault>> {
         async move { super::select(self, statement, kinds).await.map_err(meaning) }.boxed()
     }
@@ -166,16 +172,16 @@ impl Session for MySqlConnection {
     }
 }
 
-/// By the server's error number (the same ones in MySQL and MariaDB), then by SQLSTATE.
+/// Classifies by error number (identical in MySQL and MariaDB), then by SQLSTATE.
 fn meaning(error: sqlx::Error) -> Fault {
     fault(error, |refusal| {
         let number = refusal.try_downcast_ref::<MySqlDatabaseError>().map_or(0, MySqlDatabaseError::number);
         match number {
-            // ER_DUP_ENTRY; only table `messages` can give it, the others are added to.
+            // ER_DUP_ENTRY; only table `messages` can raise it, the others are upserted.
             1062 => Blame::Duplicate,
-            // Incorrect value, incorrect string, too big a packet, row or record; a check constraint.
+            // Incorrect value, incorrect string, packet, row or record too large; a check constraint.
             1366 | 1292 | 1153 | 1118 | 139 | 1301 | 3819 | 4025 => Blame::Row,
-            // Full, out of memory, too many connections, read only, lock wait, deadlock, shutting down, killed.
+            // Disk full, out of memory, too many connections, read-only, lock wait, deadlock, shutdown, killed.
             1021 | 1037 | 1038 | 1040 | 1041 | 1053 | 1114 | 1205 | 1213 | 1290 | 1317 | 1836 | 1927
             | 3024 => Blame::Server,
             _ => refusal.code().map_or(Blame::Unclear, |state| by_state(&state)),

@@ -2,10 +2,10 @@
 
 use super::{Backend, Blame, Session, Table, by_state, fault};
 use crate::error::Fault;
-use crate::measure::Sums;
+use crate::measures::StatisticsDelta;
 use crate::row::Row;
-use crate::sql::{COLUMNS, Dialect, Kind, Statement, Value, add_sums, values};
-use crate::{Options, RawBatch};
+use crate::sql::{COLUMNS, ColumnType, Dialect, Statement, Value, add_sums, values};
+use crate::{ArchiveOptions, RawBatch};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
@@ -25,10 +25,10 @@ pub(crate) struct Postgres {
 }
 
 impl Postgres {
-    pub(crate) fn new(url: &str, options: &Options) -> Result<Self, sqlx::Error> {
+    pub(crate) fn new(url: &str, options: &ArchiveOptions) -> Result<Self, sqlx::Error> {
         let connect = PgConnectOptions::from_str(url)?
             .application_name("switchyard")
-            // Notices such as "relation exists already, skipping" are none of an admin's business.
+            // Hides notices such as "relation already exists, skipping".
             .options([("client_min_messages", "warning"), ("lock_timeout", "10000")])
             .disable_statement_logging();
         Ok(Self { options: connect, readers: options.readers.max(1), pool: OnceCell::new() })
@@ -43,12 +43,12 @@ impl Postgres {
     async fn pool(&self) -> Result<&PgPool, Fault> {
         self.pool
             .get_or_try_init(|| async {
-                // The first reader may be there before the pump.
+                // The first reader may come before the pump.
                 self.connection().await?.close().await.map_err(meaning)?;
                 let options = PgPoolOptions::new()
                     .min_connections(0)
                     .max_connections(self.readers)
-                    .acquire_timeout(super::ACQUIRE);
+                    .acquire_timeout(super::ACQUIRE_TIMEOUT);
                 Ok(options.connect_lazy_with(self.options.clone()))
             })
             .await
@@ -67,14 +67,18 @@ impl Backend for Postgres {
     fn select<'a>(
         &'a self,
         statement: &'a Statement,
-        kinds: &'a [Kind],
+        kinds: &'a [ColumnType],
     ) -> BoxFuture<'a, Result<Table, Fault>> {
         async { super::select(self.pool().await?, statement, kinds).await.map_err(meaning) }.boxed()
     }
 }
 
 impl Session for PgConnection {
-    fn insert<'a>(&'a mut self, rows: &'a [Row], sums: &'a Sums) -> BoxFuture<'a, Result<(), Fault>> {
+    fn insert<'a>(
+        &'a mut self,
+        rows: &'a [Row],
+        sums: &'a StatisticsDelta,
+    ) -> BoxFuture<'a, Result<(), Fault>> {
         async {
             let copied = copied(rows)?;
             let mut transaction = self.begin().await.map_err(meaning)?;
@@ -91,7 +95,7 @@ impl Session for PgConnection {
 
     fn close(self: Box<Self>) -> BoxFuture<'static, ()> {
         async move {
-            // Nothing is under way: there is nothing to lose.
+            // No transaction is open, so nothing is lost.
             let _ = Connection::close(*self).await;
         }
         .boxed()
@@ -107,7 +111,7 @@ impl Session for PgConnection {
     fn select<'a>(
         &'a mut self,
         statement: &'a Statement,
-        kinds: &'a [Kind],
+        kinds: &'a [ColumnType],
     ) -> BoxFuture<'a, Result<Table, Fault>> {
         async move { super::select(self, statement, kinds).await.map_err(meaning) }.boxed()
     }
@@ -121,14 +125,14 @@ impl Session for PgConnection {
     }
 }
 
-/// `COPY … FROM STDIN` costs the server about half of what an INSERT of the same rows does.
+/// `COPY … FROM STDIN` costs the server about half as much as an INSERT of the same rows.
 fn copy_statement() -> String {
     let names: Vec<_> = COLUMNS.iter().map(|(name, _)| *name).collect();
     format!("COPY messages ({}) FROM STDIN (FORMAT binary)", names.join(","))
 }
 
 /// Rows in COPY's binary format (PostgreSQL documentation, "COPY", section "Binary Format"): signature, flags, no
-/// extension; then for each row the number of fields and each field with its length, -1 for NULL; at last -1.
+/// extension; per row the number of fields and each field with its length, -1 for NULL; finally -1.
 fn copied(rows: &[Row]) -> Result<Vec<u8>, Fault> {
     let mut out = Vec::with_capacity(rows.iter().map(|row| row.weight() + 4 * COLUMNS.len()).sum());
     out.extend_from_slice(b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0");
@@ -137,7 +141,7 @@ fn copied(rows: &[Row]) -> Result<Vec<u8>, Fault> {
         out.extend_from_slice(&fields.to_be_bytes());
         for ((_, kind), value) in COLUMNS.iter().zip(values(row)) {
             match (kind, value) {
-                (Kind::Small, Value::Number(number)) => {
+                (ColumnType::Small, Value::Number(number)) => {
                     let number = i16::try_from(number)
                         .map_err(|_| Fault::Row(format!("{number} has more than 16 bits")))?;
                     field(&mut out, Some(&number.to_be_bytes()))?;
@@ -167,10 +171,10 @@ fn field(out: &mut Vec<u8>, octets: Option<&[u8]>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// By SQLSTATE (PostgreSQL documentation, appendix "Error Codes").
+/// Classifies by SQLSTATE (PostgreSQL documentation, appendix "Error Codes").
 fn meaning(error: sqlx::Error) -> Fault {
     fault(error, |refusal| match refusal.code().as_deref() {
-        // unique_violation; only table `messages` can give it, the others are added to.
+        // unique_violation; only table `messages` can raise it, the others are upserted.
         Some("23505") => Blame::Duplicate,
         Some(state) => by_state(state),
         None => Blame::Unclear,

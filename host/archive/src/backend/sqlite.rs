@@ -1,12 +1,12 @@
-//! SQLite: one file beside the queues, the default.
+//! SQLite: one file beside the store; the default.
 
 use super::{Backend, Blame, Session, Table, fault};
 use crate::error::Fault;
-use crate::measure::Sums;
-use crate::replay_source::Collected;
+use crate::measures::StatisticsDelta;
+use crate::replay_source::RawBatchBuilder;
 use crate::row::Row;
-use crate::sql::{Bound, COLUMNS, Dialect, Kind, Statement, Value, add_sums, insert_rows, values};
-use crate::{ArchiveError, Options, RawBatch};
+use crate::sql::{COLUMNS, ColumnType, Dialect, Parameter, Statement, Value, add_sums, insert_rows, values};
+use crate::{ArchiveError, ArchiveOptions, RawBatch};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use rusqlite::OpenFlags;
@@ -25,10 +25,10 @@ const MIGRATIONS: [(i64, &str, &str); 2] = [
     (2, "decisions", include_str!("../../migrations/sqlite/0002_decisions.sql")),
 ];
 
-/// How long to wait for another writer.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Maximum time to wait for another writer.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Rows of one statement: enough to make its cost small, and below SQLite's limit of 32,766 values.
+/// Rows per statement: enough to make it cheap, and below SQLite's limit of 32,766 values.
 const ROWS: usize = 64;
 
 pub(crate) struct Sqlite {
@@ -38,15 +38,15 @@ pub(crate) struct Sqlite {
 }
 
 impl Sqlite {
-    pub(crate) fn new(url: &str, options: &Options) -> Result<Self, sqlx::Error> {
+    pub(crate) fn new(url: &str, options: &ArchiveOptions) -> Result<Self, sqlx::Error> {
         let connect = SqliteConnectOptions::from_str(url)?
             .create_if_missing(true)
             .journal_mode(SqliteJournalMode::Wal)
-            // FULL: a message leaves the queues' own store once it is committed here, so a commit must survive a power
-            // cut. NORMAL syncs the WAL at checkpoints only.
+            // FULL: a message leaves the store once it is committed here, so a commit must survive a power failure.
+            // NORMAL syncs the WAL at checkpoints only.
             .synchronous(SqliteSynchronous::Full)
-            .busy_timeout(PATIENCE)
-            // The two indexes on numbers are written at random places; their upper levels should stay in memory.
+            .busy_timeout(BUSY_TIMEOUT)
+            // The two indexes on numbers are written randomly; their upper levels should stay in memory.
             .pragma("cache_size", "-65536")
             // A checkpoint costs about the same for few and many pages that were written often; 16 MiB between them.
             .pragma("wal_autocheckpoint", "4000")
@@ -59,7 +59,7 @@ impl Sqlite {
         let mut connection = loop {
             match SqliteConnection::connect_with(&self.options).await {
                 Ok(connection) => break connection,
-                // To turn a new file to WAL needs it alone, and the busy timeout does not count for that.
+                // Switching a new file to WAL needs an exclusive lock, and the busy timeout does not apply to it.
                 Err(error) if is_busy(&error) && attempt < 50 => {
                     attempt += 1;
                     tokio::time::sleep(Duration::from_millis(20)).await;
@@ -74,12 +74,12 @@ impl Sqlite {
     async fn pool(&self) -> Result<&SqlitePool, Fault> {
         self.pool
             .get_or_try_init(|| async {
-                // The first reader may be there before the pump.
+                // The first reader may come before the pump.
                 self.connection().await?.close().await.map_err(meaning)?;
                 let options = SqlitePoolOptions::new()
                     .min_connections(0)
                     .max_connections(self.readers)
-                    .acquire_timeout(super::ACQUIRE);
+                    .acquire_timeout(super::ACQUIRE_TIMEOUT);
                 Ok(options.connect_lazy_with(self.options.clone().pragma("query_only", "on")))
             })
             .await
@@ -103,38 +103,38 @@ impl Backend for Sqlite {
     fn select<'a>(
         &'a self,
         statement: &'a Statement,
-        kinds: &'a [Kind],
+        kinds: &'a [ColumnType],
     ) -> BoxFuture<'a, Result<Table, Fault>> {
         async { super::select(self.pool().await?, statement, kinds).await.map_err(meaning) }.boxed()
     }
 }
 
-/// A connection, and one more beside it for those who read much.
+/// A connection, and a second one for bulk reads.
 struct SqliteSession {
     connection: SqliteConnection,
     file: PathBuf,
-    /// The driver's connections hand over row by row from a thread of their own, which costs five times what the reading
-    /// does (`cargo run --release -p replay --example pace`).
+    /// The driver passes rows one by one from its own thread, which costs five times as much as reading them
+    /// (`cargo run --release -p replay --example throughput`).
     bulk: Option<rusqlite::Connection>,
 }
 
-/// Another connection to a file whose tables are up to date.
+/// Opens another connection to a migrated file.
 fn open_for_reading(file: &Path) -> rusqlite::Result<rusqlite::Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = rusqlite::Connection::open_with_flags(file, flags)?;
-    connection.busy_timeout(PATIENCE)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
     Ok(connection)
 }
 
 /// Runs a query for a replay.
 fn scan(connection: &rusqlite::Connection, statement: &Statement, body: bool) -> rusqlite::Result<RawBatch> {
     let bound = statement.bound.iter().map(|value| match value {
-        Bound::Number(number) => rusqlite::types::Value::from(*number),
-        Bound::Text(text) => rusqlite::types::Value::from(text.clone()),
+        Parameter::Number(number) => rusqlite::types::Value::from(*number),
+        Parameter::Text(text) => rusqlite::types::Value::from(text.clone()),
     });
     let mut prepared = connection.prepare(&statement.sql)?;
     let mut rows = prepared.query(rusqlite::params_from_iter(bound))?;
-    let mut batch = Collected::new(body);
+    let mut batch = RawBatchBuilder::new(body);
     while let Some(row) = rows.next()? {
         let octets =
             |index| Ok::<_, rusqlite::Error>(row.get_ref(index)?.as_bytes_or_null()?.unwrap_or_default());
@@ -146,9 +146,13 @@ fn scan(connection: &rusqlite::Connection, statement: &Statement, body: bool) ->
 }
 
 impl Session for SqliteSession {
-    fn insert<'a>(&'a mut self, rows: &'a [Row], sums: &'a Sums) -> BoxFuture<'a, Result<(), Fault>> {
+    fn insert<'a>(
+        &'a mut self,
+        rows: &'a [Row],
+        sums: &'a StatisticsDelta,
+    ) -> BoxFuture<'a, Result<(), Fault>> {
         async {
-            // IMMEDIATE: wait for another writer now, not in the middle with a snapshot that has grown old.
+            // IMMEDIATE: wait for another writer now, not later with a stale snapshot.
             let mut transaction = self.connection.begin_with("BEGIN IMMEDIATE").await.map_err(meaning)?;
             for some in rows.chunks(ROWS) {
                 let mut arguments = SqliteArguments::default();
@@ -166,7 +170,7 @@ impl Session for SqliteSession {
                 }
                 let sql = AssertSqlSafe(insert_rows(Dialect::Sqlite, some.len()));
                 sqlx::query_with(sql, arguments)
-                    // Full chunks are always the same statement; of the last ones there may be any.
+                    // Full chunks always use the same statement; the last one can have any size.
                     .persistent(some.len() == ROWS)
                     .execute(&mut *transaction)
                     .await
@@ -182,7 +186,7 @@ impl Session for SqliteSession {
 
     fn close(self: Box<Self>) -> BoxFuture<'static, ()> {
         async move {
-            // Nothing is under way: there is nothing to lose.
+            // No transaction is open, so nothing is lost.
             let _ = Connection::close(self.connection).await;
         }
         .boxed()
@@ -201,7 +205,7 @@ impl Session for SqliteSession {
     fn select<'a>(
         &'a mut self,
         statement: &'a Statement,
-        kinds: &'a [Kind],
+        kinds: &'a [ColumnType],
     ) -> BoxFuture<'a, Result<Table, Fault>> {
         async move { super::select(&mut self.connection, statement, kinds).await.map_err(meaning) }.boxed()
     }
@@ -233,18 +237,18 @@ impl Session for SqliteSession {
     }
 }
 
-/// SQLITE_BUSY, with any of its extensions.
+/// SQLITE_BUSY with any extended code.
 fn is_busy(error: &sqlx::Error) -> bool {
     let code = error.as_database_error().and_then(|refusal| refusal.code()?.parse::<u32>().ok());
     code.is_some_and(|code| code & 0xff == 5)
 }
 
-/// By SQLite's extended result code.
+/// Classifies by SQLite's extended result code.
 fn meaning(error: sqlx::Error) -> Fault {
     fault(error, |refusal| {
         let code = refusal.code().and_then(|code| code.parse::<u32>().ok()).unwrap_or(0);
         match code {
-            // SQLITE_CONSTRAINT_PRIMARYKEY; only table `messages` can give it.
+            // SQLITE_CONSTRAINT_PRIMARYKEY; only table `messages` can raise it.
             1555 | 2579 => Blame::Duplicate,
             code => match code & 0xff {
                 // TOOBIG, CONSTRAINT, MISMATCH, RANGE.

@@ -1,12 +1,13 @@
-//! Messages to be archived, and a source that holds them.
+//! Test messages and an in-memory source.
 
 use archive::{
-    ArchivedLeg, ArchivedMessage, ArchivedVerdict, BoxError, Direction, Parties, Price, PriceState, Source,
+    ArchivedLeg, ArchivedMessage, ArchivedPrice, ArchivedVerdict, Direction, FinishedSource, PeerDirectory,
+    PriceState, SourceError,
 };
 use bytes::Bytes;
 use model::{
-    Address, Charge, DecidedBy, Final, FinalState, Leg, Message, MessageId, PeerId, PeerMessageId, Priority,
-    Quote, ReceiptRequest, RejectReason, Routed, Step, StepKind, Text, Timestamp, Verdict,
+    Address, Charge, DlrRequest, FinalRecord, FinalState, Leg, Message, MessageId, PeerId, PeerMessageId,
+    PluginVersion, Priority, Quote, RejectReason, RoutingDecision, Step, StepKind, Text, Timestamp, Verdict,
 };
 use parking_lot::{Condvar, Mutex};
 use smallvec::SmallVec;
@@ -19,11 +20,11 @@ use std::time::{Duration, Instant};
 pub const START: u64 = 1_772_323_200_000;
 
 /// Peers 0 and 1 are accounts, 2 and 3 gateways.
-pub const NAMES: [&str; 4] = ["acme", "bank", "north", "south"];
+pub const PEER_NAMES: [&str; 4] = ["acme", "bank", "north", "south"];
 
-pub type Finished = (Message, Final);
+pub type Finished = (Message, FinalRecord);
 
-/// The `n`th message: of one of two accounts to one of two gateways, or back; every way to end; one a second.
+/// The `n`th message: from one of two accounts to one of two gateways, or back; with every final state; one per second.
 pub fn finished(n: u64) -> Finished {
     let id = MessageId(MessageId::FIRST.0 + n);
     let mo = n % 10 == 9;
@@ -40,12 +41,12 @@ pub fn finished(n: u64) -> Finished {
     let (state, error) = match n % 7 {
         0..=3 => {
             steps.push(step(20 + n % 50, StepKind::Responded { id: peer_id.clone() }));
-            steps.push(step(900 + n % 3000, StepKind::Reported { state: 2, error: 0 }));
+            steps.push(step(900 + n % 3000, StepKind::DlrReceived { state: 2, error: 0 }));
             (FinalState::Delivered, 0)
         }
         4 => {
             steps.push(step(25, StepKind::Responded { id: peer_id.clone() }));
-            steps.push(step(5000, StepKind::Reported { state: 5, error: 27 }));
+            steps.push(step(5000, StepKind::DlrReceived { state: 5, error: 27 }));
             (FinalState::Failed, 27)
         }
         5 => {
@@ -59,7 +60,7 @@ pub fn finished(n: u64) -> Finished {
     };
     let message = Message {
         id,
-        kind: model::Kind::Text,
+        kind: model::MessageKind::Text,
         origin,
         source,
         destination,
@@ -67,7 +68,7 @@ pub fn finished(n: u64) -> Finished {
         protocol_id: 0,
         esm_class: 0,
         priority: Priority::new((n % 4) as u8),
-        receipts: ReceiptRequest::FINAL,
+        dlr_request: DlrRequest::FINAL,
         replace_if_present: false,
         submission: (n % 10 < 3).then(|| MessageId(id.0 - n % 10)),
         text: Text {
@@ -80,17 +81,17 @@ pub fn finished(n: u64) -> Finished {
         accepted_at,
         scheduled: None,
         expires_at: at(172_800_000),
-        routed: Routed {
+        routed: RoutingDecision {
             verdict: Verdict::Forward(vec![Leg::to(to)]),
-            by: Arc::new(DecidedBy { plugin: "prefix-router".into(), version: "0123456789ab".into() }),
+            by: Arc::new(PluginVersion { plugin: "prefix-router".into(), version: "0123456789ab".into() }),
             note: None,
             sender: None,
             quote: None,
-            seen: None,
-            faulted: None,
+            host_calls: None,
+            fault_message_id: None,
         },
     };
-    let ended = Final {
+    let ended = FinalRecord {
         state,
         at: at(6000),
         error,
@@ -101,7 +102,7 @@ pub fn finished(n: u64) -> Finished {
     (message, ended)
 }
 
-/// The `n`th message, routed and priced in every way that there is.
+/// The `n`th message, with every kind of routing and pricing.
 pub fn decided(n: u64) -> Finished {
     let (mut message, mut ended) = finished(n);
     let at = |ms: u64| Timestamp(message.accepted_at.0 + ms);
@@ -125,9 +126,9 @@ pub fn decided(n: u64) -> Finished {
         4 => Verdict::Hold(at(3_600_000)),
         _ => Verdict::Reject(RejectReason::Prohibited),
     };
-    routed.seen = n.is_multiple_of(4).then(|| vec![n as u8; (n % 300) as usize].into());
+    routed.host_calls = n.is_multiple_of(4).then(|| vec![n as u8; (n % 300) as usize].into());
     let charge = (!n.is_multiple_of(5)).then(|| Charge {
-        account: NAMES[(n % 2) as usize].into(),
+        account: PEER_NAMES[(n % 2) as usize].into(),
         amount: 1_000 * n,
         keep_on_failure: n.is_multiple_of(2),
         settle: false,
@@ -138,7 +139,7 @@ pub fn decided(n: u64) -> Finished {
         let kind = if paid { StepKind::Charged { amount } } else { StepKind::Refunded { amount } };
         ended.steps.push(Step { at: ended.at, kind });
     }
-    let by = Arc::new(DecidedBy { plugin: "prepaid".into(), version: "ba9876543210".into() });
+    let by = Arc::new(PluginVersion { plugin: "prepaid".into(), version: "ba9876543210".into() });
     routed.quote =
         (!n.is_multiple_of(7)).then(|| Box::new(Quote { charge, by, note: Some("a tariff".into()) }));
     message.service_type = if n.is_multiple_of(9) { Bytes::from_static(b"CMT") } else { Bytes::new() };
@@ -146,9 +147,9 @@ pub fn decided(n: u64) -> Finished {
     (message, ended)
 }
 
-/// What the archive should give a replay.
+/// The expected replay of the archive.
 pub fn archived((message, ended): &Finished, body: bool) -> ArchivedMessage {
-    let name = |id: PeerId| Arc::from(NAMES[id.0 as usize]);
+    let name = |id: PeerId| Arc::from(PEER_NAMES[id.0 as usize]);
     let routed = &message.routed;
     ArchivedMessage {
         id: message.id,
@@ -162,7 +163,7 @@ pub fn archived((message, ended): &Finished, body: bool) -> ArchivedMessage {
         priority: message.priority.level(),
         length: message.text.octets.len() as u32,
         udhi: message.text.udhi,
-        receipts: message.receipts,
+        dlr_request: message.dlr_request,
         body: body.then(|| message.text.octets.clone()),
         verdict: match &routed.verdict {
             Verdict::Forward(legs) => ArchivedVerdict::Forward(
@@ -184,7 +185,7 @@ pub fn archived((message, ended): &Finished, body: bool) -> ArchivedMessage {
         },
         price: routed.quote.as_ref().map(|quote| {
             let paid = ended.steps.iter().any(|step| matches!(step.kind, StepKind::Charged { .. }));
-            Box::new(Price {
+            Box::new(ArchivedPrice {
                 account: quote.charge.as_ref().map(|charge| charge.account.clone()),
                 amount: quote.charge.as_ref().map_or(0, |charge| charge.amount),
                 keep_on_failure: quote.charge.as_ref().is_some_and(|charge| charge.keep_on_failure),
@@ -196,33 +197,33 @@ pub fn archived((message, ended): &Finished, body: bool) -> ArchivedMessage {
                 by: quote.by.clone(),
             })
         }),
-        seen: routed.seen.as_ref().map(|seen| Bytes::copy_from_slice(seen)),
+        host_calls: routed.host_calls.as_ref().map(|host_calls| Bytes::copy_from_slice(host_calls)),
         routed: true,
         sender: None,
-        lacking: None,
+        missing: None,
     }
 }
 
-/// What the archive should say of its direction.
+/// The expected direction.
 pub fn direction(message: &Message) -> Direction {
     if message.origin.0 < 2 { Direction::Mt } else { Direction::Mo }
 }
 
-/// A source in memory.
+/// An in-memory source.
 #[derive(Default)]
-pub struct Shelf {
+pub struct TestSource {
     messages: Mutex<BTreeMap<u64, Finished>>,
     changed: Condvar,
-    /// Removals fail, as they do when the daemon dies before them.
-    pub dying: AtomicBool,
+    /// Removals fail, as when the daemon dies before them.
+    pub fail_removals: AtomicBool,
     pub removed: AtomicU64,
 }
 
-impl Shelf {
+impl TestSource {
     pub fn with(numbers: impl IntoIterator<Item = u64>) -> Arc<Self> {
-        let shelf = Arc::new(Self::default());
-        shelf.put(numbers.into_iter().map(finished));
-        shelf
+        let source = Arc::new(Self::default());
+        source.put(numbers.into_iter().map(finished));
+        source
     }
 
     pub fn put(&self, messages: impl IntoIterator<Item = Finished>) {
@@ -233,23 +234,23 @@ impl Shelf {
         self.messages.lock().keys().copied().collect()
     }
 
-    /// Waits until no more than so many are left.
+    /// Waits until at most `left` messages remain.
     pub fn wait_for(&self, left: usize) {
         let deadline = Instant::now() + Duration::from_secs(300);
         let mut messages = self.messages.lock();
         while messages.len() > left {
             assert!(
                 !self.changed.wait_until(&mut messages, deadline).timed_out(),
-                "{} messages are still on the shelf",
+                "{} messages were not archived in time",
                 messages.len()
             );
         }
     }
 }
 
-impl Parties for Shelf {
+impl PeerDirectory for TestSource {
     fn name(&self, id: PeerId) -> Arc<str> {
-        NAMES.get(id.0 as usize).copied().unwrap_or("?").into()
+        PEER_NAMES.get(id.0 as usize).copied().unwrap_or("?").into()
     }
 
     fn is_account(&self, id: PeerId) -> bool {
@@ -257,13 +258,13 @@ impl Parties for Shelf {
     }
 }
 
-impl Source for Shelf {
-    fn read(&self, after: MessageId, most: usize) -> Result<Vec<Finished>, BoxError> {
+impl FinishedSource for TestSource {
+    fn read(&self, after: MessageId, most: usize) -> Result<Vec<Finished>, SourceError> {
         Ok(self.messages.lock().range(after.0 + 1..).take(most).map(|(_, message)| message.clone()).collect())
     }
 
-    fn removed(&self, ids: Vec<MessageId>) -> Result<(), BoxError> {
-        if self.dying.load(Relaxed) {
+    fn remove(&self, ids: Vec<MessageId>) -> Result<(), SourceError> {
+        if self.fail_removals.load(Relaxed) {
             return Err("the daemon was killed".into());
         }
         let mut messages = self.messages.lock();

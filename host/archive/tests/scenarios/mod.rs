@@ -1,4 +1,4 @@
-//! What must hold with every data base. Each scenario gets the URL of an empty one.
+//! Scenarios for every database. Each gets the URL of an empty database.
 
 #![allow(
     dead_code,
@@ -13,10 +13,11 @@
 pub mod messages;
 
 use archive::{
-    Archive, ArchiveError, ArchivedMessage, ArchivedVerdict, Cursor, Decoder, Filter, Format, Lacking,
-    Options, Parties, Period, Record, ReplayRange, RunningPump, Side, Span, State, Wanted,
+    Archive, ArchiveError, ArchiveFilter, ArchiveOptions, ArchivedMessage, ArchivedVerdict, Cursor,
+    DecisionDecoder, ExportFormat, MissingData, PeerDirectory, Period, PumpState, Record, RecordFields,
+    ReplayRange, RunningPump, Side, Span,
 };
-use messages::{Finished, START, Shelf, archived, decided, direction, finished};
+use messages::{Finished, START, TestSource, archived, decided, direction, finished};
 use model::{Address, FinalState, MessageId, StepKind, Timestamp};
 use sqlx::{AssertSqlSafe, Connection};
 use std::collections::BTreeMap;
@@ -24,11 +25,15 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-pub fn options() -> Options {
-    Options { linger: Duration::from_millis(5), longest_pause: Duration::from_secs(1), ..Options::default() }
+pub fn options() -> ArchiveOptions {
+    ArchiveOptions {
+        linger: Duration::from_millis(5),
+        max_retry_delay: Duration::from_secs(1),
+        ..ArchiveOptions::default()
+    }
 }
 
-/// One for all: connections for readers live on the runtime on which they were made.
+/// A shared runtime, because readers' connections live on the runtime that created them.
 fn runtime() -> &'static tokio::runtime::Runtime {
     static RUNTIME: LazyLock<tokio::runtime::Runtime> = LazyLock::new(|| {
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
@@ -40,27 +45,27 @@ pub fn open(url: &str) -> Archive {
     Archive::open(url, options()).unwrap()
 }
 
-fn start(archive: &Archive, shelf: &Arc<Shelf>) -> RunningPump {
-    archive.pump(shelf.clone()).start().unwrap()
+fn start(archive: &Archive, source: &Arc<TestSource>) -> RunningPump {
+    archive.pump(source.clone()).start().unwrap()
 }
 
-/// Waits until it holds.
+/// Waits until the condition holds.
 pub fn until(what: &str, holds: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(120);
     while !holds() {
-        assert!(Instant::now() < deadline, "in vain: {what}");
+        assert!(Instant::now() < deadline, "timed out waiting until {what}");
         std::thread::park_timeout(Duration::from_millis(2));
     }
 }
 
-/// Archives all of them.
-fn fill(archive: &Archive, shelf: &Arc<Shelf>) {
-    let pump = start(archive, shelf);
-    shelf.wait_for(0);
+/// Archives all messages of a source.
+fn fill(archive: &Archive, source: &Arc<TestSource>) {
+    let pump = start(archive, source);
+    source.wait_for(0);
     pump.stop();
 }
 
-/// One statement past the archive.
+/// Executes a statement without the archive.
 pub fn sql(url: &str, statement: &str) -> Result<(), sqlx::Error> {
     let text = AssertSqlSafe(statement.to_owned());
     runtime().block_on(async {
@@ -81,12 +86,12 @@ pub fn sql(url: &str, statement: &str) -> Result<(), sqlx::Error> {
     })
 }
 
-/// All that match, page by page.
-fn all(archive: &Archive, filter: &Filter, limit: usize) -> Vec<Record> {
+/// All matching records, page by page.
+fn all(archive: &Archive, filter: &ArchiveFilter, limit: usize) -> Vec<Record> {
     runtime().block_on(async {
         let (mut records, mut after) = (Vec::new(), None);
         loop {
-            let page = archive.page(filter, after, limit, Wanted::default()).await.unwrap();
+            let page = archive.page(filter, after, limit, RecordFields::default()).await.unwrap();
             assert!(page.records.len() <= limit);
             records.extend(page.records);
             after = page.next.map(|next| next.to_string().parse::<Cursor>().unwrap());
@@ -114,16 +119,16 @@ fn accepted(archive: &Archive) -> u64 {
     statistics.iter().map(|one| one.mt.accepted + one.mo.accepted).sum()
 }
 
-/// Everything arrives once, as it was, and leaves the source.
-pub fn everything_arrives(url: &str) {
-    let (archive, shelf) = (open(url), Shelf::with(0..5000));
-    let pump = start(&archive, &shelf);
-    shelf.wait_for(0);
+/// Each message is archived once, unchanged, and leaves the source.
+pub fn all_messages_are_archived_once(url: &str) {
+    let (archive, source) = (open(url), TestSource::with(0..5000));
+    let pump = start(&archive, &source);
+    source.wait_for(0);
     let status = pump.status();
     pump.stop();
     assert_eq!((status.archived, status.refused, status.backlog), (5000, 0, 0));
-    assert_eq!(status.state, State::Up);
-    assert_eq!(ids(&all(&archive, &Filter::default(), 1000)), newest_first(0..5000));
+    assert_eq!(status.state, PumpState::Up);
+    assert_eq!(ids(&all(&archive, &ArchiveFilter::default(), 1000)), newest_first(0..5000));
     assert_eq!(accepted(&archive), 5000);
     let runtime = runtime();
     for n in [0, 9, 14, 20, 4999] {
@@ -145,7 +150,7 @@ pub fn everything_arrives(url: &str) {
         let (account, peer) = (n as usize % 2, 2 + (n as usize / 2 % 2));
         assert_eq!(
             (record.account.as_str(), record.peer.as_str()),
-            (messages::NAMES[account], messages::NAMES[peer])
+            (messages::PEER_NAMES[account], messages::PEER_NAMES[peer])
         );
         let trace: serde_json::Value = serde_json::from_str(record.trace.unwrap().get()).unwrap();
         assert_eq!(trace["steps"].as_array().unwrap().len(), ended.steps.len());
@@ -155,55 +160,55 @@ pub fn everything_arrives(url: &str) {
     assert!(runtime.block_on(archive.get(MessageId(u64::MAX))).unwrap().is_none());
 }
 
-/// The daemon dies after the data base has committed and before the messages left the source.
-pub fn once_after_a_crash(url: &str) {
-    let (archive, shelf) = (open(url), Shelf::with(0..3000));
-    shelf.dying.store(true, Relaxed);
-    let pump = start(&archive, &shelf);
-    until("all are committed", || pump.status().archived == 3000);
+/// The daemon dies after the database has committed and before the messages left the source.
+pub fn a_crash_before_removal_archives_once(url: &str) {
+    let (archive, source) = (open(url), TestSource::with(0..3000));
+    source.fail_removals.store(true, Relaxed);
+    let pump = start(&archive, &source);
+    until("all messages are committed", || pump.status().archived == 3000);
     pump.stop();
-    assert_eq!(shelf.removed.load(Relaxed), 0);
-    shelf.dying.store(false, Relaxed);
-    // Some are new, among and after those that are there.
-    shelf.put((3000..3500).map(finished));
+    assert_eq!(source.removed.load(Relaxed), 0);
+    source.fail_removals.store(false, Relaxed);
+    // Some messages are new, between and after existing ones.
+    source.put((3000..3500).map(finished));
     let (archive, before) = (open(url), accepted(&archive));
-    let pump = start(&archive, &shelf);
-    shelf.wait_for(0);
+    let pump = start(&archive, &source);
+    source.wait_for(0);
     let status = pump.status();
     pump.stop();
     assert_eq!(before, 3000);
     assert_eq!(status.archived, 500);
-    assert_eq!(ids(&all(&archive, &Filter::default(), 1000)), newest_first(0..3500));
+    assert_eq!(ids(&all(&archive, &ArchiveFilter::default(), 1000)), newest_first(0..3500));
     assert_eq!(accepted(&archive), 3500);
 }
 
-/// Two daemons that begin at once, with the same messages.
-pub fn two_at_once(url: &str) {
+/// Two daemons archive the same messages at the same time.
+pub fn two_pumps_archive_once(url: &str) {
     let (one, other) = (open(url), open(url));
     let made = runtime().block_on(async { tokio::join!(one.prepare(), other.prepare()) });
     made.0.unwrap();
     made.1.unwrap();
-    let shelves = [Shelf::with(0..2500), Shelf::with(0..2500)];
+    let shelves = [TestSource::with(0..2500), TestSource::with(0..2500)];
     let pumps = [start(&one, &shelves[0]), start(&other, &shelves[1])];
-    for shelf in &shelves {
-        shelf.wait_for(0);
+    for source in &shelves {
+        source.wait_for(0);
     }
     for pump in pumps {
         pump.stop();
     }
-    assert_eq!(ids(&all(&one, &Filter::default(), 1000)), newest_first(0..2500));
+    assert_eq!(ids(&all(&one, &ArchiveFilter::default(), 1000)), newest_first(0..2500));
     assert_eq!(accepted(&one), 2500);
 }
 
-/// A data base that a newer daemon has had is left alone.
-pub fn newer_tables_are_refused(url: &str) {
+/// A database of a newer daemon is not touched.
+pub fn newer_schemas_are_rejected(url: &str) {
     let archive = open(url);
     runtime().block_on(archive.prepare()).unwrap();
     let blob = if url.starts_with("postgres") { "'\\x00'" } else { "x'00'" };
     sql(
         url,
         &format!(
-            "INSERT INTO schema_versions (version, description, success, checksum, execution_time) VALUES (4711, 'of tomorrow', true, {blob}, 1)"
+            "INSERT INTO schema_versions (version, description, success, checksum, execution_time) VALUES (4711, 'from a newer daemon', true, {blob}, 1)"
         ),
     )
     .unwrap();
@@ -211,79 +216,82 @@ pub fn newer_tables_are_refused(url: &str) {
     assert!(matches!(error, ArchiveError::NewerSchema { found: 4711, known: 2 }), "{error}");
     let text = error.to_string();
     assert!(text.contains("4711") && text.contains("up to 2"), "{text}");
-    let shelf = Shelf::with(0..10);
-    let pump = start(&archive, &shelf);
-    until("the pump has tried", || pump.status().state != State::Starting);
+    let source = TestSource::with(0..10);
+    let pump = start(&archive, &source);
+    until("the pump has tried to write", || pump.status().state != PumpState::Starting);
     let state = pump.status().state;
     pump.stop();
-    assert!(matches!(state, State::Down(why) if why.contains("4711")));
-    assert_eq!(shelf.ids().len(), 10);
+    assert!(matches!(state, PumpState::Down(why) if why.contains("4711")));
+    assert_eq!(source.ids().len(), 10);
 }
 
-/// A row that the data base refuses stays in the source, and the others go on.
-pub fn a_refused_row_stands_aside(url: &str) {
+/// A row that the database rejects stays in the source, and the others are archived.
+pub fn a_rejected_row_does_not_block_others(url: &str) {
     let archive = open(url);
     runtime().block_on(archive.prepare()).unwrap();
     // 491700000013 is the destination of numbers 13, 513, 1013 …
     let statement = if url.starts_with("sqlite") {
-        "CREATE TRIGGER superstition BEFORE INSERT ON messages WHEN NEW.destination = '491700000013' BEGIN SELECT RAISE(ABORT, 'not thirteen'); END"
+        "CREATE TRIGGER reject_thirteen BEFORE INSERT ON messages WHEN NEW.destination = '491700000013' BEGIN SELECT RAISE(ABORT, 'not thirteen'); END"
     } else {
-        "ALTER TABLE messages ADD CONSTRAINT superstition CHECK (destination <> '491700000013')"
+        "ALTER TABLE messages ADD CONSTRAINT reject_thirteen CHECK (destination <> '491700000013')"
     };
     sql(url, statement).unwrap();
-    let shelf = Shelf::with(0..3000);
-    let pump = start(&archive, &shelf);
-    shelf.wait_for(6);
-    // Others go on meanwhile.
-    shelf.put((3000..3010).map(finished));
+    let source = TestSource::with(0..3000);
+    let pump = start(&archive, &source);
+    source.wait_for(6);
+    // Others are archived meanwhile.
+    source.put((3000..3010).map(finished));
     pump.wake();
-    shelf.wait_for(6);
+    source.wait_for(6);
     until("all six are refused", || pump.status().refused == 6);
     let status = pump.status();
     pump.stop();
     assert_eq!((status.archived, status.refused, status.backlog), (3004, 6, 6));
     let bad = [13, 513, 1013, 1513, 2013, 2513];
-    assert_eq!(shelf.ids(), bad.map(|n| MessageId::FIRST.0 + n));
+    assert_eq!(source.ids(), bad.map(|n| MessageId::FIRST.0 + n));
     assert_eq!(accepted(&archive), 3004);
-    // Once the reason is gone, they go the way of the others.
+    // Without the constraint they are archived too.
     let statement = if url.starts_with("sqlite") {
-        "DROP TRIGGER superstition"
+        "DROP TRIGGER reject_thirteen"
     } else {
-        "ALTER TABLE messages DROP CONSTRAINT superstition"
+        "ALTER TABLE messages DROP CONSTRAINT reject_thirteen"
     };
     sql(url, statement).unwrap();
-    fill(&archive, &shelf);
-    assert_eq!(ids(&all(&archive, &Filter::default(), 1000)), newest_first(0..3010));
+    fill(&archive, &source);
+    assert_eq!(ids(&all(&archive, &ArchiveFilter::default(), 1000)), newest_first(0..3010));
     assert_eq!(accepted(&archive), 3010);
 }
 
-/// More refused rows than a batch holds, and older than all others.
-pub fn many_refused_rows_do_not_block(url: &str) {
-    let archive = Archive::open(url, Options { batch: 4, ..options() }).unwrap();
+/// More rejected rows than a batch holds, older than all others.
+pub fn many_rejected_rows_do_not_block(url: &str) {
+    let archive = Archive::open(url, ArchiveOptions { batch: 4, ..options() }).unwrap();
     runtime().block_on(archive.prepare()).unwrap();
     let statement = if url.starts_with("sqlite") {
-        "CREATE TRIGGER superstition BEFORE INSERT ON messages WHEN NEW.destination = '491700000013' BEGIN SELECT RAISE(ABORT, 'not thirteen'); END"
+        "CREATE TRIGGER reject_thirteen BEFORE INSERT ON messages WHEN NEW.destination = '491700000013' BEGIN SELECT RAISE(ABORT, 'not thirteen'); END"
     } else {
-        "ALTER TABLE messages ADD CONSTRAINT superstition CHECK (destination <> '491700000013')"
+        "ALTER TABLE messages ADD CONSTRAINT reject_thirteen CHECK (destination <> '491700000013')"
     };
     sql(url, statement).unwrap();
     let bad: Vec<_> = (0..9).map(|n| n * 500 + 13).collect();
-    let shelf = Shelf::with(bad.iter().copied().chain(5000..5010));
-    let pump = start(&archive, &shelf);
-    shelf.wait_for(9);
-    shelf.put((6000..6003).map(finished));
+    let source = TestSource::with(bad.iter().copied().chain(5000..5010));
+    let pump = start(&archive, &source);
+    source.wait_for(9);
+    source.put((6000..6003).map(finished));
     pump.wake();
-    shelf.wait_for(9);
+    source.wait_for(9);
     until("all nine are refused", || pump.status().refused == 9);
     pump.stop();
-    assert_eq!(ids(&all(&archive, &Filter::default(), 1000)), newest_first((5000..5010).chain(6000..6003)));
-    assert_eq!(shelf.ids().len(), 9);
+    assert_eq!(
+        ids(&all(&archive, &ArchiveFilter::default(), 1000)),
+        newest_first((5000..5010).chain(6000..6003))
+    );
+    assert_eq!(source.ids().len(), 9);
 }
 
-/// Octets that are no text, and the longest there are.
-pub fn odd_octets_are_kept(url: &str) {
+/// Invalid text, and the longest values.
+pub fn arbitrary_octets_survive(url: &str) {
     let archive = open(url);
-    let shelf = Arc::new(Shelf::default());
+    let source = Arc::new(TestSource::default());
     let addresses: [&[u8]; 6] =
         [b"a\0b", b"\xff\xfe\xfd", b"", &[0x80; 64], b"back\\slash", "Č\u{1f4a9}".as_bytes()];
     let message = |n: usize| {
@@ -297,9 +305,9 @@ pub fn odd_octets_are_kept(url: &str) {
         ended.at = Timestamp(u64::MAX);
         (message, ended)
     };
-    shelf.put((0..addresses.len()).map(message));
-    let pump = start(&archive, &shelf);
-    shelf.wait_for(0);
+    source.put((0..addresses.len()).map(message));
+    let pump = start(&archive, &source);
+    source.wait_for(0);
     assert_eq!(pump.status().refused, 0);
     pump.stop();
     for (n, address) in addresses.into_iter().enumerate() {
@@ -312,30 +320,30 @@ pub fn odd_octets_are_kept(url: &str) {
         assert!(record.trace.unwrap().get().contains(&"ff".repeat(4000)));
         let name = String::from_utf8_lossy(address);
         if !address.is_empty() && !name.contains('\u{fffd}') {
-            let filter = Filter { number: Some(name.into_owned()), ..Filter::default() };
+            let filter = ArchiveFilter { number: Some(name.into_owned()), ..ArchiveFilter::default() };
             assert_eq!(ids(&all(&archive, &filter, 10)), [sent.id.0]);
         }
     }
 }
 
-/// Filters find what they should, whatever the size of a page.
-pub fn filters_find_what_they_should(url: &str) {
-    // A gap in the ids, over which whoever looks for something rare must come.
+/// Filters find the expected messages with any page size.
+pub fn filters_match_the_reference(url: &str) {
+    // A gap in the ids that a search must cross.
     let numbers = || (0..1000).chain(900_000..901_000);
-    let (archive, shelf) = (open(url), Shelf::with(numbers()));
-    fill(&archive, &shelf);
-    let matches = |filter: &Filter, (message, ended): &Finished| {
-        let (source, destination) = (message.source.text(), message.destination.text());
+    let (archive, source) = (open(url), TestSource::with(numbers()));
+    fill(&archive, &source);
+    let matches = |filter: &ArchiveFilter, (message, ended): &Finished| {
+        let (message_source, destination) = (message.source.text(), message.destination.text());
         let (account, peer) = match direction(message) {
             archive::Direction::Mt => {
                 (message.origin, 2 + ((message.id.0 - MessageId::FIRST.0) / 2 % 2) as u32)
             }
             archive::Direction::Mo => (model::PeerId((message.id.0 % 2) as u32), message.origin.0),
         };
-        let (account, peer) = (shelf.name(account), shelf.name(model::PeerId(peer)));
+        let (account, peer) = (source.name(account), source.name(model::PeerId(peer)));
         filter.number.as_ref().is_none_or(|number| {
             let bare = number.trim_start_matches('+');
-            bare == destination || filter.side == Side::Either && bare == source
+            bare == destination || filter.side == Side::Either && bare == message_source
         }) && filter.account.as_ref().is_none_or(|name| **name == *account)
             && filter.peer.as_ref().is_none_or(|name| **name == *peer)
             && filter.state.is_none_or(|state| state == ended.state)
@@ -358,7 +366,7 @@ pub fn filters_find_what_they_should(url: &str) {
         for (from, until) in times {
             for (who, limit) in [(0, 1000), (1, 7), (2, 50), (3, 50), (4, 13)] {
                 let time = |seconds: u64| Timestamp(START + seconds * 1000);
-                let filter = Filter {
+                let filter = ArchiveFilter {
                     number: number.map(str::to_owned),
                     side: if who == 2 { Side::Destination } else { Side::Either },
                     account: (who == 1 || who == 4).then(|| "acme".to_owned()),
@@ -380,107 +388,109 @@ pub fn filters_find_what_they_should(url: &str) {
             }
         }
     }
-    assert!(found > 1000, "the filters are to find something");
+    assert!(found > 1000, "the filters match records");
 }
 
-/// Pages neither repeat nor leave out what was there when paging began.
+/// Pages neither repeat nor omit messages that existed when paging began.
 pub fn paging_is_stable(url: &str) {
-    let (archive, shelf) = (open(url), Shelf::with((0..600).filter(|n| n % 3 != 0).map(|n| n + 1000)));
-    fill(&archive, &shelf);
+    let (archive, source) = (open(url), TestSource::with((0..600).filter(|n| n % 3 != 0).map(|n| n + 1000)));
+    fill(&archive, &source);
     let (runtime, mut seen, mut after) = (runtime(), Vec::new(), None);
     for round in 0.. {
-        let page = runtime.block_on(archive.page(&Filter::default(), after, 17, Wanted::default())).unwrap();
+        let page = runtime
+            .block_on(archive.page(&ArchiveFilter::default(), after, 17, RecordFields::default()))
+            .unwrap();
         seen.extend(ids(&page.records));
         after = page.next;
         if after.is_none() {
             break;
         }
-        // Messages end out of order: some are older than where we are, some younger than all.
-        shelf.put([finished(1000 + round * 3), finished(1599 - round * 3 / 2 * 3), finished(5000 + round)]);
-        fill(&archive, &shelf);
+        // Messages finish out of order: some are older than the cursor, some newer than all.
+        source.put([finished(1000 + round * 3), finished(1599 - round * 3 / 2 * 3), finished(5000 + round)]);
+        fill(&archive, &source);
     }
-    assert!(seen.is_sorted_by(|one, next| one > next), "newest first, and none twice");
+    assert!(seen.is_sorted_by(|one, next| one > next), "newest first, without duplicates");
     let first: Vec<_> = newest_first((0..600).filter(|n| n % 3 != 0).map(|n| n + 1000));
     let kept: Vec<_> = seen.into_iter().filter(|id| first.contains(id)).collect();
     assert_eq!(kept, first);
 }
 
-/// What is old goes, what is young stays, and the pump goes on meanwhile.
-pub fn retention(url: &str) {
-    let (archive, shelf) = (open(url), Shelf::with(0..10_000));
-    fill(&archive, &shelf);
-    // 10,000 messages are 2 h 46 min. Half past one: the hours 0 is over, hour 1 is not.
-    let pump = start(&archive, &shelf);
+/// Old messages are deleted, new ones stay, and the pump continues meanwhile.
+pub fn retention_deletes_old_messages(url: &str) {
+    let (archive, source) = (open(url), TestSource::with(0..10_000));
+    fill(&archive, &source);
+    // 10,000 messages are 2 h 46 min. At half past one, hour 0 is over and hour 1 is not.
+    let pump = start(&archive, &source);
     let trimmed = std::thread::scope(|scope| {
         let trimming = scope.spawn(|| {
             runtime().block_on(archive.trim(Timestamp(START + 2 * 3_600_000 + 1_800_000))).unwrap()
         });
         let mut next = 10_000;
         while !trimming.is_finished() {
-            shelf.put((next..next + 10).map(finished));
+            source.put((next..next + 10).map(finished));
             next += 10;
             pump.wake();
-            shelf.wait_for(0);
+            source.wait_for(0);
         }
-        shelf.put([finished(20_000)]);
+        source.put([finished(20_000)]);
         pump.wake();
-        shelf.wait_for(0);
+        source.wait_for(0);
         trimming.join().unwrap()
     });
     pump.stop();
     assert_eq!(trimmed.messages, 7200);
-    let left = ids(&all(&archive, &Filter::default(), 1000));
+    let left = ids(&all(&archive, &ArchiveFilter::default(), 1000));
     assert_eq!(left.last(), Some(&(MessageId::FIRST.0 + 7200)));
     assert_eq!(left.first(), Some(&(MessageId::FIRST.0 + 20_000)));
     assert!(left.len() > 2800);
-    // Again: nothing is left to do. A message that ends late, after its hour was cleared, goes the next time.
+    // The second run has nothing to do. A message that finishes after its hour was trimmed is deleted by the next run.
     let runtime = runtime();
     let before = Timestamp(START + 2 * 3_600_000);
     assert_eq!(runtime.block_on(archive.trim(before)).unwrap().messages, 0);
-    shelf.put([finished(5)]);
-    fill(&archive, &shelf);
+    source.put([finished(5)]);
+    fill(&archive, &source);
     assert_eq!(runtime.block_on(archive.trim(before)).unwrap().messages, 1);
 }
 
-/// With a limit to their age, the pump deletes old messages by itself.
-pub fn old_messages_leave_by_themselves(url: &str) {
-    let shelf = Arc::new(Shelf::default());
-    // Of the year 1970, whatever the clock of this machine says.
-    shelf.put((0..1500).map(|n| {
+/// With a retention, the pump deletes old messages automatically.
+pub fn old_messages_are_deleted_automatically(url: &str) {
+    let source = Arc::new(TestSource::default());
+    // In 1970, whatever the clock of this machine says.
+    source.put((0..1500).map(|n| {
         let (mut message, ended) = finished(n);
         message.accepted_at = Timestamp(n * 1000);
         (message, ended)
     }));
-    // A clock is believed that stands near the newest message of an hour before.
+    // A clock is trusted if it is close to the newest message of an earlier hour.
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     let (mut recent, ended) = finished(1500);
     recent.accepted_at = Timestamp(u64::try_from(now.as_millis()).unwrap() - 2 * 3_600_000);
-    shelf.put([(recent, ended)]);
-    fill(&open(url), &shelf);
+    source.put([(recent, ended)]);
+    fill(&open(url), &source);
     let keep = Some(Duration::from_secs(86_400));
-    let archive = Archive::open(url, Options { keep, ..options() }).unwrap();
-    let pump = start(&archive, &shelf);
+    let archive = Archive::open(url, ArchiveOptions { keep, ..options() }).unwrap();
+    let pump = start(&archive, &source);
     until("all are deleted", || pump.status().trimmed == 1500);
     pump.stop();
-    assert_eq!(ids(&all(&archive, &Filter::default(), 1000)), [MessageId::FIRST.0 + 1500]);
-    // What was counted stays.
+    assert_eq!(ids(&all(&archive, &ArchiveFilter::default(), 1000)), [MessageId::FIRST.0 + 1500]);
+    // Statistics remain.
     assert_eq!(accepted(&archive), 1501);
 }
 
-/// CSV and JSON Lines hold what pages show.
-pub fn exports(url: &str) {
-    let (archive, shelf) = (open(url), Shelf::with(0..2500));
+/// CSV and JSON Lines contain what pages show.
+pub fn exports_match_the_records(url: &str) {
+    let (archive, source) = (open(url), TestSource::with(0..2500));
     let (mut odd, ended) = finished(2500);
     odd.source = Address::new(5, 0, b"a,\"b\"\r\nc;=1+1");
-    shelf.put([(odd, ended)]);
-    fill(&archive, &shelf);
-    let filter = Filter { account: Some("acme".into()), ..Filter::default() };
+    source.put([(odd, ended)]);
+    fill(&archive, &source);
+    let filter = ArchiveFilter { account: Some("acme".into()), ..ArchiveFilter::default() };
     let records = all(&archive, &filter, 1000);
-    let wanted = Wanted { body: true, trace: true };
+    let fields = RecordFields { body: true, trace: true };
     let (mut csv, mut lines) = (Vec::new(), Vec::new());
     runtime().block_on(async {
-        archive.export(filter.clone(), Format::Csv, wanted).write_to(&mut csv).await.unwrap();
-        archive.export(filter.clone(), Format::JsonLines, wanted).write_to(&mut lines).await.unwrap();
+        archive.export(filter.clone(), ExportFormat::Csv, fields).write_to(&mut csv).await.unwrap();
+        archive.export(filter.clone(), ExportFormat::JsonLines, fields).write_to(&mut lines).await.unwrap();
     });
     let mut reader = csv::Reader::from_reader(&csv[..]);
     let names = reader.headers().unwrap().clone();
@@ -507,24 +517,26 @@ pub fn exports(url: &str) {
     let first = &lines[0];
     assert_eq!(first["source"], "a,\"b\"\\x0d\\x0ac;=1+1");
     assert_eq!(first["accepted_at"], "2026-03-01T00:41:40Z");
-    let (nothing, empty) =
-        (Filter { account: Some("nobody".into()), ..Filter::default() }, Wanted::default());
+    let (nothing, empty) = (
+        ArchiveFilter { account: Some("nobody".into()), ..ArchiveFilter::default() },
+        RecordFields::default(),
+    );
     let mut csv = Vec::new();
-    runtime().block_on(archive.export(nothing, Format::Csv, empty).write_to(&mut csv)).unwrap();
-    assert_eq!(csv.split(|c| *c == b'\n').count(), 2, "names, and nothing else");
+    runtime().block_on(archive.export(nothing, ExportFormat::Csv, empty).write_to(&mut csv)).unwrap();
+    assert_eq!(csv.split(|c| *c == b'\n').count(), 2, "only names");
 }
 
-/// Statistics say what became of all messages.
+/// Statistics reflect the events of all messages.
 pub fn statistics_count_once(url: &str) {
-    let (archive, shelf) = (open(url), Shelf::with(0..9000));
-    fill(&archive, &shelf);
+    let (archive, source) = (open(url), TestSource::with(0..9000));
+    fill(&archive, &source);
     let runtime = runtime();
     let hours = runtime.block_on(archive.statistics(&Period::default())).unwrap();
     let mut expected: BTreeMap<(u64, String, String, bool), [u64; 5]> = BTreeMap::new();
     for n in 0..9000 {
         let (message, ended) = finished(n);
         let hour = message.accepted_at.0 / 3_600_000 * 3_600_000;
-        let names = messages::NAMES.map(str::to_owned);
+        let names = messages::PEER_NAMES.map(str::to_owned);
         let [account, peer] = [names[n as usize % 2].clone(), names[2 + n as usize / 2 % 2].clone()];
         let counts = expected.entry((hour, account, peer, n % 10 == 9)).or_default();
         counts[0] += 1;
@@ -532,10 +544,10 @@ pub fn statistics_count_once(url: &str) {
             |test: &dyn Fn(&StepKind) -> bool| u64::from(ended.steps.iter().any(|step| test(&step.kind)));
         counts[1] += has(&|kind| matches!(kind, StepKind::Responded { .. }));
         counts[2] += has(&|kind| matches!(kind, StepKind::Refused { code: 0x0b }));
-        counts[3] += has(&|kind| matches!(kind, StepKind::Reported { state: 2, .. }));
-        counts[4] += has(&|kind| matches!(kind, StepKind::Reported { state: 5, error: 27 }));
+        counts[3] += has(&|kind| matches!(kind, StepKind::DlrReceived { state: 2, .. }));
+        counts[4] += has(&|kind| matches!(kind, StepKind::DlrReceived { state: 5, error: 27 }));
     }
-    let mut told = BTreeMap::new();
+    let mut counted = BTreeMap::new();
     for one in &hours {
         for (mo, counts) in [(false, &one.mt), (true, &one.mo)] {
             let code = |codes: &BTreeMap<u32, u64>, code: u32| {
@@ -543,7 +555,7 @@ pub fn statistics_count_once(url: &str) {
                 codes.get(&code).copied().unwrap_or(0)
             };
             if counts.accepted > 0 {
-                told.insert(
+                counted.insert(
                     (one.start.0, one.account.clone(), one.peer.clone(), mo),
                     [
                         counts.accepted,
@@ -556,12 +568,12 @@ pub fn statistics_count_once(url: &str) {
                 assert_eq!(counts.ended.values().sum::<u64>(), counts.accepted);
                 assert_eq!(counts.response.count, counts.responded);
                 assert!((19.0..80.0).contains(&counts.response.p50), "{:?}", counts.response);
-                assert!((800.0..6000.0).contains(&counts.report.p99), "{:?}", counts.report);
-                assert!(counts.report.p50 <= counts.report.p95 && counts.report.p95 <= counts.report.p99);
+                assert!((800.0..6000.0).contains(&counts.dlr.p99), "{:?}", counts.dlr);
+                assert!(counts.dlr.p50 <= counts.dlr.p95 && counts.dlr.p95 <= counts.dlr.p99);
             }
         }
     }
-    assert_eq!(told, expected);
+    assert_eq!(counted, expected);
     // 9,000 seconds from midnight UTC: one day there, two days ten hours to the west.
     let day = |east| {
         let period = Period { span: Span::Day { east }, account: Some("acme".into()), ..Period::default() };
@@ -591,26 +603,26 @@ pub fn statistics_count_once(url: &str) {
 /// All batches of a range, decoded.
 fn replayed(archive: &Archive, range: &ReplayRange) -> Vec<ArchivedMessage> {
     let mut source = archive.replay_source(range.clone());
-    let (mut messages, mut decoder) = (Vec::new(), Decoder::new());
+    let (mut messages, mut decoder) = (Vec::new(), DecisionDecoder::new());
     assert_eq!(source.expected(), None);
     runtime().block_on(async {
         while let Some(batch) = source.next().await.unwrap() {
             assert!(!batch.is_empty());
             messages.extend(batch.decode(&mut decoder).map(Result::unwrap));
         }
-        // At the end it stays there.
+        // Further calls return nothing.
         assert!(source.next().await.unwrap().is_none());
     });
     messages
 }
 
-/// A replay gets back what was asked and decided, by growing id, over all batches.
-pub fn decisions_come_back(url: &str) {
+/// A replay reads inputs and decisions by ascending id, over all batches.
+pub fn decisions_survive_a_round_trip(url: &str) {
     let numbers = || (0..5000).chain(9000..9100);
-    let (archive, shelf) = (open(url), Arc::new(Shelf::default()));
+    let (archive, source) = (open(url), Arc::new(TestSource::default()));
     assert!(replayed(&archive, &ReplayRange::default()).is_empty());
-    shelf.put(numbers().map(decided));
-    fill(&archive, &shelf);
+    source.put(numbers().map(decided));
+    fill(&archive, &source);
     for body in [false, true] {
         let all = replayed(&archive, &ReplayRange { body, ..ReplayRange::default() });
         let expected: Vec<_> = numbers().map(|n| archived(&decided(n), body)).collect();
@@ -634,15 +646,16 @@ pub fn decisions_come_back(url: &str) {
     assert_eq!(ids(last(0)), [0u64; 0]);
     assert_eq!(ids(last(1_000_000)).len(), 5100);
     assert_eq!(ids(ReplayRange { last: Some(30), ..range.clone() }), (4170..4200).collect::<Vec<_>>());
-    // A receipt of our own is no message that anybody would try a router on.
-    let receipt = |n| {
+    // A DLR created by the appliance is not replayed through a router.
+    let dlr = |n| {
         let (mut message, ended) = decided(n);
-        message.routed.by = Arc::new(model::DecidedBy { plugin: "receipt".into(), version: String::new() });
+        message.routed.by =
+            Arc::new(model::PluginVersion { plugin: "receipt".into(), version: String::new() });
         (message, ended)
     };
-    shelf.put((9100..9150).map(receipt));
-    shelf.put((9150..9160).map(decided));
-    fill(&archive, &shelf);
+    source.put((9100..9150).map(dlr));
+    source.put((9150..9160).map(decided));
+    fill(&archive, &source);
     assert_eq!(ids(last(12)), (9098..9160).collect::<Vec<_>>());
     assert_eq!(
         ids(ReplayRange { last: Some(30), limit: Some(2), ..range }),
@@ -655,34 +668,35 @@ pub fn decisions_come_back(url: &str) {
     );
 }
 
-/// Long texts make batches of fewer messages, and none is left out.
-pub fn long_texts_come_back(url: &str) {
-    let (archive, shelf) = (open(url), Arc::new(Shelf::default()));
+/// Long texts shorten batches, and no message is omitted.
+pub fn long_texts_survive_a_round_trip(url: &str) {
+    let (archive, source) = (open(url), Arc::new(TestSource::default()));
     let long = |n: u64| {
         let (mut message, ended) = decided(n);
         message.text.octets = vec![n as u8; 65_000].into();
         (message, ended)
     };
-    shelf.put((0..200).map(long));
-    fill(&archive, &shelf);
+    source.put((0..200).map(long));
+    fill(&archive, &source);
     let messages = replayed(&archive, &ReplayRange { body: true, ..ReplayRange::default() });
     assert_eq!(messages, (0..200).map(|n| archived(&long(n), true)).collect::<Vec<_>>());
 }
 
-/// History shows what a message was to cost, what became of that and who decided.
+/// History shows price, settlement and biller.
 pub fn history_shows_prices(url: &str) {
-    let (archive, shelf) = (open(url), Arc::new(Shelf::default()));
-    shelf.put((0..300).map(decided));
-    fill(&archive, &shelf);
-    let wanted = Wanted { body: false, trace: true };
-    let page = runtime().block_on(archive.page(&Filter::default(), None, 1000, wanted)).unwrap();
+    let (archive, source) = (open(url), Arc::new(TestSource::default()));
+    source.put((0..300).map(decided));
+    fill(&archive, &source);
+    let fields = RecordFields { body: false, trace: true };
+    let page = runtime().block_on(archive.page(&ArchiveFilter::default(), None, 1000, fields)).unwrap();
     assert_eq!(page.records.len(), 300);
     for record in page.records {
         let finished = decided(record.id.0 - MessageId::FIRST.0);
         let expected = archived(&finished, false).price;
-        let shown = record.price.as_ref().map(|price| (price.amount, price.account.as_deref(), price.state));
-        let told = expected.as_ref().map(|price| (price.amount, price.account.as_deref(), price.state));
-        assert_eq!(shown, told);
+        let price = record.price.as_ref().map(|price| (price.amount, price.account.as_deref(), price.state));
+        let expected_price =
+            expected.as_ref().map(|price| (price.amount, price.account.as_deref(), price.state));
+        assert_eq!(price, expected_price);
         let trace: serde_json::Value = serde_json::from_str(record.trace.unwrap().get()).unwrap();
         if let Some(price) = expected {
             assert_eq!(trace["price"]["amount"], price.amount);
@@ -707,24 +721,24 @@ pub fn history_shows_prices(url: &str) {
     }
 }
 
-/// Tables of the version before prices and decisions are brought up to date; what is in them stays readable, and says to a
-/// replay that it is not all.
-pub fn older_rows_stay_readable(url: &str) {
-    let (archive, shelf) = (open(url), Shelf::with(0..3000));
-    fill(&archive, &shelf);
+/// Tables of the version before prices and decisions are migrated; their rows stay readable and are marked as
+/// incomplete for replays.
+pub fn rows_of_older_versions_stay_readable(url: &str) {
+    let (archive, source) = (open(url), TestSource::with(0..3000));
+    fill(&archive, &source);
     for column in ["price", "price_account", "price_state", "decision"] {
         sql(url, &format!("ALTER TABLE messages DROP COLUMN {column}")).unwrap();
     }
     sql(url, "DELETE FROM schema_versions WHERE version = 2").unwrap();
-    // The daemon of today. Messages of all times lie among each other.
+    // Today's daemon; old and new messages are interleaved.
     let archive = open(url);
-    shelf.put((3000..3500).map(decided));
-    fill(&archive, &shelf);
+    source.put((3000..3500).map(decided));
+    fill(&archive, &source);
     sql(url, &format!("UPDATE messages SET decision = NULL WHERE id >= {}", MessageId::FIRST.0 + 3480))
         .unwrap();
-    assert_eq!(ids(&all(&archive, &Filter::default(), 1000)), newest_first(0..3500));
-    let old = runtime().block_on(archive.get(MessageId::FIRST)).unwrap().unwrap();
-    assert_eq!(old.price, None);
+    assert_eq!(ids(&all(&archive, &ArchiveFilter::default(), 1000)), newest_first(0..3500));
+    let undecided_rows = runtime().block_on(archive.get(MessageId::FIRST)).unwrap().unwrap();
+    assert_eq!(undecided_rows.price, None);
     for body in [false, true] {
         let messages = replayed(&archive, &ReplayRange { body, ..ReplayRange::default() });
         assert_eq!(messages.len(), 3500);
@@ -733,9 +747,9 @@ pub fn older_rows_stay_readable(url: &str) {
             let mut expected =
                 if n < 3000 { archived(&finished(n), body) } else { archived(&decided(n), body) };
             if !(3000..3480).contains(&n) {
-                (expected.price, expected.seen) = (None, None);
+                (expected.price, expected.host_calls) = (None, None);
                 expected.decided_at = expected.accepted_at;
-                expected.lacking = Some(Lacking::Older);
+                expected.missing = Some(MissingData::Older);
                 if let ArchivedVerdict::Forward(legs) = &mut expected.verdict {
                     for leg in legs {
                         leg.resolve = false;
@@ -750,36 +764,37 @@ pub fn older_rows_stay_readable(url: &str) {
     }
 }
 
-/// A decision that somebody has written over is told by its id, and the others come.
-pub fn damaged_decisions_are_told(url: &str) {
-    let (archive, shelf) = (open(url), Shelf::with(0..100));
-    fill(&archive, &shelf);
+/// A damaged decision is reported with its id, and the others are decoded.
+pub fn damaged_decisions_are_reported(url: &str) {
+    let (archive, source) = (open(url), TestSource::with(0..100));
+    fill(&archive, &source);
     let blob = if url.starts_with("postgres") { "'\\x4711'" } else { "x'4711'" };
     let bad = MessageId::FIRST.0 + 42;
     sql(url, &format!("UPDATE messages SET decision = {blob} WHERE id = {bad}")).unwrap();
     let mut source = archive.replay_source(ReplayRange::default());
     let batch = runtime().block_on(source.next()).unwrap().unwrap();
-    let decoded: Vec<_> = batch.decode(&mut Decoder::new()).collect();
+    let decoded: Vec<_> = batch.decode(&mut DecisionDecoder::new()).collect();
     assert_eq!((batch.len(), decoded.len()), (100, 100));
     let wrong: Vec<_> = decoded.iter().filter_map(|one| one.as_ref().err()).collect();
     assert!(matches!(wrong[..], [ArchiveError::Damaged { id, .. }] if id.unsigned_abs() == bad), "{wrong:?}");
 }
 
-/// All of the above, as tests; `$place` gives something with a `url()` of an empty data base that lives as long as it.
+/// Defines all scenarios as tests; `$fixture` creates something with a `url()` of an empty database that lives as long
+/// as it.
 #[macro_export]
 macro_rules! every_scenario {
-    ($place:expr) => {
-        $crate::every_scenario!($place; everything_arrives, once_after_a_crash, two_at_once, newer_tables_are_refused,
-            a_refused_row_stands_aside, many_refused_rows_do_not_block, odd_octets_are_kept,
-            filters_find_what_they_should, paging_is_stable, retention, old_messages_leave_by_themselves, exports,
-            statistics_count_once, decisions_come_back, history_shows_prices, older_rows_stay_readable,
-            damaged_decisions_are_told, long_texts_come_back);
+    ($fixture:expr) => {
+        $crate::every_scenario!($fixture; all_messages_are_archived_once, a_crash_before_removal_archives_once, two_pumps_archive_once, newer_schemas_are_rejected,
+            a_rejected_row_does_not_block_others, many_rejected_rows_do_not_block, arbitrary_octets_survive,
+            filters_match_the_reference, paging_is_stable, retention_deletes_old_messages, old_messages_are_deleted_automatically, exports_match_the_records,
+            statistics_count_once, decisions_survive_a_round_trip, history_shows_prices, rows_of_older_versions_stay_readable,
+            damaged_decisions_are_reported, long_texts_survive_a_round_trip);
     };
-    ($place:expr; $($name:ident),*) => {
+    ($fixture:expr; $($name:ident),*) => {
         $(#[test]
         fn $name() {
-            let place = $place(stringify!($name));
-            scenarios::$name(&place.url());
+            let fixture = $fixture(stringify!($name));
+            scenarios::$name(&fixture.url());
         })*
     };
 }

@@ -1,5 +1,7 @@
-use super::metrics::Counts;
-use super::{Checked, Fetch, FetchFailure, FetchLimits, FetchMetrics, Grants, Request, Response};
+use super::fetch_metrics::FetchCounts;
+use super::{
+    CheckedRequest, Fetch, FetchFailure, FetchLimits, FetchMetrics, FetchRequest, FetchResponse, HttpGrants,
+};
 use crate::Error;
 use arc_swap::ArcSwap;
 use reqwest::header::HeaderMap;
@@ -12,35 +14,35 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use tokio::runtime::Handle;
 
-/// What a fetcher trusts.
+/// Options of a fetcher.
 #[derive(Debug, Clone, Default)]
 pub struct FetcherOptions {
-    /// Certificates, in PEM and one or more each, of authorities that are trusted beside those of the machine.
+    /// PEM files with one or more trusted certificate authorities each, in addition to the machine's.
     pub authorities: Vec<Vec<u8>>,
 }
 
-/// Asks over the network.
+/// Sends requests over the network.
 ///
-/// A call blocks its thread until there is an answer, or the time is over, while the work is done on the runtime given at
-/// construction. So it must not be made on one of that runtime's own threads: with a runtime of one thread nothing would be
-/// left to do the work, and the call would time out.
+/// A call blocks its thread until the response arrives or the timeout expires; the work runs on the runtime given to
+/// [`Fetcher::new`]. So do not call it on a thread of that runtime: with one worker thread nothing would be left to do
+/// the work, and the call would time out.
 #[derive(Debug)]
 pub struct Fetcher {
     client: Client,
     runtime: Handle,
-    plugins: ArcSwap<HashMap<String, Arc<Counts>>>,
+    plugins: ArcSwap<HashMap<String, Arc<FetchCounts>>>,
 }
 
-/// The thread waits so much longer than the work may take, for a runtime that is busy.
+/// The calling thread waits this much longer than the timeout, in case the runtime is busy.
 const GRACE: Duration = Duration::from_secs(1);
 
 impl Fetcher {
-    /// Asks on this runtime.
+    /// Creates a fetcher on this runtime.
     ///
     /// # Errors
-    /// A certificate that is none, or TLS that cannot be set up on this machine.
+    /// A certificate is invalid, or TLS cannot be set up on this machine.
     pub fn new(runtime: Handle, options: &FetcherOptions) -> Result<Self, Error> {
-        let failed = |error: reqwest::Error| Error::Client(told(&error));
+        let failed = |error: reqwest::Error| Error::Client(error_chain(&error));
         let mut client = Client::builder()
             .user_agent(concat!("switchyard/", env!("CARGO_PKG_VERSION")))
             .redirect(reqwest::redirect::Policy::none())
@@ -59,7 +61,7 @@ impl Fetcher {
         for authority in &options.authorities {
             let certificates = Certificate::from_pem_bundle(authority).map_err(failed)?;
             if certificates.is_empty() {
-                return Err(Error::Client("there is no certificate in what was given as one".to_owned()));
+                return Err(Error::Client("a certificate file has no certificate".to_owned()));
             }
             for certificate in certificates {
                 client = client.add_root_certificate(certificate);
@@ -68,17 +70,17 @@ impl Fetcher {
         Ok(Self { client: client.build().map_err(failed)?, runtime, plugins: ArcSwap::default() })
     }
 
-    /// What became of each plugin's requests, by its name.
+    /// Metrics of each plugin's requests, by the plugin's name.
     #[must_use]
     pub fn metrics(&self) -> Vec<(String, FetchMetrics)> {
         self.plugins.load().iter().map(|(plugin, counts)| (plugin.clone(), counts.snapshot())).collect()
     }
 
-    fn counts(&self, plugin: &str) -> Arc<Counts> {
+    fn counts(&self, plugin: &str) -> Arc<FetchCounts> {
         if let Some(known) = self.plugins.load().get(plugin) {
             return Arc::clone(known);
         }
-        let new = Arc::new(Counts::default());
+        let new = Arc::new(FetchCounts::default());
         let before = self.plugins.rcu(|plugins| {
             let mut plugins = HashMap::clone(plugins);
             plugins.entry(plugin.to_owned()).or_insert_with(|| Arc::clone(&new));
@@ -87,28 +89,28 @@ impl Fetcher {
         before.get(plugin).map_or(new, Arc::clone)
     }
 
-    fn ask(
+    fn send(
         &self,
-        place: Place,
-        checked: Checked,
+        permit: RequestPermit,
+        checked: CheckedRequest,
         body: Vec<u8>,
         limits: FetchLimits,
-    ) -> Result<Response, FetchFailure> {
-        let Checked { method, url, headers } = checked;
+    ) -> Result<FetchResponse, FetchFailure> {
+        let CheckedRequest { method, url, headers } = checked;
         let mut request = self.client.request(method, url).headers(headers);
         if !body.is_empty() {
             request = request.body(body);
         }
-        let (answer, answered) = mpsc::sync_channel(1);
-        // A channel, and not `block_on`, which panics where a runtime is on the thread already.
+        let (response, responses) = mpsc::sync_channel(1);
+        // A channel and not `block_on`, which panics on a thread that is inside a runtime.
         let work = self.runtime.spawn(async move {
-            let result = tokio::time::timeout(limits.time_out, whole(request, limits.answer)).await;
-            // Held until the work ends, also when nobody waits for it any more; free when the caller goes on.
-            drop(place);
-            // There is room for one, and there is one.
-            let _ = answer.try_send(result.unwrap_or(Err(FetchFailure::TimedOut)));
+            let result = tokio::time::timeout(limits.timeout, read_response(request, limits.response)).await;
+            // Held until the work ends, even if the caller gave up; released before the caller continues.
+            drop(permit);
+            // The channel has room for one response, and only one is sent.
+            let _ = response.try_send(result.unwrap_or(Err(FetchFailure::TimedOut)));
         });
-        match answered.recv_timeout(limits.time_out.saturating_add(GRACE)) {
+        match responses.recv_timeout(limits.timeout.saturating_add(GRACE)) {
             Ok(result) => result,
             Err(mpsc::RecvTimeoutError::Timeout) => {
                 work.abort();
@@ -122,15 +124,20 @@ impl Fetcher {
 }
 
 impl Fetch for Fetcher {
-    fn fetch(&self, plugin: &str, grants: &Grants, request: Request) -> Result<Response, FetchFailure> {
+    fn fetch(
+        &self,
+        plugin: &str,
+        grants: &HttpGrants,
+        request: FetchRequest,
+    ) -> Result<FetchResponse, FetchFailure> {
         let counts = self.counts(plugin);
-        let result = match grants.checked(&request) {
+        let result = match grants.check_request(&request) {
             Ok(checked) => {
-                let Some(place) = Place::take(&counts, grants.limits.at_a_time) else {
+                let Some(permit) = RequestPermit::take(&counts, grants.limits.max_in_flight) else {
                     counts.count_busy();
                     return Err(FetchFailure::Unreachable("busy".to_owned()));
                 };
-                self.ask(place, checked, request.body, grants.limits)
+                self.send(permit, checked, request.body, grants.limits)
             }
             Err(refused) => Err(refused),
         };
@@ -139,28 +146,28 @@ impl Fetch for Fetcher {
     }
 }
 
-/// One of the requests of a plugin that may be under way.
-struct Place(Arc<Counts>);
+/// A permit for one concurrent request of a plugin.
+struct RequestPermit(Arc<FetchCounts>);
 
-impl Place {
-    fn take(counts: &Arc<Counts>, most: usize) -> Option<Self> {
-        let one_more = |taken: usize| (taken < most).then_some(taken + 1);
-        counts.under_way.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).ok()?;
+impl RequestPermit {
+    fn take(counts: &Arc<FetchCounts>, most: usize) -> Option<Self> {
+        let increment = |taken: usize| (taken < most).then_some(taken + 1);
+        counts.in_flight.fetch_update(Ordering::Relaxed, Ordering::Relaxed, increment).ok()?;
         Some(Self(Arc::clone(counts)))
     }
 }
 
-impl Drop for Place {
+impl Drop for RequestPermit {
     fn drop(&mut self) {
-        self.0.under_way.fetch_sub(1, Ordering::Relaxed);
+        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// The whole answer, or as much of it as shows that it is too large.
-async fn whole(request: reqwest::RequestBuilder, most: usize) -> Result<Response, FetchFailure> {
-    let unreachable = |error: reqwest::Error| FetchFailure::Unreachable(told(&error.without_url()));
+/// Reads the whole response, or enough of it to see that it is too large.
+async fn read_response(request: reqwest::RequestBuilder, most: usize) -> Result<FetchResponse, FetchFailure> {
+    let unreachable = |error: reqwest::Error| FetchFailure::Unreachable(error_chain(&error.without_url()));
     let mut response = request.send().await.map_err(unreachable)?;
-    let headers = readable(response.headers());
+    let headers = header_strings(response.headers());
     let mut left = most;
     let mut take = |octets: usize| {
         left = left.checked_sub(octets).ok_or(FetchFailure::TooLarge)?;
@@ -174,21 +181,21 @@ async fn whole(request: reqwest::RequestBuilder, most: usize) -> Result<Response
         take(piece.len())?;
         body.extend_from_slice(&piece);
     }
-    Ok(Response { status: response.status().as_u16(), headers, body })
+    Ok(FetchResponse { status: response.status().as_u16(), headers, body })
 }
 
-fn readable(headers: &HeaderMap) -> Vec<(String, String)> {
+fn header_strings(headers: &HeaderMap) -> Vec<(String, String)> {
     let value = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
     headers.iter().map(|(name, text)| (name.as_str().to_owned(), value(text.as_bytes()))).collect()
 }
 
-/// An error with its causes: the client's own says no more than "error sending request".
-fn told(error: &reqwest::Error) -> String {
-    let mut told = error.to_string();
+/// An error with its causes: the client's own text is only "error sending request".
+fn error_chain(error: &reqwest::Error) -> String {
+    let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        let _ = write!(told, ": {error}");
+        let _ = write!(text, ": {error}");
         cause = error.source();
     }
-    told
+    text
 }

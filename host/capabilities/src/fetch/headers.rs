@@ -1,12 +1,12 @@
 use reqwest::Method;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
-/// Headers that a request may have.
-const MOST: usize = 64;
+/// Maximum number of headers of a request.
+const MAX_HEADERS: usize = 64;
 
-/// Headers that say how the request is carried: a plugin that could set them could smuggle a second request into the first,
-/// or speak with another host.
-const CARRIAGE: [&str; 12] = [
+/// Headers that control the transport. A plugin that could set them could smuggle a second request into the first, or
+/// address another host.
+const TRANSPORT_HEADERS: [&str; 12] = [
     "connection",
     "content-length",
     "expect",
@@ -22,23 +22,23 @@ const CARRIAGE: [&str; 12] = [
 ];
 
 pub(super) fn method(text: &str) -> Result<Method, String> {
-    let method = Method::from_bytes(text.as_bytes()).map_err(|_| "that is no HTTP method".to_owned())?;
+    let method = Method::from_bytes(text.as_bytes()).map_err(|_| "not an HTTP method".to_owned())?;
     if text.len() > 16 || matches!(method, Method::CONNECT | Method::TRACE) {
-        return Err("that method is not for plugins".to_owned());
+        return Err("plugins may not use this method".to_owned());
     }
     Ok(method)
 }
 
-pub(super) fn headers(wanted: &[(String, String)]) -> Result<HeaderMap, String> {
-    if wanted.len() > MOST {
-        return Err(format!("{} headers are more than {MOST}", wanted.len()));
+pub(super) fn headers(requested: &[(String, String)]) -> Result<HeaderMap, String> {
+    if requested.len() > MAX_HEADERS {
+        return Err(format!("{} headers exceed the limit of {MAX_HEADERS}", requested.len()));
     }
-    let mut headers = HeaderMap::with_capacity(wanted.len());
-    for (name, value) in wanted {
-        let wrong = || format!("header {:?} has a character that no header may have", name.escape_debug());
+    let mut headers = HeaderMap::with_capacity(requested.len());
+    for (name, value) in requested {
+        let wrong = || format!("header {:?} has an invalid character", name.escape_debug());
         let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| wrong())?;
-        if CARRIAGE.contains(&name.as_str()) {
-            return Err(format!("header {name} is the host's"));
+        if TRANSPORT_HEADERS.contains(&name.as_str()) {
+            return Err(format!("plugins may not set the header {name}"));
         }
         let value = HeaderValue::from_bytes(value.as_bytes()).map_err(|_| wrong())?;
         headers.append(name, value);
@@ -55,12 +55,12 @@ mod tests {
         let one = |name: &str, value: &str| headers(&[(name.to_owned(), value.to_owned())]);
         assert_eq!(one("X-Key", "a b\tü").unwrap().len(), 1);
         for name in ["Host", "content-length", "Transfer-Encoding", "CONNECTION", "upgrade"] {
-            assert!(one(name, "1").unwrap_err().ends_with("is the host's"), "{name}");
+            assert!(one(name, "1").unwrap_err().starts_with("plugins may not set the header"), "{name}");
         }
         for (name, value) in
             [("x", "a\r\nHost: evil"), ("x", "a\nb"), ("x", "a\0"), ("x\r\ny", "1"), ("x y", "1"), ("", "1")]
         {
-            assert!(one(name, value).unwrap_err().contains("no header may have"), "{name:?} {value:?}");
+            assert!(one(name, value).unwrap_err().contains("has an invalid character"), "{name:?} {value:?}");
         }
         assert!(headers(&vec![("x".to_owned(), String::new()); 65]).is_err());
         let twice = headers(&vec![("x".to_owned(), "1".to_owned()); 2]).unwrap();
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn methods_that_open_tunnels_are_refused() {
+    fn tunnel_methods_are_refused() {
         assert_eq!(method("PATCH").unwrap(), Method::PATCH);
         assert!(method("CONNECT").is_err() && method("TRACE").is_err());
         assert!(

@@ -1,44 +1,44 @@
-//! Events: one, or many in batches.
+//! Sends pool events, one or many in batches.
 
-use super::{Numbers, path};
+use super::{NumberArgs, path};
+use crate::format::value_text;
 use crate::output::{Failure, Output};
-use crate::table::word;
-use client::{Appliance, ClientError};
+use client::{ApiClient, ClientError};
 use serde_json::{Value, json};
 
-/// Events that are sent in one piece: an even number, so that what belongs together stays together.
+/// The number of events of one request: even, so that both events of a number stay together.
 const BATCH: usize = 10_000;
 
-/// One event. Of a call, number and ticket are printed; of others, number and state.
-pub(super) fn one(appliance: &Appliance, output: &Output, pool: &str, event: &Value) -> Result<(), Failure> {
-    let answer = appliance.post(&path(pool, "/events"), event).map_err(|error| {
-        // A pool that nobody has made has no numbers, and nothing else is said of it: its name may be wrong.
+/// Sends one event; prints number and ticket of a call, number and state of other events.
+pub(super) fn send_event(api: &ApiClient, output: &Output, pool: &str, event: &Value) -> Result<(), Failure> {
+    let answer = api.post(&path(pool, "/events"), event).map_err(|error| {
+        // The API reports a missing pool as one without numbers: check whether the pool exists.
         let none = matches!(&error, ClientError::Refused { problem, .. } if problem["reason"] == "empty" || problem["reason"] == "not-in-pool");
-        let missing = none.then(|| appliance.get(&path(pool, "")).err()).flatten();
+        let missing = none.then(|| api.get(&path(pool, "")).err()).flatten();
         missing.filter(|missing| matches!(missing, ClientError::Refused { status: 404, .. })).unwrap_or(error)
     })?;
     if output.json {
         return output.document(&answer);
     }
     let second = if event["event"] == "call" { "ticket" } else { "state" };
-    output.line(&format!("{} {}", word(&answer["number"]), word(&answer[second])))
+    output.line(&format!("{} {}", value_text(&answer["number"]), value_text(&answer[second])))
 }
 
-/// The same event for each number.
-pub(super) fn each(
-    appliance: &Appliance,
+/// Sends the same event for each number.
+pub(super) fn send_for_each(
+    api: &ApiClient,
     output: &Output,
     event: &str,
-    which: &Numbers,
+    which: &NumberArgs,
 ) -> Result<(), Failure> {
     let numbers = which.numbers.iter();
     let events: Vec<Value> = numbers.map(|number| json!({ "event": event, "number": number })).collect();
-    all(appliance, output, &which.pool, &events, 1)
+    send_batch(api, output, &which.pool, &events, 1)
 }
 
-/// Many events, `steps` of them for each number: the last of these is told, or the first that was refused.
-pub(super) fn all(
-    appliance: &Appliance,
+/// Sends many events, `steps` for each number; prints the last result of each number, or the first refusal.
+pub(super) fn send_batch(
+    api: &ApiClient,
     output: &Output,
     pool: &str,
     events: &[Value],
@@ -46,53 +46,57 @@ pub(super) fn all(
 ) -> Result<(), Failure> {
     let mut refused = 0_usize;
     for batch in events.chunks(BATCH) {
-        let answer = appliance.post(&path(pool, "/events"), &Value::Array(batch.to_vec()))?;
+        let answer = api.post(&path(pool, "/events"), &Value::Array(batch.to_vec()))?;
         let Value::Array(results) = answer else {
-            return Err(Failure::Broken(format!("the appliance's answer cannot be understood: {answer}")));
+            return Err(Failure::Interrupted(format!("the answer of the appliance is not valid: {answer}")));
         };
         for results in results.chunks(steps) {
             let failed = results.iter().find(|result| result["result"] == "refused");
             refused += usize::from(failed.is_some());
-            let Some(told) = failed.or_else(|| results.last()) else { continue };
+            let Some(result) = failed.or_else(|| results.last()) else { continue };
             match (output.json, failed) {
-                (true, _) => output.document(told)?,
+                (true, _) => output.document(result)?,
                 (false, Some(failed)) => output.remark(&format!(
                     "{}: {}: {}",
-                    word(&failed["number"]),
-                    word(&failed["reason"]),
-                    word(&failed["detail"])
+                    value_text(&failed["number"]),
+                    value_text(&failed["reason"]),
+                    value_text(&failed["detail"])
                 )),
                 (false, None) => {
-                    output.line(&format!("{} {}", word(&told["number"]), word(&told["state"])))?;
+                    output.line(&format!(
+                        "{} {}",
+                        value_text(&result["number"]),
+                        value_text(&result["state"])
+                    ))?;
                 }
             }
         }
     }
     match refused {
         0 => Ok(()),
-        refused => Err(Failure::InPart(format!("refused: {refused} of {}", events.len() / steps))),
+        refused => Err(Failure::PartlyRefused(format!("refused: {refused} of {}", events.len() / steps))),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::stub::{Stub, run};
+    use crate::fake_api::{FakeApi, run};
     use serde_json::json;
 
     #[test]
-    fn a_call_of_a_pool_that_is_not_there_says_so() {
+    fn a_call_of_a_missing_pool_is_reported() {
         let empty = json!({ "status": 409, "reason": "empty", "title": "conflict", "detail": "the pool has no numbers" });
         let missing = json!({ "status": 404, "reason": "no-pool", "title": "not found", "detail": "there is no pool slaes" });
         let pool = json!({ "pool": "sales" });
-        let url = Stub::default()
+        let url = FakeApi::default()
             .with("POST /v1/pools/slaes/events", 409, &empty)
             .with("GET /v1/pools/slaes", 404, &missing)
             .with("POST /v1/pools/sales/events", 409, &empty)
             .with("GET /v1/pools/sales", 200, &pool)
             .start();
-        let told = run(&url, &["pool", "call", "slaes"]);
-        assert!(told.code == 1 && told.error.contains("there is no pool slaes"), "{}", told.error);
-        let told = run(&url, &["pool", "call", "sales"]);
-        assert!(told.code == 1 && told.error.contains("has no numbers"), "{}", told.error);
+        let result = run(&url, &["pool", "call", "slaes"]);
+        assert!(result.code == 1 && result.error.contains("there is no pool slaes"), "{}", result.error);
+        let result = run(&url, &["pool", "call", "sales"]);
+        assert!(result.code == 1 && result.error.contains("has no numbers"), "{}", result.error);
     }
 }

@@ -1,66 +1,70 @@
-//! Numbers in bulk.
+//! Imports and exports the numbers of a pool.
 
 use super::path;
+use crate::format::value_text;
 use crate::output::{Failure, Output};
-use crate::table::word;
-use client::Appliance;
+use client::ApiClient;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{BufReader, Read, Write};
 use std::path::Path;
 
-/// Lines of JSON, if that is said, or the file is called so.
-fn are_lines(file: Option<&Path>, format: Option<&str>) -> bool {
+/// Whether the format is JSON lines, by option or file extension.
+fn is_ndjson(file: Option<&Path>, format: Option<&str>) -> bool {
     let ending = file.and_then(Path::extension).and_then(OsStr::to_str);
     format.map_or_else(|| matches!(ending, Some("ndjson" | "jsonl")), |format| format == "ndjson")
 }
 
 pub(super) fn import(
-    appliance: &Appliance,
+    api: &ApiClient,
     output: &Output,
     pool: &str,
     file: &Path,
     format: Option<&str>,
     reg: bool,
 ) -> Result<(), Failure> {
-    let kind = if are_lines(Some(file), format) { "application/x-ndjson" } else { "text/csv" };
+    let kind = if is_ndjson(Some(file), format) { "application/x-ndjson" } else { "text/csv" };
     let mut input: Box<dyn Read> = match file.to_str() {
         Some("-") => Box::new(std::io::stdin().lock()),
         _ => Box::new(BufReader::new(File::open(file).map_err(Failure::file(file))?)),
     };
     let query = if reg { "/import?reg=true" } else { "/import" };
-    let answer = appliance.post_all(&path(pool, query), &[("content-type", kind)], &mut input)?;
+    let answer = api.post_all(&path(pool, query), &[("content-type", kind)], &mut input)?;
     if output.json {
         output.document(&answer)?;
     } else {
         output.line(&format!(
-            "{} added, {} there already",
-            word(&answer["added"]),
-            word(&answer["already"])
+            "{} added, {} already exist",
+            value_text(&answer["added"]),
+            value_text(&answer["already"])
         ))?;
-        for wrong in answer["errors"].as_array().into_iter().flatten() {
-            output.remark(&format!("line {}: {}", word(&wrong["line"]), word(&wrong["detail"])));
+        for invalid in answer["errors"].as_array().into_iter().flatten() {
+            output.remark(&format!(
+                "line {}: {}",
+                value_text(&invalid["line"]),
+                value_text(&invalid["detail"])
+            ));
         }
     }
     match (answer["wrong"].as_u64(), answer["refused"].as_u64()) {
         (Some(0), Some(0)) => Ok(()),
-        (wrong, refused) => Err(Failure::InPart(format!(
-            "{} lines are wrong, {} numbers were refused: the appliance has as many as it takes",
-            wrong.unwrap_or(0),
+        (invalid, refused) => Err(Failure::PartlyRefused(format!(
+            "{} lines are wrong, {} numbers were refused: the appliance's limit is reached",
+            invalid.unwrap_or(0),
             refused.unwrap_or(0)
         ))),
     }
 }
 
 pub(super) fn export(
-    appliance: &Appliance,
+    api: &ApiClient,
     output: &Output,
     pool: &str,
     file: Option<&Path>,
     format: Option<&str>,
 ) -> Result<(), Failure> {
-    let format = if output.json || are_lines(file, format) { "ndjson" } else { "csv" };
-    let mut answer = appliance.open(&path(pool, &format!("/export?format={format}")), &[])?;
+    let format = if output.json || is_ndjson(file, format) { "ndjson" } else { "csv" };
+    let mut answer = api.open(&path(pool, &format!("/export?format={format}")), &[])?;
     let mut out: Box<dyn Write> = match file {
         Some(path) => Box::new(File::create(path).map_err(Failure::file(path))?),
         None => Box::new(std::io::stdout().lock()),
@@ -68,7 +72,8 @@ pub(super) fn export(
     let mut piece = vec![0; 1 << 16];
     loop {
         let read = answer.read(&mut piece);
-        let read = read.map_err(|error| Failure::Broken(format!("the export ended too early: {error}")))?;
+        let read =
+            read.map_err(|error| Failure::Interrupted(format!("the export ended too early: {error}")))?;
         if read == 0 {
             return out.flush().map_err(|_| Failure::Output);
         }

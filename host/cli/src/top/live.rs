@@ -1,10 +1,10 @@
-//! The live picture: a thread asks, this one draws and listens to keys, so that a slow appliance holds up no key.
+//! The live screen: one thread fetches snapshots, another draws and reads keys, so that a slow appliance does not delay keys.
 
-use super::drawing::{Sight, draw};
-use super::rates::Scene;
+use super::rates::TopData;
+use super::screen::{ViewState, draw};
 use crate::output::{Failure, Output};
-use crate::picture::Picture;
-use client::Appliance;
+use crate::snapshot::Snapshot;
+use client::ApiClient;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -14,12 +14,12 @@ use termion::input::TermRead;
 use termion::raw::IntoRawMode;
 use termion::screen::IntoAlternateScreen;
 
-/// How long a key may wait at most; also how soon another size of the terminal is noticed.
+/// The interval in which keys and the size of the terminal are checked.
 const TICK: Duration = Duration::from_millis(50);
 
-/// What a key asks for.
+/// The action of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wish {
+enum KeyAction {
     Quit,
     Pause,
     Up,
@@ -27,105 +27,105 @@ enum Wish {
     Nothing,
 }
 
-fn wish(key: Key) -> Wish {
+fn key_action(key: Key) -> KeyAction {
     match key {
-        Key::Char('q' | 'Q') | Key::Esc | Key::Ctrl('c' | 'd') => Wish::Quit,
-        Key::Char(' ') => Wish::Pause,
-        Key::Up | Key::Char('k') => Wish::Up,
-        Key::Down | Key::Char('j') => Wish::Down,
-        _ => Wish::Nothing,
+        Key::Char('q' | 'Q') | Key::Esc | Key::Ctrl('c' | 'd') => KeyAction::Quit,
+        Key::Char(' ') => KeyAction::Pause,
+        Key::Up | Key::Char('k') => KeyAction::Up,
+        Key::Down | Key::Char('j') => KeyAction::Down,
+        _ => KeyAction::Nothing,
     }
 }
 
-type Look = Result<(Picture, Instant), String>;
+type FetchResult = Result<(Snapshot, Instant), String>;
 
-/// Shows the appliance until somebody has seen enough.
-pub(super) fn watch(appliance: Appliance, output: &Output, interval: Duration) -> Result<(), Failure> {
-    if output.size().is_none() {
-        let what = "a live picture needs a terminal; --once prints one picture";
+/// Shows the live screen until the user quits.
+pub(super) fn watch(api: ApiClient, output: &Output, interval: Duration) -> Result<(), Failure> {
+    if output.terminal_size().is_none() {
+        let what = "the live screen needs a terminal; use --once";
         return Err(Failure::Usage(what.to_owned()));
     }
-    // The first look before the screen is taken, so that what is wrong is told where the command was given.
-    let (first, at) = (Picture::take(&appliance)?, Instant::now());
-    let (tell, looks) = mpsc::sync_channel::<Look>(1);
-    // Its sender is gone when nobody looks any more.
-    let (_looker, looking) = mpsc::channel::<()>();
-    let asking = std::thread::Builder::new().name("asking".to_owned()).spawn(move || {
-        while looking.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
-            let look = Picture::take(&appliance).map_err(|error| error.to_string());
-            if tell.send(look.map(|picture| (picture, Instant::now()))).is_err() {
+    // The first snapshot is fetched before the screen switches, so that errors stay on the normal screen.
+    let (first, at) = (Snapshot::fetch(&api)?, Instant::now());
+    let (sender, results) = mpsc::sync_channel::<FetchResult>(1);
+    // Dropping the sender stops the thread.
+    let (_stop, stopped) = mpsc::channel::<()>();
+    let fetcher = std::thread::Builder::new().name("fetch".to_owned()).spawn(move || {
+        while stopped.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
+            let result = Snapshot::fetch(&api).map_err(|error| error.to_string());
+            if sender.send(result.map(|snapshot| (snapshot, Instant::now()))).is_err() {
                 return;
             }
         }
     });
-    asking.map_err(Failure::file(Path::new("a thread")))?;
+    fetcher.map_err(Failure::file(Path::new("a thread")))?;
     let terminal = Failure::file(Path::new("the terminal"));
-    // What is taken here is given back as these are dropped, however this ends.
+    // Dropping these restores the terminal.
     let screen = std::io::stdout().into_raw_mode().and_then(IntoAlternateScreen::into_alternate_screen);
     let mut screen = match screen {
         Ok(screen) => termion::cursor::HideCursor::from(screen),
         Err(error) => return Err(terminal(error)),
     };
-    show(&mut screen, termion::async_stdin(), output, (first, at), &looks).map_err(terminal)
+    show(&mut screen, termion::async_stdin(), output, (first, at), &results).map_err(terminal)
 }
 
 fn show(
     screen: &mut impl Write,
     keys: impl Read,
     output: &Output,
-    (first, mut at): (Picture, Instant),
-    looks: &mpsc::Receiver<Look>,
+    (first, mut at): (Snapshot, Instant),
+    results: &mpsc::Receiver<FetchResult>,
 ) -> std::io::Result<()> {
-    let mut scene = Scene::of(first);
-    let mut sight = Sight { live: true, ..Sight::default() };
+    let mut data = TopData::of(first);
+    let mut view = ViewState { live: true, ..ViewState::default() };
     let mut keys = keys.keys();
     let mut size = None;
     let mut changed = true;
     loop {
-        let now = output.size();
+        let now = output.terminal_size();
         if changed || now != size {
-            (size, sight.now) = (now, output.now());
-            let lines = draw(size.unwrap_or((80, 24)), &scene, &sight);
-            let mut picture = termion::cursor::Goto(1, 1).to_string();
+            (size, view.now) = (now, output.now());
+            let lines = draw(size.unwrap_or((80, 24)), &data, &view);
+            let mut frame = termion::cursor::Goto(1, 1).to_string();
             for (at, line) in lines.iter().enumerate() {
-                // In a raw terminal a new line does not begin at the left edge by itself.
+                // A raw terminal needs a carriage return as well.
                 let end = if at + 1 < lines.len() { "\r\n" } else { "" };
-                picture.push_str(&format!(
+                frame.push_str(&format!(
                     "{}{}{end}",
                     line.text(output.colour()),
                     termion::clear::UntilNewline
                 ));
             }
-            picture.push_str(termion::clear::AfterCursor.as_ref());
-            screen.write_all(picture.as_bytes())?;
+            frame.push_str(termion::clear::AfterCursor.as_ref());
+            screen.write_all(frame.as_bytes())?;
             screen.flush()?;
         }
-        changed = match looks.recv_timeout(TICK) {
-            Ok(_) if sight.paused => false,
-            Ok(Ok((picture, seen))) => {
-                scene.next(picture, seen - at);
-                (at, sight.trouble) = (seen, None);
+        changed = match results.recv_timeout(TICK) {
+            Ok(_) if view.paused => false,
+            Ok(Ok((snapshot, seen))) => {
+                data.next(snapshot, seen - at);
+                (at, view.trouble) = (seen, None);
                 true
             }
             Ok(Err(trouble)) => {
-                sight.trouble = Some(trouble);
+                view.trouble = Some(trouble);
                 true
             }
             Err(RecvTimeoutError::Timeout) => false,
-            // The thread that asks has ended, which it does only after us.
+            // The fetching thread ends only after this one.
             Err(RecvTimeoutError::Disconnected) => return Ok(()),
         };
         for key in keys.by_ref() {
             changed = true;
-            match wish(key?) {
-                Wish::Quit => return Ok(()),
-                Wish::Pause => sight.paused = !sight.paused,
-                Wish::Up => sight.scrolled = sight.scrolled.saturating_sub(1),
-                Wish::Down => {
-                    let most = scene.picture.queues().len().max(scene.picture.links().len());
-                    sight.scrolled = (sight.scrolled + 1).min(most);
+            match key_action(key?) {
+                KeyAction::Quit => return Ok(()),
+                KeyAction::Pause => view.paused = !view.paused,
+                KeyAction::Up => view.scrolled = view.scrolled.saturating_sub(1),
+                KeyAction::Down => {
+                    let most = data.snapshot.queues().len().max(data.snapshot.links().len());
+                    view.scrolled = (view.scrolled + 1).min(most);
                 }
-                Wish::Nothing => {}
+                KeyAction::Nothing => {}
             }
         }
     }
@@ -138,24 +138,27 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn keys() {
-        assert_eq!(wish(Key::Char('q')), Wish::Quit);
-        assert_eq!((wish(Key::Ctrl('c')), wish(Key::Char('c'))), (Wish::Quit, Wish::Nothing));
+    fn keys_map_to_actions() {
+        assert_eq!(key_action(Key::Char('q')), KeyAction::Quit);
         assert_eq!(
-            (wish(Key::Esc), wish(Key::Char(' ')), wish(Key::Down)),
-            (Wish::Quit, Wish::Pause, Wish::Down)
+            (key_action(Key::Ctrl('c')), key_action(Key::Char('c'))),
+            (KeyAction::Quit, KeyAction::Nothing)
+        );
+        assert_eq!(
+            (key_action(Key::Esc), key_action(Key::Char(' ')), key_action(Key::Down)),
+            (KeyAction::Quit, KeyAction::Pause, KeyAction::Down)
         );
     }
 
     #[test]
-    fn what_is_new_is_drawn_until_somebody_quits() {
+    fn new_snapshots_are_drawn_until_quit() {
         let output = Output::new(Streams::captured(std::io::sink(), std::io::sink()), false);
-        let picture = |name: &str| Picture { status: json!({ "name": name }), ..Picture::default() };
-        let (tell, looks) = mpsc::sync_channel::<Look>(4);
-        tell.send(Ok((picture("later"), Instant::now()))).unwrap();
-        tell.send(Err("gone\u{1b}[2J".to_owned())).unwrap();
+        let snapshot = |name: &str| Snapshot { status: json!({ "name": name }), ..Snapshot::default() };
+        let (sender, results) = mpsc::sync_channel::<FetchResult>(4);
+        sender.send(Ok((snapshot("later"), Instant::now()))).unwrap();
+        sender.send(Err("gone\u{1b}[2J".to_owned())).unwrap();
         let mut screen = Vec::new();
-        // Keys are read one heap a picture: the first has none, and the last ends it.
+        // Keys are read once a frame: the first frame has none, and the last key quits.
         let keys = [&b"j"[..], b" ", b" ", b"q"];
         struct Slowly<'a>(std::slice::Iter<'a, &'a [u8]>, bool);
         impl Read for Slowly<'_> {
@@ -166,8 +169,8 @@ mod tests {
                 Ok(key.len())
             }
         }
-        let first = (picture("first"), Instant::now());
-        show(&mut screen, Slowly(keys.iter(), true), &output, first, &looks).unwrap();
+        let first = (snapshot("first"), Instant::now());
+        show(&mut screen, Slowly(keys.iter(), true), &output, first, &results).unwrap();
         let screen = String::from_utf8(screen).unwrap();
         for shown in ["first", "later", "gone␛[2J", "paused"] {
             assert!(screen.contains(shown), "{shown}: {screen:?}");

@@ -1,91 +1,93 @@
-//! The document as types, of which its JSON Schema is made.
+//! The configuration document as Rust types, from which the JSON Schema is generated.
 //!
-//! The reader of the daemon decides what is right; that these types know the same keys is held by a test beside it.
+//! The daemon's reader is authoritative. A test in the daemon checks that both know the same keys.
 
-mod doors;
-mod house;
-mod parties;
-mod words;
+mod daemon;
+mod endpoints;
+mod front_ends;
+#[cfg(test)]
+mod reference;
+mod values;
 
-pub use doors::*;
-pub use house::*;
-pub use parties::*;
-pub use words::*;
+pub use daemon::*;
+pub use endpoints::*;
+pub use front_ends::*;
+pub use values::*;
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The configuration of a Switchyard, of the same shape as its TOML file.
+/// The configuration of Switchyard. It has the same structure as the TOML file.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Document {
-    /// The appliance itself.
-    pub appliance: Appliance,
-    /// Who says what is in this document. The file's own: it is not changed over the API.
-    pub configuration: Option<Managed>,
-    /// The admin's API and console.
-    pub http: Option<Http>,
-    /// What is logged, and in which form.
-    pub log: Option<Log>,
-    /// Limits beyond which something needs attention.
-    pub attention: Option<Attention>,
-    /// Traces of messages, for a collector of OpenTelemetry's.
-    pub telemetry: Option<Telemetry>,
-    /// Where ESMEs and gateways connect to us.
-    pub listener: Option<Vec<Listener>>,
-    /// Who may submit messages.
-    pub account: Option<Vec<Account>>,
-    /// SMSCs that we connect to by SMPP.
-    pub peer: Option<Vec<Peer>>,
-    /// Operators' gateways that we connect to by SGIP.
-    pub gateway: Option<Vec<Gateway>>,
-    /// GSM core networks whose SMSC we are.
-    pub gsm: Option<Vec<Gsm>>,
-    /// What subscribers dial, and whose numbers are whose.
-    pub numbering: Option<Numbering>,
-    /// The door of business systems.
-    pub business: Option<Business>,
-    /// Subscribers on the command line.
-    pub shell: Option<Shell>,
-    /// The door of Redis clients that use number pools.
-    pub redis: Option<Redis>,
-    /// What all number pools share.
-    pub pools: Option<Pools>,
-    /// Number pools: made, or set back to this, at each start and change.
-    pub pool: Option<Vec<Pool>>,
-    /// Words by which subscribers stop a sender.
-    pub opt_out: Option<Vec<OptOut>>,
-    /// Where finished messages go.
-    pub archive: Option<Archive>,
-    /// The first binding of routers. Later ones come over `/v1/hooks`.
-    pub router: Option<Router>,
-    /// The first binding of the resolver, who knows who stands behind a number.
-    pub resolver: Option<Hook>,
-    /// The first binding of the delivery policy: what follows a refused attempt.
-    pub delivery_policy: Option<Hook>,
-    /// The first binding of the biller: what a message costs.
-    pub biller: Option<Hook>,
-    /// Who serves our own subscribers.
-    pub home: Option<Home>,
-    /// What all plugins share.
-    pub plugins: Option<Plugins>,
+pub struct ConfigDocument {
+    /// The daemon itself.
+    pub appliance: ApplianceConfig,
+    /// How the configuration is managed. Set in the file only; the API cannot change it.
+    pub configuration: Option<ManagementConfig>,
+    /// The admin API and console.
+    pub http: Option<HttpConfig>,
+    /// The log.
+    pub log: Option<LogConfig>,
+    /// Thresholds of `GET /v1/attention`.
+    pub attention: Option<AttentionConfig>,
+    /// OpenTelemetry traces of messages.
+    pub telemetry: Option<TelemetryConfig>,
+    /// Listeners for ESMEs and SGIP nodes.
+    pub listener: Option<Vec<ListenerConfig>>,
+    /// Accounts that submit messages.
+    pub account: Option<Vec<AccountConfig>>,
+    /// SMSCs that the appliance connects to by SMPP.
+    pub peer: Option<Vec<PeerConfig>>,
+    /// SGIP gateways (SMGs) that the appliance connects to.
+    pub gateway: Option<Vec<GatewayConfig>>,
+    /// GSM core networks for which the appliance is the SMSC.
+    pub gsm: Option<Vec<GsmConfig>>,
+    /// The number plans.
+    pub numbering: Option<NumberingConfig>,
+    /// The listener for business systems (HTTP and XML-RPC).
+    pub business: Option<BusinessConfig>,
+    /// The local socket of the `switchyard sms` command.
+    pub shell: Option<ShellConfig>,
+    /// The listener for Redis clients that use number pools.
+    pub redis: Option<RedisConfig>,
+    /// Settings shared by all number pools.
+    pub pools: Option<PoolsConfig>,
+    /// Number pools. Each is created, or reset to these settings, at every start and change.
+    pub pool: Option<Vec<PoolConfig>>,
+    /// Opt-out keywords.
+    pub opt_out: Option<Vec<OptOutConfig>>,
+    /// The archive of finished messages.
+    pub archive: Option<ArchiveConfig>,
+    /// The initial binding of the router. Later bindings are set over `/v1/hooks`.
+    pub router: Option<RouterConfig>,
+    /// The initial binding of the resolver, which finds the subscriber for a number.
+    pub resolver: Option<HookConfig>,
+    /// The initial binding of the delivery policy, which decides what follows a failed attempt.
+    pub delivery_policy: Option<HookConfig>,
+    /// The initial binding of the biller, which prices messages.
+    pub biller: Option<HookConfig>,
+    /// The home network.
+    pub home: Option<HomeConfig>,
+    /// Settings shared by all plugins.
+    pub plugins: Option<PluginsConfig>,
     /// The engine.
-    pub engine: Option<Engine>,
+    pub engine: Option<EngineConfig>,
 }
 
-/// What a document may have in it: JSON Schema, draft 2020-12.
+/// The JSON Schema (draft 2020-12) of the document.
 #[must_use]
 pub fn schema() -> Value {
     let generator = SchemaSettings::draft2020_12().into_generator();
-    let mut schema = generator.into_root_schema_for::<Document>().to_value();
-    plain(&mut schema);
+    let mut schema = generator.into_root_schema_for::<ConfigDocument>().to_value();
+    remove_null_alternatives(&mut schema);
     schema
 }
 
-/// What may be left out may not be `null`: takes that choice out.
-fn plain(schema: &mut Value) {
+/// Removes the `null` alternative of optional keys: a key can be omitted, but not `null`.
+fn remove_null_alternatives(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
             if let Some(Value::Array(types)) = map.get_mut("type") {
@@ -105,40 +107,40 @@ fn plain(schema: &mut Value) {
                     }
                 }
             }
-            map.values_mut().for_each(plain);
+            map.values_mut().for_each(remove_null_alternatives);
         }
-        Value::Array(items) => items.iter_mut().for_each(plain),
+        Value::Array(items) => items.iter_mut().for_each(remove_null_alternatives),
         _ => {}
     }
 }
 
-/// All keys that a schema knows, as [`crate::Reading::keys`] has those that a reader asks for: `peer[].address`.
+/// All keys of a schema, in the form of [`crate::Diagnostics::known_keys`]: `peer[].address`.
 #[must_use]
-pub fn keys(schema: &Value) -> std::collections::BTreeSet<String> {
+pub fn schema_keys(schema: &Value) -> std::collections::BTreeSet<String> {
     let mut keys = std::collections::BTreeSet::new();
-    collect(schema, schema, String::new(), &mut keys);
+    collect_keys(schema, schema, String::new(), &mut keys);
     keys
 }
 
-fn collect(root: &Value, schema: &Value, path: String, keys: &mut std::collections::BTreeSet<String>) {
-    if let Some(place) = schema.get("$ref").and_then(Value::as_str)
-        && let Some(there) = root.pointer(place.trim_start_matches('#'))
+fn collect_keys(root: &Value, schema: &Value, path: String, keys: &mut std::collections::BTreeSet<String>) {
+    if let Some(reference) = schema.get("$ref").and_then(Value::as_str)
+        && let Some(target) = root.pointer(reference.trim_start_matches('#'))
     {
-        collect(root, there, path, keys);
+        collect_keys(root, target, path, keys);
         return;
     }
     for choice in ["anyOf", "oneOf"].iter().filter_map(|word| schema.get(*word)?.as_array()).flatten() {
-        collect(root, choice, path.clone(), keys);
+        collect_keys(root, choice, path.clone(), keys);
     }
     if let Some(items) = schema.get("items")
         && !path.is_empty()
     {
-        collect(root, items, format!("{path}[]"), keys);
+        collect_keys(root, items, format!("{path}[]"), keys);
     }
     for (key, below) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
         let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
         keys.insert(path.clone());
-        collect(root, below, path, keys);
+        collect_keys(root, below, path, keys);
     }
     if schema.get("additionalProperties").is_some_and(Value::is_object) {
         keys.insert(format!("{path}.*"));
@@ -150,14 +152,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_schema_says_what_is_secret_and_what_is_not_nothing() {
+    fn the_schema_marks_secrets_and_has_no_null() {
         let schema = schema();
         assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
-        assert_eq!(schema["$defs"]["Secret"]["writeOnly"], true);
-        assert_eq!(schema["$defs"]["Peer"]["additionalProperties"], false);
-        assert_eq!(schema["$defs"]["Peer"]["required"], serde_json::json!(["name", "address"]));
+        assert_eq!(schema["$defs"]["SecretConfig"]["writeOnly"], true);
+        assert_eq!(schema["$defs"]["PeerConfig"]["additionalProperties"], false);
+        assert_eq!(schema["$defs"]["PeerConfig"]["required"], serde_json::json!(["name", "address"]));
         assert!(!schema.to_string().contains("null"), "{schema:#}");
-        let keys = keys(&schema);
+        let keys = schema_keys(&schema);
         for key in
             ["peer[].tls.ca", "account[].business.push.url", "peer[].error-classes.*", "shell.users[].uid"]
         {
@@ -166,17 +168,17 @@ mod tests {
     }
 
     #[test]
-    fn every_key_is_explained() {
-        fn look(value: &Value, place: &str) {
+    fn every_key_has_a_description() {
+        fn check(value: &Value, path: &str) {
             for (key, property) in value.get("properties").and_then(Value::as_object).into_iter().flatten() {
                 let explained = property.get("description").is_some() || property.get("$ref").is_some();
-                assert!(explained, "{place}.{key}: {property}");
+                assert!(explained, "{path}.{key}: {property}");
             }
         }
         let schema = schema();
-        look(&schema, "");
+        check(&schema, "");
         for (name, definition) in schema["$defs"].as_object().unwrap() {
-            look(definition, name);
+            check(definition, name);
         }
     }
 }

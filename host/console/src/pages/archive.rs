@@ -1,12 +1,15 @@
-//! The archive: whether it keeps up, and what its statistics say of the last days.
+//! The archive: its state, and statistics of the last week.
 
-use crate::ask::{Refusal, with_query};
+use crate::api::{ApiError, with_query};
 use crate::form::Form;
-use crate::pages::Asked;
-use crate::shell::{Room, page};
-use crate::table::{facts, table};
-use crate::visit::Visit;
-use crate::words::{clock, count, either, now, number, plural, span, state, text, time_of};
+use crate::format::{
+    count, duration_text, kebab_or_snake, now, number, plural, state_badge, text, time_value, timestamp,
+};
+use crate::layout::page;
+use crate::nav::NavItem;
+use crate::pages::QueryParams;
+use crate::request_context::RequestContext;
+use crate::table::{detail_list, table};
 use axum::extract::Query;
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -15,70 +18,70 @@ use serde_json::Value;
 
 const DAY: u64 = 86_400_000;
 
-pub(crate) async fn show(visit: Visit, Query(query): Asked) -> Response {
-    let body = parts(&visit, &Form::of(query)).await;
-    page(&visit, "Archive", Room::Archive, body)
+pub(crate) async fn show(context: RequestContext, Query(query): QueryParams) -> Response {
+    let body = page_body(&context, &Form::of(query)).await;
+    page(&context, "Archive", NavItem::Archive, body)
 }
 
-/// A span as serde writes it, in milliseconds.
+/// A duration in serde's form, in milliseconds.
 fn millis(value: &Value) -> Option<u64> {
     Some(value["secs"].as_u64()? * 1_000 + value["nanos"].as_u64()? / 1_000_000)
 }
 
-async fn parts(visit: &Visit, query: &Form) -> Result<Markup, Refusal> {
-    let from = clock(now().saturating_sub(7 * DAY) / DAY * DAY).replace(' ', "T") + "Z";
-    let asked = [
+async fn page_body(context: &RequestContext, query: &Form) -> Result<Markup, ApiError> {
+    let from = timestamp(now().saturating_sub(7 * DAY) / DAY * DAY).replace(' ', "T") + "Z";
+    let parameters = [
         ("by", "day"),
         ("from", from.as_str()),
         ("account", query.text("account")),
         ("peer", query.text("peer")),
     ];
-    let path = with_query("/v1/statistics", &asked);
-    let (archive, statistics, parked) = tokio::join!(
-        visit.get::<Value>("/v1/archive"),
-        visit.get::<Value>(&path),
-        visit.look("/v1/reports/parked")
+    let path = with_query("/v1/statistics", &parameters);
+    let (archive, statistics, orphans) = tokio::join!(
+        context.get::<Value>("/v1/archive"),
+        context.get::<Value>(&path),
+        context.get_optional("/v1/dlrs/orphans")
     );
     let archive = match archive {
         Ok(archive) => archive,
-        Err(refusal) if matches!(refusal.status, StatusCode::NOT_FOUND | StatusCode::CONFLICT) => {
+        Err(error) if matches!(error.status, StatusCode::NOT_FOUND | StatusCode::CONFLICT) => {
             return Ok(html! {
                 h1 { "Archive" }
-                section.card { div.empty { h2 { "There is no archive" } p { (refusal.detail) } p { "Name one under " code { "[archive]" } " of the configuration: SQLite needs nothing but a file." } } }
+                section.card { div.empty { h2 { "There is no archive" } p { (error.detail) } p { "Configure one under " code { "[archive]" } ": SQLite needs only a file." } } }
             });
         }
-        Err(refusal) => return Err(refusal),
+        Err(error) => return Err(error),
     };
     let statistics = statistics?;
     let rows: Vec<_> =
-        statistics.as_array().into_iter().flatten().take(crate::table::MOST).map(row).collect();
+        statistics.as_array().into_iter().flatten().take(crate::table::MAX_ROWS).map(row).collect();
     Ok(html! {
-        div.head {
+        div.heading {
             h1 { "Archive" }
             a.button.quiet href="/v1/history/export?format=csv" { "Export as CSV" }
         }
         section.card {
-            p { (state(match text(&archive, "state") { "up" => "ready", other => other })) " " (text(&archive, "error")) }
-            (facts(&[
-                ("Waiting for it", html! { (plural(number(&archive, "backlog"), "message", "messages")) }),
+            p { (state_badge(match text(&archive, "state") { "up" => "ready", other => other })) " " (text(&archive, "error")) }
+            (detail_list(&[
+                ("Backlog", html! { (plural(number(&archive, "backlog"), "message", "messages")) }),
                 ("Archived since the start", html! { (count(number(&archive, "archived"))) }),
-                ("Last success", html! { (millis(&archive["since_success"]).map_or_else(|| "—".to_owned(), |ms| format!("{} ago", span(ms)))) }),
-                ("The last batch took", html! { (millis(&archive["last_batch"]).map_or_else(|| "—".to_owned(), span)) }),
+                ("Last success", html! { (millis(&archive["since_success"]).map_or_else(|| "—".to_owned(), |ms| format!("{} ago", duration_text(ms)))) }),
+                ("Duration of the last batch", html! { (millis(&archive["last_batch"]).map_or_else(|| "—".to_owned(), duration_text)) }),
                 ("Failures", html! { (count(number(&archive, "failures"))) }),
-                ("Removed for their age", html! { (count(number(&archive, "trimmed"))) }),
-                ("Reports that match nothing yet", html! { (parked.as_ref().map_or_else(|| "—".to_owned(), |parked| count(number(parked, "parked")))) }),
+                ("Removed by retention", html! { (count(number(&archive, "trimmed"))) }),
+                ("Orphan DLRs", html! { (orphans.as_ref().map_or_else(|| "—".to_owned(), |orphans| count(number(orphans, "total")))) }),
             ]))
         }
         form.card.search method="get" action="/archive" role="search" aria-label="Statistics" {
             p { label for="account" { "Account" } input #account name="account" value=(query.text("account")) autocomplete="off"; }
             p { label for="peer" { "Peer" } input #peer name="peer" value=(query.text("peer")) autocomplete="off"; }
-            p.do { button type="submit" { "Show" } }
+            p.actions { button type="submit" { "Show" } }
         }
         section.card {
             h2 { "The last week, by day" }
             (table(
                 "Messages by day, account and peer",
-                &["Day", "Account", "Peer", "Accepted", "Taken by peers", "Delivered", "From handsets"],
+                &["Day", "Account", "Peer", "Accepted", "Accepted by peers", "Delivered", "From handsets"],
                 &rows,
                 &html! { h3 { "Nothing yet" } p { "Messages are counted when they are archived." } },
             ))
@@ -86,11 +89,11 @@ async fn parts(visit: &Visit, query: &Form) -> Result<Markup, Refusal> {
     })
 }
 
-/// The day of a time.
+/// The date of a time.
 fn day(start: &Value) -> Markup {
     match start.as_str().and_then(|start| start.get(..10)) {
         Some(date) => html! { time datetime=(date) { (date) } },
-        None => time_of(start),
+        None => time_value(start),
     }
 }
 
@@ -103,6 +106,6 @@ fn row(one: &Value) -> Vec<Markup> {
         html! { (count(number(mt, "accepted"))) },
         html! { (count(number(mt, "responded"))) },
         html! { (count(number(mt, "delivered"))) },
-        html! { (count(either(&one["mo"], "accepted").as_u64().unwrap_or(0))) },
+        html! { (count(kebab_or_snake(&one["mo"], "accepted").as_u64().unwrap_or(0))) },
     ]
 }

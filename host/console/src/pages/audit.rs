@@ -1,33 +1,37 @@
-//! Who did what, and who read whose texts.
+//! The audit log.
 
-use crate::ask::with_query;
+use crate::api::with_query;
 use crate::form::Form;
-use crate::pages::Asked;
-use crate::shell::{Room, page};
-use crate::table::{more, table};
-use crate::visit::Visit;
-use crate::words::{number, state, text, time_of};
+use crate::format::{number, state_badge, text, time_value};
+use crate::layout::page;
+use crate::nav::NavItem;
+use crate::pages::QueryParams;
+use crate::request_context::RequestContext;
+use crate::table::{next_page_link, table};
 use axum::extract::Query;
 use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::Value;
 
-pub(crate) async fn show(visit: Visit, Query(query): Asked) -> Response {
+pub(crate) async fn show(context: RequestContext, Query(query): QueryParams) -> Response {
     let query = Form::of(query);
-    let asked = [
+    let parameters = [
         ("limit", "100"),
         ("before", query.text("before")),
         ("by", query.text("by")),
         ("what", query.text("what")),
         ("subject", query.text("subject")),
     ];
-    let body = visit.get::<Value>(&with_query("/v1/audit", &asked)).await.map(|found| parts(&found, &query));
-    page(&visit, "Audit", Room::Audit, body)
+    let body = context
+        .get::<Value>(&with_query("/v1/audit", &parameters))
+        .await
+        .map(|found| page_body(&found, &query));
+    page(&context, "Audit", NavItem::Audit, body)
 }
 
 fn outcome(entry: &Value) -> Markup {
     match &entry["outcome"] {
-        Value::String(word) => state(word),
+        Value::String(word) => state_badge(word),
         Value::Number(status) => {
             let good = status.as_u64().is_some_and(|status| status < 400);
             html! { span.badge.(if good { "good" } else { "bad" }) { (status) } }
@@ -36,7 +40,7 @@ fn outcome(entry: &Value) -> Markup {
     }
 }
 
-fn parts(found: &Value, query: &Form) -> Markup {
+fn page_body(found: &Value, query: &Form) -> Markup {
     let rows: Vec<_> = found["entries"]
         .as_array()
         .into_iter()
@@ -44,7 +48,7 @@ fn parts(found: &Value, query: &Form) -> Markup {
         .map(|entry| {
             vec![
                 html! { (number(entry, "serial")) },
-                time_of(&entry["at"]),
+                time_value(&entry["at"]),
                 html! { (text(entry, "by")) },
                 html! { (text(entry, "what")) },
                 html! { (text(entry, "subject")) @if let Some(detail) = entry["detail"].as_str() { " " span.muted { (detail) } } },
@@ -57,14 +61,14 @@ fn parts(found: &Value, query: &Form) -> Markup {
     let field = |name: &str, label: &str| html! { p { label for=(name) { (label) } input id=(name) name=(name) value=(query.text(name)) autocomplete="off" spellcheck="false"; } };
     html! {
         h1 { "Audit" }
-        p.lead { "Every change, every refusal of one, and every reading of a message's text. Entries are never rewritten." }
+        p.lead { "All changes, refused changes and reads of message texts. Entries are never changed." }
         form.card.search method="get" action="/audit" role="search" aria-label="Audit" {
             (field("by", "By"))
             (field("what", "What"))
             (field("subject", "About"))
-            p.do { button.primary type="submit" { "Search" } a.button.quiet href="/audit" { "Clear" } }
+            p.actions { button.primary type="submit" { "Search" } a.button.quiet href="/audit" { "Clear" } }
         }
-        section.card { (table("Entries, newest first", &["Entry", "When", "By", "What", "About", "From", "Outcome"], &rows, &html! { h2 { "Nothing is like that" } p { a href="/audit" { "Show all entries" } } })) }
-        @if let Some(next) = &next { (more("/audit", &[("before", next), ("by", query.text("by")), ("what", query.text("what")), ("subject", query.text("subject"))])) }
+        section.card { (table("Entries, newest first", &["Entry", "When", "By", "What", "About", "From", "Outcome"], &rows, &html! { h2 { "No entry matches" } p { a href="/audit" { "Show all entries" } } })) }
+        @if let Some(next) = &next { (next_page_link("/audit", &[("before", next), ("by", query.text("by")), ("what", query.text("what")), ("subject", query.text("subject"))])) }
     }
 }

@@ -1,56 +1,62 @@
-//! The configuration as one document: edit, validate, see what would change, apply, confirm.
+//! The configuration as one document: edit, validate, preview, apply, confirm.
 
-use crate::ask::{Refusal, Sent, with_query};
-use crate::documents::{Document, merge_patch};
+use crate::api::{ApiError, ApiRequest, with_query};
+use crate::configuration_cache::{ConfigurationDocument, merge_patch};
 use crate::form::Form;
-use crate::pages::peer::reasons;
-use crate::places::{excerpt, line_in, line_of, lines};
-use crate::shell::{Room, button, csrf, page, problems, trouble};
-use crate::table::{facts, table};
-use crate::visit::Visit;
-use crate::words::{ago, count, either, number, state, text, time_of};
+use crate::format::{ago, count, kebab_or_snake, number, state_badge, text, time_value};
+use crate::json_lines::{excerpt, line_in_message, line_numbers, line_of};
+use crate::layout::{action_button, csrf_field, error_notice, page, problem_list};
+use crate::nav::NavItem;
+use crate::pages::peer::reason_fields;
+use crate::request_context::RequestContext;
+use crate::table::{detail_list, table};
 use axum::http::Method;
 use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::{Value, json};
 
-/// Lists that are longer than this have pages of their own, and are left out of the text.
-const LONGEST_LIST: usize = 40;
-/// A text that is longer is no longer edited by anybody.
-const LONGEST_TEXT: usize = 1 << 20;
+/// Longer lists are left out of the text; they have pages of their own.
+const MAX_LIST: usize = 40;
+/// The maximum length of the text, in octets.
+const MAX_TEXT: usize = 1 << 20;
 
-/// What the page says beside what there is.
+/// The input, errors and results that the page shows.
 #[derive(Default)]
-struct Said {
+struct ConfigurationPageState {
     text: Option<String>,
     why: String,
-    refusal: Option<Refusal>,
-    /// What the API said of a document that was only to be looked at.
+    error: Option<ApiError>,
+    /// The result of a validation.
     checked: Option<Value>,
-    /// What counts only after a restart.
+    /// The changes that need a restart.
     restart: Vec<String>,
 }
 
-pub(crate) async fn show(visit: Visit) -> Response {
-    draw(&visit, &Said::default()).await
+pub(crate) async fn show(context: RequestContext) -> Response {
+    render(&context, &ConfigurationPageState::default()).await
 }
 
-async fn draw(visit: &Visit, said: &Said) -> Response {
-    let body = visit.console.documents.read(visit).await.map(|document| parts(visit, &document, said));
-    let mut response = page(visit, "Configuration", Room::Configuration, body);
-    if let Some(refusal) = &said.refusal {
-        *response.status_mut() = refusal.status;
+async fn render(context: &RequestContext, page_state: &ConfigurationPageState) -> Response {
+    let body = context
+        .console
+        .configuration
+        .read(context)
+        .await
+        .map(|document| page_body(context, &document, page_state));
+    let mut response = page(context, "Configuration", NavItem::Configuration, body);
+    if let Some(error) = &page_state.error {
+        *response.status_mut() = error.status;
     }
     response
 }
 
-/// The part of a document that is edited as text: without lists that are too long for that.
+/// The part of a document that is edited as text, and the lists that are left out with their lengths.
 fn editable(content: &Value) -> (Value, Vec<(String, usize)>) {
     let mut shown = content.clone();
     let mut left_out = Vec::new();
     if let Some(shown) = shown.as_object_mut() {
         shown.retain(|key, value| match value.as_array() {
-            Some(list) if list.len() > LONGEST_LIST => {
+            Some(list) if list.len() > MAX_LIST => {
                 left_out.push((key.clone(), list.len()));
                 false
             }
@@ -60,95 +66,100 @@ fn editable(content: &Value) -> (Value, Vec<(String, usize)>) {
     (shown, left_out)
 }
 
-fn parts(visit: &Visit, document: &Document, said: &Said) -> Markup {
+fn page_body(
+    context: &RequestContext,
+    document: &ConfigurationDocument,
+    page_state: &ConfigurationPageState,
+) -> Markup {
     let about = &document.about;
     let is_files = text(about, "mode") == "file";
-    let edits = visit.may("configure") && !is_files;
+    let edits = context.has_permission("configure") && !is_files;
     let (shown, left_out) = editable(&document.content);
-    let shown = said.text.clone().unwrap_or_else(|| serde_json::to_string_pretty(&shown).unwrap_or_default());
+    let shown =
+        page_state.text.clone().unwrap_or_else(|| serde_json::to_string_pretty(&shown).unwrap_or_default());
     html! {
-        div.head {
+        div.heading {
             h1 { "Configuration" }
             a.button.quiet href="/configuration/versions" { "Versions" }
-            a.button.quiet href="/v1/configuration/file" { "As a file" }
+            a.button.quiet href="/v1/configuration/file" { "Download as TOML" }
         }
-        (pending(visit, document))
-        @if let Some(waiting) = about["restart"].as_array() && !waiting.is_empty() && said.restart.is_empty() {
+        (pending(context, document))
+        @if let Some(waiting) = about["restart"].as_array() && !waiting.is_empty() && page_state.restart.is_empty() {
             div.notice.warn role="status" {
-                strong { "Kept, and not in use before the next start" }
+                strong { "Stored; active after the next start" }
                 p { @for one in waiting { code { (one.as_str().unwrap_or_default()) } " " } }
             }
         }
-        @if let Some(refusal) = &said.refusal { (trouble(refusal)) (placed(refusal, &shown)) }
-        @if !said.restart.is_empty() {
+        @if let Some(error) = &page_state.error { (error_notice(error)) (problems_in_text(error, &shown)) }
+        @if !page_state.restart.is_empty() {
             div.notice.warn role="status" {
-                strong { "Applied; some of it counts only after the next start" }
-                p { @for pointer in &said.restart { code { (pointer) } " " } }
+                strong { "Applied; these settings take effect at the next start" }
+                p { @for pointer in &page_state.restart { code { (pointer) } " " } }
             }
         }
-        @if let Some(checked) = &said.checked { (looked_at(checked, &shown)) }
+        @if let Some(checked) = &page_state.checked { (validation_result(checked, &shown)) }
         section.card {
-            (facts(&[
+            (detail_list(&[
                 ("Version", html! { (document.version) }),
-                ("Since", time_of(&about["at"])),
+                ("Since", time_value(&about["at"])),
                 ("By", html! { (text(about, "by")) }),
                 ("Why", html! { (match text(about, "why") { "" => "—", why => why }) }),
             ]))
-            @if is_files { p.notice.warn { "The file is the truth here: change the file, and send the daemon SIGHUP. What follows is for reading." } }
+            @if is_files { p.notice.warn { "The configuration is managed by file: edit the file, and send SIGHUP to the daemon. This page is read-only." } }
         }
         section.card {
             form.fields method="post" action="/configuration" {
-                (csrf(visit))
+                (csrf_field(context))
                 input type="hidden" name="tag" value=(document.tag);
                 p.wide {
                     label for="document" { "The document, as JSON" }
-                    textarea.code #document name="document" rows="28" spellcheck="false" readonly[!edits] aria-describedby="document-hint" aria-invalid=[said.refusal.as_ref().map(|_| "true")] { "\n" (shown) }
+                    textarea.code #document name="document" rows="28" spellcheck="false" readonly[!edits] aria-describedby="document-hint" aria-invalid=[page_state.error.as_ref().map(|_| "true")] { "\n" (shown) }
                     small #document-hint {
-                        "Secrets are not shown; where one stands as " code { "(unchanged)" } " it stays as it is."
+                        "Secrets are not shown; the value " code { "(unchanged)" } " keeps a secret."
                         @for (list, length) in &left_out {
-                            " " (count(*length as u64)) " of " code { (list) } " are not in this text and stay as they are"
+                            " " (count(*length as u64)) " of " code { (list) } " are not in this text, and stay unchanged"
                             @if list == "peer" { ": " a href="/peers" { "Peers" } } @else if list == "account" { ": " a href="/accounts" { "Accounts" } }
                             "."
                         }
                     }
                 }
                 @if edits {
-                    (reasons(&said.why))
-                    p.do {
+                    (reason_fields(&page_state.why))
+                    p.actions {
                         button.primary type="submit" name="do" value="validate" { "Validate" }
                         button.danger type="submit" name="do" value="apply" { "Apply" }
                         a.button.quiet href="/configuration" { "Start over" }
                     }
-                    p.muted { "Validating says everything that is wrong and everything that would change, and changes nothing." }
+                    p.muted { "Validate lists all problems and all changes, and changes nothing." }
                 }
             }
         }
     }
 }
 
-/// A change that goes back by itself unless somebody confirms it.
-fn pending(visit: &Visit, document: &Document) -> Markup {
+/// The notice about a version that waits for confirmation.
+fn pending(context: &RequestContext, document: &ConfigurationDocument) -> Markup {
     let pending = &document.about["pending"];
-    let Some(at) = either(pending, "reverts-at").as_u64() else { return html! {} };
+    let Some(at) = kebab_or_snake(pending, "reverts-at").as_u64() else { return html! {} };
     let version = number(pending, "version").to_string();
     html! {
         div.notice.warn #pending role="status" {
-            strong { "Version " (version) " waits to be confirmed" }
-            p { "It goes back to what was before " (ago(at)) ", also if the appliance stops until then." }
-            @if visit.may("configure") {
-                div.do {
-                    (button(visit, "/configuration/pending", "Confirm it", "primary", &[("do", "confirm"), ("version", &version)]))
-                    (button(visit, "/configuration/pending", "Take it back now", "danger", &[("do", "revert")]))
+            strong { "Version " (version) " waits for confirmation" }
+            p { "It is reverted automatically " (ago(at)) ", and also if the appliance stops before." }
+            @if context.has_permission("configure") {
+                div.actions {
+                    (action_button(context, "/configuration/pending", "Confirm", "primary", &[("do", "confirm"), ("version", &version)]))
+                    (action_button(context, "/configuration/pending", "Revert now", "danger", &[("do", "revert")]))
                 }
             }
         }
     }
 }
 
-/// What is wrong, each at its place in the text.
-fn placed(refusal: &Refusal, shown: &str) -> Markup {
-    let lines = lines(shown);
-    let mut wrong: Vec<(usize, String)> = refusal
+/// The problems, each at its line in the text.
+fn problems_in_text(error: &ApiError, shown: &str) -> Markup {
+    let lines = line_numbers(shown);
+    let mut problems_by_line: Vec<(usize, String)> = error
         .problems
         .iter()
         .filter_map(|problem| {
@@ -160,18 +171,18 @@ fn placed(refusal: &Refusal, shown: &str) -> Markup {
             Some((line_of(&lines, &problem.pointer)?, what))
         })
         .collect();
-    // A text that is no JSON has no pointers, but a line.
-    if refusal.problems.is_empty() {
-        wrong.extend(line_in(&refusal.detail).map(|line| (line, refusal.detail.clone())));
+    // A syntax error has no pointer, but a line.
+    if error.problems.is_empty() {
+        problems_by_line.extend(line_in_message(&error.detail).map(|line| (line, error.detail.clone())));
     }
     html! {
-        (problems(refusal))
-        @if !wrong.is_empty() { section.card #wrong { h2 { "Where it is wrong" } (excerpt(shown, &wrong)) } }
+        (problem_list(error))
+        @if !problems_by_line.is_empty() { section.card #problems { h2 { "Problems" } (excerpt(shown, &problems_by_line)) } }
     }
 }
 
-fn looked_at(checked: &Value, shown: &str) -> Markup {
-    let told: Vec<crate::ask::Misplaced> =
+fn validation_result(checked: &Value, shown: &str) -> Markup {
+    let answer: Vec<crate::api::FieldProblem> =
         serde_json::from_value(checked["problems"].clone()).unwrap_or_default();
     let valid = checked["valid"].as_bool() == Some(true);
     let rows: Vec<_> = checked["changes"]
@@ -181,7 +192,7 @@ fn looked_at(checked: &Value, shown: &str) -> Markup {
         .map(|one| {
             vec![
                 html! { code { (text(one, "pointer")) } },
-                state(text(one, "what")),
+                state_badge(text(one, "what")),
                 html! { (text(one, "effect")) },
             ]
         })
@@ -189,15 +200,15 @@ fn looked_at(checked: &Value, shown: &str) -> Markup {
     let restart = checked["restart"].as_array().map(Vec::as_slice).unwrap_or_default();
     html! {
         @if valid {
-            div.notice.good role="status" { strong { "It can be applied." } p { "It is not in use yet." } }
+            div.notice.good role="status" { strong { "The configuration is valid." } p { "It is not active yet." } }
         } @else {
-            div.notice.bad role="alert" { strong { "It cannot be applied" } }
-            (placed(&Refusal { problems: told, ..Refusal::bad("") }, shown))
+            div.notice.bad role="alert" { strong { "The configuration is not valid" } }
+            (problems_in_text(&ApiError { problems: answer, ..ApiError::bad_request("") }, shown))
         }
         @if valid {
             section.card #changes {
-                h2 { "What would change" }
-                (table("Changes", &["Where", "What", "What it means"], &rows, &html! { p { "Nothing: it is what there is already." } }))
+                h2 { "Changes" }
+                (table("Changes", &["Where", "What", "Effect"], &rows, &html! { p { "There are no changes." } }))
                 @if !restart.is_empty() {
                     p.notice.warn { "Only after a restart: " @for one in restart { code { (one.as_str().unwrap_or_default()) } " " } }
                 }
@@ -206,46 +217,48 @@ fn looked_at(checked: &Value, shown: &str) -> Markup {
     }
 }
 
-pub(crate) async fn change(visit: Visit, form: Form) -> Response {
-    let text = form.whole("document");
-    let mut said = Said { text: Some(text.clone()), why: form.text("why").to_owned(), ..Said::default() };
-    match wish(&visit, &form, &text).await {
-        Ok(told) if form.text("do") == "apply" => {
-            let restart = told["restart"].as_array().into_iter().flatten();
+pub(crate) async fn change(context: RequestContext, form: Form) -> Response {
+    let text = form.multiline("document");
+    let mut page_state = ConfigurationPageState {
+        text: Some(text.clone()),
+        why: form.text("why").to_owned(),
+        ..ConfigurationPageState::default()
+    };
+    match send_change(&context, &form, &text).await {
+        Ok(answer) if form.text("do") == "apply" => {
+            let restart = answer["restart"].as_array().into_iter().flatten();
             let restart: Vec<_> = restart.filter_map(|one| one.as_str().map(str::to_owned)).collect();
             if restart.is_empty() {
-                return Visit::to("/configuration", "changed");
+                return RequestContext::redirect("/configuration", "changed");
             }
-            said = Said { restart, ..Said::default() };
+            page_state = ConfigurationPageState { restart, ..ConfigurationPageState::default() };
         }
-        Ok(told) => said.checked = Some(told),
-        Err(refusal) => said.refusal = Some(refusal),
+        Ok(answer) => page_state.checked = Some(answer),
+        Err(error) => page_state.error = Some(error),
     }
-    draw(&visit, &said).await
+    render(&context, &page_state).await
 }
 
-async fn wish(visit: &Visit, form: &Form, text: &str) -> Result<Value, Refusal> {
-    if text.len() > LONGEST_TEXT {
-        return Err(Refusal::bad(
-            "This text is longer than any that is edited here. Use `switchyard config apply`.",
-        ));
+async fn send_change(context: &RequestContext, form: &Form, text: &str) -> Result<Value, ApiError> {
+    if text.len() > MAX_TEXT {
+        return Err(ApiError::bad_request("This text is too long. Use `switchyard config apply`."));
     }
     let after: Value = serde_json::from_str(text).map_err(|error| {
-        // The place of a mistake in the text itself is shown like that of any other.
-        let detail = format!("This is no JSON: {error}. Nothing was changed.");
-        Refusal::bad(detail)
+        // The detail contains the line, which is shown like that of other problems.
+        let detail = format!("This is not JSON: {error}. Nothing was changed.");
+        ApiError::bad_request(detail)
     })?;
     if !after.is_object() {
-        return Err(Refusal::bad("The document must be an object."));
+        return Err(ApiError::bad_request("The document must be an object."));
     }
-    let document = visit.console.documents.read(visit).await?;
+    let document = context.console.configuration.read(context).await?;
     let (before, _) = editable(&document.content);
     let patch = merge_patch(&before, &after);
     let (method, path) = match form.text("do") {
         "apply" => (Method::PATCH, "/v1/configuration"),
         _ => (Method::POST, "/v1/configuration/validate"),
     };
-    let mut sent = Sent {
+    let mut sent = ApiRequest {
         csrf: form.text("csrf"),
         body: patch.to_string().into(),
         media_type: "application/merge-patch+json",
@@ -257,23 +270,29 @@ async fn wish(visit: &Visit, form: &Form, text: &str) -> Result<Value, Refusal> 
     } else {
         path.to_owned()
     };
-    visit.asker.ask(method, &path, sent).await?.read()
+    context.api_caller.call(method, &path, sent).await?.read()
 }
 
-async fn decide(visit: &Visit, form: &Form) -> Result<&'static str, Refusal> {
+async fn settle_pending(context: &RequestContext, form: &Form) -> Result<&'static str, ApiError> {
     if form.text("do") == "confirm" {
-        let wish = json!({ "version": form.text("version").parse::<u64>().ok() });
-        visit.send(Method::POST, "/v1/configuration/confirm", form, Some(&wish)).await?;
+        let request = json!({ "version": form.text("version").parse::<u64>().ok() });
+        context.send(Method::POST, "/v1/configuration/confirm", form, Some(&request)).await?;
         return Ok("confirmed");
     }
-    visit.send(Method::POST, "/v1/configuration/revert", form, None).await?;
+    context.send(Method::POST, "/v1/configuration/revert", form, None).await?;
     Ok("reverted")
 }
 
-/// Confirms what is pending, or takes it back.
-pub(crate) async fn settle(visit: Visit, form: Form) -> Response {
-    match decide(&visit, &form).await {
-        Ok(done) => Visit::to("/configuration", done),
-        Err(refusal) => draw(&visit, &Said { refusal: Some(refusal), ..Said::default() }).await,
+/// Confirms or reverts the pending version.
+pub(crate) async fn settle(context: RequestContext, form: Form) -> Response {
+    match settle_pending(&context, &form).await {
+        Ok(done) => RequestContext::redirect("/configuration", done),
+        Err(error) => {
+            render(
+                &context,
+                &ConfigurationPageState { error: Some(error), ..ConfigurationPageState::default() },
+            )
+            .await
+        }
     }
 }

@@ -1,13 +1,13 @@
-//! At which questions plugins have failed, with examples.
+//! Faults of plugins, with examples.
 
-use crate::ask::part;
+use crate::api::encode_segment;
+use crate::format::{number, plural, state_badge, text, time_tag, version_tag};
 use crate::table::table;
-use crate::words::{moment, number, plural, state, text, version};
 use maud::{Markup, html};
 use serde_json::Value;
 
-/// Where a version stands now, of a hook.
-fn standing(found: &Value, one: &Value) -> Markup {
+/// Whether a version is live, on trial or not in use.
+fn version_state(found: &Value, one: &Value) -> Markup {
     let is_in = |chain: &Value| {
         chain["chain"]
             .as_array()
@@ -16,24 +16,24 @@ fn standing(found: &Value, one: &Value) -> Markup {
             .any(|bound| bound["plugin"] == one["plugin"] && bound["version"] == one["version"])
     };
     if is_in(&found["live"]) {
-        state("live")
+        state_badge("live")
     } else if is_in(&found["candidate"]) {
-        state("on trial")
+        state_badge("on trial")
     } else {
-        state("not in use")
+        state_badge("not in use")
     }
 }
 
-/// The versions of a hook that have failed, the last one first.
+/// The versions of a hook with faults, the most recent first.
 pub(crate) fn faults(found: &Value) -> Markup {
     let faulty = found["faults"].as_array().map(Vec::as_slice).unwrap_or_default();
     html! {
         @if faulty.is_empty() {
-            p { "No version has failed since the start." }
+            p { "There are no faults since the start." }
         }
         @for one in faulty {
             div.part {
-                h3 { (text(one, "plugin")) " " (version(text(one, "version"))) " " (standing(found, one)) }
+                h3 { (text(one, "plugin")) " " (version_tag(text(one, "version"))) " " (version_state(found, one)) }
                 @let shown = one["examples"].as_array().map_or(0, Vec::len) as u64;
                 p {
                     (plural(number(one, "faults"), "fault", "faults")) " since the start"
@@ -52,7 +52,7 @@ fn examples(faulty: &Value) -> Markup {
         .flatten()
         .map(|one| {
             vec![
-                moment(number(one, "at")),
+                time_tag(number(one, "at")),
                 html! { (text(one, "kind")) },
                 html! { (text(one, "what")) },
                 html! { (text(one, "question")) },
@@ -60,19 +60,14 @@ fn examples(faulty: &Value) -> Markup {
             ]
         })
         .collect();
-    table(
-        "Faults, newest first",
-        &["When", "Kind", "What happened", "Asked about", "Trace"],
-        &rows,
-        &html! {},
-    )
+    table("Faults, newest first", &["When", "Kind", "Description", "Call", "Trace"], &rows, &html! {})
 }
 
 /// A link to the trace of a message, if it has one.
 pub(crate) fn message(id: Option<&str>, otherwise: &str) -> Markup {
     html! {
         @match id {
-            Some(id) => { a href=(format!("/messages/{}", part(id))) { code { (id) } } }
+            Some(id) => { a href=(format!("/messages/{}", encode_segment(id))) { code { (id) } } }
             None => { span.muted { (otherwise) } }
         }
     }
@@ -84,7 +79,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn an_example_leads_to_its_trace_and_says_where_its_version_stands() {
+    fn an_example_links_to_its_trace_and_shows_the_state_of_its_version() {
         let example = |message: Value| json!({ "at": 1_763_820_000_000_u64, "kind": "trap", "what": "trapped: <unreachable>", "question": "acme: 106** to +4915****", "message": message });
         let found = json!({
             "live": { "chain": [{ "plugin": "router", "version": "aaaa" }] },
@@ -93,12 +88,15 @@ mod tests {
                 { "plugin": "router", "version": "aaaa", "faults": 12, "examples": [example(Value::Null)] },
             ],
         });
-        let drawn = faults(&found).into_string();
-        assert!(drawn.contains("href=\"/messages/1000000007\"") && drawn.contains("not accepted"), "{drawn}");
-        assert!(drawn.contains("1 fault since") && drawn.contains("12 faults since"), "{drawn}");
-        let (old, live) = drawn.split_once("aaaa").unwrap();
-        assert!(old.contains("not in use") && live.contains(">live<"), "{drawn}");
-        assert!(drawn.contains("&lt;unreachable&gt;"), "{drawn}");
-        assert!(faults(&json!({})).into_string().contains("No version has failed"));
+        let html_text = faults(&found).into_string();
+        assert!(
+            html_text.contains("href=\"/messages/1000000007\"") && html_text.contains("not accepted"),
+            "{html_text}"
+        );
+        assert!(html_text.contains("1 fault since") && html_text.contains("12 faults since"), "{html_text}");
+        let (old, live) = html_text.split_once("aaaa").unwrap();
+        assert!(old.contains("not in use") && live.contains(">live<"), "{html_text}");
+        assert!(html_text.contains("&lt;unreachable&gt;"), "{html_text}");
+        assert!(faults(&json!({})).into_string().contains("no faults since the start"));
     }
 }

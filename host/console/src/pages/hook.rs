@@ -1,67 +1,75 @@
-//! One hook: what is live, what is on trial beside it, how it came to that, and the ways on.
+//! A hook: its live chain, its candidate, faults, events and history.
 
-use crate::ask::{Refusal, part};
+use crate::api::{ApiError, encode_segment};
 use crate::form::Form;
+use crate::format::{
+    ago, count, figure, number, plural, state_badge, text, time_tag, version_tag, with_readable_times,
+};
+use crate::layout::{action_button, csrf_field, error_notice, live_page};
 use crate::live::Region;
-use crate::pages::Asked;
+use crate::nav::NavItem;
+use crate::pages::QueryParams;
 use crate::pages::faults::{faults, message};
-use crate::shell::{Room, button, csrf, live_page, trouble};
+use crate::request_context::RequestContext;
 use crate::table::table;
-use crate::visit::Visit;
-use crate::words::{ago, count, figure, moment, number, plural, sentence, state, text, version};
 use axum::extract::{Path, Query};
 use axum::http::{Method, StatusCode};
 use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::{Map, Value, json};
 
-pub(crate) async fn regions(visit: &Visit, hook: &str) -> Result<Vec<Region>, Refusal> {
-    let state: Value = visit.get(&format!("/v1/hooks/{}", part(hook))).await?;
+pub(crate) async fn regions(context: &RequestContext, hook: &str) -> Result<Vec<Region>, ApiError> {
+    let state: Value = context.get(&format!("/v1/hooks/{}", encode_segment(hook))).await?;
     Ok(vec![
-        ("now", now(&state)),
+        ("now", live_binding_list(&state)),
         ("faults", faults(&state)),
         ("trial", trial(&state)),
         ("events", events(&state)),
     ])
 }
 
-pub(crate) async fn show(visit: Visit, Path(hook): Path<String>, Query(query): Asked) -> Response {
-    draw(&visit, &hook, &Form::of(query), None).await
+pub(crate) async fn show(
+    context: RequestContext,
+    Path(hook): Path<String>,
+    Query(query): QueryParams,
+) -> Response {
+    render(&context, &hook, &Form::of(query), None).await
 }
 
-async fn draw(visit: &Visit, hook: &str, query: &Form, refusal: Option<&Refusal>) -> Response {
-    let body = parts(visit, hook, query, refusal).await;
-    let live = body.is_ok().then(|| format!("/live?of=hook&id={}", part(hook)));
-    let mut response = live_page(visit, &format!("Plugins: {hook}"), Room::Plugins, live.as_deref(), body);
-    if let Some(refusal) = refusal {
-        *response.status_mut() = refusal.status;
+async fn render(context: &RequestContext, hook: &str, query: &Form, error: Option<&ApiError>) -> Response {
+    let body = page_body(context, hook, query, error).await;
+    let live = body.is_ok().then(|| format!("/live?of=hook&id={}", encode_segment(hook)));
+    let mut response =
+        live_page(context, &format!("Plugins: {hook}"), NavItem::Plugins, live.as_deref(), body);
+    if let Some(error) = error {
+        *response.status_mut() = error.status;
     }
     response
 }
 
-async fn parts(
-    visit: &Visit,
+async fn page_body(
+    context: &RequestContext,
     hook: &str,
     query: &Form,
-    refusal: Option<&Refusal>,
-) -> Result<Markup, Refusal> {
-    let path = format!("/v1/hooks/{}", part(hook));
-    let (found, kept) = tokio::join!(visit.get::<Value>(&path), visit.get::<Vec<Value>>("/v1/plugins"));
-    let (found, kept) = (found?, kept?);
-    let versions: Vec<&Value> = kept.iter().rev().filter(|one| text(one, "hook") == hook).collect();
-    let manages = visit.may("manage-plugins");
+    error: Option<&ApiError>,
+) -> Result<Markup, ApiError> {
+    let path = format!("/v1/hooks/{}", encode_segment(hook));
+    let (found, stored) = tokio::join!(context.get::<Value>(&path), context.get::<Vec<Value>>("/v1/plugins"));
+    let (found, stored) = (found?, stored?);
+    let versions: Vec<&Value> = stored.iter().rev().filter(|one| text(one, "hook") == hook).collect();
+    let manages = context.has_permission("manage-plugins");
     Ok(html! {
-        div.head {
+        div.heading {
             h1 { (hook) }
-            a.button.quiet href=(format!("/policies/{}", part(hook))) { "Its policies" }
+            a.button.quiet href=(format!("/policies/{}", encode_segment(hook))) { "Policies" }
         }
-        @if let Some(refusal) = refusal { (trouble(refusal)) }
-        section.card { h2 { "Live" } div #now { (now(&found)) } @if manages { (live_actions(visit, &found)) } }
+        @if let Some(error) = error { (error_notice(error)) }
+        section.card { h2 { "Live" } div #now { (live_binding_list(&found)) } @if manages { (live_actions(context, &found)) } }
         section.card { h2 { "Faults" } div #faults { (faults(&found)) } }
-        section.card { h2 { "On trial" } div #trial { (trial(&found)) } @if manages && !found["candidate"].is_null() { (trial_actions(visit, &found)) } }
-        @if manages { (choose(visit, &found, &versions, query)) }
-        section.card { h2 { "What happened" } div #events { (events(&found)) } }
-        section.card { h2 { "What was live before" } (history(&found)) }
+        section.card { h2 { "On trial" } div #trial { (trial(&found)) } @if manages && !found["candidate"].is_null() { (trial_actions(context, &found)) } }
+        @if manages { (version_form(context, &found, &versions, query)) }
+        section.card { h2 { "Events" } div #events { (events(&found)) } }
+        section.card { h2 { "History" } (history(&found)) }
     })
 }
 
@@ -74,10 +82,10 @@ fn bindings(chain: &[Value]) -> Markup {
         ol.chain {
             @for one in chain {
                 li {
-                    strong { (text(one, "plugin")) } " " (version(text(one, "version")))
+                    strong { (text(one, "plugin")) } " " (version_tag(text(one, "version")))
                     span.muted {
-                        " " (number(one, "deadline-ms")) " ms and " (crate::words::octets(number(one, "memory")))
-                        " for a call; on a fault, " (on_fault(&one["on-fault"])) "."
+                        " " (number(one, "deadline-ms")) " ms and " (crate::format::octets(number(one, "memory")))
+                        " for a call; on a fault, " (on_fault_text(&one["on-fault"])) "."
                     }
                 }
             }
@@ -85,39 +93,39 @@ fn bindings(chain: &[Value]) -> Markup {
     }
 }
 
-/// What becomes of a question whose call failed.
-fn on_fault(said: &Value) -> String {
-    match said.as_str() {
-        Some("hold") => "it is asked again later".to_owned(),
+/// The effect of a fault, as a text.
+fn on_fault_text(on_fault: &Value) -> String {
+    match on_fault.as_str() {
+        Some("hold") => "it is called again later".to_owned(),
         Some("reject") => "the message is refused".to_owned(),
-        Some("pass") => "as if it were not there".to_owned(),
+        Some("pass") => "the plugin is skipped".to_owned(),
         Some(other) => other.to_owned(),
-        None => match said["peer"].as_str() {
+        None => match on_fault["peer"].as_str() {
             Some(peer) => format!("the message goes to {peer}"),
-            None => said.to_string(),
+            None => on_fault.to_string(),
         },
     }
 }
 
-fn now(found: &Value) -> Markup {
+fn live_binding_list(found: &Value) -> Markup {
     let live = &found["live"];
     html! {
         @if chain(live).is_empty() {
-            p { "Nothing serves this hook." }
+            p { "This hook has no plugins." }
         } @else {
             (bindings(chain(live)))
             p.muted { (text(live, "how")) ", change " (number(live, "serial")) ", " (ago(number(live, "since"))) }
-            (side_by_side(&[("Live", &found["counts"])]))
+            (counts_table(&[("Live", &found["counts"])]))
         }
     }
 }
 
-/// Counts of chains beside each other.
-fn side_by_side(columns: &[(&str, &Value)]) -> Markup {
+/// The counts of chains, side by side.
+fn counts_table(columns: &[(&str, &Value)]) -> Markup {
     let sum = |counts: &Value, name: &str| {
         counts.as_array().into_iter().flatten().map(|one| number(one, name)).sum::<u64>()
     };
-    // What never happened anywhere is no line of its own.
+    // Kinds of faults that never happened are left out.
     let mut kinds: Vec<&str> = Vec::new();
     for (_, counts) in columns {
         for one in counts.as_array().into_iter().flatten() {
@@ -164,32 +172,32 @@ fn side_by_side(columns: &[(&str, &Value)]) -> Markup {
 fn trial(found: &Value) -> Markup {
     let candidate = &found["candidate"];
     if candidate.is_null() {
-        return html! { p { "Nothing is on trial. A candidate can be asked in the shadow of what is live, or decide for a share of the destinations." } };
+        return html! { p { "No candidate is on trial. A candidate can run in the shadow of the live chain, or as a canary for a share of the destinations." } };
     }
     let share = figure(number(candidate, "share") as f64 / 100.0);
     let comparison = &candidate["comparison"];
     html! {
         (bindings(chain(candidate)))
         p {
-            (state(text(candidate, "mode")))
+            (state_badge(text(candidate, "mode")))
             @if text(candidate, "mode") == "canary" { " decides for " (share) " % of the destinations" }
-            " since " (moment(number(candidate, "since")))
+            " since " (time_tag(number(candidate, "since")))
         }
         @if comparison.is_null() {
             p {
                 @let (asked, failed) = (number(candidate, "asked"), number(candidate, "failed"));
-                (plural(asked, "question was its own", "questions were its own"))
-                @if failed > 0 { "; it failed at " (count(failed)) ", and the live chain answered" }
-                @else if asked > 0 { ", and it failed at none" }
-                ". " (plural(number(candidate, "passed"), "question went past it", "questions went past it")) "."
+                (plural(asked, "call was its own", "calls were its own"))
+                @if failed > 0 { ", " (count(failed)) " failed and were answered by the live chain" }
+                @else if asked > 0 { ", without faults" }
+                ". " (plural(number(candidate, "bypassed"), "call bypassed it", "calls bypassed it")) "."
             }
-        } @else { (compared(comparison)) }
+        } @else { (comparison_details(comparison)) }
         h3 { "Side by side" }
-        (side_by_side(&[("Live", &found["counts"]), ("On trial", &candidate["counts"])]))
+        (counts_table(&[("Live", &found["counts"]), ("On trial", &candidate["counts"])]))
     }
 }
 
-fn compared(comparison: &Value) -> Markup {
+fn comparison_details(comparison: &Value) -> Markup {
     let (same, different) = (number(comparison, "same"), number(comparison, "different"));
     let rows: Vec<_> = comparison["differences"]
         .as_array()
@@ -202,8 +210,8 @@ fn compared(comparison: &Value) -> Markup {
                 html! { (text(one, "to")) },
                 html! { (count(number(one, "count"))) },
                 html! {
-                    @for (place, sample) in samples.iter().enumerate().take(5) {
-                        div { (sample.as_str().unwrap_or_default()) " " (message(one["messages"][place].as_str(), "")) }
+                    @for (index, sample) in samples.iter().enumerate().take(5) {
+                        div { (sample.as_str().unwrap_or_default()) " " (message(one["messages"][index].as_str(), "")) }
                     }
                 },
             ]
@@ -212,10 +220,10 @@ fn compared(comparison: &Value) -> Markup {
     html! {
         p {
             (plural(number(comparison, "compared"), "answer", "answers")) " compared: " (count(same)) " the same, " (count(different)) " different, "
-            (count(number(comparison, "skipped"))) " left out."
+            (count(number(comparison, "skipped"))) " skipped."
         }
         (crate::chart::bar("Share of answers that are the same and different", &[("good", same), ("warn", different)]))
-        (table("Where they differ", &["Live said", "The candidate says", "How often", "Asked about"], &rows, &html! { p { "They do not differ." } }))
+        (table("Differences", &["Live answer", "Candidate's answer", "Count", "Call"], &rows, &html! { p { "There are no differences." } }))
     }
 }
 
@@ -227,9 +235,9 @@ fn events(found: &Value) -> Markup {
         .take(20)
         .map(|event| {
             vec![
-                moment(number(event, "at")),
-                state(text(event, "kind")),
-                html! { (sentence(text(event, "what"))) },
+                time_tag(number(event, "at")),
+                state_badge(text(event, "kind")),
+                html! { (with_readable_times(text(event, "what"))) },
             ]
         })
         .collect();
@@ -245,51 +253,51 @@ fn history(found: &Value) -> Markup {
         .map(|record| {
             vec![
                 html! { (number(record, "serial")) },
-                moment(number(record, "since")),
+                time_tag(number(record, "since")),
                 html! { (text(record, "how")) },
-                html! { @if chain(record).is_empty() { "nothing" } @for one in chain(record) { span.plugin { (text(one, "plugin")) " " (version(text(one, "version"))) } } },
+                html! { @if chain(record).is_empty() { "nothing" } @for one in chain(record) { span.plugin { (text(one, "plugin")) " " (version_tag(text(one, "version"))) } } },
                 html! { (record["condemned"].as_str().unwrap_or("—")) },
             ]
         })
         .collect();
     table(
         "Chains, newest first",
-        &["Change", "Since", "How", "Plugins", "Condemned for"],
+        &["Change", "Since", "How", "Plugins", "Condemned because"],
         &rows,
-        &html! { p { "Nothing was live before." } },
+        &html! { p { "There is no history." } },
     )
 }
 
-fn live_actions(visit: &Visit, found: &Value) -> Markup {
-    let action = format!("/plugins/{}", part(text(found, "hook")));
+fn live_actions(context: &RequestContext, found: &Value) -> Markup {
+    let action = format!("/plugins/{}", encode_segment(text(found, "hook")));
     html! {
         @if found["history"].as_array().is_some_and(|history| history.len() > 1) {
-            div.do { (button(visit, &action, "Roll back to what was live before", "danger", &[("do", "rollback")])) }
+            div.actions { (action_button(context, &action, "Roll back to the chain before", "danger", &[("do", "rollback")])) }
         }
     }
 }
 
-fn trial_actions(visit: &Visit, found: &Value) -> Markup {
-    let action = format!("/plugins/{}", part(text(found, "hook")));
+fn trial_actions(context: &RequestContext, found: &Value) -> Markup {
+    let action = format!("/plugins/{}", encode_segment(text(found, "hook")));
     let serial = number(&found["live"], "serial").to_string();
     html! {
-        div.do {
-            (button(visit, &action, "Make it live", "primary", &[("do", "promote"), ("expected", &serial)]))
-            (button(visit, &action, "End the trial", "", &[("do", "dismiss")]))
+        div.actions {
+            (action_button(context, &action, "Make it live", "primary", &[("do", "promote"), ("expected", &serial)]))
+            (action_button(context, &action, "End the trial", "", &[("do", "dismiss")]))
         }
     }
 }
 
-fn choose(visit: &Visit, found: &Value, versions: &[&Value], query: &Form) -> Markup {
+fn version_form(context: &RequestContext, found: &Value, versions: &[&Value], query: &Form) -> Markup {
     let is_router = text(found, "hook") == "router";
     html! {
         section.card {
             h2 { "Put a version on trial, or make it live" }
             @if versions.is_empty() {
-                p { "No version for this hook is kept. " a href="/plugins" { "Upload one" } "." }
+                p { "No version for this hook is stored. " a href="/plugins" { "Upload one" } "." }
             } @else {
-                form.fields method="post" action=(format!("/plugins/{}", part(text(found, "hook")))) {
-                    (csrf(visit))
+                form.fields method="post" action=(format!("/plugins/{}", encode_segment(text(found, "hook")))) {
+                    (csrf_field(context))
                     input type="hidden" name="expected" value=(number(&found["live"], "serial"));
                     p {
                         label for="version" { "Version" }
@@ -297,7 +305,7 @@ fn choose(visit: &Visit, found: &Value, versions: &[&Value], query: &Form) -> Ma
                             @for one in versions {
                                 @let sum = text(one, "version");
                                 option value=(format!("{} {sum}", text(one, "plugin"))) selected[query.text("version") == sum] {
-                                    (text(one, "plugin")) " " (crate::words::short(sum)) ", " (crate::words::octets(number(one, "size")))
+                                    (text(one, "plugin")) " " (crate::format::short_version(sum)) ", " (crate::format::octets(number(one, "size")))
                                 }
                             }
                         }
@@ -309,17 +317,17 @@ fn choose(visit: &Visit, found: &Value, versions: &[&Value], query: &Form) -> Ma
                     p {
                         label {
                             input type="checkbox" name="force" value="1";
-                            " also where a policy names what does not exist, or a grant is missing"
+                            " even if the policy names objects that do not exist, or a grant is missing"
                         }
                     }
-                    p.do {
-                        button.primary type="submit" name="do" value="canary" { "Try it as a canary" }
-                        button type="submit" name="do" value="shadow" { "Try it in the shadow" }
-                        button.danger type="submit" name="do" value="activate" { "Make it live at once" }
+                    p.actions {
+                        button.primary type="submit" name="do" value="canary" { "Start as a canary" }
+                        button type="submit" name="do" value="shadow" { "Start in the shadow" }
+                        button.danger type="submit" name="do" value="activate" { "Make it live now" }
                     }
                     p.muted {
-                        "It takes its policy and its limits from the live binding of the same plugin, where there is one"
-                        @if is_router { "; another plugin takes the place of the whole chain" } "."
+                        "The version uses the policy and the limits of the live binding of the same plugin, if there is one"
+                        @if is_router { "; a different plugin replaces the whole chain" } "."
                     }
                 }
             }
@@ -327,53 +335,56 @@ fn choose(visit: &Visit, found: &Value, versions: &[&Value], query: &Form) -> Ma
     }
 }
 
-/// A binding as it is asked for: in its place in the live chain, where its plugin has one.
+/// The request for a binding, at the plugin's position in the live chain if it has one.
 pub(crate) fn binding(found: &Value, plugin: &str, version: &str) -> Map<String, Value> {
-    let mut wish = Map::new();
-    wish.insert("plugin".to_owned(), plugin.into());
-    wish.insert("version".to_owned(), version.into());
-    if let Some(place) = chain(&found["live"]).iter().position(|one| text(one, "plugin") == plugin) {
-        wish.insert("position".to_owned(), place.into());
+    let mut request = Map::new();
+    request.insert("plugin".to_owned(), plugin.into());
+    request.insert("version".to_owned(), version.into());
+    if let Some(index) = chain(&found["live"]).iter().position(|one| text(one, "plugin") == plugin) {
+        request.insert("position".to_owned(), index.into());
     }
-    wish
+    request
 }
 
-pub(crate) async fn act(visit: Visit, Path(hook): Path<String>, form: Form) -> Response {
-    match acted(&visit, &hook, &form).await {
-        Ok(done) => Visit::to(&format!("/plugins/{}", part(&hook)), done),
-        Err(refusal) => draw(&visit, &hook, &form, Some(&refusal)).await,
+pub(crate) async fn act(context: RequestContext, Path(hook): Path<String>, form: Form) -> Response {
+    match apply_action(&context, &hook, &form).await {
+        Ok(done) => RequestContext::redirect(&format!("/plugins/{}", encode_segment(&hook)), done),
+        Err(error) => render(&context, &hook, &form, Some(&error)).await,
     }
 }
 
-async fn acted(visit: &Visit, hook: &str, form: &Form) -> Result<&'static str, Refusal> {
-    let path = format!("/v1/hooks/{}", part(hook));
+async fn apply_action(context: &RequestContext, hook: &str, form: &Form) -> Result<&'static str, ApiError> {
+    let path = format!("/v1/hooks/{}", encode_segment(hook));
     let expected = form.text("expected").parse::<u64>().ok();
     let (method, below, body, done) = match form.text("do") {
         "rollback" => (Method::POST, "/rollback", None, "rolled-back"),
         "dismiss" => (Method::DELETE, "/candidate", None, "dismissed"),
         "promote" => (Method::POST, "/promote", Some(json!({ "expected": expected })), "promoted"),
         what @ ("canary" | "shadow" | "activate") => {
-            let (plugin, version) =
-                form.text("version").split_once(' ').ok_or_else(|| Refusal::bad("Choose a version."))?;
-            let found: Value = visit.get(&path).await?;
-            let mut wish = binding(&found, plugin, version);
-            wish.insert("expected".to_owned(), expected.into());
-            wish.insert("force".to_owned(), (form.text("force") == "1").into());
+            let (plugin, version) = form
+                .text("version")
+                .split_once(' ')
+                .ok_or_else(|| ApiError::bad_request("Choose a version."))?;
+            let found: Value = context.get(&path).await?;
+            let mut request = binding(&found, plugin, version);
+            request.insert("expected".to_owned(), expected.into());
+            request.insert("force".to_owned(), (form.text("force") == "1").into());
             if what == "activate" {
-                (Method::POST, "/activate", Some(Value::Object(wish)), "activated")
+                (Method::POST, "/activate", Some(Value::Object(request)), "activated")
             } else {
-                wish.insert("mode".to_owned(), what.into());
+                request.insert("mode".to_owned(), what.into());
                 if what == "canary" {
                     let share = form.text("share").trim_end_matches('%').trim().parse::<f64>();
-                    let share =
-                        share.map_err(|_| Refusal::bad("The share of a canary is a number of percent."))?;
-                    wish.insert("share".to_owned(), share.into());
+                    let share = share.map_err(|_| {
+                        ApiError::bad_request("The share of a canary is a number of percent.")
+                    })?;
+                    request.insert("share".to_owned(), share.into());
                 }
-                (Method::POST, "/candidate", Some(Value::Object(wish)), "candidate")
+                (Method::POST, "/candidate", Some(Value::Object(request)), "candidate")
             }
         }
-        _ => return Err(Refusal::new(StatusCode::BAD_REQUEST, "That cannot be done to a hook.")),
+        _ => return Err(ApiError::new(StatusCode::BAD_REQUEST, "This action does not exist.")),
     };
-    visit.send(method, &format!("{path}{below}"), form, body.as_ref()).await?;
+    context.send(method, &format!("{path}{below}"), form, body.as_ref()).await?;
     Ok(done)
 }

@@ -1,12 +1,13 @@
-//! The ledger: what accounts have, what is reserved, and what was done to their balances.
+//! The ledger: balances of accounts, reservations and operations.
 
-use crate::ask::{Refusal, Sent, part};
+use crate::api::{ApiError, ApiRequest, encode_segment};
 use crate::form::Form;
-use crate::pages::Asked;
-use crate::shell::{Room, csrf, page, trouble};
-use crate::table::{Part, facts, more, table};
-use crate::visit::Visit;
-use crate::words::{money, now, number, plural, text, time_of};
+use crate::format::{money, now, number, plural, text, time_value};
+use crate::layout::{csrf_field, error_notice, page};
+use crate::nav::NavItem;
+use crate::pages::QueryParams;
+use crate::request_context::RequestContext;
+use crate::table::{Pagination, detail_list, next_page_link, table};
 use axum::extract::{Path, Query};
 use axum::http::Method;
 use axum::response::Response;
@@ -14,37 +15,37 @@ use maud::{Markup, html};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Operations on a page.
-const PAGE: usize = 50;
+/// The number of operations on a page.
+const PAGE_SIZE: usize = 50;
 
-pub(crate) async fn show(visit: Visit, Query(query): Asked) -> Response {
-    let body = visit.get::<Value>("/v1/ledger").await.map(|found| list(&visit, &found, &Form::of(query)));
-    page(&visit, "Ledger", Room::Ledger, body)
+pub(crate) async fn show(context: RequestContext, Query(query): QueryParams) -> Response {
+    let body = context.get::<Value>("/v1/ledger").await.map(|found| list(&context, &found, &Form::of(query)));
+    page(&context, "Ledger", NavItem::Ledger, body)
 }
 
 fn amount(value: &Value, name: &str) -> Markup {
     html! { (money(value[name].as_i64().unwrap_or(0))) }
 }
 
-fn list(visit: &Visit, found: &Value, query: &Form) -> Markup {
+fn list(context: &RequestContext, found: &Value, query: &Form) -> Markup {
     let all = found["accounts"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let wanted = query.text("q").to_lowercase();
+    let filter = query.text("q").to_lowercase();
     let spent = query.text("only") == "spent";
-    // What is left, the credit with it, is nothing or less.
+    // An account is spent if balance and credit together are zero or less.
     let is_spent = |one: &Value| {
         one["balance"].as_i64().unwrap_or(0).saturating_add(one["credit"].as_i64().unwrap_or(0)) <= 0
     };
     let chosen: Vec<&Value> = all
         .iter()
-        .filter(|one| wanted.is_empty() || text(one, "account").to_lowercase().contains(&wanted))
+        .filter(|one| filter.is_empty() || text(one, "account").to_lowercase().contains(&filter))
         .filter(|one| !spent || is_spent(one))
         .collect();
-    let shown = Part::new(chosen.len(), query.text("page"));
+    let shown = Pagination::new(chosen.len(), query.text("page"));
     let rows: Vec<_> = chosen[shown.from..shown.upto]
         .iter()
         .map(|one| {
             vec![
-                html! { a href=(format!("/ledger/{}", part(text(one, "account")))) { (text(one, "account")) } },
+                html! { a href=(format!("/ledger/{}", encode_segment(text(one, "account")))) { (text(one, "account")) } },
                 html! { (amount(one, "balance")) @if is_spent(one) { " " span.badge.bad { "spent" } } },
                 amount(one, "reserved"),
                 amount(one, "captured"),
@@ -53,113 +54,117 @@ fn list(visit: &Visit, found: &Value, query: &Form) -> Markup {
             ]
         })
         .collect();
-    let narrowed = !wanted.is_empty() || spent;
+    let narrowed = !filter.is_empty() || spent;
     let empty = html! {
         @if narrowed {
-            h2 { "None is like that" }
-            p { a href="/ledger" { "Show all of them" } }
+            h2 { "No matches" }
+            p { a href="/ledger" { "Show all" } }
         } @else {
             h2 { "No ledger accounts yet" }
-            p { "A ledger account pays for messages, where a biller prices them. It begins with its credit." }
+            p { "A ledger account is charged for messages that a biller prices. It is created with a credit." }
         }
     };
     html! {
         h1 { "Ledger" }
         form.card.search method="get" action="/ledger" role="search" aria-label="Ledger accounts" {
             p { label for="q" { "Account" } input #q name="q" type="search" value=(query.text("q")); }
-            p { label for="only" { "Standing" } select #only name="only" { option value="" { "any" } option value="spent" selected[spent] { "nothing left" } } }
-            p.do { button type="submit" { "Filter" } }
+            p { label for="only" { "State" } select #only name="only" { option value="" { "any" } option value="spent" selected[spent] { "spent" } } }
+            p.actions { button type="submit" { "Filter" } }
         }
         section.card {
-            (table("Ledger accounts", &["Account", "Balance", "Reserved", "Paid so far", "Put in so far", "Credit"], &rows, &empty))
+            (table("Ledger accounts", &["Account", "Balance", "Reserved", "Captured", "Funded", "Credit"], &rows, &empty))
             @let unsettled = number(found, "unsettled");
-            @if unsettled > 0 { p.muted { (plural(unsettled, "message is", "messages are")) " on the way with a price that is reserved, and neither paid nor given back yet." } }
+            @if unsettled > 0 { p.muted { (plural(unsettled, "message is", "messages are")) " in flight with a reserved price that is not captured or released yet." } }
         }
         (shown.links("/ledger", &[("q", query.text("q")), ("only", query.text("only"))]))
-        @if visit.may("manage-money") { (opening(visit)) }
+        @if context.has_permission("manage-money") { (open_form(context)) }
     }
 }
 
-fn opening(visit: &Visit) -> Markup {
+fn open_form(context: &RequestContext) -> Markup {
     html! {
         details.card {
-            summary { "Open an account" }
+            summary { "Open a ledger account" }
             form.fields method="post" action="/ledger/new" {
-                (csrf(visit))
-                (key())
-                p { label for="account" { "Account" } input #account name="account" required maxlength="64" autocomplete="off" spellcheck="false" aria-describedby="account-hint"; small #account-hint { "As the biller names it: mostly the name of the account that sends." } }
-                p { label for="amount" { "Credit" } input #amount name="amount" value="0" required inputmode="decimal" autocomplete="off" aria-describedby="amount-hint"; small #amount-hint { "How far below zero it may go: 25.50" } }
+                (csrf_field(context))
+                (idempotency_key_field())
+                p { label for="account" { "Account" } input #account name="account" required maxlength="64" autocomplete="off" spellcheck="false" aria-describedby="account-hint"; small #account-hint { "The name that the biller uses: usually the name of the sending account." } }
+                p { label for="amount" { "Credit" } input #amount name="amount" value="0" required inputmode="decimal" autocomplete="off" aria-describedby="amount-hint"; small #amount-hint { "How far below zero the balance may go: 25.50" } }
                 p { label for="why" { "Why" } input #why name="why" required maxlength="256" autocomplete="off"; }
-                p.do { button.primary type="submit" name="do" value="credit" { "Open it" } }
+                p.actions { button.primary type="submit" name="do" value="credit" { "Open" } }
             }
         }
     }
 }
 
-/// A word by which the API knows a form that is sent twice.
-fn key() -> Markup {
-    static DRAWN: AtomicU64 = AtomicU64::new(0);
-    let drawn = DRAWN.fetch_add(1, Ordering::Relaxed);
-    html! { input type="hidden" name="key" value=(format!("console-{}-{drawn}", now())); }
+/// The hidden field with the idempotency key, so that a form that is sent twice is applied once.
+fn idempotency_key_field() -> Markup {
+    static KEYS_ISSUED: AtomicU64 = AtomicU64::new(0);
+    let serial = KEYS_ISSUED.fetch_add(1, Ordering::Relaxed);
+    html! { input type="hidden" name="idempotency-key" value=(format!("console-{}-{serial}", now())); }
 }
 
-pub(crate) async fn one(visit: Visit, Path(account): Path<String>, Query(query): Asked) -> Response {
-    draw(&visit, &account, &Form::of(query), None).await
+pub(crate) async fn one(
+    context: RequestContext,
+    Path(account): Path<String>,
+    Query(query): QueryParams,
+) -> Response {
+    render(&context, &account, &Form::of(query), None).await
 }
 
-async fn draw(visit: &Visit, account: &str, form: &Form, refusal: Option<&Refusal>) -> Response {
-    let body = detail(visit, account, form, refusal).await;
-    let mut response = page(visit, &format!("Ledger: {account}"), Room::Ledger, body);
-    if let Some(refusal) = refusal {
-        *response.status_mut() = refusal.status;
+async fn render(context: &RequestContext, account: &str, form: &Form, error: Option<&ApiError>) -> Response {
+    let body = detail(context, account, form, error).await;
+    let mut response = page(context, &format!("Ledger: {account}"), NavItem::Ledger, body);
+    if let Some(error) = error {
+        *response.status_mut() = error.status;
     }
     response
 }
 
 async fn detail(
-    visit: &Visit,
+    context: &RequestContext,
     account: &str,
     form: &Form,
-    refusal: Option<&Refusal>,
-) -> Result<Markup, Refusal> {
-    let path = format!("/v1/ledger/{}", part(account));
-    let limit = PAGE.to_string();
-    let done = crate::ask::with_query(
+    error: Option<&ApiError>,
+) -> Result<Markup, ApiError> {
+    let path = format!("/v1/ledger/{}", encode_segment(account));
+    let limit = PAGE_SIZE.to_string();
+    let done = crate::api::with_query(
         &format!("{path}/operations"),
         &[("limit", &limit), ("before", form.text("before"))],
     );
-    let (found, done) = tokio::join!(visit.get::<Value>(&path), visit.get::<Vec<Value>>(&done));
+    let (found, done) = tokio::join!(context.get::<Value>(&path), context.get::<Vec<Value>>(&done));
     let (found, done) = (found?, done?);
     let rows: Vec<_> = done.iter().map(operation).collect();
-    let next = (done.len() == PAGE).then(|| done.last().map(|last| number(last, "serial").to_string()));
+    let next = (done.len() == PAGE_SIZE).then(|| done.last().map(|last| number(last, "serial").to_string()));
     Ok(html! {
         h1 { "Ledger: " (account) }
-        @if let Some(refusal) = refusal { (trouble(refusal)) }
+        @if let Some(error) = error { (error_notice(error)) }
         section.card {
             p.price { (amount(&found, "balance")) }
-            (facts(&[
-                ("Reserved for messages on their way", amount(&found, "reserved")),
-                ("Paid so far", amount(&found, "captured")),
-                ("Put in so far", amount(&found, "funded")),
-                ("May go below zero by", amount(&found, "credit")),
+            (detail_list(&[
+                ("Reserved for messages in flight", amount(&found, "reserved")),
+                ("Captured", amount(&found, "captured")),
+                ("Funded", amount(&found, "funded")),
+                ("Credit", amount(&found, "credit")),
             ]))
         }
-        @if visit.may("manage-money") { (changing(visit, account, form, refusal.is_some())) }
+        @if context.has_permission("manage-money") { (change_form(context, account, form, error.is_some())) }
         section.card {
-            h2 { "What was done to it" }
-            (table("Operations, newest first", &["When", "What", "Balance then", "By", "Why"], &rows, &html! { p { "Nothing yet." } }))
+            h2 { "Operations" }
+            (table("Operations, newest first", &["When", "What", "Balance after", "By", "Why"], &rows, &html! { p { "Nothing yet." } }))
         }
-        @if let Some(Some(next)) = &next { (more(&format!("/ledger/{}", part(account)), &[("before", next)])) }
+        @if let Some(Some(next)) = &next { (next_page_link(&format!("/ledger/{}", encode_segment(account)), &[("before", next)])) }
     })
 }
 
 fn operation(one: &Value) -> Vec<Markup> {
     vec![
-        time_of(&one["at"]),
+        time_value(&one["at"]),
         html! {
             @match (one["fund"].as_i64(), one["credit"].as_i64()) {
-                (Some(fund), _) if fund < 0 => { "taken back " (money(fund.saturating_neg())) }
-                (Some(fund), _) => { "put in " (money(fund)) }
+                (Some(fund), _) if fund < 0 => { "reduced by " (money(fund.saturating_neg())) }
+                (Some(fund), _) => { "funded " (money(fund)) }
                 (None, Some(credit)) => { "credit set to " (money(credit)) }
                 (None, None) => { "—" }
             }
@@ -170,26 +175,26 @@ fn operation(one: &Value) -> Vec<Markup> {
     ]
 }
 
-fn changing(visit: &Visit, account: &str, form: &Form, again: bool) -> Markup {
+fn change_form(context: &RequestContext, account: &str, form: &Form, again: bool) -> Markup {
     html! {
         section.card {
-            h2 { "Change it" }
-            form.fields method="post" action=(format!("/ledger/{}", part(account))) {
-                (csrf(visit))
-                (key())
+            h2 { "Change the balance" }
+            form.fields method="post" action=(format!("/ledger/{}", encode_segment(account))) {
+                (csrf_field(context))
+                (idempotency_key_field())
                 p { label for="amount" { "Amount" } input #amount name="amount" value=(if again { form.text("amount") } else { "" }) required inputmode="decimal" autocomplete="off" aria-describedby="amount-hint"; small #amount-hint { "25.50, or with up to six digits after the point" } }
-                p { label for="why" { "Why" } input #why name="why" value=(if again { form.text("why") } else { "" }) required maxlength="256" autocomplete="off" aria-describedby="why-hint"; small #why-hint { "Kept for the audit." } }
-                p.do {
-                    button.primary type="submit" name="do" value="fund" { "Put it in" }
-                    button type="submit" name="do" value="take" { "Take it back" }
-                    button type="submit" name="do" value="credit" { "Set the credit to it" }
+                p { label for="why" { "Why" } input #why name="why" value=(if again { form.text("why") } else { "" }) required maxlength="256" autocomplete="off" aria-describedby="why-hint"; small #why-hint { "Recorded in the audit log." } }
+                p.actions {
+                    button.primary type="submit" name="do" value="fund" { "Add to the balance" }
+                    button type="submit" name="do" value="take" { "Take from the balance" }
+                    button type="submit" name="do" value="credit" { "Set as credit" }
                 }
             }
         }
     }
 }
 
-/// An amount as people write it, in millionths.
+/// Parses an amount; the result is in millionths.
 fn millionths(text: &str) -> Option<i64> {
     let text = text.trim().replace(',', ".");
     let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
@@ -202,30 +207,34 @@ fn millionths(text: &str) -> Option<i64> {
     whole.checked_mul(1_000_000)?.checked_add(fraction)
 }
 
-pub(crate) async fn change(visit: Visit, Path(place): Path<String>, form: Form) -> Response {
-    let is_new = place == "new" && !form.text("account").is_empty();
-    let account = if is_new { form.text("account") } else { &place };
-    match changed(&visit, account, &form).await {
-        Ok(()) => Visit::to(&format!("/ledger/{}", part(account)), "funded"),
-        Err(refusal) if is_new => page(&visit, "Ledger", Room::Ledger, Err(refusal)),
-        Err(refusal) => draw(&visit, account, &form, Some(&refusal)).await,
+pub(crate) async fn change(context: RequestContext, Path(path_name): Path<String>, form: Form) -> Response {
+    let is_new = path_name == "new" && !form.text("account").is_empty();
+    let account = if is_new { form.text("account") } else { &path_name };
+    match apply_change(&context, account, &form).await {
+        Ok(()) => RequestContext::redirect(&format!("/ledger/{}", encode_segment(account)), "funded"),
+        Err(error) if is_new => page(&context, "Ledger", NavItem::Ledger, Err(error)),
+        Err(error) => render(&context, account, &form, Some(&error)).await,
     }
 }
 
-async fn changed(visit: &Visit, account: &str, form: &Form) -> Result<(), Refusal> {
+async fn apply_change(context: &RequestContext, account: &str, form: &Form) -> Result<(), ApiError> {
     let amount = millionths(form.text("amount"))
-        .ok_or_else(|| Refusal::bad("The amount is a number such as 25.50, and not negative."))?;
+        .ok_or_else(|| ApiError::bad_request("The amount is a number such as 25.50, and not negative."))?;
     let change = match form.text("do") {
         "fund" => ("fund", amount),
         "take" => ("fund", -amount),
         "credit" => ("credit", amount),
-        _ => return Err(Refusal::bad("That cannot be done to a balance.")),
+        _ => return Err(ApiError::bad_request("This action does not exist.")),
     };
-    let mut wish = json!({ "actor": visit.who.user, "reason": form.text("why") });
-    wish[change.0] = change.1.into();
-    let mut sent = Sent::json(form.text("csrf"), &wish);
-    sent.headers.push(("idempotency-key", form.text("key").to_owned()));
-    visit.asker.ask(Method::POST, &format!("/v1/ledger/{}", part(account)), sent).await.map(drop)
+    let mut request = json!({ "actor": context.principal.user, "reason": form.text("why") });
+    request[change.0] = change.1.into();
+    let mut sent = ApiRequest::json(form.text("csrf"), &request);
+    sent.headers.push(("idempotency-key", form.text("idempotency-key").to_owned()));
+    context
+        .api_caller
+        .call(Method::POST, &format!("/v1/ledger/{}", encode_segment(account)), sent)
+        .await
+        .map(drop)
 }
 
 #[cfg(test)]
@@ -233,7 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amounts_are_read_to_the_millionth_and_nothing_is_guessed() {
+    fn amounts_are_parsed_exactly() {
         for (text, want) in [
             ("25.50", Some(25_500_000)),
             (" 1 ", Some(1_000_000)),

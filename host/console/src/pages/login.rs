@@ -1,20 +1,20 @@
-//! Coming in, going out, dark and light.
+//! Login, logout and theme.
 
-use crate::ask::{Refusal, Sent};
+use crate::api::{ApiError, ApiRequest};
 use crate::form::Form;
-use crate::pages::Asked;
-use crate::shell::{outside, trouble};
-use crate::visit::{Console, THEME_COOKIE, asker, own_place};
+use crate::layout::{bare_page, error_notice};
+use crate::pages::QueryParams;
+use crate::request_context::{ConsoleState, THEME_COOKIE, api_caller, local_path};
 use axum::extract::{FromRequest as _, Query, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use serde_json::json;
 
-fn form(next: &str, user: &str, refusal: Option<&Refusal>) -> Markup {
+fn login_form(next: &str, user: &str, error: Option<&ApiError>) -> Markup {
     html! {
         h1 { "Log in" }
-        @if let Some(refusal) = refusal { (trouble(refusal)) }
+        @if let Some(error) = error { (error_notice(error)) }
         form.card.fields method="post" action="/login" {
             input type="hidden" name="next" value=(next);
             p {
@@ -27,12 +27,12 @@ fn form(next: &str, user: &str, refusal: Option<&Refusal>) -> Markup {
             }
             p { button.primary type="submit" { "Log in" } }
         }
-        details.card open[refusal.is_none() && user.is_empty()] {
+        details.card open[error.is_none() && user.is_empty()] {
             summary { "The first time: log in with the appliance's token" }
             p {
-                "The token was printed when the appliance was started for the first time. It is kept in the file "
-                code { "token" } " of its data directory, readable for its owner alone. Make users with it, under "
-                strong { "Users and tokens" } "; then it can stay where it is."
+                "The appliance printed the token at its first start. It is stored in the file "
+                code { "token" } " of the data directory, readable by its owner only. Use it to create users under "
+                strong { "Users and tokens" } "."
             }
             form.fields method="post" action="/login" {
                 input type="hidden" name="next" value=(next);
@@ -46,31 +46,31 @@ fn form(next: &str, user: &str, refusal: Option<&Refusal>) -> Markup {
     }
 }
 
-pub(crate) async fn show(headers: HeaderMap, Query(query): Asked) -> Response {
+pub(crate) async fn show(headers: HeaderMap, Query(query): QueryParams) -> Response {
     let query = Form::of(query);
-    outside(&headers, StatusCode::OK, "Log in", &form(query.text("next"), "", None))
+    bare_page(&headers, StatusCode::OK, "Log in", &login_form(query.text("next"), "", None))
 }
 
-pub(crate) async fn enter(State(console): State<Console>, request: Request) -> Response {
+pub(crate) async fn log_in(State(console): State<ConsoleState>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let headers = parts.headers.clone();
-    let asker = asker(&parts, &console);
-    let given = match Form::from_request(Request::from_parts(parts, body), &()).await {
+    let api_caller = api_caller(&parts, &console);
+    let form_values = match Form::from_request(Request::from_parts(parts, body), &()).await {
         Ok(form) => form,
         Err(response) => return response,
     };
-    let next = own_place(given.text("next")).unwrap_or("/");
-    let (user, token) = (given.text("user"), given.text("token"));
-    let wish = match token {
-        "" => json!({ "user": user, "password": given.raw("password") }),
+    let next = local_path(form_values.text("next")).unwrap_or("/");
+    let (user, token) = (form_values.text("user"), form_values.text("token"));
+    let request = match token {
+        "" => json!({ "user": user, "password": form_values.raw("password") }),
         token => json!({ "token": token }),
     };
-    let opened = asker.ask(Method::POST, "/v1/sessions", Sent::json("", &wish)).await;
+    let opened = api_caller.call(Method::POST, "/v1/sessions", ApiRequest::json("", &request)).await;
     let answer = match opened {
         Ok(answer) => answer,
-        Err(refusal) => {
-            let refusal = Refusal { detail: plain(&refusal), ..refusal };
-            return outside(&headers, refusal.status, "Log in", &form(next, user, Some(&refusal)));
+        Err(error) => {
+            let error = ApiError { detail: login_error_text(&error), ..error };
+            return bare_page(&headers, error.status, "Log in", &login_form(next, user, Some(&error)));
         }
     };
     let mut response = Redirect::to(next).into_response();
@@ -80,33 +80,33 @@ pub(crate) async fn enter(State(console): State<Console>, request: Request) -> R
     response
 }
 
-/// The API speaks to programs of bearer tokens; people want to know what was wrong.
-fn plain(refusal: &Refusal) -> String {
-    match refusal.status {
-        StatusCode::UNAUTHORIZED => "User and password, or the token, are not right.".to_owned(),
-        _ => refusal.detail.clone(),
+/// The error text of a login: the API's text is about bearer tokens.
+fn login_error_text(error: &ApiError) -> String {
+    match error.status {
+        StatusCode::UNAUTHORIZED => "The user, the password or the token is not correct.".to_owned(),
+        _ => error.detail.clone(),
     }
 }
 
-pub(crate) async fn leave(State(console): State<Console>, request: Request) -> Response {
+pub(crate) async fn log_out(State(console): State<ConsoleState>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    let asker = asker(&parts, &console);
+    let api_caller = api_caller(&parts, &console);
     let headers = parts.headers.clone();
     let form = match Form::from_request(Request::from_parts(parts, body), &()).await {
         Ok(form) => form,
         Err(response) => return response,
     };
-    let sent = Sent { csrf: form.text("csrf"), ..Sent::default() };
+    let sent = ApiRequest { csrf: form.text("csrf"), ..ApiRequest::default() };
     let mut response = Redirect::to("/login").into_response();
-    match asker.ask(Method::DELETE, "/v1/sessions/current", sent).await {
+    match api_caller.call(Method::DELETE, "/v1/sessions/current", sent).await {
         Ok(answer) => {
             for cookie in answer.headers.get_all(header::SET_COOKIE) {
                 response.headers_mut().append(header::SET_COOKIE, cookie.clone());
             }
         }
-        Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED => {}
-        Err(refusal) => {
-            return crate::shell::alone(&headers, &refusal);
+        Err(error) if error.status == StatusCode::UNAUTHORIZED => {}
+        Err(error) => {
+            return crate::layout::error_page(&headers, &error);
         }
     }
     response
@@ -117,7 +117,7 @@ pub(crate) async fn theme(form: Form) -> Response {
         theme @ ("dark" | "light") => theme,
         _ => "system",
     };
-    let mut response = Redirect::to(own_place(form.text("back")).unwrap_or("/")).into_response();
+    let mut response = Redirect::to(local_path(form.text("back")).unwrap_or("/")).into_response();
     let cookie = format!("{THEME_COOKIE}={theme}; Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000");
     if let Ok(cookie) = HeaderValue::from_str(&cookie) {
         response.headers_mut().append(header::SET_COOKIE, cookie);

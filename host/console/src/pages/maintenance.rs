@@ -1,112 +1,115 @@
-//! Draining, backups, the machine, what is logged.
+//! Maintenance: drain, backup, appliance image and log level.
 
-use super::machine;
-use crate::ask::Refusal;
+use super::appliance_image;
+use crate::api::ApiError;
 use crate::form::Form;
-use crate::shell::{Room, button, csrf, page, trouble};
-use crate::table::facts;
-use crate::visit::Visit;
-use crate::words::{count, either, number, octets, plural, span, state, text, time_of};
+use crate::format::{
+    count, duration_text, kebab_or_snake, number, octets, plural, state_badge, text, time_value,
+};
+use crate::layout::{action_button, csrf_field, error_notice, page};
+use crate::nav::NavItem;
+use crate::request_context::RequestContext;
+use crate::table::detail_list;
 use axum::http::Method;
 use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::{Value, json};
 
-pub(crate) async fn show(visit: Visit) -> Response {
-    draw(&visit, None).await
+pub(crate) async fn show(context: RequestContext) -> Response {
+    render(&context, None).await
 }
 
-pub(super) async fn draw(visit: &Visit, refusal: Option<&Refusal>) -> Response {
-    let body = parts(visit, refusal).await;
-    let mut response = page(visit, "Maintenance", Room::Maintenance, body);
-    if let Some(refusal) = refusal {
-        *response.status_mut() = refusal.status;
+pub(super) async fn render(context: &RequestContext, error: Option<&ApiError>) -> Response {
+    let body = page_body(context, error).await;
+    let mut response = page(context, "Maintenance", NavItem::Maintenance, body);
+    if let Some(error) = error {
+        *response.status_mut() = error.status;
     }
     response
 }
 
-async fn parts(visit: &Visit, refusal: Option<&Refusal>) -> Result<Markup, Refusal> {
+async fn page_body(context: &RequestContext, error: Option<&ApiError>) -> Result<Markup, ApiError> {
     let (status, drain, log, machine) = tokio::join!(
-        visit.get::<Value>("/v1/status"),
-        visit.look("/v1/drain"),
-        visit.look("/v1/log"),
-        visit.look("/v1/appliance"),
+        context.get::<Value>("/v1/status"),
+        context.get_optional("/v1/drain"),
+        context.get_optional("/v1/log"),
+        context.get_optional("/v1/appliance"),
     );
     let status = status?;
     Ok(html! {
         h1 { "Maintenance" }
-        @if let Some(refusal) = refusal { (trouble(refusal)) }
+        @if let Some(error) = error { (error_notice(error)) }
         section.card {
             h2 { "The appliance" }
-            (facts(&[
+            (detail_list(&[
                 ("Name", html! { (text(&status, "name")) }),
                 ("Version", html! { (text(&status, "version")) }),
-                ("Up for", html! { (span(number(&status, "uptime_seconds") * 1_000)) }),
-                ("Free disk", html! { (octets(number(&status, "disk_free"))) " " @if status["disk_low"].as_bool() == Some(true) { (state("down")) " submissions are refused" } }),
-                ("Read back at the start", html! { (plural(number(&status, "recovered"), "message", "messages")) " in " (span(number(&status, "recovery_ms"))) }),
+                ("Up for", html! { (duration_text(number(&status, "uptime_seconds") * 1_000)) }),
+                ("Free disk", html! { (octets(number(&status, "disk_free"))) " " @if status["disk_low"].as_bool() == Some(true) { (state_badge("down")) " submissions are refused" } }),
+                ("Recovered at the start", html! { (plural(number(&status, "recovered"), "message", "messages")) " in " (duration_text(number(&status, "recovery_ms"))) }),
             ]))
         }
-        section.card { h2 { "Drain" } (draining(visit, drain.as_ref())) }
-        @if visit.may("manage-backups") {
+        section.card { h2 { "Drain" } (drain_details(context, drain.as_ref())) }
+        @if context.has_permission("manage-backups") {
             section.card {
                 h2 { "Backup" }
-                p { "One file with everything: queues, configuration, users, plugins, texts and secrets. It is taken while traffic flows." }
+                p { "One file with everything: queues, configuration, users, plugins, texts and secrets. You can take it while traffic flows." }
                 p { a.button href="/v1/backup" download="switchyard-backup.tar" { "Download a backup" } }
-                p.muted { "Back again: " code { "switchyard restore FILE --data DIR" } }
+                p.muted { "To restore it: " code { "switchyard restore FILE --data DIR" } }
             }
         }
-        @if let Some(machine) = &machine { (machine::card(visit, machine)) }
-        section.card { h2 { "Log" } (logging(visit, log.as_ref())) }
+        @if let Some(machine) = &machine { (appliance_image::card(context, machine)) }
+        section.card { h2 { "Log" } (log_level_form(context, log.as_ref())) }
     })
 }
 
-fn draining(visit: &Visit, drain: Option<&Value>) -> Markup {
+fn drain_details(context: &RequestContext, drain: Option<&Value>) -> Markup {
     let Some(drain) = drain else {
-        return html! { p { "This appliance does not say whether it is drained." } };
+        return html! { p { "This appliance does not support draining." } };
     };
-    let left = &drain["left"];
+    let left = &drain["remaining"];
     let is_draining = drain["draining"].as_bool() == Some(true);
     html! {
         @if is_draining {
-            p { (state("uncertain")) " Drained by " (text(drain, "by")) " since " (time_of(&drain["since"])) ": nothing new is taken, what waits goes out." }
-            (facts(&[("Waiting", html! { (count(number(left, "waiting"))) }), ("On their way", html! { (count(either(left, "in-flight").as_u64().unwrap_or(0))) })]))
+            p { (state_badge("uncertain")) " Drained by " (text(drain, "by")) " since " (time_value(&drain["since"])) ": no new messages are accepted, waiting messages are sent." }
+            (detail_list(&[("Waiting", html! { (count(number(left, "waiting"))) }), ("In flight", html! { (count(kebab_or_snake(left, "in-flight").as_u64().unwrap_or(0))) })]))
         } @else {
-            p { "Submissions are taken. While it is drained, nothing new is; what waits goes out, and load balancers are told to look elsewhere." }
+            p { "Submissions are accepted. A drain refuses new submissions, sends the waiting messages, and reports the appliance as not ready to load balancers." }
         }
-        @if visit.may("configure") {
-            div.do {
-                @if is_draining { (button(visit, "/maintenance", "Take messages again", "primary", &[("do", "resume")])) }
-                @else { (button(visit, "/maintenance", "Begin to drain", "danger", &[("do", "drain")])) }
+        @if context.has_permission("configure") {
+            div.actions {
+                @if is_draining { (action_button(context, "/maintenance", "End the drain", "primary", &[("do", "resume")])) }
+                @else { (action_button(context, "/maintenance", "Start the drain", "danger", &[("do", "drain")])) }
             }
         }
     }
 }
 
-fn logging(visit: &Visit, log: Option<&Value>) -> Markup {
+fn log_level_form(context: &RequestContext, log: Option<&Value>) -> Markup {
     let level = log.map(|log| text(log, "level")).unwrap_or_default();
     html! {
-        @if visit.may("configure") {
+        @if context.has_permission("configure") {
             form.fields method="post" action="/maintenance" {
-                (csrf(visit))
+                (csrf_field(context))
                 p.wide { label for="level" { "Level" } input #level name="level" value=(level) required autocomplete="off" spellcheck="false" aria-describedby="level-hint"; small #level-hint { "info, or with exceptions: info,links=debug. Until the next start." } }
-                p.do { button type="submit" name="do" value="level" { "Set" } }
+                p.actions { button type="submit" name="do" value="level" { "Set" } }
             }
         } @else { p { "Level: " code { (level) } } }
     }
 }
 
-pub(crate) async fn change(visit: Visit, form: Form) -> Response {
-    let asked = match form.text("do") {
-        "drain" => visit.send(Method::POST, "/v1/drain", &form, None).await.map(|_| "draining"),
-        "resume" => visit.send(Method::DELETE, "/v1/drain", &form, None).await.map(|_| "resumed"),
+pub(crate) async fn change(context: RequestContext, form: Form) -> Response {
+    let result = match form.text("do") {
+        "drain" => context.send(Method::POST, "/v1/drain", &form, None).await.map(|_| "draining"),
+        "resume" => context.send(Method::DELETE, "/v1/drain", &form, None).await.map(|_| "resumed"),
         "level" => {
-            let wish = json!({ "level": form.text("level") });
-            visit.send(Method::PUT, "/v1/log", &form, Some(&wish)).await.map(|_| "level")
+            let request = json!({ "level": form.text("level") });
+            context.send(Method::PUT, "/v1/log", &form, Some(&request)).await.map(|_| "level")
         }
-        _ => Err(Refusal::bad("That cannot be done here.")),
+        _ => Err(ApiError::bad_request("This action does not exist.")),
     };
-    match asked {
-        Ok(done) => Visit::to("/maintenance", done),
-        Err(refusal) => draw(&visit, Some(&refusal)).await,
+    match result {
+        Ok(done) => RequestContext::redirect("/maintenance", done),
+        Err(error) => render(&context, Some(&error)).await,
     }
 }

@@ -1,18 +1,19 @@
-//! Finding messages.
+//! The search for messages.
 
-use crate::ask::{part, with_query};
+use crate::api::{encode_segment, with_query};
 use crate::form::Form;
-use crate::pages::Asked;
-use crate::shell::{Room, page, trouble};
-use crate::table::{more, table};
-use crate::visit::Visit;
-use crate::words::{number, sentence, state, text, time_of};
+use crate::format::{number, state_badge, text, time_value, with_readable_times};
+use crate::layout::{error_notice, page};
+use crate::nav::NavItem;
+use crate::pages::QueryParams;
+use crate::request_context::RequestContext;
+use crate::table::{next_page_link, table};
 use axum::extract::Query;
 use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use serde_json::Value;
 
-/// States by which messages are looked for.
+/// The states that the search offers.
 const STATES: &[&str] = &[
     "queued",
     "suspended",
@@ -32,27 +33,27 @@ const STATES: &[&str] = &[
     "unknown",
 ];
 
-/// Messages of a page.
-const MOST: usize = 50;
-/// What is asked by account, peer or state is looked for row by row. Nobody waits for that: the page is there after about
-/// this many milliseconds, and the script goes on (or the link does, without it).
-const PATIENCE: &str = "50";
+/// The number of messages on a page.
+const PAGE_SIZE: usize = 50;
+/// The search timeout, in milliseconds. Searches by account, peer or state scan row by row: the page appears after this
+/// time, and the script continues the search; without the script, a link does.
+const SEARCH_TIMEOUT_MS: &str = "50";
 
-pub(crate) async fn show(visit: Visit, Query(query): Asked) -> Response {
+pub(crate) async fn show(context: RequestContext, Query(query): QueryParams) -> Response {
     let query = Form::of(query);
     let id = query.text("id");
     if !id.is_empty() {
-        return Redirect::to(&format!("/messages/{}", part(id))).into_response();
+        return Redirect::to(&format!("/messages/{}", encode_segment(id))).into_response();
     }
-    // Browsers send `2026-11-22T14:38`; the API wants the seconds and the zone.
-    let moment = |name: &str| match query.text(name) {
+    // Browsers send `2026-11-22T14:38`; the API requires seconds and time zone.
+    let api_time = |name: &str| match query.text(name) {
         "" => String::new(),
         at if at.len() == 16 => format!("{at}:00Z"),
         at if at.len() == 19 => format!("{at}Z"),
         at => at.to_owned(),
     };
-    let (from, until) = (moment("from"), moment("until"));
-    let asked = [
+    let (from, until) = (api_time("from"), api_time("until"));
+    let parameters = [
         ("number", query.text("number")),
         ("imsi", query.text("imsi")),
         ("account", query.text("account")),
@@ -60,30 +61,30 @@ pub(crate) async fn show(visit: Visit, Query(query): Asked) -> Response {
         ("state", query.text("state")),
         ("from", &from),
         ("until", &until),
-        ("limit", &MOST.to_string()),
-        ("patience_ms", PATIENCE),
+        ("limit", &PAGE_SIZE.to_string()),
+        ("timeout_ms", SEARCH_TIMEOUT_MS),
         ("cursor", query.text("cursor")),
     ];
-    let found = visit.get::<Value>(&with_query("/v1/messages", &asked)).await;
+    let found = context.get::<Value>(&with_query("/v1/messages", &parameters)).await;
     let (status, body) = match found {
         Ok(found) => {
-            (axum::http::StatusCode::OK, html! { (form(&visit, &query)) (list(&visit, &found, &query)) })
+            (axum::http::StatusCode::OK, html! { (form(&context, &query)) (list(&context, &found, &query)) })
         }
-        Err(refusal) => (refusal.status, html! { (trouble(&refusal)) (form(&visit, &query)) }),
+        Err(error) => (error.status, html! { (error_notice(&error)) (form(&context, &query)) }),
     };
     let body = html! {
-        div.head {
+        div.heading {
             h1 { "Messages" }
-            @if visit.may("operate") { a.button.primary href="/messages/new" { "Send a test message" } }
+            @if context.has_permission("operate") { a.button.primary href="/messages/new" { "Send a test message" } }
         }
         (body)
     };
-    let mut response = page(&visit, "Messages", Room::Messages, Ok(body));
+    let mut response = page(&context, "Messages", NavItem::Messages, Ok(body));
     *response.status_mut() = status;
     response
 }
 
-fn form(visit: &Visit, query: &Form) -> Markup {
+fn form(context: &RequestContext, query: &Form) -> Markup {
     let field = |name: &str, label: &str, kind: &str, hint: &str| {
         html! {
             p {
@@ -94,8 +95,8 @@ fn form(visit: &Visit, query: &Form) -> Markup {
     };
     html! {
         form.card.search method="get" action="/messages" role="search" aria-label="Messages" {
-            (field("number", "Number, of either side", "search", "+4917…"))
-            @if visit.may("read") {
+            (field("number", "Number of sender or recipient", "search", "+4917…"))
+            @if context.has_permission("read") {
                 (field("imsi", "Or the subscriber's IMSI", "search", ""))
                 (field("account", "Account", "text", ""))
                 (field("peer", "Peer", "text", ""))
@@ -110,19 +111,19 @@ fn form(visit: &Visit, query: &Form) -> Markup {
             (field("from", "From", "datetime-local", ""))
             (field("until", "Until", "datetime-local", ""))
             (field("id", "Or the message's id", "text", ""))
-            p.do { button.primary type="submit" { "Search" } a.button.quiet href="/messages" { "Clear" } }
+            p.actions { button.primary type="submit" { "Search" } a.button.quiet href="/messages" { "Clear" } }
         }
     }
 }
 
-/// Messages as rows: also the way other pages show some.
+/// Messages as rows of a table.
 pub(crate) fn rows(messages: &[Value]) -> Vec<Vec<Markup>> {
     let row = |message: &Value| {
         let id = text(message, "id");
         vec![
-            html! { a href=(format!("/messages/{}", part(id))) { code { (id) } } },
-            time_of(if message["at"].is_null() { &message["accepted_at"] } else { &message["at"] }),
-            state(text(message, "state")),
+            html! { a href=(format!("/messages/{}", encode_segment(id))) { code { (id) } } },
+            time_value(if message["at"].is_null() { &message["accepted_at"] } else { &message["at"] }),
+            state_badge(text(message, "state")),
             html! { (text(message, "source")) },
             html! { (text(message, "destination")) },
             html! { (text(message, "account")) },
@@ -133,11 +134,11 @@ pub(crate) fn rows(messages: &[Value]) -> Vec<Vec<Markup>> {
     messages.iter().map(row).collect()
 }
 
-/// The heads of [`rows`].
+/// The headings of [`rows`].
 pub(crate) const HEADS: &[&str] =
     &["Message", "Accepted", "State", "From", "To", "Account", "Peer", "Octets"];
 
-fn list(visit: &Visit, found: &Value, query: &Form) -> Markup {
+fn list(context: &RequestContext, found: &Value, query: &Form) -> Markup {
     let messages = found["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
     let narrowed = ["number", "imsi", "account", "peer", "state", "from", "until"]
         .iter()
@@ -147,21 +148,21 @@ fn list(visit: &Visit, found: &Value, query: &Form) -> Markup {
         Value::Number(next) => next.to_string(),
         _ => String::new(),
     };
-    let searching = !next.is_empty() && messages.len() < MOST;
+    let searching = !next.is_empty() && messages.len() < PAGE_SIZE;
     let empty = html! {
         @if searching {
-            h2 { "Nothing so far" }
-            p { "What is asked by account, peer or state is looked for from the newest message on." }
+            h2 { "No results so far" }
+            p { "A search by account, peer or state scans from the newest message on." }
         } @else if narrowed {
-            h2 { "No message is like that" }
+            h2 { "No message matches" }
             p { "Numbers are compared as they were submitted, with or without the plus. " a href="/messages" { "Show the newest ones" } "." }
         } @else {
             h2 { "No messages yet" }
-            p { "They are here from the moment in which they are accepted. " @if visit.may("operate") { a href="/messages/new" { "Send a test message" } " to see one." } }
+            p { "Messages are listed as soon as they are accepted. " @if context.has_permission("operate") { a href="/messages/new" { "Send a test message" } " to see one." } }
         }
     };
     html! {
-        @if let Some(incomplete) = found["incomplete"].as_str() { p.muted { (sentence(incomplete)) } }
+        @if let Some(incomplete) = found["incomplete"].as_str() { p.muted { (with_readable_times(incomplete)) } }
         section.card #found { (table("Messages, newest first", HEADS, &rows(messages), &empty)) }
         @if !next.is_empty() {
             @let names = ["number", "imsi", "account", "peer", "state", "from", "until"];
@@ -170,10 +171,10 @@ fn list(visit: &Visit, found: &Value, query: &Form) -> Markup {
             @if searching {
                 p.more data-search-on role="status" {
                     "Searched down to message " code { (next) } ". "
-                    a.button href=(with_query("/messages", &parameters)) { "Search on" }
+                    a.button href=(with_query("/messages", &parameters)) { "Continue the search" }
                 }
             } @else {
-                (more("/messages", &parameters))
+                (next_page_link("/messages", &parameters))
             }
         }
     }

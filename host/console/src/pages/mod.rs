@@ -1,34 +1,35 @@
 //! The pages, one module each.
 
+pub(crate) mod api_types;
+pub(crate) mod appliance_image;
 pub(crate) mod archive;
 pub(crate) mod audit;
-pub(crate) mod compose;
 pub(crate) mod configuration;
 pub(crate) mod faults;
+pub(crate) mod help;
 pub(crate) mod hook;
 pub(crate) mod ledger;
 pub(crate) mod login;
-pub(crate) mod machine;
 pub(crate) mod maintenance;
 pub(crate) mod messages;
 pub(crate) mod networks;
 pub(crate) mod opt_outs;
-pub(crate) mod orders;
 pub(crate) mod overview;
-pub(crate) mod own;
 pub(crate) mod peer;
 pub(crate) mod peers;
-pub(crate) mod people;
 pub(crate) mod plugins;
 pub(crate) mod policies;
 pub(crate) mod pools;
+pub(crate) mod profile;
+pub(crate) mod queue_actions;
 pub(crate) mod queues;
-pub(crate) mod standing;
 pub(crate) mod subscribers;
 pub(crate) mod tables;
+pub(crate) mod test_message;
 pub(crate) mod trace;
 pub(crate) mod uncertain;
+pub(crate) mod users;
 pub(crate) mod versions;
 
-/// What stands behind the question mark.
-pub(crate) type Asked = axum::extract::Query<Vec<(String, String)>>;
+/// The query of a request.
+pub(crate) type QueryParams = axum::extract::Query<Vec<(String, String)>>;

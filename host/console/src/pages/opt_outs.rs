@@ -1,43 +1,45 @@
-//! Subscribers who have told senders to stop.
+//! Opt-outs of subscribers.
 
-use crate::ask::Refusal;
+use crate::api::ApiError;
 use crate::form::Form;
-use crate::pages::Asked;
-use crate::shell::{Room, button, csrf, page, trouble};
-use crate::table::{Part, table};
-use crate::visit::Visit;
-use crate::words::text;
+use crate::format::text;
+use crate::layout::{action_button, csrf_field, error_notice, page};
+use crate::nav::NavItem;
+use crate::pages::QueryParams;
+use crate::request_context::RequestContext;
+use crate::table::{Pagination, table};
 use axum::extract::Query;
 use axum::http::Method;
 use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::{Value, json};
 
-/// So many the API tells of; whoever has more is told so.
-const TOLD: usize = 1_000;
+/// The maximum number of opt-outs that the API returns.
+const API_LIMIT: usize = 1_000;
 
-pub(crate) async fn show(visit: Visit, Query(query): Asked) -> Response {
-    draw(&visit, &Form::of(query), None).await
+pub(crate) async fn show(context: RequestContext, Query(query): QueryParams) -> Response {
+    render(&context, &Form::of(query), None).await
 }
 
-async fn draw(visit: &Visit, query: &Form, refusal: Option<&Refusal>) -> Response {
-    let body = visit.get::<Value>("/v1/opt-outs").await.map(|found| parts(visit, &found, query, refusal));
-    let mut response = page(visit, "Opt-outs", Room::OptOuts, body);
-    if let Some(refusal) = refusal {
-        *response.status_mut() = refusal.status;
+async fn render(context: &RequestContext, query: &Form, error: Option<&ApiError>) -> Response {
+    let body =
+        context.get::<Value>("/v1/opt-outs").await.map(|found| page_body(context, &found, query, error));
+    let mut response = page(context, "Opt-outs", NavItem::OptOuts, body);
+    if let Some(error) = error {
+        *response.status_mut() = error.status;
     }
     response
 }
 
-fn parts(visit: &Visit, found: &Value, query: &Form, refusal: Option<&Refusal>) -> Markup {
+fn page_body(context: &RequestContext, found: &Value, query: &Form, error: Option<&ApiError>) -> Markup {
     let all = found["stopped"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let wanted = query.text("q");
+    let filter = query.text("q");
     let fits = |one: &&Value| {
-        wanted.is_empty() || text(one, "sender").contains(wanted) || text(one, "subscriber").contains(wanted)
+        filter.is_empty() || text(one, "sender").contains(filter) || text(one, "subscriber").contains(filter)
     };
     let chosen: Vec<&Value> = all.iter().filter(fits).collect();
-    let shown = Part::new(chosen.len(), query.text("page"));
-    let operates = visit.may("operate");
+    let shown = Pagination::new(chosen.len(), query.text("page"));
+    let operates = context.has_permission("operate");
     let rows: Vec<_> = chosen[shown.from..shown.upto]
         .iter()
         .map(|one| {
@@ -45,56 +47,57 @@ fn parts(visit: &Visit, found: &Value, query: &Form, refusal: Option<&Refusal>) 
             let mut row = vec![html! { (subscriber) }, html! { (sender) }];
             if operates {
                 let fields = [("sender", sender), ("subscriber", subscriber), ("do", "go-on")];
-                row.push(button(visit, "/opt-outs", "Let it go on", "", &fields));
+                row.push(action_button(context, "/opt-outs", "Remove", "", &fields));
             }
             row
         })
         .collect();
-    let mut heads = vec!["Subscriber", "Gets nothing from"];
+    let mut heads = vec!["Subscriber", "Sender"];
     if operates {
-        heads.push("End it");
+        heads.push("Remove");
     }
     let empty = html! {
-        @if wanted.is_empty() {
-            h2 { "Nobody has opted out" }
-            p { "Who answers a sender with one of the words that the configuration names for it is listed here, and gets nothing more from it." }
-        } @else { h2 { "None is like that" } p { a href="/opt-outs" { "Show all of them" } } }
+        @if filter.is_empty() {
+            h2 { "There are no opt-outs" }
+            p { "A subscriber who answers a sender with one of its configured stop words is listed here, and receives nothing more from it." }
+        } @else { h2 { "No matches" } p { a href="/opt-outs" { "Show all" } } }
     };
     html! {
         h1 { "Opt-outs" }
-        @if let Some(refusal) = refusal { (trouble(refusal)) }
+        @if let Some(error) = error { (error_notice(error)) }
         form.card.search method="get" action="/opt-outs" role="search" aria-label="Opt-outs" {
-            p { label for="q" { "Number" } input #q name="q" type="search" value=(wanted) inputmode="tel" autocomplete="off"; }
-            p.do { button type="submit" { "Filter" } }
+            p { label for="q" { "Number" } input #q name="q" type="search" value=(filter) inputmode="tel" autocomplete="off"; }
+            p.actions { button type="submit" { "Filter" } }
         }
         section.card {
             (table("Opt-outs", &heads, &rows, &empty))
-            @if all.len() >= TOLD { p.muted { "These are the first " (crate::words::count(TOLD as u64)) "; there are more." } }
+            @if all.len() >= API_LIMIT { p.muted { "These are the first " (crate::format::count(API_LIMIT as u64)) "; there are more." } }
         }
-        (shown.links("/opt-outs", &[("q", wanted)]))
-        @if operates { (adding(visit)) }
+        (shown.links("/opt-outs", &[("q", filter)]))
+        @if operates { (add_form(context)) }
     }
 }
 
-fn adding(visit: &Visit) -> Markup {
+fn add_form(context: &RequestContext) -> Markup {
     html! {
         details.card {
-            summary { "Stop a sender for a subscriber" }
+            summary { "Add an opt-out" }
             form.fields method="post" action="/opt-outs" {
-                (csrf(visit))
+                (csrf_field(context))
                 p { label for="subscriber" { "Subscriber" } input #subscriber name="subscriber" required maxlength="21" inputmode="tel" autocomplete="off"; }
                 p { label for="sender" { "Sender" } input #sender name="sender" required maxlength="21" autocomplete="off" spellcheck="false"; }
-                p.do { button.primary type="submit" name="do" value="stop" { "Stop it" } }
+                p.actions { button.primary type="submit" name="do" value="stop" { "Add" } }
             }
         }
     }
 }
 
-pub(crate) async fn change(visit: Visit, form: Form) -> Response {
+pub(crate) async fn change(context: RequestContext, form: Form) -> Response {
     let stop = form.text("do") == "stop";
-    let wish = json!({ "sender": form.text("sender"), "subscriber": form.text("subscriber"), "stop": stop });
-    match visit.send(Method::POST, "/v1/opt-outs", &form, Some(&wish)).await {
-        Ok(_) => Visit::to("/opt-outs", if stop { "stopped" } else { "goes-on" }),
-        Err(refusal) => draw(&visit, &Form::default(), Some(&refusal)).await,
+    let request =
+        json!({ "sender": form.text("sender"), "subscriber": form.text("subscriber"), "stop": stop });
+    match context.send(Method::POST, "/v1/opt-outs", &form, Some(&request)).await {
+        Ok(_) => RequestContext::redirect("/opt-outs", if stop { "stopped" } else { "goes-on" }),
+        Err(error) => render(&context, &Form::default(), Some(&error)).await,
     }
 }

@@ -1,58 +1,61 @@
-//! How the appliance is doing, and what needs attention.
+//! The overview: figures, findings and charts.
 
-use crate::ask::Refusal;
+use crate::api::ApiError;
 use crate::chart::{Line, bar, chart};
+use crate::format::{
+    count, duration_text, figure, number, octets, state_badge, text, version_tag, with_readable_times,
+};
+use crate::layout::live_page;
 use crate::live::Region;
-use crate::pages::standing::{Link, links};
-use crate::shell::{Room, live_page};
+use crate::nav::NavItem;
+use crate::pages::api_types::{LinkStatus, links};
+use crate::request_context::RequestContext;
 use crate::table::table;
-use crate::visit::Visit;
-use crate::words::{count, figure, number, octets, sentence, span, state, text, version};
 use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use serde::Deserialize;
 use serde_json::Value;
 use std::collections::HashMap;
 
-/// Samples over which a rate is taken.
-const SMOOTH: usize = 5;
-/// Findings of one code that are shown one by one.
-const NAMED: usize = 5;
+/// The number of samples of a rate.
+const RATE_SAMPLES: usize = 5;
+/// The maximum number of findings of one code that are shown.
+const MAX_PER_CODE: usize = 5;
 
-pub(crate) async fn show(visit: Visit) -> Response {
-    if !visit.may("read") {
+pub(crate) async fn show(context: RequestContext) -> Response {
+    if !context.has_permission("read") {
         return Redirect::to("/messages").into_response();
     }
-    let body = regions(&visit).await.map(|regions| {
+    let body = regions(&context).await.map(|regions| {
         html! {
             h1.visually-hidden { "Overview" }
             @for (id, part) in regions { section.(id) id=(id) { (part) } }
         }
     });
-    live_page(&visit, "Overview", Room::Overview, Some("/live?of=overview"), body)
+    live_page(&context, "Overview", NavItem::Overview, Some("/live?of=overview"), body)
 }
 
-pub(crate) async fn regions(visit: &Visit) -> Result<Vec<Region>, Refusal> {
-    let (status, pulse, links, hooks, found) = tokio::join!(
-        visit.get::<Value>("/v1/status"),
-        visit.look("/v1/pulse"),
-        links(visit),
-        visit.look("/v1/hooks"),
-        visit.get::<Vec<Finding>>("/v1/attention"),
+pub(crate) async fn regions(context: &RequestContext) -> Result<Vec<Region>, ApiError> {
+    let (status, recent, links, hooks, found) = tokio::join!(
+        context.get::<Value>("/v1/status"),
+        context.get_optional("/v1/metrics/recent"),
+        links(context),
+        context.get_optional("/v1/hooks"),
+        context.get::<Vec<Finding>>("/v1/attention"),
     );
     let (status, links, found) = (status?, links?, found?);
     let hooks = hooks.unwrap_or_default();
-    let pulse = Pulse::read(pulse.as_ref());
+    let recent = RecentMetrics::read(recent.as_ref());
     Ok(vec![
-        ("figures", figures(&status, &pulse)),
-        ("attention", html! { h2 { "What needs attention" } (attention(&found, crate::words::now())) }),
-        ("charts", charts(&pulse)),
-        ("glance", html! { (links_at_a_glance(&links)) (hooks_at_a_glance(&hooks)) }),
+        ("figures", figures(&status, &recent)),
+        ("attention", html! { h2 { "Needs attention" } (attention(&found, crate::format::now())) }),
+        ("charts", charts(&recent)),
+        ("summaries", html! { (links_summary(&links)) (plugins_summary(&hooks)) }),
     ])
 }
 
-/// The last minutes, as rates.
-struct Pulse {
+/// Rates of the last minutes.
+struct RecentMetrics {
     minutes: u64,
     accepted: Vec<Option<f64>>,
     delivered: Vec<Option<f64>>,
@@ -63,13 +66,13 @@ struct Pulse {
     round_trip: Vec<Option<f64>>,
 }
 
-impl Pulse {
-    fn read(pulse: Option<&Value>) -> Self {
+impl RecentMetrics {
+    fn read(recent: Option<&Value>) -> Self {
         let nothing = Vec::new();
-        let samples = pulse.and_then(|pulse| pulse["samples"].as_array()).unwrap_or(&nothing);
-        let most = pulse.map_or(300, |pulse| pulse["most"].as_u64().unwrap_or(300)) as usize;
-        let every = pulse.map_or(2_000, |pulse| pulse["every-ms"].as_u64().unwrap_or(2_000)).max(1);
-        // What was before the first sample is not known; so a young appliance's line is on the right side.
+        let samples = recent.and_then(|recent| recent["samples"].as_array()).unwrap_or(&nothing);
+        let most = recent.map_or(300, |recent| recent["capacity"].as_u64().unwrap_or(300)) as usize;
+        let every = recent.map_or(2_000, |recent| recent["interval-ms"].as_u64().unwrap_or(2_000)).max(1);
+        // Missing samples come first, so that the line of a recently started appliance is at the right.
         let missing = most.saturating_sub(samples.len());
         let line = |each: &dyn Fn(usize) -> Option<f64>| -> Vec<Option<f64>> {
             std::iter::repeat_n(None, missing).chain((0..samples.len()).map(each)).collect()
@@ -79,10 +82,10 @@ impl Pulse {
             let change = now[name].as_f64()? - before[name].as_f64()?;
             (change >= 0.0).then_some(change)
         };
-        // Over some samples, since few messages in a sample make a rate that jumps.
+        // A rate spans several samples, so that few messages do not make it jump.
         let rate = |name: &'static str| {
             line(&|at| {
-                let first = at.saturating_sub(SMOOTH);
+                let first = at.saturating_sub(RATE_SAMPLES);
                 let changes = || (first + 1..=at).map(|at| Some((delta(at, name)?, delta(at, "at")?)));
                 let (change, ms) = changes()
                     .try_fold((0.0, 0.0), |(change, ms), one| one.map(|(a, b)| (change + a, ms + b)))?;
@@ -104,17 +107,17 @@ impl Pulse {
         }
     }
 
-    /// The last of a line.
+    /// The last point of a line.
     fn now(line: &[Option<f64>]) -> Option<f64> {
         line.iter().rev().find_map(|point| *point)
     }
 }
 
-fn figures(status: &Value, pulse: &Pulse) -> Markup {
+fn figures(status: &Value, recent: &RecentMetrics) -> Markup {
     let tile = |name: &str, what: Markup, below: String| {
         html! { div.tile { span.name { (name) } strong { (what) } span.muted { (below) } } }
     };
-    let rate = |line: &[Option<f64>]| match Pulse::now(line) {
+    let rate = |line: &[Option<f64>]| match RecentMetrics::now(line) {
         Some(rate) => html! { (figure(rate)) small { " /s" } },
         None => html! { "—" },
     };
@@ -122,30 +125,30 @@ fn figures(status: &Value, pulse: &Pulse) -> Markup {
     let failed: u64 =
         ["failed", "expired", "rejected", "unknown"].iter().map(|name| number(totals, name)).sum();
     html! {
-        (tile("Accepted", rate(&pulse.accepted), format!("{} since the start", count(number(totals, "accepted")))))
+        (tile("Accepted", rate(&recent.accepted), format!("{} since the start", count(number(totals, "accepted")))))
         (tile(
             "Delivered",
-            rate(&pulse.delivered),
+            rate(&recent.delivered),
             format!("{} since the start", count(number(totals, "delivered") + number(totals, "relayed"))),
         ))
-        (tile("Waiting", html! { (count(number(status, "waiting"))) }, "queued, deferred or on their way".to_owned()))
-        (tile("Not delivered", rate(&pulse.failed), format!("{} since the start", count(failed))))
+        (tile("Waiting", html! { (count(number(status, "waiting"))) }, "queued, deferred or in flight".to_owned()))
+        (tile("Not delivered", rate(&recent.failed), format!("{} since the start", count(failed))))
         (tile(
             "Up",
-            html! { (span(number(status, "uptime_seconds") * 1_000)) },
+            html! { (duration_text(number(status, "uptime_seconds") * 1_000)) },
             format!("{} {}, {} free", text(status, "name"), text(status, "version"), octets(number(status, "disk_free"))),
         ))
     }
 }
 
-fn charts(pulse: &Pulse) -> Markup {
+fn charts(recent: &RecentMetrics) -> Markup {
     let line = |name, class, points: &Vec<Option<f64>>| Line { name, class, points: points.clone() };
-    let minutes = pulse.minutes;
+    let minutes = recent.minutes;
     html! {
-        (chart("Throughput", "/s", minutes, &[line("accepted", "s1", &pulse.accepted), line("delivered", "s2", &pulse.delivered)]))
-        (chart("Latency", "ms", minutes, &[line("to disk", "s1", &pulse.commit), line("peers' answers", "s2", &pulse.round_trip)]))
-        (chart("Queue depth", "messages", minutes, &[line("waiting", "s1", &pulse.waiting)]))
-        (chart("Failures", "/s", minutes, &[line("not delivered", "s3", &pulse.failed), line("refused", "s4", &pulse.refused)]))
+        (chart("Throughput", "/s", minutes, &[line("accepted", "s1", &recent.accepted), line("delivered", "s2", &recent.delivered)]))
+        (chart("Latency", "ms", minutes, &[line("to disk", "s1", &recent.commit), line("peers' answers", "s2", &recent.round_trip)]))
+        (chart("Queue depth", "messages", minutes, &[line("waiting", "s1", &recent.waiting)]))
+        (chart("Failures", "/s", minutes, &[line("not delivered", "s3", &recent.failed), line("refused", "s4", &recent.refused)]))
     }
 }
 
@@ -159,37 +162,37 @@ struct Finding {
     text: String,
 }
 
-/// What a finding is about.
+/// The subject of a finding.
 #[derive(Debug, Clone, Deserialize)]
 struct Subject {
     kind: String,
     name: Option<String>,
 }
 
-/// Where an admin looks at a finding, and the text of the link to it.
-fn place(finding: &Finding) -> Option<(String, &'static str)> {
-    let name = crate::ask::part(finding.subject.name.as_deref().unwrap_or_default());
-    let (place, label) = match (finding.code.as_str(), finding.subject.kind.as_str()) {
+/// The path of the page for a finding, and the text of the link.
+fn link_for(finding: &Finding) -> Option<(String, &'static str)> {
+    let name = crate::api::encode_segment(finding.subject.name.as_deref().unwrap_or_default());
+    let (path, label) = match (finding.code.as_str(), finding.subject.kind.as_str()) {
         ("draining", _) => ("/maintenance".to_owned(), "End the drain"),
-        ("configuration-unconfirmed", _) => ("/configuration".to_owned(), "Confirm or take back"),
-        ("messages-uncertain", _) => ("/uncertain".to_owned(), "Decide on them"),
-        ("unknown-reference", _) => (format!("/policies/{name}"), "Correct it"),
-        (_, "peer") => (format!("/peers/{name}"), "Look at it, test it"),
-        (_, "account") => (format!("/accounts/{name}"), "Look at it"),
-        (_, "queue") => ("/queues".to_owned(), "Suspend, move or wait"),
-        (_, "hook") => (format!("/plugins/{name}"), "Look at its faults"),
-        (_, "core-network") => ("/networks".to_owned(), "Look at it"),
-        (_, "archive") => ("/archive".to_owned(), "Look at the archive"),
-        (_, "configuration") => ("/configuration".to_owned(), "Look at it"),
-        (_, "appliance") => ("/maintenance".to_owned(), "Look at it"),
-        // A kind that this console does not know yet.
+        ("configuration-unconfirmed", _) => ("/configuration".to_owned(), "Confirm or revert"),
+        ("messages-uncertain", _) => ("/uncertain".to_owned(), "Settle them"),
+        ("unknown-reference", _) => (format!("/policies/{name}"), "Edit policy"),
+        (_, "peer") => (format!("/peers/{name}"), "Show and test"),
+        (_, "account") => (format!("/accounts/{name}"), "Show"),
+        (_, "queue") => ("/queues".to_owned(), "Show queues"),
+        (_, "hook") => (format!("/plugins/{name}"), "Show faults"),
+        (_, "core-network") => ("/networks".to_owned(), "Show"),
+        (_, "archive") => ("/archive".to_owned(), "Show archive"),
+        (_, "configuration") => ("/configuration".to_owned(), "Show"),
+        (_, "appliance") => ("/maintenance".to_owned(), "Show"),
+        // An unknown kind.
         _ => return None,
     };
-    Some((place, label))
+    Some((path, label))
 }
 
 /// The page that lists all findings of this kind.
-fn list_place(finding: &Finding) -> Option<&'static str> {
+fn list_link(finding: &Finding) -> Option<&'static str> {
     match finding.subject.kind.as_str() {
         "peer" => Some("/peers?state=down"),
         "account" => Some("/accounts"),
@@ -200,7 +203,7 @@ fn list_place(finding: &Finding) -> Option<&'static str> {
     }
 }
 
-/// The findings, in the API's order; of one code at most [`NAMED`], with a count of the others. `now` is milliseconds since
+/// The findings, in the API's order; of one code at most [`MAX_PER_CODE`], with a count of the others. `now` is milliseconds since
 /// the epoch.
 fn attention(found: &[Finding], now: u64) -> Markup {
     let class = |finding: &Finding| if finding.severity == "error" { "bad" } else { "warn" };
@@ -209,7 +212,7 @@ fn attention(found: &[Finding], now: u64) -> Markup {
             li.(class(finding)) {
                 span.visually-hidden { (if finding.severity == "error" { "Error: " } else { "Warning: " }) }
                 span { (text) }
-                @if let Some((place, label)) = link { a href=(place) { (label) } }
+                @if let Some((path, label)) = link { a href=(path) { (label) } }
             }
         }
     };
@@ -222,31 +225,31 @@ fn attention(found: &[Finding], now: u64) -> Markup {
     for finding in found {
         let before = shown.entry(&finding.code).or_default();
         *before += 1;
-        if *before <= NAMED {
-            let since = finding.since.map(|at| format!(" (for {})", span(now.saturating_sub(at))));
-            let text = sentence(&finding.text) + &since.unwrap_or_default();
-            lines.push(line(finding, &text, place(finding)));
-        } else if *before == NAMED + 1 {
-            let left = totals.get(finding.code.as_str()).map_or(0, |total| total - NAMED);
-            let link = list_place(finding).map(|place| (place.to_owned(), "Show all of them"));
+        if *before <= MAX_PER_CODE {
+            let since = finding.since.map(|at| format!(" (for {})", duration_text(now.saturating_sub(at))));
+            let text = with_readable_times(&finding.text) + &since.unwrap_or_default();
+            lines.push(line(finding, &text, link_for(finding)));
+        } else if *before == MAX_PER_CODE + 1 {
+            let left = totals.get(finding.code.as_str()).map_or(0, |total| total - MAX_PER_CODE);
+            let link = list_link(finding).map(|path| (path.to_owned(), "Show all"));
             lines.push(line(finding, &format!("{} more like these", count(left as u64)), link));
         }
     }
     html! {
         @if found.is_empty() {
-            p.calm { span.dot.good aria-hidden="true" {} "Nothing needs attention." }
+            p.all-clear { span.dot.good aria-hidden="true" {} "Nothing needs attention." }
         } @else {
-            ul.wanted { @for line in lines { (line) } }
+            ul.attention-list { @for line in lines { (line) } }
         }
     }
 }
 
-fn links_at_a_glance(links: &[Link]) -> Markup {
+fn links_summary(links: &[LinkStatus]) -> Markup {
     let up = links.iter().filter(|link| link.is_up()).count() as u64;
     let trying =
         links.iter().filter(|link| matches!(link.phase.as_str(), "connecting" | "binding")).count() as u64;
     let down = links.len() as u64 - up - trying;
-    let mut shown: Vec<&Link> = links.iter().collect();
+    let mut shown: Vec<&LinkStatus> = links.iter().collect();
     shown.sort_by_key(|link| (link.is_up(), std::cmp::Reverse(link.in_flight)));
     let rows: Vec<_> = shown
         .iter()
@@ -254,8 +257,8 @@ fn links_at_a_glance(links: &[Link]) -> Markup {
         .map(|link| {
             let path = if link.role == "client" { "/peers/" } else { "/accounts/" };
             vec![
-                html! { a href=(format!("{path}{}", crate::ask::part(&link.peer))) { (link.peer) } },
-                state(&link.phase),
+                html! { a href=(format!("{path}{}", crate::api::encode_segment(&link.peer))) { (link.peer) } },
+                state_badge(&link.phase),
                 html! { (link.in_flight) " of " (link.window) },
                 html! { (link.round_trip().map_or_else(|| "—".to_owned(), |ms| format!("{} ms", figure(ms)))) },
             ]
@@ -266,7 +269,7 @@ fn links_at_a_glance(links: &[Link]) -> Markup {
             h2 { "Links" }
             p { (count(up)) " up, " (count(trying)) " connecting, " (count(down)) " down" }
             (bar("Share of links that are up, connecting and down", &[("good", up), ("warn", trying), ("bad", down)]))
-            (table("Links, those that are down first", &["Peer", "State", "On their way", "Answer"], &rows, &html! {
+            (table("Links, those that are down first", &["Peer", "State", "In flight", "Answer"], &rows, &html! {
                 p { "There are no links yet. " a href="/peers/new" { "Add a peer" } " or " a href="/accounts/new" { "an account" } "." }
             }))
             @if links.len() > 8 { p { a href="/peers" { "All peers" } " · " a href="/accounts" { "all accounts" } } }
@@ -274,7 +277,7 @@ fn links_at_a_glance(links: &[Link]) -> Markup {
     }
 }
 
-fn hooks_at_a_glance(hooks: &Value) -> Markup {
+fn plugins_summary(hooks: &Value) -> Markup {
     let hooks = hooks.as_array().map(Vec::as_slice).unwrap_or_default();
     let rows: Vec<_> = hooks
         .iter()
@@ -292,9 +295,9 @@ fn hooks_at_a_glance(hooks: &Value) -> Markup {
                 html! { a href=(format!("/plugins/{name}")) { (name) } },
                 html! {
                     @if chain.is_empty() { span.muted { "none" } }
-                    @for one in chain { span.plugin { (text(one, "plugin")) " " (version(text(one, "version"))) } }
+                    @for one in chain { span.plugin { (text(one, "plugin")) " " (version_tag(text(one, "version"))) } }
                 },
-                html! { @match hook["candidate"]["mode"].as_str() { Some(mode) => { (state(mode)) } None => { span.muted { "none" } } } },
+                html! { @match hook["candidate"]["mode"].as_str() { Some(mode) => { (state_badge(mode)) } None => { span.muted { "none" } } } },
                 html! { (count(faults)) },
             ]
         })
@@ -302,7 +305,7 @@ fn hooks_at_a_glance(hooks: &Value) -> Markup {
     html! {
         div.card {
             h2 { "Plugins" }
-            (table("Hooks and what serves them", &["Hook", "Live", "On trial", "Faults"], &rows, &html! { p { "No plugin decides anything." } }))
+            (table("Hooks and what serves them", &["Hook", "Live", "On trial", "Faults"], &rows, &html! { p { "There are no hooks." } }))
         }
     }
 }
@@ -354,9 +357,9 @@ mod tests {
     #[test]
     fn rates_are_changes_over_time_and_a_restart_is_a_gap() {
         let sample = |at: u64, accepted: u64| json!({ "at": at, "accepted": accepted, "waiting": 3 });
-        let pulse = json!({ "every-ms": 2000, "most": 4, "samples": [sample(0, 10), sample(2000, 30), sample(4000, 0)] });
-        let pulse = Pulse::read(Some(&pulse));
-        assert_eq!(pulse.accepted, [None, None, Some(10.0), None]);
-        assert_eq!(pulse.waiting, [None, Some(3.0), Some(3.0), Some(3.0)]);
+        let recent = json!({ "interval-ms": 2000, "capacity": 4, "samples": [sample(0, 10), sample(2000, 30), sample(4000, 0)] });
+        let recent = RecentMetrics::read(Some(&recent));
+        assert_eq!(recent.accepted, [None, None, Some(10.0), None]);
+        assert_eq!(recent.waiting, [None, Some(3.0), Some(3.0), Some(3.0)]);
     }
 }

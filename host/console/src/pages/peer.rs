@@ -1,76 +1,87 @@
-//! One peer, one gateway or one account: how it stands, its settings, a test of its connection.
+//! A peer, a gateway or an account: links, queue, settings and connection test.
 
-use crate::ask::{Refusal, part, with_query};
-use crate::documents::{Document, merge_patch};
+use crate::api::{ApiError, encode_segment, with_query};
+use crate::configuration_cache::{ConfigurationDocument, merge_patch};
 use crate::form::Form;
+use crate::format::{ago, count, figure, number, state_badge, text, time_tag, with_readable_times};
+use crate::layout::{csrf_field, error_notice, live_page, problem_list};
 use crate::live::Region;
-use crate::pages::standing::{links, queues};
-use crate::settings::{self, ACCOUNT, Field, GATEWAY, HASH, PEER};
-use crate::shell::{Room, csrf, live_page, problems, trouble};
-use crate::table::{facts, table};
-use crate::visit::Visit;
-use crate::words::{ago, count, figure, moment, number, sentence, state, text};
+use crate::nav::NavItem;
+use crate::pages::api_types::{links, queues};
+use crate::request_context::RequestContext;
+use crate::settings::{self, ACCOUNT, Field, GATEWAY, PASSWORD_HASH, PEER};
+use crate::table::{detail_list, table};
 use axum::extract::Path;
 use axum::http::{Method, StatusCode};
 use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::{Value, json};
 
-struct Kind {
+struct EntityKind {
     list: &'static str,
-    one: &'static str,
+    singular: &'static str,
     path: &'static str,
-    room: Room,
+    nav_item: NavItem,
     fields: &'static [Field],
-    /// Its messages are found by this.
-    sought_by: &'static str,
+    /// The search parameter that finds its messages.
+    search_field: &'static str,
 }
 
-const PEERS: Kind =
-    Kind { list: "peer", one: "peer", path: "/peers", room: Room::Peers, fields: PEER, sought_by: "peer" };
-const GATEWAYS: Kind = Kind {
-    list: "gateway",
-    one: "gateway",
-    path: "/gateways",
-    room: Room::Gateways,
-    fields: GATEWAY,
-    sought_by: "peer",
+const PEERS: EntityKind = EntityKind {
+    list: "peer",
+    singular: "peer",
+    path: "/peers",
+    nav_item: NavItem::Peers,
+    fields: PEER,
+    search_field: "peer",
 };
-const ACCOUNTS: Kind = Kind {
+const GATEWAYS: EntityKind = EntityKind {
+    list: "gateway",
+    singular: "gateway",
+    path: "/gateways",
+    nav_item: NavItem::Gateways,
+    fields: GATEWAY,
+    search_field: "peer",
+};
+const ACCOUNTS: EntityKind = EntityKind {
     list: "account",
-    one: "account",
+    singular: "account",
     path: "/accounts",
-    room: Room::Accounts,
+    nav_item: NavItem::Accounts,
     fields: ACCOUNT,
-    sought_by: "account",
+    search_field: "account",
 };
 
-/// What a page says beside what there is.
+/// The input, errors and results that the page shows.
 #[derive(Default)]
-struct Said<'a> {
+struct PeerPageState<'a> {
     form: Option<&'a Form>,
-    refusal: Option<&'a Refusal>,
-    /// How a test of the connection went.
+    error: Option<&'a ApiError>,
+    /// The result of a connection test.
     test: Option<&'a Value>,
-    /// What counts only after a restart.
+    /// The changes that need a restart.
     restart: Vec<String>,
 }
 
-pub(crate) async fn show_peer(visit: Visit, Path(name): Path<String>) -> Response {
-    draw(&visit, &PEERS, &name, &Said::default()).await
+pub(crate) async fn show_peer(context: RequestContext, Path(name): Path<String>) -> Response {
+    render(&context, &PEERS, &name, &PeerPageState::default()).await
 }
 
-pub(crate) async fn show_gateway(visit: Visit, Path(name): Path<String>) -> Response {
-    draw(&visit, &GATEWAYS, &name, &Said::default()).await
+pub(crate) async fn show_gateway(context: RequestContext, Path(name): Path<String>) -> Response {
+    render(&context, &GATEWAYS, &name, &PeerPageState::default()).await
 }
 
-pub(crate) async fn show_account(visit: Visit, Path(name): Path<String>) -> Response {
-    draw(&visit, &ACCOUNTS, &name, &Said::default()).await
+pub(crate) async fn show_account(context: RequestContext, Path(name): Path<String>) -> Response {
+    render(&context, &ACCOUNTS, &name, &PeerPageState::default()).await
 }
 
-/// The live parts of the page. `list` is `peer`, `gateway` or `account`.
-pub(crate) async fn regions(visit: &Visit, list: &str, name: &str) -> Result<Vec<Region>, Refusal> {
-    let (queues, links) = tokio::join!(queues(visit), links(visit));
+/// The live regions of the page. `list` is `peer`, `gateway` or `account`.
+pub(crate) async fn regions(
+    context: &RequestContext,
+    list: &str,
+    name: &str,
+) -> Result<Vec<Region>, ApiError> {
+    let (queues, links) = tokio::join!(queues(context), links(context));
     let (queues, links) = (queues?, links?);
     let queue = queues.iter().find(|queue| queue.peer == name);
     let rows: Vec<_> = links
@@ -78,33 +89,33 @@ pub(crate) async fn regions(visit: &Visit, list: &str, name: &str) -> Result<Vec
         .filter(|link| link.peer == name)
         .map(|link| {
             vec![
-                state(&link.phase),
+                state_badge(&link.phase),
                 html! { (link.remote.as_deref().unwrap_or("—")) @if link.tls { " " span.badge.good { "TLS" } } },
                 html! { (link.bind.as_deref().unwrap_or("—")) },
                 html! { (link.in_flight) " of " (link.window) },
                 html! { (link.round_trip().map_or_else(|| "—".to_owned(), |ms| format!("{} ms", figure(ms)))) },
-                html! { (if link.brake == "none" { "nothing".to_owned() } else { sentence(&link.brake).replace('-', " ") }) },
+                html! { (if link.blocked_by == "none" { "nothing".to_owned() } else { with_readable_times(&link.blocked_by).replace('-', " ") }) },
                 html! { @if link.since > 0 { (ago(link.since)) } @else { "—" } },
                 html! {
                     (link.last_error.as_deref().unwrap_or("—"))
-                    @if let Some(at) = link.back_off_until { " " span.muted { "dialled again " (ago(at)) } }
+                    @if let Some(at) = link.back_off_until { " " span.muted { "next attempt " (ago(at)) } }
                 },
             ]
         })
         .collect();
     let waits = links.iter().any(|link| link.peer == name && link.back_off_until.is_some());
-    let dial = format!("/{list}s/{}/dial", part(name));
+    let dial = format!("/{list}s/{}/dial", encode_segment(name));
     let heads =
-        &["State", "Other end", "Bound as", "On their way", "Answer", "Limited by", "Since", "Last trouble"];
-    let empty = html! { p { "Nobody is connected." } };
+        &["State", "Remote address", "Bound as", "In flight", "Answer", "Blocked by", "Since", "Last error"];
+    let empty = html! { p { "There are no connections." } };
     Ok(vec![
         (
             "links",
             html! {
                 h2 { "Links" }
                 (table("Links", heads, &rows, &empty))
-                @if waits && list != "account" && visit.may("operate") {
-                    form.inline method="post" action=(dial) { (csrf(visit)) button type="submit" { "Dial now" } }
+                @if waits && list != "account" && context.has_permission("operate") {
+                    form.inline method="post" action=(dial) { (csrf_field(context)) button type="submit" { "Dial now" } }
                 }
             },
         ),
@@ -114,89 +125,96 @@ pub(crate) async fn regions(visit: &Visit, list: &str, name: &str) -> Result<Vec
                 h2 { "Queue" }
                 @match queue {
                     Some(queue) => {
-                        (facts(&[
-                            ("Queued", html! { (count(queue.queued + queue.aside)) }),
+                        (detail_list(&[
+                            ("Queued", html! { (count(queue.queued)) }),
+                            ("Suspended", html! { (count(queue.suspended)) }),
                             ("Deferred", html! { (count(queue.deferred)) }),
-                            ("On their way", html! { (count(queue.in_flight)) }),
+                            ("In flight", html! { (count(queue.in_flight)) }),
                             ("Uncertain", html! { @if queue.uncertain > 0 { a href="/uncertain" { (count(queue.uncertain)) } } @else { "0" } }),
-                            ("Receipts to come", html! { (count(queue.awaiting_receipt)) }),
-                            ("Oldest", html! { @match queue.oldest { Some(at) => { (moment(at)) " " span.muted { (ago(at)) } } None => { "—" } } }),
-                            ("Limited by", html! { (sentence(&queue.brake)) }),
-                            ("Learnt rate", html! { @match queue.learnt_rate { Some(rate) => { (format!("{rate:.1} messages a second")) } None => { span.muted { "the peer has never answered \"too fast\"" } } } }),
+                            ("Awaiting DLR", html! { (count(queue.awaiting_dlr)) }),
+                            ("Oldest", html! { @match queue.oldest { Some(at) => { (time_tag(at)) " " span.muted { (ago(at)) } } None => { "—" } } }),
+                            ("Blocked by", html! { (with_readable_times(&queue.blocked_by)) }),
+                            ("Learnt rate", html! { @match queue.learnt_rate { Some(rate) => { (format!("{rate:.1} messages a second")) } None => { span.muted { "the peer has never throttled" } } } }),
                         ]))
                     }
-                    None => { p { "Nothing has been queued for it yet." } }
+                    None => { p { "Nothing has been queued yet." } }
                 }
             },
         ),
     ])
 }
 
-async fn draw(visit: &Visit, kind: &Kind, name: &str, said: &Said<'_>) -> Response {
+async fn render(
+    context: &RequestContext,
+    kind: &EntityKind,
+    name: &str,
+    page_state: &PeerPageState<'_>,
+) -> Response {
     let is_new = name == "new";
-    let title = if is_new { format!("A new {}", kind.one) } else { name.to_owned() };
-    let body = parts(visit, kind, name, is_new, &title, said).await;
-    let live = (!is_new && body.is_ok()).then(|| format!("/live?of={}&id={}", kind.list, part(name)));
-    let mut response = live_page(visit, &title, kind.room, live.as_deref(), body);
-    if let Some(refusal) = said.refusal {
-        *response.status_mut() = refusal.status;
+    let title = if is_new { format!("A new {}", kind.singular) } else { name.to_owned() };
+    let body = page_body(context, kind, name, is_new, &title, page_state).await;
+    let live =
+        (!is_new && body.is_ok()).then(|| format!("/live?of={}&id={}", kind.list, encode_segment(name)));
+    let mut response = live_page(context, &title, kind.nav_item, live.as_deref(), body);
+    if let Some(error) = page_state.error {
+        *response.status_mut() = error.status;
     }
     response
 }
 
-async fn parts(
-    visit: &Visit,
-    kind: &Kind,
+async fn page_body(
+    context: &RequestContext,
+    kind: &EntityKind,
     name: &str,
     is_new: bool,
     title: &str,
-    said: &Said<'_>,
-) -> Result<Markup, Refusal> {
-    let document = visit.console.documents.known(visit).await?;
+    page_state: &PeerPageState<'_>,
+) -> Result<Markup, ApiError> {
+    let document = context.console.configuration.cached(context).await?;
     let one = document.one(kind.list, name);
     if one.is_none() && !is_new {
-        let detail = format!("There is no {} {name:?} in the configuration.", kind.one);
-        return Err(Refusal::new(StatusCode::NOT_FOUND, detail));
+        let detail = format!("There is no {} {name:?} in the configuration.", kind.singular);
+        return Err(ApiError::new(StatusCode::NOT_FOUND, detail));
     }
-    let live = if is_new { Vec::new() } else { regions(visit, kind.list, name).await? };
+    let live = if is_new { Vec::new() } else { regions(context, kind.list, name).await? };
     let refusals = if kind.list == "account" && !is_new {
-        visit.look(&with_query("/v1/refusals", &[("account", name), ("limit", "20")])).await
+        context.get_optional(&with_query("/v1/refusals", &[("account", name), ("limit", "20")])).await
     } else {
         None
     };
     Ok(html! {
-        div.head {
+        div.heading {
             h1 { (title) }
-            @if !is_new && visit.may("operate") {
+            @if !is_new && context.has_permission("operate") {
                 @if kind.list != "account" {
-                    form.inline method="post" action=(format!("{}/{}/test", kind.path, part(name))) { (csrf(visit)) button type="submit" { "Test the connection" } }
+                    form.inline method="post" action=(format!("{}/{}/test", kind.path, encode_segment(name))) { (csrf_field(context)) button type="submit" { "Test the connection" } }
                 } @else {
                     a.button href=(with_query("/messages/new", &[("account", name)])) { "Send a test message" }
                 }
             }
-            @if !is_new { a.button.quiet href=(with_query("/messages", &[(kind.sought_by, name)])) { "Its messages" } }
+            @if !is_new { a.button.quiet href=(with_query("/messages", &[(kind.search_field, name)])) { "Messages" } }
         }
-        @if let Some(refusal) = said.refusal { (trouble(refusal)) (problems(&settings::elsewhere(kind.fields, refusal))) }
-        @if !said.restart.is_empty() {
+        @if let Some(error) = page_state.error { (error_notice(error)) (problem_list(&settings::other_problems(kind.fields, error))) }
+        @if !page_state.restart.is_empty() {
             div.notice.warn role="status" {
-                strong { "Kept, and not in use yet" }
-                p { "This counts after the next start: " @for pointer in &said.restart { code { (pointer) } " " } }
+                strong { "Stored, but not active yet" }
+                p { "These settings take effect at the next start: " @for pointer in &page_state.restart { code { (pointer) } " " } }
             }
         }
-        @if let Some(test) = said.test { (tested(test)) }
+        @if let Some(test) = page_state.test { (test_result(test)) }
         @for (id, part) in live { section.card id=(id) { (part) } }
-        @if let Some(refusals) = &refusals { (refused(refusals)) }
-        @if visit.may("configure") {
-            (editor(visit, kind, &document, one, is_new, said))
-            @if !is_new { (removal(visit, kind, &document, name)) }
+        @if let Some(refusals) = &refusals { (refused_submissions(refusals)) }
+        @if context.has_permission("configure") {
+            (settings_form(context, kind, &document, one, is_new, page_state))
+            @if !is_new { (removal_form(context, kind, &document, name)) }
         } @else if let Some(one) = one {
-            (settled(one))
+            (settings_table(one))
         }
     })
 }
 
-/// Submissions of an account that were refused: counts, and the last of them.
-fn refused(refusals: &Value) -> Markup {
+/// The refused submissions of an account: counts, and the most recent ones.
+fn refused_submissions(refusals: &Value) -> Markup {
     let list = |name: &str| refusals[name].as_array().map(Vec::as_slice).unwrap_or_default();
     let counts = list("counts").iter().map(|one| {
         vec![
@@ -207,7 +225,7 @@ fn refused(refusals: &Value) -> Markup {
     });
     let last = list("refusals").iter().map(|one| {
         vec![
-            moment(number(one, "at")),
+            time_tag(number(one, "at")),
             html! { (text(one, "protocol")) },
             html! { (text(one, "source")) },
             html! { (text(one, "destination")) },
@@ -221,15 +239,15 @@ fn refused(refusals: &Value) -> Markup {
             h2 { "Refused submissions" }
             (table("Refused messages since the start of the daemon", &["Code", "Protocol", "Messages"], &counts, &nothing))
             @if !last.is_empty() {
-                h3 { "The last of them" }
+                h3 { "The most recent ones" }
                 (table("The last refused submissions", &["Time", "Protocol", "From", "To", "Reason"], &last, &html! {}))
             }
         }
     }
 }
 
-/// The settings for those who may not change them.
-fn settled(one: &Value) -> Markup {
+/// The settings, for users without permission to change them.
+fn settings_table(one: &Value) -> Markup {
     html! {
         section.card {
             h2 { "Settings" }
@@ -242,12 +260,12 @@ fn settled(one: &Value) -> Markup {
     }
 }
 
-/// Why, and whether it goes back by itself: what every change of the configuration asks.
-pub(crate) fn reasons(why: &str) -> Markup {
+/// The fields for the reason and the automatic revert of a configuration change.
+pub(crate) fn reason_fields(why: &str) -> Markup {
     html! {
-        p { label for="why" { "Why" } input #why name="why" value=(why) maxlength="256" autocomplete="off" aria-describedby="why-hint"; small #why-hint { "Kept with the version, for those who come after you." } }
+        p { label for="why" { "Why" } input #why name="why" value=(why) maxlength="256" autocomplete="off" aria-describedby="why-hint"; small #why-hint { "Stored with the version." } }
         p {
-            label for="within" { "Goes back by itself" }
+            label for="within" { "Automatic revert" }
             select #within name="within" {
                 option value="" { "no" }
                 @for (value, name) in [("2m", "unless I confirm it within 2 minutes"), ("10m", "unless I confirm it within 10 minutes"), ("1h", "unless I confirm it within an hour")] {
@@ -258,63 +276,74 @@ pub(crate) fn reasons(why: &str) -> Markup {
     }
 }
 
-fn editor(
-    visit: &Visit,
-    kind: &Kind,
-    document: &Document,
+fn settings_form(
+    context: &RequestContext,
+    kind: &EntityKind,
+    document: &ConfigurationDocument,
     one: Option<&Value>,
     is_new: bool,
-    said: &Said<'_>,
+    page_state: &PeerPageState<'_>,
 ) -> Markup {
     let nothing = json!({});
-    let shown = said.form.cloned().unwrap_or_else(|| settings::texts(kind.fields, one.unwrap_or(&nothing)));
-    let action =
-        format!("{}/{}", kind.path, one.map_or_else(|| "new".to_owned(), |one| part(text(one, "name"))));
+    let shown = page_state
+        .form
+        .cloned()
+        .unwrap_or_else(|| settings::form_values(kind.fields, one.unwrap_or(&nothing)));
+    let action = format!(
+        "{}/{}",
+        kind.path,
+        one.map_or_else(|| "new".to_owned(), |one| encode_segment(text(one, "name")))
+    );
     html! {
         section.card {
             h2 { "Settings" }
             form.fields method="post" action=(action) {
-                (csrf(visit))
+                (csrf_field(context))
                 input type="hidden" name="tag" value=(document.tag);
                 @if is_new {
-                    (settings::labelled("name", "Name", "Letters, digits, - and _; it cannot be changed later.", said.refusal, |describes, _| html! {
+                    (settings::labelled_input("name", "Name", "Letters, digits, - and _; it cannot be changed later.", page_state.error, |describes, _| html! {
                         input #field-name name="name" value=(shown.text("name")) required maxlength="64" autocomplete="off" spellcheck="false" aria-describedby=(describes);
                     }))
                 }
-                (settings::fields(kind.fields, &shown, is_new, said.refusal))
-                (reasons(shown.text("why")))
-                p.do { button.primary type="submit" name="do" value="save" { (if is_new { "Add it" } else { "Apply" }) } }
-                p.muted { "Only this " (kind.one) "'s own connections are touched." }
+                (settings::fields(kind.fields, &shown, is_new, page_state.error))
+                (reason_fields(shown.text("why")))
+                p.actions { button.primary type="submit" name="do" value="save" { (if is_new { "Add" } else { "Apply" }) } }
+                p.muted { "Only the connections of this " (kind.singular) " are affected." }
             }
         }
     }
 }
 
-fn removal(visit: &Visit, kind: &Kind, document: &Document, name: &str) -> Markup {
+fn removal_form(
+    context: &RequestContext,
+    kind: &EntityKind,
+    document: &ConfigurationDocument,
+    name: &str,
+) -> Markup {
     html! {
         details.card.removal {
-            summary { "Remove this " (kind.one) }
-            p { "Its connections are closed. What waits for it stays, and is listed under queues as not configured." }
-            form.fields method="post" action=(format!("{}/{}", kind.path, part(name))) {
-                (csrf(visit))
+            summary { "Remove this " (kind.singular) }
+            p { "Its connections are closed. Waiting messages stay, and their queue is listed as not configured." }
+            form.fields method="post" action=(format!("{}/{}", kind.path, encode_segment(name))) {
+                (csrf_field(context))
                 input type="hidden" name="tag" value=(document.tag);
                 p { label for="why-remove" { "Why" } input #why-remove name="why" maxlength="256" autocomplete="off"; }
-                p.do { button.danger type="submit" name="do" value="remove" { "Remove " (name) } }
+                p.actions { button.danger type="submit" name="do" value="remove" { "Remove " (name) } }
             }
         }
     }
 }
 
-fn tested(test: &Value) -> Markup {
+fn test_result(test: &Value) -> Markup {
     let ok = test["ok"].as_bool() == Some(true);
     html! {
         section.card #test role="status" {
-            h2 { "Test of the connection: " (if ok { "it works" } else { "it does not work" }) }
+            h2 { "Connection test: " (if ok { "passed" } else { "failed" }) }
             ol.checks {
                 @for step in test["steps"].as_array().into_iter().flatten() {
                     @let ok = step["ok"].as_bool() == Some(true);
                     li {
-                        (state(if ok { "ok" } else { "failed" })) " " (text(step, "what")) " "
+                        (state_badge(if ok { "ok" } else { "failed" })) " " (text(step, "what")) " "
                         span.muted { (number(step, "ms")) " ms" }
                         @if let Some(detail) = step["detail"].as_str() { p { (detail) } }
                     }
@@ -324,142 +353,174 @@ fn tested(test: &Value) -> Markup {
     }
 }
 
-pub(crate) async fn test_peer(visit: Visit, Path(name): Path<String>, form: Form) -> Response {
-    test(&visit, &PEERS, &name, &form).await
+pub(crate) async fn test_peer(context: RequestContext, Path(name): Path<String>, form: Form) -> Response {
+    test(&context, &PEERS, &name, &form).await
 }
 
-pub(crate) async fn test_gateway(visit: Visit, Path(name): Path<String>, form: Form) -> Response {
-    test(&visit, &GATEWAYS, &name, &form).await
+pub(crate) async fn test_gateway(context: RequestContext, Path(name): Path<String>, form: Form) -> Response {
+    test(&context, &GATEWAYS, &name, &form).await
 }
 
-async fn test(visit: &Visit, kind: &Kind, name: &str, form: &Form) -> Response {
-    let asked = visit.send(Method::POST, &format!("/v1/peers/{}/test", part(name)), form, None).await;
-    match asked.and_then(|answer| answer.read::<Value>()) {
-        Ok(told) => draw(visit, kind, name, &Said { test: Some(&told), ..Said::default() }).await,
-        Err(refusal) => draw(visit, kind, name, &Said { refusal: Some(&refusal), ..Said::default() }).await,
-    }
-}
-
-pub(crate) async fn dial_peer(visit: Visit, Path(name): Path<String>, form: Form) -> Response {
-    dial(&visit, &PEERS, &name, &form).await
-}
-
-pub(crate) async fn dial_gateway(visit: Visit, Path(name): Path<String>, form: Form) -> Response {
-    dial(&visit, &GATEWAYS, &name, &form).await
-}
-
-async fn dial(visit: &Visit, kind: &Kind, name: &str, form: &Form) -> Response {
-    match visit.send(Method::POST, &format!("/v1/peers/{}/dial", part(name)), form, None).await {
-        Ok(_) => Visit::to(&format!("{}/{}", kind.path, part(name)), "dialled"),
-        Err(refusal) => draw(visit, kind, name, &Said { refusal: Some(&refusal), ..Said::default() }).await,
-    }
-}
-
-pub(crate) async fn change_peer(visit: Visit, Path(name): Path<String>, form: Form) -> Response {
-    change(&visit, &PEERS, &name, &form).await
-}
-
-pub(crate) async fn change_gateway(visit: Visit, Path(name): Path<String>, form: Form) -> Response {
-    change(&visit, &GATEWAYS, &name, &form).await
-}
-
-pub(crate) async fn change_account(visit: Visit, Path(name): Path<String>, form: Form) -> Response {
-    change(&visit, &ACCOUNTS, &name, &form).await
-}
-
-async fn change(visit: &Visit, kind: &Kind, place: &str, form: &Form) -> Response {
-    match wish(visit, kind, place, form).await {
-        Ok(Done::Nothing) => Visit::to(&format!("{}/{}", kind.path, part(place)), "unchanged"),
-        Ok(Done::Removed) => Visit::to(kind.path, "removed"),
-        Ok(Done::Kept { name, restart }) if restart.is_empty() => {
-            let done = if place == "new" { "added" } else { "changed" };
-            Visit::to(&format!("{}/{}", kind.path, part(&name)), done)
+async fn test(context: &RequestContext, kind: &EntityKind, name: &str, form: &Form) -> Response {
+    let result =
+        context.send(Method::POST, &format!("/v1/peers/{}/test", encode_segment(name)), form, None).await;
+    match result.and_then(|answer| answer.read::<Value>()) {
+        Ok(answer) => {
+            render(context, kind, name, &PeerPageState { test: Some(&answer), ..PeerPageState::default() })
+                .await
         }
-        Ok(Done::Kept { name, restart }) => {
-            draw(visit, kind, &name, &Said { restart, ..Said::default() }).await
-        }
-        Err(refusal) => {
-            let said = Said { form: Some(form), refusal: Some(&refusal), ..Said::default() };
-            draw(visit, kind, place, &said).await
+        Err(error) => {
+            render(context, kind, name, &PeerPageState { error: Some(&error), ..PeerPageState::default() })
+                .await
         }
     }
 }
 
-enum Done {
+pub(crate) async fn dial_peer(context: RequestContext, Path(name): Path<String>, form: Form) -> Response {
+    dial(&context, &PEERS, &name, &form).await
+}
+
+pub(crate) async fn dial_gateway(context: RequestContext, Path(name): Path<String>, form: Form) -> Response {
+    dial(&context, &GATEWAYS, &name, &form).await
+}
+
+async fn dial(context: &RequestContext, kind: &EntityKind, name: &str, form: &Form) -> Response {
+    match context.send(Method::POST, &format!("/v1/peers/{}/dial", encode_segment(name)), form, None).await {
+        Ok(_) => RequestContext::redirect(&format!("{}/{}", kind.path, encode_segment(name)), "dialled"),
+        Err(error) => {
+            render(context, kind, name, &PeerPageState { error: Some(&error), ..PeerPageState::default() })
+                .await
+        }
+    }
+}
+
+pub(crate) async fn change_peer(context: RequestContext, Path(name): Path<String>, form: Form) -> Response {
+    change(&context, &PEERS, &name, &form).await
+}
+
+pub(crate) async fn change_gateway(
+    context: RequestContext,
+    Path(name): Path<String>,
+    form: Form,
+) -> Response {
+    change(&context, &GATEWAYS, &name, &form).await
+}
+
+pub(crate) async fn change_account(
+    context: RequestContext,
+    Path(name): Path<String>,
+    form: Form,
+) -> Response {
+    change(&context, &ACCOUNTS, &name, &form).await
+}
+
+async fn change(context: &RequestContext, kind: &EntityKind, path_name: &str, form: &Form) -> Response {
+    match apply_change(context, kind, path_name, form).await {
+        Ok(ChangeOutcome::Nothing) => {
+            RequestContext::redirect(&format!("{}/{}", kind.path, encode_segment(path_name)), "unchanged")
+        }
+        Ok(ChangeOutcome::Removed) => RequestContext::redirect(kind.path, "removed"),
+        Ok(ChangeOutcome::Saved { name, restart }) if restart.is_empty() => {
+            let done = if path_name == "new" { "added" } else { "changed" };
+            RequestContext::redirect(&format!("{}/{}", kind.path, encode_segment(&name)), done)
+        }
+        Ok(ChangeOutcome::Saved { name, restart }) => {
+            render(context, kind, &name, &PeerPageState { restart, ..PeerPageState::default() }).await
+        }
+        Err(error) => {
+            let page_state =
+                PeerPageState { form: Some(form), error: Some(&error), ..PeerPageState::default() };
+            render(context, kind, path_name, &page_state).await
+        }
+    }
+}
+
+enum ChangeOutcome {
     Nothing,
     Removed,
-    Kept { name: String, restart: Vec<String> },
+    Saved { name: String, restart: Vec<String> },
 }
 
-async fn wish(visit: &Visit, kind: &Kind, place: &str, form: &Form) -> Result<Done, Refusal> {
-    let is_new = place == "new";
-    let name = if is_new { form.text("name") } else { place };
+async fn apply_change(
+    context: &RequestContext,
+    kind: &EntityKind,
+    path_name: &str,
+    form: &Form,
+) -> Result<ChangeOutcome, ApiError> {
+    let is_new = path_name == "new";
+    let name = if is_new { form.text("name") } else { path_name };
     if form.text("do") == "remove" {
-        patch(visit, form, &json!({ kind.list: { name: null } })).await?;
-        return Ok(Done::Removed);
+        patch(context, form, &json!({ kind.list: { name: null } })).await?;
+        return Ok(ChangeOutcome::Removed);
     }
     if name.is_empty() || name == "new" {
-        return Err(Refusal::bad("A name is needed, and it cannot be \"new\"."));
+        return Err(ApiError::bad_request("Give a name; it cannot be \"new\"."));
     }
-    let document = visit.console.documents.known(visit).await?;
+    let document = context.console.configuration.cached(context).await?;
     let known = document.one(kind.list, name);
     if is_new && known.is_some() {
-        return Err(Refusal::new(StatusCode::CONFLICT, format!("There is a {} {name:?} already.", kind.one)));
+        return Err(ApiError::new(
+            StatusCode::CONFLICT,
+            format!("There is a {} {name:?} already.", kind.singular),
+        ));
     }
     let before = known.cloned().unwrap_or_else(|| json!({ "name": name }));
-    let mut after = settings::read(kind.fields, form, &before)?;
+    let mut after = settings::settings_from_form(kind.fields, form, &before)?;
     if kind.list == "account" {
-        hashed(&before, &mut after).await?;
+        hash_account_password(&before, &mut after).await?;
     }
     let nothing = json!({});
     let difference = merge_patch(if is_new { &nothing } else { &before }, &after);
     if difference.as_object().is_some_and(serde_json::Map::is_empty) {
-        return Ok(Done::Nothing);
+        return Ok(ChangeOutcome::Nothing);
     }
-    let told = patch(visit, form, &json!({ kind.list: { name: difference } })).await?;
-    let restart = told["restart"].as_array().into_iter().flatten();
+    let answer = patch(context, form, &json!({ kind.list: { name: difference } })).await?;
+    let restart = answer["restart"].as_array().into_iter().flatten();
     let restart = restart.map(|one| one.as_str().map_or_else(|| one.to_string(), str::to_owned)).collect();
-    Ok(Done::Kept { name: name.to_owned(), restart })
+    Ok(ChangeOutcome::Saved { name: name.to_owned(), restart })
 }
 
-/// An account's password is not kept: its hash is, and nobody but this function has seen the password.
-async fn hashed(before: &Value, after: &mut Value) -> Result<(), Refusal> {
+/// Replaces an account's password by its hash; the password itself is not stored or logged.
+async fn hash_account_password(before: &Value, after: &mut Value) -> Result<(), ApiError> {
     let Some(after) = after.as_object_mut() else { return Ok(()) };
     let hash = match after.remove("password") {
         Some(Value::String(password)) => {
-            let hash = tokio::task::spawn_blocking(move || doors::hash_password(password.as_bytes())).await;
-            let failed = |why: String| Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, why);
+            let hash = tokio::task::spawn_blocking(move || ports::hash_password(password.as_bytes())).await;
+            let failed = |why: String| ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, why);
             hash.map_err(|error| failed(error.to_string()))?
                 .map_err(|error| failed(error.to_string()))?
                 .into()
         }
-        _ => match before.get(HASH) {
+        _ => match before.get(PASSWORD_HASH) {
             Some(known) => known.clone(),
             None => {
-                let problem = crate::ask::Misplaced {
+                let problem = crate::api::FieldProblem {
                     pointer: "/account/new/password".to_owned(),
                     what: "A new account needs a password.".to_owned(),
                     allowed: String::new(),
                 };
-                return Err(Refusal { problems: vec![problem], ..Refusal::bad("One thing is missing.") });
+                return Err(ApiError {
+                    problems: vec![problem],
+                    ..ApiError::bad_request("A value is missing.")
+                });
             }
         },
     };
-    after.insert(HASH.to_owned(), hash);
+    after.insert(PASSWORD_HASH.to_owned(), hash);
     Ok(())
 }
 
-/// Merges something into the configuration, as the form's reasons say.
-pub(crate) async fn patch(visit: &Visit, form: &Form, patch: &Value) -> Result<Value, Refusal> {
+/// Sends a merge patch of the configuration, with the reason and the confirmation time of the form.
+pub(crate) async fn patch(context: &RequestContext, form: &Form, patch: &Value) -> Result<Value, ApiError> {
     let path = with_query(
         "/v1/configuration",
         &[("why", form.text("why")), ("confirm-within", form.text("within"))],
     );
-    let sent = crate::ask::Sent {
+    let sent = crate::api::ApiRequest {
         csrf: form.text("csrf"),
         body: patch.to_string().into(),
         media_type: "application/merge-patch+json",
         headers: vec![("if-match", form.text("tag").to_owned())],
     };
-    visit.asker.ask(Method::PATCH, &path, sent).await?.read()
+    context.api_caller.call(Method::PATCH, &path, sent).await?.read()
 }

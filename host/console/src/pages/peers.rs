@@ -1,99 +1,101 @@
-//! Lists of peers, of gateways and of accounts, with how they stand.
+//! Lists of peers, gateways and accounts, with their state.
 
-use crate::ask::{Refusal, part};
+use crate::api::{ApiError, encode_segment};
 use crate::form::Form;
-use crate::pages::Asked;
-use crate::pages::standing::{Link, Queue, links, queues};
-use crate::shell::{Room, page};
-use crate::table::{Part, table};
-use crate::visit::Visit;
-use crate::words::{ago, count, sentence, state};
+use crate::format::{ago, count, state_badge, with_readable_times};
+use crate::layout::page;
+use crate::nav::NavItem;
+use crate::pages::QueryParams;
+use crate::pages::api_types::{LinkStatus, QueueStatus, links, queues};
+use crate::request_context::RequestContext;
+use crate::table::{Pagination, table};
 use axum::extract::Query;
 use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::Value;
 use std::collections::HashMap;
 
-/// Whom a list is of.
-struct Kind {
+/// The kind of a list.
+struct ListKind {
     list: &'static str,
     path: &'static str,
     title: &'static str,
-    room: Room,
+    nav_item: NavItem,
     add: &'static str,
     empty: &'static str,
-    /// What it is reached by: the head of a column, and the key of the setting.
+    /// The address column: its heading, and the key of the setting.
     reach: (&'static str, &'static str),
 }
 
-const PEERS: Kind = Kind {
+const PEERS: ListKind = ListKind {
     list: "peer",
     path: "/peers",
     title: "Peers",
-    room: Room::Peers,
+    nav_item: NavItem::Peers,
     add: "Add a peer",
-    empty: "A peer is an SMSC that we connect to. Without one, messages go nowhere.",
+    empty: "A peer is an SMSC that the appliance connects to. Without a peer, no message can be delivered.",
     reach: ("Address", "address"),
 };
 
-const GATEWAYS: Kind = Kind {
+const GATEWAYS: ListKind = ListKind {
     list: "gateway",
     path: "/gateways",
     title: "Gateways",
-    room: Room::Gateways,
+    nav_item: NavItem::Gateways,
     add: "Add a gateway",
-    empty: "A gateway is an operator's SGIP gateway. We log in there to submit; it logs in here to bring replies and reports.",
+    empty: "A gateway is an operator's SGIP gateway. The appliance logs in to submit messages; the gateway logs in to deliver replies and reports.",
     reach: ("Address", "address"),
 };
 
-const ACCOUNTS: Kind = Kind {
+const ACCOUNTS: ListKind = ListKind {
     list: "account",
     path: "/accounts",
     title: "Accounts",
-    room: Room::Accounts,
+    nav_item: NavItem::Accounts,
     add: "Add an account",
-    empty: "An account is somebody who sends messages through this appliance, and gets receipts and replies.",
+    empty: "An account submits messages to the appliance, and receives DLRs and replies.",
     reach: ("System id", "system-id"),
 };
 
-pub(crate) async fn peers(visit: Visit, Query(query): Asked) -> Response {
-    let body = list(&visit, &PEERS, &Form::of(query)).await;
-    page(&visit, PEERS.title, PEERS.room, body)
+pub(crate) async fn peers(context: RequestContext, Query(query): QueryParams) -> Response {
+    let body = list(&context, &PEERS, &Form::of(query)).await;
+    page(&context, PEERS.title, PEERS.nav_item, body)
 }
 
-pub(crate) async fn gateways(visit: Visit, Query(query): Asked) -> Response {
-    let body = list(&visit, &GATEWAYS, &Form::of(query)).await;
-    page(&visit, GATEWAYS.title, GATEWAYS.room, body)
+pub(crate) async fn gateways(context: RequestContext, Query(query): QueryParams) -> Response {
+    let body = list(&context, &GATEWAYS, &Form::of(query)).await;
+    page(&context, GATEWAYS.title, GATEWAYS.nav_item, body)
 }
 
-pub(crate) async fn accounts(visit: Visit, Query(query): Asked) -> Response {
-    let body = list(&visit, &ACCOUNTS, &Form::of(query)).await;
-    page(&visit, ACCOUNTS.title, ACCOUNTS.room, body)
+pub(crate) async fn accounts(context: RequestContext, Query(query): QueryParams) -> Response {
+    let body = list(&context, &ACCOUNTS, &Form::of(query)).await;
+    page(&context, ACCOUNTS.title, ACCOUNTS.nav_item, body)
 }
 
-async fn list(visit: &Visit, kind: &Kind, query: &Form) -> Result<Markup, Refusal> {
+async fn list(context: &RequestContext, kind: &ListKind, query: &Form) -> Result<Markup, ApiError> {
     let (document, queues, links) =
-        tokio::join!(visit.console.documents.known(visit), queues(visit), links(visit));
+        tokio::join!(context.console.configuration.cached(context), queues(context), links(context));
     let (document, queues, links) = (document?, queues?, links?);
-    let queues: HashMap<&str, &Queue> = queues.iter().map(|queue| (queue.peer.as_str(), queue)).collect();
-    let mut by_peer: HashMap<&str, Vec<&Link>> = HashMap::new();
+    let queues: HashMap<&str, &QueueStatus> =
+        queues.iter().map(|queue| (queue.peer.as_str(), queue)).collect();
+    let mut by_peer: HashMap<&str, Vec<&LinkStatus>> = HashMap::new();
     for link in &links {
         by_peer.entry(&link.peer).or_default().push(link);
     }
     let none = Vec::new();
     let of = |name: &str| by_peer.get(name).unwrap_or(&none);
-    let (wanted, standing) = (query.text("q").to_lowercase(), query.text("state"));
+    let (filter, status_filter) = (query.text("q").to_lowercase(), query.text("state"));
     let found: Vec<(&str, &Value)> = document
         .named(kind.list)
         .filter(|(name, one)| {
             let address = one["address"].as_str().unwrap_or_default();
-            wanted.is_empty()
-                || name.to_lowercase().contains(&wanted)
-                || address.to_lowercase().contains(&wanted)
+            filter.is_empty()
+                || name.to_lowercase().contains(&filter)
+                || address.to_lowercase().contains(&filter)
         })
         .filter(|(name, _)| {
             let up = of(name).iter().any(|link| link.is_up());
-            match standing {
+            match status_filter {
                 "up" => up,
                 "down" => !up,
                 "waiting" => queues.get(name).is_some_and(|queue| queue.waiting() > 0),
@@ -101,46 +103,52 @@ async fn list(visit: &Visit, kind: &Kind, query: &Form) -> Result<Markup, Refusa
             }
         })
         .collect();
-    let shown = Part::new(found.len(), query.text("page"));
+    let shown = Pagination::new(found.len(), query.text("page"));
     let rows: Vec<_> = found[shown.from..shown.upto]
         .iter()
         .map(|(name, one)| row(kind, name, one, queues.get(name).copied(), of(name)))
         .collect();
-    let narrowed = !wanted.is_empty() || !standing.is_empty();
+    let narrowed = !filter.is_empty() || !status_filter.is_empty();
     let empty = html! {
         @if narrowed {
-            h2 { "None is like that" }
-            p { a href=(kind.path) { "Show all of them" } }
+            h2 { "No matches" }
+            p { a href=(kind.path) { "Show all" } }
         } @else {
             h2 { "None yet" }
             p { (kind.empty) }
-            @if visit.may("configure") { p { a.button.primary href=(format!("{}/new", kind.path)) { (kind.add) } } }
+            @if context.has_permission("configure") { p { a.button.primary href=(format!("{}/new", kind.path)) { (kind.add) } } }
         }
     };
-    let heads = &["Name", "Links", kind.reach.0, "Waiting", "On their way", "What limits it"];
+    let heads = &["Name", "Links", kind.reach.0, "Waiting", "In flight", "Blocked by"];
     Ok(html! {
-        div.head {
+        div.heading {
             h1 { (kind.title) }
-            @if visit.may("configure") { a.button.primary href=(format!("{}/new", kind.path)) { (kind.add) } }
+            @if context.has_permission("configure") { a.button.primary href=(format!("{}/new", kind.path)) { (kind.add) } }
         }
         form.card.search method="get" action=(kind.path) role="search" aria-label=(kind.title) {
             p { label for="q" { "Name or address" } input #q name="q" type="search" value=(query.text("q")); }
             p {
-                label for="state" { "Standing" }
+                label for="state" { "State" }
                 select #state name="state" {
                     @for (value, name) in [("", "any"), ("up", "a link is up"), ("down", "no link is up"), ("waiting", "messages wait")] {
-                        option value=(value) selected[standing == value] { (name) }
+                        option value=(value) selected[status_filter == value] { (name) }
                     }
                 }
             }
-            p.do { button type="submit" { "Filter" } }
+            p.actions { button type="submit" { "Filter" } }
         }
         section.card { (table(kind.title, heads, &rows, &empty)) }
-        (shown.links(kind.path, &[("q", query.text("q")), ("state", standing)]))
+        (shown.links(kind.path, &[("q", query.text("q")), ("state", status_filter)]))
     })
 }
 
-fn row(kind: &Kind, name: &str, one: &Value, queue: Option<&Queue>, links: &[&Link]) -> Vec<Markup> {
+fn row(
+    kind: &ListKind,
+    name: &str,
+    one: &Value,
+    queue: Option<&QueueStatus>,
+    links: &[&LinkStatus],
+) -> Vec<Markup> {
     let up = links.iter().filter(|link| link.is_up()).count();
     let worst = links.iter().find(|link| !link.is_up());
     let word = match (up, worst) {
@@ -150,11 +158,11 @@ fn row(kind: &Kind, name: &str, one: &Value, queue: Option<&Queue>, links: &[&Li
     };
     let reach = &one[kind.reach.1];
     vec![
-        html! { a href=(format!("{}/{}", kind.path, part(name))) { (name) } },
-        html! { (state(word)) @if up > 0 { " " (up) } @else if let Some(link) = worst && link.since > 0 { " " span.muted { (ago(link.since)) } } },
+        html! { a href=(format!("{}/{}", kind.path, encode_segment(name))) { (name) } },
+        html! { (state_badge(word)) @if up > 0 { " " (up) } @else if let Some(link) = worst && link.since > 0 { " " span.muted { (ago(link.since)) } } },
         html! { (reach.as_str().unwrap_or(name)) },
-        html! { (count(queue.map_or(0, Queue::waiting))) },
+        html! { (count(queue.map_or(0, QueueStatus::waiting))) },
         html! { (count(queue.map_or(0, |queue| queue.in_flight))) },
-        html! { (queue.map(|queue| sentence(&queue.brake)).unwrap_or_default()) },
+        html! { (queue.map(|queue| with_readable_times(&queue.blocked_by)).unwrap_or_default()) },
     ]
 }

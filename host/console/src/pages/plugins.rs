@@ -1,10 +1,11 @@
-//! Plugin versions that are kept, hooks that they serve, and the way for new ones.
+//! Plugins: stored versions, hooks and uploads.
 
-use crate::ask::{Refusal, Sent, part};
-use crate::shell::{Room, csrf, page, trouble};
+use crate::api::{ApiError, ApiRequest, encode_segment};
+use crate::format::{count, kebab_or_snake, number, octets, state_badge, text, version_tag};
+use crate::layout::{csrf_field, error_notice, page};
+use crate::nav::NavItem;
+use crate::request_context::RequestContext;
 use crate::table::table;
-use crate::visit::Visit;
-use crate::words::{count, either, number, octets, state, text, version};
 use axum::body::Bytes;
 use axum::extract::Multipart;
 use axum::http::Method;
@@ -12,28 +13,28 @@ use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::Value;
 
-pub(crate) async fn show(visit: Visit) -> Response {
-    draw(&visit, None).await
+pub(crate) async fn show(context: RequestContext) -> Response {
+    render(&context, None).await
 }
 
-async fn draw(visit: &Visit, refusal: Option<&Refusal>) -> Response {
-    let body = parts(visit, refusal).await;
-    let mut response = page(visit, "Plugins", Room::Plugins, body);
-    if let Some(refusal) = refusal {
-        *response.status_mut() = refusal.status;
+async fn render(context: &RequestContext, error: Option<&ApiError>) -> Response {
+    let body = page_body(context, error).await;
+    let mut response = page(context, "Plugins", NavItem::Plugins, body);
+    if let Some(error) = error {
+        *response.status_mut() = error.status;
     }
     response
 }
 
-async fn parts(visit: &Visit, refusal: Option<&Refusal>) -> Result<Markup, Refusal> {
-    let (kept, hooks) =
-        tokio::join!(visit.get::<Vec<Value>>("/v1/plugins"), visit.get::<Vec<Value>>("/v1/hooks"));
-    let (kept, hooks) = (kept?, hooks?);
+async fn page_body(context: &RequestContext, error: Option<&ApiError>) -> Result<Markup, ApiError> {
+    let (stored, hooks) =
+        tokio::join!(context.get::<Vec<Value>>("/v1/plugins"), context.get::<Vec<Value>>("/v1/hooks"));
+    let (stored, hooks) = (stored?, hooks?);
     let is_live = |plugin: &str, version: &str| {
         let chains = hooks.iter().filter_map(|hook| hook["live"]["chain"].as_array()).flatten();
         chains.into_iter().any(|one| text(one, "plugin") == plugin && text(one, "version") == version)
     };
-    let versions: Vec<_> = kept
+    let versions: Vec<_> = stored
         .iter()
         .rev()
         .map(|one| {
@@ -41,11 +42,11 @@ async fn parts(visit: &Visit, refusal: Option<&Refusal>) -> Result<Markup, Refus
             let imports = one["imports"].as_array().map(Vec::as_slice).unwrap_or_default();
             vec![
                 html! { strong { (name) } },
-                version(sum),
+                version_tag(sum),
                 html! { a href=(format!("/plugins/{}", text(one, "hook"))) { (text(one, "hook")) } },
-                html! { @if is_live(name, sum) { (state("live")) } @else { "kept" } },
+                html! { @if is_live(name, sum) { (state_badge("live")) } @else { "stored" } },
                 html! { (octets(number(one, "size"))) },
-                html! { @match either(one, "signed-by").as_str() { Some(who) => { (who) } None => { span.muted { "nobody" } } } },
+                html! { @match kebab_or_snake(one, "signed-by").as_str() { Some(who) => { (who) } None => { span.muted { "nobody" } } } },
                 html! { @if imports.is_empty() { "—" } @for import in imports { code { (import.as_str().unwrap_or_default()) } " " } },
             ]
         })
@@ -60,47 +61,47 @@ async fn parts(visit: &Visit, refusal: Option<&Refusal>) -> Result<Markup, Refus
                 html! { a href=(format!("/plugins/{name}")) { (name) } },
                 html! {
                     @if chain.is_empty() { span.muted { "nothing" } }
-                    @for one in chain { span.plugin { (text(one, "plugin")) " " (version(text(one, "version"))) } }
+                    @for one in chain { span.plugin { (text(one, "plugin")) " " (version_tag(text(one, "version"))) } }
                 },
-                html! { @match hook["candidate"]["mode"].as_str() { Some(mode) => { (state(mode)) } None => { span.muted { "nothing" } } } },
+                html! { @match hook["candidate"]["mode"].as_str() { Some(mode) => { (state_badge(mode)) } None => { span.muted { "nothing" } } } },
                 html! { (count(calls)) },
             ]
         })
         .collect();
     let empty = html! {
-        h2 { "No plugin is kept yet" }
-        p { "A plugin is a WebAssembly component. " code { "switchyard plugin new" } " begins one, in four languages." }
+        h2 { "No plugin versions are stored yet" }
+        p { "A plugin is a WebAssembly component. " code { "switchyard plugin new" } " creates a project, in four languages." }
     };
     Ok(html! {
         h1 { "Plugins" }
-        @if let Some(refusal) = refusal { (trouble(refusal)) }
+        @if let Some(error) = error { (error_notice(error)) }
         section.card { h2 { "Hooks" } (table("Hooks", &["Hook", "Live", "On trial", "Calls"], &served, &html! { p { "There are no hooks." } })) }
-        @if visit.may("manage-plugins") { (uploading(visit)) }
+        @if context.has_permission("manage-plugins") { (upload_form(context)) }
         section.card {
-            h2 { "Versions that are kept" }
+            h2 { "Stored versions" }
             (table("Versions", &["Plugin", "Version", "Hook", "State", "Size", "Signed by", "Uses"], &versions, &empty))
         }
     })
 }
 
-fn uploading(visit: &Visit) -> Markup {
+fn upload_form(context: &RequestContext) -> Markup {
     html! {
         section.card {
             h2 { "Upload a version" }
             form.fields method="post" action="/plugins/upload" enctype="multipart/form-data" {
-                // First of all fields, so that it is known before the component comes.
-                (csrf(visit))
-                p { label for="name" { "Plugin" } input #name name="name" required maxlength="64" autocomplete="off" spellcheck="false" aria-describedby="name-hint"; small #name-hint { "The name under which its versions are kept: router" } }
-                p { label for="signature" { "Signature" } input #signature name="signature" autocomplete="off" spellcheck="false" aria-describedby="signature-hint"; small #signature-hint { "Base64 of its ed25519 signature; may be needed here." } }
+                // The CSRF token is the first field, so that it arrives before the component.
+                (csrf_field(context))
+                p { label for="name" { "Plugin" } input #name name="name" required maxlength="64" autocomplete="off" spellcheck="false" aria-describedby="name-hint"; small #name-hint { "The name of the plugin: router" } }
+                p { label for="signature" { "Signature" } input #signature name="signature" autocomplete="off" spellcheck="false" aria-describedby="signature-hint"; small #signature-hint { "The ed25519 signature in Base64; required if the appliance demands signatures." } }
                 p { label for="component" { "Component" } input #component name="component" type="file" accept=".wasm,application/wasm" required; }
-                p.do { button.primary type="submit" { "Upload" } }
-                p.muted { "A version that is kept decides nothing until it is activated or tried out." }
+                p.actions { button.primary type="submit" { "Upload" } }
+                p.muted { "A stored version is not used until you activate it or put it on trial." }
             }
         }
     }
 }
 
-/// What an upload has brought.
+/// The fields of the upload form.
 #[derive(Default)]
 struct Upload {
     csrf: String,
@@ -109,7 +110,7 @@ struct Upload {
     component: Bytes,
 }
 
-async fn read(mut fields: Multipart) -> Result<Upload, Refusal> {
+async fn read(mut fields: Multipart) -> Result<Upload, ApiError> {
     let mut upload = Upload::default();
     while let Some(field) = fields.next_field().await? {
         let name = field.name().unwrap_or_default().to_owned();
@@ -122,18 +123,18 @@ async fn read(mut fields: Multipart) -> Result<Upload, Refusal> {
         }
     }
     if upload.name.is_empty() {
-        return Err(Refusal::bad("Say which plugin this is a version of."));
+        return Err(ApiError::bad_request("Give the name of the plugin."));
     }
     if upload.component.is_empty() {
-        return Err(Refusal::bad("Choose the file of the component."));
+        return Err(ApiError::bad_request("Choose a component file."));
     }
     Ok(upload)
 }
 
-pub(crate) async fn upload(visit: Visit, fields: Multipart) -> Response {
-    let asked = match read(fields).await {
+pub(crate) async fn upload(context: RequestContext, fields: Multipart) -> Response {
+    let result = match read(fields).await {
         Ok(upload) => {
-            let mut sent = Sent {
+            let mut sent = ApiRequest {
                 csrf: &upload.csrf,
                 body: upload.component.clone().into(),
                 media_type: "application/wasm",
@@ -142,17 +143,20 @@ pub(crate) async fn upload(visit: Visit, fields: Multipart) -> Response {
             if !upload.signature.is_empty() {
                 sent.headers.push(("switchyard-signature", upload.signature.clone()));
             }
-            let path = format!("/v1/plugins/{}", part(&upload.name));
-            visit.asker.ask(Method::PUT, &path, sent).await.and_then(|answer| answer.read::<Value>())
+            let path = format!("/v1/plugins/{}", encode_segment(&upload.name));
+            context.api_caller.call(Method::PUT, &path, sent).await.and_then(|answer| answer.read::<Value>())
         }
-        Err(refusal) => Err(refusal),
+        Err(error) => Err(error),
     };
-    match asked {
+    match result {
         Ok(info) => {
-            let place =
-                format!("/plugins/{}?version={}", part(text(&info, "hook")), part(text(&info, "version")));
-            Visit::to(&place, "uploaded")
+            let path = format!(
+                "/plugins/{}?version={}",
+                encode_segment(text(&info, "hook")),
+                encode_segment(text(&info, "version"))
+            );
+            RequestContext::redirect(&path, "uploaded")
         }
-        Err(refusal) => draw(&visit, Some(&refusal)).await,
+        Err(error) => render(&context, Some(&error)).await,
     }
 }

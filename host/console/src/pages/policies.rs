@@ -1,13 +1,14 @@
-//! Policy documents: the texts that plugins go by.
+//! Policy documents of plugins.
 
-use crate::ask::{Refusal, part, with_query};
+use crate::api::{ApiError, encode_segment, with_query};
 use crate::form::Form;
-use crate::pages::{Asked, hook};
-use crate::places::{excerpt, line_in};
-use crate::shell::{Room, csrf, page, trouble};
+use crate::format::{count, number, plural, text, version_tag};
+use crate::json_lines::{excerpt, line_in_message};
+use crate::layout::{csrf_field, error_notice, page};
+use crate::nav::NavItem;
+use crate::pages::{QueryParams, hook};
+use crate::request_context::RequestContext;
 use crate::table::table;
-use crate::visit::Visit;
-use crate::words::{count, number, plural, text, version};
 use axum::extract::{Path, Query};
 use axum::http::{Method, StatusCode};
 use axum::response::Response;
@@ -16,14 +17,14 @@ use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 use std::time::Duration;
 
-/// Messages on which a changed policy is tried.
-const LAST: u64 = 1_000;
-/// How long a page waits for that.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// The number of archived messages on which a changed policy is tried.
+const REPLAY_MESSAGES: u64 = 1_000;
+/// The timeout of the replay.
+const REPLAY_TIMEOUT: Duration = Duration::from_secs(5);
 
-pub(crate) async fn show(visit: Visit) -> Response {
-    let body = visit.get::<Vec<Value>>("/v1/hooks").await.map(|hooks| list(&hooks));
-    page(&visit, "Policies", Room::Policies, body)
+pub(crate) async fn show(context: RequestContext) -> Response {
+    let body = context.get::<Vec<Value>>("/v1/hooks").await.map(|hooks| list(&hooks));
+    page(&context, "Policies", NavItem::Policies, body)
 }
 
 fn list(hooks: &[Value]) -> Markup {
@@ -34,10 +35,10 @@ fn list(hooks: &[Value]) -> Markup {
             let chain = found["live"]["chain"].as_array().map(Vec::as_slice).unwrap_or_default();
             chain.iter().map(move |one| {
                 let policy = text(one, "policy");
-                let place = with_query(&format!("/policies/{}", part(name)), &[("plugin", text(one, "plugin"))]);
+                let path = with_query(&format!("/policies/{}", encode_segment(name)), &[("plugin", text(one, "plugin"))]);
                 vec![
-                    html! { a href=(place) { (name) ": " (text(one, "plugin")) } },
-                    version(text(one, "version")),
+                    html! { a href=(path) { (name) ": " (text(one, "plugin")) } },
+                    version_tag(text(one, "version")),
                     html! { @if policy.is_empty() { span.muted { "none" } } @else { (plural(policy.lines().count() as u64, "line", "lines")) } },
                 ]
             })
@@ -45,101 +46,116 @@ fn list(hooks: &[Value]) -> Markup {
         .collect();
     let empty = html! {
         h2 { "No plugin has a policy" }
-        p { "A policy belongs to a plugin that is live. " a href="/plugins" { "Make one live" } " first." }
+        p { "Only a live plugin has a policy. " a href="/plugins" { "Make one live" } " first." }
     };
     html! { h1 { "Policies" } section.card { (table("Policies", &["Policy", "Plugin's version", "Text"], &rows, &empty)) } }
 }
 
-/// What a page says beside what there is.
+/// The input, errors and results that the page shows.
 #[derive(Default)]
-struct Said<'a> {
+struct PolicyPageState<'a> {
     text: Option<String>,
-    refusal: Option<&'a Refusal>,
-    /// What the last messages would have become of.
+    error: Option<&'a ApiError>,
+    /// The report of the replay.
     report: Option<&'a Value>,
-    /// That it was looked at, and nothing was wrong.
+    /// Whether the policy was checked and is valid.
     checked: bool,
-    /// Why it could not be tried on messages.
-    untried: Option<&'a Refusal>,
+    /// Why the policy could not be tried on messages.
+    untried: Option<&'a ApiError>,
 }
 
-pub(crate) async fn edit(visit: Visit, Path(hook): Path<String>, Query(query): Asked) -> Response {
-    draw(&visit, &hook, Form::of(query).text("plugin"), &Said::default()).await
+pub(crate) async fn edit(
+    context: RequestContext,
+    Path(hook): Path<String>,
+    Query(query): QueryParams,
+) -> Response {
+    render(&context, &hook, Form::of(query).text("plugin"), &PolicyPageState::default()).await
 }
 
-/// The binding of a plugin in the live chain; the first one where none is named.
-fn bound<'a>(found: &'a Value, plugin: &str) -> Option<&'a Value> {
+/// The binding of a plugin in the live chain; the first binding if `plugin` is empty.
+fn live_binding<'a>(found: &'a Value, plugin: &str) -> Option<&'a Value> {
     let chain = found["live"]["chain"].as_array()?;
     chain.iter().find(|one| plugin.is_empty() || text(one, "plugin") == plugin)
 }
 
-async fn draw(visit: &Visit, hook: &str, plugin: &str, said: &Said<'_>) -> Response {
-    let found = visit.get::<Value>(&format!("/v1/hooks/{}", part(hook))).await;
-    let body = found.map(|found| parts(visit, hook, plugin, &found, said));
-    let mut response = page(visit, &format!("Policy: {hook}"), Room::Policies, body);
-    if let Some(refusal) = said.refusal {
-        *response.status_mut() = refusal.status;
+async fn render(
+    context: &RequestContext,
+    hook: &str,
+    plugin: &str,
+    page_state: &PolicyPageState<'_>,
+) -> Response {
+    let found = context.get::<Value>(&format!("/v1/hooks/{}", encode_segment(hook))).await;
+    let body = found.map(|found| page_body(context, hook, plugin, &found, page_state));
+    let mut response = page(context, &format!("Policy: {hook}"), NavItem::Policies, body);
+    if let Some(error) = page_state.error {
+        *response.status_mut() = error.status;
     }
     response
 }
 
-fn parts(visit: &Visit, hook: &str, plugin: &str, found: &Value, said: &Said<'_>) -> Markup {
-    let Some(one) = bound(found, plugin) else {
-        return html! { h1 { "Policy: " (hook) } section.card { p { "No such plugin is live. " a href=(format!("/plugins/{}", part(hook))) { "Make one live" } "." } } };
+fn page_body(
+    context: &RequestContext,
+    hook: &str,
+    plugin: &str,
+    found: &Value,
+    page_state: &PolicyPageState<'_>,
+) -> Markup {
+    let Some(one) = live_binding(found, plugin) else {
+        return html! { h1 { "Policy: " (hook) } section.card { p { "No such plugin is live. " a href=(format!("/plugins/{}", encode_segment(hook))) { "Make one live" } "." } } };
     };
     let (plugin, live) = (text(one, "plugin"), text(one, "policy"));
-    let shown = said.text.as_deref().unwrap_or(live);
-    let wrong: Vec<(usize, String)> = said
-        .refusal
-        .and_then(|refusal| {
-            // A parser shows the place as well; what is wrong there comes last.
-            let what = refusal.detail.lines().rfind(|line| !line.trim().is_empty())?;
-            Some(vec![(line_in(&refusal.detail)?, what.trim().to_owned())])
+    let shown = page_state.text.as_deref().unwrap_or(live);
+    let problems_by_line: Vec<(usize, String)> = page_state
+        .error
+        .and_then(|error| {
+            // A parser prints the place first; the problem is on the last line.
+            let what = error.detail.lines().rfind(|line| !line.trim().is_empty())?;
+            Some(vec![(line_in_message(&error.detail)?, what.trim().to_owned())])
         })
         .unwrap_or_default();
-    let edits = visit.may("manage-plugins");
+    let edits = context.has_permission("manage-plugins");
     html! {
         h1 { "Policy: " (hook) ", " (plugin) }
-        @if let Some(refusal) = said.refusal {
-            (trouble(refusal))
-            @if !wrong.is_empty() { section.card #wrong { h2 { "Where it is wrong" } (excerpt(shown, &wrong)) } }
+        @if let Some(error) = page_state.error {
+            (error_notice(error))
+            @if !problems_by_line.is_empty() { section.card #problems { h2 { "Problems" } (excerpt(shown, &problems_by_line)) } }
         }
-        @if said.checked { div.notice.good role="status" { strong { "Nothing is wrong with it." } p { "It is not in use yet." } } }
-        @if let Some(untried) = said.untried { div.notice.warn role="status" { strong { "It was not tried on messages" } p { (untried.detail) } } }
-        @if let Some(report) = said.report { (reported(report)) }
-        @if said.text.is_some() && shown != live { section.card { h2 { "What is different" } (difference(live, shown)) } }
+        @if page_state.checked { div.notice.good role="status" { strong { "The policy is valid." } p { "It is not active yet." } } }
+        @if let Some(untried) = page_state.untried { div.notice.warn role="status" { strong { "The policy was not replayed" } p { (untried.detail) } } }
+        @if let Some(report) = page_state.report { (replay_report(report)) }
+        @if page_state.text.is_some() && shown != live { section.card { h2 { "Differences" } (difference(live, shown)) } }
         section.card {
-            form.fields method="post" action=(format!("/policies/{}", part(hook))) {
-                (csrf(visit))
+            form.fields method="post" action=(format!("/policies/{}", encode_segment(hook))) {
+                (csrf_field(context))
                 input type="hidden" name="plugin" value=(plugin);
                 input type="hidden" name="expected" value=(number(&found["live"], "serial"));
                 p.wide {
                     label for="policy" { "The document" }
-                    textarea.code #policy name="policy" rows="24" spellcheck="false" readonly[!edits] aria-invalid=[said.refusal.map(|_| "true")] { "\n" (shown) }
+                    textarea.code #policy name="policy" rows="24" spellcheck="false" readonly[!edits] aria-invalid=[page_state.error.map(|_| "true")] { "\n" (shown) }
                 }
                 @if edits {
                     p {
                         label {
                             input type="checkbox" name="force" value="1";
-                            " also where it names peers or pools that do not exist"
+                            " even if it names peers or pools that do not exist"
                         }
                     }
-                    p.do {
-                        button.primary type="submit" name="do" value="check" { "Check it" }
-                        button.danger type="submit" name="do" value="apply" { "Apply it" }
-                        a.button.quiet href=(with_query(&format!("/policies/{}", part(hook)), &[("plugin", plugin)])) { "Start over" }
+                    p.actions {
+                        button.primary type="submit" name="do" value="check" { "Check" }
+                        button.danger type="submit" name="do" value="apply" { "Apply" }
+                        a.button.quiet href=(with_query(&format!("/policies/{}", encode_segment(hook)), &[("plugin", plugin)])) { "Start over" }
                     }
-                    p.muted { "Checking tries it on the last " (count(LAST)) " messages of the archive, and changes nothing. What is refused is never applied." }
+                    p.muted { "A check replays the last " (count(REPLAY_MESSAGES)) " messages of the archive, and changes nothing. An invalid policy is never applied." }
                 }
             }
         }
     }
 }
 
-/// Two texts, line by line.
+/// The differences between two texts, line by line.
 pub(crate) fn difference(before: &str, after: &str) -> Markup {
     let diff = TextDiff::configure().timeout(Duration::from_millis(50)).diff_lines(before, after);
-    let mut left = crate::table::MOST;
+    let mut left = crate::table::MAX_ROWS;
     html! {
         div.diff tabindex="0" role="group" aria-label="Lines that are different" {
             @for group in diff.grouped_ops(2) {
@@ -159,7 +175,7 @@ pub(crate) fn difference(before: &str, after: &str) -> Markup {
     }
 }
 
-fn reported(report: &Value) -> Markup {
+fn replay_report(report: &Value) -> Markup {
     let rows: Vec<_> = report["groups"]
         .as_array()
         .into_iter()
@@ -170,92 +186,121 @@ fn reported(report: &Value) -> Markup {
                 html! { (text(group, "from")) },
                 html! { (text(group, "to")) },
                 html! { (count(number(group, "count"))) },
-                html! { @for one in examples.iter().take(3) { @let id = text(one, "id"); a href=(format!("/messages/{}", part(id))) { code { (id) } } " " } },
+                html! { @for one in examples.iter().take(3) { @let id = text(one, "id"); a href=(format!("/messages/{}", encode_segment(id))) { code { (id) } } " " } },
             ]
         })
         .collect();
     html! {
         section.card #report role="status" {
-            h2 { "On the last messages" }
+            h2 { "Replay" }
             @if number(report, "messages") == 0 {
-                p { "There are no messages in the archive yet on which it could be tried." }
+                p { "The archive has no messages to replay yet." }
             } @else {
                 p {
                     "Of the last " (plural(number(report, "messages"), "message", "messages")) ", "
-                    (count(number(report, "same"))) " would go as they went, " (count(number(report, "different"))) " otherwise."
+                    (count(number(report, "same"))) " have the same result, " (count(number(report, "different"))) " a different one."
                 }
                 @let inexact = number(report, "messages").saturating_sub(number(report, "exact"));
                 @if inexact > 0 {
-                    p.muted { "For " (count(inexact)) " it is not known whether it would be exactly so: what the plugin asked then is not on record." }
+                    p.muted { "For " (count(inexact)) " the result may differ: the data that the plugin read then is not recorded." }
                 }
             }
-            (table("What would be otherwise", &["Was", "Would be", "How often", "Messages"], &rows, &html! { p { "Nothing would be otherwise." } }))
+            (table("Different results", &["Was", "Would be", "How often", "Messages"], &rows, &html! { p { "There are no differences." } }))
         }
     }
 }
 
-pub(crate) async fn change(visit: Visit, Path(hook): Path<String>, form: Form) -> Response {
-    let (plugin, policy) = (form.text("plugin"), form.whole("policy"));
-    let said = |text: &str| Said { text: Some(text.to_owned()), ..Said::default() };
-    let found = match visit.get::<Value>(&format!("/v1/hooks/{}", part(&hook))).await {
+pub(crate) async fn change(context: RequestContext, Path(hook): Path<String>, form: Form) -> Response {
+    let (plugin, policy) = (form.text("plugin"), form.multiline("policy"));
+    let page_state =
+        |text: &str| PolicyPageState { text: Some(text.to_owned()), ..PolicyPageState::default() };
+    let found = match context.get::<Value>(&format!("/v1/hooks/{}", encode_segment(&hook))).await {
         Ok(found) => found,
-        Err(refusal) => {
-            return draw(&visit, &hook, plugin, &Said { refusal: Some(&refusal), ..said(&policy) }).await;
+        Err(error) => {
+            return render(
+                &context,
+                &hook,
+                plugin,
+                &PolicyPageState { error: Some(&error), ..page_state(&policy) },
+            )
+            .await;
         }
     };
-    let Some(one) = bound(&found, plugin) else {
-        let refusal = Refusal::new(StatusCode::CONFLICT, "This plugin is no longer live.");
-        return draw(&visit, &hook, plugin, &Said { refusal: Some(&refusal), ..said(&policy) }).await;
+    let Some(one) = live_binding(&found, plugin) else {
+        let error = ApiError::new(StatusCode::CONFLICT, "This plugin is no longer live.");
+        return render(
+            &context,
+            &hook,
+            plugin,
+            &PolicyPageState { error: Some(&error), ..page_state(&policy) },
+        )
+        .await;
     };
-    let mut wish = hook::binding(&found, plugin, text(one, "version"));
-    wish.insert("policy".to_owned(), policy.clone().into());
+    let mut request = hook::binding(&found, plugin, text(one, "version"));
+    request.insert("policy".to_owned(), policy.clone().into());
     if form.text("do") == "apply" {
-        wish.insert("expected".to_owned(), form.text("expected").parse::<u64>().ok().into());
-        wish.insert("force".to_owned(), (form.text("force") == "1").into());
-        let path = format!("/v1/hooks/{}/activate", part(&hook));
-        return match visit.send(Method::POST, &path, &form, Some(&Value::Object(wish))).await {
-            Ok(_) => Visit::to(
-                &with_query(&format!("/policies/{}", part(&hook)), &[("plugin", plugin)]),
+        request.insert("expected".to_owned(), form.text("expected").parse::<u64>().ok().into());
+        request.insert("force".to_owned(), (form.text("force") == "1").into());
+        let path = format!("/v1/hooks/{}/activate", encode_segment(&hook));
+        return match context.send(Method::POST, &path, &form, Some(&Value::Object(request))).await {
+            Ok(_) => RequestContext::redirect(
+                &with_query(&format!("/policies/{}", encode_segment(&hook)), &[("plugin", plugin)]),
                 "changed",
             ),
-            Err(refusal) => {
-                draw(&visit, &hook, plugin, &Said { refusal: Some(&refusal), ..said(&policy) }).await
+            Err(error) => {
+                render(
+                    &context,
+                    &hook,
+                    plugin,
+                    &PolicyPageState { error: Some(&error), ..page_state(&policy) },
+                )
+                .await
             }
         };
     }
-    wish.insert("hook".to_owned(), hook.clone().into());
-    wish.insert("last".to_owned(), LAST.into());
-    match tried(&visit, &form, &Value::Object(wish)).await {
+    request.insert("hook".to_owned(), hook.clone().into());
+    request.insert("last".to_owned(), REPLAY_MESSAGES.into());
+    match run_replay(&context, &form, &Value::Object(request)).await {
         Ok(report) => {
-            draw(&visit, &hook, plugin, &Said { report: Some(&report), checked: true, ..said(&policy) }).await
+            render(
+                &context,
+                &hook,
+                plugin,
+                &PolicyPageState { report: Some(&report), checked: true, ..page_state(&policy) },
+            )
+            .await
         }
-        Err(refusal) if refusal.status == StatusCode::UNPROCESSABLE_ENTITY => {
-            draw(&visit, &hook, plugin, &Said { refusal: Some(&refusal), ..said(&policy) }).await
+        Err(error) if error.status == StatusCode::UNPROCESSABLE_ENTITY => {
+            render(&context, &hook, plugin, &PolicyPageState { error: Some(&error), ..page_state(&policy) })
+                .await
         }
-        // Without an archive, or while another one runs: the difference is shown all the same.
-        Err(refusal) => draw(&visit, &hook, plugin, &Said { untried: Some(&refusal), ..said(&policy) }).await,
+        // There is no archive, or another replay runs: the differences are still shown.
+        Err(error) => {
+            render(&context, &hook, plugin, &PolicyPageState { untried: Some(&error), ..page_state(&policy) })
+                .await
+        }
     }
 }
 
-/// Tries a candidate on archived messages, and waits for the report.
-async fn tried(visit: &Visit, form: &Form, wish: &Value) -> Result<Value, Refusal> {
-    let begun: Value = visit.send(Method::POST, "/v1/replays", form, Some(wish)).await?.read()?;
-    let path = format!("/v1/replays/{}", part(text(&begun, "id")));
-    let waited = tokio::time::timeout(PATIENCE, async {
+/// Replays archived messages with a candidate, and waits for the report.
+async fn run_replay(context: &RequestContext, form: &Form, request: &Value) -> Result<Value, ApiError> {
+    let started: Value = context.send(Method::POST, "/v1/replays", form, Some(request)).await?.read()?;
+    let path = format!("/v1/replays/{}", encode_segment(text(&started, "id")));
+    let report = tokio::time::timeout(REPLAY_TIMEOUT, async {
         let mut clock = tokio::time::interval(Duration::from_millis(100));
         loop {
             clock.tick().await;
-            let replay: Value = visit.get(&path).await?;
+            let replay: Value = context.get(&path).await?;
             if !replay["report"].is_null() {
                 return Ok(replay["report"].clone());
             }
         }
     });
-    match waited.await {
+    match report.await {
         Ok(report) => report,
         Err(_) => {
-            visit.send(Method::DELETE, &path, form, None).await?;
-            Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "It took too long and was ended."))
+            context.send(Method::DELETE, &path, form, None).await?;
+            Err(ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "The replay took too long and was stopped."))
         }
     }
 }

@@ -1,78 +1,89 @@
-//! Queues, and the orders that stand about them.
+//! Queues, and the actions on them.
 
-use crate::ask::{Refusal, part};
+use crate::api::{ApiError, encode_segment};
 use crate::form::Form;
+use crate::format::{ago, count, plural, with_readable_times};
+use crate::layout::live_page;
 use crate::live::Region;
-use crate::pages::Asked;
-use crate::pages::orders::{self, Said};
-use crate::pages::standing::{Queue, queues};
-use crate::shell::{Room, live_page};
+use crate::nav::NavItem;
+use crate::pages::QueryParams;
+use crate::pages::api_types::{QueueStatus, queues};
+use crate::pages::queue_actions::{self, QueuesPageState};
+use crate::request_context::RequestContext;
 use crate::table::table;
-use crate::visit::Visit;
-use crate::words::{ago, count, plural, sentence};
 use axum::extract::Query;
 use axum::response::Response;
 use maud::html;
 
-/// Queues that are shown: those that most waits in.
-const SHOWN: usize = 50;
+/// The maximum number of queues that are shown, the fullest first.
+const MAX_QUEUES: usize = 50;
 
-pub(crate) async fn regions(visit: &Visit) -> Result<Vec<Region>, Refusal> {
-    let mut all = queues(visit).await?;
+pub(crate) async fn regions(context: &RequestContext) -> Result<Vec<Region>, ApiError> {
+    let mut all = queues(context).await?;
     let empty = all.iter().filter(|queue| queue.waiting() == 0).count();
     all.retain(|queue| queue.waiting() > 0);
     all.sort_by_key(|queue| std::cmp::Reverse(queue.waiting()));
     let busy = all.len();
-    let rows: Vec<_> = all.iter().take(SHOWN).map(row).collect();
-    let heads =
-        &["Queue", "Queued", "Deferred", "On their way", "Uncertain", "Receipts", "Oldest", "What limits it"];
+    let rows: Vec<_> = all.iter().take(MAX_QUEUES).map(row).collect();
+    let heads = &[
+        "Queue",
+        "Queued",
+        "Suspended",
+        "Deferred",
+        "In flight",
+        "Uncertain",
+        "Awaiting DLR",
+        "Oldest",
+        "Blocked by",
+    ];
     Ok(vec![(
         "queues",
         html! {
-            h2 { "Queues in which messages wait" }
-            (table("Queues, the fullest first", heads, &rows, &html! { h3 { "Nothing waits" } p { "All queues are empty." } }))
+            h2 { "Queues with waiting messages" }
+            (table("Queues, the fullest first", heads, &rows, &html! { h3 { "No messages wait" } p { "All queues are empty." } }))
             p.muted {
-                @if busy > SHOWN { "And " (count((busy - SHOWN) as u64)) " more. " }
+                @if busy > MAX_QUEUES { "And " (count((busy - MAX_QUEUES) as u64)) " more. " }
                 @if empty > 0 && busy > 0 { (plural(empty as u64, "other is empty.", "others are empty.")) }
             }
         },
     )])
 }
 
-fn row(queue: &Queue) -> Vec<maud::Markup> {
+fn row(queue: &QueueStatus) -> Vec<maud::Markup> {
     vec![
         html! {
-            a href=(format!("/messages?peer={}", part(&queue.peer))) { (queue.peer) }
+            a href=(format!("/messages?peer={}", encode_segment(&queue.peer))) { (queue.peer) }
             @if !queue.configured { " " span.badge.warn { "not configured" } }
             @else if queue.links == 0 { " " span.badge.bad { "no link" } }
         },
-        html! { (count(queue.queued + queue.aside + queue.resolving)) },
+        html! { (count(queue.queued + queue.resolving)) },
+        html! { (count(queue.suspended)) },
         html! { (count(queue.deferred)) },
         html! { (count(queue.in_flight)) },
         html! { (count(queue.uncertain)) },
-        html! { (count(queue.awaiting_receipt)) },
+        html! { (count(queue.awaiting_dlr)) },
         html! { (queue.oldest.map_or_else(|| "—".to_owned(), ago)) },
-        html! { (sentence(&queue.brake)) },
+        html! { (with_readable_times(&queue.blocked_by)) },
     ]
 }
 
-pub(crate) async fn show(visit: Visit, Query(query): Asked) -> Response {
-    draw(&visit, &Said { form: Form::of(query), ..Said::default() }).await
+pub(crate) async fn show(context: RequestContext, Query(query): QueryParams) -> Response {
+    render(&context, &QueuesPageState { form: Form::of(query), ..QueuesPageState::default() }).await
 }
 
-pub(crate) async fn draw(visit: &Visit, said: &Said) -> Response {
-    let body = match tokio::join!(regions(visit), orders::standing(visit)) {
-        (Ok(regions), orders) => Ok(html! {
-            div.head { h1 { "Queues" } a.button.quiet href="/uncertain" { "Uncertain messages" } }
-            @if visit.may("operate") { (orders::form(visit, said)) }
-            section.card #orders { h2 { "Orders that stand" } (orders) }
+pub(crate) async fn render(context: &RequestContext, page_state: &QueuesPageState) -> Response {
+    let body = match tokio::join!(regions(context), queue_actions::active_table(context)) {
+        (Ok(regions), actions) => Ok(html! {
+            div.heading { h1 { "Queues" } a.button.quiet href="/uncertain" { "Uncertain messages" } }
+            @if context.has_permission("operate") { (queue_actions::start_form(context, page_state)) }
+            section.card #queue-actions { h2 { "Active queue actions" } (actions) }
             @for (id, part) in regions { section.card id=(id) { (part) } }
         }),
-        (Err(refusal), _) => Err(refusal),
+        (Err(error), _) => Err(error),
     };
-    let mut response = live_page(visit, "Queues", Room::Queues, Some("/live?of=queues"), body);
-    if let Some(refusal) = &said.refusal {
-        *response.status_mut() = refusal.status;
+    let mut response = live_page(context, "Queues", NavItem::Queues, Some("/live?of=queues"), body);
+    if let Some(error) = &page_state.error {
+        *response.status_mut() = error.status;
     }
     response
 }

@@ -1,85 +1,86 @@
-//! One GSM subscriber: where it is, what waits for it, and what an operator does to reach it.
+//! A GSM subscriber: location, presence, waiting messages and actions.
 
-use crate::ask::{Refusal, part, with_query};
+use crate::api::{ApiError, encode_segment, with_query};
 use crate::form::Form;
+use crate::format::{ago, number, plural, state_badge, text, time_tag, with_readable_times};
+use crate::layout::{action_button, live_page, page};
 use crate::live::Region;
-use crate::pages::Asked;
-use crate::shell::{Room, button, live_page, page};
-use crate::table::facts;
-use crate::visit::Visit;
-use crate::words::{ago, moment, number, plural, sentence, state, text};
+use crate::nav::NavItem;
+use crate::pages::QueryParams;
+use crate::request_context::RequestContext;
+use crate::table::detail_list;
 use axum::extract::{Path, Query};
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse as _, Redirect, Response};
 use maud::{Markup, html};
 use serde_json::Value;
 
-/// The search, for pages from which a subscriber is looked for.
+/// The search form for subscribers.
 pub(crate) fn search() -> Markup {
     html! {
         form.card.search method="get" action="/subscribers" role="search" aria-label="Subscribers" {
             p { label for="number" { "Number of a subscriber" } input #number name="number" type="search" placeholder="+4917…" inputmode="tel" maxlength="21" autocomplete="off"; }
             p { label for="imsi" { "Or its IMSI" } input #imsi name="imsi" type="search" inputmode="numeric" maxlength="15" autocomplete="off"; }
-            p.do { button.primary type="submit" { "Show" } }
+            p.actions { button.primary type="submit" { "Show" } }
         }
     }
 }
 
-/// From the search to the page.
-pub(crate) async fn find(visit: Visit, Query(query): Asked) -> Response {
+/// Redirects from the search to the page of the subscriber.
+pub(crate) async fn find(context: RequestContext, Query(query): QueryParams) -> Response {
     let query = Form::of(query);
     let (digits, imsi) = (query.text("number").trim_start_matches('+'), query.text("imsi"));
     let name = match (digits, imsi) {
         ("", "") => {
             let body = html! { h1 { "Subscribers" } (search()) };
-            return page(&visit, "Subscribers", Room::Networks, Ok(body));
+            return page(&context, "Subscribers", NavItem::Networks, Ok(body));
         }
         ("", imsi) => format!("imsi-{imsi}"),
         (digits, _) => format!("msisdn-{digits}"),
     };
-    Redirect::to(&format!("/subscribers/{}", part(&name))).into_response()
+    Redirect::to(&format!("/subscribers/{}", encode_segment(&name))).into_response()
 }
 
-async fn read(visit: &Visit, name: &str) -> Result<Value, Refusal> {
-    visit.get(&format!("/v1/subscribers/{}", part(name))).await
+async fn read(context: &RequestContext, name: &str) -> Result<Value, ApiError> {
+    context.get(&format!("/v1/subscribers/{}", encode_segment(name))).await
 }
 
-pub(crate) async fn regions(visit: &Visit, name: &str) -> Result<Vec<Region>, Refusal> {
-    let found = read(visit, name).await?;
-    Ok(vec![("standing", standing(visit, &found, name))])
+pub(crate) async fn regions(context: &RequestContext, name: &str) -> Result<Vec<Region>, ApiError> {
+    let found = read(context, name).await?;
+    Ok(vec![("status", status_card(context, &found, name))])
 }
 
-pub(crate) async fn show(visit: Visit, Path(name): Path<String>) -> Response {
-    let body = match read(&visit, &name).await {
-        // Links to here stand beside every number, and what is looked for need not be there.
-        Err(refusal) if refusal.status == StatusCode::NOT_FOUND => {
+pub(crate) async fn show(context: RequestContext, Path(name): Path<String>) -> Response {
+    let body = match read(&context, &name).await {
+        // Every number links here, so the subscriber may be unknown.
+        Err(error) if error.status == StatusCode::NOT_FOUND => {
             let body = html! {
-                div.head {
+                div.heading {
                     h1 { "Subscriber" }
-                    a.button.quiet href=(messages(&name)) { "Its messages" }
+                    a.button.quiet href=(messages(&name)) { "Messages" }
                 }
-                section.card { p { "No core network has this subscriber." } }
+                section.card { p { "No core network knows this subscriber." } }
                 (search())
             };
-            return page(&visit, "Subscriber", Room::Networks, Ok(body));
+            return page(&context, "Subscriber", NavItem::Networks, Ok(body));
         }
         body => body,
     };
     let body = body.map(|found| {
         html! {
-            div.head {
+            div.heading {
                 h1 { "Subscriber " (found["msisdn"].as_str().unwrap_or(text(&found, "imsi"))) }
-                a.button.quiet href=(messages(&name)) { "Its messages" }
+                a.button.quiet href=(messages(&name)) { "Messages" }
             }
-            div #standing { (standing(&visit, &found, &name)) }
+            div #status { (status_card(&context, &found, &name)) }
             (search())
         }
     });
-    let live = format!("/live?of=subscriber&id={}", part(&name));
-    live_page(&visit, "Subscriber", Room::Networks, Some(&live), body)
+    let live = format!("/live?of=subscriber&id={}", encode_segment(&name));
+    live_page(&context, "Subscriber", NavItem::Networks, Some(&live), body)
 }
 
-/// Where all messages of the subscriber are listed.
+/// The path of the list of the subscriber's messages.
 fn messages(name: &str) -> String {
     match name.split_once('-') {
         Some(("imsi", imsi)) => with_query("/messages", &[("imsi", imsi)]),
@@ -91,30 +92,30 @@ fn messages(name: &str) -> String {
 fn present_by(found: &Value) -> &str {
     match text(found, "present_by") {
         "location-update" => "location update",
-        "message" => "it sent a message",
-        "ready-for-sm" => "it is ready for short messages",
-        "delivery" => "it took a message",
+        "message" => "sent a message",
+        "ready-for-sm" => "ready for short messages",
+        "delivery" => "accepted a message",
         other => other,
     }
 }
 
 /// A message, as a link to its page.
 fn message(id: &str) -> Markup {
-    html! { a href=(format!("/messages/{}", part(id))) { code { (id) } } }
+    html! { a href=(format!("/messages/{}", encode_segment(id))) { code { (id) } } }
 }
 
-fn standing(visit: &Visit, found: &Value, name: &str) -> Markup {
-    let action = |act: &str| format!("/subscribers/{}/{act}", part(name));
+fn status_card(context: &RequestContext, found: &Value, name: &str) -> Markup {
+    let action = |act: &str| format!("/subscribers/{}/{act}", encode_segment(name));
     let (network, waiting) = (text(found, "network"), &found["waiting"]);
-    let has_failed = matches!(text(found, "state"), "absent" | "full" | "parked");
+    let has_failed = matches!(text(found, "state"), "absent" | "full" | "back-off");
     let is_connected = found["connected"].as_bool() == Some(true);
     html! {
         section.card {
             p.state {
-                (state(text(found, "state")))
-                @if let Some(reason) = found["reason"].as_str() { " " (sentence(reason)) }
+                (state_badge(text(found, "state")))
+                @if let Some(reason) = found["reason"].as_str() { " " (with_readable_times(reason)) }
             }
-            (facts(&[
+            (detail_list(&[
                 ("Number", html! { (found["msisdn"].as_str().unwrap_or("not known")) }),
                 ("IMSI", html! { (text(found, "imsi")) }),
                 ("Core network", html! { a href="/networks" { (network) } }),
@@ -125,14 +126,14 @@ fn standing(visit: &Visit, found: &Value, name: &str) -> Markup {
                     }
                 }),
                 ("Last present", match found["present_at"].as_u64() {
-                    Some(at) => html! { (moment(at)) " " span.muted { (ago(at)) ", " (present_by(found)) } },
+                    Some(at) => html! { (time_tag(at)) " " span.muted { (ago(at)) ", " (present_by(found)) } },
                     None => html! { "not since the daemon's start" },
                 }),
-                ("Next try", match found["next_try"].as_u64() {
-                    Some(at) => html! { (moment(at)) " " span.muted { "or when the handset shows that it is there" } },
+                ("Next attempt", match found["next_try"].as_u64() {
+                    Some(at) => html! { (time_tag(at)) " " span.muted { "or when the handset becomes present" } },
                     None => html! { "—" },
                 }),
-                ("Message on its way, or failed", match found["message"].as_str() {
+                ("Message in flight or failed", match found["message"].as_str() {
                     Some(id) => message(id),
                     None => html! { "—" },
                 }),
@@ -141,33 +142,42 @@ fn standing(visit: &Visit, found: &Value, name: &str) -> Markup {
                     @if let Some(oldest) = waiting["oldest"].as_str() { ", the oldest " (message(oldest)) " " span.muted { (ago(number(waiting, "oldest_at"))) } }
                 }),
             ]))
-            @if visit.may("operate") {
-                div.do {
-                    @if has_failed { (button(visit, &action("wake"), "Try its messages now", "primary", &[])) }
-                    (button(visit, &action("ping"), "Send a silent short message", "", &[]))
+            @if context.has_permission("operate") {
+                div.actions {
+                    @if has_failed { (action_button(context, &action("wake"), "Retry messages now", "primary", &[])) }
+                    (action_button(context, &action("ping"), "Send a silent short message", "", &[]))
                 }
-                p.muted { "The handset acknowledges a silent short message and shows nothing. Behind a message that has failed it waits as others do." }
+                p.muted { "The handset acknowledges a silent short message, and does not show it. It waits behind failed messages, as other messages do." }
             }
         }
     }
 }
 
-pub(crate) async fn act(visit: Visit, Path((name, act)): Path<(String, String)>, form: Form) -> Response {
-    let path = format!("/v1/subscribers/{}", part(&name));
-    let asked = match act.as_str() {
-        "wake" => visit
+pub(crate) async fn act(
+    context: RequestContext,
+    Path((name, act)): Path<(String, String)>,
+    form: Form,
+) -> Response {
+    let path = format!("/v1/subscribers/{}", encode_segment(&name));
+    let result = match act.as_str() {
+        "wake" => context
             .send(Method::POST, &format!("{path}/wake"), &form, None)
             .await
-            .map(|_| Visit::to(&format!("/subscribers/{}", part(&name)), "woken")),
-        "ping" => visit
+            .map(|_| RequestContext::redirect(&format!("/subscribers/{}", encode_segment(&name)), "woken")),
+        "ping" => context
             .send(Method::POST, &format!("{path}/silent-sms"), &form, None)
             .await
             .and_then(|answer| answer.read::<Value>())
-            .map(|told| Visit::to(&format!("/messages/{}", part(text(&told, "id"))), "pinged")),
-        _ => Err(Refusal::new(StatusCode::NOT_FOUND, "That cannot be done to a subscriber.")),
+            .map(|answer| {
+                RequestContext::redirect(
+                    &format!("/messages/{}", encode_segment(text(&answer, "id"))),
+                    "pinged",
+                )
+            }),
+        _ => Err(ApiError::new(StatusCode::NOT_FOUND, "This action does not exist.")),
     };
-    match asked {
+    match result {
         Ok(done) => done,
-        Err(refusal) => page(&visit, "Subscriber", Room::Networks, Err(refusal)),
+        Err(error) => page(&context, "Subscriber", NavItem::Networks, Err(error)),
     }
 }

@@ -1,24 +1,25 @@
-//! The configuration's history: who changed what, and the way back.
+//! The versions of the configuration, and rollback.
 
-use crate::ask::{Refusal, Sent, part, with_query};
+use crate::api::{ApiError, ApiRequest, encode_segment, with_query};
 use crate::form::Form;
-use crate::pages::Asked;
-use crate::shell::{Room, csrf, page, problems, trouble};
-use crate::table::{facts, more, table};
-use crate::visit::Visit;
-use crate::words::{count, number, text, time_of};
+use crate::format::{count, number, text, time_value};
+use crate::layout::{csrf_field, error_notice, page, problem_list};
+use crate::nav::NavItem;
+use crate::pages::QueryParams;
+use crate::request_context::RequestContext;
+use crate::table::{detail_list, next_page_link, table};
 use axum::extract::{Path, Query};
 use axum::http::Method;
 use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::{Value, json};
 
-pub(crate) async fn show(visit: Visit, Query(query): Asked) -> Response {
+pub(crate) async fn show(context: RequestContext, Query(query): QueryParams) -> Response {
     let query = Form::of(query);
     let path =
         with_query("/v1/configuration/versions", &[("limit", "100"), ("before", query.text("before"))]);
-    let body = visit.get::<Value>(&path).await.map(|found| list(&found));
-    page(&visit, "Versions of the configuration", Room::Configuration, body)
+    let body = context.get::<Value>(&path).await.map(|found| list(&found));
+    page(&context, "Versions of the configuration", NavItem::Configuration, body)
 }
 
 fn list(found: &Value) -> Markup {
@@ -30,7 +31,7 @@ fn list(found: &Value) -> Markup {
             let version = number(one, "version");
             vec![
                 html! { a href=(format!("/configuration/versions/{version}")) { "Version " (version) } },
-                time_of(&one["at"]),
+                time_value(&one["at"]),
                 html! { (text(one, "by")) },
                 html! { (match text(one, "why") { "" => "—", why => why }) },
                 html! { (count(number(one, "changes"))) },
@@ -41,24 +42,24 @@ fn list(found: &Value) -> Markup {
     html! {
         h1 { "Versions of the configuration" }
         section.card { (table("Versions, newest first", &["Version", "When", "By", "Why", "Changes"], &rows, &html! { p { "There are no versions yet." } })) }
-        @if let Some(next) = &next { (more("/configuration/versions", &[("before", next)])) }
+        @if let Some(next) = &next { (next_page_link("/configuration/versions", &[("before", next)])) }
     }
 }
 
-pub(crate) async fn one(visit: Visit, Path(version): Path<String>) -> Response {
-    draw(&visit, &version, None).await
+pub(crate) async fn show_version(context: RequestContext, Path(version): Path<String>) -> Response {
+    render(&context, &version, None).await
 }
 
-async fn draw(visit: &Visit, version: &str, refusal: Option<&Refusal>) -> Response {
-    let body = parts(visit, version, refusal).await;
-    let mut response = page(visit, &format!("Version {version}"), Room::Configuration, body);
-    if let Some(refusal) = refusal {
-        *response.status_mut() = refusal.status;
+async fn render(context: &RequestContext, version: &str, error: Option<&ApiError>) -> Response {
+    let body = page_body(context, version, error).await;
+    let mut response = page(context, &format!("Version {version}"), NavItem::Configuration, body);
+    if let Some(error) = error {
+        *response.status_mut() = error.status;
     }
     response
 }
 
-/// Values side by side: what was, what is.
+/// The changes between two versions as a table.
 pub(crate) fn changes(changes: &[Value], before: &str, after: &str) -> Markup {
     let shown = |value: &Value| match value {
         Value::Null => html! { span.muted { "—" } },
@@ -75,47 +76,51 @@ pub(crate) fn changes(changes: &[Value], before: &str, after: &str) -> Markup {
             vec![html! { code { (text(one, "pointer")) } }, shown(&one["before"]), shown(&one["after"])]
         })
         .collect();
-    table("Changes", &["Where", before, after], &rows, &html! { p { "Nothing is different." } })
+    table("Changes", &["Where", before, after], &rows, &html! { p { "There are no differences." } })
 }
 
-async fn parts(visit: &Visit, version: &str, refusal: Option<&Refusal>) -> Result<Markup, Refusal> {
-    let chosen: u64 = version.parse().map_err(|_| Refusal::bad("A version is a number."))?;
+async fn page_body(
+    context: &RequestContext,
+    version: &str,
+    error: Option<&ApiError>,
+) -> Result<Markup, ApiError> {
+    let chosen: u64 = version.parse().map_err(|_| ApiError::bad_request("A version is a number."))?;
     let path = format!("/v1/configuration/versions/{chosen}");
     let (found, newest) =
-        tokio::join!(visit.get::<Value>(&path), visit.get::<Value>("/v1/configuration/versions?limit=1"));
+        tokio::join!(context.get::<Value>(&path), context.get::<Value>("/v1/configuration/versions?limit=1"));
     let (found, newest) = (found?, newest?);
     let current = number(&newest["versions"][0], "version");
     let diff = |from: u64, to: u64| {
         let path =
             with_query("/v1/configuration/diff", &[("from", &from.to_string()), ("to", &to.to_string())]);
-        async move { visit.get::<Value>(&path).await }
+        async move { context.get::<Value>(&path).await }
     };
-    let made = if chosen > 1 { diff(chosen - 1, chosen).await.ok() } else { None };
-    let back = if chosen == current { None } else { Some(diff(current, chosen).await?) };
+    let own_changes = if chosen > 1 { diff(chosen - 1, chosen).await.ok() } else { None };
+    let rollback_changes = if chosen == current { None } else { Some(diff(current, chosen).await?) };
     let list = |value: &Value| value["changes"].as_array().cloned().unwrap_or_default();
     Ok(html! {
         h1 { "Version " (chosen) }
-        @if let Some(refusal) = refusal { (trouble(refusal)) (problems(refusal)) }
+        @if let Some(error) = error { (error_notice(error)) (problem_list(error)) }
         section.card {
-            (facts(&[
-                ("When", time_of(&found["at"])),
+            (detail_list(&[
+                ("When", time_value(&found["at"])),
                 ("By", html! { (text(&found, "by")) }),
                 ("Why", html! { (match text(&found, "why") { "" => "—", why => why }) }),
-                ("In use", html! { (if chosen == current { "yes, this one" } else { "no" }) }),
+                ("Active", html! { (if chosen == current { "yes" } else { "no" }) }),
             ]))
         }
-        @if let Some(made) = &made { section.card { h2 { "What it changed" } (changes(&list(made), "Before", "After")) } }
-        @if let Some(back) = &back {
+        @if let Some(own_changes) = &own_changes { section.card { h2 { "Changes of this version" } (changes(&list(own_changes), "Before", "After")) } }
+        @if let Some(rollback_changes) = &rollback_changes {
             section.card {
-                h2 { "What would change if this one came back" }
-                (changes(&list(back), "Now", "Then"))
-                @if visit.may("configure") {
+                h2 { "Changes of a rollback to this version" }
+                (changes(&list(rollback_changes), "Now", "Then"))
+                @if context.has_permission("configure") {
                     form.fields method="post" action=(format!("/configuration/versions/{chosen}")) {
-                        (csrf(visit))
+                        (csrf_field(context))
                         input type="hidden" name="tag" value=(format!("\"{current}\""));
                         p.wide { label for="why" { "Why" } input #why name="why" maxlength="256" autocomplete="off"; }
-                        p.do { button.danger type="submit" { "Go back to version " (chosen) } }
-                        p.muted { "It becomes a new version: nothing of what was in between is lost." }
+                        p.actions { button.danger type="submit" { "Roll back to version " (chosen) } }
+                        p.muted { "The rollback creates a new version; no version is lost." }
                     }
                 }
             }
@@ -124,14 +129,14 @@ async fn parts(visit: &Visit, version: &str, refusal: Option<&Refusal>) -> Resul
     })
 }
 
-pub(crate) async fn back(visit: Visit, Path(version): Path<String>, form: Form) -> Response {
-    let wish = json!({ "to": version.parse::<u64>().ok(), "why": form.text("why") });
-    let sent = Sent {
+pub(crate) async fn roll_back(context: RequestContext, Path(version): Path<String>, form: Form) -> Response {
+    let request = json!({ "to": version.parse::<u64>().ok(), "why": form.text("why") });
+    let sent = ApiRequest {
         headers: vec![("if-match", form.text("tag").to_owned())],
-        ..Sent::json(form.text("csrf"), &wish)
+        ..ApiRequest::json(form.text("csrf"), &request)
     };
-    match visit.asker.ask(Method::POST, "/v1/configuration/rollback", sent).await {
-        Ok(_) => Visit::to("/configuration", "reverted"),
-        Err(refusal) => draw(&visit, &part(&version), Some(&refusal)).await,
+    match context.api_caller.call(Method::POST, "/v1/configuration/rollback", sent).await {
+        Ok(_) => RequestContext::redirect("/configuration", "reverted"),
+        Err(error) => render(&context, &encode_segment(&version), Some(&error)).await,
     }
 }

@@ -1,22 +1,22 @@
-use super::lists::{HEAVIEST, IdleList};
-use super::{Entry, Holder, NEVER, Reply, step};
+use super::idle_list::{IdleList, MAX_WEIGHT};
+use super::{Entry, Holder, NEVER, StepReply, step};
 use crate::random::Random;
 use hashbrown::HashTable;
 use model::{
-    MessageId, Moment, Now, NumberEvent, NumberRow, NumberStanding, NumberState, PoolCall, PoolChange,
-    PoolCounts, PoolEntry, PoolNumber, PoolOperation, PoolOutcome, PoolRefusal, PoolRequest, PoolSettings,
-    PoolTicket,
+    AcquireRequest, JournalEntry, LeaseTicket, MessageId, Moment, Now, NumberEvent, NumberRow, NumberState,
+    NumberStatus, PoolChange, PoolCounts, PoolNumber, PoolOperation, PoolOutcome, PoolRefusal, PoolRequest,
+    PoolSettings,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// One pool.
+/// One number pool.
 ///
-/// A number is held from a call until it is given back, its lease ends or it is taken out of the pool. What comes later
-/// from its former holder is refused, as far as it names its ticket: by [`PoolRefusal::WrongState`] where nobody has the
-/// number, [`PoolRefusal::OtherTicket`] where another has, [`PoolRefusal::NotInPool`] where it is gone. Without a ticket,
-/// as the older system worked, a late hangup gives back the number of whoever has it.
+/// A lease lasts from a call until it is released, expires, or its number is removed. Later requests with its ticket
+/// are refused: with [`PoolRefusal::WrongState`] if the number is not leased, [`PoolRefusal::OtherTicket`] if it is
+/// leased again, [`PoolRefusal::NotInPool`] if it was removed. Without a ticket, as in the older system, a late
+/// hangup releases the current lease.
 #[derive(Debug)]
 pub struct Pool {
     pub(super) settings: PoolSettings,
@@ -24,17 +24,17 @@ pub struct Pool {
     free: Vec<u32>,
     index: HashTable<u32>,
     pub(super) idle: IdleList,
-    /// Ends of leases and rests. Those of one moment come in the order of numbers, which a restart does not change.
+    /// Ends of leases and quarantines; equal times are ordered by number, which a restart does not change.
     ends: BTreeSet<(Moment, PoolNumber)>,
-    /// Those of them after which a number is to be had: of numbers that are up.
+    /// Those after which a number becomes ready.
     hopes: BTreeSet<(Moment, PoolNumber)>,
     pub(super) serial: u64,
     counts: PoolCounts,
-    /// What has happened since the last [`Pool::take_entries`], in order.
-    pub(super) entries_made: Vec<PoolEntry>,
-    /// Numbers that the table does not have as they are.
+    /// Entries since the last [`Pool::take_entries`], in order.
+    pub(super) entries_made: Vec<JournalEntry>,
+    /// Numbers that table `numbers` does not have in their current state.
     pub(super) unwritten: Vec<PoolNumber>,
-    /// Entries made since the table was last brought up to date.
+    /// Entries since table `numbers` was last brought up to date.
     pub(super) unfolded: u64,
     pub(super) lapsed: u64,
     random: Random,
@@ -49,11 +49,11 @@ fn count_of(counts: &mut PoolCounts, state: NumberState) -> &mut usize {
     }
 }
 
-/// Who has done something, and when.
+/// The author and the time of a change.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Doing<'a> {
+pub(super) struct Actor<'a> {
     pub(super) now: Now,
-    /// `None`: time.
+    /// `None`: a timer.
     pub(super) by: Option<&'a Arc<str>>,
 }
 
@@ -66,7 +66,7 @@ fn left(until: Moment, now: Moment) -> Duration {
 }
 
 impl Pool {
-    /// A pool without numbers.
+    /// An empty pool.
     #[must_use]
     pub fn new(settings: PoolSettings, seed: u64) -> Self {
         Self {
@@ -87,18 +87,18 @@ impl Pool {
         }
     }
 
-    /// How many numbers are in which state.
+    /// The numbers by state.
     #[must_use]
     pub fn counts(&self) -> PoolCounts {
         self.counts
     }
 
-    /// What has happened since the last call, in order. It is to be written, [`Pool::serial`] with it.
-    pub fn take_entries(&mut self) -> Vec<PoolEntry> {
+    /// Entries since the last call, in order. The caller writes them together with [`Pool::serial`].
+    pub fn take_entries(&mut self) -> Vec<JournalEntry> {
         std::mem::take(&mut self.entries_made)
     }
 
-    /// A number as it is to stand in the table from now on.
+    /// A number in the state in which table `numbers` gets it.
     pub(super) fn written(&mut self, number: PoolNumber, now: Now) -> Option<NumberRow> {
         let slot = self.find(number)?;
         self.entries[slot as usize].unwritten = false;
@@ -112,10 +112,10 @@ impl Pool {
         (from, most): (u32, u32),
         state: Option<NumberState>,
         prefix: Option<PoolNumber>,
-    ) -> (Vec<NumberStanding>, Option<u32>) {
+    ) -> (Vec<NumberStatus>, Option<u32>) {
         let mut found = Vec::new();
         let last = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
-        let until = last.min(from.saturating_add(PoolRequest::MOST_LOOKED_AT));
+        let until = last.min(from.saturating_add(PoolRequest::SCAN_LIMIT));
         for slot in from..until {
             if found.len() >= most.max(1) as usize {
                 return (found, Some(slot));
@@ -125,37 +125,37 @@ impl Pool {
                 && state.is_none_or(|state| entry.state == Some(state))
                 && prefix.is_none_or(|prefix| entry.number.begins_with(prefix));
             if fits && let Some(row) = self.row_of(slot, now) {
-                found.push(NumberStanding { number: entry.number, row });
+                found.push(NumberStatus { number: entry.number, row });
             }
         }
         (found, (until < last).then_some(until))
     }
 
-    /// A part of the numbers that are to be had.
+    /// A part of the ready numbers.
     pub(super) fn idle(&self, skip: usize, most: usize) -> Vec<PoolNumber> {
         let number = |slot: u32| self.entries[slot as usize].number;
         self.idle.slots(&self.entries, skip, most).into_iter().map(number).collect()
     }
 
-    /// How many numbers are to be had now.
+    /// The number of ready numbers.
     #[must_use]
     pub fn ready(&self) -> usize {
         self.idle.len()
     }
 
-    /// The last stamp given. It is to be written with the rows, so that no ticket is given twice.
+    /// The last stamp assigned. It must be written with the rows, so that no ticket is assigned twice.
     #[must_use]
     pub fn serial(&self) -> u64 {
         self.serial
     }
 
-    /// When [`Pool::advance`] wants to be called, at the latest.
+    /// The latest time of the next [`Pool::advance`].
     #[must_use]
     pub fn deadline(&self) -> Option<Moment> {
         self.ends.first().map(|(at, _)| *at)
     }
 
-    /// Numbers that are in the pool.
+    /// The number of numbers.
     #[must_use]
     pub fn len(&self) -> usize {
         self.index.len()
@@ -167,47 +167,47 @@ impl Pool {
         self.index.is_empty()
     }
 
-    /// Ends the leases and rests whose time has come.
+    /// Ends the leases and quarantines that are due.
     pub fn advance(&mut self, now: Now) {
         while let Some((at, number)) = self.ends.first().copied()
             && at <= now.mono
             && let Some(slot) = self.find(number)
         {
-            let doing = Doing { now: Now { wall: now.wall_of(at), mono: at }, by: None };
+            let actor = Actor { now: Now { wall: now.wall_of(at), mono: at }, by: None };
             match self.entries[slot as usize].state {
                 Some(NumberState::BusyUp | NumberState::BusyDown) => {
                     self.lapsed += 1;
                     let entry = &mut self.entries[slot as usize];
                     entry.lapsed = entry.lapsed.saturating_add(1);
-                    self.give_back(slot, doing, PoolChange::Lapse);
+                    self.release(slot, actor, PoolChange::Lapse);
                 }
                 _ => {
                     self.change(slot, |entry| entry.ends = NEVER);
                     self.wait_from_now(slot);
-                    self.note(slot, doing, PoolChange::Rested);
+                    self.note(slot, actor, PoolChange::Rested);
                 }
             }
         }
     }
 
-    /// Does one operation, after what is due by then. `by` is whose doing it is.
+    /// Applies one operation, after what is due. `by` is its author.
     pub fn apply(&mut self, now: Now, operation: PoolOperation, by: &Arc<str>) -> PoolOutcome {
         self.advance(now);
-        let doing = Doing { now, by: Some(by) };
+        let actor = Actor { now, by: Some(by) };
         let done = match operation {
-            PoolOperation::Add { number, weight } => Ok(self.add(doing, number, weight)),
-            PoolOperation::Del { number } => Ok(self.del(doing, number)),
-            PoolOperation::Reg { number } => self.set_up(doing, number, NumberEvent::Reg),
-            PoolOperation::Unreg { number } => self.set_up(doing, number, NumberEvent::Unreg),
-            PoolOperation::Call(call) => self.call(doing, call, None),
-            PoolOperation::Hangup { number, ticket } => self.hangup(doing, number, ticket),
-            PoolOperation::Renew { number, ticket, lease } => self.renew(doing, number, ticket, lease),
+            PoolOperation::Add { number, weight } => Ok(self.add(actor, number, weight)),
+            PoolOperation::Del { number } => Ok(self.del(actor, number)),
+            PoolOperation::Reg { number } => self.set_up(actor, number, NumberEvent::Reg),
+            PoolOperation::Unreg { number } => self.set_up(actor, number, NumberEvent::Unreg),
+            PoolOperation::Call(call) => self.call(actor, call, None),
+            PoolOperation::Hangup { number, ticket } => self.hangup(actor, number, ticket),
+            PoolOperation::Renew { number, ticket, lease } => self.renew(actor, number, ticket, lease),
         };
         done.unwrap_or_else(PoolOutcome::Refused)
     }
 
-    fn add(&mut self, doing: Doing<'_>, number: PoolNumber, weight: Option<u8>) -> PoolOutcome {
-        let weight = weight.map(|weight| weight.clamp(1, HEAVIEST));
+    fn add(&mut self, actor: Actor<'_>, number: PoolNumber, weight: Option<u8>) -> PoolOutcome {
+        let weight = weight.map(|weight| weight.clamp(1, MAX_WEIGHT));
         if let Some(slot) = self.find(number) {
             let entry = &self.entries[slot as usize];
             let (state, listed, old) = (entry.state, entry.listed, entry.weight);
@@ -218,7 +218,7 @@ impl Pool {
                 if listed {
                     self.idle.reweigh(&mut self.entries, slot, old);
                 }
-                self.note(slot, doing, PoolChange::Weigh);
+                self.note(slot, actor, PoolChange::Weigh);
             }
             return PoolOutcome::Done(state);
         }
@@ -227,7 +227,7 @@ impl Pool {
         let slot = self.insert(Entry {
             number,
             stamp: self.serial,
-            since: doing.now.wall,
+            since: actor.now.wall,
             ends: NEVER,
             holder: None,
             calls: 0,
@@ -240,21 +240,21 @@ impl Pool {
             unwritten: false,
             state,
         });
-        self.note(slot, doing, PoolChange::Add);
+        self.note(slot, actor, PoolChange::Add);
         PoolOutcome::Done(state)
     }
 
-    fn del(&mut self, doing: Doing<'_>, number: PoolNumber) -> PoolOutcome {
+    fn del(&mut self, actor: Actor<'_>, number: PoolNumber) -> PoolOutcome {
         if let Some(slot) = self.find(number) {
-            self.take_out(slot);
+            self.remove_entry(slot);
             self.unwritten.push(number);
-            self.enter(doing, number, PoolChange::Del, None);
+            self.enter(actor, number, PoolChange::Del, None);
         }
         PoolOutcome::Done(None)
     }
 
-    /// Removes an entry and all that is kept beside it.
-    pub(super) fn take_out(&mut self, slot: u32) {
+    /// Removes an entry from all lists.
+    pub(super) fn remove_entry(&mut self, slot: u32) {
         let number = self.entries[slot as usize].number;
         self.idle.leave(&mut self.entries, slot);
         self.change(slot, |entry| {
@@ -271,7 +271,7 @@ impl Pool {
 
     fn set_up(
         &mut self,
-        doing: Doing<'_>,
+        actor: Actor<'_>,
         number: PoolNumber,
         event: NumberEvent,
     ) -> Result<PoolOutcome, PoolRefusal> {
@@ -282,24 +282,24 @@ impl Pool {
             self.idle.leave(&mut self.entries, slot);
             self.change(slot, |entry| {
                 entry.state = state;
-                entry.since = doing.now.wall;
+                entry.since = actor.now.wall;
             });
             self.wait_from_now(slot);
             let change = if event == NumberEvent::Reg { PoolChange::Reg } else { PoolChange::Unreg };
-            self.note(slot, doing, change);
+            self.note(slot, actor, change);
         }
         Ok(PoolOutcome::Done(state))
     }
 
-    /// Gives a number to a caller, or to a message that it is to be the sender of.
+    /// Leases a number to a caller, or to a message as its sender.
     pub(super) fn call(
         &mut self,
-        doing: Doing<'_>,
-        call: PoolCall,
+        actor: Actor<'_>,
+        call: AcquireRequest,
         message: Option<MessageId>,
     ) -> Result<PoolOutcome, PoolRefusal> {
-        let now = doing.now.mono;
-        if call.holder.len().max(call.reason.len()) > PoolCall::LONGEST_TEXT {
+        let now = actor.now.mono;
+        if call.holder.len().max(call.reason.len()) > AcquireRequest::MAX_TEXT {
             return Err(PoolRefusal::TooLong);
         }
         let slot = match call.number {
@@ -308,14 +308,14 @@ impl Pool {
                 let user = if call.user.is_empty() { &call.holder } else { &call.user };
                 match self.idle.pick(&mut self.random, user, &call.callee) {
                     Some(slot) => slot,
-                    None => return Err(self.why_none(now)),
+                    None => return Err(self.refusal_when_none_free(now)),
                 }
             }
         };
         let entry = &self.entries[slot as usize];
         let before = entry.state.ok_or(PoolRefusal::NotInPool)?;
         let (state, reply) = step(Some(before), NumberEvent::Call);
-        if reply != Reply::Ok {
+        if reply != StepReply::Ok {
             return Err(PoolRefusal::WrongState(before));
         }
         if entry.ends != NEVER {
@@ -329,17 +329,17 @@ impl Pool {
         self.change(slot, |entry| {
             entry.state = state;
             entry.stamp = serial;
-            entry.since = doing.now.wall;
+            entry.since = actor.now.wall;
             entry.ends = call.lease.map_or(NEVER, |lease| now + lease);
             entry.holder = holder;
             entry.calls = entry.calls.saturating_add(1);
         });
-        self.note(slot, doing, PoolChange::Call);
+        self.note(slot, actor, PoolChange::Call);
         let number = self.entries[slot as usize].number;
-        Ok(PoolOutcome::Given { number, ticket: PoolTicket(serial) })
+        Ok(PoolOutcome::Acquired { number, ticket: LeaseTicket(serial) })
     }
 
-    pub(super) fn why_none(&self, now: Moment) -> PoolRefusal {
+    pub(super) fn refusal_when_none_free(&self, now: Moment) -> PoolRefusal {
         let next = self.hopes.first().map(|(at, _)| left(*at, now));
         if self.index.is_empty() {
             PoolRefusal::Empty
@@ -354,30 +354,30 @@ impl Pool {
 
     fn hangup(
         &mut self,
-        doing: Doing<'_>,
+        actor: Actor<'_>,
         number: PoolNumber,
-        ticket: Option<PoolTicket>,
+        ticket: Option<LeaseTicket>,
     ) -> Result<PoolOutcome, PoolRefusal> {
         let slot = self.held(number, ticket)?;
-        self.give_back(slot, doing, PoolChange::Hangup);
+        self.release(slot, actor, PoolChange::Hangup);
         Ok(PoolOutcome::Done(self.entries[slot as usize].state))
     }
 
     fn renew(
         &mut self,
-        doing: Doing<'_>,
+        actor: Actor<'_>,
         number: PoolNumber,
-        ticket: Option<PoolTicket>,
+        ticket: Option<LeaseTicket>,
         lease: Option<Duration>,
     ) -> Result<PoolOutcome, PoolRefusal> {
         let slot = self.held(number, ticket)?;
-        self.change(slot, |entry| entry.ends = lease.map_or(NEVER, |lease| doing.now.mono + lease));
-        self.note(slot, doing, PoolChange::Renew);
+        self.change(slot, |entry| entry.ends = lease.map_or(NEVER, |lease| actor.now.mono + lease));
+        self.note(slot, actor, PoolChange::Renew);
         Ok(PoolOutcome::Done(self.entries[slot as usize].state))
     }
 
-    /// The slot of a number that is held, under this ticket if one is named.
-    fn held(&self, number: PoolNumber, ticket: Option<PoolTicket>) -> Result<u32, PoolRefusal> {
+    /// The slot of a leased number, under this ticket if one is given.
+    fn held(&self, number: PoolNumber, ticket: Option<LeaseTicket>) -> Result<u32, PoolRefusal> {
         let slot = self.find(number).ok_or(PoolRefusal::NotInPool)?;
         let entry = &self.entries[slot as usize];
         match entry.state {
@@ -390,21 +390,21 @@ impl Pool {
         }
     }
 
-    fn give_back(&mut self, slot: u32, doing: Doing<'_>, change: PoolChange) {
+    fn release(&mut self, slot: u32, actor: Actor<'_>, change: PoolChange) {
         let rest = self.settings.quarantine;
         self.change(slot, |entry| {
-            let held = doing.now.wall.0.saturating_sub(entry.since.0) / 1000;
+            let held = actor.now.wall.0.saturating_sub(entry.since.0) / 1000;
             entry.held = entry.held.saturating_add(u32::try_from(held).unwrap_or(u32::MAX));
             entry.state = step(entry.state, NumberEvent::Hangup).0;
-            entry.since = doing.now.wall;
-            entry.ends = if rest.is_zero() { NEVER } else { doing.now.mono + rest };
+            entry.since = actor.now.wall;
+            entry.ends = if rest.is_zero() { NEVER } else { actor.now.mono + rest };
             entry.holder = None;
         });
         self.wait_from_now(slot);
-        self.note(slot, doing, change);
+        self.note(slot, actor, change);
     }
 
-    /// If the number is to be had, it joins the list, as the one that has been idle for the shortest time.
+    /// Appends a ready number to the list, as the one idle for the shortest time.
     fn wait_from_now(&mut self, slot: u32) {
         let entry = &self.entries[slot as usize];
         if entry.state == Some(NumberState::IdleUp) && entry.ends == NEVER && !entry.listed {
@@ -427,7 +427,7 @@ impl Pool {
             }
             None => {
                 self.entries.push(entry);
-                // A pool of more numbers than slots can be named would not fit into any memory.
+                // A pool of more numbers would not fit into any memory.
                 u32::try_from(self.entries.len() - 1).unwrap_or(u32::MAX)
             }
         };
@@ -437,29 +437,35 @@ impl Pool {
         slot
     }
 
-    /// Changes an entry, and with it all that is kept beside it but the list of those that are to be had.
+    /// Changes an entry and its indexes, except the list of ready numbers.
     fn change(&mut self, slot: u32, change: impl FnOnce(&mut Entry)) {
         self.account(slot, false);
         change(&mut self.entries[slot as usize]);
         self.account(slot, true);
     }
 
-    /// Enters into the journal what has happened to a number that is in the pool.
-    fn note(&mut self, slot: u32, doing: Doing<'_>, change: PoolChange) {
+    /// Appends a change of a number to the journal.
+    fn note(&mut self, slot: u32, actor: Actor<'_>, change: PoolChange) {
         let number = self.entries[slot as usize].number;
         if !std::mem::replace(&mut self.entries[slot as usize].unwritten, true) {
             self.unwritten.push(number);
         }
-        let row = self.row_of(slot, doing.now);
-        self.enter(doing, number, change, row);
+        let row = self.row_of(slot, actor.now);
+        self.enter(actor, number, change, row);
     }
 
-    fn enter(&mut self, doing: Doing<'_>, number: PoolNumber, change: PoolChange, row: Option<NumberRow>) {
+    fn enter(&mut self, actor: Actor<'_>, number: PoolNumber, change: PoolChange, row: Option<NumberRow>) {
         self.unfolded += 1;
-        self.entries_made.push(PoolEntry { at: doing.now.wall, number, change, row, by: doing.by.cloned() });
+        self.entries_made.push(JournalEntry {
+            at: actor.now.wall,
+            number,
+            change,
+            row,
+            by: actor.by.cloned(),
+        });
     }
 
-    /// Counts an entry as it is, or takes it out of the counts.
+    /// Adds an entry to the counts, or removes it.
     fn account(&mut self, slot: u32, there: bool) {
         let entry = &self.entries[slot as usize];
         let Some(state) = entry.state else { return };

@@ -1,13 +1,14 @@
-//! A pool's numbers as they lie on disk, and back.
+//! Recovery of a pool's numbers from disk.
 
-use super::lists::{HEAVIEST, IdleList};
+use super::idle_list::{IdleList, MAX_WEIGHT};
 use super::pool::Pool;
 use super::{Entry, Holder, NEVER};
-use model::{MessageId, Now, NumberRow, NumberState, PoolNumber, PoolSettings, PoolTicket};
+use model::{LeaseTicket, MessageId, Now, NumberRow, NumberState, PoolNumber, PoolSettings};
 
 impl Pool {
-    /// Takes a number as it was found in the tables, or, where the journal says that it has left, `None`. What comes later
-    /// counts. `journal`: it comes from the journal, and the table has it otherwise. [`Pool::recovered`] must follow.
+    /// Recovers a number from the tables; `None` if the journal says that it was removed. Later calls override
+    /// earlier ones. `journal`: the record is from the journal and differs from table `numbers`. [`Pool::recovered`]
+    /// must follow.
     pub fn recover(&mut self, number: PoolNumber, row: Option<NumberRow>, journal: bool, now: Now) {
         let known = self.find(number);
         let waits = known.is_some_and(|slot| self.entries[slot as usize].unwritten);
@@ -18,7 +19,7 @@ impl Pool {
             }
         }
         if let Some(slot) = known {
-            self.take_out(slot);
+            self.remove_entry(slot);
         }
         let Some(row) = row else { return };
         self.serial = self.serial.max(row.stamp);
@@ -35,28 +36,28 @@ impl Pool {
             lapsed: row.lapsed,
             before: 0,
             after: 0,
-            weight: row.weight.clamp(1, HEAVIEST),
+            weight: row.weight.clamp(1, MAX_WEIGHT),
             listed: false,
             unwritten: journal || waits,
             state: Some(row.state),
         });
     }
 
-    /// Ends recovery. Leases and rests that have ended meanwhile end in the next [`Pool::advance`].
+    /// Ends recovery. Leases and quarantines that expired meanwhile end in the next [`Pool::advance`].
     pub fn recovered(&mut self) {
         self.list_all();
     }
 
-    /// Numbers that messages have for their senders.
-    pub(super) fn held_by_messages(&self) -> impl Iterator<Item = (MessageId, PoolNumber, PoolTicket)> {
+    /// The numbers leased by messages.
+    pub(super) fn held_by_messages(&self) -> impl Iterator<Item = (MessageId, PoolNumber, LeaseTicket)> {
         self.entries.iter().filter_map(|entry| {
             let message = entry.holder.as_ref()?.message?;
             let held = matches!(entry.state, Some(NumberState::BusyUp | NumberState::BusyDown));
-            held.then_some((message, entry.number, PoolTicket(entry.stamp)))
+            held.then_some((message, entry.number, LeaseTicket(entry.stamp)))
         })
     }
 
-    /// Changes the settings; the idle order is kept. Rests that have begun last as long as they were to.
+    /// Changes the settings; the idle order is kept. Running quarantines keep their length.
     pub fn configure(&mut self, settings: PoolSettings) {
         let anew = settings.strategy != self.settings.strategy;
         self.settings = settings;
@@ -65,7 +66,7 @@ impl Pool {
         }
     }
 
-    /// Makes the list of those that are to be had anew, in the order in which they became idle.
+    /// Rebuilds the list of ready numbers, in the order in which they became idle.
     fn list_all(&mut self) {
         self.idle = IdleList::new(self.settings.strategy);
         let mut ready: Vec<(u64, u32)> = Vec::new();
@@ -81,7 +82,7 @@ impl Pool {
         }
     }
 
-    /// A number as it is now; `None`: it is not in the pool.
+    /// A number in its current state; `None` if it is not in the pool.
     #[must_use]
     pub fn row(&self, number: PoolNumber, now: Now) -> Option<NumberRow> {
         self.row_of(self.find(number)?, now)

@@ -1,7 +1,7 @@
 use super::*;
 use model::{
-    Now, NumberRow, PoolCall, PoolOperation, PoolOutcome, PoolRefusal, PoolSettings, PoolTicket, Strategy,
-    Timestamp,
+    AcquireRequest, LeaseTicket, Now, NumberRow, PoolOperation, PoolOutcome, PoolRefusal, PoolSettings,
+    Strategy, Timestamp,
 };
 use proptest::prelude::{prop_assert, prop_assert_eq, prop_oneof, proptest};
 use proptest::strategy::Strategy as Generator;
@@ -26,10 +26,10 @@ fn at(mono: u64) -> Now {
 }
 
 fn by() -> Arc<str> {
-    "somebody".into()
+    "user".into()
 }
 
-/// What the tables hold of a pool.
+/// The rows of a pool.
 type Disk = std::collections::BTreeMap<PoolNumber, NumberRow>;
 
 fn write(pool: &mut Pool, disk: &mut Disk) {
@@ -53,16 +53,16 @@ fn restarted(pool: &Pool, disk: &Disk, now: Now) -> Pool {
 
 fn call(pool: &mut Pool, mono: u64, lease: Option<u64>) -> PoolOutcome {
     let lease = lease.map(Duration::from_secs);
-    pool.apply(at(mono), PoolOperation::Call(PoolCall { lease, ..PoolCall::default() }), &by())
+    pool.apply(at(mono), PoolOperation::Call(AcquireRequest { lease, ..AcquireRequest::default() }), &by())
 }
 
-fn hangup(pool: &mut Pool, mono: u64, number: PoolNumber, ticket: Option<PoolTicket>) -> PoolOutcome {
+fn hangup(pool: &mut Pool, mono: u64, number: PoolNumber, ticket: Option<LeaseTicket>) -> PoolOutcome {
     pool.apply(at(mono), PoolOperation::Hangup { number, ticket }, &by())
 }
 
-fn given(outcome: PoolOutcome) -> (PoolNumber, PoolTicket) {
+fn acquired(outcome: PoolOutcome) -> (PoolNumber, LeaseTicket) {
     match outcome {
-        PoolOutcome::Given { number, ticket } => (number, ticket),
+        PoolOutcome::Acquired { number, ticket } => (number, ticket),
         other => panic!("no number: {other:?}"),
     }
 }
@@ -79,48 +79,51 @@ fn an_entry_is_small() {
 }
 
 #[test]
-fn a_holder_that_no_record_could_hold_is_refused() {
+fn a_holder_longer_than_a_record_allows_is_refused() {
     let mut pool = pool_of(Strategy::LongestIdle, 0, 1);
-    let named =
-        |length| PoolOperation::Call(PoolCall { holder: "é".repeat(length).into(), ..PoolCall::default() });
+    let named = |length| {
+        PoolOperation::Call(AcquireRequest {
+            holder: "é".repeat(length).into(), ..AcquireRequest::default()
+        })
+    };
     assert_eq!(pool.apply(at(0), named(128), &by()), refused(PoolRefusal::TooLong));
-    given(pool.apply(at(0), named(127), &by()));
+    acquired(pool.apply(at(0), named(127), &by()));
 }
 
 #[test]
 fn the_longest_idle_goes_first() {
     let mut pool = pool_of(Strategy::LongestIdle, 0, 3);
-    assert_eq!(given(call(&mut pool, 0, None)).0, number(0));
+    assert_eq!(acquired(call(&mut pool, 0, None)).0, number(0));
     assert_eq!(hangup(&mut pool, 0, number(0), None), UP);
     for expected in [1, 2, 0] {
-        assert_eq!(given(call(&mut pool, 0, None)).0, number(expected));
+        assert_eq!(acquired(call(&mut pool, 0, None)).0, number(expected));
     }
 }
 
 #[test]
-fn why_none_is_to_be_had() {
+fn refusal_reasons_when_no_number_is_free() {
     let mut pool = pool_of(Strategy::LongestIdle, 10, 0);
     assert_eq!(call(&mut pool, 0, None), refused(PoolRefusal::Empty));
     pool.apply(at(0), PoolOperation::Add { number: number(0), weight: None }, &by());
     assert_eq!(call(&mut pool, 0, None), refused(PoolRefusal::AllDown));
     pool.apply(at(0), PoolOperation::Reg { number: number(0) }, &by());
-    given(call(&mut pool, 0, Some(5)));
+    acquired(call(&mut pool, 0, Some(5)));
     let left = |seconds| Some(Duration::from_secs(seconds));
     assert_eq!(call(&mut pool, 1000, None), refused(PoolRefusal::AllBusy { left: left(4) }));
     assert_eq!(call(&mut pool, 6000, None), refused(PoolRefusal::AllResting { left: left(9) }));
-    assert_eq!(given(call(&mut pool, 15_000, None)).0, number(0));
+    assert_eq!(acquired(call(&mut pool, 15_000, None)).0, number(0));
     assert_eq!(call(&mut pool, 15_000, None), refused(PoolRefusal::AllBusy { left: None }));
 }
 
 #[test]
-fn hung_up_after_its_lease_ended() {
+fn hangup_after_the_lease_ended() {
     let mut pool = pool_of(Strategy::LongestIdle, 0, 1);
-    let (number, first) = given(call(&mut pool, 0, Some(5)));
+    let (number, first) = acquired(call(&mut pool, 0, Some(5)));
     assert_eq!(
         hangup(&mut pool, 5000, number, Some(first)),
         refused(PoolRefusal::WrongState(NumberState::IdleUp))
     );
-    let (_, second) = given(call(&mut pool, 5000, None));
+    let (_, second) = acquired(call(&mut pool, 5000, None));
     assert_eq!(hangup(&mut pool, 5000, number, Some(first)), refused(PoolRefusal::OtherTicket));
     assert_eq!(hangup(&mut pool, 5000, number, Some(second)), UP);
 }
@@ -128,7 +131,7 @@ fn hung_up_after_its_lease_ended() {
 #[test]
 fn renewed_in_time_and_too_late() {
     let mut pool = pool_of(Strategy::LongestIdle, 0, 1);
-    let (number, ticket) = given(call(&mut pool, 0, Some(5)));
+    let (number, ticket) = acquired(call(&mut pool, 0, Some(5)));
     let renew = |mono, pool: &mut Pool| {
         let lease = Some(Duration::from_secs(5));
         pool.apply(at(mono), PoolOperation::Renew { number, ticket: Some(ticket), lease }, &by())
@@ -142,13 +145,13 @@ fn renewed_in_time_and_too_late() {
 #[test]
 fn removed_while_busy() {
     let mut pool = pool_of(Strategy::LongestIdle, 0, 1);
-    let (number, first) = given(call(&mut pool, 0, Some(5)));
+    let (number, first) = acquired(call(&mut pool, 0, Some(5)));
     assert_eq!(pool.apply(at(0), PoolOperation::Del { number }, &by()), PoolOutcome::Done(None));
     assert_eq!(hangup(&mut pool, 0, number, Some(first)), refused(PoolRefusal::NotInPool));
     assert_eq!(pool.deadline(), None, "its lease is gone with it");
     pool.apply(at(0), PoolOperation::Add { number, weight: None }, &by());
     pool.apply(at(0), PoolOperation::Reg { number }, &by());
-    let (_, second) = given(call(&mut pool, 0, None));
+    let (_, second) = acquired(call(&mut pool, 0, None));
     assert_ne!(first, second);
     assert_eq!(hangup(&mut pool, 0, number, Some(first)), refused(PoolRefusal::OtherTicket));
 }
@@ -157,14 +160,18 @@ fn removed_while_busy() {
 fn the_same_pair_gets_the_same_number() {
     let mut pool = pool_of(Strategy::Sticky, 0, 100);
     let pair = |user: &str, callee: &str| {
-        PoolOperation::Call(PoolCall { holder: user.into(), callee: callee.into(), ..PoolCall::default() })
+        PoolOperation::Call(AcquireRequest {
+            holder: user.into(),
+            callee: callee.into(),
+            ..AcquireRequest::default()
+        })
     };
-    let (first, _) = given(pool.apply(at(0), pair("ann", "555"), &by()));
-    let (while_busy, _) = given(pool.apply(at(0), pair("ann", "555"), &by()));
+    let (first, _) = acquired(pool.apply(at(0), pair("ann", "555"), &by()));
+    let (while_busy, _) = acquired(pool.apply(at(0), pair("ann", "555"), &by()));
     assert_ne!(first, while_busy);
     hangup(&mut pool, 0, first, None);
-    given(pool.apply(at(0), pair("bob", "777"), &by()));
-    assert_eq!(given(pool.apply(at(0), pair("ann", "555"), &by())).0, first);
+    acquired(pool.apply(at(0), pair("bob", "777"), &by()));
+    assert_eq!(acquired(pool.apply(at(0), pair("ann", "555"), &by())).0, first);
 }
 
 #[test]
@@ -178,9 +185,9 @@ fn the_nearest_number_has_most_in_common_with_the_callee() {
     for (callee, expected) in
         [("49302299", "4930222"), ("4989999", "4989111"), ("1999", "1212555"), ("49301", "4930111")]
     {
-        let wish = PoolCall { callee: callee.into(), ..PoolCall::default() };
+        let request = AcquireRequest { callee: callee.into(), ..AcquireRequest::default() };
         assert_eq!(
-            given(pool.apply(at(0), PoolOperation::Call(wish), &by())).0,
+            acquired(pool.apply(at(0), PoolOperation::Call(request), &by())).0,
             expected.parse().unwrap(),
             "{callee}"
         );
@@ -193,7 +200,7 @@ fn numbers_are_drawn_by_their_weight() {
     pool.apply(at(0), PoolOperation::Add { number: number(2), weight: Some(9) }, &by());
     let mut heavy = 0;
     for _ in 0..12_000 {
-        let (drawn, _) = given(call(&mut pool, 0, None));
+        let (drawn, _) = acquired(call(&mut pool, 0, None));
         heavy += usize::from(drawn == number(2));
         hangup(&mut pool, 0, drawn, None);
     }
@@ -201,24 +208,24 @@ fn numbers_are_drawn_by_their_weight() {
     assert!((8700..9300).contains(&heavy), "{heavy}");
 }
 
-/// 64 clients in any order, with crashes between: each keeps its own record of what it was given.
+/// 64 clients in any order, with crashes: each records its own leases.
 #[test]
 fn no_number_is_held_twice() {
     let mut pool = pool_of(Strategy::LongestIdle, 0, 40);
     let mut disk = Disk::new();
-    let mut held: Vec<Option<(PoolNumber, PoolTicket)>> = vec![None; 64];
+    let mut held: Vec<Option<(PoolNumber, LeaseTicket)>> = vec![None; 64];
     let mut random = crate::random::Random::new(64);
     let (mut most, mut turned_away) = (0, 0);
     for round in 0..200_000u64 {
         let client = random.below(64) as usize;
         if let Some((number, ticket)) = held[client].take() {
             assert_eq!(hangup(&mut pool, round, number, Some(ticket)), UP);
-        } else if let PoolOutcome::Given { number, ticket } = call(&mut pool, round, None) {
+        } else if let PoolOutcome::Acquired { number, ticket } = call(&mut pool, round, None) {
             assert!(held.iter().flatten().all(|(other, _)| *other != number), "{number:?} is held twice");
             held[client] = Some((number, ticket));
         } else {
             turned_away += 1;
-            assert_eq!(held.iter().flatten().count(), 40, "turned away though there was one");
+            assert_eq!(held.iter().flatten().count(), 40, "refused though a number was ready");
         }
         most = most.max(held.iter().flatten().count());
         write(&mut pool, &mut disk);
@@ -232,7 +239,7 @@ fn no_number_is_held_twice() {
 fn operations() -> impl Generator<Value = PoolOperation> {
     let lease = proptest::option::of((1..30u64).prop_map(Duration::from_secs));
     let named = proptest::option::of((0..12usize).prop_map(number));
-    let ticket = proptest::option::of((0..60u64).prop_map(PoolTicket));
+    let ticket = proptest::option::of((0..60u64).prop_map(LeaseTicket));
     let any = || (0..12usize).prop_map(number);
     prop_oneof![
         2 => (any(), proptest::option::of(1..20u8)).prop_map(|(number, weight)| PoolOperation::Add { number, weight }),
@@ -240,14 +247,14 @@ fn operations() -> impl Generator<Value = PoolOperation> {
         3 => any().prop_map(|number| PoolOperation::Reg { number }),
         1 => any().prop_map(|number| PoolOperation::Unreg { number }),
         5 => (named, lease.clone(), "[a-c]?").prop_map(|(number, lease, who)| {
-            PoolOperation::Call(PoolCall { number, lease, holder: who.into(), callee: "10".into(), ..PoolCall::default() })
+            PoolOperation::Call(AcquireRequest { number, lease, holder: who.into(), callee: "10".into(), ..AcquireRequest::default() })
         }),
         3 => (any(), ticket.clone()).prop_map(|(number, ticket)| PoolOperation::Hangup { number, ticket }),
         1 => (any(), ticket, lease).prop_map(|(number, ticket, lease)| PoolOperation::Renew { number, ticket, lease }),
     ]
 }
 
-/// A pool as simple as can be: everything is looked for.
+/// A simple reference pool: everything is searched.
 #[derive(Debug, Default)]
 struct Naive {
     numbers: Vec<Known>,
@@ -260,7 +267,7 @@ struct Known {
     number: PoolNumber,
     state: NumberState,
     ends: Option<u64>,
-    ticket: Option<PoolTicket>,
+    ticket: Option<LeaseTicket>,
     idle_since: u64,
 }
 
@@ -299,7 +306,7 @@ impl Naive {
         }
     }
 
-    /// All that may be given to a caller who names none.
+    /// The numbers that a caller may get.
     fn ready(&self) -> Vec<&Known> {
         let mut ready: Vec<&Known> =
             self.numbers.iter().filter(|k| k.state == NumberState::IdleUp && k.ends.is_none()).collect();
@@ -307,13 +314,13 @@ impl Naive {
         ready
     }
 
-    /// Follows what the pool has done and says whether it may do so.
+    /// Applies an operation and checks its outcome.
     fn follow(&mut self, now: u64, operation: &PoolOperation, outcome: PoolOutcome) -> bool {
         self.advance(now);
         let find = |number: PoolNumber| self.numbers.iter().position(|known| known.number == number);
         let event = match operation {
             PoolOperation::Call(call) => {
-                let PoolOutcome::Given { number, ticket } = outcome else {
+                let PoolOutcome::Acquired { number, ticket } = outcome else {
                     let wanted = |k: &&Known| call.number.is_none_or(|number| number == k.number);
                     return !self.ready().iter().any(wanted);
                 };
@@ -363,7 +370,7 @@ impl Naive {
             }
             _ => {}
         }
-        (reply == Reply::Ok) == (outcome == PoolOutcome::Done(after))
+        (reply == StepReply::Ok) == (outcome == PoolOutcome::Done(after))
     }
 }
 
@@ -378,9 +385,9 @@ fn any_strategy() -> impl Generator<Value = Strategy> {
 }
 
 proptest! {
-    /// Long random sequences, with a crash after any of them: the pool is what its rows say, and no number is held twice.
+    /// Long random sequences, with crashes at any point: the pool matches its rows, and no number is leased twice.
     #[test]
-    fn as_the_reference_through_crashes(
+    fn pools_match_the_reference_through_crashes(
         strategy in any_strategy(),
         rest in 0..8u64,
         steps in proptest::collection::vec((operations(), 0..4000u64, proptest::bool::weighted(0.1)), 1..200),
@@ -395,7 +402,7 @@ proptest! {
             let clock = at(now);
             let first = naive.advance_and_first(now);
             let outcome = pool.apply(clock, operation.clone(), &by());
-            if let (Strategy::LongestIdle, PoolOperation::Call(PoolCall { number: None, .. }), PoolOutcome::Given { number, .. }) =
+            if let (Strategy::LongestIdle, PoolOperation::Call(AcquireRequest { number: None, .. }), PoolOutcome::Acquired { number, .. }) =
                 (strategy, &operation, outcome)
             {
                 prop_assert_eq!(Some(number), first, "first in, first out");
@@ -427,12 +434,12 @@ impl Naive {
 }
 
 #[test]
-fn who_adds_a_number_again_without_a_weight_leaves_it_its_own() {
+fn adding_a_number_again_without_weight_keeps_its_weight() {
     let mut pool = pool_of(Strategy::Weighted, 0, 1);
     let add = |weight| PoolOperation::Add { number: number(0), weight };
     let weight = |pool: &Pool| pool.row(number(0), at(0)).unwrap().weight;
-    for (said, has) in [(Some(9), 9), (None, 9), (Some(200), 16), (Some(0), 1)] {
-        assert_eq!(pool.apply(at(0), add(said), &by()), UP);
+    for (given, has) in [(Some(9), 9), (None, 9), (Some(200), 16), (Some(0), 1)] {
+        assert_eq!(pool.apply(at(0), add(given), &by()), UP);
         assert_eq!(weight(&pool), has);
     }
 }

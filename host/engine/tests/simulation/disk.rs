@@ -1,31 +1,37 @@
-use crate::money::Purse;
+use crate::ledger::ExpectedLedger;
 use crate::pool_disk::PoolDisk;
-use engine::{Batch, Consent, Handed, KeyRecord, OperationRecord, ParkedRecord, Progress, Remembered};
-use model::{Balance, Final, Kind, Message, MessageId, Order, OrderId, SUBMISSION_IDS, Settlement};
+use engine::{
+    Batch, IdempotencyKeyRecord, MessageProgress, OperationRecord, OptOut, OrphanDlrRecord, RecoveredRecord,
+    SubmitAttempt,
+};
+use model::{
+    Balance, FinalRecord, Message, MessageId, MessageKind, QueueAction, QueueActionId, SUBMISSION_IDS,
+    Settlement,
+};
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-/// What survives a crash.
+/// The state that survives a crash.
 #[derive(Default)]
 pub(crate) struct Disk {
     pub(crate) messages: BTreeMap<MessageId, Arc<Message>>,
-    pub(crate) progress: BTreeMap<MessageId, Progress>,
-    pub(crate) handed: BTreeMap<u64, Vec<Handed>>,
-    pub(crate) finished: BTreeMap<MessageId, Final>,
-    /// What the archive took out of `finished`.
-    pub(crate) archived: BTreeMap<MessageId, Final>,
-    /// The submission of every message that was ever part of one to several destinations.
+    pub(crate) progress: BTreeMap<MessageId, MessageProgress>,
+    pub(crate) submit_attempts: BTreeMap<u64, Vec<SubmitAttempt>>,
+    pub(crate) finished: BTreeMap<MessageId, FinalRecord>,
+    /// Messages that the archive removed from `finished`.
+    pub(crate) archived: BTreeMap<MessageId, FinalRecord>,
+    /// The submission of every message submitted with others.
     pub(crate) submissions: BTreeMap<MessageId, MessageId>,
-    pub(crate) keys: BTreeMap<u64, KeyRecord>,
-    pub(crate) parked: BTreeMap<u64, ParkedRecord>,
-    pub(crate) stopped: HashSet<Consent>,
-    pub(crate) orders: BTreeMap<OrderId, Order>,
+    pub(crate) idempotency_keys: BTreeMap<u64, IdempotencyKeyRecord>,
+    pub(crate) orphan_dlrs: BTreeMap<u64, OrphanDlrRecord>,
+    pub(crate) stopped: HashSet<OptOut>,
+    pub(crate) queue_actions: BTreeMap<QueueActionId, QueueAction>,
     pub(crate) balances: BTreeMap<Arc<str>, Balance>,
     pub(crate) operations: BTreeMap<u64, OperationRecord>,
     pub(crate) settlements: BTreeMap<u64, Settlement>,
     pub(crate) settled: Option<u64>,
-    /// What the ledger should have come to.
-    pub(crate) purse: Purse,
+    /// The expected ledger.
+    pub(crate) expected_ledger: ExpectedLedger,
     pub(crate) pools: PoolDisk,
     pub(crate) next_id: MessageId,
     pub(crate) next_handed: u64,
@@ -33,7 +39,7 @@ pub(crate) struct Disk {
 
 impl Disk {
     pub(crate) fn commit(&mut self, batch: Batch) {
-        let wrote_ids = !batch.accepted.is_empty() || !batch.handed.is_empty();
+        let wrote_ids = !batch.accepted.is_empty() || !batch.submit_attempts.is_empty();
         for message in batch.accepted.into_iter().chain(batch.replaced) {
             self.note_submission(&message);
             self.messages.insert(message.id, message);
@@ -42,66 +48,66 @@ impl Disk {
             self.progress.insert(id, progress);
         }
         for (id, ended) in batch.finished {
-            let Some(message) = self.messages.remove(&id) else { panic!("{id:?} ended without being there") };
-            self.purse.ended(&message, &ended);
+            let Some(message) = self.messages.remove(&id) else { panic!("{id:?} ended and not on disk") };
+            self.expected_ledger.ended(&message, &ended);
             self.progress.remove(&id);
             assert!(self.finished.insert(id, ended).is_none(), "{id:?} ended twice");
         }
         for id in batch.dropped {
-            assert!(self.messages.remove(&id).is_some(), "receipt {id:?} dropped twice");
+            assert!(self.messages.remove(&id).is_some(), "DLR {id:?} dropped twice");
             self.progress.remove(&id);
         }
-        if !batch.handed.is_empty() {
-            self.next_handed = batch.handed_seq + 1;
+        if !batch.submit_attempts.is_empty() {
+            self.next_handed = batch.submit_row + 1;
             assert!(
-                self.handed.insert(batch.handed_seq, batch.handed).is_none(),
+                self.submit_attempts.insert(batch.submit_row, batch.submit_attempts).is_none(),
                 "a handed row written twice"
             );
         }
-        for seq in batch.handed_done {
-            self.handed.remove(&seq);
+        for seq in batch.submit_rows_done {
+            self.submit_attempts.remove(&seq);
         }
-        for record in batch.keys {
-            assert!(self.keys.insert(record.serial, record).is_none(), "a key written twice");
+        for record in batch.idempotency_keys {
+            assert!(self.idempotency_keys.insert(record.serial, record).is_none(), "a key written twice");
         }
-        if let Some(left) = batch.keys_done {
-            self.keys = self.keys.split_off(&left);
+        if let Some(left) = batch.idempotency_keys_done {
+            self.idempotency_keys = self.idempotency_keys.split_off(&left);
         }
-        for record in batch.parked {
-            assert!(self.parked.insert(record.number, record).is_none(), "a receipt parked twice");
+        for record in batch.orphan_dlrs {
+            assert!(self.orphan_dlrs.insert(record.number, record).is_none(), "an orphan DLR stored twice");
         }
-        for number in batch.unparked {
-            assert!(self.parked.remove(&number).is_some(), "a receipt unparked that was not parked");
+        for number in batch.orphan_dlrs_done {
+            assert!(self.orphan_dlrs.remove(&number).is_some(), "an orphan DLR removed that was not stored");
         }
-        for (consent, stop) in batch.consents {
+        for (opt_out, stop) in batch.opt_outs {
             if stop {
-                self.stopped.insert(consent);
+                self.stopped.insert(opt_out);
             } else {
-                self.stopped.remove(&consent);
+                self.stopped.remove(&opt_out);
             }
         }
-        for order in batch.orders {
-            self.orders.insert(order.id, order);
+        for order in batch.queue_actions {
+            self.queue_actions.insert(order.id, order);
         }
-        for id in batch.orders_done {
-            self.orders.remove(&id);
+        for id in batch.queue_actions_done {
+            self.queue_actions.remove(&id);
         }
         for (account, balance) in batch.balances {
             self.balances.insert(account, balance);
         }
         for record in batch.operations {
-            self.purse.operated(&record);
+            self.expected_ledger.operated(&record);
             assert!(self.operations.insert(record.serial, record).is_none(), "an operation written twice");
         }
         for settlement in batch.settlements {
-            self.purse.settlement(&settlement);
+            self.expected_ledger.settlement(&settlement);
             assert!(self.settlements.insert(settlement.serial, settlement).is_none(), "settled twice");
         }
         if let Some(upto) = batch.settled {
             self.settled = Some(upto);
             self.settlements = self.settlements.split_off(&(upto + 1));
         }
-        self.purse.check(&self.balances, self.messages.values());
+        self.expected_ledger.check(&self.balances, self.messages.values());
         self.pools.commit(batch.pools);
         for id in batch.archived {
             if let Some(ended) = self.finished.remove(&id) {
@@ -114,22 +120,22 @@ impl Disk {
         }
     }
 
-    /// Messages that share an id lie within its range, and their receipts carry it.
+    /// Messages that share an id are within its range, and their DLRs carry it.
     fn note_submission(&mut self, message: &Message) {
         match (&message.kind, message.submission) {
-            (Kind::Receipt(receipt), submission) => {
-                assert_eq!(submission, self.submissions.get(&receipt.of).copied(), "{:?}", receipt.of);
+            (MessageKind::Dlr(dlr), submission) => {
+                assert_eq!(submission, self.submissions.get(&dlr.of).copied(), "{:?}", dlr.of);
             }
-            (Kind::Text, Some(submission)) => {
+            (MessageKind::Text, Some(submission)) => {
                 let range = submission.0..submission.0 + SUBMISSION_IDS;
                 assert!(range.contains(&message.id.0), "{:?} of {submission:?}", message.id);
                 self.submissions.insert(message.id, submission);
             }
-            (Kind::Text, None) => {}
+            (MessageKind::Text, None) => {}
         }
     }
 
-    /// Whether a message has not ended that is, or is part of, what its submitter knows by this id.
+    /// Whether a live message has this id, or belongs to the submission with it.
     pub(crate) fn waits(&self, id: MessageId) -> bool {
         let all = id.0..id.0 + SUBMISSION_IDS;
         all.map(MessageId).any(|one| {
@@ -137,13 +143,13 @@ impl Disk {
         })
     }
 
-    /// What a start finds of the ledger.
-    pub(crate) fn remembered_money(&self) -> Vec<Remembered> {
+    /// The recovered records of the ledger.
+    pub(crate) fn ledger_records(&self) -> Vec<RecoveredRecord> {
         let balances =
-            self.balances.iter().map(|(name, balance)| Remembered::Balance(name.clone(), *balance));
-        let operations = self.operations.values().cloned().map(Remembered::Operation);
-        let settlements = self.settlements.values().cloned().map(Remembered::Settlement);
-        let settled = self.settled.map(Remembered::Settled);
+            self.balances.iter().map(|(name, balance)| RecoveredRecord::Balance(name.clone(), *balance));
+        let operations = self.operations.values().cloned().map(RecoveredRecord::Operation);
+        let settlements = self.settlements.values().cloned().map(RecoveredRecord::Settlement);
+        let settled = self.settled.map(RecoveredRecord::BillerNotified);
         balances.chain(operations).chain(settled).chain(settlements).collect()
     }
 }

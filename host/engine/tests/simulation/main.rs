@@ -1,45 +1,44 @@
-//! The life of messages under everything that goes wrong, from a seed.
+//! Simulation of the engine under faults, from a seed.
 //!
-//! A world of accounts, peers, links, a disk and two clocks drives the engine through random events: answers that come
-//! in any order, late, or never; receipts that overtake their answers; links that drop; clocks that jump; crashes that
-//! lose everything but what was committed. At the end all peers become well-behaved, and then:
+//! A world of accounts, peers, links, a disk and two clocks drives the engine through random events: answers in any
+//! order, late, or never; DLRs that overtake the submit response; links that drop; clocks that jump; crashes that
+//! lose everything but the committed state. At the end all peers become well-behaved, and then:
 //!
 //! * every message whose submitter was told "accepted" has exactly one final record;
-//! * none is stuck;
-//! * a peer has it if the record says so, and it has it once, unless a doubt or a crash was settled by sending again;
-//! * a submission that was repeated under its key was answered the same each time, and accepted once;
-//! * a hand-over has a ticket of its own, unless it repeats one that was left in doubt;
-//! * at every commit each ledger account has as much as was put in, less what its ended messages cost, and never less
-//!   than its limit; each priced message is charged or refunded once, a balance operation counts once however often it is
-//!   sent, and the biller is told of every end that it wants to know;
-//! * there is never more than one question about a number at a time, and no message takes a leg that needs its subscriber
-//!   without him; those that waited for the same answer leave in order;
-//! * an attempt is asked about once, and a message that is being decided is found deferred after a crash;
-//! * a serial peer never has two messages for one subscriber, nor one while another is being decided; of equal urgency the
-//!   older goes first; whoever waits behind a message waits for one that is there; who is heard of is tried;
-//! * at every commit a number that a message has for its sender belongs to a message that is there, and to one alone; at the
-//!   end all are back;
-//! * nothing leaves that an admin's order holds back or sends another way; what is undone in time goes on, and an order says
-//!   how many it has ended;
-//! * every trace is one that a message can have;
-//! * a receipt that was answered is not lost: peers send the unanswered ones again after a crash.
+//! * no message is stuck;
+//! * a peer has a message if the record says so, and has it once, unless an uncertain message was sent again;
+//! * a submission repeated under its key gets the same answer each time, and is accepted once;
+//! * a submit attempt has a ticket of its own, unless it repeats an uncertain one;
+//! * at every commit each ledger account has its funds, minus the price of its finished messages, and never less than
+//!   its limit; each priced message is captured or released once, a balance operation counts once however often it is
+//!   sent, and the biller is notified of every settlement that it wants;
+//! * at most one query per number is pending, and no message takes a leg that requires a subscriber without one;
+//!   messages that wait for the same answer leave in order;
+//! * a decision is requested once per attempt, and a message with a pending decision is deferred after a crash;
+//! * a serial peer never has two messages for one subscriber, nor one while another has a pending decision; of equal
+//!   priority the older goes first; a waiter waits for a live message; an alert causes a retry;
+//! * at every commit a pool number leased as a sender belongs to one live message; at the end all are released;
+//! * no message leaves that a queue action holds or reroutes; what is undone in time continues, and an action reports
+//!   how many messages it has cancelled;
+//! * every trace is a possible one;
+//! * no answered DLR is lost: peers repeat unanswered ones after a crash.
 //!
-//! A failure prints its seed and how the run was made: `SEED=n cargo test -p engine --test simulation` runs that one alone, and
+//! A failure prints its seed and plan: `SEED=n cargo test -p engine --test simulation` runs that seed only, and
 //! `SEEDS=n` the first n of every plan instead of as many as fit into an ordinary test run.
 
 #![allow(clippy::panic, reason = "a failed invariant ends the run")]
 
-mod custody;
 mod disk;
-mod money;
-mod orders;
+mod ledger;
 mod plugins;
 #[path = "../support/pool_disk.rs"]
 mod pool_disk;
-mod senders;
+mod queue_actions;
+mod sender_numbers;
+mod serial_delivery;
 mod world;
 
-use engine::Uncertainty;
+use engine::UncertainPolicy;
 use world::World;
 
 pub(crate) struct Random(u64);
@@ -62,25 +61,25 @@ impl Random {
     }
 }
 
-/// How a run is made.
+/// The plan of a run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plan {
     pub(crate) crashes: bool,
     pub(crate) drops: bool,
     pub(crate) silence: bool,
-    pub(crate) uncertainty: Uncertainty,
+    pub(crate) uncertainty: UncertainPolicy,
     pub(crate) body_cache: usize,
-    /// Messages cost something.
-    pub(crate) money: bool,
-    /// Some legs need their subscriber, and a policy decides what follows a refusal.
+    /// Messages have a price.
+    pub(crate) ledger: bool,
+    /// Some legs require their subscriber, and a policy decides on refusals.
     pub(crate) plugins: bool,
-    /// One peer takes one message at a time for a subscriber, and subscribers are out of reach.
+    /// One peer is serial, and subscribers are unreachable at times.
     pub(crate) serial: bool,
-    /// Messages have numbers of pools for their senders.
+    /// Messages lease pool numbers as senders.
     pub(crate) senders: bool,
-    /// An admin gives orders about what waits.
-    pub(crate) orders: bool,
-    /// A crash at this commit, counted from 0, and at no other: before its commands leave, or after.
+    /// An admin creates queue actions.
+    pub(crate) queue_actions: bool,
+    /// A single crash at this commit, counted from 0: before its commands leave, or after.
     pub(crate) crash_at: Option<(usize, bool)>,
 }
 
@@ -90,7 +89,7 @@ fn run(plan: Plan, seeds: u64) {
     }
 }
 
-/// The seeds of a plan: the usual ones, or what the environment says.
+/// The seeds of a plan: the default ones, or those of the environment.
 fn seeds_of(usual: u64) -> std::ops::Range<u64> {
     let number = |name| {
         let value = std::env::var(name).ok()?;
@@ -102,10 +101,10 @@ fn seeds_of(usual: u64) -> std::ops::Range<u64> {
     }
 }
 
-/// Tells of which run a failure was.
-struct Told(u64, Plan);
+/// Prints the failed run.
+struct FailureReport(u64, Plan);
 
-impl Drop for Told {
+impl Drop for FailureReport {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("SEED={}, {:?}", self.0, self.1);
@@ -113,9 +112,9 @@ impl Drop for Told {
     }
 }
 
-/// One life of a world; gives back how many commits it had.
+/// Runs one world; returns its number of commits.
 fn live(seed: u64, plan: Plan, steps: usize) -> usize {
-    let _told = Told(seed, plan);
+    let _told = FailureReport(seed, plan);
     let mut world = World::new(seed, plan);
     for _ in 0..steps {
         world.step();
@@ -130,23 +129,23 @@ const CALM: Plan = Plan {
     crashes: false,
     drops: false,
     silence: false,
-    uncertainty: Uncertainty::SendAgain,
+    uncertainty: UncertainPolicy::SendAgain,
     body_cache: 1 << 20,
-    money: false,
+    ledger: false,
     plugins: false,
     serial: false,
     senders: false,
-    orders: false,
+    queue_actions: false,
     crash_at: None,
 };
 
 #[test]
-fn without_doubt_every_message_goes_out_exactly_once() {
+fn without_faults_every_message_is_sent_exactly_once() {
     run(CALM, 400);
 }
 
 #[test]
-fn content_that_is_read_back_changes_nothing() {
+fn evicted_content_changes_no_outcome() {
     run(Plan { body_cache: 0, ..CALM }, 400);
 }
 
@@ -161,8 +160,8 @@ fn crashes_lose_nothing() {
 }
 
 #[test]
-fn all_at_once_with_each_remedy_for_doubt() {
-    for uncertainty in [Uncertainty::SendAgain, Uncertainty::Ask, Uncertainty::AwaitReceipt] {
+fn every_fault_at_once_with_each_uncertain_policy() {
+    for uncertainty in [UncertainPolicy::SendAgain, UncertainPolicy::Query, UncertainPolicy::AwaitDlr] {
         for body_cache in [0, 1 << 20] {
             run(Plan { crashes: true, drops: true, silence: true, uncertainty, body_cache, ..CALM }, 120);
         }
@@ -171,39 +170,39 @@ fn all_at_once_with_each_remedy_for_doubt() {
 
 #[test]
 fn money_is_conserved() {
-    run(Plan { money: true, ..CALM }, 200);
+    run(Plan { ledger: true, ..CALM }, 200);
 }
 
 #[test]
 fn money_is_conserved_over_crashes() {
     for body_cache in [0, 1 << 20] {
-        run(Plan { money: true, crashes: true, drops: true, silence: true, body_cache, ..CALM }, 300);
+        run(Plan { ledger: true, crashes: true, drops: true, silence: true, body_cache, ..CALM }, 300);
     }
 }
 
 #[test]
-fn plugins_of_every_mood_lose_nothing() {
+fn plugin_faults_lose_nothing() {
     for body_cache in [0, 1 << 20] {
         run(Plan { plugins: true, body_cache, ..CALM }, 120);
     }
 }
 
 #[test]
-fn plugins_of_every_mood_lose_nothing_over_crashes() {
-    for uncertainty in [Uncertainty::SendAgain, Uncertainty::AwaitReceipt] {
+fn plugin_faults_lose_nothing_through_crashes() {
+    for uncertainty in [UncertainPolicy::SendAgain, UncertainPolicy::AwaitDlr] {
         for body_cache in [0, 1 << 20] {
-            let plan = Plan { plugins: true, money: true, crashes: true, uncertainty, body_cache, ..CALM };
+            let plan = Plan { plugins: true, ledger: true, crashes: true, uncertainty, body_cache, ..CALM };
             run(plan, 60);
             run(Plan { drops: true, silence: true, ..plan }, 60);
         }
     }
 }
 
-/// Everybody's messages go to a few subscribers.
+/// All messages go to a few subscribers.
 const SERIAL: Plan = Plan { serial: true, plugins: true, silence: true, ..CALM };
 
 #[test]
-fn subscribers_take_turns() {
+fn serial_delivery_per_subscriber() {
     for body_cache in [0, 1 << 20] {
         run(Plan { body_cache, ..SERIAL }, 120);
         run(Plan { body_cache, plugins: false, ..SERIAL }, 80);
@@ -212,10 +211,10 @@ fn subscribers_take_turns() {
 }
 
 #[test]
-fn subscribers_take_turns_over_crashes_and_broken_links() {
-    for uncertainty in [Uncertainty::SendAgain, Uncertainty::AwaitReceipt] {
+fn serial_delivery_through_crashes_and_broken_links() {
+    for uncertainty in [UncertainPolicy::SendAgain, UncertainPolicy::AwaitDlr] {
         for body_cache in [0, 1 << 20] {
-            let plan = Plan { crashes: true, drops: true, uncertainty, body_cache, money: true, ..SERIAL };
+            let plan = Plan { crashes: true, drops: true, uncertainty, body_cache, ledger: true, ..SERIAL };
             run(plan, 80);
             run(Plan { plugins: false, ..plan }, 50);
         }
@@ -223,7 +222,7 @@ fn subscribers_take_turns_over_crashes_and_broken_links() {
 }
 
 #[test]
-fn subscribers_take_turns_over_a_crash_at_every_commit() {
+fn serial_delivery_with_a_crash_at_every_commit() {
     const STEPS: usize = 120;
     for seed in seeds_of(16) {
         for crash_before_leaving in [false, true] {
@@ -238,39 +237,39 @@ fn subscribers_take_turns_over_a_crash_at_every_commit() {
     }
 }
 
-/// An admin gives orders all the time.
-const ORDERS: Plan = Plan { orders: true, ..CALM };
+/// An admin creates queue actions all the time.
+const QUEUE_ACTIONS: Plan = Plan { queue_actions: true, ..CALM };
 
 #[test]
-fn orders_are_obeyed() {
+fn queue_actions_apply() {
     for body_cache in [0, 1 << 20] {
-        let plan = Plan { body_cache, ..ORDERS };
+        let plan = Plan { body_cache, ..QUEUE_ACTIONS };
         run(plan, 150);
-        run(Plan { money: true, plugins: true, drops: true, silence: true, ..plan }, 100);
+        run(Plan { ledger: true, plugins: true, drops: true, silence: true, ..plan }, 100);
         run(Plan { serial: true, plugins: true, ..plan }, 80);
         run(Plan { senders: true, ..plan }, 60);
     }
 }
 
 #[test]
-fn orders_are_obeyed_over_crashes() {
-    for uncertainty in [Uncertainty::SendAgain, Uncertainty::Ask, Uncertainty::AwaitReceipt] {
+fn queue_actions_apply_through_crashes() {
+    for uncertainty in [UncertainPolicy::SendAgain, UncertainPolicy::Query, UncertainPolicy::AwaitDlr] {
         for body_cache in [0, 1 << 20] {
-            let plan = Plan { crashes: true, uncertainty, body_cache, ..ORDERS };
+            let plan = Plan { crashes: true, uncertainty, body_cache, ..QUEUE_ACTIONS };
             run(plan, 100);
-            run(Plan { money: true, plugins: true, drops: true, silence: true, ..plan }, 60);
+            run(Plan { ledger: true, plugins: true, drops: true, silence: true, ..plan }, 60);
             run(Plan { serial: true, plugins: true, ..plan }, 40);
         }
     }
 }
 
 #[test]
-fn orders_are_obeyed_over_a_crash_at_every_commit() {
+fn queue_actions_apply_with_a_crash_at_every_commit() {
     const STEPS: usize = 100;
     for seed in seeds_of(10) {
         for crash_before_leaving in [false, true] {
             let body_cache = if seed % 4 < 2 { 0 } else { 1 << 20 };
-            let plan = Plan { money: seed % 2 == 0, drops: seed % 8 < 4, body_cache, ..ORDERS };
+            let plan = Plan { ledger: seed % 2 == 0, drops: seed % 8 < 4, body_cache, ..QUEUE_ACTIONS };
             let commits = live(seed, plan, STEPS);
             assert!(commits > STEPS / 4, "{commits}");
             for commit in 0..commits {
@@ -280,37 +279,37 @@ fn orders_are_obeyed_over_a_crash_at_every_commit() {
     }
 }
 
-/// Numbers are few: most messages wait for one.
+/// Pool numbers are few: most messages wait for one.
 const SENDERS: Plan = Plan { senders: true, ..CALM };
 
 #[test]
-fn numbers_of_pools_come_back() {
+fn pool_numbers_are_released() {
     for body_cache in [0, 1 << 20] {
         let plan = Plan { body_cache, ..SENDERS };
         run(plan, 100);
-        run(Plan { money: true, plugins: true, drops: true, silence: true, ..plan }, 80);
+        run(Plan { ledger: true, plugins: true, drops: true, silence: true, ..plan }, 80);
         run(Plan { serial: true, plugins: true, ..plan }, 60);
     }
 }
 
 #[test]
-fn numbers_of_pools_come_back_over_crashes() {
-    for uncertainty in [Uncertainty::SendAgain, Uncertainty::AwaitReceipt] {
+fn pool_numbers_are_released_through_crashes() {
+    for uncertainty in [UncertainPolicy::SendAgain, UncertainPolicy::AwaitDlr] {
         for body_cache in [0, 1 << 20] {
             let plan = Plan { crashes: true, uncertainty, body_cache, ..SENDERS };
             run(plan, 60);
-            run(Plan { money: true, plugins: true, drops: true, silence: true, ..plan }, 60);
+            run(Plan { ledger: true, plugins: true, drops: true, silence: true, ..plan }, 60);
         }
     }
 }
 
 #[test]
-fn numbers_of_pools_come_back_over_a_crash_at_every_commit() {
+fn pool_numbers_are_released_with_a_crash_at_every_commit() {
     const STEPS: usize = 100;
     for seed in 0..12 {
         for crash_before_leaving in [false, true] {
             let body_cache = if seed % 4 < 2 { 0 } else { 1 << 20 };
-            let plan = Plan { money: seed % 2 == 0, drops: seed % 8 < 4, body_cache, ..SENDERS };
+            let plan = Plan { ledger: seed % 2 == 0, drops: seed % 8 < 4, body_cache, ..SENDERS };
             let commits = live(seed, plan, STEPS);
             assert!(commits > STEPS / 4, "{commits}");
             for commit in 0..commits {

@@ -1,6 +1,6 @@
-//! What a disk has of number pools.
+//! The number pools on disk.
 
-use engine::{JournalPart, PoolBatch, PoolRecord, Purge, Remembered};
+use engine::{JournalPart, PoolBatch, PoolPurge, PoolRecord, RecoveredRecord};
 use model::{MessageId, NumberRow, PoolId, PoolName, PoolNumber};
 use std::collections::BTreeMap;
 
@@ -32,37 +32,39 @@ impl PoolDisk {
         for (pool, upto) in batch.trimmed {
             self.journal.retain(|(of, first), part| *of != pool || first + part.entries.len() as u64 > upto);
         }
-        if let Some((pool, Purge::Rest)) = batch.purged {
+        if let Some((pool, PoolPurge::Rest)) = batch.purged {
             self.records.remove(&pool);
             self.numbers.retain(|(of, _), _| *of != pool);
             self.journal.retain(|(of, _), _| *of != pool);
         }
     }
 
-    /// What a start finds.
-    pub(crate) fn remembered(&self) -> Vec<Remembered> {
+    /// The records that a start reads.
+    pub(crate) fn records(&self) -> Vec<RecoveredRecord> {
         let mut found = Vec::new();
         for (id, record) in &self.records {
-            found.push(if record.gone {
-                Remembered::PoolGone(*id, self.numbers.len() + self.journal.len())
+            found.push(if record.removed {
+                RecoveredRecord::PoolRemoved(*id, self.numbers.len() + self.journal.len())
             } else {
-                Remembered::Pool(record.clone())
+                RecoveredRecord::Pool(record.clone())
             });
         }
         let numbers = self.numbers.iter();
-        found.extend(numbers.map(|((pool, number), row)| Remembered::Number(*pool, *number, row.clone())));
+        found.extend(
+            numbers.map(|((pool, number), row)| RecoveredRecord::Number(*pool, *number, row.clone())),
+        );
         let ahead = self.journal.values().filter(|part| {
             let folded = self.records.get(&part.pool).map_or(0, |record| record.folded);
             part.first + part.entries.len() as u64 > folded
         });
-        found.extend(ahead.cloned().map(Remembered::Journal));
+        found.extend(ahead.cloned().map(RecoveredRecord::Journal));
         found
     }
 
-    /// All numbers of pools that are there, as they stand.
+    /// All numbers of existing pools, in their current state.
     pub(crate) fn numbers(&self) -> BTreeMap<(PoolName, PoolNumber), NumberRow> {
         let name = |pool: &PoolId| {
-            self.records.get(pool).filter(|record| !record.gone).map(|record| record.name.clone())
+            self.records.get(pool).filter(|record| !record.removed).map(|record| record.name.clone())
         };
         let mut standing = BTreeMap::new();
         for ((pool, number), row) in &self.numbers {
@@ -84,15 +86,15 @@ impl PoolDisk {
         standing
     }
 
-    /// Who has which number, by the word of the disk.
+    /// The leases on disk.
     pub(crate) fn held(&self) -> Vec<(PoolName, PoolNumber, MessageId)> {
         let held = self.numbers().into_iter();
         held.filter_map(|((pool, number), row)| Some((pool, number, row.message?))).collect()
     }
 
     #[allow(dead_code, reason = "one of the two tests that share this file does not ask for it")]
-    /// Who did what, in the order in which it was written.
-    pub(crate) fn journal(&self) -> impl Iterator<Item = &model::PoolEntry> {
+    /// The authors, in the order of writing.
+    pub(crate) fn journal(&self) -> impl Iterator<Item = &model::JournalEntry> {
         self.journal.values().flat_map(|part| &part.entries)
     }
 }

@@ -1,39 +1,39 @@
-//! The control interface of an HLR: who stands behind a number or an IMSI, and where.
+//! The CTRL interface of an HLR: looks up subscribers by number or IMSI.
 //!
-//! Text in IPA frames, a line each way: `GET 7 subscriber.by-msisdn-15551234567.imsi`, and then `GET_REPLY 7 …` or
-//! `ERROR 7 …`.
+//! Each direction sends lines of text in IPA frames: `GET 7 subscriber.by-msisdn-15551234567.imsi`, answered by
+//! `GET_REPLY 7 …` or `ERROR 7 …`.
 
-mod client;
-mod subscriber;
+mod ctrl_client;
+mod ctrl_subscriber;
 
-pub use client::{Answer, Ask, Client, Event};
-pub use subscriber::Subscriber;
+pub use ctrl_client::{CtrlClient, Event, LookupAnswer, LookupDetail};
+pub use ctrl_subscriber::CtrlSubscriber;
 
-use crate::Imsi;
+use crate::GsupImsi;
 use crate::ipa::{self, EXTENSION_CTRL, STREAM_OSMOCOM};
 use bytes::BytesMut;
 use std::fmt;
 
-/// This is no number that could be asked about.
+/// The text is not a valid MSISDN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a subscriber's number has 1 to 15 decimal digits and nothing else")]
-pub struct NumberError;
+#[error("an MSISDN consists of 1 to 15 decimal digits")]
+pub struct MsisdnError;
 
-/// Digits of a subscriber's number, as the HLR has them: without a plus sign.
+/// An MSISDN as the HLR stores it: digits without a plus sign.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Msisdn(Box<str>);
 
 impl Msisdn {
-    /// Checks digits, so that nothing else can get into a command; a leading plus sign does not count.
+    /// Validates the digits, so that no other text can enter a command; a leading plus sign is removed.
     ///
     /// # Errors
-    /// When it is something other than 1 to 15 digits.
-    pub fn new(text: &str) -> Result<Self, NumberError> {
+    /// If the text is not 1 to 15 digits.
+    pub fn new(text: &str) -> Result<Self, MsisdnError> {
         let digits = text.strip_prefix('+').unwrap_or(text);
         if (1..=15).contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_digit()) {
             Ok(Self(digits.into()))
         } else {
-            Err(NumberError)
+            Err(MsisdnError)
         }
     }
 
@@ -44,28 +44,28 @@ impl Msisdn {
     }
 }
 
-/// Whom a question is about.
+/// The subject of a lookup.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Subject {
-    /// Whoever has this number.
+pub enum LookupSubject {
+    /// By MSISDN.
     Number(Msisdn),
-    /// Whoever has this IMSI.
-    Imsi(Imsi),
+    /// By IMSI.
+    Imsi(GsupImsi),
 }
 
-impl From<Msisdn> for Subject {
+impl From<Msisdn> for LookupSubject {
     fn from(number: Msisdn) -> Self {
         Self::Number(number)
     }
 }
 
-impl From<Imsi> for Subject {
-    fn from(imsi: Imsi) -> Self {
+impl From<GsupImsi> for LookupSubject {
+    fn from(imsi: GsupImsi) -> Self {
         Self::Imsi(imsi)
     }
 }
 
-impl fmt::Display for Subject {
+impl fmt::Display for LookupSubject {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Number(number) => write!(formatter, "by-msisdn-{}", number.as_str()),
@@ -74,12 +74,12 @@ impl fmt::Display for Subject {
     }
 }
 
-/// What can be asked about a subscriber.
+/// A CTRL variable of a subscriber.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Variable {
     /// The IMSI alone (OsmoHLR 1.8.0 and later).
     Imsi,
-    /// Everything.
+    /// All data.
     Info,
 }
 
@@ -92,42 +92,42 @@ impl fmt::Display for Variable {
     }
 }
 
-/// Writes a question as a whole frame.
-pub fn put_question(output: &mut BytesMut, id: u32, subject: &Subject, variable: Variable) {
+/// Encodes a query as a complete frame.
+pub fn put_query(output: &mut BytesMut, id: u32, subject: &LookupSubject, variable: Variable) {
     let line = format!("GET {id} subscriber.{subject}.{variable}");
     ipa::put(output, STREAM_OSMOCOM, &[EXTENSION_CTRL], line.as_bytes());
 }
 
-/// What an HLR says on its control interface.
+/// A line from the HLR.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reply<'a> {
-    /// An answer.
+pub enum CtrlReply<'a> {
+    /// A value.
     Value {
-        /// To which question.
+        /// Id of the query.
         id: u32,
-        /// What was asked for.
+        /// The queried variable.
         variable: &'a str,
-        /// It; may have many lines.
+        /// The value; may have several lines.
         value: &'a str,
     },
-    /// No answer, and why.
+    /// An error.
     Error {
-        /// To which question; `None` where it could not read even that.
+        /// Id of the query; `None` if the HLR could not parse it.
         id: Option<u32>,
-        /// Its words.
+        /// The error text.
         text: &'a str,
     },
-    /// A word about something that nobody asked for.
+    /// An unsolicited notification.
     Trap {
-        /// What it is about.
+        /// The variable.
         variable: &'a str,
-        /// It.
+        /// The value.
         value: &'a str,
     },
 }
 
-impl<'a> Reply<'a> {
-    /// Reads the payload of a frame; `None` where it is none of these.
+impl<'a> CtrlReply<'a> {
+    /// Parses the payload of a frame; `None` if it is invalid.
     #[must_use]
     pub fn parse(payload: &'a [u8]) -> Option<Self> {
         let text = std::str::from_utf8(payload).ok()?.trim_end_matches(['\0', '\n', '\r', ' ']);

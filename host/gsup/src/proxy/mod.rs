@@ -1,324 +1,329 @@
-//! The place between an MSC and its HLR.
+//! The proxy between an MSC and its HLR.
 
 mod outgoing;
 
 use crate::ccm::{Ccm, UNIT_ID, tag, terminated};
-use crate::ipa::{EXTENSION_GSUP, Frame, HEADER, Header, STREAM_CCM, STREAM_OSMOCOM};
-use crate::message::View;
-use crate::{CnDomain, Imsi, Message, MessageType, Name};
+use crate::gsup_message::MessageView;
+use crate::ipa::{EXTENSION_GSUP, HEADER_LEN, Header, IpaFrame, STREAM_CCM, STREAM_OSMOCOM};
+use crate::{CnDomain, GsupImsi, GsupMessage, IpaName, MessageType};
 use bytes::{Bytes, BytesMut};
 use outgoing::Outgoing;
 use rustc_hash::FxHashSet;
 use std::collections::VecDeque;
 
-/// What the owner must know.
+/// An event for the owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// The name by which the MSC is known to its HLR, and so to us.
-    Named(String),
-    /// A short message's matter that was taken out of the stream from the MSC: a request `MO_FORWARD_SM` (the owner answers
-    /// it), a request `READY_FOR_SM` (it is answered already), or the MSC's answer to a `MT_FORWARD_SM` of ours.
-    Sms(Message),
-    /// The subscriber is at this MSC now.
-    Attached(Imsi),
-    /// The subscriber is no longer at this MSC.
-    Detached(Imsi),
-    /// What the HLR says about a subscriber's number.
+    /// The IPA name of the MSC.
+    MscName(String),
+    /// An intercepted message from the MSC: an MO-FORWARD-SM request (to be answered by the owner), a READY-FOR-SM
+    /// request (already answered), or the answer to an own MT-FORWARD-SM request.
+    ShortMessage(GsupMessage),
+    /// The subscriber registered at this MSC.
+    LocationUpdated(GsupImsi),
+    /// The subscriber left this MSC.
+    Detached(GsupImsi),
+    /// The HLR reported a subscriber's number.
     Number {
         /// The subscriber.
-        imsi: Imsi,
-        /// Its number, as the HLR has it.
+        imsi: GsupImsi,
+        /// The MSISDN, as the HLR has it.
         msisdn: String,
     },
 }
 
-/// The place between one MSC and its HLR: two connections, of which this is the middle.
+/// A proxy between one MSC and its HLR, with a connection to each.
 ///
-/// Everything goes from one side to the other, in order and octet for octet: identity and keep-alive too, so that the HLR
-/// knows the MSC under its own name. Only short messages of the MSC's are taken out, and ours are put between its frames.
-/// What is not understood is passed on: a fault of ours must not cost a network its location updates.
+/// All frames are relayed in order and octet for octet, including identity and keep-alive, so that the HLR knows the
+/// MSC under its own name. Only short messages from the MSC are intercepted, and own messages are inserted between the
+/// frames to the MSC. Unknown frames are relayed: an error in the proxy must not stop location updates.
 ///
-/// The owner reads from a socket into a buffer, hands the buffer over, and writes what [`Proxy::to_hlr`] and
-/// [`Proxy::to_msc`] give: pieces of that same buffer, wherever nothing was taken out. An incomplete frame stays in the
-/// buffer. When the MSC's side ends, the other is to be closed by the owner. When the HLR's side ends, the owner connects
-/// again ([`Proxy::hlr_is_gone`], [`Proxy::hlr_is_back`]); the MSC's side stays open meanwhile.
+/// The owner reads from a socket into a buffer, passes the buffer to the proxy, and writes the pieces from
+/// [`Proxy::to_hlr`] and [`Proxy::to_msc`]. Relayed pieces share the read buffer. An incomplete frame stays in the
+/// buffer. If the MSC's connection closes, the owner closes the HLR's, too. If the HLR's connection closes, the owner
+/// reconnects ([`Proxy::hlr_disconnected`], [`Proxy::hlr_connected`]); the MSC's connection stays open.
 #[derive(Debug, Default)]
 pub struct Proxy {
-    own_name: Option<Name>,
+    own_name: Option<IpaName>,
     to_msc: Outgoing,
     to_hlr: Outgoing,
     events: VecDeque<Event>,
-    /// Who has a message of ours at the MSC.
-    ours: Marks,
-    /// Who has a message at the MSC that came from the HLR: another service centre's.
-    theirs: Marks,
-    /// Who is about to be located by a packet switched node, which takes no short messages.
-    packet: Marks,
-    passed: u64,
-    /// The MSC has been asked who it is: the HLR's first question is not passed on.
-    is_asked: bool,
-    /// The MSC's identity with a unit id, a whole frame: the first on every connection to the HLR.
+    /// Subscribers with a pending own MT at the MSC.
+    own_mts: SubscriberSet,
+    /// Subscribers with a pending MT from the HLR, sent by another service centre.
+    foreign_mts: SubscriberSet,
+    /// Subscribers with a pending location update by a packet switched node, which handles no short messages.
+    packet_switched: SubscriberSet,
+    relayed_frames: u64,
+    /// The identity was sent to the HLR: its first identity request is not relayed.
+    identity_sent: bool,
+    /// The identity frame of the MSC with a unit id; sent first on every connection to the HLR.
     identity: Option<Bytes>,
-    /// There is no connection to the HLR.
-    hlr_is_away: bool,
+    /// Whether the connection to the HLR is down.
+    hlr_down: bool,
 }
 
-/// Octets that wait for an HLR that is away; what comes beyond is dropped.
-const HELD: usize = 256 << 10;
+/// Maximum octets queued for a disconnected HLR; further frames are dropped.
+const MAX_QUEUED_OCTETS: usize = 256 << 10;
 
-/// A set of subscribers that a far end cannot make grow without end.
+/// A bounded set of subscribers.
 #[derive(Debug, Default)]
-struct Marks(FxHashSet<Imsi>);
+struct SubscriberSet(FxHashSet<GsupImsi>);
 
-impl Marks {
-    /// An MSC has far fewer transactions at a time.
-    const MOST: usize = 200_000;
+impl SubscriberSet {
+    /// Far above the number of concurrent transactions of an MSC.
+    const MAX_LEN: usize = 200_000;
 
-    fn put(&mut self, imsi: Imsi) {
-        if self.0.len() >= Self::MOST {
+    fn put(&mut self, imsi: GsupImsi) {
+        if self.0.len() >= Self::MAX_LEN {
             self.0.clear();
         }
         self.0.insert(imsi);
     }
 
-    fn take(&mut self, imsi: Imsi) -> bool {
+    fn remove(&mut self, imsi: GsupImsi) -> bool {
         self.0.remove(&imsi)
     }
 
-    fn has(&self, imsi: Imsi) -> bool {
+    fn contains(&self, imsi: GsupImsi) -> bool {
         self.0.contains(&imsi)
     }
 }
 
-/// From where a frame comes.
+/// The side that a frame comes from.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum From {
+enum StreamSide {
     Msc,
     Hlr,
 }
 
-/// What becomes of a frame.
+/// What to do with a frame.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Fate {
-    /// It goes on with those around it.
-    Passes,
-    /// It has to be looked at by itself.
-    Ours,
+enum FrameAction {
+    /// Relay it with the adjacent frames.
+    PassThrough,
+    /// Handle it separately.
+    Intercept,
 }
 
 impl Proxy {
-    /// A fresh pair of connections. `own_name` is written as the source of our answers to MSCs that route by name.
+    /// Creates a proxy for a new pair of connections. `own_name` is the source name in own answers to MSCs that route
+    /// by name.
     #[must_use]
-    pub fn new(own_name: Option<Name>) -> Self {
+    pub fn new(own_name: Option<IpaName>) -> Self {
         Self { own_name, ..Self::default() }
     }
 
-    /// There is no connection to the HLR, not yet or not any more. Until [`Proxy::hlr_is_back`] the MSC's keep-alive is answered
-    /// here, and what is for the HLR waits: 256 KiB of it, and as long as [`Proxy::expire`] leaves it there.
-    pub fn hlr_is_gone(&mut self) {
-        self.hlr_is_away = true;
+    /// The connection to the HLR is down. Until [`Proxy::hlr_connected`], the proxy answers the MSC's pings, and queues
+    /// up to 256 KiB for the HLR until [`Proxy::expire`] drops them.
+    pub fn hlr_disconnected(&mut self) {
+        self.hlr_down = true;
     }
 
-    /// There is a connection to the HLR, and nothing was written to it. It begins with the MSC's identity, so the HLR's
-    /// first question is not passed on; what has waited follows.
-    pub fn hlr_is_back(&mut self) {
-        self.hlr_is_away = false;
+    /// A new connection to the HLR is up. The MSC's identity is sent first, so the HLR's first identity request is not
+    /// relayed; queued frames follow.
+    pub fn hlr_connected(&mut self) {
+        self.hlr_down = false;
         if let Some(identity) = self.identity.clone() {
             self.to_hlr.put_first(identity);
-            self.is_asked = true;
+            self.identity_sent = true;
         }
     }
 
-    /// Drops what has waited for the HLR since the last call but one. To be called from time to time while it is away: an MSC
-    /// has given up by itself on a request that is old.
+    /// Drops frames that were queued for the HLR before the previous call. Call it periodically while the HLR is
+    /// disconnected, since the MSC times out old requests.
     pub fn expire(&mut self) {
         self.to_hlr.expire();
     }
 
-    /// Takes all whole frames from what was read from the MSC.
+    /// Takes all complete frames from the MSC's input.
     pub fn from_msc(&mut self, input: &mut BytesMut) {
-        self.pass(From::Msc, input);
+        self.relay_all(StreamSide::Msc, input);
     }
 
-    /// Takes all whole frames from what was read from the HLR.
+    /// Takes all complete frames from the HLR's input.
     pub fn from_hlr(&mut self, input: &mut BytesMut) {
-        self.pass(From::Hlr, input);
+        self.relay_all(StreamSide::Hlr, input);
     }
 
-    /// The next octets for the MSC.
+    /// The next piece for the MSC.
     pub fn to_msc(&mut self) -> Option<Bytes> {
         self.to_msc.next()
     }
 
-    /// The next octets for the HLR.
+    /// The next piece for the HLR.
     pub fn to_hlr(&mut self) -> Option<Bytes> {
         self.to_hlr.next()
     }
 
-    /// How many octets wait for the MSC: an owner stops reading from the HLR when they are too many.
+    /// Octets queued for the MSC; the owner stops reading from the HLR above a limit.
     #[must_use]
     pub fn waiting_for_msc(&self) -> usize {
         self.to_msc.waiting()
     }
 
-    /// How many octets wait for the HLR: an owner stops reading from the MSC when they are too many.
+    /// Octets queued for the HLR; the owner stops reading from the MSC above a limit.
     #[must_use]
     pub fn waiting_for_hlr(&self) -> usize {
         self.to_hlr.waiting()
     }
 
-    /// How many frames were passed on so far, both ways.
+    /// Number of relayed frames in both directions.
     #[must_use]
-    pub fn passed(&self) -> u64 {
-        self.passed
+    pub fn relayed_frames(&self) -> u64 {
+        self.relayed_frames
     }
 
-    /// The next thing that the owner must know.
+    /// The next event.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// Puts a message of ours between the frames for the MSC: a `MT_FORWARD_SM`, or the answer to a `MO_FORWARD_SM`.
-    pub fn inject_to_msc(&mut self, message: &Message) {
+    /// Inserts an own message for the MSC: an MT-FORWARD-SM request, or an MO-FORWARD-SM answer.
+    pub fn inject_to_msc(&mut self, message: &GsupMessage) {
         if message.kind == MessageType::MT_FORWARD_SM_REQUEST {
-            self.ours.put(message.imsi);
+            self.own_mts.put(message.imsi);
         }
         self.to_msc.write(|output| message.put(output));
     }
 
-    fn pass(&mut self, from: From, input: &mut BytesMut) {
-        // Up to here everything passes.
-        let mut at = 0;
-        while let Some(header) = input.get(at..).and_then(Header::peek) {
-            let octets = HEADER + header.octets;
-            let Some(frame) = input.get(at..at + octets) else { break };
-            if self.look(from, header.stream, frame.get(HEADER..).unwrap_or_default()) == Fate::Passes {
-                at += octets;
-                self.passed += 1;
+    fn relay_all(&mut self, from: StreamSide, input: &mut BytesMut) {
+        // All frames before this offset are relayed.
+        let mut offset = 0;
+        while let Some(header) = input.get(offset..).and_then(Header::peek) {
+            let octets = HEADER_LEN + header.octets;
+            let Some(frame) = input.get(offset..offset + octets) else { break };
+            if self.inspect(from, header.stream, frame.get(HEADER_LEN..).unwrap_or_default())
+                == FrameAction::PassThrough
+            {
+                offset += octets;
+                self.relayed_frames += 1;
                 continue;
             }
-            let before = input.split_to(at).freeze();
-            self.pass_on(from, before);
-            at = 0;
+            let before = input.split_to(offset).freeze();
+            self.relay(from, before);
+            offset = 0;
             let frame = input.split_to(octets).freeze();
-            // Of the HLR's only its question is ours.
-            if from == From::Msc && !self.take(&frame) {
-                self.passed += 1;
-                self.pass_on(from, frame);
+            // From the HLR, only the identity request is intercepted.
+            if from == StreamSide::Msc && !self.intercept(&frame) {
+                self.relayed_frames += 1;
+                self.relay(from, frame);
             }
         }
-        if at > 0 {
-            let passed = input.split_to(at).freeze();
-            self.pass_on(from, passed);
+        if offset > 0 {
+            let relayed_frames = input.split_to(offset).freeze();
+            self.relay(from, relayed_frames);
         }
     }
 
-    /// Whole frames.
-    fn pass_on(&mut self, from: From, frames: Bytes) {
+    /// Relays complete frames.
+    fn relay(&mut self, from: StreamSide, frames: Bytes) {
         match from {
-            From::Msc if self.hlr_is_away => {
-                // Copied: what waits would keep whole buffers.
-                if self.to_hlr.waiting() + frames.len() <= HELD {
+            StreamSide::Msc if self.hlr_down => {
+                // Copied, since queued pieces would keep whole read buffers alive.
+                if self.to_hlr.waiting() + frames.len() <= MAX_QUEUED_OCTETS {
                     self.to_hlr.write(|output| output.extend_from_slice(&frames));
                 }
             }
-            From::Msc => self.to_hlr.pass(frames),
-            From::Hlr => self.to_msc.pass(frames),
+            StreamSide::Msc => self.to_hlr.push(frames),
+            StreamSide::Hlr => self.to_msc.push(frames),
         }
     }
 
-    /// Looks at a frame where it lies, and learns from it.
-    fn look(&mut self, from: From, stream: u8, payload: &[u8]) -> Fate {
+    /// Inspects a frame in the input, and learns from it.
+    fn inspect(&mut self, from: StreamSide, stream: u8, payload: &[u8]) -> FrameAction {
         match (stream, payload) {
             (STREAM_OSMOCOM, [EXTENSION_GSUP, message @ ..]) => {
                 let kind = message.first().copied().map_or(MessageType(u8::MAX), MessageType);
                 match from {
-                    From::Msc => self.look_at_msc(kind, message),
-                    From::Hlr => {
-                        self.look_at_hlr(kind, message);
-                        Fate::Passes
+                    StreamSide::Msc => self.inspect_from_msc(kind, message),
+                    StreamSide::Hlr => {
+                        self.inspect_from_hlr(kind, message);
+                        FrameAction::PassThrough
                     }
                 }
             }
-            (STREAM_CCM, _) if from == From::Hlr && self.is_asked && Ccm::is_id_get(payload) => {
-                self.is_asked = false;
-                Fate::Ours
+            (STREAM_CCM, _) if from == StreamSide::Hlr && self.identity_sent && Ccm::is_id_get(payload) => {
+                self.identity_sent = false;
+                FrameAction::Intercept
             }
-            (STREAM_CCM, _) if from == From::Msc && self.hlr_is_away && Ccm::is_ping(payload) => Fate::Ours,
-            (STREAM_CCM, _) if from == From::Msc => self.look_at_identity(payload),
-            _ => Fate::Passes,
+            (STREAM_CCM, _) if from == StreamSide::Msc && self.hlr_down && Ccm::is_ping(payload) => {
+                FrameAction::Intercept
+            }
+            (STREAM_CCM, _) if from == StreamSide::Msc => self.inspect_identity(payload),
+            _ => FrameAction::PassThrough,
         }
     }
 
-    fn look_at_msc(&mut self, kind: MessageType, message: &[u8]) -> Fate {
+    fn inspect_from_msc(&mut self, kind: MessageType, message: &[u8]) -> FrameAction {
         match kind {
             MessageType::MO_FORWARD_SM_REQUEST
             | MessageType::READY_FOR_SM_REQUEST
             | MessageType::MT_FORWARD_SM_RESULT
-            | MessageType::MT_FORWARD_SM_ERROR => return Fate::Ours,
+            | MessageType::MT_FORWARD_SM_ERROR => return FrameAction::Intercept,
             MessageType::UPDATE_LOCATION_REQUEST => {
-                if let Some(view) = View::of(message) {
-                    self.packet.take(view.imsi);
+                if let Some(view) = MessageView::of(message) {
+                    self.packet_switched.remove(view.imsi);
                     if view.cn_domain() == Some(CnDomain::PS) {
-                        self.packet.put(view.imsi);
+                        self.packet_switched.put(view.imsi);
                     }
                 }
             }
-            MessageType::PURGE_MS_REQUEST => self.detached(message),
+            MessageType::PURGE_MS_REQUEST => self.emit_detached(message),
             _ => {}
         }
-        Fate::Passes
+        FrameAction::PassThrough
     }
 
-    fn look_at_hlr(&mut self, kind: MessageType, message: &[u8]) {
+    fn inspect_from_hlr(&mut self, kind: MessageType, message: &[u8]) {
         match kind {
             MessageType::UPDATE_LOCATION_RESULT => {
-                if let Some(view) = View::of(message)
-                    && !self.packet.take(view.imsi)
+                if let Some(view) = MessageView::of(message)
+                    && !self.packet_switched.remove(view.imsi)
                 {
-                    self.events.push_back(Event::Attached(view.imsi));
+                    self.events.push_back(Event::LocationUpdated(view.imsi));
                 }
             }
             MessageType::UPDATE_LOCATION_ERROR => {
-                if let Some(view) = View::of(message) {
-                    self.packet.take(view.imsi);
+                if let Some(view) = MessageView::of(message) {
+                    self.packet_switched.remove(view.imsi);
                 }
             }
             MessageType::INSERT_DATA_REQUEST => {
-                if let Some(view) = View::of(message)
+                if let Some(view) = MessageView::of(message)
                     && let Some(msisdn) = view.msisdn()
                 {
                     self.events.push_back(Event::Number { imsi: view.imsi, msisdn });
                 }
             }
-            MessageType::LOCATION_CANCEL_REQUEST => self.detached(message),
+            MessageType::LOCATION_CANCEL_REQUEST => self.emit_detached(message),
             MessageType::MT_FORWARD_SM_REQUEST => {
-                if let Some(view) = View::of(message) {
-                    self.theirs.put(view.imsi);
+                if let Some(view) = MessageView::of(message) {
+                    self.foreign_mts.put(view.imsi);
                 }
             }
             _ => {}
         }
     }
 
-    fn detached(&mut self, message: &[u8]) {
-        if let Some(view) = View::of(message)
+    fn emit_detached(&mut self, message: &[u8]) {
+        if let Some(view) = MessageView::of(message)
             && view.cn_domain() != Some(CnDomain::PS)
         {
             self.events.push_back(Event::Detached(view.imsi));
         }
     }
 
-    /// Learns the MSC's name. An identity without unit id is looked at by itself, since an HLR would close the connection.
-    fn look_at_identity(&mut self, payload: &[u8]) -> Fate {
+    /// Learns the MSC's name. An identity without a unit id is intercepted, since an HLR would close the connection.
+    fn inspect_identity(&mut self, payload: &[u8]) -> FrameAction {
         if !Ccm::is_id_response(payload) {
-            return Fate::Passes;
+            return FrameAction::PassThrough;
         }
         let Ccm::IdResponse(mut response) = Ccm::decode(&Bytes::copy_from_slice(payload)) else {
-            return Fate::Passes;
+            return FrameAction::PassThrough;
         };
         if let Some(name) = response.serial() {
-            self.events.push_back(Event::Named(name.to_owned()));
+            self.events.push_back(Event::MscName(name.to_owned()));
         }
         let has_unit_id = response.items.iter().any(|(tag, value)| *tag == tag::UNIT_ID && !value.is_empty());
         if !has_unit_id {
@@ -328,31 +333,33 @@ impl Proxy {
         let mut frame = BytesMut::new();
         Ccm::IdResponse(response).put(&mut frame);
         self.identity = Some(frame.freeze());
-        if has_unit_id && !self.hlr_is_away { Fate::Passes } else { Fate::Ours }
+        if has_unit_id && !self.hlr_down { FrameAction::PassThrough } else { FrameAction::Intercept }
     }
 
-    /// Takes a frame of the MSC's out of the stream; false where it is to be passed on after all.
-    fn take(&mut self, frame: &Bytes) -> bool {
-        let payload = frame.slice(HEADER.min(frame.len())..);
-        match Frame::of(frame.get(2).copied().unwrap_or_default(), payload) {
-            Frame::Ccm(payload) => self.take_ccm(&payload),
-            Frame::Gsup(payload) => Message::decode(&payload).is_ok_and(|message| self.take_message(message)),
-            Frame::Ctrl(_) | Frame::Other { .. } => false,
+    /// Intercepts a frame from the MSC. Returns false if it must be relayed.
+    fn intercept(&mut self, frame: &Bytes) -> bool {
+        let payload = frame.slice(HEADER_LEN.min(frame.len())..);
+        match IpaFrame::of(frame.get(2).copied().unwrap_or_default(), payload) {
+            IpaFrame::Ccm(payload) => self.intercept_ccm(&payload),
+            IpaFrame::Gsup(payload) => {
+                GsupMessage::decode(&payload).is_ok_and(|message| self.intercept_message(message))
+            }
+            IpaFrame::Ctrl(_) | IpaFrame::Other { .. } => false,
         }
     }
 
-    fn take_ccm(&mut self, payload: &Bytes) -> bool {
+    fn intercept_ccm(&mut self, payload: &Bytes) -> bool {
         if Ccm::is_ping(payload) {
             self.to_msc.write(|output| Ccm::Pong.put(output));
-        } else if !self.hlr_is_away
+        } else if !self.hlr_down
             && let Some(identity) = self.identity.clone()
         {
-            self.to_hlr.pass(identity);
+            self.to_hlr.push(identity);
         }
         true
     }
 
-    fn take_message(&mut self, message: Message) -> bool {
+    fn intercept_message(&mut self, message: GsupMessage) -> bool {
         match message.kind {
             MessageType::READY_FOR_SM_REQUEST => {
                 let answer = message.accepted(self.own_name.as_ref());
@@ -365,11 +372,11 @@ impl Proxy {
             }
             _ => {}
         }
-        self.events.push_back(Event::Sms(message));
+        self.events.push_back(Event::ShortMessage(message));
         true
     }
 
-    /// Our name, or one that begins with it and a number sign: an owner may mark each request with one.
+    /// Whether a name is the own name, optionally followed by `#` and a tag of the owner.
     fn is_our_name(&self, name: &str) -> bool {
         let Some(rest) = self.own_name.as_ref().and_then(|own| name.strip_prefix(own.as_str())) else {
             return false;
@@ -377,18 +384,18 @@ impl Proxy {
         rest.is_empty() || rest.starts_with('#')
     }
 
-    /// Whether the answer to a `MT_FORWARD_SM` is for us, and not for a service centre behind the HLR.
-    fn is_answer_to_us(&mut self, answer: &Message) -> bool {
+    /// Whether an MT-FORWARD-SM answer belongs to an own request, and not to a service centre behind the HLR.
+    fn is_answer_to_us(&mut self, answer: &GsupMessage) -> bool {
         let imsi = answer.imsi;
-        let ours = match answer.destination_name() {
+        let own_mts = match answer.destination_name() {
             Some(name) => self.is_our_name(name),
-            None => self.ours.has(imsi) || !self.theirs.has(imsi),
+            None => self.own_mts.contains(imsi) || !self.foreign_mts.contains(imsi),
         };
-        if ours {
-            self.ours.take(imsi)
+        if own_mts {
+            self.own_mts.remove(imsi)
         } else {
-            self.theirs.take(imsi)
+            self.foreign_mts.remove(imsi)
         };
-        ours
+        own_mts
     }
 }

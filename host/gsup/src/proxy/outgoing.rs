@@ -1,20 +1,20 @@
 use bytes::{Bytes, BytesMut};
 use std::collections::VecDeque;
 
-/// What waits to be written, in order: pieces of what was read, and what we write ourselves.
+/// An output queue: pieces of the input, and own frames.
 #[derive(Debug, Default)]
 pub(super) struct Outgoing {
     pieces: VecDeque<Bytes>,
-    /// What we wrote behind the last piece: many small frames are one piece.
-    written: BytesMut,
+    /// Own frames after the last piece: small frames are collected into one piece.
+    pending_frames: BytesMut,
     waiting: usize,
-    /// The first pieces that were there at the last [`Outgoing::expire`].
-    old: usize,
+    /// Number of pieces that were queued at the last [`Outgoing::expire`].
+    old_pieces: usize,
 }
 
 impl Outgoing {
-    /// A piece of what was read.
-    pub(super) fn pass(&mut self, piece: Bytes) {
+    /// Appends a piece of the input.
+    pub(super) fn push(&mut self, piece: Bytes) {
         if piece.is_empty() {
             return;
         }
@@ -23,34 +23,34 @@ impl Outgoing {
         self.pieces.push_back(piece);
     }
 
-    /// Frames of our own.
+    /// Appends own frames.
     pub(super) fn write(&mut self, write: impl FnOnce(&mut BytesMut)) {
-        let before = self.written.len();
-        write(&mut self.written);
-        self.waiting += self.written.len() - before;
+        let before = self.pending_frames.len();
+        write(&mut self.pending_frames);
+        self.waiting += self.pending_frames.len() - before;
     }
 
-    /// A piece that goes before all others.
+    /// Inserts a piece before all others.
     pub(super) fn put_first(&mut self, piece: Bytes) {
         self.waiting += piece.len();
         self.pieces.push_front(piece);
-        self.old = 0;
+        self.old_pieces = 0;
     }
 
-    /// Drops what was here at the last call already, and nothing has been taken since.
+    /// Drops the pieces that were already queued at the last call.
     pub(super) fn expire(&mut self) {
         self.seal();
-        for piece in self.pieces.drain(..self.old.min(self.pieces.len())) {
+        for piece in self.pieces.drain(..self.old_pieces.min(self.pieces.len())) {
             self.waiting -= piece.len();
         }
-        self.old = self.pieces.len();
+        self.old_pieces = self.pieces.len();
     }
 
     pub(super) fn next(&mut self) -> Option<Bytes> {
         self.pieces
             .pop_front()
             .or_else(|| {
-                let piece = self.written.split().freeze();
+                let piece = self.pending_frames.split().freeze();
                 (!piece.is_empty()).then_some(piece)
             })
             .inspect(|piece| self.waiting -= piece.len())
@@ -61,8 +61,8 @@ impl Outgoing {
     }
 
     fn seal(&mut self) {
-        if !self.written.is_empty() {
-            self.pieces.push_back(self.written.split().freeze());
+        if !self.pending_frames.is_empty() {
+            self.pieces.push_back(self.pending_frames.split().freeze());
         }
     }
 }

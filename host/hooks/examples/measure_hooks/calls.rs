@@ -1,6 +1,6 @@
-//! What a warm call costs.
+//! Measures the cost of a warm call.
 
-use crate::house::{House, NOW, forwarded};
+use crate::bench_fixture::{BenchFixture, NOW, forwarded};
 use crate::native::Native;
 use crate::{Outcome, Plugin};
 use hooks::Binding;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::hint::black_box;
 use std::time::Duration;
 
-/// Plugins that are asked in turn, so that all of them see the same machine.
+/// Plugins that are asked in turn, so that all of them run under the same conditions.
 #[derive(Deserialize)]
 pub(crate) struct Task {
     rounds: usize,
@@ -19,12 +19,12 @@ pub(crate) struct Task {
     native: String,
 }
 
-/// Nanoseconds of processor time that one call took, in each round.
+/// Processor time of one call in each round, in nanoseconds.
 #[derive(Serialize)]
 pub(crate) struct Measured {
     name: String,
     nanoseconds: Vec<f64>,
-    /// Why it was not measured any further.
+    /// The reason why the measurement stopped.
     failed: Option<String>,
 }
 
@@ -36,27 +36,27 @@ impl Measured {
 
 /// Processor time of each measurement.
 const ENOUGH: Duration = Duration::from_millis(15);
-/// Calls by which a guest gets warm.
+/// Number of warm-up calls of a guest.
 const WARM: usize = 200;
 
-pub(crate) fn measure(house: &House, task: &Task) -> Outcome<Vec<Measured>> {
-    let native = Native::read(house, &task.native)?;
+pub(crate) fn measure(fixture: &BenchFixture, task: &Task) -> Outcome<Vec<Measured>> {
+    let native = Native::read(fixture, &task.native)?;
     let mut measured = vec![Measured::of("native")];
     let mut bound = Vec::new();
     for plugin in &task.plugins {
-        bound.push((plugin.hook, house.keep(plugin)?));
+        bound.push((plugin.hook, fixture.upload_once(plugin)?));
         measured.push(Measured::of(&plugin.name));
     }
     for _ in 0..task.rounds {
-        let count = house.messages.len();
+        let count = fixture.messages.len();
         let mut n = 0;
         measured[0].nanoseconds.push(timed(|| {
             n += 1;
-            black_box(native.route(black_box(&house.messages[n % count])));
+            black_box(native.route(black_box(&fixture.messages[n % count])));
         }));
         for ((hook, binding), measured) in bound.iter().zip(&mut measured[1..]) {
             if measured.failed.is_none() {
-                match one(house, *hook, binding) {
+                match one(fixture, *hook, binding) {
                     Ok(nanoseconds) => measured.nanoseconds.push(nanoseconds),
                     Err(error) => measured.failed = Some(error.to_string()),
                 }
@@ -66,33 +66,33 @@ pub(crate) fn measure(house: &House, task: &Task) -> Outcome<Vec<Measured>> {
     Ok(measured)
 }
 
-/// One plugin, for one measurement.
-fn one(house: &House, hook: Hook, binding: &Binding) -> Outcome<f64> {
-    house.hooks.activate(hook, NOW, vec![binding.clone()], None)?;
-    let mut routed = forwarded(house.north);
+/// One measurement of one plugin.
+fn one(fixture: &BenchFixture, hook: Hook, binding: &Binding) -> Outcome<f64> {
+    fixture.hooks.activate(hook, NOW, vec![binding.clone()], None)?;
+    let mut routed = forwarded(fixture.north);
     let (mut n, mut wrong) = (0, 0_u64);
     let mut ask = || {
         n += 1;
-        wrong += u64::from(!house.ask(hook, n, &mut routed));
+        wrong += u64::from(!fixture.ask(hook, n, &mut routed));
     };
     (0..WARM).for_each(|_| ask());
     let cost = timed(ask);
     if wrong > 0 {
-        // A guest that fails too often is taken back by itself, and the book says why.
-        let event = house.hooks.state(hook).events.into_iter().next().map(|event| event.what);
+        // A guest that fails too often is rolled back; the event has the reason.
+        let event = fixture.hooks.status(hook).events.into_iter().next().map(|event| event.what);
         let why = event.unwrap_or_default();
         return Err(format!("{}: {wrong} of {n} answers are wrong; {why}", binding.plugin).into());
     }
     Ok(cost)
 }
 
-/// Processor time of this thread: the wall's would count what others do on a crowded machine.
+/// Processor time of this thread: wall-clock time would include other work on a busy machine.
 fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
-/// Nanoseconds of one call.
+/// The time of one call, in nanoseconds.
 fn timed(mut call: impl FnMut()) -> f64 {
     let (begun, mut calls, mut some) = (processor_time(), 0_u64, 8_u64);
     loop {

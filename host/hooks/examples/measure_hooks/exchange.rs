@@ -1,6 +1,6 @@
-//! How long activations take, and what calls meanwhile notice of them.
+//! Measures the time of activations, and the latency of concurrent calls.
 
-use crate::house::{House, NOW};
+use crate::bench_fixture::{BenchFixture, NOW};
 use crate::{Outcome, Plugin};
 use model::Hook;
 use serde::{Deserialize, Serialize};
@@ -8,27 +8,27 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// Versions of a router, made live one after the other while calls go on.
+/// Versions of a router that are activated one after the other during calls.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) struct Task {
     versions: Vec<Plugin>,
-    /// Threads that call.
+    /// Number of calling threads.
     threads: u32,
-    /// Calls a second of each thread.
+    /// Calls per second of each thread.
     rate: u32,
 }
 
-/// What came of it; times in milliseconds.
+/// The results; times in milliseconds.
 #[derive(Serialize)]
 pub(crate) struct Measured {
-    /// Each version's upload: it is compiled there.
+    /// The upload of each version, which compiles it.
     uploads: Vec<f64>,
-    /// Each version's activation: instantiate, configure, try out, exchange.
+    /// The activation of each version: instantiate, configure, self-check, replace.
     activations: Vec<f64>,
-    /// While all of that happened.
+    /// Calls during all of that.
     during: Calls,
-    /// For as long without any of it.
+    /// Calls over the same time without any of it.
     without: Calls,
 }
 
@@ -37,10 +37,10 @@ struct Calls {
     seconds: f64,
     calls: usize,
     median: f64,
-    /// Of a thousand calls one took longer.
+    /// The 99.9th percentile.
     p999: f64,
     longest: f64,
-    /// The longest ones, falling.
+    /// The longest calls, in descending order.
     tail: Vec<f64>,
     /// Calls of more than 5 ms.
     late: usize,
@@ -50,28 +50,28 @@ fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-pub(crate) fn measure(house: &House, task: &Task) -> Outcome<Measured> {
+pub(crate) fn measure(fixture: &BenchFixture, task: &Task) -> Outcome<Measured> {
     let (first, versions) = task.versions.split_first().ok_or("no versions")?;
-    let binding = house.keep(first)?;
-    house.hooks.activate(Hook::Router, NOW, vec![binding], None)?;
+    let binding = fixture.upload_once(first)?;
+    fixture.hooks.activate(Hook::Router, NOW, vec![binding], None)?;
     let (mut uploads, mut activations) = (Vec::new(), Vec::new());
     let begun = Instant::now();
-    let (during, exchanged) = calling(house, task, || -> Outcome<()> {
+    let (during, exchanged) = calling(fixture, task, || -> Outcome<()> {
         for version in versions {
             let begun = Instant::now();
-            let binding = house.keep(version)?;
+            let binding = fixture.upload_once(version)?;
             uploads.push(ms(begun.elapsed()));
             let begun = Instant::now();
-            house.hooks.activate(Hook::Router, NOW, vec![binding], None)?;
+            fixture.hooks.activate(Hook::Router, NOW, vec![binding], None)?;
             activations.push(ms(begun.elapsed()));
         }
         Ok(())
     });
     exchanged?;
     let time = begun.elapsed();
-    let (without, ()) = calling(house, task, || {
+    let (without, ()) = calling(fixture, task, || {
         let begun = Instant::now();
-        // A pause may end early: whoever was waited for before has left his word.
+        // A park may end early: an earlier wait may have left its token.
         while let Some(left) = time.checked_sub(begun.elapsed()) {
             std::thread::park_timeout(left);
         }
@@ -79,12 +79,13 @@ pub(crate) fn measure(house: &House, task: &Task) -> Outcome<Measured> {
     Ok(Measured { uploads, activations, during, without })
 }
 
-/// Has threads call the router while `work` works.
-fn calling<T>(house: &House, task: &Task, work: impl FnOnce() -> T) -> (Calls, T) {
+/// Threads call the router while `work` runs.
+fn calling<T>(fixture: &BenchFixture, task: &Task, work: impl FnOnce() -> T) -> (Calls, T) {
     let over = AtomicBool::new(false);
     let begun = Instant::now();
     std::thread::scope(|scope| {
-        let callers: Vec<_> = (0..task.threads).map(|_| scope.spawn(|| caller(house, task, &over))).collect();
+        let callers: Vec<_> =
+            (0..task.threads).map(|_| scope.spawn(|| caller(fixture, task, &over))).collect();
         let done = work();
         over.store(true, Relaxed);
         let mut times: Vec<Duration> =
@@ -105,8 +106,8 @@ fn calling<T>(house: &House, task: &Task, work: impl FnOnce() -> T) -> (Calls, T
     })
 }
 
-/// Calls at a steady rate; gives how long each call took.
-fn caller(house: &House, task: &Task, over: &AtomicBool) -> Vec<Duration> {
+/// Calls at a steady rate; returns the time of each call.
+fn caller(fixture: &BenchFixture, task: &Task, over: &AtomicBool) -> Vec<Duration> {
     let every = Duration::from_secs(1) / task.rate.max(1);
     let (begun, mut times) = (Instant::now(), Vec::new());
     while !over.load(Relaxed) {
@@ -115,9 +116,9 @@ fn caller(house: &House, task: &Task, over: &AtomicBool) -> Vec<Duration> {
             std::thread::park_timeout(early);
             continue;
         }
-        let message = &house.messages[times.len() % house.messages.len()];
+        let message = &fixture.messages[times.len() % fixture.messages.len()];
         let call = Instant::now();
-        black_box(house.hooks.route(black_box(message), NOW));
+        black_box(fixture.hooks.route(black_box(message), NOW));
         times.push(call.elapsed());
     }
     times

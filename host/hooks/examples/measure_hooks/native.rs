@@ -1,28 +1,28 @@
-//! What the example routers do, without a guest: `plugins/examples/policy.txt` read and followed by the host itself.
+//! The example routers' policy without a guest: the host itself reads and follows `plugins/examples/policy.txt`.
 
 use crate::Outcome;
-use crate::house::House;
+use crate::bench_fixture::BenchFixture;
 use hooks::PrefixTable;
-use model::{DecidedBy, Leg, Message, PeerId, RejectReason, Routed, Verdict};
+use model::{Leg, Message, PeerId, PluginVersion, RejectReason, RoutingDecision, Verdict};
 use std::sync::Arc;
 
 pub(crate) struct Native {
-    by: Arc<DecidedBy>,
+    by: Arc<PluginVersion>,
     prefixes: PrefixTable,
-    /// Prefix, and the peer; without one: refused.
+    /// Prefix and peer; without a peer: refused.
     rules: Vec<(String, Option<PeerId>)>,
     sender: Option<(Vec<u8>, PeerId)>,
 }
 
 impl Native {
-    pub(crate) fn read(house: &House, document: &str) -> Outcome<Self> {
+    pub(crate) fn read(fixture: &BenchFixture, document: &str) -> Outcome<Self> {
         let peer = |name: &str| match name {
-            "north" => Ok(house.north),
-            "south" => Ok(house.south),
-            "bulk" => Ok(house.bulk),
+            "north" => Ok(fixture.north),
+            "south" => Ok(fixture.south),
+            "bulk" => Ok(fixture.bulk),
             _ => Err(format!("no peer {name:?} here")),
         };
-        let by = Arc::new(DecidedBy { plugin: "native".to_owned(), version: String::new() });
+        let by = Arc::new(PluginVersion { plugin: "native".to_owned(), version: String::new() });
         let mut native = Self { by, prefixes: PrefixTable::default(), rules: Vec::new(), sender: None };
         for line in document.lines() {
             match line.split_whitespace().collect::<Vec<_>>()[..] {
@@ -38,7 +38,7 @@ impl Native {
         Ok(native)
     }
 
-    pub(crate) fn route(&self, message: &Message) -> Routed {
+    pub(crate) fn route(&self, message: &Message) -> RoutingDecision {
         let text = message.destination.text();
         let found = self.prefixes.longest(text.strip_prefix('+').unwrap_or(&text));
         let rule = found.and_then(|(index, _)| self.rules.get(index as usize));
@@ -56,11 +56,11 @@ impl Native {
             Some((prefix, Some(peer))) => {
                 self.decided(Verdict::Forward(vec![Leg::to(*peer)]), format!("prefix {prefix}"))
             }
-            _ => Routed::new(Verdict::Reject(RejectReason::NoRoute), self.by.clone()),
+            _ => RoutingDecision::new(Verdict::Reject(RejectReason::NoRoute), self.by.clone()),
         }
     }
 
-    fn decided(&self, verdict: Verdict, note: String) -> Routed {
-        Routed::new(verdict, self.by.clone()).because(note)
+    fn decided(&self, verdict: Verdict, note: String) -> RoutingDecision {
+        RoutingDecision::new(verdict, self.by.clone()).with_note(note)
     }
 }

@@ -1,15 +1,15 @@
-//! What does a message cost?
+//! The biller hook: the price of a message.
 
-use super::{Texts, World, id, lot, masked, message_param, probe};
+use super::{MessageTexts, World, accepted_id, canary_bucket, masked_route, message_param, probe};
 use crate::bindings::biller as current;
 use crate::bindings::biller::exports::switchyard::hooks::billing as wit;
-use crate::capabilities::State;
-use crate::capabilities::tables::Digits;
+use crate::contract::WitVersion;
 use crate::fault::Fault;
-use crate::generation::{Generation, Instance, REFUSAL, note, short};
+use crate::generation::{Generation, Instance, MAX_REASON_OCTETS, truncate, truncate_note};
+use crate::host_call_log::HostCallLog;
+use crate::host_calls::InstanceState;
+use crate::host_calls::tables::Digits;
 use crate::runtime::Runtime;
-use crate::seen::Seen;
-use crate::world::Wit;
 use model::{Charge, Directory, Hook, Leg, Message, MessageId, Quote, Settlement, Timestamp};
 use wasmtime::Store;
 use wasmtime::component::Component;
@@ -18,29 +18,29 @@ pub(crate) struct Biller;
 
 /// A price; `Err` is a refusal.
 #[derive(Clone)]
-pub(crate) struct Price {
+pub(crate) struct PriceAnswer {
     pub(crate) quote: Result<Quote, Option<Box<str>>>,
 }
 
 impl World for Biller {
     const HOOK: Hook = Hook::Biller;
-    type Pre = current::BillerPre<State>;
+    type Pre = current::BillerPre<InstanceState>;
     type Guest = current::Biller;
     type Question<'a> = (&'a Message, Option<&'a Leg>);
     type Owned = (Message, Option<Leg>);
-    type Answer = Price;
+    type Answer = PriceAnswer;
 
-    fn pre(runtime: &Runtime, component: &Component, version: Wit) -> wasmtime::Result<Self::Pre> {
+    fn pre(runtime: &Runtime, component: &Component, version: WitVersion) -> wasmtime::Result<Self::Pre> {
         current::BillerPre::new(runtime.link(Hook::Biller, version, component)?)
     }
 
-    fn instantiate(pre: &Self::Pre, store: &mut Store<State>) -> wasmtime::Result<Self::Guest> {
+    fn instantiate(pre: &Self::Pre, store: &mut Store<InstanceState>) -> wasmtime::Result<Self::Guest> {
         pre.instantiate(store)
     }
 
     fn configure(
         guest: &Self::Guest,
-        store: &mut Store<State>,
+        store: &mut Store<InstanceState>,
         document: &str,
     ) -> wasmtime::Result<Result<(), String>> {
         guest.switchyard_hooks_billing().call_configure(store, document)
@@ -54,7 +54,7 @@ impl World for Biller {
         guest.switchyard_hooks_billing().call_price(store, probe, None).map(drop)
     }
 
-    fn prepare(state: &mut State, (message, _): Self::Question<'_>) {
+    fn prepare(state: &mut InstanceState, (message, _): Self::Question<'_>) {
         state.destination = Digits::of_address(&message.destination.value);
         state.may_fetch = false;
     }
@@ -63,41 +63,41 @@ impl World for Biller {
         generation: &Generation<Self>,
         instance: &mut Instance<Self>,
         (message, leg): Self::Question<'_>,
-    ) -> wasmtime::Result<Result<Price, Fault>> {
-        let directory = generation.around.directory.load();
-        let texts = Texts::of(message, &directory);
+    ) -> wasmtime::Result<Result<PriceAnswer, Fault>> {
+        let directory = generation.environment.directory.load();
+        let texts = MessageTexts::of(message, &directory);
         let question = message_param!(wit, current::switchyard::hooks::types::Address, message, &texts);
         let peer = leg.map(|leg| (directory.name(leg.peer), leg.cost));
         let leg = peer.as_ref().map(|(peer, cost)| wit::FirstLeg { peer, cost: *cost });
         let Instance { store, guest } = instance;
         let quote = guest.switchyard_hooks_billing().call_price(store, question, leg)?;
-        Ok(read(generation, quote))
+        Ok(decode_answer(generation, quote))
     }
 
-    fn own((message, leg): Self::Question<'_>) -> Self::Owned {
+    fn own_question((message, leg): Self::Question<'_>) -> Self::Owned {
         (message.clone(), leg.cloned())
     }
 
-    fn lend((message, leg): &Self::Owned) -> Self::Question<'_> {
+    fn borrow_question((message, leg): &Self::Owned) -> Self::Question<'_> {
         (message, leg.as_ref())
     }
 
-    fn lot((message, _): Self::Question<'_>) -> u16 {
-        lot(&message.destination.value)
+    fn canary_bucket((message, _): Self::Question<'_>) -> u16 {
+        canary_bucket(&message.destination.value)
     }
 
-    fn decides(_: &Price) -> bool {
+    fn decides(_: &PriceAnswer) -> bool {
         true
     }
 
-    fn same(one: &Price, other: &Price) -> bool {
+    fn is_same_answer(one: &PriceAnswer, other: &PriceAnswer) -> bool {
         match (&one.quote, &other.quote) {
             (Ok(one), Ok(other)) => one.charge == other.charge,
             (one, other) => one.is_err() && other.is_err(),
         }
     }
 
-    fn words(price: &Price, _: &Directory) -> String {
+    fn describe_answer(price: &PriceAnswer, _: &Directory) -> String {
         match &price.quote {
             Err(_) => "refuse".to_owned(),
             Ok(Quote { charge: None, .. }) => "free".to_owned(),
@@ -105,23 +105,23 @@ impl World for Biller {
         }
     }
 
-    fn message((message, _): Self::Question<'_>) -> Option<MessageId> {
-        id(message)
+    fn message_id((message, _): Self::Question<'_>) -> Option<MessageId> {
+        accepted_id(message)
     }
 
-    fn sample((message, _): Self::Question<'_>, directory: &Directory) -> String {
-        masked(message, directory)
+    fn describe_question((message, _): Self::Question<'_>, directory: &Directory) -> String {
+        masked_route(message, directory)
     }
 }
 
 impl Generation<Biller> {
-    /// Tells the plugin how charges ended. The inner error is its own: it is told again later.
+    /// Reports settlements to the plugin. The inner error is the plugin's own; the caller reports them again later.
     pub(crate) fn settle(
         &self,
         settlements: &[Settlement],
         now: Timestamp,
     ) -> Result<Result<(), String>, Fault> {
-        let told: Vec<wit::Settlement<'_>> = settlements
+        let result: Vec<wit::Settlement<'_>> = settlements
             .iter()
             .map(|one| wit::Settlement {
                 serial: one.serial,
@@ -132,31 +132,27 @@ impl Generation<Biller> {
                 at: one.at.0,
             })
             .collect();
-        let told = self.call(now, &mut Seen::Off, |instance| {
+        let result = self.call(now, &mut HostCallLog::Off, |instance| {
             instance.store.data_mut().may_fetch = true;
             let Instance { store, guest } = instance;
-            guest.switchyard_hooks_billing().call_settle(store, &told).map(Ok)
+            guest.switchyard_hooks_billing().call_settle(store, &result).map(Ok)
         })?;
-        Ok(told.map_err(|why| short(why, REFUSAL)))
+        Ok(result.map_err(|why| truncate(why, MAX_REASON_OCTETS)))
     }
 }
 
-fn read(generation: &Generation<Biller>, quote: wit::Quote) -> Result<Price, Fault> {
-    let note = note(quote.note);
+fn decode_answer(generation: &Generation<Biller>, quote: wit::Quote) -> Result<PriceAnswer, Fault> {
+    let note = truncate_note(quote.note);
     let charge = match quote.price {
-        wit::Fee::Refuse => return Ok(Price { quote: Err(note) }),
+        wit::Fee::Refuse => return Ok(PriceAnswer { quote: Err(note) }),
         wit::Fee::Free => None,
         wit::Fee::Charge(charge) => {
             if charge.account.is_empty() || charge.account.len() > 64 {
                 let length = charge.account.len();
-                return Err(Fault::verdict(format!("an account's name of {length} octets: 1 to 64 fit")));
+                return Err(Fault::verdict(format!("an account's name of {length} octets: it has 1 to 64")));
             }
-            if charge.amount > Charge::MOST {
-                return Err(Fault::verdict(format!(
-                    "a price of {}: at most {}",
-                    charge.amount,
-                    Charge::MOST
-                )));
+            if charge.amount > Charge::MAX {
+                return Err(Fault::verdict(format!("a price of {}: at most {}", charge.amount, Charge::MAX)));
             }
             Some(Charge {
                 account: charge.account.into(),
@@ -166,5 +162,5 @@ fn read(generation: &Generation<Biller>, quote: wit::Quote) -> Result<Price, Fau
             })
         }
     };
-    Ok(Price { quote: Ok(Quote { charge, by: generation.by.clone(), note }) })
+    Ok(PriceAnswer { quote: Ok(Quote { charge, by: generation.by.clone(), note }) })
 }

@@ -1,15 +1,19 @@
-//! What follows a failed attempt?
+//! The delivery policy hook: the step after a failed attempt.
 
-use super::{Texts, World, id, lot, masked, message_param, probe, time};
+use super::{
+    MessageTexts, World, accepted_id, canary_bucket, clamped_duration, masked_route, message_param, probe,
+};
 use crate::bindings::delivery as current;
 use crate::bindings::delivery::exports::switchyard::hooks::delivery as wit;
-use crate::capabilities::State;
-use crate::capabilities::tables::Digits;
+use crate::contract::WitVersion;
 use crate::fault::Fault;
-use crate::generation::{Generation, Instance, note};
+use crate::generation::{Generation, Instance, truncate_note};
+use crate::host_calls::InstanceState;
+use crate::host_calls::tables::Digits;
 use crate::runtime::Runtime;
-use crate::world::Wit;
-use model::{Attempt, Directory, ErrorClass, Hook, Message, MessageId, Next, NextStep, PeerAdvice};
+use model::{
+    Attempt, DeliveryDecision, Directory, ErrorClass, Hook, Message, MessageId, NextStep, PeerAdvice,
+};
 use std::time::Duration;
 use wasmtime::Store;
 use wasmtime::component::Component;
@@ -18,23 +22,23 @@ pub(crate) struct DeliveryPolicy;
 
 impl World for DeliveryPolicy {
     const HOOK: Hook = Hook::DeliveryPolicy;
-    type Pre = current::DeliveryPolicyPre<State>;
+    type Pre = current::DeliveryPolicyPre<InstanceState>;
     type Guest = current::DeliveryPolicy;
     type Question<'a> = (&'a Message, &'a Attempt);
     type Owned = (Message, Attempt);
-    type Answer = Next;
+    type Answer = DeliveryDecision;
 
-    fn pre(runtime: &Runtime, component: &Component, version: Wit) -> wasmtime::Result<Self::Pre> {
+    fn pre(runtime: &Runtime, component: &Component, version: WitVersion) -> wasmtime::Result<Self::Pre> {
         current::DeliveryPolicyPre::new(runtime.link(Hook::DeliveryPolicy, version, component)?)
     }
 
-    fn instantiate(pre: &Self::Pre, store: &mut Store<State>) -> wasmtime::Result<Self::Guest> {
+    fn instantiate(pre: &Self::Pre, store: &mut Store<InstanceState>) -> wasmtime::Result<Self::Guest> {
         pre.instantiate(store)
     }
 
     fn configure(
         guest: &Self::Guest,
-        store: &mut Store<State>,
+        store: &mut Store<InstanceState>,
         document: &str,
     ) -> wasmtime::Result<Result<(), String>> {
         guest.switchyard_hooks_delivery().call_configure(store, document)
@@ -57,7 +61,7 @@ impl World for DeliveryPolicy {
         guest.switchyard_hooks_delivery().call_next(store, probe, attempt).map(drop)
     }
 
-    fn prepare(state: &mut State, (message, _): (&Message, &Attempt)) {
+    fn prepare(state: &mut InstanceState, (message, _): (&Message, &Attempt)) {
         state.destination = Digits::of_address(&message.destination.value);
     }
 
@@ -65,9 +69,9 @@ impl World for DeliveryPolicy {
         generation: &Generation<Self>,
         instance: &mut Instance<Self>,
         (message, attempt): (&Message, &Attempt),
-    ) -> wasmtime::Result<Result<Next, Fault>> {
-        let directory = generation.around.directory.load();
-        let texts = Texts::of(message, &directory);
+    ) -> wasmtime::Result<Result<DeliveryDecision, Fault>> {
+        let directory = generation.environment.directory.load();
+        let texts = MessageTexts::of(message, &directory);
         let question = message_param!(wit, current::switchyard::hooks::types::Address, message, &texts);
         let peer = directory.name(attempt.peer);
         let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
@@ -91,30 +95,30 @@ impl World for DeliveryPolicy {
         };
         let Instance { store, guest } = instance;
         let next = guest.switchyard_hooks_delivery().call_next(store, question, attempt)?;
-        Ok(read(generation, next))
+        Ok(decode_answer(generation, next))
     }
 
-    fn own((message, attempt): (&Message, &Attempt)) -> Self::Owned {
+    fn own_question((message, attempt): (&Message, &Attempt)) -> Self::Owned {
         (message.clone(), attempt.clone())
     }
 
-    fn lend((message, attempt): &Self::Owned) -> (&Message, &Attempt) {
+    fn borrow_question((message, attempt): &Self::Owned) -> (&Message, &Attempt) {
         (message, attempt)
     }
 
-    fn lot((message, _): Self::Question<'_>) -> u16 {
-        lot(&message.destination.value)
+    fn canary_bucket((message, _): Self::Question<'_>) -> u16 {
+        canary_bucket(&message.destination.value)
     }
 
-    fn decides(_: &Next) -> bool {
+    fn decides(_: &DeliveryDecision) -> bool {
         true
     }
 
-    fn same(one: &Next, other: &Next) -> bool {
+    fn is_same_answer(one: &DeliveryDecision, other: &DeliveryDecision) -> bool {
         one.step == other.step && one.advice == other.advice
     }
 
-    fn words(next: &Next, _: &Directory) -> String {
+    fn describe_answer(next: &DeliveryDecision, _: &Directory) -> String {
         let advised = if next.advice == PeerAdvice::default() { "" } else { ", with advice" };
         match next.step {
             NextStep::RetryAfter(wait) => format!("retry after {} s{advised}", wait.as_secs_f32()),
@@ -124,20 +128,23 @@ impl World for DeliveryPolicy {
         }
     }
 
-    fn message((message, _): (&Message, &Attempt)) -> Option<MessageId> {
-        id(message)
+    fn message_id((message, _): (&Message, &Attempt)) -> Option<MessageId> {
+        accepted_id(message)
     }
 
-    fn sample((message, attempt): (&Message, &Attempt), directory: &Directory) -> String {
-        format!("{}, attempt {}, {:?}", masked(message, directory), attempt.number, attempt.class)
+    fn describe_question((message, attempt): (&Message, &Attempt), directory: &Directory) -> String {
+        format!("{}, attempt {}, {:?}", masked_route(message, directory), attempt.number, attempt.class)
     }
 }
 
-fn read(generation: &Generation<DeliveryPolicy>, next: wit::NextStep) -> Result<Next, Fault> {
+fn decode_answer(
+    generation: &Generation<DeliveryPolicy>,
+    next: wit::NextStep,
+) -> Result<DeliveryDecision, Fault> {
     let step = match next.step {
-        wit::Step::RetryAfter(wait) => NextStep::RetryAfter(time(wait)),
+        wit::Step::RetryAfter(wait) => NextStep::RetryAfter(clamped_duration(wait)),
         wit::Step::NextLeg => NextStep::NextLeg,
-        wit::Step::AwaitAlert(wait) => NextStep::AwaitAlert(time(wait)),
+        wit::Step::AwaitAlert(wait) => NextStep::AwaitAlert(clamped_duration(wait)),
         wit::Step::Fail => NextStep::Fail,
     };
     let advice = match next.advice {
@@ -151,8 +158,8 @@ fn read(generation: &Generation<DeliveryPolicy>, next: wit::NextStep) -> Result<
             if advice.window == Some(0) {
                 return Err(Fault::verdict("a window of 0: at least 1, or a pause".to_owned()));
             }
-            PeerAdvice { pause: advice.pause.map(time), rate: advice.rate, window: advice.window }
+            PeerAdvice { pause: advice.pause.map(clamped_duration), rate: advice.rate, window: advice.window }
         }
     };
-    Ok(Next { step, advice, by: generation.by.clone(), note: note(next.note) })
+    Ok(DeliveryDecision { step, advice, by: generation.by.clone(), note: truncate_note(next.note) })
 }

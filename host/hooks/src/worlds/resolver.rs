@@ -1,14 +1,14 @@
-//! Who stands behind a number?
+//! The resolver hook: the subscriber of a number.
 
-use super::{World, lot, time};
+use super::{World, canary_bucket, clamped_duration};
 use crate::bindings::resolver as current;
 use crate::bindings::resolver::exports::switchyard::hooks::resolution as wit;
-use crate::capabilities::State;
-use crate::capabilities::tables::Digits;
+use crate::contract::WitVersion;
 use crate::fault::Fault;
-use crate::generation::{Generation, Instance, note};
+use crate::generation::{Generation, Instance, truncate_note};
+use crate::host_calls::InstanceState;
+use crate::host_calls::tables::Digits;
 use crate::runtime::Runtime;
-use crate::world::Wit;
 use model::{Address, AddressBytes, Directory, Hook, Imsi, MessageId, Resolution, Subscriber};
 use wasmtime::Store;
 use wasmtime::component::Component;
@@ -17,34 +17,34 @@ pub(crate) struct Resolver;
 
 impl World for Resolver {
     const HOOK: Hook = Hook::Resolver;
-    type Pre = current::ResolverPre<State>;
+    type Pre = current::ResolverPre<InstanceState>;
     type Guest = current::Resolver;
     type Question<'a> = &'a str;
     type Owned = String;
     type Answer = Resolution;
 
-    fn pre(runtime: &Runtime, component: &Component, version: Wit) -> wasmtime::Result<Self::Pre> {
+    fn pre(runtime: &Runtime, component: &Component, version: WitVersion) -> wasmtime::Result<Self::Pre> {
         current::ResolverPre::new(runtime.link(Hook::Resolver, version, component)?)
     }
 
-    fn instantiate(pre: &Self::Pre, store: &mut Store<State>) -> wasmtime::Result<Self::Guest> {
+    fn instantiate(pre: &Self::Pre, store: &mut Store<InstanceState>) -> wasmtime::Result<Self::Guest> {
         pre.instantiate(store)
     }
 
     fn configure(
         guest: &Self::Guest,
-        store: &mut Store<State>,
+        store: &mut Store<InstanceState>,
         document: &str,
     ) -> wasmtime::Result<Result<(), String>> {
         guest.switchyard_hooks_resolution().call_configure(store, document)
     }
 
-    /// Nothing is asked: a question may go out to other systems.
+    /// No self-check: a question may query other systems.
     fn check(_: &mut Instance<Self>) -> wasmtime::Result<()> {
         Ok(())
     }
 
-    fn prepare(state: &mut State, msisdn: &str) {
+    fn prepare(state: &mut InstanceState, msisdn: &str) {
         state.destination = Digits::of(msisdn.as_bytes());
         state.may_fetch = true;
     }
@@ -56,30 +56,30 @@ impl World for Resolver {
     ) -> wasmtime::Result<Result<Resolution, Fault>> {
         let Instance { store, guest } = instance;
         let resolved = guest.switchyard_hooks_resolution().call_resolve(store, msisdn)?;
-        Ok(read(generation, resolved))
+        Ok(decode_answer(generation, resolved))
     }
 
-    fn own(msisdn: &str) -> String {
+    fn own_question(msisdn: &str) -> String {
         msisdn.to_owned()
     }
 
-    fn lend(msisdn: &String) -> &str {
+    fn borrow_question(msisdn: &String) -> &str {
         msisdn
     }
 
-    fn lot(msisdn: &str) -> u16 {
-        lot(msisdn.as_bytes())
+    fn canary_bucket(msisdn: &str) -> u16 {
+        canary_bucket(msisdn.as_bytes())
     }
 
     fn decides(_: &Resolution) -> bool {
         true
     }
 
-    fn same(one: &Resolution, other: &Resolution) -> bool {
+    fn is_same_answer(one: &Resolution, other: &Resolution) -> bool {
         one.subscriber == other.subscriber
     }
 
-    fn words(resolution: &Resolution, directory: &Directory) -> String {
+    fn describe_answer(resolution: &Resolution, directory: &Directory) -> String {
         match &resolution.subscriber {
             Subscriber::Found { peer, .. } => match peer {
                 Some(peer) => format!("found at {}", directory.name(*peer)),
@@ -90,16 +90,16 @@ impl World for Resolver {
         }
     }
 
-    fn message(_: &str) -> Option<MessageId> {
+    fn message_id(_: &str) -> Option<MessageId> {
         None
     }
 
-    fn sample(msisdn: &str, _: &Directory) -> String {
+    fn describe_question(msisdn: &str, _: &Directory) -> String {
         Address::international(msisdn).masked()
     }
 }
 
-fn read(generation: &Generation<Resolver>, resolved: wit::Resolved) -> Result<Resolution, Fault> {
+fn decode_answer(generation: &Generation<Resolver>, resolved: wit::Resolved) -> Result<Resolution, Fault> {
     let subscriber = match resolved.answer {
         wit::Answer::Found(found) => {
             let imsi = found.imsi.as_bytes();
@@ -109,7 +109,7 @@ fn read(generation: &Generation<Resolver>, resolved: wit::Resolved) -> Result<Re
             }
             let peer = match &found.serving {
                 None => None,
-                Some(name) => Some(generation.around.directory.load().id(name).ok_or_else(|| {
+                Some(name) => Some(generation.environment.directory.load().id(name).ok_or_else(|| {
                     let name: String = name.chars().take(64).collect();
                     Fault::verdict(format!("served by peer {name:?}, which is not in the configuration"))
                 })?),
@@ -117,11 +117,11 @@ fn read(generation: &Generation<Resolver>, resolved: wit::Resolved) -> Result<Re
             Subscriber::Found {
                 imsi: Imsi(AddressBytes::from_slice(imsi)),
                 peer,
-                valid: found.valid.map(time),
+                valid: found.valid.map(clamped_duration),
             }
         }
-        wit::Answer::Unknown(valid) => Subscriber::Unknown { valid: valid.map(time) },
-        wit::Answer::TryLater(after) => Subscriber::TryLater { after: after.map(time) },
+        wit::Answer::Unknown(valid) => Subscriber::Unknown { valid: valid.map(clamped_duration) },
+        wit::Answer::TryLater(after) => Subscriber::TryLater { after: after.map(clamped_duration) },
     };
-    Ok(Resolution { subscriber, by: generation.by.clone(), note: note(resolved.note) })
+    Ok(Resolution { subscriber, by: generation.by.clone(), note: truncate_note(resolved.note) })
 }

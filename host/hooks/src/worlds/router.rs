@@ -1,18 +1,18 @@
-//! Where does a message go?
+//! The router hook: the next step of a message.
 
-use super::{Texts, World, id, lot, masked, message_param, probe};
+use super::{MessageTexts, World, accepted_id, canary_bucket, masked_route, message_param, probe};
 use crate::bindings::previous;
 use crate::bindings::router as current;
 use crate::bindings::router::exports::switchyard::hooks::routing as wit;
 use crate::bindings::router::switchyard::hooks::types::AddressResult;
-use crate::capabilities::State;
-use crate::capabilities::tables::Digits;
+use crate::contract::WitVersion;
 use crate::fault::Fault;
-use crate::generation::{Generation, Instance, note};
+use crate::generation::{Generation, Instance, truncate_note};
+use crate::host_calls::InstanceState;
+use crate::host_calls::tables::Digits;
 use crate::runtime::Runtime;
-use crate::world::Wit;
 use model::{
-    Address, Directory, Hook, Leg, Message, MessageId, RejectReason, SenderWish, Timestamp, Verdict,
+    Address, Directory, Hook, Leg, Message, MessageId, RejectReason, SenderRequest, Timestamp, Verdict,
 };
 use std::time::Duration;
 use wasmtime::Store;
@@ -20,29 +20,29 @@ use wasmtime::component::Component;
 
 pub(crate) struct Router;
 
-/// The last moment of the year 9999: what is held for longer has no date that anybody could be shown.
-const LATEST: Timestamp = Timestamp(253_402_300_799_999);
+/// The last millisecond of the year 9999. A later hold time has no date that can be shown.
+const MAX_HOLD_TIME: Timestamp = Timestamp(253_402_300_799_999);
 
-/// What a router said, in the host's words.
+/// A router's decision, in host types.
 #[derive(Debug, Clone)]
 pub struct Decision {
-    /// Its verdict; `None`: pass.
+    /// The verdict; `None`: pass.
     pub verdict: Option<Verdict>,
-    /// The number that the message is to have for its sender; with a verdict to forward only.
-    pub sender: Option<Box<SenderWish>>,
-    /// Why.
+    /// The requested sender of the message; with a forward verdict only.
+    pub sender: Option<Box<SenderRequest>>,
+    /// The reason.
     pub note: Option<Box<str>>,
 }
 
 impl Decision {
-    /// Who does not say who is to hold the number leaves it with the message's origin.
-    fn with_sender(mut self, sender: Option<Box<SenderWish>>, origin: &str) -> Self {
+    /// If the request names no holder of the number, the message's origin is the holder.
+    fn with_sender(mut self, sender: Option<Box<SenderRequest>>, origin: &str) -> Self {
         if matches!(self.verdict, Some(Verdict::Forward(_))) {
-            self.sender = sender.map(|mut wish| {
-                if wish.holder.is_empty() {
-                    wish.holder = origin.into();
+            self.sender = sender.map(|mut request| {
+                if request.holder.is_empty() {
+                    request.holder = origin.into();
                 }
-                wish
+                request
             });
         }
         self
@@ -50,8 +50,8 @@ impl Decision {
 }
 
 pub(crate) enum Pre {
-    Current(current::RouterPre<State>),
-    Previous(previous::RouterPre<State>),
+    Current(current::RouterPre<InstanceState>),
+    Previous(previous::RouterPre<InstanceState>),
 }
 
 pub(crate) enum Guest {
@@ -67,15 +67,15 @@ impl World for Router {
     type Owned = Message;
     type Answer = Decision;
 
-    fn pre(runtime: &Runtime, component: &Component, version: Wit) -> wasmtime::Result<Pre> {
+    fn pre(runtime: &Runtime, component: &Component, version: WitVersion) -> wasmtime::Result<Pre> {
         let pre = runtime.link(Hook::Router, version, component)?;
         Ok(match version {
-            Wit::V0_2 => Pre::Current(current::RouterPre::new(pre)?),
-            Wit::V0_1 => Pre::Previous(previous::RouterPre::new(pre)?),
+            WitVersion::V0_2 => Pre::Current(current::RouterPre::new(pre)?),
+            WitVersion::V0_1 => Pre::Previous(previous::RouterPre::new(pre)?),
         })
     }
 
-    fn instantiate(pre: &Pre, store: &mut Store<State>) -> wasmtime::Result<Guest> {
+    fn instantiate(pre: &Pre, store: &mut Store<InstanceState>) -> wasmtime::Result<Guest> {
         Ok(match pre {
             Pre::Current(pre) => Guest::Current(pre.instantiate(store)?),
             Pre::Previous(pre) => Guest::Previous(pre.instantiate(store)?),
@@ -84,7 +84,7 @@ impl World for Router {
 
     fn configure(
         guest: &Guest,
-        store: &mut Store<State>,
+        store: &mut Store<InstanceState>,
         document: &str,
     ) -> wasmtime::Result<Result<(), String>> {
         match guest {
@@ -102,13 +102,13 @@ impl World for Router {
                 guest.switchyard_hooks_routing().call_route(store, probe).map(drop)
             }
             Guest::Previous(guest) => {
-                let probe = upgraded::probe();
+                let probe = contract_v0_1::probe();
                 guest.switchyard_hooks_routing().call_route(store, probe).map(drop)
             }
         }
     }
 
-    fn prepare(state: &mut State, message: &Message) {
+    fn prepare(state: &mut InstanceState, message: &Message) {
         state.destination = Digits::of_address(&message.destination.value);
         state.body = message.text.octets.clone();
         state.sender = None;
@@ -119,8 +119,8 @@ impl World for Router {
         instance: &mut Instance<Self>,
         message: &Message,
     ) -> wasmtime::Result<Result<Decision, Fault>> {
-        let directory = generation.around.directory.load();
-        let texts = Texts::of(message, &directory);
+        let directory = generation.environment.directory.load();
+        let texts = MessageTexts::of(message, &directory);
         let Instance { store, guest } = instance;
         let decision = match guest {
             Guest::Current(guest) => {
@@ -129,61 +129,62 @@ impl World for Router {
                 guest.switchyard_hooks_routing().call_route(store, question)?
             }
             Guest::Previous(guest) => {
-                let question = upgraded::question(message, &texts);
-                upgraded::decision(guest.switchyard_hooks_routing().call_route(store, question)?)
+                let question = contract_v0_1::question(message, &texts);
+                contract_v0_1::decision(guest.switchyard_hooks_routing().call_route(store, question)?)
             }
         };
         let sender = instance.store.data_mut().sender.take();
-        Ok(read(generation, &directory, decision).map(|decision| decision.with_sender(sender, &texts.origin)))
+        Ok(decode_answer(generation, &directory, decision)
+            .map(|decision| decision.with_sender(sender, &texts.origin)))
     }
 
-    fn own(message: &Message) -> Message {
+    fn own_question(message: &Message) -> Message {
         message.clone()
     }
 
-    fn lend(message: &Message) -> &Message {
+    fn borrow_question(message: &Message) -> &Message {
         message
     }
 
-    fn lot(message: &Message) -> u16 {
-        lot(&message.destination.value)
+    fn canary_bucket(message: &Message) -> u16 {
+        canary_bucket(&message.destination.value)
     }
 
     fn decides(decision: &Decision) -> bool {
         decision.verdict.is_some()
     }
 
-    fn same(one: &Decision, other: &Decision) -> bool {
+    fn is_same_answer(one: &Decision, other: &Decision) -> bool {
         one.verdict == other.verdict && one.sender == other.sender
     }
 
-    fn words(decision: &Decision, directory: &Directory) -> String {
+    fn describe_answer(decision: &Decision, directory: &Directory) -> String {
         let Some(verdict) = &decision.verdict else { return "pass".to_owned() };
         let mut words = match verdict {
             Verdict::Forward(legs) if legs.iter().all(|leg| leg.resolve) => "home".to_owned(),
             Verdict::Forward(legs) => {
-                let legs: Vec<String> = legs.iter().map(|leg| leg_words(leg, directory)).collect();
+                let legs: Vec<String> = legs.iter().map(|leg| describe_leg(leg, directory)).collect();
                 format!("forward {}", legs.join(", "))
             }
             Verdict::Hold(_) => "hold".to_owned(),
             Verdict::Reject(reason) => format!("reject {reason}"),
         };
-        if let Some(wish) = &decision.sender {
-            words.push_str(&format!(", sender of {} else {}", wish.pool, wish.otherwise.name()));
+        if let Some(request) = &decision.sender {
+            words.push_str(&format!(", sender of {} else {}", request.pool, request.otherwise.name()));
         }
         words
     }
 
-    fn message(message: &Message) -> Option<MessageId> {
-        id(message)
+    fn message_id(message: &Message) -> Option<MessageId> {
+        accepted_id(message)
     }
 
-    fn sample(message: &Message, directory: &Directory) -> String {
-        masked(message, directory)
+    fn describe_question(message: &Message, directory: &Directory) -> String {
+        masked_route(message, directory)
     }
 }
 
-fn leg_words(leg: &Leg, directory: &Directory) -> String {
+fn describe_leg(leg: &Leg, directory: &Directory) -> String {
     let mut words = directory.name(leg.peer).to_string();
     if leg.rank > 0 {
         words.push_str(&format!(" (rank {})", leg.rank));
@@ -194,21 +195,21 @@ fn leg_words(leg: &Leg, directory: &Directory) -> String {
     words
 }
 
-fn read(
+fn decode_answer(
     generation: &Generation<Router>,
     directory: &Directory,
     decision: wit::Decision,
 ) -> Result<Decision, Fault> {
     let verdict = match decision.verdict {
         wit::Verdict::Pass => None,
-        wit::Verdict::Forward(legs) => Some(Verdict::Forward(legs_in(legs, directory)?)),
+        wit::Verdict::Forward(legs) => Some(Verdict::Forward(convert_legs(legs, directory)?)),
         wit::Verdict::Home => {
-            let home = generation.around.home.ok_or_else(|| {
+            let home = generation.environment.home.ok_or_else(|| {
                 Fault::verdict("home, but the configuration names no peer for it ([home] peer)".to_owned())
             })?;
             Some(Verdict::Forward(vec![Leg { resolve: true, ..Leg::to(home) }]))
         }
-        wit::Verdict::Hold(until) => Some(Verdict::Hold(Timestamp(until).min(LATEST))),
+        wit::Verdict::Hold(until) => Some(Verdict::Hold(Timestamp(until).min(MAX_HOLD_TIME))),
         wit::Verdict::Reject(reason) => Some(Verdict::Reject(match reason {
             wit::RejectReason::NoRoute => RejectReason::NoRoute,
             wit::RejectReason::InvalidDestination => RejectReason::InvalidDestination,
@@ -218,20 +219,22 @@ fn read(
             wit::RejectReason::TryLater => RejectReason::TryLater,
         })),
     };
-    Ok(Decision { verdict, sender: None, note: note(decision.note) })
+    Ok(Decision { verdict, sender: None, note: truncate_note(decision.note) })
 }
 
-fn address_in(address: &AddressResult) -> Result<Address, Fault> {
+fn convert_address(address: &AddressResult) -> Result<Address, Fault> {
     if address.value.len() > 20 || address.value.contains('\0') {
         let length = address.value.len();
-        return Err(Fault::verdict(format!("an address of {length} octets, or with a NUL; at most 20 fit")));
+        return Err(Fault::verdict(format!(
+            "an address of {length} octets, or with a NUL; the maximum is 20"
+        )));
     }
     Ok(Address::new(address.ton, address.npi, address.value.as_bytes()))
 }
 
-fn legs_in(legs: Vec<wit::Leg>, directory: &Directory) -> Result<Vec<Leg>, Fault> {
+fn convert_legs(legs: Vec<wit::Leg>, directory: &Directory) -> Result<Vec<Leg>, Fault> {
     if legs.is_empty() || legs.len() > 255 {
-        return Err(Fault::verdict(format!("forwarded to {} legs; 1 to 255 make sense", legs.len())));
+        return Err(Fault::verdict(format!("forwarded to {} legs; 1 to 255 are valid", legs.len())));
     }
     legs.into_iter()
         .map(|leg| {
@@ -244,17 +247,17 @@ fn legs_in(legs: Vec<wit::Leg>, directory: &Directory) -> Result<Vec<Leg>, Fault
                 weight: leg.weight,
                 cost: leg.cost,
                 longest_wait: leg.longest_wait.map(Duration::from_millis),
-                source: leg.source.as_ref().map(address_in).transpose()?,
-                destination: leg.destination.as_ref().map(address_in).transpose()?,
+                source: leg.source.as_ref().map(convert_address).transpose()?,
+                destination: leg.destination.as_ref().map(convert_address).transpose()?,
                 ..Leg::to(peer)
             })
         })
         .collect()
 }
 
-/// Between the previous version's words and today's.
-mod upgraded {
-    use super::{AddressResult, Message, Texts, wit};
+/// Converts between the previous contract version and the current one.
+mod contract_v0_1 {
+    use super::{AddressResult, Message, MessageTexts, wit};
     use crate::bindings::previous::exports::switchyard::hooks::routing as old;
     use crate::bindings::previous::switchyard::hooks::types as old_types;
     use model::Address;
@@ -273,7 +276,7 @@ mod upgraded {
         }
     }
 
-    pub(super) fn question<'a>(message: &Message, texts: &'a Texts<'_>) -> old::Message<'a> {
+    pub(super) fn question<'a>(message: &Message, texts: &'a MessageTexts<'_>) -> old::Message<'a> {
         let address =
             |address: &Address, value| old_types::AddressParam { ton: address.ton, npi: address.npi, value };
         old::Message {
@@ -285,7 +288,7 @@ mod upgraded {
             priority: message.priority.level(),
             length: u32::try_from(message.text.octets.len()).unwrap_or(u32::MAX),
             udhi: message.text.udhi,
-            wants_receipt: message.receipts.any(),
+            wants_receipt: message.dlr_request.any(),
         }
     }
 

@@ -1,15 +1,17 @@
-//! Hooks over real guests, in a folder that goes away.
-#![allow(dead_code, unreachable_pub, missing_docs, reason = "each test file uses its part")]
+//! Hooks with real guests, in a temporary folder.
+#![allow(dead_code, unreachable_pub, missing_docs, reason = "each test file uses a part")]
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use capabilities::{
-    CounterOptions, Counters, DurableCounters, Fetch, FetchFailure, Grants, LogBudgets, MemoryValues,
-    Request, Response, Shelf, ShelfOptions, TableHlr,
+    CounterOptions, Counters, DurableCounters, Fetch, FetchFailure, FetchRequest, FetchResponse, HttpGrants,
+    LogBudgets, MemoryKvStore, TableHlr, TableStore, TableStoreOptions,
 };
-use hooks::{Binding, Board, Conditions, Hooks, HooksOptions, PoolBoard, Powers};
-use model::{Address, DecidedBy, Directory, Kind, Message, MessageId, PeerId, Priority, ReceiptRequest};
-use model::{Routed, Text, Timestamp, Verdict};
+use hooks::{ActivationConditions, Binding, Hooks, HooksOptions, HostServices, PeerSnapshots, PoolSnapshots};
+use model::{
+    Address, Directory, DlrRequest, Message, MessageId, MessageKind, PeerId, PluginVersion, Priority,
+};
+use model::{RoutingDecision, Text, Timestamp, Verdict};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Once};
@@ -18,11 +20,11 @@ use tempfile::TempDir;
 
 pub const NOW: Timestamp = Timestamp(1_800_000_000_000);
 
-/// Also where a component imports what its binding does not grant.
-pub const FORCED: Conditions = Conditions { expected: None, force: true };
+/// Accept a component whose imports are not all granted.
+pub const FORCED: ActivationConditions = ActivationConditions { expected: None, force: true };
 
-/// A component that `cargo xtask plugins` built; built here when it is not there. A guest that cannot be had is a failed
-/// test, never a skipped one. `SWITCHYARD_PLUGINS` names another folder.
+/// A component that `cargo xtask plugins` has built; built now if it is missing. A missing guest fails the test instead
+/// of skipping it. `SWITCHYARD_PLUGINS` names another folder.
 pub fn guest(name: &str) -> Vec<u8> {
     static BUILT: Once = Once::new();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -39,39 +41,39 @@ pub fn guest(name: &str) -> Vec<u8> {
     std::fs::read(&path).unwrap_or_else(|error| panic!("guest {}: {error}", path.display()))
 }
 
-/// No way out: what the tests of other systems replace.
-pub struct Offline;
+/// Fetches nothing; tests of HTTP replace it.
+pub struct OfflineFetch;
 
-impl Fetch for Offline {
-    fn fetch(&self, _: &str, _: &Grants, _: Request) -> Result<Response, FetchFailure> {
+impl Fetch for OfflineFetch {
+    fn fetch(&self, _: &str, _: &HttpGrants, _: FetchRequest) -> Result<FetchResponse, FetchFailure> {
         Err(FetchFailure::Unreachable("offline".to_owned()))
     }
 }
 
-/// What plugins are given in tests.
-pub fn powers(folder: &Path) -> Powers {
-    let shelf = Arc::new(Shelf::open(&folder.join("tables"), ShelfOptions::default()).unwrap());
-    Powers {
-        board: Arc::new(Board::default()),
-        pools: Arc::default(),
+/// The host services for tests.
+pub fn services(folder: &Path) -> HostServices {
+    let tables = Arc::new(TableStore::open(&folder.join("tables"), TableStoreOptions::default()).unwrap());
+    HostServices {
+        peer_snapshots: Arc::new(PeerSnapshots::default()),
+        pool_snapshots: Arc::default(),
         counters: Arc::new(Counters::new(CounterOptions::default())),
         durable_counters: Arc::default(),
-        values: Arc::new(MemoryValues::default()),
-        fetch: Arc::new(Offline),
-        hlr: Arc::new(TableHlr::new(shelf.clone())),
-        shelf,
-        lines: LogBudgets::default(),
+        kv_store: Arc::new(MemoryKvStore::default()),
+        fetch: Arc::new(OfflineFetch),
+        hlr: Arc::new(TableHlr::new(tables.clone())),
+        tables,
+        log_budgets: LogBudgets::default(),
     }
 }
 
-pub struct House {
+pub struct HooksFixture {
     pub hooks: Arc<Hooks>,
     pub counters: Arc<Counters>,
     pub durable: Arc<DurableCounters>,
-    pub board: Arc<Board>,
-    pub pools: Arc<PoolBoard>,
-    pub shelf: Arc<Shelf>,
-    pub values: Arc<MemoryValues>,
+    pub peer_snapshots: Arc<PeerSnapshots>,
+    pub pool_snapshots: Arc<PoolSnapshots>,
+    pub tables: Arc<TableStore>,
+    pub values: Arc<MemoryKvStore>,
     fetch: Arc<dyn Fetch>,
     options: HooksOptions,
     pub directory: Arc<ArcSwap<Directory>>,
@@ -87,65 +89,84 @@ pub fn directory() -> Arc<ArcSwap<Directory>> {
 }
 
 pub fn options() -> HooksOptions {
-    // Tests run beside each other, and every house reserves address space for all its instances.
+    // Tests run concurrently, and each host reserves address space for all its instances.
     HooksOptions { memory: 64 << 20, instances: 32, ..HooksOptions::default() }
 }
 
 pub fn open(folder: &Path) -> Arc<Hooks> {
-    Hooks::open(folder, options(), directory(), powers(folder)).unwrap()
+    Hooks::open(folder, options(), directory(), services(folder)).unwrap()
 }
 
-impl House {
+impl HooksFixture {
     pub fn new() -> Self {
         Self::with(options())
     }
 
-    /// Writes down what routers see, or does not.
+    /// With or without a record of host calls.
     pub fn recording(record: bool) -> Self {
         Self::with(HooksOptions { record, ..options() })
     }
 
     pub fn with(options: HooksOptions) -> Self {
-        Self::open(tempfile::tempdir().unwrap(), options, Arc::default(), Arc::new(Offline), Arc::default())
+        Self::open(
+            tempfile::tempdir().unwrap(),
+            options,
+            Arc::default(),
+            Arc::new(OfflineFetch),
+            Arc::default(),
+        )
     }
 
-    /// With these durable counters, and answers on record.
-    pub fn counting(durable: Arc<DurableCounters>) -> Self {
+    /// With these durable counters, and a record of host calls.
+    pub fn with_durable_counters(durable: Arc<DurableCounters>) -> Self {
         let options = HooksOptions { record: true, ..options() };
-        Self::open(tempfile::tempdir().unwrap(), options, Arc::default(), Arc::new(Offline), durable)
+        Self::open(tempfile::tempdir().unwrap(), options, Arc::default(), Arc::new(OfflineFetch), durable)
     }
 
-    /// With a way out.
-    pub fn online(fetch: Arc<dyn Fetch>) -> Self {
-        Self::online_with(options(), fetch)
+    /// With an HTTP client.
+    pub fn with_fetch(fetch: Arc<dyn Fetch>) -> Self {
+        Self::with_fetch_and_options(options(), fetch)
     }
 
-    pub fn online_with(options: HooksOptions, fetch: Arc<dyn Fetch>) -> Self {
+    pub fn with_fetch_and_options(options: HooksOptions, fetch: Arc<dyn Fetch>) -> Self {
         Self::open(tempfile::tempdir().unwrap(), options, Arc::default(), fetch, Arc::default())
     }
 
     fn open(
         folder: TempDir,
         options: HooksOptions,
-        values: Arc<MemoryValues>,
+        values: Arc<MemoryKvStore>,
         fetch: Arc<dyn Fetch>,
         durable: Arc<DurableCounters>,
     ) -> Self {
         let durable_counters = durable.clone();
-        let own = Powers {
-            values: values.clone(),
+        let own = HostServices {
+            kv_store: values.clone(),
             fetch: fetch.clone(),
             durable_counters,
-            ..powers(folder.path())
+            ..services(folder.path())
         };
-        let (counters, board, shelf) = (own.counters.clone(), own.board.clone(), own.shelf.clone());
-        let pools = own.pools.clone();
+        let (counters, peer_snapshots, tables) =
+            (own.counters.clone(), own.peer_snapshots.clone(), own.tables.clone());
+        let pool_snapshots = own.pool_snapshots.clone();
         let hooks = Hooks::open(folder.path(), options.clone(), directory(), own).unwrap();
         let directory = directory();
-        Self { hooks, counters, durable, board, pools, shelf, values, fetch, options, directory, folder }
+        Self {
+            hooks,
+            counters,
+            durable,
+            peer_snapshots,
+            pool_snapshots,
+            tables,
+            values,
+            fetch,
+            options,
+            directory,
+            folder,
+        }
     }
 
-    /// The same folder, opened anew.
+    /// Reopens the same folder.
     pub fn restart(self) -> Self {
         let options = self.options.clone();
         self.restart_with(options)
@@ -153,15 +174,15 @@ impl House {
 
     pub fn restart_with(self, options: HooksOptions) -> Self {
         let durable = self.durable.clone();
-        self.restart_counting(options, durable)
+        self.restart_with_counters(options, durable)
     }
 
-    /// With durable counters that were recovered.
-    pub fn restart_counting(self, options: HooksOptions, durable: Arc<DurableCounters>) -> Self {
+    /// Reopens the same folder, with recovered durable counters.
+    pub fn restart_with_counters(self, options: HooksOptions, durable: Arc<DurableCounters>) -> Self {
         let Self { hooks, folder, values, fetch, .. } = self;
         let gone = Arc::downgrade(&hooks);
         drop(hooks);
-        until("the old house is gone", || gone.strong_count() == 0);
+        wait_until("the old hooks are gone", || gone.strong_count() == 0);
         Self::open(folder, options, values, fetch, durable)
     }
 
@@ -175,32 +196,32 @@ impl House {
         self.directory.load().id(name).unwrap()
     }
 
-    pub fn route(&self, source: &str) -> Routed {
+    pub fn route(&self, source: &str) -> RoutingDecision {
         self.hooks.route(&message(source, "8613012345678"), NOW)
     }
 }
 
-/// The same with so long a deadline that only a loop misses it: on a busy machine a call may wait for its turn.
-pub fn patient(binding: Binding) -> Binding {
+/// The binding with a deadline that only a loop exceeds: on a busy machine a call may wait for a processor.
+pub fn with_long_deadline(binding: Binding) -> Binding {
     Binding { deadline: Duration::from_secs(10), ..binding }
 }
 
-/// Waits until something is so that other threads bring about.
-pub fn until(what: &str, so: impl Fn() -> bool) {
+/// Waits for a condition that other threads bring about.
+pub fn wait_until(what: &str, so: impl Fn() -> bool) {
     let begun = Instant::now();
     while !so() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "a minute has gone by, and not yet: {what}");
+        assert!(begun.elapsed() < Duration::from_secs(60), "timed out after a minute: {what}");
         std::thread::yield_now();
     }
 }
 
 /// A policy document of the default router that sends everything to one peer.
-pub fn everything_to(peer: &str) -> String {
+pub fn route_all_to(peer: &str) -> String {
     format!("[default]\nlegs = [{{ peer = \"{peer}\" }}]\n")
 }
 
-/// The peers that a verdict forwards to, in order; nothing for any other verdict.
-pub fn peers(routed: &Routed) -> Vec<PeerId> {
+/// The peers of a forward verdict, in order; empty for any other verdict.
+pub fn forwarded_peers(routed: &RoutingDecision) -> Vec<PeerId> {
     match &routed.verdict {
         Verdict::Forward(legs) => legs.iter().map(|leg| leg.peer).collect(),
         _ => Vec::new(),
@@ -208,10 +229,10 @@ pub fn peers(routed: &Routed) -> Vec<PeerId> {
 }
 
 pub fn message(source: &str, destination: &str) -> Message {
-    let by = Arc::new(DecidedBy { plugin: String::new(), version: String::new() });
+    let by = Arc::new(PluginVersion { plugin: String::new(), version: String::new() });
     Message {
         id: MessageId(0),
-        kind: Kind::Text,
+        kind: MessageKind::Text,
         origin: PeerId(0),
         source: Address::new(5, 0, source.as_bytes()),
         destination: Address::international(destination),
@@ -219,7 +240,7 @@ pub fn message(source: &str, destination: &str) -> Message {
         protocol_id: 0,
         esm_class: 0,
         priority: Priority::default(),
-        receipts: ReceiptRequest::NONE,
+        dlr_request: DlrRequest::NONE,
         replace_if_present: false,
         submission: None,
         text: Text { octets: Bytes::from_static(b"hello"), ..Text::default() },
@@ -227,6 +248,6 @@ pub fn message(source: &str, destination: &str) -> Message {
         accepted_at: NOW,
         scheduled: None,
         expires_at: NOW,
-        routed: Routed::new(Verdict::Hold(NOW), by),
+        routed: RoutingDecision::new(Verdict::Hold(NOW), by),
     }
 }

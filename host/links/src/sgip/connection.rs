@@ -1,115 +1,106 @@
-//! One SGIP connection: the task that moves octets, commands, answers and outcomes until it ends.
+//! One SGIP connection: the task that moves octets, commands, answers and outcomes until the connection ends.
 
-use super::outgoing::{Outgoing, Target};
-use super::taking::{Owed, Source};
-use crate::accounts::Control;
+use super::bind_authenticator::{BindAuthenticator, BindDecision, PendingBind};
+use super::incoming::{IncomingSource, PendingAnswers};
+use super::outgoing::{Outgoing, OutgoingTarget};
+use crate::accounts::LinkControl;
 use crate::clock;
-use crate::place::Place;
+use crate::link_handle::LinkHandle;
+use crate::link_record::{LinkBlocker, LinkPhase, LinkRecord, LinkRole};
 use crate::shared::Shared;
-use crate::socket::{Socket, Wire};
-use crate::state::{LinkBrake, LinkRecord, LinkRole, Phase};
+use crate::tracked_socket::{Socket, TrackedSocket};
 use bytes::BytesMut;
-use doors::{Deliveries, Delivery, Protocol};
 use engine::Event;
-use sgip::{Bind, CloseReason, ResultCode, Sequence, Session};
+use ports::{LinkCommand, LinkCommands, Protocol};
+use sgip::{ResultCode, Sequence, Session, SgipCloseReason};
 use smpp::BindMode;
 use std::future::{Future, poll_fn};
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedReceiver;
 
-/// What became of a login that was judged.
-pub(super) enum Judgement {
-    Accept { source: Source, record: Arc<LinkRecord>, window_in: usize },
-    Refuse { code: ResultCode, why: &'static str },
-}
-
-pub(super) type Judging = Pin<Box<dyn Future<Output = Judgement> + Send>>;
-pub(super) type Judge = Box<dyn Fn(Bind) -> Judging + Send>;
-
-/// What the connection is for; whoever connected is the one who sends commands.
-enum Role {
-    /// A connection of which nothing is known yet.
-    Unknown(Judge),
-    /// The far end sends commands.
-    Takes(Source),
-    /// We do.
+/// The direction of the commands. The side that connected sends commands.
+enum ConnectionSide {
+    /// An incoming connection that has not logged in.
+    Unbound(Arc<BindAuthenticator>),
+    /// The peer sends commands.
+    Receives(IncomingSource),
+    /// We send commands.
     Sends(Box<Outgoing>),
 }
 
-/// How a connection ended.
+/// The end of a connection.
 #[derive(Debug)]
-pub(super) struct Ended {
-    pub(super) why: String,
-    /// The far end refused our login.
+pub(super) struct ConnectionEnd {
+    pub(super) reason: String,
+    /// The peer refused our login.
     pub(super) refused: Option<ResultCode>,
-    /// Since when it was bound, if it was.
+    /// The time of the login, if there was one.
     pub(super) bound_at: Option<Instant>,
-    /// We were told to go.
-    pub(super) wanted: bool,
+    /// The connection was told to close.
+    pub(super) requested: bool,
 }
 
-struct Leave {
+struct Closing {
     unbind_at: Instant,
     until: Instant,
     unbound: bool,
 }
 
-/// One connection.
+/// One SGIP connection.
 pub(super) struct Connection {
     shared: Arc<Shared>,
     record: Arc<LinkRecord>,
-    wire: Wire,
+    socket: TrackedSocket,
     input: BytesMut,
     session: Session,
-    control: UnboundedReceiver<Control>,
-    role: Role,
-    judging: Option<Judging>,
-    attached: Option<(Place, Deliveries)>,
-    owed: Owed,
+    control: UnboundedReceiver<LinkControl>,
+    side: ConnectionSide,
+    pending_bind: Option<PendingBind>,
+    bound: Option<(LinkHandle, LinkCommands)>,
+    pending_answers: PendingAnswers,
     events: Vec<Event>,
-    leave: Option<Leave>,
+    closing: Option<Closing>,
     refused: Option<ResultCode>,
     bound_at: Option<Instant>,
 }
 
 #[derive(Default)]
-struct Turn {
-    batches: Vec<Vec<Delivery>>,
-    control: Option<Control>,
-    judgement: Option<Judgement>,
+struct Wakeup {
+    batches: Vec<Vec<LinkCommand>>,
+    control: Option<LinkControl>,
+    decision: Option<BindDecision>,
     read: Option<io::Result<usize>>,
     write_error: Option<io::Error>,
 }
 
 impl Connection {
-    /// A connection that came in.
+    /// Creates an incoming connection.
     pub(super) fn incoming(
         shared: Arc<Shared>,
         record: Arc<LinkRecord>,
         socket: Socket,
         session: Session,
-        control: UnboundedReceiver<Control>,
-        judge: Judge,
+        control: UnboundedReceiver<LinkControl>,
+        authenticator: Arc<BindAuthenticator>,
     ) -> Self {
-        Self::new(shared, record, socket, session, control, Role::Unknown(judge))
+        Self::new(shared, record, socket, session, control, ConnectionSide::Unbound(authenticator))
     }
 
-    /// A connection that we made.
+    /// Creates an outgoing connection.
     pub(super) fn outgoing(
         shared: Arc<Shared>,
         record: Arc<LinkRecord>,
         socket: Socket,
         session: Session,
-        control: UnboundedReceiver<Control>,
-        target: Target,
+        control: UnboundedReceiver<LinkControl>,
+        target: OutgoingTarget,
     ) -> Self {
-        let role = Role::Sends(Box::new(Outgoing::new(target)));
-        Self::new(shared, record, socket, session, control, role)
+        let side = ConnectionSide::Sends(Box::new(Outgoing::new(target)));
+        Self::new(shared, record, socket, session, control, side)
     }
 
     fn new(
@@ -117,222 +108,232 @@ impl Connection {
         record: Arc<LinkRecord>,
         socket: Socket,
         session: Session,
-        control: UnboundedReceiver<Control>,
-        role: Role,
+        control: UnboundedReceiver<LinkControl>,
+        side: ConnectionSide,
     ) -> Self {
         Self {
             shared,
             record,
-            wire: Wire::new(socket),
+            socket: TrackedSocket::new(socket),
             input: BytesMut::new(),
             session,
             control,
-            role,
-            judging: None,
-            attached: None,
-            owed: Owed::default(),
+            side,
+            pending_bind: None,
+            bound: None,
+            pending_answers: PendingAnswers::default(),
             events: Vec::new(),
-            leave: None,
+            closing: None,
             refused: None,
             bound_at: None,
         }
     }
 
-    /// Runs until the connection has ended and everything that was on it is accounted for.
-    pub(super) async fn run(mut self) -> Ended {
-        let (why, orderly) = loop {
+    /// Runs until the connection has ended and every message on it has an outcome.
+    pub(super) async fn run(mut self) -> ConnectionEnd {
+        let (reason, orderly) = loop {
             let now = clock::now();
             let waiting = self.session.output().len();
-            let slow = self.wire.watch(now, waiting, self.shared.options.write_timeout);
+            let slow = self.socket.write_deadline(now, waiting, self.shared.options.write_timeout);
             if slow.is_some_and(|limit| limit <= now) {
-                break ("the far end does not read what we write".to_owned(), false);
+                break ("write timeout: the peer does not read".to_owned(), false);
             }
             if waiting > self.shared.options.output_limit.saturating_mul(4) {
-                break ("too much waits for a far end that does not read".to_owned(), false);
+                break ("output limit exceeded: the peer does not read".to_owned(), false);
             }
-            let leave =
-                self.leave.as_ref().map(|leave| if leave.unbound { leave.until } else { leave.unbind_at });
-            let deadline = [self.session.deadline(), slow, leave].into_iter().flatten().min();
-            let turn = self.turn(deadline).await;
-            if let Some(end) = self.work(turn) {
+            let closing = self
+                .closing
+                .as_ref()
+                .map(|closing| if closing.unbound { closing.until } else { closing.unbind_at });
+            let deadline = [self.session.deadline(), slow, closing].into_iter().flatten().min();
+            let wakeup = self.wait(deadline).await;
+            if let Some(end) = self.handle_wakeup(wakeup) {
                 break end;
             }
         };
-        self.finish(why, orderly).await
+        self.finish(reason, orderly).await
     }
 
-    async fn turn(&mut self, deadline: Option<Instant>) -> Turn {
-        let Self { wire, input, session, control, judging, attached, shared, .. } = self;
+    async fn wait(&mut self, deadline: Option<Instant>) -> Wakeup {
+        let Self { socket, input, session, control, pending_bind, bound, shared, .. } = self;
         let reads = session.wants_input() && session.output().len() <= shared.options.output_limit;
         let far = Instant::now() + Duration::from_secs(86_400);
         let mut sleep = Box::pin(tokio::time::sleep_until(deadline.unwrap_or(far).into()));
         poll_fn(|cx| {
-            let mut turn = Turn::default();
+            let mut wakeup = Wakeup::default();
             let mut ready = false;
-            match wire.poll_write(cx, session.output()) {
+            match socket.poll_write(cx, session.output()) {
                 Poll::Ready(Ok(())) => ready = true,
                 Poll::Ready(Err(error)) => {
-                    turn.write_error = Some(error);
+                    wakeup.write_error = Some(error);
                     ready = true;
                 }
                 Poll::Pending => {}
             }
-            if let Some((_, deliveries)) = attached.as_mut() {
-                while let Poll::Ready(Some(batch)) = deliveries.poll_recv(cx) {
-                    turn.batches.push(batch);
+            if let Some((_, commands)) = bound.as_mut() {
+                while let Poll::Ready(Some(batch)) = commands.poll_recv(cx) {
+                    wakeup.batches.push(batch);
                     ready = true;
                 }
             }
             if let Poll::Ready(Some(order)) = control.poll_recv(cx) {
-                turn.control = Some(order);
+                wakeup.control = Some(order);
                 ready = true;
             }
-            if let Some(future) = judging.as_mut()
-                && let Poll::Ready(judgement) = future.as_mut().poll(cx)
+            if let Some(future) = pending_bind.as_mut()
+                && let Poll::Ready(decision) = future.as_mut().poll(cx)
             {
-                *judging = None;
-                turn.judgement = Some(judgement);
+                *pending_bind = None;
+                wakeup.decision = Some(decision);
                 ready = true;
             }
-            if reads && let Poll::Ready(read) = wire.poll_read(cx, input) {
-                turn.read = Some(read);
+            if reads && let Poll::Ready(read) = socket.poll_read(cx, input) {
+                wakeup.read = Some(read);
                 ready = true;
             }
             ready |= sleep.as_mut().poll(cx).is_ready();
-            if ready { Poll::Ready(turn) } else { Poll::Pending }
+            if ready { Poll::Ready(wakeup) } else { Poll::Pending }
         })
         .await
     }
 
-    /// Does what there is to do. Says why, and whether in good order, when that was the last of it.
-    fn work(&mut self, turn: Turn) -> Option<(String, bool)> {
+    /// Handles the events of one wakeup. Returns the reason, and whether the end is orderly, if the connection has
+    /// ended.
+    fn handle_wakeup(&mut self, wakeup: Wakeup) -> Option<(String, bool)> {
         let now = clock::now();
-        let mut ending = turn.write_error.map(|error| (format!("writing failed: {error}"), false));
-        match turn.read {
-            Some(Ok(0)) => ending = Some(("the far end closed the connection".to_owned(), true)),
+        let mut ending = wakeup.write_error.map(|error| (format!("write failed: {error}"), false));
+        match wakeup.read {
+            Some(Ok(0)) => ending = Some(("the peer closed the connection".to_owned(), true)),
             Some(Ok(_)) => {
-                self.record.heard(now);
+                self.record.record_heard(now);
                 let octets = self.input.split();
                 self.session.receive(now, &octets);
             }
-            Some(Err(error)) => ending = Some((format!("reading failed: {error}"), false)),
+            Some(Err(error)) => ending = Some((format!("read failed: {error}"), false)),
             None => {}
         }
-        if let Some(Control::Leave(until)) = turn.control {
-            self.begin_leaving(now, until);
+        if let Some(LinkControl::Close(until)) = wakeup.control {
+            self.begin_close(now, until);
         }
-        if let Some(judgement) = turn.judgement {
-            self.judged(now, judgement);
+        if let Some(decision) = wakeup.decision {
+            self.on_bind_decision(now, decision);
         }
-        for delivery in turn.batches.into_iter().flatten() {
-            self.deliver(delivery);
+        for command in wakeup.batches.into_iter().flatten() {
+            self.on_command(command);
         }
         if self.session.deadline().is_some_and(|deadline| deadline <= now) {
             self.session.on_timeout(now);
         }
-        let closing = self.drain(now);
-        self.show();
+        let close_reason = self.process_session(now);
+        self.update_record();
         if !self.events.is_empty() {
             self.shared.core.push(std::mem::take(&mut self.events));
         }
-        closing.or(ending).or_else(|| self.go_on_leaving(now))
+        close_reason.or(ending).or_else(|| self.continue_close(now))
     }
 
-    fn drain(&mut self, now: Instant) -> Option<(String, bool)> {
-        let mut closing = None;
+    fn process_session(&mut self, now: Instant) -> Option<(String, bool)> {
+        let mut close_reason = None;
         loop {
             self.session.process(now);
             let mut any = false;
             while let Some(event) = self.session.poll_event() {
                 any = true;
                 match event {
-                    sgip::Event::Closing(reason) => closing = Some((describe(reason), true)),
-                    event => self.event(now, event),
+                    sgip::Event::Closing(reason) => close_reason = Some((close_reason_text(reason), true)),
+                    event => self.on_session_event(now, event),
                 }
             }
-            if let Role::Sends(outgoing) = &mut self.role
-                && let Some((place, _)) = &mut self.attached
+            if let ConnectionSide::Sends(outgoing) = &mut self.side
+                && let Some((handle, _)) = &mut self.bound
             {
                 if !self.session.is_bound() {
-                    place.pause(&mut self.events);
+                    handle.pause(&mut self.events);
                 }
-                let written = self.wire.written();
-                any |= outgoing.pump(
+                let written = self.socket.written();
+                any |= outgoing.fill_window(
                     &mut self.session,
                     &self.record,
                     now,
                     written,
                     &mut self.events,
-                    place.link(),
+                    handle.link(),
                 );
             }
             if !any {
-                return closing;
+                return close_reason;
             }
         }
     }
 
-    fn event(&mut self, now: Instant, event: sgip::Event) {
+    fn on_session_event(&mut self, now: Instant, event: sgip::Event) {
         match event {
             sgip::Event::Bind(bind) => {
-                if let Role::Unknown(judge) = &self.role {
-                    self.judging = Some(judge(bind));
+                if let ConnectionSide::Unbound(authenticator) = &self.side {
+                    self.pending_bind = Some(authenticator.authenticate(bind));
                 }
             }
-            sgip::Event::Bound => self.bound(now),
+            sgip::Event::Bound => self.on_bound(now),
             sgip::Event::BindRefused(code) => self.refused = Some(code),
             sgip::Event::Command { number, sequence, pdu } => {
-                let (Role::Takes(source), Some((place, _))) = (&self.role, &self.attached) else { return };
-                let taken = source.take(&self.shared, &self.record, place.link(), number, sequence, pdu);
+                let (ConnectionSide::Receives(source), Some((handle, _))) = (&self.side, &self.bound) else {
+                    return;
+                };
+                let taken =
+                    source.on_command(&self.shared, &self.record, handle.link(), number, sequence, pdu);
                 match taken {
-                    Ok((events, waits)) => {
+                    Ok((events, pending)) => {
                         self.events.extend(events);
-                        self.owed.add(number, waits);
+                        self.pending_answers.add(number, pending);
                     }
                     Err(code) => {
-                        self.record.outbound.answered(u32::from(code.0));
+                        self.record.outbound.count_answer_code(u32::from(code.0));
                         self.session.respond(number, code);
                     }
                 }
             }
             sgip::Event::Answer { token, result, late } => {
-                if let (Role::Sends(outgoing), Some((place, _))) = (&mut self.role, &self.attached) {
-                    self.record.inbound.answered(u32::from(result.0));
-                    if late && self.shared.lines.allow(now) {
-                        tracing::info!(peer = %self.record.name, %result, "an answer came late");
+                if let (ConnectionSide::Sends(outgoing), Some((handle, _))) = (&mut self.side, &self.bound) {
+                    self.record.inbound.count_answer_code(u32::from(result.0));
+                    if late && self.shared.log.take(now).is_some() {
+                        tracing::info!(peer = %self.record.name, %result, "late answer");
                     }
-                    let told = outgoing.answered(&self.record, now, token, result, place.link());
-                    self.events.extend(told);
+                    let outcome = outgoing.on_answer(&self.record, now, token, result, handle.link());
+                    self.events.extend(outcome);
                 }
             }
             sgip::Event::Unanswered { token } => {
-                if let (Role::Sends(outgoing), Some((place, _))) = (&mut self.role, &self.attached) {
-                    if self.shared.lines.allow(now) {
-                        tracing::warn!(peer = %self.record.name, "a command was sent as often as it may, and not answered");
+                if let (ConnectionSide::Sends(outgoing), Some((handle, _))) = (&mut self.side, &self.bound) {
+                    if self.shared.log.take(now).is_some() {
+                        tracing::warn!(peer = %self.record.name, "command not answered");
                     }
-                    self.events.extend(outgoing.unanswered(token, place.link()));
+                    self.events.extend(outgoing.on_answer_timeout(token, handle.link()));
                 }
             }
-            sgip::Event::Unasked(sequence) => {
-                tracing::debug!(peer = %self.record.name, ?sequence, "an answer that nobody asked for");
+            sgip::Event::UnexpectedAnswer(sequence) => {
+                tracing::debug!(peer = %self.record.name, ?sequence, "unexpected answer");
             }
             sgip::Event::Closing(_) => {}
         }
     }
 
-    fn deliver(&mut self, delivery: Delivery) {
-        match (delivery, &mut self.role) {
-            (Delivery::Send { message, leg, taken, want_receipt, ticket, .. }, Role::Sends(outgoing)) => {
-                let Some((place, _)) = &self.attached else { return };
-                let told = outgoing.take(message, leg, taken, want_receipt, ticket, place.link());
-                self.events.extend(told);
+    fn on_command(&mut self, command: LinkCommand) {
+        match (command, &mut self.side) {
+            (
+                LinkCommand::Send { message, leg, taken, want_dlr, ticket, .. },
+                ConnectionSide::Sends(outgoing),
+            ) => {
+                let Some((handle, _)) = &self.bound else { return };
+                let outcome = outgoing.enqueue(message, leg, taken, want_dlr, ticket, handle.link());
+                self.events.extend(outcome);
             }
-            (Delivery::Answer { token, answer }, Role::Takes(source)) => {
-                let Some((place, _)) = &self.attached else { return };
-                let (events, answered) = self.owed.answered(source, place.link(), token, answer);
+            (LinkCommand::Answer { token, answer }, ConnectionSide::Receives(source)) => {
+                let Some((handle, _)) = &self.bound else { return };
+                let (events, answered) =
+                    self.pending_answers.on_engine_answer(source, handle.link(), token, answer);
                 self.events.extend(events);
                 if let Some((number, code)) = answered {
-                    self.record.outbound.answered(u32::from(code.0));
+                    self.record.outbound.count_answer_code(u32::from(code.0));
                     self.session.respond(number, code);
                 }
             }
@@ -340,134 +341,135 @@ impl Connection {
         }
     }
 
-    fn judged(&mut self, now: Instant, judgement: Judgement) {
-        match judgement {
-            Judgement::Refuse { code, why } => {
+    fn on_bind_decision(&mut self, now: Instant, decision: BindDecision) {
+        match decision {
+            BindDecision::Refuse { code, reason } => {
                 self.refused = Some(code);
-                self.record.error(why);
+                self.record.set_error(reason);
                 self.session.refuse_bind(code);
             }
-            Judgement::Accept { source, record, window_in } => {
+            BindDecision::Accept { source, record, window_in } => {
                 self.record = record;
                 self.session.set_window_in(window_in);
                 self.session.set_accepts(source.accepts());
-                let (place, deliveries) =
-                    Place::take(self.shared.clone(), self.record.clone(), Protocol::Sgip);
-                self.record.bound(place.link(), source.mode(), source.version(), 0);
-                tracing::info!(link = place.link().0, peer = %self.record.name, protocol = "sgip", "bound");
-                self.attached = Some((place, deliveries));
-                self.role = Role::Takes(source);
+                let (handle, commands) =
+                    LinkHandle::register(self.shared.clone(), self.record.clone(), Protocol::Sgip);
+                self.record.set_bound(handle.link(), source.mode(), source.version(), 0);
+                tracing::info!(link = handle.link().0, peer = %self.record.name, protocol = "sgip", "bound");
+                self.bound = Some((handle, commands));
+                self.side = ConnectionSide::Receives(source);
                 self.bound_at = Some(now);
                 self.session.accept_bind(now);
             }
         }
     }
 
-    fn bound(&mut self, now: Instant) {
-        let Role::Sends(outgoing) = &self.role else { return };
-        let (mut place, deliveries) = Place::take(self.shared.clone(), self.record.clone(), Protocol::Sgip);
+    fn on_bound(&mut self, now: Instant) {
+        let ConnectionSide::Sends(outgoing) = &self.side else { return };
+        let (mut handle, commands) =
+            LinkHandle::register(self.shared.clone(), self.record.clone(), Protocol::Sgip);
         let (peer, window) = (outgoing.peer(), outgoing.window());
-        self.record.bound(place.link(), BindMode::Transmitter, outgoing.version(), window);
-        tracing::info!(link = place.link().0, peer = %self.record.name, protocol = "sgip", "bound");
-        place.up(peer, window, &mut self.events);
-        self.attached = Some((place, deliveries));
+        self.record.set_bound(handle.link(), BindMode::Transmitter, outgoing.version(), window);
+        tracing::info!(link = handle.link().0, peer = %self.record.name, protocol = "sgip", "bound");
+        handle.announce(peer, window, &mut self.events);
+        self.bound = Some((handle, commands));
         self.bound_at = Some(now);
     }
 
-    fn show(&self) {
-        let Some(_) = &self.attached else { return };
+    fn update_record(&self) {
+        let Some(_) = &self.bound else { return };
         let in_flight = u32::try_from(self.session.in_flight()).unwrap_or(u32::MAX);
-        let owed = u32::try_from(self.session.owed()).unwrap_or(u32::MAX);
+        let pending_answers = u32::try_from(self.session.unanswered_in()).unwrap_or(u32::MAX);
         self.record.in_flight.store(in_flight, Relaxed);
-        self.record.unanswered_in.store(owed, Relaxed);
-        let full = matches!(self.role, Role::Sends(_)) && self.session.window_free() == 0;
-        self.record.brake(if self.wire.is_stuck() {
-            LinkBrake::SlowReader
+        self.record.unanswered_in.store(pending_answers, Relaxed);
+        let full = matches!(self.side, ConnectionSide::Sends(_)) && self.session.window_free() == 0;
+        self.record.set_blocked_by(if self.socket.is_stalled() {
+            LinkBlocker::SlowReader
         } else if full {
-            LinkBrake::PeerWindow
+            LinkBlocker::PeerWindow
         } else if !self.session.wants_input() {
-            LinkBrake::OurWindow
+            LinkBlocker::OurWindow
         } else {
-            LinkBrake::None
+            LinkBlocker::None
         });
     }
 
-    fn begin_leaving(&mut self, now: Instant, until: Instant) {
-        if self.leave.is_some() {
+    fn begin_close(&mut self, now: Instant, until: Instant) {
+        if self.closing.is_some() {
             return;
         }
         let half = until.saturating_duration_since(now) / 2;
-        self.leave = Some(Leave { unbind_at: now + half, until, unbound: false });
-        self.record.phase(Phase::Leaving);
-        if let Some((place, _)) = &mut self.attached {
-            place.pause(&mut self.events);
+        self.closing = Some(Closing { unbind_at: now + half, until, unbound: false });
+        self.record.set_phase(LinkPhase::Unbinding);
+        if let Some((handle, _)) = &mut self.bound {
+            handle.pause(&mut self.events);
         }
     }
 
-    /// Unbinds once nothing is under way any more, or when half of the time is over; gives up when all of it is.
-    fn go_on_leaving(&mut self, now: Instant) -> Option<(String, bool)> {
-        let leave = self.leave.as_mut()?;
-        if now >= leave.until {
-            return Some(("told to go, and time is up".to_owned(), true));
+    /// Unbinds when no command is in progress, or after half of the time. Gives up when the time is over.
+    fn continue_close(&mut self, now: Instant) -> Option<(String, bool)> {
+        let closing = self.closing.as_mut()?;
+        if now >= closing.until {
+            return Some(("close timeout".to_owned(), true));
         }
-        let idle = match &self.role {
-            Role::Sends(outgoing) => outgoing.is_idle() && self.session.in_flight() == 0,
-            Role::Takes(_) | Role::Unknown(_) => self.session.owed() == 0,
+        let idle = match &self.side {
+            ConnectionSide::Sends(outgoing) => outgoing.is_idle() && self.session.in_flight() == 0,
+            ConnectionSide::Receives(_) | ConnectionSide::Unbound(_) => self.session.unanswered_in() == 0,
         };
-        if leave.unbound || !(idle || now >= leave.unbind_at) {
+        if closing.unbound || !(idle || now >= closing.unbind_at) {
             return None;
         }
-        leave.unbound = true;
-        // Only the one who connected takes leave; the other end just closes, which counts as leave.
-        if !matches!(self.role, Role::Sends(_)) {
-            return Some(("told to go".to_owned(), true));
+        closing.unbound = true;
+        // Only the side that connected unbinds; the other side just closes, which counts as an unbind.
+        if !matches!(self.side, ConnectionSide::Sends(_)) {
+            return Some(("closed on request".to_owned(), true));
         }
         let sequence = Sequence::new(0, clock::wall(), 0);
         self.session.unbind(now, sequence);
         None
     }
 
-    /// The last words, and the account of what was under way.
-    async fn finish(mut self, why: String, orderly: bool) -> Ended {
+    /// Writes the last octets, and reports an outcome for every message on the connection.
+    async fn finish(mut self, reason: String, orderly: bool) -> ConnectionEnd {
         if self.bound_at.is_some() {
-            self.record.phase(Phase::Leaving);
+            self.record.set_phase(LinkPhase::Unbinding);
         }
-        let patience = self.shared.options.write_timeout.min(Duration::from_secs(5));
+        let timeout = self.shared.options.write_timeout.min(Duration::from_secs(5));
         if orderly {
-            self.wire.say_goodbye(self.session.output(), patience).await;
+            self.socket.flush_and_shutdown(self.session.output(), timeout).await;
         }
         self.session.close();
-        let Self { record, wire, attached, mut events, leave, refused, bound_at, role, .. } = self;
-        let ended = Ended { why, refused, bound_at, wanted: leave.is_some() };
-        let written = wire.written();
-        let lingering = orderly.then_some(wire);
-        if let Some((place, deliveries)) = attached {
-            if let Role::Sends(outgoing) = role {
-                outgoing.close(written, place.link(), &mut events);
+        let Self { record, socket, bound, mut events, closing, refused, bound_at, side, .. } = self;
+        let end = ConnectionEnd { reason, refused, bound_at, requested: closing.is_some() };
+        let written = socket.written();
+        let lingering = orderly.then_some(socket);
+        if let Some((handle, commands)) = bound {
+            if let ConnectionSide::Sends(outgoing) = side {
+                outgoing.close(written, handle.link(), &mut events);
             }
-            place.leave(deliveries, events).await;
+            handle.close(commands, events).await;
         }
-        if let Some(wire) = lingering {
-            wire.linger().await;
+        if let Some(socket) = lingering {
+            socket.linger().await;
         }
-        // The dialler logs the end of a link that it dials again, with the wait.
-        if ended.bound_at.is_some() && (record.role == LinkRole::Server || ended.wanted) {
-            tracing::info!(peer = %record.name, protocol = "sgip", why = %ended.why, "link closed");
+        // If the link is dialed again, the dialer logs its end, with the wait.
+        if end.bound_at.is_some() && (record.role == LinkRole::Server || end.requested) {
+            tracing::info!(peer = %record.name, protocol = "sgip", reason = %end.reason, "link closed");
         }
-        ended
+        end
     }
 }
 
-fn describe(reason: CloseReason) -> String {
+fn close_reason_text(reason: SgipCloseReason) -> String {
     match reason {
-        CloseReason::BindRefused(code) => format!("its login was refused: {code}"),
-        CloseReason::Refused(code) => format!("our login was refused: {code}"),
-        CloseReason::NoBind => "no login in time".to_owned(),
-        CloseReason::Unbidden => "a command before the login".to_owned(),
-        CloseReason::Broken(what) => format!("a broken command: {what}"),
-        CloseReason::Partial => "the rest of a command did not come".to_owned(),
-        CloseReason::Idle => "nothing was said for too long".to_owned(),
-        CloseReason::Unbound => "we took leave".to_owned(),
-        CloseReason::PeerUnbound => "the far end took leave".to_owned(),
+        SgipCloseReason::BindRefused(code) => format!("login of the peer refused: {code}"),
+        SgipCloseReason::Refused(code) => format!("login refused: {code}"),
+        SgipCloseReason::NoBind => "login timeout".to_owned(),
+        SgipCloseReason::CommandBeforeBind => "command before login".to_owned(),
+        SgipCloseReason::Malformed(what) => format!("malformed command: {what}"),
+        SgipCloseReason::Partial => "incomplete PDU".to_owned(),
+        SgipCloseReason::Idle => "idle timeout".to_owned(),
+        SgipCloseReason::Unbound => "we unbound".to_owned(),
+        SgipCloseReason::PeerUnbound => "the peer unbound".to_owned(),
     }
 }

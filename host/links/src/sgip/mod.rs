@@ -1,18 +1,20 @@
-//! SGIP sockets: gateways to which we are an SP, and SPs to which we are the gateway.
+//! SGIP links: gateways, to which we are an SP, and SPs, to which we are the gateway.
 //!
-//! Whoever has commands to send connects (SGIP 1.2 §3.1), so each far end has two sets of connections. We dial gateways to
-//! Submit, and SPs to Deliver and Report; at our listener gateways log in to bring replies and reports, and SPs to
-//! Submit. Logins tell them apart.
+//! The side that sends commands connects (SGIP 1.2 §3.1), so each peer has two sets of connections. We dial gateways
+//! to Submit, and SPs to Deliver and Report. At our listener gateways log in to Deliver and Report, and SPs to
+//! Submit. The login tells which of the two a peer is.
 
+pub(crate) mod bind_authenticator;
 mod connection;
-pub(crate) mod dial;
-pub(crate) mod listen;
+pub(crate) mod dialer;
+mod dlr;
+mod incoming;
 mod mapping;
 mod options;
 mod outgoing;
-mod taking;
+pub(crate) mod sgip_acceptor;
 
-pub use options::{GatewayOptions, Habits, SgipListenerOptions, SpOptions};
+pub use options::{GatewayOptions, SgipListenerOptions, SgipQuirks, SpOptions};
 
 use sgip::{Dialect, Pdu};
 
@@ -27,7 +29,7 @@ fn kind(pdu: &Pdu) -> &'static str {
     }
 }
 
-/// A dialect as the admin sees it beside SMPP's versions: 1.2 is 0x12.
+/// The version that stands for a dialect in the API, beside SMPP's versions: 1.2 is 0x12.
 fn version(dialect: Dialect) -> u8 {
     match dialect {
         Dialect::V12 => 0x12,

@@ -1,34 +1,34 @@
 use crate::Secret;
 use bytes::Bytes;
-use doors::Network;
 use model::{ErrorClass, PeerId};
-use sgip::{Dialect, Fields};
+use ports::IpNetwork;
+use sgip::{Dialect, SgipFields};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// How a far end writes and reads what the specification leaves open, or what it has its own mind about.
+/// Deviations and choices of a peer where the specification is open or not followed.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Habits {
-    /// Which list of codes it follows. 1.3 forbids groups and "feedback" messages.
+pub struct SgipQuirks {
+    /// The list of result codes that it follows. 1.3 forbids groups and "feedback" messages.
     pub dialect: Dialect,
-    /// What it wants to see in TP_udhi where there is a header: 1, or 0x40 as in SMPP.
+    /// The value of TP_udhi with a UDH: 1, or 0x40 as in SMPP.
     pub udhi: u8,
-    /// Whether user numbers are sent with 86 in front.
+    /// Whether user numbers are sent with the prefix 86.
     pub add_86: bool,
-    /// Whether 86 is taken off user numbers that come.
+    /// Whether the prefix 86 of received user numbers is removed.
     pub strip_86: bool,
-    /// Whether the LinkID goes into, and comes out of, the Reserve octets.
+    /// Whether the LinkID is carried in the Reserve octets.
     pub link_id: bool,
-    /// Whether texts beyond ASCII are sent as GBK where GBK can say them, instead of as UCS2.
+    /// Whether texts beyond ASCII are sent as GBK where possible, instead of UCS2.
     pub gbk: bool,
-    /// Match its answers by node and counter alone where the time in them differs.
+    /// Whether answers match by node and counter alone if their time differs.
     pub loose_match: bool,
-    /// The longest PDU that is taken from it.
+    /// The longest PDU accepted from it.
     pub limit: u32,
 }
 
-impl Default for Habits {
+impl Default for SgipQuirks {
     fn default() -> Self {
         Self {
             dialect: Dialect::V12,
@@ -43,47 +43,48 @@ impl Default for Habits {
     }
 }
 
-/// An operator's gateway, to which we are an SP.
+/// A gateway of an operator, to which we are an SP.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GatewayOptions {
-    /// Its name in the configuration.
+    /// The name in the configuration.
     pub name: String,
-    /// Its number.
+    /// The peer id.
     pub peer: PeerId,
     /// Host and port where it takes Submits.
     pub address: String,
     /// Our node number, 3AAAAQQQQQ.
     pub node: u32,
-    /// Our login there.
+    /// Our login name at the gateway.
     pub login_name: Bytes,
-    /// See `login_name`.
+    /// Our password at the gateway.
     pub login_password: Secret,
-    /// Its login at our listener; login type 2. Empty: it may not log in, and then brings neither replies nor reports.
-    pub its_name: Bytes,
-    /// See `its_name`.
-    pub its_password: Secret,
-    /// Where it may log in from; empty: from anywhere.
-    pub networks: Vec<Network>,
+    /// The gateway's login name at our listener, with login type 2. Empty: it may not log in, and then sends neither
+    /// MOs nor Reports.
+    pub inbound_login_name: Bytes,
+    /// The gateway's password at our listener.
+    pub inbound_login_password: Secret,
+    /// The networks that it may log in from; empty: any.
+    pub networks: Vec<IpNetwork>,
     /// Connections that we keep to it.
     pub connections: usize,
     /// Connections that it may have to us.
     pub connections_in: usize,
     /// Submits on one connection that may be unanswered.
     pub window: usize,
-    /// How long an answer may take before a Submit is sent again.
+    /// The time for an answer, before a Submit is repeated.
     pub response_timeout: Duration,
     /// How often a Submit is sent in all on one connection.
     pub tries: u32,
-    /// How long a connection and a login may take.
+    /// The time for a connection and a login.
     pub bind_timeout: Duration,
-    /// What a Submit says where its message says nothing.
-    pub fields: Fields,
-    /// Result codes to which it gives a meaning of its own.
+    /// Field values of a Submit where the message has none.
+    pub fields: SgipFields,
+    /// Error classes of result codes that differ from the standard ones.
     pub error_classes: HashMap<u8, ErrorClass>,
-    /// The validity of replies.
+    /// The validity of MOs.
     pub mo_validity: Duration,
-    /// Its habits.
-    pub habits: Habits,
+    /// Its deviations from the specification.
+    pub quirks: SgipQuirks,
 }
 
 impl GatewayOptions {
@@ -98,8 +99,8 @@ impl GatewayOptions {
             node,
             login_name: Bytes::new(),
             login_password: Secret::default(),
-            its_name: Bytes::new(),
-            its_password: Secret::default(),
+            inbound_login_name: Bytes::new(),
+            inbound_login_password: Secret::default(),
             networks: Vec::new(),
             connections: 1,
             connections_in: 10,
@@ -107,19 +108,19 @@ impl GatewayOptions {
             response_timeout: Duration::from_secs(30),
             tries: 3,
             bind_timeout: Duration::from_secs(10),
-            fields: Fields {
-                // The SP pays, nothing is charged, and no reply caused the message.
+            fields: SgipFields {
+                // The SP pays, nothing is charged, and the message is no reply to an MO.
                 charge_number: Some(Bytes::from_static(b"000000000000000000000")),
                 fee_type: Some(1),
                 fee_value: Some(Bytes::from_static(b"0")),
                 given_value: Some(Bytes::from_static(b"0")),
                 agent_flag: Some(0),
                 mo_related: Some(2),
-                ..Fields::default()
+                ..SgipFields::default()
             },
             error_classes: HashMap::new(),
             mo_validity: Duration::from_secs(3 * 86_400),
-            habits: Habits::default(),
+            quirks: SgipQuirks::default(),
         }
     }
 }
@@ -127,15 +128,15 @@ impl GatewayOptions {
 /// The SGIP side of an account: an SP, to which we are the gateway.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SpOptions {
-    /// Its login at our listener; login type 1, with the account's password.
-    pub its_name: Bytes,
+    /// The SP's login name at our listener, with login type 1 and the account's password.
+    pub inbound_login_name: Bytes,
     /// Host and port where it takes Deliver and Report; empty: it has no listener, and gets neither.
     pub address: String,
     /// Our node number as a gateway, 1AAAAX.
     pub node: u32,
-    /// Our login there; login type 2.
+    /// Our login name at the SP, with login type 2.
     pub login_name: Bytes,
-    /// See `login_name`.
+    /// Our password at the SP.
     pub login_password: Secret,
     /// Connections that it may have to us.
     pub connections_in: usize,
@@ -145,20 +146,20 @@ pub struct SpOptions {
     pub window_in: usize,
     /// Deliveries on one connection that may be unanswered.
     pub window: usize,
-    /// How long an answer may take before a delivery is sent again.
+    /// The time for an answer, before a delivery is repeated.
     pub response_timeout: Duration,
     /// How often a delivery is sent in all on one connection.
     pub tries: u32,
-    /// Its habits.
-    pub habits: Habits,
+    /// Its deviations from the specification.
+    pub quirks: SgipQuirks,
 }
 
 impl SpOptions {
     /// An SP with the defaults of the specification.
     #[must_use]
-    pub fn new(its_name: &str, node: u32) -> Self {
+    pub fn new(inbound_login_name: &str, node: u32) -> Self {
         Self {
-            its_name: Bytes::copy_from_slice(its_name.as_bytes()),
+            inbound_login_name: Bytes::copy_from_slice(inbound_login_name.as_bytes()),
             address: String::new(),
             node,
             login_name: Bytes::new(),
@@ -169,34 +170,34 @@ impl SpOptions {
             window: 32,
             response_timeout: Duration::from_secs(30),
             tries: 3,
-            habits: Habits::default(),
+            quirks: SgipQuirks::default(),
         }
     }
 }
 
-/// Where SPs submit and gateways deliver.
+/// Options of an SGIP listener, for SPs and gateways.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SgipListenerOptions {
-    /// Its name in the configuration.
+    /// The name in the configuration.
     pub name: String,
-    /// Address and port; 8801 by the specification. Port 0 takes any that is free.
+    /// Address and port; 8801 by the specification. Port 0 takes any free port.
     pub listen: SocketAddr,
-    /// Connections in all.
+    /// All connections together.
     pub connections: usize,
     /// Connections from one address.
     pub connections_per_address: usize,
     /// Connections that are not logged in yet, a share of all: one more displaces the oldest of them.
     pub unbound_connections: usize,
-    /// How long a connection may take to log in.
+    /// The time for the login.
     pub bind_timeout: Duration,
-    /// Silence after which a connection is closed (SGIP 1.2 §3.1: 60 s); zero: never.
+    /// The silence after which a connection is closed (SGIP 1.2 §3.1: 60 s); zero: never.
     pub idle: Duration,
-    /// Take any login type from those whose name is right: for far ends that always say the same.
+    /// Whether any login type is accepted from a known login name: some peers always send the same type.
     pub any_login_type: bool,
 }
 
 impl SgipListenerOptions {
-    /// The defaults of the specification.
+    /// Options with the defaults of the specification.
     #[must_use]
     pub fn new(name: &str, listen: SocketAddr) -> Self {
         Self {

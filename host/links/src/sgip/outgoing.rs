@@ -1,112 +1,114 @@
-//! Messages on their way over one connection: Submits to a gateway, Delivers and Reports to an SP.
+//! The messages in progress on one outgoing connection: Submits to a gateway, Delivers and Reports to an SP.
 
 use super::mapping;
 use super::options::{GatewayOptions, SpOptions};
-use crate::state::LinkRecord;
+use crate::link_record::LinkRecord;
 use engine::Event;
-use model::{ErrorClass, Kind, LinkId, Message, Outcome, PeerId, PeerMessageId, Ticket};
-use sgip::{Pdu, RequestError, ResultCode, Sequence, Session};
+use model::{ErrorClass, LinkId, Message, MessageKind, Outcome, PeerId, PeerMessageId, SubmitTicket};
+use sgip::{Pdu, ResultCode, Sequence, Session, SgipRequestError};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Whom we send to.
+/// The receiver of the messages.
 #[derive(Clone, Debug)]
-pub(super) enum Target {
-    /// An operator's gateway takes Submits.
+pub(super) enum OutgoingTarget {
+    /// A gateway, which takes Submits.
     Gateway(Arc<GatewayOptions>),
-    /// An SP takes Delivers and Reports.
+    /// An SP, which takes Delivers and Reports.
     Sp {
-        /// The account's number.
+        /// The account's id.
         peer: PeerId,
         options: Arc<SpOptions>,
     },
 }
 
-/// One message on its way. Its parts go one after the other, so that what was refused is not followed by what makes no
-/// sense without it.
+/// One message in progress. Its segments are sent one after the other, so that nothing is sent after a refused
+/// segment.
 #[derive(Debug)]
-struct Flight {
+struct InFlightMessage {
     message: Arc<Message>,
-    ticket: Ticket,
-    parts: Vec<Pdu>,
-    /// The part that goes next or is unanswered.
+    ticket: SubmitTicket,
+    segments: Vec<Pdu>,
+    /// The segment that is sent next or is unanswered.
     next: usize,
-    /// Ids of the parts that were answered well on this connection.
+    /// The ids of the segments that were accepted on this connection.
     taken: Vec<PeerMessageId>,
-    /// Where in the stream the unanswered part begins, and when it was given to the session.
+    /// The offset of the unanswered segment in the stream, and the time when the session got it.
     sent: Option<(u64, Instant)>,
-    /// It was given up; only a late answer can come.
-    over: bool,
+    /// The message was given up; only a late answer can come.
+    given_up: bool,
 }
 
-/// Everything under way on a connection that we made.
+/// All messages in progress on an outgoing connection.
 #[derive(Debug)]
 pub(super) struct Outgoing {
-    target: Target,
-    flights: HashMap<u64, Flight>,
-    /// Those with a part to send, in the order in which the engine gave them.
+    target: OutgoingTarget,
+    messages: HashMap<u64, InFlightMessage>,
+    /// Messages with a segment to send, in the engine's order.
     ready: VecDeque<u64>,
     next: u64,
 }
 
 impl Outgoing {
-    pub(super) fn new(target: Target) -> Self {
-        Self { target, flights: HashMap::new(), ready: VecDeque::new(), next: 1 }
+    pub(super) fn new(target: OutgoingTarget) -> Self {
+        Self { target, messages: HashMap::new(), ready: VecDeque::new(), next: 1 }
     }
 
     pub(super) fn peer(&self) -> PeerId {
         match &self.target {
-            Target::Gateway(options) => options.peer,
-            Target::Sp { peer, .. } => *peer,
+            OutgoingTarget::Gateway(options) => options.peer,
+            OutgoingTarget::Sp { peer, .. } => *peer,
         }
     }
 
     pub(super) fn window(&self) -> usize {
         match &self.target {
-            Target::Gateway(options) => options.window,
-            Target::Sp { options, .. } => options.window,
+            OutgoingTarget::Gateway(options) => options.window,
+            OutgoingTarget::Sp { options, .. } => options.window,
         }
     }
 
-    /// As the admin sees it: 1.2 is 0x12.
+    /// The version in the API: 1.2 is 0x12.
     pub(super) fn version(&self) -> u8 {
         let dialect = match &self.target {
-            Target::Gateway(options) => options.habits.dialect,
-            Target::Sp { options, .. } => options.habits.dialect,
+            OutgoingTarget::Gateway(options) => options.quirks.dialect,
+            OutgoingTarget::Sp { options, .. } => options.quirks.dialect,
         };
         super::version(dialect)
     }
 
     fn node(&self) -> u32 {
         match &self.target {
-            Target::Gateway(options) => options.node,
-            Target::Sp { options, .. } => options.node,
+            OutgoingTarget::Gateway(options) => options.node,
+            OutgoingTarget::Sp { options, .. } => options.node,
         }
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        self.flights.values().all(|flight| flight.over)
+        self.messages.values().all(|in_flight| in_flight.given_up)
     }
 
-    /// Takes a message of the engine's. What cannot be said in SGIP is refused at once.
-    pub(super) fn take(
+    /// Enqueues a message of the engine. A message that SGIP cannot express is refused at once.
+    pub(super) fn enqueue(
         &mut self,
         message: Arc<Message>,
         leg: u8,
         taken: u16,
-        want_receipt: bool,
-        ticket: Ticket,
+        want_dlr: bool,
+        ticket: SubmitTicket,
         link: LinkId,
     ) -> Option<Event> {
-        let parts = match (&self.target, &message.kind) {
-            (Target::Gateway(gateway), _) => mapping::submits(&message, leg, want_receipt, gateway)
+        let segments = match (&self.target, &message.kind) {
+            (OutgoingTarget::Gateway(gateway), _) => mapping::submits(&message, leg, want_dlr, gateway)
                 .map(|submits| submits.into_iter().map(Pdu::Submit).collect::<Vec<_>>()),
-            (Target::Sp { options, .. }, Kind::Text) => mapping::delivers(&message, &options.habits)
-                .map(|delivers| delivers.into_iter().map(Pdu::Deliver).collect()),
-            (Target::Sp { options, .. }, Kind::Receipt(text)) => {
-                // What was not submitted by SGIP has no sequence that a Report could name.
-                mapping::report(&message, text, &options.habits)
+            (OutgoingTarget::Sp { options, .. }, MessageKind::Text) => {
+                mapping::delivers(&message, &options.quirks)
+                    .map(|delivers| delivers.into_iter().map(Pdu::Deliver).collect())
+            }
+            (OutgoingTarget::Sp { options, .. }, MessageKind::Dlr(text)) => {
+                // A message that was not submitted by SGIP has no sequence that a Report could name.
+                super::dlr::report_from_dlr(&message, text, &options.quirks)
                     .map(|report| vec![Pdu::Report(report)])
                     .ok_or(ResultCode::MESSAGE_ID)
             }
@@ -116,26 +118,34 @@ impl Outgoing {
                 Outcome::Refused { class: ErrorClass::Permanent, code: u32::from(code.0), taken: Vec::new() };
             Some(Event::Outcome { link, id: message.id, outcome })
         };
-        let parts = match parts {
-            Ok(parts) => parts,
+        let segments = match segments {
+            Ok(segments) => segments,
             Err(code) => return refused(code),
         };
         let next = usize::from(taken);
-        if next >= parts.len() {
+        if next >= segments.len() {
             return refused(ResultCode::LENGTH);
         }
         let token = self.next;
         self.next += 1;
-        let flight = Flight { message, ticket, parts, next, taken: Vec::new(), sent: None, over: false };
-        self.flights.insert(token, flight);
+        let in_flight = InFlightMessage {
+            message,
+            ticket,
+            segments,
+            next,
+            taken: Vec::new(),
+            sent: None,
+            given_up: false,
+        };
+        self.messages.insert(token, in_flight);
         self.ready.push_back(token);
         None
     }
 
-    /// The sequence of a flight's part, and the id under which a receipt would speak of it.
-    fn identity(node: u32, flight: &Flight) -> (Sequence, PeerMessageId) {
-        let sequence = mapping::sequence(node, flight.message.id, flight.ticket, flight.next);
-        let id = match flight.parts.get(flight.next) {
+    /// The sequence of the current segment, and the id that its DLR will name.
+    fn identity(node: u32, in_flight: &InFlightMessage) -> (Sequence, PeerMessageId) {
+        let sequence = mapping::sequence(node, in_flight.message.id, in_flight.ticket, in_flight.next);
+        let id = match in_flight.segments.get(in_flight.next) {
             Some(Pdu::Submit(submit)) => {
                 let user = submit.users.first().map_or(&[][..], |user| &user[..]);
                 sgip::peer_message_id(sequence, user)
@@ -145,8 +155,8 @@ impl Outgoing {
         (sequence, id)
     }
 
-    /// Gives the session what its window allows. Says whether anything was given.
-    pub(super) fn pump(
+    /// Gives the session as many segments as its window allows. Returns whether there were any.
+    pub(super) fn fill_window(
         &mut self,
         session: &mut Session,
         record: &LinkRecord,
@@ -160,28 +170,28 @@ impl Outgoing {
             && let Some(token) = self.ready.pop_front()
         {
             let node = self.node();
-            let Some(flight) = self.flights.get_mut(&token) else { continue };
-            let (sequence, _) = Self::identity(node, flight);
-            let Some(pdu) = flight.parts.get(flight.next) else { continue };
+            let Some(in_flight) = self.messages.get_mut(&token) else { continue };
+            let (sequence, _) = Self::identity(node, in_flight);
+            let Some(pdu) = in_flight.segments.get(in_flight.next) else { continue };
             let begins = written + session.output().len() as u64;
             match session.send(now, token, sequence, pdu) {
                 Ok(()) => {
-                    record.outbound.named(super::kind(pdu));
-                    flight.sent = Some((begins, now));
+                    record.outbound.count_named(super::kind(pdu));
+                    in_flight.sent = Some((begins, now));
                     any = true;
                 }
-                Err(RequestError::SequenceInUse) => {
-                    // The earlier hand-over of the same message is still unanswered here: its answer settles both.
-                    if let Some(flight) = self.flights.remove(&token) {
+                Err(SgipRequestError::SequenceInUse) => {
+                    // An earlier submit attempt of the same message is unanswered here; its answer settles both.
+                    if let Some(in_flight) = self.messages.remove(&token) {
                         let outcome = Outcome::Refused {
                             class: ErrorClass::Temporary,
                             code: u32::from(ResultCode::SEQUENCE.0),
-                            taken: flight.taken,
+                            taken: in_flight.taken,
                         };
-                        events.push(Event::Outcome { link, id: flight.message.id, outcome });
+                        events.push(Event::Outcome { link, id: in_flight.message.id, outcome });
                     }
                 }
-                Err(RequestError::NotBound | RequestError::WindowFull) => {
+                Err(SgipRequestError::NotBound | SgipRequestError::WindowFull) => {
                     self.ready.push_front(token);
                     break;
                 }
@@ -190,8 +200,8 @@ impl Outgoing {
         any
     }
 
-    /// An answer: the next part, or the outcome.
-    pub(super) fn answered(
+    /// Handles an answer: enqueues the next segment, or returns the outcome.
+    pub(super) fn on_answer(
         &mut self,
         record: &LinkRecord,
         now: Instant,
@@ -200,85 +210,96 @@ impl Outgoing {
         link: LinkId,
     ) -> Option<Event> {
         let node = self.node();
-        let flight = self.flights.get_mut(&token)?;
-        if let Some((_, at)) = flight.sent.take() {
-            record.round_trip(now.saturating_duration_since(at));
+        let in_flight = self.messages.get_mut(&token)?;
+        if let Some((_, at)) = in_flight.sent.take() {
+            record.record_round_trip(now.saturating_duration_since(at));
         }
-        let (_, id) = Self::identity(node, flight);
+        let (_, id) = Self::identity(node, in_flight);
         let outcome = if result.is_ok() {
-            flight.taken.push(id);
-            flight.next += 1;
-            if flight.next < flight.parts.len() && !flight.over {
+            in_flight.taken.push(id);
+            in_flight.next += 1;
+            if in_flight.next < in_flight.segments.len() && !in_flight.given_up {
                 self.ready.push_back(token);
                 return None;
             }
-            Outcome::Accepted { ids: std::mem::take(&mut flight.taken) }
+            Outcome::Accepted { ids: std::mem::take(&mut in_flight.taken) }
         } else {
             let (dialect, special) = match &self.target {
-                Target::Gateway(options) => {
-                    (options.habits.dialect, options.error_classes.get(&result.0).copied())
+                OutgoingTarget::Gateway(options) => {
+                    (options.quirks.dialect, options.error_classes.get(&result.0).copied())
                 }
-                Target::Sp { options, .. } => (options.habits.dialect, None),
+                OutgoingTarget::Sp { options, .. } => (options.quirks.dialect, None),
             };
             let class = special.unwrap_or_else(|| match (&self.target, result.class(dialect)) {
-                // An SP that has no use for a message today may have one tomorrow; nothing else can be done with it.
-                (Target::Sp { .. }, ErrorClass::Permanent) => ErrorClass::Temporary,
+                // An SP that refuses a message today may take it tomorrow, and there is no other use for the message.
+                (OutgoingTarget::Sp { .. }, ErrorClass::Permanent) => ErrorClass::Temporary,
                 (_, class) => class,
             });
-            Outcome::Refused { class, code: u32::from(result.0), taken: std::mem::take(&mut flight.taken) }
+            Outcome::Refused { class, code: u32::from(result.0), taken: std::mem::take(&mut in_flight.taken) }
         };
-        let flight = self.flights.remove(&token)?;
-        if flight.over && matches!(outcome, Outcome::Accepted { .. }) && flight.next < flight.parts.len() {
-            // A late answer to one part of several: the doubt about the whole stays as it was settled.
+        let in_flight = self.messages.remove(&token)?;
+        if in_flight.given_up
+            && matches!(outcome, Outcome::Accepted { .. })
+            && in_flight.next < in_flight.segments.len()
+        {
+            // A late answer to one segment of several does not change how the doubt was settled.
             return None;
         }
-        Some(Event::Outcome { link, id: flight.message.id, outcome })
+        Some(Event::Outcome { link, id: in_flight.message.id, outcome })
     }
 
-    /// The session has given a command up.
-    pub(super) fn unanswered(&mut self, token: u64, link: LinkId) -> Option<Event> {
+    /// Handles a command that the session has given up.
+    pub(super) fn on_answer_timeout(&mut self, token: u64, link: LinkId) -> Option<Event> {
         let node = self.node();
-        let flight = self.flights.get_mut(&token)?;
-        flight.over = true;
-        let (_, id) = Self::identity(node, flight);
-        let known = if matches!(self.target, Target::Gateway(_)) && flight.next + 1 == flight.parts.len() {
+        let in_flight = self.messages.get_mut(&token)?;
+        in_flight.given_up = true;
+        let (_, id) = Self::identity(node, in_flight);
+        let known = if matches!(self.target, OutgoingTarget::Gateway(_))
+            && in_flight.next + 1 == in_flight.segments.len()
+        {
             vec![id]
         } else {
             Vec::new()
         };
-        let outcome = Outcome::Unanswered { taken: std::mem::take(&mut flight.taken), known };
-        let id = flight.message.id;
-        // A late answer is of use for as long as the session remembers the command; the oldest are let go.
-        if self.flights.len() > 2048
-            && let Some(oldest) =
-                self.flights.iter().filter(|(_, flight)| flight.over).map(|(token, _)| *token).min()
+        let outcome = Outcome::Unanswered { taken: std::mem::take(&mut in_flight.taken), known };
+        let id = in_flight.message.id;
+        // A late answer is useful as long as the session remembers the command; the oldest messages are dropped.
+        if self.messages.len() > 2048
+            && let Some(oldest) = self
+                .messages
+                .iter()
+                .filter(|(_, in_flight)| in_flight.given_up)
+                .map(|(token, _)| *token)
+                .min()
         {
-            self.flights.remove(&oldest);
+            self.messages.remove(&oldest);
         }
         Some(Event::Outcome { link, id, outcome })
     }
 
-    /// The connection is gone: an outcome for each message that has none. `written` octets of the stream have left.
+    /// Returns an outcome for each message that has none, after the connection has ended. `written` octets of the
+    /// stream are written.
     pub(super) fn close(self, written: u64, link: LinkId, events: &mut Vec<Event>) {
         let node = self.node();
-        let to_gateway = matches!(self.target, Target::Gateway(_));
-        let mut flights: Vec<_> = self.flights.into_iter().filter(|(_, flight)| !flight.over).collect();
-        flights.sort_unstable_by_key(|(token, _)| *token);
-        for (_, mut flight) in flights {
-            let (_, id) = Self::identity(node, &flight);
-            let taken = std::mem::take(&mut flight.taken);
-            let left = flight.sent.is_some_and(|(begins, _)| begins < written);
+        let to_gateway = matches!(self.target, OutgoingTarget::Gateway(_));
+        let mut messages: Vec<_> =
+            self.messages.into_iter().filter(|(_, in_flight)| !in_flight.given_up).collect();
+        messages.sort_unstable_by_key(|(token, _)| *token);
+        for (_, mut in_flight) in messages {
+            let (_, id) = Self::identity(node, &in_flight);
+            let taken = std::mem::take(&mut in_flight.taken);
+            let left = in_flight.sent.is_some_and(|(begins, _)| begins < written);
             let outcome = match (left, taken.is_empty()) {
                 (true, _) => {
-                    let last = flight.next + 1 == flight.parts.len();
+                    let last = in_flight.next + 1 == in_flight.segments.len();
                     let known = if to_gateway && last { vec![id] } else { Vec::new() };
                     Outcome::Unanswered { taken, known }
                 }
                 (false, true) => Outcome::NotSent,
-                // Some parts are there, and the rest has not been tried: that is no doubt, and no fault of anybody's.
+                // Some segments were accepted and the rest was not sent: no doubt, and no error of the peer.
                 (false, false) => Outcome::Refused { class: ErrorClass::Temporary, code: 0, taken },
             };
-            events.push(Event::Outcome { link, id: flight.message.id, outcome });
+            events.push(Event::Outcome { link, id: in_flight.message.id, outcome });
         }
     }
 }

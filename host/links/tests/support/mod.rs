@@ -1,4 +1,4 @@
-//! A core that only remembers, and ESMEs and SMSCs that speak raw PDUs.
+//! Test support: an engine that only records events, and ESMEs and SMSCs that send raw PDUs.
 #![allow(dead_code, unreachable_pub, reason = "each test binary is a crate of its own and uses its own part")]
 #![allow(
     clippy::unwrap_used,
@@ -8,14 +8,15 @@
 )]
 
 use bytes::{Bytes, BytesMut};
-use doors::{Core, Hub, Routing};
-use engine::{Answer, Command, Event, ReplyTo};
-use links::{AccountOptions, LinkState, Links, LinksOptions, ListenerOptions, PeerOptions};
+use engine::{EngineAnswer, EngineCommand, Event, ReplyTo};
+use links::{LinkAccountOptions, LinkState, Links, LinksOptions, ListenerOptions, PeerOptions};
 use model::{
-    Address, DecidedBy, Leg, LinkId, Message, MessageId, Outcome, PeerId, Refusal, Routed, Timestamp, Verdict,
+    Address, Leg, LinkId, Message, MessageId, Outcome, PeerId, PluginVersion, Refusal, RoutingDecision,
+    Timestamp, Verdict,
 };
+use ports::{EventSink, LinkRegistry, Routing};
 use smpp::{
-    Bind, BindMode, CommandId, Header, Request, Response, Sm, Status, decode_request, decode_response,
+    Bind, BindMode, CommandId, CommandStatus, Header, Request, Response, Sm, decode_request, decode_response,
     encode_request, encode_response,
 };
 use std::net::SocketAddr;
@@ -26,8 +27,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Mutex;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-/// How long anything may take before a test says that it hangs.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+/// The time after which a test fails because it hangs.
+pub const TIMEOUT: Duration = Duration::from_secs(20);
 pub const ACCOUNT: PeerId = PeerId(1);
 pub const PEER: PeerId = PeerId(2);
 pub const PASSWORD: &[u8] = b"secret";
@@ -35,18 +36,18 @@ pub const PASSWORD: &[u8] = b"secret";
 /// A text on which routing panics.
 pub const FAULT: &[u8] = b"panic!";
 
-/// Remembers events. Answers only the question with which links take their leave, as the engine would.
-pub struct FakeCore {
+/// Records events. Answers only the barrier request of a closing link, as the engine would.
+pub struct FakeEngine {
     events: UnboundedSender<Event>,
-    hub: OnceLock<Arc<Hub>>,
+    registry: OnceLock<Arc<LinkRegistry>>,
 }
 
-impl Core for FakeCore {
+impl EventSink for FakeEngine {
     fn push(&self, events: Vec<Event>) {
         for event in events {
-            if let Event::Settle { id: MessageId(0), reply, .. } = event {
-                let answer = Answer::Refused(Refusal::UnknownMessage);
-                self.hub.get().unwrap().dispatch(vec![Command::Answer { to: reply, answer }]);
+            if let Event::SettleUncertain { id: MessageId(0), reply, .. } = event {
+                let answer = EngineAnswer::Refused(Refusal::UnknownMessage);
+                self.registry.get().unwrap().dispatch(vec![EngineCommand::Answer { to: reply, answer }]);
             } else {
                 let _ = self.events.send(event);
             }
@@ -54,29 +55,29 @@ impl Core for FakeCore {
     }
 }
 
-struct ToPeer;
+struct FixedRouting;
 
-impl Routing for ToPeer {
-    fn route(&self, message: &Message) -> Routed {
+impl Routing for FixedRouting {
+    fn route(&self, message: &Message) -> RoutingDecision {
         assert_ne!(message.text.octets.as_ref(), FAULT, "a fault, as the test wants it");
         let to = if message.origin == ACCOUNT { PEER } else { ACCOUNT };
-        let by = Arc::new(DecidedBy { plugin: "test".into(), version: "1".into() });
-        Routed {
+        let by = Arc::new(PluginVersion { plugin: "test".into(), version: "1".into() });
+        RoutingDecision {
             verdict: Verdict::Forward(vec![Leg::to(to)]),
             by,
             note: None,
             sender: None,
             quote: None,
-            seen: None,
-            faulted: None,
+            host_calls: None,
+            fault_message_id: None,
         }
     }
 }
 
-/// Links under test, and what they told the core.
-pub struct House {
+/// Links under test, and their events.
+pub struct LinksFixture {
     pub links: Links,
-    pub hub: Arc<Hub>,
+    pub registry: Arc<LinkRegistry>,
     events: Mutex<UnboundedReceiver<Event>>,
 }
 
@@ -90,41 +91,41 @@ pub fn hash(password: &[u8]) -> String {
         .to_string()
 }
 
-pub fn account() -> AccountOptions {
-    AccountOptions::new("acme", ACCOUNT, &hash(PASSWORD))
+pub fn account() -> LinkAccountOptions {
+    LinkAccountOptions::new("acme", ACCOUNT, &hash(PASSWORD))
 }
 
 pub fn listener() -> ListenerOptions {
     ListenerOptions::new("test", "127.0.0.1:0".parse().unwrap())
 }
 
-pub async fn house() -> House {
-    house_with(LinksOptions::default()).await
+pub async fn fixture() -> LinksFixture {
+    fixture_with(LinksOptions::default()).await
 }
 
-pub async fn house_with(options: LinksOptions) -> House {
+pub async fn fixture_with(options: LinksOptions) -> LinksFixture {
     let (sender, events) = unbounded_channel();
-    let core = Arc::new(FakeCore { events: sender, hub: OnceLock::new() });
-    let links = Links::new(options, Arc::default(), core.clone(), Arc::new(ToPeer)).unwrap();
-    let hub = links.hub();
-    let _ = core.hub.set(hub.clone());
-    House { links, hub, events: Mutex::new(events) }
+    let core = Arc::new(FakeEngine { events: sender, registry: OnceLock::new() });
+    let links = Links::new(options, Arc::default(), core.clone(), Arc::new(FixedRouting)).unwrap();
+    let registry = links.registry();
+    let _ = core.registry.set(registry.clone());
+    LinksFixture { links, registry, events: Mutex::new(events) }
 }
 
-/// A house with a listener and the account.
-pub async fn open_house() -> (House, SocketAddr) {
-    let house = house().await;
-    house.links.set_account(account()).unwrap();
-    let address = house.links.listen(listener()).await.unwrap();
-    (house, address)
+/// A fixture with a listener and the account.
+pub async fn open_fixture() -> (LinksFixture, SocketAddr) {
+    let fixture = fixture().await;
+    fixture.links.set_account(account()).unwrap();
+    let address = fixture.links.listen(listener()).await.unwrap();
+    (fixture, address)
 }
 
-impl House {
+impl LinksFixture {
     pub async fn event(&self) -> Event {
         within(self.events.lock().await.recv()).await.expect("the links went away")
     }
 
-    /// Whether nothing has been told; of use only after something later is known to have happened.
+    /// Whether no event has come; only meaningful after a later event is known to have happened.
     pub async fn quiet(&self) -> bool {
         self.events.lock().await.is_empty()
     }
@@ -150,8 +151,8 @@ impl House {
         }
     }
 
-    pub fn answer(&self, to: ReplyTo, answer: Answer) {
-        self.hub.dispatch(vec![Command::Answer { to, answer }]);
+    pub fn answer(&self, to: ReplyTo, answer: EngineAnswer) {
+        self.registry.dispatch(vec![EngineCommand::Answer { to, answer }]);
     }
 
     pub fn send(&self, link: LinkId, message: Message) {
@@ -160,18 +161,18 @@ impl House {
 
     pub fn send_leg(&self, link: LinkId, message: Message, taken: u16) {
         let message = Arc::new(message);
-        self.hub.dispatch(vec![Command::Send {
+        self.registry.dispatch(vec![EngineCommand::Send {
             link,
             message,
             leg: 0,
             taken,
-            want_receipt: true,
+            want_dlr: true,
             more: false,
-            ticket: model::Ticket::default(),
+            ticket: model::SubmitTicket::default(),
         }]);
     }
 
-    /// Waits until the snapshot of some link looks as wanted.
+    /// Waits until a snapshot of some link fulfils the condition.
     pub async fn state(&self, wanted: impl Fn(&LinkState) -> bool) -> LinkState {
         within(async {
             loop {
@@ -186,13 +187,13 @@ impl House {
 }
 
 pub async fn within<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, future).await.expect("it hangs")
+    tokio::time::timeout(TIMEOUT, future).await.expect("it hangs")
 }
 
 pub fn message(id: u64, text: &[u8]) -> Message {
     Message {
         id: MessageId(id),
-        kind: model::Kind::Text,
+        kind: model::MessageKind::Text,
         origin: ACCOUNT,
         source: Address::new(0, 0, b"10655"),
         destination: Address::international("8613012345678"),
@@ -200,7 +201,7 @@ pub fn message(id: u64, text: &[u8]) -> Message {
         protocol_id: 0,
         esm_class: 0,
         priority: model::Priority::default(),
-        receipts: model::ReceiptRequest::FINAL,
+        dlr_request: model::DlrRequest::FINAL,
         replace_if_present: false,
         submission: None,
         text: model::Text { octets: Bytes::copy_from_slice(text), ..Default::default() },
@@ -208,26 +209,26 @@ pub fn message(id: u64, text: &[u8]) -> Message {
         accepted_at: Timestamp(1),
         scheduled: None,
         expires_at: Timestamp(u64::MAX / 2),
-        routed: Routed {
+        routed: RoutingDecision {
             verdict: Verdict::Forward(vec![Leg::to(PEER)]),
-            by: Arc::new(DecidedBy { plugin: "test".into(), version: "1".into() }),
+            by: Arc::new(PluginVersion { plugin: "test".into(), version: "1".into() }),
             note: None,
             sender: None,
             quote: None,
-            seen: None,
-            faulted: None,
+            host_calls: None,
+            fault_message_id: None,
         },
     }
 }
 
-/// One end of an SMPP connection that does exactly what the test says.
-pub struct Raw<S = TcpStream> {
+/// One end of an SMPP connection, controlled by the test.
+pub struct RawPeer<S = TcpStream> {
     pub stream: S,
     input: BytesMut,
     pub next: u32,
 }
 
-impl Raw {
+impl RawPeer {
     pub async fn connect(address: SocketAddr) -> Self {
         Self::over(within(TcpStream::connect(address)).await.unwrap())
     }
@@ -236,7 +237,7 @@ impl Raw {
     pub async fn bound(address: SocketAddr, mode: BindMode) -> Self {
         let mut raw = Self::connect(address).await;
         let (header, _) = raw.bind(bind(mode)).await;
-        assert_eq!(header.status, Status::ROK);
+        assert_eq!(header.status, CommandStatus::ROK);
         raw
     }
 }
@@ -254,7 +255,7 @@ pub fn bind(mode: BindMode) -> Bind {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> RawPeer<S> {
     pub fn over(stream: S) -> Self {
         Self { stream, input: BytesMut::new(), next: 1 }
     }
@@ -273,7 +274,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         sequence
     }
 
-    pub async fn respond(&mut self, to: Header, status: Status, response: &Response) {
+    pub async fn respond(&mut self, to: Header, status: CommandStatus, response: &Response) {
         let mut out = BytesMut::new();
         encode_response(&mut out, to.command.response(), status, to.sequence, response);
         self.write(&out).await;
@@ -304,14 +305,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         (header, decode_response(header.command, body))
     }
 
-    pub async fn asked(&mut self) -> (Header, Request) {
+    pub async fn next_request(&mut self) -> (Header, Request) {
         let (header, body) = self.receive().await.expect("the connection was closed");
         (header, decode_request(header.command, body).unwrap())
     }
 
     /// The next request, which must be submit_sm or deliver_sm.
     pub async fn sm(&mut self) -> (Header, Sm) {
-        match self.asked().await {
+        match self.next_request().await {
             (header, Request::SubmitSm(sm) | Request::DeliverSm(sm)) => (header, sm),
             (_, other) => panic!("unexpected {other:?}"),
         }
@@ -334,13 +335,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
         assert_eq!(self.receive().await.map(|(header, _)| header), None);
     }
 
-    /// As an SMSC: takes the bind that comes.
+    /// Accepts the next bind, as an SMSC.
     pub async fn take_bind(&mut self) -> Bind {
-        match self.asked().await {
+        match self.next_request().await {
             (header, Request::Bind(bind)) => {
                 let response =
                     Response::Bind { system_id: Bytes::from_static(b"SMSC"), tlvs: Default::default() };
-                self.respond(header, Status::ROK, &response).await;
+                self.respond(header, CommandStatus::ROK, &response).await;
                 bind
             }
             (_, other) => panic!("expected a bind, not {other:?}"),
@@ -348,7 +349,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Raw<S> {
     }
 }
 
-/// An SMSC for the client to dial.
+/// An SMSC that the links dial.
 pub struct Smsc {
     listener: TcpListener,
     pub address: SocketAddr,
@@ -361,8 +362,8 @@ impl Smsc {
         Self { listener, address }
     }
 
-    pub async fn accept(&self) -> Raw {
-        Raw::over(within(self.listener.accept()).await.unwrap().0)
+    pub async fn accept(&self) -> RawPeer {
+        RawPeer::over(within(self.listener.accept()).await.unwrap().0)
     }
 
     pub fn options(&self) -> PeerOptions {
@@ -373,18 +374,18 @@ impl Smsc {
     }
 }
 
-/// A client that is bound to an SMSC: the house, the SMSC's end, and the link.
-pub async fn bound_peer(change: impl FnOnce(&mut PeerOptions)) -> (House, Smsc, Raw, LinkId) {
-    let house = house().await;
+/// A link that is bound to an SMSC: the fixture, the SMSC, its end of the connection, and the link id.
+pub async fn bound_peer(change: impl FnOnce(&mut PeerOptions)) -> (LinksFixture, Smsc, RawPeer, LinkId) {
+    let fixture = fixture().await;
     let smsc = Smsc::open().await;
     let mut options = smsc.options();
     change(&mut options);
-    house.links.set_peer(options).unwrap();
+    fixture.links.set_peer(options).unwrap();
     let mut raw = smsc.accept().await;
     raw.take_bind().await;
-    let (link, peer, _) = house.link_up().await;
+    let (link, peer, _) = fixture.link_up().await;
     assert_eq!(peer, PEER);
-    (house, smsc, raw, link)
+    (fixture, smsc, raw, link)
 }
 
 pub fn hello() -> Sm {

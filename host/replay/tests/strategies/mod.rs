@@ -1,10 +1,12 @@
-//! Messages, and what a candidate says of them: few peers and addresses, so that much is the same and much is nearly so.
+//! Random messages and candidate decisions, with few peers and addresses, so that many are equal or nearly equal.
 
-use archive::{ArchivedLeg, ArchivedMessage, ArchivedVerdict, Lacking, Price, PriceState};
-use model::{Address, DecidedBy, MessageId, NoSender, ReceiptRequest, RejectReason, SenderWish, Timestamp};
+use archive::{ArchivedLeg, ArchivedMessage, ArchivedPrice, ArchivedVerdict, MissingData, PriceState};
+use model::{
+    Address, DlrRequest, MessageId, PluginVersion, RejectReason, SenderFallback, SenderRequest, Timestamp,
+};
 use proptest::prelude::*;
 use proptest::{collection::vec, option, sample::select};
-use replay::{Judged, JudgedLeg, Judgement, PriceVerdict};
+use replay::{CandidateDecision, CandidateLeg, CandidatePrice, CandidateVerdict};
 use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -21,10 +23,10 @@ fn rewritten() -> impl Strategy<Value = Option<Address>> {
     ]
 }
 
-/// A leg as both sides know it.
-fn leg() -> impl Strategy<Value = JudgedLeg> {
+/// A leg that both the archive and a candidate can express.
+fn leg() -> impl Strategy<Value = CandidateLeg> {
     (name(), select(vec![0u8, 1, 1, 7]), select(vec![0u16, 1, 2, 4, 65_535]), rewritten(), rewritten())
-        .prop_map(|(peer, rank, weight, source, destination)| JudgedLeg {
+        .prop_map(|(peer, rank, weight, source, destination)| CandidateLeg {
             peer,
             rank,
             weight,
@@ -33,7 +35,7 @@ fn leg() -> impl Strategy<Value = JudgedLeg> {
         })
 }
 
-fn archived(leg: &JudgedLeg, resolve: bool) -> ArchivedLeg {
+fn archived(leg: &CandidateLeg, resolve: bool) -> ArchivedLeg {
     ArchivedLeg {
         peer: leg.peer.clone(),
         rank: leg.rank,
@@ -63,26 +65,25 @@ fn verdict() -> impl Strategy<Value = ArchivedVerdict> {
     ]
 }
 
-fn judgement() -> impl Strategy<Value = Judgement> {
+fn candidate_verdict() -> impl Strategy<Value = CandidateVerdict> {
     prop_oneof![
-        6 => vec(leg(), 1..4).prop_map(|legs| Judgement::Forward(legs.into_iter().collect())),
-        1 => Just(Judgement::Home),
-        1 => (0..3u64).prop_map(|until| Judgement::Hold(Timestamp(until))),
-        1 => reason().prop_map(Judgement::Reject),
-        1 => Just(Judgement::Pass),
-        1 => select(vec!["trap", "deadline"]).prop_map(|kind| Judgement::Fault(Cow::Borrowed(kind))),
+        6 => vec(leg(), 1..4).prop_map(|legs| CandidateVerdict::Forward(legs.into_iter().collect())),
+        1 => Just(CandidateVerdict::Home),
+        1 => (0..3u64).prop_map(|until| CandidateVerdict::Hold(Timestamp(until))),
+        1 => reason().prop_map(CandidateVerdict::Reject),
+        1 => Just(CandidateVerdict::Pass),
+        1 => select(vec!["trap", "deadline"]).prop_map(|kind| CandidateVerdict::Fault(Cow::Borrowed(kind))),
     ]
 }
 
-/// What a candidate says that decides as was decided, in other words: legs in another order, other ranks and multiples of
-/// the weights.
-fn faithful(verdict: &ArchivedVerdict, turn: usize) -> Judgement {
+/// An equivalent candidate verdict in another form: legs in another order, other ranks and multiples of the weights.
+fn faithful(verdict: &ArchivedVerdict, turn: usize) -> CandidateVerdict {
     match verdict {
-        ArchivedVerdict::Forward(legs) if legs.iter().all(|leg| leg.resolve) => Judgement::Home,
+        ArchivedVerdict::Forward(legs) if legs.iter().all(|leg| leg.resolve) => CandidateVerdict::Home,
         ArchivedVerdict::Forward(legs) => {
-            let mut legs: SmallVec<[JudgedLeg; 1]> = legs
+            let mut legs: SmallVec<[CandidateLeg; 1]> = legs
                 .iter()
-                .map(|leg| JudgedLeg {
+                .map(|leg| CandidateLeg {
                     peer: leg.peer.clone(),
                     rank: leg.rank.saturating_add(3),
                     weight: leg.weight.max(1).checked_mul(3).unwrap_or(leg.weight),
@@ -92,52 +93,52 @@ fn faithful(verdict: &ArchivedVerdict, turn: usize) -> Judgement {
                 .collect();
             let turn = turn % legs.len();
             legs.rotate_left(turn);
-            Judgement::Forward(legs)
+            CandidateVerdict::Forward(legs)
         }
-        ArchivedVerdict::Hold(until) => Judgement::Hold(*until),
-        ArchivedVerdict::Reject(reason) => Judgement::Reject(*reason),
+        ArchivedVerdict::Hold(until) => CandidateVerdict::Hold(*until),
+        ArchivedVerdict::Reject(reason) => CandidateVerdict::Reject(*reason),
     }
 }
 
-fn price() -> impl Strategy<Value = Option<Box<Price>>> {
-    let by = Arc::new(DecidedBy { plugin: "prepaid".into(), version: "1".into() });
+fn price() -> impl Strategy<Value = Option<Box<ArchivedPrice>>> {
+    let by = Arc::new(PluginVersion { plugin: "prepaid".into(), version: "1".into() });
     option::of((option::of(name()), 0..5u64)).prop_map(move |priced| {
         priced.map(|(account, amount)| {
             let (amount, state) = match account {
                 Some(_) => (amount, PriceState::Captured),
                 None => (0, PriceState::Free),
             };
-            Box::new(Price { account, amount, keep_on_failure: false, state, by: by.clone() })
+            Box::new(ArchivedPrice { account, amount, keep_on_failure: false, state, by: by.clone() })
         })
     })
 }
 
-fn price_verdict() -> impl Strategy<Value = Option<PriceVerdict>> {
+fn price_verdict() -> impl Strategy<Value = Option<CandidatePrice>> {
     option::of(prop_oneof![
-        1 => Just(PriceVerdict::Free),
-        4 => (name(), 0..5u64).prop_map(|(account, amount)| PriceVerdict::Charge { account, amount }),
-        1 => Just(PriceVerdict::Refuse),
+        1 => Just(CandidatePrice::Free),
+        4 => (name(), 0..5u64).prop_map(|(account, amount)| CandidatePrice::Charge { account, amount }),
+        1 => Just(CandidatePrice::Refuse),
     ])
 }
 
-/// Senders differ in their pool, in what is shown of them, and in what is not.
-fn sender() -> impl Strategy<Value = Option<Box<SenderWish>>> {
-    let otherwise = select(vec![NoSender::Reject, NoSender::KeepSender, NoSender::Hold]);
-    let wish = (select(vec!["texts", "calls"]), otherwise, select(vec!["", "ann"]));
-    let wish = wish.prop_map(|(pool, otherwise, user)| SenderWish {
+/// Sender requests that differ in their pool, in details that are shown, and in details that are not.
+fn sender() -> impl Strategy<Value = Option<Box<SenderRequest>>> {
+    let otherwise = select(vec![SenderFallback::Reject, SenderFallback::KeepSender, SenderFallback::Hold]);
+    let request = (select(vec!["texts", "calls"]), otherwise, select(vec!["", "ann"]));
+    let request = request.prop_map(|(pool, otherwise, user)| SenderRequest {
         pool: pool.parse().unwrap(),
         holder: "acme".into(),
         user: user.into(),
         reason: "".into(),
         lease: None,
         otherwise,
-        given: None,
+        leased: None,
     });
-    option::weighted(0.2, wish.prop_map(Box::new))
+    option::weighted(0.2, request.prop_map(Box::new))
 }
 
 prop_compose! {
-    /// A message, and what is said of it. Its id is 0.
+    /// A message and a decision. Its id is 0.
     pub(crate) fn pair()(
         origin in name(),
         verdict in verdict(),
@@ -145,18 +146,18 @@ prop_compose! {
         senders in (sender(), sender()),
         routed in prop::bool::weighted(0.95),
         older in prop::bool::weighted(0.1),
-        judgement in judgement(),
+        candidate_verdict in candidate_verdict(),
         faithfully in option::weighted(0.4, any::<usize>()),
-        because in option::weighted(0.3, select(vec!["peers were not recorded", "the clock was not recorded"])),
+        inexact_reason in option::weighted(0.3, select(vec!["peers were not recorded", "the clock was not recorded"])),
         new_price in price_verdict(),
         note in option::of(select(vec!["cheaper", "prefix 49"])),
-    ) -> (ArchivedMessage, Judged) {
+    ) -> (ArchivedMessage, CandidateDecision) {
         let (wanted, wants) = senders;
-        let judged = Judged {
+        let decision = CandidateDecision {
             sender: if faithfully.is_some_and(|turn| turn % 3 > 0) { wanted.clone() } else { wants },
-            verdict: faithfully.map_or(judgement, |turn| faithful(&verdict, turn)),
+            verdict: faithfully.map_or(candidate_verdict, |turn| faithful(&verdict, turn)),
             note: note.map(Box::from),
-            inexact_because: because.map(Cow::Borrowed),
+            inexact_because: inexact_reason.map(Cow::Borrowed),
             price: new_price,
         };
         let message = ArchivedMessage {
@@ -171,15 +172,15 @@ prop_compose! {
             priority: 0,
             length: 12,
             udhi: false,
-            receipts: ReceiptRequest::NONE,
+            dlr_request: DlrRequest::NONE,
             body: None,
             verdict,
             price,
-            seen: None,
+            host_calls: None,
             routed,
             sender: wanted,
-            lacking: older.then_some(Lacking::Older),
+            missing: older.then_some(MissingData::Older),
         };
-        (message, judged)
+        (message, decision)
     }
 }

@@ -1,12 +1,14 @@
-//! A session and what a client and an owner do with it.
+//! A session with a test client and owner.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::panic)]
 
 use std::sync::Arc;
 
-use model::{PoolName, PoolNumber, PoolOutcome, PoolTicket};
-use resp::{Event, Limits, Options, Reply, Request, Scripts, Session, Sum, Ticket};
+use model::{LeaseTicket, PoolName, PoolNumber, PoolOutcome};
+use resp::{
+    Event, ReplyTicket, RespLimits, RespOptions, RespReply, RespRequest, ScriptSha1, Scripts, Session,
+};
 
-/// A configured sum.
+/// The configured SHA-1 sum.
 pub const SUM: &str = "0123456789abcdef0123456789abcdef01234567";
 
 pub struct Client {
@@ -19,14 +21,14 @@ impl Client {
     }
 
     pub fn new(any_loaded: bool, accounts: bool) -> Self {
-        Self::with(any_loaded, accounts, Limits::default())
+        Self::with(any_loaded, accounts, RespLimits::default())
     }
 
-    /// With the plain forms in place of the older system's.
+    /// With plain replies instead of legacy ones.
     pub fn plain() -> Self {
-        let scripts = Arc::new(Scripts::new(Sum::parse(SUM.as_bytes()), false));
-        let options = Options {
-            limits: Limits::default(),
+        let scripts = Arc::new(Scripts::new(ScriptSha1::parse(SUM.as_bytes()), false));
+        let options = RespOptions {
+            limits: RespLimits::default(),
             accounts: false,
             scripts,
             plain_replies: true,
@@ -35,13 +37,14 @@ impl Client {
         Self { session: Session::new(Arc::new(options), 7) }
     }
 
-    pub fn with(any_loaded: bool, accounts: bool, limits: Limits) -> Self {
-        let scripts = Arc::new(Scripts::new(Sum::parse(SUM.as_bytes()), any_loaded));
-        let options = Options { limits, accounts, scripts, plain_replies: false, version: "7.2.0".into() };
+    pub fn with(any_loaded: bool, accounts: bool, limits: RespLimits) -> Self {
+        let scripts = Arc::new(Scripts::new(ScriptSha1::parse(SUM.as_bytes()), any_loaded));
+        let options =
+            RespOptions { limits, accounts, scripts, plain_replies: false, version: "7.2.0".into() };
         Self { session: Session::new(Arc::new(options), 7) }
     }
 
-    pub fn request(&mut self) -> (Ticket, Request) {
+    pub fn request(&mut self) -> (ReplyTicket, RespRequest) {
         match self.session.poll_event() {
             Some(Event::Request { ticket, request, .. }) => (ticket, request),
             other => panic!("no request but {other:?}"),
@@ -54,7 +57,7 @@ impl Client {
 
     pub fn octets(&mut self) -> Vec<u8> {
         let octets = self.session.output().to_vec();
-        self.session.written(octets.len());
+        self.session.mark_written(octets.len());
         octets
     }
 }
@@ -67,9 +70,9 @@ pub fn pool(name: &str) -> PoolName {
     name.parse().unwrap()
 }
 
-/// A number is given.
-pub fn given(text: &str, ticket: u64) -> Reply {
-    Reply::Outcome(PoolOutcome::Given { number: number(text), ticket: PoolTicket(ticket) })
+/// The reply for an acquired number.
+pub fn given(text: &str, ticket: u64) -> RespReply {
+    RespReply::Outcome(PoolOutcome::Acquired { number: number(text), ticket: LeaseTicket(ticket) })
 }
 
 pub fn command(words: &[&str]) -> Vec<u8> {

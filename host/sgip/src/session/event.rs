@@ -1,73 +1,73 @@
 use crate::{Bind, Pdu, ResultCode, Sequence};
 
-/// Something the owner must know.
+/// An event for the owner of a session.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Acceptor: a login to judge, by [`crate::Session::accept_bind`] or [`crate::Session::refuse_bind`].
+    /// Acceptor: a login to decide on, by [`crate::Session::accept_bind`] or [`crate::Session::refuse_bind`].
     Bind(Bind),
-    /// Connector: the login was taken. Some servers say so and close at once; what comes next tells.
+    /// Connector: the login was accepted. Some servers accept it and then close at once.
     Bound,
     /// Connector: the login was refused. [`Event::Closing`] follows.
     BindRefused(ResultCode),
     /// A command to answer with [`crate::Session::respond`].
     Command {
-        /// The session's number for it; two commands may have one sequence.
+        /// The session's number of the command; two commands may have the same sequence.
         number: u64,
-        /// Its sequence.
+        /// The sequence.
         sequence: Sequence,
-        /// What is asked.
+        /// The command.
         pdu: Pdu,
     },
     /// The answer to a command of ours.
     Answer {
-        /// The owner's mark of the command.
+        /// The owner's token of the command.
         token: u64,
-        /// How it went.
+        /// The result.
         result: ResultCode,
-        /// It comes after [`Event::Unanswered`].
+        /// Whether it comes after [`Event::Unanswered`].
         late: bool,
     },
-    /// A command of ours was sent as often as it may, and not answered. Its answer may still come.
+    /// A command of ours was sent as often as allowed, and not answered. Its answer may still come.
     Unanswered {
-        /// The owner's mark of the command.
+        /// The owner's token of the command.
         token: u64,
     },
-    /// An answer that nobody asked for; it is ignored (SGIP 1.2 §3.7.2.4.2).
-    Unasked(Sequence),
-    /// The session has ended: write what is in [`crate::Session::output`], then close the connection.
-    Closing(CloseReason),
+    /// An answer to no command; it is ignored (SGIP 1.2 §3.7.2.4.2).
+    UnexpectedAnswer(Sequence),
+    /// The session has ended: write [`crate::Session::output`], then close the connection.
+    Closing(SgipCloseReason),
 }
 
-/// Why a session has ended.
+/// The reason why a session has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum CloseReason {
-    /// We refused its login.
+pub enum SgipCloseReason {
+    /// We refused the peer's login.
     BindRefused(ResultCode),
-    /// It refused our login.
+    /// The peer refused our login.
     Refused(ResultCode),
-    /// No login, or no answer to ours, in time.
+    /// No login, or no answer to our login, in time.
     NoBind,
     /// A command came before the login.
-    Unbidden,
-    /// A PDU that cannot be understood.
-    Broken(&'static str),
-    /// The rest of a PDU did not come.
+    CommandBeforeBind,
+    /// A PDU could not be decoded.
+    Malformed(&'static str),
+    /// A PDU stayed incomplete.
     Partial,
-    /// Nothing was said for too long.
+    /// The connection was idle for too long.
     Idle,
-    /// We took leave.
+    /// We unbound.
     Unbound,
-    /// The peer took leave.
+    /// The peer unbound.
     PeerUnbound,
 }
 
-/// Why a command cannot be sent now.
+/// The reason why a command cannot be sent now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum RequestError {
-    /// The connection is not bound, or is taking leave.
+pub enum SgipRequestError {
+    /// The connection is not bound, or is unbinding.
     #[error("not bound")]
     NotBound,
-    /// As many commands are unanswered as may be.
+    /// The window is full.
     #[error("the window is full")]
     WindowFull,
     /// A command with this sequence is unanswered.

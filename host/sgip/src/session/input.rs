@@ -1,34 +1,36 @@
-//! What comes in.
+//! Input: cuts PDUs out of the stream and handles commands and answers.
 
-use super::{CloseReason, Event, Role, Session, State, after};
+use super::{Event, Session, SgipCloseReason, SgipRole, State, after};
 use crate::{
-    CheckUserAnswer, Command, DecodeError, HEADER_LENGTH, Header, Pdu, ResultCode, Sequence, TraceAnswer,
+    CheckUserAnswer, DecodeError, HEADER_LENGTH, Header, Pdu, ResultCode, Sequence, SgipCommand, TraceAnswer,
 };
 use std::time::Instant;
 
-/// The answer of a command with a code; a Trace has none, and is answered with no node at all.
-pub(super) fn answer_to(command: Command, result: ResultCode) -> Pdu {
+/// The answer to a command, with a result code. The answer to a Trace has no code; it names no node.
+pub(super) fn answer_for(command: SgipCommand, result: ResultCode) -> Pdu {
     match command {
-        Command::Unbind => Pdu::UnbindAnswer,
-        Command::Trace => Pdu::TraceAnswer(TraceAnswer::default()),
-        Command::CheckUser => Pdu::CheckUserAnswer(CheckUserAnswer { result, ..CheckUserAnswer::default() }),
+        SgipCommand::Unbind => Pdu::UnbindAnswer,
+        SgipCommand::Trace => Pdu::TraceAnswer(TraceAnswer::default()),
+        SgipCommand::CheckUser => {
+            Pdu::CheckUserAnswer(CheckUserAnswer { result, ..CheckUserAnswer::default() })
+        }
         other => Pdu::answer(other, result),
     }
 }
 
 impl Session {
-    /// Whether more should be read: not while a login is judged, nor while as many commands are unanswered as may be.
+    /// Whether the owner should read more: not while a login waits for its decision, nor while the window is full.
     #[must_use]
     pub fn wants_input(&self) -> bool {
-        !self.is_closed() && (!self.is_held() || self.input.len() < HEADER_LENGTH)
+        !self.is_closed() && (!self.is_input_held() || self.input.len() < HEADER_LENGTH)
     }
 
-    fn is_held(&self) -> bool {
-        matches!(self.state, State::Judging { .. } | State::PeerUnbinding { .. })
-            || self.owed.len() >= self.options.window_in.max(1)
+    fn is_input_held(&self) -> bool {
+        matches!(self.state, State::BindPending { .. } | State::PeerUnbinding { .. })
+            || self.unanswered_in.len() >= self.options.window_in.max(1)
     }
 
-    /// Takes bytes as they came off the socket, in any split.
+    /// Receives bytes of the stream, split at any place.
     pub fn receive(&mut self, now: Instant, octets: &[u8]) {
         if self.is_closed() {
             return;
@@ -37,24 +39,24 @@ impl Session {
         self.process(now);
     }
 
-    /// Goes on with what was received: to be called after answers, which may have made room.
+    /// Processes the input buffer. Call it again after answers, which may have freed the window.
     pub fn process(&mut self, now: Instant) {
-        while !self.is_closed() && !self.is_held() {
+        while !self.is_closed() && !self.is_input_held() {
             let Some(header) = Header::peek(&self.input) else { break };
             if header.length < 20 || header.length > self.options.limit {
-                return self.end(CloseReason::Broken("MessageLength is out of range"));
+                return self.end(SgipCloseReason::Malformed("MessageLength is out of range"));
             }
             let length = usize::try_from(header.length).unwrap_or(usize::MAX);
             if self.input.len() < length {
                 break;
             }
             let pdu = self.input.split_to(length);
-            self.heard_at = now;
+            self.last_pdu_at = now;
             self.partial_by = None;
-            self.take(now, header, pdu.get(HEADER_LENGTH..).unwrap_or_default());
+            self.on_pdu(now, header, pdu.get(HEADER_LENGTH..).unwrap_or_default());
         }
-        // A started PDU must be completed; while we do not look, that is not the peer's fault.
-        if self.input.is_empty() || self.is_held() {
+        // A PDU must be complete in time; while we do not read, that is not the peer's fault.
+        if self.input.is_empty() || self.is_input_held() {
             self.partial_by = None;
         } else if self.partial_by.is_none() {
             self.partial_by = after(now, self.options.partial_timeout);
@@ -64,61 +66,61 @@ impl Session {
         }
     }
 
-    fn take(&mut self, now: Instant, header: Header, body: &[u8]) {
+    fn on_pdu(&mut self, now: Instant, header: Header, body: &[u8]) {
         let pdu = match Pdu::decode(header.command, body) {
             Ok(pdu) => pdu,
             Err(error) => {
-                return self.end(CloseReason::Broken(match error {
+                return self.end(SgipCloseReason::Malformed(match error {
                     DecodeError::Unknown(_) => "unknown command id",
                     DecodeError::Short { .. } => "a body shorter than its fields",
                     DecodeError::Long { .. } => "a body longer than its fields",
                 }));
             }
         };
-        match Command::of(header.command) {
-            Some((command, true)) => self.take_answer(command, header.sequence, &pdu),
-            Some((command, false)) => self.take_command(now, command, header.sequence, pdu),
-            None => self.end(CloseReason::Broken("unknown command id")),
+        match SgipCommand::of(header.command) {
+            Some((command, true)) => self.on_answer(command, header.sequence, &pdu),
+            Some((command, false)) => self.on_command(now, command, header.sequence, pdu),
+            None => self.end(SgipCloseReason::Malformed("unknown command id")),
         }
     }
 
-    fn take_answer(&mut self, command: Command, sequence: Sequence, pdu: &Pdu) {
+    fn on_answer(&mut self, command: SgipCommand, sequence: Sequence, pdu: &Pdu) {
         let result = match pdu {
             Pdu::Answer { result, .. } | Pdu::RouteAnswer { result, .. } => *result,
             Pdu::CheckUserAnswer(answer) => answer.result,
             _ => ResultCode::OK,
         };
         match (self.state, command) {
-            (State::Open { bind: Some(bind) }, Command::Bind) if bind == sequence => {
+            (State::Open { bind: Some(bind) }, SgipCommand::Bind) if bind == sequence => {
                 self.init_by = None;
                 if result.is_ok() {
                     self.state = State::Bound;
                     self.events.push_back(Event::Bound);
                 } else {
                     self.events.push_back(Event::BindRefused(result));
-                    self.end(CloseReason::Refused(result));
+                    self.end(SgipCloseReason::Refused(result));
                 }
             }
-            (State::Unbinding { sequence: unbind }, Command::Unbind) if unbind == sequence => {
-                self.end(CloseReason::Unbound);
+            (State::Unbinding { sequence: unbind }, SgipCommand::Unbind) if unbind == sequence => {
+                self.end(SgipCloseReason::Unbound);
             }
             _ => match self.window.take(sequence, self.options.loose_match) {
                 Some((token, late)) => self.events.push_back(Event::Answer { token, result, late }),
-                None => self.events.push_back(Event::Unasked(sequence)),
+                None => self.events.push_back(Event::UnexpectedAnswer(sequence)),
             },
         }
     }
 
-    fn take_command(&mut self, now: Instant, command: Command, sequence: Sequence, pdu: Pdu) {
+    fn on_command(&mut self, now: Instant, command: SgipCommand, sequence: Sequence, pdu: Pdu) {
         match (self.role, self.state, pdu) {
             (_, State::Closed, _) => {}
-            (Role::Acceptor, State::Open { .. }, Pdu::Bind(bind)) => {
-                self.state = State::Judging { bind: sequence };
+            (SgipRole::Acceptor, State::Open { .. }, Pdu::Bind(bind)) => {
+                self.state = State::BindPending { bind: sequence };
                 self.init_by = after(now, self.options.bind_timeout);
                 self.events.push_back(Event::Bind(bind));
             }
-            (Role::Acceptor, State::Open { .. }, _) => self.end(CloseReason::Unbidden),
-            (Role::Acceptor, _, Pdu::Bind(_)) => {
+            (SgipRole::Acceptor, State::Open { .. }, _) => self.end(SgipCloseReason::CommandBeforeBind),
+            (SgipRole::Acceptor, _, Pdu::Bind(_)) => {
                 Pdu::answer(command, ResultCode::REPEATED_LOGIN).encode(sequence, &mut self.output);
             }
             (_, _, Pdu::Unbind) => {
@@ -127,17 +129,17 @@ impl Session {
             }
             (_, _, pdu) => {
                 let refused = if self.options.accepts.contains(&command) {
-                    pdu.fault()
+                    pdu.validation_error()
                 } else {
                     Some(ResultCode::MESSAGE_ID)
                 };
                 if let Some(code) = refused {
-                    answer_to(command, code).encode(sequence, &mut self.output);
+                    answer_for(command, code).encode(sequence, &mut self.output);
                     return;
                 }
                 let number = self.next_number;
                 self.next_number += 1;
-                self.owed.insert(number, (command, sequence));
+                self.unanswered_in.insert(number, (command, sequence));
                 self.events.push_back(Event::Command { number, sequence, pdu });
             }
         }

@@ -1,23 +1,23 @@
-//! Who comes: bind_* and outbind.
+//! bind_* and outbind.
 
-use crate::Status;
+use crate::CommandStatus;
 use crate::pdu::CommandId;
 use crate::wire::{BodyError, Reader, fits, put_c_string};
 use bytes::{BufMut, Bytes, BytesMut};
 
-/// What a bind is for.
+/// The mode of a bind.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum BindMode {
-    /// Receives only.
+    /// The ESME only receives.
     Receiver,
-    /// Sends only.
+    /// The ESME only submits.
     Transmitter,
-    /// Both.
+    /// The ESME submits and receives.
     Transceiver,
 }
 
 impl BindMode {
-    /// The command that asks for it.
+    /// The bind command of this mode.
     #[must_use]
     pub fn command(self) -> CommandId {
         match self {
@@ -27,7 +27,7 @@ impl BindMode {
         }
     }
 
-    /// The mode that a command asks for; `None` for commands that are no bind.
+    /// The mode of a bind command; `None` for other commands.
     #[must_use]
     pub fn of(command: CommandId) -> Option<Self> {
         match command {
@@ -38,19 +38,19 @@ impl BindMode {
         }
     }
 
-    /// Whether the ESME may submit on it.
+    /// Whether the ESME may submit.
     #[must_use]
     pub fn transmits(self) -> bool {
         self != Self::Receiver
     }
 
-    /// Whether the ESME receives on it.
+    /// Whether the ESME receives.
     #[must_use]
     pub fn receives(self) -> bool {
         self != Self::Transmitter
     }
 
-    /// The word used in configuration and JSON.
+    /// The name in configuration and JSON.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -64,21 +64,21 @@ impl BindMode {
 /// bind_receiver, bind_transmitter, bind_transceiver (34 §4.1).
 #[derive(Clone, PartialEq, Eq)]
 pub struct Bind {
-    /// Which of the three.
+    /// The bind mode.
     pub mode: BindMode,
     /// At most 15 octets.
     pub system_id: Bytes,
-    /// 8 octets by the letter; more is common, so up to 63 are read.
+    /// 8 octets by the specification; longer ones are common, so up to 63 are read.
     pub password: Bytes,
     /// At most 12 octets.
     pub system_type: Bytes,
     /// 0x34 is 3.4.
     pub interface_version: u8,
-    /// Of the addresses served.
+    /// TON of the addresses served.
     pub addr_ton: u8,
-    /// Of the addresses served.
+    /// NPI of the addresses served.
     pub addr_npi: u8,
-    /// A UNIX regular expression of addresses served; at most 40 octets. Never evaluated here.
+    /// A UNIX regular expression of addresses served; at most 40 octets. It is not evaluated.
     pub address_range: Bytes,
 }
 
@@ -98,21 +98,29 @@ impl Bind {
         let mut reader = Reader::new(body);
         Ok(Self {
             mode,
-            system_id: reader.c_string(16, Status::RINVSYSID, "system_id has more than 15 octets")?,
-            password: reader.c_string(64, Status::RINVPASWD, "password has more than 63 octets")?,
-            system_type: reader.c_string(13, Status::RINVSYSTYP, "system_type has more than 12 octets")?,
+            system_id: reader.c_string(16, CommandStatus::RINVSYSID, "system_id has more than 15 octets")?,
+            password: reader.c_string(64, CommandStatus::RINVPASWD, "password has more than 63 octets")?,
+            system_type: reader.c_string(
+                13,
+                CommandStatus::RINVSYSTYP,
+                "system_type has more than 12 octets",
+            )?,
             interface_version: reader.u8()?,
             addr_ton: reader.u8()?,
             addr_npi: reader.u8()?,
-            address_range: reader.c_string(41, Status::RBINDFAIL, "address_range has more than 40 octets")?,
+            address_range: reader.c_string(
+                41,
+                CommandStatus::RBINDFAIL,
+                "address_range has more than 40 octets",
+            )?,
         })
     }
 
     pub(crate) fn fits(&self) -> Result<(), BodyError> {
-        fits(&self.system_id, 16, Status::RINVSYSID, "system_id has more than 15 octets")?;
-        fits(&self.password, 64, Status::RINVPASWD, "password has more than 63 octets")?;
-        fits(&self.system_type, 13, Status::RINVSYSTYP, "system_type has more than 12 octets")?;
-        fits(&self.address_range, 41, Status::RBINDFAIL, "address_range has more than 40 octets")
+        fits(&self.system_id, 16, CommandStatus::RINVSYSID, "system_id has more than 15 octets")?;
+        fits(&self.password, 64, CommandStatus::RINVPASWD, "password has more than 63 octets")?;
+        fits(&self.system_type, 13, CommandStatus::RINVSYSTYP, "system_type has more than 12 octets")?;
+        fits(&self.address_range, 41, CommandStatus::RBINDFAIL, "address_range has more than 40 octets")
     }
 
     pub(crate) fn encode(&self, out: &mut BytesMut) {
@@ -127,9 +135,9 @@ impl Bind {
 /// outbind (34 §4.1.7).
 #[derive(Clone, PartialEq, Eq)]
 pub struct Outbind {
-    /// The SMSC's name.
+    /// The system_id of the SMSC.
     pub system_id: Bytes,
-    /// Its password.
+    /// The password of the SMSC.
     pub password: Bytes,
 }
 
@@ -143,14 +151,14 @@ impl Outbind {
     pub(crate) fn decode(body: Bytes) -> Result<Self, BodyError> {
         let mut reader = Reader::new(body);
         Ok(Self {
-            system_id: reader.c_string(16, Status::RINVSYSID, "system_id has more than 15 octets")?,
-            password: reader.c_string(64, Status::RINVPASWD, "password has more than 63 octets")?,
+            system_id: reader.c_string(16, CommandStatus::RINVSYSID, "system_id has more than 15 octets")?,
+            password: reader.c_string(64, CommandStatus::RINVPASWD, "password has more than 63 octets")?,
         })
     }
 
     pub(crate) fn fits(&self) -> Result<(), BodyError> {
-        fits(&self.system_id, 16, Status::RINVSYSID, "system_id has more than 15 octets")?;
-        fits(&self.password, 64, Status::RINVPASWD, "password has more than 63 octets")
+        fits(&self.system_id, 16, CommandStatus::RINVSYSID, "system_id has more than 15 octets")?;
+        fits(&self.password, 64, CommandStatus::RINVPASWD, "password has more than 63 octets")
     }
 
     pub(crate) fn encode(&self, out: &mut BytesMut) {

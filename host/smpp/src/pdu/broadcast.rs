@@ -1,7 +1,7 @@
 //! The broadcast family of 5.0.
 
 use crate::wire::{BodyError, Reader, fits, fits_time, put_address, put_c_string};
-use crate::{Status, Tlvs, tag};
+use crate::{CommandStatus, Tlvs, tag};
 use bytes::{BufMut, Bytes, BytesMut};
 use model::Address;
 
@@ -12,7 +12,7 @@ pub struct BroadcastSm {
     pub service_type: Bytes,
     /// At most 20 octets.
     pub source: Address,
-    /// Of a message to be replaced.
+    /// The id of a message to be replaced.
     pub message_id: Bytes,
     /// 0 to 4.
     pub priority_flag: u8,
@@ -34,18 +34,26 @@ impl BroadcastSm {
     pub(crate) fn decode(body: Bytes) -> Result<Self, BodyError> {
         let mut reader = Reader::new(body);
         Ok(Self {
-            service_type: reader.c_string(6, Status::RINVSERTYP, "service_type has more than 5 octets")?,
-            source: reader.address(21, Status::RINVSRCADR, "source_addr has more than 20 octets")?,
-            message_id: reader.c_string(65, Status::RINVMSGID, "message_id has more than 64 octets")?,
+            service_type: reader.c_string(
+                6,
+                CommandStatus::RINVSERTYP,
+                "service_type has more than 5 octets",
+            )?,
+            source: reader.address(21, CommandStatus::RINVSRCADR, "source_addr has more than 20 octets")?,
+            message_id: reader.c_string(
+                65,
+                CommandStatus::RINVMSGID,
+                "message_id has more than 64 octets",
+            )?,
             priority_flag: reader.u8()?,
             schedule_delivery_time: reader.c_string(
                 17,
-                Status::RINVSCHED,
+                CommandStatus::RINVSCHED,
                 "schedule_delivery_time has more than 16 octets",
             )?,
             validity_period: reader.c_string(
                 17,
-                Status::RINVEXPIRY,
+                CommandStatus::RINVEXPIRY,
                 "validity_period has more than 16 octets",
             )?,
             replace_if_present: reader.u8()?,
@@ -56,18 +64,18 @@ impl BroadcastSm {
     }
 
     pub(crate) fn fits(&self) -> Result<(), BodyError> {
-        fits(&self.service_type, 6, Status::RINVSERTYP, "service_type has more than 5 octets")?;
-        fits(&self.source.value, 21, Status::RINVSRCADR, "source_addr has more than 20 octets")?;
-        fits(&self.message_id, 65, Status::RINVMSGID, "message_id has more than 64 octets")?;
+        fits(&self.service_type, 6, CommandStatus::RINVSERTYP, "service_type has more than 5 octets")?;
+        fits(&self.source.value, 21, CommandStatus::RINVSRCADR, "source_addr has more than 20 octets")?;
+        fits(&self.message_id, 65, CommandStatus::RINVMSGID, "message_id has more than 64 octets")?;
         fits_time(
             &self.schedule_delivery_time,
-            Status::RINVSCHED,
+            CommandStatus::RINVSCHED,
             "schedule_delivery_time has not 16 octets",
         )?;
-        fits_time(&self.validity_period, Status::RINVEXPIRY, "validity_period has not 16 octets")
+        fits_time(&self.validity_period, CommandStatus::RINVEXPIRY, "validity_period has not 16 octets")
     }
 
-    /// How often the text is to be sent. Stacks disagree on its length: one octet or two.
+    /// The number of broadcasts. Implementations disagree on the length of this TLV: one octet or two.
     #[must_use]
     pub fn repetitions(&self) -> Option<u16> {
         match self.tlvs.value(tag::BROADCAST_REP_NUM)? {
@@ -92,7 +100,7 @@ impl BroadcastSm {
 /// query_broadcast_sm (5.0).
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct QueryBroadcastSm {
-    /// The id.
+    /// The message id.
     pub message_id: Bytes,
     /// The source of the submission.
     pub source: Address,
@@ -104,15 +112,19 @@ impl QueryBroadcastSm {
     pub(crate) fn decode(body: Bytes) -> Result<Self, BodyError> {
         let mut reader = Reader::new(body);
         Ok(Self {
-            message_id: reader.c_string(65, Status::RINVMSGID, "message_id has more than 64 octets")?,
-            source: reader.address(21, Status::RINVSRCADR, "source_addr has more than 20 octets")?,
+            message_id: reader.c_string(
+                65,
+                CommandStatus::RINVMSGID,
+                "message_id has more than 64 octets",
+            )?,
+            source: reader.address(21, CommandStatus::RINVSRCADR, "source_addr has more than 20 octets")?,
             tlvs: Tlvs::decode(reader.rest())?,
         })
     }
 
     pub(crate) fn fits(&self) -> Result<(), BodyError> {
-        fits(&self.message_id, 65, Status::RINVMSGID, "message_id has more than 64 octets")?;
-        fits(&self.source.value, 21, Status::RINVSRCADR, "source_addr has more than 20 octets")
+        fits(&self.message_id, 65, CommandStatus::RINVMSGID, "message_id has more than 64 octets")?;
+        fits(&self.source.value, 21, CommandStatus::RINVSRCADR, "source_addr has more than 20 octets")
     }
 
     pub(crate) fn encode(&self, out: &mut BytesMut) {
@@ -127,7 +139,7 @@ impl QueryBroadcastSm {
 pub struct CancelBroadcastSm {
     /// Limits a cancel without id.
     pub service_type: Bytes,
-    /// The id.
+    /// The message id.
     pub message_id: Bytes,
     /// The source of the submission.
     pub source: Address,
@@ -139,17 +151,25 @@ impl CancelBroadcastSm {
     pub(crate) fn decode(body: Bytes) -> Result<Self, BodyError> {
         let mut reader = Reader::new(body);
         Ok(Self {
-            service_type: reader.c_string(6, Status::RINVSERTYP, "service_type has more than 5 octets")?,
-            message_id: reader.c_string(65, Status::RINVMSGID, "message_id has more than 64 octets")?,
-            source: reader.address(21, Status::RINVSRCADR, "source_addr has more than 20 octets")?,
+            service_type: reader.c_string(
+                6,
+                CommandStatus::RINVSERTYP,
+                "service_type has more than 5 octets",
+            )?,
+            message_id: reader.c_string(
+                65,
+                CommandStatus::RINVMSGID,
+                "message_id has more than 64 octets",
+            )?,
+            source: reader.address(21, CommandStatus::RINVSRCADR, "source_addr has more than 20 octets")?,
             tlvs: Tlvs::decode(reader.rest())?,
         })
     }
 
     pub(crate) fn fits(&self) -> Result<(), BodyError> {
-        fits(&self.service_type, 6, Status::RINVSERTYP, "service_type has more than 5 octets")?;
-        fits(&self.message_id, 65, Status::RINVMSGID, "message_id has more than 64 octets")?;
-        fits(&self.source.value, 21, Status::RINVSRCADR, "source_addr has more than 20 octets")
+        fits(&self.service_type, 6, CommandStatus::RINVSERTYP, "service_type has more than 5 octets")?;
+        fits(&self.message_id, 65, CommandStatus::RINVMSGID, "message_id has more than 64 octets")?;
+        fits(&self.source.value, 21, CommandStatus::RINVSRCADR, "source_addr has more than 20 octets")
     }
 
     pub(crate) fn encode(&self, out: &mut BytesMut) {

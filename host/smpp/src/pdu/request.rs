@@ -3,7 +3,7 @@ use super::{
     Outbind, QueryBroadcastSm, QuerySm, ReplaceSm, Sm, SubmitMulti,
 };
 use crate::wire::BodyError;
-use crate::{Status, Tlvs};
+use crate::{CommandStatus, Tlvs};
 use bytes::{Bytes, BytesMut};
 
 /// A request, from either side.
@@ -42,7 +42,7 @@ pub enum Request {
 }
 
 impl Request {
-    /// Its command id.
+    /// The command id.
     #[must_use]
     pub fn command(&self) -> CommandId {
         match self {
@@ -64,11 +64,11 @@ impl Request {
         }
     }
 
-    /// Whether it goes onto the wire as it is. [`encode_request`] never writes a broken PDU, but it cuts what is too
-    /// long; a number that was cut is another number.
+    /// Checks that every field fits its place on the wire. [`encode_request`] never writes a broken PDU, but it cuts
+    /// a field that is too long, and a number that was cut is another number.
     ///
     /// # Errors
-    /// The first field that has no room, with the status that a peer would answer.
+    /// The first field that does not fit, with the status that a peer would answer.
     pub fn fits(&self) -> Result<(), BodyError> {
         match self {
             Self::SubmitSm(sm) | Self::DeliverSm(sm) => sm.fits(),
@@ -87,7 +87,7 @@ impl Request {
         }
     }
 
-    /// The optional part, where its kind has one.
+    /// The TLVs, if this kind of request has any.
     #[must_use]
     pub fn tlvs(&self) -> Option<&Tlvs> {
         match self {
@@ -112,7 +112,7 @@ impl Request {
 /// Decodes the body of a request.
 ///
 /// # Errors
-/// The status to answer with, and what is wrong. `RINVCMDID` for commands that are no known request.
+/// The status to answer with, and the error. `RINVCMDID` for commands that are no known request.
 pub fn decode_request(command: CommandId, body: Bytes) -> Result<Request, BodyError> {
     Ok(match command {
         CommandId::SUBMIT_SM => Request::SubmitSm(Sm::decode(body)?),
@@ -132,13 +132,13 @@ pub fn decode_request(command: CommandId, body: Bytes) -> Result<Request, BodyEr
         CommandId::BROADCAST_SM => Request::BroadcastSm(BroadcastSm::decode(body)?),
         CommandId::QUERY_BROADCAST_SM => Request::QueryBroadcastSm(QueryBroadcastSm::decode(body)?),
         CommandId::CANCEL_BROADCAST_SM => Request::CancelBroadcastSm(CancelBroadcastSm::decode(body)?),
-        _ => return Err(BodyError::new(Status::RINVCMDID, "unknown command")),
+        _ => return Err(BodyError::new(CommandStatus::RINVCMDID, "unknown command")),
     })
 }
 
-/// Writes a request. What is longer than its field is cut, see [`Request::fits`].
+/// Encodes a request. A field that is too long is cut, see [`Request::fits`].
 pub fn encode_request(out: &mut BytesMut, sequence: u32, request: &Request) {
-    let start = Header::put(out, request.command(), Status::ROK, sequence);
+    let start = Header::put(out, request.command(), CommandStatus::ROK, sequence);
     match request {
         Request::SubmitSm(sm) | Request::DeliverSm(sm) => sm.encode(out),
         Request::Unbind | Request::EnquireLink => {}

@@ -1,6 +1,6 @@
 use super::{CommandId, Header, QuerySmResp, SubmitMultiResp};
 use crate::wire::{Reader, put_c_string};
-use crate::{Status, Tlvs};
+use crate::{CommandStatus, Tlvs};
 use bytes::{BufMut, Bytes, BytesMut};
 
 /// The body of a response.
@@ -10,14 +10,14 @@ pub enum Response {
     Empty,
     /// bind_*_resp.
     Bind {
-        /// Who answers.
+        /// The system_id of the sender.
         system_id: Bytes,
-        /// sc_interface_version, mostly.
+        /// TLVs, mostly sc_interface_version.
         tlvs: Tlvs,
     },
     /// submit_sm_resp, deliver_sm_resp, data_sm_resp, broadcast_sm_resp: the message id and TLVs.
     MessageId {
-        /// The id; empty in deliver_sm_resp.
+        /// The message id; empty in deliver_sm_resp.
         id: Bytes,
         /// congestion_state, delivery_failure_reason …
         tlvs: Tlvs,
@@ -28,7 +28,7 @@ pub enum Response {
     Query(QuerySmResp),
     /// query_broadcast_sm_resp.
     QueryBroadcast {
-        /// The id.
+        /// The message id.
         id: Bytes,
         /// message_state, area identifiers and successes, broadcast_end_time.
         tlvs: Tlvs,
@@ -36,13 +36,13 @@ pub enum Response {
 }
 
 impl Response {
-    /// A response with a message id and no TLVs.
+    /// Makes a response with a message id and no TLVs.
     #[must_use]
     pub fn id(id: impl Into<Bytes>) -> Self {
         Self::MessageId { id: id.into(), tlvs: Tlvs::default() }
     }
 
-    /// The message id that it carries; empty where it carries none.
+    /// The message id; empty if the response has none.
     #[must_use]
     pub fn message_id(&self) -> &[u8] {
         match self {
@@ -53,7 +53,7 @@ impl Response {
         }
     }
 
-    /// Its TLVs, where its kind has any.
+    /// The TLVs, if this kind of response has any.
     #[must_use]
     pub fn tlvs(&self) -> Option<&Tlvs> {
         match self {
@@ -66,8 +66,8 @@ impl Response {
     }
 }
 
-/// Decodes the body of a response. Refusals come with and without a body, and bodies come short: whatever is not there
-/// is empty, and nothing here fails.
+/// Decodes the body of a response. Refusals come with and without a body, and bodies may be short: missing fields are
+/// empty, and decoding never fails.
 #[must_use]
 pub fn decode_response(command: CommandId, body: Bytes) -> Response {
     if body.is_empty() {
@@ -93,12 +93,12 @@ pub fn decode_response(command: CommandId, body: Bytes) -> Response {
     }
 }
 
-/// Writes a response. Refusals are a header and nothing more; a body that is not the command's own is left out, so that
-/// an enquire_link_resp has its 16 octets whatever is given.
+/// Encodes a response. A refusal is only a header. A body of another command is left out, so an enquire_link_resp
+/// always has 16 octets.
 pub fn encode_response(
     out: &mut BytesMut,
     command: CommandId,
-    status: Status,
+    status: CommandStatus,
     sequence: u32,
     response: &Response,
 ) {
@@ -109,9 +109,9 @@ pub fn encode_response(
     Header::close(out, start);
 }
 
-fn put_body(out: &mut BytesMut, asked: CommandId, response: &Response) {
+fn put_body(out: &mut BytesMut, request: CommandId, response: &Response) {
     use CommandId as C;
-    match (asked, response) {
+    match (request, response) {
         (
             C::BIND_RECEIVER | C::BIND_TRANSMITTER | C::BIND_TRANSCEIVER,
             Response::Bind { system_id, tlvs },
@@ -119,7 +119,7 @@ fn put_body(out: &mut BytesMut, asked: CommandId, response: &Response) {
             put_c_string(out, system_id, 16);
             out.put_slice(tlvs.raw());
         }
-        // deliver_sm_resp has the field, and it is unused (34 §4.6.2).
+        // The message_id of deliver_sm_resp exists but is unused (34 §4.6.2).
         (C::DELIVER_SM, Response::MessageId { tlvs, .. }) => {
             out.put_u8(0);
             out.put_slice(tlvs.raw());
@@ -130,14 +130,14 @@ fn put_body(out: &mut BytesMut, asked: CommandId, response: &Response) {
             out.put_slice(tlvs.raw());
         }
         (C::SUBMIT_MULTI, Response::SubmitMulti(multi)) => multi.encode(out),
-        // submit_multi is answered by its id alone where nothing failed.
+        // If nothing failed, the id alone answers a submit_multi.
         (C::SUBMIT_MULTI, Response::MessageId { id, tlvs }) => {
             put_c_string(out, id, 65);
             out.put_u8(0);
             out.put_slice(tlvs.raw());
         }
         (C::QUERY_SM, Response::Query(query)) => query.encode(out),
-        // A positive answer has its mandatory fields, also where its giver had nothing to say in them.
+        // A positive response always has its mandatory fields, even if they are empty.
         (C::SUBMIT_SM | C::DELIVER_SM | C::DATA_SM | C::BROADCAST_SM | C::QUERY_BROADCAST_SM, _)
         | (C::BIND_RECEIVER | C::BIND_TRANSMITTER | C::BIND_TRANSCEIVER, _) => out.put_u8(0),
         (C::SUBMIT_MULTI, _) => out.put_slice(&[0; 2]),

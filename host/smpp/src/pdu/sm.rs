@@ -1,5 +1,5 @@
 use crate::wire::{BodyError, Reader, fits, fits_time, put_address, put_c_string};
-use crate::{Status, Tlvs, tag};
+use crate::{CommandStatus, Tlvs, tag};
 use bytes::{BufMut, Bytes, BytesMut};
 use model::Address;
 
@@ -25,27 +25,29 @@ pub struct Sm {
     pub schedule_delivery_time: Bytes,
     /// Empty, or a time.
     pub validity_period: Bytes,
-    /// Receipts wanted (34 §5.2.17).
+    /// registered_delivery: the requested DLRs (34 §5.2.17).
     pub registered_delivery: u8,
-    /// Replace a waiting message of the same addresses and service.
+    /// Whether to replace a waiting message with the same addresses and service type.
     pub replace_if_present: u8,
-    /// How the text is coded (34 §5.2.19).
+    /// The coding of the text (34 §5.2.19).
     pub data_coding: u8,
-    /// A predefined text; 0 for none.
+    /// The id of a predefined text; 0 for none.
     pub sm_default_msg_id: u8,
-    /// At most 254 octets; empty when the text is in message_payload.
+    /// At most 254 octets; empty if the text is in message_payload.
     pub short_message: Bytes,
-    /// The optional part.
+    /// TLVs.
     pub tlvs: Tlvs,
 }
 
-/// sm_length and short_message.
+/// Reads sm_length and short_message.
 pub(super) fn short_message(reader: &mut Reader) -> Result<Bytes, BodyError> {
     let length = usize::from(reader.u8()?);
     if length > MAX_SHORT_MESSAGE {
-        return Err(BodyError::new(Status::RINVMSGLEN, "sm_length is above 254"));
+        return Err(BodyError::new(CommandStatus::RINVMSGLEN, "sm_length is above 254"));
     }
-    reader.take(length).map_err(|_| BodyError::new(Status::RINVMSGLEN, "short_message ends before sm_length"))
+    reader
+        .take(length)
+        .map_err(|_| BodyError::new(CommandStatus::RINVMSGLEN, "short_message ends before sm_length"))
 }
 
 pub(super) fn put_short_message(out: &mut BytesMut, text: &[u8]) {
@@ -54,32 +56,36 @@ pub(super) fn put_short_message(out: &mut BytesMut, text: &[u8]) {
     out.put_slice(text);
 }
 
-/// Exactly one place for the text (34 §5.3.2.32). A payload without octets says nothing against a short_message.
-pub(super) fn one_text(short_message: &[u8], tlvs: &Tlvs) -> Result<(), BodyError> {
+/// Checks that the text is in one place only (34 §5.3.2.32). An empty payload does not conflict with a short_message.
+pub(super) fn check_single_text(short_message: &[u8], tlvs: &Tlvs) -> Result<(), BodyError> {
     if !short_message.is_empty() && tlvs.value(tag::MESSAGE_PAYLOAD).is_some_and(|text| !text.is_empty()) {
-        return Err(BodyError::new(Status::RINVMSGLEN, "short_message and message_payload are both there"));
+        return Err(BodyError::new(
+            CommandStatus::RINVMSGLEN,
+            "short_message and message_payload are both there",
+        ));
     }
     Ok(())
 }
 
 pub(super) fn fits_text(short_message: &[u8], tlvs: &Tlvs) -> Result<(), BodyError> {
     if short_message.len() > MAX_SHORT_MESSAGE {
-        return Err(BodyError::new(Status::RINVMSGLEN, "short_message has more than 254 octets"));
+        return Err(BodyError::new(CommandStatus::RINVMSGLEN, "short_message has more than 254 octets"));
     }
-    one_text(short_message, tlvs)
+    check_single_text(short_message, tlvs)
 }
 
 impl Sm {
     pub(crate) fn decode(body: Bytes) -> Result<Self, BodyError> {
         let mut reader = Reader::new(body);
-        let service_type = reader.c_string(6, Status::RINVSERTYP, "service_type has more than 5 octets")?;
-        let source = reader.address(21, Status::RINVSRCADR, "source_addr has more than 20 octets")?;
+        let service_type =
+            reader.c_string(6, CommandStatus::RINVSERTYP, "service_type has more than 5 octets")?;
+        let source = reader.address(21, CommandStatus::RINVSRCADR, "source_addr has more than 20 octets")?;
         let destination =
-            reader.address(21, Status::RINVDSTADR, "destination_addr has more than 20 octets")?;
+            reader.address(21, CommandStatus::RINVDSTADR, "destination_addr has more than 20 octets")?;
         Self::decode_from_esm_class(reader, service_type, source, destination)
     }
 
-    /// The part that submit_multi has in common.
+    /// Decodes the fields that submit_multi shares, from esm_class on.
     pub(super) fn decode_from_esm_class(
         mut reader: Reader,
         service_type: Bytes,
@@ -95,12 +101,12 @@ impl Sm {
             priority_flag: reader.u8()?,
             schedule_delivery_time: reader.c_string(
                 17,
-                Status::RINVSCHED,
+                CommandStatus::RINVSCHED,
                 "schedule_delivery_time has more than 16 octets",
             )?,
             validity_period: reader.c_string(
                 17,
-                Status::RINVEXPIRY,
+                CommandStatus::RINVEXPIRY,
                 "validity_period has more than 16 octets",
             )?,
             registered_delivery: reader.u8()?,
@@ -110,24 +116,29 @@ impl Sm {
             short_message: short_message(&mut reader)?,
             tlvs: Tlvs::decode(reader.rest())?,
         };
-        one_text(&sm.short_message, &sm.tlvs)?;
+        check_single_text(&sm.short_message, &sm.tlvs)?;
         Ok(sm)
     }
 
     pub(crate) fn fits(&self) -> Result<(), BodyError> {
-        fits(&self.destination.value, 21, Status::RINVDSTADR, "destination_addr has more than 20 octets")?;
+        fits(
+            &self.destination.value,
+            21,
+            CommandStatus::RINVDSTADR,
+            "destination_addr has more than 20 octets",
+        )?;
         self.fits_but_for_destination()
     }
 
     pub(super) fn fits_but_for_destination(&self) -> Result<(), BodyError> {
-        fits(&self.service_type, 6, Status::RINVSERTYP, "service_type has more than 5 octets")?;
-        fits(&self.source.value, 21, Status::RINVSRCADR, "source_addr has more than 20 octets")?;
+        fits(&self.service_type, 6, CommandStatus::RINVSERTYP, "service_type has more than 5 octets")?;
+        fits(&self.source.value, 21, CommandStatus::RINVSRCADR, "source_addr has more than 20 octets")?;
         fits_time(
             &self.schedule_delivery_time,
-            Status::RINVSCHED,
+            CommandStatus::RINVSCHED,
             "schedule_delivery_time has not 16 octets",
         )?;
-        fits_time(&self.validity_period, Status::RINVEXPIRY, "validity_period has not 16 octets")?;
+        fits_time(&self.validity_period, CommandStatus::RINVEXPIRY, "validity_period has not 16 octets")?;
         fits_text(&self.short_message, &self.tlvs)
     }
 
@@ -153,7 +164,7 @@ impl Sm {
         out.put_slice(self.tlvs.raw());
     }
 
-    /// The text, wherever it stands.
+    /// The text, from short_message or message_payload.
     #[must_use]
     pub fn text(&self) -> Bytes {
         if self.short_message.is_empty() {

@@ -1,101 +1,102 @@
-use super::Version;
-use crate::Status;
+use super::InterfaceVersion;
+use crate::CommandStatus;
 use crate::pdu::{AlertNotification, Bind, CommandId, Outbind, Request, Response};
 use bytes::Bytes;
 
-/// Something the owner must know.
+/// An event for the owner of a session.
 #[derive(Debug)]
 pub enum Event {
-    /// Server: a bind to judge, by [`Session::accept_bind`](crate::Session::accept_bind) or [`Session::refuse_bind`](crate::Session::refuse_bind).
+    /// Server: a bind to decide on, by [`Session::accept_bind`](crate::Session::accept_bind) or
+    /// [`Session::refuse_bind`](crate::Session::refuse_bind).
     Bind(Bind),
     /// Client: the bind was accepted.
     Bound {
-        /// What the peer calls itself.
+        /// The system_id of the peer.
         system_id: Bytes,
-        /// Its sc_interface_version, where it showed one.
-        version: Option<Version>,
+        /// Its sc_interface_version, if it sent one.
+        version: Option<InterfaceVersion>,
     },
     /// Client: the bind was refused. [`Event::Closing`] follows.
-    BindRefused(Status),
-    /// Client: the SMSC asked us to bind, with the right password; our bind has been sent.
+    BindRefused(CommandStatus),
+    /// Client: the SMSC sent an outbind with the right password; our bind has been sent.
     Outbind(Outbind),
     /// A request to answer with [`Session::respond`](crate::Session::respond).
     Request {
-        /// The number to answer with.
+        /// The sequence number of the request.
         sequence: u32,
-        /// What is asked.
+        /// The request.
         request: Request,
     },
     /// The answer to a request of ours.
     Answer {
-        /// The owner's mark of the request.
+        /// The owner's token of the request.
         token: u64,
-        /// How it went.
-        status: Status,
+        /// The status.
+        status: CommandStatus,
         /// The body.
         response: Response,
-        /// It comes after [`Event::Unanswered`].
+        /// Whether it comes after [`Event::Unanswered`].
         late: bool,
     },
     /// A request of ours was not answered in time. Its answer may still come.
     Unanswered {
-        /// The owner's mark of the request.
+        /// The owner's token of the request.
         token: u64,
     },
-    /// A subscriber has become available; there is nothing to answer.
+    /// A subscriber has become available; no response is sent.
     Alert(AlertNotification),
-    /// Something odd, for the log.
-    Noted(Note),
-    /// The session has ended: write what is in [`Session::output`](crate::Session::output), then close the connection.
+    /// A protocol anomaly, for the log.
+    Anomaly(ProtocolAnomaly),
+    /// The session has ended: write [`Session::output`](crate::Session::output), then close the connection.
     Closing(CloseReason),
 }
 
-/// Something odd that a peer did. Never carries message text or numbers.
+/// A protocol anomaly of a peer. It never contains message text or numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Note {
-    /// What was wrong.
+pub struct ProtocolAnomaly {
+    /// The anomaly.
     pub what: &'static str,
-    /// In which PDU.
+    /// The command of the PDU.
     pub command: CommandId,
-    /// Its sequence number.
+    /// The sequence number of the PDU.
     pub sequence: u32,
 }
 
-/// Why a session ended.
+/// The reason why a session ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CloseReason {
     /// The peer unbound.
     PeerUnbound,
     /// We unbound.
     Unbound,
-    /// A length that no PDU can have.
+    /// The peer sent a length that no PDU can have.
     BadLength,
-    /// No bind in time.
+    /// The peer did not bind in time.
     NoBind,
-    /// A PDU that never became whole.
+    /// A PDU stayed incomplete.
     Partial,
-    /// No sign of life.
+    /// The peer showed no sign of life.
     Dead,
-    /// Silence.
+    /// The peer was silent for the inactivity time.
     Inactive,
     /// The bind was refused.
     Refused,
-    /// An outbind with a wrong password.
+    /// The peer sent an outbind with a wrong password.
     WrongOutbind,
 }
 
 impl CloseReason {
-    /// For people.
+    /// The reason as text.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::PeerUnbound => "the peer unbound",
             Self::Unbound => "we unbound",
-            Self::BadLength => "impossible PDU length",
-            Self::NoBind => "no bind in time",
-            Self::Partial => "a PDU stayed incomplete",
-            Self::Dead => "no sign of life",
-            Self::Inactive => "silent for too long",
+            Self::BadLength => "invalid PDU length",
+            Self::NoBind => "bind timeout",
+            Self::Partial => "incomplete PDU",
+            Self::Dead => "enquire_link timeout",
+            Self::Inactive => "inactivity timeout",
             Self::Refused => "bind refused",
             Self::WrongOutbind => "outbind with a wrong password",
         }

@@ -1,77 +1,79 @@
 //! One SMPP connection, seen from our side of the socket.
 
+mod enquire_link;
 mod event;
 mod input;
-mod options;
 mod outgoing;
-mod state;
+mod session_state;
+mod smpp_options;
 mod timer;
-mod watch;
 mod window;
 
-pub use event::{CloseReason, Event, Note};
-pub use options::{ClientOptions, Options, Version, WhenFull};
-pub use state::{RequestError, SessionState};
+pub use event::{CloseReason, Event, ProtocolAnomaly};
+pub use session_state::{RequestError, SessionState};
+pub use smpp_options::{InterfaceVersion, SmppClientOptions, SmppOptions, WindowFullPolicy};
 pub use timer::Timer;
 
 use crate::pdu::{BindMode, Header};
 use bytes::{Bytes, BytesMut};
-use state::Role;
+use enquire_link::{EnquireAction, EnquireLinkMonitor};
+use session_state::SessionRole;
 use std::collections::VecDeque;
 use std::time::Instant;
 use timer::{TimerTable, after};
-use watch::{Sign, Watch};
 use window::Window;
 
 /// One SMPP connection, seen from our side of the socket.
 ///
-/// Feed it bytes and the time; it answers with events for the owner and bytes for the peer. It never blocks, never reads
-/// a clock, holds at most `window_out` unanswered requests of ours, `window_in` of the peer's, and a bounded backlog.
+/// Pass bytes and the time to it; it returns events for the owner and bytes for the peer. It never blocks, never
+/// reads a clock, and holds at most `window_out` unanswered requests of ours, `window_in` of the peer, and a bounded
+/// backlog.
 ///
-/// The owner's turn is always the same: read into [`Session::input`] if [`Session::wants_input`], call
-/// [`Session::process`], take all events, answer what has an answer, call `process` again where answers were given, and
-/// write [`Session::output`]. It calls [`Session::on_timeout`] when [`Session::deadline`] has come, and drops a peer
-/// that leaves too much of the output unread.
+/// The owner repeats these steps: read into [`Session::input`] if [`Session::wants_input`], call
+/// [`Session::process`], take all events, answer the requests, call `process` again after answers, and write
+/// [`Session::output`]. It calls [`Session::on_timeout`] at [`Session::deadline`], and closes a connection whose peer
+/// leaves too much of the output unread.
 #[derive(Debug)]
 pub struct Session {
-    role: Role,
-    options: Options,
-    client: Option<ClientOptions>,
+    role: SessionRole,
+    options: SmppOptions,
+    client: Option<SmppClientOptions>,
     state: SessionState,
     input: BytesMut,
     output: BytesMut,
     events: VecDeque<Event>,
     timers: TimerTable,
-    watch: Watch,
+    enquire_link: EnquireLinkMonitor,
     next_sequence: u32,
     window: Window,
-    /// Requests of the peer's that our owner has not answered.
+    /// Requests of the peer that the owner has not answered.
     unanswered_in: usize,
-    /// Requests of the peer's that wait for a place among those.
+    /// Requests of the peer that wait for the window.
     backlog: VecDeque<(Header, Bytes)>,
     backlog_octets: usize,
     congestion: Option<u8>,
 }
 
 impl Session {
-    /// A connection that a peer made to us.
+    /// Creates the session of an incoming connection.
     #[must_use]
-    pub fn server(now: Instant, options: Options) -> Self {
-        Self::new(Role::Server, now, options, None)
+    pub fn server(now: Instant, options: SmppOptions) -> Self {
+        Self::new(SessionRole::Server, now, options, None)
     }
 
-    /// A connection that we made to a peer; our bind is in the output at once, unless an outbind is awaited.
+    /// Creates the session of an outgoing connection. Our bind is in the output at once, unless an outbind is
+    /// awaited.
     #[must_use]
-    pub fn client(now: Instant, options: ClientOptions) -> Self {
+    pub fn client(now: Instant, options: SmppClientOptions) -> Self {
         let waits = options.await_outbind.is_some();
-        let mut session = Self::new(Role::Client, now, options.options.clone(), Some(options));
+        let mut session = Self::new(SessionRole::Client, now, options.options.clone(), Some(options));
         if !waits {
             session.send_bind();
         }
         session
     }
 
-    fn new(role: Role, now: Instant, options: Options, client: Option<ClientOptions>) -> Self {
+    fn new(role: SessionRole, now: Instant, options: SmppOptions, client: Option<SmppClientOptions>) -> Self {
         let mut timers = TimerTable::default();
         timers.set_after(Timer::Init, now, options.init_timeout);
         Self {
@@ -83,7 +85,7 @@ impl Session {
             output: BytesMut::new(),
             events: VecDeque::new(),
             timers,
-            watch: Watch::new(now),
+            enquire_link: EnquireLinkMonitor::new(now),
             next_sequence: 1,
             window: Window::default(),
             unanswered_in: 0,
@@ -93,13 +95,13 @@ impl Session {
         }
     }
 
-    /// Where it stands.
+    /// The state.
     #[must_use]
     pub fn state(&self) -> SessionState {
         self.state
     }
 
-    /// As what it is bound, if it is.
+    /// The bind mode, while bound.
     #[must_use]
     pub fn bound_as(&self) -> Option<BindMode> {
         match self.state {
@@ -108,19 +110,19 @@ impl Session {
         }
     }
 
-    /// What the peer speaks; 3.4 while that is not known.
+    /// The interface version of the peer; 3.4 while unknown.
     #[must_use]
-    pub fn version(&self) -> Version {
-        self.state.binding().map_or(Version::V34, |(_, version)| version)
+    pub fn version(&self) -> InterfaceVersion {
+        self.state.binding().map_or(InterfaceVersion::V34, |(_, version)| version)
     }
 
-    /// The next thing the owner must know.
+    /// The next event for the owner.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// Bytes for the peer. The owner takes out what it has written, and watches the length: a peer that does not read
-    /// lets it grow.
+    /// The output for the peer. The owner removes what it has written, and limits the length: it grows if the peer
+    /// does not read.
     pub fn output(&mut self) -> &mut BytesMut {
         &mut self.output
     }
@@ -131,64 +133,64 @@ impl Session {
         self.window.len()
     }
 
-    /// Requests that may still be sent before the window is full.
+    /// The number of requests that may still be sent before the window is full.
     #[must_use]
     pub fn window_free(&self) -> usize {
         self.options.window_out.saturating_sub(self.window.len())
     }
 
-    /// Changes how many requests of ours may be unanswered.
+    /// Changes the window of our requests.
     pub fn set_window_out(&mut self, window: usize) {
         self.options.window_out = window.max(1);
     }
 
-    /// Changes how many requests of the peer's may be unanswered.
+    /// Changes the window of the peer's requests.
     pub fn set_window_in(&mut self, window: usize) {
         self.options.window_in = window.max(1);
     }
 
-    /// Requests of the peer's that wait for our owner's answer.
+    /// Requests of the peer that wait for the owner's answer.
     #[must_use]
     pub fn unanswered_in(&self) -> usize {
         self.unanswered_in
     }
 
-    /// The congestion_state that the peer last showed in an answer (5.0): 0 idle to 100 congested.
+    /// The last congestion_state of the peer (5.0): 0 idle to 100 congested.
     #[must_use]
     pub fn congestion(&self) -> Option<u8> {
         self.congestion
     }
 
-    /// When [`Session::on_timeout`] wants to be called, at the latest.
+    /// The time at which [`Session::on_timeout`] must be called.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         self.timers.next_timeout()
     }
 
-    /// The connection is gone: the marks of all requests of ours that nobody has answered, in the order in which they
-    /// were sent.
+    /// Closes the session after the connection has ended. Returns the tokens of all unanswered requests, in the order
+    /// in which they were sent.
     pub fn close(&mut self) -> Vec<u64> {
         self.timers.stop_all();
         self.window.drain()
     }
 
-    /// Does what is due.
+    /// Handles the timers that are due.
     pub fn on_timeout(&mut self, now: Instant) {
         while let Some(timer) = self.timers.pop_due(now) {
             match timer {
                 Timer::Init => self.end(CloseReason::NoBind),
-                // While we do not read, silence is our doing: the peer is not to be judged by it.
+                // While we do not read, the silence is ours and does not count against the peer.
                 Timer::Enquire if !self.wants_input() => {
-                    self.watch.heard(now);
-                    self.watch_from(now);
+                    self.enquire_link.on_pdu(now);
+                    self.start_enquire_timer(now);
                 }
                 Timer::Inactivity if !self.wants_input() => {
                     self.timers.set_after(Timer::Inactivity, now, self.options.inactivity);
                 }
                 Timer::Partial => self.end(CloseReason::Partial),
                 Timer::Enquire => self.enquire(now),
-                Timer::Response => self.give_up(now),
-                Timer::Inactivity => self.look_for_activity(now),
+                Timer::Response => self.expire_requests(now),
+                Timer::Inactivity => self.check_inactivity(now),
                 Timer::Unbind => {
                     let reason = match self.state {
                         SessionState::PeerUnbinding { .. } => CloseReason::PeerUnbound,
@@ -200,17 +202,17 @@ impl Session {
         }
     }
 
-    /// From the bind on the peer must show that it lives.
-    fn start_watching(&mut self, now: Instant) {
+    /// From the bind on the peer must show signs of life.
+    fn start_supervision(&mut self, now: Instant) {
         self.timers.stop(Timer::Init);
-        self.watch.heard(now);
-        self.watch_from(now);
+        self.enquire_link.on_pdu(now);
+        self.start_enquire_timer(now);
         if !self.options.inactivity.is_zero() {
             self.timers.set_after(Timer::Inactivity, now, self.options.inactivity);
         }
     }
 
-    fn watch_from(&mut self, now: Instant) {
+    fn start_enquire_timer(&mut self, now: Instant) {
         if !self.options.enquire_interval.is_zero() {
             self.timers.set_after(Timer::Enquire, now, self.options.enquire_interval);
         }
@@ -220,19 +222,19 @@ impl Session {
         if self.bound_as().is_none() {
             return;
         }
-        match self.watch.look(now, &self.options) {
-            Sign::LookAgain(at) => self.timers.set(Timer::Enquire, at),
-            Sign::Ask => {
+        match self.enquire_link.check(now, &self.options) {
+            EnquireAction::CheckAgain(at) => self.timers.set(Timer::Enquire, at),
+            EnquireAction::SendEnquireLink => {
                 let sequence = self.send_enquire_link();
-                self.watch.asked(now, sequence);
+                self.enquire_link.on_enquire_link_sent(now, sequence);
                 self.timers.set_after(Timer::Enquire, now, self.options.enquire_timeout);
             }
-            Sign::Dead => self.end(CloseReason::Dead),
+            EnquireAction::PeerDead => self.end(CloseReason::Dead),
         }
     }
 
-    fn look_for_activity(&mut self, now: Instant) {
-        let until = after(self.watch.heard_at(), self.options.inactivity);
+    fn check_inactivity(&mut self, now: Instant) {
+        let until = after(self.enquire_link.last_pdu_at(), self.options.inactivity);
         if until > now {
             self.timers.set(Timer::Inactivity, until);
         } else {
@@ -241,9 +243,9 @@ impl Session {
         }
     }
 
-    /// Gives up requests that have waited too long; what became of them is now uncertain.
-    fn give_up(&mut self, now: Instant) {
-        while let Some(token) = self.window.give_up(now, self.options.response_timeout) {
+    /// Expires the requests that have waited too long; their outcome is uncertain.
+    fn expire_requests(&mut self, now: Instant) {
+        while let Some(token) = self.window.expire_oldest(now, self.options.response_timeout) {
             self.events.push_back(Event::Unanswered { token });
         }
         if let Some(oldest) = self.window.oldest() {

@@ -1,15 +1,15 @@
-//! What goes out: requests of ours, answers to the peer's.
+//! Output: our requests, and our answers to the peer's requests.
 
-use super::state::Role;
-use super::{CloseReason, Event, RequestError, Session, SessionState, Timer, Version};
+use super::session_state::SessionRole;
+use super::{CloseReason, Event, InterfaceVersion, RequestError, Session, SessionState, Timer};
 use crate::pdu::{self, AlertNotification, CommandId, Outbind, Request, Response};
 use crate::wire::BodyError;
-use crate::{MAX_SHORT_MESSAGE, Status, Tlvs, tag};
+use crate::{CommandStatus, MAX_SHORT_MESSAGE, Tlvs, tag};
 use bytes::Bytes;
 use std::borrow::Cow;
 use std::time::Instant;
 
-/// The last sequence number before 1 comes again (34 §5.1.4).
+/// The last sequence number; 1 follows (34 §5.1.4).
 const LAST_SEQUENCE: u32 = 0x7FFF_FFFF;
 
 impl Session {
@@ -41,11 +41,11 @@ impl Session {
     fn may_request(&self, request: &Request) -> bool {
         let SessionState::Bound { mode, version } = self.state else { return false };
         match (self.role, request) {
-            (Role::Server, Request::DeliverSm(_)) => mode.receives(),
-            // Its text is in a TLV, so there is nothing of it for those who take none.
+            (SessionRole::Server, Request::DeliverSm(_)) => mode.receives(),
+            // The text of a data_sm is in a TLV, so a peer without TLVs cannot get it.
             (_, Request::DataSm(_)) => version.takes_tlvs(),
             (
-                Role::Client,
+                SessionRole::Client,
                 Request::SubmitSm(_)
                 | Request::SubmitMulti(_)
                 | Request::QuerySm(_)
@@ -53,21 +53,22 @@ impl Session {
                 | Request::ReplaceSm(_),
             ) => mode.transmits(),
             (
-                Role::Client,
+                SessionRole::Client,
                 Request::BroadcastSm(_) | Request::QueryBroadcastSm(_) | Request::CancelBroadcastSm(_),
             ) => mode.transmits() && version.takes_tlvs(),
             _ => false,
         }
     }
 
-    /// Sends a request: its sequence number. `token` is the owner's mark for it and comes back with the answer.
+    /// Sends a request and returns its sequence number. `token` is the owner's token, which comes back with the
+    /// answer.
     ///
-    /// A request of which a field does not fit its place on the wire is not sent, and nothing of it is cut: its
-    /// [`Event::Answer`] comes at once, with the status that a peer would give. Where the peer takes no TLVs, they are
-    /// left out, and a message_payload becomes the short_message.
+    /// A request with a field that does not fit is not sent, and nothing of it is cut: its [`Event::Answer`] comes at
+    /// once, with the status that a peer would give. If the peer takes no TLVs, they are left out, and
+    /// message_payload becomes short_message.
     ///
     /// # Errors
-    /// When the window is full, or the state does not allow the request.
+    /// If the window is full, or the state does not allow the request.
     pub fn request(&mut self, now: Instant, token: u64, request: &Request) -> Result<u32, RequestError> {
         if !self.may_request(request) {
             return Err(RequestError::WrongState);
@@ -79,9 +80,9 @@ impl Session {
         while self.window.contains(sequence) {
             sequence = self.take_sequence();
         }
-        match fitted(request, self.version()) {
+        match request_for_version(request, self.version()) {
             Ok(request) => {
-                // The entry is made before the bytes exist: no answer can come before it.
+                // The entry is added before the bytes are written, so no answer can come before it.
                 self.window.add(now, sequence, token, request.command());
                 if !self.timers.is_set(Timer::Response) {
                     self.timers.set_after(Timer::Response, now, self.options.response_timeout);
@@ -96,13 +97,13 @@ impl Session {
         Ok(sequence)
     }
 
-    /// Server: tells an ESME that a subscriber has become available. There is no answer to it.
+    /// Server: tells an ESME that a subscriber has become available. There is no response.
     ///
     /// # Errors
-    /// When the session is not bound to receive.
+    /// If the session is not bound to receive.
     pub fn alert(&mut self, alert: AlertNotification) -> Result<(), RequestError> {
         match self.state {
-            SessionState::Bound { mode, version } if self.role == Role::Server && mode.receives() => {
+            SessionState::Bound { mode, version } if self.role == SessionRole::Server && mode.receives() => {
                 let mut alert = alert;
                 if !version.takes_tlvs() {
                     alert.tlvs = Tlvs::default();
@@ -115,12 +116,12 @@ impl Session {
         }
     }
 
-    /// Server, on a connection that it made: asks the ESME to bind (34 §2.2.1). There is no answer but the bind.
+    /// Server, on an outgoing connection: asks the ESME to bind (34 §2.2.1). The only answer is the bind.
     ///
     /// # Errors
-    /// When the session is past that.
+    /// If the session has bound already.
     pub fn outbind(&mut self, outbind: Outbind) -> Result<(), RequestError> {
-        if self.role != Role::Server || self.state != SessionState::Open {
+        if self.role != SessionRole::Server || self.state != SessionState::Open {
             return Err(RequestError::WrongState);
         }
         let sequence = self.take_sequence();
@@ -128,8 +129,8 @@ impl Session {
         Ok(())
     }
 
-    /// Answers a request of the peer's. Every [`Event::Request`] has exactly one answer.
-    pub fn respond(&mut self, command: CommandId, sequence: u32, status: Status, response: &Response) {
+    /// Answers a request of the peer. Every [`Event::Request`] must be answered exactly once.
+    pub fn respond(&mut self, command: CommandId, sequence: u32, status: CommandStatus, response: &Response) {
         self.unanswered_in = self.unanswered_in.saturating_sub(1);
         if self.state.is_closed() {
             return;
@@ -140,7 +141,7 @@ impl Session {
         self.answer_unbind_when_idle();
     }
 
-    /// The unbind_resp comes after all other answers.
+    /// The unbind_resp is sent after all other answers.
     pub(super) fn answer_unbind_when_idle(&mut self) {
         if let SessionState::PeerUnbinding { sequence, .. } = self.state
             && self.unanswered_in == 0
@@ -151,14 +152,14 @@ impl Session {
     }
 
     pub(super) fn answer_unbind(&mut self, sequence: u32) {
-        let (command, status) = (CommandId::UNBIND.response(), Status::ROK);
+        let (command, status) = (CommandId::UNBIND.response(), CommandStatus::ROK);
         pdu::encode_response(&mut self.output, command, status, sequence, &Response::Empty);
         self.end(CloseReason::PeerUnbound);
     }
 
-    /// Server: accepts the bind that was reported. [`Session::process`] then goes on with what came after it.
-    pub fn accept_bind(&mut self, now: Instant, version: Version) {
-        let SessionState::Judging { mode, sequence } = self.state else { return };
+    /// Server: accepts the pending bind. Call [`Session::process`] for the input that followed it.
+    pub fn accept_bind(&mut self, now: Instant, version: InterfaceVersion) {
+        let SessionState::BindPending { mode, sequence } = self.state else { return };
         self.state = SessionState::Bound { mode, version };
         let tlvs = if version.takes_tlvs() {
             Tlvs::default().with(tag::SC_INTERFACE_VERSION, &[self.options.interface_version])
@@ -166,18 +167,24 @@ impl Session {
             Tlvs::default()
         };
         let response = Response::Bind { system_id: self.options.system_id.clone(), tlvs };
-        pdu::encode_response(&mut self.output, mode.command().response(), Status::ROK, sequence, &response);
-        self.start_watching(now);
+        pdu::encode_response(
+            &mut self.output,
+            mode.command().response(),
+            CommandStatus::ROK,
+            sequence,
+            &response,
+        );
+        self.start_supervision(now);
     }
 
-    /// Server: refuses the bind that was reported, and ends the session.
-    pub fn refuse_bind(&mut self, status: Status) {
-        let SessionState::Judging { mode, sequence } = self.state else { return };
+    /// Server: refuses the pending bind and ends the session.
+    pub fn refuse_bind(&mut self, status: CommandStatus) {
+        let SessionState::BindPending { mode, sequence } = self.state else { return };
         pdu::encode_response(&mut self.output, mode.command().response(), status, sequence, &Response::Empty);
         self.end(CloseReason::Refused);
     }
 
-    /// Takes leave: no new requests from here on, what comes is still answered.
+    /// Unbinds: no new requests from here on; incoming requests are still answered.
     pub fn unbind(&mut self, now: Instant) {
         match self.state {
             SessionState::Bound { mode, version } => {
@@ -185,7 +192,7 @@ impl Session {
                 self.state = SessionState::Unbinding { mode, version, sequence };
                 self.timers.set_after(Timer::Unbind, now, self.options.unbind_timeout);
             }
-            SessionState::Open | SessionState::Binding { .. } | SessionState::Judging { .. } => {
+            SessionState::Open | SessionState::Binding { .. } | SessionState::BindPending { .. } => {
                 self.end(CloseReason::Unbound);
             }
             SessionState::Unbinding { .. } | SessionState::PeerUnbinding { .. } | SessionState::Closed(_) => {
@@ -194,20 +201,20 @@ impl Session {
     }
 }
 
-/// The request as this peer can take it.
-fn fitted(request: &Request, version: Version) -> Result<Cow<'_, Request>, BodyError> {
+/// Adapts a request to the peer's interface version.
+fn request_for_version(request: &Request, version: InterfaceVersion) -> Result<Cow<'_, Request>, BodyError> {
     let request = match request.tlvs() {
         Some(tlvs) if !tlvs.is_empty() && !version.takes_tlvs() => {
             let mut plain = request.clone();
             match &mut plain {
                 Request::SubmitSm(sm) | Request::DeliverSm(sm) => {
-                    take_payload_in(&mut sm.short_message, &mut sm.tlvs)?;
+                    payload_to_short_message(&mut sm.short_message, &mut sm.tlvs)?;
                 }
                 Request::SubmitMulti(multi) => {
-                    take_payload_in(&mut multi.sm.short_message, &mut multi.sm.tlvs)?;
+                    payload_to_short_message(&mut multi.sm.short_message, &mut multi.sm.tlvs)?;
                 }
                 Request::ReplaceSm(replace) => {
-                    take_payload_in(&mut replace.short_message, &mut replace.tlvs)?;
+                    payload_to_short_message(&mut replace.short_message, &mut replace.tlvs)?;
                 }
                 _ => {}
             }
@@ -219,18 +226,18 @@ fn fitted(request: &Request, version: Version) -> Result<Cow<'_, Request>, BodyE
     Ok(request)
 }
 
-fn take_payload_in(short_message: &mut Bytes, tlvs: &mut Tlvs) -> Result<(), BodyError> {
+fn payload_to_short_message(short_message: &mut Bytes, tlvs: &mut Tlvs) -> Result<(), BodyError> {
     if short_message.is_empty() {
         *short_message = tlvs.get(tag::MESSAGE_PAYLOAD).unwrap_or_default();
     }
     *tlvs = Tlvs::default();
     if short_message.len() > MAX_SHORT_MESSAGE {
-        return Err(BodyError::new(Status::RINVMSGLEN, "no short_message holds this message_payload"));
+        return Err(BodyError::new(CommandStatus::RINVMSGLEN, "no short_message holds this message_payload"));
     }
     Ok(())
 }
 
-/// The response without its TLVs; `None` where it has none.
+/// The response without its TLVs; `None` if it has none.
 fn without_tlvs(response: &Response) -> Option<Response> {
     if response.tlvs().is_none_or(Tlvs::is_empty) {
         return None;
@@ -248,7 +255,7 @@ fn without_tlvs(response: &Response) -> Option<Response> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Bind, BindMode, ClientOptions, Frame, Options, Sm};
+    use crate::{Bind, BindMode, PduFrame, Sm, SmppClientOptions, SmppOptions};
 
     fn bound_client(now: Instant) -> Session {
         let bind = Bind {
@@ -261,7 +268,7 @@ mod tests {
             addr_npi: 0,
             address_range: Bytes::new(),
         };
-        let options = ClientOptions { options: Options::default(), bind, await_outbind: None };
+        let options = SmppClientOptions { options: SmppOptions::default(), bind, await_outbind: None };
         let mut session = Session::client(now, options);
         session.receive(now, b"\0\0\0\x10\x80\0\0\x09\0\0\0\0\0\0\0\x01");
         while session.poll_event().is_some() {}
@@ -271,19 +278,19 @@ mod tests {
 
     fn numbers_written(session: &mut Session) -> Vec<u32> {
         let mut output = std::mem::take(session.output());
-        std::iter::from_fn(|| match Frame::cut(&mut output, u32::MAX) {
-            Frame::Whole(header, _) => Some(header.sequence),
+        std::iter::from_fn(|| match PduFrame::cut(&mut output, u32::MAX) {
+            PduFrame::Whole(header, _) => Some(header.sequence),
             _ => None,
         })
         .collect()
     }
 
     #[test]
-    fn check_112_after_the_last_number_comes_1_and_no_pending_one_is_hit() {
+    fn check_112_sequence_numbers_wrap_to_1_and_skip_pending_ones() {
         let now = Instant::now();
         let mut session = bound_client(now);
         let request = Request::SubmitSm(Sm::default());
-        // Numbers 2 and 3 are pending when the numbers begin again.
+        // Numbers 2 and 3 are pending when the numbers restart.
         session.request(now, 1, &request).unwrap();
         session.request(now, 2, &request).unwrap();
         session.next_sequence = LAST_SEQUENCE - 1;

@@ -1,20 +1,20 @@
 use std::time::{Duration, Instant};
 
-/// Everything a session waits for by the clock.
+/// The timers of a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(usize)]
 pub enum Timer {
-    /// The peer must have bound (server), or answered our bind (client).
+    /// The peer must bind (server), or answer our bind (client).
     Init,
-    /// The rest of a PDU must have come.
+    /// The rest of a PDU must arrive.
     Partial,
-    /// Nothing has been heard for so long that an enquire_link is due.
+    /// An enquire_link is due after silence.
     Enquire,
-    /// The oldest of our requests must have been answered.
+    /// The oldest of our requests must be answered.
     Response,
-    /// Nothing but silence: the session is ended.
+    /// The session ends after silence.
     Inactivity,
-    /// Our unbind must have been answered, or the requests that stand before the peer's unbind by us.
+    /// The peer must answer our unbind, or we must answer the requests before the peer's unbind.
     Unbind,
 }
 
@@ -23,7 +23,7 @@ impl Timer {
         [Self::Init, Self::Partial, Self::Enquire, Self::Response, Self::Inactivity, Self::Unbind];
 }
 
-/// When each timer fires.
+/// The deadlines of the timers.
 #[derive(Debug, Default)]
 pub(super) struct TimerTable([Option<Instant>; Timer::ALL.len()]);
 
@@ -52,7 +52,7 @@ impl TimerTable {
         self.0.iter().flatten().min().copied()
     }
 
-    /// A timer that is due; it is stopped.
+    /// Returns a timer that is due, and stops it.
     pub(super) fn pop_due(&mut self, now: Instant) -> Option<Timer> {
         let due = Timer::ALL.into_iter().find(|timer| self.0[*timer as usize].is_some_and(|at| at <= now))?;
         self.stop(due);
@@ -60,7 +60,7 @@ impl TimerTable {
     }
 }
 
-/// The moment `wait` after `at`; a wait beyond what the clock can show ends in thirty years.
+/// The moment `wait` after `at`; a wait beyond the range of the clock ends in thirty years.
 pub(super) fn after(at: Instant, wait: Duration) -> Instant {
     const THIRTY_YEARS: Duration = Duration::from_secs(30 * 365 * 86_400);
     at.checked_add(wait).unwrap_or_else(|| at + THIRTY_YEARS)

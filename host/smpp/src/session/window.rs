@@ -3,42 +3,42 @@ use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Answers that are still looked for after their requests were given up.
-const LATE_LIMIT: usize = 10_000;
+/// The number of expired requests whose late answers are still recognized.
+const MAX_LATE_REQUESTS: usize = 10_000;
 
-/// A request of ours.
+/// A request that we have sent.
 #[derive(Clone, Copy, Debug)]
-struct Sent {
+struct PendingRequest {
     token: u64,
     command: CommandId,
 }
 
-impl Sent {
+impl PendingRequest {
     fn is_answered_by(self, command: CommandId) -> bool {
         command == CommandId::GENERIC_NACK || command == self.command.response()
     }
 }
 
-/// Whose answer it is.
+/// The request to which an answer belongs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Answered {
-    /// Of the request with this token.
+pub(super) enum WindowMatch {
+    /// A pending request with this token.
     InTime(u64),
-    /// Of a request that was given up before.
+    /// An expired request with this token.
     Late(u64),
-    /// The number is that of a request, but this is no answer to it.
+    /// The sequence number is that of a request, but the command does not match.
     WrongCommand,
-    /// Nobody's.
-    Nobody,
+    /// No request.
+    Unknown,
 }
 
-/// Requests of ours that are unanswered, and those that were given up.
+/// The window: our unanswered requests, and the expired ones.
 #[derive(Debug, Default)]
 pub(super) struct Window {
-    pending: FxHashMap<u32, Sent>,
-    /// In the order in which they were sent. Answered ones are passed over.
+    pending: FxHashMap<u32, PendingRequest>,
+    /// In the order in which they were sent. Answered requests are skipped.
     order: VecDeque<(Instant, u32)>,
-    late: FxHashMap<u32, Sent>,
+    late: FxHashMap<u32, PendingRequest>,
     late_order: VecDeque<u32>,
 }
 
@@ -52,72 +52,76 @@ impl Window {
     }
 
     pub(super) fn add(&mut self, now: Instant, sequence: u32, token: u64, command: CommandId) {
-        self.pending.insert(sequence, Sent { token, command });
+        self.pending.insert(sequence, PendingRequest { token, command });
         self.order.push_back((now, sequence));
     }
 
-    pub(super) fn answered(&mut self, sequence: u32, command: CommandId) -> Answered {
-        if let Some(sent) = self.pending.get(&sequence) {
-            if !sent.is_answered_by(command) {
-                return Answered::WrongCommand;
+    pub(super) fn answered(&mut self, sequence: u32, command: CommandId) -> WindowMatch {
+        if let Some(request) = self.pending.get(&sequence) {
+            if !request.is_answered_by(command) {
+                return WindowMatch::WrongCommand;
             }
-            let token = sent.token;
+            let token = request.token;
             self.pending.remove(&sequence);
-            self.pass_over_answered();
-            return Answered::InTime(token);
+            self.drop_answered();
+            return WindowMatch::InTime(token);
         }
         match self.late.get(&sequence) {
-            Some(sent) if sent.is_answered_by(command) => {
-                let token = sent.token;
+            Some(request) if request.is_answered_by(command) => {
+                let token = request.token;
                 self.late.remove(&sequence);
-                Answered::Late(token)
+                WindowMatch::Late(token)
             }
-            Some(_) => Answered::WrongCommand,
-            None => Answered::Nobody,
+            Some(_) => WindowMatch::WrongCommand,
+            None => WindowMatch::Unknown,
         }
     }
 
-    fn pass_over_answered(&mut self) {
+    fn drop_answered(&mut self) {
         while let Some((_, sequence)) = self.order.front()
             && !self.pending.contains_key(sequence)
         {
             self.order.pop_front();
         }
-        // One that is never answered must not keep the places of all that were sent and answered after it.
+        // One request without an answer must not keep the entries of all later, answered requests.
         if self.order.len() > 64 + 2 * self.pending.len() {
             self.order.retain(|(_, sequence)| self.pending.contains_key(sequence));
         }
     }
 
-    /// When the oldest unanswered request was sent.
+    /// The time when the oldest unanswered request was sent.
     pub(super) fn oldest(&self) -> Option<Instant> {
         self.order.front().map(|(at, _)| *at)
     }
 
-    /// Gives up the oldest request if it has waited for `patience`: its token.
-    pub(super) fn give_up(&mut self, now: Instant, patience: Duration) -> Option<u64> {
+    /// Expires the oldest request if it has waited for `timeout`. Returns its token.
+    pub(super) fn expire_oldest(&mut self, now: Instant, timeout: Duration) -> Option<u64> {
         let (at, sequence) = *self.order.front()?;
-        if now.saturating_duration_since(at) < patience {
+        if now.saturating_duration_since(at) < timeout {
             return None;
         }
         self.order.pop_front();
-        let sent = self.pending.remove(&sequence);
-        self.pass_over_answered();
-        let sent = sent?;
-        self.late.insert(sequence, sent);
+        let request = self.pending.remove(&sequence);
+        self.drop_answered();
+        let request = request?;
+        self.late.insert(sequence, request);
         self.late_order.push_back(sequence);
-        if self.late_order.len() > LATE_LIMIT
+        if self.late_order.len() > MAX_LATE_REQUESTS
             && let Some(oldest) = self.late_order.pop_front()
         {
             self.late.remove(&oldest);
         }
-        Some(sent.token)
+        Some(request.token)
     }
 
-    /// Takes out everything: the tokens of what is unanswered, in the order in which it was sent.
+    /// Removes all requests. Returns the tokens of the unanswered ones, in the order in which they were sent.
     pub(super) fn drain(&mut self) -> Vec<u64> {
         let pending = std::mem::take(&mut self.pending);
         let order = std::mem::take(&mut self.order);
-        order.into_iter().filter_map(|(_, sequence)| pending.get(&sequence)).map(|sent| sent.token).collect()
+        order
+            .into_iter()
+            .filter_map(|(_, sequence)| pending.get(&sequence))
+            .map(|request| request.token)
+            .collect()
     }
 }

@@ -1,14 +1,15 @@
-//! A session with its time in our hands, and what comes out of it in readable form.
+//! A session with a clock controlled by the test, and its output in readable form.
 
 use bytes::{Bytes, BytesMut};
 use smpp::{
-    Bind, BindMode, ClientOptions, CommandId, Event, Frame, Header, Note, Options, Request, Response,
-    Session, SessionState, Sm, Status, Version, encode_request, encode_response,
+    Bind, BindMode, CommandId, CommandStatus, Event, Header, InterfaceVersion, PduFrame, ProtocolAnomaly,
+    Request, Response, Session, SessionState, Sm, SmppClientOptions, SmppOptions, encode_request,
+    encode_response,
 };
 use std::time::{Duration, Instant};
 
 /// A session under test.
-pub(crate) struct Bench {
+pub(crate) struct SessionHarness {
     pub(crate) session: Session,
     pub(crate) now: Instant,
 }
@@ -17,7 +18,7 @@ pub(crate) struct Bench {
 #[derive(Debug, PartialEq)]
 pub(crate) struct Written {
     pub(crate) command: CommandId,
-    pub(crate) status: Status,
+    pub(crate) status: CommandStatus,
     pub(crate) sequence: u32,
     pub(crate) body: Bytes,
     pub(crate) raw: Vec<u8>,
@@ -36,12 +37,12 @@ pub(crate) fn a_bind(mode: BindMode) -> Bind {
     }
 }
 
-pub(crate) fn options() -> Options {
-    Options { system_id: Bytes::from_static(b"SMSC"), ..Options::default() }
+pub(crate) fn options() -> SmppOptions {
+    SmppOptions { system_id: Bytes::from_static(b"SMSC"), ..SmppOptions::default() }
 }
 
-pub(crate) fn client_options(mode: BindMode) -> ClientOptions {
-    ClientOptions { options: options(), bind: a_bind(mode), await_outbind: None }
+pub(crate) fn client_options(mode: BindMode) -> SmppClientOptions {
+    SmppClientOptions { options: options(), bind: a_bind(mode), await_outbind: None }
 }
 
 pub(crate) fn pdu(sequence: u32, request: &Request) -> Vec<u8> {
@@ -51,7 +52,12 @@ pub(crate) fn pdu(sequence: u32, request: &Request) -> Vec<u8> {
 }
 
 /// A response as a peer sends it.
-pub(crate) fn answer(command: CommandId, status: Status, sequence: u32, response: &Response) -> Vec<u8> {
+pub(crate) fn answer(
+    command: CommandId,
+    status: CommandStatus,
+    sequence: u32,
+    response: &Response,
+) -> Vec<u8> {
     let mut out = BytesMut::new();
     encode_response(&mut out, command, status, sequence, response);
     out.to_vec()
@@ -81,39 +87,39 @@ pub(crate) fn submit(sequence: u32) -> Vec<u8> {
     pdu(sequence, &Request::SubmitSm(hello()))
 }
 
-impl Bench {
-    pub(crate) fn server(options: Options) -> Self {
+impl SessionHarness {
+    pub(crate) fn server(options: SmppOptions) -> Self {
         let now = Instant::now();
         Self { session: Session::server(now, options), now }
     }
 
-    pub(crate) fn client(options: ClientOptions) -> Self {
+    pub(crate) fn client(options: SmppClientOptions) -> Self {
         let now = Instant::now();
         Self { session: Session::client(now, options), now }
     }
 
-    /// A server's session, bound, with nothing left to read or write.
-    pub(crate) fn bound_server(mode: BindMode, options: Options) -> Self {
-        Self::bound_server_to(mode, options, Version::V34)
+    /// A bound server session with no input or output left.
+    pub(crate) fn bound_server(mode: BindMode, options: SmppOptions) -> Self {
+        Self::bound_server_to(mode, options, InterfaceVersion::V34)
     }
 
-    pub(crate) fn bound_server_to(mode: BindMode, options: Options, version: Version) -> Self {
-        let mut bench = Self::server(options);
-        bench.take(&pdu(1, &Request::Bind(a_bind(mode))));
-        assert!(matches!(bench.events().as_slice(), [Event::Bind(_)]));
-        bench.session.accept_bind(bench.now, version);
-        assert_eq!(bench.written().len(), 1);
-        bench
+    pub(crate) fn bound_server_to(mode: BindMode, options: SmppOptions, version: InterfaceVersion) -> Self {
+        let mut harness = Self::server(options);
+        harness.take(&pdu(1, &Request::Bind(a_bind(mode))));
+        assert!(matches!(harness.events().as_slice(), [Event::Bind(_)]));
+        harness.session.accept_bind(harness.now, version);
+        assert_eq!(harness.written().len(), 1);
+        harness
     }
 
-    /// A client's session, bound, with nothing left to read or write.
-    pub(crate) fn bound_client(mode: BindMode, options: Options) -> Self {
-        let mut bench = Self::client(ClientOptions { options, ..client_options(mode) });
-        let bind = bench.written().remove(0);
+    /// A bound client session with no input or output left.
+    pub(crate) fn bound_client(mode: BindMode, options: SmppOptions) -> Self {
+        let mut harness = Self::client(SmppClientOptions { options, ..client_options(mode) });
+        let bind = harness.written().remove(0);
         let body = Response::Bind { system_id: Bytes::from_static(b"SMSC"), tlvs: smpp::Tlvs::default() };
-        bench.take(&answer(bind.command.response(), Status::ROK, bind.sequence, &body));
-        assert!(matches!(bench.events().as_slice(), [Event::Bound { .. }]));
-        bench
+        harness.take(&answer(bind.command.response(), CommandStatus::ROK, bind.sequence, &body));
+        assert!(matches!(harness.events().as_slice(), [Event::Bound { .. }]));
+        harness
     }
 
     pub(crate) fn take(&mut self, octets: &[u8]) {
@@ -124,30 +130,30 @@ impl Bench {
         std::iter::from_fn(|| self.session.poll_event()).collect()
     }
 
-    /// The notes among the events; anything else would be a surprise.
-    pub(crate) fn only_notes(&mut self) -> Vec<Note> {
+    /// The anomalies among the events; any other event fails the test.
+    pub(crate) fn only_anomalies(&mut self) -> Vec<ProtocolAnomaly> {
         self.events()
             .into_iter()
             .map(|event| match event {
-                Event::Noted(note) => note,
+                Event::Anomaly(note) => note,
                 other => panic!("not a note: {other:?}"),
             })
             .collect()
     }
 
-    /// The requests among the events, by sequence number; notes and the end are passed over.
+    /// The requests among the events, by sequence number; anomalies and the end are skipped.
     pub(crate) fn requests(&mut self) -> Vec<(u32, Request)> {
         self.events()
             .into_iter()
             .filter_map(|event| match event {
                 Event::Request { sequence, request } => Some((sequence, request)),
-                Event::Noted(_) | Event::Closing(_) => None,
+                Event::Anomaly(_) | Event::Closing(_) => None,
                 other => panic!("not a request: {other:?}"),
             })
             .collect()
     }
 
-    /// The one submit_sm or deliver_sm that came in.
+    /// The one submit_sm or deliver_sm received.
     pub(crate) fn the_sm(&mut self) -> Sm {
         let mut requests = self.requests();
         assert_eq!(requests.len(), 1);
@@ -157,7 +163,7 @@ impl Bench {
         }
     }
 
-    /// Answers everything that came in with ROK and an id made of its number.
+    /// Answers every request received with ROK and an id made of its number.
     pub(crate) fn answer_all(&mut self) -> usize {
         let requests = self.requests();
         for (sequence, request) in &requests {
@@ -169,35 +175,35 @@ impl Bench {
 
     pub(crate) fn ok(&mut self, sequence: u32, command: CommandId) {
         let response = Response::id(Bytes::from(format!("{sequence:010}")));
-        self.session.respond(command, sequence, Status::ROK, &response);
+        self.session.respond(command, sequence, CommandStatus::ROK, &response);
     }
 
-    /// What the session wrote since the last look.
+    /// The PDUs written since the last call.
     pub(crate) fn written(&mut self) -> Vec<Written> {
         let mut output = std::mem::take(self.session.output());
         let mut pdus = Vec::new();
         loop {
             let raw = output.to_vec();
-            match Frame::cut(&mut output, u32::MAX) {
-                Frame::Whole(Header { command, status, sequence, .. }, body) => {
+            match PduFrame::cut(&mut output, u32::MAX) {
+                PduFrame::Whole(Header { command, status, sequence, .. }, body) => {
                     let raw = raw[..16 + body.len()].to_vec();
                     pdus.push(Written { command, status, sequence, body, raw });
                 }
-                Frame::Incomplete => {
+                PduFrame::Incomplete => {
                     assert!(output.is_empty(), "half a PDU was written");
                     return pdus;
                 }
-                Frame::Impossible(header) => panic!("an impossible PDU was written: {header:?}"),
+                PduFrame::Impossible(header) => panic!("an impossible PDU was written: {header:?}"),
             }
         }
     }
 
-    /// Command, status and number of what the session wrote.
-    pub(crate) fn heads(&mut self) -> Vec<(CommandId, Status, u32)> {
+    /// Command, status and number of the PDUs written.
+    pub(crate) fn heads(&mut self) -> Vec<(CommandId, CommandStatus, u32)> {
         self.written().into_iter().map(|pdu| (pdu.command, pdu.status, pdu.sequence)).collect()
     }
 
-    /// Lets time pass to the next deadline.
+    /// Advances the clock to the next deadline.
     pub(crate) fn next_deadline(&mut self) {
         self.now = self.session.deadline().expect("something is waited for");
         self.session.on_timeout(self.now);
@@ -215,7 +221,7 @@ impl Bench {
         matches!(self.session.state(), SessionState::Closed(_))
     }
 
-    /// The session is in step and alive: it answers an enquire_link with that, and nothing else is left to write.
+    /// Whether the session still parses the stream: it answers an enquire_link, and writes nothing else.
     pub(crate) fn is_in_step(&mut self) {
         assert_eq!(self.written(), [], "left over");
         self.take(&pdu(0x0E0E, &Request::EnquireLink));

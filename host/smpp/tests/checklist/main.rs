@@ -1,6 +1,6 @@
-//! The conformance checklist, as far as codec and session decide it: each test bears the number of its check.
+//! The conformance checklist, as far as codec and session decide it; each test has the number of its check.
 //!
-//! Checks that need an account, a queue, a clock of its own or a socket are tested where those are.
+//! Checks that need an account, a queue, a clock or a socket are tested in the crates that have them.
 #![allow(clippy::panic, clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod bind;

@@ -1,96 +1,96 @@
-//! D. The submit side: what a server reads, what a client makes of answers.
+//! D. The submit side: how a server decodes requests, and how a client handles responses.
 
-use crate::harness::{Bench, hello, options, pdu, raw, submit};
+use crate::harness::{SessionHarness, hello, options, pdu, raw, submit};
 use crate::vectors::*;
 use bytes::Bytes;
 use model::{Address, Timestamp};
-use smpp::concat::{self, ESM_UDHI};
+use smpp::segmentation::{self, ESM_UDHI};
 use smpp::{
-    BindMode, CommandId, Destination, Event, Options, Request, RequestError, Response, Sm, Status, Tlvs, tag,
-    text, time,
+    BindMode, CommandId, CommandStatus, Destination, Event, Request, RequestError, Response, Sm, SmppOptions,
+    Tlvs, tag, text, time,
 };
 use std::time::Duration;
 
-fn server() -> Bench {
-    Bench::bound_server(BindMode::Transceiver, options())
+fn server() -> SessionHarness {
+    SessionHarness::bound_server(BindMode::Transceiver, options())
 }
 
-fn client() -> Bench {
-    Bench::bound_client(BindMode::Transceiver, options())
+fn client() -> SessionHarness {
+    SessionHarness::bound_client(BindMode::Transceiver, options())
 }
 
-/// What a server makes of a submit_sm.
+/// The server's event for a submit_sm.
 fn submitted(octets: &[u8]) -> Sm {
-    let mut bench = server();
-    bench.take(octets);
-    let sm = bench.the_sm();
-    bench.is_in_step();
+    let mut harness = server();
+    harness.take(octets);
+    let sm = harness.the_sm();
+    harness.is_in_step();
     sm
 }
 
-/// What a server answers by itself, header only, and without losing its step.
-fn refused(octets: &[u8]) -> Status {
-    let mut bench = server();
-    bench.take(octets);
-    let written = bench.written();
+/// The server's own answer, header only. The next PDU must still be parsed.
+fn refused(octets: &[u8]) -> CommandStatus {
+    let mut harness = server();
+    harness.take(octets);
+    let written = harness.written();
     assert_eq!((written.len(), written[0].raw.len()), (1, 16));
     assert_eq!(written[0].sequence.to_be_bytes(), octets[12..16]);
-    assert_eq!(bench.only_notes().len(), 1);
-    bench.is_in_step();
+    assert_eq!(harness.only_anomalies().len(), 1);
+    harness.is_in_step();
     written[0].status
 }
 
-/// Sends submits with these tokens: their sequence numbers.
-fn send(bench: &mut Bench, tokens: std::ops::RangeInclusive<u64>) -> Vec<u32> {
+/// Sends submits with these tokens and returns their sequence numbers.
+fn send(harness: &mut SessionHarness, tokens: std::ops::RangeInclusive<u64>) -> Vec<u32> {
     tokens
-        .map(|token| bench.session.request(bench.now, token, &Request::SubmitSm(hello())).unwrap())
+        .map(|token| harness.session.request(harness.now, token, &Request::SubmitSm(hello())).unwrap())
         .collect()
 }
 
-/// Token, status, id and lateness of all answers that came in.
-fn answers(bench: &mut Bench) -> Vec<(u64, Status, Vec<u8>, bool)> {
-    bench
+/// Token, status, id and lateness of all responses received.
+fn answers(harness: &mut SessionHarness) -> Vec<(u64, CommandStatus, Vec<u8>, bool)> {
+    harness
         .events()
         .into_iter()
         .filter_map(|event| match event {
             Event::Answer { token, status, response, late } => {
                 Some((token, status, response.message_id().to_vec(), late))
             }
-            Event::Noted(_) => None,
+            Event::Anomaly(_) => None,
             other => panic!("not an answer: {other:?}"),
         })
         .collect()
 }
 
 #[test]
-fn check_060_a_submit_is_told_and_answered_with_its_id() {
-    let mut bench = server();
-    bench.take(&hex(V04));
-    assert_eq!(bench.the_sm(), hello());
-    assert!(bench.written().is_empty(), "no answer before the owner says so");
+fn check_060_a_submit_is_reported_and_answered_with_its_id() {
+    let mut harness = server();
+    harness.take(&hex(V04));
+    assert_eq!(harness.the_sm(), hello());
+    assert!(harness.written().is_empty(), "no answer before the owner says so");
     let response = Response::id(Bytes::from_static(b"0000012345"));
-    bench.session.respond(CommandId::SUBMIT_SM, 2, Status::ROK, &response);
-    assert_eq!(bench.written()[0].raw, hex(V05));
+    harness.session.respond(CommandId::SUBMIT_SM, 2, CommandStatus::ROK, &response);
+    assert_eq!(harness.written()[0].raw, hex(V05));
 }
 
 #[test]
 fn check_061_submit_on_a_receiver() {
-    let mut bench = Bench::bound_server(BindMode::Receiver, options());
-    bench.take(&hex(V04));
-    assert_eq!(bench.heads(), [(CommandId::SUBMIT_SM.response(), Status::RINVBNDSTS, 2)]);
-    assert_eq!(bench.only_notes().len(), 1);
-    bench.is_in_step();
+    let mut harness = SessionHarness::bound_server(BindMode::Receiver, options());
+    harness.take(&hex(V04));
+    assert_eq!(harness.heads(), [(CommandId::SUBMIT_SM.response(), CommandStatus::RINVBNDSTS, 2)]);
+    assert_eq!(harness.only_anomalies().len(), 1);
+    harness.is_in_step();
 }
 
 #[test]
-fn check_062_064_empty_addresses_are_the_owners_to_judge() {
+fn check_062_064_empty_addresses_are_passed_to_the_owner() {
     let sm = Sm { source: Address::default(), destination: Address::default(), ..hello() };
     assert_eq!(submitted(&pdu(1, &Request::SubmitSm(sm.clone()))), sm);
 }
 
 #[test]
 fn check_063_a_source_of_21_digits() {
-    assert_eq!(refused(&hex(V22)), Status::RINVSRCADR);
+    assert_eq!(refused(&hex(V22)), CommandStatus::RINVSRCADR);
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn check_066_sm_length_255() {
     octets.truncate(octets.len() - 6);
     octets.push(255);
     octets.extend([b'x'; 255]);
-    assert_eq!(refused(&raw(4, 0, 3, &octets[16..])), Status::RINVMSGLEN);
+    assert_eq!(refused(&raw(4, 0, 3, &octets[16..])), CommandStatus::RINVMSGLEN);
 }
 
 #[test]
@@ -116,8 +116,8 @@ fn check_067_an_empty_text() {
 
 #[test]
 fn check_068_text_and_payload_both() {
-    assert_eq!(refused(&hex(V19)), Status::RINVMSGLEN);
-    // An empty payload beside a text contradicts nothing.
+    assert_eq!(refused(&hex(V19)), CommandStatus::RINVMSGLEN);
+    // An empty payload does not conflict with a text.
     let sm = Sm { tlvs: Tlvs::default().with(tag::MESSAGE_PAYLOAD, b""), ..hello() };
     assert_eq!(submitted(&pdu(1, &Request::SubmitSm(sm))).text().as_ref(), b"Hello");
 }
@@ -130,10 +130,10 @@ fn check_069_a_payload_of_300_octets() {
 
 #[test]
 fn check_070_octets_behind_the_tlvs() {
-    assert_eq!(refused(&hex(V20)), Status::RINVTLVSTREAM);
+    assert_eq!(refused(&hex(V20)), CommandStatus::RINVTLVSTREAM);
     for stray in [&[0xFF][..], &[0, 0], &[1, 2, 3]] {
         let body = [&hex(V21)[16..], stray].concat();
-        assert_eq!(refused(&raw(4, 0, 3, &body)), Status::RINVTLVSTREAM);
+        assert_eq!(refused(&raw(4, 0, 3, &body)), CommandStatus::RINVTLVSTREAM);
     }
 }
 
@@ -149,7 +149,7 @@ fn check_071_unknown_tlvs_are_kept() {
 fn check_072_a_known_tlv_of_impossible_length() {
     let tlvs = Tlvs::default().with(tag::SAR_TOTAL_SEGMENTS, &[0, 2]);
     let sm = submitted(&pdu(1, &Request::SubmitSm(Sm { tlvs, ..hello() })));
-    assert_eq!(sm.tlvs.check_lengths().unwrap_err().status, Status::RINVPARLEN);
+    assert_eq!(sm.tlvs.check_lengths().unwrap_err().status, CommandStatus::RINVPARLEN);
     assert_eq!(submitted(&hex(V24)).tlvs.check_lengths(), Ok(()));
     assert_eq!(Tlvs::default().with(0x1400, b"").with(0x3FFF, &[0; 999]).check_lengths(), Ok(()));
     for length in [1, 4] {
@@ -158,17 +158,17 @@ fn check_072_a_known_tlv_of_impossible_length() {
 }
 
 #[test]
-fn check_073_two_of_three_sar_tlvs_say_nothing() {
+fn check_073_an_incomplete_set_of_sar_tlvs_is_ignored() {
     let all = submitted(&hex(V24)).tlvs;
     for missing in [tag::SAR_MSG_REF_NUM, tag::SAR_TOTAL_SEGMENTS, tag::SAR_SEGMENT_SEQNUM] {
         let tlvs = all.without(|tag| tag == missing);
         let sm = submitted(&pdu(1, &Request::SubmitSm(Sm { tlvs, ..hello() })));
-        assert_eq!(concat::part_of(false, &sm.short_message, &sm.tlvs), None);
+        assert_eq!(segmentation::segment_info(false, &sm.short_message, &sm.tlvs), None);
     }
 }
 
 #[test]
-fn check_074_three_ways_to_be_part_one_of_two() {
+fn check_074_three_forms_of_segment_information() {
     let header = submitted(&hex(V23));
     let tlvs = submitted(&hex(V24));
     let wide = Sm {
@@ -181,9 +181,9 @@ fn check_074_three_ways_to_be_part_one_of_two() {
     let mut texts = Vec::new();
     for sm in [header, tlvs, wide] {
         let udhi = sm.esm_class & ESM_UDHI != 0;
-        let part = concat::part_of(udhi, &sm.text(), &sm.tlvs).unwrap();
+        let part = segmentation::segment_info(udhi, &sm.text(), &sm.tlvs).unwrap();
         assert_eq!((part.reference, part.total, part.number), (0x2D, 2, 1));
-        let skip = if udhi { concat::header_length(&sm.text()).unwrap() } else { 0 };
+        let skip = if udhi { segmentation::header_length(&sm.text()).unwrap() } else { 0 };
         texts.push(text::decode(sm.data_coding, &sm.text()[skip..]));
     }
     assert_eq!(texts, ["你好", "你好", "你好"]);
@@ -192,7 +192,7 @@ fn check_074_three_ways_to_be_part_one_of_two() {
 #[test]
 fn check_075_a_header_wins_over_sar() {
     let tlvs = submitted(&hex(V24)).tlvs;
-    let part = concat::part_of(true, b"\x05\x00\x03\x09\x03\x02x", &tlvs).unwrap();
+    let part = segmentation::segment_info(true, b"\x05\x00\x03\x09\x03\x02x", &tlvs).unwrap();
     assert_eq!((part.reference, part.total, part.number), (9, 3, 2));
 }
 
@@ -202,14 +202,14 @@ fn check_076_a_header_longer_than_the_text() {
         let sm = Sm { esm_class: ESM_UDHI, short_message: Bytes::copy_from_slice(text), ..hello() };
         let sm = submitted(&pdu(1, &Request::SubmitSm(sm)));
         assert_eq!(sm.short_message, text);
-        assert_eq!(concat::part_of(true, &sm.short_message, &sm.tlvs), None);
+        assert_eq!(segmentation::segment_info(true, &sm.short_message, &sm.tlvs), None);
     }
 }
 
 #[test]
-fn check_077_part_numbers_without_sense() {
+fn check_077_invalid_segment_numbers_are_ignored() {
     for (total, number) in [(2, 3), (0, 0), (0, 1), (2, 0), (1, 1)] {
-        assert_eq!(concat::part_of(true, &[5, 0, 3, 1, total, number], &Tlvs::default()), None);
+        assert_eq!(segmentation::segment_info(true, &[5, 0, 3, 1, total, number], &Tlvs::default()), None);
     }
 }
 
@@ -254,10 +254,10 @@ fn check_081_validity() {
     assert!(time::parse(b"200101000000000+", NOW).is_ok_and(|at| at.is_some_and(|at| at < NOW)));
     let sm = Sm { short_message: Bytes::new(), ..hello() };
     let whole = pdu(1, &Request::SubmitSm(sm));
-    // The NUL of validity_period stands 6 octets before the end: 5 flags and sm_length follow it.
+    // The NUL of validity_period is 6 octets before the end: 5 flags and sm_length follow it.
     let at = whole.len() - 6;
     let body = [&whole[16..at], &[b'1'; 20], &whole[at..]].concat();
-    assert_eq!(refused(&raw(4, 0, 1, &body)), Status::RINVEXPIRY);
+    assert_eq!(refused(&raw(4, 0, 1, &body)), CommandStatus::RINVEXPIRY);
 }
 
 #[test]
@@ -278,11 +278,11 @@ fn check_082_schedule() {
     let whole = pdu(1, &Request::SubmitSm(Sm { short_message: Bytes::new(), ..hello() }));
     let at = whole.len() - 7;
     let body = [&whole[16..at], &[b'1'; 20], &whole[at..]].concat();
-    assert_eq!(refused(&raw(4, 0, 1, &body)), Status::RINVSCHED);
+    assert_eq!(refused(&raw(4, 0, 1, &body)), CommandStatus::RINVSCHED);
 }
 
 #[test]
-fn check_084_086_odd_flags_come_through() {
+fn check_084_086_unusual_flags_are_preserved() {
     let sm = Sm { priority_flag: 200, sm_default_msg_id: 7, replace_if_present: 9, ..hello() };
     assert_eq!(submitted(&pdu(1, &Request::SubmitSm(sm.clone()))), sm);
 }
@@ -292,128 +292,130 @@ fn check_087_service_types() {
     let sm = Sm { service_type: Bytes::from_static(b"ABCDE"), ..hello() };
     assert_eq!(submitted(&pdu(1, &Request::SubmitSm(sm.clone()))), sm);
     let body = [b"ABCDEF", &submit(1)[16..]].concat();
-    assert_eq!(refused(&raw(4, 0, 1, &body)), Status::RINVSERTYP);
+    assert_eq!(refused(&raw(4, 0, 1, &body)), CommandStatus::RINVSERTYP);
 }
 
 #[test]
 fn check_088_two_hundred_submits_with_a_window_of_fifty() {
-    let options = Options { window_in: 50, backlog: 4_000, ..options() };
-    let mut bench = Bench::bound_server(BindMode::Transceiver, options);
+    let options = SmppOptions { window_in: 50, backlog: 4_000, ..options() };
+    let mut harness = SessionHarness::bound_server(BindMode::Transceiver, options);
     let octets: Vec<u8> = (1..=200).flat_map(submit).collect();
     let mut from = 0;
     let mut answered = Vec::new();
     while answered.len() < 200 {
-        // The owner reads only while the session wants it to.
-        while bench.session.wants_input() && from < octets.len() {
+        // The owner reads only while the session wants input.
+        while harness.session.wants_input() && from < octets.len() {
             let end = octets.len().min(from + 500);
-            bench.take(&octets[from..end]);
+            harness.take(&octets[from..end]);
             from = end;
         }
-        assert!(bench.session.unanswered_in() <= 50);
-        assert!(bench.session.input().len() <= 500, "what waits is bounded");
-        let requests = bench.requests();
+        assert!(harness.session.unanswered_in() <= 50);
+        assert!(harness.session.input().len() <= 500, "what waits is bounded");
+        let requests = harness.requests();
         assert!(requests.len() <= 50 && !requests.is_empty());
         for (sequence, request) in requests {
-            bench.ok(sequence, request.command());
+            harness.ok(sequence, request.command());
         }
-        bench.session.process(bench.now);
-        answered.extend(bench.heads());
+        harness.session.process(harness.now);
+        answered.extend(harness.heads());
     }
     let expected: Vec<_> =
-        (1..=200).map(|sequence| (CommandId::SUBMIT_SM.response(), Status::ROK, sequence)).collect();
+        (1..=200).map(|sequence| (CommandId::SUBMIT_SM.response(), CommandStatus::ROK, sequence)).collect();
     assert_eq!(answered, expected);
-    bench.is_in_step();
+    harness.is_in_step();
 }
 
 #[test]
 fn check_089_090_refusals_are_headers() {
-    let mut bench = server();
-    for (sequence, status) in [(1, Status::RTHROTTLED), (2, Status::RMSGQFUL), (3, Status::ROK)] {
-        bench.take(&submit(sequence));
-        bench.events();
-        bench.session.respond(
+    let mut harness = server();
+    for (sequence, status) in
+        [(1, CommandStatus::RTHROTTLED), (2, CommandStatus::RMSGQFUL), (3, CommandStatus::ROK)]
+    {
+        harness.take(&submit(sequence));
+        harness.events();
+        harness.session.respond(
             CommandId::SUBMIT_SM,
             sequence,
             status,
             &Response::id(Bytes::from_static(b"7")),
         );
     }
-    let lengths: Vec<usize> = bench.written().iter().map(|pdu| pdu.raw.len()).collect();
+    let lengths: Vec<usize> = harness.written().iter().map(|pdu| pdu.raw.len()).collect();
     assert_eq!(lengths, [16, 16, 18]);
 }
 
 #[test]
-fn check_091_one_number_twice_is_two_submits() {
-    let mut bench = server();
-    bench.take(&[submit(5), submit(5)].concat());
-    assert_eq!(bench.answer_all(), 2);
-    assert_eq!(bench.heads(), [(CommandId::SUBMIT_SM.response(), Status::ROK, 5); 2]);
+fn check_091_a_repeated_sequence_number_is_two_submits() {
+    let mut harness = server();
+    harness.take(&[submit(5), submit(5)].concat());
+    assert_eq!(harness.answer_all(), 2);
+    assert_eq!(harness.heads(), [(CommandId::SUBMIT_SM.response(), CommandStatus::ROK, 5); 2]);
 }
 
 #[test]
 fn check_093_submit_multi() {
-    let mut bench = server();
-    bench.take(&hex(V33));
-    let requests = bench.requests();
+    let mut harness = server();
+    harness.take(&hex(V33));
+    let requests = harness.requests();
     let Request::SubmitMulti(multi) = &requests[0].1 else { panic!("{requests:?}") };
     assert!(matches!(multi.destinations[2], Destination::List(_)));
     let mut none = hex(V33)[16..].to_vec();
     none[5] = 0;
-    assert_eq!(refused(&raw(0x21, 0, 1, &none)), Status::RINVNUMDESTS);
+    assert_eq!(refused(&raw(0x21, 0, 1, &none)), CommandStatus::RINVNUMDESTS);
     none[5] = 255;
-    assert_eq!(refused(&raw(0x21, 0, 1, &none)), Status::RINVNUMDESTS);
+    assert_eq!(refused(&raw(0x21, 0, 1, &none)), CommandStatus::RINVNUMDESTS);
     let mut flag = hex(V33)[16..].to_vec();
     flag[6] = 3;
-    assert_eq!(refused(&raw(0x21, 0, 1, &flag)), Status::RINVDESTFLAG);
-    // More destinations promised than there are.
+    assert_eq!(refused(&raw(0x21, 0, 1, &flag)), CommandStatus::RINVDESTFLAG);
+    // The PDU announces more destinations than it has.
     let mut many = hex(V33)[16..].to_vec();
     many[5] = 254;
-    assert_ne!(refused(&raw(0x21, 0, 1, &many)), Status::ROK);
+    assert_ne!(refused(&raw(0x21, 0, 1, &many)), CommandStatus::ROK);
 }
 
 #[test]
 fn check_094_data_sm() {
-    let mut bench = server();
-    bench.take(&hex(V35));
-    let requests = bench.requests();
+    let mut harness = server();
+    harness.take(&hex(V35));
+    let requests = harness.requests();
     let Request::DataSm(data) = &requests[0].1 else { panic!("{requests:?}") };
     assert_eq!(data.text().unwrap().as_ref(), b"Hi");
-    bench.ok(requests[0].0, CommandId::DATA_SM);
-    let written = bench.written();
+    harness.ok(requests[0].0, CommandId::DATA_SM);
+    let written = harness.written();
     assert_eq!(
         (written[0].command, written[0].body.as_ref()),
         (CommandId(0x8000_0103), &b"0000000023\0"[..])
     );
-    // Without a payload: for the owner to refuse with 0xC3.
-    bench.take(&raw(0x103, 0, 9, &hex(V35)[16..hex(V35).len() - 6]));
-    let requests = bench.requests();
+    // Without a payload: the owner refuses it with 0xC3.
+    harness.take(&raw(0x103, 0, 9, &hex(V35)[16..hex(V35).len() - 6]));
+    let requests = harness.requests();
     assert!(matches!(&requests[0].1, Request::DataSm(data) if data.text().is_none()));
 }
 
 #[test]
 fn check_095_broadcast_repetitions_of_one_and_two_octets() {
     for (octets, expected) in [(&[2][..], 2), (&[0, 2], 2), (&[1, 0], 256)] {
-        let mut bench = server();
-        bench.take(&hex(V37));
-        let Request::BroadcastSm(mut broadcast) = bench.requests().remove(0).1 else { panic!() };
+        let mut harness = server();
+        harness.take(&hex(V37));
+        let Request::BroadcastSm(mut broadcast) = harness.requests().remove(0).1 else { panic!() };
         assert_eq!(broadcast.repetitions(), Some(1));
         let kept = broadcast.tlvs.without(|tag| tag == tag::BROADCAST_REP_NUM);
         broadcast.tlvs = kept.with(tag::BROADCAST_REP_NUM, octets);
         assert_eq!(broadcast.tlvs.check_lengths(), Ok(()));
-        bench.take(&pdu(3, &Request::BroadcastSm(broadcast)));
-        let Request::BroadcastSm(broadcast) = bench.requests().remove(0).1 else { panic!() };
+        harness.take(&pdu(3, &Request::BroadcastSm(broadcast)));
+        let Request::BroadcastSm(broadcast) = harness.requests().remove(0).1 else { panic!() };
         assert_eq!(broadcast.repetitions(), Some(expected));
-        // Not offered: its own answer says so, and no nack.
-        bench.session.respond(CommandId::BROADCAST_SM, 3, Status::RPROHIBITED, &Response::Empty);
-        assert_eq!(bench.heads(), [(CommandId::BROADCAST_SM.response(), Status::RPROHIBITED, 3)]);
+        // Broadcast is not offered: the answer is its own response, not a nack.
+        harness.session.respond(CommandId::BROADCAST_SM, 3, CommandStatus::RPROHIBITED, &Response::Empty);
+        assert_eq!(harness.heads(), [(CommandId::BROADCAST_SM.response(), CommandStatus::RPROHIBITED, 3)]);
     }
 }
 
 #[test]
 fn check_096_097_query() {
-    let mut bench = server();
-    bench.take(&hex(V29));
-    let requests = bench.requests();
+    let mut harness = server();
+    harness.take(&hex(V29));
+    let requests = harness.requests();
     let Request::QuerySm(query) = &requests[0].1 else { panic!("{requests:?}") };
     assert_eq!(
         (query.message_id.as_ref(), query.source.value.as_slice()),
@@ -425,59 +427,59 @@ fn check_096_097_query() {
         message_state: 1,
         error_code: 0,
     };
-    bench.session.respond(CommandId::QUERY_SM, requests[0].0, Status::ROK, &Response::Query(answer));
-    assert_eq!(bench.written()[0].body.as_ref(), b"0000012345\0\0\x01\0");
+    harness.session.respond(CommandId::QUERY_SM, requests[0].0, CommandStatus::ROK, &Response::Query(answer));
+    assert_eq!(harness.written()[0].body.as_ref(), b"0000012345\0\0\x01\0");
 }
 
 #[test]
 fn check_098_cancel() {
-    let mut bench = server();
-    bench.take(&hex(V31));
-    let requests = bench.requests();
+    let mut harness = server();
+    harness.take(&hex(V31));
+    let requests = harness.requests();
     let Request::CancelSm(cancel) = &requests[0].1 else { panic!("{requests:?}") };
     assert_eq!(cancel.message_id.as_ref(), b"0000012345");
-    bench.session.respond(CommandId::CANCEL_SM, requests[0].0, Status::ROK, &Response::Empty);
-    assert_eq!(bench.written()[0].raw.len(), 16);
+    harness.session.respond(CommandId::CANCEL_SM, requests[0].0, CommandStatus::ROK, &Response::Empty);
+    assert_eq!(harness.written()[0].raw.len(), 16);
 }
 
 #[test]
 fn check_099_replace() {
-    let mut bench = server();
-    bench.take(&hex(V32));
-    let requests = bench.requests();
+    let mut harness = server();
+    harness.take(&hex(V32));
+    let requests = harness.requests();
     assert!(
         matches!(&requests[0].1, Request::ReplaceSm(replace) if replace.short_message.as_ref() == b"New")
     );
     let mut long = hex(V32)[16..hex(V32).len() - 4].to_vec();
     long.push(255);
     long.extend([b'x'; 255]);
-    assert_eq!(refused(&raw(7, 0, 1, &long)), Status::RINVMSGLEN);
+    assert_eq!(refused(&raw(7, 0, 1, &long)), CommandStatus::RINVMSGLEN);
 }
 
 #[test]
 fn check_100_101_answers_find_their_requests() {
-    let mut bench = client();
-    let sequences = send(&mut bench, 1..=4);
+    let mut harness = client();
+    let sequences = send(&mut harness, 1..=4);
     let [first, second, third, fourth] = sequences[..] else { panic!() };
-    bench.take(&raw(0x8000_0004, 0, first, b"0000012345\0"));
-    bench.take(&raw(0x8000_0004, 0x58, second, &[]));
-    bench.take(&raw(0x8000_0004, 0x45, third, &[0]));
-    bench.take(&raw(0x8000_0004, 0, fourth, &[]));
+    harness.take(&raw(0x8000_0004, 0, first, b"0000012345\0"));
+    harness.take(&raw(0x8000_0004, 0x58, second, &[]));
+    harness.take(&raw(0x8000_0004, 0x45, third, &[0]));
+    harness.take(&raw(0x8000_0004, 0, fourth, &[]));
     assert_eq!(
-        answers(&mut bench),
+        answers(&mut harness),
         [
-            (1, Status::ROK, b"0000012345".to_vec(), false),
-            (2, Status::RTHROTTLED, Vec::new(), false),
-            (3, Status::RSUBMITFAIL, Vec::new(), false),
-            (4, Status::ROK, Vec::new(), false),
+            (1, CommandStatus::ROK, b"0000012345".to_vec(), false),
+            (2, CommandStatus::RTHROTTLED, Vec::new(), false),
+            (3, CommandStatus::RSUBMITFAIL, Vec::new(), false),
+            (4, CommandStatus::ROK, Vec::new(), false),
         ]
     );
-    assert_eq!(bench.session.in_flight(), 0);
+    assert_eq!(harness.session.in_flight(), 0);
 }
 
 #[test]
 fn check_102_ids_of_all_shapes_are_kept_raw() {
-    let mut bench = client();
+    let mut harness = client();
     let shapes = [
         vec![b'f'; 64],
         b"an id with blanks".to_vec(),
@@ -486,117 +488,117 @@ fn check_102_ids_of_all_shapes_are_kept_raw() {
         b"3F2504E0-4F89-11D3-9A0C-0305E82C3301".to_vec(),
     ];
     for id in shapes {
-        let sequence = send(&mut bench, 1..=1)[0];
-        bench.take(&raw(0x8000_0004, 0, sequence, &[&id[..], &[0]].concat()));
-        assert_eq!(answers(&mut bench), [(1, Status::ROK, id.clone(), false)]);
+        let sequence = send(&mut harness, 1..=1)[0];
+        harness.take(&raw(0x8000_0004, 0, sequence, &[&id[..], &[0]].concat()));
+        assert_eq!(answers(&mut harness), [(1, CommandStatus::ROK, id.clone(), false)]);
         // And without its NUL.
-        let sequence = send(&mut bench, 2..=2)[0];
-        bench.take(&raw(0x8000_0004, 0, sequence, &id));
-        assert_eq!(answers(&mut bench), [(2, Status::ROK, id, false)]);
+        let sequence = send(&mut harness, 2..=2)[0];
+        harness.take(&raw(0x8000_0004, 0, sequence, &id));
+        assert_eq!(answers(&mut harness), [(2, CommandStatus::ROK, id, false)]);
     }
 }
 
 #[test]
 fn check_103_answers_in_reverse_order() {
-    let mut bench = client();
-    let sequences = send(&mut bench, 1..=10);
+    let mut harness = client();
+    let sequences = send(&mut harness, 1..=10);
     for sequence in sequences.iter().rev() {
-        bench.take(&raw(0x8000_0004, 0, *sequence, b"x\0"));
+        harness.take(&raw(0x8000_0004, 0, *sequence, b"x\0"));
     }
-    let tokens: Vec<u64> = answers(&mut bench).into_iter().map(|answer| answer.0).collect();
+    let tokens: Vec<u64> = answers(&mut harness).into_iter().map(|answer| answer.0).collect();
     assert_eq!(tokens, (1..=10).rev().collect::<Vec<u64>>());
 }
 
 #[test]
 fn check_104_an_answer_after_the_timer() {
-    let mut bench = client();
-    let sequence = send(&mut bench, 7..=7)[0];
-    bench.wait(options().response_timeout);
-    bench.written();
-    assert!(matches!(bench.events().as_slice(), [Event::Unanswered { token: 7 }]));
-    assert_eq!(bench.session.in_flight(), 0, "its place is free");
-    bench.take(&raw(0x8000_0005, 0, sequence, b"\0"));
-    assert_eq!(bench.only_notes().len(), 1, "not its answer");
-    bench.take(&raw(0x8000_0004, 0, sequence, b"0000012345\0"));
-    assert_eq!(answers(&mut bench), [(7, Status::ROK, b"0000012345".to_vec(), true)]);
-    bench.take(&raw(0x8000_0004, 0, sequence, b"0000012345\0"));
-    assert_eq!(bench.only_notes().len(), 1);
+    let mut harness = client();
+    let sequence = send(&mut harness, 7..=7)[0];
+    harness.wait(options().response_timeout);
+    harness.written();
+    assert!(matches!(harness.events().as_slice(), [Event::Unanswered { token: 7 }]));
+    assert_eq!(harness.session.in_flight(), 0, "its place is free");
+    harness.take(&raw(0x8000_0005, 0, sequence, b"\0"));
+    assert_eq!(harness.only_anomalies().len(), 1, "not its answer");
+    harness.take(&raw(0x8000_0004, 0, sequence, b"0000012345\0"));
+    assert_eq!(answers(&mut harness), [(7, CommandStatus::ROK, b"0000012345".to_vec(), true)]);
+    harness.take(&raw(0x8000_0004, 0, sequence, b"0000012345\0"));
+    assert_eq!(harness.only_anomalies().len(), 1);
 }
 
 #[test]
 fn check_104_each_request_has_its_own_time() {
-    let mut bench = client();
+    let mut harness = client();
     for token in 1..=3 {
-        send(&mut bench, token..=token);
-        bench.wait(Duration::from_secs(10));
-        bench.take(&pdu(1, &Request::EnquireLink));
+        send(&mut harness, token..=token);
+        harness.wait(Duration::from_secs(10));
+        harness.take(&pdu(1, &Request::EnquireLink));
     }
     let mut given_up = Vec::new();
     for _ in 0..3 {
-        given_up.extend(bench.events().into_iter().map(|event| match event {
+        given_up.extend(harness.events().into_iter().map(|event| match event {
             Event::Unanswered { token } => token,
             other => panic!("{other:?}"),
         }));
-        bench.wait(Duration::from_secs(10));
-        bench.take(&pdu(1, &Request::EnquireLink));
+        harness.wait(Duration::from_secs(10));
+        harness.take(&pdu(1, &Request::EnquireLink));
     }
     assert_eq!(given_up, [1, 2, 3]);
 }
 
 #[test]
-fn check_105_answers_to_nothing() {
-    let mut bench = client();
-    let sequence = send(&mut bench, 1..=1)[0];
-    bench.take(&raw(0x8000_0004, 0, 4711, b"1\0"));
-    assert!(answers(&mut bench).is_empty());
-    bench.take(&raw(0x8000_0004, 0, sequence, b"1\0"));
-    bench.take(&raw(0x8000_0004, 0, sequence, b"1\0"));
-    assert_eq!(answers(&mut bench).len(), 1);
-    // An answer of another kind is none: the submit still waits.
-    let sequence = send(&mut bench, 2..=2)[0];
+fn check_105_responses_without_request_are_ignored() {
+    let mut harness = client();
+    let sequence = send(&mut harness, 1..=1)[0];
+    harness.take(&raw(0x8000_0004, 0, 4711, b"1\0"));
+    assert!(answers(&mut harness).is_empty());
+    harness.take(&raw(0x8000_0004, 0, sequence, b"1\0"));
+    harness.take(&raw(0x8000_0004, 0, sequence, b"1\0"));
+    assert_eq!(answers(&mut harness).len(), 1);
+    // A response to another command is ignored: the submit still waits.
+    let sequence = send(&mut harness, 2..=2)[0];
     for command in [0x8000_0015, 0x8000_0006, 0x8000_0103] {
-        bench.take(&raw(command, 0, sequence, &[]));
+        harness.take(&raw(command, 0, sequence, &[]));
     }
-    assert!(answers(&mut bench).is_empty());
-    assert_eq!(bench.session.in_flight(), 1);
+    assert!(answers(&mut harness).is_empty());
+    assert_eq!(harness.session.in_flight(), 1);
 }
 
 #[test]
 fn check_106_a_nack_is_an_answer() {
-    let mut bench = client();
-    let sequence = send(&mut bench, 9..=9)[0];
-    bench.take(&raw(0x8000_0000, 3, 0, &[]));
-    assert_eq!(bench.only_notes().len(), 1);
-    bench.take(&raw(0x8000_0000, 3, sequence, &[]));
-    assert_eq!(answers(&mut bench), [(9, Status::RINVCMDID, Vec::new(), false)]);
-    let sequence = send(&mut bench, 10..=10)[0];
-    bench.take(&raw(0x8000_0000, 0, sequence, &[]));
-    assert_eq!(answers(&mut bench), [(10, Status::RSYSERR, Vec::new(), false)], "never a yes");
-    assert!(bench.written().iter().all(|pdu| !pdu.command.is_response()), "no answer to a nack");
+    let mut harness = client();
+    let sequence = send(&mut harness, 9..=9)[0];
+    harness.take(&raw(0x8000_0000, 3, 0, &[]));
+    assert_eq!(harness.only_anomalies().len(), 1);
+    harness.take(&raw(0x8000_0000, 3, sequence, &[]));
+    assert_eq!(answers(&mut harness), [(9, CommandStatus::RINVCMDID, Vec::new(), false)]);
+    let sequence = send(&mut harness, 10..=10)[0];
+    harness.take(&raw(0x8000_0000, 0, sequence, &[]));
+    assert_eq!(answers(&mut harness), [(10, CommandStatus::RSYSERR, Vec::new(), false)], "never a yes");
+    assert!(harness.written().iter().all(|pdu| !pdu.command.is_response()), "no answer to a nack");
 }
 
 #[test]
 fn check_107_the_window_holds() {
-    let mut bench = client();
-    send(&mut bench, 1..=10);
+    let mut harness = client();
+    send(&mut harness, 1..=10);
     assert_eq!(
-        bench.session.request(bench.now, 11, &Request::SubmitSm(hello())),
+        harness.session.request(harness.now, 11, &Request::SubmitSm(hello())),
         Err(RequestError::WindowFull)
     );
-    assert_eq!((bench.session.in_flight(), bench.session.window_free()), (10, 0));
-    assert_eq!(bench.written().len(), 10);
-    bench.wait(options().enquire_interval);
-    assert!(bench.heads().iter().any(|head| head.0 == CommandId::ENQUIRE_LINK));
+    assert_eq!((harness.session.in_flight(), harness.session.window_free()), (10, 0));
+    assert_eq!(harness.written().len(), 10);
+    harness.wait(options().enquire_interval);
+    assert!(harness.heads().iter().any(|head| head.0 == CommandId::ENQUIRE_LINK));
 }
 
 #[test]
-fn check_110_unknown_statuses_are_kept_and_are_no_yes() {
-    let mut bench = client();
+fn check_110_unknown_statuses_are_preserved_and_count_as_errors() {
+    let mut harness = client();
     for status in [0xABCD, 0x0401, 0x45, 0xFFFF_FFFF] {
-        let sequence = send(&mut bench, 1..=1)[0];
-        bench.take(&raw(0x8000_0004, status, sequence, &[]));
-        let answers = answers(&mut bench);
-        assert_eq!(answers[0].1, Status(status));
+        let sequence = send(&mut harness, 1..=1)[0];
+        harness.take(&raw(0x8000_0004, status, sequence, &[]));
+        let answers = answers(&mut harness);
+        assert_eq!(answers[0].1, CommandStatus(status));
         assert!(!answers[0].1.is_ok());
         assert_eq!(answers[0].1.class(), model::ErrorClass::Permanent);
     }
@@ -604,62 +606,62 @@ fn check_110_unknown_statuses_are_kept_and_are_no_yes() {
 
 #[test]
 fn check_111_the_link_drops_with_seven_unanswered() {
-    let mut bench = client();
-    let sequences = send(&mut bench, 1..=9);
-    bench.take(&raw(0x8000_0004, 0, sequences[3], b"a\0"));
-    bench.take(&raw(0x8000_0004, 0, sequences[0], b"b\0"));
-    assert_eq!(bench.session.close(), [2, 3, 5, 6, 7, 8, 9]);
+    let mut harness = client();
+    let sequences = send(&mut harness, 1..=9);
+    harness.take(&raw(0x8000_0004, 0, sequences[3], b"a\0"));
+    harness.take(&raw(0x8000_0004, 0, sequences[0], b"b\0"));
+    assert_eq!(harness.session.close(), [2, 3, 5, 6, 7, 8, 9]);
 }
 
 #[test]
 fn check_113_congestion_state() {
-    let mut bench = client();
-    let sequence = send(&mut bench, 1..=1)[0];
-    assert_eq!(bench.session.congestion(), None);
+    let mut harness = client();
+    let sequence = send(&mut harness, 1..=1)[0];
+    assert_eq!(harness.session.congestion(), None);
     let body = [b"0000012345\0".as_slice(), &[0x04, 0x28, 0, 1, 85]].concat();
-    bench.take(&raw(0x8000_0004, 0, sequence, &body));
-    assert_eq!(answers(&mut bench), [(1, Status::ROK, b"0000012345".to_vec(), false)]);
-    assert_eq!(bench.session.congestion(), Some(85));
+    harness.take(&raw(0x8000_0004, 0, sequence, &body));
+    assert_eq!(answers(&mut harness), [(1, CommandStatus::ROK, b"0000012345".to_vec(), false)]);
+    assert_eq!(harness.session.congestion(), Some(85));
 }
 
 #[test]
 fn check_114_a_long_text_by_header_by_sar_and_by_payload() {
     let text = Bytes::from(vec![b'a'; 300]);
-    let parts = concat::split_udh(0, &text, 7).unwrap();
+    let parts = segmentation::split_udh(0, &text, 7).unwrap();
     assert_eq!(parts.iter().map(Bytes::len).collect::<Vec<_>>(), [159, 153]);
-    let parts = concat::split_sar(0, &text, 7).unwrap();
+    let parts = segmentation::split_sar(0, &text, 7).unwrap();
     assert_eq!(parts.iter().map(|(part, _)| part.len()).collect::<Vec<_>>(), [153, 147]);
-    let mut bench = client();
+    let mut harness = client();
     let whole = Sm {
         short_message: Bytes::new(),
         tlvs: Tlvs::default().with(tag::MESSAGE_PAYLOAD, &text),
         ..hello()
     };
-    bench.session.request(bench.now, 1, &Request::SubmitSm(whole.clone())).unwrap();
-    assert_eq!(bench.written()[0].raw, pdu(2, &Request::SubmitSm(whole)));
+    harness.session.request(harness.now, 1, &Request::SubmitSm(whole.clone())).unwrap();
+    assert_eq!(harness.written()[0].raw, pdu(2, &Request::SubmitSm(whole)));
 }
 
 #[test]
-fn a_field_without_room_is_refused_and_not_cut() {
-    let mut bench = client();
+fn a_field_that_does_not_fit_is_refused_not_cut() {
+    let mut harness = client();
     let sm = Sm { destination: Address::international(&"4".repeat(21)), ..hello() };
-    bench.session.request(bench.now, 5, &Request::SubmitSm(sm)).unwrap();
-    assert_eq!(answers(&mut bench), [(5, Status::RINVDSTADR, Vec::new(), false)]);
-    assert!(bench.written().is_empty());
-    assert_eq!(bench.session.in_flight(), 0);
+    harness.session.request(harness.now, 5, &Request::SubmitSm(sm)).unwrap();
+    assert_eq!(answers(&mut harness), [(5, CommandStatus::RINVDSTADR, Vec::new(), false)]);
+    assert!(harness.written().is_empty());
+    assert_eq!(harness.session.in_flight(), 0);
 }
 
 #[test]
-fn one_unanswered_request_does_not_keep_the_places_of_those_after_it() {
-    let mut bench = client();
-    send(&mut bench, 0..=0);
+fn one_unanswered_request_does_not_keep_later_entries() {
+    let mut harness = client();
+    send(&mut harness, 0..=0);
     for _ in 0..10_000 {
-        let sequence = send(&mut bench, 1..=1)[0];
-        bench.take(&raw(0x8000_0004, 0, sequence, b"x\0"));
-        bench.events();
-        bench.session.output().clear();
+        let sequence = send(&mut harness, 1..=1)[0];
+        harness.take(&raw(0x8000_0004, 0, sequence, b"x\0"));
+        harness.events();
+        harness.session.output().clear();
     }
-    assert_eq!(bench.session.in_flight(), 1);
-    let shown = format!("{:?}", bench.session);
+    assert_eq!(harness.session.in_flight(), 1);
+    let shown = format!("{:?}", harness.session);
     assert!(shown.len() < 20_000, "the session has grown: {} characters", shown.len());
 }

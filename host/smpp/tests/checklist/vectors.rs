@@ -1,4 +1,4 @@
-//! The whole PDUs of the sheet (specs/smpp.md §3), by the names they have there.
+//! The complete PDUs of the sheet (specs/smpp.md §3), by their names there.
 
 /// bind_transceiver esme1/secret 3.4
 pub(crate) const V01: &str = "0000002200000009000000000000000165736d653100736563726574000034000000";
@@ -94,7 +94,7 @@ pub(crate) fn hex(digits: &str) -> Vec<u8> {
         .collect()
 }
 
-/// V27 as a whole.
+/// V27, complete.
 pub(crate) fn v27() -> Vec<u8> {
     let mut octets = hex(V27_HEAD);
     octets.extend([b'A'; 300]);

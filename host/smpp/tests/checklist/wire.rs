@@ -1,16 +1,16 @@
-//! The vectors through the codec: decoded, looked at, and encoded again.
+//! The vectors through the codec: decoded, checked, and encoded again.
 
 use crate::vectors::*;
 use bytes::BytesMut;
 use smpp::{
-    BodyError, CommandId, Destination, Frame, Header, Request, Response, Status, decode_request,
+    BodyError, CommandId, CommandStatus, Destination, Header, PduFrame, Request, Response, decode_request,
     decode_response, encode_request, encode_response, tag,
 };
 
 fn cut(octets: &[u8]) -> (Header, bytes::Bytes) {
     let mut input = BytesMut::from(octets);
-    match Frame::cut(&mut input, 66_000) {
-        Frame::Whole(header, body) => {
+    match PduFrame::cut(&mut input, 66_000) {
+        PduFrame::Whole(header, body) => {
             assert!(input.is_empty());
             (header, body)
         }
@@ -24,7 +24,7 @@ fn request(octets: &[u8]) -> Result<Request, BodyError> {
 }
 
 #[test]
-fn requests_of_the_sheet_are_read_and_written_alike() {
+fn requests_of_the_sheet_round_trip() {
     let vectors = [V01, V04, V07, V09, V11, V21, V23, V24, V28, V29, V31, V32, V33, V35, V36, V37];
     for octets in vectors.map(hex).into_iter().chain([v27()]) {
         let (header, _) = cut(&octets);
@@ -38,7 +38,7 @@ fn requests_of_the_sheet_are_read_and_written_alike() {
 }
 
 #[test]
-fn responses_of_the_sheet_are_read_and_written_alike() {
+fn responses_of_the_sheet_round_trip() {
     for octets in [V02, V03, V05, V06, V08, V10, V12, V14, V30, V34, V38].map(hex) {
         let (header, body) = cut(&octets);
         let response = decode_response(header.command, body);
@@ -49,25 +49,28 @@ fn responses_of_the_sheet_are_read_and_written_alike() {
 }
 
 #[test]
-fn faulty_vectors_get_the_status_that_says_what_is_wrong() {
+fn faulty_vectors_get_the_right_status() {
     let status = |octets: &str| request(&hex(octets)).map_err(|error| error.status);
-    assert_eq!(status(V13), Err(Status::RINVCMDID));
-    assert_eq!(status(V17), Err(Status::RINVMSGLEN));
+    assert_eq!(status(V13), Err(CommandStatus::RINVCMDID));
+    assert_eq!(status(V17), Err(CommandStatus::RINVMSGLEN));
     assert!(status(V18).is_ok());
-    assert_eq!(status(V19), Err(Status::RINVMSGLEN));
-    assert_eq!(status(V20), Err(Status::RINVTLVSTREAM));
-    assert_eq!(status(V22), Err(Status::RINVSRCADR));
+    assert_eq!(status(V19), Err(CommandStatus::RINVMSGLEN));
+    assert_eq!(status(V20), Err(CommandStatus::RINVTLVSTREAM));
+    assert_eq!(status(V22), Err(CommandStatus::RINVSRCADR));
     assert_eq!(status(V25), Ok(Request::EnquireLink));
     for octets in [V15, V16] {
-        assert!(matches!(Frame::cut(&mut BytesMut::from(&hex(octets)[..]), 66_000), Frame::Impossible(_)));
+        assert!(matches!(
+            PduFrame::cut(&mut BytesMut::from(&hex(octets)[..]), 66_000),
+            PduFrame::Impossible(_)
+        ));
     }
     let (header, body) = cut(&hex(V26));
-    assert_eq!(header.status, Status::RSUBMITFAIL);
+    assert_eq!(header.status, CommandStatus::RSUBMITFAIL);
     assert_eq!(decode_response(header.command, body).message_id(), b"");
 }
 
 #[test]
-fn what_the_vectors_say() {
+fn the_vectors_decode_to_the_expected_values() {
     let Ok(Request::SubmitMulti(multi)) = request(&hex(V33)) else { panic!() };
     assert_eq!(multi.destinations.len(), 3);
     assert_eq!(multi.destinations[2], Destination::List(bytes::Bytes::from_static(b"vip")));
@@ -75,7 +78,7 @@ fn what_the_vectors_say() {
     let (header, body) = cut(&hex(V34));
     let Response::SubmitMulti(multi) = decode_response(header.command, body) else { panic!() };
     assert_eq!((multi.message_id.as_ref(), multi.unsuccess.len()), (&b"0000012346"[..], 1));
-    assert_eq!(multi.unsuccess[0].status, Status::RINVDSTADR);
+    assert_eq!(multi.unsuccess[0].status, CommandStatus::RINVDSTADR);
     let (header, body) = cut(&hex(V30));
     let Response::Query(query) = decode_response(header.command, body) else { panic!() };
     assert_eq!((query.final_date.as_ref(), query.message_state), (&b"261120093100000+"[..], 2));
@@ -105,28 +108,28 @@ fn refusals_are_a_header_and_an_enquire_link_resp_has_sixteen_octets() {
     let body = Response::id(bytes::Bytes::from_static(b"0000012345"));
     for command in [0x8000_0004, 0x8000_0005, 0x8000_0009, 0x8000_0021, 0x8000_0003, 0x8000_0103] {
         let mut out = BytesMut::new();
-        encode_response(&mut out, CommandId(command), Status::RTHROTTLED, 9, &body);
+        encode_response(&mut out, CommandId(command), CommandStatus::RTHROTTLED, 9, &body);
         assert_eq!(out.len(), 16);
     }
     for command in [0x8000_0015, 0x8000_0006, 0x8000_0007, 0x8000_0008, 0x8000_0000] {
         let mut out = BytesMut::new();
-        encode_response(&mut out, CommandId(command), Status::ROK, 9, &body);
+        encode_response(&mut out, CommandId(command), CommandStatus::ROK, 9, &body);
         assert_eq!(out.len(), 16);
     }
 }
 
 #[test]
-fn what_has_no_room_is_named_and_never_breaks_the_pdu() {
+fn a_field_that_does_not_fit_is_named_and_never_breaks_the_pdu() {
     let long = bytes::Bytes::from(vec![b'1'; 300]);
     let mut sm = crate::harness::hello();
     sm.destination = model::Address::international(&"1".repeat(21));
-    assert_eq!(Request::SubmitSm(sm.clone()).fits().unwrap_err().status, Status::RINVDSTADR);
+    assert_eq!(Request::SubmitSm(sm.clone()).fits().unwrap_err().status, CommandStatus::RINVDSTADR);
     sm = crate::harness::hello();
     sm.short_message = long.clone();
-    assert_eq!(Request::SubmitSm(sm.clone()).fits().unwrap_err().status, Status::RINVMSGLEN);
+    assert_eq!(Request::SubmitSm(sm.clone()).fits().unwrap_err().status, CommandStatus::RINVMSGLEN);
     sm = crate::harness::hello();
     sm.validity_period = bytes::Bytes::from_static(b"261231235959");
-    assert_eq!(Request::SubmitSm(sm.clone()).fits().unwrap_err().status, Status::RINVEXPIRY);
+    assert_eq!(Request::SubmitSm(sm.clone()).fits().unwrap_err().status, CommandStatus::RINVEXPIRY);
     sm.service_type = long.clone();
     sm.source.value = model::AddressBytes::from_slice(&long);
     sm.short_message = long;

@@ -1,21 +1,21 @@
-//! Requests and responses of every kind, with every field at will.
+//! Generates requests and responses of every kind, with arbitrary fields.
 
 use bytes::Bytes;
 use model::Address;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use smpp::{
-    AlertNotification, Bind, BindMode, BroadcastSm, CancelBroadcastSm, CancelSm, CommandId, DataSm,
-    Destination, Outbind, QueryBroadcastSm, QuerySm, QuerySmResp, ReplaceSm, Request, Response, Sm, Status,
+    AlertNotification, Bind, BindMode, BroadcastSm, CancelBroadcastSm, CancelSm, CommandId, CommandStatus,
+    DataSm, Destination, Outbind, QueryBroadcastSm, QuerySm, QuerySmResp, ReplaceSm, Request, Response, Sm,
     SubmitMulti, SubmitMultiResp, Tlvs, Unsuccess, tag,
 };
 
-/// How far the values go.
+/// The range of the generated values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Flavour {
-    /// Whatever the wire can carry.
+    /// All values that the wire can carry.
     Anything,
-    /// What a decoder takes that goes by the letter: ASCII, known values, known TLVs of their lengths.
+    /// Values that a strict decoder accepts: ASCII, known values, known TLVs with their lengths.
     Pure,
 }
 
@@ -44,7 +44,7 @@ fn time() -> impl Strategy<Value = Bytes> {
     prop_oneof![Just(Bytes::new()), digits]
 }
 
-/// Two to four TLVs at most; `payload` among them only where the text is not elsewhere.
+/// At most two to four TLVs; `payload` among them only if the text is not elsewhere.
 fn tlvs(flavour: Flavour, payload: bool) -> impl Strategy<Value = Tlvs> {
     let one = match flavour {
         Flavour::Anything => (any::<u16>(), vec(any::<u8>(), 0..40)).boxed(),
@@ -68,7 +68,7 @@ fn tlvs(flavour: Flavour, payload: bool) -> impl Strategy<Value = Tlvs> {
     })
 }
 
-/// As [`tlvs`]; by the letter there may be this one only, and once.
+/// As [`tlvs`]; a strict PDU has only this one, and once.
 fn at_most(flavour: Flavour, tag: u16, length: usize) -> BoxedStrategy<Tlvs> {
     match flavour {
         Flavour::Anything => tlvs(flavour, false).boxed(),
@@ -78,7 +78,7 @@ fn at_most(flavour: Flavour, tag: u16, length: usize) -> BoxedStrategy<Tlvs> {
     }
 }
 
-/// A text, in one of its two places, and the TLVs.
+/// A text in one of its two places, and the TLVs.
 fn text(flavour: Flavour) -> impl Strategy<Value = (Bytes, Tlvs)> {
     prop_oneof![
         (vec(any::<u8>(), 0..=254).prop_map(Bytes::from), tlvs(flavour, false)),
@@ -206,7 +206,7 @@ fn replace(flavour: Flavour) -> impl Strategy<Value = ReplaceSm> {
 pub(crate) fn request(flavour: Flavour) -> impl Strategy<Value = Request> {
     let id = move || string(flavour, 65);
     let near = move || address(flavour, 21);
-    // 65 by the letter of 3.4; the other codec takes no more than submit_sm has.
+    // 3.4 allows 65; the other codec accepts no more than submit_sm has.
     let far = move || address(flavour, if flavour == Flavour::Pure { 21 } else { 65 });
     let data = (string(flavour, 6), far(), far(), flags(flavour), tlvs(flavour, true)).prop_map(
         |(service_type, source, destination, flags, tlvs)| DataSm {
@@ -260,14 +260,14 @@ pub(crate) fn request(flavour: Flavour) -> impl Strategy<Value = Request> {
     ]
 }
 
-/// A response of any kind, its command and its status.
-pub(crate) fn response(flavour: Flavour) -> impl Strategy<Value = (CommandId, Status, Response)> {
+/// A response of any kind, with its command and its status.
+pub(crate) fn response(flavour: Flavour) -> impl Strategy<Value = (CommandId, CommandStatus, Response)> {
     let id = move || string(flavour, 65);
     let identified = [CommandId::SUBMIT_SM, CommandId::DATA_SM, CommandId::BROADCAST_SM];
     let binds = [CommandId::BIND_RECEIVER, CommandId::BIND_TRANSMITTER, CommandId::BIND_TRANSCEIVER];
     let bare = [CommandId::ENQUIRE_LINK, CommandId::UNBIND, CommandId::CANCEL_SM, CommandId::REPLACE_SM];
     let unsuccess = (address(flavour, 21), 1..0x15_u32)
-        .prop_map(|(address, status)| Unsuccess { address, status: Status(status) });
+        .prop_map(|(address, status)| Unsuccess { address, status: CommandStatus(status) });
     let ok = prop_oneof![
         (prop::sample::select(identified.to_vec()), id(), tlvs(flavour, false))
             .prop_map(|(command, id, tlvs)| (command, Response::MessageId { id, tlvs })),
@@ -294,11 +294,11 @@ pub(crate) fn response(flavour: Flavour) -> impl Strategy<Value = (CommandId, St
         }),
         prop::sample::select(bare.to_vec()).prop_map(|command| (command, Response::Empty)),
     ]
-    .prop_map(|(command, response)| (command.response(), Status::ROK, response));
+    .prop_map(|(command, response)| (command.response(), CommandStatus::ROK, response));
     let refused = (
         prop::sample::select(vec![0x8000_0000_u32, 0x8000_0004, 0x8000_0005, 0x8000_0009, 0x8000_0103]),
         prop::sample::select(vec![1_u32, 0x0B, 0x14, 0x45, 0x58, 0x0401]),
     )
-        .prop_map(|(command, status)| (CommandId(command), Status(status), Response::Empty));
+        .prop_map(|(command, status)| (CommandId(command), CommandStatus(status), Response::Empty));
     prop_oneof![5 => ok, 1 => refused]
 }

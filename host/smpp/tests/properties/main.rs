@@ -1,4 +1,4 @@
-//! What must hold for every PDU and every stream, tried on many of them.
+//! Properties of every PDU and every stream.
 #![allow(clippy::panic, clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod generate;

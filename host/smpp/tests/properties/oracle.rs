@@ -1,4 +1,4 @@
-//! A codec that others wrote, as a witness: what we write it reads, and what it writes of that is what we wrote.
+//! An independent codec as an oracle: it decodes our PDUs, and encodes them to the same octets.
 
 use crate::generate::{Flavour, request, response};
 use bytes::BytesMut;
@@ -6,9 +6,9 @@ use proptest::prelude::*;
 use rusmpp_core::command::owned::Command;
 use rusmpp_core::decode::owned::DecodeWithLength;
 use rusmpp_core::encode::{Encode, Length};
-use smpp::{Frame, Request, decode_request, decode_response, encode_request, encode_response};
+use smpp::{PduFrame, Request, decode_request, decode_response, encode_request, encode_response};
 
-/// The PDU as the other codec writes it after reading ours.
+/// The PDU as the other codec encodes it after decoding ours.
 fn through_the_other(ours: &[u8]) -> Result<Vec<u8>, String> {
     let mut body = BytesMut::from(&ours[4..]);
     let length = body.len();
@@ -30,7 +30,7 @@ proptest! {
         encode_request(&mut ours, sequence, &request);
         let theirs = through_the_other(&ours);
         prop_assert_eq!(theirs.as_deref(), Ok(&ours[..]));
-        let Frame::Whole(header, body) = Frame::cut(&mut BytesMut::from(&theirs.unwrap()[..]), 66_000) else {
+        let PduFrame::Whole(header, body) = PduFrame::cut(&mut BytesMut::from(&theirs.unwrap()[..]), 66_000) else {
             panic!("no whole PDU")
         };
         prop_assert_eq!(decode_request(header.command, body), Ok(request));
@@ -42,7 +42,7 @@ proptest! {
         encode_response(&mut ours, command, status, sequence, &response);
         let theirs = through_the_other(&ours);
         prop_assert_eq!(theirs.as_deref(), Ok(&ours[..]));
-        let Frame::Whole(header, body) = Frame::cut(&mut BytesMut::from(&theirs.unwrap()[..]), 66_000) else {
+        let PduFrame::Whole(header, body) = PduFrame::cut(&mut BytesMut::from(&theirs.unwrap()[..]), 66_000) else {
             panic!("no whole PDU")
         };
         prop_assert_eq!(decode_response(header.command, body), response);
@@ -50,8 +50,8 @@ proptest! {
 }
 
 #[test]
-fn the_witness_does_say_no() {
-    // Were it to read anything, it would be no witness.
+fn the_oracle_rejects_invalid_pdus() {
+    // An oracle that decodes everything would prove nothing.
     let mut sm = smpp::Sm::default();
     sm.source.value = model::AddressBytes::from_slice(b"1234");
     let mut ours = BytesMut::new();

@@ -1,45 +1,49 @@
-//! Two sessions of ours, one of each role, over a line that cuts the stream where it likes.
+//! Two sessions, one in each role, over a line that splits the stream anywhere.
 
 use bytes::Bytes;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use smpp::{
-    Bind, BindMode, ClientOptions, CommandId, Event, Options, Request, Response, Session, SessionState, Sm,
-    Status, Version, WhenFull,
+    Bind, BindMode, CommandId, CommandStatus, Event, InterfaceVersion, Request, Response, Session,
+    SessionState, Sm, SmppClientOptions, SmppOptions, WindowFullPolicy,
 };
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-/// One end of the line and what its owner knows.
+/// One end of the line and the state of its owner.
 struct End {
     session: Session,
-    /// The peer's requests that wait for an answer: number, command, what they say.
-    asked: Vec<(u32, CommandId, Bytes)>,
-    /// Our tokens, with the id of the answer once there is one.
-    told: BTreeMap<u64, Option<Bytes>>,
+    /// The peer's requests that wait for an answer: number, command, text.
+    requests: Vec<(u32, CommandId, Bytes)>,
+    /// Our tokens, with the id of the response once there is one.
+    responses: BTreeMap<u64, Option<Bytes>>,
     refused: usize,
 }
 
 impl End {
     fn new(session: Session) -> Self {
-        Self { session, asked: Vec::new(), told: BTreeMap::new(), refused: 0 }
+        Self { session, requests: Vec::new(), responses: BTreeMap::new(), refused: 0 }
     }
 
     fn listen(&mut self, now: Instant) {
         while let Some(event) = self.session.poll_event() {
             match event {
-                Event::Bind(bind) => self.session.accept_bind(now, Version(bind.interface_version)),
-                Event::Bound { .. } | Event::Noted(_) | Event::Closing(_) => {}
+                Event::Bind(bind) => self.session.accept_bind(now, InterfaceVersion(bind.interface_version)),
+                Event::Bound { .. } | Event::Anomaly(_) | Event::Closing(_) => {}
                 Event::Request { sequence, request } => {
                     let command = request.command();
                     let (Request::SubmitSm(sm) | Request::DeliverSm(sm)) = request else { panic!() };
-                    self.asked.push((sequence, command, sm.short_message));
+                    self.requests.push((sequence, command, sm.short_message));
                 }
                 Event::Answer { token, status, response, late } => {
                     assert!(!late);
                     let id = Bytes::copy_from_slice(response.message_id());
-                    self.refused += usize::from(status == Status::RTHROTTLED);
-                    assert_eq!(self.told.insert(token, Some(id)), Some(None), "{token} was answered before");
+                    self.refused += usize::from(status == CommandStatus::RTHROTTLED);
+                    assert_eq!(
+                        self.responses.insert(token, Some(id)),
+                        Some(None),
+                        "{token} was answered before"
+                    );
                 }
                 other => panic!("{other:?}"),
             }
@@ -50,21 +54,21 @@ impl End {
         let sm = Sm { short_message: Bytes::from(token.to_string()), ..Sm::default() };
         let request = if server { Request::DeliverSm(sm) } else { Request::SubmitSm(sm) };
         if self.session.request(now, token, &request).is_ok() {
-            self.told.insert(token, None);
+            self.responses.insert(token, None);
         }
     }
 
-    /// Answers one of those that wait, with what it said as the id.
+    /// Answers one of the waiting requests, with its text as the id.
     fn answer(&mut self, now: Instant, which: usize) {
-        if !self.asked.is_empty() {
-            let (sequence, command, text) = self.asked.swap_remove(which % self.asked.len());
-            self.session.respond(command, sequence, Status::ROK, &Response::id(text));
+        if !self.requests.is_empty() {
+            let (sequence, command, text) = self.requests.swap_remove(which % self.requests.len());
+            self.session.respond(command, sequence, CommandStatus::ROK, &Response::id(text));
             self.session.process(now);
         }
     }
 }
 
-/// Carries at most so many octets, if the other end wants them.
+/// Carries at most this many octets, if the other end wants input.
 fn carry(now: Instant, from: &mut End, to: &mut End, most: usize) {
     if to.session.wants_input() {
         let output = from.session.output();
@@ -86,8 +90,8 @@ proptest! {
         steps in vec((0..6_u8, 0..200_usize), 1..300),
     ) {
         let now = Instant::now();
-        let when_full = if throttle { WhenFull::Throttle } else { WhenFull::Wait };
-        let options = Options { window_in, window_out, backlog, when_full, ..Options::default() };
+        let window_full_policy = if throttle { WindowFullPolicy::Throttle } else { WindowFullPolicy::Wait };
+        let options = SmppOptions { window_in, window_out, backlog, window_full_policy, ..SmppOptions::default() };
         let bind = Bind {
             mode: BindMode::Transceiver,
             system_id: Bytes::from_static(b"esme"),
@@ -99,7 +103,7 @@ proptest! {
             address_range: Bytes::new(),
         };
         let mut smsc = End::new(Session::server(now, options.clone()));
-        let mut esme = End::new(Session::client(now, ClientOptions { options, bind, await_outbind: None }));
+        let mut esme = End::new(Session::client(now, SmppClientOptions { options, bind, await_outbind: None }));
         for (token, (what, much)) in (0..).zip(steps) {
             match what {
                 0 => esme.ask(now, token, false),
@@ -110,7 +114,7 @@ proptest! {
                 _ => smsc.answer(now, much),
             }
         }
-        // Then all is brought to an end, and the client takes its leave.
+        // Then everything is completed, and the client unbinds.
         for _ in 0..2_000 {
             carry(now, &mut esme, &mut smsc, 10_000);
             carry(now, &mut smsc, &mut esme, 10_000);
@@ -123,12 +127,12 @@ proptest! {
             prop_assert_eq!(end.session.unanswered_in(), 0);
             prop_assert!(throttle || end.refused == 0);
         }
-        // deliver_sm_resp carries no id; submit_sm_resp the one that belongs to this very request.
-        for (token, id) in &esme.told {
+        // deliver_sm_resp has no id; submit_sm_resp has the id of its own request.
+        for (token, id) in &esme.responses {
             let id = id.as_ref().unwrap();
             prop_assert!(*id == token.to_string() || (throttle && id.is_empty()), "{} {:?}", token, id);
         }
-        prop_assert!(smsc.told.values().all(|id| id.as_ref().is_some_and(Bytes::is_empty)));
+        prop_assert!(smsc.responses.values().all(|id| id.as_ref().is_some_and(Bytes::is_empty)));
         esme.session.unbind(now);
         carry(now, &mut esme, &mut smsc, 10_000);
         carry(now, &mut smsc, &mut esme, 10_000);

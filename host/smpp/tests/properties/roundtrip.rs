@@ -1,9 +1,9 @@
-//! What is written is read again, whatever it is.
+//! Every PDU survives encoding and decoding.
 
 use crate::generate::{Flavour, request, response};
 use bytes::BytesMut;
 use proptest::prelude::*;
-use smpp::{Frame, Status, decode_request, decode_response, encode_request, encode_response};
+use smpp::{CommandStatus, PduFrame, decode_request, decode_response, encode_request, encode_response};
 
 proptest! {
     #[test]
@@ -11,10 +11,10 @@ proptest! {
         prop_assert_eq!(request.fits(), Ok(()));
         let mut out = BytesMut::new();
         encode_request(&mut out, sequence, &request);
-        let Frame::Whole(header, body) = Frame::cut(&mut out, 66_000) else { panic!("no whole PDU") };
+        let PduFrame::Whole(header, body) = PduFrame::cut(&mut out, 66_000) else { panic!("no whole PDU") };
         prop_assert!(out.is_empty());
         prop_assert_eq!(header.sequence, sequence);
-        prop_assert_eq!(header.status, Status::ROK);
+        prop_assert_eq!(header.status, CommandStatus::ROK);
         prop_assert_eq!(header.command, request.command());
         prop_assert_eq!(decode_request(header.command, body), Ok(request));
     }
@@ -23,7 +23,7 @@ proptest! {
     fn responses((command, status, response) in response(Flavour::Anything), sequence in any::<u32>()) {
         let mut out = BytesMut::new();
         encode_response(&mut out, command, status, sequence, &response);
-        let Frame::Whole(header, body) = Frame::cut(&mut out, 66_000) else { panic!("no whole PDU") };
+        let PduFrame::Whole(header, body) = PduFrame::cut(&mut out, 66_000) else { panic!("no whole PDU") };
         prop_assert!(out.is_empty());
         prop_assert_eq!((header.command, header.status, header.sequence), (command, status, sequence));
         prop_assert_eq!(decode_response(command, body), response);

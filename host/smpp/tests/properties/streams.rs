@@ -1,12 +1,12 @@
-//! Streams in any split, with any rubbish inside the PDUs: the session stays in step.
+//! Streams split anywhere, with garbage inside the PDUs: the session keeps parsing them.
 
 use crate::generate::{Flavour, request};
 use bytes::{Bytes, BytesMut};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use smpp::{
-    Bind, BindMode, ClientOptions, CommandId, Event, Frame, Options, Request, Response, Session, Status,
-    Version, encode_request,
+    Bind, BindMode, CommandId, CommandStatus, Event, InterfaceVersion, PduFrame, Request, Response, Session,
+    SmppClientOptions, SmppOptions, encode_request,
 };
 use std::time::Instant;
 
@@ -30,14 +30,15 @@ fn encoded(sequence: u32, request: &Request) -> BytesMut {
 }
 
 fn bound(server: bool, now: Instant) -> Session {
-    let options = Options { window_in: 1_000_000, backlog: usize::MAX, ..Options::default() };
+    let options = SmppOptions { window_in: 1_000_000, backlog: usize::MAX, ..SmppOptions::default() };
     let mut session = if server {
         let mut session = Session::server(now, options);
         session.receive(now, &encoded(1, &Request::Bind(bind())));
-        session.accept_bind(now, Version::V34);
+        session.accept_bind(now, InterfaceVersion::V34);
         session
     } else {
-        let mut session = Session::client(now, ClientOptions { options, bind: bind(), await_outbind: None });
+        let mut session =
+            Session::client(now, SmppClientOptions { options, bind: bind(), await_outbind: None });
         session.receive(now, b"\0\0\0\x10\x80\0\0\x09\0\0\0\0\0\0\0\x01");
         session
     };
@@ -76,7 +77,7 @@ fn good() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn a_session_stays_in_step(
+    fn a_session_matches_every_response_to_its_request(
         server in any::<bool>(),
         pdus in vec(prop_oneof![rubbish(), good()], 1..12),
         cuts in vec(any::<prop::sample::Index>(), 0..12),
@@ -96,14 +97,14 @@ proptest! {
                 prop_assert!(!matches!(event, Event::Closing(_)));
                 if let Event::Request { sequence, request } = event {
                     asked += 1;
-                    session.respond(request.command(), sequence, Status::ROK, &Response::Empty);
+                    session.respond(request.command(), sequence, CommandStatus::ROK, &Response::Empty);
                 }
             }
         }
-        // Everything written is whole, and the enquiry at the end of the stream is answered in sixteen octets.
+        // All output is complete PDUs, and the enquire_link at the end of the stream is answered in sixteen octets.
         let mut output = std::mem::take(session.output());
         let mut in_step = false;
-        while let Frame::Whole(header, body) = Frame::cut(&mut output, u32::MAX) {
+        while let PduFrame::Whole(header, body) = PduFrame::cut(&mut output, u32::MAX) {
             prop_assert!(header.command.is_response());
             answered += usize::from(header.command != CommandId::GENERIC_NACK);
             let enquiry = header.command == CommandId::ENQUIRE_LINK.response() && header.sequence == 0xE0E0;
@@ -116,7 +117,7 @@ proptest! {
         prop_assert!(session.input().is_empty());
     }
 
-    /// Check 19, in small: rubbish from the first octet on. The fuzz targets do it at length.
+    /// Check 19, in small: garbage from the first octet on. The fuzz targets do it at length.
     #[test]
     fn check_019_any_octets_in_any_split(
         server in any::<bool>(),

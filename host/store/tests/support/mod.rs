@@ -1,16 +1,16 @@
-//! Records of every shape, for all tests of the store.
+//! Random records, for all tests of the store.
 #![allow(dead_code, reason = "every test takes the part it needs")]
 
-mod money;
+mod ledger;
 pub(crate) mod reference;
 
 use bytes::Bytes;
-use engine::{Handed, Part, Progress, Waiting};
+use engine::{MessageProgress, SubmitAttempt, SubmittedSegment, WaitState};
 use model::{
-    Address, AddressBytes, Charge, DecidedBy, Deed, Final, FinalState, Hook, Imsi, Kind, Leg, Message,
-    MessageId, NoSender, OrderId, PeerId, PeerMessageId, PoolName, PoolNumber, Priority, Quote,
-    ReceiptRequest, ReceiptState, ReceiptText, RejectReason, Routed, SenderWish, Step, StepKind, Text,
-    Timestamp, Verdict,
+    Address, AddressBytes, AdminActionKind, Charge, DlrContent, DlrRequest, DlrState, FinalRecord,
+    FinalState, Hook, Imsi, Leg, Message, MessageId, MessageKind, PeerId, PeerMessageId, PluginVersion,
+    PoolName, PoolNumber, Priority, QueueActionId, Quote, RejectReason, RoutingDecision, SenderFallback,
+    SenderRequest, Step, StepKind, Text, Timestamp, Verdict,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -19,17 +19,17 @@ use proptest::sample::select;
 use std::sync::Arc;
 use std::time::Duration;
 
-const RECEIPT_STATES: [ReceiptState; 10] = [
-    ReceiptState::Scheduled,
-    ReceiptState::Enroute,
-    ReceiptState::Delivered,
-    ReceiptState::Expired,
-    ReceiptState::Deleted,
-    ReceiptState::Undeliverable,
-    ReceiptState::Accepted,
-    ReceiptState::Unknown,
-    ReceiptState::Rejected,
-    ReceiptState::Skipped,
+const RECEIPT_STATES: [DlrState; 10] = [
+    DlrState::Scheduled,
+    DlrState::Enroute,
+    DlrState::Delivered,
+    DlrState::Expired,
+    DlrState::Deleted,
+    DlrState::Undeliverable,
+    DlrState::Accepted,
+    DlrState::Unknown,
+    DlrState::Rejected,
+    DlrState::Skipped,
 ];
 
 fn octets(most: usize) -> impl Strategy<Value = Vec<u8>> {
@@ -41,7 +41,7 @@ fn time() -> impl Strategy<Value = Timestamp> {
 }
 
 fn peer() -> impl Strategy<Value = PeerId> {
-    // The greatest number means "none" in a final record; it is never given out.
+    // The greatest id means "none" in a final record; it is never assigned.
     (0..u32::MAX).prop_map(PeerId)
 }
 
@@ -53,7 +53,7 @@ fn address() -> impl Strategy<Value = Address> {
     (any::<u8>(), any::<u8>(), octets(64)).prop_map(|(ton, npi, value)| Address::new(ton, npi, &value))
 }
 
-pub(crate) fn receipt_state() -> impl Strategy<Value = ReceiptState> {
+pub(crate) fn dlr_state() -> impl Strategy<Value = DlrState> {
     select(&RECEIPT_STATES[..])
 }
 
@@ -85,19 +85,19 @@ fn verdict() -> impl Strategy<Value = Verdict> {
     ]
 }
 
-fn routed() -> impl Strategy<Value = Routed> {
+fn routed() -> impl Strategy<Value = RoutingDecision> {
     let word = "\\PC{0,64}";
-    let seen = option::of(octets(90).prop_map(Vec::into_boxed_slice));
+    let host_calls = option::of(octets(90).prop_map(Vec::into_boxed_slice));
     let note = option::of("\\PC{0,200}");
-    (verdict(), word, "[0-9a-f]{12}", note, option::of(sender()), option::of(quote()), seen).prop_map(
-        |(verdict, plugin, version, note, sender, quote, seen)| Routed {
+    (verdict(), word, "[0-9a-f]{12}", note, option::of(sender()), option::of(quote()), host_calls).prop_map(
+        |(verdict, plugin, version, note, sender, quote, host_calls)| RoutingDecision {
             verdict,
-            by: Arc::new(DecidedBy { plugin, version }),
+            by: Arc::new(PluginVersion { plugin, version }),
             note: note.map(String::into_boxed_str),
             sender: sender.map(Box::new),
             quote: quote.map(Box::new),
-            seen,
-            faulted: None,
+            host_calls,
+            fault_message_id: None,
         },
     )
 }
@@ -110,19 +110,19 @@ fn pool_number() -> impl Strategy<Value = PoolNumber> {
     "[0-9+*#]{1,16}".prop_map(|text| text.parse().expect("a number of a pool"))
 }
 
-fn sender() -> impl Strategy<Value = SenderWish> {
+fn sender() -> impl Strategy<Value = SenderRequest> {
     let words = ("\\PC{0,80}", "\\PC{0,80}", "\\PC{0,80}");
-    let otherwise = select(vec![NoSender::Reject, NoSender::KeepSender, NoSender::Hold]);
+    let otherwise = select(vec![SenderFallback::Reject, SenderFallback::KeepSender, SenderFallback::Hold]);
     let lease = option::of(any::<u64>().prop_map(Duration::from_millis));
     (pool(), words, lease, otherwise, option::of(address())).prop_map(
-        |(pool, (holder, user, reason), lease, otherwise, given)| SenderWish {
+        |(pool, (holder, user, reason), lease, otherwise, leased)| SenderRequest {
             pool,
             holder: holder.into(),
             user: user.into(),
             reason: reason.into(),
             lease,
             otherwise,
-            given,
+            leased,
         },
     )
 }
@@ -139,23 +139,23 @@ fn quote() -> impl Strategy<Value = Quote> {
     (option::of(charge), "\\PC{0,64}", "[0-9a-f]{12}", option::of("\\PC{0,200}")).prop_map(
         |(charge, plugin, version, note)| Quote {
             charge,
-            by: Arc::new(DecidedBy { plugin, version }),
+            by: Arc::new(PluginVersion { plugin, version }),
             note: note.map(String::into_boxed_str),
         },
     )
 }
 
-fn receipt() -> impl Strategy<Value = ReceiptText> {
-    let numbers = (any::<u64>(), receipt_state(), any::<bool>(), any::<u16>(), option::of(any::<[u8; 3]>()));
+fn dlr() -> impl Strategy<Value = DlrContent> {
+    let numbers = (any::<u64>(), dlr_state(), any::<bool>(), any::<u16>(), option::of(any::<[u8; 3]>()));
     (numbers, time(), time(), any::<(u16, u16, u16)>(), peer_id()).prop_map(
         |(
             (of, state, intermediate, error, network_error),
             submitted_at,
             done_at,
-            (all, good, part),
+            (all, good, segment),
             peer_id,
         )| {
-            ReceiptText {
+            DlrContent {
                 of: MessageId(of),
                 state,
                 intermediate,
@@ -163,17 +163,17 @@ fn receipt() -> impl Strategy<Value = ReceiptText> {
                 network_error,
                 submitted_at,
                 done_at,
-                parts: (all, good),
-                part,
+                segments: (all, good),
+                segment,
                 peer_id,
             }
         },
     )
 }
 
-/// Messages of both kinds, with everything that is optional there or not.
+/// Messages of both kinds, with and without every optional field.
 pub(crate) fn message() -> impl Strategy<Value = Message> {
-    let kind = prop_oneof![Just(Kind::Text), receipt().prop_map(|text| Kind::Receipt(Box::new(text)))];
+    let kind = prop_oneof![Just(MessageKind::Text), dlr().prop_map(|text| MessageKind::Dlr(Box::new(text)))];
     let ends = (any::<u64>(), kind, peer(), address(), address());
     let replaced_or_shared = (any::<bool>(), option::of(any::<u64>()));
     let octet_fields =
@@ -196,11 +196,7 @@ pub(crate) fn message() -> impl Strategy<Value = Message> {
             protocol_id,
             esm_class,
             priority: Priority::new(priority),
-            receipts: ReceiptRequest {
-                on_success: wanted[0],
-                on_failure: wanted[1],
-                intermediate: wanted[2],
-            },
+            dlr_request: DlrRequest { on_success: wanted[0], on_failure: wanted[1], intermediate: wanted[2] },
             replace_if_present,
             submission: submission.map(MessageId),
             text: Text { octets: Bytes::from(octets), data_coding, udhi, payload },
@@ -224,8 +220,8 @@ fn step() -> impl Strategy<Value = Step> {
         time().prop_map(|until| StepKind::Deferred { until }),
         peer().prop_map(|peer| StepKind::NextLeg { peer }),
         Just(StepKind::SentAgain),
-        Just(StepKind::Asked),
-        any::<(u8, u16)>().prop_map(|(state, error)| StepKind::Reported { state, error }),
+        Just(StepKind::StatusQueried),
+        any::<(u8, u16)>().prop_map(|(state, error)| StepKind::DlrReceived { state, error }),
         Just(StepKind::Replaced),
         time().prop_map(|until| StepKind::Held { until }),
         peer().prop_map(|peer| StepKind::Rerouted { peer }),
@@ -233,7 +229,7 @@ fn step() -> impl Strategy<Value = Step> {
         (select(&Hook::ALL[..]), "\\PC{0,9}", "[0-9a-f]{12}", option::of("\\PC{0,30}")).prop_map(
             |(hook, plugin, version, note)| StepKind::Decided {
                 hook,
-                by: Arc::new(DecidedBy { plugin, version }),
+                by: Arc::new(PluginVersion { plugin, version }),
                 note: note.map(String::into_boxed_str),
             }
         ),
@@ -241,17 +237,18 @@ fn step() -> impl Strategy<Value = Step> {
         (peer(), any::<bool>()).prop_map(|(peer, cached)| StepKind::Resolved { peer, cached }),
         any::<bool>().prop_map(|cached| StepKind::UnknownSubscriber { cached }),
         time().prop_map(|until| StepKind::AwaitingAlert { until }),
-        time().prop_map(|until| StepKind::OthersFirst { until }),
-        octets(15).prop_map(|raw| StepKind::AskedAnew { imsi: Imsi(AddressBytes::from_slice(&raw)) }),
-        (pool(), pool_number()).prop_map(|(pool, number)| StepKind::SenderTaken { pool, number }),
-        pool().prop_map(|pool| StepKind::NoSender { pool }),
+        time().prop_map(|until| StepKind::MovedBehindOthers { until }),
+        octets(15)
+            .prop_map(|raw| StepKind::SubscriberRequeried { imsi: Imsi(AddressBytes::from_slice(&raw)) }),
+        (pool(), pool_number()).prop_map(|(pool, number)| StepKind::SenderLeased { pool, number }),
+        pool().prop_map(|pool| StepKind::SenderUnavailable { pool }),
         any::<u64>().prop_map(|amount| StepKind::Charged { amount }),
         any::<u64>().prop_map(|amount| StepKind::Refunded { amount }),
-        (select(&Deed::ALL[..]), "\\PC{0,9}", option::of(1_u32..), option::of(peer())).prop_map(
-            |(deed, by, order, peer)| StepKind::ByHand {
-                deed,
+        (select(&AdminActionKind::ALL[..]), "\\PC{0,9}", option::of(1_u32..), option::of(peer())).prop_map(
+            |(action, by, queue_action, peer)| StepKind::AdminAction {
+                action,
                 by: by.into(),
-                order: order.map(OrderId),
+                queue_action: queue_action.map(QueueActionId),
                 peer
             }
         ),
@@ -260,32 +257,40 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    vec(step(), 0..=Final::MAX_STEPS)
+    vec(step(), 0..=FinalRecord::MAX_STEPS)
 }
 
-/// Progress in every waiting state.
-pub(crate) fn progress() -> impl Strategy<Value = Progress> {
+/// Progress in every wait state.
+pub(crate) fn progress() -> impl Strategy<Value = MessageProgress> {
     let waiting = prop_oneof![
-        Just(Waiting::Queued),
-        time().prop_map(|until| Waiting::Deferred { until }),
-        time().prop_map(|until| Waiting::Held { until }),
-        time().prop_map(|since| Waiting::Uncertain { since }),
-        (peer(), time()).prop_map(|(peer, since)| Waiting::Receipt { peer, since }),
+        Just(WaitState::Queued),
+        time().prop_map(|until| WaitState::Deferred { until }),
+        time().prop_map(|until| WaitState::Held { until }),
+        time().prop_map(|since| WaitState::Uncertain { since }),
+        (peer(), time()).prop_map(|(peer, since)| WaitState::Dlr { peer, since }),
     ];
-    let part = (peer_id(), option::of(receipt_state())).prop_map(|(id, state)| Part { id, state });
-    (waiting, any::<u16>(), any::<u8>(), vec(part, 0..6), steps())
-        .prop_map(|(waiting, attempts, leg, parts, steps)| Progress { waiting, attempts, leg, parts, steps })
+    let segment = (peer_id(), option::of(dlr_state())).prop_map(|(id, state)| SubmittedSegment { id, state });
+    (waiting, any::<u16>(), any::<u8>(), vec(segment, 0..6), steps()).prop_map(
+        |(waiting, attempts, leg, segments, steps)| MessageProgress {
+            waiting,
+            attempts,
+            leg,
+            segments,
+            steps,
+        },
+    )
 }
 
-/// Every way to end.
-pub(crate) fn ended() -> impl Strategy<Value = Final> {
-    (select(&FinalState::ALL[..]), time(), any::<u32>(), option::of(peer()), peer_id(), steps())
-        .prop_map(|(state, at, error, peer, peer_id, steps)| Final { state, at, error, peer, peer_id, steps })
+/// Every final state.
+pub(crate) fn ended() -> impl Strategy<Value = FinalRecord> {
+    (select(&FinalState::ALL[..]), time(), any::<u32>(), option::of(peer()), peer_id(), steps()).prop_map(
+        |(state, at, error, peer, peer_id, steps)| FinalRecord { state, at, error, peer, peer_id, steps },
+    )
 }
 
-/// One hand-over.
-pub(crate) fn handed() -> impl Strategy<Value = Handed> {
-    (any::<u64>(), any::<u16>(), any::<u8>(), time()).prop_map(|(id, attempt, leg, at)| Handed {
+/// A submit attempt.
+pub(crate) fn handed() -> impl Strategy<Value = SubmitAttempt> {
+    (any::<u64>(), any::<u16>(), any::<u8>(), time()).prop_map(|(id, attempt, leg, at)| SubmitAttempt {
         id: MessageId(id),
         attempt,
         leg,

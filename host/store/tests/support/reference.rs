@@ -1,51 +1,54 @@
-//! What the store should hold, in ordered maps: the batches of the engine, and a witness that applies them.
+//! The expected content of the store, in ordered maps: random batches, and a reference that applies them.
 
-use super::money::{Money, MoneyReference, money};
-use super::{ended, message, peer_id, progress, receipt_state};
-use engine::{Batch, Consent, Handed, KeyRecord, ParkedRecord, Progress, Recovered, Remembered};
+use super::ledger::{LedgerChanges, LedgerReference, ledger_changes};
+use super::{dlr_state, ended, message, peer_id, progress};
+use engine::{
+    Batch, IdempotencyKeyRecord, MessageProgress, OptOut, OrphanDlrRecord, RecoveredMessage, RecoveredRecord,
+    SubmitAttempt,
+};
 use model::{
-    Final, Message, MessageId, Order, OrderId, OrderKind, OrderState, PeerId, Receipt, Refusal, RejectReason,
-    Scope, SubmissionKey, Timestamp,
+    Dlr, FinalRecord, IdempotencyKey, Message, MessageId, PeerId, QueueAction, QueueActionId,
+    QueueActionKind, QueueActionScope, QueueActionState, Refusal, RejectReason, Timestamp,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use store::{Found, Store};
+use store::{Store, StoredMessage};
 
-/// A batch that does not know yet which messages it is about.
+/// A batch whose messages are not chosen yet.
 #[derive(Debug, Clone)]
 pub(crate) struct Draft {
     accepted: Vec<Message>,
     replaced: Vec<(Index, Message)>,
-    progress: Vec<(Index, Progress)>,
-    finished: Vec<(Index, Final)>,
+    progress: Vec<(Index, MessageProgress)>,
+    finished: Vec<(Index, FinalRecord)>,
     dropped: Vec<Index>,
-    handed: Vec<(Index, u16, u64)>,
+    submit_attempts: Vec<(Index, u16, u64)>,
     done: Vec<Index>,
-    beside: Beside,
+    side_tables: SideTables,
 }
 
-/// What a batch has beside messages.
+/// The part of a batch other than messages.
 #[derive(Debug, Clone)]
-struct Beside {
-    keys: Vec<(u32, Vec<u8>, u64)>,
-    keys_done: Option<Index>,
-    parked: Vec<(u32, Receipt)>,
-    unparked: Vec<Index>,
-    consents: Vec<(Vec<u8>, Vec<u8>, bool)>,
+struct SideTables {
+    idempotency_keys: Vec<(u32, Vec<u8>, u64)>,
+    idempotency_keys_done: Option<Index>,
+    orphan_dlrs: Vec<(u32, Dlr)>,
+    orphan_dlrs_done: Vec<Index>,
+    opt_outs: Vec<(Vec<u8>, Vec<u8>, bool)>,
     archived: Vec<Index>,
-    /// Number, kind and state by index, messages touched.
-    orders: Vec<(u32, Index, Index, u64)>,
-    orders_done: Vec<u32>,
-    money: Money,
+    /// Id, kind and state by index, messages affected.
+    queue_actions: Vec<(u32, Index, Index, u64)>,
+    queue_actions_done: Vec<u32>,
+    ledger: LedgerChanges,
 }
 
-fn beside() -> impl Strategy<Value = Beside> {
+fn side_tables() -> impl Strategy<Value = SideTables> {
     let octets = || vec(0_u8..3, 0..3);
-    let receipt = (peer_id(), receipt_state(), any::<bool>(), any::<u16>(), octets(), octets()).prop_map(
-        |(id, state, intermediate, error, from, to)| Receipt {
+    let dlr = (peer_id(), dlr_state(), any::<bool>(), any::<u16>(), octets(), octets()).prop_map(
+        |(id, state, intermediate, error, from, to)| Dlr {
             id,
             state,
             intermediate,
@@ -59,24 +62,35 @@ fn beside() -> impl Strategy<Value = Beside> {
     (
         vec((any::<u32>(), octets(), any::<u64>()), 0..3),
         proptest::option::of(any::<Index>()),
-        vec((any::<u32>(), receipt), 0..3),
+        vec((any::<u32>(), dlr), 0..3),
         vec(any::<Index>(), 0..2),
         vec((octets(), octets(), any::<bool>()), 0..3),
         vec(any::<Index>(), 0..2),
         (vec((1_u32..6, any::<Index>(), any::<Index>(), any::<u64>()), 0..2), vec(1_u32..6, 0..2)),
-        money(),
+        ledger_changes(),
     )
-        .prop_map(|(keys, keys_done, parked, unparked, consents, archived, orders, money)| Beside {
-            keys,
-            keys_done,
-            parked,
-            unparked,
-            consents,
-            archived,
-            orders: orders.0,
-            orders_done: orders.1,
-            money,
-        })
+        .prop_map(
+            |(
+                idempotency_keys,
+                idempotency_keys_done,
+                orphan_dlrs,
+                orphan_dlrs_done,
+                opt_outs,
+                archived,
+                queue_actions,
+                ledger,
+            )| SideTables {
+                idempotency_keys,
+                idempotency_keys_done,
+                orphan_dlrs,
+                orphan_dlrs_done,
+                opt_outs,
+                archived,
+                queue_actions: queue_actions.0,
+                queue_actions_done: queue_actions.1,
+                ledger,
+            },
+        )
 }
 
 /// Batches with everything that the engine may put into one.
@@ -90,32 +104,34 @@ pub(crate) fn draft() -> impl Strategy<Value = Draft> {
         vec(index(), 0..2),
         vec((index(), 1_u16..9, 0_u64..1000), 0..4),
         vec(index(), 0..3),
-        beside(),
+        side_tables(),
     )
-        .prop_map(|(accepted, replaced, progress, finished, dropped, handed, done, beside)| Draft {
-            accepted,
-            replaced,
-            progress,
-            finished,
-            dropped,
-            handed,
-            done,
-            beside,
-        })
+        .prop_map(
+            |(accepted, replaced, progress, finished, dropped, submit_attempts, done, side_tables)| Draft {
+                accepted,
+                replaced,
+                progress,
+                finished,
+                dropped,
+                submit_attempts,
+                done,
+                side_tables,
+            },
+        )
 }
 
-/// What the store should hold.
+/// The expected content.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Reference {
     messages: BTreeMap<u64, Message>,
-    progress: BTreeMap<u64, Progress>,
-    handed: BTreeMap<u64, Vec<Handed>>,
-    finished: BTreeMap<u64, (Message, Final)>,
-    keys: BTreeMap<u64, KeyRecord>,
-    parked: BTreeMap<u64, ParkedRecord>,
-    stopped: BTreeSet<Consent>,
-    orders: BTreeMap<u32, Order>,
-    money: MoneyReference,
+    progress: BTreeMap<u64, MessageProgress>,
+    submit_attempts: BTreeMap<u64, Vec<SubmitAttempt>>,
+    finished: BTreeMap<u64, (Message, FinalRecord)>,
+    idempotency_keys: BTreeMap<u64, IdempotencyKeyRecord>,
+    orphan_dlrs: BTreeMap<u64, OrphanDlrRecord>,
+    stopped: BTreeSet<OptOut>,
+    queue_actions: BTreeMap<u32, QueueAction>,
+    ledger: LedgerReference,
     next_serial: u64,
     next_id: u64,
     next_handed: u64,
@@ -130,9 +146,9 @@ impl Reference {
         self.next_handed.max(1)
     }
 
-    /// Settles what a draft is about. Ends are spread over 100 ms, so that trimming finds something to stop at.
+    /// Chooses the messages of a draft. Ends are spread over 100 ms, so that trimming stops within them.
     pub(crate) fn batch(&self, draft: Draft) -> Batch {
-        let mut batch = Batch { handed_seq: self.next_handed(), ..Batch::default() };
+        let mut batch = Batch { submit_row: self.next_handed(), ..Batch::default() };
         let mut next = self.next_id();
         let mut waiting: Vec<u64> = self.messages.keys().copied().collect();
         for mut message in draft.accepted {
@@ -143,11 +159,13 @@ impl Reference {
         }
         batch.next_id = MessageId(next);
         for seq in draft.done {
-            if !self.handed.is_empty() {
-                batch.handed_done.extend(self.handed.keys().nth(seq.index(self.handed.len())));
+            if !self.submit_attempts.is_empty() {
+                batch
+                    .submit_rows_done
+                    .extend(self.submit_attempts.keys().nth(seq.index(self.submit_attempts.len())));
             }
         }
-        self.put_beside(draft.beside, &mut batch);
+        self.put_side_tables(draft.side_tables, &mut batch);
         if waiting.is_empty() {
             return batch;
         }
@@ -170,89 +188,113 @@ impl Reference {
                 batch.dropped.push(some(index));
             }
         }
-        batch.handed = draft
-            .handed
+        batch.submit_attempts = draft
+            .submit_attempts
             .into_iter()
-            .map(|(index, attempt, at)| Handed { id: some(index), attempt, leg: 0, at: Timestamp(at) })
+            .map(|(index, attempt, at)| SubmitAttempt { id: some(index), attempt, leg: 0, at: Timestamp(at) })
             .collect();
         batch
     }
 
-    fn put_beside(&self, beside: Beside, batch: &mut Batch) {
-        let some = |index: Index, keys: Vec<u64>| (!keys.is_empty()).then(|| keys[index.index(keys.len())]);
+    fn put_side_tables(&self, side_tables: SideTables, batch: &mut Batch) {
+        let some = |index: Index, ids: Vec<u64>| (!ids.is_empty()).then(|| ids[index.index(ids.len())]);
         let mut serial = self.next_serial;
-        for (origin, octets, digest) in beside.keys {
+        for (origin, octets, digest) in side_tables.idempotency_keys {
             let key =
-                SubmissionKey { octets: octets.as_slice().into(), digest, required: true, lifetime: None };
+                IdempotencyKey { octets: octets.as_slice().into(), digest, required: true, lifetime: None };
             let results = vec![Ok(MessageId(digest)), Err(Refusal::Rejected(RejectReason::OptedOut))];
             let at = Timestamp(digest);
-            batch.keys.push(KeyRecord { serial, origin: PeerId(origin), key, at, results });
+            batch.idempotency_keys.push(IdempotencyKeyRecord {
+                serial,
+                origin: PeerId(origin),
+                key,
+                at,
+                results,
+            });
             serial += 1;
         }
-        batch.keys_done = beside.keys_done.and_then(|index| some(index, self.keys.keys().copied().collect()));
-        for (peer, receipt) in beside.parked {
-            batch.parked.push(ParkedRecord { number: serial, peer: PeerId(peer), at: Timestamp(5), receipt });
+        batch.idempotency_keys_done = side_tables
+            .idempotency_keys_done
+            .and_then(|index| some(index, self.idempotency_keys.keys().copied().collect()));
+        for (peer, dlr) in side_tables.orphan_dlrs {
+            batch.orphan_dlrs.push(OrphanDlrRecord {
+                number: serial,
+                peer: PeerId(peer),
+                at: Timestamp(5),
+                dlr,
+            });
             serial += 1;
         }
-        for index in beside.unparked {
-            batch.unparked.extend(some(index, self.parked.keys().copied().collect()));
+        for index in side_tables.orphan_dlrs_done {
+            batch.orphan_dlrs_done.extend(some(index, self.orphan_dlrs.keys().copied().collect()));
         }
-        for (sender, subscriber, stop) in beside.consents {
-            let consent = Consent { sender: sender.into(), subscriber: subscriber.into() };
-            batch.consents.push((consent, stop));
+        for (sender, subscriber, stop) in side_tables.opt_outs {
+            let opt_out = OptOut { sender: sender.into(), subscriber: subscriber.into() };
+            batch.opt_outs.push((opt_out, stop));
         }
-        for index in beside.archived {
+        for index in side_tables.archived {
             batch.archived.extend(some(index, self.finished.keys().copied().collect()).map(MessageId));
         }
-        for (id, kind, state, touched) in beside.orders {
-            let kind = OrderKind::ALL[kind.index(OrderKind::ALL.len())];
-            let state = OrderState::ALL[state.index(OrderState::ALL.len())];
-            let scope = Scope { peer: Some(PeerId(id)), ..Scope::default() };
-            let (at, upto) = (Timestamp(touched), MessageId(touched));
-            let (by, why, id) = ("ada".into(), "why".into(), OrderId(id));
-            let order =
-                Order { id, kind, scope, to: None, by, why, at, upto, undo_until: None, state, touched };
-            batch.orders.push(order);
+        for (id, kind, state, affected) in side_tables.queue_actions {
+            let kind = QueueActionKind::ALL[kind.index(QueueActionKind::ALL.len())];
+            let state = QueueActionState::ALL[state.index(QueueActionState::ALL.len())];
+            let scope = QueueActionScope { peer: Some(PeerId(id)), ..QueueActionScope::default() };
+            let (at, before_id) = (Timestamp(affected), MessageId(affected));
+            let (by, reason, id) = ("ada".into(), "why".into(), QueueActionId(id));
+            let order = QueueAction {
+                id,
+                kind,
+                scope,
+                to: None,
+                by,
+                reason,
+                at,
+                before_id,
+                undo_until: None,
+                state,
+                affected,
+            };
+            batch.queue_actions.push(order);
         }
-        batch.orders_done = beside.orders_done.into_iter().map(OrderId).collect();
-        self.money.put(beside.money, batch);
+        batch.queue_actions_done = side_tables.queue_actions_done.into_iter().map(QueueActionId).collect();
+        self.ledger.put(side_tables.ledger, batch);
     }
 
     fn apply_beside(&mut self, batch: &Batch) {
-        for record in &batch.keys {
+        for record in &batch.idempotency_keys {
             self.next_serial = self.next_serial.max(record.serial + 1);
-            self.keys.insert(record.serial, record.clone());
+            self.idempotency_keys.insert(record.serial, record.clone());
         }
-        if let Some(left) = batch.keys_done {
-            self.keys = self.keys.split_off(&left);
+        if let Some(left) = batch.idempotency_keys_done {
+            self.idempotency_keys = self.idempotency_keys.split_off(&left);
         }
-        for record in &batch.parked {
+        for record in &batch.orphan_dlrs {
             self.next_serial = self.next_serial.max(record.number + 1);
-            self.parked.insert(record.number, record.clone());
+            self.orphan_dlrs.insert(record.number, record.clone());
         }
-        for number in &batch.unparked {
-            self.parked.remove(number);
+        for number in &batch.orphan_dlrs_done {
+            self.orphan_dlrs.remove(number);
         }
-        for (consent, stop) in &batch.consents {
+        for (opt_out, stop) in &batch.opt_outs {
             if *stop {
-                self.stopped.insert(consent.clone());
+                self.stopped.insert(opt_out.clone());
             } else {
-                self.stopped.remove(consent);
+                self.stopped.remove(opt_out);
             }
         }
-        for order in &batch.orders {
-            self.orders.insert(order.id.0, order.clone());
+        for order in &batch.queue_actions {
+            self.queue_actions.insert(order.id.0, order.clone());
         }
-        for id in &batch.orders_done {
-            self.orders.remove(&id.0);
+        for id in &batch.queue_actions_done {
+            self.queue_actions.remove(&id.0);
         }
         for id in &batch.archived {
             self.finished.remove(&id.0);
         }
-        self.money.apply(batch);
+        self.ledger.apply(batch);
     }
 
-    /// What a commit comes to.
+    /// Applies a batch.
     pub(crate) fn apply(&mut self, batch: &Batch) {
         for message in batch.accepted.iter().chain(&batch.replaced) {
             self.messages.insert(message.id.0, (**message).clone());
@@ -270,18 +312,18 @@ impl Reference {
             self.progress.remove(&id.0);
             self.messages.remove(&id.0);
         }
-        if !batch.handed.is_empty() {
-            self.handed.insert(batch.handed_seq, batch.handed.clone());
-            self.next_handed = batch.handed_seq + 1;
+        if !batch.submit_attempts.is_empty() {
+            self.submit_attempts.insert(batch.submit_row, batch.submit_attempts.clone());
+            self.next_handed = batch.submit_row + 1;
         }
-        for seq in &batch.handed_done {
-            self.handed.remove(seq);
+        for seq in &batch.submit_rows_done {
+            self.submit_attempts.remove(seq);
         }
         self.next_id = self.next_id.max(batch.next_id.0);
         self.apply_beside(batch);
     }
 
-    /// Forgets finished messages as [`Store::trim_finished`] should; how many went.
+    /// Removes finished messages as [`Store::trim_finished`] should; returns their number.
     pub(crate) fn trim(&mut self, before: Timestamp, most: usize) -> usize {
         let old = self.finished.iter().take(most).take_while(|(_, (_, ended))| ended.at < before);
         let gone: Vec<u64> = old.map(|(id, _)| *id).collect();
@@ -291,12 +333,12 @@ impl Reference {
         gone.len()
     }
 
-    /// How many wait, and how many have ended.
+    /// The numbers of waiting and of finished messages.
     pub(crate) fn counts(&self) -> (u64, u64) {
         (self.messages.len() as u64, self.finished.len() as u64)
     }
 
-    /// The first difference between this and the store, in words.
+    /// The first difference from the store, in words.
     pub(crate) fn compare(&self, store: &Store) -> Result<(), String> {
         let differs = |what: &str, found: &dyn std::fmt::Debug, wanted: &dyn std::fmt::Debug| {
             Err(format!("{what}: found {found:?}, wanted {wanted:?}"))
@@ -308,12 +350,12 @@ impl Reference {
         }
         let mut found = Vec::new();
         let recovery = store.recover(|one| found.push(one)).map_err(failed)?;
-        let numbers = (recovery.messages, recovery.next_id.0, recovery.next_handed_seq);
+        let numbers = (recovery.messages, recovery.next_id.0, recovery.next_submit_row);
         let wanted = (self.messages.len() as u64, self.next_id(), self.next_handed());
         if numbers != wanted {
             return differs("messages, next id, next handed", &numbers, &wanted);
         }
-        let rows: Vec<u64> = self.handed.keys().copied().collect();
+        let rows: Vec<u64> = self.submit_attempts.keys().copied().collect();
         if recovery.rows != rows {
             return differs("handed rows", &recovery.rows, &rows);
         }
@@ -327,46 +369,46 @@ impl Reference {
         let mut parked = Vec::new();
         let mut stopped = BTreeSet::new();
         let mut orders = Vec::new();
-        let mut money = MoneyReference::default();
+        let mut ledger = LedgerReference::default();
         store
-            .recover_remembered(|found| match found {
-                Remembered::Key(record) => keys.push(record),
-                Remembered::Parked(record) => parked.push(record),
-                Remembered::Stopped(consent) => {
-                    stopped.insert(consent);
+            .recover_records(|found| match found {
+                RecoveredRecord::IdempotencyKey(record) => keys.push(record),
+                RecoveredRecord::OrphanDlr(record) => parked.push(record),
+                RecoveredRecord::OptOut(opt_out) => {
+                    stopped.insert(opt_out);
                 }
-                Remembered::Order(order) => orders.push(order),
-                found => money.found(found),
+                RecoveredRecord::QueueAction(order) => orders.push(order),
+                found => ledger.found(found),
             })
             .map_err(failed)?;
-        if !keys.iter().eq(self.keys.values()) {
-            return differs("keys", &keys, &self.keys);
+        if !keys.iter().eq(self.idempotency_keys.values()) {
+            return differs("keys", &keys, &self.idempotency_keys);
         }
-        if !parked.iter().eq(self.parked.values()) {
-            return differs("parked", &parked, &self.parked);
+        if !parked.iter().eq(self.orphan_dlrs.values()) {
+            return differs("parked", &parked, &self.orphan_dlrs);
         }
-        if !orders.iter().eq(self.orders.values()) {
-            return differs("orders", &orders, &self.orders);
+        if !orders.iter().eq(self.queue_actions.values()) {
+            return differs("orders", &orders, &self.queue_actions);
         }
         if stopped != self.stopped {
             return differs("opted out", &stopped, &self.stopped);
         }
-        if money != self.money {
-            return differs("money", &money, &self.money);
+        if ledger != self.ledger {
+            return differs("ledger", &ledger, &self.ledger);
         }
-        money.compare_audit(store)?;
+        ledger.compare_audit(store)?;
         let all = store.finished_after(MessageId(0), usize::MAX).map_err(failed)?;
         if !all.iter().map(|(message, _)| message.id.0).eq(self.finished.keys().copied()) {
             return differs("finished", &all.len(), &self.finished.len());
         }
-        // The first id that never was is asked for as well.
+        // Also reads the first id that was never assigned.
         for id in MessageId::FIRST.0..=self.next_id() {
             let found = store.find(MessageId(id)).map_err(failed)?;
             let same = match (&found, self.messages.get(&id), self.finished.get(&id)) {
-                (Some(Found::Waiting(message, progress)), Some(wanted), None) => {
+                (Some(StoredMessage::Waiting(message, progress)), Some(wanted), None) => {
                     message == wanted && progress.as_ref() == self.progress.get(&id)
                 }
-                (Some(Found::Finished(message, ended)), None, Some(wanted)) => {
+                (Some(StoredMessage::Finished(message, ended)), None, Some(wanted)) => {
                     (message, ended) == (&wanted.0, &wanted.1)
                 }
                 (None, None, None) => true,
@@ -385,14 +427,14 @@ impl Reference {
         Ok(())
     }
 
-    fn compare_one(&self, found: &Recovered, id: u64, message: &Message) -> Result<(), String> {
-        let newest = self.handed.iter().rev().find_map(|(seq, row)| {
+    fn compare_one(&self, found: &RecoveredMessage, id: u64, message: &Message) -> Result<(), String> {
+        let newest = self.submit_attempts.iter().rev().find_map(|(seq, row)| {
             row.iter().rev().find(|handed| handed.id.0 == id).map(|handed| (*handed, *seq))
         });
         let same = found.message == *message
             && found.progress.as_ref() == self.progress.get(&id)
-            && found.handed == newest.map(|(handed, _)| handed)
-            && found.handed_seq == newest.map_or(0, |(_, seq)| seq);
+            && found.attempt == newest.map(|(handed, _)| handed)
+            && found.submit_row == newest.map_or(0, |(_, seq)| seq);
         if same { Ok(()) } else { Err(format!("recovered {id}: {found:?}")) }
     }
 }

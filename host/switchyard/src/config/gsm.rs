@@ -1,17 +1,17 @@
-//! `[[gsm]]`: core networks, and `[numbering]`, by which their subscribers dial.
+//! `[[gsm]]`: core networks, and `[numbering]`: number plans.
 
-use super::{UNNUMBERED, address, existing, small_file};
+use super::{UNASSIGNED_PEER, address, existing_file, read_text_file};
 use configuration::Section;
-use doors::ConnectionLimits;
-use engine::{PeerSettings, Uncertainty};
-use gsm::{GsmOptions, Language, Role};
+use engine::{PeerSettings, UncertainPolicy};
+use gsm::{GsmOptions, GsmRole, Language};
 use model::Address;
-use numbering::{Plan, Plans};
+use numbering::{NumberPlan, NumberPlans};
+use ports::ConnectionLimits;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A core network: its links' options and its queue's.
+/// A core network: options of its links and its queue.
 #[derive(Debug, Clone)]
 pub(crate) struct Network {
     pub(crate) links: GsmOptions,
@@ -19,39 +19,39 @@ pub(crate) struct Network {
     pub(crate) default_account: Option<String>,
 }
 
-/// The number plans, where there are any.
-pub(super) fn numbering(root: &Section<'_>, base: &Path) -> Option<Plans> {
+/// Reads the number plans, if configured.
+pub(super) fn numbering(root: &Section<'_>, base: &Path) -> Option<NumberPlans> {
     if !root.has("numbering") {
         return None;
     }
     let section = root.section("numbering");
     let path = section.required("document", "\"policies/numbering.toml\"");
-    let path = existing(&section, "document", base, &path);
-    let document = match small_file(&path) {
-        Ok(text) => match Plans::parse(&text) {
+    let path = existing_file(&section, "document", base, &path);
+    let document = match read_text_file(&path) {
+        Ok(text) => match NumberPlans::parse(&text) {
             Ok(plans) => Some(plans),
             Err(error) => {
-                section.wrong("document", plan_error(&section, &path, &error));
+                section.error("document", plan_error(&section, &path, &error));
                 None
             }
         },
-        // That it is missing has been told.
+        // `existing_file` reported the missing file.
         Err(_) => None,
     };
     section.finish();
     document
 }
 
-/// What is wrong with a document of number plans. Whoever sends a configuration over the API gets the lines only: the file may be
-/// any that the daemon can read.
-fn plan_error(section: &Section<'_>, path: &Path, error: &numbering::DocumentError) -> String {
+/// Describes the errors in a number plan document. A document sent over the API gets line numbers only, because the
+/// path may name any file that the daemon can read.
+fn plan_error(section: &Section<'_>, path: &Path, error: &numbering::NumberPlanError) -> String {
     if section.is_file() {
         return format!("{}: {error}", path.display());
     }
     let lines: BTreeSet<usize> = error.0.iter().map(|problem| problem.line).collect();
     let lines: Vec<String> = lines.iter().take(20).map(usize::to_string).collect();
     format!(
-        "{} is no document of number plans; look at line {} (`switchyard check` with this configuration as a file says what is wrong)",
+        "{} is not a valid number plan document; see line {} (`switchyard check` with this configuration as a file lists the errors)",
         path.display(),
         lines.join(", ")
     )
@@ -63,12 +63,12 @@ fn limits(section: &Section<'_>, defaults: ConnectionLimits) -> ConnectionLimits
     ConnectionLimits {
         connections,
         per_address: section.number("connections-per-address", per_address, 1..=10_000) as usize,
-        unidentified: super::unbound_connections(section, "unidentified-connections", connections),
+        unidentified: super::unidentified_connections(section, "unidentified-connections", connections),
         reserve: 0,
     }
 }
 
-pub(super) fn network(section: &Section<'_>, plans: Option<&Plans>) -> Network {
+pub(super) fn network(section: &Section<'_>, plans: Option<&NumberPlans>) -> Network {
     let name = section.required("name", "\"home\"");
     let hlr = section.required("hlr", "\"hlr.example.net:4222\"");
     address(section, "hlr", &hlr);
@@ -77,48 +77,50 @@ pub(super) fn network(section: &Section<'_>, plans: Option<&Plans>) -> Network {
             let listen = section.text("listen").unwrap_or_else(|| "0.0.0.0:4222".to_owned());
             let listen = listen.parse().unwrap_or_else(|_| {
                 let allowed = "address:port such as \"0.0.0.0:4222\"";
-                section.unfit("listen", format!("is {listen:?}"), allowed);
+                section.invalid("listen", format!("is {listen:?}"), allowed);
                 ([127, 0, 0, 1], 4222).into()
             });
-            Role::Proxy { listen, hlr }
+            GsmRole::Proxy { listen, hlr }
         }
-        Some("client") => Role::Client { hlr },
+        Some("client") => GsmRole::Client { hlr },
         Some(other) => {
-            section.unfit("role", format!("is {other:?}"), "one of: proxy, client");
-            Role::Client { hlr }
+            section.invalid("role", format!("is {other:?}"), "one of: proxy, client");
+            GsmRole::Client { hlr }
         }
     };
     let ctrl = section.text("ctrl");
     if let Some(ctrl) = &ctrl {
         address(section, "ctrl", ctrl);
     }
-    let defaults = GsmOptions::new(&name, UNNUMBERED);
+    let defaults = GsmOptions::new(&name, UNASSIGNED_PEER);
     let ipa_name = section.text("ipa-name").unwrap_or_else(|| defaults.ipa_name.clone());
-    // In the role of a proxy a mark of nine octets follows it.
-    let longest = if matches!(role, Role::Proxy { .. }) { 22 } else { 31 };
+    // A proxy appends a suffix of nine octets.
+    let longest = if matches!(role, GsmRole::Proxy { .. }) { 22 } else { 31 };
     if ipa_name.is_empty() || ipa_name.len() > longest || !ipa_name.bytes().all(|c| c.is_ascii_graphic()) {
-        section.wrong("ipa-name", format!("must be 1 to {longest} ASCII characters without spaces"));
+        section.error("ipa-name", format!("must be 1 to {longest} ASCII characters without spaces"));
     }
     let centre = section.required("service-centre", "\"19990014444\"");
     if !section.has("service-centre") {
     } else if centre.is_empty() || centre.len() > 20 || !centre.bytes().all(|c| c.is_ascii_digit()) {
-        section.wrong(
+        section.error(
             "service-centre",
-            "must be 1 to 20 digits: the number of our service centre, as SIMs have it",
+            "must be 1 to 20 digits: the number of the service centre, as configured on SIMs",
         );
     }
     let plan = section.text("number-plan");
     let plan = plan_of(section, plans, plan.as_deref());
     let zone = section.text("utc-offset").map_or(Some(0), |text| quarters(&text));
     if zone.is_none() {
-        section.wrong("utc-offset", "must be like \"+02:00\" or \"-08:00\", in quarters of an hour");
+        section.error("utc-offset", "must be like \"+02:00\" or \"-08:00\", in quarters of an hour");
     }
     let languages = languages(section);
-    let can_check = ctrl.is_some() && matches!(role, Role::Proxy { .. });
+    let can_check = ctrl.is_some() && matches!(role, GsmRole::Proxy { .. });
     let check_sender = section.flag("check-sender", can_check);
     if check_sender && !can_check {
-        section
-            .wrong("check-sender", "needs role = \"proxy\" and `ctrl`: the HLR is asked where a sender is");
+        section.error(
+            "check-sender",
+            "needs role = \"proxy\" and `ctrl`: the HLR is queried for the sender's MSC",
+        );
     }
     let limits = limits(section, defaults.limits);
     let links = GsmOptions {
@@ -130,9 +132,9 @@ pub(super) fn network(section: &Section<'_>, plans: Option<&Plans>) -> Network {
         service_centre: Address::international(&centre),
         only_our_service_centre: section.flag("only-our-service-centre", false),
         window: section.number("window", u64::from(defaults.window), 1..=100_000) as u32,
-        guard: section.duration("guard", defaults.guard),
+        response_timeout: section.duration("response-timeout", defaults.response_timeout),
         mo_validity: section.duration("mo-validity", defaults.mo_validity),
-        repetition: section.duration("repetition", defaults.repetition),
+        repetition_window: section.duration("repetition-window", defaults.repetition_window),
         zone: zone.unwrap_or(0),
         languages,
         plan,
@@ -142,11 +144,11 @@ pub(super) fn network(section: &Section<'_>, plans: Option<&Plans>) -> Network {
         keep_alive: section.duration("keep-alive", defaults.keep_alive),
         ..defaults
     };
-    // A handset that was given a message twice sees that it is the same: the TPDU is.
-    let remedies = [("send-again", Uncertainty::SendAgain), ("await-receipt", Uncertainty::AwaitReceipt)];
-    let mut queue = super::queue(section, Uncertainty::SendAgain, &remedies);
+    // A handset recognises a repeated message by its identical TPDU.
+    let remedies = [("send-again", UncertainPolicy::SendAgain), ("await-dlr", UncertainPolicy::AwaitDlr)];
+    let mut queue = super::queue(section, UncertainPolicy::SendAgain, &remedies);
     queue.serial = true;
-    queue.receipts = false;
+    queue.sends_dlrs = false;
     queue.addressee = true;
     let default_account = section.text("default-account");
     section.finish();
@@ -159,17 +161,21 @@ fn languages(section: &Section<'_>) -> Vec<Language> {
         let language = Language::from_name(name);
         if language.is_none() {
             let all = Language::ALL.map(Language::name).join(", ");
-            section.unfit("languages", format!("has {name:?}"), format!("any of: {all}"));
+            section.invalid("languages", format!("has {name:?}"), format!("any of: {all}"));
         }
         language
     };
     names.iter().filter_map(known).collect()
 }
 
-fn plan_of(section: &Section<'_>, plans: Option<&Plans>, name: Option<&str>) -> Option<Arc<Plan>> {
+fn plan_of(
+    section: &Section<'_>,
+    plans: Option<&NumberPlans>,
+    name: Option<&str>,
+) -> Option<Arc<NumberPlan>> {
     let Some(plans) = plans else {
         if name.is_some() {
-            section.wrong("number-plan", "needs [numbering] document = \"policies/numbering.toml\"");
+            section.error("number-plan", "needs [numbering] document = \"policies/numbering.toml\"");
         }
         return None;
     };
@@ -178,12 +184,12 @@ fn plan_of(section: &Section<'_>, plans: Option<&Plans>, name: Option<&str>) -> 
     if found.is_none() {
         let known: Vec<&str> = plans.iter().map(|(name, _)| name).collect();
         let what = format!("is {name:?}, and the document of [numbering] has: {}", known.join(", "));
-        section.wrong("number-plan", what);
+        section.error("number-plan", what);
     }
     found.map(|plan| Arc::new(plan.clone()))
 }
 
-/// `+hh:mm` in quarters of an hour.
+/// Parses `+hh:mm` into quarters of an hour.
 fn quarters(text: &str) -> Option<i8> {
     let (sign, rest) = match text.split_at_checked(1)? {
         ("+", rest) => (1, rest),

@@ -1,30 +1,30 @@
-//! `[http]`: whether the admin's door speaks TLS, and with which certificate.
+//! `[http]`: TLS mode and limits of the admin listener.
 
-use super::existing;
+use super::existing_file;
 use configuration::Section;
-use doors::{ConnectionLimits, HttpLimits, ServerTls};
+use ports::{ConnectionLimits, HttpLimits, ServerTlsFiles};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-/// Shorter, and whoever may change this could soon take what he did out of the log.
-const SHORTEST_AUDIT: Duration = Duration::from_secs(30 * 86_400);
+/// Minimum retention of the audit log. A shorter one would allow an admin to erase the traces of their actions.
+const MIN_AUDIT_RETENTION: Duration = Duration::from_secs(30 * 86_400);
 
-/// Places beyond all others, for readiness and for sessions that exist.
-pub(super) const RESERVE: usize = 16;
+/// Connections reserved for readiness probes and existing sessions.
+pub(super) const RESERVED_CONNECTIONS: usize = 16;
 
-/// How a listener for HTTP is locked.
+/// The TLS mode of an HTTP listener.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Lock {
-    /// Not at all: who may listen is on the machine anyway, or somebody in front of us does TLS.
-    Open,
-    /// With a certificate of our own making, in the data directory.
-    Own,
-    /// With these files.
-    Files(ServerTls),
+pub(crate) enum HttpTlsMode {
+    /// No TLS: the listener is on loopback, or a proxy terminates TLS.
+    Plaintext,
+    /// TLS with a self-signed certificate, stored in the data directory.
+    SelfSigned,
+    /// TLS with these certificate files.
+    Files(ServerTlsFiles),
 }
 
-/// The limits of a listener for HTTP; `reserve` is for connections that would be refused.
+/// Reads the limits of an HTTP listener; `reserve` connections are accepted beyond them.
 pub(super) fn limits(section: &Section<'_>, defaults: HttpLimits, reserve: usize) -> HttpLimits {
     let known = defaults.connections;
     let connections = section.number("connections", known.connections as u64, 1..=1_000_000) as usize;
@@ -33,7 +33,11 @@ pub(super) fn limits(section: &Section<'_>, defaults: HttpLimits, reserve: usize
         connections: ConnectionLimits {
             connections,
             per_address: section.number("connections-per-address", per_address, 1..=1_000_000) as usize,
-            unidentified: super::unbound_connections(section, "unauthenticated-connections", connections),
+            unidentified: super::unidentified_connections(
+                section,
+                "unauthenticated-connections",
+                connections,
+            ),
             reserve,
         },
         head_timeout: section.duration("head-timeout", defaults.head_timeout),
@@ -41,45 +45,49 @@ pub(super) fn limits(section: &Section<'_>, defaults: HttpLimits, reserve: usize
     }
 }
 
-/// How long the audit log goes back.
+/// Reads the retention of the audit log.
 pub(crate) fn audit_retention(section: &Section<'_>) -> Duration {
-    let kept = section.duration("audit-retention", access::AUDIT_KEPT);
-    if kept < SHORTEST_AUDIT {
-        section.unfit("audit-retention", "is too short", "at least \"30d\"");
+    let kept = section.duration("audit-retention", access::DEFAULT_AUDIT_RETENTION);
+    if kept < MIN_AUDIT_RETENTION {
+        section.invalid("audit-retention", "is too short", "at least \"30d\"");
     }
     kept
 }
 
-/// What is said, or what is usual: TLS everywhere but on loopback.
-pub(crate) fn lock(section: &Section<'_>, base: &Path, listen: SocketAddr) -> Lock {
+/// Reads the TLS mode of the admin listener. The default is TLS except on loopback.
+pub(crate) fn admin_tls(section: &Section<'_>, base: &Path, listen: SocketAddr) -> HttpTlsMode {
     let unencrypted = section.flag("unencrypted", false);
     if !section.has("tls") {
-        return if unencrypted || listen.ip().is_loopback() { Lock::Open } else { Lock::Own };
+        return if unencrypted || listen.ip().is_loopback() {
+            HttpTlsMode::Plaintext
+        } else {
+            HttpTlsMode::SelfSigned
+        };
     }
     if unencrypted {
-        section.wrong("unencrypted", "is true, and tls is set; take one of them away");
+        section.error("unencrypted", "is true, but tls is set; remove one of them");
     }
     tls(section, base)
 }
 
-/// What the key `tls` says; nothing is no TLS.
-pub(super) fn tls(section: &Section<'_>, base: &Path) -> Lock {
+/// Reads the key `tls`; without it, there is no TLS.
+pub(super) fn tls(section: &Section<'_>, base: &Path) -> HttpTlsMode {
     if !section.has("tls") {
-        return Lock::Open;
+        return HttpTlsMode::Plaintext;
     }
     if section.is_text("tls") {
         section.choice("tls", (), &[("own", ())]);
-        return Lock::Own;
+        return HttpTlsMode::SelfSigned;
     }
     let tls = section.section("tls");
     let certificate = tls.required("certificate", "\"server.pem\"");
     let key = tls.required("key", "\"server.key\"");
     let client_ca = tls.text("client-ca");
-    let files = ServerTls {
-        certificate: existing(&tls, "certificate", base, &certificate),
-        key: existing(&tls, "key", base, &key),
-        client_ca: client_ca.map(|path| existing(&tls, "client-ca", base, &path)),
+    let files = ServerTlsFiles {
+        certificate: existing_file(&tls, "certificate", base, &certificate),
+        key: existing_file(&tls, "key", base, &key),
+        client_ca: client_ca.map(|path| existing_file(&tls, "client-ca", base, &path)),
     };
     tls.finish();
-    Lock::Files(files)
+    HttpTlsMode::Files(files)
 }

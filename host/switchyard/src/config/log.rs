@@ -1,23 +1,23 @@
-//! `[log]`: what is logged, and in which form.
+//! `[log]`: level and format of the log.
 
 use crate::logging;
 use configuration::Section;
 
-/// What is logged from the start on.
+/// The initial log settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Log {
-    /// As `PUT /v1/log` takes it.
+pub(crate) struct LogSettings {
+    /// The filter, in the form of `PUT /v1/log`.
     pub(crate) level: String,
-    /// One JSON object a line, for programs; otherwise lines for people.
+    /// Whether the log is JSON, one object per line.
     pub(crate) json: bool,
 }
 
-pub(crate) fn log(section: &Section<'_>) -> Log {
+pub(crate) fn log(section: &Section<'_>) -> LogSettings {
     let level = section.text("level").unwrap_or_else(|| "info".to_owned());
-    if let Err(what) = logging::check(&level) {
-        section.wrong("level", what);
+    if let Err(what) = logging::check_level(&level) {
+        section.error("level", what);
     }
     let json = section.choice("format", false, &[("text", false), ("json", true)]);
     section.finish();
-    Log { level, json }
+    LogSettings { level, json }
 }

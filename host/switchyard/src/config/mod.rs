@@ -1,4 +1,4 @@
-//! The configuration file: read and checked as a whole, every error with its line, its key and what to do.
+//! Reads and validates the configuration. Every error has its line, its key and a remedy.
 
 mod attention;
 mod business;
@@ -6,24 +6,26 @@ mod descriptors;
 mod gsm;
 pub(crate) mod http;
 pub(crate) mod log;
-mod parties;
+mod peers;
 pub(crate) mod plugins;
 pub(crate) mod pools;
 mod sgip;
 pub(crate) mod shell;
 mod telemetry;
 
-use self::business::{Archive, Door};
+use self::business::{ArchiveSettings, BusinessListener};
 pub(crate) use self::gsm::Network;
-use self::parties::{account, error_class, peer, queue};
-use self::plugins::Plugins;
-use crate::opt_out::Keywords;
-use configuration::{Lines, Problem, Reading, Section};
-use doors::HttpLimits;
+use self::peers::{account, error_class, peer, queue};
+use self::plugins::PluginSettings;
+use crate::opt_out::OptOutKeywords;
+use configuration::{ConfigProblem, Diagnostics, Section, SourceLines};
 use engine::{PeerSettings, Settings};
-use links::{AccountOptions, GatewayOptions, ListenerOptions, PeerOptions, ServerTls, SgipListenerOptions};
+use links::{
+    GatewayOptions, LinkAccountOptions, ListenerOptions, PeerOptions, ServerTlsFiles, SgipListenerOptions,
+};
 use model::{Directory, PeerId};
-use numbering::Plans;
+use numbering::NumberPlans;
+use ports::HttpLimits;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::io::{self, Read as _};
@@ -32,38 +34,38 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use store::{Store, StoreError};
 
-/// What is wrong with a configuration file.
+/// The configuration file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfigError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("{path}: {source}. Name the file with --config")]
     Unreadable {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The I/O error.
         source: std::io::Error,
     },
-    /// It is no TOML, or says what cannot be.
-    #[error("{}", listed(.path, .problems))]
-    Wrong {
-        /// The file.
+    /// The file is not valid TOML or contains invalid values.
+    #[error("{}", problem_lines(.path, .problems))]
+    Invalid {
+        /// The path of the file.
         path: PathBuf,
-        /// Everything that was found.
-        problems: Vec<Problem>,
+        /// All problems.
+        problems: Vec<ConfigProblem>,
     },
 }
 
-fn listed(path: &Path, problems: &[Problem]) -> String {
+fn problem_lines(path: &Path, problems: &[ConfigProblem]) -> String {
     let lines = problems.iter().map(|problem| format!("{}: {problem}", path.display()));
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Who says how the appliance is configured.
+/// How the configuration is managed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mode {
-    /// The API; the file was the first version, if that.
+pub(crate) enum ManagementMode {
+    /// Over the API; the file is read at the first start only.
     Api,
-    /// The file, and nobody else.
+    /// By the file.
     File,
 }
 
@@ -71,17 +73,17 @@ pub(crate) enum Mode {
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
     pub(crate) name: String,
-    pub(crate) log: log::Log,
-    pub(crate) telemetry: Option<crate::telemetry::Settings>,
+    pub(crate) log: log::LogSettings,
+    pub(crate) telemetry: Option<crate::telemetry::TelemetrySettings>,
     pub(crate) data: PathBuf,
-    pub(crate) watermark: u64,
-    pub(crate) drain: Duration,
+    pub(crate) free_space_watermark: u64,
+    pub(crate) shutdown_timeout: Duration,
     pub(crate) http: SocketAddr,
-    pub(crate) http_lock: http::Lock,
+    pub(crate) http_tls: http::HttpTlsMode,
     pub(crate) http_limits: HttpLimits,
     pub(crate) token_file: PathBuf,
     pub(crate) audit_retention: Duration,
-    pub(crate) retention: Duration,
+    pub(crate) finished_retention: Duration,
     pub(crate) attention: admin::AttentionLimits,
     pub(crate) store_cache: usize,
     pub(crate) link_threads: usize,
@@ -91,27 +93,27 @@ pub(crate) struct Config {
     pub(crate) peers: Vec<Peer>,
     pub(crate) gateways: Vec<Gateway>,
     pub(crate) networks: Vec<Network>,
-    pub(crate) numbering: Option<Plans>,
-    pub(crate) plugins: Plugins,
-    pub(crate) business: Option<Door>,
-    pub(crate) shell: Option<shell::Shell>,
-    pub(crate) archive: Archive,
-    pub(crate) opt_out: Vec<Keywords>,
-    pub(crate) redis: Option<pools::Door>,
-    pub(crate) pools: Vec<pools::Pool>,
+    pub(crate) numbering: Option<NumberPlans>,
+    pub(crate) plugins: PluginSettings,
+    pub(crate) business: Option<BusinessListener>,
+    pub(crate) shell: Option<shell::ShellSettings>,
+    pub(crate) archive: ArchiveSettings,
+    pub(crate) opt_out: Vec<OptOutKeywords>,
+    pub(crate) redis: Option<pools::RedisListener>,
+    pub(crate) pools: Vec<pools::ConfiguredPool>,
     pub(crate) settings: Settings,
 }
 
-/// An account: its links' options and its queue's.
+/// An account: options of its links and its queue.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Account {
-    pub(crate) links: AccountOptions,
+    pub(crate) links: LinkAccountOptions,
     pub(crate) queue: PeerSettings,
-    /// Its calls and pushes, where it is a business system.
-    pub(crate) business: Option<::business::AccountOptions>,
+    /// Its HTTP settings, if it is a business system.
+    pub(crate) business: Option<::business::BusinessAccountOptions>,
 }
 
-/// A peer: its links' options and its queue's, with names that are yet to be numbered.
+/// A peer: options of its links and its queue. Its peer id is assigned later.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Peer {
     pub(crate) links: PeerOptions,
@@ -120,7 +122,7 @@ pub(crate) struct Peer {
     pub(crate) default_account: Option<String>,
 }
 
-/// A gateway: its links' options and its queue's.
+/// A gateway: options of its links and its queue.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Gateway {
     pub(crate) links: GatewayOptions,
@@ -128,59 +130,63 @@ pub(crate) struct Gateway {
     pub(crate) default_account: Option<String>,
 }
 
-/// Peers and accounts have their numbers only once the store has given them; until then they all have this one.
-const UNNUMBERED: PeerId = PeerId(u32::MAX);
+/// The placeholder of peer ids until the store assigns them.
+const UNASSIGNED_PEER: PeerId = PeerId(u32::MAX);
 
-/// The largest number that TOML has.
-const MOST: u64 = i64::MAX as u64;
+/// The largest integer of TOML.
+const MAX_INTEGER: u64 = i64::MAX as u64;
 
-/// Octets of the largest file that is read for what it says.
-const LARGEST_FILE: u64 = 1 << 20;
+/// Maximum size of a file that a key refers to, in octets.
+const MAX_FILE_OCTETS: u64 = 1 << 20;
 
-/// A configuration file, as a tree.
+/// A parsed configuration file.
 #[derive(Debug)]
-pub(crate) struct Source {
+pub(crate) struct ConfigFile {
     pub(crate) document: Value,
-    pub(crate) lines: Lines,
-    /// Where its relative paths begin.
+    pub(crate) lines: SourceLines,
+    /// The folder to which relative paths refer.
     pub(crate) base: PathBuf,
 }
 
-impl Source {
-    /// Reads a file, without a look at what its keys mean.
+impl ConfigFile {
+    /// Reads a file without validating its keys.
     pub(crate) fn load(path: &Path) -> Result<Self, ConfigError> {
         let text = std::fs::read_to_string(path)
             .map_err(|source| ConfigError::Unreadable { path: path.to_owned(), source })?;
         let (document, lines) = configuration::from_toml(&text)
-            .map_err(|problems| ConfigError::Wrong { path: path.to_owned(), problems })?;
+            .map_err(|problems| ConfigError::Invalid { path: path.to_owned(), problems })?;
         let base = path.parent().unwrap_or(Path::new(".")).to_owned();
         Ok(Self { document, lines, base })
     }
 }
 
 impl Config {
-    /// Reads and checks a file.
+    /// Reads and validates a file.
     pub(crate) fn load(path: &Path) -> Result<Self, ConfigError> {
-        let file = Source::load(path)?;
-        Self::of(&file.document, Some(file.lines), &file.base)
-            .map_err(|problems| ConfigError::Wrong { path: path.to_owned(), problems })
+        let file = ConfigFile::load(path)?;
+        Self::from_document(&file.document, Some(file.lines), &file.base)
+            .map_err(|problems| ConfigError::Invalid { path: path.to_owned(), problems })
     }
 
-    /// Reads and checks a TOML text; relative paths in it are taken from `base`.
+    /// Reads and validates TOML text; relative paths refer to `base`.
     #[cfg(test)]
-    pub(crate) fn parse(text: &str, base: &Path) -> Result<Self, Vec<Problem>> {
+    pub(crate) fn parse(text: &str, base: &Path) -> Result<Self, Vec<ConfigProblem>> {
         let (document, lines) = configuration::from_toml(text)?;
-        Self::of(&document, Some(lines), base)
+        Self::from_document(&document, Some(lines), base)
     }
 
-    /// Reads and checks a document, of whatever origin; relative paths in it are taken from `base`.
-    pub(crate) fn of(document: &Value, lines: Option<Lines>, base: &Path) -> Result<Self, Vec<Problem>> {
-        let reading = Reading::new(lines);
-        let root = Section::root(&reading, document);
+    /// Validates a document; relative paths refer to `base`.
+    pub(crate) fn from_document(
+        document: &Value,
+        lines: Option<SourceLines>,
+        base: &Path,
+    ) -> Result<Self, Vec<ConfigProblem>> {
+        let diagnostics = Diagnostics::new(lines);
+        let root = Section::root(&diagnostics, document);
         let config = Self::read(&root, base);
         root.finish();
         drop(root);
-        let problems = reading.problems();
+        let problems = diagnostics.problems();
         if problems.is_empty() { Ok(config) } else { Err(problems) }
     }
 
@@ -189,39 +195,40 @@ impl Config {
         let data = base.join(appliance.required("data", "\"/var/lib/switchyard\""));
         let name = appliance.text("name").unwrap_or_else(|| "SWITCHYARD".to_owned());
         if name.is_empty() || name.len() > 15 || !name.is_ascii() {
-            appliance.wrong("name", "must be 1 to 15 ASCII characters: it is our SMPP system_id");
+            appliance.error("name", "must be 1 to 15 ASCII characters: it is the SMPP system_id");
         }
-        let watermark = appliance.size("free-space-watermark", 512 << 20);
-        let drain = appliance.duration("drain", Duration::from_secs(10));
+        let free_space_watermark = appliance.size("free-space-watermark", 512 << 20);
+        let shutdown_timeout = appliance.duration("shutdown-timeout", Duration::from_secs(10));
         let threads = std::thread::available_parallelism().map_or(2, std::num::NonZero::get) as u64;
         let link_threads = appliance.number("link-threads", threads.min(8), 1..=256) as usize;
         appliance.finish();
 
-        // Who manages all this is known before it is read; here only that it is said rightly.
+        // The mode was read before; this only validates it.
         mode(root);
 
         let http = root.section("http");
         let listen = http.text("listen").unwrap_or_else(|| "127.0.0.1:8080".to_owned());
         let http_address = listen.parse().unwrap_or_else(|_| {
             let allowed = "address:port such as \"127.0.0.1:8080\"";
-            http.unfit("listen", format!("is {listen:?}"), allowed);
+            http.invalid("listen", format!("is {listen:?}"), allowed);
             SocketAddr::from(([127, 0, 0, 1], 8080))
         });
         let token_file = http.text("token-file").map_or_else(|| data.join("token"), |path| base.join(path));
-        let http_lock = http::lock(&http, base, http_address);
-        let http_limits = http::limits(&http, HttpLimits::new(1_000, 200), http::RESERVE);
+        let http_tls = http::admin_tls(&http, base, http_address);
+        let http_limits = http::limits(&http, HttpLimits::new(1_000, 200), http::RESERVED_CONNECTIONS);
         let audit_retention = http::audit_retention(&http);
         http.finish();
 
         let engine = root.section("engine");
         let body_cache = engine.size("body-cache", 64 << 20) as usize;
         let store_cache = engine.size("store-cache", 256 << 20) as usize;
-        let retention = engine.duration("finished-retention", Duration::from_secs(3 * 86_400));
+        let finished_retention = engine.duration("finished-retention", Duration::from_secs(3 * 86_400));
         let known = Settings::default();
         let settings = Settings {
             body_cache,
-            receipt_parking: engine.duration("receipt-parking", known.receipt_parking),
-            key_retention: engine.duration("key-retention", known.key_retention),
+            orphan_dlr_retention: engine.duration("orphan-dlr-retention", known.orphan_dlr_retention),
+            idempotency_key_retention: engine
+                .duration("idempotency-retention", known.idempotency_key_retention),
             country: country(&engine),
             pools: pools::limits(&root.section("pools")),
             ..known
@@ -247,26 +254,26 @@ impl Config {
         let numbering = gsm::numbering(root, base);
         let networks: Vec<_> =
             root.sections("gsm").iter().map(|section| gsm::network(section, numbering.as_ref())).collect();
-        let business = root.has("business").then(|| business::door(&root.section("business"), base));
+        let business = root.has("business").then(|| business::listener(&root.section("business"), base));
         let shell = root.has("shell").then(|| shell::shell(&root.section("shell"), base));
         let archive = business::archive(&root.section("archive"), base, &data);
         let opt_out = root.sections("opt-out").iter().map(business::opt_out).collect();
-        let plugins = Plugins::read(root, base);
-        let redis = root.has("redis").then(|| pools::door(&root.section("redis")));
+        let plugins = PluginSettings::read(root, base);
+        let redis = root.has("redis").then(|| pools::redis(&root.section("redis")));
         let pools = pools::pools(&root.sections("pool"));
         let config = Self {
             name,
             log,
             telemetry,
             data,
-            watermark,
-            drain,
+            free_space_watermark,
+            shutdown_timeout,
             http: http_address,
-            http_lock,
+            http_tls,
             http_limits,
             token_file,
             audit_retention,
-            retention,
+            finished_retention,
             attention,
             store_cache,
             link_threads,
@@ -290,9 +297,9 @@ impl Config {
         config
     }
 
-    /// Names must be unique, and those that are referred to must exist.
+    /// Checks that names are unique and that references exist.
     fn check_names(&self, root: &Section<'_>) {
-        let mut seen: HashMap<&str, &str> = HashMap::new();
+        let mut kinds: HashMap<&str, &str> = HashMap::new();
         let accounts = root.sections("account");
         let peers = root.sections("peer");
         let gateways = root.sections("gateway");
@@ -313,23 +320,22 @@ impl Config {
                     .map(|(section, network)| (section, &network.links.name, "core network")),
             )
         {
-            if let Some(other) = seen.insert(name, kind)
+            if let Some(other) = kinds.insert(name, kind)
                 && !name.is_empty()
             {
-                section.wrong(
+                section.error(
                     "name",
                     format!("{name:?} is also the name of another {other}; names must differ"),
                 );
             }
         }
         if self.shell.is_some()
-            && let Some(other) = seen.insert(shell::NAME, "shell")
+            && let Some(other) = kinds.insert(shell::NAME, "shell")
         {
-            let what =
-                format!("is the name of another {other}, too; queues and routes could not be told apart");
-            root.wrong("shell", what);
+            let what = format!("is also the name of another {other}; names must differ");
+            root.error("shell", what);
         }
-        let mut doors: HashMap<&str, ()> = HashMap::new();
+        let mut names: HashMap<&str, ()> = HashMap::new();
         let mut addresses: HashMap<SocketAddr, ()> = HashMap::new();
         let smpp = self.listeners.iter().map(|listener| (listener.name.as_str(), listener.listen));
         let sgip = self.sgip_listeners.iter().map(|listener| (listener.name.as_str(), listener.listen));
@@ -337,16 +343,16 @@ impl Config {
         for section in root.sections("listener") {
             let Some(name) = section.text("name") else { continue };
             let Some((name, address)) = listeners.get_key_value(name.as_str()) else { continue };
-            if doors.insert(name, ()).is_some() {
-                section.wrong("name", format!("{name:?} is also the name of another listener"));
+            if names.insert(name, ()).is_some() {
+                section.error("name", format!("{name:?} is also the name of another listener"));
             } else if address.port() != 0 && addresses.insert(*address, ()).is_some() {
-                section.wrong("listen", format!("{address} is also another listener's"));
+                section.error("listen", format!("{address} is also another listener's"));
             }
         }
         let mut system_ids: HashMap<&[u8], ()> = HashMap::new();
         for (section, account) in accounts.iter().zip(&self.accounts) {
             if system_ids.insert(&account.links.system_id, ()).is_some() {
-                section.wrong("system-id", "is also another account's; ESMEs could not be told apart");
+                section.error("system-id", "is also the system_id of another account");
             }
         }
         let known_accounts: Vec<&str> =
@@ -361,26 +367,29 @@ impl Config {
                 && !known_accounts.contains(&account.as_str())
             {
                 let list = known_accounts.join(", ");
-                section.wrong("default-account", format!("{account:?} is no [[account]]; there are: {list}"));
+                section.error(
+                    "default-account",
+                    format!("{account:?} is not an [[account]]; known are: {list}"),
+                );
             }
         }
-        for peer in self.numbering.iter().flat_map(Plans::peers) {
-            if !seen.contains_key(peer) {
+        for peer in self.numbering.iter().flat_map(NumberPlans::peers) {
+            if !kinds.contains_key(peer) {
                 let what = format!(
-                    "sends to {peer:?}, which is no [[peer]], no [[gateway]], no [[gsm]] and no [[account]]"
+                    "sends to {peer:?}, which is not a [[peer]], [[gateway]], [[gsm]] or [[account]]"
                 );
-                root.section("numbering").wrong("document", what);
+                root.section("numbering").error("document", what);
             }
         }
         for (section, key, peer) in self.plugins.peers() {
-            if !seen.contains_key(peer) {
-                let what = format!("{peer:?} is no [[peer]], no [[gateway]], no [[gsm]] and no [[account]]");
-                root.section(section).wrong(key, what);
+            if !kinds.contains_key(peer) {
+                let what = format!("{peer:?} is not a [[peer]], [[gateway]], [[gsm]] or [[account]]");
+                root.section(section).error(key, what);
             }
         }
     }
 
-    /// What is in it, in a few words.
+    /// A one-line summary.
     pub(crate) fn summary(&self) -> String {
         let many = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
         [
@@ -392,7 +401,7 @@ impl Config {
         .join(", ")
     }
 
-    /// All names, in the order of the file.
+    /// The names of all peers, in the order of the document.
     pub(crate) fn names(&self) -> Vec<String> {
         let accounts = self.accounts.iter().map(|account| account.links.name.clone());
         let peers = self.peers.iter().map(|peer| peer.links.name.clone());
@@ -402,10 +411,10 @@ impl Config {
         accounts.chain(peers).chain(gateways).chain(networks).chain(shell).collect()
     }
 
-    /// Has the store give numbers to names of peers and groups that are new, and puts all numbers in.
-    pub(crate) fn number(&mut self, store: &Store) -> Result<Directory, StoreError> {
+    /// Assigns peer ids: known names keep theirs, new names get one from the store.
+    pub(crate) fn assign_peer_ids(&mut self, store: &Store) -> Result<Directory, StoreError> {
         let directory = store.directory(&self.names())?;
-        let number = |name: &str| directory.id(name).unwrap_or(UNNUMBERED);
+        let number = |name: &str| directory.id(name).unwrap_or(UNASSIGNED_PEER);
         for account in &mut self.accounts {
             let id = number(&account.links.name);
             account.links.peer = id;
@@ -438,9 +447,9 @@ impl Config {
             peer.links.peer = id;
             peer.queue.peer = id;
         }
-        let everybody = self.names();
+        let names = self.names();
         let group = |name: &String| self.peers.iter().find(|peer| peer.links.name == *name)?.group.as_deref();
-        let members: Vec<_> = everybody.iter().map(|name| (number(name), group(name))).collect();
+        let members: Vec<_> = names.iter().map(|name| (number(name), group(name))).collect();
         let groups = store.groups(&members)?;
         for peer in &mut self.peers {
             let named = peer.group.as_ref().and_then(|group| groups.get(group));
@@ -450,25 +459,29 @@ impl Config {
     }
 }
 
-/// Who says how the appliance is configured.
-pub(crate) fn mode(root: &Section<'_>) -> Mode {
+/// Reads how the configuration is managed.
+pub(crate) fn mode(root: &Section<'_>) -> ManagementMode {
     let managed = root.section("configuration");
-    let mode = managed.choice("mode", Mode::Api, &[("api", Mode::Api), ("file", Mode::File)]);
+    let mode = managed.choice(
+        "mode",
+        ManagementMode::Api,
+        &[("api", ManagementMode::Api), ("file", ManagementMode::File)],
+    );
     managed.finish();
     mode
 }
 
-/// What a listener speaks.
+/// The options of a listener, by protocol.
 enum Listener {
     Smpp(ListenerOptions),
     Sgip(SgipListenerOptions),
 }
 
-/// Digits of a country code.
+/// Reads the digits of a country code.
 fn country(section: &Section<'_>) -> String {
     let country = section.text("country").unwrap_or_default();
     if country.len() > 4 || !country.bytes().all(|c| c.is_ascii_digit()) {
-        section.wrong("country", "must be the digits of a country code, such as \"86\"");
+        section.error("country", "must be the digits of a country code, such as \"86\"");
     }
     country
 }
@@ -478,7 +491,7 @@ fn listener(section: &Section<'_>, base: &Path) -> Listener {
     let text = section.required("listen", "\"127.0.0.1:2775\"");
     let address = text.parse().unwrap_or_else(|_| {
         if !text.is_empty() {
-            section.unfit("listen", format!("is {text:?}"), "address:port such as \"0.0.0.0:2775\"");
+            section.invalid("listen", format!("is {text:?}"), "address:port such as \"0.0.0.0:2775\"");
         }
         SocketAddr::from(([127, 0, 0, 1], 0))
     });
@@ -488,18 +501,18 @@ fn listener(section: &Section<'_>, base: &Path) -> Listener {
     let defaults = ListenerOptions::new(&name, address);
     let tls = section.has("tls").then(|| {
         let tls = section.section("tls");
-        let file = |key, path: String| existing(&tls, key, base, &path);
+        let file = |key, path: String| existing_file(&tls, key, base, &path);
         let certificate = file("certificate", tls.required("certificate", "\"server.pem\""));
         let key = file("key", tls.required("key", "\"server.key\""));
-        let client_ca = tls.text("client-ca").map(|path| existing(&tls, "client-ca", base, &path));
+        let client_ca = tls.text("client-ca").map(|path| existing_file(&tls, "client-ca", base, &path));
         tls.finish();
-        ServerTls { certificate, key, client_ca }
+        ServerTlsFiles { certificate, key, client_ca }
     });
     let connections = section.number("connections", 1000, 1..=1_000_000) as usize;
     let options = ListenerOptions {
         connections,
         connections_per_address: section.number("connections-per-address", 100, 1..=1_000_000) as usize,
-        unbound_connections: unbound_connections(section, "unbound-connections", connections),
+        unbound_connections: unidentified_connections(section, "unbound-connections", connections),
         bind_timeout: section.duration("bind-timeout", defaults.bind_timeout),
         inactivity: section.duration("inactivity", defaults.inactivity),
         enquire_interval: section.duration("enquire-interval", defaults.enquire_interval),
@@ -513,43 +526,43 @@ fn listener(section: &Section<'_>, base: &Path) -> Listener {
     Listener::Smpp(options)
 }
 
-/// Connections of a listener that may be unidentified: a quarter of all, if nothing is said.
-fn unbound_connections(section: &Section<'_>, key: &'static str, connections: usize) -> usize {
-    let default = doors::ConnectionLimits::default_unidentified(connections) as u64;
+/// Reads the limit of unidentified connections; the default is a quarter of all.
+fn unidentified_connections(section: &Section<'_>, key: &'static str, connections: usize) -> usize {
+    let default = ports::ConnectionLimits::default_unidentified(connections) as u64;
     section.number(key, default, 1..=connections as u64) as usize
 }
 
-fn existing(section: &Section<'_>, key: &'static str, base: &Path, path: &str) -> PathBuf {
+fn existing_file(section: &Section<'_>, key: &'static str, base: &Path, path: &str) -> PathBuf {
     let full = base.join(path);
     if !path.is_empty()
-        && let Err(error) = plain_file(&full)
+        && let Err(error) = open_regular_file(&full)
     {
-        section.wrong(key, format!("{}: {error}", full.display()));
+        section.error(key, format!("{}: {error}", full.display()));
     }
     full
 }
 
-/// Opens a file. What is none is not opened: a pipe would wait for its writer, a device has no end.
-fn plain_file(path: &Path) -> io::Result<std::fs::File> {
+/// Opens a regular file. Pipes and devices are refused because reading them may not end.
+fn open_regular_file(path: &Path) -> io::Result<std::fs::File> {
     if !std::fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("is no file"));
+        return Err(io::Error::other("is not a regular file"));
     }
     std::fs::File::open(path)
 }
 
-/// The text of a file that a configuration names: a secret, a URL, a number plan.
-fn small_file(path: &Path) -> io::Result<String> {
+/// Reads a file that a key refers to: a secret, a URL, a number plan.
+fn read_text_file(path: &Path) -> io::Result<String> {
     let mut text = String::new();
-    plain_file(path)?.take(LARGEST_FILE + 1).read_to_string(&mut text)?;
-    if text.len() as u64 > LARGEST_FILE {
-        return Err(io::Error::other(format!("is larger than {LARGEST_FILE} octets")));
+    open_regular_file(path)?.take(MAX_FILE_OCTETS + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MAX_FILE_OCTETS {
+        return Err(io::Error::other(format!("is larger than {MAX_FILE_OCTETS} octets")));
     }
     Ok(text)
 }
 
 fn system_id(section: &Section<'_>, key: &'static str, value: &str) {
     if value.len() > 15 || !value.is_ascii() {
-        section.wrong(key, format!("{value:?} is not at most 15 ASCII characters, as SMPP wants it"));
+        section.error(key, format!("{value:?} must be at most 15 ASCII characters, as SMPP requires"));
     }
 }
 
@@ -557,22 +570,22 @@ fn address(section: &Section<'_>, key: &'static str, address: &str) {
     let good =
         address.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
     if !address.is_empty() && !good {
-        section.unfit(key, format!("is {address:?}"), "host:port");
+        section.invalid(key, format!("is {address:?}"), "host:port");
     }
 }
 
-/// A secret that stands in the file, or in a file of its own.
+/// Reads a secret from the document or from a separate file.
 fn secret(section: &Section<'_>, key: &'static str, file_key: &'static str, base: &Path) -> String {
     match (section.text(key), section.text(file_key)) {
         (Some(_), Some(_)) => {
-            section.wrong(file_key, format!("stands beside {key}; keep one of them"));
+            section.error(file_key, format!("is set together with {key}; keep one of them"));
             String::new()
         }
         (Some(secret), None) => secret,
-        (None, Some(file)) => match small_file(&base.join(&file)) {
+        (None, Some(file)) => match read_text_file(&base.join(&file)) {
             Ok(secret) => secret.trim_end_matches(['\n', '\r']).to_owned(),
             Err(error) => {
-                section.wrong(file_key, format!("{file}: {error}"));
+                section.error(file_key, format!("{file}: {error}"));
                 String::new()
             }
         },

@@ -1,6 +1,6 @@
-//! What the file says of plugins: whose are taken, and what is bound first.
+//! `[plugins]` and the initial bindings of hooks.
 
-use super::existing;
+use super::existing_file;
 use capabilities::{CounterGrant, CounterWindow};
 use configuration::Section;
 use hooks::{Binding, Grants, InstanceUse, OnFault, Tolerance, Trust, TrustedKey};
@@ -8,45 +8,47 @@ use model::Hook;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The first binding of a hook.
+/// The initial binding of a hook.
 #[derive(Debug, Clone)]
-pub(crate) struct HookSeed {
+pub(crate) struct FirstBinding {
     pub(crate) hook: Hook,
     pub(crate) component: Option<PathBuf>,
     pub(crate) policy: Option<PathBuf>,
-    /// Limits and grants; version and document come from the files.
+    /// Limits and grants; the version and the policy come from the files.
     pub(crate) binding: Binding,
 }
 
-/// All of them, and what they have in common.
+/// Plugin settings and all initial bindings.
 #[derive(Debug, Clone)]
-pub(crate) struct Plugins {
-    pub(crate) seeds: Vec<HookSeed>,
+pub(crate) struct PluginSettings {
+    pub(crate) first_bindings: Vec<FirstBinding>,
     pub(crate) trust: Trust,
-    /// How long a message whose router or biller failed is held.
+    /// How long a message is held after a fault of the router or biller.
     pub(crate) hold: Duration,
-    /// A constant route instead of a router: for the benchmark.
-    pub(crate) native: Option<String>,
-    /// Octets that one instance may be allowed, and how many instances there may be.
+    /// A static route that replaces the router, for benchmarks.
+    pub(crate) static_peer: Option<String>,
+    /// Maximum memory of an instance in octets, and maximum number of instances.
     pub(crate) memory: usize,
     pub(crate) instances: u32,
-    /// Threads that ask resolvers.
+    /// Number of threads that call resolvers.
     pub(crate) resolver_threads: usize,
-    /// The peer that messages for our own subscribers go to.
+    /// The peer that serves the home network's subscribers.
     pub(crate) home: Option<String>,
 }
 
-impl Plugins {
+impl PluginSettings {
     pub(crate) fn read(root: &Section<'_>, base: &Path) -> Self {
         let section = root.section("plugins");
         let keys = section.section("trusted-keys");
         let trusted = keys.pairs().into_iter().filter_map(|(name, key)| {
-            TrustedKey::new(name, key).map_err(|error| section.wrong("trusted-keys", error.to_string())).ok()
+            TrustedKey::new(name, key).map_err(|error| section.error("trusted-keys", error.to_string())).ok()
         });
         let trust = Trust { keys: trusted.collect(), required: section.flag("require-signature", false) };
         if trust.required && trust.keys.is_empty() {
-            section
-                .wrong("require-signature", "needs a key in trusted-keys: nothing could be taken otherwise");
+            section.error(
+                "require-signature",
+                "needs a key in trusted-keys; otherwise all plugins would be rejected",
+            );
         }
         let memory = section.size("memory", 256 << 20) as usize;
         let instances = section.number("instances", 256, 8..=4_096) as u32;
@@ -56,7 +58,7 @@ impl Plugins {
         let home_peer = home.text("peer");
         home.finish();
         let router = root.section("router");
-        let native = router.text("native");
+        let static_peer = router.text("static-peer");
         let hold = router.duration("hold", Duration::from_secs(30));
         let names = [
             (Hook::Router, router, "prefix-router"),
@@ -64,12 +66,12 @@ impl Plugins {
             (Hook::DeliveryPolicy, root.section("delivery-policy"), "retry-ladder"),
             (Hook::Biller, root.section("biller"), "prepaid"),
         ];
-        let seeds = names.map(|(hook, section, plugin)| seed(hook, &section, plugin, base));
+        let first_bindings = names.map(|(hook, section, plugin)| seed(hook, &section, plugin, base));
         Self {
-            seeds: seeds.into_iter().collect(),
+            first_bindings: first_bindings.into_iter().collect(),
             trust,
             hold,
-            native,
+            static_peer,
             memory,
             instances,
             resolver_threads,
@@ -77,32 +79,32 @@ impl Plugins {
         }
     }
 
-    /// Names of peers that are referred to: section, key and name.
+    /// All peer names that bindings refer to: section, key and name.
     pub(crate) fn peers(&self) -> Vec<(&'static str, &'static str, &str)> {
-        let faults = self.seeds.iter().filter_map(|seed| match &seed.binding.on_fault {
+        let faults = self.first_bindings.iter().filter_map(|seed| match &seed.binding.on_fault {
             OnFault::Peer(peer) => Some((seed.hook.name(), "on-fault", peer.as_str())),
             OnFault::Hold | OnFault::Reject | OnFault::Pass => None,
         });
-        let native = self.native.as_deref().map(|peer| ("router", "native", peer));
-        faults.chain(native).chain(self.home.as_deref().map(|peer| ("home", "peer", peer))).collect()
+        let static_peer = self.static_peer.as_deref().map(|peer| ("router", "static-peer", peer));
+        faults.chain(static_peer).chain(self.home.as_deref().map(|peer| ("home", "peer", peer))).collect()
     }
 }
 
-fn seed(hook: Hook, section: &Section<'_>, plugin: &str, base: &Path) -> HookSeed {
-    let component = section.text("component").map(|path| existing(section, "component", base, &path));
-    let policy = section.text("policy").map(|path| existing(section, "policy", base, &path));
+fn seed(hook: Hook, section: &Section<'_>, plugin: &str, base: &Path) -> FirstBinding {
+    let component = section.text("component").map(|path| existing_file(section, "component", base, &path));
+    let policy = section.text("policy").map(|path| existing_file(section, "policy", base, &path));
     let on_fault = match section.text("on-fault").as_deref() {
         None | Some("hold") => OnFault::Hold,
         Some("reject") => OnFault::Reject,
         Some("pass") => OnFault::Pass,
         Some(peer) if hook == Hook::Router => OnFault::Peer(peer.to_owned()),
         Some(other) => {
-            section.unfit("on-fault", format!("is {other:?}"), "hold, reject or pass");
+            section.invalid("on-fault", format!("is {other:?}"), "hold, reject or pass");
             OnFault::Hold
         }
     };
     let plugin = section.text("plugin").unwrap_or_else(|| plugin.to_owned());
-    // Resolvers and billers may wait for others; what they run themselves is short all the same.
+    // Resolvers and billers may wait for I/O; their own running time is still short.
     let binding = Binding {
         on_fault,
         memory: section.size("memory", 16 << 20) as usize,
@@ -117,7 +119,7 @@ fn seed(hook: Hook, section: &Section<'_>, plugin: &str, base: &Path) -> HookSee
         ..Binding::new(&plugin, "", "")
     };
     section.finish();
-    HookSeed { hook, component, policy, binding }
+    FirstBinding { hook, component, policy, binding }
 }
 
 fn grants(section: &Section<'_>) -> Grants {
@@ -126,7 +128,7 @@ fn grants(section: &Section<'_>) -> Grants {
     let grants = Grants {
         http: section.texts("http").unwrap_or_default(),
         http_timeout_ms: u64::try_from(timeout.as_millis()).unwrap_or(known.http_timeout_ms),
-        http_answer: section.size("http-answer", known.http_answer as u64) as usize,
+        http_answer: section.size("http-response-limit", known.http_answer as u64) as usize,
         kv: section.size("kv", 0),
         tables: section.texts("tables").unwrap_or_default(),
         hlr: section.flag("hlr", false),
@@ -145,17 +147,17 @@ fn counters(section: &Section<'_>) -> Vec<CounterGrant> {
             zone: section.text("zone").unwrap_or_else(|| "UTC".to_owned()),
         };
         if !section.has("window") {
-            section.unfit("window", "is missing", "hour, day or month");
+            section.invalid("window", "is missing", "hour, day or month");
         }
         section.finish();
         grant
     };
     let counters: Vec<CounterGrant> = section.sections("counters").iter().map(counter).collect();
-    // A name that is missing was told of.
+    // A missing name was reported before.
     if counters.iter().all(|counter| !counter.name.is_empty())
         && let Err(error) = CounterGrant::check_all(&counters)
     {
-        section.wrong("counters", error.to_string());
+        section.error("counters", error.to_string());
     }
     counters
 }

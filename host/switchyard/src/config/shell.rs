@@ -1,40 +1,43 @@
 //! `[shell]` and `[[shell.users]]`.
 
-use super::UNNUMBERED;
-use ::shell::{Deliver, Number, Numbers, ParseNumberRangeError, Principal, ShellOptions, UserOptions};
+use super::UNASSIGNED_PEER;
+use ::shell::{
+    AllowedNumbers, InboxDelivery, ParseNumberRangeError, ShellOptions, ShellPrincipal, ShellUserOptions,
+    SubscriberNumber,
+};
 use configuration::Section;
-use engine::{PeerSettings, Uncertainty};
+use engine::{PeerSettings, UncertainPolicy};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The name under which routes, queues and the archive know the door.
+/// The name of the local socket's peer in routes, queues and the archive.
 pub(crate) const NAME: &str = "shell";
 
-/// The door of subscribers on the command line.
+/// The local socket of the `switchyard sms` command.
 #[derive(Debug, Clone)]
-pub(crate) struct Shell {
+pub(crate) struct ShellSettings {
     pub(crate) options: ShellOptions,
     pub(crate) queue: PeerSettings,
 }
 
-pub(super) fn shell(section: &Section<'_>, base: &Path) -> Shell {
+pub(super) fn shell(section: &Section<'_>, base: &Path) -> ShellSettings {
     let socket = section.required("socket", "\"/run/switchyard/sms.sock\"");
-    let defaults = ShellOptions::new(base.join(socket), UNNUMBERED);
+    let defaults = ShellOptions::new(base.join(socket), UNASSIGNED_PEER);
     let mode = match section.text("mode") {
         None => defaults.mode,
         Some(text) => match u32::from_str_radix(&text, 8) {
             Ok(mode @ 0..=0o777) => mode,
             _ => {
-                section.unfit("mode", format!("is {text:?}"), "octal, such as \"0660\"");
+                section.invalid("mode", format!("is {text:?}"), "octal, such as \"0660\"");
                 defaults.mode
             }
         },
     };
     let rate = section.rate("rate");
     let burst = rate.map_or(1, |rate| (rate / 10.0).ceil().max(1.0) as u64);
-    let users: Vec<UserOptions> = section.sections("users").iter().filter_map(user).collect();
+    let users: Vec<ShellUserOptions> = section.sections("users").iter().filter_map(user).collect();
     if users.is_empty() && section.sections("users").is_empty() {
-        section.wrong("users", "is missing; write [[shell.users]], once for each who may come in");
+        section.error("users", "is missing; add a [[shell.users]] for each user or group");
     }
     let options = ShellOptions {
         mode,
@@ -46,27 +49,27 @@ pub(super) fn shell(section: &Section<'_>, base: &Path) -> Shell {
             1..=100_000,
         ) as usize,
         idle: section.duration("idle", defaults.idle),
-        patience: section.duration("patience", defaults.patience),
+        submit_timeout: section.duration("submit-timeout", defaults.submit_timeout),
         rate,
         burst: section.number("burst", burst, 1..=10_000_000) as u32,
         validity: section.duration("validity", defaults.validity),
-        parts: section.number("parts", defaults.parts as u64, 1..=255) as usize,
+        max_segments: section.number("max-segments", defaults.max_segments as u64, 1..=255) as usize,
         users,
         ..defaults
     };
-    let mut queue = PeerSettings::new(UNNUMBERED);
+    let mut queue = PeerSettings::new(UNASSIGNED_PEER);
     queue.addressee = true;
-    queue.receipts = false;
-    queue.uncertainty = Uncertainty::SendAgain;
-    queue.queue_limit = section.number("queue-limit", 1_000_000, 1..=super::MOST);
+    queue.sends_dlrs = false;
+    queue.uncertainty = UncertainPolicy::SendAgain;
+    queue.queue_limit = section.number("queue-limit", 1_000_000, 1..=super::MAX_INTEGER);
     section.finish();
-    Shell { options, queue }
+    ShellSettings { options, queue }
 }
 
 fn group(section: &Section<'_>, key: &'static str, name: &str) -> Option<u32> {
     let group = uzers::get_group_by_name(name);
     if group.is_none() {
-        section.wrong(key, format!("{name:?} is no group of this system"));
+        section.error(key, format!("{name:?} is not a group of this system"));
     }
     group.map(|group| group.gid())
 }
@@ -75,90 +78,93 @@ fn id(section: &Section<'_>, key: &'static str) -> Option<u32> {
     section.has(key).then(|| section.number(key, 0, 0..=u64::from(u32::MAX)) as u32)
 }
 
-fn user(section: &Section<'_>) -> Option<UserOptions> {
+fn user(section: &Section<'_>) -> Option<ShellUserOptions> {
     let by_name = section.text("user").and_then(|name| {
         let user = uzers::get_user_by_name(&name);
         if user.is_none() {
-            section.wrong("user", format!("{name:?} is no user of this system"));
+            section.error("user", format!("{name:?} is not a user of this system"));
         }
-        user.map(|user| Principal::User(user.uid()))
+        user.map(|user| ShellPrincipal::User(user.uid()))
     });
     let by_group =
-        section.text("group").and_then(|name| group(section, "group", &name)).map(Principal::Group);
-    let by_uid = id(section, "uid").map(Principal::User);
-    let by_gid = id(section, "gid").map(Principal::Group);
-    let given = ["user", "group", "uid", "gid"].into_iter().filter(|key| section.has(key)).count();
-    if given != 1 {
-        section.wrong("user", "exactly one of user, uid, group and gid says for whom an entry is");
+        section.text("group").and_then(|name| group(section, "group", &name)).map(ShellPrincipal::Group);
+    let by_uid = id(section, "uid").map(ShellPrincipal::User);
+    let by_gid = id(section, "gid").map(ShellPrincipal::Group);
+    let count = ["user", "group", "uid", "gid"].into_iter().filter(|key| section.has(key)).count();
+    if count != 1 {
+        section.error("user", "exactly one of user, uid, group and gid must be set");
     }
     let operator = section.flag("operator", false);
     let numbers = numbers(section);
     let deliver = deliver(section, &numbers);
-    if !operator && matches!(&numbers, Numbers::These(these) if these.is_empty()) && !section.has("numbers") {
-        section.wrong("numbers", "is missing; write for example numbers = [\"+16195550123\"]");
+    if !operator
+        && matches!(&numbers, AllowedNumbers::These(these) if these.is_empty())
+        && !section.has("numbers")
+    {
+        section.error("numbers", "is missing; write for example numbers = [\"+16195550123\"]");
     }
     section.finish();
-    let who = by_name.or(by_uid).or(by_group).or(by_gid)?;
-    Some(UserOptions { who, numbers, operator, deliver })
+    let principal = by_name.or(by_uid).or(by_group).or(by_gid)?;
+    Some(ShellUserOptions { principal, numbers, operator, deliver })
 }
 
-/// Yes or no where numbers are listed, and numbers or their beginnings for who may act as any.
-fn deliver(section: &Section<'_>, numbers: &Numbers) -> Deliver {
+/// Reads a flag if numbers are listed, or a list of numbers and prefixes beside `numbers = "any"`.
+fn deliver(section: &Section<'_>, numbers: &AllowedNumbers) -> InboxDelivery {
     if section.is_list("deliver") {
         let mut ranges = Vec::new();
         for text in section.texts("deliver").unwrap_or_default() {
             match text.parse() {
                 Ok(range) => ranges.push(range),
-                Err(error) => section.wrong("deliver", ParseNumberRangeError::to_string(&error)),
+                Err(error) => section.error("deliver", ParseNumberRangeError::to_string(&error)),
             }
         }
-        if *numbers != Numbers::Any {
-            section.wrong(
+        if *numbers != AllowedNumbers::Any {
+            section.error(
                 "deliver",
-                "names numbers only beside numbers = \"any\"; for listed ones write deliver = true",
+                "lists numbers only with numbers = \"any\"; otherwise write deliver = true",
             );
         }
-        return Deliver::To(ranges);
+        return InboxDelivery::To(ranges);
     }
     if !section.flag("deliver", false) {
-        return Deliver::Nothing;
+        return InboxDelivery::Nothing;
     }
     match numbers {
-        Numbers::Any => section.wrong(
+        AllowedNumbers::Any => section.error(
             "deliver",
-            "beside numbers = \"any\" names the numbers, or their beginnings: deliver = [\"+16195550123\", \"+1619556*\"]",
+            "must list numbers or prefixes if numbers = \"any\": deliver = [\"+16195550123\", \"+1619556*\"]",
         ),
-        Numbers::These(these) if these.is_empty() => {
-            section.wrong("deliver", "goes with numbers = [...]: what is for these is delivered to the inbox");
+        AllowedNumbers::These(these) if these.is_empty() => {
+            section.error("deliver", "needs numbers = [...]: messages to these go to the inbox");
         }
-        Numbers::These(_) => {}
+        AllowedNumbers::These(_) => {}
     }
-    Deliver::Own
+    InboxDelivery::Own
 }
 
-/// A list of numbers, or the word `any`.
-fn numbers(section: &Section<'_>) -> Numbers {
+/// Reads a list of numbers, or the keyword `any`.
+fn numbers(section: &Section<'_>) -> AllowedNumbers {
     if !section.has("numbers") {
-        return Numbers::These(BTreeSet::new());
+        return AllowedNumbers::These(BTreeSet::new());
     }
     if section.is_text("numbers") {
         match section.text("numbers").as_deref() {
-            Some("any") => return Numbers::Any,
+            Some("any") => return AllowedNumbers::Any,
             other => {
                 let what = format!("is {:?}", other.unwrap_or_default());
-                section.unfit("numbers", what, "a list of numbers, or \"any\"");
-                return Numbers::These(BTreeSet::new());
+                section.invalid("numbers", what, "a list of numbers, or \"any\"");
+                return AllowedNumbers::These(BTreeSet::new());
             }
         }
     }
     let mut numbers = BTreeSet::new();
     for text in section.texts("numbers").unwrap_or_default() {
-        match text.parse::<Number>() {
+        match text.parse::<SubscriberNumber>() {
             Ok(number) => {
                 numbers.insert(number);
             }
-            Err(error) => section.wrong("numbers", error.to_string()),
+            Err(error) => section.error("numbers", error.to_string()),
         }
     }
-    Numbers::These(numbers)
+    AllowedNumbers::These(numbers)
 }

@@ -5,18 +5,18 @@ fn problems(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_sample_is_right() {
+fn the_sample_is_valid() {
     let sample = include_str!("../../switchyard.toml");
     let config = Config::parse(sample, Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap();
     assert_eq!(config.names(), ["demo", "upstream"]);
 }
 
 #[test]
-fn the_schema_knows_the_sample_and_what_the_reader_asks_for() {
+fn the_schema_matches_the_reader_and_accepts_the_sample() {
     let sample = include_str!("../../switchyard.toml");
     let (sample, _) = configuration::from_toml(sample).unwrap();
-    serde_json::from_value::<configuration::Document>(sample).unwrap();
-    // All sections that are read only where they are there. What is in them is wrong, and counts for nothing.
+    serde_json::from_value::<configuration::ConfigDocument>(sample).unwrap();
+    // All optional sections, so that their keys are read. Their values are invalid, which does not matter here.
     let whole = serde_json::json!({
         "http": { "tls": {} },
         "listener": [{ "tls": {} }, { "protocol": "sgip" }],
@@ -37,18 +37,19 @@ fn the_schema_knows_the_sample_and_what_the_reader_asks_for() {
         "plugins": { "trusted-keys": {} },
         "telemetry": {},
     });
-    let reading = Reading::new(None);
-    let root = Section::root(&reading, &whole);
+    let diagnostics = Diagnostics::new(None);
+    let root = Section::root(&diagnostics, &whole);
     Config::read(&root, Path::new("/nowhere"));
     root.finish();
-    let (asked, known) = (reading.keys(), configuration::document::keys(&configuration::schema()));
-    let missing: Vec<_> = asked.difference(&known).collect();
-    let unread: Vec<_> = known.difference(&asked).collect();
+    let (requested, known) =
+        (diagnostics.known_keys(), configuration::document::schema_keys(&configuration::schema()));
+    let missing: Vec<_> = requested.difference(&known).collect();
+    let unread: Vec<_> = known.difference(&requested).collect();
     assert!(missing.is_empty() && unread.is_empty(), "not in the schema: {missing:?}; not read: {unread:?}");
 }
 
 #[test]
-fn nobody_makes_the_audit_log_forget_what_was_just_done() {
+fn the_audit_retention_has_a_minimum() {
     let text = |kept: &str| format!("[appliance]\ndata = \"/x\"\n[http]\naudit-retention = \"{kept}\"\n");
     assert_eq!(
         problems(&text("1d")),
@@ -59,7 +60,7 @@ fn nobody_makes_the_audit_log_forget_what_was_just_done() {
 }
 
 #[test]
-fn every_error_is_told_at_once_with_line_key_and_remedy() {
+fn all_errors_are_reported_with_line_key_and_remedy() {
     let text = r#"[appliance]
 name = "a name that is far too long"
 dta = "x"
@@ -86,25 +87,25 @@ on-fault = "nowhere"
         problems(text),
         [
             "line 1: appliance.data: is missing; write for example data = \"/var/lib/switchyard\"",
-            "line 2: appliance.name: must be 1 to 15 ASCII characters: it is our SMPP system_id",
+            "line 2: appliance.name: must be 1 to 15 ASCII characters: it is the SMPP system_id",
             "line 3: appliance.dta: is unknown; did you mean \"data\"?",
-            "line 7: account[0].password-hash: is no argon2 hash; make one with: switchyard hash-password",
+            "line 7: account[0].password-hash: is not an argon2 hash; create one with: switchyard hash-password",
             "line 8: account[0].bind: \"both\" is not transmitter, receiver or transceiver",
             "line 9: account[0].networks: \"10.0.0.0/99\" is not a network: expected an address with an optional prefix length, such as 10.0.0.0/8 or ::1",
             "line 10: account[0].validity: is \"two days\", and must be a time such as \"500ms\", \"30s\", \"5m\", \"1h\" or \"2d\"",
-            "line 11: account[0].rate: must be above 0 messages a second; leave it out for no limit",
+            "line 11: account[0].rate: must be above 0 messages per second; omit it for no limit",
             "line 14: peer[0].name: \"acme\" is also the name of another account; names must differ",
             "line 15: peer[0].address: is \"nowhere\", and must be host:port",
             "line 16: peer[0].windw: is unknown; did you mean \"window\"?",
-            "line 17: peer[0].default-account: \"nobody\" is no [[account]]; there are: acme",
+            "line 17: peer[0].default-account: \"nobody\" is not an [[account]]; known are: acme",
             "line 18: peer[0].bind: is \"sideways\", and must be one of: transceiver, transmitter, receiver",
-            "line 21: router.on-fault: \"nowhere\" is no [[peer]], no [[gateway]], no [[gsm]] and no [[account]]",
+            "line 21: router.on-fault: \"nowhere\" is not a [[peer]], [[gateway]], [[gsm]] or [[account]]",
         ]
     );
 }
 
 #[test]
-fn a_language_without_a_national_table_is_told() {
+fn a_language_without_a_national_table_is_rejected() {
     let text = r#"[appliance]
 data = "/nowhere"
 [[gsm]]
@@ -123,7 +124,7 @@ languages = ["turkish", "klingon"]
 }
 
 #[test]
-fn who_may_use_the_command_line_is_checked() {
+fn shell_users_are_validated() {
     let text = r#"[appliance]
 data = "/nowhere"
 [[peer]]
@@ -152,14 +153,14 @@ oprator = true
     assert_eq!(
         problems(text),
         [
-            "line 7: shell: is the name of another peer, too; queues and routes could not be told apart",
+            "line 7: shell: is also the name of another peer; names must differ",
             "line 9: shell.mode: is \"rw\", and must be octal, such as \"0660\"",
-            "line 10: shell.group: \"no group of this name\" is no group of this system",
-            "line 12: shell.users[0].user: \"no user of this name\" is no user of this system",
-            "line 13: shell.users[0].numbers: \"16195550123\" is no number: write 3 to 20 digits with a plus sign in front, such as +16195550123",
-            "line 14: shell.users[1].user: exactly one of user, uid, group and gid says for whom an entry is",
+            "line 10: shell.group: \"no group of this name\" is not a group of this system",
+            "line 12: shell.users[0].user: \"no user of this name\" is not a user of this system",
+            "line 13: shell.users[0].numbers: \"16195550123\" is not a number: write 3 to 20 digits with a plus sign in front, such as +16195550123",
+            "line 14: shell.users[1].user: exactly one of user, uid, group and gid must be set",
             "line 17: shell.users[1].numbers: is \"all\", and must be a list of numbers, or \"any\"",
-            "line 21: shell.users[2].deliver: beside numbers = \"any\" names the numbers, or their beginnings: deliver = [\"+16195550123\", \"+1619556*\"]",
+            "line 21: shell.users[2].deliver: must list numbers or prefixes if numbers = \"any\": deliver = [\"+16195550123\", \"+1619556*\"]",
             "line 22: shell.users[3].numbers: is missing; write for example numbers = [\"+16195550123\"]",
             "line 24: shell.users[3].oprator: is unknown; did you mean \"operator\"?",
         ]
@@ -184,20 +185,20 @@ deliver = ["+16195550125", "+1619556*"]
     assert_eq!(shell.options.mode, 0o660);
     let inboxes = shell.options.inboxes();
     for number in ["16195550123", "16195550124", "16195550125", "16195560000"] {
-        assert!(inboxes.has(number.as_bytes()), "{number}");
+        assert!(inboxes.contains(number.as_bytes()), "{number}");
     }
     assert!(shell.queue.addressee);
 }
 
 #[test]
-fn what_is_no_toml_names_its_line() {
+fn syntax_errors_name_their_line() {
     let found = problems("[appliance]\ndata = \n");
     assert_eq!(found.len(), 1);
     assert!(found[0].starts_with("line 2: TOML:"), "{found:?}");
 }
 
 #[test]
-fn no_error_quotes_what_a_file_or_a_secret_contains() {
+fn errors_do_not_quote_files_or_secrets() {
     const MARK: &str = "Xy7-secret";
     let folder = tempfile::tempdir().unwrap();
     let texts = [
@@ -209,7 +210,7 @@ fn no_error_quotes_what_a_file_or_a_secret_contains() {
         format!("-----BEGIN PRIVATE KEY-----\n{MARK}\n-----END {MARK}-----\n"),
     ];
     let own = |key: &str| {
-        // Every key that names a file, and every one that holds a secret or a URL with one.
+        // Every key that names a file, and every key that holds a secret or a URL with a secret.
         let mut document = serde_json::json!({
             "appliance": { "data": "data" },
             "http": { "tls": { "certificate": key, "key": key, "client-ca": key } },
@@ -220,7 +221,7 @@ fn no_error_quotes_what_a_file_or_a_secret_contains() {
                 "business": { "push": { "url": format!("ftp://u:{MARK}@h"), "secret-file": key } } }],
             "peer": [{ "name": "p", "address": "h:1", "system-id": "x", "password-file": key,
                 "tls": { "ca": key, "certificate": key, "key": key } }],
-            "gateway": [{ "name": "g", "login-password-file": key, "its-password": MARK.repeat(3) }],
+            "gateway": [{ "name": "g", "login-password-file": key, "inbound-login-password": MARK.repeat(3) }],
             "numbering": { "document": key },
             "telemetry": { "otlp": format!("ftp://u:{MARK}@h") },
             "archive": { "url-file": key },
@@ -231,33 +232,38 @@ fn no_error_quotes_what_a_file_or_a_secret_contains() {
         }
         document
     };
-    let mut told = Vec::new();
+    let mut errors = Vec::new();
     for (number, text) in texts.iter().enumerate() {
         let name = format!("file{number}");
         std::fs::write(folder.path().join(&name), text).unwrap();
-        let problems = Config::of(&own(&name), None, folder.path()).unwrap_err();
-        told.extend(problems.iter().map(|problem| format!("{number}: {problem}")));
+        let problems = Config::from_document(&own(&name), None, folder.path()).unwrap_err();
+        errors.extend(problems.iter().map(|problem| format!("{number}: {problem}")));
         let path = folder.path().join(&name);
-        let tls = ServerTls { certificate: path.clone(), key: path.clone(), client_ca: Some(path.clone()) };
-        told.push(format!("{number}: {}", tls.read().unwrap_err()));
-        told.push(format!("{number}: {}", doors::private_key(&path).unwrap_err()));
+        let tls =
+            ServerTlsFiles { certificate: path.clone(), key: path.clone(), client_ca: Some(path.clone()) };
+        errors.push(format!("{number}: {}", tls.read().unwrap_err()));
+        errors.push(format!("{number}: {}", ports::read_private_key(&path).unwrap_err()));
     }
-    for key in
-        ["archive.url-file", "numbering.document", "push.url", "telemetry.otlp", "gateway[0].its-password"]
-    {
-        assert!(told.iter().any(|line| line.contains(key)), "nothing is wrong with {key}: {told:#?}");
+    for key in [
+        "archive.url-file",
+        "numbering.document",
+        "push.url",
+        "telemetry.otlp",
+        "gateway[0].inbound-login-password",
+    ] {
+        assert!(errors.iter().any(|line| line.contains(key)), "nothing is wrong with {key}: {errors:#?}");
     }
-    let quoting: Vec<_> = told.iter().filter(|line| line.contains(MARK)).collect();
+    let quoting: Vec<_> = errors.iter().filter(|line| line.contains(MARK)).collect();
     assert!(quoting.is_empty(), "{quoting:#?}");
 }
 
 #[test]
-fn number_plans_of_a_file_are_told_in_full_to_who_has_the_file() {
+fn number_plan_errors_are_detailed_for_files_only() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("plans"), "other = 1\n").unwrap();
     let text = "[appliance]\ndata = \"data\"\n[numbering]\ndocument = \"plans\"\n";
-    let told = Config::parse(text, folder.path()).unwrap_err()[0].to_string();
-    assert!(told.contains("\"other\" is unknown"), "{told}");
+    let errors = Config::parse(text, folder.path()).unwrap_err()[0].to_string();
+    assert!(errors.contains("\"other\" is unknown"), "{errors}");
 }
 
 #[test]
@@ -265,7 +271,7 @@ fn durable_counters_are_granted_by_name_window_and_zone() {
     let head = "[appliance]\ndata = \"/x\"\n[router.grants]\n";
     let right = "counters = [{ name = \"daily\", window = \"day\", zone = \"Europe/Berlin\" }, { name = \"m\", window = \"month\" }]";
     let config = Config::parse(&format!("{head}{right}"), Path::new("/nowhere")).unwrap();
-    let granted = &config.plugins.seeds[0].binding.grants.counters;
+    let granted = &config.plugins.first_bindings[0].binding.grants.counters;
     let texts: Vec<_> =
         granted.iter().map(|one| (one.name.as_str(), one.window.name(), one.zone.as_str())).collect();
     assert_eq!(texts, [("daily", "day", "Europe/Berlin"), ("m", "month", "UTC")]);
@@ -289,6 +295,6 @@ fn durable_counters_are_granted_by_name_window_and_zone() {
     let twice = "{ name = \"a\", window = \"day\" }, { name = \"a\", window = \"hour\" }";
     assert_eq!(
         wrong(twice),
-        ["line 4: router.grants.counters: counter \"a\": the name is there twice; give each counter its own"]
+        ["line 4: router.grants.counters: counter \"a\": the name occurs twice; give each counter its own"]
     );
 }

@@ -1,45 +1,45 @@
-//! The default alphabet and the national language tables (3GPP TS 23.038 §6.2.1, annex A), one septet an octet.
+//! The default alphabet and the national language tables (3GPP TS 23.038 §6.2.1, annex A), one septet per octet.
 
 mod tables;
 
 use tables::{Locking, Single};
 
-/// The septet before one of a single shift table.
+/// The escape septet, before a septet of a single shift table.
 pub const ESCAPE: u8 = 0x1B;
 
-/// Languages with tables of their own, under the number that stands in a user data header.
+/// Languages with national tables, by their number in the user data header.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Language {
-    /// 1.
+    /// Number 1.
     Turkish = 1,
-    /// 2. There is no locking table of it.
+    /// Number 2. It has no locking shift table.
     Spanish = 2,
-    /// 3.
+    /// Number 3.
     Portuguese = 3,
-    /// 4.
+    /// Number 4.
     Bengali = 4,
-    /// 5.
+    /// Number 5.
     Gujarati = 5,
-    /// 6.
+    /// Number 6.
     Hindi = 6,
-    /// 7.
+    /// Number 7.
     Kannada = 7,
-    /// 8.
+    /// Number 8.
     Malayalam = 8,
-    /// 9.
+    /// Number 9.
     Oriya = 9,
-    /// 10.
+    /// Number 10.
     Punjabi = 10,
-    /// 11.
+    /// Number 11.
     Tamil = 11,
-    /// 12.
+    /// Number 12.
     Telugu = 12,
-    /// 13.
+    /// Number 13.
     Urdu = 13,
 }
 
 impl Language {
-    /// All of them, by number.
+    /// All languages, by number.
     pub const ALL: [Self; 13] = [
         Self::Turkish,
         Self::Spanish,
@@ -56,13 +56,13 @@ impl Language {
         Self::Urdu,
     ];
 
-    /// The language of a number; `None` for 0, the default, and for what is not known.
+    /// The language with this number; `None` for 0, the default, and for unknown numbers.
     #[must_use]
     pub fn from_number(number: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|language| language.number() == number)
     }
 
-    /// The language of an English name in lower case, such as `turkish`.
+    /// The language with this English name in lower case, such as `turkish`.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|language| language.name() == name)
@@ -131,16 +131,16 @@ impl Language {
     }
 }
 
-/// Which tables a text is written with.
+/// The language tables of a text.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub struct Tables {
-    /// In the place of the default alphabet.
+pub struct LanguageTables {
+    /// Locking shift table, replaces the default alphabet.
     pub locking: Option<Language>,
-    /// In the place of the default extension table.
+    /// Single shift table, replaces the default extension table.
     pub single: Option<Language>,
 }
 
-impl Tables {
+impl LanguageTables {
     /// The default alphabet and its extension.
     pub const DEFAULT: Self = Self { locking: None, single: None };
 
@@ -152,7 +152,7 @@ impl Tables {
         self.single.map_or(tables::DEFAULT_SINGLE, Language::single)
     }
 
-    /// The septets of a character, one or an escape and one; `None` where the tables have it not.
+    /// The septets of a character, one or two; `None` if the tables lack it.
     #[must_use]
     pub fn encode(self, character: char) -> Option<Septets> {
         let wanted = u16::try_from(u32::from(character)).ok().filter(|code| *code != 0)?;
@@ -190,9 +190,9 @@ impl IntoIterator for Septets {
     }
 }
 
-/// The septets of a text, one an octet; `None` where the tables lack a character.
+/// Encodes a text, one septet per octet; `None` if the tables lack a character.
 #[must_use]
-pub fn encode(text: &str, tables: Tables) -> Option<Vec<u8>> {
+pub fn encode(text: &str, tables: LanguageTables) -> Option<Vec<u8>> {
     let mut septets = Vec::with_capacity(text.len());
     for character in text.chars() {
         septets.extend(tables.encode(character)?);
@@ -200,11 +200,11 @@ pub fn encode(text: &str, tables: Tables) -> Option<Vec<u8>> {
     Some(septets)
 }
 
-/// The text of septets, one an octet, as a telephone shows it: an escape before a septet that the extension lacks is
-/// left out, two escapes or one at the end are a blank, and so is a place that a national table leaves free. An octet
-/// over 127 becomes a replacement character.
+/// Decodes septets, one per octet, as a handset displays them. An escape before a septet that the extension lacks is
+/// skipped; a double escape, a final escape and an undefined position of a national table become a space. An octet over
+/// 127 becomes a replacement character.
 #[must_use]
-pub fn decode(septets: &[u8], tables: Tables) -> String {
+pub fn decode(septets: &[u8], tables: LanguageTables) -> String {
     let (base, extension) = (tables.base(), tables.extension());
     let in_base = |septet: u8| match base.get(usize::from(septet)) {
         Some(0) => ' ',
@@ -234,41 +234,44 @@ pub fn decode(septets: &[u8], tables: Tables) -> String {
 mod tests {
     use super::*;
 
-    fn all_tables() -> Vec<Tables> {
+    fn all_tables() -> Vec<LanguageTables> {
         let some = || std::iter::once(None).chain(Language::ALL.map(Some));
-        some().flat_map(|locking| some().map(move |single| Tables { locking, single })).collect()
+        some().flat_map(|locking| some().map(move |single| LanguageTables { locking, single })).collect()
     }
 
     #[test]
     fn the_default_alphabet() {
-        assert_eq!(encode("@£$€[", Tables::DEFAULT), Some(vec![0x00, 0x01, 0x02, 0x1B, 0x65, 0x1B, 0x3C]));
-        assert_eq!(decode(&[0x00, 0x01, 0x02, 0x1B, 0x65, 0x1B, 0x3C], Tables::DEFAULT), "@£$€[");
-        assert_eq!(encode("ж", Tables::DEFAULT), None);
-        assert_eq!(encode("ç", Tables::DEFAULT), None);
-        assert_eq!(encode("Ç\u{0C}", Tables::DEFAULT), Some(vec![9, 0x1B, 0x0A]));
-        assert_eq!(encode("\0", Tables::DEFAULT), None);
-        assert_eq!(encode("\u{1B}", Tables::DEFAULT), None);
+        assert_eq!(
+            encode("@£$€[", LanguageTables::DEFAULT),
+            Some(vec![0x00, 0x01, 0x02, 0x1B, 0x65, 0x1B, 0x3C])
+        );
+        assert_eq!(decode(&[0x00, 0x01, 0x02, 0x1B, 0x65, 0x1B, 0x3C], LanguageTables::DEFAULT), "@£$€[");
+        assert_eq!(encode("ж", LanguageTables::DEFAULT), None);
+        assert_eq!(encode("ç", LanguageTables::DEFAULT), None);
+        assert_eq!(encode("Ç\u{0C}", LanguageTables::DEFAULT), Some(vec![9, 0x1B, 0x0A]));
+        assert_eq!(encode("\0", LanguageTables::DEFAULT), None);
+        assert_eq!(encode("\u{1B}", LanguageTables::DEFAULT), None);
         let whole: Vec<u8> = (0..0x80).filter(|septet| *septet != ESCAPE).collect();
-        let text = decode(&whole, Tables::DEFAULT);
+        let text = decode(&whole, LanguageTables::DEFAULT);
         assert_eq!(text.chars().count(), 127);
         assert!(text.starts_with("@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?¡ABC"));
         assert!(text.ends_with("XYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà"));
-        assert_eq!(encode(&text, Tables::DEFAULT), Some(whole));
+        assert_eq!(encode(&text, LanguageTables::DEFAULT), Some(whole));
     }
 
     #[test]
-    fn what_means_nothing_is_shown_all_the_same() {
-        assert_eq!(decode(&[0x1B, 0x41], Tables::DEFAULT), "A");
-        assert_eq!(decode(&[0x1B, 0x1B, 0x41], Tables::DEFAULT), " A");
-        assert_eq!(decode(&[0x41, 0x1B], Tables::DEFAULT), "A ");
-        assert_eq!(decode(&[0x80], Tables::DEFAULT), "\u{FFFD}");
-        assert_eq!(decode(&[0x1B, 0x80], Tables::DEFAULT), "\u{FFFD}");
-        let bengali = Tables { locking: Some(Language::Bengali), single: None };
+    fn undefined_escapes_are_displayed() {
+        assert_eq!(decode(&[0x1B, 0x41], LanguageTables::DEFAULT), "A");
+        assert_eq!(decode(&[0x1B, 0x1B, 0x41], LanguageTables::DEFAULT), " A");
+        assert_eq!(decode(&[0x41, 0x1B], LanguageTables::DEFAULT), "A ");
+        assert_eq!(decode(&[0x80], LanguageTables::DEFAULT), "\u{FFFD}");
+        assert_eq!(decode(&[0x1B, 0x80], LanguageTables::DEFAULT), "\u{FFFD}");
+        let bengali = LanguageTables { locking: Some(Language::Bengali), single: None };
         assert_eq!(decode(&[0x0C], bengali), " ");
     }
 
     #[test]
-    fn every_table_has_known_characters_in_known_places() {
+    fn tables_have_known_characters_at_known_positions() {
         // Language, number, septet and character of its locking table, and of its single shift table.
         type Row = (Language, u8, &'static [(u8, char)], &'static [(u8, char)]);
         let rows: [Row; 13] = [
@@ -333,7 +336,7 @@ mod tests {
         ];
         for (language, number, locking, single) in rows {
             assert_eq!((language.number(), Language::from_number(number)), (number, Some(language)));
-            let base = Tables { locking: Some(language), single: None };
+            let base = LanguageTables { locking: Some(language), single: None };
             for (septet, character) in locking {
                 assert_eq!(decode(&[*septet], base), character.to_string(), "{language:?} {septet:02x}");
                 assert_eq!(
@@ -342,7 +345,7 @@ mod tests {
                     "{language:?} {septet:02x}"
                 );
             }
-            let extended = Tables { locking: None, single: Some(language) };
+            let extended = LanguageTables { locking: None, single: Some(language) };
             for (septet, character) in single {
                 let read = decode(&[ESCAPE, *septet], extended);
                 assert_eq!(read, character.to_string(), "{language:?} {septet:02x}");
@@ -351,12 +354,12 @@ mod tests {
             assert_eq!(decode(&[ESCAPE, 0x65], extended), "€");
         }
         assert_eq!((Language::from_number(0), Language::from_number(14)), (None, None));
-        let spanish = Tables { locking: Some(Language::Spanish), single: None };
+        let spanish = LanguageTables { locking: Some(Language::Spanish), single: None };
         assert_eq!(decode(&[0x00], spanish), "@", "no locking table");
     }
 
     #[test]
-    fn every_table_reads_what_it_writes() {
+    fn every_table_round_trips() {
         for tables in all_tables() {
             for septet in 0..0x80 {
                 for septets in [&[septet][..], &[ESCAPE, septet]] {
@@ -374,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_are_in_order_and_without_doubles() {
+    fn tables_are_sorted_and_unique() {
         for tables in all_tables() {
             assert!(tables.extension().is_sorted_by_key(|(septet, _)| *septet), "{tables:?}");
             assert!(

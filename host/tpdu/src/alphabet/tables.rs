@@ -1,15 +1,15 @@
 //! The code points of the default alphabet and of the national tables (3GPP TS 23.038 §6.2.1, annex A).
 //!
-//! A locking table has 128 places, by septet; 0 where it has nothing, and at the escape. A single shift table has the
-//! septets that follow an escape, with what they mean, in order.
+//! A locking table has 128 entries, by septet; an undefined entry and the escape are 0. A single shift table lists the
+//! septets after an escape with their code points, in order.
 //!
-//! Three places differ from what editions of the document print, and follow what telephones do: 0x2C of the Indian
-//! languages' and of Urdu's locking tables is a comma, 0x24 of Kannada's is U+0CA1, and 0x65 of Telugu's single shift
-//! table is the euro sign.
+//! Three entries differ from some editions of the specification and follow the behaviour of handsets: 0x2C of the
+//! locking tables of the Indian languages and of Urdu is a comma, 0x24 of the Kannada locking table is U+0CA1, and 0x65
+//! of the Telugu single shift table is the euro sign.
 
-/// What stands at each septet.
+/// Code points by septet.
 pub(super) type Locking = [u16; 128];
-/// What stands at a septet after an escape.
+/// Septets after an escape, with their code points.
 pub(super) type Single = [(u8, u16)];
 
 /// §6.2.1.

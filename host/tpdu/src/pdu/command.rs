@@ -1,31 +1,31 @@
 use super::{STATUS, UDHI, bit, within};
 use crate::wire::Reader;
-use crate::{Address, Error, Result};
+use crate::{Error, Result, TpAddress};
 use bytes::Bytes;
 
-/// What a command wants (TP-CT, 3GPP TS 23.040 §9.2.3.19).
+/// TP-CT: the type of a command (3GPP TS 23.040 §9.2.3.19).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct CommandType(pub u8);
 
 impl CommandType {
-    /// Tell what became of the message.
+    /// Request a status report about the message.
     pub const ENQUIRY: Self = Self(0);
-    /// No status report is wanted any more.
+    /// Cancel the status report request.
     pub const CANCEL_REPORT: Self = Self(1);
     /// Delete the message.
     pub const DELETE: Self = Self(2);
-    /// A status report is wanted after all.
+    /// Request a status report after all.
     pub const ENABLE_REPORT: Self = Self(3);
 }
 
-/// SMS-COMMAND: a wish about a message that the telephone sent before (3GPP TS 23.040 §9.2.2.4).
+/// SMS-COMMAND: a command about a message that the handset sent before (3GPP TS 23.040 §9.2.2.4).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Command {
-    /// TP-SRR: tell what becomes of the command.
+    /// TP-SRR: whether a status report about the command is requested.
     pub status_report_request: bool,
-    /// TP-UDHI: its data begin with a header.
+    /// TP-UDHI: whether the command data begins with a header.
     pub udhi: bool,
-    /// TP-MR, the telephone's number of the command.
+    /// TP-MR: reference of the command.
     pub message_reference: u8,
     /// TP-PID.
     pub protocol_id: u8,
@@ -34,7 +34,7 @@ pub struct Command {
     /// TP-MN: TP-MR of the message.
     pub message_number: u8,
     /// TP-DA of the message.
-    pub destination: Address,
+    pub destination: TpAddress,
     /// TP-CD.
     pub data: Bytes,
 }
@@ -43,10 +43,10 @@ impl Command {
     /// TP-MTI.
     const TYPE: u8 = 2;
 
-    /// Its octets.
+    /// Encodes the TPDU.
     ///
     /// # Errors
-    /// Where a field does not fit.
+    /// If a field does not fit.
     pub fn encode(&self) -> Result<Vec<u8>> {
         let first = Self::TYPE | bit(self.status_report_request, STATUS) | bit(self.udhi, UDHI);
         let mut out = vec![first, self.message_reference, self.protocol_id, self.kind.0, self.message_number];
@@ -57,10 +57,11 @@ impl Command {
         within(out)
     }
 
-    /// Reads one, whatever type its first octet says. One that ends before its data's length has none.
+    /// Decodes the TPDU; the message type in the first octet is not checked. If the command data length is missing, the
+    /// data is empty.
     ///
     /// # Errors
-    /// Says what is wrong.
+    /// If the TPDU is truncated or a field is invalid.
     pub fn decode(octets: &[u8]) -> Result<Self> {
         let mut reader = Reader::new(octets);
         let first = reader.u8("first octet")?;
@@ -68,7 +69,7 @@ impl Command {
         let protocol_id = reader.u8("protocol identifier")?;
         let kind = CommandType(reader.u8("command type")?);
         let message_number = reader.u8("message number")?;
-        let destination = Address::read(&mut reader, "destination address")?;
+        let destination = TpAddress::read(&mut reader, "destination address")?;
         let length = if reader.is_empty() { 0 } else { reader.u8("command data length")? };
         let data = reader.take(usize::from(length), "command data")?;
         Ok(Self {

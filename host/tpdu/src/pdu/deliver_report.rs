@@ -2,12 +2,12 @@ use super::{Parameters, UDHI, bit, within};
 use crate::wire::Reader;
 use crate::{FailureCause, Result};
 
-/// SMS-DELIVER-REPORT: a telephone's answer to a message or a status report (3GPP TS 23.040 §9.2.2.1a).
+/// SMS-DELIVER-REPORT: the handset's answer to a message or a status report (3GPP TS 23.040 §9.2.2.1a).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct DeliverReport {
-    /// TP-FCS: why it refuses; `None` where it does not, and in a refusal that ends before it.
+    /// TP-FCS; `None` for a positive report, and for a truncated negative one.
     pub cause: Option<FailureCause>,
-    /// What else it says; the card's answer to a download, for one.
+    /// Optional parameters, for example the SIM's answer to a data download.
     pub parameters: Parameters,
 }
 
@@ -15,10 +15,10 @@ impl DeliverReport {
     /// TP-MTI.
     const TYPE: u8 = 0;
 
-    /// Its octets: for an RP-ERROR where there is a cause, else for an RP-ACK.
+    /// Encodes the TPDU: for an RP-ERROR if there is a cause, for an RP-ACK otherwise.
     ///
     /// # Errors
-    /// Where its user data do not fit.
+    /// If the user data does not fit.
     pub fn encode(&self) -> Result<Vec<u8>> {
         let mut out = vec![Self::TYPE | bit(self.parameters.udhi(), UDHI)];
         out.extend(self.cause.map(|cause| cause.0));
@@ -27,10 +27,10 @@ impl DeliverReport {
         within(out)
     }
 
-    /// Reads one; `failed` as with [`FromMs::decode`](super::FromMs::decode).
+    /// Decodes the TPDU; `failed` as in [`FromMs::decode`](super::FromMs::decode).
     ///
     /// # Errors
-    /// Says what is wrong.
+    /// If the TPDU is truncated or a field is invalid.
     pub fn decode(octets: &[u8], failed: bool) -> Result<Self> {
         let mut reader = Reader::new(octets);
         let first = reader.u8("first octet")?;

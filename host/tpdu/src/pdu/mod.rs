@@ -18,14 +18,14 @@ pub use submit_report::SubmitReport;
 
 use crate::{Error, Result};
 
-/// Octets of the longest TPDU.
+/// Maximum length of a TPDU in octets.
 pub const MAX_TPDU: usize = 164;
 
 /// TP-UDHI, in the first octet of all types.
 const UDHI: u8 = 0x40;
-/// TP-MMS of what goes to a telephone: set where *no* other message waits.
+/// TP-MMS in TPDUs to the handset: set if *no* other message waits.
 const NO_MORE: u8 = 0x04;
-/// TP-LP of what goes to a telephone.
+/// TP-LP in TPDUs to the handset.
 const LOOP_PREVENTION: u8 = 0x08;
 /// TP-SRI, TP-SRR and TP-SRQ.
 const STATUS: u8 = 0x20;
@@ -40,23 +40,23 @@ fn within(out: Vec<u8>) -> Result<Vec<u8>> {
     if out.len() > MAX_TPDU { Err(Error::LongTpdu(out.len())) } else { Ok(out) }
 }
 
-/// What a telephone sends.
+/// A TPDU from a handset.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum FromMs {
-    /// A message.
+    /// SMS-SUBMIT.
     Submit(Submit),
-    /// Its answer to a message or a status report.
+    /// SMS-DELIVER-REPORT.
     DeliverReport(DeliverReport),
-    /// A wish about a message that it sent before.
+    /// SMS-COMMAND.
     Command(Command),
 }
 
 impl FromMs {
-    /// Reads a TPDU. `failed` says that it stood in an RP-ERROR (or a GSUP error) and not in an RP-DATA or RP-ACK: only
-    /// there a report has a failure cause. Octets after the last field are overlooked.
+    /// Decodes a TPDU. Set `failed` if it was received in an RP-ERROR or a GSUP error; only there a report has a
+    /// failure cause. Octets after the last field are ignored.
     ///
     /// # Errors
-    /// Says what is wrong; [`Error::failure_cause`] is how a service centre answers it.
+    /// If the TPDU is invalid. [`Error::failure_cause`] gives the cause for the service centre's answer.
     pub fn decode(octets: &[u8], failed: bool) -> Result<Self> {
         match octets.first().ok_or(Error::Short("first octet"))? & 3 {
             0 => DeliverReport::decode(octets, failed).map(Self::DeliverReport),
@@ -66,10 +66,10 @@ impl FromMs {
         }
     }
 
-    /// Its octets.
+    /// Encodes the TPDU.
     ///
     /// # Errors
-    /// Where a field does not fit.
+    /// If a field does not fit.
     pub fn encode(&self) -> Result<Vec<u8>> {
         match self {
             Self::Submit(submit) => submit.encode(),
@@ -79,22 +79,23 @@ impl FromMs {
     }
 }
 
-/// What a service centre sends.
+/// A TPDU from a service centre.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ToMs {
-    /// A message.
+    /// SMS-DELIVER.
     Deliver(Deliver),
-    /// Its answer to a message or a command.
+    /// SMS-SUBMIT-REPORT.
     SubmitReport(SubmitReport),
-    /// What became of a message.
+    /// SMS-STATUS-REPORT.
     StatusReport(StatusReport),
 }
 
 impl ToMs {
-    /// Reads a TPDU as a telephone does; `failed` as with [`FromMs::decode`]. The reserved type counts as a message.
+    /// Decodes a TPDU as a handset does; `failed` as in [`FromMs::decode`]. The reserved message type is read as
+    /// SMS-DELIVER.
     ///
     /// # Errors
-    /// Says what is wrong.
+    /// If the TPDU is invalid.
     pub fn decode(octets: &[u8], failed: bool) -> Result<Self> {
         match octets.first().ok_or(Error::Short("first octet"))? & 3 {
             1 => SubmitReport::decode(octets, failed).map(Self::SubmitReport),
@@ -103,10 +104,10 @@ impl ToMs {
         }
     }
 
-    /// Its octets.
+    /// Encodes the TPDU.
     ///
     /// # Errors
-    /// Where a field does not fit.
+    /// If a field does not fit.
     pub fn encode(&self) -> Result<Vec<u8>> {
         match self {
             Self::Deliver(deliver) => deliver.encode(),
@@ -119,7 +120,7 @@ impl ToMs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Address, TimeStamp, Validity};
+    use crate::{TimeStamp, TpAddress, Validity};
 
     fn unhex(text: &str) -> Vec<u8> {
         let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
@@ -130,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_submit_field_by_field() {
+    fn submit_fields() {
         let octets = unhex("31 2A 0B 91 5155214365F7 00 00 A7 0A E8329BFD4697D9EC37");
         let FromMs::Submit(submit) = FromMs::decode(&octets, false).unwrap() else { panic!() };
         assert!(submit.status_report_request && !submit.reject_duplicates && !submit.reply_path);
@@ -141,11 +142,11 @@ mod tests {
     }
 
     #[test]
-    fn a_deliver_says_more_by_a_bit_that_is_not_set() {
+    fn deliver_clears_the_bit_for_more_messages() {
         let octets = unhex("04 0B 91 9199004144F4 00 08 32213231732 42B 04 4F60597D");
         let ToMs::Deliver(mut deliver) = ToMs::decode(&octets, false).unwrap() else { panic!() };
         assert!(!deliver.more_messages && !deliver.user_data.udhi);
-        assert_eq!(deliver.originator, Address::international("19990014444"));
+        assert_eq!(deliver.originator, TpAddress::international("19990014444"));
         assert_eq!(deliver.service_centre_time, TimeStamp::at(1_703_367_462_000, -32).unwrap());
         assert_eq!(deliver.encode().unwrap(), octets);
         deliver.more_messages = true;
@@ -155,10 +156,10 @@ mod tests {
     }
 
     #[test]
-    fn a_status_report_with_and_without_parameters() {
+    fn status_report_with_and_without_parameters() {
         let octets = unhex("06 2A 0B 91 5155214365F7 3221323173242B 3221323173342B 00");
         let ToMs::StatusReport(mut report) = ToMs::decode(&octets, false).unwrap() else { panic!() };
-        assert_eq!((report.message_reference, report.status), (0x2A, crate::Status::DELIVERED));
+        assert_eq!((report.message_reference, report.status), (0x2A, crate::TpStatus::DELIVERED));
         assert_eq!(
             report.discharge_time.unix_ms().unwrap() - report.service_centre_time.unix_ms().unwrap(),
             1000
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_with_a_cause_stand_in_errors_only() {
+    fn failure_cause_is_read_in_rp_error_only() {
         let full =
             DeliverReport { cause: Some(crate::FailureCause::MEMORY_EXCEEDED), ..DeliverReport::default() };
         assert_eq!(full.encode().unwrap(), [0x00, 0xD3, 0x00]);
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn parameter_indicators_may_go_on_and_have_bits_to_come() {
+    fn parameter_indicator_extensions_and_reserved_bits_are_ignored() {
         let report = DeliverReport::decode(&[0x00, 0xFA, 0x80, 0x00, 0x04], false).unwrap();
         assert_eq!(report.parameters, Parameters { data_coding: Some(4), ..Parameters::default() });
         assert_eq!(DeliverReport::decode(&[0x00, 0x80], false), Err(Error::Short("parameter indicator")));
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_to_delete() {
+    fn delete_command() {
         let octets = unhex("22 2B 00 02 2A 0B 91 5155214365F7 00");
         let FromMs::Command(command) = FromMs::decode(&octets, false).unwrap() else { panic!() };
         assert_eq!((command.kind, command.message_number), (CommandType::DELETE, 0x2A));
@@ -207,11 +208,11 @@ mod tests {
     }
 
     #[test]
-    fn every_type_says_where_it_ends_too_early() {
+    fn truncated_tpdus_name_the_missing_field() {
         let whole = unhex("59 2A 0B 91 5155214365F7 00 00 3221323173242B 08 050003010201 FF FE");
         let long = FromMs::decode(&[&whole[..], &[1, 2, 3]].concat(), false);
         assert_eq!(long, FromMs::decode(&whole, false));
-        // Its user data are 8 septets, 7 octets.
+        // The user data is 8 septets, 7 octets.
         for length in 0..whole.len() - 1 {
             let error = FromMs::decode(&whole[..length], false).unwrap_err();
             assert!(matches!(error, Error::Short(_)), "{length}: {error}");
@@ -220,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_length_that_no_message_has_is_refused() {
+    fn oversized_lengths_are_rejected() {
         let claim = |length: u8, coding: u8| {
             let mut octets = unhex("01 2A 0B 91 5155214365F7 00");
             octets.extend([coding, length]);

@@ -10,12 +10,12 @@ const DATA_CODING: u8 = 0x02;
 const USER_DATA: u8 = 0x04;
 const MORE: u8 = 0x80;
 
-/// What a report may carry besides, as its parameter indicator says (3GPP TS 23.040 §9.2.3.27).
+/// Optional parameters of a report, as declared by TP-PI (3GPP TS 23.040 §9.2.3.27).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Parameters {
     /// TP-PID.
     pub protocol_id: Option<u8>,
-    /// TP-DCS; 0 where user data come without.
+    /// TP-DCS; 0 for user data without one.
     pub data_coding: Option<u8>,
     /// TP-UD.
     pub user_data: Option<UserData>,
@@ -30,7 +30,7 @@ impl Parameters {
         *self == Self::default()
     }
 
-    /// The indicator that tells of them.
+    /// The parameter indicator octet.
     pub(super) fn indicator(&self) -> u8 {
         super::bit(self.protocol_id.is_some(), PROTOCOL_ID)
             | super::bit(self.data_coding.is_some(), DATA_CODING)
@@ -46,7 +46,7 @@ impl Parameters {
         }
     }
 
-    /// The indicator's octet; those that extend it are overlooked, and one that is missing tells of nothing.
+    /// Reads the parameter indicator. Extension octets are ignored; a missing indicator reads as 0.
     pub(super) fn read_indicator(reader: &mut Reader<'_>) -> Result<u8> {
         if reader.is_empty() {
             return Ok(0);

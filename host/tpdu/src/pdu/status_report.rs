@@ -1,28 +1,28 @@
 use super::{LOOP_PREVENTION, NO_MORE, Parameters, STATUS, UDHI, bit, within};
 use crate::wire::Reader;
-use crate::{Address, Result, Status, TimeStamp};
+use crate::{Result, TimeStamp, TpAddress, TpStatus};
 
-/// SMS-STATUS-REPORT: the service centre tells a telephone what became of its message or command (3GPP TS 23.040
+/// SMS-STATUS-REPORT: the service centre reports the state of a message or command to the handset (3GPP TS 23.040
 /// §9.2.2.3).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StatusReport {
-    /// TP-MMS: others wait for this telephone. (On the wire the bit is set where none does.)
+    /// TP-MMS: whether more messages wait for the handset. On the wire, the bit is set if *no* message waits.
     pub more_messages: bool,
     /// TP-LP.
     pub loop_prevention: bool,
-    /// TP-SRQ: it is about a command, not a message.
+    /// TP-SRQ: the report is about a command, not a message.
     pub about_command: bool,
-    /// TP-MR of what it is about.
+    /// TP-MR of the message or command.
     pub message_reference: u8,
-    /// TP-RA: to whom that went.
-    pub recipient: Address,
-    /// TP-SCTS: when the service centre got it.
+    /// TP-RA: recipient of the message or command.
+    pub recipient: TpAddress,
+    /// TP-SCTS: the time at which the service centre received it.
     pub service_centre_time: TimeStamp,
-    /// TP-DT: when it ended, or was last tried.
+    /// TP-DT: the time of delivery, or of the last attempt.
     pub discharge_time: TimeStamp,
     /// TP-ST.
-    pub status: Status,
-    /// What else it says.
+    pub status: TpStatus,
+    /// Optional parameters.
     pub parameters: Parameters,
 }
 
@@ -30,10 +30,10 @@ impl StatusReport {
     /// TP-MTI.
     const TYPE: u8 = 2;
 
-    /// Its octets.
+    /// Encodes the TPDU.
     ///
     /// # Errors
-    /// Where a field does not fit.
+    /// If a field does not fit.
     pub fn encode(&self) -> Result<Vec<u8>> {
         let first = Self::TYPE
             | bit(!self.more_messages, NO_MORE)
@@ -45,7 +45,7 @@ impl StatusReport {
         out.extend(self.service_centre_time.encode()?);
         out.extend(self.discharge_time.encode()?);
         out.push(self.status.0);
-        // Telephones of phase 1 know of none: where it tells of nothing it is left out.
+        // Phase 1 handsets do not know the parameter indicator: it is omitted if it is 0.
         if !self.parameters.is_empty() {
             out.push(self.parameters.indicator());
             self.parameters.write(&mut out)?;
@@ -53,18 +53,18 @@ impl StatusReport {
         within(out)
     }
 
-    /// Reads one, whatever type its first octet says.
+    /// Decodes the TPDU; the message type in the first octet is not checked.
     ///
     /// # Errors
-    /// Says what is wrong.
+    /// If the TPDU is truncated or a field is invalid.
     pub fn decode(octets: &[u8]) -> Result<Self> {
         let mut reader = Reader::new(octets);
         let first = reader.u8("first octet")?;
         let message_reference = reader.u8("message reference")?;
-        let recipient = Address::read(&mut reader, "recipient address")?;
+        let recipient = TpAddress::read(&mut reader, "recipient address")?;
         let service_centre_time = TimeStamp::decode(reader.array("service centre's time")?)?;
         let discharge_time = TimeStamp::decode(reader.array("discharge time")?)?;
-        let status = Status(reader.u8("status")?);
+        let status = TpStatus(reader.u8("status")?);
         let indicator = Parameters::read_indicator(&mut reader)?;
         Ok(Self {
             more_messages: first & NO_MORE == 0,

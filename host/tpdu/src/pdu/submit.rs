@@ -2,24 +2,25 @@ use super::{REPLY_PATH, STATUS, UDHI, bit, within};
 use crate::coding::Alphabet;
 use crate::user_data::MAX_OCTETS;
 use crate::wire::Reader;
-use crate::{Address, Result, UserData, Validity};
+use crate::{Result, TpAddress, UserData, Validity};
 
-/// SMS-SUBMIT: a message from a telephone to the service centre (3GPP TS 23.040 §9.2.2.2).
+/// SMS-SUBMIT: a message from a handset to the service centre (3GPP TS 23.040 §9.2.2.2).
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Submit {
-    /// TP-RD: a message with the same origin, destination and reference that is still here makes this one unwanted.
+    /// TP-RD: whether the service centre rejects a duplicate (same originator, destination and reference) of a message
+    /// that it still holds.
     pub reject_duplicates: bool,
-    /// TP-RP: an answer may go through this service centre.
+    /// TP-RP: whether an answer may be sent through this service centre.
     pub reply_path: bool,
-    /// TP-SRR: tell what becomes of it.
+    /// TP-SRR: whether a status report is requested.
     pub status_report_request: bool,
-    /// TP-MR, the telephone's number of it.
+    /// TP-MR: the handset's reference of the message.
     pub message_reference: u8,
     /// TP-DA.
-    pub destination: Address,
+    pub destination: TpAddress,
     /// TP-PID.
     pub protocol_id: u8,
-    /// TP-DCS, as it is.
+    /// TP-DCS.
     pub data_coding: u8,
     /// TP-VP.
     pub validity: Validity,
@@ -32,10 +33,10 @@ impl Submit {
     const TYPE: u8 = 1;
     const REJECT_DUPLICATES: u8 = 0x04;
 
-    /// Its octets.
+    /// Encodes the TPDU.
     ///
     /// # Errors
-    /// Where a field does not fit.
+    /// If a field does not fit.
     pub fn encode(&self) -> Result<Vec<u8>> {
         let first = Self::TYPE
             | bit(self.reject_duplicates, Self::REJECT_DUPLICATES)
@@ -51,15 +52,15 @@ impl Submit {
         within(out)
     }
 
-    /// Reads one, whatever type its first octet says.
+    /// Decodes the TPDU; the message type in the first octet is not checked.
     ///
     /// # Errors
-    /// Says what is wrong.
+    /// If the TPDU is truncated or a field is invalid.
     pub fn decode(octets: &[u8]) -> Result<Self> {
         let mut reader = Reader::new(octets);
         let first = reader.u8("first octet")?;
         let message_reference = reader.u8("message reference")?;
-        let destination = Address::read(&mut reader, "destination address")?;
+        let destination = TpAddress::read(&mut reader, "destination address")?;
         let protocol_id = reader.u8("protocol identifier")?;
         let data_coding = reader.u8("data coding")?;
         let validity = Validity::read(first, &mut reader)?;

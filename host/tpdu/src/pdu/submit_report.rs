@@ -5,11 +5,11 @@ use crate::{FailureCause, Result, TimeStamp};
 /// SMS-SUBMIT-REPORT: the service centre's answer to a message or a command (3GPP TS 23.040 §9.2.2.2a).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SubmitReport {
-    /// TP-FCS: why it refuses; `None` where it does not.
+    /// TP-FCS; `None` for a positive report.
     pub cause: Option<FailureCause>,
-    /// TP-SCTS: when the service centre got the message.
+    /// TP-SCTS: the time at which the service centre received the message.
     pub service_centre_time: TimeStamp,
-    /// What else it says.
+    /// Optional parameters.
     pub parameters: Parameters,
 }
 
@@ -17,10 +17,10 @@ impl SubmitReport {
     /// TP-MTI.
     const TYPE: u8 = 1;
 
-    /// Its octets: for an RP-ERROR where there is a cause, else for an RP-ACK.
+    /// Encodes the TPDU: for an RP-ERROR if there is a cause, for an RP-ACK otherwise.
     ///
     /// # Errors
-    /// Where a field does not fit.
+    /// If a field does not fit.
     pub fn encode(&self) -> Result<Vec<u8>> {
         let mut out = vec![Self::TYPE | bit(self.parameters.udhi(), UDHI)];
         out.extend(self.cause.map(|cause| cause.0));
@@ -30,10 +30,10 @@ impl SubmitReport {
         within(out)
     }
 
-    /// Reads one; `failed` as with [`ToMs::decode`](super::ToMs::decode).
+    /// Decodes the TPDU; `failed` as in [`ToMs::decode`](super::ToMs::decode).
     ///
     /// # Errors
-    /// Says what is wrong.
+    /// If the TPDU is truncated or a field is invalid.
     pub fn decode(octets: &[u8], failed: bool) -> Result<Self> {
         let mut reader = Reader::new(octets);
         let first = reader.u8("first octet")?;

@@ -1,35 +1,35 @@
-//! Values to try.
+//! Generators.
 
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 use tpdu::{
-    Address, Alphabet, Command, CommandType, Deliver, DeliverReport, FailureCause, FromMs, Parameters,
-    Status, StatusReport, Submit, SubmitReport, TimeStamp, ToMs, UserData, Validity,
+    Alphabet, Command, CommandType, Deliver, DeliverReport, FailureCause, FromMs, Parameters, StatusReport,
+    Submit, SubmitReport, TimeStamp, ToMs, TpAddress, TpStatus, UserData, Validity,
 };
 
-fn number() -> impl Strategy<Value = Address> {
+fn number() -> impl Strategy<Value = TpAddress> {
     let ton = prop::sample::select(vec![0_u8, 1, 2, 3, 4, 6, 7]);
-    (ton, 0..16_u8, "[0-9*#abc]{0,20}").prop_map(|(ton, npi, digits)| Address {
+    (ton, 0..16_u8, "[0-9*#abc]{0,20}").prop_map(|(ton, npi, digits)| TpAddress {
         ton,
         npi,
         value: digits.as_bytes().into(),
     })
 }
 
-fn name() -> impl Strategy<Value = Address> {
-    (0..16_u8, vec(0..0x80_u8, 0..=11)).prop_map(|(npi, septets)| Address {
+fn name() -> impl Strategy<Value = TpAddress> {
+    (0..16_u8, vec(0..0x80_u8, 0..=11)).prop_map(|(npi, septets)| TpAddress {
         ton: 5,
         npi,
         value: septets.into(),
     })
 }
 
-pub(crate) fn address() -> impl Strategy<Value = Address> {
+pub(crate) fn address() -> impl Strategy<Value = TpAddress> {
     prop_oneof![number(), name()]
 }
 
-/// Any point in time from 1990 to 2089 in any zone.
+/// Any time from 1990 to 2089 in any zone.
 pub(crate) fn time() -> impl Strategy<Value = TimeStamp> {
     let span = 631_238_400_000_u64..3_786_825_600_000;
     (span, -79..80_i8).prop_map(|(ms, quarters)| TimeStamp::at(ms, quarters).expect("within the years"))
@@ -60,7 +60,7 @@ pub(crate) fn validity() -> impl Strategy<Value = Validity> {
     ]
 }
 
-/// Octets that fit one short message in an alphabet, in the form of SMPP; with a header where the flag says so.
+/// Octets in SMPP form that fit into one short message; with a header if the flag is set.
 pub(crate) fn text(alphabet: Alphabet) -> impl Strategy<Value = (bool, Vec<u8>)> {
     let most: u8 = if alphabet == Alphabet::Gsm7 { 0x7F } else { 0xFF };
     let units = vec(0..=most, 0..=160);
@@ -90,7 +90,7 @@ fn coded() -> impl Strategy<Value = (u8, UserData)> {
     any::<u8>().prop_flat_map(|data_coding| (Just(data_coding), user_data(data_coding)))
 }
 
-/// With user data of at most `most` octets.
+/// Parameters with at most `most` octets of user data.
 fn parameters(most: usize) -> impl Strategy<Value = Parameters> {
     let coded = option::of(any::<u8>())
         .prop_flat_map(|coding| (Just(coding), option::of(user_data(coding.unwrap_or(0)))));
@@ -166,7 +166,7 @@ fn status_report() -> impl Strategy<Value = StatusReport> {
                 recipient,
                 service_centre_time,
                 discharge_time,
-                status: Status(status),
+                status: TpStatus(status),
                 parameters,
             }
         },
@@ -197,7 +197,7 @@ fn command() -> impl Strategy<Value = Command> {
     )
 }
 
-/// What a telephone sends, and whether it is for an RP-ERROR.
+/// A TPDU from a handset, and whether it belongs in an RP-ERROR.
 pub(crate) fn from_ms() -> impl Strategy<Value = (FromMs, bool)> {
     let report = (cause(), parameters(140)).prop_map(|(cause, parameters)| {
         (FromMs::DeliverReport(DeliverReport { cause, parameters }), cause.is_some())
@@ -209,7 +209,7 @@ pub(crate) fn from_ms() -> impl Strategy<Value = (FromMs, bool)> {
     ]
 }
 
-/// What a service centre sends, and whether it is for an RP-ERROR.
+/// A TPDU from a service centre, and whether it belongs in an RP-ERROR.
 pub(crate) fn to_ms() -> impl Strategy<Value = (ToMs, bool)> {
     let report = (cause(), time(), parameters(140)).prop_map(|(cause, service_centre_time, parameters)| {
         let report = SubmitReport { cause, service_centre_time, parameters };

@@ -1,4 +1,4 @@
-//! What holds for all messages, whatever they are.
+//! Property tests of the codec.
 #![allow(clippy::panic, clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod generate;

@@ -1,13 +1,13 @@
 use crate::manifest::Manifest;
-use crate::tools::{self, Private};
-use crate::{WorkbenchError, say};
+use crate::tools::{self, PrivateTool};
+use crate::{WorkbenchError, print_status};
 use model::Hook;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use wit_bindgen_core::Files;
 
-/// Zig's C compiler: one download with linker and C library, where a distribution's clang comes without either.
-pub(super) const TOOL: Private = Private {
+/// Zig's C compiler: one download includes linker and C library, unlike a distribution's clang.
+pub(super) const TOOL: PrivateTool = PrivateTool {
     folder: "zig-0.17.0",
     what: "the C compiler of ziglang 0.17.0 (440 MB)",
     program: "bin/python3",
@@ -16,10 +16,10 @@ pub(super) const TOOL: Private = Private {
     remedy: "sudo apt-get install python3 python3-venv",
 };
 
-/// Zig's own choice is 16 MiB, as much as a binding gives to an instance altogether.
+/// Zig's default is 16 MiB, as much as the default memory limit of an instance.
 const STACK: &str = "-Wl,-z,stack-size=262144";
 
-/// Writes header, glue and type of a world into a folder: `router.h` and so on.
+/// Writes the header, glue code and type object of a world into a folder: `router.h` and so on.
 pub(crate) fn bindings(wit: &Path, hook: Hook, folder: &Path) -> Result<Vec<PathBuf>, WorkbenchError> {
     let wrong = |why: String| WorkbenchError::Wit { path: wit.to_owned(), why };
     let mut resolve = wit_parser::Resolve::default();
@@ -35,7 +35,7 @@ pub(crate) fn bindings(wit: &Path, hook: Hook, folder: &Path) -> Result<Vec<Path
     let mut written = Vec::new();
     for (name, octets) in files.iter() {
         let path = folder.join(name);
-        // What has not changed keeps its time, for editors and makes that look at it.
+        // An unchanged file keeps its modification time, for editors and make.
         if !std::fs::read(&path).is_ok_and(|old| old == octets) {
             std::fs::write(&path, octets).map_err(WorkbenchError::file(&path))?;
         }
@@ -45,7 +45,7 @@ pub(crate) fn bindings(wit: &Path, hook: Hook, folder: &Path) -> Result<Vec<Path
 }
 
 pub(super) fn build(folder: &Path, manifest: &Manifest, work: &Path) -> Result<Vec<u8>, WorkbenchError> {
-    let python = TOOL.ready()?;
+    let python = TOOL.ensure_installed()?;
     let generated = bindings(&folder.join("wit"), manifest.world, &folder.join("bindings"))?;
     let glue = generated.iter().filter(|path| path.extension().is_some_and(|ending| ending != "h"));
     let glue: Vec<PathBuf> = glue
@@ -62,7 +62,7 @@ pub(super) fn build(folder: &Path, manifest: &Manifest, work: &Path) -> Result<V
         command.env(name, tools::cache().join("zig-cache"));
     }
     if !tools::cache().join("zig-cache").exists() {
-        say("the first build compiles the C library, half a minute");
+        print_status("the first build compiles the C library, half a minute");
     }
     tools::build(&mut command)?;
     let module = std::fs::read(&out).map_err(WorkbenchError::file(&out))?;
@@ -77,7 +77,7 @@ fn component(path: &Path, module: &[u8]) -> Result<Vec<u8>, WorkbenchError> {
     encode().map_err(|error| {
         let why = format!("{error:#}");
         match why.find("wasi_snapshot_preview1") {
-            Some(_) => WorkbenchError::Ambient {
+            Some(_) => WorkbenchError::ForeignImport {
                 path: path.to_owned(),
                 import: why,
                 remedy: "it calls a function of the C library that needs a system (printf, fopen, time, getenv …); use \

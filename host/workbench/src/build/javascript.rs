@@ -1,10 +1,10 @@
 use crate::WorkbenchError;
 use crate::manifest::Manifest;
-use crate::tools::{self, Private};
+use crate::tools::{self, PrivateTool};
 use std::path::Path;
 use std::process::Command;
 
-pub(super) const TOOL: Private = Private {
+pub(super) const TOOL: PrivateTool = PrivateTool {
     folder: "js-0.4.5",
     what: "componentize-qjs 0.4.5 (40 MB)",
     program: "node_modules/.bin/componentize-qjs",
@@ -23,12 +23,12 @@ pub(super) const TOOL: Private = Private {
 };
 
 pub(super) fn build(folder: &Path, manifest: &Manifest, work: &Path) -> Result<Vec<u8>, WorkbenchError> {
-    let program = TOOL.ready()?;
+    let program = TOOL.ensure_installed()?;
     let out = work.join("component.wasm");
     let mut command = Command::new(program);
     command.current_dir(folder);
     command.args(["--wit", "wit", "--js", manifest.language.source(), "--world", manifest.world.name()]);
-    // No asynchronous calls, which the host does not make.
+    // No asynchronous calls: the host does not make any.
     command.args(["--sync", "--minify"]);
     if !manifest.wasi {
         command.arg("--stub-wasi");

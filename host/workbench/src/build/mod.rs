@@ -1,4 +1,4 @@
-//! `switchyard plugin build`: a plugin's folder becomes a component.
+//! `switchyard plugin build`: builds a component from a plugin's folder.
 
 mod c;
 mod javascript;
@@ -10,30 +10,30 @@ pub(crate) use rust::toolchain;
 
 use crate::component::Component;
 use crate::manifest::Manifest;
-use crate::{Language, WorkbenchError, contract};
+use crate::{PluginLanguage, WorkbenchError, contract};
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 
-/// What a build left.
+/// The result of a build.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Built {
-    /// The component.
+pub struct BuildOutput {
+    /// The component's file.
     pub path: PathBuf,
-    /// The first twelve hex digits of its SHA-256.
+    /// The first twelve hexadecimal digits of its SHA-256 digest.
     pub version: String,
-    /// Its size in octets.
+    /// Its size, in octets.
     pub size: usize,
     /// Nothing had changed, so nothing was built.
-    pub fresh: bool,
+    pub up_to_date: bool,
 }
 
-/// Builds a plugin's folder. The component goes to `out`, or to NAME.wasm in the folder. Where nothing has changed since the
-/// last time, nothing is done.
+/// Builds a plugin's folder. The component is written to `out`, or to NAME.wasm in the folder. Does nothing if nothing
+/// has changed since the last build.
 ///
 /// # Errors
-/// When the folder is no plugin's, a tool is missing (the message says what installs it), the code does not build, or the
-/// component imports what its world does not give.
-pub fn build(folder: &Path, out: Option<&Path>) -> Result<Built, WorkbenchError> {
+/// The folder is not a plugin's, a tool is missing (the message names the command that installs it), the code does not
+/// build, or the component has imports that its world does not offer.
+pub fn build(folder: &Path, out: Option<&Path>) -> Result<BuildOutput, WorkbenchError> {
     let manifest = Manifest::read(folder)?;
     if !folder.join("wit").exists() {
         contract::write(&folder.join("wit"))?;
@@ -41,48 +41,48 @@ pub fn build(folder: &Path, out: Option<&Path>) -> Result<Built, WorkbenchError>
     let path = out.map_or_else(|| folder.join(format!("{}.wasm", manifest.name)), Path::to_owned);
     let work = folder.join("build");
     std::fs::create_dir_all(&work).map_err(WorkbenchError::file(&work))?;
-    // Two builds of a folder at once: the second finds what the first has made.
+    // Of two concurrent builds of a folder, the second reuses the first one's result.
     let lock = work.join("lock");
     let held = std::fs::File::create(&lock).map_err(WorkbenchError::file(&lock))?;
     held.lock().map_err(WorkbenchError::file(&lock))?;
     let stamp = work.join("stamp");
     let inputs = inputs(folder, &manifest)?;
-    // Cargo knows better what a Rust plugin is made of: it may use crates from elsewhere.
-    let unchanged = manifest.language != Language::Rust
+    // Cargo itself detects changes of a Rust plugin, which may depend on crates outside the folder.
+    let unchanged = manifest.language != PluginLanguage::Rust
         && std::fs::read_to_string(&stamp).is_ok_and(|stamped| {
             std::fs::read(&path).is_ok_and(|made| stamped == format!("{inputs} {}", digest(&made)))
         });
     if unchanged {
         let component = Component::read(&path)?;
-        return Ok(Built { path, version: component.version, size: component.size, fresh: true });
+        return Ok(BuildOutput { path, version: component.version, size: component.size, up_to_date: true });
     }
     let made = match manifest.language {
-        Language::Rust => rust::build(folder, &manifest)?,
-        Language::Js => javascript::build(folder, &manifest, &work)?,
-        Language::Python => python::build(folder, &manifest, &work)?,
-        Language::C => c::build(folder, &manifest, &work)?,
+        PluginLanguage::Rust => rust::build(folder, &manifest)?,
+        PluginLanguage::Js => javascript::build(folder, &manifest, &work)?,
+        PluginLanguage::Python => python::build(folder, &manifest, &work)?,
+        PluginLanguage::C => c::build(folder, &manifest, &work)?,
     };
     let component = Component::new(&path, &made)?;
-    component.serves(&manifest)?;
-    let fresh = std::fs::read(&path).is_ok_and(|old| old == made);
-    if !fresh {
+    component.check_manifest(&manifest)?;
+    let up_to_date = std::fs::read(&path).is_ok_and(|old| old == made);
+    if !up_to_date {
         if let Some(parent) = path.parent() {
             std::fs::create_dir_all(parent).map_err(WorkbenchError::file(parent))?;
         }
         std::fs::write(&path, &made).map_err(WorkbenchError::file(&path))?;
     }
     std::fs::write(&stamp, format!("{inputs} {}", digest(&made))).map_err(WorkbenchError::file(&stamp))?;
-    Ok(Built { path, version: component.version, size: component.size, fresh })
+    Ok(BuildOutput { path, version: component.version, size: component.size, up_to_date })
 }
 
 fn digest(octets: &[u8]) -> String {
     Sha256::digest(octets).iter().map(|octet| format!("{octet:02x}")).collect()
 }
 
-/// What a component is made of, as one digest: every file of the folder that is not a result, and this program's version.
+/// The digest of a component's inputs: every file of the folder except results, and this program's version.
 fn inputs(folder: &Path, manifest: &Manifest) -> Result<String, WorkbenchError> {
     let mut files = Vec::new();
-    gather(folder, &mut files)?;
+    collect_files(folder, &mut files)?;
     files.sort();
     let mut hash = Sha256::new();
     hash.update(manifest.text());
@@ -99,8 +99,8 @@ fn inputs(folder: &Path, manifest: &Manifest) -> Result<String, WorkbenchError> 
     Ok(hash.finalize().iter().map(|octet| format!("{octet:02x}")).collect())
 }
 
-/// Files of a folder; results and tools' own folders left out.
-fn gather(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), WorkbenchError> {
+/// The files of a folder, without results and the tools' own folders.
+fn collect_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), WorkbenchError> {
     let entries = std::fs::read_dir(folder).map_err(WorkbenchError::file(folder))?;
     for entry in entries {
         let path = entry.map_err(WorkbenchError::file(folder))?.path();
@@ -113,7 +113,7 @@ fn gather(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), WorkbenchError>
             continue;
         }
         if path.is_dir() {
-            gather(&path, files)?;
+            collect_files(&path, files)?;
         } else {
             files.push(path);
         }

@@ -1,10 +1,10 @@
 use crate::WorkbenchError;
 use crate::manifest::Manifest;
-use crate::tools::{self, Private};
+use crate::tools::{self, PrivateTool};
 use std::path::Path;
 use std::process::Command;
 
-pub(super) const TOOL: Private = Private {
+pub(super) const TOOL: PrivateTool = PrivateTool {
     folder: "python-0.25.1",
     what: "componentize-py 0.25.1 (80 MB)",
     program: "bin/componentize-py",
@@ -14,13 +14,13 @@ pub(super) const TOOL: Private = Private {
 };
 
 pub(super) fn build(folder: &Path, manifest: &Manifest, work: &Path) -> Result<Vec<u8>, WorkbenchError> {
-    let program = TOOL.ready()?;
+    let program = TOOL.ensure_installed()?;
     let out = work.join("component.wasm");
     let mut command = Command::new(program);
     command.current_dir(folder);
     command.args(["--wit-path", "wit", "--world", manifest.world.name(), "componentize"]);
     if !manifest.wasi {
-        // Nothing of a system inside: no files, no clock, no chance.
+        // Stub out WASI: no files, no clock, no random numbers.
         command.arg("--stub-wasi");
     }
     command.arg("plugin");

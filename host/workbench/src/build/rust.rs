@@ -1,11 +1,11 @@
 use crate::manifest::Manifest;
 use crate::tools;
-use crate::{WorkbenchError, say};
+use crate::{WorkbenchError, print_status};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 const TARGET: &str = "wasm32-unknown-unknown";
-/// Makes a compiler from Debian's packages, where rustup cannot add the target.
+/// Builds a compiler from Debian's packages, for machines on which rustup cannot add the target.
 const SCRIPT: &str = include_str!("../../../../plugins/toolchain/build.sh");
 const RUSTUP: &str = "curl --proto '=https' -sSf https://sh.rustup.rs | sh";
 
@@ -14,15 +14,15 @@ pub(super) fn build(folder: &Path, manifest: &Manifest) -> Result<Vec<u8>, Workb
     let mut cargo = Command::new("cargo");
     cargo.current_dir(folder).args(["build", "--quiet", "--release", "--target", TARGET]);
     cargo.env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", "wasm-component-ld");
-    // The paths of this machine do not belong into a component: the same code gives the same version elsewhere.
+    // Remove this machine's paths from the component: the same code must give the same version everywhere.
     let mut remap = String::new();
-    for (place, name) in [(std::path::absolute(folder).ok(), "/plugin"), (cargo_home(), "/cargo")] {
-        if let Some(place) = place {
-            remap = format!("{remap} --remap-path-prefix={}={name}", place.display());
+    for (path, name) in [(std::path::absolute(folder).ok(), "/plugin"), (cargo_home(), "/cargo")] {
+        if let Some(path) = path {
+            remap = format!("{remap} --remap-path-prefix={}={name}", path.display());
         }
     }
     cargo.env("RUSTFLAGS", remap.trim());
-    // A folder of its own, whatever the caller's cargo was told.
+    // A separate target folder, whatever the caller's environment sets.
     let target = folder.join("target");
     cargo.env("CARGO_TARGET_DIR", std::path::absolute(&target).map_err(WorkbenchError::file(&target))?);
     for name in ["CARGO_ENCODED_RUSTFLAGS", "RUSTC_WRAPPER", "RUSTC_WORKSPACE_WRAPPER"] {
@@ -32,9 +32,9 @@ pub(super) fn build(folder: &Path, manifest: &Manifest) -> Result<Vec<u8>, Workb
         cargo.env("RUSTC", compiler).env_remove("RUSTUP_TOOLCHAIN");
     }
     if !target.exists() {
-        say("the first build compiles the binding generator, half a minute");
+        print_status("the first build compiles the binding generator, half a minute");
     }
-    // Cargo's words go to the author as they come.
+    // Cargo's output goes directly to the author.
     let status = cargo.stdin(Stdio::null()).status();
     let status = status.map_err(|source| WorkbenchError::Start { program: "cargo".to_owned(), source })?;
     if !status.success() {
@@ -49,10 +49,12 @@ fn cargo_home() -> Option<PathBuf> {
     set.or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cargo")))
 }
 
-/// The compiler to use: `None` for the ordinary one, which has the target.
+/// The compiler to use; `None`: the default one has the target.
 fn compiler() -> Result<Option<PathBuf>, WorkbenchError> {
-    if let Some(named) = std::env::var_os("SWITCHYARD_GUEST_RUSTC").filter(|value| !value.is_empty()) {
-        return Ok(Some(named.into()));
+    if let Some(parse_plugin_reference) =
+        std::env::var_os("SWITCHYARD_GUEST_RUSTC").filter(|value| !value.is_empty())
+    {
+        return Ok(Some(parse_plugin_reference.into()));
     }
     let missing = |tool, remedy: String| WorkbenchError::Missing { language: "Rust", tool, remedy };
     let sysroot = sysroot().ok_or_else(|| missing("a Rust toolchain (cargo, rustc)", RUSTUP.to_owned()))?;
@@ -63,7 +65,7 @@ fn compiler() -> Result<Option<PathBuf>, WorkbenchError> {
     if private.join("complete").exists() {
         return Ok(Some(private.join("bin/rustc")));
     }
-    say(&format!("the Rust target {TARGET} is missing; asking rustup for it"));
+    print_status(&format!("the Rust target {TARGET} is missing; installing it with rustup"));
     let added = Command::new("rustup").args(["target", "add", TARGET]).stdin(Stdio::null()).output();
     if added.is_ok_and(|output| output.status.success()) && has_target(&sysroot) {
         return Ok(None);
@@ -90,7 +92,7 @@ fn private() -> PathBuf {
     tools::cache().join("guest-toolchain")
 }
 
-/// Makes the private compiler; does nothing when it is there.
+/// Builds the private compiler, unless it exists already.
 pub(crate) fn toolchain() -> Result<PathBuf, WorkbenchError> {
     let folder = private();
     if folder.join("complete").exists() {
@@ -100,7 +102,10 @@ pub(crate) fn toolchain() -> Result<PathBuf, WorkbenchError> {
     std::fs::create_dir_all(&cache).map_err(WorkbenchError::file(&cache))?;
     let script = cache.join("guest-toolchain.sh");
     std::fs::write(&script, SCRIPT).map_err(WorkbenchError::file(&script))?;
-    say(&format!("making a Rust compiler for plugins in {} (once, two minutes)", folder.display()));
+    print_status(&format!(
+        "building a Rust compiler for plugins in {} (once, two minutes)",
+        folder.display()
+    ));
     let status = Command::new("bash").arg(&script).arg(&folder).stdin(Stdio::null()).status();
     let status = status.map_err(|source| WorkbenchError::Start { program: "bash".to_owned(), source })?;
     if !status.success() {

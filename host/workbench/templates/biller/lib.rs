@@ -1,4 +1,4 @@
-//! Charges by the longest prefix of the destination, for each part; `policy.txt` shows what it understands.
+//! Charges by the longest prefix of the destination, for each part; `policy.txt` is an example of its policy document.
 
 wit_bindgen::generate!({ path: "wit", world: "biller" });
 
@@ -9,7 +9,7 @@ use switchyard::hooks::tables::{self, Row};
 struct Policy {
     /// The host's table of prefixes; a value is a price in millionths.
     table: u32,
-    /// Accounts that pay nothing.
+    /// Accounts that are not charged.
     free: Vec<String>,
 }
 

@@ -1,6 +1,6 @@
-// Charges by the longest prefix of the destination, for each part; policy.txt shows what it understands.
+// Charges by the longest prefix of the destination, for each part; policy.txt is an example of its policy document.
 //
-// What a function is given belongs to it, and is freed by it; what it gives is freed by the generated code.
+// A function owns its arguments and frees them; the generated code frees the results.
 
 #include "biller.h"
 
@@ -10,7 +10,7 @@
 
 #define MOST_WORDS 4
 
-// Shorter names for what this plugin uses of the generated header.
+// Short names for declarations of the generated header.
 typedef exports_switchyard_hooks_billing_first_leg_t first_leg_t;
 typedef exports_switchyard_hooks_billing_list_settlement_t settlements_t;
 typedef exports_switchyard_hooks_billing_message_t message_t;
@@ -34,7 +34,7 @@ static void forget(policy_t *old) {
   free(old->free_accounts);
 }
 
-// Adds what one line says. Says whether it could be understood.
+// Parses one line and adds its contents. Returns false if the line is malformed.
 static bool read_line(policy_t *read, char *line) {
   char *words[MOST_WORDS], *rest, *end;
   size_t count = 0;

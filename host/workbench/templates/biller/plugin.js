@@ -1,9 +1,9 @@
-// Charges by the longest prefix of the destination, for each part; policy.txt shows what it understands.
+// Charges by the longest prefix of the destination, for each part; policy.txt is an example of its policy document.
 
 import { definePrefixes, matchDestination } from 'switchyard:hooks/tables@0.2.0';
 
 let table = 0;         // the host's table of prefixes; a value is a price in millionths
-let free = new Set();  // accounts that pay nothing
+let free = new Set();  // accounts that are not charged
 
 export const billing = {
   configure(document) {
@@ -18,7 +18,7 @@ export const billing = {
       } else if (verb === 'free' && words.length === 2) {
         accounts.add(first);
       } else {
-        // What is thrown here is the refusal that the admin reads.
+        // The admin sees this error as the reason of the refusal.
         throw `line ${index + 1}: expected 'price PREFIX MILLIONTHS' or 'free ACCOUNT'`;
       }
     });

@@ -1,4 +1,4 @@
-"""Charges by the longest prefix of the destination, for each part; policy.txt shows what it understands."""
+"""Charges by the longest prefix of the destination, for each part; policy.txt is an example of its policy document."""
 
 from componentize_py_types import Err
 from wit_world import exports
@@ -7,7 +7,7 @@ from wit_world.imports import tables
 
 # The host's table of prefixes; a value is a price in millionths.
 table = 0
-# Accounts that pay nothing.
+# Accounts that are not charged.
 free = set()
 
 
@@ -26,7 +26,7 @@ class Billing(exports.Billing):
                 case ["free", account]:
                     accounts.add(account)
                 case _:
-                    # What is raised here is the refusal that the admin reads.
+                    # The admin sees this error as the reason of the refusal.
                     raise Err(f"line {number}: expected 'price PREFIX MILLIONTHS' or 'free ACCOUNT'")
         table = tables.define_prefixes("prices", rows)
         free = accounts

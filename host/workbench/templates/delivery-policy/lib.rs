@@ -1,4 +1,4 @@
-//! Tries again after growing waits, then goes to the next leg; `policy.txt` shows what it understands.
+//! Retries after increasing waits, then tries the next leg; `policy.txt` is an example of its policy document.
 
 wit_bindgen::generate!({ path: "wit", world: "delivery-policy" });
 
@@ -9,7 +9,7 @@ use std::cell::RefCell;
 struct Policy {
     /// Milliseconds before each further attempt.
     waits: Vec<u64>,
-    /// Milliseconds for which a peer is left alone that says we are too fast.
+    /// Pause of a peer that throttles, in milliseconds.
     pause: Option<u64>,
 }
 

@@ -1,6 +1,6 @@
-// Tries again after growing waits, then goes to the next leg; policy.txt shows what it understands.
+// Retries after increasing waits, then tries the next leg; policy.txt is an example of its policy document.
 //
-// What a function is given belongs to it, and is freed by it; what it gives is freed by the generated code.
+// A function owns its arguments and frees them; the generated code frees the results.
 
 #include "delivery_policy.h"
 
@@ -10,7 +10,7 @@
 
 #define MOST_WAITS 32
 
-// Shorter names for what this plugin uses of the generated header.
+// Short names for declarations of the generated header.
 typedef exports_switchyard_hooks_delivery_attempt_t attempt_t;
 typedef exports_switchyard_hooks_delivery_message_t message_t;
 typedef exports_switchyard_hooks_delivery_next_step_t next_step_t;
@@ -18,12 +18,12 @@ typedef exports_switchyard_hooks_delivery_next_step_t next_step_t;
 typedef struct {
   uint64_t waits[MOST_WAITS];  // milliseconds before each further attempt
   size_t count;
-  delivery_policy_option_u64_t pause;  // milliseconds for which a peer is left alone that says we are too fast
+  delivery_policy_option_u64_t pause;  // pause of a peer that throttles, in milliseconds
 } policy_t;
 
 static policy_t policy;
 
-// Reads the seconds that are left of a line, as milliseconds. Says whether they are at least one, and numbers.
+// Parses the rest of a line as seconds, into milliseconds. Returns false if there is none, or one is not a number.
 static bool read_seconds(char **rest, uint64_t *milliseconds, size_t most, size_t *count) {
   *count = 0;
   for (char *word = strtok_r(NULL, " \t\r", rest); word; word = strtok_r(NULL, " \t\r", rest)) {
@@ -35,7 +35,7 @@ static bool read_seconds(char **rest, uint64_t *milliseconds, size_t most, size_
   return *count > 0;
 }
 
-// Takes what one line says. Says whether it could be understood.
+// Parses one line. Returns false if the line is malformed.
 static bool read_line(policy_t *read, char *line) {
   char *rest;
   size_t count;

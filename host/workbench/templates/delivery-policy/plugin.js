@@ -1,7 +1,7 @@
-// Tries again after growing waits, then goes to the next leg; policy.txt shows what it understands.
+// Retries after increasing waits, then tries the next leg; policy.txt is an example of its policy document.
 
 let waits = [];         // milliseconds before each further attempt
-let pause = undefined;  // milliseconds for which a peer is left alone that says we are too fast
+let pause = undefined;  // pause of a peer that throttles, in milliseconds
 
 export const delivery = {
   configure(document) {
@@ -17,7 +17,7 @@ export const delivery = {
       } else if (verb === 'pause' && numbers && rest.length === 1) {
         read.pause = milliseconds[0];
       } else {
-        // What is thrown here is the refusal that the admin reads.
+        // The admin sees this error as the reason of the refusal.
         throw `line ${index + 1}: expected 'wait SECONDS ...' or 'pause SECONDS'`;
       }
     });

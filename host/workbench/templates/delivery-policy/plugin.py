@@ -1,4 +1,4 @@
-"""Tries again after growing waits, then goes to the next leg; policy.txt shows what it understands."""
+"""Retries after increasing waits, then tries the next leg; policy.txt is an example of its policy document."""
 
 from componentize_py_types import Err
 from wit_world import exports
@@ -6,7 +6,7 @@ from wit_world.exports.delivery import Advice, ErrorClass, NextStep, Step_NextLe
 
 # Milliseconds before each further attempt.
 waits = []
-# Milliseconds for which a peer is left alone that says we are too fast.
+# Pause of a peer that throttles, in milliseconds.
 pause = None
 
 
@@ -25,7 +25,7 @@ class Delivery(exports.Delivery):
                 case ["pause", seconds] if is_seconds(seconds):
                     read_pause = int(seconds) * 1000
                 case _:
-                    # What is raised here is the refusal that the admin reads.
+                    # The admin sees this error as the reason of the refusal.
                     raise Err(f"line {number}: expected 'wait SECONDS ...' or 'pause SECONDS'")
         waits, pause = read_waits, read_pause
 

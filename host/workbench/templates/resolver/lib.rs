@@ -1,4 +1,4 @@
-//! Finds subscribers in a table of the appliance's; `policy.txt` shows what it understands.
+//! Finds subscribers in a table of the appliance; `policy.txt` is an example of its policy document.
 
 wit_bindgen::generate!({ path: "wit", world: "resolver" });
 
@@ -9,7 +9,7 @@ use switchyard::hooks::tables;
 struct Policy {
     /// The appliance's table.
     table: u32,
-    /// Milliseconds for which an answer holds.
+    /// Validity of an answer, in milliseconds.
     valid: Option<u64>,
 }
 

@@ -1,6 +1,6 @@
-// Finds subscribers in a table of the appliance's; policy.txt shows what it understands.
+// Finds subscribers in a table of the appliance; policy.txt is an example of its policy document.
 //
-// What a function is given belongs to it, and is freed by it; what it gives is freed by the generated code.
+// A function owns its arguments and frees them; the generated code frees the results.
 
 #include "resolver.h"
 
@@ -10,18 +10,18 @@
 
 #define MOST_WORDS 3
 
-// A shorter name for what this plugin uses of the generated header.
+// A short name for a declaration of the generated header.
 typedef exports_switchyard_hooks_resolution_resolved_t resolved_t;
 
 typedef struct {
   char *name;
   uint32_t table;  // the appliance's table
-  resolver_option_u64_t valid;  // milliseconds for which an answer holds
+  resolver_option_u64_t valid;  // validity of an answer, in milliseconds
 } policy_t;
 
 static policy_t policy;
 
-// Takes what one line says. Says whether it could be understood.
+// Parses one line. Returns false if the line is malformed.
 static bool read_line(policy_t *read, char *line) {
   char *words[MOST_WORDS], *rest, *end;
   size_t count = 0;

@@ -1,9 +1,9 @@
-// Finds subscribers in a table of the appliance's; policy.txt shows what it understands.
+// Finds subscribers in a table of the appliance; policy.txt is an example of its policy document.
 
 import { get, open } from 'switchyard:hooks/tables@0.2.0';
 
 let table = 0;          // the appliance's table
-let valid = undefined;  // milliseconds for which an answer holds
+let valid = undefined;  // validity of an answer, in milliseconds
 
 export const resolution = {
   configure(document) {
@@ -17,7 +17,7 @@ export const resolution = {
       } else if (verb === 'valid' && words.length === 2 && /^\d{1,9}$/.test(word)) {
         milliseconds = Number(word) * 1000;
       } else {
-        // What is thrown here is the refusal that the admin reads.
+        // The admin sees this error as the reason of the refusal.
         throw `line ${index + 1}: expected 'table NAME' or 'valid SECONDS'`;
       }
     });

@@ -1,4 +1,4 @@
-"""Finds subscribers in a table of the appliance's; policy.txt shows what it understands."""
+"""Finds subscribers in a table of the appliance; policy.txt is an example of its policy document."""
 
 from componentize_py_types import Err
 from wit_world import exports
@@ -7,7 +7,7 @@ from wit_world.imports import tables
 
 # The appliance's table.
 table = 0
-# Milliseconds for which an answer holds.
+# Validity of an answer, in milliseconds.
 valid = None
 
 
@@ -26,7 +26,7 @@ class Resolution(exports.Resolution):
                 case ["valid", seconds] if seconds.isdecimal() and len(seconds) < 10:
                     milliseconds = int(seconds) * 1000
                 case _:
-                    # What is raised here is the refusal that the admin reads.
+                    # The admin sees this error as the reason of the refusal.
                     raise Err(f"line {number}: expected 'table NAME' or 'valid SECONDS'")
         if name is None:
             raise Err("there is no line 'table NAME'")

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-/// Steps within a power of two.
+/// Buckets per power of two.
 const STEPS: u64 = 32;
 
-/// How often which latency was seen, in microseconds, to about 3%.
+/// A histogram of latencies in microseconds, accurate to about 3%.
 #[derive(Debug, Clone)]
 pub struct Histogram {
     buckets: Vec<u64>,
@@ -19,7 +19,7 @@ impl Default for Histogram {
     }
 }
 
-/// Below `STEPS` one bucket for each value, then `STEPS` for each power of two.
+/// Below `STEPS` each value has its own bucket; above, each power of two has `STEPS` buckets.
 fn bucket(micros: u64) -> usize {
     if micros < STEPS {
         return micros as usize;
@@ -39,7 +39,7 @@ fn upper(bucket: usize) -> u64 {
 }
 
 impl Histogram {
-    /// Counts one.
+    /// Records one latency.
     pub fn record(&mut self, micros: u64) {
         let micros = micros.min(u64::from(u32::MAX));
         self.buckets[bucket(micros)] += 1;
@@ -47,7 +47,7 @@ impl Histogram {
         self.max = self.max.max(micros);
     }
 
-    /// Counts all of another one.
+    /// Adds another histogram.
     pub fn add(&mut self, other: &Self) {
         for (mine, theirs) in self.buckets.iter_mut().zip(&other.buckets) {
             *mine += theirs;
@@ -56,12 +56,12 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
-    /// How many were counted.
+    /// Number of recorded latencies.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The latency that this share (0 to 1) did not pass; zero when nothing was counted.
+    /// The latency that this share (0 to 1) of the values does not exceed; zero for an empty histogram.
     pub fn quantile(&self, share: f64) -> Duration {
         let wanted = (self.count as f64 * share).ceil() as u64;
         let mut seen = 0;
@@ -74,12 +74,12 @@ impl Histogram {
         self.max()
     }
 
-    /// The longest.
+    /// The longest latency.
     pub fn max(&self) -> Duration {
         Duration::from_micros(self.max)
     }
 
-    /// How many took longer than this, to the width of a bucket.
+    /// Number of latencies above this limit, accurate to the width of a bucket.
     pub fn above(&self, limit: Duration) -> u64 {
         let limit = bucket(limit.as_micros().min(u128::from(u32::MAX)) as u64);
         self.buckets[limit + 1..].iter().sum()

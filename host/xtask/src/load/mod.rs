@@ -1,27 +1,27 @@
-//! An ESME and an SMSC for measuring: [`Source`] submits, [`Sink`] takes, [`Tally`] keeps the books of both.
+//! An ESME and an SMSC for load tests: [`Source`] submits, [`Sink`] receives, [`Tally`] records every message.
 //!
-//! They share no code with the appliance: what they read and write of SMPP is written here a second time, so that they
-//! check it. And they are lean, so that a measurement shows the appliance and not its measuring tools: run against each
-//! other they exchange several hundred thousand messages a second (`cargo xtask load`).
+//! They share no code with the appliance: their SMPP codec is an independent one, so that it checks the appliance's. They
+//! are also fast enough not to be the bottleneck: connected to each other, they exchange several hundred thousand messages per
+//! second (`cargo xtask load`).
 //!
-//! Every message carries a number of its own in its text; the [`Tally`] knows of each number whether it was sent, how it
-//! was answered, when, and how often it arrived.
+//! The text of every message contains a unique number; the [`Tally`] records for each number whether and when it was sent, how it
+//! was answered and how often it arrived.
 
 pub mod gsm;
 mod histogram;
 pub mod pools;
 mod probe;
-mod processor;
+mod process_usage;
 mod sink;
 mod source;
-mod stop;
+mod stop_flag;
 mod tally;
 mod wire;
 
 pub use histogram::Histogram;
 pub use probe::Probe;
-pub use processor::{process_time, resident, this_thread, thread_times};
+pub use process_usage::{cpu_time_by_thread, process_cpu_time, resident_memory, thread_cpu_time};
 pub use sink::{Sink, SinkOptions, SinkReport, SinkSecond};
-pub use source::{Aside, Source, SourceOptions, SourceReport};
-pub use stop::Stop;
-pub use tally::{Accounts, Tally};
+pub use source::{SideTraffic, Source, SourceOptions, SourceReport};
+pub use stop_flag::StopFlag;
+pub use tally::{Tally, TallySummary};

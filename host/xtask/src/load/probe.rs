@@ -1,4 +1,4 @@
-//! One message at a time, with its id: for looking at what became of a certain one.
+//! An ESME that submits one message at a time and returns its id, so that a test can look at that message's trace.
 
 use super::wire;
 use anyhow::{Context, Result, ensure};
@@ -16,12 +16,12 @@ pub struct Probe {
     sequence: u32,
     input: Vec<u8>,
     template: wire::SubmitTemplate,
-    /// Texts of receipts and messages that were delivered to it.
+    /// Texts of the delivery receipts and messages that were delivered to it.
     pub delivered: Vec<String>,
 }
 
 impl Probe {
-    /// Connects and binds as a transceiver. Its messages go to `prefix` and ten digits.
+    /// Connects and binds as a transceiver. Destinations are `prefix` and ten digits.
     pub fn bind(
         address: SocketAddr,
         system_id: &str,
@@ -69,7 +69,7 @@ impl Probe {
         Ok(())
     }
 
-    /// The next PDU that has come as a whole; those that want an answer get one.
+    /// The next complete PDU; requests of the SMSC are answered.
     fn next(&mut self) -> Result<Option<Arrived>> {
         let input = std::mem::take(&mut self.input);
         let mut rest = input.as_slice();
@@ -79,8 +79,8 @@ impl Probe {
             && id & wire::ANSWER == 0
         {
             if *id == wire::DELIVER_SM {
-                let text =
-                    wire::submitted(body).map(|message| String::from_utf8_lossy(message.text).into_owned());
+                let text = wire::parse_submit(body)
+                    .map(|message| String::from_utf8_lossy(message.text).into_owned());
                 self.delivered.push(text.unwrap_or_default());
             }
             let mut out = Vec::new();
@@ -91,14 +91,14 @@ impl Probe {
         Ok(found)
     }
 
-    /// Submits the message of this number; gives its id, or the status of the refusal.
+    /// Submits the message with this number; returns its id, or the command status of the refusal.
     pub fn submit(&mut self, number: u64) -> Result<Result<String, u32>> {
         let mut out = Vec::new();
         self.template.write(self.sequence + 1, number, &mut out);
         self.submitted(&out)
     }
 
-    /// The same, to a destination that ends in these digits.
+    /// Submits the message with this number to a destination that ends in these digits.
     pub fn submit_to(&mut self, digits: u64, number: u64) -> Result<Result<String, u32>> {
         let mut out = Vec::new();
         self.template.write_to(self.sequence + 1, digits, number, &mut out);
@@ -115,7 +115,7 @@ impl Probe {
         Ok(Ok(String::from_utf8_lossy(body.strip_suffix(&[0]).unwrap_or(&body)).into_owned()))
     }
 
-    /// Waits until so many receipts and messages were delivered to it.
+    /// Waits until this many receipts and messages were delivered to it.
     pub fn wait_for_delivered(&mut self, count: usize, time: Duration) -> Result<()> {
         let deadline = Instant::now() + time;
         while self.delivered.len() < count {

@@ -1,9 +1,9 @@
-//! An SMSC that takes numbered messages and answers as told.
+//! An SMSC that takes numbered messages and answers as configured.
 
-use super::stop::Stop;
+use super::stop_flag::StopFlag;
 use super::tally::Tally;
 use super::wire;
-use super::{Histogram, this_thread};
+use super::{Histogram, thread_cpu_time};
 use anyhow::{Context, Result, bail};
 use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -15,54 +15,54 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How a sink behaves. All of it can be changed while it runs, by [`Sink::behave`].
+/// Behaviour of a sink. [`Sink::behave`] changes it at run time.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SinkOptions {
-    /// Answers come this much later.
+    /// Delay of the answers.
     pub delay: Duration,
-    /// Command status of every `error_every`th answer; 0: none is an error.
+    /// Command status of every `error_every`th answer; 0: no errors.
     pub error_status: u32,
     /// See `error_status`; 0 counts as 1.
     pub error_every: u32,
-    /// Whether messages that ask for one get a receipt.
+    /// Whether to send delivery receipts to messages that request them.
     pub receipts: bool,
-    /// How many messages it takes in each second, over all links; the others are answered "throttled" (0x58). 0: any number.
+    /// Messages per second over all links; further messages are answered with ESME_RTHROTTLED (0x58). 0: unlimited.
     pub per_second: u32,
 }
 
-/// What a sink saw.
+/// Results of a sink.
 #[derive(Debug, Clone, Default)]
 pub struct SinkReport {
-    /// Times of arrival, from when the message was due to be sent by the source.
+    /// Latency of arrivals, measured from when the source should have sent the message.
     pub transit: Histogram,
-    /// submit_sm that came, duplicates included.
+    /// submit_sm received, duplicates included.
     pub messages: u64,
-    /// Those answered with an error; these count as not arrived.
+    /// submit_sm answered with an error; these do not count as arrived.
     pub refused: u64,
-    /// Receipts sent.
+    /// Delivery receipts sent.
     pub receipts: u64,
-    /// Positive answers to receipts.
+    /// Positive answers to delivery receipts.
     pub receipts_answered: u64,
-    /// Binds taken.
+    /// Accepted binds.
     pub binds: u64,
-    /// Links that ended in an error, with the last one's text.
+    /// Links that ended in an error.
     pub broken: u64,
-    /// The last such error.
+    /// The last of these errors.
     pub last_error: Option<String>,
-    /// Processor time of links that have ended.
+    /// CPU time of the links that have ended.
     pub processor: Duration,
 }
 
 #[derive(Debug)]
 struct Shared {
     tally: Arc<Tally>,
-    stop: Stop,
+    stop: StopFlag,
     delay_micros: AtomicU64,
     error_status: AtomicU32,
     error_every: AtomicU32,
     receipts: AtomicU32,
     per_second: AtomicU32,
-    /// The counts of each second from `started`, as far as there was a limit.
+    /// Counts per second since `started`, while there is a limit.
     seconds: Mutex<Vec<SinkSecond>>,
     started: Instant,
     next_id: AtomicU64,
@@ -74,17 +74,17 @@ struct Shared {
 /// ESME_RTHROTTLED.
 const THROTTLED: u32 = 0x58;
 
-/// What a sink with a limit counted in one second.
+/// Counts of one second of a sink with a limit.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SinkSecond {
     /// submit_sm within the limit.
     pub taken: u32,
-    /// submit_sm that were answered "throttled".
+    /// submit_sm answered with ESME_RTHROTTLED.
     pub throttled: u32,
 }
 
 impl Shared {
-    /// Counts a message of this second if there is a limit; tells whether it exceeds the limit.
+    /// Counts a message of the current second if there is a limit; returns whether it exceeds the limit.
     fn is_too_fast(&self, now: Instant) -> bool {
         let most = self.per_second.load(Ordering::Relaxed);
         if most == 0 {
@@ -111,19 +111,19 @@ pub struct Sink {
 }
 
 impl Sink {
-    /// Listens on a free port of loopback.
+    /// Listens on a free loopback port.
     pub fn start(options: SinkOptions, tally: &Arc<Tally>) -> Result<Self> {
         Self::start_at(SocketAddr::from(([127, 0, 0, 1], 0)), options, tally)
     }
 
-    /// Listens here.
+    /// Listens on this address.
     pub fn start_at(address: SocketAddr, options: SinkOptions, tally: &Arc<Tally>) -> Result<Self> {
         let listener = TcpListener::bind(address).with_context(|| format!("listening on {address}"))?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
         let shared = Arc::new(Shared {
             tally: Arc::clone(tally),
-            stop: Stop::default(),
+            stop: StopFlag::default(),
             delay_micros: AtomicU64::new(0),
             error_status: AtomicU32::new(0),
             error_every: AtomicU32::new(0),
@@ -144,12 +144,12 @@ impl Sink {
         Ok(sink)
     }
 
-    /// Where it listens.
+    /// The listening address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// From now on, behaves like this.
+    /// Changes the behaviour.
     pub fn behave(&self, options: SinkOptions) {
         self.shared.delay_micros.store(options.delay.as_micros() as u64, Ordering::Relaxed);
         self.shared.error_every.store(options.error_every, Ordering::Relaxed);
@@ -158,25 +158,25 @@ impl Sink {
         self.shared.per_second.store(options.per_second, Ordering::Relaxed);
     }
 
-    /// Cuts all links; new ones are taken.
+    /// Closes all links; new ones are accepted.
     pub fn drop_links(&self) {
         for link in self.shared.links.lock().drain(..) {
-            // One that is gone already needs no cutting.
+            // A link that is closed already needs no closing.
             let _ = link.shutdown(Shutdown::Both);
         }
     }
 
-    /// submit_sm taken so far, doubles included.
-    pub fn messages_so_far(&self) -> u64 {
+    /// submit_sm accepted so far, duplicates included.
+    pub fn message_count(&self) -> u64 {
         self.shared.messages.load(Ordering::Relaxed)
     }
 
-    /// The counts of each second since the start, the current one last; empty if there was no limit ([`SinkOptions::per_second`]).
+    /// Counts per second since the start, the current second last; empty without a limit ([`SinkOptions::per_second`]).
     pub fn seconds(&self) -> Vec<SinkSecond> {
         self.shared.seconds.lock().clone()
     }
 
-    /// Cuts everything and reports.
+    /// Closes everything and returns the results.
     pub fn stop(mut self) -> Result<SinkReport> {
         self.shared.stop.set();
         if self.acceptor.take().is_some_and(|thread| thread.join().is_err()) {
@@ -185,7 +185,7 @@ impl Sink {
         Ok(self.shared.report.lock().clone())
     }
 
-    /// What it saw on links that have ended.
+    /// Results of the links that have ended.
     pub fn report(&self) -> SinkReport {
         self.shared.report.lock().clone()
     }
@@ -201,7 +201,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
     let mut threads: Vec<JoinHandle<()>> = Vec::new();
     let wait = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
     while !shared.stop.is_set() {
-        // An interrupted poll is as good as one that timed out.
+        // An interrupted poll is treated like a timeout.
         let _ = rustix::event::poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&wait));
         while let Ok((socket, _)) = listener.accept() {
             if let Ok(copy) = socket.try_clone() {
@@ -216,7 +216,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
         threads.retain(|thread| !thread.is_finished());
     }
     for thread in threads {
-        // A panic of a link is in its missing messages.
+        // A panic of a link shows as missing messages.
         let _ = thread.join();
     }
 }
@@ -242,7 +242,7 @@ fn serve(socket: TcpStream, shared: Arc<Shared>) {
     report.receipts += link.report.receipts;
     report.receipts_answered += link.report.receipts_answered;
     report.binds += link.report.binds;
-    report.processor += this_thread();
+    report.processor += thread_cpu_time();
     if let Err(error) = outcome {
         report.broken += 1;
         report.last_error = Some(format!("{error:#}"));
@@ -283,7 +283,7 @@ impl Link {
                 return Ok(());
             }
             let mut interest = PollFlags::empty();
-            // A peer that reads no answers gets no more of its messages taken.
+            // A peer that does not read its answers is not read from either.
             if self.output.len() - self.written < 1 << 20 {
                 interest |= PollFlags::IN;
             }
@@ -313,7 +313,7 @@ impl Link {
         Ok(())
     }
 
-    /// Tells whether the connection goes on.
+    /// Returns whether the connection continues.
     fn read(&mut self, socket: &mut TcpStream) -> Result<bool> {
         match socket.read(&mut self.input[self.filled..]) {
             Ok(0) => return Ok(false),
@@ -345,7 +345,7 @@ impl Link {
         while let Some(pdu) = wire::next(rest)? {
             match pdu.id {
                 wire::SUBMIT_SM => {
-                    let message = wire::submitted(pdu.body).context("a submit_sm that cannot be read")?;
+                    let message = wire::parse_submit(pdu.body).context("malformed submit_sm")?;
                     self.counted += 1;
                     self.report.messages += 1;
                     let out = if delay.is_zero() { &mut self.output } else { &mut late };
@@ -356,20 +356,20 @@ impl Link {
                         wire::put(out, wire::SUBMIT_SM | wire::ANSWER, status, pdu.sequence, &[]);
                         continue;
                     }
-                    match wire::numbered(message.text) {
+                    match wire::parse_number(message.text) {
                         Some((number, lane)) => {
                             if let Some(transit) = self.shared.tally.arrived(number, lane, micros) {
                                 self.report.transit.record(transit);
                             }
                         }
-                        None => self.shared.tally.stranger(),
+                        None => self.shared.tally.count_unknown(),
                     }
                     let id = format!("{:010}\0", self.shared.next_id.fetch_add(1, Ordering::Relaxed));
                     wire::put(out, wire::SUBMIT_SM | wire::ANSWER, 0, pdu.sequence, id.as_bytes());
                     if receipts && message.receipt {
                         self.sequence += 1;
                         self.report.receipts += 1;
-                        let body = wire::receipt(&message, id.trim_end_matches('\0'));
+                        let body = wire::delivery_receipt(&message, id.trim_end_matches('\0'));
                         wire::put(out, wire::DELIVER_SM, 0, self.sequence, &body);
                     }
                 }

@@ -1,9 +1,9 @@
-//! An ESME that submits numbered messages, flat out or at a rate.
+//! An ESME that submits numbered messages, either as fast as answers come or at a fixed rate.
 
-use super::stop::Stop;
+use super::stop_flag::StopFlag;
 use super::tally::Tally;
 use super::wire::{self, SubmitTemplate};
-use super::{Histogram, this_thread};
+use super::{Histogram, thread_cpu_time};
 use anyhow::{Context, Result, bail};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use std::io::{ErrorKind, Read, Write};
@@ -12,52 +12,52 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// How a source works.
+/// Options of a source.
 #[derive(Debug, Clone)]
 pub struct SourceOptions {
-    /// Where the SMSC listens.
+    /// Address of the SMSC.
     pub address: SocketAddr,
-    /// Account.
+    /// The account's system_id.
     pub system_id: String,
-    /// Its password.
+    /// The account's password.
     pub password: String,
-    /// Connections, each with a thread.
+    /// Number of connections; each has its own thread.
     pub connections: usize,
-    /// Unanswered requests a connection may have.
+    /// Window: unanswered requests per connection.
     pub window: usize,
-    /// Messages a second over all connections; `None`: as fast as answers come.
+    /// Messages per second over all connections; `None`: as fast as answers come.
     pub rate: Option<f64>,
-    /// When to stop sending, counted from the start.
+    /// When to stop sending, measured from the start.
     pub duration: Option<Duration>,
-    /// How many messages to send over all connections, at most.
+    /// Maximum number of messages over all connections.
     pub count: Option<u64>,
-    /// Octets of text.
+    /// Length of the text, in octets.
     pub length: usize,
-    /// Begin of the destination; ten digits follow.
+    /// Prefix of the destinations; ten digits follow.
     pub prefix: String,
-    /// How many different destinations there are; `None`: about as many as messages.
+    /// Number of different destinations; `None`: about one per message.
     pub destinations: Option<u64>,
-    /// Messages among them that go elsewhere.
-    pub aside: Option<Aside>,
-    /// Whether to ask for receipts.
+    /// Part of the messages that goes to other destinations.
+    pub side_traffic: Option<SideTraffic>,
+    /// Whether to request delivery receipts.
     pub receipts: bool,
-    /// Whether a lost connection is made again.
+    /// Whether to reconnect after a connection is lost.
     pub reconnect: bool,
 }
 
-/// Every so many messages one to somebody else: to a few numbers, again and again.
+/// Every `every`th message goes to one of a few other destinations.
 #[derive(Debug, Clone)]
-pub struct Aside {
-    /// One of so many messages.
+pub struct SideTraffic {
+    /// One of this many messages.
     pub every: u64,
-    /// Begin of the destination; ten digits follow.
+    /// Prefix of the destinations; ten digits follow.
     pub prefix: String,
-    /// How many different destinations.
+    /// Number of different destinations.
     pub numbers: u64,
 }
 
 impl SourceOptions {
-    /// A plain one: four connections with a window of 500, texts of 100 octets, to China.
+    /// Default options: four connections with a window of 500, texts of 100 octets, destinations in China.
     pub fn new(address: SocketAddr, system_id: &str, password: &str) -> Self {
         Self {
             address,
@@ -71,27 +71,27 @@ impl SourceOptions {
             length: 100,
             prefix: "861".to_owned(),
             destinations: None,
-            aside: None,
+            side_traffic: None,
             receipts: false,
             reconnect: false,
         }
     }
 }
 
-/// What a source saw.
+/// Results of a source.
 #[derive(Debug, Clone, Default)]
 pub struct SourceReport {
-    /// Times of positive answers, from when the message was due to be sent (so that a stall counts for all that it held up).
+    /// Latency of positive answers, measured from when the message was due (so that a stall counts for every message it delays).
     pub answers: Histogram,
     /// Negative answers by command status.
     pub refusals: std::collections::BTreeMap<u32, u64>,
-    /// Receipts that came.
+    /// Delivery receipts received.
     pub receipts: u64,
-    /// Connections lost.
+    /// Lost connections.
     pub losses: u64,
-    /// Processor time.
+    /// CPU time.
     pub processor: Duration,
-    /// From the first message to the last answer.
+    /// Time from the first message to the last answer.
     pub elapsed: Duration,
 }
 
@@ -112,15 +112,15 @@ impl SourceReport {
 #[derive(Debug)]
 pub struct Source {
     threads: Vec<JoinHandle<Result<SourceReport>>>,
-    stop: Arc<Stop>,
-    quit: Arc<Stop>,
+    stop: Arc<StopFlag>,
+    quit: Arc<StopFlag>,
 }
 
 impl Source {
-    /// Starts it. Errors of connecting show at [`Source::join`].
+    /// Starts the source. Connection errors are reported by [`Source::join`].
     pub fn start(options: &SourceOptions, tally: &Arc<Tally>) -> Result<Self> {
-        let stop = Arc::new(Stop::default());
-        let quit = Arc::new(Stop::default());
+        let stop = Arc::new(StopFlag::default());
+        let quit = Arc::new(StopFlag::default());
         let mut threads = Vec::new();
         for lane in 0..options.connections {
             let (options, tally) = (options.clone(), Arc::clone(tally));
@@ -131,18 +131,18 @@ impl Source {
         Ok(Self { threads, stop, quit })
     }
 
-    /// Sends nothing new; answers are still waited for.
+    /// Stops sending; still waits for outstanding answers.
     pub fn stop(&self) {
         self.stop.set();
     }
 
-    /// Waits for no more answers either.
+    /// Stops waiting for answers as well.
     pub fn quit(&self) {
         self.stop.set();
         self.quit.set();
     }
 
-    /// Waits for its end: all sent, and all answered.
+    /// Waits until everything is sent and answered.
     pub fn join(self) -> Result<SourceReport> {
         let mut sum = SourceReport::default();
         for thread in self.threads {
@@ -159,7 +159,7 @@ impl Source {
 struct Slot {
     sequence: u32,
     number: u64,
-    /// On the tally's clock.
+    /// By the tally's clock.
     due: u64,
 }
 
@@ -168,12 +168,12 @@ const FREE: Slot = Slot { sequence: 0, number: 0, due: 0 };
 struct Connection {
     options: SourceOptions,
     tally: Arc<Tally>,
-    stop: Arc<Stop>,
-    quit: Arc<Stop>,
+    stop: Arc<StopFlag>,
+    quit: Arc<StopFlag>,
     template: SubmitTemplate,
-    aside: Option<SubmitTemplate>,
+    side_traffic: Option<SubmitTemplate>,
     sequence: u32,
-    /// Unanswered ones, at the place of their sequence number modulo the length.
+    /// Unanswered requests, indexed by their sequence number modulo the length.
     slots: Vec<Slot>,
     in_flight: usize,
     output: Vec<u8>,
@@ -187,7 +187,13 @@ struct Connection {
 }
 
 impl Connection {
-    fn new(options: SourceOptions, lane: usize, tally: Arc<Tally>, stop: Arc<Stop>, quit: Arc<Stop>) -> Self {
+    fn new(
+        options: SourceOptions,
+        lane: usize,
+        tally: Arc<Tally>,
+        stop: Arc<StopFlag>,
+        quit: Arc<StopFlag>,
+    ) -> Self {
         let template = |prefix: &str| {
             let template = SubmitTemplate::new("10655", prefix, lane, options.length, options.receipts);
             match options.destinations {
@@ -195,12 +201,12 @@ impl Connection {
                 None => template,
             }
         };
-        let aside = options.aside.as_ref().map(|aside| template(&aside.prefix));
+        let side_traffic = options.side_traffic.as_ref().map(|side_traffic| template(&side_traffic.prefix));
         let template = template(&options.prefix);
         let slots = vec![FREE; (options.window * 4).next_power_of_two()];
         Self {
             template,
-            aside,
+            side_traffic,
             sequence: 0,
             slots,
             in_flight: 0,
@@ -235,7 +241,7 @@ impl Connection {
                 }
                 Err(error) => error,
             };
-            // Those without an answer stay so: whether they arrive is the sink's to say.
+            // Unanswered messages stay unanswered: only the sink can tell whether they arrived.
             self.slots.fill(FREE);
             self.in_flight = 0;
             self.output.clear();
@@ -250,7 +256,7 @@ impl Connection {
             }
         }
         self.report.elapsed = self.started.elapsed();
-        self.report.processor = this_thread();
+        self.report.processor = thread_cpu_time();
         Ok(self.report)
     }
 
@@ -279,7 +285,7 @@ impl Connection {
             let mut some = [0; 512];
             let count = socket.read(&mut some).context("waiting for the answer to the bind")?;
             if count == 0 {
-                bail!("the bind was answered by the end of the connection");
+                bail!("the connection was closed instead of a bind answer");
             }
             answer.extend_from_slice(&some[..count]);
             let mut rest = answer.as_slice();
@@ -301,7 +307,7 @@ impl Connection {
             let wait = self.fill(Instant::now());
             self.write(socket)?;
             if self.finished() {
-                self.say_goodbye(socket);
+                self.unbind(socket);
                 return Ok(());
             }
             if self.quit.is_set() {
@@ -317,7 +323,7 @@ impl Connection {
         }
     }
 
-    /// Queues what is due and fits into the window; gives the time until it is worth looking again.
+    /// Queues the messages that are due and fit into the window; returns the time until the next check.
     fn fill(&mut self, now: Instant) -> Duration {
         const LONG: Duration = Duration::from_millis(50);
         if self.exhausted || self.sending_is_over() {
@@ -331,12 +337,12 @@ impl Connection {
             if let Some(each) = each {
                 due = start + (self.sent as f64 * each) as u64;
                 if due > micros {
-                    // A millisecond's worth at a time: a call for each message would measure the calls.
+                    // A millisecond's worth at a time: one call per message would measure the calls.
                     return Duration::from_micros((due - micros).max(1000));
                 }
             }
-            let place = (self.sequence.wrapping_add(1) as usize) & (self.slots.len() - 1);
-            if self.slots[place].sequence != 0 {
+            let index = (self.sequence.wrapping_add(1) as usize) & (self.slots.len() - 1);
+            if self.slots[index].sequence != 0 {
                 break;
             }
             let share = self.options.count.map(|count| count.div_ceil(self.options.connections as u64));
@@ -349,11 +355,11 @@ impl Connection {
                 break;
             };
             self.sequence += 1;
-            self.slots[place] = Slot { sequence: self.sequence, number, due };
+            self.slots[index] = Slot { sequence: self.sequence, number, due };
             self.tally.sent(number, due);
-            match (&mut self.aside, &self.options.aside) {
-                (Some(template), Some(aside)) if number % aside.every == 0 => {
-                    let digits = number / aside.every % aside.numbers;
+            match (&mut self.side_traffic, &self.options.side_traffic) {
+                (Some(template), Some(side_traffic)) if number % side_traffic.every == 0 => {
+                    let digits = number / side_traffic.every % side_traffic.numbers;
                     template.write_to(self.sequence, digits, number, &mut self.output);
                 }
                 _ => self.template.write(self.sequence, number, &mut self.output),
@@ -403,12 +409,12 @@ impl Connection {
         while let Some(pdu) = wire::next(rest)? {
             match pdu.id {
                 id if id == wire::SUBMIT_SM | wire::ANSWER || id == wire::GENERIC_NACK => {
-                    let place = pdu.sequence as usize & (self.slots.len() - 1);
-                    let slot = self.slots[place];
+                    let index = pdu.sequence as usize & (self.slots.len() - 1);
+                    let slot = self.slots[index];
                     if slot.sequence != pdu.sequence || pdu.sequence == 0 {
-                        bail!("an answer to sequence {} that nothing waits for", pdu.sequence);
+                        bail!("unexpected answer to sequence {}", pdu.sequence);
                     }
-                    self.slots[place] = FREE;
+                    self.slots[index] = FREE;
                     self.in_flight -= 1;
                     let accepted = id != wire::GENERIC_NACK && pdu.status == 0;
                     self.tally.answered(slot.number, accepted);
@@ -434,8 +440,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Nothing depends on its success: everything is answered.
-    fn say_goodbye(&mut self, socket: &mut TcpStream) {
+    /// Unbinds; errors are ignored, since every request is answered already.
+    fn unbind(&mut self, socket: &mut TcpStream) {
         wire::put(&mut self.output, wire::UNBIND, 0, self.sequence.wrapping_add(1), &[]);
         let _ = self.write(socket);
     }

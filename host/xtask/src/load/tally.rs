@@ -1,4 +1,4 @@
-//! The books: what became of each numbered message.
+//! The record of every numbered message of a run.
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
@@ -7,31 +7,31 @@ const SENT: u8 = 1;
 const ACCEPTED: u8 = 2;
 const REFUSED: u8 = 4;
 
-/// How many source connections have their order checked.
+/// Number of source connections whose message order is checked.
 const LANES: usize = 256;
 
-/// Knows of each message whether it was sent, how it was answered and how often it arrived.
+/// Records for each message whether it was sent, how it was answered and how often it arrived.
 ///
-/// Written by sources and sinks at the same time; exact once they have stopped.
+/// Sources and sinks write concurrently; the result is exact once they have stopped.
 #[derive(Debug)]
 pub struct Tally {
     began: Instant,
     next: AtomicU64,
     fate: Vec<AtomicU8>,
     arrivals: Vec<AtomicU8>,
-    /// Microseconds since `began` at which it should have been sent.
+    /// When each message was due, in microseconds since `began`.
     due: Vec<AtomicU32>,
-    /// Highest number seen of each source connection.
+    /// Highest number that arrived from each source connection.
     lanes: Vec<AtomicU64>,
     arrived: AtomicU64,
     accepted: AtomicU64,
     inversions: AtomicU64,
-    strangers: AtomicU64,
+    unknown: AtomicU64,
 }
 
-/// The sums.
+/// The totals.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Accounts {
+pub struct TallySummary {
     /// Written to a socket.
     pub sent: u64,
     /// Answered positively.
@@ -42,20 +42,20 @@ pub struct Accounts {
     pub unanswered: u64,
     /// Arrived at the sink at least once.
     pub arrived: u64,
-    /// Arrivals beyond the first.
+    /// Arrivals after the first.
     pub duplicates: u64,
-    /// Answered positively, and never arrived: lost.
+    /// Answered positively but never arrived: lost.
     pub missing: u64,
     /// Arrived although they were refused.
     pub refused_arrived: u64,
-    /// Arrived after a later one of the same source connection.
+    /// Arrived after a later message of the same source connection.
     pub inversions: u64,
-    /// Arrived without a number that was given out.
-    pub strangers: u64,
+    /// Arrived with a number that was never assigned.
+    pub unknown: u64,
 }
 
 impl Tally {
-    /// Books for this many messages.
+    /// Allocates a record for this many messages.
     pub fn new(capacity: usize) -> Self {
         Self {
             began: Instant::now(),
@@ -67,33 +67,33 @@ impl Tally {
             arrived: AtomicU64::new(0),
             accepted: AtomicU64::new(0),
             inversions: AtomicU64::new(0),
-            strangers: AtomicU64::new(0),
+            unknown: AtomicU64::new(0),
         }
     }
 
-    /// The zero of its clock.
+    /// The zero of the tally's clock.
     pub fn began(&self) -> Instant {
         self.began
     }
 
-    /// Microseconds on its clock.
+    /// Microseconds by the tally's clock.
     pub fn micros(&self, now: Instant) -> u64 {
         now.saturating_duration_since(self.began).as_micros() as u64
     }
 
-    /// A number for the next message; `None` when all are used.
+    /// Assigns a number to the next message; `None` when all are used.
     pub fn take(&self) -> Option<u64> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         (number < self.fate.len() as u64).then_some(number)
     }
 
-    /// It was sent; `due` is when it should have been, in microseconds.
+    /// Records that a message was sent; `due` is when it should have been sent, in microseconds.
     pub fn sent(&self, number: u64, due: u64) {
         self.due[number as usize].store(due as u32, Ordering::Relaxed);
         self.fate[number as usize].fetch_or(SENT, Ordering::Relaxed);
     }
 
-    /// It was answered.
+    /// Records an answer.
     pub fn answered(&self, number: u64, accepted: bool) {
         let mark = if accepted { ACCEPTED } else { REFUSED };
         self.fate[number as usize].fetch_or(mark, Ordering::Relaxed);
@@ -102,14 +102,14 @@ impl Tally {
         }
     }
 
-    /// It arrived; gives how late, in microseconds from when it should have been sent. `None` for numbers never given out.
+    /// Records an arrival; returns the delay in microseconds since the message was due. `None` for unassigned numbers.
     pub fn arrived(&self, number: u64, lane: usize, now: u64) -> Option<u64> {
         let (Some(count), Some(due)) = (self.arrivals.get(number as usize), self.due.get(number as usize))
         else {
-            self.strangers.fetch_add(1, Ordering::Relaxed);
+            self.unknown.fetch_add(1, Ordering::Relaxed);
             return None;
         };
-        // Beyond 255 the count stands still: that a message came that often is bad enough.
+        // The count stops at 255.
         let before = count
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| count.checked_add(1))
             .unwrap_or(255);
@@ -123,22 +123,22 @@ impl Tally {
         Some((now as u32).wrapping_sub(due.load(Ordering::Relaxed)).into())
     }
 
-    /// It arrived without a number.
-    pub fn stranger(&self) {
-        self.strangers.fetch_add(1, Ordering::Relaxed);
+    /// Records an arrival without an assigned number.
+    pub fn count_unknown(&self) {
+        self.unknown.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Different messages that arrived so far.
-    pub fn arrived_so_far(&self) -> u64 {
+    /// Number of different messages that have arrived so far.
+    pub fn arrived_count(&self) -> u64 {
         self.arrived.load(Ordering::Relaxed)
     }
 
-    /// Positive answers so far.
-    pub fn accepted_so_far(&self) -> u64 {
+    /// Number of positive answers so far.
+    pub fn accepted_count(&self) -> u64 {
         self.accepted.load(Ordering::Relaxed)
     }
 
-    /// The first few numbers that were answered positively and never arrived.
+    /// The first few numbers that were answered positively but never arrived.
     pub fn missing(&self, most: usize) -> Vec<u64> {
         (0..self.fate.len())
             .filter(|&number| {
@@ -150,18 +150,18 @@ impl Tally {
             .collect()
     }
 
-    /// Whether all that was answered positively has arrived. The numbers of both do not tell: what was never answered may have
-    /// arrived as well.
+    /// Whether every positively answered message has arrived. Comparing the two counts is not enough: an unanswered message may
+    /// have arrived as well.
     pub fn is_settled(&self) -> bool {
         self.missing(1).is_empty()
     }
 
-    /// Adds up.
-    pub fn accounts(&self) -> Accounts {
-        let mut sums = Accounts {
+    /// Computes the totals.
+    pub fn summary(&self) -> TallySummary {
+        let mut sums = TallySummary {
             inversions: self.inversions.load(Ordering::Relaxed),
-            strangers: self.strangers.load(Ordering::Relaxed),
-            ..Accounts::default()
+            unknown: self.unknown.load(Ordering::Relaxed),
+            ..TallySummary::default()
         };
         for (fate, arrivals) in self.fate.iter().zip(&self.arrivals) {
             let (fate, arrivals) =
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_fate_is_counted_once() {
+    fn every_message_is_counted_once() {
         let tally = Tally::new(4);
         for _ in 0..4 {
             let number = tally.take().expect("room for four");
@@ -197,7 +197,7 @@ mod tests {
         tally.answered(1, true);
         tally.answered(2, false);
         tally.arrived(9, 0, 5);
-        let wanted = Accounts {
+        let wanted = TallySummary {
             sent: 4,
             accepted: 2,
             refused: 1,
@@ -207,23 +207,23 @@ mod tests {
             missing: 1,
             refused_arrived: 0,
             inversions: 0,
-            strangers: 1,
+            unknown: 1,
         };
-        assert_eq!(tally.accounts(), wanted);
+        assert_eq!(tally.summary(), wanted);
         assert_eq!(tally.missing(10), [1]);
         tally.arrived(3, 0, 7);
-        assert_eq!(tally.arrived_so_far(), tally.accepted_so_far());
+        assert_eq!(tally.arrived_count(), tally.accepted_count());
         assert!(!tally.is_settled(), "one of those that arrived was never answered");
         tally.arrived(1, 0, 8);
         assert!(tally.is_settled());
     }
 
     #[test]
-    fn a_late_one_is_an_inversion() {
+    fn a_late_arrival_is_an_inversion() {
         let tally = Tally::new(3);
         tally.arrived(2, 0, 0);
         tally.arrived(1, 0, 0);
         tally.arrived(0, 1, 0);
-        assert_eq!(tally.accounts().inversions, 1);
+        assert_eq!(tally.summary().inversions, 1);
     }
 }

@@ -1,4 +1,4 @@
-//! The little of SMPP that measuring needs, written independently of the appliance's codec (SMPP 3.4 §3.2, §4).
+//! The subset of SMPP that the load generator needs, written independently of the appliance's codec (SMPP 3.4 §3.2, §4).
 
 /// Command ids (SMPP 3.4 §5.1.2.1).
 pub(crate) const GENERIC_NACK: u32 = 0x8000_0000;
@@ -9,18 +9,18 @@ pub(crate) const DELIVER_SM: u32 = 5;
 pub(crate) const UNBIND: u32 = 6;
 pub(crate) const BIND_TRANSCEIVER: u32 = 9;
 pub(crate) const ENQUIRE_LINK: u32 = 0x15;
-/// Set in the id of an answer.
+/// The response bit of a command id.
 pub(crate) const ANSWER: u32 = 0x8000_0000;
 
-/// Octets of a header.
+/// Length of a PDU header, in octets.
 pub(crate) const HEADER: usize = 16;
-/// Longest PDU taken.
-const LONGEST: usize = 70_000;
+/// Longest accepted PDU.
+const MAX_PDU: usize = 70_000;
 
-/// Digits of the number in a text.
+/// Number of digits of the message number in a text.
 const DIGITS: usize = 10;
 
-/// A header, and the body that belongs to it.
+/// A PDU: header fields and body.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pdu<'a> {
     pub(crate) id: u32,
@@ -29,23 +29,23 @@ pub(crate) struct Pdu<'a> {
     pub(crate) body: &'a [u8],
 }
 
-/// What came is no SMPP.
+/// The input is not SMPP.
 #[derive(Debug, thiserror::Error)]
 #[error("a PDU of {0} octets")]
-pub(crate) struct Broken(usize);
+pub(crate) struct MalformedFrame(usize);
 
 fn word(octets: &[u8], at: usize) -> u32 {
     octets.get(at..at + 4).and_then(|four| four.try_into().ok()).map_or(0, u32::from_be_bytes)
 }
 
-/// Takes the first PDU off the front, when it is there as a whole.
-pub(crate) fn next<'a>(octets: &mut &'a [u8]) -> Result<Option<Pdu<'a>>, Broken> {
+/// Takes the first complete PDU off the front.
+pub(crate) fn next<'a>(octets: &mut &'a [u8]) -> Result<Option<Pdu<'a>>, MalformedFrame> {
     if octets.len() < HEADER {
         return Ok(None);
     }
     let length = word(octets, 0) as usize;
-    if !(HEADER..=LONGEST).contains(&length) {
-        return Err(Broken(length));
+    if !(HEADER..=MAX_PDU).contains(&length) {
+        return Err(MalformedFrame(length));
     }
     if octets.len() < length {
         return Ok(None);
@@ -76,7 +76,7 @@ pub(crate) fn bind(system_id: &str, password: &str) -> Vec<u8> {
     body
 }
 
-/// Writes `number` with leading zeros into all of `digits`.
+/// Writes `number` into all of `digits`, with leading zeros.
 fn write_digits(mut number: u64, digits: &mut [u8]) {
     for digit in digits.iter_mut().rev() {
         *digit = b'0' + (number % 10) as u8;
@@ -84,18 +84,18 @@ fn write_digits(mut number: u64, digits: &mut [u8]) {
     }
 }
 
-/// A submit_sm in which only the sequence, the destination's last digits and the number change.
+/// A submit_sm in which only the sequence number, the last digits of the destination and the message number change.
 #[derive(Debug, Clone)]
 pub(crate) struct SubmitTemplate {
     octets: Vec<u8>,
     destination: usize,
     number: usize,
-    /// How many different destinations there are.
+    /// Number of different destinations.
     spread: u64,
 }
 
 impl SubmitTemplate {
-    /// `prefix` begins the destination, ten digits follow; the text is `n=<10 digits> c=<3 digits> ` and filling up to `length`.
+    /// Destinations are `prefix` and ten digits; the text is `n=<10 digits> c=<3 digits> `, padded to `length`.
     pub(crate) fn new(source: &str, prefix: &str, lane: usize, length: usize, receipt: bool) -> Self {
         let mut body = vec![0, if source.bytes().all(|octet| octet.is_ascii_digit()) { 1 } else { 5 }, 1];
         body.extend_from_slice(source.as_bytes());
@@ -119,18 +119,18 @@ impl SubmitTemplate {
         Self { octets, destination, number, spread: 1_000_003 }
     }
 
-    /// The same to only so many different destinations.
+    /// Limits the number of different destinations.
     pub(crate) fn spread(mut self, destinations: u64) -> Self {
         self.spread = destinations.max(1);
         self
     }
 
-    /// Appends the message of this number.
+    /// Appends the message with this number.
     pub(crate) fn write(&mut self, sequence: u32, number: u64, out: &mut Vec<u8>) {
         self.write_to(sequence, number % self.spread, number, out);
     }
 
-    /// The same, to a destination that ends in these digits.
+    /// Appends the message with this number, to a destination that ends in these digits.
     pub(crate) fn write_to(&mut self, sequence: u32, digits: u64, number: u64, out: &mut Vec<u8>) {
         self.octets[12..16].copy_from_slice(&sequence.to_be_bytes());
         write_digits(digits, &mut self.octets[self.destination..self.destination + DIGITS]);
@@ -139,9 +139,9 @@ impl SubmitTemplate {
     }
 }
 
-/// What a sink wants to know of a submit_sm.
+/// The fields of a submit_sm that a sink uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Submitted<'a> {
+pub(crate) struct SubmitFields<'a> {
     pub(crate) source: &'a [u8],
     pub(crate) destination: &'a [u8],
     pub(crate) receipt: bool,
@@ -160,8 +160,8 @@ fn skip(body: &mut &[u8], count: usize) -> Option<()> {
     Some(())
 }
 
-/// Reads the body of a submit_sm or deliver_sm (SMPP 3.4 §4.4.1).
-pub(crate) fn submitted(mut body: &[u8]) -> Option<Submitted<'_>> {
+/// Parses the body of a submit_sm or deliver_sm (SMPP 3.4 §4.4.1).
+pub(crate) fn parse_submit(mut body: &[u8]) -> Option<SubmitFields<'_>> {
     let body = &mut body;
     text(body)?;
     skip(body, 2)?;
@@ -177,7 +177,7 @@ pub(crate) fn submitted(mut body: &[u8]) -> Option<Submitted<'_>> {
     skip(body, 1)?;
     let short = body.get(..length)?;
     skip(body, length)?;
-    let mut found = Submitted { source, destination, receipt, text: short };
+    let mut found = SubmitFields { source, destination, receipt, text: short };
     while length == 0 && body.len() >= 4 {
         let (tag, size) =
             (u16::from_be_bytes([body[0], body[1]]), usize::from(u16::from_be_bytes([body[2], body[3]])));
@@ -190,8 +190,8 @@ pub(crate) fn submitted(mut body: &[u8]) -> Option<Submitted<'_>> {
     Some(found)
 }
 
-/// The number and the lane in a text of ours.
-pub(crate) fn numbered(text: &[u8]) -> Option<(u64, usize)> {
+/// The message number and the connection number in a text of the load generator.
+pub(crate) fn parse_number(text: &[u8]) -> Option<(u64, usize)> {
     let digits = |from: usize, count: usize| -> Option<u64> {
         text.get(from..from + count)?
             .iter()
@@ -203,8 +203,8 @@ pub(crate) fn numbered(text: &[u8]) -> Option<(u64, usize)> {
     Some((digits(2, DIGITS)?, digits(2 + DIGITS + 3, 3)? as usize))
 }
 
-/// The body of a deliver_sm that reports delivery (SMPP 3.4 Appendix B).
-pub(crate) fn receipt(message: &Submitted<'_>, id: &str) -> Vec<u8> {
+/// The body of a deliver_sm with a delivery receipt (SMPP 3.4 Appendix B).
+pub(crate) fn delivery_receipt(message: &SubmitFields<'_>, id: &str) -> Vec<u8> {
     let mut body = vec![0, 1, 1];
     body.extend_from_slice(message.destination);
     body.extend_from_slice(&[0, 1, 1]);
@@ -223,23 +223,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_template_writes_can_be_read() {
+    fn template_messages_can_be_parsed() {
         let mut out = Vec::new();
         SubmitTemplate::new("10655", "861", 7, 100, true).write(9, 1_234_567, &mut out);
         let mut octets = out.as_slice();
         let pdu = next(&mut octets).expect("whole").expect("there");
         assert!(octets.is_empty());
         assert_eq!((pdu.id, pdu.sequence), (SUBMIT_SM, 9));
-        let found = submitted(pdu.body).expect("readable");
+        let found = parse_submit(pdu.body).expect("readable");
         assert_eq!(found.source, b"10655");
         assert_eq!(found.destination, b"8610000234564");
         assert!(found.receipt);
         assert_eq!(found.text.len(), 100);
-        assert_eq!(numbered(found.text), Some((1_234_567, 7)));
+        assert_eq!(parse_number(found.text), Some((1_234_567, 7)));
     }
 
     #[test]
-    fn halves_wait_and_nonsense_is_refused() {
+    fn incomplete_pdus_wait_and_malformed_ones_are_refused() {
         let mut out = Vec::new();
         put(&mut out, ENQUIRE_LINK, 0, 1, &[]);
         assert!(next(&mut &out[..15]).expect("no error").is_none());

@@ -8,12 +8,12 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The port of GSUP, which osmo-hlr 1.5.0 cannot change.
+/// The GSUP port, which osmo-hlr 1.5.0 cannot change.
 pub const GSUP: u16 = 4222;
 const VTY: u16 = 4258;
 const CTRL: u16 = 4259;
 
-/// A home location register with a data base of its own, which outlives the process.
+/// A home location register with its own database, which survives the process.
 #[derive(Debug)]
 pub struct Hlr {
     loopback: Loopback,
@@ -22,7 +22,7 @@ pub struct Hlr {
 }
 
 impl Hlr {
-    /// Starts one without subscribers; its files go into a new folder in `folder`.
+    /// Starts an HLR without subscribers; its files are in a new folder in `folder`.
     pub fn start(folder: &Path) -> Result<Self> {
         let loopback = Loopback::claim()?;
         let folder = folder.join("hlr");
@@ -38,18 +38,18 @@ impl Hlr {
         Ok(hlr)
     }
 
-    /// Starts it on the data base that it had.
+    /// Restarts it on its database.
     pub fn start_again(&mut self) -> Result<()> {
         let mut command = Command::new("osmo-hlr");
         command.args(["-c", "osmo-hlr.cfg", "-l", "hlr.db"]);
-        // Only these: a connection to GSUP would be a peer without a name.
+        // Only these two are checked: a connection to GSUP would be a peer without a name.
         let listens = [VTY, CTRL].map(|port| self.at(port));
         self.program = None;
         self.program = Some(Program::start("osmo-hlr", &self.folder, &mut command, &listens)?);
         Ok(())
     }
 
-    /// SIGKILL, and waits until it is gone.
+    /// Sends SIGKILL and waits for the end.
     pub fn kill(&mut self) -> Result<()> {
         match self.program.take() {
             Some(mut program) => program.kill(),
@@ -61,17 +61,17 @@ impl Hlr {
         SocketAddr::from((self.loopback.address(), port))
     }
 
-    /// Where it takes GSUP.
+    /// Address of GSUP.
     pub fn gsup(&self) -> SocketAddr {
         self.at(GSUP)
     }
 
-    /// Where it takes CTRL.
+    /// Address of CTRL.
     pub fn ctrl(&self) -> SocketAddr {
         self.at(CTRL)
     }
 
-    /// Makes a subscriber.
+    /// Adds a subscriber.
     pub fn subscriber(&self, imsi: &str, msisdn: &str) -> Result<()> {
         let mut vty = self.vty()?;
         vty.command(&format!("subscriber imsi {imsi} create"))?;
@@ -79,24 +79,24 @@ impl Hlr {
         Ok(())
     }
 
-    /// Removes one.
+    /// Removes a subscriber.
     pub fn remove(&self, imsi: &str) -> Result<()> {
         self.vty()?.command(&format!("subscriber imsi {imsi} delete"))?;
         Ok(())
     }
 
-    /// What `show` says of one.
+    /// Output of `show` for a subscriber.
     pub fn show(&self, imsi: &str) -> Result<String> {
         self.vty()?.command(&format!("subscriber imsi {imsi} show"))
     }
 
-    /// Who is connected over GSUP, in its own words.
+    /// Its list of GSUP connections, as text.
     pub fn connections(&self) -> Result<String> {
         self.vty()?.command("show gsup-connections")
     }
 
-    /// Waits until it knows an MSC by name. Before, it would not answer its location updates, and over SGs neither the
-    /// phone nor osmo-msc would try again.
+    /// Waits until it knows an MSC by name. Before that, it would not answer the MSC's location updates, and over SGs neither the
+    /// phone nor osmo-msc would retry.
     pub fn wait_until_connected(&self, name: &str) -> Result<()> {
         let name = format!("'{name}'");
         super::until("an MSC's connection", || Ok(self.connections()?.contains(&name)))
@@ -107,7 +107,7 @@ impl Hlr {
         Vty::connect(self.at(VTY), "OsmoHLR")
     }
 
-    /// The last of what it said.
+    /// The end of its log.
     pub fn log(&self) -> String {
         self.program.as_ref().map(Program::log).unwrap_or_default()
     }

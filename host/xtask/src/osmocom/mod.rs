@@ -1,5 +1,5 @@
-//! Osmocom's programs as Debian ships them. Most of their ports cannot be chosen (GSUP 4222, VTY 4258, CTRL 4259), so every
-//! program has an address of loopback of its own.
+//! Osmocom's programs from Debian. Most of their ports cannot be configured (GSUP 4222, VTY 4258, CTRL 4259), so every program
+//! has its own loopback address.
 
 mod hlr;
 mod loopback;
@@ -12,14 +12,14 @@ pub use vty::Vty;
 use anyhow::{Result, ensure};
 use std::time::{Duration, Instant};
 
-/// How long a program may take for anything. Generous: the machine may be busy.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+/// Timeout for everything that a program does; generous, because the machine may be busy.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Looks until the condition holds.
+/// Polls until the condition holds.
 pub(crate) fn until(what: &str, mut holds: impl FnMut() -> Result<bool>) -> Result<()> {
-    let (pause, deadline) = (crate::load::Stop::default(), Instant::now() + 2 * PATIENCE);
+    let (pause, deadline) = (crate::load::StopFlag::default(), Instant::now() + 2 * TIMEOUT);
     while !holds()? {
-        ensure!(Instant::now() < deadline, "in vain: {what}");
+        ensure!(Instant::now() < deadline, "timeout: {what}");
         pause.pause(Duration::from_millis(10));
     }
     Ok(())

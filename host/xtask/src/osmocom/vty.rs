@@ -1,10 +1,10 @@
-//! The command line that Osmocom's programs have on a TCP port.
+//! The VTY command line that Osmocom's programs have on a TCP port.
 
 use anyhow::{Context, Result, ensure};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
-/// A session in the privileged mode.
+/// A session in privileged mode.
 #[derive(Debug)]
 pub struct Vty {
     socket: TcpStream,
@@ -12,10 +12,10 @@ pub struct Vty {
 }
 
 impl Vty {
-    /// `program` is the name before its prompt, such as `OsmoHLR`.
+    /// `program` is the name in its prompt, such as `OsmoHLR`.
     pub fn connect(address: SocketAddr, program: &str) -> Result<Self> {
         let socket = TcpStream::connect(address).with_context(|| format!("the VTY at {address}"))?;
-        socket.set_read_timeout(Some(super::PATIENCE))?;
+        socket.set_read_timeout(Some(super::TIMEOUT))?;
         let mut vty = Self { socket, prompt: format!("{program}> ") };
         vty.answer()?;
         vty.prompt = format!("{program}# ");
@@ -23,11 +23,11 @@ impl Vty {
         Ok(vty)
     }
 
-    /// Gives a command; gives back what it said.
+    /// Sends a command and returns its output.
     pub fn command(&mut self, command: &str) -> Result<String> {
         self.socket.write_all(format!("{command}\n").as_bytes())?;
         let answer = self.answer().with_context(|| format!("VTY: {command}"))?;
-        // The first line is the command's echo.
+        // The first line is the echo of the command.
         let answer = answer.split_once('\n').map(|(_, rest)| rest).unwrap_or_default();
         let done =
             |line: &str| ["% Created", "% Updated", "% Deleted"].iter().any(|done| line.starts_with(done));
@@ -36,7 +36,7 @@ impl Vty {
         Ok(answer.to_owned())
     }
 
-    /// Everything up to the prompt.
+    /// Reads up to the prompt.
     fn answer(&mut self) -> Result<String> {
         let mut all = Vec::new();
         let mut buffer = [0; 4096];

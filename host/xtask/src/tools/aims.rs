@@ -1,12 +1,12 @@
-//! Aims: what a measurement should reach. A debug build on a busy machine reaches none of them and still shows that a verb
-//! works, so `--no-aims` only prints what was missed.
+//! Aims: target values of measurements. A debug build on a busy machine misses all of them and still shows that a subcommand
+//! works, so `--no-aims` only prints missed aims.
 
 use anyhow::{Result, bail};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 static IGNORED: AtomicBool = AtomicBool::new(false);
 
-/// From now on a missed aim is printed and is no failure.
+/// From now on a missed aim is printed and is not an error.
 pub(crate) fn ignore() {
     IGNORED.store(true, Relaxed);
 }

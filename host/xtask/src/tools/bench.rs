@@ -1,97 +1,98 @@
-//! `cargo xtask bench`: what the appliance does and what it costs, in one table from one run.
+//! `cargo xtask bench`: throughput and cost of the appliance, in one table from one run.
 
 use super::aims;
-use super::place::Place;
+use super::tool_run::ToolRun;
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use xtask::appliance::{Appliance, Blueprint, PASSWORD, free_port};
 use xtask::load::{
-    Sink, SinkOptions, Source, SourceOptions, SourceReport, Stop, Tally, resident, thread_times,
+    Sink, SinkOptions, Source, SourceOptions, SourceReport, StopFlag, Tally, cpu_time_by_thread,
+    resident_memory,
 };
+use xtask::test_daemon::{PASSWORD, TestDaemon, TestDaemonConfig, free_port};
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Seconds of each measurement.
+    /// Seconds per measurement.
     #[arg(long, default_value_t = 10)]
     seconds: u64,
-    /// Unanswered submissions in all, over four connections.
+    /// Total window over four connections.
     #[arg(long, default_value_t = 4000)]
     window: usize,
-    /// Messages waiting elsewhere in the last rows.
+    /// Messages waiting for another peer in the last rows.
     #[arg(long, default_value_t = 1_000_000)]
     waiting: u64,
-    /// A daemon that is built already, instead of building one.
+    /// Use this daemon instead of building one.
     #[arg(long)]
     binary: Option<std::path::PathBuf>,
-    /// Measure one room by itself instead.
+    /// Run one of these measurements instead.
     #[command(subcommand)]
-    room: Option<Room>,
+    command: Option<BenchCommand>,
 }
 
 #[derive(clap::Subcommand)]
-enum Room {
-    /// The data pump beside plain INSERTs into the same data base, and questions to a large history.
+enum BenchCommand {
+    /// The data pump compared with plain INSERTs into the same database, and queries of a large history.
     Archive(super::archive_bench::Options),
     /// Every page of the console, in an appliance with many peers, many accounts and a long history.
     Console(super::console_bench::Options),
-    /// GSM: messages for phones through resolution and custody; what passing on costs between MSC and HLR.
+    /// GSM: messages to phones; cost of the proxy between MSC and HLR.
     Gsm(super::gsm_bench::Options),
-    /// Plugins: what calls cost by language, all four hooks end to end, activations, replays.
+    /// Plugins: cost of calls by language, all four hooks end to end, activations, replays.
     Hooks(super::hooks_bench::Options),
     /// Traffic while the archive's MariaDB is up, stopped, and catching up; every message must be in the table at the end.
     Outage,
-    /// Number pools: calls and hangups a second beside Debian's redis-server, and what a call costs by the pool's size.
+    /// Number pools: calls and hangups per second compared with Debian's redis-server, and cost of a call by the pool's size.
     Pool(super::pool_bench::Options),
 }
 
-/// Numbers of an appliance's whole life; a longer measurement ends early.
-const MOST: usize = 24_000_000;
+/// Maximum number of messages of a run; a longer measurement ends early.
+const MAX_MESSAGES: usize = 24_000_000;
 
-/// `99…` waits for a peer that is down, the rest goes upstream.
+/// `99…` waits for a peer that is down, everything else goes upstream.
 const POLICY: &str = "[[route]]\nprefix = \"99\"\nlegs = [{ peer = \"elsewhere\" }]\n\
                       [default]\nlegs = [{ peer = \"upstream\" }]\nnote = \"everything upstream\"\n";
 
 /// One measurement.
 struct Row {
     name: String,
-    /// Messages that reached the peer, a second.
+    /// Messages that reached the peer, per second.
     rate: f64,
     source: SourceReport,
-    /// Processor microseconds a message, by group of threads.
+    /// CPU microseconds per message, by group of threads.
     groups: BTreeMap<&'static str, f64>,
-    /// Microseconds of a hook call, of the plugin's own count.
+    /// Microseconds per hook call, as the hook counts them.
     hook: Option<f64>,
-    /// Accepted and not yet arrived when sending ended.
+    /// Accepted messages that had not arrived when sending ended.
     backlog: u64,
 }
 
 /// An appliance between a source and a sink.
-struct Line {
-    appliance: Appliance,
+struct BenchSetup {
+    appliance: TestDaemon,
     sink: Sink,
     tally: Arc<Tally>,
 }
 
-impl Line {
-    fn start(blueprint: &mut Blueprint) -> Result<Self> {
-        let tally = Arc::new(Tally::new(MOST));
+impl BenchSetup {
+    fn start(config: &mut TestDaemonConfig) -> Result<Self> {
+        let tally = Arc::new(Tally::new(MAX_MESSAGES));
         let sink = Sink::start(SinkOptions::default(), &tally)?;
         let nobody = SocketAddr::from(([127, 0, 0, 1], free_port()?));
-        blueprint
+        config
             .peer(
                 "upstream",
                 sink.address(),
-                "links = 2\nwindow = 2000\nreceipts = false\nuncertain = \"send-again\"",
+                "links = 2\nwindow = 2000\ndlrs = false\nuncertain = \"send-again\"",
             )
             .peer("elsewhere", nobody, "");
-        let line = Self { appliance: blueprint.start()?, sink, tally };
-        line.appliance.wait_for_line(Duration::from_secs(20), |text| {
+        let setup = Self { appliance: config.start()?, sink, tally };
+        setup.appliance.wait_for_line(Duration::from_secs(20), |text| {
             text.contains("bound") && text.contains("peer=upstream")
         })?;
-        Ok(line)
+        Ok(setup)
     }
 
     fn ask(&self, options: &Options) -> SourceOptions {
@@ -100,25 +101,25 @@ impl Line {
         ask
     }
 
-    /// Traffic for the time of the options, at this rate.
+    /// Runs traffic at this rate for the time in the options.
     fn measure(&self, name: &str, options: &Options, rate: Option<f64>) -> Result<Row> {
         let mut ask = self.ask(options);
         ask.rate = rate;
-        // The first second is for warming up.
+        // The first second is the warm-up.
         ask.duration = Some(Duration::from_secs(options.seconds + 1));
         let source = Source::start(&ask, &self.tally)?;
-        let pause = Stop::default();
+        let pause = StopFlag::default();
         pause.pause(Duration::from_secs(1));
-        let from = self.look();
+        let from = self.thread_times();
         pause.pause(Duration::from_secs(options.seconds) - Duration::from_millis(200));
-        let to = self.look();
+        let to = self.thread_times();
         let source = source.join()?;
         let backlog =
-            self.tally.accepted_so_far().saturating_sub(self.tally.arrived_so_far() + self.parked());
+            self.tally.accepted_count().saturating_sub(self.tally.arrived_count() + self.waiting_count());
         self.drain()?;
         ensure!(source.refusals.is_empty(), "{name}: refused: {:?}", source.refusals);
         let (time, done) = ((to.at - from.at).as_secs_f64(), to.arrived - from.arrived);
-        ensure!(done > 0, "{name}: nothing arrived; the log ends:\n{}", self.appliance.log(10));
+        ensure!(done > 0, "{name}: nothing arrived; end of the log:\n{}", self.appliance.log(10));
         let mut groups = BTreeMap::new();
         for (thread, after) in &to.threads {
             let before = from.threads.get(thread).copied().unwrap_or_default();
@@ -142,11 +143,11 @@ impl Line {
         Ok(row)
     }
 
-    fn look(&self) -> Look {
-        Look {
+    fn thread_times(&self) -> ThreadTimes {
+        ThreadTimes {
             at: Instant::now(),
-            arrived: self.tally.arrived_so_far(),
-            threads: thread_times(self.appliance.id()),
+            arrived: self.tally.arrived_count(),
+            threads: cpu_time_by_thread(self.appliance.id()),
             hook: self.hook(),
         }
     }
@@ -158,32 +159,32 @@ impl Line {
         Some((count, sum))
     }
 
-    /// Messages that wait elsewhere.
-    fn parked(&self) -> u64 {
-        PARKED.load(std::sync::atomic::Ordering::Relaxed)
+    /// Messages that wait for the other peer.
+    fn waiting_count(&self) -> u64 {
+        WAITING.load(std::sync::atomic::Ordering::Relaxed)
     }
 
-    /// Submits messages for the peer that is down, until so many of them wait.
-    fn park(&self, options: &Options, wanted: u64) -> Result<()> {
-        let missing = wanted.saturating_sub(self.parked());
+    /// Submits messages for the peer that is down until this many wait.
+    fn fill_queue(&self, options: &Options, wanted: u64) -> Result<()> {
+        let missing = wanted.saturating_sub(self.waiting_count());
         let mut ask = self.ask(options);
         ask.prefix = "991".to_owned();
         ask.count = Some(missing);
-        let before = self.tally.accepted_so_far();
+        let before = self.tally.accepted_count();
         let report = Source::start(&ask, &self.tally)?.join()?;
         ensure!(report.refusals.is_empty(), "parking {missing} messages: refused: {:?}", report.refusals);
-        PARKED.fetch_add(self.tally.accepted_so_far() - before, std::sync::atomic::Ordering::Relaxed);
+        WAITING.fetch_add(self.tally.accepted_count() - before, std::sync::atomic::Ordering::Relaxed);
         Ok(())
     }
 
     /// Waits until everything that goes upstream has arrived.
     fn drain(&self) -> Result<()> {
         let deadline = Instant::now() + Duration::from_secs(60);
-        let pause = Stop::default();
-        while self.tally.accepted_so_far() > self.tally.arrived_so_far() + self.parked() {
+        let pause = StopFlag::default();
+        while self.tally.accepted_count() > self.tally.arrived_count() + self.waiting_count() {
             ensure!(
                 Instant::now() < deadline,
-                "messages do not arrive; the log ends:\n{}",
+                "messages do not arrive; end of the log:\n{}",
                 self.appliance.log(10)
             );
             pause.pause(Duration::from_millis(20));
@@ -191,13 +192,13 @@ impl Line {
         Ok(())
     }
 
-    /// Octets of memory, once they stand still.
+    /// Memory in octets, once it is stable.
     fn memory(&self) -> Result<u64> {
-        let pause = Stop::default();
+        let pause = StopFlag::default();
         let mut before = 0;
         for _ in 0..20 {
             pause.pause(Duration::from_millis(500));
-            let now = resident(self.appliance.id()).context("reading the appliance's memory")?;
+            let now = resident_memory(self.appliance.id()).context("reading the appliance's memory")?;
             if now.abs_diff(before) < 1 << 20 {
                 return Ok(now);
             }
@@ -207,10 +208,10 @@ impl Line {
     }
 }
 
-/// Parked messages of the line that runs; there is one at a time.
-static PARKED: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+/// Waiting messages of the current setup; there is one setup at a time.
+static WAITING: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
 
-struct Look {
+struct ThreadTimes {
     at: Instant,
     arrived: u64,
     threads: BTreeMap<String, Duration>,
@@ -249,29 +250,31 @@ fn thousands(count: u64) -> String {
 }
 
 pub(crate) fn run(options: &Options) -> Result<()> {
-    if let Some(Room::Archive(options)) = &options.room {
+    if let Some(BenchCommand::Archive(options)) = &options.command {
         return super::archive_bench::run(options);
     }
-    if let Some(Room::Console(console)) = &options.room {
+    if let Some(BenchCommand::Console(console)) = &options.command {
         return super::console_bench::run(console, options.binary.as_deref());
     }
-    if let Some(Room::Gsm(gsm)) = &options.room {
+    if let Some(BenchCommand::Gsm(gsm)) = &options.command {
         return super::gsm_bench::run(gsm, options.binary.as_deref());
     }
-    if let Some(Room::Hooks(hooks)) = &options.room {
+    if let Some(BenchCommand::Hooks(hooks)) = &options.command {
         return super::hooks_bench::run(hooks, options.binary.as_deref());
     }
-    if let Some(Room::Pool(pool)) = &options.room {
+    if let Some(BenchCommand::Pool(pool)) = &options.command {
         return super::pool_bench::run(pool, options.binary.as_deref());
     }
-    if let Some(Room::Outage) = &options.room {
-        return Place::with("outage-", options.binary.as_deref(), |place| outage(place, options));
+    if let Some(BenchCommand::Outage) = &options.command {
+        return ToolRun::with("outage-", options.binary.as_deref(), |tool_run| {
+            measure_outage(tool_run, options)
+        });
     }
-    Place::with("bench-", options.binary.as_deref(), |place| whole(place, options))
+    ToolRun::with("bench-", options.binary.as_deref(), |tool_run| measure_table(tool_run, options))
 }
 
-/// The one table of the whole appliance.
-fn whole(place: &Place, options: &Options) -> Result<()> {
+/// Measures the table of the whole appliance.
+fn measure_table(tool_run: &ToolRun, options: &Options) -> Result<()> {
     println!(
         "bench: {} processors shared by appliance, source and sink; {} s each; texts of 100 octets; window {}",
         std::thread::available_parallelism()?,
@@ -281,37 +284,37 @@ fn whole(place: &Place, options: &Options) -> Result<()> {
     println!("  {}", HEAD.replace('\n', "\n  "));
     let mut rows = Vec::new();
 
-    let mut blueprint = place.blueprint("plugin")?;
-    blueprint.router(&place.component, POLICY)?;
-    let line = Line::start(&mut blueprint)?;
-    let full = line.measure("flat out", options, None)?;
-    rows.push(line.measure("at half of that", options, Some(full.rate / 2.0))?);
+    let mut config = tool_run.config("plugin")?;
+    config.router(&tool_run.component, POLICY)?;
+    let setup = BenchSetup::start(&mut config)?;
+    let full = setup.measure("flat out", options, None)?;
+    rows.push(setup.measure("at half of that", options, Some(full.rate / 2.0))?);
     let limit = full.rate;
     rows.insert(0, full);
     for waiting in [options.waiting / 10, options.waiting] {
-        line.park(options, waiting)?;
-        rows.push(line.measure(&format!("{} wait elsewhere", thousands(waiting)), options, None)?);
+        setup.fill_queue(options, waiting)?;
+        rows.push(setup.measure(&format!("{} wait elsewhere", thousands(waiting)), options, None)?);
     }
     let crowded = rows.last().map_or(0.0, |row| row.rate);
-    let recovery = recovery(line)?;
+    let recovery = recovery(setup)?;
 
-    PARKED.store(0, std::sync::atomic::Ordering::Relaxed);
-    let mut blueprint = place.blueprint("native")?;
-    blueprint.native("upstream");
-    let line = Line::start(&mut blueprint)?;
-    let native = line.measure("no plugin: native constant", options, None)?;
+    WAITING.store(0, std::sync::atomic::Ordering::Relaxed);
+    let mut config = tool_run.config("native")?;
+    config.native("upstream");
+    let setup = BenchSetup::start(&mut config)?;
+    let native = setup.measure("no plugin: native constant", options, None)?;
     let (links, links_native) = (rows[0].groups.get("links"), native.groups.get("links"));
     let difference = links.zip(links_native).map(|(with, without)| with - without);
-    drop(line);
+    drop(setup);
 
-    let memory = memory(place, options)?;
+    let memory = memory(tool_run, options)?;
     println!();
     match rows[0].hook {
-        Some(hook) => println!("router call, by the appliance's own count: {hook:.2} µs"),
-        None => println!("router call: the appliance counted none"),
+        Some(hook) => println!("router call, as the appliance measures it: {hook:.2} µs"),
+        None => println!("router call: none measured"),
     }
     if let Some(difference) = difference {
-        println!("links with the plugin, less links without: {difference:.2} µs a message");
+        println!("link threads with the plugin minus without: {difference:.2} µs a message");
     }
     println!(
         "rate with {} waiting, against none: {:+.1}%",
@@ -322,42 +325,42 @@ fn whole(place: &Place, options: &Options) -> Result<()> {
     println!("{recovery}");
     let (source, sent) = (&rows[0].source, rows[0].source.answers.count().max(1));
     println!(
-        "the source used {:.2} µs a message of the same processors",
+        "the source used {:.2} µs of CPU time a message",
         source.processor.as_secs_f64() * 1e6 / sent as f64
     );
     Ok(())
 }
 
-/// The archive's data base goes away and comes back under full load.
-fn outage(place: &Place, options: &Options) -> Result<()> {
+/// The archive's database stops and restarts under full load.
+fn measure_outage(tool_run: &ToolRun, options: &Options) -> Result<()> {
     println!("  {}", HEAD.replace('\n', "\n  "));
-    let mut blueprint = place.blueprint("none")?;
-    blueprint.router(&place.component, POLICY)?;
-    let line = Line::start(&mut blueprint)?;
-    let without = line.measure("no archive", options, None)?;
-    drop(line);
+    let mut config = tool_run.config("none")?;
+    config.router(&tool_run.component, POLICY)?;
+    let setup = BenchSetup::start(&mut config)?;
+    let without = setup.measure("no archive", options, None)?;
+    drop(setup);
 
     let folder = tempfile::tempdir()?;
     let mut database = xtask::database::Database::mariadb(folder.path())?;
-    let mut blueprint = place.blueprint("archive")?;
-    blueprint.archive(&database.url()).router(&place.component, POLICY)?;
-    let line = Line::start(&mut blueprint)?;
-    let up = line.measure("MariaDB up", options, None)?;
-    line.appliance.wait_until(CATCH_UP, "/v1/archive", |archive| archive["backlog"] == 0)?;
+    let mut config = tool_run.config("archive")?;
+    config.archive(&database.url()).router(&tool_run.component, POLICY)?;
+    let setup = BenchSetup::start(&mut config)?;
+    let up = setup.measure("MariaDB up", options, None)?;
+    setup.appliance.wait_until(CATCH_UP, "/v1/archive", |archive| archive["backlog"] == 0)?;
     database.stop()?;
-    let before = line.tally.accepted_so_far();
-    let down = line.measure("MariaDB stopped", options, None)?;
-    let missed = line.tally.accepted_so_far() - before;
+    let before = setup.tally.accepted_count();
+    let down = setup.measure("MariaDB stopped", options, None)?;
+    let missed = setup.tally.accepted_count() - before;
     aims::check(missed >= 100_000, || {
-        format!("only {missed} messages while the data base was stopped; take more --seconds")
+        format!("only {missed} messages while the database was stopped; take more --seconds")
     })?;
     database.start()?;
-    let back = line.measure("MariaDB back, catching up", options, None)?;
+    let back = setup.measure("MariaDB back, catching up", options, None)?;
     let began = Instant::now();
-    line.appliance.wait_until(CATCH_UP, "/v1/archive", |archive| archive["backlog"] == 0)?;
+    setup.appliance.wait_until(CATCH_UP, "/v1/archive", |archive| archive["backlog"] == 0)?;
     let took = began.elapsed();
     let rows = database.query("SELECT COUNT(*), COUNT(DISTINCT id) FROM messages")?;
-    let accepted = line.tally.accepted_so_far();
+    let accepted = setup.tally.accepted_count();
     println!();
     println!("stopped against no archive: {:+.1}%", (down.rate / without.rate - 1.0) * 100.0);
     println!(
@@ -369,20 +372,23 @@ fn outage(place: &Place, options: &Options) -> Result<()> {
         "{missed} messages while it was stopped; {accepted} accepted in all, rows and ids in the table: {rows:?}"
     );
     println!("the last of them {:.1} s after the load had ended", took.as_secs_f64());
-    ensure!(rows == [[accepted.to_string(), accepted.to_string()]], "the table is not what was accepted");
+    ensure!(
+        rows == [[accepted.to_string(), accepted.to_string()]],
+        "the table does not contain exactly the accepted messages"
+    );
     Ok(())
 }
 
-/// How long the pump may take for everything that a measurement has left behind.
+/// Maximum time for the pump to catch up.
 const CATCH_UP: Duration = Duration::from_secs(300);
 
-/// Stops the line with its parked messages, and starts the appliance again on them.
-fn recovery(line: Line) -> Result<String> {
-    let Line { appliance, sink, .. } = line;
-    let (status, blueprint) = appliance.stop()?;
+/// Stops the appliance with its waiting messages, and restarts it.
+fn recovery(setup: BenchSetup) -> Result<String> {
+    let BenchSetup { appliance, sink, .. } = setup;
+    let (status, config) = appliance.stop()?;
     ensure!(status.success(), "the stop ended with {status}");
     drop(sink);
-    let again = blueprint.start()?;
+    let again = config.start()?;
     let (messages, ms) = again
         .logged("recovered", "messages")
         .zip(again.logged("recovered", "ms"))
@@ -396,16 +402,16 @@ fn recovery(line: Line) -> Result<String> {
     ))
 }
 
-/// Memory by waiting message, where the caches are small and full before the first look.
-fn memory(place: &Place, options: &Options) -> Result<f64> {
-    let mut blueprint = place.blueprint("memory")?;
-    blueprint.router(&place.component, POLICY)?;
-    blueprint.tables("[engine]\nbody-cache = \"4MiB\"\nstore-cache = \"32MiB\"\n");
-    let line = Line::start(&mut blueprint)?;
+/// Memory per waiting message, with small caches that are full before the first measurement.
+fn memory(tool_run: &ToolRun, options: &Options) -> Result<f64> {
+    let mut config = tool_run.config("memory")?;
+    config.router(&tool_run.component, POLICY)?;
+    config.tables("[engine]\nbody-cache = \"4MiB\"\nstore-cache = \"32MiB\"\n");
+    let setup = BenchSetup::start(&mut config)?;
     let (few, many) = (options.waiting / 4, options.waiting);
-    line.park(options, few)?;
-    let before = line.memory()?;
-    line.park(options, many)?;
-    let after = line.memory()?;
+    setup.fill_queue(options, few)?;
+    let before = setup.memory()?;
+    setup.fill_queue(options, many)?;
+    let after = setup.memory()?;
     Ok((after as f64 - before as f64) / (many - few) as f64)
 }

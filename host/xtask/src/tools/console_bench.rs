@@ -1,8 +1,8 @@
-//! `cargo xtask bench console`: how long every page of the console takes in a large appliance.
+//! `cargo xtask bench console`: latency of every console page in a large appliance.
 
 use super::aims;
-use super::archive_bench::{questions, shelf::Shelf};
-use super::place::Place;
+use super::archive_bench::{memory_source::MemorySource, queries};
+use super::tool_run::ToolRun;
 use anyhow::{Context, Result, ensure};
 use archive::Archive;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -10,49 +10,49 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use xtask::appliance::{Appliance, free_port};
+use xtask::test_daemon::{TestDaemon, free_port};
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Peers of the configuration; all of them are down, which is what costs most to show.
+    /// Number of peers; all of them are down, which is the most expensive case.
     #[arg(long, default_value_t = 1_000)]
     peers: usize,
-    /// Accounts of the configuration.
+    /// Number of accounts.
     #[arg(long, default_value_t = 10_000)]
     accounts: usize,
-    /// Messages in the history.
+    /// Number of messages in the history.
     #[arg(long, default_value_t = 10_000_000)]
     messages: u64,
-    /// How often each page is asked for.
+    /// Number of requests per page.
     #[arg(long, default_value_t = 15)]
     rounds: usize,
 }
 
-/// What a page may take.
+/// Maximum latency of a page.
 const AIM: Duration = Duration::from_millis(100);
-/// Messages that go through the data pump; the others are copies of them.
+/// Messages that pass through the data pump; the others are copies of them.
 const PUMPED: u64 = 40_000;
-/// Pages of one kind that are measured: of peers, say.
-const OF_A_KIND: usize = 2;
+/// Number of measured pages of one kind, for example of peers.
+const PAGES_PER_KIND: usize = 2;
 
 pub(crate) fn run(options: &Options, binary: Option<&Path>) -> Result<()> {
-    Place::with("bench-console-", binary, |place| measure(place, options))
+    ToolRun::with("bench-console-", binary, |tool_run| measure(tool_run, options))
 }
 
-fn measure(place: &Place, options: &Options) -> Result<()> {
-    let url = format!("sqlite:{}", place.folder.path().join("archive.db").display());
+fn measure(tool_run: &ToolRun, options: &Options) -> Result<()> {
+    let url = format!("sqlite:{}", tool_run.folder.path().join("archive.db").display());
     fill(&url, options.messages)?;
-    let mut blueprint = place.blueprint("appliance")?;
-    blueprint.archive(&url).router(&place.component, super::place::POLICY)?;
+    let mut config = tool_run.config("appliance")?;
+    config.archive(&url).router(&tool_run.component, super::tool_run::POLICY)?;
     let nobody = SocketAddr::from(([127, 0, 0, 1], free_port()?));
-    blueprint.peer("upstream", nobody, "");
+    config.peer("upstream", nobody, "");
     for peer in 1..options.peers {
-        blueprint.peer(&format!("peer-{peer:05}"), nobody, "");
+        config.peer(&format!("peer-{peer:05}"), nobody, "");
     }
     for account in 1..options.accounts {
-        blueprint.account(&format!("acc-{account:05}"), "");
+        config.account(&format!("acc-{account:05}"), "");
     }
-    let appliance = blueprint.start()?;
+    let appliance = config.start()?;
     println!(
         "bench console: {} peers, {} accounts, {} messages in SQLite; started in {:.1} s; each page {} times",
         options.peers,
@@ -61,9 +61,9 @@ fn measure(place: &Place, options: &Options) -> Result<()> {
         appliance.started_in().as_secs_f64(),
         options.rounds
     );
-    let visitor = Visitor::log_in(&appliance)?;
-    let pages = visitor.find_pages()?;
-    ensure!(pages.len() > 10, "only {} pages were found from the overview on: {pages:?}", pages.len());
+    let client = ConsoleClient::log_in(&appliance)?;
+    let pages = client.find_pages()?;
+    ensure!(pages.len() > 10, "the overview links to only {} pages: {pages:?}", pages.len());
     println!("  {:<64}{:>10}{:>10}{:>10}{:>10}", "page", "octets", "p50 ms", "p95 ms", "longest");
     let mut slow = Vec::new();
     for page in &pages {
@@ -71,7 +71,7 @@ fn measure(place: &Place, options: &Options) -> Result<()> {
         let mut octets = 0;
         for _ in 0..options.rounds.max(1) {
             let begun = Instant::now();
-            octets = visitor.page(page)?.len();
+            octets = client.page(page)?.len();
             times.push(begun.elapsed());
         }
         times.sort();
@@ -90,33 +90,34 @@ fn measure(place: &Place, options: &Options) -> Result<()> {
     aims::check(slow.is_empty(), || format!("p95 above {} ms: {}", AIM.as_millis(), slow.join(", ")))
 }
 
-/// A history as a data pump would have written it.
+/// Fills the archive as the data pump would.
 fn fill(url: &str, messages: u64) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let archive = Archive::open(url, archive::Options { share: 1.0, ..archive::Options::default() })?;
+    let archive =
+        Archive::open(url, archive::ArchiveOptions { share: 1.0, ..archive::ArchiveOptions::default() })?;
     runtime.block_on(archive.prepare())?;
-    let shelf = Arc::new(Shelf::default());
-    let pump = archive.pump(shelf.clone()).start()?;
-    shelf.put(0, PUMPED.min(messages));
+    let source = Arc::new(MemorySource::default());
+    let pump = archive.pump(source.clone()).start()?;
+    source.put(0, PUMPED.min(messages));
     pump.wake();
-    ensure!(shelf.wait_until_empty(Duration::from_secs(600)), "the pump stands still: {:?}", pump.status());
+    ensure!(source.wait_until_empty(Duration::from_secs(600)), "the pump has stopped: {:?}", pump.status());
     pump.stop();
-    runtime.block_on(questions::fill(url, messages))?;
+    runtime.block_on(queries::fill(url, messages))?;
     Ok(())
 }
 
-/// A browser without a screen, logged in.
-struct Visitor {
+/// A headless HTTP client with a console session.
+struct ConsoleClient {
     agent: ureq::Agent,
     base: String,
     cookie: String,
 }
 
-impl Visitor {
-    fn log_in(appliance: &Appliance) -> Result<Self> {
+impl ConsoleClient {
+    fn log_in(appliance: &TestDaemon) -> Result<Self> {
         let config = ureq::Agent::config_builder().http_status_as_error(false).max_redirects(0);
         let agent = config.timeout_global(Some(Duration::from_secs(60))).build().new_agent();
-        let base = format!("http://{}", appliance.blueprint().http());
+        let base = format!("http://{}", appliance.config().http());
         let body = serde_json::json!({ "token": appliance.token()? }).to_string();
         let answer = agent
             .post(format!("{base}/v1/sessions"))
@@ -136,7 +137,7 @@ impl Visitor {
         Ok(answer.body_mut().with_config().limit(64 << 20).read_to_string()?)
     }
 
-    /// Every page that links lead to from the overview on; of pages of one kind (one for each peer, say) the first few.
+    /// Every page that is reachable by links from the overview; of pages of one kind (one per peer, for example) the first few.
     fn find_pages(&self) -> Result<Vec<String>> {
         let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
         let mut seen = BTreeSet::from(["/".to_owned()]);
@@ -159,7 +160,7 @@ impl Visitor {
                 }
                 let kind = kinds.entry(kind(link)).or_default();
                 *kind += 1;
-                if *kind <= OF_A_KIND {
+                if *kind <= PAGES_PER_KIND {
                     to_read.push_back(link.to_owned());
                 }
             }
@@ -168,7 +169,7 @@ impl Visitor {
     }
 }
 
-/// The path without what names one thing of many: its first part, how many there are, and the names of what is asked.
+/// The path without the parts that identify one item: first segment, number of segments, names of the query parameters.
 fn kind(link: &str) -> String {
     let (path, query) = link.split_once('?').unwrap_or((link, ""));
     let mut parts = path.split('/').skip(1);

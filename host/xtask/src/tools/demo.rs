@@ -1,4 +1,4 @@
-//! `cargo xtask demo`: an appliance at work, with something to look at.
+//! `cargo xtask demo`: an appliance with traffic, for a first look.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
@@ -6,30 +6,30 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use xtask::appliance::{Appliance, Blueprint, PASSWORD};
-use xtask::load::{Probe, Sink, SinkOptions, Source, SourceOptions, Stop, Tally};
-use xtask::{guest, house};
+use xtask::load::{Probe, Sink, SinkOptions, Source, SourceOptions, StopFlag, Tally};
+use xtask::test_daemon::{PASSWORD, TestDaemon, TestDaemonConfig};
+use xtask::{guest, workspace};
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Stop at the end instead of running until Ctrl-C.
     #[arg(long)]
     pub(super) exit: bool,
-    /// A daemon that is built already, instead of building one.
+    /// Use this daemon instead of building one.
     #[arg(long)]
     pub(super) binary: Option<PathBuf>,
     /// Build the daemon with all optimisations, as it is packaged; this takes several minutes longer.
     #[arg(long, conflicts_with = "binary")]
     pub(super) release: bool,
-    /// The SGIP platform instead: a sample business system on one side, a sample gateway on the other.
+    /// Show the SGIP platform: a sample business system on one side, a sample gateway on the other.
     #[arg(long)]
     pub(crate) sgip: bool,
-    /// A GSM network instead: phones that send and receive through the real osmo-hlr.
+    /// Show a GSM network: phones that send and receive through the real osmo-hlr.
     #[arg(long, conflicts_with = "sgip")]
     pub(crate) gsm: bool,
 }
 
-/// Messages a second of the sample ESME.
+/// Messages per second of the sample ESME.
 const RATE: f64 = 200.0;
 
 const FIRST: &str =
@@ -38,24 +38,24 @@ const SECOND: &str = "# Premium numbers are refused; the rest goes upstream.\n\
     [[route]]\nprefix = \"900\"\nreject = \"prohibited\"\nnote = \"premium\"\n\n\
     [default]\nlegs = [{ peer = \"upstream\" }]\nnote = \"the second policy: no premium numbers\"\n";
 
-/// What every demonstration starts from: the daemon, the guests, an empty folder.
-pub(super) struct Prepared {
+/// What every demo needs: the daemon, the plugins, an empty folder.
+pub(super) struct DemoSetup {
     pub(super) binary: PathBuf,
-    /// The folder of the built guests.
+    /// Folder of the built plugins.
     pub(super) guests: PathBuf,
     pub(super) folder: PathBuf,
 }
 
-impl Prepared {
-    /// Builds the daemon and these guests, and clears `target/FOLDER`.
+impl DemoSetup {
+    /// Builds the daemon and these plugins, and clears `target/FOLDER`.
     pub(super) fn new(options: &Options, folder: &str, guests: &[&str]) -> Result<Self> {
-        println!("demo: the first start builds everything, which takes some minutes");
+        println!("demo: the first run builds everything, which takes some minutes");
         let guests = crate::plugins::build_only(guests)?;
         let binary = match &options.binary {
             Some(binary) => binary.clone(),
-            None => house::daemon(options.release)?,
+            None => workspace::daemon(options.release)?,
         };
-        let folder = house::target().join(folder);
+        let folder = workspace::target().join(folder);
         if folder.exists() {
             std::fs::remove_dir_all(&folder).with_context(|| format!("clearing {}", folder.display()))?;
         }
@@ -65,39 +65,39 @@ impl Prepared {
 }
 
 pub(crate) fn run(options: &Options) -> Result<()> {
-    let Prepared { binary, guests, folder } = Prepared::new(options, "demo", &["prefix-router"])?;
+    let DemoSetup { binary, guests, folder } = DemoSetup::new(options, "demo", &["prefix-router"])?;
     let component = guests.join("prefix_router.wasm");
     let tally = Arc::new(Tally::new(4_000_000));
     let peer = SinkOptions { receipts: true, ..SinkOptions::default() };
     let sink = Sink::start(peer, &tally)?;
-    let mut blueprint = Blueprint::new(&binary, &folder)?;
+    let mut config = TestDaemonConfig::new(&binary, &folder)?;
     if [2775, 8080].iter().all(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok()) {
-        blueprint.ports(2775, 8080);
+        config.ports(2775, 8080);
     }
-    blueprint.account("demo", "window = 1000").peer("upstream", sink.address(), "links = 2\nwindow = 100");
-    let appliance = blueprint.router(&component, FIRST)?.start()?;
-    println!("demo: the appliance is up: SMPP on {}, HTTP on {}", appliance.smpp(), blueprint.http());
+    config.account("demo", "window = 1000").peer("upstream", sink.address(), "links = 2\nwindow = 100");
+    let appliance = config.router(&component, FIRST)?.start()?;
+    println!("demo: the appliance is up: SMPP on {}, HTTP on {}", appliance.smpp(), config.http());
 
     let mut ask = SourceOptions::new(appliance.smpp(), "demo", PASSWORD);
     (ask.connections, ask.window, ask.rate, ask.receipts, ask.reconnect) = (2, 100, Some(RATE), true, true);
     let source = Source::start(&ask, &tally)?;
     println!(
-        "demo: a sample ESME submits {RATE} messages a second, a sample peer takes them and sends receipts"
+        "demo: a sample ESME submits {RATE} messages a second, a sample peer accepts them and sends delivery receipts"
     );
-    let pause = Stop::default();
+    let pause = StopFlag::default();
     pause.pause(Duration::from_secs(2));
     let before = version(&appliance)?;
     println!(
-        "demo: {} submitted, {} at the peer; now the router is exchanged",
-        tally.accepted_so_far(),
-        tally.arrived_so_far()
+        "demo: {} submitted, {} at the peer; now the router is replaced",
+        tally.accepted_count(),
+        tally.arrived_count()
     );
 
     let new = guest::variant(&std::fs::read(&component)?, "demo");
     let uploaded = appliance.ask("PUT", "/v1/plugins/prefix-router", &new)?;
     let activate = json!({ "plugin": "prefix-router", "version": uploaded["version"], "policy": SECOND });
     appliance.ask("POST", "/v1/hooks/router/activate", activate.to_string().as_bytes())?;
-    println!("demo: version {before} has made room for {}, without a restart", uploaded["version"]);
+    println!("demo: version {before} was replaced by {}, without a restart", uploaded["version"]);
     pause.pause(Duration::from_secs(1));
 
     let mut probe = Probe::bind(appliance.smpp(), "demo", PASSWORD, "900", false)?;
@@ -111,7 +111,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let trace = appliance.wait_until(Duration::from_secs(10), &path, |trace| {
         trace["steps"].as_array().is_some_and(|steps| steps.len() > 1)
     })?;
-    println!("demo: what became of message {id}:\n{trace:#}");
+    println!("demo: trace of message {id}:\n{trace:#}");
 
     if options.exit {
         source.stop();
@@ -119,9 +119,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         wait_for_all(&tally)?;
         let (status, _) = appliance.stop()?;
         sink.stop()?;
-        let sums = tally.accounts();
+        let sums = tally.summary();
         println!(
-            "demo: {} messages submitted, {} at the peer, {} missing; answers within {:?} (p99); {} receipts came back before it left",
+            "demo: {} messages submitted, {} at the peer, {} missing; answers within {:?} (p99); {} receipts came back before the ESME unbound",
             sums.accepted,
             sums.arrived,
             sums.missing,
@@ -132,12 +132,12 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         ensure!(sums.missing == 0 && sums.refused == 0, "{sums:?}");
         return Ok(());
     }
-    let (token, http) = (appliance.blueprint().data().join("token"), blueprint.http());
-    println!("\nIt goes on until Ctrl-C. To look further:\n");
+    let (token, http) = (appliance.config().data().join("token"), config.http());
+    println!("\nIt runs until Ctrl-C. To explore:\n");
     println!("  TOKEN=$(cat {})", token.display());
     for (path, what) in [
-        ("/v1/status", "how it is"),
-        ("/v1/queues", "what waits, and for what"),
+        ("/v1/status", "status"),
+        ("/v1/queues", "what is queued, and why it waits"),
         ("/v1/links", "who is connected"),
         (path.as_str(), "one message's story"),
         ("/v1/hooks", "who decides"),
@@ -146,7 +146,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         println!("  curl -s -H \"Authorization: Bearer $TOKEN\" http://{http}{path}   # {what}");
     }
     println!(
-        "  curl -s -X POST -H \"Authorization: Bearer $TOKEN\" http://{http}/v1/hooks/router/rollback   # the first router again"
+        "  curl -s -X POST -H \"Authorization: Bearer $TOKEN\" http://{http}/v1/hooks/router/rollback   # back to the first router"
     );
     println!(
         "\n  an ESME of yours: {} system_id demo, password {PASSWORD}; log: {}",
@@ -158,19 +158,19 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 }
 
 /// The version of the live router.
-fn version(appliance: &Appliance) -> Result<String> {
+fn version(appliance: &TestDaemon) -> Result<String> {
     let hook = appliance.get("/v1/hooks/router")?;
     let version = hook["live"]["chain"][0]["version"].as_str();
     Ok(version.context("GET /v1/hooks/router names no live router")?.to_owned())
 }
 
 fn wait_for_all(tally: &Tally) -> Result<()> {
-    let pause = Stop::default();
+    let pause = StopFlag::default();
     for _ in 0..200 {
         if tally.is_settled() {
             return Ok(());
         }
         pause.pause(Duration::from_millis(50));
     }
-    anyhow::bail!("not everything arrived: {:?}", tally.accounts())
+    anyhow::bail!("messages are missing: {:?}", tally.summary())
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask load`: the measuring tools measured.
+//! `cargo xtask load`: measures the measuring tools.
 
 use anyhow::Result;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ pub(crate) struct Options {
     /// Connections.
     #[arg(long, default_value_t = 4)]
     connections: usize,
-    /// Unanswered messages for each connection.
+    /// Window per connection.
     #[arg(long, default_value_t = 500)]
     window: usize,
-    /// Messages a second; as fast as it goes when left out.
+    /// Messages per second; as fast as possible by default.
     #[arg(long)]
     rate: Option<f64>,
 }
@@ -31,7 +31,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     ask.duration = Some(Duration::from_secs(60));
     let source = Source::start(&ask, &tally)?.join()?;
     let sink = sink.stop()?;
-    let sums = tally.accounts();
+    let sums = tally.summary();
     let rate = sums.accepted as f64 / source.elapsed.as_secs_f64();
     println!("{} messages in {:.2} s: {rate:.0} a second", sums.accepted, source.elapsed.as_secs_f64());
     println!(
@@ -48,8 +48,8 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     );
     println!("{sums:?}");
     anyhow::ensure!(
-        sums.missing == 0 && sums.strangers == 0 && sums.inversions == 0,
-        "the books do not balance"
+        sums.missing == 0 && sums.unknown == 0 && sums.inversions == 0,
+        "the counts do not match"
     );
     Ok(())
 }

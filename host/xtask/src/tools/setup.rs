@@ -1,105 +1,109 @@
-//! `cargo xtask setup`: what the behaviour tests need beside Rust.
+//! `cargo xtask setup`: installs what the behaviour tests need besides Rust.
 
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 use std::process::{Command, Stdio};
-use xtask::{database, house};
+use xtask::{database, workspace};
 
-/// npm `smpp`, `axe-core`, which judges whether everybody can use the console, and `ioredis`.
+/// npm packages: `smpp`, `axe-core`, which checks the accessibility of the console, and `ioredis`.
 const NPM: [&str; 3] = ["smpp@0.5.1", "axe-core@4.11.0", "ioredis@6.0.0"];
-/// PyPI `smpplib` and `redis`.
+/// PyPI packages `smpplib` and `redis`.
 const PYPI: [&str; 2] = ["smpplib==2.2.4", "redis==8.1.0"];
-/// PyPI `schemathesis`.
+/// PyPI package `schemathesis`.
 const SCHEMATHESIS: &str = "schemathesis==4.32.5";
 
-/// A Debian package, why it is needed, and how it is seen that it is there.
-pub(crate) struct Need {
+/// A Debian package, why it is needed, and how to check whether it is installed.
+pub(crate) struct Prerequisite {
     pub(crate) package: &'static str,
     pub(crate) reason: &'static str,
-    pub(crate) there: fn() -> bool,
+    pub(crate) is_installed: fn() -> bool,
 }
 
-const NEEDS: &[Need] = &[
-    Need {
+const PREREQUISITES: &[Prerequisite] = &[
+    Prerequisite {
         package: "kannel",
-        reason: "the ESME that the field uses most",
-        there: || exists("/usr/sbin/bearerbox"),
+        reason: "Kannel, a widely used ESME",
+        is_installed: || exists("/usr/sbin/bearerbox"),
     },
-    Need {
+    Prerequisite {
         package: "tshark",
         reason: "an independent decoder of what we send",
-        there: || runs("tshark", "--version"),
+        is_installed: || runs("tshark", "--version"),
     },
-    Need {
+    Prerequisite {
         package: "nodejs",
-        reason: "runs npm smpp, and what builds plugins in JavaScript",
-        there: || runs("node", "--version"),
+        reason: "runs npm smpp, and builds plugins in JavaScript",
+        is_installed: || runs("node", "--version"),
     },
-    Need {
+    Prerequisite {
         package: "npm",
-        reason: "installs npm smpp, and what builds plugins in JavaScript",
-        there: || runs("npm", "--version"),
+        reason: "installs npm smpp, and the tools for plugins in JavaScript",
+        is_installed: || runs("npm", "--version"),
     },
-    Need {
+    Prerequisite {
         package: "python3-venv",
-        reason: "places of their own for PyPI smpplib and redis, and for what builds plugins in Python and C",
-        there: || runs("python3", "-mensurepip"),
+        reason: "virtual environments for PyPI smpplib and redis, and for plugins in Python and C",
+        is_installed: || runs("python3", "-mensurepip"),
     },
-    Need {
+    Prerequisite {
         package: "osmo-hlr",
-        reason: "the register of a GSM network's subscribers",
-        there: || exists("/usr/bin/osmo-hlr"),
+        reason: "HLR of the test network",
+        is_installed: || exists("/usr/bin/osmo-hlr"),
     },
-    Need {
+    Prerequisite {
         package: "osmo-msc",
-        reason: "the exchange that brings short messages to phones",
-        there: || exists("/usr/bin/osmo-msc"),
+        reason: "MSC of the test network",
+        is_installed: || exists("/usr/bin/osmo-msc"),
     },
-    Need {
+    Prerequisite {
         package: "gcc",
-        reason: "compiles what lets osmo-msc run without SCTP",
-        there: || runs("cc", "--version"),
+        reason: "compiles the library that lets osmo-msc run without SCTP",
+        is_installed: || runs("cc", "--version"),
     },
-    Need {
+    Prerequisite {
         package: "openssh-server",
-        reason: "lets subscribers in by forced commands, on a private port; the service that the package may start is not needed",
-        there: || exists("/usr/sbin/sshd"),
+        reason: "sshd for the forced-command tests, on a private port; the service that the package may start is not needed",
+        is_installed: || exists("/usr/sbin/sshd"),
     },
-    Need { package: "openssh-client", reason: "comes in by them", there: || runs("ssh", "-V") },
-    Need {
+    Prerequisite {
+        package: "openssh-client",
+        reason: "client of the forced-command tests",
+        is_installed: || runs("ssh", "-V"),
+    },
+    Prerequisite {
         package: "prometheus",
         reason: "promtool, which tests the alert rules; the service that the package may start is not needed",
-        there: || runs("promtool", "--version"),
+        is_installed: || runs("promtool", "--version"),
     },
-    Need {
+    Prerequisite {
         package: "redis-tools",
-        reason: "redis-cli and redis-benchmark, which ask number pools",
-        there: || runs("redis-cli", "--version") && runs("redis-benchmark", "--version"),
+        reason: "redis-cli and redis-benchmark, clients of number pools",
+        is_installed: || runs("redis-cli", "--version") && runs("redis-benchmark", "--version"),
     },
-    Need {
+    Prerequisite {
         package: "chromium",
-        reason: "looks at the console as people do, headless",
-        there: || runs("chromium", "--version"),
+        reason: "headless browser for the console tests",
+        is_installed: || runs("chromium", "--version"),
     },
-    Need {
+    Prerequisite {
         package: "chromium-driver",
-        reason: "lets a test use that browser",
-        there: || runs("chromedriver", "--version"),
+        reason: "controls that browser",
+        is_installed: || runs("chromedriver", "--version"),
     },
-    Need {
+    Prerequisite {
         package: "mariadb-server",
-        reason: "a data base of the archive, on a private port",
-        there: || database::mariadb_programs().is_some(),
+        reason: "database for the archive tests, on a private port",
+        is_installed: || database::mariadb_programs().is_some(),
     },
-    Need {
+    Prerequisite {
         package: "postgresql",
-        reason: "a data base of the archive, on a private port",
-        there: || database::postgres_programs().is_some(),
+        reason: "database for the archive tests, on a private port",
+        is_installed: || database::postgres_programs().is_some(),
     },
-    Need {
+    Prerequisite {
         package: "redis-server",
-        reason: "what number pools are measured against, on a private port; the service that the package may start is not needed",
-        there: || exists("/usr/bin/redis-server"),
+        reason: "baseline for the number pool benchmark, on a private port; the service that the package may start is not needed",
+        is_installed: || exists("/usr/bin/redis-server"),
     },
 ];
 
@@ -115,27 +119,27 @@ pub(crate) fn runs(program: &str, argument: &str) -> bool {
     command.status().is_ok_and(|status| status.success())
 }
 
-/// Installs what is missing, and says why. Does nothing the second time.
+/// Installs missing packages, and prints why. A second run is a no-op.
 pub(crate) fn run() -> Result<()> {
     packages(|_| true)?;
     libraries()?;
     schemathesis()
 }
 
-/// Installs those of the needed packages that are wanted and missing.
+/// Installs the missing packages among those that `wanted` selects.
 pub(crate) fn packages(wanted: impl Fn(&str) -> bool) -> Result<()> {
-    install_those(NEEDS.iter().filter(|need| wanted(need.package)))
+    install_matching(PREREQUISITES.iter().filter(|need| wanted(need.package)))
 }
 
-/// Installs those that are missing, of a tool's own needs.
-pub(crate) fn install_missing(needs: &[Need]) -> Result<()> {
-    install_those(needs.iter())
+/// Installs the missing packages of a tool.
+pub(crate) fn install_missing(needs: &[Prerequisite]) -> Result<()> {
+    install_matching(needs.iter())
 }
 
-fn install_those<'a>(wanted: impl Iterator<Item = &'a Need>) -> Result<()> {
+fn install_matching<'a>(wanted: impl Iterator<Item = &'a Prerequisite>) -> Result<()> {
     let wanted: Vec<_> = wanted.collect();
-    let missing = || wanted.iter().copied().filter(|need| !(need.there)()).collect::<Vec<_>>();
-    // Twice at most: apt-get takes a package away where its version does not go with a new one, and it may be a wanted one.
+    let missing = || wanted.iter().copied().filter(|need| !(need.is_installed)()).collect::<Vec<_>>();
+    // At most twice: apt-get removes a package whose version conflicts with a new one, and it may be one of these.
     for _ in 0..2 {
         let missing = missing();
         if missing.is_empty() {
@@ -146,22 +150,23 @@ fn install_those<'a>(wanted: impl Iterator<Item = &'a Need>) -> Result<()> {
         }
         let names: Vec<_> = missing.iter().map(|need| need.package).collect();
         let advice =
-            || format!("cannot install what is needed; by hand: apt-get install {}", names.join(" "));
+            || format!("installation failed; to install manually: apt-get install {}", names.join(" "));
         if install(&names).is_err() {
             println!("setup: trying again with fresh package lists");
-            house::run(house::as_root("apt-get").args(["update", "-qq"])).with_context(advice)?;
+            workspace::run(workspace::root_command("apt-get").args(["update", "-qq"]))
+                .with_context(advice)?;
             install(&names).with_context(advice)?;
         }
     }
     match missing().first() {
-        Some(need) => bail!("{} was installed, and still does not work", need.package),
+        Some(need) => bail!("{} was installed but does not work", need.package),
         None => Ok(()),
     }
 }
 
 fn install(names: &[&str]) -> Result<()> {
     // Through env, since sudo does not pass variables on.
-    let mut install = house::as_root("env");
+    let mut install = workspace::root_command("env");
     install.args([
         "DEBIAN_FRONTEND=noninteractive",
         "apt-get",
@@ -170,11 +175,11 @@ fn install(names: &[&str]) -> Result<()> {
         "-y",
         "--no-install-recommends",
     ]);
-    house::run(install.args(names).stdout(Stdio::null()))
+    workspace::run(install.args(names).stdout(Stdio::null()))
 }
 
 fn libraries() -> Result<()> {
-    let folder = house::peers();
+    let folder = workspace::peers();
     let done = folder.join("complete");
     let pypi = PYPI.join(" ");
     let npm = NPM.join(" ");
@@ -188,24 +193,24 @@ fn libraries() -> Result<()> {
     npm.args(["install", "--silent", "--no-audit", "--no-fund", "--no-package-lock", "--prefix"])
         .arg(&folder)
         .args(NPM);
-    house::run(npm.stdout(Stdio::null()))?;
+    workspace::run(npm.stdout(Stdio::null()))?;
     let venv = folder.join("venv");
-    house::run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv))?;
+    workspace::run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv))?;
     let mut pip = Command::new(venv.join("bin/pip"));
-    house::run(pip.args(["install", "--quiet", "--disable-pip-version-check"]).args(PYPI))?;
+    workspace::run(pip.args(["install", "--quiet", "--disable-pip-version-check"]).args(PYPI))?;
     Ok(std::fs::write(done, wanted)?)
 }
 
 fn schemathesis() -> Result<()> {
-    let program = house::schemathesis();
-    let venv = house::peers().join("schemathesis");
+    let program = workspace::schemathesis();
+    let venv = workspace::peers().join("schemathesis");
     let done = venv.join("complete");
     if program.exists() && std::fs::read_to_string(&done).is_ok_and(|text| text == SCHEMATHESIS) {
         return Ok(());
     }
     println!("setup: PyPI {SCHEMATHESIS} into {}", venv.display());
-    house::run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv))?;
+    workspace::run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv))?;
     let mut pip = Command::new(venv.join("bin/pip"));
-    house::run(pip.args(["install", "--quiet", "--disable-pip-version-check", SCHEMATHESIS]))?;
+    workspace::run(pip.args(["install", "--quiet", "--disable-pip-version-check", SCHEMATHESIS]))?;
     Ok(std::fs::write(done, SCHEMATHESIS)?)
 }

@@ -1,62 +1,63 @@
-//! `cargo xtask swap`: the router exchanged by HTTP under full load; nobody may notice.
+//! `cargo xtask swap`: replaces the router over HTTP under full load; traffic must not be affected.
 
-use super::phases::{ALLOWED, flow};
-use super::place::{POLICY, Place};
+use super::tool_run::{POLICY, ToolRun};
+use super::traffic_phase::{MAX_EXTRA_DELAY, run_under_load};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use xtask::appliance::{Appliance, PASSWORD};
 use xtask::guest;
-use xtask::load::{Probe, Sink, SinkOptions, SourceOptions, Stop, Tally};
+use xtask::load::{Probe, Sink, SinkOptions, SourceOptions, StopFlag, Tally};
+use xtask::test_daemon::{PASSWORD, TestDaemon};
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// How often the router is exchanged: a new component is uploaded, compiled and activated.
+    /// Number of replacements: a new component is uploaded, compiled and activated.
     #[arg(long, default_value_t = 50)]
     swaps: u32,
-    /// How often the last exchange is taken back.
+    /// Number of rollbacks of the last replacement.
     #[arg(long, default_value_t = 10)]
     rollbacks: u32,
-    /// Messages a second; as fast as they are taken when left out.
+    /// Messages per second; by default as fast as they are accepted.
     #[arg(long)]
     rate: Option<f64>,
-    /// A daemon that is built already, instead of building one.
+    /// Use this daemon instead of building one.
     #[arg(long)]
     binary: Option<std::path::PathBuf>,
 }
 
-/// Numbers for the messages of one run.
-const MOST: usize = 24_000_000;
+/// Maximum number of messages of a run.
+const MAX_MESSAGES: usize = 24_000_000;
 
 pub(crate) fn run(options: &Options) -> Result<()> {
-    Place::with("swap-", options.binary.as_deref(), |place| swap(place, options))
+    ToolRun::with("swap-", options.binary.as_deref(), |tool_run| swap(tool_run, options))
 }
 
-fn swap(place: &Place, options: &Options) -> Result<()> {
-    let tally = Arc::new(Tally::new(MOST));
+fn swap(tool_run: &ToolRun, options: &Options) -> Result<()> {
+    let tally = Arc::new(Tally::new(MAX_MESSAGES));
     let sink = Sink::start(SinkOptions::default(), &tally)?;
-    let mut blueprint = place.blueprint("swap")?;
-    let peer = "links = 2\nwindow = 2000\nreceipts = false\nuncertain = \"send-again\"";
-    blueprint.account("probe", "").peer("upstream", sink.address(), peer).router(&place.component, POLICY)?;
-    let appliance = blueprint.start()?;
+    let mut config = tool_run.config("swap")?;
+    let peer = "links = 2\nwindow = 2000\ndlrs = false\nuncertain = \"send-again\"";
+    config.account("probe", "").peer("upstream", sink.address(), peer).router(&tool_run.component, POLICY)?;
+    let appliance = config.start()?;
     let mut ask = SourceOptions::new(appliance.smpp(), "load", PASSWORD);
     ask.rate = options.rate;
     let mut probe = Probe::bind(appliance.smpp(), "probe", PASSWORD, "861", false)?;
-    let component = std::fs::read(&place.component)?;
+    let component = std::fs::read(&tool_run.component)?;
 
-    let (with, mut outcome) = flow(&ask, &tally, || exchange(&appliance, &mut probe, options, &component))?;
+    let (with, mut outcome) =
+        run_under_load(&ask, &tally, || exchange(&appliance, &mut probe, options, &component))?;
     let time = with.time;
-    let (without, ()) = flow(&ask, &tally, || {
-        Stop::default().pause(time.saturating_sub(Duration::from_secs(1)));
+    let (without, ()) = run_under_load(&ask, &tally, || {
+        StopFlag::default().pause(time.saturating_sub(Duration::from_secs(1)));
         Ok(())
     })?;
     settle(&tally, outcome.probes)?;
-    // Every probe's trace, now that all have been delivered.
+    // The trace of every probe, after all were delivered.
     let mut named = 0;
     for (id, versions) in outcome.traces.drain(..) {
         let trace = appliance.get(&format!("/v1/messages/{id}"))?;
-        let version = trace["why_here"]["version"].as_str().context("a trace without a version")?;
+        let version = trace["routing"]["version"].as_str().context("a trace without a version")?;
         ensure!(
             versions.iter().any(|one| one == version),
             "message {id} was decided by {version}, live was {versions:?}"
@@ -66,20 +67,20 @@ fn swap(place: &Place, options: &Options) -> Result<()> {
     let (status, _) = appliance.stop()?;
     ensure!(status.success(), "the stop ended with {status}");
     let report = sink.stop()?;
-    let sums = tally.accounts();
+    let sums = tally.summary();
 
     with.print("with exchanges");
     without.print("without");
     println!(
         "  {} uploads and activations (p50 {:?}, longest {:?}), {} rollbacks (longest {:?})",
         options.swaps,
-        middle(&mut outcome.swaps),
+        median(&mut outcome.swaps),
         outcome.swaps.last().copied().unwrap_or_default(),
         options.rollbacks,
         outcome.rollbacks.iter().max().copied().unwrap_or_default()
     );
     println!(
-        "  {} answered positively, {} refused, {} missing, {} twice; {named} traces name the version that was live",
+        "  {} accepted, {} refused, {} missing, {} duplicates; {named} traces name the version that was live",
         sums.accepted, sums.refused, sums.missing, sums.duplicates
     );
     ensure!(sums.missing == 0, "{} messages were lost", sums.missing);
@@ -92,20 +93,20 @@ fn swap(place: &Place, options: &Options) -> Result<()> {
     );
     let delay = with.delay_against(&without)?;
     println!(
-        "swap: nothing was lost; the longest answer was {delay:.1?} longer than without exchanges (allowed {ALLOWED:?})"
+        "swap: nothing was lost; the longest answer was {delay:.1?} longer than without exchanges (allowed {MAX_EXTRA_DELAY:?})"
     );
     Ok(())
 }
 
-struct Outcome {
+struct SwapOutcome {
     swaps: Vec<Duration>,
     rollbacks: Vec<Duration>,
-    /// Ids of probes, with the versions of which one must have decided.
+    /// Ids of the probes, with the versions that may have decided each.
     traces: Vec<(String, Vec<String>)>,
     probes: u64,
 }
 
-fn middle(times: &mut [Duration]) -> Duration {
+fn median(times: &mut [Duration]) -> Duration {
     times.sort_unstable();
     times.get(times.len() / 2).copied().unwrap_or_default()
 }
@@ -116,12 +117,12 @@ fn version(record: &Value) -> Result<String> {
 }
 
 fn exchange(
-    appliance: &Appliance,
+    appliance: &TestDaemon,
     probe: &mut Probe,
     options: &Options,
     component: &[u8],
-) -> Result<Outcome> {
-    let mut outcome = Outcome { swaps: Vec::new(), rollbacks: Vec::new(), traces: Vec::new(), probes: 0 };
+) -> Result<SwapOutcome> {
+    let mut outcome = SwapOutcome { swaps: Vec::new(), rollbacks: Vec::new(), traces: Vec::new(), probes: 0 };
     let every = (options.swaps / options.rollbacks.max(1)).max(1);
     for turn in 1..=options.swaps {
         let begun = Instant::now();
@@ -147,17 +148,17 @@ fn exchange(
     }
     ensure!(
         outcome.rollbacks.len() == options.rollbacks as usize,
-        "only {} rollbacks fit in",
+        "there was time for only {} rollbacks",
         outcome.rollbacks.len()
     );
     Ok(outcome)
 }
 
-impl Outcome {
-    /// Submits a message of which the trace is looked at later.
+impl SwapOutcome {
+    /// Submits a message whose trace is checked later.
     fn ask(&mut self, probe: &mut Probe, versions: Vec<String>) -> Result<()> {
-        // Numbers beyond those of the sources: the sink counts them as strangers.
-        let number = MOST as u64 + self.probes;
+        // Numbers beyond those of the sources: the sink counts them as unknown.
+        let number = MAX_MESSAGES as u64 + self.probes;
         match probe.submit(number)? {
             Ok(id) => self.traces.push((id, versions)),
             Err(status) => bail!("a probe was refused with status {status:#x}"),
@@ -167,12 +168,12 @@ impl Outcome {
     }
 }
 
-/// Waits until everything has arrived, the probes too.
+/// Waits until everything has arrived, the probes included.
 fn settle(tally: &Tally, probes: u64) -> Result<()> {
     let deadline = Instant::now() + Duration::from_secs(30);
-    let pause = Stop::default();
-    while !tally.is_settled() || tally.accounts().strangers < probes {
-        ensure!(Instant::now() < deadline, "not everything arrives: {:?}", tally.accounts());
+    let pause = StopFlag::default();
+    while !tally.is_settled() || tally.summary().unknown < probes {
+        ensure!(Instant::now() < deadline, "messages are missing: {:?}", tally.summary());
         pause.pause(Duration::from_millis(50));
     }
     Ok(())

@@ -1,14 +1,14 @@
-//! `cargo xtask test`: everything that must hold before a change is taken.
+//! `cargo xtask test`: everything that must pass before a change is accepted.
 
 use anyhow::{Context, Result, ensure};
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::time::Instant;
-use xtask::house;
+use xtask::workspace;
 
-/// What the default plugins decide is ordinary code, tested as such; the components around it are not.
+/// The policies of the default plugins are ordinary crates and have tests; the components around them have none.
 const POLICIES: &[&str] = &[
-    "--package=policy-words",
+    "--package=policy-values",
     "--package=prefix-policy",
     "--package=fraud-guard-policy",
     "--package=least-cost-policy",
@@ -19,7 +19,7 @@ const POLICIES: &[&str] = &[
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Only run the verbs of this program, each of them shortly.
+    /// Only run the subcommands of this program, each of them briefly.
     #[arg(long)]
     verbs: bool,
 }
@@ -33,36 +33,33 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     crate::plugins::build()?;
     step("formatting", &["fmt", "--all", "--check"])?;
     step("lints", &["clippy", "--quiet", "--workspace", "--all-targets", "--", "--deny", "warnings"])?;
-    // The behaviour tests run the binary; built before them, its errors are seen as what they are.
-    house::daemon(false)?;
+    // The behaviour tests run the binary; it is built before them, so that its errors show as such.
+    workspace::daemon(false)?;
     let passed = tests(&["test", "--workspace", "--no-fail-fast"])?
         + tests(&[&["test", "--manifest-path", "plugins/Cargo.toml"], POLICIES].concat())?;
     verbs()?;
-    println!(
-        "test: all well: {passed} tests passed, formatting and lints are clean ({} s)",
-        begun.elapsed().as_secs()
-    );
+    println!("test: {passed} tests passed, formatting and lints are clean ({} s)", begun.elapsed().as_secs());
     Ok(())
 }
 
-/// Runs the verbs, with the daemon and the measuring program as the tests have built them.
+/// Runs the subcommands, with the daemon and the measuring program that the tests have built.
 fn verbs() -> Result<()> {
-    let daemon = house::daemon(false)?;
-    let mut example = house::cargo();
-    house::run(example.args(["build", "--quiet", "--workspace", "--example", "measure_hooks"]))?;
+    let daemon = workspace::daemon(false)?;
+    let mut example = workspace::cargo();
+    workspace::run(example.args(["build", "--quiet", "--workspace", "--example", "measure_hooks"]))?;
     super::verbs::run(&daemon)
 }
 
 fn step(name: &str, arguments: &[&str]) -> Result<()> {
     let what = format!("test: {name}");
-    house::phase(&what, || house::run(house::cargo().args(arguments)))
+    workspace::timed(&what, || workspace::run(workspace::cargo().args(arguments)))
         .with_context(|| format!("{name}: not clean"))
 }
 
-/// Runs tests and gives their number.
+/// Runs tests and returns their number.
 fn tests(arguments: &[&str]) -> Result<u64> {
     println!("test: cargo {}", arguments.join(" "));
-    let mut child = house::cargo().args(arguments).stdout(Stdio::piped()).spawn()?;
+    let mut child = workspace::cargo().args(arguments).stdout(Stdio::piped()).spawn()?;
     let output = child.stdout.take().context("no standard output")?;
     let mut passed = 0;
     for line in BufReader::new(output).lines() {

@@ -1,5 +1,5 @@
-//! Every verb of this program, run shortly with the daemon that the tests have built: a verb that nothing runs stops working
-//! unseen. What they print goes to a log of each run's own; a failure shows its end.
+//! Runs every subcommand of this program briefly, with the daemon that the tests have built: a subcommand that nothing runs
+//! breaks unnoticed. The output of each run goes to a log; a failure shows its end.
 
 use anyhow::{Context, Result, bail, ensure};
 use std::collections::VecDeque;
@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
-use xtask::house;
+use xtask::workspace;
 
-/// What is run: the words, as few as show that the verb works. `DAEMON` is the daemon's path.
+/// The runs: as few arguments as prove that the subcommand works. `DAEMON` is replaced by the daemon's path.
 const RUNS: &[&[&str]] = &[
     &["plugins"],
     &["load", "--count", "20000"],
@@ -74,24 +74,24 @@ const RUNS: &[&[&str]] = &[
     &["package", "--stage", "--binary", DAEMON],
 ];
 
-/// What is not run, and why.
+/// Subcommands that are not run, with the reason.
 const NOT_RUN: &[(&str, &str)] = &[
-    ("setup", "has run before the tests"),
-    ("test", "is what runs this"),
-    ("bench hooks, its parts calls and exchange", "they build guests in four languages"),
-    ("package as a whole", "builds two releases, and cargo-deb and cargo-cyclonedx once"),
-    ("image", "builds a system of Debian's packages, as root, in twenty minutes"),
+    ("setup", "runs before the tests"),
+    ("test", "runs this check"),
+    ("bench hooks, its parts calls and exchange", "they build plugins in four languages"),
+    ("package as a whole", "builds two releases, and once cargo-deb and cargo-cyclonedx"),
+    ("image", "builds a Debian system as root, in twenty minutes"),
 ];
 
 const DAEMON: &str = "DAEMON";
 
-/// Verbs that run at a time: most of their time they wait for one another's timers.
-const AT_A_TIME: usize = 3;
+/// Number of parallel runs: most of their time they wait for timers.
+const MAX_PARALLEL: usize = 3;
 
-/// Runs all of them, a few at a time; those that use the ports of the README one after the other.
+/// Runs all of them in parallel; those that use the ports of the sample configuration run one after the other.
 pub(super) fn run(daemon: &Path) -> Result<()> {
     let xtask = std::env::current_exe().context("finding this program")?;
-    let folder = house::target().join("verbs");
+    let folder = workspace::target().join("verbs");
     std::fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
     let begun = Instant::now();
     let (demos, others): (Vec<_>, Vec<_>) = RUNS.iter().copied().partition(|words| words[0] == "demo");
@@ -100,7 +100,7 @@ pub(super) fn run(daemon: &Path) -> Result<()> {
     let failed = Mutex::new(Vec::new());
     let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
     std::thread::scope(|scope| {
-        for _ in 0..AT_A_TIME {
+        for _ in 0..MAX_PARALLEL {
             scope.spawn(|| {
                 while let Some(group) = next() {
                     for words in group {
@@ -129,14 +129,14 @@ pub(super) fn run(daemon: &Path) -> Result<()> {
         failed.len(),
         begun.elapsed().as_secs_f64()
     );
-    ensure!(failed.is_empty(), "verbs that do not work: {}", failed.join("; "));
+    ensure!(failed.is_empty(), "failed subcommands: {}", failed.join("; "));
     Ok(())
 }
 
 fn run_one(xtask: &Path, words: &[&str], daemon: &Path, log: &PathBuf) -> Result<()> {
     let output = File::create(log).with_context(|| format!("creating {}", log.display()))?;
     let mut verb = Command::new(xtask);
-    // Its sentence is what is wanted of a failure; a backtrace of this program's own would push it out of what is shown.
+    // The error sentence matters; a backtrace of this program would push it out of the shown lines.
     verb.env("RUST_BACKTRACE", "0");
     verb.arg("--no-aims").stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output);
     for word in words {
@@ -155,7 +155,7 @@ fn run_one(xtask: &Path, words: &[&str], daemon: &Path, log: &PathBuf) -> Result
     Ok(())
 }
 
-/// The name of a run's log: its words without options' values.
+/// The name of a run's log: its words without the values of options.
 fn name(words: &[&str]) -> String {
     let words: Vec<_> =
         words.iter().filter(|word| **word != DAEMON).map(|word| word.replace("--", "")).collect();
@@ -172,12 +172,12 @@ mod tests {
     }
 
     #[test]
-    fn every_verb_is_run_or_named_with_a_reason() {
+    fn every_subcommand_is_run_or_listed_with_a_reason() {
         for verb in command().get_subcommands() {
             let name = verb.get_name();
             let run = RUNS.iter().any(|words| words[0] == name);
-            let told = NOT_RUN.iter().any(|(not, _)| not.split(' ').next() == Some(name));
-            assert!(run || told, "cargo xtask {name} is neither run nor named as not run");
+            let is_named = NOT_RUN.iter().any(|(not, _)| not.split(' ').next() == Some(name));
+            assert!(run || is_named, "cargo xtask {name} is neither run nor named as not run");
         }
         let bench = command().find_subcommand("bench").unwrap().clone();
         for part in bench.get_subcommands() {
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_of_every_run_are_understood() {
+    fn the_arguments_of_every_run_are_valid() {
         for words in RUNS {
             let words = [&["xtask", "--no-aims"], *words].concat();
             command().try_get_matches_from(&words).unwrap_or_else(|error| panic!("{words:?}: {error}"));
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn every_run_has_a_log_of_its_own() {
+    fn every_run_has_its_own_log() {
         let names: std::collections::BTreeSet<_> = RUNS.iter().map(|words| name(words)).collect();
         assert_eq!(names.len(), RUNS.len());
     }

@@ -1,4 +1,4 @@
-//! Routes by the longest prefix of the destination; `policy.txt` shows what it understands.
+//! Routes by the longest prefix of the destination. `policy.txt` is an example of its policy document.
 
 wit_bindgen::generate!({ path: "wit", world: "router" });
 
@@ -7,16 +7,16 @@ use std::cell::RefCell;
 use switchyard::hooks::tables::{self, Row};
 use switchyard::hooks::types::Message;
 
-/// What becomes of the messages of one prefix.
+/// A rule for the messages of one prefix.
 struct Rule {
     prefix: String,
-    /// Where to; nothing: refused.
+    /// The peer; `None`: refuse.
     peer: Option<String>,
 }
 
 struct Policy {
     rules: Vec<Rule>,
-    /// One sender, and the peer that its messages go to.
+    /// A sender, and the peer for its messages.
     sender: Option<(String, String)>,
     /// The host's table of prefixes; a value is an index into `rules`.
     table: u32,

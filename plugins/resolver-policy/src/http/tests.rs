@@ -26,12 +26,12 @@ fn reply(status: u16, body: &str) -> Answer {
 }
 
 #[test]
-fn the_shipped_document_is_right() {
+fn the_shipped_document_is_valid() {
     Policy::parse(include_str!("../../../../policies/lookup.toml")).unwrap();
 }
 
 #[test]
-fn the_number_stands_where_the_document_wants_it() {
+fn the_number_is_inserted_at_its_placeholder() {
     let request = policy().request("+49151").unwrap();
     assert_eq!((request.method, request.url.as_str()), ("GET", "https://hlr.example/v1/49151?form=short"));
     assert_eq!(request.headers, [("accept".to_owned(), "application/json".to_owned())]);
@@ -42,7 +42,7 @@ fn the_number_stands_where_the_document_wants_it() {
 }
 
 #[test]
-fn replies_come_to_answers() {
+fn replies_are_converted_to_answers() {
     let found = |serving: Option<&str>, seconds| Answer::Found {
         imsi: "262011234567890".to_owned(),
         serving: serving.map(str::to_owned),
@@ -59,22 +59,22 @@ fn replies_come_to_answers() {
         reply(200, r#"{"subscriber":{"imsi":"262011234567890"},"ttl":99999999999999}"#),
         found(None, 31 * 86_400)
     );
-    let (unknown, later) =
+    let (unknown, try_later) =
         (Answer::Unknown(Some(Duration::from_secs(300))), Answer::TryLater(Some(Duration::from_secs(30))));
     assert_eq!(reply(404, whole), unknown);
     assert_eq!(reply(410, ""), unknown);
     for status in [100, 301, 400, 401, 429, 500, 503, 999] {
-        assert_eq!(reply(status, whole), later, "{status}");
+        assert_eq!(reply(status, whole), try_later, "{status}");
     }
     for body in ["", "{", "[]", "null", "\"x\"", "{\"subscriber\":7}", r#"{"subscriber":{"imsi":"x"}}"#] {
-        assert_eq!(reply(200, body), later, "{body:?}");
+        assert_eq!(reply(200, body), try_later, "{body:?}");
     }
-    // A reader that followed every bracket would run out of stack.
-    assert_eq!(reply(200, &"[".repeat(1_000_000)), later);
+    // A recursive parser without a limit would overflow its stack.
+    assert_eq!(reply(200, &"[".repeat(1_000_000)), try_later);
 }
 
 #[test]
-fn refusals_say_what() {
+fn errors_name_the_mistake() {
     for (document, expected) in [
         ("", "missing field `url`"),
         ("url = \"hlr/{msisdn}\"", "line 1: `url` is"),
@@ -98,15 +98,15 @@ fn refusals_say_what() {
 
 proptest! {
     #[test]
-    fn whatever_a_server_says_an_imsi_is_digits(status: u16, body in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn any_reply_gives_a_digit_imsi(status: u16, body in prop::collection::vec(any::<u8>(), 0..200)) {
         if let Answer::Found { imsi, .. } = policy().reply(status, &body).answer {
             prop_assert!(is_imsi(&imsi));
         }
     }
 
-    /// A number cannot bring anything but digits into the address.
+    /// A number cannot insert anything but digits into the URL.
     #[test]
-    fn no_number_changes_the_place(msisdn in "[+0-9a-z/?#@:%.]{0,24}") {
+    fn no_number_changes_the_host_or_path(msisdn in "[+0-9a-z/?#@:%.]{0,24}") {
         if let Some(request) = policy().request(&msisdn) {
             let number = request.url.strip_prefix("https://hlr.example/v1/").unwrap().strip_suffix("?form=short").unwrap();
             prop_assert!(number.bytes().all(|octet| octet.is_ascii_digit()));

@@ -1,5 +1,5 @@
-//! A test guest: asks the host as its document says, writes down what it was told, and passes or forwards. `pass north 3`
-//! asks for north's state and the time, counts three times, and passes; `to north 3` forwards to north.
+//! A test guest: makes the host calls in its document, notes the answers, and passes or forwards. `pass north 3`
+//! queries north's state and the time, counts three times, and passes; `to north 3` forwards to north.
 
 use switchyard_sdk::{Decision, Message, Router, clock, counters, forward, leg, pass, peers};
 

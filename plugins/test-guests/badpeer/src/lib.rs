@@ -1,4 +1,4 @@
-//! A test guest: names a peer that does not exist on messages from "bad" or to numbers that begin with 666.
+//! A test guest: names an unknown peer for messages from "bad" or to numbers that begin with 666.
 
 use switchyard_sdk::{Decision, Message, Router, forward, leg};
 

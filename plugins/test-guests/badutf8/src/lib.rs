@@ -1,4 +1,5 @@
-//! A test guest: its note is no UTF-8 on numbers that begin with 666, and a peer's name is none on messages from "bad".
+//! A test guest: its note is invalid UTF-8 for numbers that begin with 666, and a peer's name is for messages from
+//! "bad".
 
 use switchyard_sdk::{Decision, Message, Router, forward, leg};
 

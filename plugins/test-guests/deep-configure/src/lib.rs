@@ -1,4 +1,4 @@
-//! A test guest: recurses in `configure` until the stack is used up, unless the document is "shallow".
+//! A test guest: exhausts the stack by recursion in `configure`, unless the document is "shallow".
 
 use switchyard_sdk::{Decision, Message, Router, pass};
 

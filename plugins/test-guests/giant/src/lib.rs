@@ -1,4 +1,5 @@
-//! A test guest: returns a giant note on numbers that begin with 666, and a hundred thousand legs on messages from "bad".
+//! A test guest: returns a giant note for numbers that begin with 666, and a hundred thousand legs for messages from
+//! "bad".
 
 use switchyard_sdk::{Decision, Message, Router, forward, leg};
 

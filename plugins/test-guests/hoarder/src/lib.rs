@@ -1,5 +1,5 @@
-//! A test guest: a router that wants WASI's clock. On messages from "bad" it asks for things to wait for and never lets go of
-//! them; on others it lets go of each, and forwards to the peer that its document names.
+//! A test guest: a router that uses WASI's clock. For messages from "bad" it creates pollables and never drops them;
+//! for others it drops each one, and forwards to the peer in its document.
 
 mod bindings {
     wit_bindgen::generate!({

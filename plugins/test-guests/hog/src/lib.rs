@@ -1,4 +1,4 @@
-//! A test guest: takes all memory on messages from "bad" or to numbers that begin with 666.
+//! A test guest: exhausts the memory on messages from "bad" or to numbers that begin with 666.
 
 use switchyard_sdk::{Decision, Message, Router, forward, leg};
 

@@ -1,45 +1,45 @@
-//! What the test guests have in common: when they misbehave, and how.
+//! The common misbehaviour of the test guests.
 
 use std::hint::black_box;
 
 /// A misbehaviour, or none; the first word of a moody guest's document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mood {
-    /// Well-behaved.
+    /// Behaves well.
     Ok,
     /// Panics, and so traps.
     Trap,
-    /// Runs for ever, in its own code.
+    /// Runs forever in its own code.
     Loop,
-    /// Runs for ever, asking the host for the time again and again.
+    /// Runs forever with host calls for the time.
     Never,
-    /// Takes memory until there is none.
+    /// Allocates until the memory is exhausted.
     Hog,
-    /// Recurses until the stack is used up.
+    /// Recurses until the stack is exhausted.
     Recurse,
-    /// Returns sixteen mebioctets of text, or as much in a list.
+    /// Returns 16 MiB of text, or as much in a list.
     Giant,
-    /// Returns a text that is no UTF-8.
+    /// Returns a text that is not UTF-8.
     BadUtf8,
-    /// Names a peer, or an account, that does not exist.
+    /// Names an unknown peer or account.
     UnknownPeer,
-    /// Says that it does not know now.
+    /// Answers "try later".
     TryLater,
-    /// Returns figures that no clock and no ledger knows.
+    /// Returns out-of-range times and amounts.
     Absurd,
 }
 
 /// A moody guest's document: a mood, and a name after a blank (a peer, for those that need one).
 #[derive(Debug, Clone)]
 pub struct Document {
-    /// How it is when it is asked about what is bad.
+    /// The mood for bad messages and numbers.
     pub mood: Mood,
-    /// `upstream`, unless the document says otherwise.
+    /// `upstream` by default.
     pub name: String,
 }
 
 impl Document {
-    /// Reads a document.
+    /// Parses a document.
     pub fn read(text: &str) -> Result<Self, String> {
         let mut words = text.split_ascii_whitespace();
         let mood = match words.next() {
@@ -65,13 +65,13 @@ impl Document {
     }
 }
 
-/// Whether a guest is to misbehave: on messages from "bad", and on numbers that begin with 666. So it passes a self-check,
+/// Whether a guest misbehaves: on messages from "bad", and on numbers that begin with 666. Thus it passes a self-check,
 /// and other messages go through.
 pub fn is_bad(source: &str, destination: &str) -> bool {
     source == "bad" || destination.trim_start_matches('+').starts_with("666")
 }
 
-/// Takes memory until there is none.
+/// Allocates until the memory is exhausted.
 pub fn hog() -> ! {
     let mut hog: Vec<Vec<u8>> = Vec::new();
     loop {
@@ -86,28 +86,29 @@ pub fn forever() -> ! {
     }
 }
 
-/// Recurses until the stack is used up.
+/// Recurses until the stack is exhausted.
 pub fn recurse(level: u64) -> u64 {
     if black_box(level) == u64::MAX {
         return level;
     }
-    // Not the last thing that is done, and not something that a compiler can turn around: so it stays a call.
+    // Not a tail call and not a loop that the compiler can derive, so it stays a call.
     recurse(level + 1).wrapping_mul(3).rotate_left(7) ^ level
 }
 
-/// Sixteen mebioctets.
+/// 16 MiB of text.
 pub fn giant() -> String {
     black_box("x".repeat(16 << 20))
 }
 
-/// A text that is none.
+/// A text that is not UTF-8.
 pub fn bad_utf8() -> String {
-    // SAFETY: none; that the host does not trust a guest's text is what is tested. Nothing in the guest reads it.
+    // SAFETY: deliberately unsound: the test checks that the host does not trust a guest's text. Nothing in the guest
+    // reads it.
     unsafe { String::from_utf8_unchecked(black_box(vec![b'a', 0xff, 0xfe, 0xc3])) }
 }
 
 impl Mood {
-    /// Does what needs no answer; `ask_host` is some call of the host's.
+    /// Performs a misbehaviour that needs no answer; `ask_host` makes a host call.
     pub fn act(self, ask_host: impl Fn()) {
         match self {
             Self::Trap => panic!("as asked"),
@@ -123,7 +124,7 @@ impl Mood {
         }
     }
 
-    /// The note that goes with the answer.
+    /// The note of the answer.
     pub fn note(self) -> Option<String> {
         match self {
             Self::Giant => Some(giant()),

@@ -1,5 +1,5 @@
-//! A test guest: a biller whose document says how it behaves on what is bad, and in `settle` for the amount of 666.
-//! Everything else costs a thousandth a part, which the origin pays, and wants to be settled.
+//! A test guest: a biller whose document sets its behaviour on bad messages, and in `settle` for the amount 666.
+//! Everything else costs a thousandth a part, charged to the origin, with a settlement.
 
 use switchyard_sdk::{Biller, FirstLeg, Message, Quote, Settlement, charge, clock, refuse};
 use test_mood::{Document, Mood, is_bad};

@@ -1,4 +1,4 @@
-//! A test guest: a delivery policy whose document says how it behaves on what is bad. Everything else is tried again after
+//! A test guest: a delivery policy whose document sets its behaviour on bad messages. Everything else is retried after
 //! a second.
 
 use std::time::Duration;

@@ -1,12 +1,12 @@
-//! A test guest: a resolver whose document says how it behaves on numbers that begin with 666. Everyone else is a
-//! subscriber whose IMSI is 00101 and the number's last ten digits.
+//! A test guest: a resolver whose document sets its behaviour on numbers that begin with 666. Any other number is a
+//! subscriber with IMSI 00101 and the number's last ten digits.
 
 use switchyard_sdk::{Resolved, Resolver, clock, found, try_later, unknown};
 use test_mood::{Document, Mood, is_bad};
 
 struct Guest(Document);
 
-/// 00101, and the last ten digits of the number, with zeros before them where there are fewer.
+/// 00101 and the last ten digits of the number, padded with zeros.
 fn imsi(msisdn: &str) -> String {
     let last = msisdn.get(msisdn.len().saturating_sub(10)..).unwrap_or_default();
     format!("00101{last:0>10}")

@@ -1,5 +1,5 @@
-//! A test guest: a router whose document says how it behaves on what is bad; everything else goes to the peer that the
-//! document names.
+//! A test guest: a router whose document sets its behaviour on bad messages; everything else is forwarded to the peer
+//! in the document.
 
 use switchyard_sdk::{Decision, Message, RejectReason, Router, clock, forward, hold, leg, reject};
 use test_mood::{Document, Mood, is_bad};

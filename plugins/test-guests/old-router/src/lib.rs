@@ -1,5 +1,5 @@
-//! A test guest: a router built against the previous version of the contract. It sends everything to the peer that its
-//! document names, and says so; a document without a name is refused.
+//! A test guest: a router built against the previous contract version. It forwards everything to the peer in its
+//! document, with a note, and refuses a document without a name.
 
 mod bindings {
     wit_bindgen::generate!({ path: "../../../wit/previous", world: "router" });

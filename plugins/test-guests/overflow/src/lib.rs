@@ -1,4 +1,4 @@
-//! A test guest: recurses until the stack is used up, on messages from "bad" or to numbers that begin with 666.
+//! A test guest: exhausts the stack by recursion on messages from "bad" or to numbers that begin with 666.
 
 use switchyard_sdk::{Decision, Message, Router, forward, leg};
 use test_mood::{is_bad, recurse};

@@ -1,5 +1,5 @@
-//! A test guest: sends everything to the peer that its document names, and writes into its note what the host told it.
-//! With it is tested that recorded answers are the ones that were given.
+//! A test guest: forwards everything to the peer in its document, and notes the answers of its host calls, so that a
+//! test can compare them with the record.
 
 use switchyard_sdk::{Decision, Message, Router, clock, counters, forward, leg, peers};
 

@@ -1,5 +1,5 @@
-//! A test guest: a biller that asks another system, whose address is its document, for the price and when it is told how
-//! charges ended. A price's note says what came of it; a settlement is done when the other system says 200.
+//! A test guest: a biller that sends a request to another system, whose address is its document, for each price and
+//! settlement. A price's note has the result; a settlement succeeds if the response has status 200.
 
 use switchyard_sdk::{Biller, FirstLeg, Message, Quote, Settlement, free, http};
 

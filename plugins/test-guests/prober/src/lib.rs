@@ -1,15 +1,15 @@
-//! A test guest: a resolver that does with the host what its document says, one thing a line, and writes into its note what
-//! came of it. It never finds anybody. `@` stands for the number that is asked for.
+//! A test guest: a resolver that makes the host calls in its document, one per line, and notes the results. It never finds
+//! a subscriber. `@` stands for the number in question.
 //!
-//! | line | what it does |
+//! | line | host call |
 //! |---|---|
-//! | `open TABLE` | while it is configured: opens a table; refused if it cannot be had |
-//! | `get N KEY`, `prefix N KEY` | looks something up in the Nth table that it opened, from 0 |
-//! | `set KEY OCTETS`, `read KEY`, `delete KEY` | kv; of what is read, how long it is |
-//! | `count NAME`, `sum NAME` | a counter of a minute |
-//! | `fetch METHOD URL` | HTTP; of the answer, status and length |
+//! | `open TABLE` | in `configure`: opens a table; refuses the document if there is none |
+//! | `get N KEY`, `prefix N KEY` | looks up a key in the Nth opened table, from 0 |
+//! | `set KEY OCTETS`, `read KEY`, `delete KEY` | kv; notes the length of a value |
+//! | `count NAME`, `sum NAME` | a counter with a window of a minute |
+//! | `fetch METHOD URL` | HTTP; notes status and length of the response |
 //! | `hlr KEY` | the home location register |
-//! | `log LINES` | writes as many lines |
+//! | `log LINES` | writes this number of lines |
 
 use switchyard_sdk::{Resolved, Resolver, counters, hlr, http, kv, log, tables, try_later};
 
@@ -93,7 +93,7 @@ impl Resolver for Guest {
     }
 
     fn resolve(&self, msisdn: &str) -> Resolved {
-        let told: Vec<String> = self
+        let notes: Vec<String> = self
             .lines
             .iter()
             .map(|line| {
@@ -102,7 +102,7 @@ impl Resolver for Guest {
                 self.step(&words)
             })
             .collect();
-        try_later(None).because(told.join("; "))
+        try_later(None).because(notes.join("; "))
     }
 }
 

@@ -1,11 +1,11 @@
-//! A test guest: does with number pools what its document says, one thing a line, and writes into its note what came of it.
+//! A test guest: a router that makes the calls for number pools in its document, one per line, and notes the results.
 //!
-//! | line | what it does |
+//! | line | action |
 //! |---|---|
-//! | `state POOL` | what the host knows of a pool |
-//! | `take POOL OTHERWISE KEY=VALUE...` | asks for a number; keys are `user`, `holder`, `reason` and `lease` |
-//! | `early POOL` | the same while it is configured; refused if that is possible |
-//! | `to PEER`, `home`, `hold`, `reject`, `trap` | what it decides at the end; otherwise it passes |
+//! | `state POOL` | the host's state of a pool |
+//! | `take POOL OTHERWISE KEY=VALUE...` | requests a number; keys are `user`, `holder`, `reason` and `lease` |
+//! | `early POOL` | the same in `configure`; refuses the document if that succeeds |
+//! | `to PEER`, `home`, `hold`, `reject`, `trap` | the final decision; default: pass |
 
 use switchyard_sdk::numbers::{SenderRequest, WithoutNumber};
 use switchyard_sdk::{
@@ -69,13 +69,13 @@ impl Router for Guest {
     }
 
     fn route(&self, message: &Message) -> Decision {
-        let mut told = Vec::new();
+        let mut notes = Vec::new();
         let mut decision = pass();
         for line in &self.lines {
             let words: Vec<&str> = line.iter().map(String::as_str).collect();
             match &words[..] {
-                ["state", pool] => told.push(state(pool)),
-                ["take", pool, without, more @ ..] => told.push(take(pool, without, more)),
+                ["state", pool] => notes.push(state(pool)),
+                ["take", pool, without, more @ ..] => notes.push(take(pool, without, more)),
                 ["to", peer] => decision = forward(vec![leg(peer)]),
                 ["home"] => decision = home(),
                 ["hold"] => decision = hold(u64::MAX),
@@ -84,7 +84,7 @@ impl Router for Guest {
                 _ => {}
             }
         }
-        if told.is_empty() { decision } else { decision.because(told.join("; ")) }
+        if notes.is_empty() { decision } else { decision.because(notes.join("; ")) }
     }
 }
 

@@ -1,8 +1,8 @@
 use super::*;
-use crate::operation::Left;
+use crate::operation::RemainingMessagesView;
 use serde_json::{Value, json};
 
-/// The time at which all tests play, in milliseconds since the epoch.
+/// The time of all tests, in milliseconds since the epoch.
 const NOW: u64 = 1_795_276_982_000;
 const MINUTE: u64 = 60_000;
 
@@ -11,28 +11,33 @@ fn quiet() -> Facts {
         now: NOW,
         limits: AttentionLimits::default(),
         readiness: Readiness::of(Vec::new()),
-        status: Some(Status { disk_free: 3 << 30, ..Status::default() }),
+        status: Some(StatusView { disk_free: 3 << 30, ..StatusView::default() }),
         drain: None,
         queues: vec![queue("upstream")],
         links: vec![link("upstream", "bound", None)],
         networks: Vec::new(),
         hooks: Vec::new(),
         archive: Some(pump(&json!({}))),
-        configuration: ConfigurationWaits::default(),
+        configuration: PendingConfiguration::default(),
     }
 }
 
-fn queue(peer: &str) -> Queue {
-    Queue { peer: peer.to_owned(), configured: true, brake: "idle".to_owned(), ..Queue::default() }
+fn queue(peer: &str) -> QueueView {
+    QueueView {
+        peer: peer.to_owned(),
+        configured: true,
+        blocked_by: "idle".to_owned(),
+        ..QueueView::default()
+    }
 }
 
-fn link(peer: &str, phase: &'static str, error: Option<&str>) -> Link {
+fn link(peer: &str, phase: &'static str, error: Option<&str>) -> LinkView {
     let down_since = (phase != "bound").then_some(NOW - MINUTE);
     let last_error = error.map(str::to_owned);
-    Link { peer: peer.to_owned(), role: "client", phase, last_error, down_since, ..Link::default() }
+    LinkView { peer: peer.to_owned(), role: "client", phase, last_error, down_since, ..LinkView::default() }
 }
 
-fn pump(more: &Value) -> Pump {
+fn pump(more: &Value) -> ArchivePumpView {
     let mut pump = json!({
         "state": "up", "archived": 0, "batches": 0, "failures": 0, "refused": 0, "trimmed": 0, "backlog": 3,
         "since_success": null, "last_batch": { "secs": 0, "nanos": 0 },
@@ -41,7 +46,7 @@ fn pump(more: &Value) -> Pump {
     serde_json::from_value(pump).unwrap()
 }
 
-fn hook(more: &Value) -> HookState {
+fn hook(more: &Value) -> HookStateView {
     let mut hook = json!({
         "hook": "router", "live": { "serial": 1, "since": 1, "chain": [], "how": "activated" }, "counts": [],
         "events": [], "faults": [],
@@ -57,9 +62,9 @@ fn counts(live: bool, faults: u64) -> Value {
     })
 }
 
-/// Severity, code, name of the subject and text of each finding.
-fn told(facts: &Facts) -> Vec<String> {
-    let line = |one: &Attention| {
+/// Severity, code, subject name and text of each finding.
+fn finding_texts(facts: &Facts) -> Vec<String> {
+    let line = |one: &AttentionView| {
         let name = one.subject.name.as_deref().unwrap_or("-");
         format!("{:?} {} {name}: {}", one.severity, one.code, one.text)
     };
@@ -71,29 +76,34 @@ fn codes(facts: &Facts) -> Vec<String> {
 }
 
 #[test]
-fn a_quiet_appliance_needs_no_attention() {
-    assert_eq!(told(&quiet()), [""; 0]);
+fn quiet_appliance_has_no_findings() {
+    assert_eq!(finding_texts(&quiet()), [""; 0]);
 }
 
 #[test]
-fn the_appliance_says_why_it_takes_no_traffic() {
+fn not_ready_reasons_are_findings() {
     let mut facts = quiet();
     facts.readiness = Readiness::of(vec![NotReady::Draining, NotReady::DiskLow, NotReady::StoreStalled]);
-    let left = Left { waiting: 1, in_flight: 0 };
-    let drain =
-        DrainState { draining: true, refuse_binds: false, since: Some(7), by: Some("ada".into()), left };
+    let remaining = RemainingMessagesView { waiting: 1, in_flight: 0 };
+    let drain = DrainStateView {
+        draining: true,
+        refuse_binds: false,
+        since: Some(7),
+        by: Some("ada".into()),
+        remaining,
+    };
     facts.drain = Some(drain);
     let all = [
         "Error not-ready -: the appliance takes no traffic: the disk has not finished a commit for seconds",
         "Error disk-low -: the disk is nearly full, 3.0 GiB are free: submissions are refused, delivery continues",
         "Warning draining -: the appliance drains, started by ada: submissions are refused, delivery continues",
     ];
-    assert_eq!(told(&facts), all);
+    assert_eq!(finding_texts(&facts), all);
     assert_eq!(findings(&facts)[2].since, Some(7));
 }
 
 #[test]
-fn without_the_core_what_is_known_is_told() {
+fn attention_without_the_core_lists_known_findings() {
     let mut facts = quiet();
     facts.readiness = Readiness::of(vec![NotReady::CoreStalled, NotReady::Draining, NotReady::DiskLow]);
     (facts.status, facts.drain, facts.queues) = (None, None, Vec::new());
@@ -101,36 +111,39 @@ fn without_the_core_what_is_known_is_told() {
 }
 
 #[test]
-fn a_peer_is_down_when_no_link_is_up_and_it_is_told_once_with_the_time_of_the_last_link() {
+fn peer_down_is_one_finding_since_the_last_link() {
     let mut facts = quiet();
     facts.links = vec![
         link("a", "backing-off", Some("connection refused")),
-        Link { down_since: Some(NOW - 5), ..link("a", "connecting", None) },
+        LinkView { down_since: Some(NOW - 5), ..link("a", "connecting", None) },
         link("b", "bound", None),
         link("b", "backing-off", Some("bind refused")),
-        Link { role: "server", ..link("esme", "unbound", None) },
+        LinkView { role: "server", ..link("esme", "unbound", None) },
     ];
     let all = [
         "Error peer-down a: no link to a is up: connection refused",
         "Warning links-down b: 1 of 2 links to b is down: bind refused",
     ];
-    assert_eq!(told(&facts), all);
+    assert_eq!(finding_texts(&facts), all);
     let found = findings(&facts);
     assert_eq!((found[0].since, found[1].since), (Some(NOW - 5), Some(NOW - MINUTE)));
     assert_eq!(found[0].remedy.as_deref(), Some("switchyard peer test a"));
-    assert_eq!(found[0].subject, Subject { kind: SubjectKind::Peer, name: Some("a".to_owned()) });
+    assert_eq!(
+        found[0].subject,
+        AttentionSubject { kind: AttentionSubjectKind::Peer, name: Some("a".to_owned()) }
+    );
 }
 
 #[test]
-fn a_queue_is_old_after_ten_minutes_and_an_account_without_a_link_after_an_hour() {
+fn queue_age_limits_of_peers_and_unbound_accounts() {
     let mut facts = quiet();
-    let waiting = |peer: &str, minutes: u64| Queue {
+    let waiting = |peer: &str, minutes: u64| QueueView {
         queued: 2,
         oldest: Some(NOW - minutes * MINUTE),
-        brake: "no link is up".to_owned(),
+        blocked_by: "no link is up".to_owned(),
         ..queue(peer)
     };
-    let account = |minutes| Queue { is_account: true, ..waiting("acme", minutes) };
+    let account = |minutes| QueueView { is_account: true, ..waiting("acme", minutes) };
     facts.queues = vec![waiting("upstream", 9), account(59)];
     assert_eq!(codes(&facts), [""; 0]);
     facts.queues = vec![waiting("upstream", 10), account(60)];
@@ -138,10 +151,10 @@ fn a_queue_is_old_after_ten_minutes_and_an_account_without_a_link_after_an_hour(
         "Warning queue-old upstream: 2 messages wait for upstream: no link is up",
         "Warning account-unbound acme: 2 messages wait for account acme, which has no link",
     ];
-    assert_eq!(told(&facts), all);
+    assert_eq!(finding_texts(&facts), all);
     assert_eq!(findings(&facts)[0].since, Some(NOW - 10 * MINUTE));
-    // A bound account that does not take its messages is as any other queue.
-    facts.queues = vec![Queue { links: 1, ..account(10) }];
+    // A bound account that accepts nothing is treated like any other queue.
+    facts.queues = vec![QueueView { links: 1, ..account(10) }];
     assert_eq!(codes(&facts), ["queue-old"]);
     facts.limits = AttentionLimits {
         queue_age: Duration::from_secs(3_600),
@@ -153,29 +166,33 @@ fn a_queue_is_old_after_ten_minutes_and_an_account_without_a_link_after_an_hour(
 }
 
 #[test]
-fn a_queue_says_the_most_specific_reason_and_its_uncertain_messages() {
+fn queue_finding_has_the_most_specific_reason() {
     let mut facts = quiet();
     let old = Some(NOW - 60 * MINUTE);
-    let base = |peer: &str| Queue { queued: 1, oldest: old, ..queue(peer) };
+    let base = |peer: &str| QueueView { queued: 1, oldest: old, ..queue(peer) };
     facts.queues = vec![
-        Queue { configured: false, deferred: 3, uncertain: 2, ..base("gone") },
-        Queue { blocked: BlockedBy::Order, brake: "suspended by ada: x".to_owned(), ..base("held") },
-        Queue { blocked: BlockedBy::Throttle, learnt_rate: Some(9.63), ..base("slow") },
-        // An order without messages, and an unconfigured name without any, need nothing.
-        Queue { blocked: BlockedBy::Order, queued: 0, ..base("calm") },
-        Queue { configured: false, queued: 0, ..base("forgotten") },
+        QueueView { configured: false, deferred: 3, uncertain: 2, ..base("gone") },
+        QueueView {
+            block_cause: BlockCause::QueueAction,
+            blocked_by: "suspended by ada: x".to_owned(),
+            ..base("held")
+        },
+        QueueView { block_cause: BlockCause::Throttle, learnt_rate: Some(9.63), ..base("slow") },
+        // A queue action without messages and an unconfigured name without messages are no findings.
+        QueueView { block_cause: BlockCause::QueueAction, queued: 0, ..base("calm") },
+        QueueView { configured: false, queued: 0, ..base("forgotten") },
     ];
     let all = [
         "Warning messages-uncertain gone: 2 messages were submitted to gone and never answered",
         "Warning queue-not-configured gone: 6 messages wait for gone, which is not in the configuration",
         "Warning queue-suspended held: 1 message waits for held: suspended by ada: x",
-        "Warning peer-throttles slow: slow answers \"too fast\" and allows 9.6 messages a second: 1 message waits for it",
+        "Warning peer-throttles slow: slow throttles and allows 9.6 messages a second: 1 message waits for it",
     ];
-    assert_eq!(told(&facts), all);
+    assert_eq!(finding_texts(&facts), all);
 }
 
 #[test]
-fn faults_of_core_networks_keep_their_severity() {
+fn core_network_faults_keep_their_severity() {
     let mut facts = quiet();
     let fault = |level: &str, kind: &str| json!({ "kind": kind, "level": level, "what": "it is wrong", "remedy": "mend it" });
     let network = json!([{
@@ -188,18 +205,18 @@ fn faults_of_core_networks_keep_their_severity() {
         "Error gsm-no-msc home: core network home: it is wrong",
         "Warning gsm-double-name home: core network home: it is wrong",
     ];
-    assert_eq!(told(&facts), all);
+    assert_eq!(finding_texts(&facts), all);
     assert_eq!(findings(&facts)[0].remedy.as_deref(), Some("mend it"));
 }
 
 #[test]
-fn plugins_are_told_with_their_faults_their_rollbacks_and_unknown_names() {
+fn plugin_faults_rollbacks_and_unknown_names_are_findings() {
     let mut facts = quiet();
     let event = |kind: &str, age: u64| json!({ "at": NOW - age, "kind": kind, "what": "2 traps" });
     facts.hooks = vec![hook(&json!({
         "counts": [counts(true, 0)],
         "candidate": {
-            "since": 1, "mode": "shadow", "chain": [], "asked": 0, "failed": 0, "passed": 0, "counts": [counts(false, 1)],
+            "since": 1, "mode": "shadow", "chain": [], "asked": 0, "failed": 0, "bypassed": 0, "counts": [counts(false, 1)],
         },
         "events": [event("activated", 1), event("rolled-back-by-itself", 59 * MINUTE)],
         "unknown": [{ "plugin": "prefix-router", "kind": "peer", "name": "nort" }],
@@ -209,7 +226,7 @@ fn plugins_are_told_with_their_faults_their_rollbacks_and_unknown_names() {
         "Warning unknown-reference router: the policy of the router prefix-router names peer nort, which does not exist",
         "Warning plugin-faults router: the router prefix-router 58cd, a candidate, failed in 2 of 100 calls",
     ];
-    assert_eq!(told(&facts), all);
+    assert_eq!(finding_texts(&facts), all);
     let old = hook(&json!({ "events": [event("rolled-back-by-itself", 60 * MINUTE)] }));
     let several = hook(&json!({ "events": [event("faulty", 1), event("candidate-faulty", 2)] }));
     facts.hooks = vec![old, several];
@@ -217,7 +234,7 @@ fn plugins_are_told_with_their_faults_their_rollbacks_and_unknown_names() {
 }
 
 #[test]
-fn the_archive_is_down_or_behind_and_may_refuse_messages() {
+fn archive_down_backlog_and_refusals_are_findings() {
     let mut facts = quiet();
     let down = json!({ "state": "down", "error": "no route to host", "backlog": 200_000, "refused": 1 });
     facts.archive = Some(pump(&down));
@@ -225,7 +242,7 @@ fn the_archive_is_down_or_behind_and_may_refuse_messages() {
         "Error archive-down -: the archive takes nothing: no route to host; 200000 messages wait for it",
         "Warning archive-refused -: the database refuses 1 message",
     ];
-    assert_eq!(told(&facts), all);
+    assert_eq!(finding_texts(&facts), all);
     facts.archive = Some(pump(&json!({ "backlog": 100_001 })));
     assert_eq!(codes(&facts), ["archive-backlog"]);
     facts.archive = None;
@@ -233,9 +250,9 @@ fn the_archive_is_down_or_behind_and_may_refuse_messages() {
 }
 
 #[test]
-fn a_configuration_that_waits_is_told() {
+fn pending_configuration_is_a_finding() {
     let mut facts = quiet();
-    facts.configuration = ConfigurationWaits { unconfirmed: Some((9, 5, NOW + 1)), restart: 2 };
+    facts.configuration = PendingConfiguration { unconfirmed: Some((9, 5, NOW + 1)), restart: 2 };
     let all = [
         format!(
             "Warning configuration-unconfirmed -: version 9 of the configuration reverts at {} unless it is confirmed",
@@ -244,6 +261,6 @@ fn a_configuration_that_waits_is_told() {
         "Warning configuration-restart -: 2 settings are used only after a restart of the appliance"
             .to_owned(),
     ];
-    assert_eq!(told(&facts), all);
+    assert_eq!(finding_texts(&facts), all);
     assert_eq!(findings(&facts)[0].since, Some(5));
 }

@@ -1,21 +1,21 @@
-//! Whoever wants something: submitters, those who ask and take back, admins, and the answers of plugins.
+//! The users: submitters with their requests, admins, and the answers of plugins.
 
 use super::{ACCOUNT, FEW, PEERS, SERIAL, World};
-use crate::orders;
 use crate::plugins::Plugins;
-use crate::senders;
+use crate::queue_actions;
+use crate::sender_numbers;
 use bytes::Bytes;
-use engine::{Command, Event, ReplyTo};
+use engine::{EngineCommand, Event, ReplyTo};
 use model::{
-    Address, DecidedBy, Kind, Leg, LinkId, Message, MessageId, PeerId, Priority, ReceiptRequest, Routed,
-    SubmissionKey, Text, Timestamp, Verdict,
+    Address, DlrRequest, IdempotencyKey, Leg, LinkId, Message, MessageId, MessageKind, PeerId, PluginVersion,
+    Priority, RoutingDecision, Text, Timestamp, Verdict,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 impl World {
-    /// Some messages under a key; now and then under one that was used before.
+    /// Submits some messages under a key, at times a used one.
     pub(super) fn submit_keyed(&mut self) {
         let fresh = self.submitted;
         let key = if self.random.chance(40) { self.random.below(fresh as usize + 1) as u64 } else { fresh };
@@ -24,8 +24,8 @@ impl World {
         let messages = (0..count).map(|_| self.message(false)).collect();
         self.submitted += 1;
         let token = self.token();
-        self.asked.insert(token, key);
-        let key = SubmissionKey {
+        self.keys_by_token.insert(token, key);
+        let key = IdempotencyKey {
             octets: key.to_be_bytes().as_slice().into(),
             digest: key,
             required: true,
@@ -36,7 +36,7 @@ impl World {
     }
 
     pub(super) fn submit(&mut self) {
-        // Some come from a subscriber's handset: receipts go back to it.
+        // Some come from a handset, which gets the DLRs.
         let mobile = self.plan.serial && self.random.chance(10);
         let message = self.message(mobile);
         self.submitted += 1;
@@ -66,10 +66,10 @@ impl World {
         } else {
             Verdict::Forward(legs)
         };
-        let receipts = if self.random.chance(60) { ReceiptRequest::FINAL } else { ReceiptRequest::NONE };
+        let dlr_request = if self.random.chance(60) { DlrRequest::FINAL } else { DlrRequest::NONE };
         let mut message = Message {
             id: MessageId(0),
-            kind: Kind::Text,
+            kind: MessageKind::Text,
             origin: if mobile { SERIAL } else { ACCOUNT },
             source: Address::international(&source),
             destination: Address::international(&destination),
@@ -77,7 +77,7 @@ impl World {
             protocol_id: 0,
             esm_class: 0,
             priority: Priority::new(self.random.below(4) as u8),
-            receipts,
+            dlr_request,
             replace_if_present: self.random.chance(2),
             submission: None,
             text: Text { octets: Bytes::from_static(b"text"), ..Text::default() },
@@ -85,60 +85,60 @@ impl World {
             accepted_at: Timestamp(0),
             scheduled: self.random.chance(10).then(|| Timestamp(self.wall + 4_000)),
             expires_at: Timestamp(self.wall + 3_000_000 + self.random.below(10_000_000) as u64),
-            routed: Routed {
+            routed: RoutingDecision {
                 verdict,
-                by: Arc::new(DecidedBy { plugin: "sim".to_owned(), version: "1".to_owned() }),
+                by: Arc::new(PluginVersion { plugin: "sim".to_owned(), version: "1".to_owned() }),
                 note: None,
                 sender: None,
                 quote: None,
-                seen: None,
-                faulted: None,
+                host_calls: None,
+                fault_message_id: None,
             },
         };
-        if self.plan.money {
-            message.routed.quote = self.till.quote(&mut self.random);
+        if self.plan.ledger {
+            message.routed.quote = self.ledger_clients.quote(&mut self.random);
         }
         if self.plan.senders {
-            message.routed.sender = senders::wish(&mut self.random, self.healthy);
+            message.routed.sender = sender_numbers::sender_request(&mut self.random, self.healthy);
         }
         message
     }
 
-    /// Whether receipts may be taken out of queues too.
+    /// Whether DLRs may be purged too.
     pub(super) fn purges(&self) -> bool {
-        self.plan.orders && self.seed.is_multiple_of(4)
+        self.plan.queue_actions && self.seed.is_multiple_of(4)
     }
 
-    /// An admin's word about what waits.
-    pub(super) fn some_order(&mut self) {
-        let parties = orders::Parties { account: ACCOUNT, peers: PEERS };
+    /// An admin's queue action.
+    pub(super) fn random_queue_action(&mut self) {
+        let parties = queue_actions::Parties { account: ACCOUNT, peers: PEERS };
         let purges = self.purges();
-        let event = orders::somebody(&mut self.random, &self.engine, &parties, purges);
+        let event = queue_actions::random_event(&mut self.random, &self.engine, &parties, purges);
         self.apply(event);
     }
 
     pub(super) fn operate(&mut self) {
-        let operation = self.till.operation(&mut self.random);
+        let operation = self.ledger_clients.operation(&mut self.random);
         let token = self.token();
-        self.till.asked(token, operation.clone());
+        self.ledger_clients.note_operation(token, operation.clone());
         self.apply(Event::Ledger { operation, reply: ReplyTo { link: LinkId(0), token } });
     }
 
     pub(super) fn answer_biller(&mut self) {
-        if let Some((upto, ok)) = self.till.answer(&mut self.random, self.healthy) {
-            self.apply(Event::Settled { upto, ok });
+        if let Some((upto, ok)) = self.ledger_clients.answer(&mut self.random, self.healthy) {
+            self.apply(Event::BillerNotified { upto, ok });
         }
     }
 
-    /// A word of a plugin's, or another plugin.
-    pub(super) fn some_word(&mut self) {
+    /// An answer of a plugin, or another plugin.
+    pub(super) fn random_plugin_event(&mut self) {
         let event = match self.random.below(20) {
             0..9 => return self.resolve(),
             9..18 => self.plugins.decide(&mut self.random, false),
             18 => Some(Plugins::alert(&mut self.random)),
             _ => {
                 let (resolver, policy) = (self.random.chance(70), self.random.chance(70));
-                return self.rebind(resolver, policy);
+                return self.reroute(resolver, policy);
             }
         };
         if let Some(event) = event {
@@ -146,17 +146,17 @@ impl World {
         }
     }
 
-    /// A word of the resolver's. What it lets go leaves in order.
+    /// An answer of the resolver. Released messages leave in order.
     pub(super) fn resolve(&mut self) {
         self.commit();
         let Some(event) = self.plugins.resolve(&mut self.random, self.healthy) else { return };
         let Event::Resolved { msisdn, .. } = &event else { return };
-        let waiting = Plugins::those_of(msisdn, &self.disk, &self.engine);
+        let waiting = Plugins::waiting_messages(msisdn, &self.disk, &self.engine);
         self.apply(event);
         self.settle();
         let mut newest: HashMap<(PeerId, Priority), MessageId> = HashMap::new();
         for command in &self.out.commands {
-            let Command::Send { link, message, .. } = command else { continue };
+            let EngineCommand::Send { link, message, .. } = command else { continue };
             if let Some((_, peer)) = self.links.iter().find(|(known, _)| known == link)
                 && waiting.contains(&message.id)
                 && let Some(before) = newest.insert((*peer, message.priority), message.id)
@@ -166,23 +166,23 @@ impl World {
         }
     }
 
-    /// Plugins come and go. What the last ones were asked must have left.
-    pub(super) fn rebind(&mut self, resolver: bool, policy: bool) {
+    /// Binds and unbinds plugins. Messages with pending questions must have left the old ones.
+    pub(super) fn reroute(&mut self, resolver: bool, policy: bool) {
         self.commit();
         if (self.plugins.resolver, self.plugins.policy) != (resolver, policy) {
             (self.plugins.resolver, self.plugins.policy) = (resolver, policy);
-            self.plugins.gone();
-            // Both are exchanged: each begins anew.
-            self.apply(Event::Hooks { resolver: false, delivery_policy: false, biller: true });
+            self.plugins.unbind_all();
+            // Both are replaced.
+            self.apply(Event::HooksChanged { resolver: false, delivery_policy: false, biller: true });
         }
-        self.apply(Event::Hooks { resolver, delivery_policy: policy, biller: true });
+        self.apply(Event::HooksChanged { resolver, delivery_policy: policy, biller: true });
     }
 
     pub(super) fn some_request(&mut self) {
-        let Some(id) = self.told_accepted.last().copied() else { return };
+        let Some(id) = self.acknowledged.last().copied() else { return };
         let reply = ReplyTo { link: LinkId(0), token: 0 };
         let source = Some(Address::international("10655"));
-        // Where it was submitted with others, its submitter knows but one id for all.
+        // If it was submitted with others, its submitter knows one id for all.
         let id = self.disk.submissions.get(&id).copied().unwrap_or(id);
         let destination = self.random.chance(50).then(|| Address::international("8617"));
         let event = match self.random.below(4) {
@@ -195,7 +195,7 @@ impl World {
                 text: Text { octets: Bytes::from_static(b"new text"), ..Text::default() },
                 scheduled: None,
                 expires_at: None,
-                receipts: ReceiptRequest::FINAL,
+                dlr_request: DlrRequest::FINAL,
                 reply,
             },
             _ => Event::CancelMatching {
@@ -220,12 +220,13 @@ impl World {
             if self.plan.plugins {
                 Plugins::touch(&mut self.random, &mut leg);
             }
-            let mut routed = Routed { verdict: Verdict::Forward(vec![leg]), ..message.routed.clone() };
-            if self.plan.money {
-                routed.quote = self.till.quote(&mut self.random);
+            let mut routed =
+                RoutingDecision { verdict: Verdict::Forward(vec![leg]), ..message.routed.clone() };
+            if self.plan.ledger {
+                routed.quote = self.ledger_clients.quote(&mut self.random);
             }
             if self.plan.senders {
-                routed.sender = senders::wish(&mut self.random, self.healthy);
+                routed.sender = sender_numbers::sender_request(&mut self.random, self.healthy);
             }
             self.apply(Event::Rerouted { id: message.id, routed });
         }

@@ -1,4 +1,4 @@
-//! An HLR's control interface.
+//! The control interface of a simulated HLR.
 
 use super::hlr::Shared;
 use super::subscribers::Subscribers;
@@ -10,19 +10,19 @@ use std::time::Instant;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// What a control interface was asked.
+/// Counts of a control interface.
 #[derive(Debug, Clone, Default)]
 pub struct ControlReport {
-    /// Questions about a number, those among them that were not known or not answered too.
+    /// Questions about a number, including those that were unknown or unanswered.
     pub questions: u64,
-    /// How often each number was asked about. A question that an old HLR does not know, and that is asked in another way
-    /// at once, is counted once.
+    /// Questions per number. A question that an old HLR does not know, and that is repeated immediately in another form,
+    /// counts once.
     pub per_number: HashMap<String, u64>,
-    /// The most questions about one number that were unanswered at the same time.
+    /// Maximum number of unanswered questions about one number at a time.
     pub most_at_a_time: u64,
-    /// The most questions that were unanswered at the same time.
+    /// Maximum number of unanswered questions at a time.
     pub most_open: u64,
-    /// Connections that were made.
+    /// Connections made.
     pub connections: u64,
 }
 
@@ -37,7 +37,7 @@ impl Control {
         self.report.lock().clone()
     }
 
-    fn asked(&self, number: &str) {
+    fn record_question(&self, number: &str) {
         let mut open = self.open.lock();
         let here = open.entry(number.to_owned()).or_default();
         *here += 1;
@@ -49,7 +49,7 @@ impl Control {
         report.most_open = report.most_open.max(all);
     }
 
-    fn answered(&self, number: &str) {
+    fn record_answer(&self, number: &str) {
         let mut open = self.open.lock();
         if let Some(here) = open.get_mut(number) {
             *here -= 1;
@@ -66,12 +66,12 @@ pub(super) async fn serve(mut stream: TcpStream, shared: &Shared, control: &Cont
     let mut waiting = VecDeque::new();
     let outcome = drive(&mut stream, shared, control, &mut waiting).await;
     for (_, number, _) in waiting {
-        control.answered(&number);
+        control.record_answer(&number);
     }
     outcome
 }
 
-/// What is to be answered: when, about whom, and the answer.
+/// Scheduled answers: time, number, answer.
 type Waiting = VecDeque<(Instant, String, Vec<u8>)>;
 
 async fn drive(
@@ -86,7 +86,7 @@ async fn drive(
         let mut output = Vec::new();
         let now = Instant::now();
         while let Some((_, number, frame)) = waiting.pop_front_if(|(due, _, _)| *due <= now) {
-            control.answered(&number);
+            control.record_answer(&number);
             output.extend_from_slice(&frame);
         }
         writer.write_all(&output).await?;
@@ -141,7 +141,7 @@ fn ask(line: &str, shared: &Shared, control: &Control, waiting: &mut Waiting, ou
     let Some((number, what)) = question.filter(|(_, what)| *what == "info" || *what == "imsi" && !old) else {
         return put(output, &format!("ERROR {id} Command not found"));
     };
-    control.asked(number);
+    control.record_question(number);
     let text = match shared.options.subscribers.by_msisdn(number) {
         None => format!("ERROR {id} No such subscriber."),
         Some(subscriber) => {
@@ -158,7 +158,7 @@ fn ask(line: &str, shared: &Shared, control: &Control, waiting: &mut Waiting, ou
 fn info(shared: &Shared, subscriber: u64, imsi: &str, msisdn: &str) -> String {
     let mut lines =
         format!("\nid\t{}\nimsi\t{imsi}\nmsisdn\t{msisdn}\nnam_cs\ttrue\nnam_ps\ttrue\n", subscriber + 1);
-    if let Some(name) = shared.whereabouts(subscriber) {
+    if let Some(name) = shared.location(subscriber) {
         lines.push_str(&format!("vlr_number\t{name}\n"));
     }
     lines.push_str("ms_purged_cs\tfalse\nms_purged_ps\tfalse\nlmsi\t00000000");

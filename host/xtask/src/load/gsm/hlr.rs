@@ -1,4 +1,4 @@
-//! An HLR: old ones know no short messages, new ones route them by name.
+//! A simulated HLR: old versions know no short messages, new ones route them by name.
 
 use super::control::{self, Control, ControlReport};
 use super::hlr_link;
@@ -15,43 +15,43 @@ use tokio::runtime::Runtime;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
-/// How an HLR works.
+/// Options of an HLR.
 #[derive(Debug, Clone)]
 pub struct HlrOptions {
-    /// Who is in it.
+    /// Its subscribers.
     pub subscribers: Subscribers,
-    /// The service centre to which it routes phones' short messages, as OsmoHLR does from 1.8 on. `None`: it says nothing to
-    /// short messages, and knows no short question on its control interface, as OsmoHLR 1.5 does.
+    /// The SMSC to which it routes mobile-originated messages, as OsmoHLR does since 1.8. `None`: it does not answer short messages
+    /// and does not know the short form of a control question, like OsmoHLR 1.5.
     pub centre: Option<String>,
-    /// How long an answer of the control interface takes.
+    /// Delay of the answers of the control interface.
     pub delay: Duration,
 }
 
 impl HlrOptions {
-    /// An old one with these subscribers.
+    /// An HLR of the old kind with these subscribers.
     pub fn new(subscribers: Subscribers) -> Self {
         Self { subscribers, centre: None, delay: Duration::ZERO }
     }
 }
 
-/// An HLR's own name.
+/// The HLR's own name.
 pub(super) const NAME: &str = "HLR-1";
 
-/// What all connections of an HLR share.
+/// State shared by all connections of an HLR.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) options: HlrOptions,
-    /// Who is connected under which name: how to write to it.
+    /// Connected nodes by name, and how to write to them.
     routes: Mutex<HashMap<String, Arc<Route>>>,
-    /// Where each subscriber is: the number of a name, from one on; zero: nowhere.
-    places: Vec<AtomicU32>,
+    /// Location of each subscriber: index of a name plus one; zero: none.
+    locations: Vec<AtomicU32>,
     names: Mutex<Vec<String>>,
     pub(super) located: AtomicU64,
     pub(super) messages: AtomicU64,
-    /// Connections that were closed for want of a unit id, or lost the race for a name.
+    /// Connections that were closed because they had no unit id or their name was in use.
     pub(super) refused: AtomicU64,
     pub(super) unrouted: AtomicU64,
-    /// Connections that have come to the GSUP port.
+    /// Connections accepted on the GSUP port.
     connections: AtomicU64,
 }
 
@@ -61,8 +61,8 @@ pub(super) struct Route {
 }
 
 impl Shared {
-    /// Takes a name for a connection; false where another one has it.
-    pub(super) fn enter(&self, name: &str, route: &Arc<Route>) -> bool {
+    /// Registers a name for a connection; false if the name is in use.
+    pub(super) fn register(&self, name: &str, route: &Arc<Route>) -> bool {
         let mut routes = self.routes.lock();
         let free = !routes.contains_key(name);
         if free {
@@ -71,7 +71,7 @@ impl Shared {
         free
     }
 
-    pub(super) fn leave(&self, name: &str, route: &Arc<Route>) {
+    pub(super) fn unregister(&self, name: &str, route: &Arc<Route>) {
         let mut routes = self.routes.lock();
         if routes.get(name).is_some_and(|other| Arc::ptr_eq(other, route)) {
             routes.remove(name);
@@ -82,55 +82,55 @@ impl Shared {
         self.routes.lock().get(name).cloned()
     }
 
-    /// The subscriber is at this place now.
-    pub(super) fn place(&self, subscriber: u64, name: &str) {
+    /// Sets the location of a subscriber.
+    pub(super) fn set_location(&self, subscriber: u64, name: &str) {
         let mut names = self.names.lock();
         let number = names.iter().position(|known| known == name).unwrap_or_else(|| {
             names.push(name.to_owned());
             names.len() - 1
         });
-        self.places[subscriber as usize].store(number as u32 + 1, Relaxed);
+        self.locations[subscriber as usize].store(number as u32 + 1, Relaxed);
     }
 
-    /// Where the subscriber was last.
-    pub(super) fn whereabouts(&self, subscriber: u64) -> Option<String> {
-        let number = self.places.get(subscriber as usize)?.load(Relaxed).checked_sub(1)?;
+    /// The last known location of a subscriber.
+    pub(super) fn location(&self, subscriber: u64) -> Option<String> {
+        let number = self.locations.get(subscriber as usize)?.load(Relaxed).checked_sub(1)?;
         self.names.lock().get(number as usize).cloned()
     }
 }
 
 /// A running HLR.
 #[derive(Debug)]
-pub struct StandInHlr {
+pub struct SimulatedHlr {
     shared: Arc<Shared>,
     control: Arc<Control>,
-    gsup: Door,
-    ctrl: Door,
+    gsup: GsmListener,
+    ctrl: GsmListener,
     runtime: Runtime,
 }
 
-/// A listener that can be closed with all its connections, and opened again at the same place.
+/// A listener that can be closed with all its connections and reopened on the same port.
 #[derive(Debug)]
-struct Door {
+struct GsmListener {
     address: SocketAddr,
-    /// Dropped to close.
+    /// Dropped to close the listener.
     open: Option<(watch::Sender<()>, JoinHandle<()>)>,
 }
 
-impl StandInHlr {
-    /// Starts it on free ports of loopback.
+impl SimulatedHlr {
+    /// Starts the HLR on free loopback ports.
     pub fn start(options: HlrOptions) -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("stand-in-hlr")
             .enable_all()
             .build()?;
-        let places = (0..options.subscribers.count).map(|_| AtomicU32::new(0)).collect();
+        let locations = (0..options.subscribers.count).map(|_| AtomicU32::new(0)).collect();
         let control = Arc::new(Control::default());
         let shared = Arc::new(Shared {
             options,
             routes: Mutex::default(),
-            places,
+            locations,
             names: Mutex::default(),
             located: AtomicU64::new(0),
             messages: AtomicU64::new(0),
@@ -139,24 +139,24 @@ impl StandInHlr {
             connections: AtomicU64::new(0),
         });
         let nowhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let closed = || Door { address: nowhere, open: None };
+        let closed = || GsmListener { address: nowhere, open: None };
         let mut hlr = Self { shared, control, gsup: closed(), ctrl: closed(), runtime };
-        hlr.come_back()?;
+        hlr.restart()?;
         Ok(hlr)
     }
 
-    /// Where it takes GSUP.
+    /// Address of the GSUP listener.
     pub fn gsup(&self) -> SocketAddr {
         self.gsup.address
     }
 
-    /// Where it takes questions.
+    /// Address of the control interface.
     pub fn ctrl(&self) -> SocketAddr {
         self.ctrl.address
     }
 
-    /// Closes everything: it listens no more, and what is connected is cut.
-    pub fn die(&mut self) {
+    /// Closes both listeners and all connections.
+    pub fn stop(&mut self) {
         self.close_gsup();
         self.close_ctrl();
     }
@@ -171,8 +171,8 @@ impl StandInHlr {
         close(&mut self.ctrl, &self.runtime);
     }
 
-    /// Opens what is closed, where it was.
-    pub fn come_back(&mut self) -> Result<()> {
+    /// Reopens the closed listeners on their ports.
+    pub fn restart(&mut self) -> Result<()> {
         if self.gsup.open.is_none() {
             let listener = self.runtime.block_on(TcpListener::bind(self.gsup.address));
             let listener = listener.with_context(|| format!("listening on {}", self.gsup.address))?;
@@ -201,51 +201,51 @@ impl StandInHlr {
         Ok(())
     }
 
-    /// Whether somebody is connected under this name, and is routed to.
+    /// Whether a node is connected under this name.
     pub fn is_connected(&self, name: &str) -> bool {
         self.shared.route(name).is_some()
     }
 
-    /// What it was asked.
-    pub fn questions(&self) -> ControlReport {
+    /// Counts of the control interface.
+    pub fn control_report(&self) -> ControlReport {
         self.control.report()
     }
 
-    /// Connections that have come to the GSUP port.
+    /// Connections accepted on the GSUP port.
     pub fn connections(&self) -> u64 {
         self.shared.connections.load(Relaxed)
     }
 
-    /// Location updates that it has answered well.
+    /// Location updates answered positively.
     pub fn located(&self) -> u64 {
         self.shared.located.load(Relaxed)
     }
 
-    /// GSUP messages that have come.
+    /// GSUP messages received.
     pub fn messages(&self) -> u64 {
         self.shared.messages.load(Relaxed)
     }
 
-    /// Connections without a unit id, and those whose name another one had.
+    /// Connections without a unit id, or with a name that was in use.
     pub fn refused(&self) -> u64 {
         self.shared.refused.load(Relaxed)
     }
 
-    /// Messages for somebody who was not connected.
+    /// Messages for nodes that were not connected.
     pub fn unrouted(&self) -> u64 {
         self.shared.unrouted.load(Relaxed)
     }
 }
 
-fn close(door: &mut Door, runtime: &Runtime) {
-    if let Some((sender, task)) = door.open.take() {
+fn close(listener: &mut GsmListener, runtime: &Runtime) {
+    if let Some((sender, task)) = listener.open.take() {
         drop(sender);
-        // It ends when it sees that the sender is gone; the listener is closed then.
+        // The task ends when the sender is gone, and closes the listener.
         let _ = runtime.block_on(task);
     }
 }
 
-/// Takes connections until the door is closed, and ends those that it has taken.
+/// Accepts connections until the listener is closed, then ends them.
 async fn serve<F, Fut>(listener: TcpListener, mut closed: watch::Receiver<()>, each: F)
 where
     F: Fn(tokio::net::TcpStream) -> Fut,
@@ -259,7 +259,7 @@ where
                 let link = each(stream);
                 tokio::spawn(async move {
                     tokio::select! {
-                        // What ends a connection shows at the other end.
+                        // The other side notices that the connection ended.
                         _ = link => {}
                         _ = closed.changed() => {}
                     }

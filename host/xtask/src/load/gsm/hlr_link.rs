@@ -1,4 +1,4 @@
-//! A connection to an HLR.
+//! A connection to a simulated HLR.
 
 use super::hlr::{NAME, Route, Shared};
 use super::wire::{self, Message};
@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 
 const NO_SUCH_SUBSCRIBER: u8 = 2;
 const NOT_ATTACHED: u8 = 10;
-/// Causes of the relay layer.
+/// RP causes.
 const UNASSIGNED_NUMBER: u8 = 1;
 const SEMANTICALLY_INCORRECT: u8 = 95;
 
@@ -26,25 +26,25 @@ pub(super) async fn serve(mut stream: TcpStream, shared: &Arc<Shared>) -> Result
         output: Vec::with_capacity(1 << 16),
         inserting: HashSet::new(),
     };
-    wire::who_are_you(&mut link.output);
+    wire::id_request(&mut link.output);
     link.drive(&mut stream, &mut routed).await
 }
 
 struct Link<'a> {
     shared: &'a Shared,
     route: Arc<Route>,
-    /// Its name, where it has a route under it.
+    /// The registered name, if any.
     name: Option<String>,
     output: Vec<u8>,
-    /// Subscribers whose data the MSC is being told.
+    /// Subscribers whose data is being inserted at the MSC.
     inserting: HashSet<u64>,
 }
 
-/// However it ends, also where its HLR is closed in the middle: a name without a connection would swallow messages.
+/// Unregisters the name however the connection ends: a name without a connection would swallow messages.
 impl Drop for Link<'_> {
     fn drop(&mut self) {
         if let Some(name) = &self.name {
-            self.shared.leave(name, &self.route);
+            self.shared.unregister(name, &self.route);
         }
     }
 }
@@ -92,7 +92,7 @@ impl Link<'_> {
             (wire::CCM, [wire::PING]) => wire::word(&mut self.output, wire::PONG),
             (wire::CCM, [wire::ID_RESPONSE, items @ ..]) => return self.identity(items),
             (wire::OSMOCOM, payload) => {
-                // What is not understood is dropped without a word, as OsmoHLR does.
+                // Unknown messages are dropped silently, as OsmoHLR does.
                 if let Some(message) = Message::read(payload) {
                     self.shared.messages.fetch_add(1, Relaxed);
                     self.message(&message, payload);
@@ -106,13 +106,13 @@ impl Link<'_> {
     fn identity(&mut self, items: &[u8]) -> Result<()> {
         if wire::identity(items, 8).is_none_or(<[u8]>::is_empty) {
             self.shared.refused.fetch_add(1, Relaxed);
-            bail!("an identity without unit id");
+            bail!("identity response without unit id");
         }
         let serial = wire::identity(items, 0).and_then(|name| name.strip_suffix(b"\0"));
         let name = serial.and_then(|name| std::str::from_utf8(name).ok());
-        match name.filter(|name| self.shared.enter(name, &self.route)) {
+        match name.filter(|name| self.shared.register(name, &self.route)) {
             Some(name) => self.name = Some(name.to_owned()),
-            // It stays connected and gets nothing, as with OsmoHLR.
+            // The connection stays open and gets nothing, as with OsmoHLR.
             None => {
                 self.shared.refused.fetch_add(1, Relaxed);
             }
@@ -139,7 +139,7 @@ impl Link<'_> {
             (kind, Some(subscriber)) if kind == wire::INSERT_DATA + wire::RESULT => {
                 if self.inserting.remove(&imsi) {
                     if let Some(name) = &self.name {
-                        shared.place(subscriber, name);
+                        shared.set_location(subscriber, name);
                     }
                     shared.located.fetch_add(1, Relaxed);
                     let kind = wire::UPDATE_LOCATION + wire::RESULT;
@@ -162,11 +162,11 @@ impl Link<'_> {
         }
     }
 
-    /// Routes what has to do with short messages.
+    /// Routes messages about short messages.
     fn short_message(&mut self, message: &Message<'_>, payload: &[u8]) {
         let shared = self.shared;
         match message.kind {
-            // To a name, whatever it is: so does every version.
+            // A message with a destination name is routed by that name in every version.
             _ if message.name(wire::DESTINATION).is_some_and(|name| name != NAME) => {
                 if let Some(name) = message.name(wire::DESTINATION) {
                     self.forward(message, payload, name);
@@ -183,7 +183,7 @@ impl Link<'_> {
             }
             wire::MT_FORWARD => match shared.options.subscribers.by_imsi(message.imsi) {
                 None => self.refuse(message, wire::CAUSE, NO_SUCH_SUBSCRIBER),
-                Some(subscriber) => match shared.whereabouts(subscriber) {
+                Some(subscriber) => match shared.location(subscriber) {
                     None => self.refuse(message, wire::CAUSE, NOT_ATTACHED),
                     Some(name) => self.forward(message, payload, &name),
                 },
@@ -204,7 +204,7 @@ impl Link<'_> {
                 wire::message(&mut frame, wire::READY, message.imsi, &elements);
                 let centre = shared.options.centre.as_deref().and_then(|name| shared.route(name));
                 if let Some(route) = centre {
-                    // One that is just leaving misses it.
+                    // A node that is disconnecting misses the message.
                     let _ = route.frames.send(frame);
                 }
             }

@@ -1,16 +1,16 @@
-//! The far ends of a GSM core network, for measuring and for tests: [`StandInMsc`], [`StandInHlr`], and [`PlainMsc`], which
-//! only asks and waits.
+//! Simulated nodes of a GSM core network, for load tests and behaviour tests: [`SimulatedMsc`], [`SimulatedHlr`], and [`PlainMsc`],
+//! which only measures request latency.
 //!
-//! Like the rest of the load generator they share no code with the appliance: what they read and write of IPA, GSUP, CTRL
-//! and of TPDUs is written here a second time, so that they check it.
+//! Like the rest of the load generator, they share no code with the appliance: their IPA, GSUP, CTRL and TPDU codecs are
+//! independent ones, so that they check the appliance's.
 
 mod control;
 mod hlr;
 mod hlr_link;
 mod msc;
 mod msc_link;
-mod plain;
-mod record;
+mod msc_report;
+mod plain_msc;
 mod subscribers;
 #[cfg(test)]
 mod tests;
@@ -18,8 +18,8 @@ mod text;
 pub(crate) mod wire;
 
 pub use control::ControlReport;
-pub use hlr::{HlrOptions, StandInHlr};
-pub use msc::{Answers, Cause, MoAnswer, MscOptions, Phone, StandInMsc};
-pub use plain::PlainMsc;
-pub use record::{Arrival, MscReport};
+pub use hlr::{HlrOptions, SimulatedHlr};
+pub use msc::{MoAnswer, MscOptions, MtBehaviour, Phone, RefusalCause, SimulatedMsc};
+pub use msc_report::{Arrival, MscReport};
+pub use plain_msc::PlainMsc;
 pub use subscribers::Subscribers;

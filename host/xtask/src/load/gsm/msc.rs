@@ -1,8 +1,8 @@
-//! An MSC with phones that do as they are told.
+//! A simulated MSC with phones that behave as configured.
 
 use super::super::tally::Tally;
-use super::msc_link::{self, Order, Shared};
-use super::record::MscReport;
+use super::msc_link::{self, MscCommand, Shared};
+use super::msc_report::MscReport;
 use super::subscribers::Subscribers;
 use super::text;
 use super::wire;
@@ -15,61 +15,61 @@ use tokio::runtime::Runtime;
 
 /// Why a short message is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cause {
-    /// By the phone: a cause of the relay layer.
+pub enum RefusalCause {
+    /// By the phone, with an RP cause.
     Phone(u8),
-    /// By the MSC: a cause of the network.
+    /// By the MSC, with an RP cause of the network.
     Network(u8),
 }
 
 /// What phones do with a short message.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Answers {
-    /// They take it.
+pub enum MtBehaviour {
+    /// They accept it.
     #[default]
     Take,
-    /// Nothing.
+    /// They never answer.
     Never,
-    /// They take it, and the answer comes twice.
+    /// They accept it and answer twice.
     Twice,
-    /// They are full at the first one; so long after that they have room, and say so.
+    /// Memory is full at the first message; after this time the phones report that memory is available.
     Full(Duration),
-    /// They refuse the first ones for these causes, one after the other, and take the next.
-    Refuse(Vec<Cause>),
+    /// They refuse the first messages with these causes, one after the other, and accept the next one.
+    Refuse(Vec<RefusalCause>),
 }
 
-/// How an MSC works.
+/// Options of an MSC.
 #[derive(Debug, Clone)]
 pub struct MscOptions {
-    /// Where the HLR listens, or who stands in front of it.
+    /// Address of the HLR or of the proxy before it.
     pub hlr: SocketAddr,
-    /// Its name.
+    /// The MSC's name.
     pub name: String,
-    /// Whether it writes names into its messages, as OsmoMSC does from 1.12 on.
+    /// Whether it adds source and destination names to its messages, as OsmoMSC does since 1.12.
     pub names: bool,
-    /// Which subscribers are located here as soon as there is a connection.
+    /// Subscribers that are located here as soon as the connection is up.
     pub range: Range<u64>,
-    /// What phones do.
-    pub answers: Answers,
-    /// How long after a message its answer comes.
+    /// Behaviour of the phones.
+    pub answers: MtBehaviour,
+    /// Delay of the answers.
     pub delay: Duration,
-    /// How long it waits before it connects again; `None`: not at all.
+    /// Delay before it reconnects; `None`: it does not reconnect.
     pub reconnect: Option<Duration>,
-    /// Whether it keeps the TPDUs.
+    /// Whether to keep the TPDUs.
     pub keep: bool,
-    /// The books in which taken messages are entered.
+    /// The tally that records accepted messages.
     pub tally: Option<Arc<Tally>>,
 }
 
 impl MscOptions {
-    /// A plain one without subscribers, whose phones take everything at once.
+    /// Default options: no subscribers, phones accept everything immediately.
     pub fn new(hlr: SocketAddr, name: &str) -> Self {
         Self {
             hlr,
             name: name.to_owned(),
             names: false,
             range: 0..0,
-            answers: Answers::Take,
+            answers: MtBehaviour::Take,
             delay: Duration::ZERO,
             reconnect: Some(Duration::from_millis(100)),
             keep: false,
@@ -78,102 +78,102 @@ impl MscOptions {
     }
 }
 
-/// What became of a phone's short message.
+/// Result of a mobile-originated message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MoAnswer {
-    /// It was taken.
+    /// Accepted.
     Taken,
-    /// It was refused, with a cause of the relay layer if there was one. Without one a phone gets no answer.
+    /// Refused, with an RP cause if there was one. Without a cause the phone gets no answer.
     Refused(Option<u8>),
-    /// Nobody is there who could take it.
+    /// No route to an SMSC.
     Nowhere,
-    /// Nothing came in time, or the connection went away.
+    /// No answer in time, or the connection was lost.
     Silence,
 }
 
 /// A running MSC.
 #[derive(Debug)]
-pub struct StandInMsc {
+pub struct SimulatedMsc {
     shared: Arc<Shared>,
     runtime: Runtime,
 }
 
-impl StandInMsc {
-    /// Starts it. It connects as soon as it can.
+impl SimulatedMsc {
+    /// Starts the MSC. It connects as soon as it can.
     pub fn start(options: MscOptions) -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("stand-in-msc")
             .enable_all()
             .build()?;
-        let (shared, orders) = Shared::new(options);
-        runtime.spawn(msc_link::run(Arc::clone(&shared), orders));
+        let (shared, commands) = Shared::new(options);
+        runtime.spawn(msc_link::run(Arc::clone(&shared), commands));
         Ok(Self { shared, runtime })
     }
 
-    /// From now on its phones do this.
-    pub fn behave(&self, answers: Answers, delay: Duration) {
+    /// Changes the behaviour of its phones.
+    pub fn behave(&self, answers: MtBehaviour, delay: Duration) {
         self.shared.behave(answers, delay);
     }
 
-    /// Waits until so many subscribers have been located here, on this connection and earlier ones.
+    /// Waits until this many subscribers have been located here, on this connection and earlier ones.
     pub fn wait_for_located(&self, count: u64, time: Duration) -> Result<()> {
         self.wait(time, |report| report.located >= count)
             .with_context(|| format!("{count} located subscribers"))
     }
 
-    /// Waits until so many short messages have come.
+    /// Waits until this many short messages have arrived.
     pub fn wait_for_arrivals(&self, count: usize, time: Duration) -> Result<()> {
         self.wait(time, |report| report.arrivals.len() >= count)
             .with_context(|| format!("{count} short messages"))
     }
 
-    /// Waits until so many short messages have been taken.
+    /// Waits until this many short messages have been accepted.
     pub fn wait_for_taken(&self, count: usize, time: Duration) -> Result<()> {
-        // Most of the time the first is enough to see that it is not so yet.
-        self.wait(time, |report| report.arrivals.len() >= count && report.taken() >= count)
+        // Cheap check first: it fails most of the time.
+        self.wait(time, |report| report.arrivals.len() >= count && report.taken_count() >= count)
             .with_context(|| format!("{count} taken short messages"))
     }
 
-    /// Waits until its record is like this.
+    /// Waits until the report satisfies the condition.
     pub fn wait(&self, time: Duration, is_it: impl Fn(&MscReport) -> bool) -> Result<()> {
         self.shared.wait(Instant::now() + time, is_it)
     }
 
-    /// What it has seen.
+    /// The results so far.
     pub fn report(&self) -> MscReport {
         self.shared.report()
     }
 
-    /// A phone moves here: its location is updated.
+    /// Attaches a phone: sends a location update.
     pub fn locate(&self, subscriber: u64) {
-        self.shared.order(Order::Locate(subscriber..subscriber + 1));
+        self.shared.send_command(MscCommand::Locate(subscriber..subscriber + 1));
     }
 
-    /// A phone goes.
+    /// Detaches a phone.
     pub fn purge(&self, subscriber: u64) {
         let mut frame = Vec::new();
         wire::message(&mut frame, wire::PURGE, Subscribers::imsi(subscriber), &[(wire::CN_DOMAIN, &[2])]);
-        self.shared.order(Order::Write(frame));
+        self.shared.send_command(MscCommand::Write(frame));
     }
 
-    /// A phone has room again, and says so.
+    /// A phone reports that memory is available.
     pub fn ready(&self, subscriber: u64) {
-        self.shared.order(Order::Ready(Subscribers::imsi(subscriber)));
+        self.shared.send_command(MscCommand::Ready(Subscribers::imsi(subscriber)));
     }
 
-    /// Cuts the connection; a new one is made.
+    /// Drops the connection; the MSC reconnects.
     pub fn drop_link(&self) {
-        self.shared.order(Order::Drop);
+        self.shared.send_command(MscCommand::Drop);
     }
 
-    /// A phone sends a short message by way of this service centre, and waits for the answer.
+    /// Sends a short message from a phone and waits for the answer.
     pub fn submit(&self, from: &Phone<'_>, to: &str, text: &str, time: Duration) -> MoAnswer {
         let tpdu = text::submit(from.reference, to, text, from.report);
         self.submit_tpdu(from, &tpdu, time)
     }
 
-    /// The same, with a TPDU as it stands.
+    /// Sends this TPDU from a phone and waits for the answer.
     pub fn submit_tpdu(&self, from: &Phone<'_>, tpdu: &[u8], time: Duration) -> MoAnswer {
         let (imsi, answer) = (Subscribers::imsi(from.subscriber), self.shared.expect(from));
         let number = |kind: u8, number: &str| [&[kind, 0x91][..], &wire::digits(number)].concat();
@@ -191,23 +191,23 @@ impl StandInMsc {
         }
         let mut frame = Vec::new();
         wire::message(&mut frame, wire::MO_FORWARD, imsi, &elements);
-        self.shared.order(Order::Write(frame));
+        self.shared.send_command(MscCommand::Write(frame));
         let answer = self.runtime.block_on(async { tokio::time::timeout(time, answer).await });
         answer.ok().and_then(Result::ok).unwrap_or(MoAnswer::Silence)
     }
 }
 
-/// Who sends a short message, and how.
+/// The sender of a short message.
 #[derive(Debug, Clone, Copy)]
 pub struct Phone<'a> {
-    /// Who.
+    /// The subscriber.
     pub subscriber: u64,
-    /// Its number, without a plus sign.
+    /// Its MSISDN, without a plus sign.
     pub number: &'a str,
     /// The service centre's number.
     pub centre: &'a str,
-    /// The message's reference, on the relay layer and in the TPDU.
+    /// The message reference, of the relay layer and in the TPDU.
     pub reference: u8,
-    /// Whether a status report is wanted.
+    /// Whether to request a status report.
     pub report: bool,
 }

@@ -1,11 +1,11 @@
-//! An MSC's connection, and what its phones do.
+//! The connection of a simulated MSC, and the behaviour of its phones.
 
-use super::msc::{Answers, Cause, MoAnswer, MscOptions, Phone};
-use super::record::{Arrival, MscReport};
+use super::msc::{MoAnswer, MscOptions, MtBehaviour, Phone, RefusalCause};
+use super::msc_report::{Arrival, MscReport};
 use super::subscribers::Subscribers;
 use super::text;
 use super::wire::{self, Message};
-use crate::load::wire::numbered;
+use crate::load::wire::parse_number;
 use anyhow::{Result, bail};
 use parking_lot::{Condvar, Mutex};
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -16,35 +16,35 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, oneshot};
 
-/// What the owner wants done on the connection.
+/// Commands from the owner to the connection.
 #[derive(Debug)]
-pub(super) enum Order {
+pub(super) enum MscCommand {
     Write(Vec<u8>),
     Locate(Range<u64>),
     Ready(u64),
     Drop,
 }
 
-/// Who waits for the answers to phones' short messages: by subscriber and reference.
+/// Pending mobile-originated messages, by subscriber and reference.
 type Expected = HashMap<(u64, u8), oneshot::Sender<MoAnswer>>;
 
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) options: MscOptions,
-    orders: mpsc::UnboundedSender<Order>,
-    answers: Mutex<(Answers, Duration)>,
+    commands: mpsc::UnboundedSender<MscCommand>,
+    answers: Mutex<(MtBehaviour, Duration)>,
     expected: Mutex<Expected>,
     report: Mutex<MscReport>,
     changed: Condvar,
 }
 
 impl Shared {
-    pub(super) fn new(options: MscOptions) -> (Arc<Self>, mpsc::UnboundedReceiver<Order>) {
-        let (orders, receiver) = mpsc::unbounded_channel();
+    pub(super) fn new(options: MscOptions) -> (Arc<Self>, mpsc::UnboundedReceiver<MscCommand>) {
+        let (commands, receiver) = mpsc::unbounded_channel();
         let shared = Self {
             answers: Mutex::new((options.answers.clone(), options.delay)),
             options,
-            orders,
+            commands,
             expected: Mutex::default(),
             report: Mutex::default(),
             changed: Condvar::new(),
@@ -52,12 +52,12 @@ impl Shared {
         (Arc::new(shared), receiver)
     }
 
-    pub(super) fn order(&self, order: Order) {
-        // Without a receiver it is shutting down.
-        let _ = self.orders.send(order);
+    pub(super) fn send_command(&self, command: MscCommand) {
+        // Without a receiver the MSC is shutting down.
+        let _ = self.commands.send(command);
     }
 
-    pub(super) fn behave(&self, answers: Answers, delay: Duration) {
+    pub(super) fn behave(&self, answers: MtBehaviour, delay: Duration) {
         *self.answers.lock() = (answers, delay);
     }
 
@@ -76,9 +76,9 @@ impl Shared {
         while !is_it(&report) {
             if self.changed.wait_until(&mut report, until).timed_out() && !is_it(&report) {
                 bail!(
-                    "the MSC has {} messages, {} of them taken, and {} located subscribers, and no more come",
+                    "the MSC has {} messages ({} accepted) and {} located subscribers; the expected state was not reached in time",
                     report.arrivals.len(),
-                    report.taken(),
+                    report.taken_count(),
                     report.located
                 );
             }
@@ -92,13 +92,13 @@ impl Shared {
     }
 }
 
-/// Connects, again and again, and works.
-pub(super) async fn run(shared: Arc<Shared>, mut orders: mpsc::UnboundedReceiver<Order>) {
+/// Connects and serves the connection, again and again.
+pub(super) async fn run(shared: Arc<Shared>, mut commands: mpsc::UnboundedReceiver<MscCommand>) {
     loop {
         if let Ok(stream) = TcpStream::connect(shared.options.hlr).await {
             shared.note(|report| report.connections += 1);
-            // What ends a connection shows in what does not arrive.
-            let _ = Link::new(&shared).drive(stream, &mut orders).await;
+            // A lost connection shows in the missing messages.
+            let _ = Link::new(&shared).drive(stream, &mut commands).await;
             shared.expected.lock().clear();
         }
         let Some(pause) = shared.options.reconnect else { return };
@@ -106,11 +106,11 @@ pub(super) async fn run(shared: Arc<Shared>, mut orders: mpsc::UnboundedReceiver
     }
 }
 
-/// Something that is to be written later.
-struct Due {
+/// A frame to be sent later.
+struct ScheduledSend {
     imsi: u64,
     frame: Vec<u8>,
-    /// Whether the subscriber's message is answered with it.
+    /// Whether this frame answers the subscriber's message.
     answers: bool,
 }
 
@@ -118,17 +118,17 @@ struct Link<'a> {
     shared: &'a Shared,
     output: Vec<u8>,
     written: usize,
-    due: BTreeMap<(Instant, u64), Due>,
+    due: BTreeMap<(Instant, u64), ScheduledSend>,
     serial: u64,
     /// Subscribers with an unanswered message.
     in_flight: HashSet<u64>,
-    /// Those of them whose answers are in the output.
+    /// Subscribers among them whose answer is in the output buffer.
     answered: Vec<u64>,
-    /// How often each subscriber has refused, and whether it has room again.
+    /// Refusals per subscriber, and whether its memory is available again.
     refusals: HashMap<u64, usize>,
     roomy: HashSet<u64>,
     reference: u8,
-    /// Subscribers that are not located yet: not all at once, as phones do not come all at once.
+    /// Subscribers that are not located yet: they are located gradually, like real phones.
     unlocated: Range<u64>,
     locating: usize,
     arrivals: Vec<Arrival>,
@@ -137,7 +137,7 @@ struct Link<'a> {
     broken: u64,
 }
 
-/// How many location updates are under way at a time.
+/// Maximum number of location updates in progress.
 const LOCATING: usize = 500;
 
 impl<'a> Link<'a> {
@@ -165,7 +165,7 @@ impl<'a> Link<'a> {
     async fn drive(
         mut self,
         mut stream: TcpStream,
-        orders: &mut mpsc::UnboundedReceiver<Order>,
+        commands: &mut mpsc::UnboundedReceiver<MscCommand>,
     ) -> Result<()> {
         stream.set_nodelay(true)?;
         let (mut reader, mut writer) = stream.split();
@@ -185,7 +185,7 @@ impl<'a> Link<'a> {
                     let left = rest.len();
                     let read = input.len() - left;
                     input.drain(..read);
-                    self.tell();
+                    self.publish_report();
                 }
                 count = writer.write(&self.output[self.written..]), if self.written < self.output.len() => {
                     self.written += count?;
@@ -194,29 +194,29 @@ impl<'a> Link<'a> {
                         self.written = 0;
                     }
                 }
-                order = orders.recv() => match order {
-                    Some(Order::Write(frame)) => self.output.extend_from_slice(&frame),
-                    Some(Order::Locate(range)) => {
+                command = commands.recv() => match command {
+                    Some(MscCommand::Write(frame)) => self.output.extend_from_slice(&frame),
+                    Some(MscCommand::Locate(range)) => {
                         for subscriber in range {
                             self.locate(subscriber);
                         }
                     }
-                    Some(Order::Ready(imsi)) => self.ready(imsi),
-                    Some(Order::Drop) | None => return Ok(()),
+                    Some(MscCommand::Ready(imsi)) => self.ready(imsi),
+                    Some(MscCommand::Drop) | None => return Ok(()),
                 },
                 () = tokio::time::sleep_until(next.unwrap_or_else(Instant::now).into()), if next.is_some() => {
-                    self.do_what_is_due();
+                    self.send_due();
                 }
             }
-            // An answer counts as given when it is to be written: what comes next is read after that.
+            // A message counts as answered once its answer is in the output buffer: later input is read after that.
             for imsi in self.answered.drain(..) {
                 self.in_flight.remove(&imsi);
             }
         }
     }
 
-    /// Makes known what was seen.
-    fn tell(&mut self) {
+    /// Publishes the results.
+    fn publish_report(&mut self) {
         let (arrivals, overlaps) = (std::mem::take(&mut self.arrivals), std::mem::take(&mut self.overlaps));
         let (located, broken) = (std::mem::take(&mut self.located), std::mem::take(&mut self.broken));
         self.shared.note(|report| {
@@ -230,7 +230,7 @@ impl<'a> Link<'a> {
     fn handle(&mut self, stream: u8, payload: &[u8], now: Instant) {
         match (stream, payload) {
             (wire::CCM, [wire::ID_GET, ..]) => {
-                wire::i_am(&mut self.output, &self.shared.options.name);
+                wire::id_response(&mut self.output, &self.shared.options.name);
                 wire::word(&mut self.output, wire::ID_ACK);
                 self.unlocated = self.shared.options.range.clone();
                 self.locate_some();
@@ -267,7 +267,7 @@ impl<'a> Link<'a> {
                     wire::ERROR => MoAnswer::Refused(message.octet(wire::RP_CAUSE)),
                     _ => MoAnswer::Nowhere,
                 };
-                // Without the reference an MSC does not know whose answer it is.
+                // Without the reference an MSC does not know which phone the answer is for.
                 let Some(reference) = message.octet(wire::RP_MR) else { return };
                 if let Some(waiting) = self.shared.expected.lock().remove(&(imsi, reference)) {
                     let _ = waiting.send(answer);
@@ -292,17 +292,17 @@ impl<'a> Link<'a> {
 
     fn short_message(&mut self, message: &Message<'_>, now: Instant) {
         let imsi = message.imsi;
-        // From another than a service centre, or without a text, it is no message.
+        // A forward without a service centre address or a text is not a short message.
         let from_centre = message.octet(wire::RP_OA) == Some(3);
         let Some(tpdu) = message.get(wire::RP_UI).filter(|_| from_centre) else {
             self.broken += 1;
-            let frame = self.answer(message, Err(Cause::Network(96)));
+            let frame = self.answer(message, Err(RefusalCause::Network(96)));
             return self.output.extend_from_slice(&frame);
         };
         self.overlaps += u64::from(!self.in_flight.insert(imsi));
         let (answers, delay) = self.shared.answers.lock().clone();
         let (outcome, times) = self.decide(imsi, &answers, now);
-        let number = text::delivered(tpdu).and_then(|text| numbered(&text));
+        let number = text::delivered(tpdu).and_then(|text| parse_number(&text));
         let taken = times > 0 && outcome.is_ok();
         if taken && let (Some(tally), Some((number, lane))) = (&self.shared.options.tally, number) {
             tally.arrived(number, lane, tally.micros(now));
@@ -316,26 +316,31 @@ impl<'a> Link<'a> {
                 self.output.extend_from_slice(&frame);
                 self.answered.push(imsi);
             } else {
-                self.later(now + delay, Due { imsi, frame, answers: true });
+                self.schedule(now + delay, ScheduledSend { imsi, frame, answers: true });
             }
         }
     }
 
-    /// What a phone does with its message, and how often it says so.
-    fn decide(&mut self, imsi: u64, answers: &Answers, now: Instant) -> (Result<(), Cause>, usize) {
+    /// Decides what a phone does with its message, and how many answers it sends.
+    fn decide(
+        &mut self,
+        imsi: u64,
+        answers: &MtBehaviour,
+        now: Instant,
+    ) -> (Result<(), RefusalCause>, usize) {
         const FULL: u8 = 22;
         match answers {
-            Answers::Take => (Ok(()), 1),
-            Answers::Never => (Ok(()), 0),
-            Answers::Twice => (Ok(()), 2),
-            Answers::Full(_) if self.roomy.contains(&imsi) => (Ok(()), 1),
-            Answers::Full(time) => {
+            MtBehaviour::Take => (Ok(()), 1),
+            MtBehaviour::Never => (Ok(()), 0),
+            MtBehaviour::Twice => (Ok(()), 2),
+            MtBehaviour::Full(_) if self.roomy.contains(&imsi) => (Ok(()), 1),
+            MtBehaviour::Full(time) => {
                 if *self.refusals.entry(imsi).and_modify(|count| *count += 1).or_insert(1) == 1 {
-                    self.later(now + *time, Due { imsi, frame: Vec::new(), answers: false });
+                    self.schedule(now + *time, ScheduledSend { imsi, frame: Vec::new(), answers: false });
                 }
-                (Err(Cause::Phone(FULL)), 1)
+                (Err(RefusalCause::Phone(FULL)), 1)
             }
-            Answers::Refuse(causes) => {
+            MtBehaviour::Refuse(causes) => {
                 let before = self.refusals.entry(imsi).or_default();
                 let cause = causes.get(*before).copied();
                 *before += 1;
@@ -344,12 +349,12 @@ impl<'a> Link<'a> {
         }
     }
 
-    fn later(&mut self, at: Instant, due: Due) {
+    fn schedule(&mut self, at: Instant, due: ScheduledSend) {
         self.serial += 1;
         self.due.insert((at, self.serial), due);
     }
 
-    fn do_what_is_due(&mut self) {
+    fn send_due(&mut self) {
         let now = Instant::now();
         while let Some(entry) = self.due.first_entry().filter(|entry| entry.key().0 <= now) {
             let due = entry.remove();
@@ -377,13 +382,13 @@ impl<'a> Link<'a> {
         wire::message(&mut self.output, wire::READY, imsi, &elements);
     }
 
-    /// An MSC answers with a reference of its own, 0 to 254.
+    /// An MSC answers with its own reference, 0 to 254.
     fn next_reference(&mut self) -> u8 {
         self.reference = (self.reference + 1) % 255;
         self.reference
     }
 
-    fn answer(&mut self, request: &Message<'_>, outcome: Result<(), Cause>) -> Vec<u8> {
+    fn answer(&mut self, request: &Message<'_>, outcome: Result<(), RefusalCause>) -> Vec<u8> {
         let reference = [self.next_reference()];
         let name = wire::name(&self.shared.options.name);
         let mut elements: Vec<(u8, &[u8])> = Vec::with_capacity(6);
@@ -393,12 +398,12 @@ impl<'a> Link<'a> {
                 elements.push((wire::RP_MR, &reference));
                 wire::MT_FORWARD + wire::RESULT
             }
-            Err(Cause::Network(code)) => {
+            Err(RefusalCause::Network(code)) => {
                 cause = [code];
                 elements.extend([(wire::CAUSE, &cause[..]), (wire::RP_MR, &reference)]);
                 wire::MT_FORWARD + wire::ERROR
             }
-            Err(Cause::Phone(code)) => {
+            Err(RefusalCause::Phone(code)) => {
                 cause = [code];
                 elements.extend([(wire::RP_MR, &reference[..]), (wire::RP_CAUSE, &cause)]);
                 wire::MT_FORWARD + wire::ERROR

@@ -1,4 +1,4 @@
-//! The stand-ins against each other, with a service centre that only writes and reads frames.
+//! The simulated nodes against each other, with an SMSC that only reads and writes frames.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that fails is to stop here")]
 
 use super::wire;
@@ -7,30 +7,30 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A service centre, or any other connection to an HLR.
-struct Centre {
+/// An SMSC, or any other connection to an HLR.
+struct TestSmsc {
     socket: TcpStream,
     input: Vec<u8>,
 }
 
-impl Centre {
+impl TestSmsc {
     fn connect(hlr: SocketAddr, name: &str) -> Self {
         let socket = TcpStream::connect(hlr).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.set_read_timeout(Some(TIMEOUT)).unwrap();
         socket.set_nodelay(true).unwrap();
         let mut centre = Self { socket, input: Vec::new() };
         assert_eq!(centre.frame()[..4], [0, 0x11, wire::CCM, wire::ID_GET]);
         let mut output = Vec::new();
-        wire::i_am(&mut output, name);
+        wire::id_response(&mut output, name);
         wire::word(&mut output, wire::PING);
         centre.socket.write_all(&output).unwrap();
         assert_eq!(centre.frame(), [0, 1, wire::CCM, wire::PONG]);
         centre
     }
 
-    /// The next frame, whole.
+    /// The next complete frame.
     fn frame(&mut self) -> Vec<u8> {
         loop {
             let mut rest = &self.input[..];
@@ -76,35 +76,35 @@ impl Centre {
 const TAKEN: (u8, Option<u8>, Option<u8>) = (wire::MT_FORWARD + wire::RESULT, None, None);
 const FULL: (u8, Option<u8>, Option<u8>) = (wire::MT_FORWARD + wire::ERROR, Some(22), None);
 
-fn network(answers: Answers) -> (StandInHlr, StandInMsc, Centre) {
+fn network(answers: MtBehaviour) -> (SimulatedHlr, SimulatedMsc, TestSmsc) {
     let options =
         HlrOptions { centre: Some("SMSC-1".to_owned()), ..HlrOptions::new(Subscribers::new(10, "1")) };
-    let hlr = StandInHlr::start(options).unwrap();
+    let hlr = SimulatedHlr::start(options).unwrap();
     let mut options = MscOptions::new(hlr.gsup(), "MSC-1");
     (options.names, options.range, options.answers, options.keep) = (true, 0..10, answers, true);
-    let msc = StandInMsc::start(options).unwrap();
-    let centre = Centre::connect(hlr.gsup(), "SMSC-1");
-    msc.wait_for_located(10, PATIENCE).unwrap();
+    let msc = SimulatedMsc::start(options).unwrap();
+    let centre = TestSmsc::connect(hlr.gsup(), "SMSC-1");
+    msc.wait_for_located(10, TIMEOUT).unwrap();
     (hlr, msc, centre)
 }
 
 #[test]
-fn phones_take_messages() {
-    let (hlr, msc, mut centre) = network(Answers::Take);
+fn phones_accept_messages() {
+    let (hlr, msc, mut centre) = network(MtBehaviour::Take);
     for number in 0..100 {
         centre.send(number % 10, number);
         assert_eq!(centre.outcome(), TAKEN);
     }
     let report = msc.report();
-    assert_eq!((report.taken(), report.overlaps, report.more(), report.broken), (100, 0, 0, 0));
-    assert_eq!((report.out_of_order(), report.doubles()), (0, 0));
+    assert_eq!((report.taken_count(), report.overlaps, report.more_count(), report.broken), (100, 0, 0, 0));
+    assert_eq!((report.out_of_order(), report.duplicate_count()), (0, 0));
     assert!(report.per_subscriber().values().all(|count| *count == 10));
     assert_eq!(report.arrivals[42].number, Some((42, 0)));
     assert_eq!(report.arrivals[42].text().as_deref(), Some("n=0000000042 c=000 "));
     centre.send(1, 5);
     assert_eq!(centre.outcome(), TAKEN);
     assert_eq!(
-        (msc.report().out_of_order(), msc.report().doubles()),
+        (msc.report().out_of_order(), msc.report().duplicate_count()),
         (1, 1),
         "5 is late, and went to another before"
     );
@@ -123,9 +123,9 @@ fn phones_take_messages() {
 }
 
 #[test]
-fn two_at_a_time_are_noticed() {
-    let (_hlr, msc, mut centre) = network(Answers::Take);
-    msc.behave(Answers::Take, Duration::from_millis(300));
+fn two_messages_at_a_time_are_detected() {
+    let (_hlr, msc, mut centre) = network(MtBehaviour::Take);
+    msc.behave(MtBehaviour::Take, Duration::from_millis(300));
     centre.send(1, 1);
     centre.send(2, 2);
     centre.send(1, 3);
@@ -134,8 +134,8 @@ fn two_at_a_time_are_noticed() {
 }
 
 #[test]
-fn phones_are_full_and_say_when_they_are_not() {
-    let (_hlr, msc, mut centre) = network(Answers::Full(Duration::from_millis(50)));
+fn full_phones_report_available_memory() {
+    let (_hlr, msc, mut centre) = network(MtBehaviour::Full(Duration::from_millis(50)));
     centre.send(1, 1);
     assert_eq!(centre.outcome(), FULL);
     assert_eq!(centre.outcome(), (wire::READY, None, None));
@@ -147,8 +147,9 @@ fn phones_are_full_and_say_when_they_are_not() {
 }
 
 #[test]
-fn phones_refuse_and_then_take() {
-    let (_hlr, msc, mut centre) = network(Answers::Refuse(vec![Cause::Phone(111), Cause::Network(17)]));
+fn phones_refuse_and_then_accept() {
+    let (_hlr, msc, mut centre) =
+        network(MtBehaviour::Refuse(vec![RefusalCause::Phone(111), RefusalCause::Network(17)]));
     for outcome in [
         (wire::MT_FORWARD + wire::ERROR, Some(111), None),
         (wire::MT_FORWARD + wire::ERROR, None, Some(17)),
@@ -157,22 +158,22 @@ fn phones_refuse_and_then_take() {
         centre.send(3, 3);
         assert_eq!(centre.outcome(), outcome);
     }
-    msc.behave(Answers::Twice, Duration::ZERO);
+    msc.behave(MtBehaviour::Twice, Duration::ZERO);
     centre.send(3, 4);
     assert_eq!([centre.outcome(), centre.outcome()], [TAKEN; 2]);
-    msc.behave(Answers::Never, Duration::ZERO);
+    msc.behave(MtBehaviour::Never, Duration::ZERO);
     centre.send(3, 5);
-    msc.wait_for_arrivals(5, PATIENCE).unwrap();
-    assert_eq!(msc.report().taken(), 2);
+    msc.wait_for_arrivals(5, TIMEOUT).unwrap();
+    assert_eq!(msc.report().taken_count(), 2);
 }
 
 #[test]
 fn phones_send_messages() {
-    let (_hlr, msc, mut centre) = network(Answers::Take);
+    let (_hlr, msc, mut centre) = network(MtBehaviour::Take);
     let phone =
         Phone { subscriber: 4, number: "10000000004", centre: "19990014444", reference: 9, report: true };
     let answer = std::thread::scope(|scope| {
-        let answer = scope.spawn(|| msc.submit(&phone, "15551234567", "hello", PATIENCE));
+        let answer = scope.spawn(|| msc.submit(&phone, "15551234567", "hello", TIMEOUT));
         let frame = centre.frame();
         let message = wire::Message::read(&frame[3..]).unwrap();
         assert_eq!((message.kind, message.imsi), (wire::MO_FORWARD, Subscribers::imsi(4)));
@@ -198,14 +199,14 @@ fn phones_send_messages() {
 }
 
 #[test]
-fn a_name_is_given_once() {
-    let (hlr, _msc, _centre) = network(Answers::Take);
-    let second = Centre::connect(hlr.gsup(), "SMSC-1");
+fn a_name_is_registered_once() {
+    let (hlr, _msc, _centre) = network(MtBehaviour::Take);
+    let second = TestSmsc::connect(hlr.gsup(), "SMSC-1");
     assert_eq!(hlr.refused(), 1, "it is connected, and gets nothing");
     drop(second);
 }
 
-/// A question on the control interface, and its answer.
+/// Sends a question to the control interface and returns the answer.
 fn ask(socket: &mut TcpStream, line: &str) -> Option<String> {
     let mut frame = Vec::new();
     wire::frame(&mut frame, wire::OSMOCOM, |out| {
@@ -222,7 +223,7 @@ fn ask(socket: &mut TcpStream, line: &str) -> Option<String> {
 
 #[test]
 fn an_hlr_answers_questions_and_counts_them() {
-    let mut old = StandInHlr::start(HlrOptions::new(Subscribers::new(10, "1"))).unwrap();
+    let mut old = SimulatedHlr::start(HlrOptions::new(Subscribers::new(10, "1"))).unwrap();
     let mut socket = TcpStream::connect(old.ctrl()).unwrap();
     let answer = ask(&mut socket, "GET 1 subscriber.by-msisdn-10000000007.imsi").unwrap();
     assert_eq!(answer, "ERROR 1 Command not found");
@@ -234,29 +235,29 @@ fn an_hlr_answers_questions_and_counts_them() {
     );
     assert!(!info.contains("vlr_number"), "it was nowhere yet");
     assert_eq!(ask(&mut socket, "GET 3 subscriber.by-msisdn-1.info").unwrap(), "ERROR 3 No such subscriber.");
-    old.die();
+    old.stop();
     assert_eq!(ask(&mut socket, "GET 4 subscriber.by-msisdn-10000000007.info"), None);
     assert!(TcpStream::connect(old.ctrl()).is_err());
-    old.come_back().unwrap();
+    old.restart().unwrap();
     let mut socket = TcpStream::connect(old.ctrl()).unwrap();
     assert!(ask(&mut socket, "GET 5 subscriber.by-msisdn-10000000007.info").is_some());
-    let report = old.questions();
+    let report = old.control_report();
     assert_eq!((report.questions, report.per_number["10000000007"]), (3, 2));
     assert_eq!((report.most_at_a_time, report.connections), (1, 2));
 
     let new = HlrOptions { centre: Some("SMSC-1".to_owned()), ..HlrOptions::new(Subscribers::new(10, "1")) };
-    let new = StandInHlr::start(new).unwrap();
+    let new = SimulatedHlr::start(new).unwrap();
     let mut socket = TcpStream::connect(new.ctrl()).unwrap();
     let answer = ask(&mut socket, "GET 1 subscriber.by-msisdn-10000000007.imsi").unwrap();
     assert_eq!(answer, "GET_REPLY 1 subscriber.by-msisdn-10000000007.imsi 001010000000007");
 }
 
 #[test]
-fn questions_cost_what_they_cost() {
-    let hlr = StandInHlr::start(HlrOptions::new(Subscribers::new(10, "1"))).unwrap();
+fn question_latency_is_measured() {
+    let hlr = SimulatedHlr::start(HlrOptions::new(Subscribers::new(10, "1"))).unwrap();
     let mut msc = PlainMsc::connect(hlr.gsup(), "MSC-1").unwrap();
     let mut times = crate::load::Histogram::default();
     msc.ask(1, 100, &mut times).unwrap();
-    msc.pour(1, 1_000, 64).unwrap();
+    msc.submit_all(1, 1_000, 64).unwrap();
     assert_eq!((times.count(), hlr.messages()), (100, 1_100));
 }

@@ -1,6 +1,6 @@
-//! Texts in TPDUs, as far as a numbered text goes (23.040, 9.2.2; 23.038, 6.1.2).
+//! Texts in TPDUs, as far as numbered texts need it (TS 23.040 9.2.2, TS 23.038 6.1.2).
 
-/// The text's octets of an SMS-DELIVER: unpacked where it is of seven bits, without what is in front of it.
+/// The octets of the text of an SMS-DELIVER, without user data header; 7-bit text is unpacked.
 pub(super) fn delivered(tpdu: &[u8]) -> Option<Vec<u8>> {
     const HEADER_INDICATOR: u8 = 0x40;
     let (first, rest) = tpdu.split_first()?;
@@ -8,7 +8,7 @@ pub(super) fn delivered(tpdu: &[u8]) -> Option<Vec<u8>> {
         return None;
     }
     let digits = usize::from(*rest.first()?);
-    // Count and type of the originator, its digits, protocol identifier; then the coding.
+    // Length and type of the originator, its digits, the protocol identifier; then the data coding scheme.
     let rest = rest.get(2 + digits.div_ceil(2) + 1..)?;
     let (coding, rest) = rest.split_first()?;
     let (length, data) = rest.get(7..)?.split_first()?;
@@ -27,7 +27,7 @@ fn septet(data: &[u8], at: usize) -> Option<u8> {
     Some(((high << 8 | low) >> (bit % 8) & 0x7f) as u8)
 }
 
-/// An SMS-SUBMIT with a text of plain ASCII letters and digits, to an international number.
+/// An SMS-SUBMIT with a text of ASCII letters and digits, to an international number.
 pub(super) fn submit(reference: u8, to: &str, text: &str, report: bool) -> Vec<u8> {
     let mut tpdu = vec![0x01 | u8::from(report) << 5, reference, to.len() as u8, 0x91];
     tpdu.extend(super::wire::digits(to));

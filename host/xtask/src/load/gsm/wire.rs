@@ -1,13 +1,13 @@
-//! The little of IPA and GSUP that the stand-ins need, written independently of the appliance's codec.
+//! The subset of IPA and GSUP that the simulated nodes need, written independently of the appliance's codec.
 
-/// Streams.
+/// Stream identifiers.
 pub(crate) const CCM: u8 = 0xfe;
 pub(crate) const OSMOCOM: u8 = 0xee;
-/// What a frame on Osmocom's stream is.
+/// Protocol extensions of the Osmocom stream.
 pub(crate) const GSUP: u8 = 5;
 pub(crate) const CTRL: u8 = 0;
 
-/// Words about a connection.
+/// Messages of the connection management protocol.
 pub(crate) const PING: u8 = 0;
 pub(crate) const PONG: u8 = 1;
 pub(crate) const ID_GET: u8 = 4;
@@ -23,7 +23,7 @@ pub(crate) const MO_FORWARD: u8 = 0x24;
 pub(crate) const MT_FORWARD: u8 = 0x28;
 pub(crate) const READY: u8 = 0x2c;
 pub(crate) const ROUTING_ERROR: u8 = 0x4e;
-/// What is added to a request's type for its refusal and its answer.
+/// Added to a request's type for its error and its result.
 pub(crate) const ERROR: u8 = 1;
 pub(crate) const RESULT: u8 = 2;
 
@@ -44,7 +44,7 @@ pub(crate) const ALERT_REASON: u8 = 0x46;
 pub(crate) const SOURCE: u8 = 0x60;
 pub(crate) const DESTINATION: u8 = 0x61;
 
-/// Takes the next frame off the front: its stream and payload. `None` when it is not there as a whole.
+/// Takes the first frame off the front: its stream and payload. `None` if it is incomplete.
 pub(crate) fn next<'a>(octets: &mut &'a [u8]) -> Option<(u8, &'a [u8])> {
     let [high, low, stream, rest @ ..] = *octets else { return None };
     let (payload, rest) = rest.split_at_checked(usize::from(*high) << 8 | usize::from(*low))?;
@@ -52,7 +52,7 @@ pub(crate) fn next<'a>(octets: &mut &'a [u8]) -> Option<(u8, &'a [u8])> {
     Some((*stream, payload))
 }
 
-/// Appends a frame: its header, and whatever `fill` writes.
+/// Appends a frame: a header, and what `fill` writes.
 pub(crate) fn frame(out: &mut Vec<u8>, stream: u8, fill: impl FnOnce(&mut Vec<u8>)) {
     let begin = out.len();
     out.extend_from_slice(&[0, 0, stream]);
@@ -62,13 +62,13 @@ pub(crate) fn frame(out: &mut Vec<u8>, stream: u8, fill: impl FnOnce(&mut Vec<u8
     out[begin + 1] = length as u8;
 }
 
-/// Appends a word about the connection that is one octet.
+/// Appends a one-octet connection management message.
 pub(crate) fn word(out: &mut Vec<u8>, word: u8) {
     frame(out, CCM, |out| out.push(word));
 }
 
-/// Appends the question who is there.
-pub(crate) fn who_are_you(out: &mut Vec<u8>) {
+/// Appends an identity request.
+pub(crate) fn id_request(out: &mut Vec<u8>) {
     frame(out, CCM, |out| {
         out.push(ID_GET);
         for tag in [8, 7, 2, 3, 4, 5, 1, 0] {
@@ -77,8 +77,8 @@ pub(crate) fn who_are_you(out: &mut Vec<u8>) {
     });
 }
 
-/// Appends the answer to it.
-pub(crate) fn i_am(out: &mut Vec<u8>, name: &str) {
+/// Appends an identity response.
+pub(crate) fn id_response(out: &mut Vec<u8>, name: &str) {
     frame(out, CCM, |out| {
         out.push(ID_RESPONSE);
         for (tag, value) in [(8, "0/0/0"), (5, "stand-in"), (1, name), (0, name)] {
@@ -89,7 +89,7 @@ pub(crate) fn i_am(out: &mut Vec<u8>, name: &str) {
     });
 }
 
-/// The value under a tag in an identity; `None` also for an identity that is broken.
+/// The value of a tag in an identity response; `None` also for a malformed response.
 pub(crate) fn identity(mut items: &[u8], wanted: u8) -> Option<&[u8]> {
     while let [high, low, rest @ ..] = items {
         let (item, rest) = rest.split_at_checked(usize::from(*high) << 8 | usize::from(*low))?;
@@ -102,29 +102,29 @@ pub(crate) fn identity(mut items: &[u8], wanted: u8) -> Option<&[u8]> {
     None
 }
 
-/// Swapped BCD of a number with 15 digits.
+/// A 15-digit number as swapped BCD.
 pub(crate) fn imsi_octets(imsi: u64) -> [u8; 8] {
     let mut octets = [0xf0; 8];
     let mut left = imsi;
-    for place in (0..15).rev() {
+    for index in (0..15).rev() {
         let digit = (left % 10) as u8;
         left /= 10;
-        octets[place / 2] = match place {
+        octets[index / 2] = match index {
             14 => 0xf0 | digit,
-            place if place % 2 == 0 => octets[place / 2] & 0xf0 | digit,
-            place => octets[place / 2] & 0x0f | digit << 4,
+            index if index % 2 == 0 => octets[index / 2] & 0xf0 | digit,
+            index => octets[index / 2] & 0x0f | digit << 4,
         };
     }
     octets
 }
 
-/// The number in 15 digits of swapped BCD.
+/// Decodes a 15-digit number from swapped BCD.
 pub(crate) fn imsi_number(octets: &[u8]) -> Option<u64> {
     let octets: &[u8; 8] = octets.try_into().ok()?;
     let mut number = 0;
-    for (place, octet) in octets.iter().enumerate() {
+    for (index, octet) in octets.iter().enumerate() {
         for (half, digit) in [octet & 0xf, octet >> 4].into_iter().enumerate() {
-            match (place, half, digit) {
+            match (index, half, digit) {
                 (7, 1, 0xf) => {}
                 (_, _, 0..=9) => number = number * 10 + u64::from(digit),
                 _ => return None,
@@ -134,7 +134,7 @@ pub(crate) fn imsi_number(octets: &[u8]) -> Option<u64> {
     Some(number)
 }
 
-/// Swapped BCD of any digits.
+/// Any digits as swapped BCD.
 pub(crate) fn digits(text: &str) -> Vec<u8> {
     let half = |digit: u8| digit.wrapping_sub(b'0') & 0xf;
     text.as_bytes()
@@ -143,17 +143,17 @@ pub(crate) fn digits(text: &str) -> Vec<u8> {
         .collect()
 }
 
-/// A message as it lies in a frame.
+/// A GSUP message within a frame.
 #[derive(Clone, Copy)]
 pub(crate) struct Message<'a> {
     pub(crate) kind: u8,
     pub(crate) imsi: u64,
-    /// With the IMSI.
+    /// Information elements, IMSI included.
     elements: &'a [u8],
 }
 
 impl<'a> Message<'a> {
-    /// Reads a frame on Osmocom's stream; `None` where it is no GSUP, or nothing that a stand-in understands.
+    /// Parses a frame on the Osmocom stream; `None` if it is not a GSUP message that the simulated nodes understand.
     pub(crate) fn read(payload: &'a [u8]) -> Option<Self> {
         let [GSUP, kind, elements @ ..] = payload else { return None };
         let [IMSI, 8, rest @ ..] = elements else { return None };
@@ -176,13 +176,13 @@ impl<'a> Message<'a> {
         self.get(wanted)?.first().copied()
     }
 
-    /// A name, without its NUL.
+    /// A name element, without its NUL.
     pub(crate) fn name(&self, wanted: u8) -> Option<&'a str> {
         std::str::from_utf8(self.get(wanted)?.strip_suffix(b"\0")?).ok()
     }
 }
 
-/// Appends a message with these elements, in the order in which they stand.
+/// Appends a message with these elements, in this order.
 pub(crate) fn message(out: &mut Vec<u8>, kind: u8, imsi: u64, elements: &[(u8, &[u8])]) {
     frame(out, OSMOCOM, |out| {
         out.extend_from_slice(&[GSUP, kind, IMSI, 8]);
@@ -194,7 +194,7 @@ pub(crate) fn message(out: &mut Vec<u8>, kind: u8, imsi: u64, elements: &[(u8, &
     });
 }
 
-/// Appends a message as it came, with one element more.
+/// Appends a received message with one more element.
 pub(crate) fn forwarded(out: &mut Vec<u8>, payload: &[u8], tag: u8, value: &[u8]) {
     frame(out, OSMOCOM, |out| {
         out.extend_from_slice(payload);
@@ -203,7 +203,7 @@ pub(crate) fn forwarded(out: &mut Vec<u8>, payload: &[u8], tag: u8, value: &[u8]
     });
 }
 
-/// A name as an element has it.
+/// A name as an information element has it.
 pub(crate) fn name(name: &str) -> Vec<u8> {
     [name.as_bytes(), b"\0"].concat()
 }
@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_subscriber_both_ways() {
+    fn imsi_round_trip() {
         let octets = [0x00, 0x01, 0x01, 0x00, 0x00, 0x00, 0x00, 0xf1];
         assert_eq!(imsi_octets(1_010_000_000_001), octets);
         assert_eq!(imsi_number(&octets), Some(1_010_000_000_001));
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_both_ways() {
+    fn message_round_trip() {
         let mut out = Vec::new();
         message(&mut out, MT_FORWARD, 1_010_000_000_001, &[(RP_MR, &[0xff]), (SOURCE, &name("SMSC-1"))]);
         word(&mut out, PING);
@@ -240,9 +240,9 @@ mod tests {
     }
 
     #[test]
-    fn an_identity_both_ways() {
+    fn identity_response_round_trip() {
         let mut out = Vec::new();
-        i_am(&mut out, "MSC-1");
+        id_response(&mut out, "MSC-1");
         let (_, payload) = next(&mut &out[..]).expect("a frame");
         assert_eq!(identity(&payload[1..], 0), Some(&b"MSC-1\0"[..]));
         assert_eq!(identity(&payload[1..], 8), Some(&b"0/0/0\0"[..]));

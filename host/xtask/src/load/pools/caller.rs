@@ -1,4 +1,4 @@
-//! One connection that takes numbers and gives them back.
+//! One connection that leases and releases numbers.
 
 use super::holders::Holders;
 use super::wire;
@@ -9,31 +9,31 @@ use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// What was seen.
+/// Counts of a caller.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Seen {
-    /// Answers to calls and hangups that are counted.
+pub(super) struct CallerCounts {
+    /// Counted answers to calls and hangups.
     pub(super) answers: u64,
-    /// Calls that were answered.
+    /// Answered calls.
     pub(super) calls: u64,
     /// Calls that got no number.
     pub(super) empty: u64,
-    /// Calls that got a number that somebody had.
+    /// Calls that got a number that another caller held.
     pub(super) doubles: u64,
-    /// Calls that got what is no number of the pool.
-    pub(super) strangers: u64,
-    /// Answers that are errors, or not what they should be.
+    /// Calls that got a number that is not in the pool.
+    pub(super) unknown: u64,
+    /// Errors and unexpected answers.
     pub(super) wrong: u64,
-    /// The first of those.
-    pub(super) complaint: Option<String>,
-    /// Microseconds from the sending of a batch to each answer.
+    /// The first of these.
+    pub(super) first_error: Option<String>,
+    /// Microseconds from sending a batch to each of its answers.
     pub(super) times: Histogram,
 }
 
-impl Seen {
-    fn complain(&mut self, answer: &[u8]) {
+impl CallerCounts {
+    fn record_error(&mut self, answer: &[u8]) {
         self.wrong += 1;
-        self.complaint.get_or_insert_with(|| String::from_utf8_lossy(answer).into_owned());
+        self.first_error.get_or_insert_with(|| String::from_utf8_lossy(answer).into_owned());
     }
 
     pub(super) fn add(&mut self, other: &Self) {
@@ -41,27 +41,27 @@ impl Seen {
         self.calls += other.calls;
         self.empty += other.empty;
         self.doubles += other.doubles;
-        self.strangers += other.strangers;
+        self.unknown += other.unknown;
         self.wrong += other.wrong;
-        if self.complaint.is_none() {
-            self.complaint.clone_from(&other.complaint);
+        if self.first_error.is_none() {
+            self.first_error.clone_from(&other.first_error);
         }
         self.times.add(&other.times);
     }
 }
 
-/// What all connections send.
+/// Encoded requests that all connections send.
 #[derive(Debug)]
-pub(super) struct Words {
+pub(super) struct EncodedRequests {
     /// A batch of calls.
     pub(super) calls: Vec<u8>,
-    /// A hangup, up to the number's digits; the digits, and the end of the line follow.
+    /// A hangup up to the digits of the number; the digits and the end of the line follow.
     pub(super) hangup: Vec<u8>,
-    /// Calls in a batch.
+    /// Calls per batch.
     pub(super) batch: usize,
 }
 
-/// Whether a batch of calls or one of hangups is on its way.
+/// Whether a batch of calls or of hangups is in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Calling,
@@ -73,15 +73,15 @@ enum Phase {
 #[derive(Debug)]
 pub(super) struct Caller {
     socket: TcpStream,
-    words: Arc<Words>,
+    encoded: Arc<EncodedRequests>,
     phase: Phase,
-    /// Answers that the batch still waits for.
+    /// Outstanding answers of the batch.
     missing: usize,
-    /// Hangups of the numbers that the batch was given, ready to be sent.
+    /// Encoded hangups of the numbers that the batch got.
     hangups: Vec<u8>,
-    /// Places of those numbers.
-    places: Vec<usize>,
-    /// The begin of an answer whose end has not come.
+    /// Indexes of these numbers.
+    indexes: Vec<usize>,
+    /// Incomplete reply at the end of the input.
     rest: Vec<u8>,
     /// Octets of the batch that were written.
     written: usize,
@@ -89,14 +89,14 @@ pub(super) struct Caller {
 }
 
 impl Caller {
-    pub(super) fn new(socket: TcpStream, words: Arc<Words>) -> Self {
+    pub(super) fn new(socket: TcpStream, encoded: Arc<EncodedRequests>) -> Self {
         Self {
             socket,
             phase: Phase::Done,
             missing: 0,
-            hangups: Vec::with_capacity(words.batch * (words.hangup.len() + 16)),
-            places: Vec::with_capacity(words.batch),
-            words,
+            hangups: Vec::with_capacity(encoded.batch * (encoded.hangup.len() + 16)),
+            indexes: Vec::with_capacity(encoded.batch),
+            encoded,
             rest: Vec::new(),
             written: 0,
             sent: Instant::now(),
@@ -111,14 +111,14 @@ impl Caller {
         self.phase == Phase::Done
     }
 
-    /// Whether the socket did not take all of the batch.
+    /// Whether the socket did not take the whole batch.
     pub(super) fn wants_to_write(&self) -> bool {
         self.written < self.batch().len()
     }
 
     fn batch(&self) -> &[u8] {
         match self.phase {
-            Phase::Calling => &self.words.calls,
+            Phase::Calling => &self.encoded.calls,
             Phase::HangingUp => &self.hangups,
             Phase::Done => &[],
         }
@@ -126,9 +126,9 @@ impl Caller {
 
     /// Sends a batch of calls.
     pub(super) fn call(&mut self, now: Instant) -> Result<()> {
-        (self.phase, self.missing) = (Phase::Calling, self.words.batch);
+        (self.phase, self.missing) = (Phase::Calling, self.encoded.batch);
         self.hangups.clear();
-        self.places.clear();
+        self.indexes.clear();
         self.send(now)
     }
 
@@ -139,9 +139,9 @@ impl Caller {
 
     pub(super) fn write(&mut self) -> Result<()> {
         while self.wants_to_write() {
-            // Field by field: the batch is borrowed from here too.
+            // Field by field: the batch is borrowed from here as well.
             let batch = match self.phase {
-                Phase::Calling => &self.words.calls,
+                Phase::Calling => &self.encoded.calls,
                 _ => &self.hangups,
             };
             match (&self.socket).write(&batch[self.written..]) {
@@ -155,14 +155,14 @@ impl Caller {
         Ok(())
     }
 
-    /// Reads what has come; when the batch is answered, sends the next one, a batch of calls only if there is to be `more`.
+    /// Reads replies; once the batch is answered, sends the next one, a batch of calls only if `more`.
     pub(super) fn read(
         &mut self,
         now: Instant,
         buffer: &mut [u8],
         holders: &Holders,
         more: bool,
-        seen: &mut Seen,
+        seen: &mut CallerCounts,
     ) -> Result<()> {
         let before = self.rest.len();
         buffer[..before].copy_from_slice(&self.rest);
@@ -178,7 +178,7 @@ impl Caller {
         let time = (now - self.sent).as_micros() as u64;
         while !rest.is_empty() {
             if self.missing == 0 {
-                bail!("an answer that nothing waits for: {:?}", String::from_utf8_lossy(rest));
+                bail!("unexpected answer: {:?}", String::from_utf8_lossy(rest));
             }
             let whole = match self.phase {
                 Phase::Calling => self.called(&mut rest, holders, seen),
@@ -197,10 +197,10 @@ impl Caller {
             return Ok(());
         }
         match self.phase {
-            Phase::Calling if !self.places.is_empty() => {
-                (self.phase, self.missing) = (Phase::HangingUp, self.places.len());
-                // As soon as the pool hears of it, others may be given them.
-                self.places.iter().for_each(|place| holders.leave(*place));
+            Phase::Calling if !self.indexes.is_empty() => {
+                (self.phase, self.missing) = (Phase::HangingUp, self.indexes.len());
+                // As soon as the pool knows, it may lease them to others.
+                self.indexes.iter().for_each(|index| holders.release(*index));
                 self.send(now)
             }
             _ if more => self.call(now),
@@ -211,8 +211,8 @@ impl Caller {
         }
     }
 
-    /// Takes the answer to a call off `rest`; `false` if it is not there as a whole.
-    fn called(&mut self, rest: &mut &[u8], holders: &Holders, seen: &mut Seen) -> bool {
+    /// Takes the reply to a call off `rest`; `false` if it is incomplete.
+    fn called(&mut self, rest: &mut &[u8], holders: &Holders, seen: &mut CallerCounts) -> bool {
         let mut input = *rest;
         let Some(line) = wire::line(&mut input) else { return false };
         match line {
@@ -223,38 +223,38 @@ impl Caller {
             [b'$', ..] => {
                 let Some(number) = wire::line(&mut input) else { return false };
                 seen.calls += 1;
-                match holders.place(number) {
-                    Some(place) => {
-                        seen.doubles += u64::from(!holders.take(place));
-                        self.places.push(place);
-                        self.hangups.extend_from_slice(&self.words.hangup);
+                match holders.index_of(number) {
+                    Some(index) => {
+                        seen.doubles += u64::from(!holders.acquire(index));
+                        self.indexes.push(index);
+                        self.hangups.extend_from_slice(&self.encoded.hangup);
                         self.hangups.extend_from_slice(number);
                         self.hangups.extend_from_slice(b"\r\n");
                     }
                     None => {
-                        seen.strangers += 1;
-                        seen.complain(number);
+                        seen.unknown += 1;
+                        seen.record_error(number);
                     }
                 }
             }
-            other => seen.complain(other),
+            other => seen.record_error(other),
         }
         *rest = input;
         true
     }
 }
 
-/// Takes the answer to a hangup off `rest`; `false` if it is not there as a whole.
-fn hung_up(rest: &mut &[u8], seen: &mut Seen) -> bool {
+/// Takes the reply to a hangup off `rest`; `false` if it is incomplete.
+fn hung_up(rest: &mut &[u8], seen: &mut CallerCounts) -> bool {
     let mut input = *rest;
     let Some(line) = wire::line(&mut input) else { return false };
     if line == b"$1" {
         let Some(text) = wire::line(&mut input) else { return false };
         if text != b"1" {
-            seen.complain(text);
+            seen.record_error(text);
         }
     } else {
-        seen.complain(line);
+        seen.record_error(line);
     }
     *rest = input;
     true

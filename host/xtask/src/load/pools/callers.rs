@@ -1,10 +1,10 @@
-//! Many connections that take numbers and give them back.
+//! Many connections that lease and release numbers.
 
-use super::caller::{Caller, Seen, Words};
-use super::client::Client;
+use super::caller::{Caller, CallerCounts, EncodedRequests};
+use super::client::RedisClient;
 use super::holders::Holders;
-use super::wire::{self, Answer};
-use crate::load::{Histogram, this_thread};
+use super::wire::{self, RedisReply};
+use crate::load::{Histogram, thread_cpu_time};
 use anyhow::{Context, Result, bail, ensure};
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
@@ -13,94 +13,94 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
-/// Who calls, where, and for how long.
+/// Options of the callers.
 #[derive(Debug, Clone)]
 pub struct CallerOptions {
-    /// Where the Redis protocol is spoken.
+    /// Address of the Redis listener.
     pub address: SocketAddr,
     /// The pool's key, such as `{pool}`.
     pub pool: String,
-    /// The sum of the script.
+    /// The SHA-1 of the script.
     pub script: String,
-    /// Connections.
+    /// Number of connections.
     pub connections: usize,
-    /// Calls that are sent at once, by each connection; when all are answered, as many hangups.
+    /// Calls per batch and connection; after all are answered, as many hangups are sent.
     pub batch: usize,
-    /// Threads that the connections are spread over.
+    /// Number of threads for the connections.
     pub threads: usize,
-    /// What happens before this has gone by is not counted.
+    /// Warm-up time, which is not counted.
     pub warm_up: Duration,
-    /// How long is counted after that.
+    /// Counted time.
     pub time: Duration,
 }
 
-/// What became of it. The rate and the times are those of the counted time; everything else is of the whole run.
+/// Results. Rate and latencies are those of the counted time; everything else is of the whole run.
 #[derive(Debug, Clone, Default)]
 pub struct CallerReport {
-    /// Calls with their hangups, a second.
+    /// Pairs of call and hangup per second.
     pub rate: f64,
-    /// Calls that were answered.
+    /// Answered calls.
     pub calls: u64,
     /// Calls that got no number.
     pub empty: u64,
-    /// Calls that got a number that somebody had at that time.
+    /// Calls that got a number that another caller held.
     pub doubles: u64,
-    /// Calls that got what is no number of the pool.
-    pub strangers: u64,
-    /// Errors, and answers that are not what they should be.
+    /// Calls that got a number that is not in the pool.
+    pub unknown: u64,
+    /// Errors and unexpected answers.
     pub wrong: u64,
-    /// The first of them.
-    pub complaint: Option<String>,
-    /// From the sending of a batch to each of its answers.
+    /// The first of these.
+    pub first_error: Option<String>,
+    /// Latency from sending a batch to each of its answers.
     pub times: Histogram,
-    /// Processor time of the callers, in the counted time.
+    /// CPU time of the callers during the counted time.
     pub processor: Duration,
 }
 
 impl CallerReport {
-    /// Whether every call got a number that nobody had, and every hangup was taken.
+    /// Checks that every call got a free number and every hangup was accepted.
     ///
     /// # Errors
-    /// If not; says what was wrong.
+    /// If not, with the counts.
     pub fn clean(&self) -> Result<()> {
         ensure!(
-            self.empty == 0 && self.doubles == 0 && self.strangers == 0 && self.wrong == 0,
-            "of {} calls {} got no number, {} one that somebody had, {} one of no pool; {} wrong answers, the first: {:?}",
+            self.empty == 0 && self.doubles == 0 && self.unknown == 0 && self.wrong == 0,
+            "of {} calls {} got no number, {} a number in use, {} an unknown number; {} wrong answers, the first: {:?}",
             self.calls,
             self.empty,
             self.doubles,
-            self.strangers,
+            self.unknown,
             self.wrong,
-            self.complaint
+            self.first_error
         );
         ensure!(self.calls > 0, "no call was answered");
         Ok(())
     }
 }
 
-/// How long a server may say nothing at all.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// Numbers of one batch of adds and regs.
-const FILL: usize = 500;
+/// Maximum time without any answer.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// Numbers per batch when the pool is filled.
+const FILL_BATCH: usize = 500;
 
-/// Takes numbers and gives them back.
+/// Leases and releases numbers.
 #[derive(Debug)]
 pub struct Callers;
 
 impl Callers {
-    /// Puts all numbers into the pool, idle and up.
+    /// Adds all numbers to the pool, idle and up.
     pub fn fill(options: &CallerOptions, holders: &Holders) -> Result<()> {
-        let mut client = Client::connect(options.address)?;
-        // The next batch is on its way while one is answered.
+        let mut client = RedisClient::connect(options.address)?;
+        // The next batch is sent before the current one is answered.
         let mut asked = 0;
-        for begin in (0..holders.numbers()).step_by(FILL) {
-            let end = holders.numbers().min(begin + FILL);
+        for begin in (0..holders.numbers()).step_by(FILL_BATCH) {
+            let end = holders.numbers().min(begin + FILL_BATCH);
             let mut requests = Vec::new();
-            for place in begin..end {
-                let number = holders.number(place);
+            for index in begin..end {
+                let number = holders.number(index);
                 for event in ["add", "reg"] {
                     let words = ["EVALSHA", &options.script, "1", &options.pool, event, &number];
-                    requests.extend_from_slice(&wire::request(&words));
+                    requests.extend_from_slice(&wire::encode_request(&words));
                 }
             }
             client.send(&requests)?;
@@ -110,28 +110,28 @@ impl Callers {
         answered(&mut client, asked)
     }
 
-    /// Calls and hangs up until the time is over, and then until everything is answered and given back.
+    /// Calls and hangs up until the time is over, then releases everything.
     ///
     /// # Errors
-    /// If a connection is lost, or a server says nothing for half a minute.
+    /// If a connection is lost, or the server does not answer for half a minute.
     pub fn run(options: &CallerOptions, holders: &Arc<Holders>) -> Result<CallerReport> {
         let threads = options.threads.clamp(1, options.connections.max(1));
-        let words = Arc::new(Words::new(options));
+        let encoded = Arc::new(EncodedRequests::new(options));
         let barrier = Arc::new(Barrier::new(threads));
         let mut running = Vec::new();
         for thread in 0..threads {
             let (options, holders) = (options.clone(), Arc::clone(holders));
-            let (words, barrier) = (Arc::clone(&words), Arc::clone(&barrier));
+            let (encoded, barrier) = (Arc::clone(&encoded), Arc::clone(&barrier));
             let count = options.connections / threads + usize::from(thread < options.connections % threads);
             let body = move || {
-                let crowd = Crowd::connect(&options, count, &words);
-                // Also if that failed: the others wait.
+                let crowd = CallerThread::connect(&options, count, &encoded);
+                // Also on failure: the other threads wait at the barrier.
                 barrier.wait();
                 crowd?.run(&options, &holders)
             };
             running.push(std::thread::Builder::new().name(format!("callers-{thread}")).spawn(body)?);
         }
-        let (mut report, mut seen) = (CallerReport::default(), Seen::default());
+        let (mut report, mut seen) = (CallerReport::default(), CallerCounts::default());
         for thread in running {
             let Ok(one) = thread.join() else { bail!("a thread of callers panicked") };
             let one = one?;
@@ -140,27 +140,33 @@ impl Callers {
             seen.add(&one.seen);
         }
         (report.calls, report.empty, report.doubles) = (seen.calls, seen.empty, seen.doubles);
-        (report.strangers, report.wrong, report.complaint) = (seen.strangers, seen.wrong, seen.complaint);
+        (report.unknown, report.wrong, report.first_error) = (seen.unknown, seen.wrong, seen.first_error);
         report.times = seen.times;
         Ok(report)
     }
 }
 
-/// Waits for so many answers that say that it is done.
-fn answered(client: &mut Client, count: usize) -> Result<()> {
+/// Waits for this many positive answers.
+fn answered(client: &mut RedisClient, count: usize) -> Result<()> {
     for _ in 0..count {
         let answer = client.answer()?;
-        ensure!(answer == Answer::Text("1".to_owned()), "filling the pool: {answer:?}");
+        ensure!(answer == RedisReply::Text("1".to_owned()), "filling the pool: {answer:?}");
     }
     Ok(())
 }
 
-impl Words {
+impl EncodedRequests {
     fn new(options: &CallerOptions) -> Self {
-        let call = wire::request(&["EVALSHA", &options.script, "1", &options.pool, "call"]);
+        let call = wire::encode_request(&["EVALSHA", &options.script, "1", &options.pool, "call"]);
         let number = "0".repeat(Holders::DIGITS);
-        let hangup =
-            wire::request(&["EVALSHA", &options.script, "1", &options.pool, "hangup", number.as_str()]);
+        let hangup = wire::encode_request(&[
+            "EVALSHA",
+            &options.script,
+            "1",
+            &options.pool,
+            "hangup",
+            number.as_str(),
+        ]);
         Self {
             calls: call.repeat(options.batch),
             hangup: hangup[..hangup.len() - number.len() - 2].to_vec(),
@@ -170,35 +176,35 @@ impl Words {
 }
 
 /// The connections of one thread.
-struct Crowd {
+struct CallerThread {
     callers: Vec<Caller>,
     epoll: OwnedFd,
 }
 
-struct Counted {
+struct ThreadReport {
     counted: u64,
     time: Duration,
     processor: Duration,
-    seen: Seen,
+    seen: CallerCounts,
 }
 
-impl Crowd {
-    fn connect(options: &CallerOptions, count: usize, words: &Arc<Words>) -> Result<Self> {
+impl CallerThread {
+    fn connect(options: &CallerOptions, count: usize, encoded: &Arc<EncodedRequests>) -> Result<Self> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let mut callers = Vec::with_capacity(count);
         for index in 0..count {
-            let socket = TcpStream::connect_timeout(&options.address, PATIENCE)
+            let socket = TcpStream::connect_timeout(&options.address, TIMEOUT)
                 .with_context(|| format!("connecting to {}", options.address))?;
             socket.set_nodelay(true)?;
             socket.set_nonblocking(true)?;
             epoll::add(&epoll, &socket, epoll::EventData::new_u64(index as u64), epoll::EventFlags::IN)?;
-            callers.push(Caller::new(socket, Arc::clone(words)));
+            callers.push(Caller::new(socket, Arc::clone(encoded)));
         }
         Ok(Self { callers, epoll })
     }
 
-    fn run(mut self, options: &CallerOptions, holders: &Holders) -> Result<Counted> {
-        let mut seen = Seen::default();
+    fn run(mut self, options: &CallerOptions, holders: &Holders) -> Result<ThreadReport> {
+        let mut seen = CallerCounts::default();
         let mut buffer = vec![0; 1 << 18];
         let mut events = Vec::with_capacity(256);
         let begun = Instant::now();
@@ -207,26 +213,26 @@ impl Crowd {
         }
         let (mut from, mut counted) = (None, None);
         while !self.callers.iter().all(Caller::done) {
-            let patience = Timespec { tv_sec: PATIENCE.as_secs() as i64, tv_nsec: 0 };
-            epoll::wait(&self.epoll, spare_capacity(&mut events), Some(&patience))?;
+            let timeout = Timespec { tv_sec: TIMEOUT.as_secs() as i64, tv_nsec: 0 };
+            epoll::wait(&self.epoll, spare_capacity(&mut events), Some(&timeout))?;
             let now = Instant::now();
             ensure!(
                 !events.is_empty(),
-                "no answer for {PATIENCE:?}, {} of {} connections wait",
+                "no answer for {TIMEOUT:?}, {} of {} connections wait",
                 self.callers.iter().filter(|caller| !caller.done()).count(),
                 self.callers.len()
             );
             let gone = now - begun;
             if from.is_none() && gone >= options.warm_up {
-                // From here on it counts.
+                // From here on answers are counted.
                 (seen.answers, seen.times) = (0, Histogram::default());
-                from = Some((now, this_thread()));
+                from = Some((now, thread_cpu_time()));
             }
             if let Some((since, processor)) = from
                 && counted.is_none()
                 && now - since >= options.time
             {
-                counted = Some((seen.answers, now - since, this_thread().saturating_sub(processor)));
+                counted = Some((seen.answers, now - since, thread_cpu_time().saturating_sub(processor)));
             }
             for event in events.drain(..) {
                 let (flags, data) = (event.flags, event.data);
@@ -236,7 +242,7 @@ impl Crowd {
                     caller.write()?;
                 }
                 caller.read(now, &mut buffer, holders, counted.is_none(), &mut seen)?;
-                // Hardly ever: a batch is small beside what a socket takes.
+                // Rare: a batch is small compared to a socket buffer.
                 if caller.wants_to_write() || flags.contains(epoll::EventFlags::OUT) {
                     let mut flags = epoll::EventFlags::IN;
                     flags.set(epoll::EventFlags::OUT, caller.wants_to_write());
@@ -245,6 +251,6 @@ impl Crowd {
             }
         }
         let (counted, time, processor) = counted.context("it ended before its time")?;
-        Ok(Counted { counted, time, processor, seen })
+        Ok(ThreadReport { counted, time, processor, seen })
     }
 }

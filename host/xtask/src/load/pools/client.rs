@@ -1,50 +1,50 @@
-//! One connection, one thing after the other.
+//! One connection that sends one request at a time.
 
-use super::wire::{self, Answer};
+use super::wire::{self, RedisReply};
 use anyhow::{Context, Result, ensure};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Maximum time for an answer.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A client that waits for its answers.
+/// A client that waits for each answer.
 #[derive(Debug)]
-pub struct Client {
+pub struct RedisClient {
     socket: TcpStream,
     input: Vec<u8>,
-    /// Octets of `input` that were read already.
+    /// Octets of `input` that were consumed.
     taken: usize,
 }
 
-impl Client {
+impl RedisClient {
     /// Connects.
     pub fn connect(address: SocketAddr) -> Result<Self> {
-        let socket = TcpStream::connect_timeout(&address, PATIENCE)
+        let socket = TcpStream::connect_timeout(&address, TIMEOUT)
             .with_context(|| format!("connecting to {address}"))?;
         socket.set_nodelay(true)?;
-        socket.set_read_timeout(Some(PATIENCE))?;
-        socket.set_write_timeout(Some(PATIENCE))?;
+        socket.set_read_timeout(Some(TIMEOUT))?;
+        socket.set_write_timeout(Some(TIMEOUT))?;
         Ok(Self { socket, input: Vec::new(), taken: 0 })
     }
 
-    /// Asks, and waits for the answer; one that says no is an answer as well.
-    pub fn ask(&mut self, words: &[&str]) -> Result<Answer> {
-        self.send(&wire::request(words))?;
+    /// Sends a request and waits for the answer; an error reply is an answer as well.
+    pub fn ask(&mut self, words: &[&str]) -> Result<RedisReply> {
+        self.send(&wire::encode_request(words))?;
         self.answer()
     }
 
-    /// Sends requests as they are; [`Client::answer`] gives their answers.
+    /// Sends encoded requests; [`RedisClient::answer`] returns their answers.
     pub fn send(&mut self, requests: &[u8]) -> Result<()> {
         self.socket.write_all(requests).context("asking")
     }
 
     /// Waits for the next answer.
-    pub fn answer(&mut self) -> Result<Answer> {
+    pub fn answer(&mut self) -> Result<RedisReply> {
         loop {
             let mut rest = &self.input[self.taken..];
-            if let Some(answer) = wire::answer(&mut rest)? {
+            if let Some(answer) = wire::decode_reply(&mut rest)? {
                 self.taken = self.input.len() - rest.len();
                 return Ok(answer);
             }

@@ -1,8 +1,8 @@
-//! Users of number pools who come by the Redis protocol: [`Client`] asks one thing after the other, [`Callers`] take numbers
-//! and give them back as fast as they can, over many connections, and look from outside whether a number is ever given to two.
+//! Clients of number pools that use the Redis protocol: [`RedisClient`] sends one request at a time; [`Callers`] lease and release
+//! numbers as fast as they can, over many connections, and check whether a number is ever leased twice at a time.
 //!
-//! Like the ESME beside it, they share no code with the appliance, and are lean: requests are ready before the measurement
-//! begins, and answers are looked at where they lie.
+//! Like the ESME beside them, they share no code with the appliance and cost little: requests are encoded before the measurement
+//! begins, and replies are parsed in place.
 
 mod caller;
 mod callers;
@@ -13,6 +13,6 @@ mod tests;
 mod wire;
 
 pub use callers::{CallerOptions, CallerReport, Callers};
-pub use client::Client;
+pub use client::RedisClient;
 pub use holders::Holders;
-pub use wire::{Answer, request};
+pub use wire::{RedisReply, encode_request};

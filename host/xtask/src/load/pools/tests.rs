@@ -1,16 +1,16 @@
-use super::{Answer, CallerOptions, Callers, Client, Holders};
+use super::{CallerOptions, Callers, Holders, RedisClient, RedisReply};
 use std::collections::{BTreeSet, VecDeque};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// A pool that is too simple to be wrong, but for those mistakes that it is told to make.
+/// A pool that is too simple to be wrong, except for the errors that it is configured to make.
 #[derive(Default)]
 struct Simple {
     idle: VecDeque<String>,
     busy: BTreeSet<String>,
-    /// Every so many calls the number that the call before got is given once more.
+    /// Every so many calls it leases the number of the previous call once more.
     double_every: Option<u64>,
     calls: u64,
     last: Option<String>,
@@ -69,7 +69,7 @@ fn serve(simple: &Mutex<Simple>, socket: TcpStream) -> std::io::Result<()> {
     }
 }
 
-/// Where it listens. The threads end with their connections, or with the test.
+/// The listening address. The threads end with their connections, or with the test.
 fn start(simple: Simple) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -77,7 +77,7 @@ fn start(simple: Simple) -> SocketAddr {
     std::thread::spawn(move || {
         for socket in listener.incoming() {
             let simple = Arc::clone(&simple);
-            // A client that goes away is no mistake.
+            // A client that disconnects is no error.
             std::thread::spawn(move || serve(&simple, socket.unwrap()).ok());
         }
     });
@@ -98,7 +98,7 @@ fn options(address: SocketAddr) -> CallerOptions {
 }
 
 #[test]
-fn a_pool_that_is_right_is_found_right() {
+fn a_correct_pool_passes() {
     let options = options(start(Simple::default()));
     let holders = Arc::new(Holders::new(100));
     Callers::fill(&options, &holders).unwrap();
@@ -106,16 +106,16 @@ fn a_pool_that_is_right_is_found_right() {
     report.clean().unwrap();
     assert_eq!(holders.held(), 0);
     assert!(report.times.count() > 0 && report.rate > 0.0, "{report:?}");
-    let mut client = Client::connect(options.address).unwrap();
+    let mut client = RedisClient::connect(options.address).unwrap();
     let answer = client.ask(&["EVALSHA", "", "1", "", "hangup", &holders.number(0)]).unwrap();
-    assert_eq!(answer, Answer::Text("0".to_owned()), "everything was given back");
+    assert_eq!(answer, RedisReply::Text("0".to_owned()), "everything was given back");
 }
 
 #[test]
-fn a_number_that_is_given_twice_is_seen() {
+fn a_number_leased_twice_is_detected() {
     let address = start(Simple { double_every: Some(4), ..Simple::default() });
-    // The fourth call of each batch is given what the third one got. Among several connections, whose batches mix, the one
-    // that has the number may be about to hang up, which is no double that a caller can tell.
+    // The fourth call of each batch gets the number of the third one. Among several connections, whose batches interleave, the holder
+    // may be about to hang up; a caller cannot detect such a double lease.
     let options = CallerOptions { connections: 1, threads: 1, ..options(address) };
     let holders = Arc::new(Holders::new(100));
     Callers::fill(&options, &holders).unwrap();
@@ -125,11 +125,11 @@ fn a_number_that_is_given_twice_is_seen() {
 }
 
 #[test]
-fn calls_that_get_nothing_are_counted() {
+fn calls_without_a_number_are_counted() {
     let options = options(start(Simple::default()));
     let holders = Arc::new(Holders::new(3));
     Callers::fill(&options, &holders).unwrap();
     let report = Callers::run(&options, &holders).unwrap();
     assert!(report.empty > 0, "{report:?}");
-    assert_eq!((report.doubles, report.strangers, report.wrong), (0, 0, 0), "{report:?}");
+    assert_eq!((report.doubles, report.unknown, report.wrong), (0, 0, 0), "{report:?}");
 }

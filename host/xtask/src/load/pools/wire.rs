@@ -1,26 +1,26 @@
-//! The little of RESP2 that a client needs (Redis serialization protocol specification).
+//! The subset of RESP2 that a client needs (Redis serialization protocol specification).
 
 use anyhow::{Context, Result, bail};
 
-/// What a server says.
+/// A reply of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
-    /// `+OK` and the like.
+pub enum RedisReply {
+    /// `+OK` and similar.
     Status(String),
     /// `-ERR …`
     Error(String),
     /// A number.
     Integer(i64),
-    /// A text; octets that are no UTF-8 are replaced.
+    /// A text; invalid UTF-8 is replaced.
     Text(String),
-    /// Nothing.
+    /// Null.
     Nil,
-    /// Several.
-    Array(Vec<Answer>),
+    /// Several replies.
+    Array(Vec<RedisReply>),
 }
 
-/// A request, as it goes over the wire.
-pub fn request(words: &[&str]) -> Vec<u8> {
+/// Encodes a request.
+pub fn encode_request(words: &[&str]) -> Vec<u8> {
     let mut out = format!("*{}\r\n", words.len()).into_bytes();
     for word in words {
         out.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
@@ -30,51 +30,51 @@ pub fn request(words: &[&str]) -> Vec<u8> {
     out
 }
 
-/// The longest text, and the most elements, that are taken from a server.
-const MOST: i64 = 1 << 28;
+/// The longest accepted text, and the maximum number of elements of an array.
+const MAX_TEXT: i64 = 1 << 28;
 
-/// Reads one answer from the front of `rest`, and takes it off; `None` while it is not there as a whole.
-pub(crate) fn answer(rest: &mut &[u8]) -> Result<Option<Answer>> {
+/// Takes one reply off the front of `rest`; `None` if it is incomplete.
+pub(crate) fn decode_reply(rest: &mut &[u8]) -> Result<Option<RedisReply>> {
     let mut input = *rest;
     let Some(line) = line(&mut input) else { return Ok(None) };
-    let (kind, text) = line.split_first().context("an empty line where an answer is to begin")?;
+    let (kind, text) = line.split_first().context("empty line instead of a reply")?;
     let text = String::from_utf8_lossy(text);
-    let number = || text.parse::<i64>().with_context(|| format!("{text:?} is no number"));
+    let number = || text.parse::<i64>().with_context(|| format!("{text:?} is not a number"));
     let found = match kind {
-        b'+' => Answer::Status(text.into_owned()),
-        b'-' => Answer::Error(text.into_owned()),
-        b':' => Answer::Integer(number()?),
+        b'+' => RedisReply::Status(text.into_owned()),
+        b'-' => RedisReply::Error(text.into_owned()),
+        b':' => RedisReply::Integer(number()?),
         b'$' => match number()? {
-            -1 => Answer::Nil,
-            length @ 0..=MOST => {
+            -1 => RedisReply::Nil,
+            length @ 0..=MAX_TEXT => {
                 let length = length as usize;
                 let Some(octets) = input.get(..length + 2) else { return Ok(None) };
                 input = &input[length + 2..];
-                Answer::Text(String::from_utf8_lossy(&octets[..length]).into_owned())
+                RedisReply::Text(String::from_utf8_lossy(&octets[..length]).into_owned())
             }
             length => bail!("a text of {length} octets"),
         },
         b'*' => match number()? {
-            -1 => Answer::Nil,
-            count @ 0..=MOST => {
+            -1 => RedisReply::Nil,
+            count @ 0..=MAX_TEXT => {
                 let mut all = Vec::new();
                 for _ in 0..count {
-                    match answer(&mut input)? {
+                    match decode_reply(&mut input)? {
                         Some(one) => all.push(one),
                         None => return Ok(None),
                     }
                 }
-                Answer::Array(all)
+                RedisReply::Array(all)
             }
             count => bail!("an array of {count} elements"),
         },
-        _ => bail!("an answer that begins with {:?}", char::from(*kind)),
+        _ => bail!("unknown reply type {:?}", char::from(*kind)),
     };
     *rest = input;
     Ok(Some(found))
 }
 
-/// Up to the end of a line, which is taken off too.
+/// Takes a line off the front, without its end.
 pub(super) fn line<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let end = rest.iter().position(|octet| *octet == b'\n')?;
     let line = &rest[..end];
@@ -87,31 +87,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_in_any_split() {
+    fn replies_are_parsed_in_any_split() {
         let bytes = b"+OK\r\n-ERR no\r\n:-7\r\n$3\r\na\r\n\r\n$-1\r\n*2\r\n:1\r\n*0\r\n";
         let all = [
-            Answer::Status("OK".to_owned()),
-            Answer::Error("ERR no".to_owned()),
-            Answer::Integer(-7),
-            Answer::Text("a\r\n".to_owned()),
-            Answer::Nil,
-            Answer::Array(vec![Answer::Integer(1), Answer::Array(Vec::new())]),
+            RedisReply::Status("OK".to_owned()),
+            RedisReply::Error("ERR no".to_owned()),
+            RedisReply::Integer(-7),
+            RedisReply::Text("a\r\n".to_owned()),
+            RedisReply::Nil,
+            RedisReply::Array(vec![RedisReply::Integer(1), RedisReply::Array(Vec::new())]),
         ];
         for end in 0..=bytes.len() {
             let mut rest = &bytes[..end];
             let mut found = Vec::new();
-            while let Some(one) = answer(&mut rest).unwrap() {
+            while let Some(one) = decode_reply(&mut rest).unwrap() {
                 found.push(one);
             }
             assert_eq!(found, all[..found.len()]);
             assert_eq!(end == bytes.len(), found.len() == all.len());
         }
-        assert!(answer(&mut &b"what\r\n"[..]).is_err());
-        assert!(answer(&mut &b"$-2\r\n"[..]).is_err());
+        assert!(decode_reply(&mut &b"what\r\n"[..]).is_err());
+        assert!(decode_reply(&mut &b"$-2\r\n"[..]).is_err());
     }
 
     #[test]
-    fn a_request_on_the_wire() {
-        assert_eq!(request(&["GET", "ä"]), "*2\r\n$3\r\nGET\r\n$2\r\nä\r\n".as_bytes());
+    fn requests_are_encoded() {
+        assert_eq!(encode_request(&["GET", "ä"]), "*2\r\n$3\r\nGET\r\n$2\r\nä\r\n".as_bytes());
     }
 }

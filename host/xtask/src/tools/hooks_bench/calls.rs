@@ -1,14 +1,14 @@
-//! What a warm call costs, by hook and language.
+//! Cost of a warm call, by hook and language.
 
 use super::guests::Guests;
-use super::measuring::Measuring;
+use super::programs::BenchPrograms;
 use super::{Options, median};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use xtask::house;
+use xtask::workspace;
 
-/// The policy of the worked examples, in the words of `prefix-router`.
+/// The policy of the worked examples, in the format of `prefix-router`.
 const ROUTES: &str = "[[route]]\nprefix = \"86\"\nlegs = [{ peer = \"south\" }]\nnote = \"prefix 86\"\n\
                       [[route]]\nprefix = \"8613\"\nlegs = [{ peer = \"north\" }]\nnote = \"prefix 8613\"\n\
                       [[route]]\nprefix = \"900\"\nreject = \"prohibited\"\nnote = \"prefix 900 is refused\"\n";
@@ -23,7 +23,7 @@ const DEFAULTS: [(&str, &str, &str); 4] = [
 
 const LANGUAGES: [&str; 3] = ["c", "js", "python"];
 
-pub(super) fn measure(measuring: &Measuring, guests: &Guests, options: &Options) -> Result<()> {
+pub(super) fn measure(programs: &BenchPrograms, guests: &Guests, options: &Options) -> Result<()> {
     let mut plugins = Vec::new();
     let mut add = |name: &str, hook: &str, component: &std::path::Path, policy: &str| {
         plugins.push(json!({ "name": name, "hook": hook, "component": component, "policy": policy }));
@@ -46,8 +46,8 @@ pub(super) fn measure(measuring: &Measuring, guests: &Guests, options: &Options)
     add("router-rust", "router", &guests.example("rust"), &guests.example_policy()?);
     let task = json!({ "calls": {
         "rounds": options.rounds, "plugins": plugins, "native": guests.example_policy()? } });
-    // Kept from run to run: a guest in Python takes a minute to compile.
-    let measured = measuring.ask(&house::target().join("bench-library"), &task)?;
+    // Kept between runs: a Python plugin takes a minute to compile.
+    let measured = programs.ask(&workspace::target().join("bench-library"), &task)?;
     let (mut cost, mut failed) = (BTreeMap::new(), Vec::new());
     for one in measured.as_array().context("no list")? {
         let rounds: Vec<f64> =
@@ -73,13 +73,13 @@ pub(super) fn measure(measuring: &Measuring, guests: &Guests, options: &Options)
         println!("  failed: {why}");
     }
     if !options.all {
-        println!("  Python beside the router is measured with --all.");
+        println!("  Python for other hooks is measured with --all.");
     }
     let (native, example, router) = (of("native"), of("router-rust"), of("prefix-router"));
     println!(
-        "  Routers in C, JS and Python are plugins/examples, with the policy of prefix-router; the other hooks' are"
+        "  Routers in C, JS and Python are plugins/examples, with the policy of prefix-router; those of the other hooks are"
     );
-    println!("  what `switchyard plugin new` makes, simpler than the default plugins.");
+    println!("  templates of `switchyard plugin new`, simpler than the default plugins.");
     println!(
         "  The same policy as a native function: {native:.0} ns; plugins/examples in Rust {example:.0} ns (beyond it"
     );

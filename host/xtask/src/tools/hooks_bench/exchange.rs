@@ -1,27 +1,27 @@
 //! Activations of large components under traffic.
 
 use super::guests::Guests;
-use super::measuring::Measuring;
-use super::traffic::Line;
+use super::programs::BenchPrograms;
+use super::traffic::TrafficSetup;
 use super::{Options, longest, median};
-use crate::tools::place::{POLICY, Place};
+use crate::tools::tool_run::{POLICY, ToolRun};
 use anyhow::Result;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Instant;
 use xtask::guest;
-use xtask::load::Stop;
+use xtask::load::StopFlag;
 
-/// A component of about this size is exchanged.
+/// Approximate size of the component.
 const OCTETS: usize = 1 << 20;
-/// Threads that call the router, and calls a second of each.
+/// Threads that call the router, and calls per second of each.
 const CALLERS: (u32, u32) = (2, 5_000);
-/// Messages a second through the daemon.
+/// Messages per second through the daemon.
 pub(super) const RATE: f64 = 5_000.0;
 
 pub(super) fn measure(
-    measuring: &Measuring,
-    place: &Place,
+    programs: &BenchPrograms,
+    tool_run: &ToolRun,
     guests: &Guests,
     options: &Options,
 ) -> Result<()> {
@@ -29,24 +29,24 @@ pub(super) fn measure(
     let rust = std::fs::read(guests.default("prefix_router"))?;
     let javascript = std::fs::read(guests.example("js"))?;
     let (padded, real) = (
-        format!("prefix-router, filled up to {:.2} MB by a section that nobody reads", OCTETS as f64 / 1e6),
+        format!("prefix-router, padded to {:.2} MB with an unused section", OCTETS as f64 / 1e6),
         format!("the example in JS: {:.2} MB, an interpreter's code", javascript.len() as f64 / 1e6),
     );
-    let folder = place.folder.path();
-    calls(measuring, folder, &padded, &rust, OCTETS, "router", POLICY_OF_ALL, options.activations)?;
+    let folder = tool_run.folder.path();
+    calls(programs, folder, &padded, &rust, OCTETS, "router", POLICY_OF_ALL, options.activations)?;
     let policy = guests.example_policy()?;
-    // Compiling it takes long, and every version is compiled: fewer of them.
-    calls(measuring, folder, &real, &javascript, 0, "router", &policy, options.activations.div_ceil(4))?;
-    sockets(place, &padded, &rust, options)
+    // It takes long to compile, and every version is compiled: fewer activations.
+    calls(programs, folder, &real, &javascript, 0, "router", &policy, options.activations.div_ceil(4))?;
+    sockets(tool_run, &padded, &rust, options)
 }
 
-/// Everything north.
+/// A policy that routes everything to `north`.
 const POLICY_OF_ALL: &str = "[default]\nlegs = [{ peer = \"north\" }]\nnote = \"everything north\"\n";
 
-/// Calls of the router in a process of their own: the longest of them, and without activations.
-#[allow(clippy::too_many_arguments, reason = "what is measured, in a row")]
+/// Router calls in a separate process: the longest call, with and without activations.
+#[allow(clippy::too_many_arguments, reason = "parameters of one measurement")]
 fn calls(
-    measuring: &Measuring,
+    programs: &BenchPrograms,
     folder: &Path,
     what: &str,
     component: &[u8],
@@ -64,7 +64,7 @@ fn calls(
         plugins.push(json!({ "name": "exchanged", "hook": hook, "component": path, "policy": policy }));
     }
     let task = json!({ "exchange": { "versions": plugins, "threads": CALLERS.0, "rate": CALLERS.1 } });
-    let measured = measuring.ask(&folder.join("exchanged"), &task)?;
+    let measured = programs.ask(&folder.join("exchanged"), &task)?;
     let times = |what: &str| -> Vec<f64> {
         measured[what].as_array().into_iter().flatten().filter_map(Value::as_f64).collect()
     };
@@ -93,15 +93,15 @@ fn calls(
     Ok(())
 }
 
-/// The same through a daemon: answers to submissions.
-fn sockets(place: &Place, what: &str, component: &[u8], options: &Options) -> Result<()> {
-    let mut blueprint = place.blueprint("exchange")?;
-    blueprint.router(&place.component, POLICY)?;
-    let line = Line::start(&mut blueprint)?;
+/// The same through a daemon: latency of submission answers.
+fn sockets(tool_run: &ToolRun, what: &str, component: &[u8], options: &Options) -> Result<()> {
+    let mut config = tool_run.config("exchange")?;
+    config.router(&tool_run.component, POLICY)?;
+    let setup = TrafficSetup::start(&mut config)?;
     println!("  the same component, in the daemon: {what}");
     let begun = Instant::now();
     let mut activated = Vec::new();
-    let during = line.steadily(|appliance| {
+    let during = setup.run_steady(|appliance| {
         for turn in 0..options.activations {
             let octets = guest::padded(component, &format!("daemon {turn}"), OCTETS);
             let uploaded = appliance.ask("PUT", "/v1/plugins/prefix-router", &octets)?;
@@ -114,8 +114,8 @@ fn sockets(place: &Place, what: &str, component: &[u8], options: &Options) -> Re
         Ok(())
     })?;
     let time = begun.elapsed();
-    let without = line.steadily(|_| {
-        Stop::default().pause(time);
+    let without = setup.run_steady(|_| {
+        StopFlag::default().pause(time);
         Ok(())
     })?;
     println!(

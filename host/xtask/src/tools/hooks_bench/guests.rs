@@ -1,16 +1,16 @@
-//! Plugins in four languages: the default plugins, the worked examples, and what `switchyard plugin new` makes.
+//! Plugins in four languages: the default plugins, the worked examples, and templates of `switchyard plugin new`.
 
 use crate::plugins;
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use xtask::house;
+use xtask::workspace;
 
-/// Hooks of which an author's template is built in other languages; routers are among the worked examples.
+/// Hooks whose template is built in other languages; routers are among the worked examples.
 const WORLDS: [&str; 3] = ["resolver", "delivery-policy", "biller"];
 const LANGUAGES: [(&str, &str); 3] = [("c", "plugin.c"), ("js", "plugin.js"), ("python", "plugin.py")];
 
-/// Everything that is measured, built.
+/// The built plugins.
 pub(super) struct Guests {
     /// `target/plugins`.
     folder: PathBuf,
@@ -18,12 +18,12 @@ pub(super) struct Guests {
 }
 
 impl Guests {
-    /// Builds the default plugins; those of other languages where they are wanted, and with `all` those that take long too.
-    /// Does little when nothing has changed.
+    /// Builds the default plugins; with `others` those in other languages, with `all` also the slow ones.
+    /// Rebuilds only what has changed.
     pub(super) fn build(daemon: &Path, others: bool, all: bool) -> Result<Self> {
-        let guests = Self { folder: plugins::build()?, templates: house::target().join("bench-guests") };
+        let guests = Self { folder: plugins::build()?, templates: workspace::target().join("bench-guests") };
         if others {
-            plugins::examples_by(daemon)?;
+            plugins::examples_with(daemon)?;
             for world in WORLDS {
                 for (language, source) in LANGUAGES.into_iter().filter(|(name, _)| all || *name != "python") {
                     guests.template(daemon, world, language, source)?;
@@ -33,12 +33,12 @@ impl Guests {
         Ok(guests)
     }
 
-    /// As an author would: `plugin new`, and `plugin build`.
+    /// Builds a template as an author would: `plugin new` and `plugin build`.
     fn template(&self, daemon: &Path, world: &str, language: &str, source: &str) -> Result<()> {
         let folder = self.templates.join(format!("{world}-{language}"));
-        let template = house::root().join("host/workbench/templates").join(world).join(source);
+        let template = workspace::root().join("host/workbench/templates").join(world).join(source);
         let wanted = std::fs::read(&template).with_context(|| format!("reading {}", template.display()))?;
-        // Made anew when the template has changed; what was built of the same one is kept.
+        // Made anew when the template has changed.
         if std::fs::read(folder.join(source)).map_or(true, |made| made != wanted) {
             if folder.exists() {
                 std::fs::remove_dir_all(&folder)?;
@@ -46,11 +46,11 @@ impl Guests {
             let mut new = Command::new(daemon);
             new.args(["plugin", "new", "--lang", language, "--world", world, "--folder"]);
             new.arg(&folder).arg(format!("{world}-{language}")).stdout(std::process::Stdio::null());
-            house::run(&mut new)?;
+            workspace::run(&mut new)?;
         }
         let mut build = Command::new(daemon);
         build.args(["plugin", "build"]).arg(&folder).stdout(std::process::Stdio::null());
-        house::run(&mut build)
+        workspace::run(&mut build)
     }
 
     /// A default plugin.
@@ -63,7 +63,7 @@ impl Guests {
         self.folder.join(format!("example-{language}.wasm"))
     }
 
-    /// What the author's command made for another hook.
+    /// A plugin made from a template.
     pub(super) fn made(&self, world: &str, language: &str) -> PathBuf {
         let name = format!("{world}-{language}");
         self.templates.join(&name).join(format!("{name}.wasm"))
@@ -71,17 +71,17 @@ impl Guests {
 
     /// A policy document of `policies/`.
     pub(super) fn policy(&self, name: &str) -> Result<String> {
-        read(&house::root().join("policies").join(name))
+        read(&workspace::root().join("policies").join(name))
     }
 
     /// The policy document of the worked examples.
     pub(super) fn example_policy(&self) -> Result<String> {
-        read(&house::root().join("plugins/examples/policy.txt"))
+        read(&workspace::root().join("plugins/examples/policy.txt"))
     }
 
     /// The policy document of a template.
     pub(super) fn template_policy(&self, world: &str) -> Result<String> {
-        read(&house::root().join("host/workbench/templates").join(world).join("policy.txt"))
+        read(&workspace::root().join("host/workbench/templates").join(world).join("policy.txt"))
     }
 }
 

@@ -1,41 +1,41 @@
-//! `cargo xtask bench hooks`: what plugins cost. A call by language, all four default plugins end to end, an activation
+//! `cargo xtask bench hooks`: the cost of plugins. A call by language, all four default plugins end to end, an activation
 //! under traffic, a replay.
 
 mod calls;
 mod exchange;
 mod guests;
-mod measuring;
+mod programs;
 mod replay;
 mod traffic;
 
-use super::place::Place;
+use super::tool_run::ToolRun;
 use anyhow::Result;
 use guests::Guests;
-use measuring::Measuring;
+use programs::BenchPrograms;
 use std::path::Path;
 use std::time::Instant;
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Only this part: calls, traffic, exchange or replay.
+    /// Run only this part: calls, traffic, exchange or replay.
     #[arg(long)]
     only: Option<String>,
-    /// Measurements of each call; the median counts.
+    /// Measurements per call; the median counts.
     #[arg(long, default_value_t = 7)]
     rounds: usize,
-    /// Python for the hooks beside the router too: each of these guests takes a minute to compile, the first time.
+    /// Also measure Python for hooks other than the router: each of these plugins takes a minute to compile, the first time.
     #[arg(long)]
     all: bool,
-    /// Pairs of measurements end to end: without plugins, with them.
+    /// Pairs of end-to-end measurements: without plugins, with them.
     #[arg(long, default_value_t = 5)]
     pairs: usize,
-    /// Seconds of each of them.
+    /// Seconds per end-to-end measurement.
     #[arg(long, default_value_t = 2.0)]
     seconds: f64,
     /// Activations under traffic.
     #[arg(long, default_value_t = 20)]
     activations: usize,
-    /// Messages of the archive that is replayed.
+    /// Messages in the replayed archive.
     #[arg(long, default_value_t = 300_000)]
     messages: u64,
 }
@@ -47,32 +47,31 @@ impl Options {
 }
 
 pub(crate) fn run(options: &Options, binary: Option<&Path>) -> Result<()> {
-    let measuring = match binary {
-        Some(binary) => Measuring::beside(binary)?,
-        None => Measuring::build()?,
+    let programs = match binary {
+        Some(binary) => BenchPrograms::beside(binary)?,
+        None => BenchPrograms::build()?,
     };
     let others = options.wants("calls") || options.wants("exchange");
-    let guests = Guests::build(&measuring.daemon, others, options.all)?;
-    Place::with("bench-hooks-", Some(&measuring.daemon), |place| measure(&measuring, &guests, place, options))
+    let guests = Guests::build(&programs.daemon, others, options.all)?;
+    ToolRun::with("bench-hooks-", Some(&programs.daemon), |tool_run| {
+        measure(&programs, &guests, tool_run, options)
+    })
 }
 
-fn measure(measuring: &Measuring, guests: &Guests, place: &Place, options: &Options) -> Result<()> {
-    println!(
-        "bench hooks: {} processors, shared by everything that takes part",
-        std::thread::available_parallelism()?
-    );
+fn measure(programs: &BenchPrograms, guests: &Guests, tool_run: &ToolRun, options: &Options) -> Result<()> {
+    println!("bench hooks: {} processors, shared by all programs", std::thread::available_parallelism()?);
     let begun = Instant::now();
     if options.wants("calls") {
-        calls::measure(measuring, guests, options)?;
+        calls::measure(programs, guests, options)?;
     }
     if options.wants("traffic") {
-        traffic::measure(place, guests, options)?;
+        traffic::measure(tool_run, guests, options)?;
     }
     if options.wants("exchange") {
-        exchange::measure(measuring, place, guests, options)?;
+        exchange::measure(programs, tool_run, guests, options)?;
     }
     if options.wants("replay") {
-        replay::measure(place, options)?;
+        replay::measure(tool_run, options)?;
     }
     println!("bench hooks: {:.0} s", begun.elapsed().as_secs_f64());
     Ok(())

@@ -1,77 +1,79 @@
-//! All four default plugins against none, end to end: a source, the daemon, a sink.
+//! All four default plugins compared with none, end to end: a source, the daemon, a sink.
 
 use super::guests::Guests;
 use super::{Options, median};
-use crate::tools::place::Place;
+use crate::tools::tool_run::ToolRun;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use xtask::appliance::{Appliance, Blueprint, PASSWORD};
-use xtask::load::{Aside, Sink, SinkOptions, Source, SourceOptions, SourceReport, Stop, Tally, thread_times};
+use xtask::load::{
+    SideTraffic, Sink, SinkOptions, Source, SourceOptions, SourceReport, StopFlag, Tally, cpu_time_by_thread,
+};
+use xtask::test_daemon::{PASSWORD, TestDaemon, TestDaemonConfig};
 
-/// Numbers of an appliance's whole life.
-const MOST: usize = 12_000_000;
+/// Maximum number of messages of a run.
+const MAX_MESSAGES: usize = 12_000_000;
 
-/// One message in so many is for a subscriber of ours, of whom there are so many.
+/// One of this many messages goes to one of our subscribers; number of subscribers.
 const HOME: (u64, u64) = (50, 10_000);
-/// Begin of their numbers; ten digits follow.
+/// Prefix of their numbers; ten digits follow.
 const OURS: &str = "8617";
 
 const ROUTES: &str = "[[route]]\nprefix = \"8617\"\nhome = true\nnote = \"at home\"\n\
                       [default]\nlegs = [{ peer = \"upstream\" }]\nnote = \"everything else upstream\"\n";
 
-/// What a message costs by `policies/prices.toml`, in millionths.
+/// Price of a message in `policies/prices.toml`, in millionths.
 const PRICE: u64 = 50_000;
 
 /// A daemon between a source and a sink.
-pub(super) struct Line {
-    pub(super) appliance: Appliance,
+pub(super) struct TrafficSetup {
+    pub(super) appliance: TestDaemon,
     _sink: Sink,
     tally: Arc<Tally>,
 }
 
 /// One measurement.
-struct Measured {
-    /// Messages that reached the peer, a second.
+struct TrafficRates {
+    /// Messages that reached the peer, per second.
     rate: f64,
-    /// Processor microseconds of the daemon's, a message.
+    /// CPU time of the daemon per message, in microseconds.
     cost: f64,
-    /// The same of its links' threads, where routers and billers are asked, and of its engine's.
+    /// CPU time of its link threads, which call routers and billers, and of its engine threads.
     links: f64,
     engine: f64,
     answer: f64,
 }
 
-impl Line {
-    pub(super) fn start(blueprint: &mut Blueprint) -> Result<Self> {
-        let tally = Arc::new(Tally::new(MOST));
+impl TrafficSetup {
+    pub(super) fn start(config: &mut TestDaemonConfig) -> Result<Self> {
+        let tally = Arc::new(Tally::new(MAX_MESSAGES));
         let sink = Sink::start(SinkOptions::default(), &tally)?;
-        let keys = "links = 2\nwindow = 2000\nreceipts = false\nuncertain = \"send-again\"";
-        blueprint.peer("upstream", sink.address(), keys);
-        let line = Self { appliance: blueprint.start()?, _sink: sink, tally };
-        line.appliance.wait_for_line(Duration::from_secs(20), |text| {
+        let keys = "links = 2\nwindow = 2000\ndlrs = false\nuncertain = \"send-again\"";
+        config.peer("upstream", sink.address(), keys);
+        let setup = Self { appliance: config.start()?, _sink: sink, tally };
+        setup.appliance.wait_for_line(Duration::from_secs(20), |text| {
             text.contains("bound") && text.contains("peer=upstream")
         })?;
-        Ok(line)
+        Ok(setup)
     }
 
     fn ask(&self) -> SourceOptions {
         let mut ask = SourceOptions::new(self.appliance.smpp(), "load", PASSWORD);
         ask.window = 1000;
         let (every, numbers) = HOME;
-        ask.aside = Some(Aside { every, prefix: OURS.to_owned(), numbers });
+        ask.side_traffic = Some(SideTraffic { every, prefix: OURS.to_owned(), numbers });
         ask
     }
 
-    /// Traffic at a steady rate while `work` works.
-    pub(super) fn steadily(&self, work: impl FnOnce(&Appliance) -> Result<()>) -> Result<SourceReport> {
+    /// Runs traffic at a steady rate while `work` works.
+    pub(super) fn run_steady(&self, work: impl FnOnce(&TestDaemon) -> Result<()>) -> Result<SourceReport> {
         let mut ask = SourceOptions::new(self.appliance.smpp(), "load", PASSWORD);
         ask.rate = Some(super::exchange::RATE);
         let source = Source::start(&ask, &self.tally)?;
-        Stop::default().pause(Duration::from_millis(300));
+        StopFlag::default().pause(Duration::from_millis(300));
         let done = work(&self.appliance);
-        Stop::default().pause(Duration::from_millis(300));
+        StopFlag::default().pause(Duration::from_millis(300));
         source.stop();
         let report = source.join()?;
         done?;
@@ -80,15 +82,15 @@ impl Line {
         Ok(report)
     }
 
-    /// As much traffic as it takes.
-    fn flat_out(&self, seconds: f64) -> Result<Measured> {
+    /// Runs as much traffic as the daemon takes.
+    fn run_flat_out(&self, seconds: f64) -> Result<TrafficRates> {
         const WARM: Duration = Duration::from_millis(400);
         let mut ask = self.ask();
         ask.duration = Some(WARM + Duration::from_secs_f64(seconds) + Duration::from_millis(200));
         let source = Source::start(&ask, &self.tally)?;
-        let pause = Stop::default();
+        let pause = StopFlag::default();
         pause.pause(WARM);
-        let look = || (Instant::now(), self.tally.arrived_so_far(), thread_times(self.appliance.id()));
+        let look = || (Instant::now(), self.tally.arrived_count(), cpu_time_by_thread(self.appliance.id()));
         let from = look();
         pause.pause(Duration::from_secs_f64(seconds));
         let to = look();
@@ -96,7 +98,7 @@ impl Line {
         self.drain()?;
         ensure!(report.refusals.is_empty(), "refused: {:?}", report.refusals);
         let done = (to.1 - from.1) as f64;
-        ensure!(done > 0.0, "nothing arrived; the log ends:\n{}", self.appliance.log(10));
+        ensure!(done > 0.0, "nothing arrived; end of the log:\n{}", self.appliance.log(10));
         let cost = |of: &dyn Fn(&str) -> bool| {
             let threads = to.2.iter().filter(|(name, _)| of(name));
             let times = threads.map(|(name, after)| {
@@ -104,7 +106,7 @@ impl Line {
             });
             times.sum::<f64>() * 1e6 / done
         };
-        Ok(Measured {
+        Ok(TrafficRates {
             rate: done / (to.0 - from.0).as_secs_f64(),
             cost: cost(&|_| true),
             links: cost(&|name| name.starts_with("link")),
@@ -116,10 +118,10 @@ impl Line {
     /// Waits until everything has arrived.
     fn drain(&self) -> Result<()> {
         let deadline = Instant::now() + Duration::from_secs(60);
-        let pause = Stop::default();
-        while self.tally.accepted_so_far() > self.tally.arrived_so_far() {
+        let pause = StopFlag::default();
+        while self.tally.accepted_count() > self.tally.arrived_count() {
             let log = || self.appliance.log(10);
-            ensure!(Instant::now() < deadline, "messages do not arrive; the log ends:\n{}", log());
+            ensure!(Instant::now() < deadline, "messages do not arrive; end of the log:\n{}", log());
             pause.pause(Duration::from_millis(20));
         }
         Ok(())
@@ -135,7 +137,7 @@ impl Line {
         self.appliance.ask("POST", &path, wanted.to_string().as_bytes()).map(drop)
     }
 
-    /// Calls of a hook's plugin so far, and their microseconds.
+    /// Number and total microseconds of the calls of a hook's plugin.
     fn calls(&self, hook: &str) -> Result<(f64, f64)> {
         let label = format!("hook=\"{hook}\"");
         let metrics = self.appliance.metrics()?;
@@ -148,59 +150,62 @@ impl Line {
     }
 }
 
-/// A line with all four default plugins, and money for the account.
-fn with_all(place: &Place, guests: &Guests) -> Result<Line> {
-    let mut blueprint = place.blueprint("all")?;
-    blueprint.router(&place.component, ROUTES)?.tables("[home]\npeer = \"upstream\"\n");
-    let line = Line::start(&mut blueprint)?;
+/// A setup with all four default plugins, and credit for the account.
+fn with_all_plugins(tool_run: &ToolRun, guests: &Guests) -> Result<TrafficSetup> {
+    let mut config = tool_run.config("all")?;
+    config.router(&tool_run.component, ROUTES)?.tables("[home]\npeer = \"upstream\"\n");
+    let setup = TrafficSetup::start(&mut config)?;
     let rows: String = (0..HOME.1).map(|n| format!("{OURS}{n:010},26201{n:010}\n")).collect();
-    line.appliance.ask("PUT", "/v1/tables/hlr?kind=exact", rows.as_bytes())?;
+    setup.appliance.ask("PUT", "/v1/tables/hlr?kind=exact", rows.as_bytes())?;
     let nothing = json!({});
-    line.bind(
+    setup.bind(
         "resolver",
         "table-resolver",
         guests,
         &guests.policy("subscribers.toml")?,
         &json!({ "tables": ["hlr"] }),
     )?;
-    line.bind("delivery-policy", "retry-ladder", guests, &guests.policy("retries.toml")?, &nothing)?;
-    line.bind("biller", "prepaid", guests, &guests.policy("prices.toml")?, &nothing)?;
-    for (key, what, amount) in [("open", "credit", 0), ("fund", "fund", PRICE * MOST as u64)] {
+    setup.bind("delivery-policy", "retry-ladder", guests, &guests.policy("retries.toml")?, &nothing)?;
+    setup.bind("biller", "prepaid", guests, &guests.policy("prices.toml")?, &nothing)?;
+    for (key, what, amount) in [("open", "credit", 0), ("fund", "fund", PRICE * MAX_MESSAGES as u64)] {
         let operation = json!({ what: amount, "reason": "for a benchmark" });
-        let (status, said) = line.appliance.ledger("load", key, &operation)?;
+        let (status, said) = setup.appliance.ledger("load", key, &operation)?;
         ensure!(status < 300, "{key}: {status} {said}");
     }
-    Ok(line)
+    Ok(setup)
 }
 
-/// A line without any plugin: a constant route, no prices, the built-in schedule.
-fn without(place: &Place) -> Result<Line> {
-    let mut blueprint = place.blueprint("none")?;
-    blueprint.native("upstream");
-    Line::start(&mut blueprint)
+/// A setup without plugins: a constant route, no prices, the built-in schedule.
+fn without_plugins(tool_run: &ToolRun) -> Result<TrafficSetup> {
+    let mut config = tool_run.config("none")?;
+    config.native("upstream");
+    TrafficSetup::start(&mut config)
 }
 
-pub(super) fn measure(place: &Place, guests: &Guests, options: &Options) -> Result<()> {
-    println!("\n2. All four default plugins against none, end to end, by turns ({} s each)", options.seconds);
+pub(super) fn measure(tool_run: &ToolRun, guests: &Guests, options: &Options) -> Result<()> {
+    println!(
+        "\n2. All four default plugins compared with none, end to end, alternating ({} s each)",
+        options.seconds
+    );
     println!("                messages/s    processor, µs a message         answer");
     println!("                              all     links    engine       p50, ms");
-    let (off, on) = (without(place)?, with_all(place, guests)?);
+    let (off, on) = (without_plugins(tool_run)?, with_all_plugins(tool_run, guests)?);
     let (mut rates, mut costs) = (Vec::new(), Vec::new());
-    // Once before it counts: files, caches and heaps come to their size.
-    off.flat_out(0.5)?;
-    on.flat_out(0.5)?;
+    // One uncounted run: files, caches and heaps reach their size.
+    off.run_flat_out(0.5)?;
+    on.run_flat_out(0.5)?;
     for turn in 0..options.pairs {
-        // Who is first takes turns too.
+        // The order alternates too.
         let (without, with);
         if turn % 2 == 0 {
-            without = off.flat_out(options.seconds)?;
-            with = on.flat_out(options.seconds)?;
+            without = off.run_flat_out(options.seconds)?;
+            with = on.run_flat_out(options.seconds)?;
         } else {
-            with = on.flat_out(options.seconds)?;
-            without = off.flat_out(options.seconds)?;
+            with = on.run_flat_out(options.seconds)?;
+            without = off.run_flat_out(options.seconds)?;
         }
         for (name, one) in [("none", &without), ("all four", &with)] {
-            let Measured { rate, cost, links, engine, answer } = one;
+            let TrafficRates { rate, cost, links, engine, answer } = one;
             println!("  {name:<10}{rate:>14.0}{cost:>9.2}{links:>10.2}{engine:>10.2}{answer:>14.2}");
         }
         rates.push(with.rate / without.rate);
@@ -208,36 +213,39 @@ pub(super) fn measure(place: &Place, guests: &Guests, options: &Options) -> Resu
     }
     let share = |ratios: &[f64]| (median(ratios) - 1.0) * 100.0;
     let listed = rates.iter().map(|ratio| format!("{ratio:.3}")).collect::<Vec<_>>().join(" ");
-    println!("  throughput with all four, of that with none: {listed}");
+    println!("  throughput with all four relative to none: {listed}");
     println!(
-        "  median: {:+.1} % of throughput (aim: -10 %), {:+.1} % of the daemon's processor time a message",
+        "  median: {:+.1} % of throughput (aim: -10 %), {:+.1} % of the daemon's CPU time a message",
         share(&rates),
         share(&costs)
     );
-    checked(&on)
+    check_hook_calls(&on)
 }
 
-/// What the plugins did, and whether every message was paid for.
-fn checked(line: &Line) -> Result<()> {
-    let accepted = line.tally.accepted_so_far();
+/// Prints the plugins' calls, and checks that every message was paid for.
+fn check_hook_calls(setup: &TrafficSetup) -> Result<()> {
+    let accepted = setup.tally.accepted_count();
     for (hook, what) in [
-        ("router", "asked of every message"),
-        ("biller", "asked of every message"),
-        ("resolver", "one message in 50 goes home; asked once a number, kept for an hour"),
-        ("delivery-policy", "asked of attempts that fail: there are none"),
+        ("router", "called for every message"),
+        ("biller", "called for every message"),
+        ("resolver", "one message in 50 goes to a home number; called once per number, cached for an hour"),
+        ("delivery-policy", "called for failed attempts: there are none"),
     ] {
-        let (calls, cost) = line.calls(hook)?;
-        let cost =
-            if calls > 0.0 { format!(", {cost:.2} µs each by the daemon's count") } else { String::new() };
+        let (calls, cost) = setup.calls(hook)?;
+        let cost = if calls > 0.0 {
+            format!(", {cost:.2} µs each as the daemon measures it")
+        } else {
+            String::new()
+        };
         println!("  {hook}: {calls:.0} calls{cost} ({what})");
     }
     let home = accepted / HOME.0;
-    let balance = line.appliance.wait_until(Duration::from_secs(20), "/v1/ledger/load", |balance| {
+    let balance = setup.appliance.wait_until(Duration::from_secs(20), "/v1/ledger/load", |balance| {
         balance["captured"].as_u64() == Some(accepted * PRICE) && balance["reserved"] == 0
     });
-    balance.with_context(|| format!("{accepted} messages, {PRICE} each, were not all paid for"))?;
+    balance.with_context(|| format!("not all of the {accepted} messages were charged {PRICE}"))?;
     println!(
-        "  {accepted} messages accepted, about {home} of them by way of the resolver; all paid for, to the millionth"
+        "  {accepted} messages accepted, about {home} of them through the resolver; the charges match exactly"
     );
     Ok(())
 }

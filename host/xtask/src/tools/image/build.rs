@@ -1,6 +1,6 @@
-//! From Debian's packages and the daemon to a disk.
+//! Builds the disk from Debian's packages and the daemon.
 
-use super::{Options, needs};
+use super::{Options, prerequisites};
 use crate::tools::package::{self, Debian, Materials};
 use crate::tools::setup;
 use anyhow::{Context, Result, ensure};
@@ -9,19 +9,19 @@ use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
-use xtask::house;
+use xtask::workspace;
 
-/// Everything that was built.
+/// What was built.
 #[derive(Debug)]
 pub(crate) struct Built {
-    /// With the tree in `root`, which is root's, the slot's image and the disks.
+    /// Contains the tree `root` (owned by root), the image of the slot and the disks.
     pub(crate) folder: PathBuf,
-    /// Signed for this image.
+    /// Signing keys of this image.
     pub(crate) bundle: PathBuf,
     pub(crate) keys: Keys,
 }
 
-/// By what updates are signed.
+/// The keys that sign updates.
 #[derive(Debug)]
 pub(crate) struct Keys {
     certificate: PathBuf,
@@ -30,17 +30,17 @@ pub(crate) struct Keys {
 
 /// A script of `appliance-image/image`.
 fn script(name: &str) -> PathBuf {
-    house::root().join("appliance-image/image").join(name)
+    workspace::root().join("appliance-image/image").join(name)
 }
 
 pub(crate) fn build(options: &Options) -> Result<Built> {
-    setup::install_missing(needs::NEEDS)?;
+    setup::install_missing(prerequisites::PREREQUISITES)?;
     if options.test {
         setup::packages(|package| package == "chromium")?;
     }
     let folder = match &options.output {
         Some(folder) => folder.clone(),
-        None => house::target().join("image"),
+        None => workspace::target().join("image"),
     };
     std::fs::create_dir_all(&folder)?;
     let folder = folder.canonicalize()?;
@@ -51,15 +51,15 @@ pub(crate) fn build(options: &Options) -> Result<Built> {
     };
     let base = base(&folder)?;
     step("the system", |_| {
-        house::run(
-            house::as_root(path(&script("make-system"))?)
+        workspace::run(
+            workspace::root_command(path(&script("make-system"))?)
                 .args([&base, &package, &keys.certificate])
                 .arg(&options.version)
                 .arg(&folder),
         )
     })?;
     step("the disk", |_| {
-        house::run(Command::new(script("make-disk")).arg(folder.join("system.img")).arg(&folder))
+        workspace::run(Command::new(script("make-disk")).arg(folder.join("system.img")).arg(&folder))
     })?;
     let bundle = folder.join("switchyard.raucb");
     step("the update", |_| keys.sign(&folder.join("system.img"), &options.version, &bundle))?;
@@ -72,10 +72,10 @@ pub(crate) fn build(options: &Options) -> Result<Built> {
 }
 
 fn path(path: &Path) -> Result<&str> {
-    path.to_str().with_context(|| format!("{} is no text", path.display()))
+    path.to_str().with_context(|| format!("{} is not UTF-8", path.display()))
 }
 
-/// Does it, and says how long it took.
+/// Runs a step and prints how long it took.
 fn step<T>(name: &str, task: impl FnOnce(()) -> Result<T>) -> Result<T> {
     let begun = Instant::now();
     let done = task(()).with_context(|| format!("making {name}"))?;
@@ -83,7 +83,7 @@ fn step<T>(name: &str, task: impl FnOnce(()) -> Result<T>) -> Result<T> {
     Ok(done)
 }
 
-/// Debian's part: made once for each list of packages.
+/// Debian's part: built once per list of packages.
 fn base(folder: &Path) -> Result<PathBuf> {
     let mut hash = DefaultHasher::new();
     for file in ["packages", "excluded", "make-base"] {
@@ -93,7 +93,7 @@ fn base(folder: &Path) -> Result<PathBuf> {
     if !base.exists() {
         step("Debian's packages", |()| {
             let unfinished = base.with_extension("unfinished");
-            house::run(house::as_root(path(&script("make-base"))?).arg(&unfinished))?;
+            workspace::run(workspace::root_command(path(&script("make-base"))?).arg(&unfinished))?;
             Ok(std::fs::rename(unfinished, &base)?)
         })?;
     }
@@ -104,26 +104,26 @@ fn keys(options: &Options) -> Result<Keys> {
     if let (Some(certificate), Some(key)) = (&options.update_certificate, &options.update_key) {
         return Ok(Keys { certificate: certificate.canonicalize()?, key: key.canonicalize()? });
     }
-    let folder = house::root().join(".state/update-keys");
+    let folder = workspace::root().join(".state/update-keys");
     let keys = Keys { certificate: folder.join("certificate.pem"), key: folder.join("key.pem") };
     if !keys.certificate.exists() {
         std::fs::create_dir_all(&folder)?;
-        println!("image: keys for development, in {}", folder.display());
+        println!("image: development keys in {}", folder.display());
         let mut openssl = Command::new("openssl");
         openssl.args(["req", "-x509", "-newkey", "rsa:3072", "-nodes", "-days", "7300", "-subj"]);
         openssl.args(["/CN=Switchyard updates (development)", "-keyout"]);
         openssl.arg(&keys.key).arg("-out").arg(&keys.certificate).stderr(std::process::Stdio::null());
-        house::run(&mut openssl)?;
+        workspace::run(&mut openssl)?;
     }
     Ok(keys)
 }
 
 impl Keys {
-    /// Makes an update of a slot's image.
+    /// Makes an update from the image of a slot.
     pub(crate) fn sign(&self, system: &Path, version: &str, bundle: &Path) -> Result<()> {
         let mut make = Command::new(script("make-bundle"));
         make.arg(system).arg(version).arg(&self.certificate).arg(&self.key).arg(bundle);
-        house::run(make.stderr(std::process::Stdio::null()))
+        workspace::run(make.stderr(std::process::Stdio::null()))
     }
 }
 
@@ -136,11 +136,11 @@ impl Built {
         self.folder.join("switchyard.raw")
     }
 
-    /// What the system is made of, as it says itself.
+    /// The packages of the system, as its dpkg lists them.
     fn packages(&self) -> Result<Vec<Debian>> {
         let list = self.folder.join("root/usr/lib/switchyard/packages");
         let text = std::fs::read_to_string(&list).with_context(|| format!("reading {}", list.display()))?;
-        // The daemon's own is no package of Debian's; what it is made of stands beside them.
+        // The daemon's own package is not Debian's; its components are listed separately.
         let lines = text.lines().filter(|line| !line.starts_with("switchyard "));
         let read = |line: &str| {
             let mut words = line.split(' ').map(str::to_owned);
@@ -151,8 +151,8 @@ impl Built {
         Ok(packages)
     }
 
-    /// Says what there is, and how large.
-    pub(crate) fn tell(&self) -> Result<()> {
+    /// Prints the results and their sizes.
+    pub(crate) fn print(&self) -> Result<()> {
         for path in [&self.raw(), &self.qcow2(), &self.bundle] {
             let octets = std::fs::metadata(path)?.len();
             println!("image: {:>6.1} MB  {}", octets as f64 / 1e6, path.display());
@@ -161,14 +161,14 @@ impl Built {
         Ok(())
     }
 
-    /// Another update: of the same system under another name. `how` is a word of make-variant.
+    /// Makes another update: the same system under another version. `how` is an argument of make-variant.
     pub(crate) fn variant(&self, version: &str, how: &str) -> Result<PathBuf> {
         let folder = self.folder.join("variant");
         std::fs::create_dir_all(&folder)?;
         let bundle = self.folder.join(format!("{version}.raucb"));
         step(&format!("the update {version}"), |_| {
-            house::run(
-                house::as_root(path(&script("make-variant"))?)
+            workspace::run(
+                workspace::root_command(path(&script("make-variant"))?)
                     .arg(&self.folder)
                     .arg(&folder)
                     .arg(version)

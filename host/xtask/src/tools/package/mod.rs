@@ -1,49 +1,49 @@
-//! `cargo xtask package`: what is handed out, in `target/package`: a Debian package, an OCI image layout, a tarball with a
-//! static binary; for each a bill of materials, for all of them checksums.
+//! `cargo xtask package`: the release artifacts in `target/package`: a Debian package, an OCI image layout, a tarball with a
+//! static binary; a bill of materials for each, and checksums for all.
 
 mod deb;
-mod needs;
+mod install_test;
 mod oci;
+mod prerequisites;
+mod run_test;
 mod sbom;
-mod stage;
+mod staging;
 mod tarball;
-mod trial;
-mod trial_run;
 
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 pub(crate) use sbom::{Debian, Materials};
-use stage::Stage;
+use staging::StagingDir;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
-use xtask::house;
+use xtask::workspace;
 
-/// What `cargo xtask package` is asked for.
+/// Options of `cargo xtask package`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
-    /// Try everything out: the Debian package in a clean Debian 12 that is booted for it (installed, started, upgraded, removed,
+    /// Test the results: the Debian package in a clean, booted Debian 12 (installed, started, upgraded, removed,
     /// purged), the image and the tarball by running their daemons.
     #[arg(long)]
     test: bool,
-    /// Only these.
+    /// Make only these.
     #[arg(long, value_enum, value_delimiter = ',', default_values = ["deb", "oci", "tarball"])]
-    only: Vec<Form>,
-    /// A release build that is there already, for the Debian package.
+    only: Vec<PackageFormat>,
+    /// Use this release build for the Debian package.
     #[arg(long)]
     binary: Option<PathBuf>,
-    /// Only lay out the files that all forms share, in `target/package/stage`, with no tool that is not on every machine.
+    /// Only collect the files that all formats share, in `target/package/stage`; needs no uncommon tool.
     #[arg(long, conflicts_with = "test")]
     stage: bool,
-    /// A static release build that is there already, for image and tarball.
+    /// Use this static release build for image and tarball.
     #[arg(long)]
     static_binary: Option<PathBuf>,
 }
 
-/// What is made.
+/// A package format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Form {
+enum PackageFormat {
     /// A Debian package.
     Deb,
     /// An OCI image layout.
@@ -52,77 +52,77 @@ enum Form {
     Tarball,
 }
 
-/// The Debian package, for who needs it to go on.
+/// Builds the Debian package, for other subcommands.
 pub(crate) fn debian() -> Result<PathBuf> {
-    needs::install(false)?;
-    deb::build(&Stage::make(&dynamic(None)?)?, None)
+    prerequisites::install(false)?;
+    deb::build(&StagingDir::make(&dynamic(None)?)?, None)
 }
 
-/// Holds a bill of materials to CycloneDX's schema.
+/// Validates a bill of materials against the CycloneDX schema.
 pub(crate) fn validate(bill: &Path) -> Result<()> {
-    needs::install(true)?;
-    needs::validate(bill)
+    prerequisites::install(true)?;
+    prerequisites::validate(bill)
 }
 
-/// Where everything goes.
+/// The output folder.
 pub(crate) fn folder() -> PathBuf {
-    house::root().join("target/package")
+    workspace::root().join("target/package")
 }
 
-/// Makes what is asked for, and tries it.
+/// Makes the requested formats, and tests them if requested.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let begun = Instant::now();
     if options.stage {
-        let stage = Stage::make(&dynamic(options.binary.as_deref())?)?;
-        println!("package: laid out in {}", stage.folder.display());
+        let staging = StagingDir::make(&dynamic(options.binary.as_deref())?)?;
+        println!("package: staged in {}", staging.folder.display());
         return Ok(());
     }
-    needs::install(options.test)?;
+    prerequisites::install(options.test)?;
     let wants = |form| options.only.contains(&form);
     let folder = folder();
     std::fs::create_dir_all(&folder)?;
     let materials = Materials::gather()?;
     let mut made = Vec::new();
 
-    if wants(Form::Deb) {
-        let stage = Stage::make(&dynamic(options.binary.as_deref())?)?;
-        let package = deb::build(&stage, None)?;
+    if wants(PackageFormat::Deb) {
+        let staging = StagingDir::make(&dynamic(options.binary.as_deref())?)?;
+        let package = deb::build(&staging, None)?;
         materials.write(&package, "application", &[])?;
         deb::check(&package)?;
         if options.test {
-            trial::run(&package, &deb::build(&stage, Some("+trial"))?)?;
+            install_test::run(&package, &deb::build(&staging, Some("+trial"))?)?;
         }
         made.push(package);
     }
-    if wants(Form::Oci) || wants(Form::Tarball) {
+    if wants(PackageFormat::Oci) || wants(PackageFormat::Tarball) {
         let binary = match &options.static_binary {
             Some(binary) => binary.clone(),
             None => tarball::build()?,
         };
         tarball::check_static(&binary)?;
-        let stage = Stage::make(&binary)?;
-        if wants(Form::Tarball) {
-            let tarball = tarball::pack(&stage)?;
+        let staging = StagingDir::make(&binary)?;
+        if wants(PackageFormat::Tarball) {
+            let tarball = tarball::pack(&staging)?;
             materials.write(&tarball, "application", &sbom::linked()?)?;
             if options.test {
-                trial_run::tarball(&tarball)?;
+                run_test::tarball(&tarball)?;
             }
             made.push(tarball);
         }
-        if wants(Form::Oci) {
-            let layout = oci::build(&stage)?;
+        if wants(PackageFormat::Oci) {
+            let layout = oci::build(&staging)?;
             let mut debian = sbom::linked()?;
             debian.push(Debian::installed("ca-certificates")?);
             materials.write(&layout, "container", &debian)?;
             if options.test {
-                trial_run::image(&layout)?;
+                run_test::image(&layout)?;
             }
             made.push(layout.join("index.json"));
         }
     }
     if options.test {
         for bill in bills(&made)? {
-            needs::validate(&folder.join(bill))?;
+            prerequisites::validate(&folder.join(bill))?;
         }
     }
     checksums(&made)?;
@@ -140,11 +140,11 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 fn dynamic(binary: Option<&Path>) -> Result<PathBuf> {
     match binary {
         Some(binary) => binary.canonicalize().with_context(|| format!("{}", binary.display())),
-        None => house::daemon(true),
+        None => workspace::daemon(true),
     }
 }
 
-/// The bills of materials of what was made, as [`Materials::write`] calls them.
+/// The bills of materials of these results, as [`Materials::write`] names them.
 fn bills(made: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let name = |path: &PathBuf| -> Result<PathBuf> {
         let path = path.strip_prefix(folder())?;
@@ -154,7 +154,7 @@ fn bills(made: &[PathBuf]) -> Result<Vec<PathBuf>> {
     made.iter().map(name).collect()
 }
 
-/// What `sha256sum --check` reads. Of an image layout the index is enough: all else in it is named by its sum.
+/// Writes the input of `sha256sum --check`. For an image layout the index suffices: it contains the digests of all other files.
 fn checksums(made: &[PathBuf]) -> Result<()> {
     let folder = folder();
     let mut names = bills(made)?;
@@ -170,7 +170,7 @@ fn checksums(made: &[PathBuf]) -> Result<()> {
     Ok(std::fs::write(&sums, merged(&before, &new, |name| folder.join(name).exists()))?)
 }
 
-/// The sums of what was made now, and of what earlier calls made and is still there; by name.
+/// Merges the new sums with those of earlier results that still exist; sorted by name.
 fn merged(before: &str, new: &str, there: impl Fn(&str) -> bool) -> String {
     let by_name = |text: &str| -> BTreeMap<String, String> {
         let lines = text.lines().filter_map(|line| line.split_once("  "));
@@ -187,19 +187,19 @@ fn version() -> &'static str {
     env!("CARGO_PKG_VERSION")
 }
 
-/// When the source was last changed, in seconds since 1970: the time of every file that is handed out, so that the same source
+/// Time of the last change of the source, in seconds since 1970: the time stamp of every packaged file, so that the same source
 /// gives the same files.
 fn source_date() -> Result<u64> {
     let output =
-        Command::new("git").args(["log", "-1", "--format=%ct"]).current_dir(house::root()).output()?;
+        Command::new("git").args(["log", "-1", "--format=%ct"]).current_dir(workspace::root()).output()?;
     let text = String::from_utf8_lossy(&output.stdout);
-    text.trim().parse().with_context(|| format!("git does not say when the source was changed: {text:?}"))
+    text.trim().parse().with_context(|| format!("unexpected output of git log: {text:?}"))
 }
 
 #[cfg(test)]
 mod tests {
     #[test]
-    fn what_another_call_made_stays_listed_while_it_is_there() {
+    fn existing_results_of_earlier_calls_stay_listed() {
         let before = "1  a.deb\n2  gone\n3  b.tar.gz\n";
         let sums = super::merged(before, "9  a.deb\n8  oci/index.json\n", |name| name != "gone");
         assert_eq!(sums, "9  a.deb\n3  b.tar.gz\n8  oci/index.json\n");

@@ -1,23 +1,23 @@
-//! The OCI image: a layout in a folder, which skopeo, podman and containerd read. It is made without a daemon and without root: one layer from
-//! an archive whose owners are written as they are to be.
+//! The OCI image: a layout in a folder, which skopeo, podman and containerd read. It is made without a daemon and without root: one layer
+//! from an archive that contains the final owners.
 //!
-//! There is no distribution in it. The static binary needs a place for its state, the authorities that it trusts, and names for
-//! two users.
+//! It contains no distribution. The static binary needs a folder for its state, the certificate authorities that it trusts, and two
+//! user names.
 
-use super::stage::{Stage, put, put_all, sources};
+use super::staging::{StagingDir, put, put_all, sources};
 use super::tarball;
 use anyhow::{Context, Result, ensure};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use xtask::house;
+use xtask::workspace;
 
-/// The authorities of Debian's package ca-certificates.
+/// The certificate authorities of Debian's package ca-certificates.
 pub(super) const AUTHORITIES: &str = "/etc/ssl/certs/ca-certificates.crt";
-/// Who the daemon is in the image: nobody that another system has.
+/// The daemon's user id in the image; no system uses it.
 pub(super) const USER: &str = "10001";
 
 /// Makes the layout, with the version as its tag.
-pub(super) fn build(stage: &Stage) -> Result<PathBuf> {
+pub(super) fn build(staging: &StagingDir) -> Result<PathBuf> {
     let version = super::version();
     let layout = super::folder().join(format!("switchyard-{version}.oci"));
     let root = super::folder().join("oci-root");
@@ -26,30 +26,31 @@ pub(super) fn build(stage: &Stage) -> Result<PathBuf> {
             std::fs::remove_dir_all(folder)?;
         }
     }
-    fill(stage, &root)?;
+    fill(staging, &root)?;
     let layer = super::folder().join("oci-layer.tar");
     let mut tar = tarball::archive()?;
     tar.args(["--create", "--exclude=./var/lib/switchyard", "--exclude=./tmp", "--file"]).arg(&layer);
-    house::run(tar.arg("--directory").arg(&root).arg("."))?;
-    // Its own, and nobody else's.
+    workspace::run(tar.arg("--directory").arg(&root).arg("."))?;
+    // Owned by the daemon's user, and private.
     let mut tar = Command::new("tar");
     tar.args(["--format=gnu", "--numeric-owner", "--mode=0700", "--append", "--file"]).arg(&layer).args([
         format!("--owner={USER}"),
         format!("--group={USER}"),
         format!("--mtime=@{}", super::source_date()?),
     ]);
-    house::run(tar.arg("--directory").arg(&root).arg("./var/lib/switchyard"))?;
+    workspace::run(tar.arg("--directory").arg(&root).arg("./var/lib/switchyard"))?;
     let mut tar = tarball::archive()?;
     tar.args(["--append", "--mode=1777", "--file"]).arg(&layer);
-    house::run(tar.arg("--directory").arg(&root).arg("./tmp"))?;
+    workspace::run(tar.arg("--directory").arg(&root).arg("./tmp"))?;
 
-    let umoci = |arguments: &[&str]| house::run(Command::new("umoci").args(arguments).stdout(Stdio::null()));
-    let place = layout.to_str().context("a path that is no text")?;
-    let image = format!("{place}:{version}");
+    let umoci =
+        |arguments: &[&str]| workspace::run(Command::new("umoci").args(arguments).stdout(Stdio::null()));
+    let layout_path = layout.to_str().context("a path that is not UTF-8")?;
+    let image = format!("{layout_path}:{version}");
     let created = created()?;
-    umoci(&["init", "--layout", place])?;
+    umoci(&["init", "--layout", layout_path])?;
     umoci(&["new", "--image", &image])?;
-    let archive = layer.to_str().context("a path that is no text")?;
+    let archive = layer.to_str().context("a path that is not UTF-8")?;
     umoci(&["raw", "add-layer", "--image", &image, "--history.created", &created, archive])?;
     umoci(&[
         "config",
@@ -76,21 +77,21 @@ pub(super) fn build(stage: &Stage) -> Result<PathBuf> {
         "--config.label=org.opencontainers.image.licenses=Apache-2.0",
         &format!("--config.label=org.opencontainers.image.version={version}"),
     ])?;
-    umoci(&["gc", "--layout", place])?;
+    umoci(&["gc", "--layout", layout_path])?;
     std::fs::remove_file(&layer)?;
     std::fs::remove_dir_all(&root)?;
     inspect(&image)?;
     Ok(layout)
 }
 
-fn fill(stage: &Stage, root: &Path) -> Result<()> {
-    put(&stage.binary(), &root.join("usr/bin/switchyard"))?;
-    put_all(&stage.folder.join("plugins"), &root.join("usr/lib/switchyard/plugins"))?;
-    put(&house::root().join("LICENSE"), &root.join("usr/share/doc/switchyard/LICENSE"))?;
+fn fill(staging: &StagingDir, root: &Path) -> Result<()> {
+    put(&staging.binary(), &root.join("usr/bin/switchyard"))?;
+    put_all(&staging.folder.join("plugins"), &root.join("usr/lib/switchyard/plugins"))?;
+    put(&workspace::root().join("LICENSE"), &root.join("usr/share/doc/switchyard/LICENSE"))?;
     put(Path::new(AUTHORITIES), &root.join("etc/ssl/certs/ca-certificates.crt"))?;
     put(&sources().join("routes.toml"), &root.join("etc/switchyard/routes.toml"))?;
     let config = std::fs::read_to_string(sources().join("switchyard.toml"))?;
-    // Loopback of a container is nobody's; away from loopback the door has TLS.
+    // A container's loopback is not reachable from outside; on other addresses the API has TLS.
     let open = config.replace("listen = \"127.0.0.1:8080\"", "listen = \"0.0.0.0:8080\"");
     ensure!(open != config, "the packages' switchyard.toml no longer has [http] at 127.0.0.1:8080");
     std::fs::write(root.join("etc/switchyard/switchyard.toml"), open)?;
@@ -114,7 +115,7 @@ fn created() -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// What another tool reads in it is what was meant.
+/// Checks that another tool reads the intended configuration.
 fn inspect(image: &str) -> Result<()> {
     let output = Command::new("skopeo")
         .args(["inspect", "--config", &format!("oci:{image}")])

@@ -1,15 +1,15 @@
-//! Bills of materials in CycloneDX: the crates by cargo-cyclonedx, of the daemon and of the plugins that go with it; beside them Debian's packages
-//! of which something is inside.
+//! Bills of materials in CycloneDX: cargo-cyclonedx lists the crates of the daemon and of the packaged plugins; Debian packages with
+//! linked parts are added.
 
-use super::needs;
+use super::prerequisites;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use xtask::house;
+use xtask::workspace;
 
-/// A package of Debian of which something is inside of what is made.
+/// A Debian package with parts in the result.
 #[derive(Debug)]
 pub(crate) struct Debian {
     pub(crate) name: String,
@@ -18,15 +18,15 @@ pub(crate) struct Debian {
 }
 
 impl Debian {
-    /// As it is installed on this machine.
+    /// The installed version of a package.
     pub(super) fn installed(name: &str) -> Result<Self> {
         let output = Command::new("dpkg-query")
             .args(["--show", "--showformat", "${Version} ${Architecture}", name])
             .output()
             .context("running dpkg-query")?;
-        ensure!(output.status.success(), "{name} is not installed, or this is no Debian");
+        ensure!(output.status.success(), "{name} is not installed, or this system is not Debian");
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let (version, architecture) = text.split_once(' ').context("dpkg-query says nothing")?;
+        let (version, architecture) = text.split_once(' ').context("no output of dpkg-query")?;
         Ok(Self { name: name.to_owned(), version: version.to_owned(), architecture: architecture.to_owned() })
     }
 
@@ -38,12 +38,12 @@ impl Debian {
     }
 }
 
-/// Debian's packages of which something is linked into the static binary: the C library and the compiler's own.
+/// Debian packages linked into the static binary: the C library and the compiler's runtime.
 pub(super) fn linked() -> Result<Vec<Debian>> {
     ["libc.a", "libgcc_eh.a"].into_iter().map(|library| Debian::installed(&owner(library)?)).collect()
 }
 
-/// The package of a library that the compiler finds.
+/// The package that contains a library of the compiler.
 fn owner(library: &str) -> Result<String> {
     let output =
         Command::new("cc").arg(format!("-print-file-name={library}")).output().context("running cc")?;
@@ -53,7 +53,7 @@ fn owner(library: &str) -> Result<String> {
         Command::new("dpkg-query").arg("--search").arg(&path).output().context("running dpkg-query")?;
     let text = String::from_utf8_lossy(&output.stdout);
     let package = text.split(':').next().filter(|name| !name.is_empty());
-    Ok(package.with_context(|| format!("{} is of no package", path.display()))?.to_owned())
+    Ok(package.with_context(|| format!("{} belongs to no package", path.display()))?.to_owned())
 }
 
 /// The crates.
@@ -65,10 +65,10 @@ pub(crate) struct Materials {
 }
 
 impl Materials {
-    /// Asks cargo-cyclonedx. It writes beside each manifest; what it wrote is gone afterwards.
+    /// Runs cargo-cyclonedx. It writes beside each manifest; these files are removed afterwards.
     pub(crate) fn gather() -> Result<Self> {
         println!("package: bills of materials");
-        let root = house::root();
+        let root = workspace::root();
         let name = "switchyard-bill";
         let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
         ask(&root.join("host/switchyard/Cargo.toml"), &target, name)?;
@@ -89,12 +89,12 @@ impl Materials {
 
     fn add(&mut self, bill: &Path, root: &Path) -> Result<()> {
         let text = std::fs::read_to_string(bill).with_context(|| format!("reading {}", bill.display()))?;
-        // Where the source was on this machine is nobody's business.
+        // The path of the source on this machine is private.
         let text = text.replace(&root.display().to_string(), "/switchyard");
         let bill: Value = serde_json::from_str(&text)?;
         self.tools = bill["metadata"]["tools"].clone();
         let mut top = bill["metadata"]["component"].clone();
-        // What it is made of stands in the list; its binaries are nothing else than itself.
+        // Its dependencies are in the list; its binaries are the component itself.
         if let Some(top) = top.as_object_mut() {
             top.remove("components");
         }
@@ -109,7 +109,7 @@ impl Materials {
         Ok(())
     }
 
-    /// Writes the bill of something that was made, beside it, as `NAME.cdx.json`.
+    /// Writes the bill of materials beside the result, as `NAME.cdx.json`.
     pub(crate) fn write(&self, made: &Path, kind: &str, debian: &[Debian]) -> Result<PathBuf> {
         let name = made.file_name().and_then(|name| name.to_str()).context("no name")?;
         let mut components: Vec<Value> = self.components.values().cloned().collect();
@@ -139,13 +139,13 @@ impl Materials {
 }
 
 fn ask(manifest: &Path, target: &str, name: &str) -> Result<()> {
-    let mut cargo = needs::cargo("cyclonedx");
+    let mut cargo = prerequisites::cargo("cyclonedx");
     cargo.arg("--manifest-path").arg(manifest);
     cargo.args(["--quiet", "--format", "json", "--spec-version", "1.5", "--target", target]);
-    house::run(cargo.args(["--no-build-deps", "--override-filename", name]).stdout(Stdio::null()))
+    workspace::run(cargo.args(["--no-build-deps", "--override-filename", name]).stdout(Stdio::null()))
 }
 
-/// The folders of the plugins that are handed out: those that make components, not the crates and tests around them.
+/// The folders of the packaged plugins: those that make components, not the crates and tests around them.
 fn plugins(root: &Path) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(root.join("plugins"))? {
@@ -159,7 +159,7 @@ fn plugins(root: &Path) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// Removes what cargo-cyclonedx wrote beside the manifests of a workspace.
+/// Removes the files of cargo-cyclonedx beside the manifests of a workspace.
 fn sweep(folder: &Path, name: &str) -> Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let bill = entry?.path().join(format!("{name}.json"));
@@ -170,7 +170,7 @@ fn sweep(folder: &Path, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Whose packages these are: `debian`, `ubuntu`.
+/// The distribution of these packages: `debian`, `ubuntu`.
 fn distribution() -> String {
     let system = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
     let system = system.lines().find_map(|line| line.strip_prefix("ID=")).unwrap_or("debian");

@@ -1,40 +1,40 @@
-//! The tarball, for machines of other distributions: a binary that needs no library of theirs.
+//! The tarball for other distributions: a static binary.
 //!
-//! It is glibc's, linked statically: a toolchain for musl is not everybody's. Names are looked up by files and DNS, which are part of it since
-//! glibc 2.34; what a machine's nsswitch.conf names beside them (mDNS, LDAP) would have to be loaded from libraries of just that
-//! glibc, and is passed over where it cannot be.
+//! It links glibc statically, because a musl toolchain is not installed everywhere. glibc 2.34 and later contain name lookup by files and
+//! DNS; other services in nsswitch.conf (mDNS, LDAP) would need shared libraries of the same glibc version, and are skipped where these
+//! cannot be loaded.
 
-use super::stage::{Stage, put, put_all, sources};
-use anyhow::{Context, Result, ensure};
+use super::staging::{StagingDir, put, put_all, sources};
+use anyhow::{Result, ensure};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use xtask::house;
+use xtask::workspace;
 
-/// The machine's kind, as Rust has it.
+/// The architecture, as Rust names it.
 fn target() -> String {
     format!("{}-unknown-linux-gnu", std::env::consts::ARCH)
 }
 
-/// Builds the static daemon. In a folder of its own below that of other builds: with other flags everything is built anew.
+/// Builds the static daemon in its own target folder: other flags would rebuild everything.
 pub(super) fn build() -> Result<PathBuf> {
     let target = target();
-    let folder = house::target().join("static");
-    let mut cargo = house::cargo();
-    // With a target that is named, the flags are for it and not for macros, which cannot be static.
+    let folder = workspace::target().join("static");
+    let mut cargo = workspace::cargo();
+    // With an explicit target, the flags do not apply to proc macros, which cannot be static.
     cargo
         .args(["build", "--release", "--package", "switchyard", "--target", &target])
         .env("CARGO_TARGET_DIR", &folder)
         .env("RUSTFLAGS", "-C target-feature=+crt-static");
-    house::phase("package: building the static daemon", || house::run(&mut cargo))?;
+    workspace::timed("package: building the static daemon", || workspace::run(&mut cargo))?;
     Ok(folder.join(target).join("release/switchyard"))
 }
 
-/// Whether a binary asks for no library and no loader.
+/// Whether a binary needs no shared library and no loader.
 pub(super) fn check_static(binary: &Path) -> Result<()> {
     let output =
         Command::new("readelf").args(["--dynamic", "--program-headers", "--wide"]).arg(binary).output()?;
     let text = String::from_utf8_lossy(&output.stdout);
-    ensure!(output.status.success() && text.contains("LOAD"), "{} is no binary", binary.display());
+    ensure!(output.status.success() && text.contains("LOAD"), "{} is not an ELF binary", binary.display());
     let asks = |line: &&str| line.contains("(NEEDED)") || line.trim_start().starts_with("INTERP");
     match text.lines().find(asks) {
         Some(line) => anyhow::bail!("{} is not static: {}", binary.display(), line.trim()),
@@ -42,25 +42,46 @@ pub(super) fn check_static(binary: &Path) -> Result<()> {
     }
 }
 
-/// What is in the tarball, and at what place.
-pub(super) fn pack(stage: &Stage) -> Result<PathBuf> {
+/// Packs the tarball; the list gives each file's path.
+pub(super) fn pack(staging: &StagingDir) -> Result<PathBuf> {
     let name = format!("switchyard-{}-{}-linux-static", super::version(), std::env::consts::ARCH);
     let above = super::folder();
     let top = above.join(&name);
     if top.exists() {
         std::fs::remove_dir_all(&top)?;
     }
-    let root = house::root();
-    put(&stage.binary(), &top.join("bin/switchyard"))?;
-    put_all(&stage.folder.join("plugins"), &top.join("lib/switchyard/plugins"))?;
-    put_all(&stage.folder.join("man"), &top.join("share/man/man1"))?;
-    put_all(&stage.folder.join("completions"), &top.join("share/completions"))?;
+    let root = workspace::root();
+    put(&staging.binary(), &top.join("bin/switchyard"))?;
+    put_all(&staging.folder.join("plugins"), &top.join("lib/switchyard/plugins"))?;
+    put_all(&staging.folder.join("man"), &top.join("share/man/man1"))?;
+    put_all(&staging.folder.join("completions"), &top.join("share/completions"))?;
     put_all(&root.join("policies"), &top.join("share/doc/switchyard/policies"))?;
-    for document in ["LICENSE", "README.md", "CHANGELOG.md", "host/switchyard/GUIDE.md"] {
-        let from = root.join(document);
-        put(&from, &top.join("share/doc/switchyard").join(from.file_name().context("no name")?))?;
+    // The manual, in the folders of the source tree, so that its links work.
+    for folder in [
+        "docs",
+        "docs/tutorial",
+        "docs/guide",
+        "docs/reference",
+        "docs/internals",
+        "docs/adr",
+        "wit",
+        "wit/previous",
+    ] {
+        put_all(&root.join(folder), &top.join("share/doc/switchyard").join(folder))?;
     }
-    put(&root.join("host/switchyard/switchyard.toml"), &top.join("share/doc/switchyard/switchyard.toml"))?;
+    for document in [
+        "LICENSE",
+        "README.md",
+        "ARCHITECTURE.md",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "SECURITY.md",
+        "UPGRADING.md",
+        "plugins/README.md",
+        "host/switchyard/switchyard.toml",
+    ] {
+        put(&root.join(document), &top.join("share/doc/switchyard").join(document))?;
+    }
     for (from, to) in [
         ("switchyard.toml", "etc/switchyard/switchyard.toml"),
         ("routes.toml", "etc/switchyard/routes.toml"),
@@ -77,12 +98,12 @@ pub(super) fn pack(stage: &Stage) -> Result<PathBuf> {
         .arg(&tarball)
         .arg("--directory")
         .arg(&above);
-    house::run(tar.arg(&name))?;
+    workspace::run(tar.arg(&name))?;
     std::fs::remove_dir_all(top)?;
     Ok(tarball)
 }
 
-/// tar, of the same files always the same octets.
+/// A reproducible tar: the same files give the same octets.
 pub(super) fn archive() -> Result<Command> {
     let mut tar = Command::new("tar");
     tar.args([

@@ -1,18 +1,18 @@
-//! What a call costs by the size of the pool.
+//! Cost of a call by the size of the pool.
 
-use super::target::{Crowd, Kind, Target};
+use super::target::{ClientLoad, Target, TargetKind};
 use super::{Options, Spread};
-use crate::tools::place::Place;
+use crate::tools::tool_run::ToolRun;
 use anyhow::Result;
 
-const CROWD: (usize, usize) = (50, 16);
+const CLIENT_LOAD: (usize, usize) = (50, 16);
 
-pub(super) fn measure(options: &Options, place: &Place) -> Result<()> {
-    let folder = place.folder.path().join("cost");
-    let target = Target::start(Kind::Ours, &folder, Some(place), &Target::script(&folder)?)?;
+pub(super) fn measure(options: &Options, tool_run: &ToolRun) -> Result<()> {
+    let folder = tool_run.folder.path().join("cost");
+    let target = Target::start(TargetKind::Ours, &folder, Some(tool_run), &Target::script(&folder)?)?;
     println!(
-        "\n  a call and its hangup by the size of the pool; {} connections, {} calls at once; {} rounds by turns, {} s each",
-        CROWD.0, CROWD.1, options.rounds, options.seconds
+        "\n  a call and its hangup, by pool size; {} connections, batches of {} calls; {} alternating rounds of {} s",
+        CLIENT_LOAD.0, CLIENT_LOAD.1, options.rounds, options.seconds
     );
     println!(
         "     numbers       pairs a second: least    median  greatest   processor, µs a pair   memory, octets a number"
@@ -24,10 +24,10 @@ pub(super) fn measure(options: &Options, place: &Place) -> Result<()> {
         let memory = target.memory().unwrap_or_default().saturating_sub(before) as f64 / size as f64;
         pools.push((size, pool, memory, Vec::new()));
     }
-    let crowd = Crowd { connections: CROWD.0, batch: CROWD.1, threads: options.callers };
+    let load = ClientLoad { connections: CLIENT_LOAD.0, batch: CLIENT_LOAD.1, threads: options.callers };
     for _ in 0..options.rounds {
         for (_, pool, _, row) in &mut pools {
-            row.push(target.measure(pool, crowd, options.time())?);
+            row.push(target.measure(pool, load, options.time())?);
         }
     }
     let mut first = None;

@@ -1,4 +1,4 @@
-//! How long the disk takes: no answer that promises durability can be faster.
+//! Latency of the disk: no durable answer can be faster.
 
 use anyhow::{Context, Result};
 use std::fs::File;
@@ -7,12 +7,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use xtask::load::Histogram;
 
-/// Octets of a write.
+/// Octets per write.
 const BLOCK: usize = 4096;
 const TIME: Duration = Duration::from_secs(2);
 
 pub(super) fn measure(folder: &Path) -> Result<()> {
-    println!("  the disk, alone: a write of {BLOCK} octets and its fdatasync, µs");
+    println!("  the disk: a write of {BLOCK} octets and its fdatasync, µs");
     println!("                                           p50      p99  longest   a second");
     for (name, append) in [("over what is there", false), ("at the end of a file", true)] {
         let path = folder.join("disk");

@@ -1,58 +1,58 @@
-//! `cargo xtask bench pool`: numbers taken and given back, by clients of the Redis protocol, from the appliance and from
-//! Debian's redis-server with a script that does the same.
+//! `cargo xtask bench pool`: numbers leased and released over the Redis protocol, by the appliance and by
+//! Debian's redis-server with an equivalent script.
 
 mod cost;
 mod disk;
 mod rates;
 mod target;
 
-use crate::tools::place::{Place, runs};
+use crate::tools::tool_run::{ToolRun, runs_dir};
 use anyhow::{Result, ensure};
 use std::path::Path;
 use std::time::Duration;
-use target::Kind;
+use target::TargetKind;
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Seconds of each measurement, after half a second of warming up.
+    /// Seconds per measurement, after half a second of warm-up.
     #[arg(long, default_value_t = 3.0)]
     seconds: f64,
-    /// Measurements of each cell, by turns with the others'.
+    /// Measurements per cell; the servers alternate.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// Connections, several with commas.
+    /// Numbers of connections, separated by commas.
     #[arg(long, value_delimiter = ',', default_value = "1,50,500")]
     connections: Vec<usize>,
-    /// Calls that a connection sends at once, several with commas; 1: not pipelined.
+    /// Calls that a connection sends at once, separated by commas; 1: not pipelined.
     #[arg(long, value_delimiter = ',', default_value = "1,16,64")]
     pipeline: Vec<usize>,
-    /// Numbers in the pool that is asked.
+    /// Numbers in the measured pool.
     #[arg(long, default_value_t = 100_000)]
     numbers: usize,
-    /// Sizes of the pools of which a call's cost is compared, several with commas.
+    /// Pool sizes for the cost comparison, separated by commas.
     #[arg(long, value_delimiter = ',', default_value = "1000,10000,100000,1000000")]
     sizes: Vec<usize>,
-    /// Only these, with commas.
+    /// Measure only these servers, separated by commas.
     #[arg(long, value_enum, value_delimiter = ',')]
-    only: Vec<Kind>,
-    /// Only this part.
+    only: Vec<TargetKind>,
+    /// Run only this part.
     #[arg(long, value_enum)]
     part: Option<Part>,
-    /// Threads of those who call.
+    /// Threads of the callers.
     #[arg(long, default_value_t = 1)]
     callers: usize,
-    /// Also what each of the appliance's threads used.
+    /// Also print the CPU time of each of the appliance's threads.
     #[arg(long)]
     by_thread: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Part {
-    /// How long the disk takes.
+    /// Latency of the disk.
     Disk,
-    /// Pairs a second, beside Redis.
+    /// Pairs per second, compared with Redis.
     Rates,
-    /// What a call costs by the size of the pool.
+    /// Cost of a call by the size of the pool.
     Cost,
 }
 
@@ -61,8 +61,8 @@ impl Options {
         self.part.is_none_or(|only| only == part)
     }
 
-    fn kinds(&self) -> Vec<Kind> {
-        let all = [Kind::Redis, Kind::RedisAlways, Kind::Ours];
+    fn kinds(&self) -> Vec<TargetKind> {
+        let all = [TargetKind::Redis, TargetKind::RedisAlways, TargetKind::Ours];
         all.into_iter().filter(|kind| self.only.is_empty() || self.only.contains(kind)).collect()
     }
 
@@ -71,7 +71,7 @@ impl Options {
     }
 }
 
-/// Least, middle and greatest of several measurements.
+/// Minimum, median and maximum of several measurements.
 struct Spread {
     least: f64,
     middle: f64,
@@ -88,30 +88,30 @@ impl Spread {
 }
 
 pub(crate) fn run(options: &Options, binary: Option<&Path>) -> Result<()> {
-    ensure!(options.seconds > 0.0 && options.rounds > 0, "--seconds and --rounds must be more than none");
+    ensure!(options.seconds > 0.0 && options.rounds > 0, "--seconds and --rounds must be greater than zero");
     crate::tools::setup::packages(|name| name == "redis-server")?;
     let kinds = options.kinds();
-    // On the disk of the build: a memory file system would make a commit free.
-    let folder = tempfile::Builder::new().prefix("bench-pool-").tempdir_in(runs()?)?;
+    // On the build disk: on a memory file system a commit would cost nothing.
+    let folder = tempfile::Builder::new().prefix("bench-pool-").tempdir_in(runs_dir()?)?;
     println!(
-        "bench pool: {} processors, shared by the server and those who call ({} thread)",
+        "bench pool: {} processors, shared by the server and the callers ({} thread)",
         std::thread::available_parallelism()?,
         options.callers
     );
     if options.wants(Part::Disk) {
         disk::measure(folder.path())?;
     }
-    let measure = |place: Option<&Place>| -> Result<()> {
+    let measure = |tool_run: Option<&ToolRun>| -> Result<()> {
         if options.wants(Part::Rates) {
-            rates::measure(options, &kinds, folder.path(), place)?;
+            rates::measure(options, &kinds, folder.path(), tool_run)?;
         }
-        if let Some(place) = place.filter(|_| options.wants(Part::Cost)) {
-            cost::measure(options, place)?;
+        if let Some(tool_run) = tool_run.filter(|_| options.wants(Part::Cost)) {
+            cost::measure(options, tool_run)?;
         }
         Ok(())
     };
-    if kinds.contains(&Kind::Ours) && options.part != Some(Part::Disk) {
-        Place::with("bench-pool-ours-", binary, |place| measure(Some(place)))
+    if kinds.contains(&TargetKind::Ours) && options.part != Some(Part::Disk) {
+        ToolRun::with("bench-pool-ours-", binary, |tool_run| measure(Some(tool_run)))
     } else {
         measure(None)
     }

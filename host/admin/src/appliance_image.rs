@@ -1,0 +1,236 @@
+//! The API of the appliance image: system status, updates, rollback, support bundle, factory reset.
+
+mod operate_client;
+#[cfg(test)]
+mod update_script;
+
+pub use operate_client::OperateClient;
+
+use crate::api::SharedBackend;
+use crate::problem::{Problem, ProblemKind, ProblemReason};
+use crate::request::{Binary, Flag, JsonBody, QueryParams};
+use axum::Json;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use operate_client::OperateCommand;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// Access to the appliance image.
+pub trait ApplianceImage: Send + Sync + 'static {
+    /// The client of the operate socket; `None` if this host does not run the appliance image.
+    fn operate_client(&self) -> Option<OperateClient>;
+}
+
+/// `GET /v1/appliance`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schema(as = ImageStatus)]
+pub struct ImageStatusView {
+    /// Version of the running system.
+    #[schema(example = "0.1.0")]
+    pub version: String,
+    /// The slot of the running system: `A` or `B`.
+    pub slot: String,
+    /// The slot that the next boot uses.
+    pub next: String,
+    /// Both slots.
+    pub slots: Vec<SystemSlotView>,
+    /// Whether the running system has not been found healthy yet. If it never is, the host boots the other slot again.
+    pub on_trial: bool,
+    /// Seconds since boot.
+    pub up_seconds: u64,
+    /// Whether the clock is synchronised with a time server.
+    pub clock_synchronised: bool,
+    /// Used octets of the data partition.
+    pub data_used: u64,
+    /// Size of the data partition, in octets.
+    pub data_size: u64,
+}
+
+/// A slot that holds a system.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = SystemSlot)]
+pub struct SystemSlotView {
+    /// `A` or `B`.
+    pub name: String,
+    /// The version last found healthy in this slot; null if none was.
+    #[schema(required)]
+    pub healthy: Option<String>,
+}
+
+/// The result of an operation on the appliance image.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct OperateResult {
+    /// The message of the operate program.
+    pub message: String,
+    /// Whether the host reboots now.
+    pub restarts: bool,
+}
+
+/// When the operation takes effect.
+#[derive(Debug, Clone, Copy, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct RestartQuery {
+    /// Whether the host reboots at once; true by default. If false, the operation takes effect at the next boot.
+    #[param(inline)]
+    restart: Option<Flag>,
+}
+
+impl RestartQuery {
+    fn is_now(self) -> bool {
+        self.restart.is_none_or(|Flag(restart)| restart)
+    }
+}
+
+/// Options of a factory reset.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct FactoryResetRequest {
+    /// The treatment of messages, balances, number pools and the archive.
+    state: StateRetention,
+}
+
+/// The treatment of the state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+enum StateRetention {
+    /// The state is kept. Configuration, users, tokens and keys are deleted.
+    Keep,
+    /// Everything is deleted.
+    Drop,
+}
+
+pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
+    OpenApiRouter::new()
+        .routes(routes!(image_status))
+        .routes(routes!(install_update))
+        .routes(routes!(rollback))
+        .routes(routes!(support_bundle))
+        .routes(routes!(factory_reset))
+}
+
+fn operate_client(backend: &SharedBackend) -> Result<OperateClient, Problem> {
+    let other = "this machine is not the appliance image: manage its packages and services with the tools of its system";
+    backend.operate_client().ok_or_else(|| {
+        Problem::new(ProblemKind::NotFound, other).with_reason(ProblemReason::of("not-the-appliance-image"))
+    })
+}
+
+/// Runs an operation and returns its message.
+async fn operate(
+    backend: &SharedBackend,
+    start: RestartQuery,
+    command: impl FnOnce(bool) -> OperateCommand,
+    body: Option<Body>,
+) -> Result<Json<OperateResult>, Problem> {
+    let restarts = start.is_now();
+    let message = operate_client(backend)?.run(command(restarts), body).await?;
+    Ok(Json(OperateResult { message, restarts }))
+}
+
+/// Shows the system status: version, slots, clock, data partition.
+#[utoipa::path(
+    get,
+    path = "/v1/appliance",
+    responses(
+        (status = 200, description = "The current status.", body = ImageStatusView),
+        (status = 404, description = "This host does not run the appliance image."),
+    )
+)]
+async fn image_status(State(backend): State<SharedBackend>) -> Result<Json<ImageStatusView>, Problem> {
+    operate_client(&backend)?.image_status().await.map(Json)
+}
+
+/// Installs a signed update into the inactive slot and boots it.
+///
+/// Configuration and state are not changed.
+///
+/// If the new system does not become healthy, the host boots the previous one again. Updates that no trusted key has signed are
+/// refused.
+#[utoipa::path(
+    post,
+    path = "/v1/appliance/update",
+    params(RestartQuery),
+    request_body(content = Binary, content_type = "application/octet-stream", description = "The update (`.raucb`)."),
+    responses(
+        (status = 200, description = "The update is installed.", body = OperateResult),
+        (status = 404, description = "This host does not run the appliance image."),
+        (status = 409, description = "Another operation on the appliance image is running."),
+        (status = 422, description = "The file is not an update for this host, or there is not enough space."),
+    )
+)]
+async fn install_update(
+    State(backend): State<SharedBackend>,
+    QueryParams(start): QueryParams<RestartQuery>,
+    body: Body,
+) -> Result<Json<OperateResult>, Problem> {
+    operate(&backend, start, |restarts| OperateCommand::Update { restarts }, Some(body)).await
+}
+
+/// Boots the system of the other slot.
+#[utoipa::path(
+    post,
+    path = "/v1/appliance/rollback",
+    params(RestartQuery),
+    responses(
+        (status = 200, description = "The rollback is set.", body = OperateResult),
+        (status = 404, description = "This host does not run the appliance image."),
+        (status = 409, description = "Another operation on the appliance image is running."),
+        (status = 422, description = "The other slot holds no healthy system."),
+    )
+)]
+async fn rollback(
+    State(backend): State<SharedBackend>,
+    QueryParams(start): QueryParams<RestartQuery>,
+) -> Result<Json<OperateResult>, Problem> {
+    operate(&backend, start, |restarts| OperateCommand::Rollback { restarts }, None).await
+}
+
+/// Returns a support bundle (tar, gzip): journal, slots, network.
+///
+/// It contains no configuration and no messages.
+#[utoipa::path(
+    get,
+    path = "/v1/appliance/support-bundle",
+    responses(
+        (status = 200, description = "The file.", content_type = "application/gzip", body = [u8]),
+        (status = 404, description = "This host does not run the appliance image."),
+        (status = 409, description = "Another operation on the appliance image is running."),
+    )
+)]
+async fn support_bundle(State(backend): State<SharedBackend>) -> Result<Response, Problem> {
+    let pieces = operate_client(&backend)?.stream_file(OperateCommand::SupportBundle).await?;
+    let headers = [
+        (header::CONTENT_TYPE, "application/gzip"),
+        (header::CONTENT_DISPOSITION, "attachment; filename=\"switchyard-support.tar.gz\""),
+    ];
+    Ok((headers, Body::from_stream(pieces)).into_response())
+}
+
+/// Resets the appliance to factory defaults at the next boot.
+#[utoipa::path(
+    post,
+    path = "/v1/appliance/factory-reset",
+    params(RestartQuery),
+    request_body = FactoryResetRequest,
+    responses(
+        (status = 200, description = "The reset is set.", body = OperateResult),
+        (status = 404, description = "This host does not run the appliance image."),
+        (status = 409, description = "Another operation on the appliance image is running."),
+    )
+)]
+async fn factory_reset(
+    State(backend): State<SharedBackend>,
+    QueryParams(start): QueryParams<RestartQuery>,
+    JsonBody(FactoryResetRequest { state }): JsonBody<FactoryResetRequest>,
+) -> Result<Json<OperateResult>, Problem> {
+    let command =
+        |restarts| OperateCommand::FactoryReset { keeps_state: state == StateRetention::Keep, restarts };
+    operate(&backend, start, command, None).await
+}

@@ -1,0 +1,234 @@
+//! The API of queue actions, and of uncertain messages.
+
+use crate::api::{SharedBackend, call_json};
+use crate::problem::Problem;
+use crate::request::{IdText, JsonBody, PathParams, QueryParams, page_limit};
+use crate::request_audit::{AuditDetail, AuditedResult, append_reason, with_audit_detail};
+use crate::view;
+use access::{Caller, Permission};
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::{Extension, Json};
+use serde::Deserialize;
+use utoipa::IntoParams;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// The backend of queue actions and uncertain messages.
+pub trait QueueActions: Send + Sync + 'static {
+    /// All active queue actions and the most recent ended ones, newest first.
+    ///
+    /// # Errors
+    /// If the daemon is shutting down.
+    fn queue_actions(&self) -> Result<Vec<view::QueueActionView>, Problem>;
+    /// The messages that an action would apply to now. `unmasked`: with full numbers.
+    ///
+    /// # Errors
+    /// If the action is invalid, or the daemon is shutting down.
+    fn preview_queue_action(
+        &self,
+        request: view::QueueActionRequest,
+        unmasked: bool,
+    ) -> Result<view::QueueActionPreview, Problem>;
+    /// Creates a queue action.
+    ///
+    /// # Errors
+    /// If the action is invalid, or the daemon is shutting down.
+    fn create_queue_action(
+        &self,
+        request: view::QueueActionRequest,
+        by: &str,
+    ) -> Result<view::QueueActionView, Problem>;
+    /// Ends or undoes a queue action.
+    ///
+    /// # Errors
+    /// If there is no such action, or it can no longer be undone.
+    fn undo_queue_action(&self, id: u32, by: &str) -> Result<view::QueueActionView, Problem>;
+    /// Uncertain messages, oldest first. `unmasked`: with full numbers.
+    ///
+    /// # Errors
+    /// If there is no such peer, or the daemon is shutting down.
+    fn list_uncertain(
+        &self,
+        peer: Option<&str>,
+        after: Option<&str>,
+        limit: usize,
+        unmasked: bool,
+    ) -> Result<view::UncertainPageView, Problem>;
+    /// Settles uncertain messages.
+    ///
+    /// # Errors
+    /// If the request selects no messages, or the daemon is shutting down.
+    fn settle_uncertain(
+        &self,
+        request: view::SettleUncertainRequest,
+        by: &str,
+    ) -> Result<view::SettleUncertainResult, Problem>;
+}
+
+pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
+    OpenApiRouter::new()
+        .routes(routes!(queue_actions, create_queue_action))
+        .routes(routes!(preview_queue_action))
+        .routes(routes!(undo_queue_action))
+        .routes(routes!(list_uncertain))
+        .routes(routes!(settle_uncertain))
+}
+
+/// Lists the active queue actions and the most recent ended ones, newest first.
+#[utoipa::path(get, path = "/v1/queue-actions", responses((status = 200, description = "The queue actions.", body = Vec<view::QueueActionView>)))]
+async fn queue_actions(
+    State(backend): State<SharedBackend>,
+) -> Result<Json<Vec<view::QueueActionView>>, Problem> {
+    call_json(backend, QueueActions::queue_actions).await
+}
+
+/// Shows which messages a queue action would apply to now, without creating it.
+#[utoipa::path(
+    post,
+    path = "/v1/queue-actions/preview",
+    request_body = view::QueueActionRequest,
+    responses((status = 200, description = "The number of messages, and a sample.", body = view::QueueActionPreview)),
+)]
+async fn preview_queue_action(
+    State(backend): State<SharedBackend>,
+    Extension(caller): Extension<Caller>,
+    JsonBody(request): JsonBody<view::QueueActionRequest>,
+) -> Result<Json<view::QueueActionPreview>, Problem> {
+    let unmasked = caller.has(Permission::ReadBodies);
+    call_json(backend, move |backend| backend.preview_queue_action(request, unmasked)).await
+}
+
+/// Creates a queue action.
+///
+/// It applies to waiting messages in any state, and survives a restart.
+#[utoipa::path(
+    post,
+    path = "/v1/queue-actions",
+    request_body = view::QueueActionRequest,
+    responses((status = 201, description = "The queue action; it is durable.", body = view::QueueActionView)),
+)]
+async fn create_queue_action(
+    State(backend): State<SharedBackend>,
+    Extension(caller): Extension<Caller>,
+    JsonBody(request): JsonBody<view::QueueActionRequest>,
+) -> Result<(StatusCode, Extension<AuditDetail>, Json<view::QueueActionView>), Problem> {
+    let Json((preview, queue_action)) = call_json(backend, move |backend| {
+        let preview = backend.preview_queue_action(request.clone(), false)?;
+        Ok((preview, backend.create_queue_action(request, &caller.name)?))
+    })
+    .await?;
+    let at_least = if preview.complete { "" } else { "at least " };
+    let detail = format!("{}; {at_least}{} messages", describe(&queue_action), preview.messages);
+    Ok((
+        StatusCode::CREATED,
+        Extension(AuditDetail(append_reason(detail, Some(&queue_action.why)))),
+        Json(queue_action),
+    ))
+}
+
+/// Describes a queue action for the audit log.
+fn describe(queue_action: &view::QueueActionView) -> String {
+    let scope = &queue_action.scope;
+    let parts = [
+        ("peer", &scope.peer),
+        ("account", &scope.account),
+        ("destination", &scope.prefix),
+        ("older than", &scope.older_than),
+        ("to", &queue_action.to),
+    ];
+    let mut detail = format!("queue action {}: {}", queue_action.id, action_name(queue_action.action));
+    for (name, value) in parts {
+        if let Some(value) = value {
+            detail.push_str(&format!(", {name} {value}"));
+        }
+    }
+    detail
+}
+
+fn action_name(what: view::QueueActionKindView) -> &'static str {
+    match what {
+        view::QueueActionKindView::Suspend => "suspend",
+        view::QueueActionKindView::Drain => "drain",
+        view::QueueActionKindView::Reroute => "reroute",
+        view::QueueActionKindView::Cancel => "cancel",
+        view::QueueActionKindView::Purge => "purge",
+    }
+}
+
+/// Ends or undoes a queue action: messages that it holds continue.
+///
+/// Messages that it has moved stay where they are.
+#[utoipa::path(
+    delete,
+    path = "/v1/queue-actions/{id}",
+    params(("id" = u32, Path, description = "The number of the queue action.")),
+    responses((status = 200, description = "The queue action.", body = view::QueueActionView)),
+)]
+async fn undo_queue_action(
+    State(backend): State<SharedBackend>,
+    Extension(caller): Extension<Caller>,
+    PathParams(id): PathParams<u32>,
+) -> AuditedResult<view::QueueActionView> {
+    let queue_action = call_json(backend, move |backend| backend.undo_queue_action(id, &caller.name)).await?;
+    with_audit_detail(queue_action, |queue_action| {
+        format!("{}; undone after {} messages", describe(queue_action), queue_action.affected)
+    })
+}
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct UncertainQuery {
+    /// Only messages to this peer.
+    peer: Option<String>,
+    /// Maximum number of messages; default 100.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<usize>,
+    /// Only messages after this id.
+    #[param(value_type = Option<IdText>, inline)]
+    after: Option<String>,
+}
+
+/// Lists uncertain messages, oldest first: submitted to a peer that never answered.
+#[utoipa::path(
+    get,
+    path = "/v1/uncertain",
+    params(UncertainQuery),
+    responses((status = 200, description = "A page of messages.", body = view::UncertainPageView)),
+)]
+async fn list_uncertain(
+    State(backend): State<SharedBackend>,
+    Extension(caller): Extension<Caller>,
+    QueryParams(page): QueryParams<UncertainQuery>,
+) -> Result<Json<view::UncertainPageView>, Problem> {
+    let most = page_limit(page.limit, 1000)?;
+    let unmasked = caller.has(Permission::ReadBodies);
+    call_json(backend, move |backend| {
+        backend.list_uncertain(page.peer.as_deref(), page.after.as_deref(), most, unmasked)
+    })
+    .await
+}
+
+/// Settles uncertain messages: all of a peer, or by id.
+#[utoipa::path(
+    post,
+    path = "/v1/uncertain/settle",
+    request_body = view::SettleUncertainRequest,
+    responses((status = 200, description = "The number of settled messages.", body = view::SettleUncertainResult)),
+)]
+async fn settle_uncertain(
+    State(backend): State<SharedBackend>,
+    Extension(caller): Extension<Caller>,
+    JsonBody(request): JsonBody<view::SettleUncertainRequest>,
+) -> AuditedResult<view::SettleUncertainResult> {
+    let remedy = match request.remedy {
+        view::UncertainRemedy::SendAgain => "sent again",
+        view::UncertainRemedy::GiveUp => "given up",
+    };
+    let scope = request.peer.as_ref().map(|peer| format!(" of peer {peer}")).unwrap_or_default();
+    let settled = call_json(backend, move |backend| backend.settle_uncertain(request, &caller.name)).await?;
+    with_audit_detail(settled, |settled| {
+        format!("{} messages{scope} {remedy}, {} skipped", settled.settled, settled.skipped)
+    })
+}

@@ -1,0 +1,166 @@
+//! Samples of the last ten minutes, for live charts.
+
+use crate::api::{ApiBackend, SharedBackend, call};
+use crate::problem::Problem;
+use axum::Json;
+use axum::extract::Extension;
+use parking_lot::Mutex;
+use serde::Serialize;
+use std::collections::VecDeque;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio::time::MissedTickBehavior;
+use utoipa::ToSchema;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// Interval of samples.
+const SAMPLE_INTERVAL: Duration = Duration::from_secs(2);
+/// Maximum number of samples: ten minutes.
+const CAPACITY: usize = 300;
+/// Links are read only for every fifth sample: there may be ten thousand of them.
+const LINKS_EVERY_SAMPLES: u64 = 5;
+
+/// A sample of the appliance's counters. Counts are since the start of the daemon.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schema(as = MetricsSample)]
+struct MetricsSampleView {
+    /// Time of the sample, milliseconds since the epoch.
+    at: u64,
+    /// Accepted messages.
+    accepted: u64,
+    /// Refused submissions.
+    refused: u64,
+    /// Submit attempts.
+    submitted: u64,
+    /// Successful messages: delivered, or relayed without a requested DLR.
+    delivered: u64,
+    /// Unsuccessful messages, without cancelled ones.
+    failed: u64,
+    /// Unfinished messages.
+    waiting: u64,
+    /// Commits.
+    commits: u64,
+    /// Total time of commits, in microseconds.
+    commit_us: u64,
+    /// Mean of the smoothed round-trip times of all links that are up, in microseconds; null if there is none.
+    #[schema(required)]
+    round_trip_us: Option<u64>,
+}
+
+/// Recent samples.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schema(as = RecentMetrics)]
+struct RecentMetricsView {
+    /// Interval of samples, in milliseconds.
+    interval_ms: u64,
+    /// Maximum number of samples.
+    capacity: usize,
+    /// The samples, oldest first.
+    samples: Vec<MetricsSampleView>,
+}
+
+/// Takes samples while the backend exists.
+#[derive(Debug, Default)]
+pub(crate) struct MetricsSampler(Mutex<VecDeque<MetricsSampleView>>);
+
+pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
+    OpenApiRouter::new().routes(routes!(recent_metrics))
+}
+
+/// Returns samples of the last ten minutes: throughput, failures, waiting messages, latency.
+#[utoipa::path(get, path = "/v1/metrics/recent", responses((status = 200, description = "The samples, oldest first.", body = RecentMetricsView)))]
+async fn recent_metrics(Extension(sampler): Extension<Arc<MetricsSampler>>) -> Json<RecentMetricsView> {
+    let samples = sampler.0.lock().iter().cloned().collect();
+    Json(RecentMetricsView { interval_ms: SAMPLE_INTERVAL.as_millis() as u64, capacity: CAPACITY, samples })
+}
+
+impl MetricsSampler {
+    /// Starts the sampler. Without a tokio runtime (in tests of routes) it takes no samples.
+    pub(crate) fn start(backend: &SharedBackend) -> Arc<Self> {
+        let sampler = Arc::new(Self::default());
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(sample_loop(Arc::downgrade(&sampler), Arc::downgrade(backend)));
+        }
+        sampler
+    }
+
+    fn push(&self, sample: MetricsSampleView) {
+        let mut samples = self.0.lock();
+        if samples.len() == CAPACITY {
+            samples.pop_front();
+        }
+        samples.push_back(sample);
+    }
+}
+
+async fn sample_loop(sampler: Weak<MetricsSampler>, backend: Weak<dyn ApiBackend>) {
+    let mut clock = tokio::time::interval(SAMPLE_INTERVAL);
+    clock.set_missed_tick_behavior(MissedTickBehavior::Skip);
+    let mut round_trip = None;
+    for index in 0_u64.. {
+        clock.tick().await;
+        let (Some(sampler), Some(backend)) = (sampler.upgrade(), backend.upgrade()) else { return };
+        let with_links = index.is_multiple_of(LINKS_EVERY_SAMPLES);
+        let sampled = call(backend, move |backend| take_sample(backend, with_links)).await;
+        // The daemon is shutting down, or the store cannot be read; other code reports that.
+        if let Ok((mut sample, answered)) = sampled {
+            if with_links {
+                round_trip = answered;
+            }
+            sample.round_trip_us = round_trip;
+            sampler.push(sample);
+        }
+    }
+}
+
+fn take_sample(
+    backend: &dyn ApiBackend,
+    with_links: bool,
+) -> Result<(MetricsSampleView, Option<u64>), Problem> {
+    let status = backend.status()?;
+    let total = |names: &[&str]| names.iter().filter_map(|name| status.totals.get(name)).sum();
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let sample = MetricsSampleView {
+        at: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
+        accepted: total(&["accepted"]),
+        refused: total(&["refused"]),
+        submitted: total(&["submitted"]),
+        delivered: total(&["delivered", "relayed"]),
+        failed: total(&["failed", "expired", "rejected", "unknown"]),
+        waiting: status.waiting,
+        commits: total(&["commits"]),
+        commit_us: total(&["commit_us"]),
+        round_trip_us: None,
+    };
+    let round_trip =
+        if with_links { mean(backend.links().iter().filter_map(|link| link.round_trip_us)) } else { None };
+    Ok((sample, round_trip))
+}
+
+fn mean(all: impl Iterator<Item = u64>) -> Option<u64> {
+    let (sum, count) = all.fold((0_u64, 0_u64), |(sum, count), one| (sum.saturating_add(one), count + 1));
+    sum.checked_div(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn oldest_samples_are_dropped_at_capacity() {
+        let sampler = MetricsSampler::default();
+        for at in 0..CAPACITY as u64 + 7 {
+            sampler.push(MetricsSampleView { at, ..MetricsSampleView::default() });
+        }
+        let samples = sampler.0.lock();
+        assert_eq!((samples.len(), samples[0].at), (CAPACITY, 7));
+    }
+
+    #[test]
+    fn mean_of_no_values_is_none() {
+        assert_eq!((mean([].into_iter()), mean([2, 4].into_iter())), (None, Some(3)));
+    }
+}

@@ -1,0 +1,54 @@
+//! The read-only API of the audit log.
+
+use super::with_access;
+use crate::api::SharedBackend;
+use crate::authenticator::Authenticator;
+use crate::problem::Problem;
+use crate::request::{QueryParams, page_limit};
+use access::{AuditPage, AuditQuery};
+use axum::{Extension, Json};
+use serde::Deserialize;
+use std::sync::Arc;
+use utoipa::IntoParams;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+pub(super) fn routes() -> OpenApiRouter<SharedBackend> {
+    OpenApiRouter::new().routes(routes!(audit))
+}
+
+/// Maximum records of a page.
+const MAX_LINES: usize = 1000;
+
+#[derive(Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct AuditLogQuery {
+    /// Maximum number of records; default 100.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<usize>,
+    /// Only records before this serial: the `next` of the previous page.
+    before: Option<u64>,
+    /// Only operations of this caller: a user's name, `token` for the root token, `token:NAME` for a named token.
+    by: Option<String>,
+    /// Only records whose `what` contains this text, such as `/v1/users`.
+    what: Option<String>,
+    /// Only operations on this subject.
+    subject: Option<String>,
+}
+
+/// Lists the audit log, newest first: all changes, refusals, and reads of message texts.
+#[utoipa::path(
+    get,
+    path = "/v1/audit",
+    params(AuditLogQuery),
+    responses((status = 200, description = "A page of the audit log.", body = AuditPage)),
+)]
+async fn audit(
+    Extension(authenticator): Extension<Arc<Authenticator>>,
+    QueryParams(query): QueryParams<AuditLogQuery>,
+) -> Result<Json<AuditPage>, Problem> {
+    let AuditLogQuery { limit: lines, before, by, what, subject } = query;
+    let query = AuditQuery { before, limit: page_limit(lines, MAX_LINES)?, by, what, subject };
+    with_access(&authenticator, move |access| access.audit(&query)).await.map(Json)
+}

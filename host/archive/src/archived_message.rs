@@ -1,0 +1,169 @@
+//! Finished messages as input of a replay.
+
+use bytes::Bytes;
+use model::{
+    Address, DlrRequest, FinalRecord, MessageId, PluginVersion, Quote, RejectReason, SenderRequest, StepKind,
+    Timestamp,
+};
+use smallvec::SmallVec;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A finished message: the input of its router and the decision.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ArchivedMessage {
+    /// The message id.
+    pub id: MessageId,
+    /// The time of acceptance.
+    pub accepted_at: Timestamp,
+    /// The time of the verdict, as far as known: the acceptance or the last rerouting.
+    pub decided_at: Timestamp,
+    /// The account or peer that submitted it.
+    pub origin: Arc<str>,
+    /// The source address as submitted.
+    pub source: Address,
+    /// The destination address as submitted.
+    pub destination: Address,
+    /// SMPP service_type; usually empty.
+    pub service_type: SmallVec<[u8; 8]>,
+    /// The data coding scheme.
+    pub data_coding: u8,
+    /// The priority, 0 to 3.
+    pub priority: u8,
+    /// The length of the text in octets, including a user data header.
+    pub length: u32,
+    /// Whether the text begins with a user data header.
+    pub udhi: bool,
+    /// The DLRs requested.
+    pub dlr_request: DlrRequest,
+    /// The text, if [`crate::ReplayRange::body`] requested it.
+    pub body: Option<Bytes>,
+    /// The verdict.
+    pub verdict: ArchivedVerdict,
+    /// The pool sender that was requested, without the number that was assigned.
+    pub sender: Option<Box<SenderRequest>>,
+    /// The price and its settlement; `None` if no biller was called.
+    pub price: Option<Box<ArchivedPrice>>,
+    /// The host call log of the router, as written by `hooks`; `None` if the router made no host calls whose results
+    /// can vary.
+    pub host_calls: Option<Bytes>,
+    /// Whether a router was called; false for DLRs created by the appliance.
+    pub routed: bool,
+    /// Missing information that makes an exact replay impossible.
+    pub missing: Option<MissingData>,
+}
+
+/// Why an exact replay is impossible.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum MissingData {
+    /// An older version archived the message, without host calls and prices, and rewritten addresses without their
+    /// type.
+    Older,
+}
+
+impl MissingData {
+    /// A description.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Older => "archived by a version that did not store host call results",
+        }
+    }
+}
+
+/// The verdict on an archived message.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ArchivedVerdict {
+    /// Forward by one of these legs, in order of rank; within a rank, in the order drawn.
+    Forward(SmallVec<[ArchivedLeg; 1]>),
+    /// Hold until this time; the message finished before.
+    Hold(Timestamp),
+    /// Rejected when it was rerouted. Messages rejected at once are never archived.
+    Reject(RejectReason),
+}
+
+/// One leg of a verdict.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ArchivedLeg {
+    /// The peer's name; with `resolve`, the peer that serves the subscriber, if known.
+    pub peer: Arc<str>,
+    /// The rank; lower ranks are tried first.
+    pub rank: u8,
+    /// The weight among legs of the same rank; 0 counts as 1.
+    pub weight: u16,
+    /// The cost in millionths.
+    pub cost: u32,
+    /// Maximum time that the message may wait for this leg.
+    pub longest_wait: Option<Duration>,
+    /// The source address to use.
+    pub source: Option<Address>,
+    /// The destination address to use.
+    pub destination: Option<Address>,
+    /// Whether the subscriber must be resolved first.
+    pub resolve: bool,
+}
+
+/// The price of a message. Amounts are millionths of the operator's currency.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArchivedPrice {
+    /// The ledger account; `None` if free.
+    pub account: Option<Arc<str>>,
+    /// The amount.
+    pub amount: u64,
+    /// Whether the charge is kept if the message fails.
+    pub keep_on_failure: bool,
+    /// The settlement.
+    pub state: PriceState,
+    /// The biller.
+    pub by: Arc<PluginVersion>,
+}
+
+/// The settlement of a price.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum PriceState {
+    /// The message is free.
+    Free = 0,
+    /// Captured.
+    Captured = 1,
+    /// Refunded.
+    Refunded = 2,
+    /// The trace contains no settlement.
+    Open = 3,
+}
+
+impl PriceState {
+    const ALL: [Self; 4] = [Self::Free, Self::Captured, Self::Refunded, Self::Open];
+
+    /// The value in the table.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Free => "free",
+            Self::Captured => "captured",
+            Self::Refunded => "refunded",
+            Self::Open => "open",
+        }
+    }
+
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.name() == name)
+    }
+
+    pub(crate) fn from_octet(octet: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| *state as u8 == octet)
+    }
+
+    /// Reads the settlement from the trace of a finished message.
+    pub(crate) fn of(quote: &Quote, ended: &FinalRecord) -> Self {
+        if quote.charge.is_none() {
+            return Self::Free;
+        }
+        let settled = ended.steps.iter().rev().find_map(|step| match step.kind {
+            StepKind::Charged { .. } => Some(Self::Captured),
+            StepKind::Refunded { .. } => Some(Self::Refunded),
+            _ => None,
+        });
+        settled.unwrap_or(Self::Open)
+    }
+}

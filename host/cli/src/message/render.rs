@@ -1,0 +1,270 @@
+//! Messages and traces as text.
+
+use crate::format::{list, table, timestamp, value_text, with_readable_times};
+use crate::output::{Failure, Output};
+use serde_json::{Value, json};
+
+pub(super) fn messages(output: &Output, messages: &[Value], next: &Value) -> Result<(), Failure> {
+    if output.json {
+        return output.document(&json!({ "messages": messages, "next": next }));
+    }
+    if messages.is_empty() {
+        // A remark, because programs read the lines of standard output.
+        output.remark("no message matches");
+        return Ok(());
+    }
+    let row = |message: &Value| -> Vec<String> {
+        vec![
+            value_text(&message["id"]),
+            timestamp(&message["at"]),
+            value_text(&message["state"]),
+            value_text(&message["account"]),
+            value_text(&message["peer"]),
+            value_text(&message["source"]),
+            value_text(&message["destination"]),
+            value_text(&message["length"]),
+        ]
+    };
+    let rows: Vec<Vec<String>> = messages.iter().map(row).collect();
+    let head = ["ID", "ACCEPTED", "STATE", "ACCOUNT", "PEER", "FROM", "TO", "OCTETS"];
+    output.write(&table(&head, &rows))?;
+    if !next.is_null() {
+        output.remark(&format!("there are more; continue with --cursor {}", value_text(next)));
+    }
+    Ok(())
+}
+
+/// Formats an amount in millionths of the operator's currency.
+fn money(millionths: &Value) -> String {
+    let Some(amount) = millionths.as_u64() else { return value_text(millionths) };
+    format!("{}.{:06}", amount / 1_000_000, amount % 1_000_000)
+}
+
+/// A message without its steps.
+fn summary(trace: &Value) -> Vec<(&'static str, String)> {
+    let why = &trace["routing"];
+    let mut rows = vec![
+        ("message", value_text(&trace["id"])),
+        ("state", value_text(&trace["state"])),
+        ("from account", value_text(&trace["origin"])),
+        ("from", value_text(&trace["source"])),
+        ("to", value_text(&trace["destination"])),
+        ("accepted", timestamp(&trace["accepted_at"])),
+        ("octets", value_text(&trace["length"])),
+        ("routed", with_readable_times(&why["verdict"])),
+        ("by", format!("{} {}", value_text(&why["plugin"]), value_text(&why["version"]))),
+    ];
+    if !trace["submission"].is_null() {
+        rows.insert(1, ("submission", value_text(&trace["submission"])));
+    }
+    if !why["note"].is_null() {
+        rows.push(("note", value_text(&why["note"])));
+    }
+    if trace["price"].is_object() {
+        let price = &trace["price"];
+        let account = match &price["account"] {
+            Value::Null => "free".to_owned(),
+            account => format!("{}, from ledger account {}", money(&price["amount"]), value_text(account)),
+        };
+        rows.push(("price", account));
+    }
+    if trace["peer_ids"].as_array().is_some_and(|ids| !ids.is_empty()) {
+        let ids: Vec<String> = trace["peer_ids"].as_array().into_iter().flatten().map(value_text).collect();
+        rows.push(("peer's ids", ids.join(", ")));
+    }
+    if !trace["waiting_for"].is_null() {
+        rows.push(("waiting for", with_readable_times(&trace["waiting_for"])));
+    }
+    if !trace["body"].is_null() {
+        rows.push(("text", value_text(&trace["body"])));
+    }
+    rows
+}
+
+pub(super) fn message(output: &Output, trace: &Value) -> Result<(), Failure> {
+    if output.json {
+        return output.document(trace);
+    }
+    output.write(&list(&summary(trace)))
+}
+
+pub(super) fn trace(output: &Output, trace: &Value) -> Result<(), Failure> {
+    message(output, trace)?;
+    if output.json {
+        return Ok(());
+    }
+    let began = trace["accepted_at"].as_u64();
+    let row = |step: &Value| -> Vec<String> {
+        let after = step["at"].as_u64().zip(began).map(|(at, began)| at.saturating_sub(began));
+        let after = after.map_or_else(|| "-".to_owned(), |after| format!("+{}", seconds(after)));
+        vec![timestamp(&step["at"]), after, with_readable_times(&step["what"])]
+    };
+    let rows: Vec<Vec<String>> = trace["steps"].as_array().into_iter().flatten().map(row).collect();
+    output.write("\n")?;
+    output.write(&table(&["AT", "AFTER", "WHAT"], &rows))
+}
+
+/// Milliseconds as seconds with three decimals.
+fn seconds(millis: u64) -> String {
+    format!("{}.{:03}s", millis / 1_000, millis % 1_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fake_api::{FakeApi, NOW, run};
+    use serde_json::{Value, json};
+
+    fn found(id: u64, state: &str) -> Value {
+        json!({
+            "id": id.to_string(), "at": NOW - 1_000, "state": state, "finished": false, "account": "demo",
+            "peer": "upstream", "source": "10655", "destination": "86130****5678", "length": 12,
+        })
+    }
+
+    #[test]
+    fn a_list_spans_pages() {
+        let api = FakeApi::default()
+            .with(
+                "GET /v1/messages?limit=50&number=%2B8613&state=queued&from=1795276975000",
+                200,
+                &json!({ "messages": [found(1_000_000_002, "queued")], "next": "a b" }),
+            )
+            .with(
+                "GET /v1/messages?limit=49&number=%2B8613&state=queued&from=1795276975000&cursor=a%20b",
+                200,
+                &json!({ "messages": [found(1_000_000_001, "deferred")], "next": null }),
+            );
+        let url = api.start();
+        let arguments = ["message", "find", "--number", "+8613", "--state", "queued", "--from", "7s"];
+        let done = run(&url, &arguments);
+        assert_eq!((done.code, done.error.as_str()), (0, ""));
+        insta::assert_snapshot!("message_find", done.out);
+        assert_eq!(api.requests().len(), 2);
+        assert!(api.requests()[0].headers.contains(&("authorization".to_owned(), "Bearer t0ken".to_owned())));
+    }
+
+    #[test]
+    fn a_cursor_is_printed_for_more_messages() {
+        let url = FakeApi::default()
+            .with("GET /v1/messages?limit=1", 200, &json!({ "messages": [found(7, "queued")], "next": 6 }))
+            .with("GET /v1/messages?limit=1&cursor=6", 200, &json!({ "messages": [], "next": null }))
+            .start();
+        let done = run(&url, &["message", "find", "--limit", "1"]);
+        assert_eq!(done.error, "switchyard: there are more; continue with --cursor 6\n");
+        let done = run(&url, &["message", "find", "--limit", "1", "--cursor", "6"]);
+        assert_eq!(
+            (done.code, done.out.as_str(), done.error.as_str()),
+            (0, "", "switchyard: no message matches\n")
+        );
+        let done = run(&url, &["message", "find", "--limit", "1", "--json"]);
+        assert_eq!(serde_json::from_str::<Value>(&done.out).unwrap()["next"], 6);
+    }
+
+    #[test]
+    fn times_are_absolute_or_relative() {
+        let url = FakeApi::default()
+            .with(
+                "GET /v1/messages?limit=50&from=0&until=1795276800500",
+                200,
+                &json!({ "messages": [found(7, "queued")], "next": null }),
+            )
+            .start();
+        let arguments =
+            ["message", "find", "--from", "1970-01-01T00:00:00Z", "--until", "2026-11-21T17:00:00.5+01:00"];
+        let done = run(&url, &arguments);
+        assert_eq!((done.code, done.error.as_str()), (0, ""));
+        let done = run(&url, &["message", "find", "--from", "yesterday"]);
+        assert_eq!(done.code, 2);
+        assert!(done.error.contains("\"yesterday\" is not a time"), "{done:?}");
+    }
+
+    fn traced() -> Value {
+        json!({
+            "id": "1000000042", "state": "deferred", "finished": false, "origin": "demo", "source": "10655",
+            "destination": "86130****5678", "accepted_at": NOW - 61_234, "expires_at": NOW + 9_000_000,
+            "routing": {
+                "plugin": "prefix-router", "version": "58cd962459f1", "note": "everything upstream",
+                "verdict": "forward: upstream (rank 0, weight 1)", "leg": 0,
+            },
+            "price": { "plugin": "prepaid", "version": "1", "note": null, "account": "demo", "amount": 30_500 },
+            "waiting_for": "next attempt at 1795277000000",
+            "steps": [
+                { "at": NOW - 61_234, "what": "accepted and written to disk" },
+                { "at": NOW - 61_200, "what": "submitted to upstream, attempt 1" },
+                { "at": NOW - 61_000, "what": "refused by the peer: 0x45\u{1b}[31m" },
+            ],
+            "peer_ids": ["A1"], "length": 12, "body": null,
+        })
+    }
+
+    #[test]
+    fn a_message_is_shown_and_traced() {
+        let mut with_body = traced();
+        with_body["body"] = json!("hi\u{7}\nthere 您好");
+        let url = FakeApi::default()
+            .with("GET /v1/messages/1000000042", 200, &traced())
+            .with("GET /v1/messages/1000000042?body=1", 200, &with_body)
+            .start();
+        let done = run(&url, &["message", "show", "1000000042", "--body"]);
+        assert_eq!((done.code, done.error.as_str()), (0, ""));
+        insta::assert_snapshot!("message_show", done.out);
+        let done = run(&url, &["message", "trace", "1000000042"]);
+        assert_eq!((done.code, done.error.as_str()), (0, ""));
+        insta::assert_snapshot!("message_trace", done.out);
+        let done = run(&url, &["message", "trace", "1000000042", "--json"]);
+        assert_eq!(serde_json::from_str::<Value>(&done.out).unwrap(), traced());
+        assert_eq!(run(&url, &["message", "show", "1"]).code, 1);
+    }
+
+    #[test]
+    fn a_message_of_a_submission_to_several_destinations() {
+        let mut one = traced();
+        one["submission"] = json!("1000000041");
+        let page = json!({ "messages": [found(1_000_000_042, "queued")], "next": null });
+        let url = FakeApi::default()
+            .with("GET /v1/messages/1000000042", 200, &one)
+            .with("GET /v1/messages?limit=50&submission=1000000041", 200, &page)
+            .start();
+        let done = run(&url, &["message", "show", "1000000042"]);
+        assert_eq!((done.code, done.error.as_str()), (0, ""));
+        let line = done.out.lines().nth(1).unwrap_or_default();
+        assert_eq!(line.split_whitespace().collect::<Vec<_>>(), ["submission", "1000000041"]);
+        let done = run(&url, &["message", "find", "--submission", "1000000041"]);
+        assert_eq!((done.code, done.out.lines().count()), (0, 2));
+    }
+
+    #[test]
+    fn a_refused_message_does_not_stop_the_others() {
+        let api = FakeApi::default()
+            .with("POST /v1/messages/1/cancel", 204, &Value::Null)
+            .with(
+                "POST /v1/messages/2/cancel",
+                409,
+                &json!({ "title": "conflict", "detail": "it has ended" }),
+            )
+            .with("POST /v1/messages/3/cancel", 204, &Value::Null)
+            .with(
+                "POST /v1/messages/4/retry",
+                403,
+                &json!({ "title": "forbidden", "detail": "not for you" }),
+            );
+        let url = api.start();
+        let done = run(&url, &["message", "cancel", "1", "2", "3"]);
+        assert_eq!((done.code, done.out.as_str()), (1, "1 cancelled\n3 cancelled\n"));
+        assert_eq!(done.error, "switchyard: 2: it has ended\nswitchyard: refused: 1 of 3\n");
+        let done = run(&url, &["message", "retry", "4", "5"]);
+        assert_eq!((done.code, done.error.as_str()), (2, "switchyard: forbidden: not for you\n"));
+        assert_eq!(api.requests().len(), 4);
+    }
+
+    #[test]
+    fn a_test_message_is_sent() {
+        let api = FakeApi::default().with("POST /v1/messages", 200, &json!({ "id": "1000000043" }));
+        let url = api.start();
+        let done =
+            run(&url, &["message", "send", "--account", "demo", "--from", "1", "--to", "86130", "a test"]);
+        assert_eq!((done.code, done.out.as_str()), (0, "1000000043\n"));
+        let body: Value = serde_json::from_str(&api.requests()[0].body).unwrap();
+        assert_eq!(body, json!({ "account": "demo", "from": "1", "to": "86130", "text": "a test" }));
+    }
+}

@@ -1,0 +1,407 @@
+use crate::saved_logins::{self, SavedLogins};
+use crate::tls_args::TlsArgs;
+use clap::Args;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use ureq::http::{Request, Response, header};
+use ureq::tls::TlsConfig;
+use ureq::{AsSendBody, Body, SendBody};
+
+/// Maximum octets of a JSON answer.
+const MAX_ANSWER_OCTETS: u64 = 256 << 20;
+/// Timeout of a JSON answer. A component of many megabytes takes a while to compile.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(300);
+/// Timeout of a connection attempt.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Connection arguments: which appliance, with which credentials.
+#[derive(Debug, Clone, Args)]
+pub struct ConnectionArgs {
+    /// URL of the appliance's HTTP listener. Default: SWITCHYARD_URL, or the content of the file SWITCHYARD_URL_FILE, or
+    /// http://127.0.0.1:8080.
+    #[arg(long, global = true)]
+    url: Option<String>,
+    /// Token of the API. Default: SWITCHYARD_TOKEN, or the session of `switchyard login`.
+    #[arg(long, global = true, conflicts_with = "token_file")]
+    token: Option<String>,
+    /// File with the token, such as `token` in the appliance's data folder. Default: SWITCHYARD_TOKEN_FILE.
+    #[arg(long, global = true)]
+    token_file: Option<PathBuf>,
+    #[command(flatten)]
+    trust: TlsArgs,
+}
+
+/// Why a request to the appliance failed.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The appliance refused the request.
+    #[error("{title}: {detail}")]
+    Refused {
+        /// The HTTP status.
+        status: u16,
+        /// Short summary.
+        title: String,
+        /// The cause.
+        detail: String,
+        /// The whole answer; null if it was not JSON.
+        problem: Value,
+    },
+    /// The appliance does not answer.
+    #[error("{url}: {why}\nIs the appliance running, and is --url its [http] listener?")]
+    Unreachable {
+        /// The URL of the request.
+        url: String,
+        /// The cause.
+        why: String,
+    },
+    /// There is no token and no saved login.
+    #[error(
+        "no credentials: log in with `switchyard login USER`, or give --token-file DATA/token (DATA: the appliance's data \
+         folder), or set SWITCHYARD_TOKEN_FILE"
+    )]
+    NoToken,
+    /// The token file cannot be read.
+    #[error("{path}: {source}")]
+    TokenFile {
+        /// Path of the file.
+        path: PathBuf,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// The saved logins cannot be read or written.
+    #[error("{path}: {source}; the file contains the sessions of `switchyard login` and may be removed")]
+    SavedLogins {
+        /// Path of the file.
+        path: PathBuf,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// There is no folder for the saved logins.
+    #[error("no folder for the login: set HOME or XDG_CONFIG_HOME")]
+    NoPlace,
+    /// A certificate cannot be used.
+    #[error("{path}: {why}")]
+    Certificate {
+        /// Path of the file.
+        path: PathBuf,
+        /// The defect.
+        why: String,
+    },
+}
+
+/// A client of one appliance's API, with credentials.
+#[derive(Debug)]
+pub struct ApiClient {
+    agent: ureq::Agent,
+    /// Agent without a timeout, for streams.
+    untimed_agent: ureq::Agent,
+    tls: Option<TlsConfig>,
+    url: String,
+    authorization: Option<String>,
+}
+
+impl ConnectionArgs {
+    /// Whether the command line contains a URL.
+    #[must_use]
+    pub fn has_url(&self) -> bool {
+        self.url.is_some()
+    }
+
+    /// Sets a URL and a token file where neither the command line nor the environment has any.
+    #[must_use]
+    pub fn with_defaults(mut self, url: &str, token_file: &Path) -> Self {
+        let is_set = |names: &[&str]| {
+            names.iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
+        };
+        if self.url.is_none() && !is_set(&["SWITCHYARD_URL", "SWITCHYARD_URL_FILE"]) {
+            self.url = Some(url.to_owned());
+        }
+        let has_token = self.token.is_some() || self.token_file.is_some();
+        if !has_token && !is_set(&["SWITCHYARD_TOKEN", "SWITCHYARD_TOKEN_FILE"]) {
+            self.token_file = Some(token_file.to_owned());
+        }
+        self
+    }
+
+    fn base_url(&self) -> String {
+        // The daemon writes the file; it may not exist while the daemon does not run.
+        let written = || std::fs::read_to_string(env_var("SWITCHYARD_URL_FILE")?).ok();
+        let url = self.url.clone().or_else(|| env_var("SWITCHYARD_URL")).or_else(written);
+        let url = url.unwrap_or_else(|| "http://127.0.0.1:8080".to_owned());
+        url.trim().trim_end_matches('/').to_owned()
+    }
+
+    /// The token of the command line or environment; `None` if there is none.
+    fn explicit_token(&self) -> Result<Option<String>, ClientError> {
+        let file = self.token_file.clone().or_else(|| env_var("SWITCHYARD_TOKEN_FILE").map(PathBuf::from));
+        let token = match (self.token.clone(), file) {
+            (Some(token), _) => Some(token),
+            (None, Some(path)) => Some(
+                std::fs::read_to_string(&path).map_err(|source| ClientError::TokenFile { path, source })?,
+            ),
+            (None, None) => env_var("SWITCHYARD_TOKEN"),
+        };
+        Ok(token.map(|token| token.trim().to_owned()))
+    }
+
+    /// The token of the command line or environment.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn token(&self) -> Result<String, ClientError> {
+        self.explicit_token()?.ok_or(ClientError::NoToken)
+    }
+
+    fn api_client(self, authorization: Option<String>) -> Result<ApiClient, ClientError> {
+        let url = self.base_url();
+        let tls = self.trust.config(&url)?;
+        let (agent, untimed_agent) = (agent(Some(ANSWER_TIMEOUT), tls.clone()), agent(None, tls.clone()));
+        Ok(ApiClient { agent, untimed_agent, tls, url, authorization })
+    }
+
+    /// Creates a client with the given token or the saved login. Sends no request.
+    ///
+    /// # Errors
+    /// If there is neither, or a file cannot be read.
+    pub fn connect(self) -> Result<ApiClient, ClientError> {
+        let token = match (self.explicit_token()?, saved_logins::default_path()) {
+            (Some(token), _) => Some(token),
+            (None, Some(path)) => SavedLogins::read(&path)?.get(&self.base_url()).map(str::to_owned),
+            (None, None) => None,
+        };
+        let token = token.ok_or(ClientError::NoToken)?;
+        self.api_client(Some(format!("Bearer {token}")))
+    }
+
+    /// Opens a session and saves it for later commands. `login`: the body of `POST /v1/sessions`. Returns the answer.
+    ///
+    /// # Errors
+    /// If the appliance refuses or cannot be reached, or the session cannot be saved.
+    pub fn log_in(self, login: &Value) -> Result<Value, ClientError> {
+        let path = saved_logins::default_path().ok_or(ClientError::NoPlace)?;
+        let client = self.api_client(None)?;
+        let kind = [("content-type", "application/json")];
+        let sessions = "/v1/sessions";
+        let answer =
+            client.send_request(&client.agent, "POST", sessions, &kind, login.to_string().as_bytes())?;
+        let cookies: Vec<String> = answer
+            .headers()
+            .get_all(header::SET_COOKIE)
+            .iter()
+            .filter_map(|cookie| cookie.to_str().ok().map(str::to_owned))
+            .collect();
+        let whoami = client.read_json(sessions, answer)?;
+        let token = cookies.iter().find_map(|cookie| {
+            cookie.split(';').next().unwrap_or_default().trim().strip_prefix("switchyard-session=")
+        });
+        let token = token.ok_or_else(|| client.unreachable(sessions, &"the answer has no session cookie"))?;
+        let mut logins = SavedLogins::read(&path)?;
+        logins.insert(&client.url, token);
+        logins.write(&path)?;
+        Ok(whoami)
+    }
+
+    /// Ends the saved session and deletes it. Returns whether there was one.
+    ///
+    /// # Errors
+    /// If the saved logins cannot be read or written, or the appliance cannot be reached. In the latter case the session is
+    /// deleted all the same, and expires on the appliance.
+    pub fn log_out(self) -> Result<bool, ClientError> {
+        let path = saved_logins::default_path().ok_or(ClientError::NoPlace)?;
+        let mut logins = SavedLogins::read(&path)?;
+        let Some(token) = logins.remove(&self.base_url()) else { return Ok(false) };
+        logins.write(&path)?;
+        match self.api_client(Some(format!("Bearer {token}")))?.delete("/v1/sessions/current") {
+            // The session has expired.
+            Ok(_) | Err(ClientError::Refused { status: 401, .. }) => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// An environment variable; `None` if it is unset or empty.
+fn env_var(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+fn agent(timeout: Option<Duration>, tls: Option<TlsConfig>) -> ureq::Agent {
+    let config = ureq::Agent::config_builder().http_status_as_error(false);
+    let config = config.timeout_connect(Some(CONNECT_TIMEOUT)).timeout_global(timeout);
+    let config = if let Some(tls) = tls { config.tls_config(tls) } else { config };
+    config.build().new_agent()
+}
+
+/// Characters that a path segment may not contain unescaped.
+const PATH_SEGMENT_ESCAPES: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// Percent-encodes a name as a path segment or a query value.
+#[must_use]
+pub fn encode_segment(name: &str) -> String {
+    utf8_percent_encode(name, PATH_SEGMENT_ESCAPES).to_string()
+}
+
+impl ApiClient {
+    /// Sets the timeout of JSON answers.
+    #[must_use]
+    pub fn with_timeout(self, longest: Duration) -> Self {
+        Self { agent: agent(Some(longest), self.tls.clone()), ..self }
+    }
+
+    /// The base URL.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Sends a GET request.
+    ///
+    /// # Errors
+    /// If the appliance refuses, or cannot be reached.
+    pub fn get(&self, path: &str) -> Result<Value, ClientError> {
+        self.ask("GET", path, None)
+    }
+
+    /// Sends a POST request with a JSON body.
+    ///
+    /// # Errors
+    /// As [`ApiClient::get`].
+    pub fn post(&self, path: &str, body: &Value) -> Result<Value, ClientError> {
+        self.ask("POST", path, Some(body))
+    }
+
+    /// Sends a PUT request with a JSON body.
+    ///
+    /// # Errors
+    /// As [`ApiClient::get`].
+    pub fn put(&self, path: &str, body: &Value) -> Result<Value, ClientError> {
+        self.ask("PUT", path, Some(body))
+    }
+
+    /// Sends a PATCH request with a JSON body.
+    ///
+    /// # Errors
+    /// As [`ApiClient::get`].
+    pub fn patch(&self, path: &str, body: &Value) -> Result<Value, ClientError> {
+        self.ask("PATCH", path, Some(body))
+    }
+
+    /// Sends a DELETE request.
+    ///
+    /// # Errors
+    /// As [`ApiClient::get`].
+    pub fn delete(&self, path: &str) -> Result<Value, ClientError> {
+        self.ask("DELETE", path, None)
+    }
+
+    fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value, ClientError> {
+        match body {
+            Some(body) => {
+                let kind = [("content-type", "application/json")];
+                self.send(method, path, &kind, body.to_string().as_bytes())
+            }
+            None => self.read_json(path, self.send_request(&self.agent, method, path, &[], ())?),
+        }
+    }
+
+    /// Sends a request with a binary body and returns the JSON answer.
+    ///
+    /// # Errors
+    /// As [`ApiClient::get`].
+    pub fn send(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Result<Value, ClientError> {
+        self.read_json(path, self.send_request(&self.agent, method, path, headers, body)?)
+    }
+
+    /// Sends a POST request with a body from a reader, without a timeout.
+    ///
+    /// # Errors
+    /// As [`ApiClient::get`].
+    pub fn post_all(
+        &self,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &mut dyn Read,
+    ) -> Result<Value, ClientError> {
+        let body = SendBody::from_reader(body);
+        self.read_json(path, self.send_request(&self.untimed_agent, "POST", path, headers, body)?)
+    }
+
+    /// Sends a GET request and returns the body as a stream, without a timeout.
+    ///
+    /// # Errors
+    /// As [`ApiClient::get`].
+    pub fn open(&self, path: &str, headers: &[(&str, &str)]) -> Result<impl Read + 'static, ClientError> {
+        let answer = self.send_request(&self.untimed_agent, "GET", path, headers, ())?;
+        if answer.status().is_success() {
+            return Ok(answer.into_body().into_reader());
+        }
+        match self.read_json(path, answer) {
+            Err(error) => Err(error),
+            Ok(_) => Err(self.unreachable(path, &"unexpected answer")),
+        }
+    }
+
+    fn unreachable(&self, path: &str, why: &dyn std::fmt::Display) -> ClientError {
+        ClientError::Unreachable { url: format!("{}{path}", self.url), why: why.to_string() }
+    }
+
+    fn send_request(
+        &self,
+        agent: &ureq::Agent,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl AsSendBody,
+    ) -> Result<Response<Body>, ClientError> {
+        let request = Request::builder().method(method).uri(format!("{}{path}", self.url));
+        let request = match &self.authorization {
+            Some(value) => request.header(header::AUTHORIZATION, value),
+            None => request,
+        };
+        let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
+        let request = request.body(body).map_err(|error| self.unreachable(path, &error))?;
+        agent.run(request).map_err(|error| self.unreachable(path, &error))
+    }
+
+    /// Reads a JSON answer. An error status becomes [`ClientError::Refused`] with the problem's text (RFC 9457).
+    fn read_json(&self, path: &str, mut answer: Response<Body>) -> Result<Value, ClientError> {
+        let status = answer.status();
+        let text = answer.body_mut().with_config().limit(MAX_ANSWER_OCTETS).read_to_string();
+        let text = text.map_err(|error| self.unreachable(path, &error))?;
+        let body: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
+        if status.is_success() {
+            return Ok(body);
+        }
+        let text_of = |name: &str| body.get(name).and_then(Value::as_str).map(str::to_owned);
+        Err(ClientError::Refused {
+            status: status.as_u16(),
+            title: text_of("title").unwrap_or_else(|| format!("HTTP status {status}")),
+            detail: text_of("detail").unwrap_or_else(|| {
+                let excerpt: String = text.chars().take(500).collect();
+                if excerpt.is_empty() { format!("{}{path} sent no details", self.url) } else { excerpt }
+            }),
+            problem: body,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::encode_segment;
+
+    #[test]
+    fn names_encode_to_one_path_segment() {
+        assert_eq!(encode_segment("support-line"), "support-line");
+        assert_eq!(encode_segment("pool:1?#%"), "pool%3A1%3F%23%25");
+        assert_eq!(encode_segment("idle+up"), "idle%2Bup");
+        assert_eq!(encode_segment("名"), "%E5%90%8D");
+    }
+}

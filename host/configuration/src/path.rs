@@ -1,0 +1,59 @@
+//! Paths in the document and the set of named lists.
+
+use serde_json::{Map, Value};
+
+/// Named lists, as JSON pointers. Their items have unique names, are patched and compared by name, and have no order.
+pub const NAMED_LISTS: [&str; 7] =
+    ["/account", "/gateway", "/gsm", "/listener", "/peer", "/pool", "/redis/account"];
+
+/// Builds a JSON pointer (RFC 6901) from tokens.
+#[must_use]
+pub fn pointer<T: AsRef<str>>(tokens: &[T]) -> String {
+    let mut pointer = String::new();
+    for token in tokens {
+        push_token(&mut pointer, token.as_ref());
+    }
+    pointer
+}
+
+pub(crate) fn push_token(pointer: &mut String, token: &str) {
+    pointer.push('/');
+    pointer.push_str(&token.replace('~', "~0").replace('/', "~1"));
+}
+
+/// Whether the list at this path is a named list.
+pub(crate) fn is_named_list(path: &[String]) -> bool {
+    match path {
+        [list] => NAMED_LISTS.iter().any(|known| known.strip_prefix('/') == Some(list)),
+        [section, list] => section == "redis" && list == "account",
+        _ => false,
+    }
+}
+
+/// The name of an item of a named list.
+pub(crate) fn item_name(item: &Value) -> Option<&str> {
+    item.as_object()?.get("name")?.as_str()
+}
+
+/// The items of a list by name. Returns `None` if an item has no name or a name occurs twice. A missing list is empty.
+pub(crate) fn items_by_name(list: Option<&Value>) -> Option<Map<String, Value>> {
+    let Some(list) = list else { return Some(Map::new()) };
+    let mut items = Map::new();
+    for item in list.as_array()? {
+        if items.insert(item_name(item)?.to_owned(), item.clone()).is_some() {
+            return None;
+        }
+    }
+    Some(items)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pointers_are_escaped_by_rfc_6901() {
+        assert_eq!(pointer::<&str>(&[]), "");
+        assert_eq!(pointer(&["peer", "a/b~c", ""]), "/peer/a~1b~0c/");
+    }
+}

@@ -1,0 +1,251 @@
+//! Formats numbers, times and states.
+
+use maud::{Markup, html};
+use serde_json::Value;
+use std::time::{SystemTime, UNIX_EPOCH};
+use time::OffsetDateTime;
+
+/// The current time, in milliseconds since the epoch.
+pub(crate) fn now() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+}
+
+fn date_time(ms: u64) -> Option<OffsetDateTime> {
+    OffsetDateTime::from_unix_timestamp_nanos(i128::from(ms) * 1_000_000).ok()
+}
+
+/// A time as `2026-11-22 14:38:01`, UTC.
+pub(crate) fn timestamp(ms: u64) -> String {
+    match date_time(ms) {
+        Some(at) => format!(
+            "{:04}-{:02}-{:02} {:02}:{:02}:{:02}",
+            at.year(),
+            u8::from(at.month()),
+            at.day(),
+            at.hour(),
+            at.minute(),
+            at.second()
+        ),
+        None => ms.to_string(),
+    }
+}
+
+/// A time with milliseconds, as a `time` element.
+pub(crate) fn exact_time(ms: u64) -> Markup {
+    let clock = timestamp(ms);
+    let machine = format!("{}.{:03}Z", clock.replace(' ', "T"), ms % 1_000);
+    html! { time datetime=(machine) { (clock) span.muted { "." (format!("{:03}", ms % 1_000)) } } }
+}
+
+/// A time as a `time` element.
+pub(crate) fn time_tag(ms: u64) -> Markup {
+    let clock = timestamp(ms);
+    let machine = format!("{}Z", clock.replace(' ', "T"));
+    html! { time datetime=(machine) { (clock) } }
+}
+
+/// A time of the API, in milliseconds or RFC 3339, as a `time` element.
+pub(crate) fn time_value(value: &Value) -> Markup {
+    match value {
+        Value::Number(ms) => ms.as_u64().map_or_else(|| html! { "—" }, time_tag),
+        Value::String(text) => {
+            let short = text.get(..19).unwrap_or(text).replace('T', " ");
+            html! { time datetime=(text) { (short) } }
+        }
+        _ => html! { span.muted { "—" } },
+    }
+}
+
+/// A duration in milliseconds, in its two largest units.
+pub(crate) fn duration_text(ms: u64) -> String {
+    let seconds = ms / 1_000;
+    let (days, hours, minutes) = (seconds / 86_400, seconds / 3_600 % 24, seconds / 60 % 60);
+    match (days, hours, minutes) {
+        (0, 0, 0) if seconds == 0 => format!("{ms} ms"),
+        (0, 0, 0) => format!("{seconds} s"),
+        (0, 0, 10..) => format!("{minutes} min"),
+        (0, 0, _) => two_units(minutes, "min", seconds % 60, "s"),
+        (0, ..) => two_units(hours, "h", minutes, "min"),
+        _ => two_units(days, "d", hours, "h"),
+    }
+}
+
+fn two_units(large: u64, large_unit: &str, small: u64, small_unit: &str) -> String {
+    if small == 0 {
+        format!("{large} {large_unit}")
+    } else {
+        format!("{large} {large_unit} {small} {small_unit}")
+    }
+}
+
+/// The time since, or until, a time in milliseconds since the epoch.
+pub(crate) fn ago(ms: u64) -> String {
+    let now = now();
+    if ms > now + 1_000 {
+        format!("in {}", duration_text(ms - now))
+    } else {
+        format!("{} ago", duration_text(now.saturating_sub(ms)))
+    }
+}
+
+/// A number with its thousands separated.
+pub(crate) fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push('\u{202f}');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A number with a decimal if it is small.
+pub(crate) fn figure(value: f64) -> String {
+    if !value.is_finite() {
+        return "—".to_owned();
+    }
+    if value >= 100.0 || value == value.trunc() {
+        count(value.round().max(0.0) as u64)
+    } else {
+        format!("{value:.1}")
+    }
+}
+
+/// A size in B, KiB, MiB …
+pub(crate) fn octets(octets: u64) -> String {
+    let mut value = octets as f64;
+    for unit in ["B", "KiB", "MiB", "GiB"] {
+        if value < 1024.0 {
+            return if unit == "B" { format!("{octets} B") } else { format!("{value:.1} {unit}") };
+        }
+        value /= 1024.0;
+    }
+    format!("{value:.1} TiB")
+}
+
+/// An amount in millionths of the operator's currency.
+pub(crate) fn money(millionths: i64) -> String {
+    let sign = if millionths < 0 { "−" } else { "" };
+    let millionths = millionths.unsigned_abs();
+    let fraction = format!("{:06}", millionths % 1_000_000);
+    let fraction = fraction.trim_end_matches('0');
+    let fraction = if fraction.len() < 2 { format!("{fraction:0<2}") } else { fraction.to_owned() };
+    format!("{sign}{}.{fraction}", count(millionths / 1_000_000))
+}
+
+/// A number with its noun, singular or plural.
+pub(crate) fn plural(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(number), if number == 1 { one } else { many })
+}
+
+/// The first 12 characters of a version.
+pub(crate) fn short_version(version: &str) -> &str {
+    version.get(..12).unwrap_or(version)
+}
+
+/// A short version, with the whole version as title.
+pub(crate) fn version_tag(version: &str) -> Markup {
+    html! { code title=(version) { (short_version(version)) } }
+}
+
+/// The CSS class of the badge of a state.
+fn badge_class(state: &str) -> &'static str {
+    match state {
+        "delivered" | "relayed" | "bound" | "ready" | "ok" | "active" | "live" | "idle+up" | "done"
+        | "success" => "good",
+        "absent" | "full" | "failed" | "rejected" | "refused" | "down" | "faulty" | "closed" | "error"
+        | "denied" => "bad",
+        "expired" | "unknown" | "uncertain" | "cancelled" | "undo-window" | "dialling" | "backing-off"
+        | "binding" | "busy+down" | "idle+down" => "warn",
+        _ => "plain",
+    }
+}
+
+/// A state as a badge.
+pub(crate) fn state_badge(word: &str) -> Markup {
+    html! { span.badge.(badge_class(word)) { (word) } }
+}
+
+/// A text of the API, with times in milliseconds replaced by date and time.
+pub(crate) fn with_readable_times(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find(|c: char| c.is_ascii_digit()) {
+        let (before, from) = rest.split_at(start);
+        out.push_str(before);
+        let end = from.find(|c: char| !c.is_ascii_digit()).unwrap_or(from.len());
+        let (digits, after) = from.split_at(end);
+        // Thirteen digits are a time from 2001 to 2286; after a letter they are part of a name or id.
+        let alone = !before.ends_with(|c: char| c.is_alphanumeric() || c == '+' || c == '"' || c == '-');
+        match digits.parse() {
+            Ok(ms) if digits.len() == 13 && alone && !after.starts_with('"') => out.push_str(&timestamp(ms)),
+            _ => out.push_str(digits),
+        }
+        rest = after;
+    }
+    out.push_str(rest);
+    out
+}
+
+/// A field of an answer as a number; 0 if it is missing.
+pub(crate) fn number(value: &Value, name: &str) -> u64 {
+    value[name].as_u64().unwrap_or(0)
+}
+
+/// A field of an answer as a text; empty if it is missing.
+pub(crate) fn text<'a>(value: &'a Value, name: &str) -> &'a str {
+    value[name].as_str().unwrap_or_default()
+}
+
+/// A field whose name has hyphens in some answers and underscores in others.
+pub(crate) fn kebab_or_snake<'a>(value: &'a Value, name: &str) -> &'a Value {
+    match &value[name] {
+        Value::Null => &value[name.replace('-', "_")],
+        found => found,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_formatted() {
+        assert_eq!(count(1_234_567), "1\u{202f}234\u{202f}567");
+        assert_eq!(count(999), "999");
+        assert_eq!(
+            (figure(0.25), figure(12.0), figure(1234.4)),
+            ("0.2".into(), "12".into(), "1\u{202f}234".into())
+        );
+        assert_eq!(
+            (money(42_500), money(-1_000_000), money(0)),
+            ("0.0425".into(), "−1.00".into(), "0.00".into())
+        );
+        assert_eq!((octets(512), octets(3 << 20)), ("512 B".into(), "3.0 MiB".into()));
+        assert_eq!(
+            (duration_text(900), duration_text(61_000), duration_text(90_000_000)),
+            ("900 ms".into(), "1 min 1 s".into(), "1 d 1 h".into())
+        );
+    }
+
+    #[test]
+    fn times_in_texts_are_formatted_and_phone_numbers_are_not() {
+        assert_eq!(with_readable_times("deferred until 1763820000000"), "deferred until 2025-11-22 14:00:00");
+        assert_eq!(
+            with_readable_times("to +1763820000000 and \"1763820000000\""),
+            "to +1763820000000 and \"1763820000000\""
+        );
+        assert_eq!(with_readable_times("attempt 2, 0x45"), "attempt 2, 0x45");
+        assert_eq!(with_readable_times("ends at 1763820000000; é"), "ends at 2025-11-22 14:00:00; é");
+    }
+
+    #[test]
+    fn states_are_escaped() {
+        let shown = state_badge("<script>alert(1)</script>").into_string();
+        assert!(!shown.contains("<script>") && shown.contains("&lt;script&gt;"), "{shown}");
+    }
+}

@@ -1,0 +1,152 @@
+//! The navigation of the console.
+
+use crate::request_context::RequestContext;
+use maud::{Markup, html};
+
+/// An item of the navigation: a page or a group of pages.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NavItem {
+    Overview,
+    Messages,
+    Queues,
+    Peers,
+    Gateways,
+    Networks,
+    Accounts,
+    Plugins,
+    Policies,
+    Tables,
+    Pools,
+    OptOuts,
+    Ledger,
+    Archive,
+    Configuration,
+    Users,
+    Audit,
+    Maintenance,
+    Profile,
+    Help,
+}
+
+/// A page group, its path, its label, and the permission that it needs.
+type NavEntry = (NavItem, &'static str, &'static str, &'static str);
+
+/// The groups of the navigation, each with its heading; the first has none.
+const NAV_GROUPS: &[(&str, &[NavEntry])] = &[
+    (
+        "",
+        &[
+            (NavItem::Overview, "/", "Overview", "read"),
+            (NavItem::Messages, "/messages", "Messages", "own"),
+            (NavItem::Queues, "/queues", "Queues", "read"),
+        ],
+    ),
+    (
+        "Connections",
+        &[
+            (NavItem::Peers, "/peers", "Peers", "read"),
+            (NavItem::Accounts, "/accounts", "Accounts", "read"),
+            (NavItem::Gateways, "/gateways", "Gateways", "read"),
+            (NavItem::Networks, "/networks", "GSM networks", "read"),
+        ],
+    ),
+    (
+        "Decisions",
+        &[
+            (NavItem::Plugins, "/plugins", "Plugins", "read"),
+            (NavItem::Policies, "/policies", "Policies", "read"),
+            (NavItem::Tables, "/tables", "Lookup tables", "read"),
+            (NavItem::Pools, "/pools", "Number pools", "read"),
+            (NavItem::OptOuts, "/opt-outs", "Opt-outs", "read"),
+        ],
+    ),
+    (
+        "Records",
+        &[
+            (NavItem::Ledger, "/ledger", "Ledger", "read"),
+            (NavItem::Archive, "/archive", "Archive", "read"),
+            (NavItem::Audit, "/audit", "Audit", "manage-users"),
+        ],
+    ),
+    (
+        "Appliance",
+        &[
+            (NavItem::Configuration, "/configuration", "Configuration", "read"),
+            (NavItem::Users, "/users", "Users and tokens", "manage-users"),
+            (NavItem::Maintenance, "/maintenance", "Maintenance", "read"),
+            (NavItem::Help, "/help", "Help", "own"),
+        ],
+    ),
+];
+
+/// The chapter of the manual for each group of pages: a path below `/help`.
+const CHAPTERS: &[(NavItem, &str)] = &[
+    (NavItem::Overview, "tutorial/console"),
+    (NavItem::Messages, "guide/dlrs-and-retries"),
+    (NavItem::Queues, "guide/queues"),
+    (NavItem::Peers, "guide/smpp"),
+    (NavItem::Gateways, "guide/sgip"),
+    (NavItem::Networks, "guide/gsm"),
+    (NavItem::Accounts, "guide/accounts-and-binds"),
+    (NavItem::Plugins, "guide/plugins"),
+    (NavItem::Policies, "guide/plugins"),
+    (NavItem::Tables, "guide/plugins"),
+    (NavItem::Pools, "guide/number-pools"),
+    (NavItem::OptOuts, "guide/dlrs-and-retries#opt-outs"),
+    (NavItem::Ledger, "guide/billing"),
+    (NavItem::Archive, "guide/archive"),
+    (NavItem::Configuration, "guide/configuration"),
+    (NavItem::Users, "guide/tls-and-users"),
+    (NavItem::Audit, "guide/tls-and-users"),
+    (NavItem::Maintenance, "guide/backup-and-upgrade"),
+    (NavItem::Profile, "guide/tls-and-users"),
+];
+
+/// A link to the chapter of the manual about a page, for its heading.
+pub(crate) fn chapter_link(item: NavItem) -> Markup {
+    let chapter = CHAPTERS.iter().find(|(known, _)| *known == item);
+    html! {
+        @if let Some((_, chapter)) = chapter { p.chapter { a href=(format!("/help/{chapter}")) { "Help on this page" } } }
+    }
+}
+
+/// The navigation, without items that the user has no permission for.
+pub(crate) fn nav_list(context: &RequestContext, current: NavItem) -> Markup {
+    html! {
+        @for (name, entries) in NAV_GROUPS {
+            @let mut visible = entries.iter().filter(|(.., permission)| context.has_permission(permission)).peekable();
+            @if visible.peek().is_some() {
+                @if !name.is_empty() { p { (name) } }
+                ul {
+                    @for (item, path, name, _) in visible {
+                        li { a href=(path) aria-current=[(*item == current).then_some("page")] { (name) } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manual;
+
+    #[test]
+    fn every_page_has_a_chapter_that_exists() {
+        let items =
+            NAV_GROUPS.iter().flat_map(|(_, entries)| *entries).map(|(item, path, ..)| (*item, *path));
+        for (item, path) in
+            items.chain([(NavItem::Profile, "/profile")]).filter(|(item, _)| *item != NavItem::Help)
+        {
+            let count = CHAPTERS.iter().filter(|(known, _)| *known == item).count();
+            assert_eq!(count, 1, "{path}");
+        }
+        for (_, chapter) in CHAPTERS {
+            let (path, anchor) = chapter.split_once('#').unwrap_or((chapter, ""));
+            let page = manual::find(path).unwrap_or_else(|| panic!("the manual has no page {path}"));
+            let id = format!(" id=\"{anchor}\"");
+            assert!(anchor.is_empty() || manual::render(page).into_string().contains(&id), "{chapter}");
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! Admins' actions on queues (hold, drain, reroute, cancel, purge): which there are, which messages they match, and
+//! their work on many messages in steps.
+
+pub(crate) mod batch;
+pub(crate) mod matching;
+pub(crate) mod rules;
+mod survey;
+
+pub use matching::NewQueueAction;
+pub use survey::QueueActionSurvey;

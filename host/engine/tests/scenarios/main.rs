@@ -1,0 +1,19 @@
+//! Scenarios of waiting messages: resolver, delivery policy, serial delivery, alerts, queue actions, pool numbers.
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a failed step fails the test")]
+
+mod delivery_policy;
+mod fixture;
+mod pace;
+mod peer_groups;
+#[path = "../support/pool_disk.rs"]
+mod pool_disk;
+mod queue_actions;
+mod replace_if_present;
+mod requery;
+mod resolver;
+mod restarts;
+mod sender_numbers;
+mod serial_delivery;
+mod submissions;
+mod subscriber_reachability;
+mod subscriber_survey;

@@ -1,0 +1,158 @@
+//! Hooks without the rest of an appliance: peers, tables, messages.
+
+use crate::{Outcome, Plugin};
+use arc_swap::ArcSwap;
+use capabilities::{
+    CounterOptions, Counters, Fetch, FetchFailure, FetchRequest, FetchResponse, HttpGrants, LogBudgets,
+    MemoryKvStore, TableHlr, TableKind, TableStore, TableStoreOptions,
+};
+use hooks::{Binding, Hooks, HooksOptions, HostServices, PeerSnapshots};
+use model::{
+    Address, Attempt, Directory, DlrRequest, ErrorClass, Hook, Leg, Message, MessageId, MessageKind, PeerId,
+    PluginVersion, Priority, RoutingDecision, Text, Timestamp, Verdict,
+};
+use sha2::{Digest, Sha256};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(crate) const NOW: Timestamp = Timestamp(1_800_000_000_000);
+
+/// Number of subscribers in the resolvers' tables.
+const SUBSCRIBERS: u64 = 100_000;
+/// Number of different messages and numbers, which are used in turn.
+const DISTINCT: u64 = 1024;
+
+pub(crate) struct BenchFixture {
+    pub(crate) hooks: Arc<Hooks>,
+    pub(crate) north: PeerId,
+    pub(crate) south: PeerId,
+    pub(crate) bulk: PeerId,
+    pub(crate) messages: Vec<Message>,
+    pub(crate) numbers: Vec<String>,
+    pub(crate) attempt: Attempt,
+}
+
+struct OfflineFetch;
+
+impl Fetch for OfflineFetch {
+    fn fetch(&self, _: &str, _: &HttpGrants, _: FetchRequest) -> Result<FetchResponse, FetchFailure> {
+        Err(FetchFailure::Unreachable("offline".to_owned()))
+    }
+}
+
+fn number(n: u64) -> String {
+    format!("86130{:08}", n.wrapping_mul(48_271) % SUBSCRIBERS)
+}
+
+impl BenchFixture {
+    pub(crate) fn open(folder: &Path) -> Outcome<Self> {
+        let mut directory = Directory::new();
+        let mut peer = |name: &str| directory.intern(name).map(|(id, _)| id);
+        let (acme, home, north, south, bulk) =
+            (peer("acme")?, peer("home")?, peer("north")?, peer("south")?, peer("bulk")?);
+        let tables = Arc::new(TableStore::open(&folder.join("tables"), TableStoreOptions::default())?);
+        let rows: String = (0..SUBSCRIBERS).map(|n| format!("{},26201{n:010}\n", number(n))).collect();
+        for name in ["hlr", "subscribers"] {
+            tables.put(name, TableKind::Exact, rows.as_bytes())?;
+        }
+        let services = HostServices {
+            peer_snapshots: Arc::new(PeerSnapshots::default()),
+            pool_snapshots: Arc::default(),
+            counters: Arc::new(Counters::new(CounterOptions::default())),
+            durable_counters: Arc::default(),
+            kv_store: Arc::new(MemoryKvStore::default()),
+            fetch: Arc::new(OfflineFetch),
+            hlr: Arc::new(TableHlr::new(tables.clone())),
+            tables,
+            log_budgets: LogBudgets::default(),
+        };
+        // As on an appliance.
+        let options = HooksOptions { home: Some(home), record: true, ..HooksOptions::default() };
+        let hooks = Hooks::open(
+            &folder.join("plugins"),
+            options,
+            Arc::new(ArcSwap::from_pointee(directory)),
+            services,
+        )?;
+        let attempt = Attempt {
+            number: 1,
+            leg: (0, 1),
+            peer: north,
+            class: ErrorClass::Temporary,
+            code: 8,
+            age: Duration::from_secs(1),
+            left: Duration::from_secs(86_400),
+        };
+        let messages = (0..DISTINCT).map(|n| message(acme, north, &number(n))).collect();
+        let numbers = (0..DISTINCT).map(number).collect();
+        Ok(Self { hooks, north, south, bulk, messages, numbers, attempt })
+    }
+
+    /// Uploads a plugin unless it is stored already; returns its binding.
+    pub(crate) fn upload_once(&self, plugin: &Plugin) -> Outcome<Binding> {
+        let octets = std::fs::read(&plugin.component)
+            .map_err(|error| format!("{}: {error}", plugin.component.display()))?;
+        // Reuse the compiled version of an earlier run: compiling a Python guest takes a minute.
+        let version: String =
+            Sha256::digest(&octets).iter().take(6).map(|octet| format!("{octet:02x}")).collect();
+        if !self.hooks.versions()?.iter().any(|info| info.plugin == plugin.name && info.version == version) {
+            self.hooks.upload(&plugin.name, &octets, None)?;
+        }
+        let mut binding = Binding::new(&plugin.name, &version, &plugin.policy);
+        // A Python guest needs 20 MB, and a busy machine is slow.
+        (binding.memory, binding.deadline) = (128 << 20, Duration::from_secs(1));
+        binding.grants.tables = vec!["hlr".to_owned(), "subscribers".to_owned()];
+        Ok(binding)
+    }
+
+    /// Asks the live plugin the `n`th question, and checks that it answers.
+    pub(crate) fn ask(&self, hook: Hook, n: usize, routed: &mut RoutingDecision) -> bool {
+        let message = &self.messages[n % self.messages.len()];
+        match hook {
+            Hook::Router => {
+                let routed = self.hooks.route(message, NOW);
+                matches!(&routed.verdict, Verdict::Forward(legs) if legs.len() == 1 && legs[0].peer == self.north)
+            }
+            Hook::Resolver => {
+                let number = &self.numbers[n % self.numbers.len()];
+                matches!(self.hooks.resolve(number, NOW).subscriber, model::Subscriber::Found { .. })
+            }
+            Hook::DeliveryPolicy => self.hooks.next(message, &self.attempt, NOW).is_some(),
+            Hook::Biller => {
+                routed.quote = None;
+                self.hooks.price(message, routed, NOW);
+                routed.quote.as_ref().is_some_and(|quote| quote.charge.is_some())
+            }
+        }
+    }
+}
+
+fn message(origin: PeerId, peer: PeerId, destination: &str) -> Message {
+    Message {
+        id: MessageId(0),
+        kind: MessageKind::Text,
+        origin,
+        source: Address::international("10655912345"),
+        destination: Address::international(destination),
+        service_type: bytes::Bytes::new(),
+        protocol_id: 0,
+        esm_class: 0,
+        priority: Priority::default(),
+        dlr_request: DlrRequest::NONE,
+        replace_if_present: false,
+        submission: None,
+        text: Text { octets: bytes::Bytes::from_static(&[b'x'; 140]), ..Text::default() },
+        tlvs: bytes::Bytes::new(),
+        accepted_at: NOW,
+        scheduled: None,
+        expires_at: NOW,
+        routed: forwarded(peer),
+    }
+}
+
+/// A forward verdict for a biller.
+pub(crate) fn forwarded(peer: PeerId) -> RoutingDecision {
+    let by = Arc::new(PluginVersion { plugin: "native".to_owned(), version: String::new() });
+    RoutingDecision::new(Verdict::Forward(vec![Leg::to(peer)]), by)
+}

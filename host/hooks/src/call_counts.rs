@@ -1,0 +1,53 @@
+//! Call counters of a plugin version.
+
+use crate::fault::{Fault, FaultKind};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+/// Calls, faults and time of one generation. The histogram's buckets are powers of two of a microsecond, from 1.
+#[derive(Debug, Clone, Default, serde::Serialize)]
+pub struct CallCounts {
+    /// Number of calls.
+    pub calls: u64,
+    /// Number of faults, in the order of [`FaultKind::ALL`].
+    pub faults: [u64; 5],
+    /// Total time, in nanoseconds.
+    pub nanoseconds: u64,
+    /// Number of calls shorter than 1, 2, 4 … 2^18 µs, and of longer ones.
+    pub buckets: [u64; 20],
+    /// Number of log lines dropped because of the plugin's log budget.
+    pub lines_left_out: u64,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct AtomicCallCounts {
+    calls: AtomicU64,
+    faults: [AtomicU64; 5],
+    nanoseconds: AtomicU64,
+    buckets: [AtomicU64; 20],
+}
+
+impl AtomicCallCounts {
+    pub(crate) fn call(&self, taken: Duration, fault: Option<&Fault>) {
+        let nanoseconds = u64::try_from(taken.as_nanos()).unwrap_or(u64::MAX);
+        self.calls.fetch_add(1, Relaxed);
+        self.nanoseconds.fetch_add(nanoseconds, Relaxed);
+        let bucket = (u64::BITS - (nanoseconds / 1000).leading_zeros()).min(19) as usize;
+        self.buckets[bucket].fetch_add(1, Relaxed);
+        if let Some(fault) = fault {
+            let index = FaultKind::ALL.iter().position(|kind| *kind == fault.kind).unwrap_or(0);
+            self.faults[index].fetch_add(1, Relaxed);
+        }
+    }
+
+    pub(crate) fn read(&self) -> CallCounts {
+        let load = |counter: &AtomicU64| counter.load(Relaxed);
+        CallCounts {
+            calls: load(&self.calls),
+            faults: std::array::from_fn(|index| load(&self.faults[index])),
+            nanoseconds: load(&self.nanoseconds),
+            buckets: std::array::from_fn(|index| load(&self.buckets[index])),
+            lines_left_out: 0,
+        }
+    }
+}

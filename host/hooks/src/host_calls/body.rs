@@ -1,0 +1,8 @@
+use super::InstanceState;
+use crate::bindings::host::switchyard::hooks::body::Host;
+
+impl Host for InstanceState {
+    fn octets(&mut self) -> Vec<u8> {
+        self.body.to_vec()
+    }
+}

@@ -1,0 +1,19 @@
+use super::InstanceState;
+use crate::bindings::host::switchyard::hooks::hlr::{Failure, Host, Subscriber};
+use capabilities::HlrFailure;
+
+impl Host for InstanceState {
+    fn look_up(&mut self, msisdn: String) -> Result<Subscriber, Failure> {
+        if !self.context.grants.hlr {
+            if self.context.may_log() {
+                tracing::warn!(plugin = &*self.context.plugin, "HLR query without a grant (grants.hlr)");
+            }
+            return Err(Failure::Unreachable);
+        }
+        match self.services.hlr.look_up(&msisdn) {
+            Ok(found) => Ok(Subscriber { imsi: found.imsi, serving: found.serving }),
+            Err(HlrFailure::Unknown) => Err(Failure::Unknown),
+            Err(HlrFailure::Unreachable) => Err(Failure::Unreachable),
+        }
+    }
+}

@@ -1,0 +1,33 @@
+use super::InstanceState;
+use crate::bindings::host::switchyard::hooks::http::{Failure, Host, Request, Response};
+use capabilities::FetchFailure;
+
+/// Maximum number of requests in one call.
+pub(crate) const MAX_FETCHES_PER_CALL: u32 = 16;
+
+impl Host for InstanceState {
+    fn fetch(&mut self, request: Request) -> Result<Response, Failure> {
+        if !self.may_fetch || self.configuring {
+            return Err(Failure::NotNow);
+        }
+        if self.fetches_left == 0 {
+            return Err(Failure::NotAllowed(format!(
+                "more than {MAX_FETCHES_PER_CALL} requests in one call"
+            )));
+        }
+        self.fetches_left -= 1;
+        let request = capabilities::FetchRequest {
+            method: request.method,
+            url: request.url,
+            headers: request.headers,
+            body: request.body,
+        };
+        match self.services.fetch.fetch(&self.context.plugin, &self.context.http_grants, request) {
+            Ok(answer) => Ok(Response { status: answer.status, headers: answer.headers, body: answer.body }),
+            Err(FetchFailure::NotAllowed(why)) => Err(Failure::NotAllowed(why)),
+            Err(FetchFailure::TimedOut) => Err(Failure::TimedOut),
+            Err(FetchFailure::TooLarge) => Err(Failure::TooLarge),
+            Err(FetchFailure::Unreachable(why)) => Err(Failure::Unreachable(why)),
+        }
+    }
+}

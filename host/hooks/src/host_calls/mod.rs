@@ -1,0 +1,204 @@
+//! Host calls of plugins: one module per WIT interface, with its limits.
+
+mod body;
+mod clock;
+mod counters;
+mod hlr;
+pub(crate) mod http;
+mod kv;
+pub(crate) mod log;
+pub(crate) mod numbers;
+pub(crate) mod peers;
+mod previous;
+pub(crate) mod tables;
+mod wasi_host;
+
+use crate::generation::Purpose;
+use crate::host_call_log::HostCallLog;
+use crate::policy_reference::{self, PolicyReference, PolicyReferenceKind};
+use crate::{Binding, HookError};
+use bytes::Bytes;
+use capabilities::{
+    CounterGrant, CounterSpace, Counters, DurableCounter, DurableCounters, Fetch, FetchLimits, Hlr,
+    HttpGrant, KvStore, LogBudget, LogBudgets, TableStore,
+};
+use model::{SenderRequest, Timestamp};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+use wasmtime::StoreLimits;
+
+/// The services behind the host calls. A test harness supplies its own.
+pub struct HostServices {
+    /// Snapshots of the peers.
+    pub peer_snapshots: Arc<peers::PeerSnapshots>,
+    /// Snapshots of the number pools.
+    pub pool_snapshots: Arc<numbers::PoolSnapshots>,
+    /// Counters over sliding windows.
+    pub counters: Arc<Counters>,
+    /// Durable counters over calendar periods, as named in bindings.
+    pub durable_counters: Arc<DurableCounters>,
+    /// The plugins' durable key-value store.
+    pub kv_store: Arc<dyn KvStore>,
+    /// The HTTP client.
+    pub fetch: Arc<dyn Fetch>,
+    /// The appliance's tables.
+    pub tables: Arc<TableStore>,
+    /// The home location register.
+    pub hlr: Arc<dyn Hlr>,
+    /// Log budgets of the plugins.
+    pub log_budgets: LogBudgets,
+}
+
+/// The shared context of all instances of one generation.
+pub(crate) struct GenerationContext {
+    pub(crate) plugin: Arc<str>,
+    pub(crate) version: Arc<str>,
+    /// The counters of the plugin; a candidate in shadow has its own.
+    pub(crate) counter_space: Arc<CounterSpace>,
+    /// The durable counters of the binding; on trial, with an overlay that discards increments.
+    pub(crate) durable_counters: Vec<Arc<DurableCounter>>,
+    pub(crate) grants: crate::Grants,
+    /// The HTTP grants.
+    pub(crate) http_grants: capabilities::HttpGrants,
+    /// The key-value store of the plugin; on trial, with an overlay.
+    pub(crate) kv_store: Arc<dyn KvStore>,
+    pub(crate) log_budget: Arc<LogBudget>,
+    /// The generation has served before with these tables, so a missing one is no error.
+    pub(crate) allow_missing_tables: bool,
+}
+
+/// The counter space of a plugin that is only tried out.
+pub(crate) fn shadow_counter_space(plugin: &str) -> String {
+    format!("{plugin}#shadow")
+}
+
+impl GenerationContext {
+    pub(crate) fn new(
+        binding: &Binding,
+        purpose: Purpose,
+        services: &HostServices,
+    ) -> Result<Self, HookError> {
+        let is_isolated = purpose == Purpose::Isolated;
+        let grants = &binding.grants;
+        let http_grants = grants
+            .http
+            .iter()
+            .map(|prefix| HttpGrant::parse(prefix).map_err(|error| HookError::BadGrant(error.to_string())))
+            .collect::<Result<Vec<_>, _>>()?;
+        let limits = FetchLimits {
+            timeout: Duration::from_millis(grants.http_timeout_ms),
+            response: grants.http_answer,
+            ..FetchLimits::default()
+        };
+        let bad_counter = |error: capabilities::Error| HookError::BadCounter(error.to_string());
+        CounterGrant::check_all(&grants.counters).map_err(bad_counter)?;
+        let durable_counters = grants.counters.iter().map(|grant| {
+            let counter = services.durable_counters.counter(&binding.plugin, grant)?;
+            Ok(if is_isolated { counter.overlay() } else { counter })
+        });
+        let durable_counters = durable_counters.collect::<Result<Vec<_>, _>>().map_err(bad_counter)?;
+        let counter_space =
+            if is_isolated { shadow_counter_space(&binding.plugin) } else { binding.plugin.clone() };
+        let kv_store: Arc<dyn KvStore> = if is_isolated {
+            Arc::new(kv::KvOverlay::new(services.kv_store.clone()))
+        } else {
+            services.kv_store.clone()
+        };
+        Ok(Self {
+            plugin: binding.plugin.as_str().into(),
+            version: binding.version.as_str().into(),
+            counter_space: services.counters.space(&counter_space),
+            durable_counters,
+            grants: grants.clone(),
+            http_grants: capabilities::HttpGrants { prefixes: http_grants, limits },
+            kv_store,
+            log_budget: services.log_budgets.of(&binding.plugin),
+            allow_missing_tables: purpose == Purpose::ServeUnchecked,
+        })
+    }
+
+    /// Whether the log budget admits another line of this plugin.
+    pub(crate) fn may_log(&self) -> bool {
+        self.log_budget.take(crate::hooks::wall_clock()).is_some()
+    }
+}
+
+/// The host's state for one instance.
+pub(crate) struct InstanceState {
+    pub(crate) limits: StoreLimits,
+    pub(crate) context: Arc<GenerationContext>,
+    pub(crate) services: Arc<HostServices>,
+    /// The time at which the call started.
+    pub(crate) now: Timestamp,
+    /// The destination of the current message, as digits.
+    pub(crate) destination: tables::Digits,
+    /// The text of the current message.
+    pub(crate) body: Bytes,
+    /// The sender that the call requested for the message.
+    pub(crate) sender: Option<Box<SenderRequest>>,
+    pub(crate) tables: Arc<tables::PluginTables>,
+    /// `configure` is running: tables may be filled and opened.
+    pub(crate) configuring: bool,
+    /// The references of the policy document that `configure` has looked up so far.
+    pub(crate) references: BTreeSet<PolicyReference>,
+    /// The state of the deadline check, once the first deadline has passed.
+    pub(crate) last_check: Option<crate::deadline::DeadlineCheck>,
+    /// Log lines that this call may still write.
+    pub(crate) log_lines_left: u32,
+    /// HTTP requests that this call may still make.
+    pub(crate) fetches_left: u32,
+    /// The call may block on HTTP requests.
+    pub(crate) may_fetch: bool,
+    pub(crate) call_log: HostCallLog,
+    /// Total time that the call has waited for the disk.
+    pub(crate) disk_wait: Duration,
+    /// The overlay of the key-value store during a preview.
+    pub(crate) kv_overlay: Option<Arc<dyn KvStore>>,
+    /// State of the fixed random sequence, for guests without a grant for random numbers.
+    pub(crate) random_sequence: u64,
+}
+
+impl InstanceState {
+    pub(crate) fn new(
+        limits: StoreLimits,
+        context: Arc<GenerationContext>,
+        services: Arc<HostServices>,
+        tables: Arc<tables::PluginTables>,
+    ) -> Self {
+        Self {
+            limits,
+            context,
+            services,
+            now: Timestamp(0),
+            destination: tables::Digits::NONE,
+            body: Bytes::new(),
+            sender: None,
+            tables,
+            configuring: true,
+            references: BTreeSet::new(),
+            last_check: None,
+            log_lines_left: log::LINES,
+            fetches_left: 0,
+            may_fetch: false,
+            // Nothing is counted until the plugin is configured.
+            call_log: HostCallLog::Discard,
+            disk_wait: Duration::ZERO,
+            kv_overlay: None,
+            random_sequence: 0,
+        }
+    }
+}
+
+impl InstanceState {
+    /// Records a name that the plugin looks up while it is configured.
+    fn add_reference(&mut self, kind: PolicyReferenceKind, name: &str) {
+        if self.configuring && self.references.len() < policy_reference::MAX_REFERENCES {
+            self.references.insert(PolicyReference { kind, name: name.to_owned() });
+        }
+    }
+}
+
+impl crate::bindings::router::switchyard::hooks::types::Host for InstanceState {}
+impl crate::bindings::delivery::switchyard::hooks::types::Host for InstanceState {}
+impl crate::bindings::biller::switchyard::hooks::types::Host for InstanceState {}

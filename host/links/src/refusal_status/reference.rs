@@ -1,0 +1,123 @@
+//! Generates `docs/reference/status-map.md` from the functions that map codes.
+
+use super::{deliver_status, submit_status};
+use model::{ErrorClass, Refusal, RejectReason};
+use sgip::{Dialect, ResultCode};
+use smpp::CommandStatus;
+use std::fmt::Write as _;
+
+const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/status-map.md");
+
+const HEAD: &str = "# Error codes\n\n\
+    Generated from `host/links`, `host/smpp` and `host/sgip` (`UPDATE=1 cargo test -p links`), do not edit.\n\n\
+    ## Refused submissions\n\n\
+    The code that a submitter gets if the daemon refuses its message. The column *peer* is the command_status for an MO message or a \
+    DLR of an SMPP peer. An SP that speaks SGIP 1.3 gets 33 instead of 88.\n\n\
+    | refusal | SMPP | SGIP | peer |\n|---|---|---|---|\n";
+
+const CLASSES: &str = "\n## Refusals by peers\n\n\
+    The error class that the daemon gives to a peer's refusal. `error-classes` of a peer or gateway overrides single codes.\n\n\
+    | class | what follows |\n|---|---|\n";
+
+const SMPP: &str = "\n### SMPP command_status\n\nCodes that are not listed are permanent.\n\n| code | name | class |\n|---|---|---|\n";
+
+const SGIP: &str = "\n### SGIP result\n\n\
+    Codes that are not listed are permanent.\n\n| code | meaning | class in 1.2 | class in 1.3 |\n|---|---|---|---|\n";
+
+const REFUSALS: [Refusal; 19] = [
+    Refusal::QueueFull,
+    Refusal::Throttled,
+    Refusal::Rejected(RejectReason::NoRoute),
+    Refusal::Rejected(RejectReason::InvalidDestination),
+    Refusal::Rejected(RejectReason::InvalidSource),
+    Refusal::Rejected(RejectReason::Prohibited),
+    Refusal::Rejected(RejectReason::NotAuthorised),
+    Refusal::Rejected(RejectReason::TryLater),
+    Refusal::Rejected(RejectReason::Fault),
+    Refusal::Rejected(RejectReason::OptedOut),
+    Refusal::Rejected(RejectReason::NoCredit),
+    Refusal::BadSchedule,
+    Refusal::Expired,
+    Refusal::UnknownMessage,
+    Refusal::WrongState,
+    Refusal::Internal,
+    Refusal::ShuttingDown,
+    Refusal::KeyReused,
+    Refusal::KeysFull { retry_after: 0 },
+];
+
+/// The classes that a code can have, with what follows.
+const MEANINGS: [(ErrorClass, &str); 6] = [
+    (ErrorClass::Temporary, "the message is retried by its schedule"),
+    (ErrorClass::Permanent, "this leg is not retried"),
+    (ErrorClass::Throttled, "the peer waits, not the message; the daemon learns the peer's rate"),
+    (ErrorClass::QueueFull, "as for a throttling peer"),
+    (ErrorClass::Absent, "the message waits until the subscriber is reachable"),
+    (ErrorClass::MemoryFull, "the message waits until the handset has memory"),
+];
+
+fn class_name(class: ErrorClass) -> &'static str {
+    match class {
+        ErrorClass::Temporary => "temporary",
+        ErrorClass::Permanent => "permanent",
+        ErrorClass::Throttled => "throttled",
+        ErrorClass::QueueFull => "queue-full",
+        ErrorClass::Absent => "absent",
+        ErrorClass::MemoryFull => "memory-full",
+        ErrorClass::ThisMessage => "this-message",
+        ErrorClass::UnknownSubscriber => "unknown-subscriber",
+        ErrorClass::NumberMoved => "number-moved",
+    }
+}
+
+fn page() -> String {
+    let mut text = HEAD.to_owned();
+    for refusal in REFUSALS {
+        let (submit, deliver) = (submit_status(refusal), deliver_status(refusal));
+        let _ =
+            writeln!(text, "| `{}` | {submit} | {} | {deliver} |", refusal.name(), ResultCode::of(refusal));
+    }
+    text.push_str(CLASSES);
+    for (class, meaning) in MEANINGS {
+        let _ = writeln!(text, "| `{}` | {meaning} |", class_name(class));
+    }
+    text.push_str(SMPP);
+    for code in 1..=0x1FF {
+        let status = CommandStatus(code);
+        if status.class() != ErrorClass::Permanent {
+            let _ = writeln!(text, "| 0x{code:02X} | {} | {} |", status.name(), class_name(status.class()));
+        }
+    }
+    text.push_str(SGIP);
+    for code in 1..=u8::MAX {
+        let result = ResultCode(code);
+        let classes = [Dialect::V12, Dialect::V13].map(|dialect| result.class(dialect));
+        if classes != [ErrorClass::Permanent; 2] {
+            let [first, second] = classes.map(class_name);
+            let _ = writeln!(text, "| {code} | {} | {first} | {second} |", result.meaning(Dialect::V12));
+        }
+    }
+    text
+}
+
+#[test]
+fn status_map_is_up_to_date() {
+    let page = page();
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(PATH, &page).unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(PATH).unwrap(), page, "run UPDATE=1 cargo test -p links");
+}
+
+#[test]
+fn every_class_in_the_tables_is_explained() {
+    let smpp = (1..=0x1FF).map(|code| CommandStatus(code).class());
+    let sgip = (1..=u8::MAX)
+        .flat_map(|code| [Dialect::V12, Dialect::V13].map(|dialect| ResultCode(code).class(dialect)));
+    for class in smpp.chain(sgip) {
+        assert!(MEANINGS.iter().any(|(explained, _)| *explained == class), "{class:?}");
+    }
+    let reasons = REFUSALS.iter().filter(|refusal| matches!(refusal, Refusal::Rejected(_))).count();
+    let known = (0..=u8::MAX).filter_map(RejectReason::from_octet).count();
+    assert_eq!(reasons, known, "a reason is missing in the table");
+}

@@ -1,0 +1,248 @@
+//! The Redis server: listens, and holds the state shared by all connections.
+
+use crate::accounts::Accounts;
+use crate::connection::Connection;
+use crate::counts::{Counts, RedisServerState};
+use crate::redis_options::RedisOptions;
+use model::Timestamp;
+use parking_lot::Mutex;
+use ports::{
+    Acceptor, ConnectionLimiter, ConnectionLimits, ConnectionPermit, EventSink, LinkRegistry, LoginLimiter,
+    PasswordVerifier, RateLimiter,
+};
+use resp::{ClusterNode, RespOptions, Scripts, Session};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU16, Ordering::Relaxed};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{mpsc, watch};
+
+/// The Redis version reported to clients, which select their commands by it.
+pub(crate) const REDIS_VERSION: &str = "7.2.0";
+
+/// The server cannot be created.
+#[derive(Debug, thiserror::Error)]
+pub enum RedisServerError {
+    /// The system provides no random numbers.
+    #[error("the system provides no random numbers: {0}")]
+    Random(getrandom::Error),
+}
+
+/// A listener cannot be opened.
+#[derive(Debug, thiserror::Error)]
+#[error("[redis] listen: cannot listen on {address}: {reason}")]
+pub struct RedisListenError {
+    /// The address.
+    pub address: SocketAddr,
+    /// The cause.
+    pub reason: io::Error,
+}
+
+/// State shared by all connections.
+pub(crate) struct Shared {
+    pub(crate) options: RedisOptions,
+    pub(crate) accounts: Accounts,
+    pub(crate) verifier: PasswordVerifier,
+    pub(crate) limiter: Arc<LoginLimiter>,
+    pub(crate) connection_limiter: Arc<ConnectionLimiter>,
+    pub(crate) core: Arc<dyn EventSink>,
+    pub(crate) registry: Arc<LinkRegistry>,
+    pub(crate) counts: Counts,
+    session: Arc<RespOptions>,
+    next_connection_id: AtomicI64,
+    log_limiter: Mutex<RateLimiter>,
+    started_at: Instant,
+    port: AtomicU16,
+}
+
+/// Facts about the server for `INFO`.
+#[derive(Debug)]
+pub(crate) struct ServerInfo {
+    pub(crate) port: u16,
+    pub(crate) started_at: Instant,
+    pub(crate) connections: usize,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        options: RedisOptions,
+        limiter: Arc<LoginLimiter>,
+        core: Arc<dyn EventSink>,
+        registry: Arc<LinkRegistry>,
+    ) -> Result<Self, getrandom::Error> {
+        let scripts = Scripts::new(options.scripts.iter().copied(), options.any_script);
+        let session = RespOptions {
+            limits: options.limits,
+            accounts: !options.accounts.is_empty(),
+            scripts: Arc::new(scripts),
+            plain_replies: options.plain_replies,
+            version: REDIS_VERSION.to_owned(),
+        };
+        let limits = ConnectionLimits {
+            connections: options.connections,
+            per_address: options.connections_per_address,
+            unidentified: options.unauthenticated_connections,
+            reserve: 0,
+        };
+        Ok(Self {
+            accounts: Accounts::new(options.accounts.clone()),
+            verifier: PasswordVerifier::new(options.verifications)?,
+            limiter,
+            connection_limiter: ConnectionLimiter::new(limits, Arc::default()),
+            core,
+            registry,
+            counts: Counts::default(),
+            session: Arc::new(session),
+            next_connection_id: AtomicI64::new(1),
+            log_limiter: Mutex::new(RateLimiter::new(2.0, 20, now())),
+            started_at: now(),
+            port: AtomicU16::new(0),
+            options,
+        })
+    }
+
+    /// Creates a session. `local` is the local address of the connection, announced to cluster clients by default.
+    pub(crate) fn session(&self, local: SocketAddr) -> Session {
+        let node = self.options.announce.clone().unwrap_or_else(|| ClusterNode {
+            host: local.ip().to_canonical().to_string(),
+            port: local.port(),
+        });
+        Session::new(self.session.clone(), self.next_connection_id.fetch_add(1, Relaxed)).with_node(node)
+    }
+
+    pub(crate) fn server_info(&self) -> ServerInfo {
+        ServerInfo {
+            port: self.port.load(Relaxed),
+            started_at: self.started_at,
+            connections: self.options.connections,
+        }
+    }
+
+    /// Limits the log rate for repeated failures.
+    pub(crate) fn may_log(&self) -> bool {
+        self.log_limiter.lock().take(1, now())
+    }
+}
+
+/// The Redis server. Its methods must be called within a tokio runtime.
+pub struct RedisServer {
+    shared: Arc<Shared>,
+    shutdown_signal: watch::Sender<Option<Instant>>,
+    /// Each connection holds a sender; no value is sent.
+    liveness: Mutex<Option<(mpsc::Sender<()>, mpsc::Receiver<()>)>>,
+}
+
+impl RedisServer {
+    /// Creates a server that does not listen yet.
+    ///
+    /// # Errors
+    /// If the system provides no random numbers.
+    pub fn new(
+        options: RedisOptions,
+        limiter: Arc<LoginLimiter>,
+        core: Arc<dyn EventSink>,
+        registry: Arc<LinkRegistry>,
+    ) -> Result<Self, RedisServerError> {
+        let shared = Shared::new(options, limiter, core, registry).map_err(RedisServerError::Random)?;
+        let liveness = Mutex::new(Some(mpsc::channel(1)));
+        Ok(Self { shared: Arc::new(shared), shutdown_signal: watch::channel(None).0, liveness })
+    }
+
+    /// Listens on an address, and returns the bound one. May be called several times.
+    ///
+    /// # Errors
+    /// If the address cannot be bound.
+    pub async fn listen(&self, address: SocketAddr) -> Result<SocketAddr, RedisListenError> {
+        let listen_error = |reason| RedisListenError { address, reason };
+        let socket = TcpListener::bind(address).await.map_err(listen_error)?;
+        let address = socket.local_addr().map_err(listen_error)?;
+        // `INFO` reports the first port only.
+        let _ = self.shared.port.compare_exchange(0, address.port(), Relaxed, Relaxed);
+        if let Some((liveness, _)) = &*self.liveness.lock() {
+            let acceptor = Acceptor::new("redis", Arc::new(socket), self.shared.connection_limiter.clone())
+                .refuse_with(b"-ERR max number of clients reached\r\n");
+            tokio::spawn(accept(
+                self.shared.clone(),
+                acceptor,
+                self.shutdown_signal.subscribe(),
+                liveness.clone(),
+            ));
+        }
+        Ok(address)
+    }
+
+    /// A snapshot of the state.
+    #[must_use]
+    pub fn state(&self) -> RedisServerState {
+        self.shared.counts.state(&self.shared.connection_limiter)
+    }
+
+    /// Shuts down: stops listening and reading, answers pending requests within the given time, and closes all
+    /// connections. The engine must keep running meanwhile.
+    pub async fn shutdown(&self, within: Duration) {
+        self.shutdown_signal.send_replace(Some(now() + within));
+        let Some((sender, mut all_closed)) = self.liveness.lock().take() else { return };
+        drop(sender);
+        // Connections end at the deadline; a pending login may take a little longer.
+        let _ = tokio::time::timeout(within + Duration::from_secs(1), all_closed.recv()).await;
+    }
+}
+
+async fn accept(
+    shared: Arc<Shared>,
+    acceptor: Acceptor,
+    shutdown_signal: watch::Receiver<Option<Instant>>,
+    liveness: mpsc::Sender<()>,
+) {
+    let mut stop = shutdown_signal.clone();
+    loop {
+        let (stream, remote, permit) = tokio::select! {
+            accepted = acceptor.accept() => accepted,
+            _ = stop.wait_for(Option::is_some) => return,
+        };
+        tokio::spawn(serve_connection(
+            shared.clone(),
+            stream,
+            remote,
+            permit,
+            shutdown_signal.clone(),
+            liveness.clone(),
+        ));
+    }
+}
+
+async fn serve_connection(
+    shared: Arc<Shared>,
+    stream: TcpStream,
+    remote: SocketAddr,
+    permit: ConnectionPermit,
+    shutdown_signal: watch::Receiver<Option<Instant>>,
+    liveness: mpsc::Sender<()>,
+) {
+    // Without accounts, every connection counts as authenticated.
+    if shared.options.accounts.is_empty() {
+        permit.identify();
+    }
+    let permit = Arc::new(permit);
+    // Without a local address, the connection is already broken.
+    let Ok(local) = stream.local_addr() else { return };
+    let connection = Connection::new(shared, remote, local, permit.clone());
+    tokio::select! {
+        () = connection.run(stream, shutdown_signal) => {}
+        () = permit.displaced() => {}
+    }
+    drop(liveness);
+}
+
+/// The monotonic time of the runtime.
+pub(crate) fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
+}
+
+/// The wall-clock time.
+pub(crate) fn wall() -> Timestamp {
+    let started_at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp(u64::try_from(started_at.as_millis()).unwrap_or(u64::MAX))
+}

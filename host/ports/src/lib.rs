@@ -1,0 +1,65 @@
+//! The shared parts of every protocol front end: an SMPP or SGIP link, an HTTP listener for business systems, a push to a
+//! URL, a Redis listener.
+//!
+//! * To the engine: [`EventSink`], and [`Routing`] for the routing question.
+//! * From the engine: [`LinkRegistry`] for links, [`EngineClient`] for request and answer, [`PoolFeed`] for watchers of
+//!   number pools.
+//! * Texts and their codings: [`text`].
+//! * Limits: connections ([`ConnectionLimiter`], [`Acceptor`]), passwords ([`PasswordVerifier`], [`LoginLimiter`]), rates
+//!   ([`RateLimiter`], [`AccountRates`]), addresses ([`IpNetwork`], [`SourceRules`]), log lines ([`LogLimiter`]).
+//! * Refused submissions: [`RefusalLog`].
+//!
+//! A front end knows nothing of queues, and nothing of the other front ends.
+#![forbid(unsafe_code)]
+
+mod acceptor;
+mod account_rates;
+mod address_group;
+mod connection_limiter;
+mod descriptors;
+mod drained_body;
+mod engine_client;
+mod event_sink;
+mod http_listener;
+mod ip_network;
+mod link_registry;
+mod log_limiter;
+mod login_limiter;
+mod password_verifier;
+mod pool_feed;
+mod protocol;
+mod rate_limiter;
+mod refusal_log;
+mod routing;
+mod server_certificate;
+mod source_rules;
+pub mod text;
+mod tls_files;
+
+pub use acceptor::Acceptor;
+pub use account_rates::{AccountRate, AccountRates};
+pub use address_group::AddressGroup;
+pub use connection_limiter::{
+    ConnectionCounts, ConnectionLimitReached, ConnectionLimiter, ConnectionLimits, ConnectionPermit,
+};
+pub use descriptors::{descriptor_share, raise_descriptor_limit};
+pub use drained_body::DrainedBody;
+pub use engine_client::{EngineClient, EngineTimeout};
+pub use event_sink::EventSink;
+pub use http_listener::{HttpLimits, HttpListener, RequestClassifier};
+pub use ip_network::{IpNetwork, ParseIpNetworkError};
+pub use link_registry::{LinkCommand, LinkCommands, LinkRegistry, close_link};
+pub use log_limiter::LogLimiter;
+pub use login_limiter::{LoginBlocked, LoginInterface, LoginLimiter, LoginLimits};
+pub use password_verifier::{PasswordError, PasswordVerifier, check_password_hash, hash_password};
+pub use pool_feed::{PoolFeed, PoolFeedUpdate};
+pub use protocol::Protocol;
+pub use rate_limiter::RateLimiter;
+pub use refusal_log::{MAX_REFUSALS_PER_ACCOUNT, RefusalLog, RefusalRecord};
+pub use routing::Routing;
+pub use server_certificate::{ServerCertificate, ServerCertificateError, self_signed_certificate};
+pub use source_rules::{SourceRules, matches_wildcard};
+pub use tls_files::{
+    ServerTlsFiles, TlsFileError, crypto_provider, read_certificates, read_private_key,
+    read_root_certificates,
+};

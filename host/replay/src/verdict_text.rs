@@ -1,0 +1,105 @@
+//! Text forms of verdicts, by which differences are grouped.
+//!
+//! Peers of one rank are joined by `|`, ranks by `,`: `forward north|south,reserve`. Shares are shown if they differ:
+//! `forward north*9|south*1`. A sender request follows, with its fallback: `forward north, sender of texts else hold`.
+//! Rewritten addresses are mentioned without their values: numbers would put every message into its own group.
+
+use crate::candidate::{CandidateDecision, CandidateVerdict};
+use crate::compare::is_home;
+use crate::compared_legs::{ComparedLeg, ComparedLegs, common_divisor};
+use archive::{ArchivedMessage, ArchivedVerdict};
+use model::{RejectReason, SenderRequest};
+use std::fmt::Write;
+
+/// Separates the archived verdict from the candidate's.
+pub(crate) const SEPARATOR: char = '\u{1f}';
+
+/// Writes the archived verdict, [`SEPARATOR`], and the candidate's verdict. For verdicts that differ, the two texts
+/// differ.
+pub(crate) fn write(out: &mut String, message: &ArchivedMessage, decision: &CandidateDecision) {
+    out.clear();
+    match &message.verdict {
+        ArchivedVerdict::Forward(legs) if is_home(legs) => out.push_str("home"),
+        ArchivedVerdict::Forward(legs) => write_legs(out, &ComparedLegs::of(legs)),
+        ArchivedVerdict::Hold(_) => out.push_str("hold"),
+        ArchivedVerdict::Reject(reason) => write_reject(out, *reason),
+    }
+    write_sender(out, message.sender.as_deref());
+    let middle = out.len();
+    out.push(SEPARATOR);
+    match &decision.verdict {
+        CandidateVerdict::Forward(legs) => write_legs(out, &ComparedLegs::of(legs)),
+        CandidateVerdict::Home => out.push_str("home"),
+        CandidateVerdict::Hold(_) if matches!(message.verdict, ArchivedVerdict::Hold(_)) => {
+            out.push_str("hold until a different time");
+        }
+        CandidateVerdict::Hold(_) => out.push_str("hold"),
+        CandidateVerdict::Reject(reason) => write_reject(out, *reason),
+        CandidateVerdict::Pass => out.push_str("pass"),
+        CandidateVerdict::Fault(kind) => {
+            out.push_str("fault ");
+            out.push_str(kind);
+        }
+    }
+    write_sender(out, decision.sender.as_deref());
+    if out.get(..middle) == out.get(middle + SEPARATOR.len_utf8()..) {
+        out.push_str(" otherwise");
+    }
+}
+
+fn write_sender(out: &mut String, request: Option<&SenderRequest>) {
+    if let Some(request) = request {
+        let _ = write!(out, ", sender of {} else {}", request.pool, request.otherwise.name());
+    }
+}
+
+fn write_legs(out: &mut String, legs: &ComparedLegs<'_>) {
+    out.push_str("forward ");
+    for (index, rank) in legs.ranks().enumerate() {
+        if index > 0 {
+            out.push(',');
+        }
+        let divisor = common_divisor(rank).max(1);
+        let equal = rank.iter().all(|leg| leg.weight == divisor);
+        for (index, leg) in rank.iter().enumerate() {
+            if index > 0 {
+                out.push('|');
+            }
+            write_leg(out, leg);
+            if !equal && rank.len() > 1 {
+                // Writing to a string cannot fail.
+                let _ = write!(out, "*{}", leg.weight / divisor);
+            }
+        }
+    }
+}
+
+fn write_leg(out: &mut String, leg: &ComparedLeg<'_>) {
+    out.push_str(leg.peer);
+    out.push_str(match (leg.source.is_some(), leg.destination.is_some()) {
+        (false, false) => "",
+        (true, false) => "(source rewritten)",
+        (false, true) => "(destination rewritten)",
+        (true, true) => "(both rewritten)",
+    });
+}
+
+fn write_reject(out: &mut String, reason: RejectReason) {
+    out.push_str("reject ");
+    out.push_str(reject_name(reason));
+}
+
+/// The name of a reason, as in policy documents.
+pub(crate) fn reject_name(reason: RejectReason) -> &'static str {
+    match reason {
+        RejectReason::NoRoute => "no-route",
+        RejectReason::InvalidDestination => "invalid-destination",
+        RejectReason::InvalidSource => "invalid-source",
+        RejectReason::Prohibited => "prohibited",
+        RejectReason::NotAuthorised => "not-authorised",
+        RejectReason::TryLater => "try-later",
+        RejectReason::Fault => "fault",
+        RejectReason::OptedOut => "opted-out",
+        RejectReason::NoCredit => "no-credit",
+    }
+}

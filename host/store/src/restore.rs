@@ -1,0 +1,124 @@
+//! Preparation of a store that was restored from a backup.
+
+use crate::record;
+use crate::store::{META, META_NEXT_HANDED, META_NEXT_ID, PROGRESS};
+use crate::{Store, StoreError};
+use engine::{MessageProgress, RecoveredMessage, WaitState};
+use model::{Message, MessageId, MessageKind, Step, StepKind, Timestamp, Verdict};
+use redb::ReadableTable as _;
+use std::time::Duration;
+
+/// Ids skipped per second between a backup and its restore: more than an appliance accepts in its best seconds
+/// (`cargo xtask bench`).
+const IDS_A_SECOND: u64 = 200_000;
+/// Ids skipped in any case.
+const IDS: u64 = 1_000_000;
+
+/// The messages of a restored store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RestoredCounts {
+    /// Live messages.
+    pub waiting: u64,
+    /// Of these, messages that may have been sent since the backup: they are uncertain now, and wait for an admin.
+    pub uncertain: u64,
+    /// DLRs for accounts: they are sent, perhaps for the second time.
+    pub dlrs: u64,
+}
+
+impl Store {
+    /// Prepares a store that was backed up at `at` and is restored at `now`, in one transaction.
+    ///
+    /// * Ids assigned since the backup are not assigned again: the next id is beyond all of them.
+    /// * Messages that may have been sent since the backup become uncertain, unless `send_again`: they are neither
+    ///   sent again nor given up until an admin decides. Excluded are messages that cannot have been sent: those
+    ///   without attempts that are scheduled for later, those held by their routing, those already uncertain, and
+    ///   those that wait for a DLR. DLRs are sent in any case, because an account recognises duplicates.
+    ///
+    /// # Errors
+    /// The disk fails or a record is damaged; nothing has changed then.
+    pub fn prepare_restored(
+        &self,
+        at: Timestamp,
+        now: Timestamp,
+        send_again: bool,
+    ) -> Result<RestoredCounts, StoreError> {
+        let mut found = RestoredCounts::default();
+        let transaction = self.begin()?;
+        {
+            let mut rows = transaction.open_table(PROGRESS)?;
+            let mut buffer = Vec::with_capacity(512);
+            let mut failed = None;
+            self.recover(|recovered| {
+                found.waiting += 1;
+                let id = recovered.message.id;
+                if matches!(recovered.message.kind, MessageKind::Dlr(_)) {
+                    found.dlrs += 1;
+                    return;
+                }
+                if send_again || failed.is_some() || !may_have_left(&recovered, now) {
+                    return;
+                }
+                found.uncertain += 1;
+                buffer.clear();
+                record::encode_progress(&mut buffer, &as_uncertain(recovered, now));
+                failed = rows.insert(id.0, buffer.as_slice()).err();
+            })?;
+            if let Some(error) = failed {
+                return Err(error.into());
+            }
+            let mut meta = transaction.open_table(META)?;
+            let since = Duration::from_millis(now.0.saturating_sub(at.0)).as_secs();
+            let gap = IDS.saturating_add(since.saturating_mul(IDS_A_SECOND));
+            for (key, least) in [(META_NEXT_ID, MessageId::FIRST.0), (META_NEXT_HANDED, 1)] {
+                let next = meta.get(key)?.map_or(least, |next| next.value()).max(least);
+                meta.insert(key, next.saturating_add(gap))?;
+            }
+        }
+        transaction.commit()?;
+        Ok(found)
+    }
+}
+
+/// Whether the appliance can have sent a message since the backup.
+fn may_have_left(recovered: &RecoveredMessage, now: Timestamp) -> bool {
+    if recovered.attempt.is_some_and(|attempt| {
+        recovered.progress.as_ref().is_none_or(|progress| attempt.attempt > progress.attempts)
+    }) {
+        return true;
+    }
+    let Message { routed, scheduled, .. } = &recovered.message;
+    let untried = recovered.progress.as_ref().is_none_or(|progress| progress.attempts == 0);
+    if untried && scheduled.is_some_and(|scheduled| scheduled > now) {
+        return false;
+    }
+    match recovered.progress.as_ref().map(|progress| progress.waiting) {
+        None => matches!(routed.verdict, Verdict::Forward(_)),
+        Some(WaitState::Queued | WaitState::Deferred { .. }) => true,
+        Some(WaitState::Held { .. } | WaitState::Uncertain { .. } | WaitState::Dlr { .. }) => false,
+    }
+}
+
+/// The progress of a message that may have been sent since the backup.
+fn as_uncertain(recovered: RecoveredMessage, now: Timestamp) -> MessageProgress {
+    let RecoveredMessage { message, progress, attempt, .. } = recovered;
+    let mut progress = progress.unwrap_or_else(|| MessageProgress {
+        waiting: WaitState::Queued,
+        attempts: 0,
+        leg: 0,
+        segments: Vec::new(),
+        steps: Vec::new(),
+    });
+    if let Some(attempt) = attempt.filter(|attempt| attempt.attempt > progress.attempts) {
+        (progress.attempts, progress.leg) = (attempt.attempt, attempt.leg);
+        if let Verdict::Forward(legs) = &message.routed.verdict
+            && let Some(leg) = legs.get(usize::from(attempt.leg))
+        {
+            let kind = StepKind::Submitted { peer: leg.peer, attempt: attempt.attempt };
+            progress.steps.push(Step { at: attempt.at, kind });
+        }
+    }
+    progress.steps.push(Step { at: now, kind: StepKind::Recovered });
+    // The limit counts from the end of its validity, because the admin may come late.
+    progress.waiting = WaitState::Uncertain { since: message.expires_at.max(now) };
+    progress
+}

@@ -1,0 +1,530 @@
+//! The implementation of [`ApiBackend`]: state shared by all API operations, status, queues, links and metrics.
+
+use crate::archiving::ArchiveReader;
+use crate::backup::Backups;
+use crate::config_manager::{ConfigManager, TunableSettings};
+use crate::core_loop::{CoreHandle, SIZE_BOUNDS, TIME_BOUNDS, wall_clock};
+use crate::drain::DrainInfo;
+use crate::error_causes::ErrorCauses;
+use crate::logging::LogControl;
+use crate::pools::PoolService;
+use crate::replays::Replays;
+use crate::routing::ApplianceRouting;
+use crate::testing::PeerTests;
+use crate::traces::describe_verdict;
+use admin::metrics::{self, MetricsPage};
+use admin::{ApiBackend, AttentionLimits, Export, Problem, ProblemKind, view};
+use arc_swap::ArcSwap;
+use engine::{BlockedBy, Engine};
+use hooks::Decision;
+use links::{LinkBlocker, LinkRole, Links};
+use model::{
+    Address, Directory, DlrRequest, FinalState, Message, MessageId, Moment, Now, PeerId, Priority, Refusal,
+    RoutingDecision, Text, Timestamp, Verdict,
+};
+use parking_lot::Mutex;
+use serde_json::Value;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+use store::{Store, StoredMessage};
+
+/// Everything that the admin API can access.
+pub(crate) struct Switchyard {
+    pub(crate) name: String,
+    pub(crate) started: Instant,
+    pub(crate) ready: AtomicBool,
+    pub(crate) stopping: AtomicBool,
+    /// The drain in progress, if any.
+    pub(crate) draining: Mutex<Option<DrainInfo>>,
+    pub(crate) logging: Arc<LogControl>,
+    pub(crate) backups: Backups,
+    pub(crate) peer_tests: PeerTests,
+    /// The operator of the appliance image, if the daemon runs on it.
+    pub(crate) operate_client: Option<admin::OperateClient>,
+    pub(crate) core: CoreHandle,
+    pub(crate) store: Arc<Store>,
+    /// Users, tokens and the audit log.
+    pub(crate) access: Arc<access::Access>,
+    pub(crate) links: Arc<Links>,
+    pub(crate) routing: Arc<ApplianceRouting>,
+    pub(crate) directory: Arc<ArcSwap<Directory>>,
+    pub(crate) causes: ErrorCauses,
+    pub(crate) recovered: u64,
+    pub(crate) recovery_ms: u64,
+    pub(crate) business: Arc<business::Business>,
+    /// Connections of the admin listener.
+    pub(crate) http_connections: Arc<ports::ConnectionCounts>,
+    /// Connections of the business listener.
+    pub(crate) business_connections: Arc<ports::ConnectionCounts>,
+    pub(crate) networks: Vec<Arc<gsm::GsmNetwork>>,
+    /// Set once the local socket is open.
+    pub(crate) shell: OnceLock<Arc<shell::ShellServer>>,
+    pub(crate) history: Option<ArchiveReader>,
+    pub(crate) pump: Mutex<Option<archive::RunningPump>>,
+    pub(crate) tables: Arc<capabilities::TableStore>,
+    /// Durable counters of plugins.
+    pub(crate) counters: Arc<capabilities::DurableCounters>,
+    pub(crate) replays: Replays,
+    pub(crate) pools: Arc<PoolService>,
+    /// The listener for Redis clients.
+    pub(crate) redis: Option<Arc<::pools::RedisServer>>,
+    /// The active configuration and its versions.
+    pub(crate) config_manager: Arc<ConfigManager>,
+    /// Settings that can change while the daemon runs.
+    pub(crate) tuning: Arc<TunableSettings>,
+    /// Serializes reports of bindings to the engine.
+    pub(crate) binding: Mutex<()>,
+    /// Publishes peers and pools to plugins.
+    pub(crate) peer_snapshots: Arc<crate::peer_snapshots::PeerSnapshotPublisher>,
+}
+
+impl admin::ApplianceImage for Switchyard {
+    fn operate_client(&self) -> Option<admin::OperateClient> {
+        self.operate_client.clone()
+    }
+}
+
+pub(crate) fn shutting_down_problem() -> Problem {
+    Problem::new(ProblemKind::Unavailable, "the appliance is shutting down")
+}
+
+/// Describes why a queue does not move; engine times are converted to wall-clock time.
+pub(crate) fn describe_blocked_by(blocked_by: BlockedBy, now: Now) -> String {
+    match blocked_by {
+        BlockedBy::Idle => "idle".to_owned(),
+        BlockedBy::Window => "peer window: the windows of all links are full".to_owned(),
+        BlockedBy::NoLink => "no link is up".to_owned(),
+        BlockedBy::Rate { until } => format!("rate limit, until {}", now.wall_of(until).0),
+        BlockedBy::Throttled { until, rate } => {
+            format!("throttled by the peer: learnt rate {rate:.1}/s{}", describe_next(until, now))
+        }
+        BlockedBy::SlowStart { until, rate } => {
+            format!("throttled by the peer: slow start at {rate:.1}/s{}", describe_next(until, now))
+        }
+        BlockedBy::PolicyPause { until } => {
+            format!("paused by the delivery policy, until {}", now.wall_of(until).0)
+        }
+        BlockedBy::Loading => "messages are being read from disk".to_owned(),
+        BlockedBy::SubscriberLocked => {
+            "all queued messages wait for others to the same subscribers".to_owned()
+        }
+        BlockedBy::NotConfigured => "the peer is not in the configuration".to_owned(),
+        BlockedBy::Shutdown => "shutting down".to_owned(),
+        BlockedBy::Suspended { queue_action } => format!("suspended by queue action {queue_action}"),
+        BlockedBy::QueueAction => "all queued messages are suspended by queue actions".to_owned(),
+        BlockedBy::RerouteTargetFull => "messages are rerouted to a peer whose queue is full".to_owned(),
+    }
+}
+
+/// Describes when the next message leaves, if that takes at least a second.
+fn describe_next(until: Moment, now: Now) -> String {
+    if until - now.mono < Duration::from_secs(1) {
+        return String::new();
+    }
+    format!(", next at {}", now.wall_of(until).0)
+}
+
+fn link_blocker(blocker: LinkBlocker) -> &'static str {
+    match blocker {
+        LinkBlocker::None => "none",
+        LinkBlocker::PeerWindow => "peer-window",
+        LinkBlocker::PeerThrottles => "peer-throttles",
+        LinkBlocker::SlowReader => "slow-reader",
+        LinkBlocker::OurWindow => "our-window",
+        LinkBlocker::AccountRate => "account-rate",
+        LinkBlocker::NotBound => "not-bound",
+    }
+}
+
+impl Switchyard {
+    pub(crate) fn name_of(&self, peer: PeerId) -> String {
+        self.directory.load().name(peer).to_string()
+    }
+
+    pub(crate) fn parse_id(id: &str) -> Result<MessageId, Problem> {
+        id.parse().map_err(|error: model::ParseMessageIdError| {
+            Problem::new(ProblemKind::BadRequest, error.to_string())
+        })
+    }
+
+    fn write_core_metrics(&self, page: &mut MetricsPage) {
+        let Some((totals, peers, live, cached)) = self
+            .core
+            .query(|engine, _| (engine.totals().clone(), engine.peers(), engine.live(), engine.cached()))
+        else {
+            return;
+        };
+        for (metric, value) in [
+            (&metrics::ACCEPTED, totals.accepted),
+            (&metrics::REFUSED, totals.refused),
+            (&metrics::SUBMITTED, totals.submitted),
+            (&metrics::ATTEMPTS_REFUSED, totals.attempts_refused),
+            (&metrics::THROTTLED, totals.throttled),
+            (&metrics::UNCERTAIN, totals.uncertain),
+            (&metrics::SENT_AGAIN, totals.sent_again),
+            (&metrics::DLRS_MATCHED, totals.dlrs_matched),
+            (&metrics::DLRS_UNMATCHED, totals.dlrs_unmatched),
+            (&metrics::DLRS_MADE, totals.dlrs_made),
+            (&metrics::DLRS_DELIVERED, totals.dlrs_delivered),
+        ] {
+            page.put(metric, &[], value as f64);
+        }
+        for state in FinalState::ALL {
+            page.put(&metrics::ENDED, &[state.name()], totals.ended[state as usize] as f64);
+        }
+        for peer in &peers {
+            let name = self.name_of(peer.peer);
+            for (state, count) in [
+                ("queued", peer.queued),
+                ("suspended", peer.suspended),
+                ("deferred", peer.deferred),
+                ("resolving", peer.resolving),
+                ("in-flight", peer.in_flight),
+                ("uncertain", peer.uncertain),
+                ("awaiting-dlr", peer.awaiting_dlr),
+            ] {
+                page.put(&metrics::QUEUE, &[&name, state], count as f64);
+            }
+            page.put(&metrics::SUBSCRIBERS_BLOCKED, &[&name], peer.blocked_subscribers as f64);
+            if let Some(rate) = peer.learnt_rate {
+                page.put(&metrics::LEARNT_RATE, &[&name], rate);
+            }
+        }
+        self.write_counts(page);
+        self.write_queue_action_metrics(page);
+        page.put(&metrics::WAITING, &[], live as f64);
+        page.put(&metrics::BODY_CACHE, &[], cached as f64);
+    }
+}
+
+impl ApiBackend for Switchyard {
+    fn status(&self) -> Result<view::StatusView, Problem> {
+        let (live, totals) = self
+            .core
+            .query(|engine, _| (engine.live(), engine.totals().clone()))
+            .ok_or_else(shutting_down_problem)?;
+        let (_, kept) =
+            self.store.counts().map_err(|error| Problem::new(ProblemKind::Internal, error.to_string()))?;
+        let counts = &self.core.counts;
+        let mut shown = BTreeMap::from([
+            ("accepted", totals.accepted),
+            ("refused", totals.refused),
+            ("submitted", totals.submitted),
+            ("throttled", totals.throttled),
+            ("uncertain", totals.uncertain),
+            ("sent_again", totals.sent_again),
+            ("dlrs_matched", totals.dlrs_matched),
+            ("dlrs_unmatched", totals.dlrs_unmatched),
+            ("dlrs_made", totals.dlrs_made),
+            ("dlrs_delivered", totals.dlrs_delivered),
+            ("commits", counts.commits.load(Relaxed)),
+            ("commit_us", counts.commit_us.load(Relaxed)),
+            ("commit_rows", counts.rows.load(Relaxed)),
+        ]);
+        for state in FinalState::ALL {
+            shown.insert(state.name(), totals.ended[state as usize]);
+        }
+        Ok(view::StatusView {
+            name: self.name.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            uptime_seconds: self.started.elapsed().as_secs(),
+            waiting: live as u64,
+            finished_kept: kept,
+            disk_free: counts.disk_free.load(Relaxed),
+            disk_low: counts.disk_low.load(Relaxed),
+            recovered: self.recovered,
+            recovery_ms: self.recovery_ms,
+            totals: shown,
+        })
+    }
+
+    fn queues(&self) -> Result<Vec<view::QueueView>, Problem> {
+        let query = |engine: &engine::Engine, now| (engine.peers(), engine.queue_actions(), now);
+        let (peers, orders, now) = self.core.query(query).ok_or_else(shutting_down_problem)?;
+        let peer_roles = self.routing.peer_roles.load();
+        let shown = peers.into_iter().map(|peer| view::QueueView {
+            peer: self.name_of(peer.peer),
+            configured: peer.configured,
+            queued: peer.queued,
+            deferred: peer.deferred,
+            subscriber_locked: peer.subscriber_locked,
+            suspended: peer.suspended,
+            blocked_subscribers: peer.blocked_subscribers,
+            resolving: peer.resolving,
+            in_flight: peer.in_flight,
+            uncertain: peer.uncertain,
+            awaiting_dlr: peer.awaiting_dlr,
+            oldest: peer.oldest.map(|at| at.0),
+            links: peer.links.len(),
+            blocked_by: self.describe_queue_block(&peer, &orders, now),
+            learnt_rate: peer.learnt_rate,
+            block_cause: match peer.blocked_by {
+                BlockedBy::Suspended { .. } => view::BlockCause::QueueAction,
+                BlockedBy::Throttled { .. } | BlockedBy::SlowStart { .. } => view::BlockCause::Throttle,
+                _ => view::BlockCause::Other,
+            },
+            is_account: peer_roles.is_account(peer.peer),
+        });
+        Ok(shown.collect())
+    }
+
+    fn links(&self) -> Vec<view::LinkView> {
+        let kinds = |map: BTreeMap<&'static str, u64>| {
+            map.into_iter().map(|(kind, count)| (kind.to_owned(), count)).collect::<BTreeMap<_, _>>()
+        };
+        let statuses = |map: BTreeMap<u32, u64>| {
+            map.into_iter()
+                .map(|(status, count)| match status {
+                    u32::MAX => ("others".to_owned(), count),
+                    status => (smpp::CommandStatus(status).to_string(), count),
+                })
+                .collect::<BTreeMap<_, _>>()
+        };
+        let shown = self.links.states().into_iter().map(|link| view::LinkView {
+            id: link.link.map(|id| id.0),
+            peer: link.name,
+            role: match link.role {
+                LinkRole::Server => "server",
+                LinkRole::Client => "client",
+            },
+            phase: link.phase.name(),
+            remote: link.remote.map(|remote| remote.to_string()),
+            bind: link.bind.map(smpp::BindMode::name),
+            tls: link.tls,
+            window: link.window,
+            in_flight: link.in_flight,
+            unanswered_in: link.unanswered_in,
+            round_trip_us: link.round_trip.map(|time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX)),
+            blocked_by: link_blocker(link.blocked_by).to_owned(),
+            received: kinds(link.inbound.requests),
+            sent: kinds(link.outbound.requests),
+            refused_by_us: statuses(link.outbound.errors),
+            refused_by_peer: statuses(link.inbound.errors),
+            since: link.since.0,
+            down_since: link.down_since.map(|at| at.0),
+            last_error: link.last_error,
+            back_off_until: link.back_off_until.map(|at| at.0),
+        });
+        shown.collect()
+    }
+
+    fn message(&self, id: &str, body: bool) -> Result<view::TraceView, Problem> {
+        let id = Self::parse_id(id)?;
+        // Memory first, for the current state. The content is in the store in any case.
+        let live = self
+            .core
+            .query(move |engine, now| engine.message(id).map(|status| (status, now)))
+            .ok_or_else(shutting_down_problem)?;
+        let found =
+            self.store.find(id).map_err(|error| Problem::new(ProblemKind::Internal, error.to_string()))?;
+        if body {
+            tracing::info!(id = id.0, "message text read by admin");
+        }
+        match found {
+            Some(StoredMessage::Waiting(message, progress)) => {
+                Ok(self.waiting(&message, live, progress.as_ref(), body))
+            }
+            Some(StoredMessage::Finished(message, ended)) => {
+                Ok(self.finished(&message, &ended, body, &|peer| self.name_of(peer)))
+            }
+            None => self.archived_trace(id, body),
+        }
+    }
+
+    fn explain(&self, asked: view::ExplainRequest) -> Result<view::ExplanationView, Problem> {
+        let origin = self.directory.load().id(&asked.origin).ok_or_else(|| {
+            Problem::new(ProblemKind::NotFound, format!("{:?} is not an account or peer", asked.origin))
+        })?;
+        let now = wall_clock();
+        let address = |value: &str| {
+            let digits = value.trim_start_matches('+');
+            if digits.bytes().all(|c| c.is_ascii_digit()) {
+                Address::new(1, 1, digits.as_bytes())
+            } else {
+                Address::new(5, 0, value.as_bytes())
+            }
+        };
+        let mut message = Message {
+            id: MessageId(0),
+            kind: model::MessageKind::Text,
+            origin,
+            source: address(&asked.source),
+            destination: address(&asked.destination),
+            service_type: bytes::Bytes::new(),
+            protocol_id: 0,
+            esm_class: 0,
+            priority: Priority::default(),
+            dlr_request: DlrRequest::NONE,
+            replace_if_present: false,
+            submission: None,
+            text: Text { octets: bytes::Bytes::from(asked.text.into_bytes()), ..Text::default() },
+            tlvs: bytes::Bytes::new(),
+            accepted_at: now,
+            scheduled: None,
+            expires_at: Timestamp(now.0 + 86_400_000),
+            routed: RoutingDecision {
+                verdict: Verdict::Reject(model::RejectReason::NoRoute),
+                by: Arc::new(model::PluginVersion { plugin: String::new(), version: String::new() }),
+                note: None,
+                sender: None,
+                quote: None,
+                host_calls: None,
+                fault_message_id: None,
+            },
+        };
+        let name = |peer| self.name_of(peer);
+        let mut steps = vec![format!("origin: {}", asked.origin)];
+        let (considered, routed) = self.routing.explain(&message);
+        for considered in considered {
+            let by = format!("router {} {}", considered.by.plugin, considered.by.version);
+            steps.push(match considered.outcome {
+                Ok(Decision { verdict: None, .. }) => format!("{by}: pass"),
+                Ok(Decision { verdict: Some(verdict), sender, note }) => {
+                    let note = note.map(|note| format!(" ({note})")).unwrap_or_default();
+                    format!("{by}: {}{note}", describe_verdict(&verdict, sender.as_deref(), &name))
+                }
+                Err(fault) => format!("{by}: fault: {}; its binding's on-fault decides", fault.what),
+            });
+        }
+        message.routed = routed;
+        let note = message.routed.note.as_deref().map(|note| format!(" ({note})")).unwrap_or_default();
+        steps.push(format!(
+            "after the built-in rules: {}{note}",
+            describe_verdict(&message.routed.verdict, message.routed.sender.as_deref(), &name)
+        ));
+        if let Some(quote) = &message.routed.quote {
+            let by = format!("biller {} {}", quote.by.plugin, quote.by.version);
+            let price = match &quote.charge {
+                Some(charge) => {
+                    format!("{} millionths from ledger account {}", charge.amount, charge.account)
+                }
+                None => "free".to_owned(),
+            };
+            let note = quote.note.as_deref().map(|note| format!(" ({note})")).unwrap_or_default();
+            steps.push(format!("{by}: {price}{note}"));
+        }
+        let routed = message.routed.clone();
+        let query = move |engine: &Engine, now| (engine.would_accept(now, &message), engine.peers(), now);
+        let (accepted, peers, now) = self.core.query(query).ok_or_else(shutting_down_problem)?;
+        if let Verdict::Forward(legs) = &routed.verdict {
+            for leg in legs {
+                let name = self.name_of(leg.peer);
+                steps.push(match peers.iter().find(|peer| peer.peer == leg.peer && peer.configured) {
+                    Some(peer) => {
+                        let (blocked_by, links) =
+                            (describe_blocked_by(peer.blocked_by, now), peer.links.len());
+                        format!("leg {name}: {} queued, {links} links; {blocked_by}", peer.queued)
+                    }
+                    None => format!("leg {name}: skipped, the peer is not in the configuration"),
+                });
+            }
+        }
+        let mut answer = match accepted {
+            Ok(()) => "accepted".to_owned(),
+            Err(Refusal::Rejected(reason)) => format!("refused: {reason}"),
+            Err(refusal) => format!("refused: {refusal}"),
+        };
+        if self.core.counts.disk_low.load(Relaxed) {
+            steps.push("the disk is nearly full".to_owned());
+            answer = "refused: queue full".to_owned();
+        }
+        if let Some(draining) = &*self.draining.lock() {
+            steps.push(format!("the appliance is drained by {}", draining.by));
+            answer = "refused: queue full".to_owned();
+        }
+        Ok(view::ExplanationView { steps, answer })
+    }
+
+    fn history(&self, query: &HashMap<String, String>) -> Result<Value, Problem> {
+        self.show_history(query)
+    }
+
+    fn export(&self, query: &HashMap<String, String>) -> Result<Export, Problem> {
+        self.export_history(query)
+    }
+
+    fn statistics(&self, query: &HashMap<String, String>) -> Result<Value, Problem> {
+        self.show_statistics(query)
+    }
+
+    fn archive(&self) -> Result<Value, Problem> {
+        self.show_archive()
+    }
+
+    fn orphan_dlrs(&self) -> Result<Value, Problem> {
+        self.show_orphan_dlrs()
+    }
+
+    fn resend_dlrs(&self, request: Value) -> Result<Value, Problem> {
+        Switchyard::resend_dlrs_in_range(self, request)
+    }
+
+    fn refusals(&self, query: &HashMap<String, String>) -> Result<view::RefusalsView, Problem> {
+        self.show_refusals(query)
+    }
+
+    fn opt_outs(&self) -> Result<Value, Problem> {
+        self.show_opt_outs()
+    }
+
+    fn set_opt_out(&self, request: Value) -> Result<(), Problem> {
+        self.change_opt_out(request)
+    }
+
+    fn business(&self) -> Value {
+        self.show_business()
+    }
+
+    fn gsm(&self) -> Value {
+        self.show_gsm()
+    }
+
+    fn attention_limits(&self) -> AttentionLimits {
+        self.tuning.attention()
+    }
+
+    fn metrics(&self) -> String {
+        let mut page = MetricsPage::default();
+        self.write_process_metrics(&mut page);
+        self.write_core_metrics(&mut page);
+        self.write_record_metrics(&mut page);
+        self.write_gsm_metrics(&mut page);
+        let mut links: BTreeMap<(String, &str, &str), u64> = BTreeMap::new();
+        for link in ApiBackend::links(self) {
+            *links.entry((link.peer, link.role, link.phase)).or_default() += 1;
+        }
+        for ((peer, role, phase), count) in links {
+            page.put(&metrics::LINKS, &[&peer, role, phase], count as f64);
+        }
+        let counts = &self.core.counts;
+        let load = |buckets: &[std::sync::atomic::AtomicU64; 11]| -> Vec<u64> {
+            buckets.iter().map(|bucket| bucket.load(Relaxed)).collect()
+        };
+        let seconds: Vec<f64> = TIME_BOUNDS.iter().map(|bound| *bound as f64 / 1e6).collect();
+        let total = counts.commit_us.load(Relaxed) as f64 / 1e6;
+        page.histogram(&metrics::COMMIT_SECONDS, &[], &seconds, &load(&counts.times), total);
+        let sizes: Vec<f64> = SIZE_BOUNDS.iter().map(|bound| *bound as f64).collect();
+        let rows = counts.rows.load(Relaxed) as f64;
+        page.histogram(&metrics::COMMIT_ROWS, &[], &sizes, &load(&counts.sizes), rows);
+        page.put(&metrics::COMMIT_BYTES, &[], counts.octets.load(Relaxed) as f64);
+        page.put(&metrics::LOADS, &[], counts.loads.load(Relaxed) as f64);
+        self.write_hook_metrics(&mut page);
+        self.write_pool_metrics(&mut page);
+        self.write_redis_metrics(&mut page);
+        page.put(&metrics::DISK_FREE, &[], counts.disk_free.load(Relaxed) as f64);
+        page.put(&metrics::DISK_LOW, &[], f64::from(u8::from(counts.disk_low.load(Relaxed))));
+        page.put(&metrics::RECOVERY_SECONDS, &[], self.recovery_ms as f64 / 1e3);
+        page.put(&metrics::RECOVERED, &[], self.recovered as f64);
+        let listeners = self.links.listener_counts();
+        page.put(&metrics::CONNECTIONS, &[], listeners.connections as f64);
+        page.put(&metrics::TURNED_AWAY, &[], listeners.turned_away as f64);
+        for (name, counts) in [("http", &self.http_connections), ("business", &self.business_connections)] {
+            page.put(&metrics::HTTP_CONNECTIONS, &[name], counts.accepted.load(Relaxed) as f64);
+            page.put(&metrics::HTTP_TURNED_AWAY, &[name], counts.turned_away() as f64);
+        }
+        page.put(&metrics::BINDS_REFUSED, &[], listeners.binds_refused as f64);
+        page.finish()
+    }
+}

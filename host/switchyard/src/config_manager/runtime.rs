@@ -1,0 +1,309 @@
+//! Applies configuration changes while traffic flows. Only differences are touched.
+
+use crate::config::{Config, Peer};
+use crate::core_loop::{self, CoreHandle};
+use crate::opt_out::KeywordRules;
+use crate::routing::PeerRoles;
+use admin::AttentionLimits;
+use arc_swap::ArcSwap;
+use business::Business;
+use configuration::ConfigProblem;
+use engine::{EngineAnswer, Event, PeerSettings};
+use links::{Links, ListenerError, PreparedListeners};
+use model::{Directory, PeerId, PoolAnswer, PoolRequest};
+use parking_lot::Mutex;
+use ports::{EventSink as _, LinkRegistry};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+use store::{Store, StoreError};
+
+/// Settings that are read repeatedly and can change at any time.
+#[derive(Debug, Default)]
+pub(crate) struct TunableSettings {
+    free_space_watermark: AtomicU64,
+    retention_ms: AtomicU64,
+    attention: Mutex<AttentionLimits>,
+}
+
+impl TunableSettings {
+    pub(crate) fn of(config: &Config) -> Self {
+        let tuning = Self::default();
+        tuning.set(config);
+        tuning
+    }
+
+    fn set(&self, config: &Config) {
+        self.free_space_watermark.store(config.free_space_watermark, Relaxed);
+        let retention = u64::try_from(config.finished_retention.as_millis()).unwrap_or(u64::MAX);
+        self.retention_ms.store(retention, Relaxed);
+        *self.attention.lock() = config.attention;
+    }
+
+    /// Minimum free disk space in octets; below it, submissions are refused.
+    pub(crate) fn free_space_watermark(&self) -> u64 {
+        self.free_space_watermark.load(Relaxed)
+    }
+
+    /// Thresholds of `GET /v1/attention`.
+    pub(crate) fn attention(&self) -> AttentionLimits {
+        *self.attention.lock()
+    }
+
+    /// How long finished messages are kept without an archive.
+    pub(crate) fn retention(&self) -> Duration {
+        Duration::from_millis(self.retention_ms.load(Relaxed))
+    }
+}
+
+/// A change failed; nothing has changed.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ApplyError {
+    #[error(transparent)]
+    Peer(#[from] links::PeerError),
+    #[error(transparent)]
+    Push(#[from] business::PushError),
+    #[error("pool {0}: {1}")]
+    Pool(String, &'static str),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// The components that a configuration change affects.
+pub(crate) struct RuntimeComponents {
+    pub(crate) store: Arc<Store>,
+    pub(crate) directory: Arc<ArcSwap<Directory>>,
+    pub(crate) core: CoreHandle,
+    pub(crate) links: Arc<Links>,
+    pub(crate) business: Arc<Business>,
+    pub(crate) peer_roles: Arc<ArcSwap<PeerRoles>>,
+    pub(crate) keywords: Arc<ArcSwap<KeywordRules>>,
+    pub(crate) tuning: Arc<TunableSettings>,
+    pub(crate) runtime: tokio::runtime::Handle,
+}
+
+/// Indexes a list by name.
+fn by_name<T>(list: &[T], name: impl Fn(&T) -> &str) -> HashMap<&str, &T> {
+    list.iter().map(|item| (name(item), item)).collect()
+}
+
+/// The running configuration with all values from `new` that can change without a restart.
+pub(super) fn effective(running: &Config, new: &Config) -> Config {
+    Config {
+        free_space_watermark: new.free_space_watermark,
+        shutdown_timeout: new.shutdown_timeout,
+        finished_retention: new.finished_retention,
+        attention: new.attention,
+        listeners: new.listeners.clone(),
+        sgip_listeners: new.sgip_listeners.clone(),
+        accounts: new.accounts.clone(),
+        peers: new.peers.clone(),
+        gateways: new.gateways.clone(),
+        opt_out: new.opt_out.clone(),
+        pools: new.pools.clone(),
+        ..running.clone()
+    }
+}
+
+fn problem(kind: &str, index: usize, key: &str, message: String) -> ConfigProblem {
+    let pointer = format!("/{kind}/{index}/{key}");
+    ConfigProblem { line: None, key: format!("{kind}[{index}].{key}"), pointer, message, allowed: None }
+}
+
+/// The index of a named item in a list of the document.
+fn index(document: &Value, kind: &str, name: &str) -> usize {
+    let list = document.get(kind).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    list.iter().position(|item| item.get("name").and_then(Value::as_str) == Some(name)).unwrap_or(0)
+}
+
+/// Problems that would make the change fail, found before anything is touched.
+pub(super) fn check(document: &Value, running: &Config, new: &Config) -> Vec<ConfigProblem> {
+    let mut problems = Vec::new();
+    let known = by_name(&running.peers, |peer| &peer.links.name);
+    for (index, peer) in new.peers.iter().enumerate() {
+        if known.get(peer.links.name.as_str()).is_some_and(|known| known.links.tls == peer.links.tls) {
+            continue;
+        }
+        let host = peer.links.address.rsplit_once(':').map_or("", |(host, _)| host);
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        if let Some(Err(error)) = peer.links.tls.as_ref().map(|tls| tls.check(host)) {
+            problems.push(problem("peer", index, "tls", error.to_string()));
+        }
+    }
+    for listener in &new.listeners {
+        if let Some(Err(error)) = listener.tls.as_ref().map(links::ServerTlsFiles::read) {
+            let index = index(document, "listener", &listener.name);
+            problems.push(problem("listener", index, "tls", error.to_string()));
+        }
+    }
+    // A component that is replaced at the next start keeps its name until then.
+    let networks = running.networks.iter().map(|network| network.links.name.as_str());
+    let kept: Vec<&str> =
+        networks.chain(running.shell.as_ref().map(|_| crate::config::shell::NAME)).collect();
+    let accounts = new.accounts.iter().map(|account| ("account", account.links.name.as_str()));
+    let peers = new.peers.iter().map(|peer| ("peer", peer.links.name.as_str()));
+    let gateways = new.gateways.iter().map(|gateway| ("gateway", gateway.links.name.as_str()));
+    for (kind, name) in accounts.chain(peers).chain(gateways) {
+        if kept.contains(&name) {
+            let what =
+                format!("{name:?} is used by a component that is removed at the next start; restart first");
+            problems.push(problem(kind, index(document, kind, name), "name", what));
+        }
+    }
+    problems
+}
+
+/// The problem of a listener that could not be bound.
+pub(super) fn listener_problem(document: &Value, error: &ListenerError) -> ConfigProblem {
+    let (name, key) = match error {
+        ListenerError::Socket { name, .. } => (name.as_str(), "listen"),
+        ListenerError::Tls { name, .. } => (name.as_str(), "tls"),
+        ListenerError::NameTaken(name) => (name.as_str(), "name"),
+        ListenerError::ShuttingDown => ("", "name"),
+    };
+    problem("listener", index(document, "listener", name), key, error.to_string())
+}
+
+impl RuntimeComponents {
+    fn registry(&self) -> Arc<LinkRegistry> {
+        self.links.registry()
+    }
+
+    /// Assigns peer ids, making new names durable.
+    pub(super) fn assign_peer_ids(&self, config: &mut Config) -> Result<(), StoreError> {
+        self.directory.store(Arc::new(config.assign_peer_ids(&self.store)?));
+        Ok(())
+    }
+
+    /// Binds new listening addresses; nothing has changed yet.
+    pub(super) fn bind_listeners(&self, new: &Config) -> Result<PreparedListeners, ListenerError> {
+        self.runtime.block_on(self.links.prepare_listeners(&new.listeners, &new.sgip_listeners))
+    }
+
+    /// Changes from one configuration to another. Unchanged parts are not touched.
+    ///
+    /// The engine gets a peer before its links come up, and links are closed before the engine removes their peer. If a
+    /// step fails, everything is undone.
+    pub(super) fn apply(
+        &self,
+        from: &Config,
+        to: &Config,
+        listeners: PreparedListeners,
+    ) -> Result<(), ApplyError> {
+        let _inside = self.runtime.enter();
+        let applied = self.apply_changes(from, to);
+        if let Err(error) = applied {
+            tracing::error!(%error, "configuration change failed, undoing it");
+            if let Err(error) = self.apply_changes(to, from) {
+                // All expected failures were checked before.
+                tracing::error!(%error, "undoing the configuration change failed; a restart loads the last version");
+            }
+            return Err(error);
+        }
+        self.links.set_listeners(listeners);
+        Ok(())
+    }
+
+    fn apply_changes(&self, from: &Config, to: &Config) -> Result<(), ApplyError> {
+        let queues = changed_queues(from, to);
+        self.core.push(queues.into_iter().map(Event::Peer).collect());
+        self.peer_roles.store(Arc::new(PeerRoles::of(to, &self.directory.load())));
+        self.tuning.set(to);
+        if from.opt_out != to.opt_out {
+            self.keywords.store(Arc::new(KeywordRules::new(&to.opt_out)));
+        }
+        self.accounts(from, to)?;
+        let known = by_name(&from.gateways, |gateway| &gateway.links.name);
+        for gateway in &to.gateways {
+            let before = known.get(gateway.links.name.as_str());
+            if before.is_none_or(|before| before.links != gateway.links) {
+                self.links.set_gateway(gateway.links.clone())?;
+            }
+        }
+        let known = by_name(&from.peers, |peer| &peer.links.name);
+        for peer in &to.peers {
+            if known.get(peer.links.name.as_str()).is_none_or(|before| before.links != peer.links) {
+                self.links.set_peer(peer.links.clone())?;
+            }
+        }
+        self.pools(from, to)?;
+        self.remove(from, to);
+        Ok(())
+    }
+
+    fn accounts(&self, from: &Config, to: &Config) -> Result<(), ApplyError> {
+        let known = by_name(&from.accounts, |account| &account.links.name);
+        for account in &to.accounts {
+            let before = known.get(account.links.name.as_str());
+            if before.is_none_or(|before| before.links != account.links) {
+                self.links.set_account(account.links.clone())?;
+            }
+            match &account.business {
+                Some(options) if before.is_none_or(|before| before.business.as_ref() != Some(options)) => {
+                    self.business.set_account(options.clone())?;
+                }
+                None if before.is_some_and(|before| before.business.is_some()) => {
+                    self.business.remove_account(&account.links.name);
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn pools(&self, from: &Config, to: &Config) -> Result<(), ApplyError> {
+        for pool in &to.pools {
+            if from.pools.iter().any(|known| known.name == pool.name && known.settings == pool.settings) {
+                continue;
+            }
+            let (name, request) = (pool.name.clone(), PoolRequest::Configure(pool.settings));
+            let configure = |reply| Event::Pool { pool: name, request, by: "configuration".into(), reply };
+            match core_loop::request(&self.core, &self.registry(), configure) {
+                Some(EngineAnswer::Pool(PoolAnswer::Pool(_))) => {}
+                Some(EngineAnswer::Pool(PoolAnswer::TooMany)) => {
+                    let what = "the maximum number of pools is reached";
+                    return Err(ApplyError::Pool(pool.name.to_string(), what));
+                }
+                _ => return Err(ApplyError::Pool(pool.name.to_string(), "the engine does not answer")),
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes what the new configuration no longer contains.
+    fn remove(&self, from: &Config, to: &Config) {
+        let accounts = by_name(&to.accounts, |account| &account.links.name);
+        let gateways = by_name(&to.gateways, |gateway| &gateway.links.name);
+        let peers = by_name(&to.peers, |peer: &Peer| &peer.links.name);
+        for account in from.accounts.iter().filter(|old| !accounts.contains_key(old.links.name.as_str())) {
+            self.business.remove_account(&account.links.name);
+            self.links.remove_account(&account.links.name);
+        }
+        for gateway in from.gateways.iter().filter(|old| !gateways.contains_key(old.links.name.as_str())) {
+            self.links.remove_gateway(&gateway.links.name);
+        }
+        for peer in from.peers.iter().filter(|old| !peers.contains_key(old.links.name.as_str())) {
+            self.links.remove_peer(&peer.links.name);
+        }
+        // A name may have moved to another section; then its queue is kept.
+        let left = queues(to);
+        let removed = queues(from).into_keys().filter(|peer| !left.contains_key(peer));
+        self.core.push(removed.map(Event::PeerRemoved).collect());
+    }
+}
+
+/// All queues whose settings can change, by peer.
+fn queues(config: &Config) -> HashMap<PeerId, &PeerSettings> {
+    let accounts = config.accounts.iter().map(|account| &account.queue);
+    let peers = config.peers.iter().map(|peer| &peer.queue);
+    let gateways = config.gateways.iter().map(|gateway| &gateway.queue);
+    accounts.chain(peers).chain(gateways).map(|queue| (queue.peer, queue)).collect()
+}
+
+fn changed_queues(from: &Config, to: &Config) -> Vec<PeerSettings> {
+    let known = queues(from);
+    let queues_to = queues(to).into_iter();
+    queues_to.filter(|(peer, queue)| known.get(peer) != Some(queue)).map(|(_, queue)| queue.clone()).collect()
+}

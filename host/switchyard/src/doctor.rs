@@ -1,0 +1,101 @@
+//! Facts from the configuration for `switchyard doctor`.
+
+use crate::config::http::HttpTlsMode;
+use crate::config::{Config, ConfigError};
+use cli::ConfigFacts;
+use std::net::SocketAddr;
+use std::path::Path;
+
+/// Validates a configuration file and extracts the facts. Returns the problems, one per line, if it is invalid.
+pub(crate) fn config_facts(path: &Path) -> Result<ConfigFacts, String> {
+    let config = Config::load(path).map_err(|error: ConfigError| error.to_string())?;
+    let mut listens = vec![("http".to_owned(), config.http)];
+    for listener in &config.listeners {
+        listens.push((listener.name.clone(), listener.listen));
+    }
+    for listener in &config.sgip_listeners {
+        listens.push((listener.name.clone(), listener.listen));
+    }
+    listens.extend(config.business.iter().map(|listener| ("business".to_owned(), listener.listen)));
+    if let Some(listener) = &config.redis {
+        listens.extend(listener.listen.iter().map(|address| ("redis".to_owned(), *address)));
+    }
+    for network in &config.networks {
+        if let gsm::GsmRole::Proxy { listen, .. } = &network.links.role {
+            listens.push((network.links.name.clone(), *listen));
+        }
+    }
+    let scheme = if config.http_tls == HttpTlsMode::Plaintext { "http" } else { "https" };
+    let summary = match crate::config_manager::describe_next_start(path) {
+        Ok(counts) => format!("{}; {counts}", config.summary()),
+        // A running daemon has the version store open; ask the daemon instead.
+        Err(_) => config.summary(),
+    };
+    Ok(ConfigFacts {
+        summary,
+        data: config.data.clone(),
+        token_file: config.token_file.clone(),
+        free_space_watermark: config.free_space_watermark,
+        listens,
+        connections: config.connections(),
+        url: format!("{scheme}://{}", local_address(config.http)),
+        archive: config.archive.url.as_deref().and_then(database_address),
+    })
+}
+
+/// The local address of a listener that is bound to the wildcard address.
+fn local_address(mut listen: SocketAddr) -> SocketAddr {
+    if listen.ip().is_unspecified() {
+        listen.set_ip(if listen.is_ipv4() {
+            std::net::Ipv4Addr::LOCALHOST.into()
+        } else {
+            std::net::Ipv6Addr::LOCALHOST.into()
+        });
+    }
+    listen
+}
+
+/// Host and port of a database URL; `None` for a file.
+fn database_address(url: &str) -> Option<String> {
+    let (scheme, rest) = url.split_once("://")?;
+    let port = match scheme {
+        "mysql" | "mariadb" => 3306,
+        "postgres" | "postgresql" => 5432,
+        _ => return None,
+    };
+    let authority = rest.split(['/', '?']).next()?;
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    // IPv6 addresses have their colons in brackets.
+    let has_port = host.rsplit_once(':').is_some_and(|(_, port)| !port.contains(']'));
+    match host {
+        "" => None,
+        host if has_port => Some(host.to_owned()),
+        host => Some(format!("{host}:{port}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parses_database_addresses() {
+        for (url, wanted) in [
+            ("sqlite:/var/lib/archive.db", None),
+            ("mysql://sms:pa@ss@db.example/archive", Some("db.example:3306")),
+            ("mariadb://db:3307/archive?x=1", Some("db:3307")),
+            ("postgres://u:p@[::1]/a", Some("[::1]:5432")),
+            ("postgresql://[::1]:9/a", Some("[::1]:9")),
+            ("postgres:///a", None),
+        ] {
+            assert_eq!(database_address(url).as_deref(), wanted, "{url}");
+        }
+    }
+
+    #[test]
+    fn wildcard_addresses_become_loopback() {
+        let at = |text: &str| local_address(text.parse().unwrap()).to_string();
+        assert_eq!((at("0.0.0.0:80"), at("[::]:80")), ("127.0.0.1:80".to_owned(), "[::1]:80".to_owned()));
+        assert_eq!(at("10.0.0.1:80"), "10.0.0.1:80");
+    }
+}

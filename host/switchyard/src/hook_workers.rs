@@ -1,0 +1,133 @@
+//! Worker threads that call hooks on behalf of the engine; results are sent back as events.
+
+use crate::core_loop::{CoreHandle, wall_clock};
+use crate::critical_thread;
+use crate::routing::ApplianceRouting;
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use engine::{EngineCommand, Event};
+use model::{AddressBytes, Attempt, Message, Settlement};
+use ports::{EventSink, Routing as _};
+use std::sync::Arc;
+
+/// The channels to the workers.
+pub(crate) struct HookWorkers {
+    routes: Sender<Arc<Message>>,
+    numbers: Sender<AddressBytes>,
+    attempts: Sender<(Arc<Message>, Attempt)>,
+    charges: Sender<Vec<Settlement>>,
+}
+
+impl HookWorkers {
+    /// Starts the workers. They are not joined at shutdown, because a resolver or biller may never return; pending
+    /// calls are repeated after the next start.
+    pub(crate) fn start(
+        core: &CoreHandle,
+        routing: &Arc<ApplianceRouting>,
+        resolver_threads: usize,
+    ) -> std::io::Result<Self> {
+        let (routes, to_route) = unbounded::<Arc<Message>>();
+        let (numbers, to_resolve) = unbounded::<AddressBytes>();
+        let (attempts, to_decide) = unbounded::<(Arc<Message>, Attempt)>();
+        let (charges, to_settle) = unbounded::<Vec<Settlement>>();
+        let handles = || (core.clone(), routing.clone());
+        let (to, run) = handles();
+        spawn_worker("reroute", to_route, to, move |message| Event::Rerouted {
+            id: message.id,
+            routed: run.route(&message),
+        })?;
+        for _ in 0..resolver_threads.max(1) {
+            let (to, run) = handles();
+            spawn_worker("resolve", to_resolve.clone(), to, move |msisdn: AddressBytes| {
+                let resolution = run.hooks.resolve(&String::from_utf8_lossy(&msisdn), wall_clock());
+                Event::Resolved { msisdn, resolution }
+            })?;
+        }
+        let (to, run) = handles();
+        spawn_worker("policy", to_decide, to, move |(message, attempt)| Event::Decided {
+            id: message.id,
+            attempt: attempt.number,
+            next: run.hooks.next(&message, &attempt, wall_clock()),
+        })?;
+        let (to, run) = handles();
+        spawn_worker("settle", to_settle, to, move |settlements: Vec<Settlement>| {
+            let result = run.hooks.settle(&settlements, wall_clock());
+            if let Err(why) = &result {
+                tracing::warn!(
+                    why,
+                    charges = settlements.len(),
+                    "settlements not reported to the biller; retried"
+                );
+            }
+            let upto = settlements.last().map_or(0, |settlement| settlement.serial);
+            Event::BillerNotified { upto, ok: result.is_ok() }
+        })?;
+        Ok(Self { routes, numbers, attempts, charges })
+    }
+
+    /// Passes a command to its worker, or returns it if it is not for a worker.
+    pub(crate) fn dispatch(&self, command: EngineCommand) -> Option<EngineCommand> {
+        // If a worker has ended, the process is exiting.
+        match command {
+            EngineCommand::Reroute { message } => drop(self.routes.send(message)),
+            EngineCommand::Resolve { msisdn } => drop(self.numbers.send(msisdn)),
+            EngineCommand::Decide { message, attempt } => drop(self.attempts.send((message, attempt))),
+            EngineCommand::NotifyBiller { settlements } => drop(self.charges.send(settlements)),
+            other => return Some(other),
+        }
+        None
+    }
+}
+
+/// Starts a worker. Each result is sent at once, because the next call may take long.
+fn spawn_worker<Q: Send + 'static>(
+    name: &str,
+    calls: Receiver<Q>,
+    to: impl EventSink + 'static,
+    run: impl Fn(Q) -> Event + Send + 'static,
+) -> std::io::Result<()> {
+    critical_thread::spawn(name, move || {
+        for call in calls {
+            to.push(vec![run(call)]);
+        }
+    })?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::MessageId;
+    use std::time::Duration;
+
+    struct RecordingSink(Sender<Event>);
+
+    impl EventSink for RecordingSink {
+        fn push(&self, events: Vec<Event>) {
+            events.into_iter().for_each(|event| drop(self.0.send(event)));
+        }
+    }
+
+    #[test]
+    fn an_answer_does_not_wait_for_another_call() {
+        let (run, calls) = unbounded::<u64>();
+        let (result, answers) = unbounded();
+        let (open, gate) = unbounded::<()>();
+        // The second call is queued before the first returns, and returns after the first result was received.
+        run.send(1).unwrap();
+        run.send(2).unwrap();
+        for _ in 0..2 {
+            let gate = gate.clone();
+            spawn_worker("test", calls.clone(), RecordingSink(result.clone()), move |call| {
+                if call == 2 {
+                    let _ = gate.recv_timeout(Duration::from_secs(20));
+                }
+                Event::Loaded { id: MessageId(call), message: None }
+            })
+            .unwrap();
+        }
+        let first = answers.recv_timeout(Duration::from_secs(10));
+        assert!(matches!(first, Ok(Event::Loaded { id: MessageId(1), .. })), "{first:?}");
+        open.send(()).unwrap();
+        assert!(answers.recv_timeout(Duration::from_secs(10)).is_ok());
+    }
+}

@@ -1,0 +1,239 @@
+//! Converts questions and answers between case types and host types.
+
+use crate::local_host::HOME_PEER;
+use crate::plugin_host::{
+    CaseAddress, CaseAdvice, CaseAnswer, CaseAttempt, CaseCharge, CaseErrorClass, CaseLeg, CaseMessage,
+    CasePrice, CaseQuestion, CaseResolution, CaseSender, CaseSenderFallback, CaseSettlement, CaseStep,
+    CaseSubscriber, CaseVerdict,
+};
+use bytes::Bytes;
+use hooks::{DryRun, Fault};
+use model::{
+    Directory, DlrRequest, MessageId, PeerAdvice, PeerId, PluginVersion, RoutingDecision, Timestamp,
+};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The names and the time of a conversion.
+pub(crate) struct CaseConversion<'a> {
+    pub(crate) directory: &'a Directory,
+    pub(crate) now: Timestamp,
+}
+
+impl CaseConversion<'_> {
+    /// Asks a plugin a question.
+    pub(crate) fn ask_or_fault(&self, dry_run: &DryRun, question: &CaseQuestion) -> CaseAnswer {
+        self.ask(dry_run, question)
+            .unwrap_or_else(|fault| CaseAnswer::Fault(format!("{}: {}", fault.kind.name(), fault.what)))
+    }
+
+    fn ask(&self, dry_run: &DryRun, question: &CaseQuestion) -> Result<CaseAnswer, Fault> {
+        let note = |note: Option<Box<str>>| note.map(String::from);
+        Ok(match question {
+            CaseQuestion::Configure => CaseAnswer::Configured,
+            CaseQuestion::Route(message) => {
+                let outcome = dry_run.route(&self.message(message), self.now, None);
+                let sender = outcome.sender.map(|request| sender(&request, &message.origin));
+                CaseAnswer::Verdict {
+                    verdict: self.verdict(outcome.verdict?),
+                    sender,
+                    note: note(outcome.note),
+                }
+            }
+            CaseQuestion::Resolve(number) => {
+                let found = dry_run.resolve(number, self.now)?;
+                CaseAnswer::Resolved { answer: self.resolution(found.subscriber), note: note(found.note) }
+            }
+            CaseQuestion::Next(message, attempt) => {
+                let next = dry_run.next(&self.message(message), &self.attempt(attempt), self.now)?;
+                let advice = (next.advice != PeerAdvice::default()).then(|| advice(next.advice));
+                CaseAnswer::Next { step: step(next.step), advice, note: note(next.note) }
+            }
+            CaseQuestion::Price(message, leg) => {
+                let leg = leg
+                    .as_ref()
+                    .map(|leg| model::Leg { cost: leg.cost, ..model::Leg::to(self.id(&leg.peer)) });
+                match dry_run.price(&self.message(message), leg.as_ref(), self.now)? {
+                    Ok(quote) => CaseAnswer::Price { price: price(quote.charge), note: note(quote.note) },
+                    Err(why) => CaseAnswer::Price { price: CasePrice::Refuse, note: note(why) },
+                }
+            }
+            CaseQuestion::Settle(settlements) => {
+                let settlements: Vec<model::Settlement> = settlements.iter().map(settlement).collect();
+                match dry_run.settle(&settlements, self.now)? {
+                    Ok(()) => CaseAnswer::Settled,
+                    Err(why) => CaseAnswer::Unsettled(why),
+                }
+            }
+        })
+    }
+
+    fn id(&self, name: &str) -> PeerId {
+        // All names of a question are in the directory.
+        self.directory.id(name).unwrap_or(PeerId(u32::MAX))
+    }
+
+    fn name(&self, id: PeerId) -> String {
+        self.directory.name(id).to_string()
+    }
+
+    fn message(&self, message: &CaseMessage) -> model::Message {
+        let nobody = Arc::new(PluginVersion { plugin: String::new(), version: String::new() });
+        model::Message {
+            id: MessageId(0),
+            kind: model::MessageKind::Text,
+            origin: self.id(&message.origin),
+            source: address(&message.source),
+            destination: address(&message.destination),
+            service_type: Bytes::from(message.service_type.clone().unwrap_or_default()),
+            protocol_id: 0,
+            esm_class: 0,
+            priority: model::Priority::new(message.priority),
+            dlr_request: if message.wants_receipt { DlrRequest::FINAL } else { DlrRequest::NONE },
+            replace_if_present: false,
+            submission: None,
+            text: model::Text {
+                octets: Bytes::from(message.text.clone()),
+                data_coding: message.data_coding,
+                udhi: false,
+                payload: message.text.len() > 254,
+            },
+            tlvs: Bytes::new(),
+            accepted_at: self.now,
+            scheduled: None,
+            expires_at: self.now + Duration::from_secs(86_400),
+            routed: RoutingDecision::new(model::Verdict::Forward(Vec::new()), nobody),
+        }
+    }
+
+    fn verdict(&self, verdict: Option<model::Verdict>) -> CaseVerdict {
+        match verdict {
+            None => CaseVerdict::Pass,
+            Some(model::Verdict::Hold(until)) => CaseVerdict::Hold(until.0),
+            Some(model::Verdict::Reject(reason)) => CaseVerdict::Reject(reject_reason(reason)),
+            Some(model::Verdict::Forward(legs)) => {
+                let home = self.directory.id(HOME_PEER);
+                if legs.iter().any(|leg| leg.resolve && Some(leg.peer) == home) {
+                    return CaseVerdict::Home;
+                }
+                CaseVerdict::Forward(legs.into_iter().map(|leg| self.leg(leg)).collect())
+            }
+        }
+    }
+
+    fn leg(&self, leg: model::Leg) -> CaseLeg {
+        let to_case_address = |address: model::Address| CaseAddress {
+            ton: address.ton,
+            npi: address.npi,
+            value: address.text().into_owned(),
+        };
+        CaseLeg {
+            peer: self.name(leg.peer),
+            rank: leg.rank,
+            weight: leg.weight,
+            cost: leg.cost,
+            longest_wait_ms: leg.longest_wait.map(milliseconds),
+            source: leg.source.map(to_case_address),
+            destination: leg.destination.map(to_case_address),
+        }
+    }
+
+    fn resolution(&self, subscriber: model::Subscriber) -> CaseResolution {
+        match subscriber {
+            model::Subscriber::Found { imsi, peer, valid } => CaseResolution::Found(CaseSubscriber {
+                imsi: String::from_utf8_lossy(&imsi.0).into_owned(),
+                serving: peer.map(|peer| self.name(peer)),
+                valid_ms: valid.map(milliseconds),
+            }),
+            model::Subscriber::Unknown { valid } => CaseResolution::Unknown(valid.map(milliseconds)),
+            model::Subscriber::TryLater { after } => CaseResolution::TryLater(after.map(milliseconds)),
+        }
+    }
+
+    fn attempt(&self, attempt: &CaseAttempt) -> model::Attempt {
+        model::Attempt {
+            number: attempt.number,
+            leg: (attempt.leg, attempt.legs),
+            peer: self.id(&attempt.peer),
+            class: match attempt.class {
+                CaseErrorClass::Temporary => model::ErrorClass::Temporary,
+                CaseErrorClass::Permanent => model::ErrorClass::Permanent,
+                CaseErrorClass::Absent => model::ErrorClass::Absent,
+                CaseErrorClass::MemoryFull => model::ErrorClass::MemoryFull,
+                CaseErrorClass::Throttled => model::ErrorClass::Throttled,
+            },
+            code: attempt.code,
+            age: Duration::from_millis(attempt.age_ms),
+            left: Duration::from_millis(attempt.left_ms),
+        }
+    }
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn address(address: &CaseAddress) -> model::Address {
+    model::Address::new(address.ton, address.npi, address.value.as_bytes())
+}
+
+fn reject_reason(reason: model::RejectReason) -> String {
+    // The WIT names are the serde names.
+    match serde_json::to_value(reason) {
+        Ok(serde_json::Value::String(word)) => word,
+        _ => reason.to_string(),
+    }
+}
+
+fn sender(request: &model::SenderRequest, origin: &str) -> CaseSender {
+    let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    CaseSender {
+        pool: request.pool.to_string(),
+        otherwise: match request.otherwise {
+            model::SenderFallback::Reject => CaseSenderFallback::Reject,
+            model::SenderFallback::KeepSender => CaseSenderFallback::KeepSender,
+            model::SenderFallback::Hold => CaseSenderFallback::Hold,
+        },
+        user: text(&request.user),
+        // The host inserts the origin if the plugin names no holder.
+        holder: text(&request.holder).filter(|holder| holder != origin),
+        reason: text(&request.reason),
+        lease_ms: request.lease.map(milliseconds),
+    }
+}
+
+fn advice(advice: PeerAdvice) -> CaseAdvice {
+    CaseAdvice { pause_ms: advice.pause.map(milliseconds), rate: advice.rate, window: advice.window }
+}
+
+fn step(step: model::NextStep) -> CaseStep {
+    match step {
+        model::NextStep::RetryAfter(after) => CaseStep::RetryAfter(milliseconds(after)),
+        model::NextStep::NextLeg => CaseStep::NextLeg,
+        model::NextStep::AwaitAlert(most) => CaseStep::AwaitAlert(milliseconds(most)),
+        model::NextStep::Fail => CaseStep::Fail,
+    }
+}
+
+fn price(charge: Option<model::Charge>) -> CasePrice {
+    match charge {
+        None => CasePrice::Free,
+        Some(charge) => CasePrice::Charge(CaseCharge {
+            account: charge.account.to_string(),
+            amount: charge.amount,
+            keep_on_failure: charge.keep_on_failure,
+            settle: charge.settle,
+        }),
+    }
+}
+
+fn settlement(settlement: &CaseSettlement) -> model::Settlement {
+    model::Settlement {
+        serial: settlement.serial,
+        message: MessageId(settlement.message),
+        account: settlement.account.as_str().into(),
+        amount: settlement.amount,
+        captured: settlement.captured,
+        at: Timestamp(settlement.at),
+    }
+}

@@ -1,0 +1,199 @@
+//! The local plugin host: the appliance's own host, with the services of a case in place of the appliance's.
+
+use crate::case_conversion::CaseConversion;
+use crate::plugin_host::{
+    CaseAnswer, CasePoolState, CaseQuestion, CaseSetup, CaseSubscriber, CaseTableKind, HttpExchange,
+    HttpFailure, PluginHost,
+};
+use arc_swap::ArcSwap;
+use capabilities::{Counters, DurableCounters, Fetch, FetchFailure, Hlr, HlrFailure, HlrSubscriber};
+use capabilities::{
+    FetchRequest, FetchResponse, KvStore as _, LogBudgets, MemoryKvStore, TableStore, TableStoreOptions,
+};
+use hooks::{Binding, HookError, Hooks, HooksOptions, HostServices, PeerSnapshots, PoolSnapshots};
+use model::{Directory, Timestamp};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The name of the component in the local host.
+const PLUGIN: &str = "plugin";
+/// Stands for the peer of our own subscribers, which routers cannot name.
+pub(crate) const HOME_PEER: &str = "(home)";
+
+/// A component in the local host.
+pub(crate) struct LocalHost {
+    folder: tempfile::TempDir,
+    version: String,
+    hook: model::Hook,
+}
+
+impl LocalHost {
+    /// Loads a component, with the same checks as an upload.
+    pub(crate) fn new(component: &[u8]) -> Result<Self, String> {
+        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+        let (hooks, _) = open(folder.path(), &CaseSetup::default(), &[])?;
+        let info = hooks.upload(PLUGIN, component, None).map_err(|error| error.to_string())?;
+        Ok(Self { folder, version: info.version, hook: info.hook })
+    }
+}
+
+/// Opens the host with the setup of a case and the names in its questions.
+fn open(
+    folder: &Path,
+    setup: &CaseSetup,
+    questions: &[CaseQuestion],
+) -> Result<(Arc<Hooks>, Directory), String> {
+    let mut directory = Directory::new();
+    let question_peers = questions.iter().flat_map(peer_names);
+    for name in std::iter::once(HOME_PEER).chain(setup.peers.keys().map(String::as_str)).chain(question_peers)
+    {
+        directory.intern(name).map_err(|error| error.to_string())?;
+    }
+    let options = HooksOptions { instances: 8, home: directory.id(HOME_PEER), ..HooksOptions::default() };
+    let services = services(&folder.join("tables"), setup)?;
+    let shared = Arc::new(ArcSwap::from_pointee(directory.clone()));
+    let hooks = Hooks::open(&folder.join("plugins"), options, shared, services);
+    Ok((hooks.map_err(|error| error.to_string())?, directory))
+}
+
+/// Accounts and peers of a question; on an appliance the configuration has them.
+fn peer_names(question: &CaseQuestion) -> Vec<&str> {
+    match question {
+        CaseQuestion::Configure | CaseQuestion::Resolve(_) | CaseQuestion::Settle(_) => Vec::new(),
+        CaseQuestion::Route(message) | CaseQuestion::Price(message, None) => vec![&message.origin],
+        CaseQuestion::Price(message, Some(leg)) => vec![&message.origin, &leg.peer],
+        CaseQuestion::Next(message, attempt) => vec![&message.origin, &attempt.peer],
+    }
+}
+
+fn services(tables: &Path, setup: &CaseSetup) -> Result<HostServices, String> {
+    // Each case has its own tables.
+    if tables.exists() {
+        std::fs::remove_dir_all(tables).map_err(|error| error.to_string())?;
+    }
+    let tables = TableStore::open(tables, TableStoreOptions::default()).map_err(|error| error.to_string())?;
+    for (name, table) in &setup.tables {
+        let kind = match table.kind {
+            CaseTableKind::Exact => capabilities::TableKind::Exact,
+            CaseTableKind::Prefix => capabilities::TableKind::Prefix,
+        };
+        let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
+        let rows = table.rows.iter().map(|(key, value)| format!("{},{}\n", quoted(key), quoted(value)));
+        let csv: String = rows.collect();
+        tables.put(name, kind, csv.as_bytes()).map_err(|error| format!("table {name:?}: {error}"))?;
+    }
+    let peer_snapshots = PeerSnapshots::default();
+    let states = setup
+        .peers
+        .iter()
+        .map(|(name, peer)| (name.clone(), hooks::PeerState { links: peer.links, queued: peer.queued }));
+    peer_snapshots.publish(states.collect());
+    let pool_snapshots = PoolSnapshots::default();
+    let states = setup.pools.iter().map(|(name, pool)| {
+        let CasePoolState { ready, busy, down, total } = *pool;
+        (name.clone(), hooks::PoolState { ready, busy, down, total })
+    });
+    pool_snapshots.publish(states.collect());
+    let counters = Counters::default();
+    // A dry run has its own counters, in this space.
+    let space = counters.space(&format!("{PLUGIN}#shadow"));
+    let durable_counters = DurableCounters::default();
+    for preset in &setup.counters {
+        if let Some(grant) = setup.grants.counters.iter().find(|grant| grant.name == preset.name) {
+            let counter = durable_counters.counter(PLUGIN, grant).map_err(|error| error.to_string())?;
+            counter.add(&preset.key, preset.amount, Timestamp(setup.now));
+            continue;
+        }
+        let window = Duration::from_millis(preset.window_ms);
+        space.add(&preset.name, &preset.key, preset.amount, window, Timestamp(setup.now));
+    }
+    let kv_store = MemoryKvStore::default();
+    for (key, value) in &setup.kv {
+        kv_store
+            .set(PLUGIN, key, value.as_bytes(), u64::MAX)
+            .map_err(|error| format!("kv {key:?}: {error}"))?;
+    }
+    Ok(HostServices {
+        peer_snapshots: Arc::new(peer_snapshots),
+        pool_snapshots: Arc::new(pool_snapshots),
+        counters: Arc::new(counters),
+        durable_counters: Arc::new(durable_counters),
+        kv_store: Arc::new(kv_store),
+        fetch: Arc::new(FixedHttp(setup.http.clone())),
+        tables: Arc::new(tables),
+        hlr: Arc::new(FixedHlr(setup.hlr.clone())),
+        log_budgets: LogBudgets::default(),
+    })
+}
+
+/// HTTP exchanges of a case.
+struct FixedHttp(Vec<HttpExchange>);
+
+impl Fetch for FixedHttp {
+    fn fetch(
+        &self,
+        _plugin: &str,
+        grants: &capabilities::HttpGrants,
+        request: FetchRequest,
+    ) -> Result<FetchResponse, FetchFailure> {
+        grants.check(&request)?;
+        let found = self.0.iter().find(|one| one.method == request.method && one.url == request.url);
+        let Some(found) = found else {
+            let (method, url) = (request.method, request.url);
+            return Err(FetchFailure::Unreachable(format!("no [[given.http]] answers {method} {url}")));
+        };
+        match found.failure {
+            Some(HttpFailure::TimedOut) => Err(FetchFailure::TimedOut),
+            Some(HttpFailure::TooLarge) => Err(FetchFailure::TooLarge),
+            Some(HttpFailure::Unreachable) => Err(FetchFailure::Unreachable("no connection".to_owned())),
+            None if found.body.len() > grants.limits.response => Err(FetchFailure::TooLarge),
+            None => Ok(FetchResponse {
+                status: found.status,
+                headers: found.headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
+                body: found.body.clone().into_bytes(),
+            }),
+        }
+    }
+}
+
+/// The home location register of a case.
+struct FixedHlr(BTreeMap<String, CaseSubscriber>);
+
+impl Hlr for FixedHlr {
+    fn look_up(&self, msisdn: &str) -> Result<HlrSubscriber, HlrFailure> {
+        let found = self.0.get(msisdn.strip_prefix('+').unwrap_or(msisdn)).ok_or(HlrFailure::Unknown)?;
+        Ok(HlrSubscriber { imsi: found.imsi.clone(), serving: found.serving.clone() })
+    }
+}
+
+impl PluginHost for LocalHost {
+    fn ask(&self, setup: &CaseSetup, questions: &[CaseQuestion]) -> Result<CaseAnswer, String> {
+        let (hooks, directory) = open(self.folder.path(), setup, questions)?;
+        let mut binding = Binding::new(PLUGIN, &self.version, &setup.policy);
+        binding.grants = hooks::Grants {
+            http: setup.grants.http.clone(),
+            kv: setup.grants.kv,
+            tables: setup.grants.tables.clone(),
+            hlr: setup.grants.hlr,
+            random: setup.grants.random,
+            counters: setup.grants.counters.clone(),
+            ..hooks::Grants::default()
+        };
+        binding.memory = setup.memory.unwrap_or(binding.memory);
+        binding.deadline = setup.deadline_ms.map_or(binding.deadline, Duration::from_millis);
+        let dry_run = match hooks.dry_run(self.hook, &[binding]) {
+            Ok(dry_run) => dry_run,
+            Err(HookError::Refused { why, .. }) => return Ok(CaseAnswer::Refused(why)),
+            Err(error @ HookError::Faulty { .. }) => return Ok(CaseAnswer::Fault(error.to_string())),
+            Err(error) => return Err(error.to_string()),
+        };
+        let conversion = CaseConversion { directory: &directory, now: Timestamp(setup.now) };
+        let mut answer = CaseAnswer::Configured;
+        for question in questions {
+            answer = conversion.ask_or_fault(&dry_run, question);
+        }
+        Ok(answer)
+    }
+}

@@ -1,0 +1,342 @@
+use crate::component::Component;
+use crate::hooks_api::{ApiArgs, BindingArgs, HooksApi, stem};
+use crate::{PluginLanguage, WorkbenchError, build, case_check, cases, format, inspect, signing, template};
+use clap::Subcommand;
+use model::Hook;
+use serde_json::{Map, Value};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// The interval of progress messages of a replay.
+const PROGRESS: Duration = Duration::from_secs(2);
+
+/// Create, build, test, deploy and observe plugins.
+#[derive(Debug, Subcommand)]
+pub enum PluginCommand {
+    /// Create a folder with a plugin that builds without changes.
+    New {
+        /// The language.
+        #[arg(long, value_enum)]
+        lang: PluginLanguage,
+        /// The hook that it serves: router, resolver, delivery-policy or biller.
+        #[arg(long, default_value = "router", value_parser = hook)]
+        world: Hook,
+        /// The folder; default: the plugin's name.
+        #[arg(long)]
+        folder: Option<PathBuf>,
+        /// The plugin's name.
+        name: String,
+    },
+    /// Build a plugin's folder into NAME.wasm.
+    Build {
+        /// The folder.
+        #[arg(default_value = ".")]
+        folder: PathBuf,
+        /// The component's file; default: NAME.wasm in the folder.
+        #[arg(long)]
+        out: Option<PathBuf>,
+    },
+    /// Test a plugin in the real host with a file of cases, and compare its answers.
+    Test {
+        /// The plugin's folder, which is built first, or a component.
+        #[arg(default_value = ".")]
+        plugin: PathBuf,
+        /// The cases; default: cases.toml in the folder, or beside the component.
+        #[arg(long)]
+        cases: Option<PathBuf>,
+    },
+    /// Build a Rust compiler for plugins from Debian's packages, if rustup cannot add the target.
+    Toolchain,
+    /// Describe a component and its permissions.
+    Inspect {
+        /// The component.
+        file: PathBuf,
+        /// A public key, to verify the signature beside the component.
+        #[arg(long)]
+        key: Option<PathBuf>,
+    },
+    /// Create a signing key: FILE, and FILE.pub for the appliance's configuration.
+    Keygen {
+        /// The secret key's file.
+        file: PathBuf,
+    },
+    /// Sign a component; the signature is written to FILE.wasm.sig.
+    Sign {
+        /// The secret key.
+        #[arg(long)]
+        key: PathBuf,
+        /// The component.
+        file: PathBuf,
+    },
+    /// Upload a component, and its signature if there is one, to an appliance, without activating it.
+    Push {
+        /// The component.
+        file: PathBuf,
+        /// The plugin's name; default: the file's name.
+        #[arg(long)]
+        name: Option<String>,
+        /// The appliance, and the output format.
+        #[command(flatten)]
+        api: ApiArgs,
+    },
+    /// Make a plugin live.
+    Activate {
+        /// The hook.
+        #[arg(value_parser = hook)]
+        hook: Hook,
+        /// The binding.
+        #[command(flatten)]
+        binding_args: BindingArgs,
+        /// The appliance, and the output format.
+        #[command(flatten)]
+        api: ApiArgs,
+    },
+    /// Ask a candidate too, and compare its answers with those of the live plugin. The answers are not used.
+    Shadow {
+        /// The hook.
+        #[arg(value_parser = hook)]
+        hook: Hook,
+        /// The binding.
+        #[command(flatten)]
+        binding_args: BindingArgs,
+        /// The appliance, and the output format.
+        #[command(flatten)]
+        api: ApiArgs,
+    },
+    /// Let a candidate decide a share of the traffic.
+    Canary {
+        /// The hook.
+        #[arg(value_parser = hook)]
+        hook: Hook,
+        /// The binding.
+        #[command(flatten)]
+        binding_args: BindingArgs,
+        /// Percent of all destinations, 0.01 to 100.
+        #[arg(long, default_value_t = 10.0)]
+        share: f64,
+        /// The appliance, and the output format.
+        #[command(flatten)]
+        api: ApiArgs,
+    },
+    /// End the trial of the candidate; the live plugin stays.
+    Withdraw {
+        /// The hook.
+        #[arg(value_parser = hook)]
+        hook: Hook,
+        /// The appliance, and the output format.
+        #[command(flatten)]
+        api: ApiArgs,
+    },
+    /// Make the candidate live.
+    Promote {
+        /// The hook.
+        #[arg(value_parser = hook)]
+        hook: Hook,
+        /// The reason, for the audit log.
+        #[arg(long)]
+        why: Option<String>,
+        /// The appliance, and the output format.
+        #[command(flatten)]
+        api: ApiArgs,
+    },
+    /// Go back to the previous live plugin.
+    Rollback {
+        /// The hook.
+        #[arg(value_parser = hook)]
+        hook: Hook,
+        /// The reason, for the audit log.
+        #[arg(long)]
+        why: Option<String>,
+        /// The appliance, and the output format.
+        #[command(flatten)]
+        api: ApiArgs,
+    },
+    /// Replay archived messages through a candidate, and report the decisions that would differ.
+    Replay {
+        /// The binding.
+        #[command(flatten)]
+        binding_args: BindingArgs,
+        /// Start of the time range, such as 2026-11-20T00:00:00Z.
+        #[arg(long)]
+        from: String,
+        /// End of the time range.
+        #[arg(long)]
+        until: String,
+        /// Maximum number of messages.
+        #[arg(long)]
+        limit: Option<u64>,
+        /// The appliance, and the output format.
+        #[command(flatten)]
+        api: ApiArgs,
+    },
+    /// List the plugin versions that an appliance stores.
+    List {
+        /// The appliance, and the output format.
+        #[command(flatten)]
+        api: ApiArgs,
+    },
+    /// Show one hook: the live plugin with its settings, the candidate on trial, and the history.
+    Show {
+        /// The hook.
+        #[arg(value_parser = hook)]
+        hook: Hook,
+        /// The appliance, and the output format.
+        #[command(flatten)]
+        api: ApiArgs,
+    },
+    /// Show the events of a hook since the start, and the questions at which its plugins failed.
+    Log {
+        /// The hook.
+        #[arg(value_parser = hook)]
+        hook: Hook,
+        /// The appliance, and the output format.
+        #[command(flatten)]
+        api: ApiArgs,
+    },
+    /// Show the live plugins of all hooks, the candidates on trial, and their counts.
+    Status {
+        /// The appliance, and the output format.
+        #[command(flatten)]
+        api: ApiArgs,
+    },
+}
+
+fn hook(name: &str) -> Result<Hook, String> {
+    Hook::named(name)
+        .ok_or_else(|| format!("no such hook; they are {}", Hook::ALL.map(Hook::name).join(", ")))
+}
+
+impl PluginCommand {
+    /// Runs the command. Uses the standard streams.
+    #[must_use]
+    #[allow(
+        clippy::print_stdout,
+        clippy::print_stderr,
+        reason = "a command line tool uses the standard streams"
+    )]
+    pub fn run(self) -> ExitCode {
+        match self.execute() {
+            Ok(text) => {
+                println!("{}", text.trim_end());
+                ExitCode::SUCCESS
+            }
+            Err(error) => {
+                eprintln!("switchyard: {error}");
+                ExitCode::FAILURE
+            }
+        }
+    }
+
+    fn execute(self) -> Result<String, WorkbenchError> {
+        match self {
+            Self::New { lang, world, folder, name } => {
+                let folder = template::write(&name, lang, world, folder)?;
+                Ok(template::describe_files(&folder, lang))
+            }
+            Self::Build { folder, out } => {
+                let output = build(&folder, out.as_deref())?;
+                let did = if output.up_to_date { "up to date" } else { "built" };
+                Ok(format!(
+                    "{}: {did}, version {}, {} octets",
+                    output.path.display(),
+                    output.version,
+                    output.size
+                ))
+            }
+            Self::Test { plugin, cases } => {
+                let (component, folder) = if plugin.is_dir() {
+                    (build(&plugin, None)?.path, plugin)
+                } else {
+                    let folder = plugin.parent().map(PathBuf::from).unwrap_or_default();
+                    (plugin, folder)
+                };
+                let cases = cases::read(&cases.unwrap_or_else(|| folder.join("cases.toml")))?;
+                case_check::run_cases(&component, &cases)
+            }
+            Self::Toolchain => Ok(format!("{}: ready", build::toolchain()?.display())),
+            Self::Inspect { file, key } => inspect::inspect(&file, key.as_deref()),
+            Self::Keygen { file } => {
+                let public = signing::keygen(&file)?;
+                Ok(format!("{}: keep it secret\n{0}.pub: {public}", file.display()))
+            }
+            Self::Sign { key, file } => {
+                // Do not sign a file by mistake that is not a plugin.
+                Component::read(&file)?.hook()?;
+                Ok(format!("{}: signed", signing::sign(&key, &file)?.display()))
+            }
+            Self::Push { file, name, api } => {
+                let name = name.map_or_else(|| stem(&file), Ok)?;
+                api.run(format::version, |hooks| hooks.push(&file, &name))
+            }
+            Self::Activate { hook, binding_args, api } => {
+                let binding = binding_args.json()?;
+                api.run(format::record, |hooks| hooks.activate(hook, binding))
+            }
+            Self::Shadow { hook, binding_args, api } => {
+                let binding = binding_args.json()?;
+                api.run(format::record, |hooks| hooks.start_trial(hook, binding, None))
+            }
+            Self::Canary { hook, binding_args, share, api } => {
+                if !(0.01..=100.0).contains(&share) {
+                    return Err(WorkbenchError::Usage(format!(
+                        "--share {share}: a canary gets 0.01 to 100 percent"
+                    )));
+                }
+                let binding = binding_args.json()?;
+                api.run(format::record, |hooks| hooks.start_trial(hook, binding, Some(share)))
+            }
+            Self::Withdraw { hook, api } => {
+                api.run(|_| format!("{}: the trial has ended", hook.name()), |hooks| hooks.end_trial(hook))
+            }
+            Self::Promote { hook, why, api } => {
+                api.run(format::record, |hooks| hooks.change(hook, "promote", why.as_deref()))
+            }
+            Self::Rollback { hook, why, api } => {
+                api.run(format::record, |hooks| hooks.change(hook, "rollback", why.as_deref()))
+            }
+            Self::Status { api } => api.run(format::hooks, HooksApi::hooks),
+            Self::List { api } => api.run(format::versions, HooksApi::versions),
+            Self::Show { hook, api } => api.run(format::hook, |hooks| hooks.hook(hook)),
+            Self::Log { hook, api } => api.run(format::log, |hooks| hooks.hook(hook)),
+            Self::Replay { binding_args, from, until, limit, api } => {
+                let mut request = binding_args.json()?;
+                request.insert("from".to_owned(), from.into());
+                request.insert("until".to_owned(), until.into());
+                if let Some(limit) = limit {
+                    request.insert("limit".to_owned(), limit.into());
+                }
+                api.run(format::report, |hooks| run_replay(hooks, request))
+            }
+        }
+    }
+}
+
+/// Runs a replay, prints its progress, and returns the report.
+fn run_replay(hooks: &HooksApi, request: Map<String, Value>) -> Result<Value, WorkbenchError> {
+    let id = hooks.start_replay(request)?;
+    crate::print_status(&format!("replay {id} runs"));
+    let mut reported_at = Instant::now();
+    loop {
+        let mut state = hooks.replay(&id)?;
+        match state.get("state").and_then(Value::as_str) {
+            Some("running") => {
+                if reported_at.elapsed() >= PROGRESS {
+                    reported_at = Instant::now();
+                    let progress = &state["progress"];
+                    let expected = progress["expected"].as_u64();
+                    let of = expected.map(|expected| format!(" of {expected}")).unwrap_or_default();
+                    crate::print_status(&format!("replay {id}: {}{of} messages read", progress["read"]));
+                }
+                std::thread::park_timeout(Duration::from_millis(500));
+            }
+            Some("done") => return Ok(state.get_mut("report").map(Value::take).unwrap_or(state)),
+            _ => {
+                return Err(WorkbenchError::Replay {
+                    title: "the replay failed",
+                    detail: client::terminal::json(&state),
+                });
+            }
+        }
+    }
+}

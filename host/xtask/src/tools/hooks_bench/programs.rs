@@ -1,0 +1,55 @@
+//! The measured programs: the daemon, and an example program that calls plugins without a daemon.
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use xtask::workspace;
+
+pub(super) struct BenchPrograms {
+    pub(super) daemon: PathBuf,
+    program: PathBuf,
+}
+
+impl BenchPrograms {
+    /// Builds both with all optimisations.
+    pub(super) fn build() -> Result<Self> {
+        // In one call: alone, the example would be built with other features of the shared crates, and these once more.
+        let mut cargo = workspace::cargo();
+        cargo.args(["build", "--release", "--package", "switchyard", "--bin", "switchyard"]);
+        cargo.args(["--package", "hooks", "--example", "measure_hooks"]);
+        workspace::timed("building the daemon and measure_hooks, with all optimisations", || {
+            workspace::run(&mut cargo)
+        })?;
+        Self::beside(&workspace::target().join("release/switchyard"))
+    }
+
+    /// Uses this daemon and `examples/measure_hooks` beside it, where cargo puts both.
+    pub(super) fn beside(daemon: &Path) -> Result<Self> {
+        let daemon = daemon.canonicalize().with_context(|| format!("{}", daemon.display()))?;
+        let program = daemon.with_file_name("examples").join("measure_hooks");
+        ensure!(
+            program.exists(),
+            "there is no {}; build it: cargo build --package hooks --example measure_hooks",
+            program.display()
+        );
+        Ok(Self { daemon, program })
+    }
+
+    /// Runs a measurement with plugins in `folder`.
+    pub(super) fn ask(&self, folder: &Path, task: &Value) -> Result<Value> {
+        std::fs::create_dir_all(folder)?;
+        let mut process = Command::new(&self.program)
+            .arg(folder)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("starting {}", self.program.display()))?;
+        // Closes the pipe: the end of the task.
+        process.stdin.take().context("no standard input")?.write_all(task.to_string().as_bytes())?;
+        let output = process.wait_with_output()?;
+        ensure!(output.status.success(), "{} ended with {}", self.program.display(), output.status);
+        Ok(serde_json::from_slice(&output.stdout)?)
+    }
+}

@@ -1,0 +1,149 @@
+//! Where a test plays: the built programs, and a folder of its own.
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use xtask::test_daemon::{TestDaemon, TestDaemonConfig};
+use xtask::workspace;
+
+/// A policy that routes everything to the peer `upstream`.
+pub const POLICY: &str = "[default]\nlegs = [{ peer = \"upstream\" }]\nnote = \"everything upstream\"\n";
+
+/// Builds the daemon once per test program: testing an old binary would prove nothing.
+fn daemon() -> Result<&'static Path> {
+    static BUILT: OnceLock<Result<PathBuf>> = OnceLock::new();
+    match BUILT.get_or_init(|| workspace::daemon(false)) {
+        Ok(binary) => Ok(binary),
+        Err(error) => anyhow::bail!("{error:#}"),
+    }
+}
+
+/// Builds the plugins, also once.
+fn guests() -> Result<()> {
+    static BUILT: OnceLock<Result<()>> = OnceLock::new();
+    let built = BUILT.get_or_init(|| {
+        let mut plugins = workspace::cargo();
+        // By the alias, which requests the features that the tests were built with.
+        plugins.args(["xtask", "plugins"]);
+        workspace::run(plugins.stdout(Stdio::null())).context("building the guests")?;
+        Ok(())
+    });
+    match built {
+        Ok(()) => Ok(()),
+        Err(error) => anyhow::bail!("{error:#}"),
+    }
+}
+
+/// A folder of one test, removed with it.
+#[derive(Debug)]
+pub struct Fixture {
+    folder: tempfile::TempDir,
+    binary: PathBuf,
+    plugins: PathBuf,
+}
+
+impl Fixture {
+    /// Builds what is to be tested, and makes the folder.
+    pub fn new() -> Result<Self> {
+        let fixture = Self::without_plugins()?;
+        guests()?;
+        Ok(fixture)
+    }
+
+    /// A fixture for tests that need no plugins.
+    pub fn without_plugins() -> Result<Self> {
+        let binary = daemon()?.to_owned();
+        let plugins = workspace::root().join("target/plugins");
+        Ok(Self { folder: tempfile::tempdir()?, binary, plugins })
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The daemon's path.
+    pub fn binary(&self) -> &Path {
+        &self.binary
+    }
+
+    /// `switchyard` as a command line client of this daemon, with the root token.
+    pub fn command(&self, appliance: &TestDaemon) -> Command {
+        let mut command = Command::new(&self.binary);
+        command
+            .env("SWITCHYARD_URL", format!("http://{}", appliance.config().http()))
+            .env("SWITCHYARD_TOKEN_FILE", appliance.config().data().join("token"))
+            .env_remove("SWITCHYARD_TOKEN")
+            .env_remove("SWITCHYARD_CONFIG")
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Path of a built plugin, such as `prefix_router`.
+    pub fn guest(&self, name: &str) -> PathBuf {
+        self.plugins.join(format!("{name}.wasm"))
+    }
+
+    /// The octets of a built plugin.
+    pub fn component(&self, name: &str) -> Result<Vec<u8>> {
+        let path = self.guest(name);
+        std::fs::read(&path).with_context(|| format!("reading {}", path.display()))
+    }
+
+    /// A configuration in which the default router sends everything to the peer `upstream`; it contains neither that peer nor an
+    /// account yet.
+    pub fn config(&self) -> Result<TestDaemonConfig> {
+        let mut config = TestDaemonConfig::new(&self.binary, &self.folder.path().join("appliance"))?;
+        config.router(&self.guest("prefix_router"), POLICY)?;
+        Ok(config)
+    }
+}
+
+/// A policy document of `policies/`, such as `retries`.
+pub fn shipped(policy: &str) -> Result<String> {
+    let path = workspace::root().join("policies").join(format!("{policy}.toml"));
+    std::fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))
+}
+
+/// Uploads a component; returns its version.
+pub fn upload(appliance: &TestDaemon, plugin: &str, component: &[u8]) -> Result<String> {
+    let uploaded = appliance.ask("PUT", &format!("/v1/plugins/{plugin}"), component)?;
+    Ok(uploaded["version"].as_str().context("no version")?.to_owned())
+}
+
+/// Makes this version the only plugin of a hook. `more` are further keys of the binding.
+pub fn activate(
+    appliance: &TestDaemon,
+    hook: &str,
+    (plugin, version): (&str, &str),
+    policy: &str,
+    more: &Value,
+) -> Result<()> {
+    let mut binding = json!({ "plugin": plugin, "version": version, "policy": policy });
+    if let (Some(binding), Some(more)) = (binding.as_object_mut(), more.as_object()) {
+        binding.extend(more.clone());
+    }
+    appliance.ask("POST", &format!("/v1/hooks/{hook}/activate"), binding.to_string().as_bytes())?;
+    Ok(())
+}
+
+/// Uploads and activates a component; returns its version.
+pub fn bind(
+    appliance: &TestDaemon,
+    hook: &str,
+    plugin: &str,
+    component: &[u8],
+    policy: &str,
+    more: &Value,
+) -> Result<String> {
+    let version = upload(appliance, plugin, component)?;
+    activate(appliance, hook, (plugin, &version), policy, more)?;
+    Ok(version)
+}
+
+/// The steps of a message's trace, in words.
+pub fn steps(trace: &Value) -> Vec<&str> {
+    trace["steps"].as_array().into_iter().flatten().filter_map(|step| step["what"].as_str()).collect()
+}
