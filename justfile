@@ -8,9 +8,21 @@ demo *arguments:
 run config="host/switchyard/switchyard.toml":
     cargo run --release --package switchyard -- serve --config {{config}}
 
-# formatting, lints and all tests
-test:
-    cargo xtask test
+# formatting, lints, unit tests
+check:
+    cargo xtask test check
+
+# and behaviour tests without foreign programs; `just test all`: with them, as continuous integration does
+test *arguments:
+    cargo xtask test {{arguments}}
+
+# everything, and fuzzing, crash rounds, benchmarks, release artifacts and the image
+nightly *arguments:
+    cargo xtask test nightly {{arguments}}
+
+# run one fuzz target, or `all`
+fuzz target *arguments:
+    cargo xtask fuzz {{target}} {{arguments}}
 
 # one table of throughput and cost
 bench *arguments:

@@ -3,9 +3,9 @@
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
+use testkit::test_daemon::TestDaemon;
 use ureq::http::{HeaderMap, Request};
 use ureq::tls::{Certificate, ClientCert, RootCerts, TlsConfig};
-use xtask::test_daemon::TestDaemon;
 
 /// An HTTP client with or without a token or a session.
 #[derive(Debug, Clone)]

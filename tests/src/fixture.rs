@@ -1,42 +1,17 @@
-//! Where a test plays: the built programs, and a folder of its own.
+//! What a test needs: the built programs, and a folder of its own.
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
-use xtask::test_daemon::{TestDaemon, TestDaemonConfig};
-use xtask::workspace;
+use testkit::built;
+use testkit::load::SourceOptions;
+use testkit::test_daemon::{PASSWORD, TestDaemon, TestDaemonConfig};
 
 /// A policy that routes everything to the peer `upstream`.
 pub const POLICY: &str = "[default]\nlegs = [{ peer = \"upstream\" }]\nnote = \"everything upstream\"\n";
 
-/// Builds the daemon once per test program: testing an old binary would prove nothing.
-fn daemon() -> Result<&'static Path> {
-    static BUILT: OnceLock<Result<PathBuf>> = OnceLock::new();
-    match BUILT.get_or_init(|| workspace::daemon(false)) {
-        Ok(binary) => Ok(binary),
-        Err(error) => anyhow::bail!("{error:#}"),
-    }
-}
-
-/// Builds the plugins, also once.
-fn guests() -> Result<()> {
-    static BUILT: OnceLock<Result<()>> = OnceLock::new();
-    let built = BUILT.get_or_init(|| {
-        let mut plugins = workspace::cargo();
-        // By the alias, which requests the features that the tests were built with.
-        plugins.args(["xtask", "plugins"]);
-        workspace::run(plugins.stdout(Stdio::null())).context("building the guests")?;
-        Ok(())
-    });
-    match built {
-        Ok(()) => Ok(()),
-        Err(error) => anyhow::bail!("{error:#}"),
-    }
-}
-
-/// A folder of one test, removed with it.
+/// The programs under test, and a folder of one test, removed with it.
 #[derive(Debug)]
 pub struct Fixture {
     folder: tempfile::TempDir,
@@ -45,18 +20,9 @@ pub struct Fixture {
 }
 
 impl Fixture {
-    /// Builds what is to be tested, and makes the folder.
+    /// Makes the folder, for the programs that the runner has built.
     pub fn new() -> Result<Self> {
-        let fixture = Self::without_plugins()?;
-        guests()?;
-        Ok(fixture)
-    }
-
-    /// A fixture for tests that need no plugins.
-    pub fn without_plugins() -> Result<Self> {
-        let binary = daemon()?.to_owned();
-        let plugins = workspace::root().join("target/plugins");
-        Ok(Self { folder: tempfile::tempdir()?, binary, plugins })
+        Ok(Self { folder: tempfile::tempdir()?, binary: built::daemon()?, plugins: built::plugins()? })
     }
 
     /// The folder.
@@ -105,6 +71,14 @@ impl Fixture {
 pub fn shipped(policy: &str) -> Result<String> {
     let path = workspace::root().join("policies").join(format!("{policy}.toml"));
     std::fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))
+}
+
+/// Traffic at a rate that a debug build delivers on a busy machine too. Without a limit, the test would have to wait at its end until the backlog
+/// is delivered.
+pub fn steady_traffic(appliance: &TestDaemon, account: &str) -> SourceOptions {
+    let mut options = SourceOptions::new(appliance.smpp(), account, PASSWORD);
+    options.rate = Some(300.0);
+    options
 }
 
 /// Uploads a component; returns its version.

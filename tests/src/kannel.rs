@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
-use xtask::load::StopFlag;
-use xtask::test_daemon::free_port;
+use testkit::load::StopFlag;
+use testkit::test_daemon::free_port;
 
 /// A running bearerbox and smsbox; stopped when dropped.
 #[derive(Debug)]

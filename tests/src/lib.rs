@@ -19,11 +19,11 @@ pub mod sgip;
 pub use admin_client::{AdminClient, ApiResponse};
 pub use capture::{Capture, CaptureProtocol};
 pub use directory::Directory;
-pub use fixture::{Fixture, POLICY, activate, bind, shipped, steps, upload};
+pub use fixture::{Fixture, POLICY, activate, bind, shipped, steady_traffic, steps, upload};
 pub use kannel::Kannel;
 pub use peer::Peer;
 pub use raw_connection::{RawConnection, RawPdu};
-pub use xtask::{load, random, test_daemon};
+pub use testkit::{load, random, test_daemon};
 
 /// Timeout for everything that must happen. It is generous: the machine may be busy, and a test that passes
 /// does not wait for it.

@@ -11,7 +11,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc;
-pub use xtask::manual_page::{CommandBlock, ManualPage, missing_line};
+pub use testkit::manual_page::{CommandBlock, ManualPage, missing_line};
 
 /// Replacements in the text of a page: the page's well-known ports may be in use.
 #[derive(Debug, Default)]

@@ -319,7 +319,7 @@ mod tests {
 
     fn metrics_table() -> String {
         let mut text =
-            "# Metrics\n\nGenerated from `host/admin/src/metrics.rs` (`UPDATE=1 cargo test -p admin`), do not edit.\n\n\
+            "# Metrics\n\nGenerated from `host/admin/src/metrics.rs` (`UPDATE=1 cargo test --workspace --lib --bins is_up_to_date`), do not edit.\n\n\
                         | name | kind | labels | meaning |\n|---|---|---|---|\n"
                 .to_owned();
         for metric in ALL {
@@ -337,15 +337,7 @@ mod tests {
 
     #[test]
     fn metrics_table_is_up_to_date() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/metrics.md");
-        if std::env::var_os("UPDATE").is_some() {
-            std::fs::write(path, metrics_table()).unwrap();
-        }
-        assert_eq!(
-            std::fs::read_to_string(path).unwrap(),
-            metrics_table(),
-            "run UPDATE=1 cargo test -p admin"
-        );
+        testkit::reference_page::check("docs/reference/metrics.md", &metrics_table());
     }
 
     #[test]

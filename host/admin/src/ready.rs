@@ -1,6 +1,7 @@
 //! Readiness, for load balancers and for scripts that wait for a start.
 
 use crate::api::SharedBackend;
+use crate::view::name_schemas::ReadinessSchema;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -31,6 +32,7 @@ pub enum NotReady {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Readiness {
     /// `ready` or `not-ready`.
+    #[schema(value_type = ReadinessSchema, inline)]
     pub status: &'static str,
     /// All reasons; empty if the daemon is ready.
     pub reasons: Vec<NotReady>,

@@ -3,6 +3,7 @@
 use crate::api::{SharedBackend, call};
 use crate::problem::{Problem, ProblemKind};
 use crate::request::{JsonBody, PathParams};
+use crate::view::name_schemas::TestStepSchema;
 use access::Caller;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -73,6 +74,7 @@ pub struct PeerTestView {
 #[schema(as = TestStep)]
 pub struct TestStepView {
     /// `resolve`, `connect`, `tls`, `bind` or `unbind`.
+    #[schema(value_type = TestStepSchema, inline)]
     pub what: &'static str,
     /// Whether the step succeeded.
     pub ok: bool,

@@ -3,10 +3,12 @@
 mod attention;
 mod ledger;
 mod messages;
+pub(crate) mod name_schemas;
 mod plugins;
 mod queue_actions;
 mod records;
 mod refusals;
+mod replay_report;
 mod subscribers;
 
 pub use attention::{AttentionSeverity, AttentionSubject, AttentionSubjectKind, AttentionView};
@@ -34,6 +36,7 @@ pub use records::{
 pub use refusals::{RefusalCountView, RefusalsView, RefusedSubmissionView};
 pub use subscribers::{SubscriberQueueView, SubscriberView, SubscriberWakeResult};
 
+use name_schemas::{BindModeSchema, LinkBlockerSchema, LinkPhaseSchema, LinkRoleSchema, MessageStateSchema};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
@@ -61,7 +64,54 @@ pub struct StatusView {
     /// Duration of the recovery, in milliseconds.
     pub recovery_ms: u64,
     /// Counters since the start of the daemon.
+    #[schema(value_type = StatusTotals)]
     pub totals: BTreeMap<&'static str, u64>,
+}
+
+/// Counters since the start of the daemon.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "only a schema")]
+struct StatusTotals {
+    /// Messages accepted, without DLRs to submitters.
+    accepted: u64,
+    /// Submissions refused.
+    refused: u64,
+    /// Submit attempts.
+    submitted: u64,
+    /// Submit attempts that the peer refused because of its limits.
+    throttled: u64,
+    /// Submit attempts that the peer never answered.
+    uncertain: u64,
+    /// Uncertain messages submitted again.
+    sent_again: u64,
+    /// DLRs of peers that matched a message.
+    dlrs_matched: u64,
+    /// DLRs of peers that expired without a match.
+    dlrs_unmatched: u64,
+    /// DLRs created for submitters.
+    dlrs_made: u64,
+    /// DLRs that submitters have accepted.
+    dlrs_delivered: u64,
+    /// Commits of the store.
+    commits: u64,
+    /// Total time of commits, in microseconds.
+    commit_us: u64,
+    /// Rows written by commits.
+    commit_rows: u64,
+    /// Finished messages that were delivered.
+    delivered: u64,
+    /// Finished messages that were accepted by the peer, and for which no DLR was requested.
+    relayed: u64,
+    /// Finished messages that failed.
+    failed: u64,
+    /// Finished messages whose validity period has ended.
+    expired: u64,
+    /// Finished messages that were cancelled.
+    cancelled: u64,
+    /// Finished messages that were rejected by routing.
+    rejected: u64,
+    /// Finished messages whose fate is unknown.
+    unknown: u64,
 }
 
 /// Why a queue is blocked, as far as the attention rules distinguish it.
@@ -130,14 +180,16 @@ pub struct LinkView {
     /// The peer or account.
     pub peer: String,
     /// `server`: the peer connects to the appliance; `client`: the appliance dials.
+    #[schema(value_type = LinkRoleSchema, inline)]
     pub role: &'static str,
     /// The phase of the connection.
+    #[schema(value_type = LinkPhaseSchema, inline)]
     pub phase: &'static str,
     /// Address of the remote side.
     #[schema(required)]
     pub remote: Option<String>,
     /// The bind mode.
-    #[schema(required)]
+    #[schema(required, value_type = Option<BindModeSchema>, inline)]
     pub bind: Option<&'static str>,
     /// Whether the link uses TLS.
     pub tls: bool,
@@ -151,6 +203,7 @@ pub struct LinkView {
     #[schema(required)]
     pub round_trip_us: Option<u64>,
     /// Why the link is blocked.
+    #[schema(value_type = LinkBlockerSchema, inline)]
     pub blocked_by: String,
     /// Received requests, by kind.
     pub received: BTreeMap<String, u64>,
@@ -193,6 +246,7 @@ pub struct TraceView {
     #[schema(required)]
     pub submission: Option<String>,
     /// The current state (`queued`, `submitted`, `deferred` and so on) or the final state.
+    #[schema(value_type = MessageStateSchema, inline)]
     pub state: String,
     /// Whether the message is finished.
     pub finished: bool,

@@ -158,7 +158,7 @@ impl Archive {
     }
 
     /// Deletes messages accepted before `before`, in small steps with pauses, while the pump continues. The pump calls
-    /// this if [`ArchiveOptions::retention`] is set.
+    /// this if `ArchiveOptions::retention` is set.
     ///
     /// # Errors
     /// Fails if the database does not answer; earlier steps remain.

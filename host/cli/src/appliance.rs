@@ -207,6 +207,7 @@ fn fetch_support_bundle(api: &ApiClient, output: &Output, file: &Path) -> Result
 mod tests {
     use super::*;
     use crate::fake_api::{FakeApi, run};
+    use admin::{Problem, ProblemKind};
     use serde_json::json;
 
     #[test]
@@ -235,7 +236,7 @@ mod tests {
             "slots": [{ "name": "A", "healthy": "1.0" }, { "name": "B", "healthy": null }],
             "clock-synchronised": true, "data-used": 1_000_000, "data-size": 4_000_000_000_u64 });
         let done = json!({ "message": "slot B runs from the next start on", "restarts": true });
-        let other = json!({ "title": "not found", "status": 404, "detail": "this machine is not the appliance image" });
+        let other = Problem::new(ProblemKind::NotFound, "this machine is not the appliance image");
         FakeApi::default()
             .with("GET /v1/appliance", 200, &machine)
             .with(
@@ -244,8 +245,8 @@ mod tests {
                 &json!({ "message": "written", "restarts": false }),
             )
             .with("POST /v1/appliance/factory-reset", 200, &done)
-            .with("POST /v1/appliance/rollback", 404, &other)
-            .with_octets("GET /v1/appliance/support-bundle", 200, vec![0x1f, 0x8b], None)
+            .refusing("POST /v1/appliance/rollback", &other)
+            .with_file("GET /v1/appliance/support-bundle", vec![0x1f, 0x8b], None)
     }
 
     #[test]

@@ -95,6 +95,7 @@ fn about(one: &Value) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use testkit::api_document::fixture;
 
     #[test]
     fn findings_show_their_age_and_no_control_characters() {
@@ -105,6 +106,7 @@ mod tests {
             })
         };
         let list = json!([one("peer-down", "peer"), one("messages-uncertain", "queue")]);
+        let list = fixture("GET", "/v1/attention", 200, list);
         let snapshot = Snapshot { attention: list, ..Snapshot::default() };
         let found = attention(&snapshot, 62_000);
         let what = "no link is up␛, next at 2026-11-21 16:03:02Z (for 1m 1s)";

@@ -140,6 +140,7 @@ fn bar(output: &Output) -> ProgressBar {
 #[cfg(test)]
 mod tests {
     use crate::fake_api::{FakeApi, run};
+    use admin::{Problem, ProblemKind};
     use serde_json::json;
     use std::os::unix::fs::PermissionsExt;
 
@@ -158,7 +159,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.tar");
         let path = file.to_str().unwrap();
-        let url = FakeApi::default().with_octets("GET /v1/backup", 200, tar(), None).start();
+        let url = FakeApi::default().with_file("GET /v1/backup", tar(), None).start();
         let done = run(&url, &["backup", path]);
         assert_eq!((done.code, done.out, done.error), (0, format!("{path}: 98.7 KiB\n"), String::new()));
         assert_eq!(std::fs::read(&file).unwrap(), tar());
@@ -167,9 +168,9 @@ mod tests {
         assert_eq!(done.code, 1, "{done:?}");
         assert!(done.error.contains("--force"));
 
-        let cut = FakeApi::default().with_octets("GET /v1/backup", 200, tar(), Some(50_000)).start();
-        let endless = FakeApi::default().with_octets("GET /v1/backup", 200, vec![7; 5_000], None).start();
-        let nothing = FakeApi::default().with_octets("GET /v1/backup", 200, Vec::new(), None).start();
+        let cut = FakeApi::default().with_file("GET /v1/backup", tar(), Some(50_000)).start();
+        let endless = FakeApi::default().with_file("GET /v1/backup", vec![7; 5_000], None).start();
+        let nothing = FakeApi::default().with_file("GET /v1/backup", Vec::new(), None).start();
         for url in [cut, endless, nothing] {
             let done = run(&url, &["backup", path, "--force"]);
             assert_eq!((done.code, done.out.as_str()), (2, ""), "{done:?}");
@@ -185,10 +186,10 @@ mod tests {
     fn a_refused_backup_leaves_no_file() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.tar");
-        let refused = json!({ "title": "forbidden", "detail": "this is not for you" });
-        let url = FakeApi::default().with("GET /v1/backup", 403, &refused).start();
+        let refused = Problem::new(ProblemKind::Forbidden, "this is not for you");
+        let url = FakeApi::default().refusing("GET /v1/backup", &refused).start();
         let done = run(&url, &["backup", file.to_str().unwrap()]);
-        assert_eq!((done.code, done.error.as_str()), (2, "switchyard: forbidden: this is not for you\n"));
+        assert_eq!((done.code, done.error.as_str()), (2, "switchyard: not allowed: this is not for you\n"));
         assert_eq!(names(folder.path()), [""; 0]);
         let nowhere = folder.path().join("no/a.tar");
         let done = run(&url, &["backup", nowhere.to_str().unwrap()]);

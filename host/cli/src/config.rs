@@ -349,15 +349,15 @@ fn versions(api: &ApiClient, output: &Output, limit: usize) -> Result<(), Failur
 #[cfg(test)]
 mod tests {
     use crate::fake_api::{FakeApi, NOW, run};
+    use crate::fixtures::configuration;
+    use admin::{FieldProblem, Problem, ProblemKind, UnconfirmedVersionView};
     use serde_json::{Value, json};
 
     fn in_force() -> Value {
-        json!({
-            "version": 7, "at": NOW, "by": "ada", "why": "more links", "mode": "api",
-            "pending": { "version": 7, "reverts-at": NOW + 600_000 },
-            "restart": ["/http/listen"],
-            "document": { "peer": [{ "name": "up" }] },
-        })
+        let mut current = configuration(json!({ "peer": [{ "name": "up" }] }));
+        current.pending = Some(UnconfirmedVersionView { version: 7, reverts_at: NOW + 600_000 });
+        current.restart = vec!["/http/listen".to_owned()];
+        json!(current)
     }
 
     #[test]
@@ -413,18 +413,19 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("switchyard.toml");
         std::fs::write(&path, "[appliance]\ndata = \"x\"\n[[peer]]\nname = \"up\"\nlinks = 0\n").unwrap();
-        let problem = json!({
-            "title": "refused", "status": 422, "detail": "wrong",
-            "problems": [
-                { "pointer": "/peer/0/address", "what": "is missing" },
-                { "pointer": "/peer/0/links", "what": "is 0", "allowed": "1 to 256" },
-            ],
-        });
-        let api = FakeApi::default().with("GET /v1/configuration", 200, &in_force()).with(
-            "PUT /v1/configuration?why=",
-            422,
-            &problem,
-        );
+        let field = |pointer: &str, what: &str, allowed: Option<&str>| FieldProblem {
+            pointer: pointer.to_owned(),
+            what: what.to_owned(),
+            allowed: allowed.map(str::to_owned),
+        };
+        let problems = vec![
+            field("/peer/0/address", "is missing", None),
+            field("/peer/0/links", "is 0", Some("1 to 256")),
+        ];
+        let problem = Problem { problems, ..Problem::new(ProblemKind::Unprocessable, "wrong") };
+        let api = FakeApi::default()
+            .with("GET /v1/configuration", 200, &in_force())
+            .refusing("PUT /v1/configuration?why=", &problem);
         let name = path.to_str().unwrap();
         let done = run(&api.start(), &["config", "apply", name]);
         assert_eq!(done.code, 1);

@@ -148,6 +148,9 @@ fn print_findings(output: &Output, found: &[Finding]) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use crate::fake_api::{FakeApi, NOW, VERSION, run};
+    use crate::fixtures::{archive, link, queue, status};
+    use admin::view::StatusView;
+    use admin::{Problem, ProblemKind, Readiness};
     use serde_json::{Value, json};
     use std::net::TcpListener;
     use std::os::unix::fs::PermissionsExt;
@@ -269,28 +272,21 @@ mod tests {
         assert!(done.out.starts_with("error    configuration  ") && !done.out.contains('\u{1b}'), "{done:?}");
     }
 
-    fn api(version: &str, phase: &str, archive: &Value, attention: &Value) -> FakeApi {
+    fn api(version: &str, phase: &'static str, archive: &Value, attention: &Value) -> FakeApi {
+        let status = StatusView { version: version.to_owned(), disk_free: 1, ..status(&[]) };
         FakeApi::default()
             .with("GET /v1/health", 200, &json!({ "status": "ok" }))
-            .with(
-                "GET /v1/status",
-                200,
-                &json!({
-                    "name": "SWITCHYARD", "version": version, "uptime_seconds": 100, "waiting": 0,
-                    "disk_free": 1, "disk_low": false, "totals": {},
-                }),
-            )
-            .with("GET /v1/ready", 200, &json!({ "status": "ready" }))
-            .with("GET /v1/queues", 200, &json!([{ "peer": "upstream", "uncertain": 0, "links": 1 }]))
-            .with("GET /v1/links", 200, &json!([{ "peer": "upstream", "role": "client", "phase": phase }]))
+            .with("GET /v1/status", 200, &json!(status))
+            .with("GET /v1/ready", 200, &json!(Readiness::of(Vec::new())))
+            .with("GET /v1/queues", 200, &json!([queue("upstream")]))
+            .with("GET /v1/links", 200, &json!([link("upstream", "client", phase)]))
             .with("GET /v1/archive", 200, archive)
             .with("GET /v1/attention", 200, attention)
     }
 
     #[test]
     fn a_running_appliance_is_checked() {
-        let up = json!({ "state": "up", "backlog": 0, "refused": 0 });
-        let api = api(VERSION, "bound", &up, &json!([]));
+        let api = api(VERSION, "bound", &archive("up", 0), &json!([]));
         let url = api.start();
         let (code, found) = findings(&["doctor"], &url);
         assert_eq!(code, 0, "{found:?}");
@@ -308,7 +304,8 @@ mod tests {
 
     #[test]
     fn problems_of_a_running_appliance_are_reported() {
-        let down = json!({ "state": "down", "error": "gone", "backlog": 7, "refused": 0 });
+        let mut down = archive("down", 7);
+        down["error"] = json!("gone");
         let error = |code: &str, kind: &str| {
             json!({
                 "severity": "error", "code": code, "subject": { "kind": kind, "name": null }, "since": null,
@@ -329,7 +326,7 @@ mod tests {
         assert_eq!((code, level(&found, "appliance")), (3, vec!["error"]), "{found:?}");
         let url = FakeApi::default()
             .with("GET /v1/health", 200, &json!({ "status": "ok" }))
-            .with("GET /v1/status", 401, &json!({ "title": "unauthorised", "detail": "no" }))
+            .refusing("GET /v1/status", &Problem::new(ProblemKind::Unauthorised, "no"))
             .start();
         let (code, found) = findings(&["doctor"], &url);
         assert_eq!((code, level(&found, "token")), (3, vec!["error"]), "{found:?}");

@@ -75,18 +75,25 @@ fn show(output: &Output, drain: &Value) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use crate::fake_api::{FakeApi, NOW, run};
-    use serde_json::{Value, json};
+    use admin::{DrainStateView, RemainingMessagesView};
+    use serde_json::json;
 
     #[test]
     fn a_drain_starts_and_stops() {
-        let draining = json!({
-            "draining": true, "since": NOW, "by": "ada", "remaining": { "waiting": 1_200, "in-flight": 3 },
-        });
+        let state = |draining: bool| {
+            json!(DrainStateView {
+                draining,
+                refuse_binds: false,
+                since: draining.then_some(NOW),
+                by: draining.then(|| "ada".into()),
+                remaining: RemainingMessagesView { waiting: 1_200, in_flight: 3 },
+            })
+        };
         let api = FakeApi::default()
-            .with("POST /v1/drain", 200, &draining)
-            .with("DELETE /v1/drain", 204, &Value::Null)
-            .with("GET /v1/drain", 200, &draining)
-            .with("GET /v1/drain", 200, &json!({ "draining": false, "since": null, "by": null }));
+            .with("POST /v1/drain", 200, &state(true))
+            .with("DELETE /v1/drain", 200, &state(false))
+            .with("GET /v1/drain", 200, &state(true))
+            .with("GET /v1/drain", 200, &state(false));
         let url = api.start();
         let done = run(&url, &["drain", "start"]);
         let shown = "draining since  2026-11-21 16:03:02Z\nby              ada\nwaiting         1,200\nin flight       3\n";

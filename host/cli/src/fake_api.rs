@@ -1,10 +1,12 @@
-//! For tests: an HTTP server with prepared responses, and a function that runs a command line against it.
+//! For tests: an HTTP server with prepared responses, which are checked against the API document, and a function that runs a
+//! command line against it.
 
 use crate::command::{CliCommand, CliContext};
 use crate::doctor::ConfigFacts;
 use crate::output::Streams;
+use admin::{Problem, ProblemKind};
 use clap::{CommandFactory, Parser};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -12,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
+use testkit::api_document::{fixture, media_type};
 
 /// The current time in tests of commands: 2026-11-21 16:03:02 UTC, in milliseconds.
 pub(crate) const NOW: u64 = 1_795_276_982_000;
@@ -62,7 +65,8 @@ pub(crate) struct RecordedRequest {
 struct CannedResponse {
     request_line: String,
     status: u16,
-    headers: Vec<(String, String)>,
+    /// The content type; `None` without a body.
+    media_type: Option<String>,
     body: Vec<u8>,
     /// The server closes the connection after this many octets of the body.
     cut: Option<usize>,
@@ -76,24 +80,41 @@ pub(crate) struct FakeApi {
 }
 
 impl FakeApi {
-    /// Prepares a JSON response to `METHOD PATH`. Several responses to one request are sent in order; the last one repeats.
+    /// Prepares a JSON response to `METHOD PATH`, null for one without a body. Several responses to one request are sent in order;
+    /// the last one repeats.
+    ///
+    /// # Panics
+    /// If the response does not conform to the API document.
+    #[track_caller]
     pub(crate) fn with(self, request_line: &str, status: u16, body: &Value) -> Self {
+        let (method, path) = request_line.split_once(' ').unwrap();
+        let body = fixture(method, path, status, body.clone());
         let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
-        self.with_octets(request_line, status, body, None)
+        self.push(request_line, status, body, None)
     }
 
-    pub(crate) fn with_octets(
-        self,
-        request_line: &str,
-        status: u16,
-        body: Vec<u8>,
-        cut: Option<usize>,
-    ) -> Self {
-        let kind = vec![("content-type".to_owned(), "application/json".to_owned())];
+    /// Prepares a refusal.
+    #[track_caller]
+    pub(crate) fn refusing(self, request_line: &str, problem: &Problem) -> Self {
+        self.with(request_line, problem.status, &json!(problem))
+    }
+
+    /// Prepares a file as a response. With `cut`, the server closes the connection after this many octets of it.
+    #[track_caller]
+    pub(crate) fn with_file(self, request_line: &str, body: Vec<u8>, cut: Option<usize>) -> Self {
+        let added = self.push(request_line, 200, body, cut);
+        let kind = added.answers.lock().unwrap().last().unwrap().media_type.clone();
+        assert!(kind.is_some_and(|kind| !kind.contains("json")), "{request_line} does not answer a file");
+        added
+    }
+
+    #[track_caller]
+    fn push(self, request_line: &str, status: u16, body: Vec<u8>, cut: Option<usize>) -> Self {
+        let (method, path) = request_line.split_once(' ').unwrap();
         self.answers.lock().unwrap().push(CannedResponse {
             request_line: request_line.to_owned(),
             status,
-            headers: kind,
+            media_type: media_type(method, path, status).unwrap(),
             body,
             cut,
         });
@@ -148,8 +169,8 @@ impl FakeApi {
         let missing = CannedResponse {
             request_line: String::new(),
             status: 404,
-            headers: vec![("content-type".to_owned(), "application/problem+json".to_owned())],
-            body: br#"{"title":"not found","status":404,"detail":"no such path"}"#.to_vec(),
+            media_type: Some("application/problem+json".to_owned()),
+            body: json!(Problem::new(ProblemKind::NotFound, "no such path")).to_string().into_bytes(),
             cut: None,
         };
         let answer = match found[..] {
@@ -189,8 +210,8 @@ fn octets(answer: &CannedResponse) -> Vec<u8> {
     if answer.status != 204 {
         head.push_str(&format!("content-length: {}\r\n", answer.body.len()));
     }
-    for (name, value) in &answer.headers {
-        head.push_str(&format!("{name}: {value}\r\n"));
+    if let Some(media_type) = &answer.media_type {
+        head.push_str(&format!("content-type: {media_type}\r\n"));
     }
     let body = answer.cut.map_or(&answer.body[..], |cut| &answer.body[..cut]);
     [head.as_bytes(), b"\r\n", body].concat()

@@ -104,9 +104,13 @@ mod tests {
     #[test]
     fn finished_messages_are_listed_in_pages() {
         let page = json!({
-            "messages": [{ "id": "7", "accepted_at": "2026-11-21T16:03:00Z", "ended_at": "2026-11-21T16:03:02Z",
-                "state": "failed", "error": 11, "account": "shop", "peer": "north", "source": "10655",
-                "destination": "8613" }],
+            "messages": [{
+                "id": "7", "accepted_at": "2026-11-21T16:03:00Z", "ended_at": "2026-11-21T16:03:02Z", "direction": "mt",
+                "account": "shop", "peer": "north", "source": "10655", "source_ton": 0, "source_npi": 1,
+                "destination": "8613", "destination_ton": 1, "destination_npi": 1, "state": "failed", "error": 11,
+                "peer_message_id": null, "attempts": 1, "priority": 0, "data_coding": 0, "udhi": false,
+                "router": "prefix-router", "router_version": "58cd962459f1", "note": null,
+            }],
             "next": "c7",
         });
         let api = FakeApi::default().with("GET /v1/history?limit=1&account=shop&state=failed", 200, &page);

@@ -238,10 +238,12 @@ mod tests {
     #[test]
     fn an_operation_is_sent_with_its_idempotency_key_and_listed() {
         let after = json!({ "account": "shop", "balance": 250_000_000, "reserved": 0, "captured": 0,
-                            "funded": 250_000_000, "credit": 0, "repeated": true });
+                            "funded": 250_000_000, "credit": 0 });
+        let mut changed = after.clone();
+        changed["repeated"] = json!(true);
         let done = json!([{ "serial": 3, "idempotency_key": "k", "at": NOW, "actor": "ada", "reason": "invoice", "fund": 250_000_000,
                             "after": after }]);
-        let api = FakeApi::default().with("POST /v1/ledger/shop", 200, &after).with(
+        let api = FakeApi::default().with("POST /v1/ledger/shop", 200, &changed).with(
             "GET /v1/ledger/shop/operations?limit=100",
             200,
             &done,

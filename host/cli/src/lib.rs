@@ -14,6 +14,8 @@ mod drain;
 mod explain;
 #[cfg(test)]
 mod fake_api;
+#[cfg(test)]
+mod fixtures;
 pub mod format;
 mod global_args;
 mod history;

@@ -129,17 +129,21 @@ fn test(api: &ApiClient, output: &Output, name: &str) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use crate::fake_api::{FakeApi, run};
-    use serde_json::json;
+    use admin::{PeerTestView, TestStepView};
+    use serde_json::{Value, json};
 
     #[test]
     fn a_peer_test_prints_each_step() {
-        let step = |what: &str, ok: bool, ms: f64, detail: Option<&str>| json!({ "what": what, "ok": ok, "ms": ms, "detail": detail });
-        let steps =
-            [step("connect", true, 3.4, Some("10.0.0.1:2775")), step("bind", false, 12.0, Some("0x0D"))];
+        let step =
+            |what, ok, ms, detail: &str| TestStepView { what, ok, ms, detail: Some(detail.to_owned()) };
+        let connected = step("connect", true, 3, "10.0.0.1:2775");
+        let failed =
+            PeerTestView { ok: false, steps: vec![connected.clone(), step("bind", false, 12, "0x0D")] };
+        let passed = PeerTestView { ok: true, steps: vec![connected] };
         let url = FakeApi::default()
-            .with("POST /v1/peers/up%20stream/test", 200, &json!({ "ok": false, "steps": steps }))
-            .with("POST /v1/peers/upstream/dial", 204, &serde_json::Value::Null)
-            .with("POST /v1/peers/upstream/test", 200, &json!({ "ok": true, "steps": [steps[0]] }))
+            .with("POST /v1/peers/up%20stream/test", 200, &json!(failed))
+            .with("POST /v1/peers/upstream/dial", 204, &Value::Null)
+            .with("POST /v1/peers/upstream/test", 200, &json!(passed))
             .start();
         let done = run(&url, &["peer", "test", "up stream"]);
         assert_eq!(

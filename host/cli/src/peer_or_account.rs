@@ -259,21 +259,35 @@ fn links(links: &[Value]) -> String {
 #[cfg(test)]
 mod tests {
     use crate::fake_api::{FakeApi, NOW, run};
+    use crate::fixtures;
+    use admin::view::{LinkView, QueueView};
     use serde_json::{Value, json};
 
-    fn queue(peer: &str, queued: u64, links: u64) -> Value {
-        json!({
-            "peer": peer, "configured": true, "queued": queued, "deferred": 2, "in_flight": 5, "uncertain": 1,
-            "awaiting_dlr": 1_234, "oldest": NOW - 2_500, "links": links, "blocked_by": "idle",
-        })
+    fn queue(peer: &str, queued: u64, links: usize) -> QueueView {
+        QueueView {
+            queued,
+            deferred: 2,
+            in_flight: 5,
+            uncertain: 1,
+            awaiting_dlr: 1_234,
+            oldest: Some(NOW - 2_500),
+            links,
+            ..fixtures::queue(peer)
+        }
     }
 
-    fn link(peer: &str, role: &str, phase: &str) -> Value {
-        json!({
-            "peer": peer, "role": role, "phase": phase, "remote": "10.0.0.1:2775", "bind": "transceiver", "tls": true,
-            "window": 500, "in_flight": 5, "round_trip_us": 12_345, "blocked_by": "none", "since": NOW - 60_000,
-            "last_error": if phase == "bound" { Value::Null } else { json!("connection refused") },
-        })
+    fn link(peer: &str, role: &'static str, phase: &'static str) -> LinkView {
+        LinkView {
+            remote: Some("10.0.0.1:2775".to_owned()),
+            bind: Some("transceiver"),
+            tls: true,
+            window: 500,
+            in_flight: 5,
+            round_trip_us: Some(12_345),
+            since: NOW - 60_000,
+            last_error: (phase != "bound").then(|| "connection refused".to_owned()),
+            ..fixtures::link(peer, role, phase)
+        }
     }
 
     fn api(with_configuration: bool) -> FakeApi {
@@ -309,7 +323,7 @@ mod tests {
             "gateway": [{ "name": "unicom", "address": "10.0.0.2:8801" }],
             "account": [{ "name": "demo", "window": 10 }, { "name": "短信" }],
         });
-        api.with("GET /v1/configuration", 200, &json!({ "version": 7, "document": document }))
+        api.with("GET /v1/configuration", 200, &json!(fixtures::configuration(document)))
     }
 
     #[test]

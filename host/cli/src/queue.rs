@@ -325,6 +325,8 @@ fn resume(api: &ApiClient, output: &Output, scope: &Value) -> Result<(), Failure
 #[cfg(test)]
 mod tests {
     use crate::fake_api::{FakeApi, NOW, run};
+    use crate::fixtures::queue;
+    use admin::view::QueueView;
     use serde_json::{Value, json};
 
     fn action(id: u32, what: &str, state: &str) -> Value {
@@ -360,14 +362,22 @@ mod tests {
 
     #[test]
     fn lists_are_tables() {
-        let queues = json!([{
-            "peer": "upstream", "configured": true, "queued": 1_200, "subscriber_locked": 0, "suspended": 7, "blocked_subscribers": 0,
-            "deferred": 3, "resolving": 0, "in_flight": 5, "uncertain": 2, "awaiting_dlr": 40, "oldest": NOW - 61_000,
-            "links": 2, "blocked_by": "suspended by ada: cable cut (queue action 4)",
+        let queues = json!([QueueView {
+            queued: 1_200,
+            suspended: 7,
+            deferred: 3,
+            in_flight: 5,
+            uncertain: 2,
+            awaiting_dlr: 40,
+            oldest: Some(NOW - 61_000),
+            links: 2,
+            blocked_by: "suspended by ada: cable cut (queue action 4)".to_owned(),
+            ..queue("upstream")
         }]);
         let uncertain = json!({ "messages": [{
             "id": "1000000007", "peer": "upstream", "account": "acme", "source": "10655", "destination": "8613*******00",
-            "at": NOW - 61_000, "since": NOW - 60_000, "until": NOW + 60_000, "attempts": 1,
+            "at": NOW - 61_000, "since": NOW - 60_000, "until": NOW + 60_000, "state": "uncertain", "attempts": 1,
+            "length": 12,
         }], "next": null });
         let api = FakeApi::default()
             .with("GET /v1/queues", 200, &queues)

@@ -146,55 +146,46 @@ fn archive(archive: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use crate::fake_api::{FakeApi, NOW, run};
+    use crate::fixtures::{self, archive, link, router, status};
+    use admin::view::{LinkView, QueueView, StatusView};
+    use admin::{NotReady, Problem, ProblemKind, Readiness};
     use serde_json::json;
 
     fn healthy() -> FakeApi {
+        let totals = [
+            ("accepted", 1_234_567),
+            ("delivered", 1_200_000),
+            ("relayed", 34_000),
+            ("failed", 12),
+            ("rejected", 538),
+        ];
+        let status = StatusView {
+            uptime_seconds: 273_840,
+            waiting: 17,
+            finished_kept: 3,
+            disk_free: 51_539_607_552,
+            recovery_ms: 12,
+            ..status(&totals)
+        };
         FakeApi::default()
-            .with(
-                "GET /v1/status",
-                200,
-                &json!({
-                    "name": "SWITCHYARD", "version": "0.1.0", "uptime_seconds": 273_840, "waiting": 17,
-                    "finished_kept": 3, "disk_free": 51_539_607_552_u64, "disk_low": false, "recovered": 0,
-                    "recovery_ms": 12, "totals": {
-                        "accepted": 1_234_567, "delivered": 1_200_000, "relayed": 34_000, "failed": 12,
-                        "expired": 0, "rejected": 538, "cancelled": 0,
-                    },
-                }),
-            )
-            .with("GET /v1/ready", 200, &json!({ "status": "ready" }))
+            .with("GET /v1/status", 200, &json!(status))
+            .with("GET /v1/ready", 200, &json!(Readiness::of(Vec::new())))
             .with("GET /v1/attention", 200, &json!([]))
-            .with("GET /v1/archive", 200, &json!({ "state": "up", "backlog": 3, "refused": 0 }))
-            .with(
-                "GET /v1/hooks",
-                200,
-                &json!([{ "hook": "router", "counts": [plugin(&json!({ "trap": 0, "verdict": 0 }))] }]),
-            )
+            .with("GET /v1/archive", 200, &archive("up", 3))
+            .with("GET /v1/hooks", 200, &json!([router(100, 9)]))
     }
 
-    fn plugin(faults: &serde_json::Value) -> serde_json::Value {
-        json!({
-            "plugin": "prefix-router", "version": "58cd962459f1", "live": true, "calls": 100, "faults": faults,
-            "nanoseconds": 9,
-        })
-    }
-
-    fn queue(
-        peer: &str,
-        queued: u64,
-        links: u64,
-        oldest: Option<u64>,
-        blocked_by: &str,
-    ) -> serde_json::Value {
-        json!({
-            "peer": peer, "configured": true, "queued": queued, "subscriber_locked": 0, "blocked_subscribers": 0, "deferred": 2,
-            "resolving": 0, "in_flight": 5, "uncertain": 0, "awaiting_dlr": 1, "oldest": oldest,
-            "links": links, "blocked_by": blocked_by,
-        })
-    }
-
-    fn link(peer: &str, role: &str, phase: &str, error: Option<&str>) -> serde_json::Value {
-        json!({ "peer": peer, "role": role, "phase": phase, "last_error": error })
+    fn queue(peer: &str, queued: u64, links: usize, oldest: Option<u64>, blocked_by: &str) -> QueueView {
+        QueueView {
+            queued,
+            deferred: 2,
+            in_flight: 5,
+            awaiting_dlr: 1,
+            oldest,
+            links,
+            blocked_by: blocked_by.to_owned(),
+            ..fixtures::queue(peer)
+        }
     }
 
     #[test]
@@ -205,9 +196,9 @@ mod tests {
                 "GET /v1/links",
                 200,
                 &json!([
-                    link("upstream", "client", "bound", None),
-                    link("upstream", "client", "bound", None),
-                    link("demo", "server", "bound", None),
+                    link("upstream", "client", "bound"),
+                    link("upstream", "client", "bound"),
+                    link("demo", "server", "bound"),
                 ]),
             )
             .start();
@@ -244,21 +235,23 @@ mod tests {
             found("warning", "new-code", None, "something that this command does not know", None),
         ]);
         let mut slow = queue("slow", 1, 1, None, "throttled by the peer: learnt rate 9.6/s");
-        slow["learnt_rate"] = json!(9.63);
+        slow.learnt_rate = Some(9.63);
         let mut doubtful = queue("upstream", 10, 0, Some(NOW - 60_000), "no link is up");
-        doubtful["uncertain"] = json!(3);
+        doubtful.uncertain = 3;
+        let status = StatusView {
+            uptime_seconds: 5,
+            waiting: 17,
+            disk_free: 1_000_000,
+            disk_low: true,
+            ..status(&[])
+        };
+        let last_error = Some("refused".to_owned());
+        let down = LinkView { last_error, ..link("upstream", "client", "backing-off") };
         let url = FakeApi::default()
-            .with(
-                "GET /v1/status",
-                200,
-                &json!({
-                    "name": "SWITCHYARD", "version": "0.1.0", "uptime_seconds": 5, "waiting": 17,
-                    "disk_free": 1_000_000, "disk_low": true, "totals": {},
-                }),
-            )
-            .with("GET /v1/ready", 503, &json!({ "status": "not ready", "reasons": ["disk-low"] }))
+            .with("GET /v1/status", 200, &json!(status))
+            .with("GET /v1/ready", 503, &json!(Readiness::of(vec![NotReady::DiskLow])))
             .with("GET /v1/queues", 200, &json!([doubtful, slow]))
-            .with("GET /v1/links", 200, &json!([link("upstream", "client", "backing-off", Some("refused"))]))
+            .with("GET /v1/links", 200, &json!([down]))
             .with("GET /v1/attention", 200, &list)
             .start();
         let done = run(&url, &["status"]);
@@ -276,14 +269,10 @@ mod tests {
         let done = run("http://127.0.0.1:1", &["status"]);
         assert_eq!((done.code, done.out.as_str()), (2, ""));
         assert!(done.error.contains("127.0.0.1:1/v1/status"), "{}", done.error);
-        let url = FakeApi::default().with(
-            "GET /v1/status",
-            401,
-            &json!({ "title": "unauthorised", "status": 401, "detail": "send the header" }),
-        );
-        let url = url.start();
+        let refused = Problem::new(ProblemKind::Unauthorised, "send the header");
+        let url = FakeApi::default().refusing("GET /v1/status", &refused).start();
         let done = run(&url, &["status"]);
-        assert_eq!((done.code, done.error.as_str()), (2, "switchyard: unauthorised: send the header\n"));
+        assert_eq!((done.code, done.error.as_str()), (2, "switchyard: not authenticated: send the header\n"));
         let done = run(&url, &["status", "--json"]);
         let problem: serde_json::Value = serde_json::from_str(&done.error).unwrap();
         assert_eq!((done.code, &problem["status"]), (2, &json!(401)));

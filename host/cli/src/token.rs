@@ -112,13 +112,14 @@ mod tests {
 
     #[test]
     fn tokens_are_created_listed_and_revoked() {
-        let made = json!({
-            "token": "swyd_1", "name": "ci", "role": "viewer", "account": null, "bodies": false, "made": NOW,
-            "by": "ann", "until": NOW - 1,
+        let listed = json!({
+            "name": "ci", "role": "viewer", "account": null, "bodies": false, "made": NOW, "by": "ann", "until": NOW - 1,
         });
+        let mut made = listed.clone();
+        made["token"] = json!("swyd_1");
         let api = FakeApi::default()
             .with("POST /v1/tokens", 201, &made)
-            .with("GET /v1/tokens", 200, &json!([made]))
+            .with("GET /v1/tokens", 200, &json!([listed]))
             .with("DELETE /v1/tokens/ci", 204, &Value::Null);
         let url = api.start();
         let done = run(&url, &["token", "make", "ci", "--role", "viewer", "--days", "1"]);

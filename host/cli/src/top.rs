@@ -93,52 +93,78 @@ fn print(api: &ApiClient, output: &Output, interval: Duration) -> Result<(), Fai
 mod tests {
     use super::*;
     use crate::fake_api::{FakeApi, NOW, run};
+    use crate::fixtures;
+    use admin::Readiness;
+    use admin::view::{LinkView, QueueView, StatusView};
     use serde_json::{Value, json};
+    use testkit::api_document::fixture;
     use unicode_width::UnicodeWidthStr;
 
-    fn status(accepted: u64) -> Value {
-        json!({
-            "name": "SWITCHYARD", "version": "0.1.0", "uptime_seconds": 3_700, "waiting": 1_204,
-            "disk_free": 51_539_607_552_u64, "disk_low": false,
-            "totals": { "accepted": accepted, "submitted": accepted, "delivered": accepted / 2, "commits": 1 },
-        })
+    fn status(totals: &[(&'static str, u64)]) -> Value {
+        let status = StatusView {
+            uptime_seconds: 3_700,
+            waiting: 1_204,
+            disk_free: 51_539_607_552,
+            ..fixtures::status(totals)
+        };
+        fixture("GET", "/v1/status", 200, json!(status))
+    }
+
+    fn status_after(accepted: u64) -> Value {
+        status(&[
+            ("accepted", accepted),
+            ("submitted", accepted),
+            ("delivered", accepted / 2),
+            ("commits", 1),
+        ])
     }
 
     fn snapshot(queues: usize) -> Snapshot {
         let names = ["upstream", "demo", "短信中心", "a\u{1b}[31m-very-long-name-of-a-peer-that-is-cut"];
         let queue = |at: usize| {
-            json!({
-                "peer": names.get(at).map_or_else(|| format!("peer-{at}"), |name| (*name).to_owned()),
-                "configured": true, "queued": 1_000 * at, "deferred": at, "in_flight": 5, "uncertain": at % 2,
-                "awaiting_dlr": 12, "oldest": NOW - 1_000 * at as u64, "links": at % 3, "blocked_by": "idle",
-            })
+            let count = at as u64;
+            let name = names.get(at).map_or_else(|| format!("peer-{at}"), |name| (*name).to_owned());
+            QueueView {
+                queued: 1_000 * count,
+                deferred: count,
+                in_flight: 5,
+                uncertain: count % 2,
+                awaiting_dlr: 12,
+                oldest: Some(NOW - 1_000 * count),
+                links: at % 3,
+                ..fixtures::queue(&name)
+            }
         };
-        let link = |at: usize| {
-            json!({
-                "peer": format!("peer-{at}"), "role": "client", "phase": if at == 1 { "backing-off" } else { "bound" },
-                "remote": "10.0.0.1:2775", "window": 500, "in_flight": at, "round_trip_us": 12_345, "blocked_by": "none",
-                "last_error": if at == 1 { json!("connection refused") } else { Value::Null },
-            })
+        let link = |at: u32| LinkView {
+            remote: Some("10.0.0.1:2775".to_owned()),
+            window: 500,
+            in_flight: at,
+            round_trip_us: Some(12_345),
+            last_error: (at == 1).then(|| "connection refused".to_owned()),
+            ..fixtures::link(&format!("peer-{at}"), "client", if at == 1 { "backing-off" } else { "bound" })
         };
+        let queues: Vec<QueueView> = (0..queues).map(queue).collect();
+        let links: Vec<LinkView> = (0..3).map(link).collect();
+        let attention = json!([
+            {
+                "severity": "error", "code": "peer-down", "subject": { "kind": "peer", "name": "peer-1" },
+                "since": NOW - 61_000, "text": "no link to peer-1 is up: connection refused", "remedy": null,
+            },
+            {
+                "severity": "warning", "code": "messages-uncertain", "subject": { "kind": "queue", "name": "demo" },
+                "since": null, "text": "1 message was submitted to demo and never answered", "remedy": null,
+            },
+            {
+                "severity": "warning", "code": "queue-old", "subject": { "kind": "queue", "name": "短信中心" },
+                "since": null, "text": "2,000 messages wait for 短信中心: idle", "remedy": null,
+            },
+        ]);
         Snapshot {
-            status: status(10),
-            queues: (0..queues).map(queue).collect(),
-            links: (0..3).map(link).collect(),
-            archive: json!({ "state": "up", "backlog": 17 }),
-            attention: json!([
-                {
-                    "severity": "error", "code": "peer-down", "subject": { "kind": "peer", "name": "peer-1" },
-                    "since": NOW - 61_000, "text": "no link to peer-1 is up: connection refused", "remedy": null,
-                },
-                {
-                    "severity": "warning", "code": "messages-uncertain", "subject": { "kind": "queue", "name": "demo" },
-                    "since": null, "text": "1 message was submitted to demo and never answered", "remedy": null,
-                },
-                {
-                    "severity": "warning", "code": "queue-old", "subject": { "kind": "queue", "name": "短信中心" },
-                    "since": null, "text": "2,000 messages wait for 短信中心: idle", "remedy": null,
-                },
-            ]),
+            status: status_after(10),
+            queues: fixture("GET", "/v1/queues", 200, json!(queues)),
+            links: fixture("GET", "/v1/links", 200, json!(links)),
+            archive: fixture("GET", "/v1/archive", 200, fixtures::archive("up", 17)),
+            attention: fixture("GET", "/v1/attention", 200, attention),
             ..Snapshot::default()
         }
     }
@@ -152,9 +178,13 @@ mod tests {
     fn the_screen_fits_the_terminal() {
         let mut data = TopData::of(snapshot(6));
         let mut later = snapshot(6);
-        later.status["totals"] = json!({
-            "accepted": 1_300, "submitted": 2_010, "delivered": 15, "commits": 11, "commit_us": 21_000,
-        });
+        later.status = status(&[
+            ("accepted", 1_300),
+            ("submitted", 2_010),
+            ("delivered", 15),
+            ("commits", 11),
+            ("commit_us", 21_000),
+        ]);
         data.next(later, Duration::from_secs(1));
         data.curve = (0..100_u64).map(|at| at * at % 97).collect();
         let view = ViewState { now: NOW, live: true, ..ViewState::default() };
@@ -189,11 +219,11 @@ mod tests {
     #[test]
     fn once_prints_json_or_one_screen() {
         let url = FakeApi::default()
-            .with("GET /v1/status", 200, &status(1_000))
-            .with("GET /v1/status", 200, &status(3_000))
+            .with("GET /v1/status", 200, &status_after(1_000))
+            .with("GET /v1/status", 200, &status_after(3_000))
             .with("GET /v1/queues", 200, &snapshot(2).queues)
             .with("GET /v1/links", 200, &snapshot(2).links)
-            .with("GET /v1/ready", 200, &json!({ "status": "ready" }))
+            .with("GET /v1/ready", 200, &json!(Readiness::of(Vec::new())))
             .with("GET /v1/attention", 200, &json!([]))
             .start();
         let done = run(&url, &["top", "--once", "--json", "--interval", "100ms"]);

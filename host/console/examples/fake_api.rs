@@ -1,7 +1,7 @@
 //! The console with a fake API, to look at pages. `cargo run -p console --example fake_api -- 127.0.0.1:8090 6 4`
 //! (address, peers, accounts); log in with the token `test-token`, or as admin, operator, viewer or account with `password`.
 
-#[path = "../tests/fake_api/mod.rs"]
+#[path = "../tests/integration/fake_api.rs"]
 mod fake_api;
 
 use std::net::SocketAddr;

@@ -1,12 +1,12 @@
 //! A GSM core network as one peer of the engine: an SMSC connected to an OsmoHLR and its MSCs over GSUP.
 //!
 //! * **One link per core network**, independent of the number of MSCs. The link is up while any MSC can be reached.
-//!   Submitted messages stay in a second queue ([`mt`]) until the MSC has answered. If the MSC or the link fails,
+//!   Submitted messages stay in a second queue (`mt`) until the MSC has answered. If the MSC or the link fails,
 //!   unsent messages return to the engine's queue in order, and sent ones become uncertain.
-//! * **An MO is acknowledged only after it is on disk** ([`mo`]). Repetitions are recognised, even after a crash.
-//! * **All other signalling is relayed** ([`proxy`]) octet for octet, in order, and without waiting for the engine.
-//! * Subscriber locations are learnt from relayed signalling or from the HLR ([`location_lookups`]); MSISDNs are
-//!   resolved by the HLR ([`hlr_lookup`]).
+//! * **An MO is acknowledged only after it is on disk** (`mo`). Repetitions are recognised, even after a crash.
+//! * **All other signalling is relayed** (`proxy`) octet for octet, in order, and without waiting for the engine.
+//! * Subscriber locations are learnt from relayed signalling or from the HLR (`location_lookups`); MSISDNs are
+//!   resolved by the HLR (`hlr_lookup`).
 #![forbid(unsafe_code)]
 
 mod absence_monitor;

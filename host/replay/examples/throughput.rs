@@ -2,7 +2,7 @@
 //!
 //! A native candidate that answers at once decides messages from memory, then messages of a SQLite archive.
 
-#[path = "../../archive/tests/scenarios/messages.rs"]
+#[path = "../../archive/tests/integration/scenarios/messages.rs"]
 #[allow(dead_code, unreachable_pub, missing_docs, reason = "shared with the archive's tests")]
 mod messages;
 

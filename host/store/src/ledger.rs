@@ -7,7 +7,7 @@ use crate::record::{FORMAT, is_known};
 use engine::OperationRecord;
 use model::{Balance, LedgerChange, LedgerOperation, MessageId, Settlement, Timestamp};
 
-/// On disk, table `ledger`, key the account's name, value: 1 format, then as [`put_balance`].
+/// On disk, table `ledger`, key the account's name, value: 1 format, then as `put_balance`.
 pub fn encode_balance(out: &mut Vec<u8>, balance: &Balance) {
     out.push(FORMAT);
     put_balance(out, balance);

@@ -6,8 +6,6 @@ use clap::{Command, CommandFactory};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/cli.md");
-
 /// An option of this many commands is listed once.
 const COMMON: usize = 20;
 
@@ -15,7 +13,7 @@ fn head() -> String {
     format!(
         "# Command line\n\n\
          Generated from the declarations in `host/switchyard`, `host/cli`, `host/shell`, `host/traffic` and `host/workbench` \
-         (`UPDATE=1 cargo test -p switchyard`), do not edit.\n\n\
+         (`UPDATE=1 cargo test --workspace --lib --bins is_up_to_date`), do not edit.\n\n\
          [Command line](../guide/command-line.md) is the introduction. `switchyard COMMAND --help` prints the same text, and `switchyard man DIR` \
          writes it as manual pages.\n\n\
          ## Exit statuses\n\n\
@@ -120,11 +118,7 @@ fn page() -> String {
 
 #[test]
 fn command_line_reference_is_up_to_date() {
-    let page = page();
-    if std::env::var_os("UPDATE").is_some() {
-        std::fs::write(PATH, &page).unwrap();
-    }
-    assert_eq!(std::fs::read_to_string(PATH).unwrap(), page, "run UPDATE=1 cargo test -p switchyard");
+    testkit::reference_page::check("docs/reference/cli.md", &page());
 }
 
 #[test]

@@ -1,102 +1,100 @@
-//! The development tools: `cargo xtask demo`, `test`, `bench`, `crash`, `swap`, `plugins`, `package`.
+//! The development tools: `cargo xtask demo`, `test`, `bench`, `crash`, `package` …
+//!
+//! This program builds what a verb needs and starts it. It has few dependencies, so that its own build takes seconds; demos, benchmarks and
+//! everything else that runs an appliance are in the crate `workloads`, release artifacts in `release`.
 #![allow(clippy::print_stdout, reason = "a command line tool speaks on standard output")]
 
-mod plugins;
-mod tools;
+mod fuzz;
+mod launch;
+mod test;
 
 use clap::{Parser, Subcommand};
-use std::backtrace::BacktraceStatus;
+use launch::PassedOn;
 use std::process::ExitCode;
-use xtask::{test_daemon, workspace};
+use workspace::{Profile, packages, plugins};
 
 #[derive(Parser)]
-#[command(about = "Switchyard's own tools", version)]
+#[command(about = "Switchyard's development tools", version)]
 struct Arguments {
-    /// Print missed aims instead of failing.
-    #[arg(long, global = true)]
+    /// Only show that a verb works: build without optimisation, and print missed aims instead of failing.
+    #[arg(long)]
     no_aims: bool,
     #[command(subcommand)]
-    task: Task,
+    verb: Verb,
 }
 
 #[derive(Subcommand)]
-enum Task {
+enum Verb {
     /// Run a demo: an appliance, a sample ESME and a sample peer; the router is replaced while traffic flows.
-    Demo(tools::demo::Options),
+    #[command(disable_help_flag = true)]
+    Demo(PassedOn),
+    /// Run tests by tier: `check`, `behaviour` (the default), `all`, `nightly`.
+    Test(test::Options),
     /// Build the plugins into target/plugins.
     Plugins {
         /// Also build the worked examples in all languages; installs missing build tools.
         #[arg(long)]
         examples: bool,
     },
-    /// Install what the behaviour tests need besides Rust; a no-op if it is installed.
+    /// Install what the tests with foreign programs need besides Rust; a no-op if it is installed.
     Setup,
-    /// Check everything: formatting, lints, all tests (with real peers too), and every subcommand of this program.
-    Test(tools::test::Options),
+    /// Run a fuzz target of tests/fuzz for a while, with its seeds.
+    Fuzz(fuzz::Options),
     /// Run the load generator's source against its sink, without an appliance: measures the measuring tools.
-    Load(tools::load::Options),
+    #[command(disable_help_flag = true)]
+    Load(PassedOn),
     /// Replace the router under full load, and check that traffic is not affected.
-    Swap(tools::swap::Options),
+    #[command(disable_help_flag = true)]
+    Swap(PassedOn),
     /// Change the configuration repeatedly under load, and check that nothing is lost or delayed.
-    Reconfigure(tools::reconfigure::Options),
-    /// Print one table of the appliance's throughput and cost (release build, one run).
-    Bench(tools::bench::Options),
-    /// Make the release artifacts in target/package: a Debian package, an OCI image layout, a tarball, bills of materials, checksums.
-    Package(tools::package::Options),
+    #[command(disable_help_flag = true)]
+    Reconfigure(PassedOn),
+    /// Print one table of the appliance's throughput and cost (release build, one run); `bench --help` names others.
+    #[command(disable_help_flag = true)]
+    Bench(PassedOn),
     /// Kill the appliance repeatedly under full load, and check that nothing is lost.
-    Crash(tools::crash::Options),
+    #[command(disable_help_flag = true)]
+    Crash(PassedOn),
+    /// Make the release artifacts in target/package: a Debian package, an OCI image layout, a tarball, bills of materials, checksums.
+    #[command(disable_help_flag = true)]
+    Package(PassedOn),
     /// Build the appliance image: a disk that boots, serves and updates itself; --test checks it.
-    Image(tools::image::Options),
+    #[command(disable_help_flag = true)]
+    Image(PassedOn),
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    if arguments.no_aims {
-        tools::aims::ignore();
-    }
-    match run(arguments.task) {
+    match run(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            report(&error);
+            eprintln!("xtask: {error:#}");
             ExitCode::FAILURE
         }
     }
 }
 
-fn run(task: Task) -> anyhow::Result<()> {
-    match task {
-        Task::Plugins { examples } => {
+fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let no_aims = arguments.no_aims;
+    match &arguments.verb {
+        Verb::Demo(passed) => launch::demo(no_aims, passed),
+        Verb::Load(passed) => launch::workload("load", no_aims, passed),
+        Verb::Swap(passed) => launch::workload("swap", no_aims, passed),
+        Verb::Reconfigure(passed) => launch::workload("reconfigure", no_aims, passed),
+        Verb::Bench(passed) => launch::workload("bench", no_aims, passed),
+        Verb::Crash(passed) => launch::workload("crash", no_aims, passed),
+        Verb::Package(passed) => launch::release("package", passed),
+        Verb::Image(passed) => launch::release("image", passed),
+        Verb::Plugins { examples } => {
             let folder = plugins::build()?;
-            if examples {
-                plugins::examples()?;
+            if *examples {
+                plugins::examples(&workspace::daemon(Profile::Debug)?)?;
             }
             println!("plugins: in {}", folder.display());
             Ok(())
         }
-        Task::Demo(options) if options.gsm => tools::demo_gsm::run(&options),
-        Task::Demo(options) if options.sgip => tools::demo_sgip::run(&options),
-        Task::Demo(options) => tools::demo::run(&options),
-        Task::Setup => tools::setup::run(),
-        Task::Test(options) => tools::test::run(&options),
-        Task::Load(options) => tools::load::run(&options),
-        Task::Swap(options) => tools::swap::run(&options),
-        Task::Reconfigure(options) => tools::reconfigure::run(&options),
-        Task::Bench(options) => tools::bench::run(&options),
-        Task::Package(options) => tools::package::run(&options),
-        Task::Crash(options) => tools::crash::run(&options),
-        Task::Image(options) => tools::image::run(&options),
-    }
-}
-
-/// Prints one sentence and the path of the log. `RUST_BACKTRACE=1` adds the whole text and the backtrace.
-fn report(error: &anyhow::Error) {
-    let text = format!("{error:#}");
-    let sentence = text.lines().next().unwrap_or_default();
-    eprintln!("xtask: {}", sentence.trim_end_matches([':', ';']));
-    if let Some(log) = test_daemon::last_log() {
-        eprintln!("xtask: the log of the appliance is {}", log.display());
-    }
-    if error.backtrace().status() == BacktraceStatus::Captured {
-        eprintln!("\n{text}\n\n{}", error.backtrace());
+        Verb::Setup => packages::install_all(),
+        Verb::Fuzz(options) => fuzz::run(options),
+        Verb::Test(options) => test::run(options),
     }
 }

@@ -21,5 +21,5 @@ pub use msc::Msc;
 pub use phone::{Paging, Phone, PhoneAnswer, ReceivedMt, RpAnswer};
 pub use radio::Radio;
 pub use relay::{GsupRelay, Message};
+pub use testkit::osmocom::{GSUP, Hlr};
 pub use tpdu::{Submit, decode_report, decode_text};
-pub use xtask::osmocom::{GSUP, Hlr};

@@ -4,9 +4,8 @@ use anyhow::{Context, Result};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use xtask::osmocom::Loopback;
-use xtask::program::Program;
-use xtask::workspace;
+use testkit::osmocom::Loopback;
+use testkit::program::Program;
 
 const VTY: u16 = 4254;
 const SGS: u16 = 29118;

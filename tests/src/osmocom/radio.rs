@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use xtask::load::StopFlag;
+use testkit::load::StopFlag;
 
 /// The MME's name (TS 23.003 §19.4.2.4); SGsAP requires exactly 55 octets.
 const LABELS: [&str; 8] = ["mmec01", "mmegi0001", "mme", "epc", "mnc001", "mcc001", "3gppnetwork", "org"];

@@ -10,8 +10,8 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use xtask::load::pools::{RedisClient, RedisReply};
-use xtask::test_daemon::{TestDaemon, TestDaemonConfig, free_port};
+use testkit::load::pools::{RedisClient, RedisReply};
+use testkit::test_daemon::{TestDaemon, TestDaemonConfig, free_port};
 
 /// A daemon that can be killed and restarted.
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use super::{PoolEvent, PoolRequest};
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
-use xtask::load::pools::{RedisReply, encode_request};
+use testkit::load::pools::{RedisReply, encode_request};
 
 /// The sum of the older system's script, as the tests know it.
 pub const SCRIPT: &str = "6f05c87dd30ac0882ecd4a2516eb8cbc575be07d";

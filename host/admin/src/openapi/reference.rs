@@ -5,10 +5,8 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/http-api.md");
-
 const HEAD: &str = "# HTTP API\n\n\
-    Generated from the OpenAPI document of `host/admin` (`UPDATE=1 cargo test -p admin`), do not edit.\n\n\
+    Generated from the OpenAPI document of `host/admin` (`UPDATE=1 cargo test --workspace --lib --bins is_up_to_date`), do not edit.\n\n\
     `GET /v1/openapi.json` also describes requests and answers. A request needs a token (`Authorization: Bearer TOKEN`) or a session; \
     [TLS, users and permissions](../guide/tls-and-users.md) describes both. An error is a problem document (RFC 9457). Business systems \
     have an API of their own: see [HTTP and webhooks](../guide/http-and-webhooks.md).\n";
@@ -78,11 +76,7 @@ fn page() -> String {
 
 #[test]
 fn http_api_reference_is_up_to_date() {
-    let page = page();
-    if std::env::var_os("UPDATE").is_some() {
-        std::fs::write(PATH, &page).unwrap();
-    }
-    assert_eq!(std::fs::read_to_string(PATH).unwrap(), page, "run UPDATE=1 cargo test -p admin");
+    testkit::reference_page::check("docs/reference/http-api.md", &page());
 }
 
 #[test]

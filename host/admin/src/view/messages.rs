@@ -1,3 +1,4 @@
+use super::name_schemas::MessageStateSchema;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -53,6 +54,7 @@ pub struct MessageRowView {
     /// Time of acceptance, in milliseconds since the epoch.
     pub at: u64,
     /// The current or final state.
+    #[schema(value_type = MessageStateSchema, inline)]
     pub state: String,
     /// Whether the message is finished.
     pub finished: bool,

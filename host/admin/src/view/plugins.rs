@@ -1,5 +1,9 @@
 //! Views of plugins, hooks, lookup tables and replays.
 
+use super::name_schemas::{
+    BindingChangeSchema, HookSchema, PluginFaultKindSchema, PolicyReferenceKindSchema, ReplayStateSchema,
+};
+use super::replay_report::ReplayReport;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
@@ -17,6 +21,7 @@ pub struct PluginVersionView {
     /// Size of the component, in octets.
     pub size: u64,
     /// The hook that the component implements.
+    #[schema(value_type = HookSchema, inline)]
     pub hook: String,
     /// The version of the contract that the component was built for.
     pub wit: String,
@@ -299,6 +304,7 @@ pub struct UnknownReferenceView {
     /// The plugin.
     pub plugin: String,
     /// `peer`, `pool` or `table`.
+    #[schema(value_type = PolicyReferenceKindSchema, inline)]
     pub kind: String,
     /// The unknown name.
     pub name: String,
@@ -315,6 +321,7 @@ pub struct BindingRecordView {
     /// The plugins, in calling order.
     pub chain: Vec<BindingView>,
     /// The kind of change: `activated`, `promoted`, `rolled-back`, `rolled-back-by-itself`, `unbound`.
+    #[schema(value_type = BindingChangeSchema, inline)]
     pub how: String,
     /// Why the chain was rolled back automatically. A rollback does not return to such a chain.
     #[schema(nullable = false)]
@@ -350,11 +357,28 @@ pub struct PluginCountsView {
     /// Number of calls.
     pub calls: u64,
     /// Faults, by kind.
+    #[schema(value_type = PluginFaultCounts)]
     pub faults: BTreeMap<String, u64>,
     /// Total duration of the calls, in nanoseconds.
     pub nanoseconds: u64,
     /// Log lines dropped because of the plugin's log budget.
     pub log_lines_left_out: u64,
+}
+
+/// Faults of a running plugin version, by kind.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "only a schema")]
+struct PluginFaultCounts {
+    /// The plugin trapped.
+    trap: u64,
+    /// A call exceeded its deadline.
+    deadline: u64,
+    /// An instance exceeded its memory limit.
+    memory: u64,
+    /// An answer was invalid.
+    verdict: u64,
+    /// There was no instance for a call.
+    instance: u64,
 }
 
 /// A difference between the answers of the live chain and a candidate.
@@ -381,6 +405,7 @@ pub struct FaultExampleView {
     /// Time of the fault, milliseconds since the epoch.
     pub at: u64,
     /// The kind of fault: `trap`, `deadline`, `memory`, `verdict` or `instance`.
+    #[schema(value_type = PluginFaultKindSchema, inline)]
     pub kind: String,
     /// The fault, for people.
     pub what: String,
@@ -458,6 +483,7 @@ pub struct HookEventView {
 #[schema(as = HookState)]
 pub struct HookStateView {
     /// Its name.
+    #[schema(value_type = HookSchema, inline)]
     pub hook: String,
     /// The live chain.
     pub live: BindingRecordView,
@@ -566,8 +592,10 @@ pub struct ReplayStateView {
     /// The replay's id.
     pub id: String,
     /// `running`, `done` or `failed`.
+    #[schema(value_type = ReplayStateSchema, inline)]
     pub state: String,
     /// The hook.
+    #[schema(value_type = HookSchema, inline)]
     pub hook: String,
     /// The plugins of the candidate.
     pub plugins: Vec<PluginVersionName>,
@@ -589,6 +617,7 @@ pub struct ReplayStateView {
     pub progress: ReplayProgressView,
     /// The report: differing verdicts, with examples and prices; null until the replay has ended. Only in the answer for a
     /// single replay.
+    #[schema(value_type = Option<ReplayReport>)]
     pub report: Option<serde_json::Value>,
 }
 

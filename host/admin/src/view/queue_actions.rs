@@ -1,3 +1,4 @@
+use super::name_schemas::{MessageStateSchema, UncertainStateSchema};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
@@ -139,6 +140,7 @@ pub struct QueueActionSample {
     /// The recipient.
     pub to: String,
     /// The current state.
+    #[schema(value_type = MessageStateSchema, inline)]
     pub state: String,
 }
 
@@ -176,6 +178,7 @@ pub struct UncertainView {
     #[schema(required)]
     pub until: Option<u64>,
     /// Always `uncertain`, as in lists of all messages.
+    #[schema(value_type = UncertainStateSchema, inline)]
     pub state: &'static str,
     /// Submit attempts so far.
     pub attempts: u16,

@@ -1,5 +1,9 @@
 //! Views of finished messages and their records.
 
+use super::name_schemas::{
+    CoreNetworkFaultKindSchema, CoreNetworkFaultLevelSchema, CoreNetworkRoleSchema, DirectionSchema,
+    DlrStateSchema, FinalStateSchema, PriceStateSchema, PumpStateSchema,
+};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
@@ -26,6 +30,7 @@ pub struct FinishedMessageView {
     /// Time of the end (RFC 3339).
     pub ended_at: String,
     /// `mt`: from an account to the network; `mo`: from the network to an account.
+    #[schema(value_type = DirectionSchema, inline)]
     pub direction: String,
     /// The account.
     pub account: String,
@@ -44,6 +49,7 @@ pub struct FinishedMessageView {
     /// Numbering plan of the recipient.
     pub destination_npi: u8,
     /// The final state.
+    #[schema(value_type = FinalStateSchema, inline)]
     pub state: String,
     /// The decisive error code; 0 if there is none.
     pub error: u32,
@@ -86,6 +92,7 @@ pub struct FinishedPriceView {
     #[schema(nullable = false)]
     pub account: Option<String>,
     /// Whether the price was captured, released, or neither.
+    #[schema(value_type = PriceStateSchema, inline)]
     pub state: String,
 }
 
@@ -146,6 +153,7 @@ pub struct LatencyView {
 #[schema(as = ArchivePump)]
 pub struct ArchivePumpView {
     /// `starting`, `up` or `down`.
+    #[schema(value_type = PumpStateSchema, inline)]
     pub state: String,
     /// Why it is down.
     #[schema(nullable = false)]
@@ -202,6 +210,7 @@ pub struct OrphanDlrView {
     /// The peer's id of the message, in hexadecimal.
     pub peer_message_id: String,
     /// The state of the message.
+    #[schema(value_type = DlrStateSchema, inline)]
     pub state: serde_json::Value,
     /// The network's error code; 0 if there is none.
     pub error: u16,
@@ -283,18 +292,22 @@ pub struct CoreNetworkView {
     /// Its name.
     pub name: String,
     /// The appliance's role in it.
+    #[schema(value_type = CoreNetworkRoleSchema, inline)]
     pub role: String,
     /// Connections of the network.
     pub connections: Vec<CoreConnectionView>,
-    /// Whether the HLR answers.
+    /// Whether the HLR's control interface answers; null if none is configured.
+    #[schema(required, value_type = Option<bool>)]
     pub hlr_answers: serde_json::Value,
     /// Known subscribers.
     pub subscribers_known: u64,
     /// Unanswered MT messages.
     pub in_flight: u64,
     /// Counts of MT messages.
+    #[schema(value_type = CoreNetworkMt)]
     pub mt: BTreeMap<String, serde_json::Value>,
     /// Counts of MO messages.
+    #[schema(value_type = CoreNetworkMo)]
     pub mo: BTreeMap<String, serde_json::Value>,
     /// READY-FOR-SM notifications: handsets with free memory again.
     pub ready_for_sm: u64,
@@ -303,6 +316,7 @@ pub struct CoreNetworkView {
     /// Frames relayed between MSCs and HLR.
     pub relayed_frames: u64,
     /// HLR requests, by result.
+    #[schema(value_type = HlrQuestions)]
     pub hlr_questions: BTreeMap<String, u64>,
     /// The last error.
     #[schema(required)]
@@ -311,13 +325,57 @@ pub struct CoreNetworkView {
     pub faults: Vec<CoreNetworkFaultView>,
 }
 
+/// Counts of MT messages in a core network.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "only a schema")]
+struct CoreNetworkMt {
+    /// Written to MSCs.
+    sent: u64,
+    /// Acknowledged by handsets.
+    delivered: u64,
+    /// Refused, by reason.
+    refused: BTreeMap<String, u64>,
+    /// Not answered in time.
+    unanswered: u64,
+    /// Answered after the timeout.
+    answered_late: u64,
+    /// Answered more than once.
+    answered_twice: u64,
+    /// Status reports sent to handsets.
+    status_reports: u64,
+}
+
+/// Counts of MO messages in a core network.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "only a schema")]
+struct CoreNetworkMo {
+    /// Received from handsets.
+    received: u64,
+    /// Of these, repetitions.
+    repeated: u64,
+    /// Refused, by RP cause.
+    refused: BTreeMap<String, u64>,
+}
+
+/// HLR requests, by result.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "only a schema")]
+struct HlrQuestions {
+    /// All requests.
+    asked: u64,
+    /// Of these, not answered.
+    unanswered: u64,
+}
+
 /// A fault of a core network.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[schema(as = CoreNetworkFault)]
 pub struct CoreNetworkFaultView {
     /// `hlr-down`, `hlr-ctrl-down`, `no-msc`, `msc-without-sms` or `double-name`.
+    #[schema(value_type = CoreNetworkFaultKindSchema, inline)]
     pub kind: String,
     /// `error` if the fault stops messages, else `warning`.
+    #[schema(value_type = CoreNetworkFaultLevelSchema, inline)]
     pub level: String,
     /// The fault.
     pub what: String,

@@ -1,5 +1,6 @@
 //! Views of refused submissions.
 
+use super::name_schemas::ProtocolSchema;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -20,6 +21,7 @@ pub struct RefusalCountView {
     /// The account, or the peer or core network that sent the messages.
     pub account: String,
     /// `smpp`, `sgip`, `http`, `gsup`, `shell`, or `internal` for test messages.
+    #[schema(value_type = ProtocolSchema, inline)]
     pub protocol: String,
     /// The reason, for programs: `throttled`, `no-route`, `no-credit`, `opted-out`, `queue-full`, `invalid-source` and so on.
     #[schema(example = "no-route")]
@@ -37,6 +39,7 @@ pub struct RefusedSubmissionView {
     /// The account, or the peer or core network that sent it.
     pub account: String,
     /// As in the counts.
+    #[schema(value_type = ProtocolSchema, inline)]
     pub protocol: String,
     /// The sender; empty if unknown.
     pub source: String,

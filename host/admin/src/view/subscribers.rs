@@ -1,3 +1,4 @@
+use super::name_schemas::{PresenceSignSchema, SubscriberStateSchema};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
@@ -22,10 +23,11 @@ pub struct SubscriberView {
     #[schema(required)]
     pub present_at: Option<u64>,
     /// The kind of that sign: `location-update`, `message` (it sent one), `ready-for-sm`, `delivery` (it accepted one).
-    #[schema(required)]
+    #[schema(required, value_type = Option<PresenceSignSchema>, inline)]
     pub present_by: Option<&'static str>,
     /// State of messages to the subscriber: `idle` (there are none), `waiting`, `sending`, `absent`, `full`, or `back-off`
     /// after another failure. In the last three, nothing is sent until `next_try` or a sign of the handset.
+    #[schema(value_type = SubscriberStateSchema, inline)]
     pub state: &'static str,
     /// The failure, for people.
     #[schema(required)]

@@ -112,6 +112,7 @@ fn seconds(millis: u64) -> String {
 #[cfg(test)]
 mod tests {
     use crate::fake_api::{FakeApi, NOW, run};
+    use admin::{Problem, ProblemKind};
     use serde_json::{Value, json};
 
     fn found(id: u64, state: &str) -> Value {
@@ -146,7 +147,7 @@ mod tests {
     #[test]
     fn a_cursor_is_printed_for_more_messages() {
         let url = FakeApi::default()
-            .with("GET /v1/messages?limit=1", 200, &json!({ "messages": [found(7, "queued")], "next": 6 }))
+            .with("GET /v1/messages?limit=1", 200, &json!({ "messages": [found(7, "queued")], "next": "6" }))
             .with("GET /v1/messages?limit=1&cursor=6", 200, &json!({ "messages": [], "next": null }))
             .start();
         let done = run(&url, &["message", "find", "--limit", "1"]);
@@ -157,7 +158,7 @@ mod tests {
             (0, "", "switchyard: no message matches\n")
         );
         let done = run(&url, &["message", "find", "--limit", "1", "--json"]);
-        assert_eq!(serde_json::from_str::<Value>(&done.out).unwrap()["next"], 6);
+        assert_eq!(serde_json::from_str::<Value>(&done.out).unwrap()["next"], "6");
     }
 
     #[test]
@@ -180,8 +181,8 @@ mod tests {
 
     fn traced() -> Value {
         json!({
-            "id": "1000000042", "state": "deferred", "finished": false, "origin": "demo", "source": "10655",
-            "destination": "86130****5678", "accepted_at": NOW - 61_234, "expires_at": NOW + 9_000_000,
+            "id": "1000000042", "submission": null, "state": "deferred", "finished": false, "origin": "demo",
+            "source": "10655", "destination": "86130****5678", "accepted_at": NOW - 61_234, "expires_at": NOW + 9_000_000,
             "routing": {
                 "plugin": "prefix-router", "version": "58cd962459f1", "note": "everything upstream",
                 "verdict": "forward: upstream (rank 0, weight 1)", "leg": 0,
@@ -237,29 +238,21 @@ mod tests {
     fn a_refused_message_does_not_stop_the_others() {
         let api = FakeApi::default()
             .with("POST /v1/messages/1/cancel", 204, &Value::Null)
-            .with(
-                "POST /v1/messages/2/cancel",
-                409,
-                &json!({ "title": "conflict", "detail": "it has ended" }),
-            )
+            .refusing("POST /v1/messages/2/cancel", &Problem::new(ProblemKind::Conflict, "it has ended"))
             .with("POST /v1/messages/3/cancel", 204, &Value::Null)
-            .with(
-                "POST /v1/messages/4/retry",
-                403,
-                &json!({ "title": "forbidden", "detail": "not for you" }),
-            );
+            .refusing("POST /v1/messages/4/retry", &Problem::new(ProblemKind::Forbidden, "not for you"));
         let url = api.start();
         let done = run(&url, &["message", "cancel", "1", "2", "3"]);
         assert_eq!((done.code, done.out.as_str()), (1, "1 cancelled\n3 cancelled\n"));
         assert_eq!(done.error, "switchyard: 2: it has ended\nswitchyard: refused: 1 of 3\n");
         let done = run(&url, &["message", "retry", "4", "5"]);
-        assert_eq!((done.code, done.error.as_str()), (2, "switchyard: forbidden: not for you\n"));
+        assert_eq!((done.code, done.error.as_str()), (2, "switchyard: not allowed: not for you\n"));
         assert_eq!(api.requests().len(), 4);
     }
 
     #[test]
     fn a_test_message_is_sent() {
-        let api = FakeApi::default().with("POST /v1/messages", 200, &json!({ "id": "1000000043" }));
+        let api = FakeApi::default().with("POST /v1/messages", 201, &json!({ "id": "1000000043" }));
         let url = api.start();
         let done =
             run(&url, &["message", "send", "--account", "demo", "--from", "1", "--to", "86130", "a test"]);

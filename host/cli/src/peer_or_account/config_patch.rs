@@ -105,6 +105,8 @@ pub(crate) fn change(
 mod tests {
     use super::*;
     use crate::fake_api::{FakeApi, NOW, RecordedRequest, run};
+    use crate::fixtures::configuration;
+    use admin::{ConfigurationChangeResult, FieldProblem, Problem, ProblemKind};
 
     #[test]
     fn settings_are_parsed_as_json_or_text() {
@@ -131,7 +133,7 @@ mod tests {
     fn api() -> FakeApi {
         let document =
             json!({ "peer": [{ "name": "upstream" }], "gateway": [{ "name": "unicom" }], "account": [] });
-        FakeApi::default().with("GET /v1/configuration", 200, &json!({ "version": 7, "document": document }))
+        FakeApi::default().with("GET /v1/configuration", 200, &json!(configuration(document)))
     }
 
     fn sent(api: &FakeApi) -> (String, Value, Vec<(String, String)>) {
@@ -159,7 +161,12 @@ mod tests {
 
     #[test]
     fn new_entries_go_to_the_default_section_and_removed_ones_are_null() {
-        let nothing = json!({ "version": 8, "changes": [] });
+        let nothing = json!(ConfigurationChangeResult {
+            version: 8,
+            changes: Vec::new(),
+            restart: Vec::new(),
+            reverts_at: None,
+        });
         let api = api()
             .with("PATCH /v1/configuration?why=set%20new", 200, &nothing)
             .with("PATCH /v1/configuration?why=set%20demo", 200, &nothing)
@@ -179,14 +186,18 @@ mod tests {
 
     #[test]
     fn all_problems_are_printed_with_their_pointers() {
-        let invalid = json!({
-            "title": "refused", "status": 422, "detail": "peer[0].rate: is \"x\"; and 1 more, all of them in `problems`",
-            "problems": [
-                { "pointer": "/peer/0/rate", "what": "is \"x\"", "allowed": "1 to 1000000" },
-                { "pointer": "/peer/0/adress", "what": "is not known" },
-            ],
-        });
-        let url = api().with("PATCH /v1/configuration?why=set%20upstream", 422, &invalid).start();
+        let field = |pointer: &str, what: &str, allowed: Option<&str>| FieldProblem {
+            pointer: pointer.to_owned(),
+            what: what.to_owned(),
+            allowed: allowed.map(str::to_owned),
+        };
+        let problems = vec![
+            field("/peer/0/rate", "is \"x\"", Some("1 to 1000000")),
+            field("/peer/0/adress", "is not known", None),
+        ];
+        let detail = "peer[0].rate: is \"x\"; and 1 more, all of them in `problems`";
+        let invalid = Problem { problems, ..Problem::new(ProblemKind::Unprocessable, detail) };
+        let url = api().refusing("PATCH /v1/configuration?why=set%20upstream", &invalid).start();
         let done = run(&url, &["peer", "set", "upstream", "rate=x", "adress=1"]);
         assert_eq!((done.code, done.out.as_str()), (1, ""));
         assert_eq!(

@@ -81,17 +81,24 @@ pub(super) fn send_batch(
 #[cfg(test)]
 mod tests {
     use crate::fake_api::{FakeApi, run};
+    use admin::{Problem, ProblemKind, ProblemReason};
     use serde_json::json;
 
     #[test]
     fn a_call_of_a_missing_pool_is_reported() {
-        let empty = json!({ "status": 409, "reason": "empty", "title": "conflict", "detail": "the pool has no numbers" });
-        let missing = json!({ "status": 404, "reason": "no-pool", "title": "not found", "detail": "there is no pool slaes" });
-        let pool = json!({ "pool": "sales" });
+        let empty = Problem::new(ProblemKind::Conflict, "the pool has no numbers");
+        let empty = empty.with_reason(ProblemReason::of("empty"));
+        let missing = Problem::new(ProblemKind::NotFound, "there is no pool slaes");
+        let missing = missing.with_reason(ProblemReason::of("no-pool"));
+        let pool = json!({
+            "name": "sales", "settings": { "strategy": "longest-idle", "quarantine-ms": 0 },
+            "numbers": { "idle+up": 0, "idle+down": 0, "busy+up": 0, "busy+down": 0, "total": 0 },
+            "ready": 0, "next-ms": null, "entries": 0, "acquired": 0, "none": 1, "lapsed": 0,
+        });
         let url = FakeApi::default()
-            .with("POST /v1/pools/slaes/events", 409, &empty)
-            .with("GET /v1/pools/slaes", 404, &missing)
-            .with("POST /v1/pools/sales/events", 409, &empty)
+            .refusing("POST /v1/pools/slaes/events", &empty)
+            .refusing("GET /v1/pools/slaes", &missing)
+            .refusing("POST /v1/pools/sales/events", &empty)
             .with("GET /v1/pools/sales", 200, &pool)
             .start();
         let result = run(&url, &["pool", "call", "slaes"]);

@@ -134,8 +134,11 @@ fn show(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixtures::status;
     use crate::output::Streams;
+    use admin::view::StatusView;
     use serde_json::json;
+    use testkit::api_document::fixture;
 
     #[test]
     fn keys_map_to_actions() {
@@ -153,7 +156,11 @@ mod tests {
     #[test]
     fn new_snapshots_are_drawn_until_quit() {
         let output = Output::new(Streams::captured(std::io::sink(), std::io::sink()), false);
-        let snapshot = |name: &str| Snapshot { status: json!({ "name": name }), ..Snapshot::default() };
+        let snapshot = |name: &str| {
+            let status = StatusView { name: name.to_owned(), ..status(&[]) };
+            let status = fixture("GET", "/v1/status", 200, json!(status));
+            Snapshot { status, ..Snapshot::default() }
+        };
         let (sender, results) = mpsc::sync_channel::<FetchResult>(4);
         sender.send(Ok((snapshot("later"), Instant::now()))).unwrap();
         sender.send(Err("gone\u{1b}[2J".to_owned())).unwrap();

@@ -130,20 +130,24 @@ pub(super) fn links(snapshot: &Snapshot) -> Vec<&Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixtures;
+    use admin::view::{QueueView, StatusView};
+    use testkit::api_document::fixture;
 
     fn snapshot(uptime: u64, accepted: u64, commits: u64, calls: u64) -> Snapshot {
+        let totals = [
+            ("accepted", accepted),
+            ("submitted", accepted),
+            ("delivered", accepted / 2),
+            ("failed", accepted / 10),
+            ("commits", commits),
+            ("commit_us", commits * 1_500),
+        ];
+        let status = StatusView { uptime_seconds: uptime, ..fixtures::status(&totals) };
+        let hooks = json!([fixtures::router(calls, calls * 7_000)]);
         Snapshot {
-            status: json!({
-                "uptime_seconds": uptime,
-                "totals": {
-                    "accepted": accepted, "submitted": accepted, "delivered": accepted / 2, "failed": accepted / 10,
-                    "commits": commits, "commit_us": commits * 1_500,
-                },
-            }),
-            hooks: json!([{
-                "hook": "router",
-                "counts": [{ "plugin": "r", "version": "1", "live": true, "calls": calls, "nanoseconds": calls * 7_000 }],
-            }]),
+            status: fixture("GET", "/v1/status", 200, json!(status)),
+            hooks: fixture("GET", "/v1/hooks", 200, hooks),
             ..Snapshot::default()
         }
     }
@@ -172,18 +176,23 @@ mod tests {
 
     #[test]
     fn queues_with_trouble_come_first() {
-        let queue = |peer: &str, queued: u64, links: u64, uncertain: u64, oldest: Option<u64>| json!({ "peer": peer, "queued": queued, "links": links, "uncertain": uncertain, "oldest": oldest });
-        let snapshot = Snapshot {
-            queues: json!([
-                queue("idle", 0, 1, 0, None),
-                queue("old", 5, 1, 0, Some(1_000)),
-                queue("young", 500, 1, 0, Some(90_000)),
-                queue("doubt", 0, 1, 2, None),
-                queue("stuck", 1, 0, 0, Some(99_000)),
-                queue("away", 0, 0, 0, None),
-            ]),
-            ..Snapshot::default()
+        let queue = |peer: &str, queued, links, uncertain, oldest| QueueView {
+            queued,
+            links,
+            uncertain,
+            oldest,
+            ..fixtures::queue(peer)
         };
+        let queues = json!([
+            queue("idle", 0, 1, 0, None),
+            queue("old", 5, 1, 0, Some(1_000)),
+            queue("young", 500, 1, 0, Some(90_000)),
+            queue("doubt", 0, 1, 2, None),
+            queue("stuck", 1, 0, 0, Some(99_000)),
+            queue("away", 0, 0, 0, None),
+        ]);
+        let queues = fixture("GET", "/v1/queues", 200, queues);
+        let snapshot = Snapshot { queues, ..Snapshot::default() };
         let names: Vec<&str> = queues_by_trouble(&snapshot, 100_000)
             .iter()
             .map(|queue| queue["peer"].as_str().unwrap())

@@ -5,12 +5,10 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/configuration.md");
-
 const HEAD: &str = "# Configuration keys\n\n\
-    Generated from `host/configuration/src/document` (`UPDATE=1 cargo test -p configuration`), do not edit.\n\n\
+    Generated from `host/configuration/src/document` (`UPDATE=1 cargo test --workspace --lib --bins is_up_to_date`), do not edit.\n\n\
     A section in double brackets, such as `[[peer]]`, may occur any number of times. [Configuration](../guide/configuration.md) describes how \
-    the file and the API work together. The sample [`switchyard.toml`](../../host/switchyard/switchyard.toml) shows the usual keys.\n";
+    the file and the API work together. The sample `host/switchyard/switchyard.toml` shows the usual keys.\n";
 
 /// A table of the document.
 struct Table<'a> {
@@ -216,11 +214,7 @@ fn page() -> String {
 
 #[test]
 fn configuration_reference_is_up_to_date() {
-    let page = page();
-    if std::env::var_os("UPDATE").is_some() {
-        std::fs::write(PATH, &page).unwrap();
-    }
-    assert_eq!(std::fs::read_to_string(PATH).unwrap(), page, "run UPDATE=1 cargo test -p configuration");
+    testkit::reference_page::check("docs/reference/configuration.md", &page());
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::api::{ApiError, with_query};
 use crate::form::Form;
 use crate::format::{
-    count, duration_text, kebab_or_snake, now, number, plural, state_badge, text, time_value, timestamp,
+    count, duration_text, kebab_or_snake, now, number, plural, state_badge, text, timestamp,
 };
 use crate::layout::page;
 use crate::nav::NavItem;
@@ -89,12 +89,11 @@ async fn page_body(context: &RequestContext, query: &Form) -> Result<Markup, Api
     })
 }
 
-/// The date of a time.
+/// The date of a time in milliseconds since the epoch.
 fn day(start: &Value) -> Markup {
-    match start.as_str().and_then(|start| start.get(..10)) {
-        Some(date) => html! { time datetime=(date) { (date) } },
-        None => time_value(start),
-    }
+    let Some(start) = start.as_u64().map(timestamp) else { return html! { "—" } };
+    let date = start.get(..10).unwrap_or(&start);
+    html! { time datetime=(date) { (date) } }
 }
 
 fn row(one: &Value) -> Vec<Markup> {
@@ -108,4 +107,16 @@ fn row(one: &Value) -> Vec<Markup> {
         html! { (count(number(mt, "delivered"))) },
         html! { (count(kebab_or_snake(&one["mo"], "accepted").as_u64().unwrap_or(0))) },
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_day_is_shown_as_its_date() {
+        let shown = day(&json!(1_795_564_800_000_u64)).into_string();
+        assert_eq!(shown, "<time datetime=\"2026-11-25\">2026-11-25</time>");
+    }
 }

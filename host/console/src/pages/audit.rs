@@ -29,17 +29,6 @@ pub(crate) async fn show(context: RequestContext, Query(query): QueryParams) -> 
     page(&context, "Audit", NavItem::Audit, body)
 }
 
-fn outcome(entry: &Value) -> Markup {
-    match &entry["outcome"] {
-        Value::String(word) => state_badge(word),
-        Value::Number(status) => {
-            let good = status.as_u64().is_some_and(|status| status < 400);
-            html! { span.badge.(if good { "good" } else { "bad" }) { (status) } }
-        }
-        _ => html! { "—" },
-    }
-}
-
 fn page_body(found: &Value, query: &Form) -> Markup {
     let rows: Vec<_> = found["entries"]
         .as_array()
@@ -53,7 +42,7 @@ fn page_body(found: &Value, query: &Form) -> Markup {
                 html! { (text(entry, "what")) },
                 html! { (text(entry, "subject")) @if let Some(detail) = entry["detail"].as_str() { " " span.muted { (detail) } } },
                 html! { (entry["from"].as_str().unwrap_or("—")) },
-                outcome(entry),
+                state_badge(text(entry, "outcome")),
             ]
         })
         .collect();

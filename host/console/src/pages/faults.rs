@@ -82,12 +82,18 @@ mod tests {
     fn an_example_links_to_its_trace_and_shows_the_state_of_its_version() {
         let example = |message: Value| json!({ "at": 1_763_820_000_000_u64, "kind": "trap", "what": "trapped: <unreachable>", "question": "acme: 106** to +4915****", "message": message });
         let found = json!({
-            "live": { "chain": [{ "plugin": "router", "version": "aaaa" }] },
+            "hook": "router",
+            "live": { "serial": 1, "since": 1_763_820_000_000_u64, "how": "activated", "chain": [{
+                "plugin": "router", "version": "aaaa", "policy": "", "on-fault": "hold", "memory": 16_777_216, "deadline-ms": 20,
+                "table-rows": 1_000, "instance": "warm", "grants": {}, "tolerance": { "faults": 10, "window-ms": 10_000 },
+            }] },
+            "counts": [], "events": [],
             "faults": [
                 { "plugin": "router", "version": "bbbb", "faults": 1, "examples": [example(json!("1000000007"))] },
                 { "plugin": "router", "version": "aaaa", "faults": 12, "examples": [example(Value::Null)] },
             ],
         });
+        let found = testkit::api_document::fixture("GET", "/v1/hooks/router", 200, found);
         let html_text = faults(&found).into_string();
         assert!(
             html_text.contains("href=\"/messages/1000000007\"") && html_text.contains("not accepted"),

@@ -314,13 +314,15 @@ fn plugins_summary(hooks: &Value) -> Markup {
 mod tests {
     use super::*;
     use serde_json::json;
+    use testkit::api_document::fixture;
 
     fn found(severity: &str, code: &str, kind: &str, name: &str) -> Finding {
         let finding = json!({
             "severity": severity, "code": code, "subject": { "kind": kind, "name": name }, "since": 1_000,
             "text": format!("{name} is <down>"), "remedy": null,
         });
-        serde_json::from_value(finding).unwrap()
+        let mut findings = fixture("GET", "/v1/attention", 200, json!([finding]));
+        serde_json::from_value(findings[0].take()).unwrap()
     }
 
     #[test]
@@ -330,11 +332,13 @@ mod tests {
 
     #[test]
     fn a_finding_is_shown_with_its_age_and_a_link() {
-        let all = [
+        let mut all = [
             found("error", "peer-down", "peer", "a b"),
             found("warning", "unknown-reference", "hook", "router"),
-            found("warning", "new", "new kind", "x"),
+            found("warning", "new", "appliance", "x"),
         ];
+        // Of a later version of the API.
+        "new kind".clone_into(&mut all[2].subject.kind);
         let shown = attention(&all, 61_000).into_string();
         let lines: Vec<&str> = shown.split("<li").collect();
         assert_eq!(lines.len(), 4, "{shown}");
@@ -356,8 +360,14 @@ mod tests {
 
     #[test]
     fn rates_are_changes_over_time_and_a_restart_is_a_gap() {
-        let sample = |at: u64, accepted: u64| json!({ "at": at, "accepted": accepted, "waiting": 3 });
+        let sample = |at: u64, accepted: u64| {
+            json!({
+                "at": at, "accepted": accepted, "refused": 0, "submitted": 0, "delivered": 0, "failed": 0, "waiting": 3, "commits": 0,
+                "commit-us": 0, "round-trip-us": null,
+            })
+        };
         let recent = json!({ "interval-ms": 2000, "capacity": 4, "samples": [sample(0, 10), sample(2000, 30), sample(4000, 0)] });
+        let recent = fixture("GET", "/v1/metrics/recent", 200, recent);
         let recent = RecentMetrics::read(Some(&recent));
         assert_eq!(recent.accepted, [None, None, Some(10.0), None]);
         assert_eq!(recent.waiting, [None, Some(3.0), Some(3.0), Some(3.0)]);

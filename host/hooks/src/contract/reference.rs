@@ -3,20 +3,19 @@
 use std::fmt::Write as _;
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../wit");
-const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/wit.md");
 
 /// The files, in the order of the page.
 const FILES: [&str; 6] = ["router", "resolver", "delivery-policy", "biller", "capabilities", "types"];
 
 const HEAD: &str = "# Plugin interfaces\n\n\
-    Generated from [`wit/`](../../wit) (`UPDATE=1 cargo test -p hooks`), do not edit.\n\n\
+    Generated from `wit/` (`UPDATE=1 cargo test --workspace --lib --bins is_up_to_date`), do not edit.\n\n\
     The contract between plugins and the daemon, in WIT, the interface language of WebAssembly components. The package is \
-    `switchyard:hooks@0.2.0`; routers for 0.1.0 ([`wit/previous`](../../wit/previous)) are still served. The files have the fields of each record. \
-    [The plugin author's guide](../../plugins/README.md) shows how to use it.\n";
+    `switchyard:hooks@0.2.0`; routers for 0.1.0 (`wit/previous`) are still served. The files have the fields of each record. \
+    The plugin author's guide, `plugins/README.md`, shows how to use it.\n";
 
 /// Writes the interfaces and worlds of a file: their items, without the fields of records.
 fn write_file(page: &mut String, name: &str, text: &str) {
-    let _ = writeln!(page, "\n## {name}.wit\n\nFile: [`wit/{name}.wit`](../../wit/{name}.wit).");
+    let _ = writeln!(page, "\n## {name}.wit\n\nFile: `wit/{name}.wit`.");
     let (mut depth, mut doc) = (0, Vec::new());
     for line in text.lines().map(str::trim) {
         if let Some(words) = line.strip_prefix("///") {
@@ -65,11 +64,7 @@ fn page() -> String {
 
 #[test]
 fn interface_reference_is_up_to_date() {
-    let page = page();
-    if std::env::var_os("UPDATE").is_some() {
-        std::fs::write(PATH, &page).unwrap();
-    }
-    assert_eq!(std::fs::read_to_string(PATH).unwrap(), page, "run UPDATE=1 cargo test -p hooks");
+    testkit::reference_page::check("docs/reference/wit.md", &page());
 }
 
 #[test]

@@ -6,10 +6,8 @@ use sgip::{Dialect, ResultCode};
 use smpp::CommandStatus;
 use std::fmt::Write as _;
 
-const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/status-map.md");
-
 const HEAD: &str = "# Error codes\n\n\
-    Generated from `host/links`, `host/smpp` and `host/sgip` (`UPDATE=1 cargo test -p links`), do not edit.\n\n\
+    Generated from `host/links`, `host/smpp` and `host/sgip` (`UPDATE=1 cargo test --workspace --lib --bins is_up_to_date`), do not edit.\n\n\
     ## Refused submissions\n\n\
     The code that a submitter gets if the daemon refuses its message. The column *peer* is the command_status for an MO message or a \
     DLR of an SMPP peer. An SP that speaks SGIP 1.3 gets 33 instead of 88.\n\n\
@@ -102,11 +100,7 @@ fn page() -> String {
 
 #[test]
 fn status_map_is_up_to_date() {
-    let page = page();
-    if std::env::var_os("UPDATE").is_some() {
-        std::fs::write(PATH, &page).unwrap();
-    }
-    assert_eq!(std::fs::read_to_string(PATH).unwrap(), page, "run UPDATE=1 cargo test -p links");
+    testkit::reference_page::check("docs/reference/status-map.md", &page());
 }
 
 #[test]

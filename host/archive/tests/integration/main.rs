@@ -1,0 +1,5 @@
+//! Integration tests of the archive.
+#![allow(clippy::expect_used, reason = "a failed step fails the test")]
+
+mod scenarios;
+mod sqlite;

@@ -1,0 +1,573 @@
+//! Tests of all pages with a fake API: content, requests and permissions.
+
+use crate::fake_api;
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Method, Request, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::IntoResponse as _;
+use futures_util::StreamExt as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tower::ServiceExt as _;
+
+struct PageResponse {
+    status: StatusCode,
+    location: String,
+    cookies: Vec<String>,
+    text: String,
+}
+
+async fn request(console: &Router, method: Method, path: &str, role: &str, form: &str) -> PageResponse {
+    let cookies = format!("switchyard-session={role}");
+    let mut request = Request::builder().method(method).uri(path);
+    if !role.is_empty() {
+        request = request.header(header::COOKIE, cookies);
+    }
+    if !form.is_empty() {
+        request = request.header(header::CONTENT_TYPE, "application/x-www-form-urlencoded");
+    }
+    let answer = console.clone().oneshot(request.body(Body::from(form.to_owned())).unwrap()).await.unwrap();
+    let header =
+        |name: &str| answer.headers().get(name).map_or("", |value| value.to_str().unwrap()).to_owned();
+    if header("content-type").starts_with("text/html") {
+        let policy = header("content-security-policy");
+        assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"), "{path}: {policy}");
+        assert_eq!(header("cache-control"), "no-store", "{path}");
+    }
+    let (status, location) = (answer.status(), header("location"));
+    let cookies = answer
+        .headers()
+        .get_all(header::SET_COOKIE)
+        .iter()
+        .map(|one| one.to_str().unwrap().to_owned())
+        .collect();
+    let text = axum::body::to_bytes(answer.into_body(), 64 << 20).await.unwrap();
+    PageResponse { status, location, cookies, text: String::from_utf8(text.to_vec()).unwrap() }
+}
+
+async fn get(console: &Router, path: &str, role: &str) -> PageResponse {
+    request(console, Method::GET, path, role, "").await
+}
+
+/// Sends a form with the CSRF token.
+async fn post_form(console: &Router, path: &str, role: &str, form: &str) -> PageResponse {
+    request(console, Method::POST, path, role, &format!("csrf=test%2Bcsrf%3D1&{form}")).await
+}
+
+const PAGES: &[&str] = &[
+    "/",
+    "/messages",
+    "/messages?number=%2B49151&state=failed&from=2026-11-22T14:38",
+    "/messages/new",
+    "/messages/1",
+    "/messages/2",
+    "/messages/3",
+    "/peers",
+    "/peers/north",
+    "/peers/harbour",
+    "/peers/new",
+    "/accounts",
+    "/accounts/acme",
+    "/accounts/new",
+    "/plugins",
+    "/plugins/router",
+    "/plugins/biller",
+    "/policies",
+    "/policies/router",
+    "/queues",
+    "/uncertain",
+    "/pools",
+    "/pools/support",
+    "/gateways",
+    "/gateways/unicom",
+    "/gateways/new",
+    "/networks",
+    "/subscribers",
+    "/subscribers/msisdn-4915112345678",
+    "/tables",
+    "/tables?table=tariffs&key=49151",
+    "/ledger",
+    "/ledger?only=spent",
+    "/ledger/acme",
+    "/opt-outs",
+    "/opt-outs?q=10655",
+    "/archive",
+    "/configuration",
+    "/configuration/versions",
+    "/configuration/versions/6",
+    "/users",
+    "/audit",
+    "/maintenance",
+    "/profile",
+    "/help",
+    "/help/guide/queues",
+    "/help/reference/metrics",
+];
+
+#[tokio::test]
+async fn every_page_is_complete_and_escaped() {
+    let console = console::router(fake_api::api(6, 4));
+    for path in PAGES {
+        let page = get(&console, path, "admin").await;
+        assert_eq!(page.status, StatusCode::OK, "{path}: {}", page.text);
+        let text = &page.text;
+        assert_eq!(text.matches("<h1").count(), 1, "{path} has one head");
+        assert!(
+            text.contains("class=\"skip\"") && text.contains("<main") && text.ends_with("</html>"),
+            "{path}"
+        );
+        for strange in [
+            "<b>ACME",
+            "<b>phones",
+            "<there>",
+            "<for>",
+            "<meridian>",
+            "<i>acme",
+            "<b>Do not",
+            "style=\"",
+            "onclick",
+            "javascript:",
+        ] {
+            assert!(!text.contains(strange), "{path} has {strange:?} in it");
+        }
+        assert!(
+            !text.contains("(unchanged)\"") && !text.contains("value=\"(unchanged)"),
+            "{path} shows a secret's stand-in in a field"
+        );
+        // The target of every label exists.
+        for piece in text.split("<label").skip(1) {
+            let tag = piece.split('>').next().unwrap_or_default();
+            if let Some(id) = tag.split("for=\"").nth(1).and_then(|rest| rest.split('"').next()) {
+                assert!(text.contains(&format!("id=\"{id}\"")), "{path}: label for {id}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn pages_without_a_session_redirect_to_the_login() {
+    let console = console::router(fake_api::api(2, 2));
+    for path in PAGES.iter().filter(|path| **path != "/") {
+        let page = get(&console, path, "").await;
+        assert_eq!(page.status, StatusCode::SEE_OTHER, "{path}");
+        assert!(page.location.starts_with("/login?next=%2F"), "{path}: {}", page.location);
+    }
+    assert_eq!(get(&console, "/", "").await.location, "/login");
+    assert_eq!(get(&console, "/login", "").await.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_login_opens_a_session_and_redirects_locally() {
+    let console = console::router(fake_api::api(2, 2));
+    let enter = |form: &'static str| request(&console, Method::POST, "/login", "", form);
+    let page = enter("user=viewer&password=password&next=%2Fpeers").await;
+    assert_eq!((page.status, page.location.as_str()), (StatusCode::SEE_OTHER, "/peers"));
+    assert!(
+        page.cookies.iter().any(|cookie| cookie.starts_with("switchyard-session=viewer")),
+        "{:?}",
+        page.cookies
+    );
+    assert_eq!(enter("token=test-token&next=%2F%2Fevil.example").await.location, "/");
+    let page = enter("user=viewer&password=%3Cb%3E").await;
+    assert_eq!(page.status, StatusCode::UNAUTHORIZED);
+    assert!(
+        page.text.contains("is not correct") && !page.text.contains("<b>") && page.cookies.is_empty(),
+        "{}",
+        page.text
+    );
+}
+
+#[tokio::test]
+async fn a_viewer_has_pages_without_actions() {
+    let console = console::router(fake_api::api(6, 4));
+    for path in [
+        "/",
+        "/peers",
+        "/peers/north",
+        "/accounts/acme",
+        "/plugins",
+        "/plugins/router",
+        "/policies/router",
+        "/queues",
+        "/messages/3",
+        "/configuration",
+        "/configuration/versions/6",
+        "/maintenance",
+        "/uncertain",
+        "/gateways/unicom",
+        "/networks",
+        "/subscribers/imsi-001010000000001",
+        "/tables",
+        "/ledger/acme",
+        "/opt-outs",
+    ] {
+        let page = get(&console, path, "viewer").await;
+        assert_eq!(page.status, StatusCode::OK, "{path}: {}", page.text);
+        let forms = page.text.matches("method=\"post\"").count();
+        let mine = ["/logout", "/theme"]
+            .iter()
+            .filter(|action| page.text.contains(&format!("action=\"{action}\"")))
+            .count();
+        let edits = page.text.matches("readonly").count();
+        assert!(forms <= mine + edits, "{path} has {forms} forms for a viewer");
+        assert!(!page.text.contains("Show the text"), "{path}");
+    }
+    assert_eq!(get(&console, "/messages/new", "viewer").await.status, StatusCode::FORBIDDEN);
+    assert_eq!(get(&console, "/messages/1?body=1", "viewer").await.status, StatusCode::FORBIDDEN);
+    let page = post_form(&console, "/messages/2/cancel", "viewer", "").await;
+    assert_eq!(page.status, StatusCode::FORBIDDEN);
+    assert!(page.text.contains("this user is a viewer"), "{}", page.text);
+}
+
+#[tokio::test]
+async fn a_subscriber_is_found_retried_and_pinged() {
+    let console = console::router(fake_api::api(2, 2));
+    let location = |path: &'static str| {
+        let console = console.clone();
+        async move { get(&console, path, "operator").await.location }
+    };
+    assert_eq!(
+        location("/subscribers?number=%2B4915112345678&imsi=").await,
+        "/subscribers/msisdn-4915112345678"
+    );
+    assert_eq!(
+        location("/subscribers?number=&imsi=001010000000001").await,
+        "/subscribers/imsi-001010000000001"
+    );
+    let page = get(&console, "/subscribers/imsi-001010000000001", "operator").await.text;
+    for words in
+        ["absent", "MSC-1", "3 messages", "location update", "/messages?imsi=001010000000001", "/wake"]
+    {
+        assert!(page.contains(words), "{words}: {page}");
+    }
+    let woken = post_form(&console, "/subscribers/msisdn-49151/wake", "operator", "").await;
+    assert_eq!(woken.location, "/subscribers/msisdn-49151?done=woken");
+    let pinged = post_form(&console, "/subscribers/msisdn-49151/ping", "operator", "").await;
+    assert_eq!(pinged.location, "/messages/2?done=pinged");
+    let nobody = get(&console, "/subscribers/msisdn-404", "operator").await;
+    assert_eq!(nobody.status, StatusCode::OK, "links to it stand beside every number");
+    assert!(nobody.text.contains("No core network knows this subscriber"), "{}", nobody.text);
+}
+
+#[tokio::test]
+async fn users_of_an_account_are_redirected_to_their_messages() {
+    let console = console::router(fake_api::api(6, 4));
+    assert_eq!(get(&console, "/", "account").await.location, "/messages");
+    let page = get(&console, "/messages", "account").await;
+    assert!(!page.text.contains("href=\"/peers\""), "{}", page.text);
+}
+
+#[tokio::test]
+async fn a_form_without_the_csrf_token_is_rejected() {
+    let console = console::router(fake_api::api(6, 4));
+    let page = request(&console, Method::POST, "/messages/2/cancel", "admin", "csrf=guessed").await;
+    assert_eq!(page.status, StatusCode::FORBIDDEN);
+    let foreign = Request::post("/messages/2/cancel")
+        .header(header::COOKIE, "switchyard-session=admin")
+        .header("sec-fetch-site", "cross-site")
+        .body(Body::empty())
+        .unwrap();
+    assert_eq!(console.clone().oneshot(foreign).await.unwrap().status(), StatusCode::FORBIDDEN);
+}
+
+#[tokio::test]
+async fn a_form_on_another_site_is_rejected() {
+    let console = console::router(fake_api::api(2, 2));
+    let post = |path: &'static str, from: Option<&'static str>| {
+        let mut request = Request::post(path)
+            .header(header::COOKIE, "switchyard-session=admin")
+            .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded");
+        if let Some(from) = from {
+            request = request.header("sec-fetch-site", from);
+        }
+        let form = "user=viewer&password=password&csrf=test%2Bcsrf%3D1";
+        let asked = console.clone().oneshot(request.body(Body::from(form)).unwrap());
+        async move { asked.await.unwrap() }
+    };
+    for path in ["/login", "/logout", "/theme", "/messages/2/cancel"] {
+        for from in ["cross-site", "same-site", "elsewhere", ""] {
+            let refused = post(path, Some(from)).await;
+            assert_eq!(refused.status(), StatusCode::FORBIDDEN, "{path} from {from:?}");
+            assert!(!refused.headers().contains_key(header::SET_COOKIE), "{path} from {from:?}");
+        }
+        for from in [Some("same-origin"), Some("none"), None] {
+            assert_eq!(post(path, from).await.status(), StatusCode::SEE_OTHER, "{path} from {from:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn errors_are_shown_at_their_fields_and_keep_the_input() {
+    let console = console::router(fake_api::api(6, 4));
+    let page =
+        post_form(&console, "/peers/north", "admin", "tag=%227%22&address=wrong&links=3&do=save").await;
+    assert_eq!(page.status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(
+        page.text.contains("has no port")
+            && page.text.contains("value=\"wrong\"")
+            && page.text.contains("aria-invalid=\"true\""),
+        "{}",
+        page.text
+    );
+
+    let text = "{%0A \"listener\": [%0A {%0A \"connections\": \"wrong\"%0A }%0A ]%0A}";
+    let page =
+        post_form(&console, "/configuration", "admin", &format!("tag=%227%22&do=validate&document={text}"))
+            .await;
+    assert!(page.text.contains("id=\"line-4\"") && page.text.contains("must be a number"), "{}", page.text);
+
+    let page = post_form(&console, "/configuration", "admin", "tag=%226%22&do=apply&document=%7B%7D").await;
+    assert_eq!(page.status, StatusCode::PRECONDITION_FAILED);
+    assert!(page.text.contains("Changed by another user meanwhile"), "{}", page.text);
+
+    let policy = "plugin=router&expected=7&do=check&policy=a%0D%0Ab%0D%0Ac%0D%0Ad%0D%0Awrong";
+    let page = post_form(&console, "/policies/router", "admin", policy).await;
+    assert_eq!(page.status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(page.text.contains("<li class=\"invalid\" id=\"line-5\">"), "{}", page.text);
+}
+
+#[tokio::test]
+async fn actions_redirect_to_a_notice() {
+    let console = console::router(fake_api::api(6, 4));
+    let page =
+        post_form(&console, "/peers/north", "admin", "tag=%227%22&address=a%3A1&links=3&do=save").await;
+    assert_eq!((page.status, page.location.as_str()), (StatusCode::SEE_OTHER, "/peers/north?done=changed"));
+    assert!(get(&console, &page.location, "admin").await.text.contains("Changed and active"));
+    assert!(!get(&console, "/peers?done=Call+0900", "admin").await.text.contains("notice good"));
+    let sent =
+        post_form(&console, "/messages/new", "admin", "account=acme&from=A&to=%2B49&text=x&do=send").await;
+    assert_eq!(sent.location, "/messages/2?done=sent");
+    let page = post_form(&console, "/users", "admin", "name=x&role=viewer&do=add-token").await;
+    assert!(page.text.contains("swy_5up3rs3cr3t"), "{}", page.text);
+    let money = "idempotency-key=k&amount=25.50&why=invoice&do=fund";
+    assert_eq!(
+        post_form(&console, "/ledger/acme", "admin", money).await.location,
+        "/ledger/acme?done=funded"
+    );
+    let money = "idempotency-key=k&amount=999&why=invoice&do=take";
+    let refused = post_form(&console, "/ledger/acme", "admin", money).await;
+    assert_eq!(refused.status, StatusCode::CONFLICT);
+    assert!(refused.text.contains("exceed its limit") && refused.text.contains("value=\"999\""));
+    let opt_out = "sender=10655&subscriber=4915112345678&do=go-on";
+    assert_eq!(
+        post_form(&console, "/opt-outs", "operator", opt_out).await.location,
+        "/opt-outs?done=goes-on"
+    );
+    let found = get(&console, "/tables?table=tariffs&key=49151", "viewer").await.text;
+    assert!(found.contains("&lt;north&gt;") && found.contains("(491)"), "{found}");
+    let action = "action=suspend&peer=north&do=";
+    let preview = post_form(&console, "/queues", "operator", &format!("{action}preview")).await;
+    assert!(
+        preview.text.contains("It affects 212 messages") && preview.text.contains("Start it"),
+        "{}",
+        preview.text
+    );
+    assert_eq!(
+        post_form(&console, "/queues", "operator", &format!("{action}start")).await.location,
+        "/queues?done=started"
+    );
+    let checked =
+        post_form(&console, "/policies/router", "admin", "plugin=router&do=check&policy=default").await;
+    assert!(
+        checked.text.contains("981 have the same result") && checked.text.contains("class=\"old\""),
+        "{}",
+        checked.text
+    );
+}
+
+#[tokio::test]
+async fn large_lists_are_paginated() {
+    let console = console::router(fake_api::api(1_000, 10_000));
+    for path in [
+        "/",
+        "/peers",
+        "/accounts",
+        "/accounts?page=50",
+        "/queues",
+        "/configuration",
+        "/peers?state=down",
+        "/ledger",
+    ] {
+        let page = get(&console, path, "admin").await;
+        assert_eq!(page.status, StatusCode::OK, "{path}");
+        let rows = page.text.matches("role=\"rowheader\"").count();
+        assert!(rows <= 250 && page.text.len() < 400_000, "{path}: {rows} rows, {} octets", page.text.len());
+    }
+    assert!(get(&console, "/accounts?q=09999", "admin").await.text.contains("account-09999"));
+}
+
+#[tokio::test]
+async fn the_api_is_reachable_and_unknown_paths_are_pages() {
+    let console = console::router(fake_api::api(2, 2));
+    assert!(get(&console, "/v1/status", "admin").await.text.starts_with('{'));
+    assert_eq!(get(&console, "/v1/status", "").await.status, StatusCode::UNAUTHORIZED);
+    let nowhere = get(&console, "/nowhere", "admin").await;
+    assert_eq!(nowhere.status, StatusCode::NOT_FOUND);
+    assert!(nowhere.text.contains("There is no page at this address"), "{}", nowhere.text);
+    let gone = get(&console, "/messages/404", "admin").await;
+    assert_eq!(gone.status, StatusCode::NOT_FOUND);
+    assert!(gone.text.contains("was never accepted"), "{}", gone.text);
+}
+
+#[tokio::test]
+async fn a_live_stream_ends_with_its_session_and_permission() {
+    for status in [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN] {
+        let ended = Arc::new(AtomicBool::new(false));
+        let seen = ended.clone();
+        let api =
+            fake_api::api(2, 2).layer(middleware::from_fn(move |request: Request<Body>, next: Next| {
+                let over = seen.load(Ordering::Relaxed);
+                async move { if over { status.into_response() } else { next.run(request).await } }
+            }));
+        let console = console::router(api);
+        let request = Request::get("/live?of=queues")
+            .header(header::COOKIE, "switchyard-session=admin")
+            .body(Body::empty())
+            .unwrap();
+        let mut body = console.oneshot(request).await.unwrap().into_body().into_data_stream();
+        let first = body.next().await.unwrap().unwrap();
+        assert!(first.starts_with(b"data:"), "{first:?}");
+        ended.store(true, Ordering::Relaxed);
+        // Only keep-alive comments may precede the last event, and nothing follows it.
+        let rest = tokio::time::timeout(Duration::from_secs(60), body.collect::<Vec<_>>()).await;
+        let rest: Vec<_> = rest.unwrap().into_iter().map(Result::unwrap).collect();
+        let (last, before) = rest.split_last().unwrap();
+        assert!(last.starts_with(b"event: reload") || last.starts_with(b"event:reload"), "{last:?}");
+        assert!(before.iter().all(|chunk| chunk.starts_with(b":")), "{before:?}");
+    }
+}
+
+/// In the fake API, `harbour` is in back-off, and `north` is bound.
+#[tokio::test]
+async fn a_peer_in_back_off_is_dialled_by_operators() {
+    let console = console::router(fake_api::api(6, 4));
+    let button = "Dial now";
+    assert!(get(&console, "/peers/harbour", "operator").await.text.contains(button));
+    assert!(!get(&console, "/peers/harbour", "viewer").await.text.contains(button));
+    assert!(!get(&console, "/peers/north", "operator").await.text.contains(button));
+    let done = post_form(&console, "/peers/harbour/dial", "operator", "").await;
+    assert_eq!((done.status, done.location.as_str()), (StatusCode::SEE_OTHER, "/peers/harbour?done=dialled"));
+    let page = get(&console, "/peers/harbour?done=dialled", "operator").await;
+    assert!(page.text.contains("The peer is being dialled."));
+    let refused = post_form(&console, "/gateways/unicom/dial", "operator", "").await;
+    assert_eq!(refused.status, StatusCode::NOT_FOUND);
+    assert!(refused.text.contains("not a peer or gateway"), "{}", refused.text);
+    assert_eq!(post_form(&console, "/peers/harbour/dial", "viewer", "").await.status, StatusCode::FORBIDDEN);
+}
+
+#[tokio::test]
+async fn the_page_of_an_account_lists_its_refused_submissions() {
+    let console = console::router(fake_api::api(6, 4));
+    let page = get(&console, "/accounts/acme", "viewer").await;
+    assert!(page.text.contains("Refused submissions") && page.text.contains("rejected: no credit"));
+    assert!(!get(&console, "/peers/north", "viewer").await.text.contains("Refused submissions"));
+}
+
+#[tokio::test]
+async fn messages_behind_a_subscriber_lock_count_once_and_suspended_ones_are_shown() {
+    let console = console::router(fake_api::api(6, 4));
+    let page = get(&console, "/peers/union", "viewer").await;
+    assert!(page.text.contains("<dt>Queued</dt><dd>21</dd>"), "{}", page.text);
+    let page = get(&console, "/peers/harbour", "viewer").await;
+    assert!(page.text.contains("<dt>Suspended</dt><dd>4</dd>"), "{}", page.text);
+    let page = get(&console, "/queues", "viewer").await;
+    assert!(page.text.contains(">21</span>") && !page.text.contains(">24</span>"), "{}", page.text);
+}
+
+#[tokio::test]
+async fn the_expiry_of_a_token_is_shown() {
+    let console = console::router(fake_api::api(2, 2));
+    let page = get(&console, "/users", "admin").await;
+    let row =
+        page.text.split("<strong>monitoring</strong>").nth(1).and_then(|rest| rest.split("</tr>").next());
+    assert!(row.is_some_and(|row| row.contains("<time")), "{}", page.text);
+}
+
+/// A live page without a session is told to reload; the reload redirects to the login, with the page as the target.
+#[tokio::test]
+async fn a_live_page_without_a_session_reloads() {
+    let console = console::router(fake_api::api(2, 2));
+    let request = Request::get("/live?of=queues").body(Body::empty()).unwrap();
+    let answer = console.clone().oneshot(request).await.unwrap();
+    assert_eq!(answer.status(), StatusCode::OK);
+    assert_eq!(answer.headers()["content-type"], "text/event-stream");
+    let body = axum::body::to_bytes(answer.into_body(), 1 << 20).await.unwrap();
+    let body = String::from_utf8(body.to_vec()).unwrap();
+    assert!(body.starts_with("event: reload") || body.starts_with("event:reload"), "{body:?}");
+    let page = get(&console, "/queues", "").await;
+    assert_eq!((page.status, page.location.as_str()), (StatusCode::SEE_OTHER, "/login?next=%2Fqueues"));
+}
+
+#[tokio::test]
+async fn live_regions_are_sent_as_events_with_ids() {
+    let console = console::router(fake_api::api(2, 2));
+    for path in [
+        "/live?of=overview",
+        "/live?of=hook&id=router",
+        "/live?of=peer&id=north",
+        "/live?of=gateway&id=unicom",
+        "/live?of=account&id=acme",
+        "/live?of=queues",
+        "/live?of=message&id=2",
+        "/live?of=networks",
+    ] {
+        let request = Request::get(path)
+            .header(header::COOKIE, "switchyard-session=admin")
+            .body(Body::empty())
+            .unwrap();
+        let answer = console.clone().oneshot(request).await.unwrap();
+        assert_eq!(answer.headers()["content-type"], "text/event-stream", "{path}");
+        let mut body = answer.into_body().into_data_stream();
+        let first = futures_util::StreamExt::next(&mut body).await.unwrap().unwrap();
+        let first = String::from_utf8(first.to_vec()).unwrap();
+        let page: serde_json::Value =
+            serde_json::from_str(first.trim().strip_prefix("data:").unwrap().trim()).unwrap();
+        assert!(
+            page[0]["id"].is_string() && page[0]["html"].as_str().is_some_and(|html| !html.is_empty()),
+            "{path}"
+        );
+    }
+}
+
+/// The targets of a page's links into the manual.
+fn help_links(text: &str) -> Vec<&str> {
+    let links = text.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next());
+    links.filter(|link| link.starts_with("/help")).collect()
+}
+
+#[tokio::test]
+async fn every_page_of_the_manual_is_shown_and_its_links_lead_somewhere() {
+    let console = console::router(fake_api::api(2, 2));
+    let mut waiting: Vec<String> = PAGES.iter().map(|page| (*page).to_owned()).collect();
+    let mut texts = std::collections::BTreeMap::new();
+    let mut links = std::collections::BTreeSet::new();
+    while let Some(path) = waiting.pop() {
+        if texts.contains_key(&path) {
+            continue;
+        }
+        let page = get(&console, &path, "admin").await;
+        assert_eq!(page.status, StatusCode::OK, "{path}: {}", page.text);
+        if path.starts_with("/help") {
+            assert_eq!(page.text.matches("<h1").count(), 1, "{path} has one head");
+            assert!(!page.text.contains("style=\"") && !page.text.contains(".md\""), "{path}");
+        } else {
+            assert!(page.text.contains("Help on this page"), "{path} has no link to its chapter");
+        }
+        for link in help_links(&page.text) {
+            links.insert(link.to_owned());
+            waiting.push(link.split('#').next().unwrap_or_default().to_owned());
+        }
+        texts.insert(path, page.text);
+    }
+    for link in links {
+        if let Some((path, anchor)) = link.split_once('#') {
+            assert!(texts[path].contains(&format!(" id=\"{anchor}\"")), "{link}");
+        }
+    }
+    let pages = texts.keys().filter(|path| path.starts_with("/help/")).count();
+    assert!(pages >= 30, "only {pages} pages of the manual");
+    assert_eq!(get(&console, "/help/guide/nothing", "admin").await.status, StatusCode::NOT_FOUND);
+    assert_eq!(get(&console, "/help/adr/README", "admin").await.status, StatusCode::NOT_FOUND);
+}

@@ -1,0 +1,16 @@
+//! Scenarios of waiting messages: resolver, delivery policy, serial delivery, alerts, queue actions, pool numbers.
+
+mod delivery_policy;
+mod fixture;
+mod pace;
+mod peer_groups;
+mod queue_actions;
+mod replace_if_present;
+mod requery;
+mod resolver;
+mod restarts;
+mod sender_numbers;
+mod serial_delivery;
+mod submissions;
+mod subscriber_reachability;
+mod subscriber_survey;

@@ -1,0 +1,316 @@
+//! Simulation of the engine under faults, from a seed.
+//!
+//! A world of accounts, peers, links, a disk and two clocks drives the engine through random events: answers in any
+//! order, late, or never; DLRs that overtake the submit response; links that drop; clocks that jump; crashes that
+//! lose everything but the committed state. At the end all peers become well-behaved, and then:
+//!
+//! * every message whose submitter was told "accepted" has exactly one final record;
+//! * no message is stuck;
+//! * a peer has a message if the record says so, and has it once, unless an uncertain message was sent again;
+//! * a submission repeated under its key gets the same answer each time, and is accepted once;
+//! * a submit attempt has a ticket of its own, unless it repeats an uncertain one;
+//! * at every commit each ledger account has its funds, minus the price of its finished messages, and never less than
+//!   its limit; each priced message is captured or released once, a balance operation counts once however often it is
+//!   sent, and the biller is notified of every settlement that it wants;
+//! * at most one query per number is pending, and no message takes a leg that requires a subscriber without one;
+//!   messages that wait for the same answer leave in order;
+//! * a decision is requested once per attempt, and a message with a pending decision is deferred after a crash;
+//! * a serial peer never has two messages for one subscriber, nor one while another has a pending decision; of equal
+//!   priority the older goes first; a waiter waits for a live message; an alert causes a retry;
+//! * at every commit a pool number leased as a sender belongs to one live message; at the end all are released;
+//! * no message leaves that a queue action holds or reroutes; what is undone in time continues, and an action reports
+//!   how many messages it has cancelled;
+//! * every trace is a possible one;
+//! * no answered DLR is lost: peers repeat unanswered ones after a crash.
+//!
+//! A failure prints its seed and plan: `SEED=n cargo test -p engine simulation::` runs that seed only, and
+//! `SEEDS=n` the first n of every plan instead of as many as fit into an ordinary test run.
+
+mod disk;
+mod ledger;
+mod plugins;
+mod queue_actions;
+mod sender_numbers;
+mod serial_delivery;
+mod world;
+
+use engine::UncertainPolicy;
+use world::World;
+
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    pub(crate) fn below(&mut self, end: usize) -> usize {
+        (self.next() % end.max(1) as u64) as usize
+    }
+
+    pub(crate) fn chance(&mut self, percent: u64) -> bool {
+        self.next() % 100 < percent
+    }
+}
+
+/// The plan of a run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Plan {
+    pub(crate) crashes: bool,
+    pub(crate) drops: bool,
+    pub(crate) silence: bool,
+    pub(crate) uncertainty: UncertainPolicy,
+    pub(crate) body_cache: usize,
+    /// Messages have a price.
+    pub(crate) ledger: bool,
+    /// Some legs require their subscriber, and a policy decides on refusals.
+    pub(crate) plugins: bool,
+    /// One peer is serial, and subscribers are unreachable at times.
+    pub(crate) serial: bool,
+    /// Messages lease pool numbers as senders.
+    pub(crate) senders: bool,
+    /// An admin creates queue actions.
+    pub(crate) queue_actions: bool,
+    /// A single crash at this commit, counted from 0: before its commands leave, or after.
+    pub(crate) crash_at: Option<(usize, bool)>,
+}
+
+fn run(plan: Plan, seeds: u64) {
+    for seed in seeds_of(seeds) {
+        live(seed, plan, 400);
+    }
+}
+
+/// The seeds of a plan: the default ones, or those of the environment.
+fn seeds_of(usual: u64) -> std::ops::Range<u64> {
+    let number = |name| {
+        let value = std::env::var(name).ok()?;
+        Some(value.parse::<u64>().unwrap_or_else(|_| panic!("{name}={value} is no number")))
+    };
+    match (number("SEED"), number("SEEDS")) {
+        (Some(only), _) => only..only + 1,
+        (None, seeds) => 0..seeds.unwrap_or(usual),
+    }
+}
+
+/// Prints the failed run.
+struct FailureReport(u64, Plan);
+
+impl Drop for FailureReport {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("SEED={}, {:?}", self.0, self.1);
+        }
+    }
+}
+
+/// Runs one world; returns its number of commits.
+fn live(seed: u64, plan: Plan, steps: usize) -> usize {
+    let _told = FailureReport(seed, plan);
+    let mut world = World::new(seed, plan);
+    for _ in 0..steps {
+        world.step();
+    }
+    world.commit();
+    let commits = world.commits;
+    world.finish();
+    commits
+}
+
+const CALM: Plan = Plan {
+    crashes: false,
+    drops: false,
+    silence: false,
+    uncertainty: UncertainPolicy::SendAgain,
+    body_cache: 1 << 20,
+    ledger: false,
+    plugins: false,
+    serial: false,
+    senders: false,
+    queue_actions: false,
+    crash_at: None,
+};
+
+#[test]
+fn without_faults_every_message_is_sent_exactly_once() {
+    run(CALM, 400);
+}
+
+#[test]
+fn evicted_content_changes_no_outcome() {
+    run(Plan { body_cache: 0, ..CALM }, 400);
+}
+
+#[test]
+fn links_that_drop_lose_nothing() {
+    run(Plan { drops: true, silence: true, ..CALM }, 400);
+}
+
+#[test]
+fn crashes_lose_nothing() {
+    run(Plan { crashes: true, ..CALM }, 400);
+}
+
+#[test]
+fn every_fault_at_once_with_each_uncertain_policy() {
+    for uncertainty in [UncertainPolicy::SendAgain, UncertainPolicy::Query, UncertainPolicy::AwaitDlr] {
+        for body_cache in [0, 1 << 20] {
+            run(Plan { crashes: true, drops: true, silence: true, uncertainty, body_cache, ..CALM }, 120);
+        }
+    }
+}
+
+#[test]
+fn money_is_conserved() {
+    run(Plan { ledger: true, ..CALM }, 200);
+}
+
+#[test]
+fn money_is_conserved_over_crashes() {
+    for body_cache in [0, 1 << 20] {
+        run(Plan { ledger: true, crashes: true, drops: true, silence: true, body_cache, ..CALM }, 300);
+    }
+}
+
+#[test]
+fn plugin_faults_lose_nothing() {
+    for body_cache in [0, 1 << 20] {
+        run(Plan { plugins: true, body_cache, ..CALM }, 120);
+    }
+}
+
+#[test]
+fn plugin_faults_lose_nothing_through_crashes() {
+    for uncertainty in [UncertainPolicy::SendAgain, UncertainPolicy::AwaitDlr] {
+        for body_cache in [0, 1 << 20] {
+            let plan = Plan { plugins: true, ledger: true, crashes: true, uncertainty, body_cache, ..CALM };
+            run(plan, 60);
+            run(Plan { drops: true, silence: true, ..plan }, 60);
+        }
+    }
+}
+
+/// All messages go to a few subscribers.
+const SERIAL: Plan = Plan { serial: true, plugins: true, silence: true, ..CALM };
+
+#[test]
+fn serial_delivery_per_subscriber() {
+    for body_cache in [0, 1 << 20] {
+        run(Plan { body_cache, ..SERIAL }, 120);
+        run(Plan { body_cache, plugins: false, ..SERIAL }, 80);
+        run(Plan { body_cache, silence: false, ..SERIAL }, 60);
+    }
+}
+
+#[test]
+fn serial_delivery_through_crashes_and_broken_links() {
+    for uncertainty in [UncertainPolicy::SendAgain, UncertainPolicy::AwaitDlr] {
+        for body_cache in [0, 1 << 20] {
+            let plan = Plan { crashes: true, drops: true, uncertainty, body_cache, ledger: true, ..SERIAL };
+            run(plan, 80);
+            run(Plan { plugins: false, ..plan }, 50);
+        }
+    }
+}
+
+#[test]
+fn serial_delivery_with_a_crash_at_every_commit() {
+    const STEPS: usize = 120;
+    for seed in seeds_of(16) {
+        for crash_before_leaving in [false, true] {
+            let body_cache = if seed % 4 < 2 { 0 } else { 1 << 20 };
+            let plan = Plan { plugins: seed % 2 == 0, drops: seed % 8 < 4, body_cache, ..SERIAL };
+            let commits = live(seed, plan, STEPS);
+            assert!(commits > STEPS / 4, "{commits}");
+            for commit in 0..commits {
+                live(seed, Plan { crash_at: Some((commit, crash_before_leaving)), ..plan }, STEPS);
+            }
+        }
+    }
+}
+
+/// An admin creates queue actions all the time.
+const QUEUE_ACTIONS: Plan = Plan { queue_actions: true, ..CALM };
+
+#[test]
+fn queue_actions_apply() {
+    for body_cache in [0, 1 << 20] {
+        let plan = Plan { body_cache, ..QUEUE_ACTIONS };
+        run(plan, 150);
+        run(Plan { ledger: true, plugins: true, drops: true, silence: true, ..plan }, 100);
+        run(Plan { serial: true, plugins: true, ..plan }, 80);
+        run(Plan { senders: true, ..plan }, 60);
+    }
+}
+
+#[test]
+fn queue_actions_apply_through_crashes() {
+    for uncertainty in [UncertainPolicy::SendAgain, UncertainPolicy::Query, UncertainPolicy::AwaitDlr] {
+        for body_cache in [0, 1 << 20] {
+            let plan = Plan { crashes: true, uncertainty, body_cache, ..QUEUE_ACTIONS };
+            run(plan, 100);
+            run(Plan { ledger: true, plugins: true, drops: true, silence: true, ..plan }, 60);
+            run(Plan { serial: true, plugins: true, ..plan }, 40);
+        }
+    }
+}
+
+#[test]
+fn queue_actions_apply_with_a_crash_at_every_commit() {
+    const STEPS: usize = 100;
+    for seed in seeds_of(10) {
+        for crash_before_leaving in [false, true] {
+            let body_cache = if seed % 4 < 2 { 0 } else { 1 << 20 };
+            let plan = Plan { ledger: seed % 2 == 0, drops: seed % 8 < 4, body_cache, ..QUEUE_ACTIONS };
+            let commits = live(seed, plan, STEPS);
+            assert!(commits > STEPS / 4, "{commits}");
+            for commit in 0..commits {
+                live(seed, Plan { crash_at: Some((commit, crash_before_leaving)), ..plan }, STEPS);
+            }
+        }
+    }
+}
+
+/// Pool numbers are few: most messages wait for one.
+const SENDERS: Plan = Plan { senders: true, ..CALM };
+
+#[test]
+fn pool_numbers_are_released() {
+    for body_cache in [0, 1 << 20] {
+        let plan = Plan { body_cache, ..SENDERS };
+        run(plan, 100);
+        run(Plan { ledger: true, plugins: true, drops: true, silence: true, ..plan }, 80);
+        run(Plan { serial: true, plugins: true, ..plan }, 60);
+    }
+}
+
+#[test]
+fn pool_numbers_are_released_through_crashes() {
+    for uncertainty in [UncertainPolicy::SendAgain, UncertainPolicy::AwaitDlr] {
+        for body_cache in [0, 1 << 20] {
+            let plan = Plan { crashes: true, uncertainty, body_cache, ..SENDERS };
+            run(plan, 60);
+            run(Plan { ledger: true, plugins: true, drops: true, silence: true, ..plan }, 60);
+        }
+    }
+}
+
+#[test]
+fn pool_numbers_are_released_with_a_crash_at_every_commit() {
+    const STEPS: usize = 100;
+    for seed in 0..12 {
+        for crash_before_leaving in [false, true] {
+            let body_cache = if seed % 4 < 2 { 0 } else { 1 << 20 };
+            let plan = Plan { ledger: seed % 2 == 0, drops: seed % 8 < 4, body_cache, ..SENDERS };
+            let commits = live(seed, plan, STEPS);
+            assert!(commits > STEPS / 4, "{commits}");
+            for commit in 0..commits {
+                live(seed, Plan { crash_at: Some((commit, crash_before_leaving)), ..plan }, STEPS);
+            }
+        }
+    }
+}

@@ -1,0 +1,539 @@
+mod peers;
+mod submitters;
+
+use crate::simulation::disk::Disk;
+use crate::simulation::ledger::LedgerClients;
+use crate::simulation::plugins::{self, Plugins};
+use crate::simulation::queue_actions;
+use crate::simulation::sender_numbers;
+use crate::simulation::serial_delivery::Witness;
+use crate::simulation::{Plan, Random};
+use engine::{
+    Engine, EngineAnswer, EngineCommand, Event, Output, PeerSettings, RecoveredMessage, RecoveredRecord,
+    ReplyTo, Settings, SubmitAttempt, UncertainPolicy,
+};
+use model::{
+    Dlr, DlrState, FinalState, LinkId, Message, MessageId, MessageKind, Moment, Now, Outcome, PeerId,
+    PeerMessageId, Refusal, SubmitTicket, Timestamp,
+};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The number of subscriber numbers with serial delivery, the silent one included.
+const FEW: usize = 14;
+
+/// A message on a link, as the peer sees it.
+struct OnLink {
+    link: LinkId,
+    message: Arc<Message>,
+    leg: u8,
+    want_dlr: bool,
+}
+
+const LONG: Duration = Duration::from_secs(3 * 86_400);
+const ACCOUNT: PeerId = PeerId(0);
+const PEERS: [PeerId; 3] = [PeerId(1), PeerId(2), PeerId(3)];
+/// The serial peer, if the plan has one.
+const SERIAL: PeerId = PEERS[2];
+
+pub(crate) struct World {
+    random: Random,
+    plan: Plan,
+    seed: u64,
+    engine: Engine,
+    disk: Disk,
+    out: Output,
+    mono: u64,
+    wall: u64,
+    links: Vec<(LinkId, PeerId)>,
+    next_link: u64,
+    on_links: Vec<OnLink>,
+    /// Pending load commands of the engine.
+    loads: Vec<MessageId>,
+    routes: Vec<Arc<Message>>,
+    ledger_clients: LedgerClients,
+    plugins: Plugins,
+    /// DLRs that peers still have to send: peer, id, message.
+    dlrs: Vec<(PeerId, PeerMessageId, Arc<Message>)>,
+    next_peer_id: u64,
+    /// How often peers took each message.
+    taken: HashMap<MessageId, u32>,
+    /// Messages that may have been duplicated by uncertainty or a crash.
+    doubted: HashSet<MessageId>,
+    /// Messages that a crash found as accepted: their earlier steps are in no trace.
+    truncated: HashSet<MessageId>,
+    acknowledged: Vec<MessageId>,
+    /// Submissions under a key: the key of each token, and the first answer.
+    keys_by_token: HashMap<u64, u64>,
+    keyed: HashMap<u64, Vec<Result<MessageId, Refusal>>>,
+    /// DLRs without an answer of the engine, by token.
+    unanswered: HashMap<u64, (PeerId, Dlr)>,
+    next_token: u64,
+    /// Submit attempts by message, leg and ticket.
+    tickets: HashSet<(MessageId, u8, SubmitTicket)>,
+    /// Final DLRs that the account has taken, by message.
+    final_dlrs: HashMap<MessageId, u32>,
+    submitted: u64,
+    wants_final: HashSet<MessageId>,
+    healthy: bool,
+    witness: Witness,
+    queue_action_witness: queue_actions::Witness,
+    /// Late answers.
+    late: Vec<(LinkId, MessageId)>,
+    /// Messages answered late while another attempt was on that link.
+    answered_late: HashSet<(LinkId, MessageId)>,
+    pub(crate) commits: usize,
+}
+
+impl World {
+    pub(crate) fn new(seed: u64, plan: Plan) -> Self {
+        let mut world = Self {
+            random: Random(seed),
+            plan,
+            seed,
+            engine: Engine::new(Settings::default()),
+            disk: Disk::default(),
+            out: Output::default(),
+            mono: 1_000_000,
+            wall: 1_795_000_000_000,
+            links: Vec::new(),
+            next_link: 1,
+            on_links: Vec::new(),
+            loads: Vec::new(),
+            routes: Vec::new(),
+            ledger_clients: LedgerClients::default(),
+            plugins: Plugins::new(plan.plugins),
+            dlrs: Vec::new(),
+            next_peer_id: 1,
+            taken: HashMap::new(),
+            doubted: HashSet::new(),
+            truncated: HashSet::new(),
+            acknowledged: Vec::new(),
+            keys_by_token: HashMap::new(),
+            keyed: HashMap::new(),
+            unanswered: HashMap::new(),
+            next_token: 1_000_000,
+            tickets: HashSet::new(),
+            final_dlrs: HashMap::new(),
+            submitted: 0,
+            wants_final: HashSet::new(),
+            healthy: false,
+            witness: Witness::default(),
+            queue_action_witness: queue_actions::Witness::default(),
+            late: Vec::new(),
+            answered_late: HashSet::new(),
+            commits: 0,
+        };
+        world.boot();
+        if plan.senders {
+            sender_numbers::set_up().into_iter().for_each(|event| world.apply(event));
+        }
+        world
+    }
+
+    fn now(&self) -> Now {
+        Now { wall: Timestamp(self.wall), mono: Moment(self.mono) }
+    }
+
+    pub(crate) fn apply(&mut self, event: Event) {
+        let now = self.now();
+        self.engine.apply(now, event, &mut self.out);
+    }
+
+    /// Starts an engine from the disk.
+    fn boot(&mut self) {
+        let settings = Settings {
+            seed: self.random.next(),
+            body_cache: self.plan.body_cache,
+            orphan_dlr_retention: LONG,
+            biller: true,
+            resolver: self.plugins.resolver,
+            delivery_policy: self.plugins.policy,
+            resolve_in_flight: plugins::IN_FLIGHT,
+            resolve_cache_limit: 20,
+            ..Settings::default()
+        };
+        self.engine = Engine::new(settings);
+        self.out = Output::default();
+        self.links.clear();
+        self.loads.clear();
+        self.routes.clear();
+        self.late.clear();
+        self.answered_late.clear();
+        self.witness.begin();
+        self.queue_action_witness.begin();
+        self.ledger_clients.crashed();
+        self.plugins.unbind_all();
+        let mut account = PeerSettings::new(ACCOUNT);
+        account.addressee = true;
+        account.sends_dlrs = false;
+        account.uncertainty = UncertainPolicy::SendAgain;
+        account.retry = vec![Duration::from_secs(2)];
+        self.apply(Event::Peer(account));
+        for peer in PEERS {
+            let mut settings = PeerSettings::new(peer);
+            settings.uncertainty = self.plan.uncertainty;
+            settings.uncertain_limit = Duration::from_secs(600);
+            // Longer than all jumps of the wall clock together.
+            settings.dlr_timeout = LONG;
+            settings.retry = vec![Duration::from_secs(1), Duration::from_secs(5)];
+            settings.sends_dlrs = peer != PEERS[2];
+            settings.serial = self.plan.serial && peer == SERIAL;
+            settings.rate = (peer == PEERS[1]).then_some(50.0);
+            settings.group = 7;
+            settings.max_attempts = if peer == PEERS[1] { 4 } else { 0 };
+            self.apply(Event::Peer(settings));
+        }
+        let mut newest: HashMap<MessageId, (SubmitAttempt, u64)> = HashMap::new();
+        for (seq, row) in &self.disk.submit_attempts {
+            for handed in row {
+                newest.insert(handed.id, (*handed, *seq));
+            }
+        }
+        let found: Vec<RecoveredMessage> = self
+            .disk
+            .messages
+            .iter()
+            .map(|(id, message)| RecoveredMessage {
+                message: Message::clone(message),
+                progress: self.disk.progress.get(id).cloned(),
+                attempt: newest.get(id).map(|(handed, _)| *handed),
+                submit_row: newest.get(id).map_or(0, |(_, seq)| *seq),
+            })
+            .collect();
+        let now = self.now();
+        for record in self.disk.idempotency_keys.values() {
+            self.engine.recover_record(now, RecoveredRecord::IdempotencyKey(record.clone()));
+        }
+        for record in self.disk.orphan_dlrs.values() {
+            self.engine.recover_record(now, RecoveredRecord::OrphanDlr(record.clone()));
+        }
+        for opt_out in &self.disk.stopped {
+            self.engine.recover_record(now, RecoveredRecord::OptOut(opt_out.clone()));
+        }
+        for order in self.disk.queue_actions.values() {
+            self.engine.recover_record(now, RecoveredRecord::QueueAction(order.clone()));
+        }
+        for found in self.disk.ledger_records() {
+            self.engine.recover_record(now, found);
+        }
+        for found in self.disk.pools.records() {
+            self.engine.recover_record(now, found);
+        }
+        for one in found {
+            self.engine.recover(now, one, &mut self.out);
+        }
+        let rows: Vec<u64> = self.disk.submit_attempts.keys().copied().collect();
+        self.engine.finish_recovery(self.disk.next_id, self.disk.next_handed, &rows, &mut self.out);
+    }
+
+    /// Loses everything but the disk.
+    fn crash(&mut self) {
+        for flight in std::mem::take(&mut self.on_links) {
+            self.doubted.insert(flight.message.id);
+        }
+        // Messages taken without a committed outcome are uncertain too.
+        for id in self.disk.submit_attempts.values().flatten().map(|handed| handed.id) {
+            self.doubted.insert(id);
+        }
+        let accepted = self.disk.messages.keys().filter(|id| !self.disk.progress.contains_key(id));
+        self.truncated.extend(accepted);
+        self.keys_by_token.clear();
+        self.boot();
+        // Peers repeat unanswered DLRs.
+        let mut again: Vec<_> = std::mem::take(&mut self.unanswered).into_iter().collect();
+        again.sort_by_key(|(token, _)| *token);
+        for (_, (peer, dlr)) in again {
+            self.give_receipt(peer, dlr);
+        }
+    }
+
+    pub(crate) fn token(&mut self) -> u64 {
+        self.next_token += 1;
+        self.next_token
+    }
+
+    /// Commits the gathered batch, and releases its commands. Ends a run of events.
+    fn settle(&mut self) {
+        let now = self.now();
+        self.engine.advance(now, &mut self.out);
+        if self.plan.serial {
+            self.witness.check(&self.engine, &self.disk, &self.out, SERIAL, &self.links, self.seed);
+        }
+        if self.plan.queue_actions {
+            let when = (Timestamp(self.wall), self.seed);
+            self.queue_action_witness.check(&self.engine, &self.disk, &self.out, &self.links, when);
+        }
+    }
+
+    pub(crate) fn commit(&mut self) {
+        self.settle();
+        if self.out.is_empty() {
+            return;
+        }
+        self.engine.seal(&mut self.out);
+        let Output { batch, commands } = std::mem::take(&mut self.out);
+        self.witness.begin();
+        self.queue_action_witness.begin();
+        self.disk.commit(batch);
+        sender_numbers::check(&self.disk, self.seed);
+        self.commits += 1;
+        let crash = self.plan.crash_at.filter(|(commit, _)| commit + 1 == self.commits);
+        match crash {
+            Some((_, true)) => {
+                // Submitters without an answer do not know of the acceptance, and uncommitted attempts never left.
+                self.crash();
+            }
+            Some((_, false)) => {
+                self.leave(commands);
+                self.crash();
+            }
+            None => self.leave(commands),
+        }
+    }
+
+    /// Releases the commands of a durable batch.
+    fn leave(&mut self, commands: Vec<EngineCommand>) {
+        for command in commands {
+            match command {
+                EngineCommand::Send { link, message, want_dlr, ticket, leg, .. } => {
+                    let peer = self.links.iter().find(|(known, _)| *known == link).map(|(_, peer)| *peer);
+                    Plugins::sent(&message, leg, peer);
+                    if !self.tickets.insert((message.id, leg, ticket)) {
+                        let (id, seed) = (message.id, self.seed);
+                        let own = matches!(message.kind, MessageKind::Dlr(_));
+                        assert!(own || self.doubted.contains(&id), "seed {seed}: {id:?} repeats {ticket:?}");
+                    }
+                    if self.links.iter().any(|(known, _)| *known == link) {
+                        if self.answered_late.remove(&(link, message.id)) {
+                            let outcome = Outcome::Accepted { ids: Vec::new() };
+                            self.apply(Event::Outcome { link, id: message.id, outcome });
+                            continue;
+                        }
+                        self.one_at_a_time(&message, leg, link);
+                        self.on_links.push(OnLink { link, message, leg, want_dlr });
+                    } else {
+                        // Its link went down first: the engine cannot know that it was never sent.
+                        self.doubted.insert(message.id);
+                    }
+                }
+                EngineCommand::Answer { to, answer } => match answer {
+                    EngineAnswer::Accepted(id) => self.acknowledged.push(id),
+                    EngineAnswer::AcceptedMany(results) => {
+                        let Some(key) = self.keys_by_token.remove(&to.token) else { continue };
+                        if results.iter().all(Result::is_err) {
+                            continue;
+                        }
+                        if let Some(first) = self.keyed.get(&key) {
+                            assert_eq!(first, &results, "seed {}: key {key} answered twice", self.seed);
+                        } else {
+                            self.acknowledged.extend(results.iter().flatten());
+                            self.keyed.insert(key, results);
+                        }
+                    }
+                    EngineAnswer::DlrRecorded => {
+                        assert!(self.unanswered.remove(&to.token).is_some(), "a DLR answered twice");
+                    }
+                    EngineAnswer::Refused(refusal) => {
+                        assert!(!matches!(refusal, Refusal::Internal), "an internal fault");
+                    }
+                    EngineAnswer::Ledger(answer) => {
+                        self.ledger_clients.answered(to.token, answer, &self.disk);
+                    }
+                    _ => {}
+                },
+                EngineCommand::NotifyBiller { settlements } => self.ledger_clients.notify(settlements),
+                EngineCommand::Resolve { msisdn } => self.plugins.note_query(msisdn),
+                EngineCommand::Decide { message, attempt } => {
+                    self.plugins.note_decision_request(&message, attempt, &self.disk);
+                }
+                EngineCommand::Load { ids } => self.loads.extend(ids),
+                EngineCommand::Reroute { message } => self.routes.push(message),
+                EngineCommand::QueryPeer { id, message, .. } => {
+                    let known = self.taken.get(&message.id).is_some_and(|count| *count > 0);
+                    let dlr = known
+                        .then(|| self.receipt_of(&message, PeerMessageId::default(), DlrState::Delivered));
+                    self.apply(Event::QueryResult { id, dlr });
+                }
+                EngineCommand::LookUp { id, .. } => {
+                    assert!(!self.disk.waits(id), "seed {}: {id:?} is looked for, and waits", self.seed);
+                }
+                EngineCommand::Refused(_) => {}
+            }
+        }
+    }
+
+    pub(crate) fn step(&mut self) {
+        match self.random.below(100) {
+            0..2 if self.plan.ledger => self.operate(),
+            2..8 if self.plan.queue_actions => self.random_queue_action(),
+            2 if self.plan.serial && self.plan.plugins => self.number_learnt(),
+            2..6 if self.plan.serial => self.random_alert(),
+            6..8 if !self.late.is_empty() => self.late_answer(),
+            0..24 => self.submit(),
+            24..30 => self.submit_keyed(),
+            30..55 if !self.on_links.is_empty() => {
+                let index = self.random.below(self.on_links.len());
+                self.answer(index);
+            }
+            55..65 if !self.dlrs.is_empty() => {
+                let index = self.random.below(self.dlrs.len());
+                self.send_receipt(index);
+            }
+            65..70 => {
+                let peer = [ACCOUNT, PEERS[0], PEERS[1], PEERS[2]][self.random.below(4)];
+                if self.links.iter().filter(|(_, of)| *of == peer).count() < 3 {
+                    self.link_up(peer);
+                }
+            }
+            70..72 if self.plan.drops && !self.links.is_empty() => {
+                let index = self.random.below(self.links.len());
+                self.link_down(index);
+            }
+            72..74 if self.plan.crashes => self.crash(),
+            74..76 => self.some_request(),
+            76..78 => {
+                let jump = self.random.below(7_200_000) as u64;
+                self.wall = if self.random.chance(50) { self.wall + jump } else { self.wall - jump };
+            }
+            78..85 => self.answer_questions(),
+            86 => self.answer_biller(),
+            93..96 if self.plan.senders => {
+                let event = sender_numbers::random_event(&mut self.random);
+                self.apply(event);
+            }
+            87..93 if self.plan.plugins => self.random_plugin_event(),
+            85 => {
+                let ids = self.disk.finished.keys().take(5).copied().collect();
+                let reply = ReplyTo { link: LinkId(0), token: 0 };
+                self.apply(Event::Archived { ids, reply });
+            }
+            _ => {
+                let step = self.random.below(1_500) as u64;
+                self.mono += step;
+                self.wall += step;
+            }
+        }
+        if self.random.chance(60) {
+            self.commit();
+        } else {
+            self.settle();
+        }
+        for id in &self.acknowledged {
+            if let Some(message) = self.disk.messages.get(id)
+                && message.dlr_request.any()
+                && message.origin == ACCOUNT
+            {
+                self.wants_final.insert(*id);
+            }
+        }
+    }
+
+    pub(crate) fn finish(&mut self) {
+        self.healthy = true;
+        queue_actions::withdraw_all(&self.engine).into_iter().for_each(|event| self.apply(event));
+        for peer in [ACCOUNT, PEERS[0], PEERS[1], PEERS[2]] {
+            self.link_up(peer);
+        }
+        if self.plan.plugins {
+            self.reroute(true, true);
+        }
+        if self.plan.senders {
+            sender_numbers::set_up().into_iter().for_each(|event| self.apply(event));
+        }
+        for _ in 0..60_000 {
+            self.answer_questions();
+            self.answer_biller();
+            for _ in 0..plugins::IN_FLIGHT {
+                self.resolve();
+            }
+            while let Some(event) = self.plugins.decide(&mut self.random, true) {
+                self.apply(event);
+            }
+            while !self.on_links.is_empty() {
+                self.answer(0);
+            }
+            while !self.dlrs.is_empty() {
+                self.send_receipt(0);
+            }
+            self.commit();
+            if self.engine.live() == 0 && self.engine.unsettled() == 0 && self.out.is_empty() {
+                break;
+            }
+            // To the next deadline, and a little at a time.
+            let next =
+                self.engine.deadline().map_or(1_000, |at| at.0.saturating_sub(self.mono).clamp(1, 60_000));
+            let quiet = self.on_links.is_empty() && self.loads.is_empty() && self.routes.is_empty();
+            // Some numbers are never answered: their messages wait until their validity ends.
+            let longest = if self.plan.plugins { 60_000 } else { 10_000 };
+            let next = if quiet { next.max(longest) } else { next };
+            self.mono += next;
+            self.wall += next;
+        }
+        let seed = self.seed;
+        self.ledger_clients.check_end(&self.disk, seed);
+        sender_numbers::check_end(&self.disk, seed);
+        queue_actions::check_end(&self.disk, seed);
+        assert_eq!(self.engine.senders(), (0, 0), "seed {seed}");
+        assert_eq!(self.engine.live(), 0, "seed {seed}: messages are stuck");
+        assert!(self.disk.messages.is_empty(), "seed {seed}: messages are left on disk");
+        assert!(self.disk.progress.is_empty(), "seed {seed}: progress is left on disk");
+        assert!(
+            self.disk.submit_attempts.is_empty(),
+            "seed {seed}: {} attempt rows are left",
+            self.disk.submit_attempts.len()
+        );
+        assert_eq!(
+            (self.engine.resolver_status().messages, self.engine.pending_decisions()),
+            (0, 0),
+            "seed {seed}"
+        );
+        let left = self
+            .engine
+            .peers()
+            .iter()
+            .map(|peer| peer.subscriber_locked + peer.blocked_subscribers + peer.suspended)
+            .sum::<u64>();
+        assert_eq!(left, 0, "seed {seed}: behind a lock or blocked");
+        for (id, ended) in self.disk.finished.iter().chain(&self.disk.archived) {
+            plugins::check_trace(*id, ended, self.plan.serial, self.truncated.contains(id));
+        }
+        for id in &self.acknowledged {
+            let ended = self.disk.finished.get(id).or_else(|| self.disk.archived.get(id));
+            let ended =
+                ended.unwrap_or_else(|| panic!("seed {seed}: {id:?} was accepted and has no final record"));
+            let taken = self.taken.get(id).copied().unwrap_or(0);
+            // DLRs are repeated until they are answered, and uncertain messages are sent again.
+            if self.plan.uncertainty == UncertainPolicy::SendAgain {
+                assert!(
+                    ended.state != FinalState::Unknown,
+                    "seed {seed}: {id:?} ended as unknown: {ended:?}"
+                );
+            }
+            // A DLR of another message with the same two addresses may settle an uncertain one.
+            if matches!(ended.state, FinalState::Delivered | FinalState::Relayed)
+                && !self.doubted.contains(id)
+            {
+                assert!(taken > 0, "seed {seed}: {id:?} is called {:?} and no peer has it", ended.state);
+            }
+            if !self.doubted.contains(id) {
+                assert!(taken <= 1, "seed {seed}: {id:?} went out {taken} times without being uncertain");
+            }
+        }
+        let unique: HashSet<_> = self.acknowledged.iter().collect();
+        assert_eq!(unique.len(), self.acknowledged.len(), "seed {seed}: an id was given out twice");
+        for (of, count) in &self.final_dlrs {
+            assert!(
+                *count == 1 || self.plan.crashes || self.plan.drops || self.plan.silence,
+                "seed {seed}: {count} final DLRs for {of:?}"
+            );
+        }
+        for id in self.wants_final.iter().filter(|_| !self.purges()) {
+            assert!(
+                self.final_dlrs.contains_key(id),
+                "seed {seed}: {id:?} ended and its submitter was not told"
+            );
+        }
+    }
+}

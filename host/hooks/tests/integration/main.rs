@@ -1,0 +1,17 @@
+//! Integration tests of the hooks with real guests.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failed step fails the test")]
+
+mod call_replay;
+mod candidates;
+mod concurrent_changes;
+mod contract_0_1;
+mod cpu_contention;
+mod fault_handling;
+mod host_services;
+mod instances;
+mod lifecycle;
+mod refusals;
+mod sender_requests;
+mod support;
+mod versions;
+mod wasi_pollables;

@@ -1,0 +1,239 @@
+//! Hooks with real guests, in a temporary folder.
+
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use capabilities::{
+    CounterOptions, Counters, DurableCounters, Fetch, FetchFailure, FetchRequest, FetchResponse, HttpGrants,
+    LogBudgets, MemoryKvStore, TableHlr, TableStore, TableStoreOptions,
+};
+use hooks::{ActivationConditions, Binding, Hooks, HooksOptions, HostServices, PeerSnapshots, PoolSnapshots};
+use model::{
+    Address, Directory, DlrRequest, Message, MessageId, MessageKind, PeerId, PluginVersion, Priority,
+};
+use model::{RoutingDecision, Text, Timestamp, Verdict};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+pub(crate) const NOW: Timestamp = Timestamp(1_800_000_000_000);
+
+/// Accept a component whose imports are not all granted.
+pub(crate) const FORCED: ActivationConditions = ActivationConditions { expected: None, force: true };
+
+/// A component that `cargo xtask` has built. A missing guest fails the test instead of skipping it.
+pub(crate) fn guest(name: &str) -> Vec<u8> {
+    let path = testkit::built::plugins().unwrap().join(format!("{name}.wasm"));
+    std::fs::read(&path).unwrap_or_else(|error| panic!("guest {}: {error}", path.display()))
+}
+
+/// Fetches nothing; tests of HTTP replace it.
+pub(crate) struct OfflineFetch;
+
+impl Fetch for OfflineFetch {
+    fn fetch(&self, _: &str, _: &HttpGrants, _: FetchRequest) -> Result<FetchResponse, FetchFailure> {
+        Err(FetchFailure::Unreachable("offline".to_owned()))
+    }
+}
+
+/// The host services for tests.
+pub(crate) fn services(folder: &Path) -> HostServices {
+    let tables = Arc::new(TableStore::open(&folder.join("tables"), TableStoreOptions::default()).unwrap());
+    HostServices {
+        peer_snapshots: Arc::new(PeerSnapshots::default()),
+        pool_snapshots: Arc::default(),
+        counters: Arc::new(Counters::new(CounterOptions::default())),
+        durable_counters: Arc::default(),
+        kv_store: Arc::new(MemoryKvStore::default()),
+        fetch: Arc::new(OfflineFetch),
+        hlr: Arc::new(TableHlr::new(tables.clone())),
+        tables,
+        log_budgets: LogBudgets::default(),
+    }
+}
+
+pub(crate) struct HooksFixture {
+    pub(crate) hooks: Arc<Hooks>,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) durable: Arc<DurableCounters>,
+    pub(crate) peer_snapshots: Arc<PeerSnapshots>,
+    pub(crate) pool_snapshots: Arc<PoolSnapshots>,
+    pub(crate) tables: Arc<TableStore>,
+    pub(crate) values: Arc<MemoryKvStore>,
+    fetch: Arc<dyn Fetch>,
+    options: HooksOptions,
+    pub(crate) directory: Arc<ArcSwap<Directory>>,
+    pub(crate) folder: TempDir,
+}
+
+pub(crate) fn directory() -> Arc<ArcSwap<Directory>> {
+    let mut directory = Directory::new();
+    for name in ["acme", "north", "south", "reserve"] {
+        directory.intern(name).unwrap();
+    }
+    Arc::new(ArcSwap::from_pointee(directory))
+}
+
+pub(crate) fn options() -> HooksOptions {
+    // Tests run concurrently, and each host reserves address space for all its instances.
+    HooksOptions { memory: 64 << 20, instances: 32, ..HooksOptions::default() }
+}
+
+pub(crate) fn open(folder: &Path) -> Arc<Hooks> {
+    Hooks::open(folder, options(), directory(), services(folder)).unwrap()
+}
+
+impl HooksFixture {
+    pub(crate) fn new() -> Self {
+        Self::with(options())
+    }
+
+    /// With or without a record of host calls.
+    pub(crate) fn recording(record: bool) -> Self {
+        Self::with(HooksOptions { record, ..options() })
+    }
+
+    pub(crate) fn with(options: HooksOptions) -> Self {
+        Self::open(
+            tempfile::tempdir().unwrap(),
+            options,
+            Arc::default(),
+            Arc::new(OfflineFetch),
+            Arc::default(),
+        )
+    }
+
+    /// With these durable counters, and a record of host calls.
+    pub(crate) fn with_durable_counters(durable: Arc<DurableCounters>) -> Self {
+        let options = HooksOptions { record: true, ..options() };
+        Self::open(tempfile::tempdir().unwrap(), options, Arc::default(), Arc::new(OfflineFetch), durable)
+    }
+
+    /// With an HTTP client.
+    pub(crate) fn with_fetch(fetch: Arc<dyn Fetch>) -> Self {
+        Self::with_fetch_and_options(options(), fetch)
+    }
+
+    pub(crate) fn with_fetch_and_options(options: HooksOptions, fetch: Arc<dyn Fetch>) -> Self {
+        Self::open(tempfile::tempdir().unwrap(), options, Arc::default(), fetch, Arc::default())
+    }
+
+    fn open(
+        folder: TempDir,
+        options: HooksOptions,
+        values: Arc<MemoryKvStore>,
+        fetch: Arc<dyn Fetch>,
+        durable: Arc<DurableCounters>,
+    ) -> Self {
+        let durable_counters = durable.clone();
+        let own = HostServices {
+            kv_store: values.clone(),
+            fetch: fetch.clone(),
+            durable_counters,
+            ..services(folder.path())
+        };
+        let (counters, peer_snapshots, tables) =
+            (own.counters.clone(), own.peer_snapshots.clone(), own.tables.clone());
+        let pool_snapshots = own.pool_snapshots.clone();
+        let hooks = Hooks::open(folder.path(), options.clone(), directory(), own).unwrap();
+        let directory = directory();
+        Self {
+            hooks,
+            counters,
+            durable,
+            peer_snapshots,
+            pool_snapshots,
+            tables,
+            values,
+            fetch,
+            options,
+            directory,
+            folder,
+        }
+    }
+
+    /// Reopens the same folder.
+    pub(crate) fn restart(self) -> Self {
+        let options = self.options.clone();
+        self.restart_with(options)
+    }
+
+    pub(crate) fn restart_with(self, options: HooksOptions) -> Self {
+        let durable = self.durable.clone();
+        self.restart_with_counters(options, durable)
+    }
+
+    /// Reopens the same folder, with recovered durable counters.
+    pub(crate) fn restart_with_counters(self, options: HooksOptions, durable: Arc<DurableCounters>) -> Self {
+        let Self { hooks, folder, values, fetch, .. } = self;
+        let gone = Arc::downgrade(&hooks);
+        drop(hooks);
+        wait_until("the old hooks are gone", || gone.strong_count() == 0);
+        Self::open(folder, options, values, fetch, durable)
+    }
+
+    /// Uploads a guest, and binds it to a policy document.
+    pub(crate) fn binding(&self, guest_name: &str, policy: &str) -> Binding {
+        let info = self.hooks.upload(guest_name, &guest(guest_name), None).unwrap();
+        Binding { sha256: info.sha256, ..Binding::new(guest_name, &info.version, policy) }
+    }
+
+    pub(crate) fn peer(&self, name: &str) -> PeerId {
+        self.directory.load().id(name).unwrap()
+    }
+
+    pub(crate) fn route(&self, source: &str) -> RoutingDecision {
+        self.hooks.route(&message(source, "8613012345678"), NOW)
+    }
+}
+
+/// The binding with a deadline that only a loop exceeds: on a busy machine a call may wait for a processor.
+pub(crate) fn with_long_deadline(binding: Binding) -> Binding {
+    Binding { deadline: Duration::from_secs(10), ..binding }
+}
+
+/// Waits for a condition that other threads bring about.
+pub(crate) fn wait_until(what: &str, so: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !so() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "timed out after a minute: {what}");
+        std::thread::yield_now();
+    }
+}
+
+/// A policy document of the default router that sends everything to one peer.
+pub(crate) fn route_all_to(peer: &str) -> String {
+    format!("[default]\nlegs = [{{ peer = \"{peer}\" }}]\n")
+}
+
+/// The peers of a forward verdict, in order; empty for any other verdict.
+pub(crate) fn forwarded_peers(routed: &RoutingDecision) -> Vec<PeerId> {
+    match &routed.verdict {
+        Verdict::Forward(legs) => legs.iter().map(|leg| leg.peer).collect(),
+        _ => Vec::new(),
+    }
+}
+
+pub(crate) fn message(source: &str, destination: &str) -> Message {
+    let by = Arc::new(PluginVersion { plugin: String::new(), version: String::new() });
+    Message {
+        id: MessageId(0),
+        kind: MessageKind::Text,
+        origin: PeerId(0),
+        source: Address::new(5, 0, source.as_bytes()),
+        destination: Address::international(destination),
+        service_type: Bytes::new(),
+        protocol_id: 0,
+        esm_class: 0,
+        priority: Priority::default(),
+        dlr_request: DlrRequest::NONE,
+        replace_if_present: false,
+        submission: None,
+        text: Text { octets: Bytes::from_static(b"hello"), ..Text::default() },
+        tlvs: Bytes::new(),
+        accepted_at: NOW,
+        scheduled: None,
+        expires_at: NOW,
+        routed: RoutingDecision::new(Verdict::Hold(NOW), by),
+    }
+}

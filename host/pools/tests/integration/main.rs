@@ -1,0 +1,5 @@
+//! Integration tests of the Redis listener for number pools.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a failed step fails the test")]
+
+mod fixture;
+mod redis_server;

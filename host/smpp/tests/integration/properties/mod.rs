@@ -1,0 +1,7 @@
+//! Properties of every PDU and every stream.
+
+mod generate;
+mod oracle;
+mod pair;
+mod roundtrip;
+mod streams;

@@ -1,0 +1,79 @@
+//! Files of earlier versions open and read as before.
+
+use crate::support;
+use model::MessageId;
+use proptest::strategy::{Strategy, ValueTree};
+use proptest::test_runner::TestRunner;
+use redb::{Database, TableDefinition};
+use store::record::{encode_final, encode_message, encode_progress};
+use store::{Store, StoreOptions, StoredMessage};
+
+const ROWS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("messages");
+const PROGRESS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("progress");
+const FINISHED: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("finished");
+
+/// A message record of format 2: without the octet of flags at its end.
+fn message_2(message: &model::Message) -> Vec<u8> {
+    let mut octets = Vec::new();
+    encode_message(&mut octets, message);
+    octets[0] = 2;
+    assert_eq!(octets.pop(), Some(0));
+    octets
+}
+
+#[test]
+fn a_file_of_format_2_opens() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("messages.redb");
+    let mut runner = TestRunner::deterministic();
+    let mut message = support::message().new_tree(&mut runner).unwrap().current();
+    (message.routed.quote, message.routed.host_calls, message.submission) = (None, None, None);
+    let plain =
+        |progress: &engine::MessageProgress| progress.steps.is_empty() && !progress.segments.is_empty();
+    let progress =
+        support::progress().prop_filter("no new steps", plain).new_tree(&mut runner).unwrap().current();
+    let ended = support::ended().prop_filter("no new steps", |ended| ended.steps.is_empty());
+    let ended = ended.new_tree(&mut runner).unwrap().current();
+    {
+        // Only the tables of that version.
+        let database = Database::create(&path).unwrap();
+        let transaction = database.begin_write().unwrap();
+        transaction
+            .open_table(TableDefinition::<&str, u64>::new("meta"))
+            .unwrap()
+            .insert("format", 2)
+            .unwrap();
+        transaction.open_table(ROWS).unwrap().insert(5, message_2(&message).as_slice()).unwrap();
+        let mut octets = Vec::new();
+        encode_progress(&mut octets, &progress);
+        octets[0] = 2;
+        transaction.open_table(PROGRESS).unwrap().insert(5, octets.as_slice()).unwrap();
+        let mut octets = message_2(&message);
+        let begin = octets.len();
+        encode_final(&mut octets, &ended);
+        octets[begin] = 2;
+        transaction.open_table(FINISHED).unwrap().insert(4, octets.as_slice()).unwrap();
+        transaction.commit().unwrap();
+    }
+    let store = Store::open(&path, StoreOptions { cache: 1 << 20, ..StoreOptions::default() }).unwrap();
+    message.id = MessageId(5);
+    match store.find(MessageId(5)).unwrap().unwrap() {
+        StoredMessage::Waiting(found, found_progress) => {
+            assert_eq!(found, message);
+            assert_eq!(found_progress, Some(progress));
+        }
+        other => panic!("{other:?}"),
+    }
+    message.id = MessageId(4);
+    match store.find(MessageId(4)).unwrap().unwrap() {
+        StoredMessage::Finished(found, found_ended) => {
+            assert_eq!(found, message);
+            assert_eq!(found_ended, ended);
+        }
+        other => panic!("{other:?}"),
+    }
+    let mut remembered = 0;
+    store.recover_records(|_| remembered += 1).unwrap();
+    assert_eq!(remembered, 0);
+    assert!(store.operations("acme", None, 10).unwrap().is_empty());
+}

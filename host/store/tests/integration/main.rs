@@ -1,0 +1,12 @@
+//! Integration tests of the store.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failed step fails the test")]
+
+mod formats;
+mod model;
+mod open;
+mod pools;
+mod power_cut;
+mod reading;
+mod records;
+mod restore;
+mod support;

@@ -1,0 +1,119 @@
+//! The store against ordered maps in memory, with reopening in between.
+
+use crate::support::reference::{Draft, Reference, draft};
+use model::{PeerId, Timestamp};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use redb::{Database, TableDefinition};
+use store::{Store, StoreError, StoreOptions};
+
+#[derive(Debug, Clone)]
+enum Action {
+    Commit(Draft),
+    Reopen,
+    Trim(u64, usize),
+    Names(Vec<String>),
+}
+
+fn action() -> impl Strategy<Value = Action> {
+    prop_oneof![
+        8 => draft().prop_map(Action::Commit),
+        2 => Just(Action::Reopen),
+        2 => (0_u64..110, 0_usize..6).prop_map(|(before, most)| Action::Trim(before, most)),
+        2 => vec("[a-d]", 0..4).prop_map(Action::Names),
+    ]
+}
+
+fn options() -> StoreOptions {
+    StoreOptions { cache: 1 << 20, ..StoreOptions::default() }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn the_store_is_a_set_of_ordered_maps(actions in vec(action(), 1..14)) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("messages.redb");
+        let mut store = Store::open(&path, options()).unwrap();
+        let mut reference = Reference::default();
+        let mut names: Vec<String> = Vec::new();
+        for action in actions {
+            match action {
+                Action::Commit(draft) => {
+                    let batch = reference.batch(draft);
+                    store.commit(&batch).unwrap();
+                    reference.apply(&batch);
+                }
+                Action::Reopen => {
+                    drop(store);
+                    store = Store::open(&path, options()).unwrap();
+                }
+                Action::Trim(before, most) => {
+                    let gone = store.trim_finished(Timestamp(before), most).unwrap();
+                    prop_assert_eq!(gone, reference.trim(Timestamp(before), most));
+                }
+                Action::Names(wanted) => {
+                    for name in &wanted {
+                        if !names.contains(name) {
+                            names.push(name.clone());
+                        }
+                    }
+                    let directory = store.directory(&wanted).unwrap();
+                    let found: Vec<_> = directory.iter().map(|(id, name)| (id.0, name.to_string())).collect();
+                    let expected: Vec<_> = (0..).zip(names.iter().cloned()).collect();
+                    prop_assert_eq!(found, expected);
+                }
+            }
+            prop_assert_eq!(reference.compare(&store), Ok(()));
+        }
+        drop(store);
+        let store = Store::open(&path, options()).unwrap();
+        prop_assert_eq!(reference.compare(&store), Ok(()));
+        let directory = store.directory(&[]).unwrap();
+        for (id, name) in (0..).zip(&names) {
+            prop_assert_eq!(directory.id(name), Some(PeerId(id)));
+        }
+    }
+}
+
+#[test]
+fn a_file_of_a_newer_format_is_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("messages.redb");
+    drop(Store::open(&path, options()).unwrap());
+    let newer = u64::from(store::record::FORMAT) + 1;
+    let set = |format: u64| {
+        let database = Database::open(&path).unwrap();
+        let transaction = database.begin_write().unwrap();
+        transaction
+            .open_table(TableDefinition::<&str, u64>::new("meta"))
+            .unwrap()
+            .insert("format", format)
+            .unwrap();
+        transaction.commit().unwrap();
+    };
+    set(newer);
+    let error = Store::open(&path, options()).unwrap_err();
+    assert!(matches!(&error, StoreError::TooNew { found, .. } if *found == newer), "{error}");
+    let text = error.to_string();
+    assert!(
+        text.contains(path.to_str().unwrap()) && text.contains(&format!("record format {newer}")),
+        "{text}"
+    );
+    // The refusal leaves the file unchanged.
+    set(newer - 1);
+    Store::open(&path, options()).unwrap();
+}
+
+#[test]
+fn a_file_in_use_is_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("messages.redb");
+    let first = Store::open(&path, options()).unwrap();
+    let error = Store::open(&path, options()).unwrap_err();
+    assert!(matches!(&error, StoreError::InUse(used) if *used == path), "{error}");
+    assert!(error.to_string().contains("in use by another process"), "{error}");
+    drop(first);
+    Store::open(&path, options()).unwrap();
+}

@@ -1,0 +1,300 @@
+//! The store on a disk that loses power, and on one that fails.
+//!
+//! Unsynced writes are kept, lost or torn at random when the power fails. The state found afterwards must be that
+//! after some of the commits, in their order, and after all commits that returned. A failure prints its seed; `SEED=n
+//! cargo test -p store power_cut::` replays that one.
+
+use crate::support::reference::{Reference, draft};
+use proptest::strategy::{Strategy, ValueTree};
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+use redb::StorageBackend;
+use std::io::{Error, ErrorKind, Result};
+use std::sync::{Arc, Mutex, MutexGuard};
+use store::{Store, StoreOptions};
+
+/// Numbers from a seed (splitmix64).
+#[derive(Debug)]
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ mixed >> 31) % limit.max(1)
+    }
+}
+
+/// The atomic unit of a disk's writes.
+const SECTOR: usize = 512;
+
+#[derive(Debug)]
+enum Change {
+    Write(u64, Vec<u8>),
+    Length(u64),
+}
+
+/// The fault at the end of the countdown of writes and syncs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Mishap {
+    /// Power failure: this operation and all later ones fail.
+    Cut,
+    /// This one write or sync fails.
+    Failure,
+}
+
+#[derive(Debug)]
+struct Platter {
+    /// The durable content.
+    durable: Vec<u8>,
+    /// The content as the operating system shows it, unsynced writes included.
+    view: Vec<u8>,
+    pending: Vec<Change>,
+    powered: bool,
+    mishap: Option<(Mishap, u64)>,
+    dice: Dice,
+}
+
+fn put(disk: &mut Vec<u8>, offset: usize, data: &[u8]) {
+    if disk.len() < offset + data.len() {
+        disk.resize(offset + data.len(), 0);
+    }
+    disk[offset..offset + data.len()].copy_from_slice(data);
+}
+
+impl Platter {
+    /// Whether the next write or sync may succeed.
+    fn step(&mut self) -> Result<()> {
+        if !self.powered {
+            return Err(Error::other("the power is off"));
+        }
+        match &mut self.mishap {
+            Some((mishap, 0)) => {
+                self.powered = *mishap == Mishap::Failure;
+                self.mishap = None;
+                Err(Error::other("the disk failed, as asked"))
+            }
+            Some((_, countdown)) => {
+                *countdown -= 1;
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn settle(&mut self) {
+        for change in std::mem::take(&mut self.pending) {
+            match change {
+                Change::Write(offset, data) => put(&mut self.durable, offset as usize, &data),
+                Change::Length(length) => self.durable.resize(length as usize, 0),
+            }
+        }
+    }
+
+    /// Each unsynced change is kept, lost or torn.
+    fn scatter(&mut self) {
+        for change in std::mem::take(&mut self.pending) {
+            let fate = self.dice.below(3);
+            match change {
+                _ if fate == 0 => {}
+                Change::Length(length) => self.durable.resize(length as usize, 0),
+                Change::Write(offset, data) if fate == 1 => put(&mut self.durable, offset as usize, &data),
+                Change::Write(offset, data) => {
+                    for (index, sector) in data.chunks(SECTOR).enumerate() {
+                        let at = offset as usize + index * SECTOR;
+                        match self.dice.below(5) {
+                            0 | 1 => put(&mut self.durable, at, sector),
+                            2 => {
+                                let torn = self.dice.below(sector.len() as u64) as usize;
+                                put(&mut self.durable, at, &sector[..torn]);
+                            }
+                            _ => {}
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A simulated disk. Its clones are the same disk.
+#[derive(Debug, Clone)]
+struct Disk(Arc<Mutex<Platter>>);
+
+impl Disk {
+    fn new(seed: u64) -> Self {
+        Self(Arc::new(Mutex::new(Platter {
+            durable: Vec::new(),
+            view: Vec::new(),
+            pending: Vec::new(),
+            powered: true,
+            mishap: None,
+            dice: Dice(seed),
+        })))
+    }
+
+    fn platter(&self) -> MutexGuard<'_, Platter> {
+        self.0.lock().unwrap()
+    }
+
+    fn cut(&self) {
+        self.platter().powered = false;
+    }
+
+    /// Restarts the machine: durable content is there, other content may be.
+    fn power_on(&self) {
+        let mut platter = self.platter();
+        platter.scatter();
+        platter.view = platter.durable.clone();
+        platter.powered = true;
+        platter.mishap = None;
+    }
+}
+
+impl StorageBackend for Disk {
+    fn len(&self) -> Result<u64> {
+        Ok(self.platter().view.len() as u64)
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> Result<()> {
+        let platter = self.platter();
+        let offset = offset as usize;
+        let part = platter.view.get(offset..offset + out.len()).ok_or(ErrorKind::UnexpectedEof)?;
+        out.copy_from_slice(part);
+        Ok(())
+    }
+
+    fn set_len(&self, length: u64) -> Result<()> {
+        let mut platter = self.platter();
+        platter.step()?;
+        platter.view.resize(length as usize, 0);
+        platter.pending.push(Change::Length(length));
+        Ok(())
+    }
+
+    fn sync_data(&self) -> Result<()> {
+        let mut platter = self.platter();
+        let done = platter.step();
+        match &done {
+            Ok(()) => platter.settle(),
+            // After a failed sync the system forgets what it could not write, and the next sync does not report it.
+            Err(_) if platter.powered => platter.scatter(),
+            Err(_) => {}
+        }
+        done
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> Result<()> {
+        let mut platter = self.platter();
+        if !platter.powered {
+            return Err(Error::other("the power is off"));
+        }
+        let done = platter.step();
+        // A failed write may have been done in part.
+        let data = if done.is_ok() { data } else { &data[..platter.dice.below(data.len() as u64) as usize] };
+        put(&mut platter.view, offset as usize, data);
+        platter.pending.push(Change::Write(offset, data.to_vec()));
+        done
+    }
+}
+
+/// The number of seeds per run.
+const SEEDS: u64 = 40;
+
+fn run(mishap: Mishap, quick_repair: bool) {
+    match std::env::var("SEED") {
+        Ok(seed) => live(seed.parse().expect("SEED is a number"), mishap, quick_repair),
+        Err(_) => (0..SEEDS).for_each(|seed| live(seed, mishap, quick_repair)),
+    }
+}
+
+/// One disk and several runs of the daemon on it, each ended by a fault.
+fn live(seed: u64, mishap: Mishap, quick_repair: bool) {
+    let options = StoreOptions { cache: 1 << 20, quick_repair };
+    let mut octets = [0; 32];
+    octets[..8].copy_from_slice(&seed.to_le_bytes());
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &octets);
+    let mut runner = TestRunner::new_with_rng(Config::default(), rng);
+    let mut dice = Dice(seed ^ 0x5eed);
+    let disk = Disk::new(seed);
+    let mut reference = Reference::default();
+    let mut names: Vec<String> = Vec::new();
+    drop(Store::open_on(disk.clone(), options.clone()).unwrap());
+    for life in 0..4 {
+        // Some faults happen while the file is opened and repaired, some never.
+        let early = dice.below(4) == 0;
+        let countdown = dice.below(if early { 12 } else { 90 });
+        if early {
+            disk.platter().mishap = Some((mishap, countdown));
+        }
+        let mut after = reference.clone();
+        if let Ok(store) = Store::open_on(disk.clone(), options.clone()) {
+            if !early {
+                disk.platter().mishap = Some((mishap, countdown));
+            }
+            for _ in 0..=dice.below(12) {
+                if dice.below(4) == 0 {
+                    let name = format!("peer-{}-{life}", names.len());
+                    if store.directory(std::slice::from_ref(&name)).is_err() {
+                        break;
+                    }
+                    names.push(name);
+                }
+                let batch = reference.batch(draft().new_tree(&mut runner).unwrap().current());
+                after.apply(&batch);
+                if store.commit(&batch).is_err() {
+                    // None of its writes may be visible afterwards.
+                    if let Ok(counts) = store.counts() {
+                        assert_eq!(
+                            counts,
+                            reference.counts(),
+                            "SEED={seed}, life {life}: seen, but not durable"
+                        );
+                    }
+                    break;
+                }
+                reference.apply(&batch);
+            }
+            if mishap == Mishap::Cut {
+                disk.cut();
+            }
+            drop(store);
+        }
+        disk.power_on();
+        let store = Store::open_on(disk.clone(), options.clone())
+            .unwrap_or_else(|error| panic!("SEED={seed}, life {life}: not opened again: {error}"));
+        // All durable commits; perhaps also the next one, which failed at an unknown point.
+        if let Err(without) = reference.compare(&store) {
+            if let Err(with) = after.compare(&store) {
+                panic!(
+                    "SEED={seed}, life {life}: neither without the last commit ({without}) nor with it ({with})"
+                );
+            }
+            reference = after;
+        }
+        // Messages contain peer ids: each id keeps its name for ever.
+        let directory = store.directory(&[]).unwrap();
+        let found: Vec<String> = directory.iter().map(|(_, name)| name.to_string()).collect();
+        assert!(
+            found.starts_with(&names) && found.len() <= names.len() + 1,
+            "SEED={seed}, life {life}: {found:?} instead of {names:?}"
+        );
+        names = found;
+    }
+}
+
+#[test]
+fn no_power_cut_loses_durable_rows() {
+    run(Mishap::Cut, true);
+}
+
+#[test]
+fn no_power_cut_loses_durable_rows_with_full_repair() {
+    run(Mishap::Cut, false);
+}
+
+#[test]
+fn no_failed_write_loses_durable_rows() {
+    run(Mishap::Failure, true);
+}

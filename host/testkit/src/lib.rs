@@ -1,0 +1,16 @@
+//! For behaviour tests and workloads: daemons under test, load generators, and private peers and data bases.
+#![allow(clippy::print_stdout, reason = "command line tools speak on standard output")]
+
+pub mod api_document;
+pub mod built;
+pub mod database;
+pub mod guest;
+pub mod load;
+pub mod manual_page;
+pub mod osmocom;
+pub mod program;
+pub mod random;
+pub mod redis;
+pub mod reference_page;
+pub mod sample;
+pub mod test_daemon;

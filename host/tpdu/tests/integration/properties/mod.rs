@@ -1,0 +1,5 @@
+//! Property tests of the codec.
+
+mod generate;
+mod roundtrip;
+mod smpp;

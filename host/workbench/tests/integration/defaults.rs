@@ -1,0 +1,19 @@
+//! Default plugins with cases pass them.
+
+use crate::support::{passes_cases, root};
+use std::path::PathBuf;
+
+/// A component that `cargo xtask` has built.
+fn plugin_component(name: &str) -> PathBuf {
+    testkit::built::plugins().unwrap().join(name)
+}
+
+#[test]
+fn hlr_resolver_passes_its_cases() {
+    passes_cases(&plugin_component("hlr_resolver.wasm"), &root().join("plugins/hlr-resolver/cases.toml"));
+}
+
+#[test]
+fn shared_sender_passes_its_cases() {
+    passes_cases(&plugin_component("shared_sender.wasm"), &root().join("plugins/shared-sender/cases.toml"));
+}

@@ -1,0 +1,3 @@
+//! Tests that build plugins in other languages than Rust: they need Node.js or Python.
+
+mod wasi;

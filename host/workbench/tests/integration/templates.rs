@@ -1,0 +1,51 @@
+//! The output of `switchyard plugin new` builds without changes and passes its own cases: all worlds that the examples
+//! do not cover, in all languages. The router's template is the examples' code.
+
+use crate::support::{passes_cases, plugin_command, run};
+
+fn worlds(language: &str, worlds: &[&str]) {
+    let folder = tempfile::tempdir().unwrap();
+    for world in worlds {
+        let made = folder.path().join(world);
+        let mut new = plugin_command();
+        new.args(["new", "--lang", language, "--world", world, "--folder"]).arg(&made).arg("first");
+        run(&mut new).unwrap_or_else(|error_output| panic!("{world} in {language}: {error_output}"));
+        passes_cases(&made, &made.join("cases.toml"));
+    }
+}
+
+#[test]
+fn a_template_in_rust_builds_and_passes() {
+    worlds("rust", &["delivery-policy"]);
+}
+
+#[test]
+#[ignore = "each is a cargo build of its own, and the default plugins show the same: cargo test -- --ignored"]
+fn the_other_templates_in_rust_build_and_pass() {
+    worlds("rust", &["resolver", "biller"]);
+}
+
+/// In languages whose compilers are installed by npm or pip: C too, its compiler is in a Python package.
+mod foreign {
+    use super::worlds;
+
+    fn three_worlds(language: &str) {
+        worlds(language, &["resolver", "delivery-policy", "biller"]);
+    }
+
+    #[test]
+    fn the_templates_in_javascript_build_and_pass() {
+        three_worlds("js");
+    }
+
+    #[test]
+    #[ignore = "an interpreter is compiled with each; the example is built with every run: cargo test -- --ignored"]
+    fn the_templates_in_python_build_and_pass() {
+        three_worlds("python");
+    }
+
+    #[test]
+    fn the_templates_in_c_build_and_pass() {
+        three_worlds("c");
+    }
+}

@@ -1,0 +1,87 @@
+//! Cost of a warm call, by hook and language.
+
+use super::guests::Guests;
+use super::programs::BenchPrograms;
+use super::{Options, median};
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// The policy of the worked examples, in the format of `prefix-router`.
+const ROUTES: &str = "[[route]]\nprefix = \"86\"\nlegs = [{ peer = \"south\" }]\nnote = \"prefix 86\"\n\
+                      [[route]]\nprefix = \"8613\"\nlegs = [{ peer = \"north\" }]\nnote = \"prefix 8613\"\n\
+                      [[route]]\nprefix = \"900\"\nreject = \"prohibited\"\nnote = \"prefix 900 is refused\"\n";
+
+/// Hook, default plugin, its component, its policy.
+const DEFAULTS: [(&str, &str, &str); 4] = [
+    ("router", "prefix-router", "routes"),
+    ("resolver", "table-resolver", "subscribers.toml"),
+    ("delivery-policy", "retry-ladder", "retries.toml"),
+    ("biller", "prepaid", "prices.toml"),
+];
+
+const LANGUAGES: [&str; 3] = ["c", "js", "python"];
+
+pub(super) fn measure(programs: &BenchPrograms, guests: &Guests, options: &Options) -> Result<()> {
+    let mut plugins = Vec::new();
+    let mut add = |name: &str, hook: &str, component: &std::path::Path, policy: &str| {
+        plugins.push(json!({ "name": name, "hook": hook, "component": component, "policy": policy }));
+    };
+    for (hook, plugin, policy) in DEFAULTS {
+        let policy = if hook == "router" { ROUTES.to_owned() } else { guests.policy(policy)? };
+        add(plugin, hook, &guests.default(&plugin.replace('-', "_")), &policy);
+        for language in LANGUAGES {
+            if language == "python" && hook != "router" && !options.all {
+                continue;
+            }
+            let (component, policy) = if hook == "router" {
+                (guests.example(language), guests.example_policy()?)
+            } else {
+                (guests.made(hook, language), guests.template_policy(hook)?)
+            };
+            add(&format!("{hook}-{language}"), hook, &component, &policy);
+        }
+    }
+    add("router-rust", "router", &guests.example("rust"), &guests.example_policy()?);
+    let task = json!({ "calls": {
+        "rounds": options.rounds, "plugins": plugins, "native": guests.example_policy()? } });
+    // Kept between runs: a Python plugin takes a minute to compile.
+    let measured = programs.ask(&workspace::target().join("bench-library"), &task)?;
+    let (mut cost, mut failed) = (BTreeMap::new(), Vec::new());
+    for one in measured.as_array().context("no list")? {
+        let rounds: Vec<f64> =
+            one["nanoseconds"].as_array().into_iter().flatten().filter_map(Value::as_f64).collect();
+        let name = one["name"].as_str().unwrap_or_default();
+        match one["failed"].as_str() {
+            Some(why) => failed.push(format!("{name}: {why}")),
+            None => drop(cost.insert(name.to_owned(), median(&rounds))),
+        }
+    }
+    let of = |name: &str| cost.get(name).copied().unwrap_or(f64::NAN);
+    println!("\n1. A warm call, ns of processor time (median of {} rounds)", options.rounds);
+    println!("  {:<18}{:>28}{:>10}{:>10}{:>10}", "", "Rust", "C", "JS", "Python");
+    for (hook, plugin, _) in DEFAULTS {
+        let rust = format!("{plugin} {:>6.0}", of(plugin));
+        let [c, js, python] = LANGUAGES.map(|language| match of(&format!("{hook}-{language}")) {
+            cost if cost.is_nan() => "–".to_owned(),
+            cost => format!("{cost:.0}"),
+        });
+        println!("  {hook:<18}{rust:>28}{c:>10}{js:>10}{python:>10}");
+    }
+    for why in failed {
+        println!("  failed: {why}");
+    }
+    if !options.all {
+        println!("  Python for other hooks is measured with --all.");
+    }
+    let (native, example, router) = (of("native"), of("router-rust"), of("prefix-router"));
+    println!(
+        "  Routers in C, JS and Python are plugins/examples, with the policy of prefix-router; those of the other hooks are"
+    );
+    println!("  templates of `switchyard plugin new`, simpler than the default plugins.");
+    println!(
+        "  The same policy as a native function: {native:.0} ns; plugins/examples in Rust {example:.0} ns (beyond it"
+    );
+    println!("  {:.0}), prefix-router {router:.0} ns (beyond it {:.0}).", example - native, router - native);
+    Ok(())
+}

@@ -1,0 +1,62 @@
+//! The environment in which the tools run the appliance.
+
+use anyhow::{Context, Result};
+use std::path::{Path, PathBuf};
+use testkit::built;
+use testkit::test_daemon::TestDaemonConfig;
+
+/// What a run of a tool needs.
+pub(crate) struct ToolRun {
+    /// On the build disk: on a memory file system a commit would cost nothing.
+    pub(crate) folder: tempfile::TempDir,
+    /// The daemon: the one that was built for this run, unless the caller names another.
+    pub(crate) binary: PathBuf,
+    /// The default router.
+    pub(crate) component: PathBuf,
+}
+
+/// A policy that routes everything to `upstream`.
+pub(crate) const POLICY: &str =
+    "[default]\nlegs = [{ peer = \"upstream\" }]\nnote = \"everything upstream\"\n";
+
+/// The daemon `binary`; by default, the one that was built for this run.
+pub(crate) fn daemon(binary: Option<&Path>) -> Result<PathBuf> {
+    match binary {
+        Some(binary) => binary.canonicalize().with_context(|| format!("{}", binary.display())),
+        None => built::daemon(),
+    }
+}
+
+impl ToolRun {
+    /// Runs `work` in a new folder, which is removed after success and kept after a failure, with the log in it.
+    pub(crate) fn with<T>(
+        name: &str,
+        binary: Option<&Path>,
+        work: impl FnOnce(&Self) -> Result<T>,
+    ) -> Result<T> {
+        let component = built::plugins()?.join("prefix_router.wasm");
+        let binary = daemon(binary)?;
+        let folder = tempfile::Builder::new().prefix(name).tempdir_in(runs_dir()?)?;
+        let tool_run = Self { folder, binary, component };
+        let outcome = work(&tool_run);
+        if outcome.is_err() {
+            // The error message contains its path.
+            let _ = tool_run.folder.keep();
+        }
+        outcome
+    }
+
+    /// A configuration with the account `load`, in its own folder.
+    pub(crate) fn config(&self, name: &str) -> Result<TestDaemonConfig> {
+        let mut config = TestDaemonConfig::new(&self.binary, &self.folder.path().join(name))?;
+        config.account("load", "window = 4000\nsessions = 20\nqueue-limit = 100000000");
+        Ok(config)
+    }
+}
+
+/// Parent of the tools' folders: on the build disk.
+pub(crate) fn runs_dir() -> Result<PathBuf> {
+    let above = workspace::target().join("runs");
+    std::fs::create_dir_all(&above).with_context(|| format!("creating {}", above.display()))?;
+    Ok(above)
+}

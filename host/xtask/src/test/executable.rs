@@ -1,0 +1,44 @@
+//! A test executable, as cargo has built it.
+
+use std::path::PathBuf;
+
+/// What an executable tests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum TestKind {
+    /// A crate from inside.
+    Unit,
+    /// A crate through its public interface.
+    Integration,
+    /// The daemon and the other programs.
+    Behaviour,
+}
+
+/// A test executable.
+#[derive(Debug, Clone)]
+pub(super) struct Executable {
+    pub(super) package: String,
+    /// The name of its target.
+    pub(super) target: String,
+    pub(super) kind: TestKind,
+    pub(super) path: PathBuf,
+    /// The package's folder, where its tests run.
+    pub(super) folder: PathBuf,
+}
+
+impl Executable {
+    /// The name to show: `engine`, `engine integration`, `behaviour gsm`.
+    pub(super) fn name(&self) -> String {
+        match self.kind {
+            TestKind::Unit => self.package.clone(),
+            TestKind::Integration => format!("{} {}", self.package, self.target),
+            TestKind::Behaviour => format!("behaviour {}", self.target),
+        }
+    }
+
+    /// Whether `--only` means all of it.
+    pub(super) fn has_name(&self, name: &str) -> bool {
+        self.package == name
+            || (self.kind == TestKind::Behaviour && self.target == name)
+            || self.name() == name
+    }
+}

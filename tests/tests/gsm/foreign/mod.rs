@@ -1,0 +1,6 @@
+//! With Osmocom's programs, tshark, sshd, and third-party ESMEs and SMSCs.
+
+mod osmocom;
+mod osmocom_instruments;
+mod shell;
+mod tpdu_oracle;

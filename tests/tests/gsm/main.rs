@@ -1,0 +1,6 @@
+//! Core networks, their subscribers, and subscribers on the command line.
+
+mod core_network;
+mod foreign;
+mod shell;
+mod subscriber;

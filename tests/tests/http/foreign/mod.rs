@@ -1,0 +1,5 @@
+//! With a browser, schemathesis, and third-party ESMEs and SMSCs.
+
+mod configuration;
+mod console;
+mod openapi;

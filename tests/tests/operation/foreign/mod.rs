@@ -1,0 +1,4 @@
+//! With databases, an HLR, and the programs that the manual uses.
+
+mod archive;
+mod guide;

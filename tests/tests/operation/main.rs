@@ -1,0 +1,11 @@
+//! Running the daemon: backups, upgrades, crashes, supervision, and the manual.
+
+mod archived_trace;
+mod backup;
+mod control;
+mod foreign;
+mod guide;
+mod older;
+mod supervision;
+mod survival;
+mod upgrade;

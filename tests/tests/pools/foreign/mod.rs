@@ -1,0 +1,4 @@
+//! With Redis clients, and third-party ESMEs and SMSCs.
+
+mod redis;
+mod sender;

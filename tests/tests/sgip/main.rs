@@ -1,0 +1,3 @@
+//! SGIP, as an SP and as a gateway. All its peers are scripts in Python.
+
+mod foreign;

@@ -1,0 +1,4 @@
+//! With third-party ESMEs and SMSCs.
+
+mod peers;
+mod submit_multi;
