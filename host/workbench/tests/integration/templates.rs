@@ -20,7 +20,7 @@ fn a_template_in_rust_builds_and_passes() {
 }
 
 #[test]
-#[ignore = "each is a cargo build of its own, and the default plugins show the same: cargo test -- --ignored"]
+#[ignore = "each is a cargo build of its own, and the default plugins show the same; the nightly tier runs it"]
 fn the_other_templates_in_rust_build_and_pass() {
     worlds("rust", &["resolver", "biller"]);
 }
@@ -39,7 +39,7 @@ mod foreign {
     }
 
     #[test]
-    #[ignore = "an interpreter is compiled with each; the example is built with every run: cargo test -- --ignored"]
+    #[ignore = "an interpreter is compiled with each; the example is built with every run; the nightly tier runs it"]
     fn the_templates_in_python_build_and_pass() {
         three_worlds("python");
     }

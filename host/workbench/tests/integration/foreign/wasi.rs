@@ -18,6 +18,7 @@ fn guest_folder(name: &str) -> PathBuf {
 }
 
 #[test]
+#[ignore = "an interpreter is compiled; another test runs this guest, and the nightly tier this one"]
 fn a_python_guest_has_an_empty_wasi_world() {
     passes_cases(&guest_folder("python"), &guest_folder("python").join("cases.toml"));
 }
