@@ -6,7 +6,7 @@ mod update_script;
 
 pub use operate_client::OperateClient;
 
-use crate::api::SharedBackend;
+use crate::backend::SharedBackend;
 use crate::problem::{Problem, ProblemKind, ProblemReason};
 use crate::request::{Binary, Flag, JsonBody, QueryParams};
 use axum::Json;

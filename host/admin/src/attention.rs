@@ -2,10 +2,10 @@
 
 mod rules;
 
-use crate::api::{ApiBackend, SharedBackend, call_json};
+use crate::backend::{ApiBackend, SharedBackend, call_json};
 use crate::problem::{Problem, ProblemKind};
 use crate::ready::NotReady;
-use crate::view::AttentionView;
+use api::AttentionView;
 use axum::Json;
 use axum::extract::State;
 use rules::{Facts, findings};

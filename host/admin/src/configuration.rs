@@ -1,7 +1,7 @@
 //! The API of the configuration: one document, replaced or patched as a whole, with a version history and rollback.
 
-use crate::api::{SharedBackend, call, call_json};
 use crate::attention::PendingConfiguration;
+use crate::backend::{SharedBackend, call, call_json};
 use crate::problem::{FieldProblem, Problem, ProblemKind};
 use crate::request::{JsonBody, PathParams, QueryParams, RawBody, json, page_limit};
 use crate::request_audit::AuditDetail;

@@ -1,10 +1,10 @@
 //! The API of the ledger: balances and operations on them.
 
-use crate::api::{SharedBackend, call_json};
+use crate::backend::{SharedBackend, call_json};
 use crate::problem::{Problem, ProblemKind};
 use crate::request::{JsonBody, PathParams, QueryParams, page_limit};
 use crate::request_audit::{AuditedResult, append_reason, with_audit_detail};
-use crate::view;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
@@ -51,7 +51,7 @@ type Answer = Result<Json<Value>, Problem>;
 #[utoipa::path(
     get,
     path = "/v1/ledger",
-    responses((status = 200, description = "The accounts, sorted by name.", body = view::BalancesView)),
+    responses((status = 200, description = "The accounts, sorted by name.", body = api::BalancesView)),
 )]
 async fn balances(State(backend): State<SharedBackend>) -> Answer {
     call_json(backend, Ledger::balances).await
@@ -62,7 +62,7 @@ async fn balances(State(backend): State<SharedBackend>) -> Answer {
     get,
     path = "/v1/ledger/{account}",
     params(("account" = String, Path, description = "The account's name.")),
-    responses((status = 200, description = "The account.", body = view::BalanceView)),
+    responses((status = 200, description = "The account.", body = api::BalanceView)),
 )]
 async fn balance(State(backend): State<SharedBackend>, PathParams(account): PathParams<String>) -> Answer {
     call_json(backend, move |backend| backend.balance(&account)).await
@@ -136,7 +136,7 @@ struct CreditLimitSchema {
         ("Idempotency-Key" = String, Header, description = "A key chosen by the client. A repeated request with the same key is not applied again.", pattern = "^[!-~]([ -~]{0,62}[!-~])?$"),
     ),
     request_body = LedgerChangeSchema,
-    responses((status = 200, description = "The account after the change.", body = view::BalanceChangeView)),
+    responses((status = 200, description = "The account after the change.", body = api::BalanceChangeView)),
 )]
 async fn change(
     State(backend): State<SharedBackend>,
@@ -179,7 +179,7 @@ struct OperationsQuery {
     get,
     path = "/v1/ledger/{account}/operations",
     params(("account" = String, Path, description = "The account's name."), OperationsQuery),
-    responses((status = 200, description = "A page of operations.", body = Vec<view::LedgerOperationView>)),
+    responses((status = 200, description = "A page of operations.", body = Vec<api::LedgerOperationView>)),
 )]
 async fn operations(
     State(backend): State<SharedBackend>,

@@ -3,11 +3,11 @@
 //! All operations call an [`ApiBackend`]. This crate handles HTTP, tokens, errors and documents; it knows nothing of queues.
 #![forbid(unsafe_code)]
 
-mod api;
 mod appliance_image;
 mod attention;
 mod authenticator;
 mod authz;
+mod backend;
 mod backup;
 mod configuration;
 mod health;
@@ -35,12 +35,11 @@ mod tables;
 mod testing;
 mod trace;
 mod users;
-pub mod view;
 
-pub use api::{ApiBackend, Export, router};
 pub use appliance_image::{ApplianceImage, ImageStatusView, OperateClient, OperateResult, SystemSlotView};
 pub use attention::{AttentionLimits, PendingConfiguration};
 pub use authenticator::Authenticator;
+pub use backend::{ApiBackend, Export, router};
 pub use backup::Backup;
 pub use configuration::{
     ChangeOptions, ConfigChangeKindView, ConfigChangeView, ConfigDifferenceView, ConfigVersionSummaryView,

@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod reference;
 
-use crate::api;
+use crate::backend;
 use crate::permissions;
 use axum::http::Method;
 use serde_json::{Map, Value, json};
@@ -32,7 +32,7 @@ fn take_object(description: &mut Value, pointer: &str) -> Map<String, Value> {
 
 fn build() -> Value {
     let (mut paths, mut schemas) = (Map::new(), Map::new());
-    for (operations, is_public) in [(api::public_routes(), true), (api::protected_routes(), false)] {
+    for (operations, is_public) in [(backend::public_routes(), true), (backend::protected_routes(), false)] {
         let Ok(mut description) = serde_json::to_value(operations.into_openapi()) else { continue };
         schemas.extend(take_object(&mut description, "/components/schemas"));
         for (path, mut item) in take_object(&mut description, "/paths") {

@@ -1,6 +1,6 @@
 //! The API of daemon operation: readiness, drain mode, log level.
 
-use crate::api::{SharedBackend, call_json};
+use crate::backend::{SharedBackend, call_json};
 use crate::problem::Problem;
 use crate::ready::Readiness;
 use crate::request::{JsonBody, OptionalJsonBody};

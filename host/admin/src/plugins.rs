@@ -1,10 +1,10 @@
 //! The API of plugins: versions, hooks, candidates and replays.
 
-use crate::api::{SharedBackend, call, call_json};
+use crate::backend::{SharedBackend, call, call_json};
 use crate::problem::{Problem, ProblemKind};
 use crate::request::{Binary, JsonBody, OptionalJsonBody, PathParams, RawBody};
 use crate::request_audit::{AuditedResult, append_reason, with_audit_detail};
-use crate::view;
+
 use axum::Json;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, StatusCode};
@@ -157,7 +157,7 @@ fn describe_chain(record: &Value) -> String {
 #[utoipa::path(
     get,
     path = "/v1/plugins",
-    responses((status = 200, description = "All plugin versions.", body = Vec<view::PluginVersionView>)),
+    responses((status = 200, description = "All plugin versions.", body = Vec<api::PluginVersionView>)),
 )]
 async fn plugins(State(backend): State<SharedBackend>) -> Answer {
     call_json(backend, Plugins::plugins).await
@@ -172,7 +172,7 @@ async fn plugins(State(backend): State<SharedBackend>) -> Answer {
         ("switchyard-signature" = Option<String>, Header, description = "Base64 of the component's ed25519 signature."),
     ),
     request_body(content = Binary, content_type = "application/wasm", description = "The component."),
-    responses((status = 200, description = "The version is stored.", body = view::PluginVersionView)),
+    responses((status = 200, description = "The version is stored.", body = api::PluginVersionView)),
 )]
 async fn upload(
     State(backend): State<SharedBackend>,
@@ -194,7 +194,7 @@ async fn upload(
 #[utoipa::path(
     get,
     path = "/v1/hooks",
-    responses((status = 200, description = "All hooks.", body = Vec<view::HookStateView>)),
+    responses((status = 200, description = "All hooks.", body = Vec<api::HookStateView>)),
 )]
 async fn hooks(State(backend): State<SharedBackend>) -> Answer {
     call_json(backend, Plugins::hooks).await
@@ -205,7 +205,7 @@ async fn hooks(State(backend): State<SharedBackend>) -> Answer {
     get,
     path = "/v1/hooks/{hook}",
     params(("hook" = String, Path, description = "router, resolver, delivery-policy or biller.")),
-    responses((status = 200, description = "The hook.", body = view::HookStateView)),
+    responses((status = 200, description = "The hook.", body = api::HookStateView)),
 )]
 async fn hook(State(backend): State<SharedBackend>, PathParams(hook): PathParams<String>) -> Answer {
     call_json(backend, move |backend| backend.hook(&hook)).await
@@ -216,7 +216,7 @@ async fn hook(State(backend): State<SharedBackend>, PathParams(hook): PathParams
     delete,
     path = "/v1/hooks/{hook}",
     params(("hook" = String, Path, description = "router, resolver, delivery-policy or biller.")),
-    responses((status = 200, description = "The live chain, now empty.", body = view::BindingRecordView)),
+    responses((status = 200, description = "The live chain, now empty.", body = api::BindingRecordView)),
 )]
 async fn unbind(
     State(backend): State<SharedBackend>,
@@ -231,8 +231,8 @@ async fn unbind(
     post,
     path = "/v1/hooks/{hook}/activate",
     params(("hook" = String, Path, description = "router, resolver, delivery-policy or biller.")),
-    request_body = view::ActivationRequest,
-    responses((status = 200, description = "The live chain.", body = view::BindingRecordView)),
+    request_body = api::ActivationRequest,
+    responses((status = 200, description = "The live chain.", body = api::BindingRecordView)),
 )]
 async fn activate(
     State(backend): State<SharedBackend>,
@@ -249,13 +249,13 @@ async fn activate(
     post,
     path = "/v1/hooks/{hook}/rollback",
     params(("hook" = String, Path, description = "router, resolver, delivery-policy or biller.")),
-    request_body = Option<view::HookRollbackRequest>,
-    responses((status = 200, description = "The live chain.", body = view::BindingRecordView)),
+    request_body = Option<api::HookRollbackRequest>,
+    responses((status = 200, description = "The live chain.", body = api::BindingRecordView)),
 )]
 async fn rollback(
     State(backend): State<SharedBackend>,
     PathParams(hook): PathParams<String>,
-    OptionalJsonBody(request): OptionalJsonBody<view::HookRollbackRequest>,
+    OptionalJsonBody(request): OptionalJsonBody<api::HookRollbackRequest>,
 ) -> AuditedResult<Value> {
     let why = take_reason(&mut json!(request))?;
     let live = call_json(backend, move |backend| backend.rollback(&hook)).await?;
@@ -267,8 +267,8 @@ async fn rollback(
     post,
     path = "/v1/hooks/{hook}/candidate",
     params(("hook" = String, Path, description = "router, resolver, delivery-policy or biller.")),
-    request_body = view::TrialRequest,
-    responses((status = 200, description = "The candidate.", body = view::CandidateRecordView)),
+    request_body = api::TrialRequest,
+    responses((status = 200, description = "The candidate.", body = api::CandidateRecordView)),
 )]
 async fn start_trial(
     State(backend): State<SharedBackend>,
@@ -300,13 +300,13 @@ async fn end_trial(
     post,
     path = "/v1/hooks/{hook}/promote",
     params(("hook" = String, Path, description = "router, resolver, delivery-policy or biller.")),
-    request_body = Option<view::PromotionRequest>,
-    responses((status = 200, description = "The live chain.", body = view::BindingRecordView)),
+    request_body = Option<api::PromotionRequest>,
+    responses((status = 200, description = "The live chain.", body = api::BindingRecordView)),
 )]
 async fn promote(
     State(backend): State<SharedBackend>,
     PathParams(hook): PathParams<String>,
-    OptionalJsonBody(request): OptionalJsonBody<view::PromotionRequest>,
+    OptionalJsonBody(request): OptionalJsonBody<api::PromotionRequest>,
 ) -> AuditedResult<Value> {
     let mut request = json!(request);
     let why = take_reason(&mut request)?;
@@ -318,7 +318,7 @@ async fn promote(
 #[utoipa::path(
     get,
     path = "/v1/replays",
-    responses((status = 200, description = "All replays, newest first.", body = Vec<view::ReplayStateView>)),
+    responses((status = 200, description = "All replays, newest first.", body = Vec<api::ReplayStateView>)),
 )]
 async fn replays(State(backend): State<SharedBackend>) -> Answer {
     call_json(backend, |backend| Ok(backend.replays())).await
@@ -328,8 +328,8 @@ async fn replays(State(backend): State<SharedBackend>) -> Answer {
 #[utoipa::path(
     post,
     path = "/v1/replays",
-    request_body = view::ReplayRequest,
-    responses((status = 200, description = "The replay has started.", body = view::ReplayStart)),
+    request_body = api::ReplayRequest,
+    responses((status = 200, description = "The replay has started.", body = api::ReplayStart)),
 )]
 async fn replay(State(backend): State<SharedBackend>, JsonBody(mut request): JsonBody<Value>) -> Answer {
     take_reason(&mut request)?;
@@ -341,7 +341,7 @@ async fn replay(State(backend): State<SharedBackend>, JsonBody(mut request): Jso
     get,
     path = "/v1/replays/{id}",
     params(("id" = String, Path, description = "The replay's id.")),
-    responses((status = 200, description = "The replay, with its report if it has ended.", body = view::ReplayStateView)),
+    responses((status = 200, description = "The replay, with its report if it has ended.", body = api::ReplayStateView)),
 )]
 async fn replay_report(State(backend): State<SharedBackend>, PathParams(id): PathParams<String>) -> Answer {
     call_json(backend, move |backend| backend.replay_report(&id)).await

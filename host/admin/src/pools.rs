@@ -6,7 +6,7 @@ mod transfer;
 mod views;
 mod watch;
 
-use crate::api::{SharedBackend, call};
+use crate::backend::{SharedBackend, call};
 use crate::problem::{Problem, ProblemKind, ProblemReason};
 use crate::request::{Flag, OptionalJsonBody, PathParams, QueryParams, page_limit};
 use axum::Json;

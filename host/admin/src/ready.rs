@@ -1,7 +1,7 @@
 //! Readiness, for load balancers and for scripts that wait for a start.
 
-use crate::api::SharedBackend;
-use crate::view::name_schemas::ReadinessSchema;
+use crate::backend::SharedBackend;
+use api::name_schemas::ReadinessSchema;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;

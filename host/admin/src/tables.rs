@@ -1,10 +1,10 @@
 //! The API of lookup tables for plugins.
 
-use crate::api::{SharedBackend, call, call_json};
+use crate::backend::{SharedBackend, call, call_json};
 use crate::problem::Problem;
 use crate::request::{PathParams, QueryParams, RawBody};
 use crate::request_audit::{AuditedResult, with_audit_detail};
-use crate::view;
+
 use axum::Json;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::StatusCode;
@@ -30,7 +30,7 @@ type Answer = Result<Json<Value>, Problem>;
 #[utoipa::path(
     get,
     path = "/v1/tables",
-    responses((status = 200, description = "All lookup tables.", body = Vec<view::TableView>)),
+    responses((status = 200, description = "All lookup tables.", body = Vec<api::TableView>)),
 )]
 async fn list_tables(State(backend): State<SharedBackend>) -> Answer {
     call_json(backend, |backend| Ok(backend.tables())).await
@@ -50,7 +50,7 @@ struct LookUpQuery {
     get,
     path = "/v1/tables/{name}",
     params(("name" = String, Path, description = "The table's name."), LookUpQuery),
-    responses((status = 200, description = "The values found.", body = view::TableLookUpView)),
+    responses((status = 200, description = "The values found.", body = api::TableLookUpView)),
 )]
 async fn look_up(
     State(backend): State<SharedBackend>,
@@ -66,7 +66,7 @@ async fn look_up(
 struct PutTableQuery {
     /// The match of keys: exact or longest prefix.
     #[param(inline)]
-    kind: view::TableKindView,
+    kind: api::TableKindView,
 }
 
 /// Creates or replaces a lookup table.
@@ -75,7 +75,7 @@ struct PutTableQuery {
     path = "/v1/tables/{name}",
     params(("name" = String, Path, description = "The table's name."), PutTableQuery),
     request_body(content = String, content_type = "text/csv", description = "CSV: a key and its value on each line."),
-    responses((status = 200, description = "The table is in use.", body = view::TableFillResult)),
+    responses((status = 200, description = "The table is in use.", body = api::TableFillResult)),
 )]
 async fn put_table(
     State(backend): State<SharedBackend>,
@@ -84,8 +84,8 @@ async fn put_table(
     RawBody(body): RawBody,
 ) -> AuditedResult<Value> {
     let kind = match kind {
-        view::TableKindView::Exact => "exact",
-        view::TableKindView::Prefix => "prefix",
+        api::TableKindView::Exact => "exact",
+        api::TableKindView::Prefix => "prefix",
     };
     let filled = call_json(backend, move |backend| backend.put_table(&name, kind, &body)).await?;
     with_audit_detail(filled, |filled| format!("{kind}, {} rows", filled["rows"]))

@@ -1,10 +1,10 @@
 //! The API of tests: test messages, connection tests, and dialling a peer at once.
 
-use crate::api::{SharedBackend, call};
+use crate::backend::{SharedBackend, call};
 use crate::problem::{Problem, ProblemKind};
 use crate::request::{JsonBody, PathParams};
-use crate::view::name_schemas::TestStepSchema;
 use access::Caller;
+use api::name_schemas::TestStepSchema;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json};

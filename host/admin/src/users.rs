@@ -5,8 +5,8 @@ mod sessions;
 mod tokens;
 mod user;
 
-use crate::api::SharedBackend;
 use crate::authenticator::Authenticator;
+use crate::backend::SharedBackend;
 use crate::problem::{FieldProblem, Problem, ProblemKind, ProblemReason};
 use access::{Access, AccessError};
 use std::sync::Arc;

@@ -149,8 +149,8 @@ fn print_findings(output: &Output, found: &[Finding]) -> Result<(), Failure> {
 mod tests {
     use crate::fake_api::{FakeApi, NOW, VERSION, run};
     use crate::fixtures::{archive, link, queue, status};
-    use admin::view::StatusView;
     use admin::{Problem, ProblemKind, Readiness};
+    use api::StatusView;
     use serde_json::{Value, json};
     use std::net::TcpListener;
     use std::os::unix::fs::PermissionsExt;

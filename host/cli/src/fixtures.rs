@@ -2,8 +2,8 @@
 //! checked against the API document, by [`crate::fake_api::FakeApi`] or by `testkit::api_document::fixture`.
 
 use crate::fake_api::{NOW, VERSION};
-use admin::view::{LinkView, QueueView, StatusView};
 use admin::{CurrentConfiguration, ManagedBy};
+use api::{LinkView, QueueView, StatusView};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 

@@ -260,7 +260,7 @@ fn links(links: &[Value]) -> String {
 mod tests {
     use crate::fake_api::{FakeApi, NOW, run};
     use crate::fixtures;
-    use admin::view::{LinkView, QueueView};
+    use api::{LinkView, QueueView};
     use serde_json::{Value, json};
 
     fn queue(peer: &str, queued: u64, links: usize) -> QueueView {

@@ -326,7 +326,7 @@ fn resume(api: &ApiClient, output: &Output, scope: &Value) -> Result<(), Failure
 mod tests {
     use crate::fake_api::{FakeApi, NOW, run};
     use crate::fixtures::queue;
-    use admin::view::QueueView;
+    use api::QueueView;
     use serde_json::{Value, json};
 
     fn action(id: u32, what: &str, state: &str) -> Value {

@@ -147,8 +147,8 @@ fn archive(archive: &Value) -> String {
 mod tests {
     use crate::fake_api::{FakeApi, NOW, run};
     use crate::fixtures::{self, archive, link, router, status};
-    use admin::view::{LinkView, QueueView, StatusView};
     use admin::{NotReady, Problem, ProblemKind, Readiness};
+    use api::{LinkView, QueueView, StatusView};
     use serde_json::json;
 
     fn healthy() -> FakeApi {

@@ -95,7 +95,7 @@ mod tests {
     use crate::fake_api::{FakeApi, NOW, run};
     use crate::fixtures;
     use admin::Readiness;
-    use admin::view::{LinkView, QueueView, StatusView};
+    use api::{LinkView, QueueView, StatusView};
     use serde_json::{Value, json};
     use testkit::api_document::fixture;
     use unicode_width::UnicodeWidthStr;

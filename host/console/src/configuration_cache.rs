@@ -1,6 +1,6 @@
 //! A cache of the configuration: each version is read once, because it may be megabytes.
 
-use crate::api::ApiError;
+use crate::api_caller::ApiError;
 use crate::request_context::RequestContext;
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -30,7 +30,7 @@ impl ConfigurationCache {
     ) -> Result<Arc<ConfigurationDocument>, ApiError> {
         let answer = context
             .api_caller
-            .call(axum::http::Method::GET, "/v1/configuration", crate::api::ApiRequest::default())
+            .call(axum::http::Method::GET, "/v1/configuration", crate::api_caller::ApiRequest::default())
             .await?;
         let tag = answer.header("etag").unwrap_or_default().to_owned();
         let mut about: Value = answer.read()?;

@@ -1,6 +1,6 @@
 //! The layout of every page: header, navigation, notices, error messages and footer.
 
-use crate::api::ApiError;
+use crate::api_caller::ApiError;
 use crate::nav::{NavItem, chapter_link, nav_list};
 use crate::request_context::{RequestContext, theme};
 use axum::http::{HeaderMap, StatusCode, header};

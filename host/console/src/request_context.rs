@@ -1,6 +1,6 @@
 //! The context of a request: the user, their permissions, and calls of the API on their behalf.
 
-use crate::api::{ApiCaller, ApiError, ApiRequest, ApiResponse, with_query};
+use crate::api_caller::{ApiCaller, ApiError, ApiRequest, ApiResponse, with_query};
 use crate::configuration_cache::ConfigurationCache;
 use crate::form::Form;
 use axum::Router;

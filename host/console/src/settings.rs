@@ -1,6 +1,6 @@
 //! Forms for the settings of peers, gateways and accounts: fields, values and problems.
 
-use crate::api::{ApiError, FieldProblem};
+use crate::api_caller::{ApiError, FieldProblem};
 use crate::form::Form;
 use maud::{Markup, html};
 use serde_json::{Map, Value};

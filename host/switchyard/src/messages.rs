@@ -4,7 +4,7 @@ use crate::api_backend::{Switchyard, shutting_down_problem};
 use crate::core_loop;
 use crate::queue_actions::format_address;
 use crate::records::time;
-use admin::{MessageAction, Problem, ProblemKind, view};
+use admin::{MessageAction, Problem, ProblemKind};
 use archive::{ArchiveFilter, Cursor, Record, RecordFields, Side};
 use engine::{EngineAnswer, Event, MessageState};
 use model::{
@@ -158,7 +158,7 @@ impl Switchyard {
         Ok(self.networks.iter().find_map(found))
     }
 
-    fn search(&self, request: &view::MessageFilter) -> Result<Search, Problem> {
+    fn search(&self, request: &api::MessageFilter) -> Result<Search, Problem> {
         let at = |name: &str, text: Option<&str>| {
             let Some(text) = text else { return Ok(None) };
             let bad = || {
@@ -213,8 +213,8 @@ impl Switchyard {
         peer: Option<PeerId>,
         state: (&str, bool),
         open: bool,
-    ) -> view::MessageRowView {
-        view::MessageRowView {
+    ) -> api::MessageRowView {
+        api::MessageRowView {
             id: message.id.to_string(),
             at: message.accepted_at.0,
             state: state.0.to_owned(),
@@ -233,7 +233,7 @@ impl Switchyard {
         search: &Search,
         before: MessageId,
         (limit, open): (usize, bool),
-        rows: &mut BTreeMap<MessageId, view::MessageRowView>,
+        rows: &mut BTreeMap<MessageId, api::MessageRowView>,
     ) -> Result<Option<MessageId>, Problem> {
         let (mut before, mut left) = (before, SCAN_LIMIT);
         loop {
@@ -306,10 +306,10 @@ impl Switchyard {
     /// Searches the archive. Returns the id down to which it was searched.
     fn search_archive(
         &self,
-        (request, search): (&view::MessageFilter, &Search),
+        (request, search): (&api::MessageFilter, &Search),
         before: MessageId,
         open: bool,
-        rows: &mut BTreeMap<MessageId, view::MessageRowView>,
+        rows: &mut BTreeMap<MessageId, api::MessageRowView>,
     ) -> Result<Option<MessageId>, Problem> {
         let Some(history) = self.history.as_ref().filter(|_| search.state.is_none()) else { return Ok(None) };
         let number = match &search.subscriber {
@@ -349,9 +349,9 @@ impl Switchyard {
     }
 }
 
-fn archived_row(record: &Record, open: bool) -> view::MessageRowView {
+fn archived_row(record: &Record, open: bool) -> api::MessageRowView {
     let number = |text: &str| format_address(&Address::new(0, 0, text.as_bytes()), open);
-    view::MessageRowView {
+    api::MessageRowView {
         id: record.id.to_string(),
         at: record.accepted_at.0,
         state: record.state.name().to_owned(),
@@ -367,9 +367,9 @@ fn archived_row(record: &Record, open: bool) -> view::MessageRowView {
 impl admin::Messages for Switchyard {
     fn find_messages(
         &self,
-        request: &view::MessageFilter,
+        request: &api::MessageFilter,
         open: bool,
-    ) -> Result<view::MessagePageView, Problem> {
+    ) -> Result<api::MessagePageView, Problem> {
         let search = self.search(request)?;
         let before = match request.cursor.as_deref() {
             Some(cursor) => Self::parse_id(cursor).map_err(|_| {
@@ -393,10 +393,10 @@ impl admin::Messages for Switchyard {
             rows = rows.split_off(&edge);
         }
         let more = rows.len() > request.limit;
-        let mut messages: Vec<(MessageId, view::MessageRowView)> = rows.into_iter().rev().collect();
+        let mut messages: Vec<(MessageId, api::MessageRowView)> = rows.into_iter().rev().collect();
         messages.truncate(request.limit);
         let next = if more { messages.last().map(|(id, _)| *id) } else { edge };
-        Ok(view::MessagePageView {
+        Ok(api::MessagePageView {
             messages: messages.into_iter().map(|(_, row)| row).collect(),
             next: next.map(|id| id.to_string()),
             incomplete: search.subscriber.filter(|subscriber| subscriber.number.is_none()).map(|_| {

@@ -4,7 +4,7 @@ use crate::api_backend::{Switchyard, describe_blocked_by, shutting_down_problem}
 use crate::core_loop;
 use crate::messages::state_name;
 use admin::metrics::{self, MetricsPage};
-use admin::{FieldProblem, Problem, ProblemKind, view};
+use admin::{FieldProblem, Problem, ProblemKind};
 use engine::{
     AdminAction, BlockedBy, EngineAnswer, Event, MessageStatus, NewQueueAction, PeerStatus,
     QueueActionRefusal, QueueActionSurvey,
@@ -68,23 +68,23 @@ fn refusal_problem(refusal: QueueActionRefusal) -> Problem {
     Problem::new(kind, refusal.to_string())
 }
 
-fn parse_kind(what: view::QueueActionKindView) -> QueueActionKind {
+fn parse_kind(what: api::QueueActionKindView) -> QueueActionKind {
     match what {
-        view::QueueActionKindView::Suspend => QueueActionKind::Suspend,
-        view::QueueActionKindView::Drain => QueueActionKind::Drain,
-        view::QueueActionKindView::Reroute => QueueActionKind::Reroute,
-        view::QueueActionKindView::Cancel => QueueActionKind::Cancel,
-        view::QueueActionKindView::Purge => QueueActionKind::Purge,
+        api::QueueActionKindView::Suspend => QueueActionKind::Suspend,
+        api::QueueActionKindView::Drain => QueueActionKind::Drain,
+        api::QueueActionKindView::Reroute => QueueActionKind::Reroute,
+        api::QueueActionKindView::Cancel => QueueActionKind::Cancel,
+        api::QueueActionKindView::Purge => QueueActionKind::Purge,
     }
 }
 
-fn kind_view(kind: QueueActionKind) -> view::QueueActionKindView {
+fn kind_view(kind: QueueActionKind) -> api::QueueActionKindView {
     match kind {
-        QueueActionKind::Suspend => view::QueueActionKindView::Suspend,
-        QueueActionKind::Drain => view::QueueActionKindView::Drain,
-        QueueActionKind::Reroute => view::QueueActionKindView::Reroute,
-        QueueActionKind::Cancel => view::QueueActionKindView::Cancel,
-        QueueActionKind::Purge => view::QueueActionKindView::Purge,
+        QueueActionKind::Suspend => api::QueueActionKindView::Suspend,
+        QueueActionKind::Drain => api::QueueActionKindView::Drain,
+        QueueActionKind::Reroute => api::QueueActionKindView::Reroute,
+        QueueActionKind::Cancel => api::QueueActionKindView::Cancel,
+        QueueActionKind::Purge => api::QueueActionKindView::Purge,
     }
 }
 
@@ -98,13 +98,13 @@ fn action_name(kind: QueueActionKind) -> &'static str {
     }
 }
 
-fn state_view(state: QueueActionState) -> view::QueueActionStateView {
+fn state_view(state: QueueActionState) -> api::QueueActionStateView {
     match state {
-        QueueActionState::Standing => view::QueueActionStateView::Active,
-        QueueActionState::UndoWindow => view::QueueActionStateView::UndoWindow,
-        QueueActionState::UnderWay => view::QueueActionStateView::Running,
-        QueueActionState::Done => view::QueueActionStateView::Done,
-        QueueActionState::Undone => view::QueueActionStateView::Undone,
+        QueueActionState::Standing => api::QueueActionStateView::Active,
+        QueueActionState::UndoWindow => api::QueueActionStateView::UndoWindow,
+        QueueActionState::UnderWay => api::QueueActionStateView::Running,
+        QueueActionState::Done => api::QueueActionStateView::Done,
+        QueueActionState::Undone => api::QueueActionStateView::Undone,
     }
 }
 
@@ -133,7 +133,7 @@ impl Switchyard {
 
     fn new_queue_action(
         &self,
-        request: &view::QueueActionRequest,
+        request: &api::QueueActionRequest,
         by: &str,
     ) -> Result<NewQueueAction, Problem> {
         let scope = &request.scope;
@@ -179,12 +179,12 @@ impl Switchyard {
         })
     }
 
-    fn queue_action_view(&self, action: &QueueAction, held: u64) -> view::QueueActionView {
+    fn queue_action_view(&self, action: &QueueAction, held: u64) -> api::QueueActionView {
         let scope = &action.scope;
-        view::QueueActionView {
+        api::QueueActionView {
             id: action.id.0,
             action: kind_view(action.kind),
-            scope: view::QueueActionScopeView {
+            scope: api::QueueActionScopeView {
                 peer: scope.peer.map(|peer| self.name_of(peer)),
                 account: scope.account.map(|account| self.name_of(account)),
                 prefix: scope.prefix.as_ref().map(|prefix| String::from_utf8_lossy(prefix).into_owned()),
@@ -201,7 +201,7 @@ impl Switchyard {
         }
     }
 
-    fn queue_action_answered(&self, answer: Option<EngineAnswer>) -> Result<view::QueueActionView, Problem> {
+    fn queue_action_answered(&self, answer: Option<EngineAnswer>) -> Result<api::QueueActionView, Problem> {
         match answer {
             Some(EngineAnswer::QueueAction(action)) => {
                 let id = action.id;
@@ -279,8 +279,8 @@ impl Switchyard {
         }
     }
 
-    fn sample(&self, message: &Message, state: &str, open: bool) -> view::QueueActionSample {
-        view::QueueActionSample {
+    fn sample(&self, message: &Message, state: &str, open: bool) -> api::QueueActionSample {
+        api::QueueActionSample {
             id: message.id.to_string(),
             from: format_address(&message.source, open),
             to: format_address(&message.destination, open),
@@ -298,8 +298,8 @@ impl Switchyard {
         &self,
         request: &NewQueueAction,
         open: bool,
-    ) -> Result<view::QueueActionPreview, Problem> {
-        let mut preview = view::QueueActionPreview { complete: true, ..view::QueueActionPreview::default() };
+    ) -> Result<api::QueueActionPreview, Problem> {
+        let mut preview = api::QueueActionPreview { complete: true, ..api::QueueActionPreview::default() };
         let mut oldest: BTreeMap<MessageId, &'static str> = BTreeMap::new();
         let (mut at, mut reads) = (0, 0);
         loop {
@@ -358,8 +358,8 @@ impl Switchyard {
         ids: &[MessageId],
         hand: AdminAction,
         by: &Arc<str>,
-    ) -> Result<view::SettleUncertainResult, Problem> {
-        let mut outcome = view::SettleUncertainResult { settled: 0, skipped: 0 };
+    ) -> Result<api::SettleUncertainResult, Problem> {
+        let mut outcome = api::SettleUncertainResult { settled: 0, skipped: 0 };
         for part in ids.chunks(SETTLE_BATCH) {
             let events = part.iter().map(|id| {
                 let (id, by) = (*id, by.clone());
@@ -376,7 +376,7 @@ impl Switchyard {
 }
 
 impl admin::QueueActions for Switchyard {
-    fn queue_actions(&self) -> Result<Vec<view::QueueActionView>, Problem> {
+    fn queue_actions(&self) -> Result<Vec<api::QueueActionView>, Problem> {
         let actions =
             self.core.query(|engine, _| engine.queue_actions()).ok_or_else(shutting_down_problem)?;
         Ok(actions.iter().map(|(action, held)| self.queue_action_view(action, *held)).collect())
@@ -384,9 +384,9 @@ impl admin::QueueActions for Switchyard {
 
     fn preview_queue_action(
         &self,
-        request: view::QueueActionRequest,
+        request: api::QueueActionRequest,
         open: bool,
-    ) -> Result<view::QueueActionPreview, Problem> {
+    ) -> Result<api::QueueActionPreview, Problem> {
         let action = self.new_queue_action(&request, "")?;
         let copy = action.clone();
         let verdict = self
@@ -399,9 +399,9 @@ impl admin::QueueActions for Switchyard {
 
     fn create_queue_action(
         &self,
-        request: view::QueueActionRequest,
+        request: api::QueueActionRequest,
         by: &str,
-    ) -> Result<view::QueueActionView, Problem> {
+    ) -> Result<api::QueueActionView, Problem> {
         let action = Box::new(self.new_queue_action(&request, by)?);
         let answer = core_loop::request(&self.core, &self.links.registry(), |reply| Event::QueueAction {
             request: action,
@@ -412,7 +412,7 @@ impl admin::QueueActions for Switchyard {
         Ok(action)
     }
 
-    fn undo_queue_action(&self, id: u32, by: &str) -> Result<view::QueueActionView, Problem> {
+    fn undo_queue_action(&self, id: u32, by: &str) -> Result<api::QueueActionView, Problem> {
         let who = by.into();
         let event = |reply| Event::UndoQueueAction { id: QueueActionId(id), by: who, reply };
         let action =
@@ -427,7 +427,7 @@ impl admin::QueueActions for Switchyard {
         after: Option<&str>,
         limit: usize,
         open: bool,
-    ) -> Result<view::UncertainPageView, Problem> {
+    ) -> Result<api::UncertainPageView, Problem> {
         let of = match peer {
             Some(name) => match self.directory.load().id(name) {
                 Some(peer) => Some(peer),
@@ -458,7 +458,7 @@ impl admin::QueueActions for Switchyard {
             let message = contents.get(&status.id)?;
             let written =
                 status.steps.iter().rev().find(|step| matches!(step.kind, StepKind::Submitted { .. }));
-            Some(view::UncertainView {
+            Some(api::UncertainView {
                 id: status.id.to_string(),
                 peer: self.name_of(status.peer),
                 account: self.name_of(status.origin),
@@ -467,22 +467,22 @@ impl admin::QueueActions for Switchyard {
                 at: message.accepted_at.0,
                 since: written.map(|step| step.at.0),
                 until: status.until.map(|at| now.wall_of(at).0),
-                state: "uncertain",
+                state: "uncertain".to_owned(),
                 attempts: status.attempts,
                 length: message.text.octets.len(),
             })
         });
-        Ok(view::UncertainPageView { messages: shown.collect(), next })
+        Ok(api::UncertainPageView { messages: shown.collect(), next })
     }
 
     fn settle_uncertain(
         &self,
-        request: view::SettleUncertainRequest,
+        request: api::SettleUncertainRequest,
         by: &str,
-    ) -> Result<view::SettleUncertainResult, Problem> {
+    ) -> Result<api::SettleUncertainResult, Problem> {
         let action = match request.remedy {
-            view::UncertainRemedy::SendAgain => AdminAction::SendAgain,
-            view::UncertainRemedy::GiveUp => AdminAction::GiveUp,
+            api::UncertainRemedy::SendAgain => AdminAction::SendAgain,
+            api::UncertainRemedy::GiveUp => AdminAction::GiveUp,
         };
         let who: Arc<str> = by.into();
         let outcome = match (request.peer, request.ids) {

@@ -3,7 +3,7 @@
 use crate::api_backend::{Switchyard, shutting_down_problem};
 use crate::core_loop::{self, wall_clock};
 use crate::messages::state_name;
-use admin::{Problem, ProblemKind, SubscriberName, view};
+use admin::{Problem, ProblemKind, SubscriberName};
 use engine::{
     AdminAction, EngineAnswer, Event, MessageState, MessageStatus, SubscriberIdentity, SubscriberLockStatus,
     SubscriberSurvey,
@@ -188,7 +188,7 @@ impl Switchyard {
 }
 
 impl admin::GsmSubscribers for Switchyard {
-    fn subscriber(&self, name: &SubscriberName, open: bool) -> Result<view::SubscriberView, Problem> {
+    fn subscriber(&self, name: &SubscriberName, open: bool) -> Result<api::SubscriberView, Problem> {
         let located = self.locate(name)?;
         let names = located.names();
         let survey = self.survey_subscriber(&names)?;
@@ -206,22 +206,22 @@ impl admin::GsmSubscribers for Switchyard {
         let next_try = lock.as_ref().filter(|lock| lock.backing_off).and_then(|lock| lock.holder.until);
         let mut states = std::collections::BTreeMap::new();
         for (state, count) in &survey.messages {
-            *states.entry(state_name(*state)).or_default() += count;
+            *states.entry(state_name(*state).to_owned()).or_default() += count;
         }
         let Located { network, info } = located;
-        Ok(view::SubscriberView {
+        Ok(api::SubscriberView {
             imsi: shown(info.imsi.as_str(), open),
             msisdn: info.msisdn.as_deref().map(|digits| shown(digits, open)),
             network: network.name().to_owned(),
             msc: info.msc,
             connected: info.connected,
             present_at: info.presence.map(|presence| presence.at.0),
-            present_by: info.presence.map(|presence| presence.sign),
-            state,
+            present_by: info.presence.map(|presence| presence.sign.to_owned()),
+            state: state.to_owned(),
             reason: failure.map(Failure::description),
             next_try: next_try.map(|until| now.wall_of(until).0),
             message: lock.map(|lock| lock.holder.id.to_string()),
-            waiting: view::SubscriberQueueView {
+            waiting: api::SubscriberQueueView {
                 count,
                 oldest_at: survey.oldest.map(|(_, at)| at.0),
                 oldest: survey.oldest.map(|(id, _)| id.to_string()),

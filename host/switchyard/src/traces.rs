@@ -1,7 +1,7 @@
 //! Traces of messages in the API, from memory, store and archive.
 
 use crate::api_backend::Switchyard;
-use admin::{Problem, ProblemKind, view};
+use admin::{Problem, ProblemKind};
 use archive::{DecodedTrace, Direction};
 use engine::{LockHolder, MessageProgress, MessageState, MessageStatus};
 use model::{
@@ -181,10 +181,10 @@ impl Switchyard {
         }
     }
 
-    fn trace(&self, message: &Message, body: bool, name: Names<'_>) -> view::TraceView {
+    fn trace(&self, message: &Message, body: bool, name: Names<'_>) -> api::TraceView {
         let routed = &message.routed;
         let text = || smpp::text::decode(message.text.data_coding, &message.text.octets);
-        view::TraceView {
+        api::TraceView {
             id: message.id.to_string(),
             submission: message.submission.map(|id| id.to_string()),
             state: String::new(),
@@ -198,14 +198,14 @@ impl Switchyard {
             },
             accepted_at: message.accepted_at.0,
             expires_at: message.expires_at.0,
-            routing: view::RoutingView {
+            routing: api::RoutingView {
                 plugin: routed.by.plugin.clone(),
                 version: routed.by.version.clone(),
                 note: routed.note.as_deref().map(str::to_owned),
                 verdict: describe_verdict(&routed.verdict, routed.sender.as_deref(), name),
                 leg: None,
             },
-            price: routed.quote.as_ref().map(|quote| view::PriceView {
+            price: routed.quote.as_ref().map(|quote| api::PriceView {
                 plugin: quote.by.plugin.clone(),
                 version: quote.by.version.clone(),
                 note: quote.note.as_deref().map(str::to_owned),
@@ -213,7 +213,7 @@ impl Switchyard {
                 amount: quote.charge.as_ref().map_or(0, |charge| charge.amount),
             }),
             waiting_for: None,
-            steps: vec![view::StepView {
+            steps: vec![api::StepView {
                 at: message.accepted_at.0,
                 what: self.describe_step(&StepKind::Accepted, "", name),
             }],
@@ -223,14 +223,14 @@ impl Switchyard {
         }
     }
 
-    fn add_steps(&self, trace: &mut view::TraceView, steps: &[model::Step], name: Names<'_>) {
+    fn add_steps(&self, trace: &mut api::TraceView, steps: &[model::Step], name: Names<'_>) {
         let mut peer = String::new();
         for step in steps {
             let what = self.describe_step(&step.kind, &peer, name);
             if let StepKind::Submitted { peer: to, .. } = &step.kind {
                 peer = name(*to);
             }
-            trace.steps.push(view::StepView { at: step.at.0, what });
+            trace.steps.push(api::StepView { at: step.at.0, what });
         }
         trace.peer_ids = steps
             .iter()
@@ -248,7 +248,7 @@ impl Switchyard {
         ended: &FinalRecord,
         body: bool,
         name: Names<'_>,
-    ) -> view::TraceView {
+    ) -> api::TraceView {
         let mut trace = self.trace(message, body, name);
         trace.state = ended.state.name().to_owned();
         trace.finished = true;
@@ -260,7 +260,7 @@ impl Switchyard {
         };
         trace
             .steps
-            .push(view::StepView { at: ended.at.0, what: format!("ended: {}{error}", ended.state.name()) });
+            .push(api::StepView { at: ended.at.0, what: format!("ended: {}{error}", ended.state.name()) });
         trace
     }
 
@@ -271,7 +271,7 @@ impl Switchyard {
         live: Option<(MessageStatus, Now)>,
         progress: Option<&MessageProgress>,
         body: bool,
-    ) -> view::TraceView {
+    ) -> api::TraceView {
         let name: Names<'_> = &|peer| self.name_of(peer);
         let mut trace = self.trace(message, body, name);
         let Some((status, now)) = live else {
@@ -291,7 +291,7 @@ impl Switchyard {
             )
         {
             let kind = StepKind::Submitted { peer: status.peer, attempt: status.attempts };
-            trace.steps.push(view::StepView { at: at.0, what: self.describe_step(&kind, "", name) });
+            trace.steps.push(api::StepView { at: at.0, what: self.describe_step(&kind, "", name) });
         }
         let last = status.steps.last();
         let awaits_alert = last.is_some_and(|step| matches!(step.kind, StepKind::AwaitingAlert { .. }));
@@ -366,7 +366,7 @@ impl Switchyard {
     }
 
     /// The trace of an archived message, in the same form as from the store.
-    pub(crate) fn archived_trace(&self, id: MessageId, body: bool) -> Result<view::TraceView, Problem> {
+    pub(crate) fn archived_trace(&self, id: MessageId, body: bool) -> Result<api::TraceView, Problem> {
         let nowhere = || {
             let detail = format!("message {id} was never accepted, or was deleted after its retention");
             Problem::new(ProblemKind::NotFound, detail)
@@ -394,7 +394,7 @@ impl Switchyard {
         let mut trace = self.finished(&message, &ended, body, &|peer| {
             names.get(peer.0 as usize).cloned().unwrap_or_default()
         });
-        trace.price = decoded.price.map(|price| view::PriceView {
+        trace.price = decoded.price.map(|price| api::PriceView {
             plugin: price.plugin,
             version: price.version,
             note: price.note,

@@ -3,7 +3,7 @@
 use super::{AttentionLimits, PendingConfiguration};
 use crate::operation::DrainStateView;
 use crate::ready::{NotReady, Readiness};
-use crate::view::{
+use api::{
     ArchivePumpView, AttentionSeverity, AttentionSubject, AttentionSubjectKind, AttentionView, BlockCause,
     CoreNetworkView, HookStateView, LinkView, PluginCountsView, QueueView, StatusView,
 };

@@ -3,7 +3,7 @@
 use super::schemas::{NameSchema, NumberSchema};
 use super::views::{NO_STATE, millis};
 use super::{bad_request, name, unexpected_answer};
-use crate::api::SharedBackend;
+use crate::backend::SharedBackend;
 use crate::problem::{Problem, ProblemKind, ProblemReason};
 use crate::request::{JsonBody, PathParams};
 use axum::Json;

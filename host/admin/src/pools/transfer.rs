@@ -3,7 +3,7 @@
 use super::events::weight;
 use super::schemas::NameSchema;
 use super::{bad_request, name, no_such_pool, unexpected_answer};
-use crate::api::SharedBackend;
+use crate::backend::SharedBackend;
 use crate::problem::Problem;
 use crate::request::{Flag, PathParams, QueryParams};
 use axum::Json;

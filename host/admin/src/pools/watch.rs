@@ -5,7 +5,7 @@
 
 use super::schemas::NameSchema;
 use super::{bad_request, name, no_such_pool, summary, views};
-use crate::api::{SharedBackend, call};
+use crate::backend::{SharedBackend, call};
 use crate::problem::Problem;
 use crate::request::{PathParams, QueryParams};
 use axum::extract::State;

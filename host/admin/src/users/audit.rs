@@ -1,8 +1,8 @@
 //! The read-only API of the audit log.
 
 use super::with_access;
-use crate::api::SharedBackend;
 use crate::authenticator::Authenticator;
+use crate::backend::SharedBackend;
 use crate::problem::Problem;
 use crate::request::{QueryParams, page_limit};
 use access::{AuditPage, AuditQuery};

@@ -1,9 +1,9 @@
 //! Login, logout, and the caller's own identity.
 
 use super::with_access;
-use crate::api::SharedBackend;
 use crate::authenticator::{Authenticator, Identity};
 use crate::authz::client_address;
+use crate::backend::SharedBackend;
 use crate::problem::{Problem, ProblemKind, ProblemReason};
 use crate::request::json;
 use crate::request_audit::{AuditDetail, append_audit_record};

@@ -1,8 +1,8 @@
 //! The API of named tokens.
 
 use super::with_access;
-use crate::api::SharedBackend;
 use crate::authenticator::Authenticator;
+use crate::backend::SharedBackend;
 use crate::problem::Problem;
 use crate::request::{JsonBody, PathParams};
 use crate::request_audit::AuditDetail;

@@ -136,7 +136,7 @@ mod tests {
     use super::*;
     use crate::fixtures::status;
     use crate::output::Streams;
-    use admin::view::StatusView;
+    use api::StatusView;
     use serde_json::json;
     use testkit::api_document::fixture;
 

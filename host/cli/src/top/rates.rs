@@ -131,7 +131,7 @@ pub(super) fn links(snapshot: &Snapshot) -> Vec<&Value> {
 mod tests {
     use super::*;
     use crate::fixtures;
-    use admin::view::{QueueView, StatusView};
+    use api::{QueueView, StatusView};
     use testkit::api_document::fixture;
 
     fn snapshot(uptime: u64, accepted: u64, commits: u64, calls: u64) -> Snapshot {

@@ -1,7 +1,7 @@
 //! The appliance image: a section of the maintenance page.
 
 use super::maintenance::render;
-use crate::api::{ApiError, ApiRequest, ApiResponse, with_query};
+use crate::api_caller::{ApiError, ApiRequest, ApiResponse, with_query};
 use crate::form::Form;
 use crate::format::{duration_text, number, octets, state_badge, text};
 use crate::layout::csrf_field;

@@ -1,6 +1,6 @@
 //! The audit log.
 
-use crate::api::with_query;
+use crate::api_caller::with_query;
 use crate::form::Form;
 use crate::format::{number, state_badge, text, time_value};
 use crate::layout::page;

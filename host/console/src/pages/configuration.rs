@@ -1,6 +1,6 @@
 //! The configuration as one document: edit, validate, preview, apply, confirm.
 
-use crate::api::{ApiError, ApiRequest, with_query};
+use crate::api_caller::{ApiError, ApiRequest, with_query};
 use crate::configuration_cache::{ConfigurationDocument, merge_patch};
 use crate::form::Form;
 use crate::format::{ago, count, kebab_or_snake, number, state_badge, text, time_value};
@@ -182,7 +182,7 @@ fn problems_in_text(error: &ApiError, shown: &str) -> Markup {
 }
 
 fn validation_result(checked: &Value, shown: &str) -> Markup {
-    let answer: Vec<crate::api::FieldProblem> =
+    let answer: Vec<crate::api_caller::FieldProblem> =
         serde_json::from_value(checked["problems"].clone()).unwrap_or_default();
     let valid = checked["valid"].as_bool() == Some(true);
     let rows: Vec<_> = checked["changes"]

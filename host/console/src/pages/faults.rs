@@ -1,6 +1,6 @@
 //! Faults of plugins, with examples.
 
-use crate::api::encode_segment;
+use crate::api_caller::encode_segment;
 use crate::format::{number, plural, state_badge, text, time_tag, version_tag};
 use crate::table::table;
 use maud::{Markup, html};

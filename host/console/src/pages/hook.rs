@@ -1,6 +1,6 @@
 //! A hook: its live chain, its candidate, faults, events and history.
 
-use crate::api::{ApiError, encode_segment};
+use crate::api_caller::{ApiError, encode_segment};
 use crate::form::Form;
 use crate::format::{
     ago, count, figure, number, plural, state_badge, text, time_tag, version_tag, with_readable_times,

@@ -1,6 +1,6 @@
 //! The ledger: balances of accounts, reservations and operations.
 
-use crate::api::{ApiError, ApiRequest, encode_segment};
+use crate::api_caller::{ApiError, ApiRequest, encode_segment};
 use crate::form::Form;
 use crate::format::{money, now, number, plural, text, time_value};
 use crate::layout::{csrf_field, error_notice, page};
@@ -129,7 +129,7 @@ async fn detail(
 ) -> Result<Markup, ApiError> {
     let path = format!("/v1/ledger/{}", encode_segment(account));
     let limit = PAGE_SIZE.to_string();
-    let done = crate::api::with_query(
+    let done = crate::api_caller::with_query(
         &format!("{path}/operations"),
         &[("limit", &limit), ("before", form.text("before"))],
     );

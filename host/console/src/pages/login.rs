@@ -1,6 +1,6 @@
 //! Login, logout and theme.
 
-use crate::api::{ApiError, ApiRequest};
+use crate::api_caller::{ApiError, ApiRequest};
 use crate::form::Form;
 use crate::layout::{bare_page, error_notice};
 use crate::pages::QueryParams;

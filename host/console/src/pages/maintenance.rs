@@ -1,7 +1,7 @@
 //! Maintenance: drain, backup, appliance image and log level.
 
 use super::appliance_image;
-use crate::api::ApiError;
+use crate::api_caller::ApiError;
 use crate::form::Form;
 use crate::format::{
     count, duration_text, kebab_or_snake, number, octets, plural, state_badge, text, time_value,

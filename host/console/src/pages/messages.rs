@@ -1,6 +1,6 @@
 //! The search for messages.
 
-use crate::api::{encode_segment, with_query};
+use crate::api_caller::{encode_segment, with_query};
 use crate::form::Form;
 use crate::format::{number, state_badge, text, time_value, with_readable_times};
 use crate::layout::{error_notice, page};

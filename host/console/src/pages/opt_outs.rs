@@ -1,6 +1,6 @@
 //! Opt-outs of subscribers.
 
-use crate::api::ApiError;
+use crate::api_caller::ApiError;
 use crate::form::Form;
 use crate::format::text;
 use crate::layout::{action_button, csrf_field, error_notice, page};

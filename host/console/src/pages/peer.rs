@@ -1,6 +1,6 @@
 //! A peer, a gateway or an account: links, queue, settings and connection test.
 
-use crate::api::{ApiError, encode_segment, with_query};
+use crate::api_caller::{ApiError, encode_segment, with_query};
 use crate::configuration_cache::{ConfigurationDocument, merge_patch};
 use crate::form::Form;
 use crate::format::{ago, count, figure, number, state_badge, text, time_tag, with_readable_times};
@@ -494,7 +494,7 @@ async fn hash_account_password(before: &Value, after: &mut Value) -> Result<(), 
         _ => match before.get(PASSWORD_HASH) {
             Some(known) => known.clone(),
             None => {
-                let problem = crate::api::FieldProblem {
+                let problem = crate::api_caller::FieldProblem {
                     pointer: "/account/new/password".to_owned(),
                     what: "A new account needs a password.".to_owned(),
                     allowed: String::new(),
@@ -516,7 +516,7 @@ pub(crate) async fn patch(context: &RequestContext, form: &Form, patch: &Value) 
         "/v1/configuration",
         &[("why", form.text("why")), ("confirm-within", form.text("within"))],
     );
-    let sent = crate::api::ApiRequest {
+    let sent = crate::api_caller::ApiRequest {
         csrf: form.text("csrf"),
         body: patch.to_string().into(),
         media_type: "application/merge-patch+json",

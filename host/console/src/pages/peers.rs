@@ -1,6 +1,6 @@
 //! Lists of peers, gateways and accounts, with their state.
 
-use crate::api::{ApiError, encode_segment};
+use crate::api_caller::{ApiError, encode_segment};
 use crate::form::Form;
 use crate::format::{ago, count, state_badge, with_readable_times};
 use crate::layout::page;

@@ -1,6 +1,6 @@
 //! Plugins: stored versions, hooks and uploads.
 
-use crate::api::{ApiError, ApiRequest, encode_segment};
+use crate::api_caller::{ApiError, ApiRequest, encode_segment};
 use crate::format::{count, kebab_or_snake, number, octets, state_badge, text, version_tag};
 use crate::layout::{csrf_field, error_notice, page};
 use crate::nav::NavItem;

@@ -1,6 +1,6 @@
 //! Policy documents of plugins.
 
-use crate::api::{ApiError, encode_segment, with_query};
+use crate::api_caller::{ApiError, encode_segment, with_query};
 use crate::form::Form;
 use crate::format::{count, number, plural, text, version_tag};
 use crate::json_lines::{excerpt, line_in_message};

@@ -1,6 +1,6 @@
 //! Number pools: numbers, states and events.
 
-use crate::api::{ApiError, encode_segment, with_query};
+use crate::api_caller::{ApiError, encode_segment, with_query};
 use crate::chart::bar;
 use crate::form::Form;
 use crate::format::{ago, count, duration_text, number, plural, state_badge, text, time_value};

@@ -1,6 +1,6 @@
 //! The user's own permissions and password.
 
-use crate::api::ApiError;
+use crate::api_caller::ApiError;
 use crate::form::Form;
 use crate::format::state_badge;
 use crate::layout::{csrf_field, error_notice, page};

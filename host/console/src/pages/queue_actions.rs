@@ -1,6 +1,6 @@
 //! Queue actions: the list of active actions, and the form that starts one.
 
-use crate::api::{ApiError, encode_segment};
+use crate::api_caller::{ApiError, encode_segment};
 use crate::form::Form;
 use crate::format::{ago, count, kebab_or_snake, number, plural, state_badge, text, time_value};
 use crate::layout::{action_button, csrf_field, error_notice, problem_list};

@@ -1,6 +1,6 @@
 //! Queues, and the actions on them.
 
-use crate::api::{ApiError, encode_segment};
+use crate::api_caller::{ApiError, encode_segment};
 use crate::form::Form;
 use crate::format::{ago, count, plural, with_readable_times};
 use crate::layout::live_page;

@@ -1,6 +1,6 @@
 //! A GSM subscriber: location, presence, waiting messages and actions.
 
-use crate::api::{ApiError, encode_segment, with_query};
+use crate::api_caller::{ApiError, encode_segment, with_query};
 use crate::form::Form;
 use crate::format::{ago, number, plural, state_badge, text, time_tag, with_readable_times};
 use crate::layout::{action_button, live_page, page};

@@ -1,6 +1,6 @@
 //! Lookup tables: list, lookup, upload and removal.
 
-use crate::api::{ApiError, ApiRequest, encode_segment, with_query};
+use crate::api_caller::{ApiError, ApiRequest, encode_segment, with_query};
 use crate::form::Form;
 use crate::format::{count, number, octets, text};
 use crate::layout::{action_button, csrf_field, error_notice, page};

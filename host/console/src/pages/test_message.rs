@@ -1,6 +1,6 @@
 //! The form for a test message.
 
-use crate::api::{ApiError, encode_segment};
+use crate::api_caller::{ApiError, encode_segment};
 use crate::form::Form;
 use crate::layout::{csrf_field, error_notice, page, problem_list};
 use crate::nav::NavItem;

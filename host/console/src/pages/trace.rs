@@ -1,6 +1,6 @@
 //! The trace of a message.
 
-use crate::api::{ApiError, encode_segment};
+use crate::api_caller::{ApiError, encode_segment};
 use crate::form::Form;
 use crate::format::{
     ago, duration_text, exact_time, money, number, plural, state_badge, text, time_tag, version_tag,

@@ -1,6 +1,6 @@
 //! Messages that were written to a peer and never answered.
 
-use crate::api::{ApiError, encode_segment, with_query};
+use crate::api_caller::{ApiError, encode_segment, with_query};
 use crate::form::Form;
 use crate::format::{ago, number, text, time_value};
 use crate::layout::{csrf_field, error_notice, page};

@@ -1,6 +1,6 @@
 //! Users and API tokens.
 
-use crate::api::{ApiError, encode_segment};
+use crate::api_caller::{ApiError, encode_segment};
 use crate::form::Form;
 use crate::format::{text, time_value};
 use crate::layout::{action_button, csrf_field, error_notice, page, problem_list};

@@ -1,6 +1,6 @@
 //! The versions of the configuration, and rollback.
 
-use crate::api::{ApiError, ApiRequest, encode_segment, with_query};
+use crate::api_caller::{ApiError, ApiRequest, encode_segment, with_query};
 use crate::form::Form;
 use crate::format::{count, number, text, time_value};
 use crate::layout::{csrf_field, error_notice, page, problem_list};

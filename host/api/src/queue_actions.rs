@@ -83,7 +83,7 @@ pub struct QueueActionRequest {
 }
 
 /// A queue action.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schema(as = QueueAction)]
 pub struct QueueActionView {
@@ -116,7 +116,7 @@ pub struct QueueActionView {
 }
 
 /// The messages that a queue action would apply to now.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct QueueActionPreview {
     /// Number of matching messages.
@@ -131,7 +131,7 @@ pub struct QueueActionPreview {
 }
 
 /// A message in a [`QueueActionPreview`].
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct QueueActionSample {
     /// The message id.
     pub id: String,
@@ -145,7 +145,7 @@ pub struct QueueActionSample {
 }
 
 /// `GET /v1/uncertain`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = UncertainPage)]
 pub struct UncertainPageView {
     /// Uncertain messages, oldest first: submitted to a peer that never answered.
@@ -156,7 +156,7 @@ pub struct UncertainPageView {
 }
 
 /// An uncertain message.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Uncertain)]
 pub struct UncertainView {
     /// The message id.
@@ -179,7 +179,7 @@ pub struct UncertainView {
     pub until: Option<u64>,
     /// Always `uncertain`, as in lists of all messages.
     #[schema(value_type = UncertainStateSchema, inline)]
-    pub state: &'static str,
+    pub state: String,
     /// Submit attempts so far.
     pub attempts: u16,
     /// Length of the text, in octets.
@@ -212,7 +212,7 @@ pub struct SettleUncertainRequest {
 }
 
 /// The result of a [`SettleUncertainRequest`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SettleUncertainResult {
     /// Number of settled messages.
     pub settled: u64,

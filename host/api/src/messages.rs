@@ -1,5 +1,5 @@
 use super::name_schemas::MessageStateSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// The filter of `GET /v1/messages`. All conditions must hold.
@@ -31,7 +31,7 @@ pub struct MessageFilter {
 }
 
 /// `GET /v1/messages`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = MessagePage)]
 pub struct MessagePageView {
     /// Messages, newest first. A page may have fewer messages than requested, or none, and not be the last: each page scans a
@@ -46,7 +46,7 @@ pub struct MessagePageView {
 }
 
 /// A message in a list.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = MessageRow)]
 pub struct MessageRowView {
     /// The message id.

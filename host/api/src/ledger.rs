@@ -1,10 +1,10 @@
 //! Views of the ledger. All amounts are millionths of the operator's currency.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// `GET /v1/ledger`.
-#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[schema(as = Balances)]
 pub struct BalancesView {
     /// All accounts, sorted by name.
@@ -14,7 +14,7 @@ pub struct BalancesView {
 }
 
 /// A ledger account.
-#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[schema(as = Balance)]
 pub struct BalanceView {
     /// Its name.
@@ -32,7 +32,7 @@ pub struct BalanceView {
 }
 
 /// A ledger account after a change.
-#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[schema(as = BalanceChange)]
 pub struct BalanceChangeView {
     /// Its name.
@@ -52,7 +52,7 @@ pub struct BalanceChangeView {
 }
 
 /// An operation on a balance.
-#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[schema(as = LedgerOperation)]
 pub struct LedgerOperationView {
     /// The operation's serial.

@@ -1,9 +1,11 @@
-//! View types: the documents of the API.
+//! The types of the HTTP API, once: what the daemon answers, what the command line and the console read, and what the OpenAPI document
+//! describes.
+#![forbid(unsafe_code)]
 
 mod attention;
 mod ledger;
 mod messages;
-pub(crate) mod name_schemas;
+pub mod name_schemas;
 mod plugins;
 mod queue_actions;
 mod records;
@@ -42,7 +44,7 @@ use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
 /// `GET /v1/status`.
-#[derive(Debug, Clone, Default, Serialize, ToSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[schema(as = Status)]
 pub struct StatusView {
     /// The appliance's name.
@@ -64,54 +66,52 @@ pub struct StatusView {
     /// Duration of the recovery, in milliseconds.
     pub recovery_ms: u64,
     /// Counters since the start of the daemon.
-    #[schema(value_type = StatusTotals)]
-    pub totals: BTreeMap<&'static str, u64>,
+    pub totals: StatusTotals,
 }
 
 /// Counters since the start of the daemon.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "only a schema")]
-struct StatusTotals {
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct StatusTotals {
     /// Messages accepted, without DLRs to submitters.
-    accepted: u64,
+    pub accepted: u64,
     /// Submissions refused.
-    refused: u64,
+    pub refused: u64,
     /// Submit attempts.
-    submitted: u64,
+    pub submitted: u64,
     /// Submit attempts that the peer refused because of its limits.
-    throttled: u64,
+    pub throttled: u64,
     /// Submit attempts that the peer never answered.
-    uncertain: u64,
+    pub uncertain: u64,
     /// Uncertain messages submitted again.
-    sent_again: u64,
+    pub sent_again: u64,
     /// DLRs of peers that matched a message.
-    dlrs_matched: u64,
+    pub dlrs_matched: u64,
     /// DLRs of peers that expired without a match.
-    dlrs_unmatched: u64,
+    pub dlrs_unmatched: u64,
     /// DLRs created for submitters.
-    dlrs_made: u64,
+    pub dlrs_made: u64,
     /// DLRs that submitters have accepted.
-    dlrs_delivered: u64,
+    pub dlrs_delivered: u64,
     /// Commits of the store.
-    commits: u64,
+    pub commits: u64,
     /// Total time of commits, in microseconds.
-    commit_us: u64,
+    pub commit_us: u64,
     /// Rows written by commits.
-    commit_rows: u64,
+    pub commit_rows: u64,
     /// Finished messages that were delivered.
-    delivered: u64,
+    pub delivered: u64,
     /// Finished messages that were accepted by the peer, and for which no DLR was requested.
-    relayed: u64,
+    pub relayed: u64,
     /// Finished messages that failed.
-    failed: u64,
+    pub failed: u64,
     /// Finished messages whose validity period has ended.
-    expired: u64,
+    pub expired: u64,
     /// Finished messages that were cancelled.
-    cancelled: u64,
+    pub cancelled: u64,
     /// Finished messages that were rejected by routing.
-    rejected: u64,
+    pub rejected: u64,
     /// Finished messages whose fate is unknown.
-    unknown: u64,
+    pub unknown: u64,
 }
 
 /// Why a queue is blocked, as far as the attention rules distinguish it.
@@ -127,7 +127,7 @@ pub enum BlockCause {
 }
 
 /// A queue of a peer or account in `GET /v1/queues`.
-#[derive(Debug, Clone, Default, Serialize, ToSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[schema(as = Queue)]
 pub struct QueueView {
     /// The peer's or account's name.
@@ -171,7 +171,7 @@ pub struct QueueView {
 }
 
 /// A link in `GET /v1/links`.
-#[derive(Debug, Clone, Default, Serialize, ToSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[schema(as = Link)]
 pub struct LinkView {
     /// The link's number; null if it is not bound.
@@ -181,16 +181,16 @@ pub struct LinkView {
     pub peer: String,
     /// `server`: the peer connects to the appliance; `client`: the appliance dials.
     #[schema(value_type = LinkRoleSchema, inline)]
-    pub role: &'static str,
+    pub role: String,
     /// The phase of the connection.
     #[schema(value_type = LinkPhaseSchema, inline)]
-    pub phase: &'static str,
+    pub phase: String,
     /// Address of the remote side.
     #[schema(required)]
     pub remote: Option<String>,
     /// The bind mode.
     #[schema(required, value_type = Option<BindModeSchema>, inline)]
-    pub bind: Option<&'static str>,
+    pub bind: Option<String>,
     /// Whether the link uses TLS.
     pub tls: bool,
     /// Window: the maximum of unanswered messages that the appliance has sent.
@@ -227,7 +227,7 @@ pub struct LinkView {
 }
 
 /// A step of a trace.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[schema(as = Step)]
 pub struct StepView {
     /// Time of the step, milliseconds since the epoch.
@@ -237,7 +237,7 @@ pub struct StepView {
 }
 
 /// `GET /v1/messages/{id}`.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[schema(as = Trace)]
 pub struct TraceView {
     /// The message id. The submitter knows the message by this id, or by `submission` if set.
@@ -280,7 +280,7 @@ pub struct TraceView {
 }
 
 /// A routing decision.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[schema(as = Routing)]
 pub struct RoutingView {
     /// The plugin that routed the message.
@@ -316,7 +316,7 @@ pub struct PriceView {
 }
 
 /// `POST /v1/explain`: a hypothetical message.
-#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ExplainRequest {
     /// The account or peer that would submit it.
@@ -332,7 +332,7 @@ pub struct ExplainRequest {
 }
 
 /// The answer to [`ExplainRequest`].
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[schema(as = Explanation)]
 pub struct ExplanationView {
     /// The steps of the decision, in order.

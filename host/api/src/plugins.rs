@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
 /// A stored plugin version.
-#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[schema(as = PluginVersion)]
 pub struct PluginVersionView {
     /// The plugin.
@@ -298,7 +298,7 @@ pub struct HookRollbackRequest {
 }
 
 /// A name in the policy of a live plugin that does not exist.
-#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[schema(as = UnknownReference)]
 pub struct UnknownReferenceView {
     /// The plugin.
@@ -311,7 +311,7 @@ pub struct UnknownReferenceView {
 }
 
 /// A chain in the history of a hook.
-#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[schema(as = BindingRecord)]
 pub struct BindingRecordView {
     /// Serial of the change, counted from 1 for each hook; 0 if no chain was ever live.
@@ -329,7 +329,7 @@ pub struct BindingRecordView {
 }
 
 /// A chain on trial.
-#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[schema(as = CandidateRecord)]
 pub struct CandidateRecordView {
     /// Start, milliseconds since the epoch.
@@ -344,7 +344,7 @@ pub struct CandidateRecordView {
 }
 
 /// Counts of a running plugin version.
-#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schema(as = PluginCounts)]
 pub struct PluginCountsView {
@@ -382,7 +382,7 @@ struct PluginFaultCounts {
 }
 
 /// A difference between the answers of the live chain and a candidate.
-#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[schema(as = AnswerDifference)]
 pub struct AnswerDifferenceView {
     /// The answer of the live chain.
@@ -399,7 +399,7 @@ pub struct AnswerDifferenceView {
 }
 
 /// A question on which a plugin version failed.
-#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[schema(as = FaultExample)]
 pub struct FaultExampleView {
     /// Time of the fault, milliseconds since the epoch.
@@ -417,7 +417,7 @@ pub struct FaultExampleView {
 }
 
 /// A plugin version with faults since the start of the daemon.
-#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[schema(as = FaultyVersion)]
 pub struct FaultyVersionView {
     /// The plugin.
@@ -431,7 +431,7 @@ pub struct FaultyVersionView {
 }
 
 /// The comparison of a candidate in shadow mode.
-#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[schema(as = Comparison)]
 pub struct ComparisonView {
     /// Questions that both chains answered.
@@ -447,7 +447,7 @@ pub struct ComparisonView {
 }
 
 /// A candidate with its results so far.
-#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[schema(as = CandidateState)]
 pub struct CandidateStateView {
     /// The candidate.
@@ -467,7 +467,7 @@ pub struct CandidateStateView {
 }
 
 /// An event of a hook.
-#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[schema(as = HookEvent)]
 pub struct HookEventView {
     /// Time of the event, milliseconds since the epoch.
@@ -479,7 +479,7 @@ pub struct HookEventView {
 }
 
 /// A hook.
-#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[schema(as = HookState)]
 pub struct HookStateView {
     /// Its name.
@@ -553,14 +553,14 @@ pub enum TimeValue {
 }
 
 /// A started replay.
-#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 pub struct ReplayStart {
     /// The replay's id.
     pub id: String,
 }
 
 /// A plugin version.
-#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 pub struct PluginVersionName {
     /// The plugin.
     pub plugin: String,
@@ -569,7 +569,7 @@ pub struct PluginVersionName {
 }
 
 /// The progress of a replay.
-#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[schema(as = ReplayProgress)]
 pub struct ReplayProgressView {
     /// Messages read so far.
@@ -586,7 +586,7 @@ pub struct ReplayProgressView {
 }
 
 /// A replay.
-#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[schema(as = ReplayState)]
 pub struct ReplayStateView {
     /// The replay's id.
@@ -633,7 +633,7 @@ pub enum TableKindView {
 }
 
 /// The result of filling a table.
-#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 pub struct TableFillResult {
     /// The match of keys: exact or longest prefix.
     pub kind: TableKindView,
@@ -644,7 +644,7 @@ pub struct TableFillResult {
 }
 
 /// A lookup table.
-#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[schema(as = Table)]
 pub struct TableView {
     /// Its name.
@@ -658,7 +658,7 @@ pub struct TableView {
 }
 
 /// The result of a lookup.
-#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[schema(as = TableLookUp)]
 pub struct TableLookUpView {
     /// The value of the exact key; null if there is none.
@@ -670,7 +670,7 @@ pub struct TableLookUpView {
 }
 
 /// The longest key that is a prefix of another.
-#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[schema(as = LongestKey)]
 pub struct LongestKeyView {
     /// Its length.

@@ -10,7 +10,7 @@ use utoipa::{PartialSchema, ToSchema};
 macro_rules! name_schemas {
     ($($(#[$doc:meta])* $schema:ident = $names:expr;)+) => {$(
         $(#[$doc])*
-        pub(crate) struct $schema;
+        pub struct $schema;
 
         impl ToSchema for $schema {}
 
