@@ -2,6 +2,8 @@ use crate::saved_logins::{self, SavedLogins};
 use crate::tls_args::TlsArgs;
 use clap::Args;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -56,6 +58,14 @@ pub enum ClientError {
         url: String,
         /// The cause.
         why: String,
+    },
+    /// The answer is not what this version expects.
+    #[error("{url}: unexpected answer: {source}\nIs the appliance of the same version as this program?")]
+    UnexpectedAnswer {
+        /// The URL of the request.
+        url: String,
+        /// The field that is missing or different.
+        source: serde_json::Error,
     },
     /// There is no token and no saved login.
     #[error(
@@ -262,6 +272,37 @@ impl ApiClient {
     /// If the appliance refuses, or cannot be reached.
     pub fn get(&self, path: &str) -> Result<Value, ClientError> {
         self.ask("GET", path, None)
+    }
+
+    /// Sends a GET request and reads the answer as its type.
+    ///
+    /// # Errors
+    /// As [`ApiClient::get`], and if the answer is of another type.
+    pub fn read<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
+        self.typed(path, self.get(path)?)
+    }
+
+    /// Sends a request with a JSON body and reads the answer as its type; `()` for no content.
+    ///
+    /// # Errors
+    /// As [`ApiClient::read`].
+    pub fn call<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<T, ClientError> {
+        let body = serde_json::to_value(body).map_err(|source| self.unexpected(path, source))?;
+        self.typed(path, self.ask(method, path, Some(&body))?)
+    }
+
+    /// Reads an answer as its type.
+    fn typed<T: DeserializeOwned>(&self, path: &str, answer: Value) -> Result<T, ClientError> {
+        serde_json::from_value(answer).map_err(|source| self.unexpected(path, source))
+    }
+
+    fn unexpected(&self, path: &str, source: serde_json::Error) -> ClientError {
+        ClientError::UnexpectedAnswer { url: format!("{}{path}", self.url), source }
     }
 
     /// Sends a POST request with a JSON body.
