@@ -85,7 +85,7 @@ fn collect_facts(backend: &dyn ApiBackend) -> Result<Facts, Problem> {
         queues: if has_core { backend.queues()? } else { Vec::new() },
         links: backend.links(),
         networks: parse_view(backend.gsm())?,
-        hooks: parse_view(backend.hooks()?)?,
+        hooks: backend.hooks(),
         archive,
         configuration: backend.pending_configuration(),
         readiness,

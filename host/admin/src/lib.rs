@@ -57,4 +57,4 @@ pub use queue_actions::QueueActions;
 pub use ready::{NotReady, Readiness};
 pub use root_token::{RootToken, RootTokenError};
 pub use subscribers::{GsmSubscribers, SubscriberName};
-pub use testing::{PeerTestView, TestMessageRequest, TestStepView, Testing};
+pub use testing::{PeerTestView, TestStepView, Testing};

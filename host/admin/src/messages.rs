@@ -4,7 +4,8 @@ use crate::backend::{SharedBackend, call, call_json};
 use crate::problem::{Problem, ProblemKind};
 use crate::request::{IdText, PathParams, QueryParams, TimeText, page_limit};
 
-use access::{Caller, Permission};
+use access::Caller;
+use api::Permission;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json};

@@ -350,7 +350,7 @@ mod tests {
     #[test]
     fn problem_has_only_described_members() {
         let mut problem = Problem::new(ProblemKind::Conflict, "no").with_reason(ProblemReason {
-            reason: "wrong-state",
+            reason: "wrong-state".into(),
             state: Some(NumberState::BusyUp),
             retry_after_ms: Some(7),
         });

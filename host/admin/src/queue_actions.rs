@@ -5,7 +5,8 @@ use crate::problem::Problem;
 use crate::request::{IdText, JsonBody, PathParams, QueryParams, page_limit};
 use crate::request_audit::{AuditDetail, AuditedResult, append_reason, with_audit_detail};
 
-use access::{Caller, Permission};
+use access::Caller;
+use api::Permission;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
@@ -137,23 +138,13 @@ fn describe(queue_action: &api::QueueActionView) -> String {
         ("older than", &scope.older_than),
         ("to", &queue_action.to),
     ];
-    let mut detail = format!("queue action {}: {}", queue_action.id, action_name(queue_action.action));
+    let mut detail = format!("queue action {}: {}", queue_action.id, queue_action.action.name());
     for (name, value) in parts {
         if let Some(value) = value {
             detail.push_str(&format!(", {name} {value}"));
         }
     }
     detail
-}
-
-fn action_name(what: api::QueueActionKindView) -> &'static str {
-    match what {
-        api::QueueActionKindView::Suspend => "suspend",
-        api::QueueActionKindView::Drain => "drain",
-        api::QueueActionKindView::Reroute => "reroute",
-        api::QueueActionKindView::Cancel => "cancel",
-        api::QueueActionKindView::Purge => "purge",
-    }
 }
 
 /// Ends or undoes a queue action: messages that it holds continue.

@@ -3,9 +3,9 @@
 use crate::backend::{SharedBackend, call, call_json};
 use crate::problem::{Problem, ProblemKind};
 use crate::request::{PathParams, SubscriberText};
-use crate::testing::AcceptedMessage;
 
-use access::{Caller, Permission};
+use access::Caller;
+use api::Permission;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
@@ -132,7 +132,7 @@ async fn wake(
     path = "/v1/subscribers/{subscriber}/silent-sms",
     params(SubscriberPath),
     responses(
-        (status = 201, description = "The message is accepted and durable.", body = AcceptedMessage),
+        (status = 201, description = "The message is accepted and durable.", body = api::AcceptedMessage),
         (status = 404, description = "No core network has this subscriber."),
         (status = 409, description = "The message is refused temporarily: a queue is full, or the daemon is in drain mode. Or the subscriber has no number."),
         (status = 503, description = "Only the HLR knows the subscriber, and it does not answer."),
@@ -142,10 +142,10 @@ async fn silent_sms(
     State(backend): State<SharedBackend>,
     Extension(caller): Extension<Caller>,
     PathParams(name): PathParams<String>,
-) -> Result<(StatusCode, Json<AcceptedMessage>), Problem> {
+) -> Result<(StatusCode, Json<api::AcceptedMessage>), Problem> {
     let name = SubscriberName::read(&name)?;
     let id = call(backend, move |backend| backend.send_silent_sms(&name, &caller.name)).await?;
-    Ok((StatusCode::CREATED, Json(AcceptedMessage { id })))
+    Ok((StatusCode::CREATED, Json(api::AcceptedMessage { id })))
 }
 
 #[cfg(test)]

@@ -9,7 +9,6 @@ use axum::Json;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::StatusCode;
 use serde::Deserialize;
-use serde_json::Value;
 use utoipa::IntoParams;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
 use utoipa_axum::routes;
@@ -24,15 +23,13 @@ pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
         .routes(routes!(put_table).layer(DefaultBodyLimit::max(MAX_TABLE_OCTETS)))
 }
 
-type Answer = Result<Json<Value>, Problem>;
-
 /// Lists the lookup tables.
 #[utoipa::path(
     get,
     path = "/v1/tables",
     responses((status = 200, description = "All lookup tables.", body = Vec<api::TableView>)),
 )]
-async fn list_tables(State(backend): State<SharedBackend>) -> Answer {
+async fn list_tables(State(backend): State<SharedBackend>) -> Result<Json<Vec<api::TableView>>, Problem> {
     call_json(backend, |backend| Ok(backend.tables())).await
 }
 
@@ -56,7 +53,7 @@ async fn look_up(
     State(backend): State<SharedBackend>,
     PathParams(name): PathParams<String>,
     QueryParams(LookUpQuery { key }): QueryParams<LookUpQuery>,
-) -> Answer {
+) -> Result<Json<api::TableLookUpView>, Problem> {
     call_json(backend, move |backend| backend.look_up(&name, &key)).await
 }
 
@@ -66,7 +63,7 @@ async fn look_up(
 struct PutTableQuery {
     /// The match of keys: exact or longest prefix.
     #[param(inline)]
-    kind: api::TableKindView,
+    kind: api::TableKind,
 }
 
 /// Creates or replaces a lookup table.
@@ -82,13 +79,9 @@ async fn put_table(
     PathParams(name): PathParams<String>,
     QueryParams(PutTableQuery { kind }): QueryParams<PutTableQuery>,
     RawBody(body): RawBody,
-) -> AuditedResult<Value> {
-    let kind = match kind {
-        api::TableKindView::Exact => "exact",
-        api::TableKindView::Prefix => "prefix",
-    };
+) -> AuditedResult<api::TableFillResult> {
     let filled = call_json(backend, move |backend| backend.put_table(&name, kind, &body)).await?;
-    with_audit_detail(filled, |filled| format!("{kind}, {} rows", filled["rows"]))
+    with_audit_detail(filled, |filled| format!("{}, {} rows", kind.name(), filled.rows))
 }
 
 /// Removes a lookup table.

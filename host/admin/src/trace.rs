@@ -11,7 +11,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
 use serde::Deserialize;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -54,28 +54,21 @@ async fn get_message(
     .await
 }
 
-/// How to settle an uncertain message.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct SettleMessageRequest {
-    remedy: api::UncertainRemedy,
-}
-
 /// Settles an uncertain message.
 #[utoipa::path(
     post,
     path = "/v1/messages/{id}/settle",
     params(("id" = inline(IdText), Path, description = "The message id.")),
-    request_body = SettleMessageRequest,
+    request_body = api::SettleMessageRequest,
     responses((status = 204, description = "The message is settled.")),
 )]
 async fn settle_message(
     State(backend): State<SharedBackend>,
     Extension(caller): Extension<Caller>,
     PathParams(id): PathParams<String>,
-    JsonBody(SettleMessageRequest { remedy }): JsonBody<SettleMessageRequest>,
+    JsonBody(request): JsonBody<api::SettleMessageRequest>,
 ) -> Result<StatusCode, Problem> {
-    let action = match remedy {
+    let action = match request.remedy {
         api::UncertainRemedy::SendAgain => MessageAction::SendAgain,
         api::UncertainRemedy::GiveUp => MessageAction::GiveUp,
     };

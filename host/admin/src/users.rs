@@ -7,8 +7,9 @@ mod user;
 
 use crate::authenticator::Authenticator;
 use crate::backend::SharedBackend;
-use crate::problem::{FieldProblem, Problem, ProblemKind, ProblemReason};
+use crate::problem::{Problem, ProblemKind};
 use access::{Access, AccessError};
+use api::{FieldProblem, ProblemReason};
 use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 

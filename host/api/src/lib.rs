@@ -3,27 +3,46 @@
 #![forbid(unsafe_code)]
 
 mod attention;
+mod bindings;
+mod hooks;
 mod ledger;
 mod messages;
 pub mod name_schemas;
+mod names;
 mod plugins;
+mod pools;
+mod problem;
 mod queue_actions;
 mod records;
 mod refusals;
 mod replay_report;
+mod replays;
 mod subscribers;
+mod tables;
+mod trace;
+mod users;
 
 pub use attention::{AttentionSeverity, AttentionSubject, AttentionSubjectKind, AttentionView};
-pub use ledger::{BalanceChangeView, BalanceView, BalancesView, LedgerOperationView};
-pub use messages::{MessageFilter, MessagePageView, MessageRowView};
-pub use plugins::{
-    ActivationRequest, AnswerDifferenceView, BindingRecordView, BindingRequest, BindingView,
-    CandidateRecordView, CandidateStateView, ComparisonView, GrantsView, HookEventView, HookRollbackRequest,
-    HookStateView, InstanceUseView, LongestKeyView, OnFaultView, PluginCountsView, PluginVersionName,
-    PluginVersionView, PromotionRequest, ReplayHook, ReplayProgressView, ReplayRequest, ReplayStart,
-    ReplayStateView, TableFillResult, TableKindView, TableLookUpView, TableView, TimeValue, ToleranceView,
-    TrialModeView, TrialRequest,
+pub use bindings::{
+    ActivationRequest, Binding, BindingChange, BindingRecord, BindingRequest, CandidateRecordView,
+    CounterGrant, CounterWindow, Grants, HookRollbackRequest, InstanceUse, OnFault, PromotionRequest,
+    Tolerance, TrialModeView, TrialRequest,
 };
+pub use hooks::{
+    AnswerDifference, CandidateStateView, Comparison, FaultExample, FaultyVersion, HookEvent, HookStateView,
+    PluginCountsView, PluginFaultCounts, PolicyReferenceKind, UnknownReference,
+};
+pub use ledger::{BalanceChangeView, BalanceView, BalancesView, LedgerChangeRequest, LedgerOperationView};
+pub use messages::{AcceptedMessage, MessageFilter, MessagePageView, MessageRowView, TestMessageRequest};
+pub use names::{MessageStateView, SubscriberStateView};
+pub use plugins::PluginVersionView;
+pub use pools::{
+    NO_STATE, PoolCountsView, PoolEntryNumberView, PoolEntryView, PoolEventOutcome, PoolEventRequest,
+    PoolEventResult, PoolEventResults, PoolEventsRequest, PoolGapView, PoolHistoryPage, PoolImportErrorView,
+    PoolImportResult, PoolNumberView, PoolNumbersPage, PoolRemovedNumberView, PoolRowView,
+    PoolSettingsRequest, PoolSettingsView, PoolView, PoolsView,
+};
+pub use problem::{FieldProblem, Problem, ProblemReason};
 pub use queue_actions::{
     QueueActionKindView, QueueActionPreview, QueueActionRequest, QueueActionSample, QueueActionScopeView,
     QueueActionStateView, QueueActionView, SettleUncertainRequest, SettleUncertainResult, UncertainPageView,
@@ -36,9 +55,25 @@ pub use records::{
     StatisticsView,
 };
 pub use refusals::{RefusalCountView, RefusalsView, RefusedSubmissionView};
+pub use replay_report::{
+    AccountPrice, DifferenceExample, DifferenceGroup, InexactReason, PriceReport, PriceSums, RemainingGroups,
+    ReplayOutcome, ReplayReport, Throughput,
+};
+pub use replays::{
+    PluginVersionName, ReplayHook, ReplayPhase, ReplayProgress, ReplayRequest, ReplayStart, ReplayStateView,
+    TimeValue,
+};
 pub use subscribers::{SubscriberQueueView, SubscriberView, SubscriberWakeResult};
+pub use tables::{LongestKeyView, TableFillResult, TableKind, TableLookUpView, TableView};
+pub use trace::{
+    ExplainRequest, ExplanationView, PriceView, RoutingView, SettleMessageRequest, StepView, TraceView,
+};
+pub use users::{
+    AuditEntry, AuditOutcome, AuditPage, AuditRecord, CreatedTokenView, LoginRequest, PasswordRequest,
+    Permission, Role, TokenInfo, TokenRequest, User, UserChangeRequest, UserRequest, WhoamiView,
+};
 
-use name_schemas::{BindModeSchema, LinkBlockerSchema, LinkPhaseSchema, LinkRoleSchema, MessageStateSchema};
+use name_schemas::{BindModeSchema, LinkBlockerSchema, LinkPhaseSchema, LinkRoleSchema};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
@@ -224,119 +259,4 @@ pub struct LinkView {
     /// Time of the next dialling attempt.
     #[schema(required)]
     pub back_off_until: Option<u64>,
-}
-
-/// A step of a trace.
-#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-#[schema(as = Step)]
-pub struct StepView {
-    /// Time of the step, milliseconds since the epoch.
-    pub at: u64,
-    /// The event.
-    pub what: String,
-}
-
-/// `GET /v1/messages/{id}`.
-#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-#[schema(as = Trace)]
-pub struct TraceView {
-    /// The message id. The submitter knows the message by this id, or by `submission` if set.
-    pub id: String,
-    /// The id of the whole submission, if it has several destinations (SMPP submit_multi); null otherwise.
-    #[schema(required)]
-    pub submission: Option<String>,
-    /// The current state (`queued`, `submitted`, `deferred` and so on) or the final state.
-    #[schema(value_type = MessageStateSchema, inline)]
-    pub state: String,
-    /// Whether the message is finished.
-    pub finished: bool,
-    /// The account or peer that submitted the message.
-    pub origin: String,
-    /// The sender.
-    pub source: String,
-    /// The recipient; masked unless the text was requested.
-    pub destination: String,
-    /// Time of acceptance, milliseconds since the epoch.
-    pub accepted_at: u64,
-    /// End of the validity period, milliseconds since the epoch.
-    pub expires_at: u64,
-    /// The routing decision.
-    pub routing: RoutingView,
-    /// The price; null if no biller was asked.
-    #[schema(required)]
-    pub price: Option<PriceView>,
-    /// The reason why the message waits, and the time until which it waits; null once it is finished.
-    #[schema(required)]
-    pub waiting_for: Option<String>,
-    /// All steps, oldest first.
-    pub steps: Vec<StepView>,
-    /// The peer's message ids of the segments.
-    pub peer_ids: Vec<String>,
-    /// Length of the text, in octets.
-    pub length: usize,
-    /// The text, if it was requested.
-    #[schema(required)]
-    pub body: Option<String>,
-}
-
-/// A routing decision.
-#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-#[schema(as = Routing)]
-pub struct RoutingView {
-    /// The plugin that routed the message.
-    pub plugin: String,
-    /// The plugin's version.
-    pub version: String,
-    /// The plugin's note.
-    #[schema(required)]
-    pub note: Option<String>,
-    /// The verdict, with legs in the order of attempts.
-    pub verdict: String,
-    /// Index of the current leg.
-    #[schema(required)]
-    pub leg: Option<usize>,
-}
-
-/// The price of a message. The steps show whether it was captured or released.
-#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-#[schema(as = Price)]
-pub struct PriceView {
-    /// The plugin that set the price.
-    pub plugin: String,
-    /// The plugin's version.
-    pub version: String,
-    /// The plugin's note.
-    #[schema(required)]
-    pub note: Option<String>,
-    /// The ledger account that pays; null if the message is free.
-    #[schema(required)]
-    pub account: Option<String>,
-    /// Millionths of the operator's currency.
-    pub amount: u64,
-}
-
-/// `POST /v1/explain`: a hypothetical message.
-#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ExplainRequest {
-    /// The account or peer that would submit it.
-    pub origin: String,
-    /// The sender.
-    #[serde(default)]
-    pub source: String,
-    /// The recipient.
-    pub destination: String,
-    /// The text.
-    #[serde(default)]
-    pub text: String,
-}
-
-/// The answer to [`ExplainRequest`].
-#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-#[schema(as = Explanation)]
-pub struct ExplanationView {
-    /// The steps of the decision, in order.
-    pub steps: Vec<String>,
-    /// The answer that the submitter would get.
-    pub answer: String,
 }

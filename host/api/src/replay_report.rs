@@ -1,47 +1,77 @@
-//! OpenAPI schemas of the report of a replay, which the crate `replay` defines.
+//! The report of a replay.
 
-#![expect(dead_code, reason = "only schemas")]
-
-use super::name_schemas::ReplayOutcomeSchema;
+use crate::name_schemas::ReplayOutcomeSchema;
+use model::{MessageId, Timestamp};
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// The report of a replay.
-#[derive(ToSchema)]
-pub(super) struct ReplayReport {
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ReplayReport {
     /// How the replay ended. If it is not complete, the report covers the oldest messages only.
-    ended: ReplayOutcome,
+    #[schema(value_type = ReplayOutcomeObject)]
+    pub ended: ReplayOutcome,
     /// Messages that the candidate decided.
-    messages: u64,
+    pub messages: u64,
     /// Exact decisions: at the time of the message, the candidate would certainly have decided the same.
-    exact: u64,
+    pub exact: u64,
     /// Inexact decisions by reason, most frequent first.
-    inexact: Vec<InexactReason>,
+    pub inexact: Vec<InexactReason>,
     /// Equivalent decisions.
-    same: u64,
+    pub same: u64,
     /// Different decisions, over all groups.
-    different: u64,
+    pub different: u64,
     /// Different decisions that refuse a message that was not refused.
-    new_rejects: u64,
+    pub new_rejects: u64,
     /// Different decisions that are faults.
-    new_faults: u64,
+    pub new_faults: u64,
     /// Messages that were not routed, such as DLRs of the appliance; not decided.
-    unrouted: u64,
+    pub unrouted: u64,
     /// Unreadable rows of the archive; not decided.
-    damaged: u64,
+    pub damaged: u64,
     /// Groups of equal differences, most frequent first.
-    groups: Vec<DifferenceGroup>,
+    pub groups: Vec<DifferenceGroup>,
     /// Messages of groups beyond the maximum.
-    other: RemainingGroups,
+    pub other: RemainingGroups,
     /// The difference in price; null if the candidate has no prices.
     #[schema(required)]
-    price: Option<PriceReport>,
+    pub price: Option<PriceReport>,
     /// The throughput.
-    pace: Throughput,
+    pub pace: Throughput,
+}
+
+/// How a replay ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "how")]
+pub enum ReplayOutcome {
+    /// At the last message.
+    Complete,
+    /// By cancellation.
+    Cancelled,
+    /// By an error of the source.
+    Failed {
+        /// The cause.
+        why: String,
+    },
+}
+
+impl ReplayOutcome {
+    /// Its name in the API.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Complete => "complete",
+            Self::Cancelled => "cancelled",
+            Self::Failed { .. } => "failed",
+        }
+    }
 }
 
 /// How a replay ended.
 #[derive(ToSchema)]
-struct ReplayOutcome {
+#[schema(as = ReplayOutcome)]
+#[expect(dead_code, reason = "only a schema")]
+struct ReplayOutcomeObject {
     /// The kind of end.
     #[schema(value_type = ReplayOutcomeSchema, inline)]
     how: String,
@@ -51,118 +81,133 @@ struct ReplayOutcome {
 }
 
 /// Inexact decisions with one reason.
-#[derive(ToSchema)]
-struct InexactReason {
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct InexactReason {
     /// The reason.
-    because: String,
+    pub because: String,
     /// Number of messages.
-    count: u64,
+    pub count: u64,
 }
 
 /// Messages with the same archived verdict and the same verdict of the candidate, which differ.
-#[derive(ToSchema)]
-struct DifferenceGroup {
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DifferenceGroup {
     /// The archived verdict, such as `forward north` or `reject prohibited`.
-    from: String,
+    pub from: String,
     /// The candidate's verdict.
-    to: String,
+    pub to: String,
     /// Number of messages.
-    count: u64,
+    pub count: u64,
     /// Of these, exact decisions.
-    exact: u64,
+    pub exact: u64,
     /// The messages with the lowest ids.
-    examples: Vec<DifferenceExample>,
+    pub examples: Vec<DifferenceExample>,
 }
 
 /// A message of a group.
-#[derive(ToSchema)]
-struct DifferenceExample {
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DifferenceExample {
     /// The message id.
-    id: String,
+    #[serde(with = "as_text")]
+    #[schema(value_type = String)]
+    pub id: MessageId,
     /// Time of acceptance, milliseconds since the epoch.
-    accepted_at: u64,
+    #[schema(value_type = u64)]
+    pub accepted_at: Timestamp,
     /// The account or peer that submitted the message.
-    origin: String,
+    pub origin: String,
     /// The sender, masked.
-    source: String,
+    pub source: String,
     /// The recipient, masked.
-    destination: String,
+    pub destination: String,
     /// The candidate's note.
     #[schema(required)]
-    note: Option<String>,
+    pub note: Option<String>,
     /// Whether the decision is exact.
-    exact: bool,
+    pub exact: bool,
 }
 
 /// The remaining groups together.
-#[derive(ToSchema)]
-struct RemainingGroups {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+pub struct RemainingGroups {
     /// Number of messages.
-    count: u64,
+    pub count: u64,
     /// Of these, exact decisions.
-    exact: u64,
+    pub exact: u64,
 }
 
 /// Archived prices and prices of the candidate, in millionths of the operator's currency.
-#[derive(ToSchema)]
-struct PriceReport {
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PriceReport {
     /// Sums over all messages that the candidate priced.
-    total: PriceSums,
+    pub total: PriceSums,
     /// Messages with the same price.
-    same: u64,
+    pub same: u64,
     /// Messages with a higher price.
-    dearer: u64,
+    pub dearer: u64,
     /// Messages with a lower price.
-    cheaper: u64,
+    pub cheaper: u64,
     /// Messages that the candidate's biller refuses.
-    new_refusals: u64,
+    pub new_refusals: u64,
     /// The ledger accounts that differ most.
-    accounts: Vec<AccountPrice>,
+    pub accounts: Vec<AccountPrice>,
     /// Sums over all other accounts.
-    other: PriceSums,
+    pub other: PriceSums,
 }
 
 /// Prices of a ledger account.
-#[derive(ToSchema)]
-struct AccountPrice {
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AccountPrice {
     /// The ledger account.
-    account: String,
-    /// Number of messages.
-    messages: u64,
-    /// Sum of the archived prices.
-    old: u64,
-    /// Sum of the candidate's prices.
-    new: u64,
+    pub account: String,
+    /// The sums.
+    #[serde(flatten)]
+    #[schema(inline)]
+    pub sums: PriceSums,
 }
 
 /// Sums of prices.
-#[derive(ToSchema)]
-struct PriceSums {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+pub struct PriceSums {
     /// Number of messages.
-    messages: u64,
+    pub messages: u64,
     /// Sum of the archived prices.
-    old: u64,
+    pub old: u64,
     /// Sum of the candidate's prices.
-    new: u64,
+    pub new: u64,
 }
 
 /// The throughput of a replay.
-#[derive(ToSchema)]
-struct Throughput {
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, ToSchema)]
+pub struct Throughput {
     /// Number of threads.
-    threads: usize,
+    pub threads: usize,
     /// Total time, in seconds.
-    seconds: f64,
+    pub seconds: f64,
     /// Messages a second over the total time.
-    messages_per_second: f64,
+    pub messages_per_second: f64,
     /// Time that the reading thread waited for the database, in seconds.
-    reading_seconds: f64,
+    pub reading_seconds: f64,
     /// Processor time of decoding, in seconds, over all threads.
-    decoding_seconds: f64,
+    pub decoding_seconds: f64,
     /// Messages a second that one core can read and decode.
-    loaded_per_second_per_core: f64,
+    pub loaded_per_second_per_core: f64,
     /// Processor time of deciding and comparing, in seconds, over all threads.
-    comparing_seconds: f64,
+    pub comparing_seconds: f64,
     /// Messages a second that one core can decide and compare.
-    compared_per_second_per_core: f64,
+    pub compared_per_second_per_core: f64,
+}
+
+mod as_text {
+    use model::MessageId;
+    use serde::de::Error as _;
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(id: &MessageId, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(id)
+    }
+
+    pub(super) fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<MessageId, D::Error> {
+        String::deserialize(from)?.parse().map_err(D::Error::custom)
+    }
 }

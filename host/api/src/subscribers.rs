@@ -1,4 +1,5 @@
-use super::name_schemas::{PresenceSignSchema, SubscriberStateSchema};
+use super::SubscriberStateView;
+use super::name_schemas::PresenceSignSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
@@ -27,8 +28,8 @@ pub struct SubscriberView {
     pub present_by: Option<String>,
     /// State of messages to the subscriber: `idle` (there are none), `waiting`, `sending`, `absent`, `full`, or `back-off`
     /// after another failure. In the last three, nothing is sent until `next_try` or a sign of the handset.
-    #[schema(value_type = SubscriberStateSchema, inline)]
-    pub state: String,
+    #[schema(inline)]
+    pub state: SubscriberStateView,
     /// The failure, for people.
     #[schema(required)]
     pub reason: Option<String>,

@@ -422,7 +422,7 @@ mod tests {
             field("/peer/0/address", "is missing", None),
             field("/peer/0/links", "is 0", Some("1 to 256")),
         ];
-        let problem = Problem { problems, ..Problem::new(ProblemKind::Unprocessable, "wrong") };
+        let problem = Problem::new(ProblemKind::Unprocessable, "wrong").with_problems(problems);
         let api = FakeApi::default()
             .with("GET /v1/configuration", 200, &in_force())
             .refusing("PUT /v1/configuration?why=", &problem);

@@ -273,7 +273,7 @@ mod tests {
     }
 
     fn api(version: &str, phase: &'static str, archive: &Value, attention: &Value) -> FakeApi {
-        let status = StatusView { version: version.to_owned(), disk_free: 1, ..status(&[]) };
+        let status = StatusView { version: version.to_owned(), disk_free: 1, ..status(api::StatusTotals::default()) };
         FakeApi::default()
             .with("GET /v1/health", 200, &json!({ "status": "ok" }))
             .with("GET /v1/status", 200, &json!(status))

@@ -2,6 +2,7 @@
 
 use anstyle::{AnsiColor, Style};
 use client::{ClientError, terminal};
+use serde::Serialize;
 use serde_json::Value;
 use std::cell::RefCell;
 use std::fmt;
@@ -191,8 +192,9 @@ impl Output {
     }
 
     /// Prints a JSON document on one line.
-    pub(crate) fn document(&self, value: &Value) -> Result<(), Failure> {
-        self.write(&format!("{}\n", terminal::json(value)))
+    pub(crate) fn document(&self, value: &impl Serialize) -> Result<(), Failure> {
+        // The fields of a `Value` are sorted, those of a type are not.
+        self.write(&format!("{}\n", terminal::json(&serde_json::to_value(value).unwrap_or_default())))
     }
 
     pub(crate) fn write(&self, text: &str) -> Result<(), Failure> {

@@ -130,7 +130,7 @@ impl PeerOrAccount {
 
     fn oldest_age(&self, now: u64) -> String {
         let oldest = self.queue["oldest"].as_u64();
-        oldest.map_or_else(|| "-".to_owned(), |oldest| duration_text(&now.saturating_sub(oldest).into()))
+        oldest.map_or_else(|| "-".to_owned(), |oldest| duration_text(&now.saturating_sub(oldest)))
     }
 
     fn json(&self) -> Value {
@@ -161,7 +161,7 @@ impl PeerOrAccount {
 /// Prints peers or accounts as a table.
 pub(crate) fn print_all(output: &Output, entries: &[PeerOrAccount], accounts: bool) -> Result<(), Failure> {
     if output.json {
-        return output.document(&entries.iter().map(PeerOrAccount::json).collect());
+        return output.document(&entries.iter().map(PeerOrAccount::json).collect::<Vec<_>>());
     }
     if entries.is_empty() {
         output.remark(if accounts { "there is no account" } else { "there is no peer" });
@@ -279,7 +279,7 @@ mod tests {
     fn link(peer: &str, role: &'static str, phase: &'static str) -> LinkView {
         LinkView {
             remote: Some("10.0.0.1:2775".to_owned()),
-            bind: Some("transceiver"),
+            bind: Some("transceiver".to_owned()),
             tls: true,
             window: 500,
             in_flight: 5,

@@ -1,5 +1,6 @@
 use crate::saved_logins::{self, SavedLogins};
 use crate::tls_args::TlsArgs;
+use api::{LoginRequest, WhoamiView};
 use clap::Args;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
@@ -186,24 +187,24 @@ impl ConnectionArgs {
         self.api_client(Some(format!("Bearer {token}")))
     }
 
-    /// Opens a session and saves it for later commands. `login`: the body of `POST /v1/sessions`. Returns the answer.
+    /// Opens a session and saves it for later commands. Returns the session's owner.
     ///
     /// # Errors
     /// If the appliance refuses or cannot be reached, or the session cannot be saved.
-    pub fn log_in(self, login: &Value) -> Result<Value, ClientError> {
+    pub fn log_in(self, login: &LoginRequest) -> Result<WhoamiView, ClientError> {
         let path = saved_logins::default_path().ok_or(ClientError::NoPlace)?;
         let client = self.api_client(None)?;
         let kind = [("content-type", "application/json")];
         let sessions = "/v1/sessions";
-        let answer =
-            client.send_request(&client.agent, "POST", sessions, &kind, login.to_string().as_bytes())?;
+        let login = serde_json::to_vec(login).map_err(|source| client.unexpected(sessions, source))?;
+        let answer = client.send_request(&client.agent, "POST", sessions, &kind, login.as_slice())?;
         let cookies: Vec<String> = answer
             .headers()
             .get_all(header::SET_COOKIE)
             .iter()
             .filter_map(|cookie| cookie.to_str().ok().map(str::to_owned))
             .collect();
-        let whoami = client.read_json(sessions, answer)?;
+        let whoami = client.typed(sessions, client.read_json(sessions, answer)?)?;
         let token = cookies.iter().find_map(|cookie| {
             cookie.split(';').next().unwrap_or_default().trim().strip_prefix("switchyard-session=")
         });
@@ -296,8 +297,11 @@ impl ApiClient {
         self.typed(path, self.ask(method, path, Some(&body))?)
     }
 
-    /// Reads an answer as its type.
-    fn typed<T: DeserializeOwned>(&self, path: &str, answer: Value) -> Result<T, ClientError> {
+    /// Reads an answer to a request for `path` as its type.
+    ///
+    /// # Errors
+    /// If the answer is of another type.
+    pub fn typed<T: DeserializeOwned>(&self, path: &str, answer: Value) -> Result<T, ClientError> {
         serde_json::from_value(answer).map_err(|source| self.unexpected(path, source))
     }
 
@@ -359,6 +363,20 @@ impl ApiClient {
         body: &[u8],
     ) -> Result<Value, ClientError> {
         self.read_json(path, self.send_request(&self.agent, method, path, headers, body)?)
+    }
+
+    /// As [`ApiClient::send`], and reads the answer as its type.
+    ///
+    /// # Errors
+    /// As [`ApiClient::read`].
+    pub fn upload<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Result<T, ClientError> {
+        self.typed(path, self.send(method, path, headers, body)?)
     }
 
     /// Sends a POST request with a body from a reader, without a timeout.

@@ -6,8 +6,8 @@ use axum::extract::ConnectInfo;
 use axum::extract::multipart::MultipartError;
 use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::net::SocketAddr;
 use tower::ServiceExt as _;
@@ -161,8 +161,9 @@ pub(crate) struct ApiRequest<'a> {
 }
 
 impl<'a> ApiRequest<'a> {
-    pub(crate) fn json(csrf: &'a str, body: &Value) -> Self {
-        Self { csrf, body: body.to_string().into(), media_type: "application/json", headers: Vec::new() }
+    pub(crate) fn json(csrf: &'a str, body: &impl Serialize) -> Self {
+        let body = serde_json::to_vec(body).unwrap_or_default();
+        Self { csrf, body: body.into(), media_type: "application/json", headers: Vec::new() }
     }
 }
 

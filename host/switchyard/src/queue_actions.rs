@@ -2,9 +2,10 @@
 
 use crate::api_backend::{Switchyard, describe_blocked_by, shutting_down_problem};
 use crate::core_loop;
-use crate::messages::state_name;
+use crate::messages::message_state;
 use admin::metrics::{self, MetricsPage};
 use admin::{FieldProblem, Problem, ProblemKind};
+use api::MessageStateView;
 use engine::{
     AdminAction, BlockedBy, EngineAnswer, Event, MessageStatus, NewQueueAction, PeerStatus,
     QueueActionRefusal, QueueActionSurvey,
@@ -85,16 +86,6 @@ fn kind_view(kind: QueueActionKind) -> api::QueueActionKindView {
         QueueActionKind::Reroute => api::QueueActionKindView::Reroute,
         QueueActionKind::Cancel => api::QueueActionKindView::Cancel,
         QueueActionKind::Purge => api::QueueActionKindView::Purge,
-    }
-}
-
-fn action_name(kind: QueueActionKind) -> &'static str {
-    match kind {
-        QueueActionKind::Suspend => "suspend",
-        QueueActionKind::Drain => "drain",
-        QueueActionKind::Reroute => "reroute",
-        QueueActionKind::Cancel => "cancel",
-        QueueActionKind::Purge => "purge",
     }
 }
 
@@ -275,16 +266,16 @@ impl Switchyard {
         for kind in QueueActionKind::ALL {
             let of = |action: &&(QueueAction, u64)| action.0.kind == kind && action.0.state.is_active();
             let count = actions.iter().filter(of).count();
-            page.put(&metrics::QUEUE_ACTIONS, &[action_name(kind)], count as f64);
+            page.put(&metrics::QUEUE_ACTIONS, &[kind_view(kind).name()], count as f64);
         }
     }
 
-    fn sample(&self, message: &Message, state: &str, open: bool) -> api::QueueActionSample {
+    fn sample(&self, message: &Message, state: MessageStateView, open: bool) -> api::QueueActionSample {
         api::QueueActionSample {
             id: message.id.to_string(),
             from: format_address(&message.source, open),
             to: format_address(&message.destination, open),
-            state: state.to_owned(),
+            state,
         }
     }
 
@@ -300,20 +291,21 @@ impl Switchyard {
         open: bool,
     ) -> Result<api::QueueActionPreview, Problem> {
         let mut preview = api::QueueActionPreview { complete: true, ..api::QueueActionPreview::default() };
-        let mut oldest: BTreeMap<MessageId, &'static str> = BTreeMap::new();
+        let mut oldest: BTreeMap<MessageId, MessageStateView> = BTreeMap::new();
         let (mut at, mut reads) = (0, 0);
         loop {
             let copy = request.clone();
             let query = move |engine: &engine::Engine, now| {
                 let survey = engine.survey(now, &copy, at, SCAN_LIMIT);
-                let state =
-                    |id: &MessageId| engine.message(*id).map_or("ending", |status| state_name(status.state));
+                let state = |id: &MessageId| {
+                    engine.message(*id).map_or(MessageStateView::Ending, |status| message_state(status.state))
+                };
                 let states: Vec<_> = survey.oldest.iter().map(|id| (*id, state(id))).collect();
                 (survey, states)
             };
             let (survey, states) = self.core.query(query).ok_or_else(shutting_down_problem)?;
             for (state, count) in survey.concerned {
-                *preview.by_state.entry(state_name(state).to_owned()).or_default() += count;
+                *preview.by_state.entry(message_state(state).name().to_owned()).or_default() += count;
                 preview.messages += count;
             }
             oldest.extend(states);
@@ -329,8 +321,8 @@ impl Switchyard {
                     if request.scope.matches_destination(&message)
                         && let Some(state) = states.get(&message.id)
                     {
-                        let state = state_name(*state);
-                        *preview.by_state.entry(state.to_owned()).or_default() += 1;
+                        let state = message_state(*state);
+                        *preview.by_state.entry(state.name().to_owned()).or_default() += 1;
                         preview.messages += 1;
                         oldest.insert(message.id, state);
                     }
@@ -348,7 +340,7 @@ impl Switchyard {
         let sample = self.load(&ids)?;
         preview.sample = sample
             .iter()
-            .filter_map(|message| Some(self.sample(message, oldest.get(&message.id)?, open)))
+            .filter_map(|message| Some(self.sample(message, *oldest.get(&message.id)?, open)))
             .collect();
         Ok(preview)
     }
@@ -467,7 +459,7 @@ impl admin::QueueActions for Switchyard {
                 at: message.accepted_at.0,
                 since: written.map(|step| step.at.0),
                 until: status.until.map(|at| now.wall_of(at).0),
-                state: "uncertain".to_owned(),
+                state: MessageStateView::Uncertain,
                 attempts: status.attempts,
                 length: message.text.octets.len(),
             })

@@ -2,7 +2,7 @@
 
 use crate::api_backend::{Switchyard, shutting_down_problem};
 use crate::core_loop::{self, wall_clock};
-use admin::{FieldProblem, PeerTestView, Problem, ProblemKind, TestMessageRequest, TestStepView, Testing};
+use admin::{FieldProblem, PeerTestView, Problem, ProblemKind, TestStepView, Testing};
 use engine::{EngineAnswer, Event};
 use futures_util::future::BoxFuture;
 use model::{
@@ -84,7 +84,7 @@ fn encode_text(text: &str) -> Result<Text, Problem> {
 }
 
 impl Testing for Switchyard {
-    fn send_test(&self, asked: TestMessageRequest, by: Arc<str>) -> Result<String, Problem> {
+    fn send_test(&self, asked: api::TestMessageRequest, by: Arc<str>) -> Result<String, Problem> {
         let account = self.links.account_options(&asked.account).ok_or_else(|| {
             Problem::new(ProblemKind::NotFound, format!("{:?} is not an account", asked.account))
         })?;

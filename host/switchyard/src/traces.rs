@@ -1,7 +1,9 @@
 //! Traces of messages in the API, from memory, store and archive.
 
 use crate::api_backend::Switchyard;
+use crate::messages::message_state;
 use admin::{Problem, ProblemKind};
+use api::MessageStateView;
 use archive::{DecodedTrace, Direction};
 use engine::{LockHolder, MessageProgress, MessageState, MessageStatus};
 use model::{
@@ -187,7 +189,7 @@ impl Switchyard {
         api::TraceView {
             id: message.id.to_string(),
             submission: message.submission.map(|id| id.to_string()),
-            state: String::new(),
+            state: MessageStateView::Ending,
             finished: false,
             origin: name(message.origin),
             source: message.source.text().into_owned(),
@@ -250,7 +252,7 @@ impl Switchyard {
         name: Names<'_>,
     ) -> api::TraceView {
         let mut trace = self.trace(message, body, name);
-        trace.state = ended.state.name().to_owned();
+        trace.state = ended.state.into();
         trace.finished = true;
         self.add_steps(&mut trace, &ended.steps, name);
         let error = match (ended.error, self.causes.of_final_with_names(ended, name)) {
@@ -275,7 +277,6 @@ impl Switchyard {
         let name: Names<'_> = &|peer| self.name_of(peer);
         let mut trace = self.trace(message, body, name);
         let Some((status, now)) = live else {
-            trace.state = "ending".to_owned();
             if let Some(progress) = progress {
                 self.add_steps(&mut trace, &progress.steps, name);
             }
@@ -295,14 +296,12 @@ impl Switchyard {
         }
         let last = status.steps.last();
         let awaits_alert = last.is_some_and(|step| matches!(step.kind, StepKind::AwaitingAlert { .. }));
-        let (state, why) = match status.state {
-            MessageState::Queued => (
-                "queued",
-                format!(
-                    "queued for {peer}, queue length {}; {}",
-                    status.queue_length,
-                    self.describe_message_block(&status, now)
-                ),
+        trace.state = message_state(status.state);
+        let why = match status.state {
+            MessageState::Queued => format!(
+                "queued for {peer}, queue length {}; {}",
+                status.queue_length,
+                self.describe_message_block(&status, now)
             ),
             MessageState::SubscriberLocked => {
                 let why = match status.lock_holder {
@@ -319,48 +318,37 @@ impl Switchyard {
                         now.wall_of(at).0
                     ),
                 };
-                ("queued", format!("queued for {peer}, {why}"))
+                format!("queued for {peer}, {why}")
             }
             MessageState::Suspended => {
                 let action = status.held_by.map_or(String::new(), |action| self.describe_action(action));
-                ("suspended", format!("first in the queue of {peer}, but suspended{action}"))
+                format!("first in the queue of {peer}, but suspended{action}")
             }
-            MessageState::Submitted => {
-                ("submitted", format!("written to a link of {peer}; awaits the response"))
-            }
-            MessageState::Deferred if awaits_alert => (
-                "deferred",
-                format!(
-                    "subscriber not reachable: next attempt at {}, or when an alert for the subscriber arrives",
-                    until.unwrap_or(0)
-                ),
+            MessageState::Submitted => format!("written to a link of {peer}; awaits the response"),
+            MessageState::Deferred if awaits_alert => format!(
+                "subscriber not reachable: next attempt at {}, or when an alert for the subscriber arrives",
+                until.unwrap_or(0)
             ),
-            MessageState::Deferred => ("deferred", format!("next attempt at {}", until.unwrap_or(0))),
-            MessageState::Held => {
-                ("held", format!("held by routing; routed again at {}", until.unwrap_or(0)))
-            }
+            MessageState::Deferred => format!("next attempt at {}", until.unwrap_or(0)),
+            MessageState::Held => format!("held by routing; routed again at {}", until.unwrap_or(0)),
             MessageState::Resolving => {
                 let deferral = status.resolver_deferral.map_or(String::new(), |(by, note)| {
                     let note = note.map_or(String::new(), |note| format!(": {note}"));
                     format!("; {} {} deferred{note}", by.plugin, by.version)
                 });
                 let until = until.map_or(String::new(), |at| format!("; next attempt at {at}"));
-                ("resolving", format!("awaits number resolution{deferral}{until}"))
+                format!("awaits number resolution{deferral}{until}")
             }
-            MessageState::Deciding => ("deciding", format!("refused by {peer}; the delivery policy decides")),
-            MessageState::Uncertain => (
-                "uncertain",
-                format!(
-                    "written to {peer}, no response; awaits a DLR or an admin until {}",
-                    until.unwrap_or(0)
-                ),
+            MessageState::Deciding => format!("refused by {peer}; the delivery policy decides"),
+            MessageState::Uncertain => format!(
+                "written to {peer}, no response; awaits a DLR or an admin until {}",
+                until.unwrap_or(0)
             ),
             MessageState::AwaitingDlr => {
-                ("responded", format!("accepted by {peer}; awaits the DLR until {}", until.unwrap_or(0)))
+                format!("accepted by {peer}; awaits the DLR until {}", until.unwrap_or(0))
             }
-            MessageState::Ending => ("ending", "the final record is being written".to_owned()),
+            MessageState::Ending => "the final record is being written".to_owned(),
         };
-        trace.state = state.to_owned();
         trace.waiting_for = Some(why);
         trace
     }

@@ -196,7 +196,7 @@ mod tests {
             field("/peer/0/adress", "is not known", None),
         ];
         let detail = "peer[0].rate: is \"x\"; and 1 more, all of them in `problems`";
-        let invalid = Problem { problems, ..Problem::new(ProblemKind::Unprocessable, detail) };
+        let invalid = Problem::new(ProblemKind::Unprocessable, detail).with_problems(problems);
         let url = api().refusing("PATCH /v1/configuration?why=set%20upstream", &invalid).start();
         let done = run(&url, &["peer", "set", "upstream", "rate=x", "adress=1"]);
         assert_eq!((done.code, done.out.as_str()), (1, ""));

@@ -7,6 +7,7 @@ use crate::format::{duration_text, number, octets, state_badge, text};
 use crate::layout::csrf_field;
 use crate::request_context::RequestContext;
 use crate::table::detail_list;
+use api::Permission;
 use axum::body::{Body, Bytes};
 use axum::extract::multipart::Field;
 use axum::extract::{Multipart, Query};
@@ -45,7 +46,7 @@ pub(super) fn card(context: &RequestContext, status: &Value) -> Markup {
                 }),
                 ("Data", html! { (octets(number(status, "data-used"))) " of " (octets(number(status, "data-size"))) }),
             ]))
-            @if context.has_permission("manage-appliance") { (action_forms(context, back)) }
+            @if context.has_permission(Permission::ManageAppliance) { (action_forms(context, back)) }
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::nav::NavItem;
 use crate::pages::peer::reason_fields;
 use crate::request_context::RequestContext;
 use crate::table::{detail_list, table};
+use api::Permission;
 use axum::http::Method;
 use axum::response::Response;
 use maud::{Markup, html};
@@ -73,7 +74,7 @@ fn page_body(
 ) -> Markup {
     let about = &document.about;
     let is_files = text(about, "mode") == "file";
-    let edits = context.has_permission("configure") && !is_files;
+    let edits = context.has_permission(Permission::Configure) && !is_files;
     let (shown, left_out) = editable(&document.content);
     let shown =
         page_state.text.clone().unwrap_or_else(|| serde_json::to_string_pretty(&shown).unwrap_or_default());
@@ -146,7 +147,7 @@ fn pending(context: &RequestContext, document: &ConfigurationDocument) -> Markup
         div.notice.warn #pending role="status" {
             strong { "Version " (version) " waits for confirmation" }
             p { "It is reverted automatically " (ago(at)) ", and also if the appliance stops before." }
-            @if context.has_permission("configure") {
+            @if context.has_permission(Permission::Configure) {
                 div.actions {
                     (action_button(context, "/configuration/pending", "Confirm", "primary", &[("do", "confirm"), ("version", &version)]))
                     (action_button(context, "/configuration/pending", "Revert now", "danger", &[("do", "revert")]))

@@ -11,6 +11,7 @@ use crate::nav::NavItem;
 use crate::pages::api_types::{LinkStatus, links};
 use crate::request_context::RequestContext;
 use crate::table::table;
+use api::Permission;
 use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -23,7 +24,7 @@ const RATE_SAMPLES: usize = 5;
 const MAX_PER_CODE: usize = 5;
 
 pub(crate) async fn show(context: RequestContext) -> Response {
-    if !context.has_permission("read") {
+    if !context.has_permission(Permission::Read) {
         return Redirect::to("/messages").into_response();
     }
     let body = regions(&context).await.map(|regions| {

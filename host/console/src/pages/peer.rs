@@ -11,6 +11,7 @@ use crate::pages::api_types::{links, queues};
 use crate::request_context::RequestContext;
 use crate::settings::{self, ACCOUNT, Field, GATEWAY, PASSWORD_HASH, PEER};
 use crate::table::{detail_list, table};
+use api::Permission;
 use axum::extract::Path;
 use axum::http::{Method, StatusCode};
 use axum::response::Response;
@@ -114,7 +115,7 @@ pub(crate) async fn regions(
             html! {
                 h2 { "Links" }
                 (table("Links", heads, &rows, &empty))
-                @if waits && list != "account" && context.has_permission("operate") {
+                @if waits && list != "account" && context.has_permission(Permission::Operate) {
                     form.inline method="post" action=(dial) { (csrf_field(context)) button type="submit" { "Dial now" } }
                 }
             },
@@ -185,7 +186,7 @@ async fn page_body(
     Ok(html! {
         div.heading {
             h1 { (title) }
-            @if !is_new && context.has_permission("operate") {
+            @if !is_new && context.has_permission(Permission::Operate) {
                 @if kind.list != "account" {
                     form.inline method="post" action=(format!("{}/{}/test", kind.path, encode_segment(name))) { (csrf_field(context)) button type="submit" { "Test the connection" } }
                 } @else {
@@ -204,7 +205,7 @@ async fn page_body(
         @if let Some(test) = page_state.test { (test_result(test)) }
         @for (id, part) in live { section.card id=(id) { (part) } }
         @if let Some(refusals) = &refusals { (refused_submissions(refusals)) }
-        @if context.has_permission("configure") {
+        @if context.has_permission(Permission::Configure) {
             (settings_form(context, kind, &document, one, is_new, page_state))
             @if !is_new { (removal_form(context, kind, &document, name)) }
         } @else if let Some(one) = one {

@@ -8,6 +8,7 @@ use crate::nav::NavItem;
 use crate::pages::QueryParams;
 use crate::request_context::RequestContext;
 use crate::table::{detail_list, next_page_link, table};
+use api::Permission;
 use axum::extract::{Path, Query};
 use axum::http::Method;
 use axum::response::Response;
@@ -114,7 +115,7 @@ async fn page_body(
             section.card {
                 h2 { "Changes of a rollback to this version" }
                 (changes(&list(rollback_changes), "Now", "Then"))
-                @if context.has_permission("configure") {
+                @if context.has_permission(Permission::Configure) {
                     form.fields method="post" action=(format!("/configuration/versions/{chosen}")) {
                         (csrf_field(context))
                         input type="hidden" name="tag" value=(format!("\"{current}\""));

@@ -338,7 +338,7 @@ impl ConfigManager {
         let why = format!("SIGHUP: read from {file}");
         let origin = ChangeOrigin { by: BY_FILE.to_owned(), why, confirm_within: None };
         let applied =
-            self.apply_document(&mut state, document, config, origin).map_err(|problem| problem.detail)?;
+            self.apply_document(&mut state, document, config, origin).map_err(|problem| problem.0.detail)?;
         Ok(applied.version)
     }
 }
