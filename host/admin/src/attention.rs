@@ -4,8 +4,7 @@ mod rules;
 
 use crate::backend::{ApiBackend, SharedBackend, call_json};
 use crate::problem::{Problem, ProblemKind};
-use crate::ready::NotReady;
-use api::AttentionView;
+use api::{AttentionView, NotReady};
 use axum::Json;
 use axum::extract::State;
 use rules::{Facts, findings};

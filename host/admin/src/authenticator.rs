@@ -1,10 +1,10 @@
 //! Authentication of API requests: by the root token, a named token or a session.
 
-use crate::problem::{Problem, ProblemKind, ProblemReason};
+use crate::problem::{Problem, ProblemKind};
 use crate::request_audit::RefusalLimiter;
 use crate::root_token::RootToken;
 use access::{Access, Caller, NewSession, Principal};
-use api::Permission;
+use api::{Permission, ProblemReason};
 use axum::http::{HeaderMap, header};
 use model::{Moment, Now, Timestamp};
 use ports::{LoginInterface, LoginLimiter, PasswordError, PasswordVerifier};

@@ -41,20 +41,15 @@ pub use attention::{AttentionLimits, PendingConfiguration};
 pub use authenticator::Authenticator;
 pub use backend::{ApiBackend, Export, router};
 pub use backup::Backup;
-pub use configuration::{
-    ChangeOptions, ConfigChangeKindView, ConfigChangeView, ConfigDifferenceView, ConfigVersionSummaryView,
-    ConfigVersionView, Configuration, ConfigurationChangeResult, ConfigurationCheck, ConfigurationEdit,
-    CurrentConfiguration, ManagedBy, UnconfirmedVersionView,
-};
+pub use configuration::{ChangeOptions, Configuration, ConfigurationEdit};
 pub use ledger::Ledger;
 pub use messages::{MessageAction, Messages};
 pub use openapi::document;
 pub use operation::{DrainOptions, DrainStateView, LogLevelView, Operation, RemainingMessagesView};
 pub use plugins::Plugins;
 pub use pools::{PoolFillResult, PoolJournalPage, Pools};
-pub use problem::{FieldProblem, Problem, ProblemKind, ProblemReason};
+pub use problem::{Problem, ProblemKind};
 pub use queue_actions::QueueActions;
-pub use ready::{NotReady, Readiness};
 pub use root_token::{RootToken, RootTokenError};
 pub use subscribers::{GsmSubscribers, SubscriberName};
-pub use testing::{PeerTestView, TestStepView, Testing};
+pub use testing::Testing;

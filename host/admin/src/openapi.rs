@@ -249,7 +249,8 @@ fn problem_schema() -> Value {
 #[cfg(test)]
 mod tests {
     use super::document;
-    use crate::problem::{FieldProblem, Problem, ProblemKind, ProblemReason};
+    use crate::problem::{Problem, ProblemKind};
+    use api::{FieldProblem, ProblemReason};
     use model::NumberState;
     use serde_json::{Value, json};
     use std::collections::BTreeSet;
@@ -302,7 +303,7 @@ mod tests {
         let here = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut names = Vec::new();
         schema_names_in_folder(&here.join("src"), &mut names);
-        schema_names_in_folder(&here.join("../access/src"), &mut names);
+        schema_names_in_folder(&here.join("../api/src"), &mut names);
         names.sort_unstable();
         assert!(names.len() > 80, "{names:?}");
         let twice: Vec<_> = names.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| &pair[0]).collect();

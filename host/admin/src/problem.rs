@@ -1,6 +1,6 @@
 //! API errors: problem documents (RFC 9457).
 
-pub use api::{FieldProblem, ProblemReason};
+use api::{FieldProblem, ProblemReason};
 use axum::Json;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};

@@ -4,14 +4,12 @@ use crate::backend::{SharedBackend, call};
 use crate::problem::{Problem, ProblemKind};
 use crate::request::{JsonBody, PathParams};
 use access::Caller;
-use api::name_schemas::TestStepSchema;
+use api::PeerTestView;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
 use futures_util::future::BoxFuture;
-use serde::Serialize;
 use std::sync::Arc;
-use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -32,33 +30,6 @@ pub trait Testing: Send + Sync + 'static {
     /// # Errors
     /// If there is no such peer, or the appliance does not dial it.
     fn dial_peer(&self, name: &str, by: &str) -> Result<(), Problem>;
-}
-
-/// The result of a peer test.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = PeerTest)]
-pub struct PeerTestView {
-    /// Whether all steps succeeded.
-    pub ok: bool,
-    /// The steps. The last one is the failed one, if a step failed.
-    pub steps: Vec<TestStepView>,
-}
-
-/// A step of a peer test.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = TestStep)]
-pub struct TestStepView {
-    /// `resolve`, `connect`, `tls`, `bind` or `unbind`.
-    #[schema(value_type = TestStepSchema, inline)]
-    pub what: &'static str,
-    /// Whether the step succeeded.
-    pub ok: bool,
-    /// Duration of the step, in milliseconds.
-    pub ms: u64,
-    /// The result or the error.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub detail: Option<String>,
 }
 
 pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {

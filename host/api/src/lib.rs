@@ -4,15 +4,18 @@
 
 mod attention;
 mod bindings;
+mod configuration;
 mod hooks;
 mod ledger;
 mod messages;
 pub mod name_schemas;
 mod names;
+mod peer_test;
 mod plugins;
 mod pools;
 mod problem;
 mod queue_actions;
+mod readiness;
 mod records;
 mod refusals;
 mod replay_report;
@@ -28,6 +31,12 @@ pub use bindings::{
     CounterGrant, CounterWindow, Grants, HookRollbackRequest, InstanceUse, OnFault, PromotionRequest,
     Tolerance, TrialModeView, TrialRequest,
 };
+pub use configuration::{
+    ConfigChangeKindView, ConfigChangeView, ConfigConfirmRequest, ConfigDifferenceView,
+    ConfigRollbackRequest, ConfigVersionPageView, ConfigVersionSummaryView, ConfigVersionView,
+    ConfigurationChangeResult, ConfigurationCheck, ConfigurationDiff, CurrentConfiguration, ManagedBy,
+    UnconfirmedVersionView,
+};
 pub use hooks::{
     AnswerDifference, CandidateStateView, Comparison, FaultExample, FaultyVersion, HookEvent, HookStateView,
     PluginCountsView, PluginFaultCounts, PolicyReferenceKind, UnknownReference,
@@ -35,6 +44,7 @@ pub use hooks::{
 pub use ledger::{BalanceChangeView, BalanceView, BalancesView, LedgerChangeRequest, LedgerOperationView};
 pub use messages::{AcceptedMessage, MessageFilter, MessagePageView, MessageRowView, TestMessageRequest};
 pub use names::{MessageStateView, SubscriberStateView};
+pub use peer_test::{PeerTestView, TestStepView};
 pub use plugins::PluginVersionView;
 pub use pools::{
     NO_STATE, PoolCountsView, PoolEntryNumberView, PoolEntryView, PoolEventOutcome, PoolEventRequest,
@@ -48,6 +58,7 @@ pub use queue_actions::{
     QueueActionStateView, QueueActionView, SettleUncertainRequest, SettleUncertainResult, UncertainPageView,
     UncertainRemedy, UncertainView,
 };
+pub use readiness::{NotReady, Readiness};
 pub use records::{
     ArchivePumpView, BusinessPushView, BusinessRequestsView, BusinessView, CoreConnectionView,
     CoreNetworkFaultView, CoreNetworkView, FinishedMessageView, FinishedPriceView, HistoryPageView,

@@ -2,8 +2,7 @@
 //! checked against the API document, by [`crate::fake_api::FakeApi`] or by `testkit::api_document::fixture`.
 
 use crate::fake_api::{NOW, VERSION};
-use admin::{CurrentConfiguration, ManagedBy};
-use api::{LinkView, QueueView, StatusTotals, StatusView};
+use api::{CurrentConfiguration, LinkView, ManagedBy, QueueView, StatusTotals, StatusView};
 use serde_json::{Value, json};
 
 /// `GET /v1/status`, with these totals.

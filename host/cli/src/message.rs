@@ -6,7 +6,7 @@ use crate::format::value_text;
 use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
 use crate::paged_list::fetch_pages;
-use api::{AcceptedMessage, MessagePageView, TestMessageRequest, TraceView};
+use api::{AcceptedMessage, MessagePageView, Problem, TestMessageRequest, TraceView};
 use clap::{Args, Subcommand};
 use client::{ApiClient, ClientError, encode_segment};
 use model::parse_duration;
@@ -229,7 +229,7 @@ fn post_each(
         match api.post(&path(id, what), &Value::Null) {
             Ok(_) if output.json => output.document(&json!({ "id": id, "result": "done" }))?,
             Ok(_) => output.line(&format!("{} {done}", client::terminal::visible(id)))?,
-            Err(ClientError::Refused { status: 404 | 409 | 422, detail, .. }) => {
+            Err(ClientError::Refused(Problem { status: 404 | 409 | 422, detail, .. })) => {
                 refused += 1;
                 if output.json {
                     output.document(&json!({ "id": id, "result": "refused", "detail": detail }))?;

@@ -1,7 +1,10 @@
 //! Lists that the API returns in pages.
 
 use crate::output::Failure;
-use api::{MessagePageView, MessageRowView, UncertainPageView, UncertainView};
+use api::{
+    ConfigVersionPageView, ConfigVersionSummaryView, MessagePageView, MessageRowView, UncertainPageView,
+    UncertainView,
+};
 use client::{ApiClient, encode_segment};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -43,6 +46,19 @@ impl Page for UncertainPageView {
 
     fn next(&self) -> Option<String> {
         self.next.clone()
+    }
+}
+
+impl Page for ConfigVersionPageView {
+    type Item = ConfigVersionSummaryView;
+    const NEXT: &'static str = "before";
+
+    fn items(&mut self) -> &mut Vec<ConfigVersionSummaryView> {
+        &mut self.versions
+    }
+
+    fn next(&self) -> Option<String> {
+        self.next.map(|next| next.to_string())
     }
 }
 

@@ -146,8 +146,8 @@ fn archive(archive: &Value) -> String {
 mod tests {
     use crate::fake_api::{FakeApi, NOW, run};
     use crate::fixtures::{self, archive, link, router, status};
-    use admin::{NotReady, Problem, ProblemKind, Readiness};
-    use api::{LinkView, QueueView, StatusTotals, StatusView};
+    use admin::{Problem, ProblemKind};
+    use api::{LinkView, NotReady, QueueView, Readiness, StatusTotals, StatusView};
     use serde_json::json;
 
     fn healthy() -> FakeApi {

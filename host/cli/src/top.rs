@@ -94,8 +94,7 @@ mod tests {
     use super::*;
     use crate::fake_api::{FakeApi, NOW, run};
     use crate::fixtures;
-    use admin::Readiness;
-    use api::{LinkView, QueueView, StatusTotals, StatusView};
+    use api::{LinkView, QueueView, Readiness, StatusTotals, StatusView};
     use serde_json::{Value, json};
     use testkit::api_document::fixture;
     use unicode_width::UnicodeWidthStr;
@@ -112,7 +111,7 @@ mod tests {
 
     fn status_after(accepted: u64) -> Value {
         status(StatusTotals {
-            accepted: accepted,
+            accepted,
             submitted: accepted,
             delivered: accepted / 2,
             commits: 1,

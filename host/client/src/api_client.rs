@@ -1,6 +1,6 @@
 use crate::saved_logins::{self, SavedLogins};
 use crate::tls_args::TlsArgs;
-use api::{LoginRequest, WhoamiView};
+use api::{LoginRequest, Problem, WhoamiView};
 use clap::Args;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use ureq::http::{Request, Response, header};
+use ureq::http::{Request, Response, StatusCode, header};
 use ureq::tls::TlsConfig;
 use ureq::{AsSendBody, Body, SendBody};
 
@@ -41,17 +41,8 @@ pub struct ConnectionArgs {
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// The appliance refused the request.
-    #[error("{title}: {detail}")]
-    Refused {
-        /// The HTTP status.
-        status: u16,
-        /// Short summary.
-        title: String,
-        /// The cause.
-        detail: String,
-        /// The whole answer; null if it was not JSON.
-        problem: Value,
-    },
+    #[error("{0}")]
+    Refused(Problem),
     /// The appliance does not answer.
     #[error("{url}: {why}\nIs the appliance running, and is --url its [http] listener?")]
     Unreachable {
@@ -227,7 +218,7 @@ impl ConnectionArgs {
         logins.write(&path)?;
         match self.api_client(Some(format!("Bearer {token}")))?.delete("/v1/sessions/current") {
             // The session has expired.
-            Ok(_) | Err(ClientError::Refused { status: 401, .. }) => Ok(true),
+            Ok(_) | Err(ClientError::Refused(Problem { status: 401, .. })) => Ok(true),
             Err(error) => Err(error),
         }
     }
@@ -283,6 +274,19 @@ impl ApiClient {
         self.typed(path, self.get(path)?)
     }
 
+    /// As [`ApiClient::read`], for an operation that answers with the same type and this error status too.
+    ///
+    /// # Errors
+    /// As [`ApiClient::read`].
+    pub fn read_with_status<T: DeserializeOwned>(&self, path: &str, status: u16) -> Result<T, ClientError> {
+        let answer = self.send_request(&self.agent, "GET", path, &[], ())?;
+        let (answer_status, text) = (answer.status(), self.read_text(path, answer)?);
+        match serde_json::from_str(&text) {
+            Ok(typed) if answer_status.as_u16() == status => Ok(typed),
+            _ => self.typed(path, self.parse_json(path, answer_status, &text)?),
+        }
+    }
+
     /// Sends a request with a JSON body and reads the answer as its type; `()` for no content.
     ///
     /// # Errors
@@ -293,8 +297,22 @@ impl ApiClient {
         path: &str,
         body: &impl Serialize,
     ) -> Result<T, ClientError> {
+        self.call_with(method, path, &[("content-type", "application/json")], body)
+    }
+
+    /// As [`ApiClient::call`], with these headers; they include `content-type`.
+    ///
+    /// # Errors
+    /// As [`ApiClient::read`].
+    pub fn call_with<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &impl Serialize,
+    ) -> Result<T, ClientError> {
         let body = serde_json::to_value(body).map_err(|source| self.unexpected(path, source))?;
-        self.typed(path, self.ask(method, path, Some(&body))?)
+        self.typed(path, self.send(method, path, headers, body.to_string().as_bytes())?)
     }
 
     /// Reads an answer to a request for `path` as its type.
@@ -323,14 +341,6 @@ impl ApiClient {
     /// As [`ApiClient::get`].
     pub fn put(&self, path: &str, body: &Value) -> Result<Value, ClientError> {
         self.ask("PUT", path, Some(body))
-    }
-
-    /// Sends a PATCH request with a JSON body.
-    ///
-    /// # Errors
-    /// As [`ApiClient::get`].
-    pub fn patch(&self, path: &str, body: &Value) -> Result<Value, ClientError> {
-        self.ask("PATCH", path, Some(body))
     }
 
     /// Sends a DELETE request.
@@ -430,25 +440,35 @@ impl ApiClient {
         agent.run(request).map_err(|error| self.unreachable(path, &error))
     }
 
-    /// Reads a JSON answer. An error status becomes [`ClientError::Refused`] with the problem's text (RFC 9457).
-    fn read_json(&self, path: &str, mut answer: Response<Body>) -> Result<Value, ClientError> {
-        let status = answer.status();
+    fn read_text(&self, path: &str, mut answer: Response<Body>) -> Result<String, ClientError> {
         let text = answer.body_mut().with_config().limit(MAX_ANSWER_OCTETS).read_to_string();
-        let text = text.map_err(|error| self.unreachable(path, &error))?;
-        let body: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
+        text.map_err(|error| self.unreachable(path, &error))
+    }
+
+    fn read_json(&self, path: &str, answer: Response<Body>) -> Result<Value, ClientError> {
+        let status = answer.status();
+        self.parse_json(path, status, &self.read_text(path, answer)?)
+    }
+
+    /// Parses a JSON answer. An error status becomes [`ClientError::Refused`] with the problem document (RFC 9457), or with the
+    /// start of another text.
+    fn parse_json(&self, path: &str, status: StatusCode, text: &str) -> Result<Value, ClientError> {
         if status.is_success() {
-            return Ok(body);
+            return Ok(serde_json::from_str(text).unwrap_or(Value::Null));
         }
-        let text_of = |name: &str| body.get(name).and_then(Value::as_str).map(str::to_owned);
-        Err(ClientError::Refused {
-            status: status.as_u16(),
-            title: text_of("title").unwrap_or_else(|| format!("HTTP status {status}")),
-            detail: text_of("detail").unwrap_or_else(|| {
-                let excerpt: String = text.chars().take(500).collect();
-                if excerpt.is_empty() { format!("{}{path} sent no details", self.url) } else { excerpt }
-            }),
-            problem: body,
-        })
+        let mut problem = serde_json::from_str(text).unwrap_or_else(|_| {
+            let excerpt: String = text.chars().take(500).collect();
+            let nothing = excerpt.is_empty();
+            Problem {
+                title: format!("HTTP status {status}").into(),
+                status: 0,
+                detail: if nothing { format!("{}{path} sent no details", self.url) } else { excerpt },
+                reason: None,
+                problems: Vec::new(),
+            }
+        });
+        problem.status = status.as_u16();
+        Err(ClientError::Refused(problem))
     }
 }
 

@@ -112,7 +112,7 @@ pub(crate) fn problem_list(error: &ApiError) -> Markup {
                 @for problem in error.problems.iter().take(crate::table::MAX_ROWS) {
                     li {
                         code { (if problem.pointer.is_empty() { "/" } else { &problem.pointer }) } " " (problem.what)
-                        @if !problem.allowed.is_empty() { " " span.muted { "Allowed: " (problem.allowed) } }
+                        @if let Some(allowed) = &problem.allowed { " " span.muted { "Allowed: " (allowed) } }
                     }
                 }
             }

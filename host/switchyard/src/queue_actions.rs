@@ -4,8 +4,8 @@ use crate::api_backend::{Switchyard, describe_blocked_by, shutting_down_problem}
 use crate::core_loop;
 use crate::messages::message_state;
 use admin::metrics::{self, MetricsPage};
-use admin::{FieldProblem, Problem, ProblemKind};
-use api::MessageStateView;
+use admin::{Problem, ProblemKind};
+use api::{FieldProblem, MessageStateView};
 use engine::{
     AdminAction, BlockedBy, EngineAnswer, Event, MessageStatus, NewQueueAction, PeerStatus,
     QueueActionRefusal, QueueActionSurvey,

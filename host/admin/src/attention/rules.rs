@@ -2,10 +2,9 @@
 
 use super::{AttentionLimits, PendingConfiguration};
 use crate::operation::DrainStateView;
-use crate::ready::{NotReady, Readiness};
 use api::{
     ArchivePumpView, AttentionSeverity, AttentionSubject, AttentionSubjectKind, AttentionView, BlockCause,
-    CoreNetworkView, HookStateView, LinkView, PluginCountsView, QueueView, StatusView,
+    CoreNetworkView, HookStateView, LinkView, NotReady, PluginCountsView, QueueView, Readiness, StatusView,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -3,7 +3,7 @@
 use super::{NumberArgs, path};
 use crate::format::value_text;
 use crate::output::{Failure, Output};
-use api::{PoolEventOutcome, PoolEventRequest, PoolEventResult, PoolView};
+use api::{PoolEventOutcome, PoolEventRequest, PoolEventResult, PoolView, Problem};
 use client::{ApiClient, ClientError};
 
 /// The number of events of one request: even, so that both events of a number stay together.
@@ -19,9 +19,9 @@ pub(super) fn send_event(
     let sent = api.call::<PoolEventResult>("POST", &path(pool, "/events"), event);
     let result = sent.map_err(|error| {
         // The API reports a missing pool as one without numbers: check whether the pool exists.
-        let none = matches!(&error, ClientError::Refused { problem, .. } if problem["reason"] == "empty" || problem["reason"] == "not-in-pool");
+        let none = matches!(&error, ClientError::Refused(problem) if matches!(problem.reason_code(), Some("empty" | "not-in-pool")));
         let missing = none.then(|| api.read::<PoolView>(&path(pool, "")).err()).flatten();
-        missing.filter(|missing| matches!(missing, ClientError::Refused { status: 404, .. })).unwrap_or(error)
+        missing.filter(|missing| matches!(missing, ClientError::Refused(Problem { status: 404, .. }))).unwrap_or(error)
     })?;
     if output.json {
         return output.document(&result);
@@ -80,8 +80,8 @@ pub(super) fn send_batch(
 #[cfg(test)]
 mod tests {
     use crate::fake_api::{FakeApi, run};
-    use admin::{Problem, ProblemKind, ProblemReason};
-    use api::{PoolCountsView, PoolSettingsView, PoolView};
+    use admin::{Problem, ProblemKind};
+    use api::{PoolCountsView, PoolSettingsView, PoolView, ProblemReason};
     use model::Strategy;
 
     #[test]

@@ -1,15 +1,18 @@
 //! A fake API with prepared answers, for screenshots and tests of pages. Its answers are checked against the API document.
 
-use admin::{ConfigurationChangeResult, FieldProblem, Problem, ProblemKind};
+use admin::{Problem, ProblemKind};
 use api::{
     AcceptedMessage, AuditEntry, AuditOutcome, AuditPage, AuditRecord, BalanceChangeView, BalanceView,
-    BalancesView, CreatedTokenView, ExplanationView, LedgerOperationView, MessagePageView, MessageRowView,
-    MessageStateView, Permission, PoolCountsView, PoolEntryNumberView, PoolEntryView, PoolHistoryPage,
-    PoolNumberView, PoolNumbersPage, PoolRowView, PoolSettingsView, PoolView, PoolsView, PriceView,
-    QueueActionKindView, QueueActionPreview, QueueActionSample, QueueActionScopeView, QueueActionStateView,
-    QueueActionView, Role, RoutingView, SettleUncertainResult, StepView, SubscriberQueueView,
-    SubscriberStateView, SubscriberView, SubscriberWakeResult, TokenInfo, TraceView, UncertainPageView,
-    UncertainView, User, WhoamiView,
+    BalancesView, ConfigChangeKindView, ConfigChangeView, ConfigDifferenceView, ConfigVersionPageView,
+    ConfigVersionSummaryView, ConfigVersionView, ConfigurationChangeResult, ConfigurationCheck,
+    ConfigurationDiff, CreatedTokenView, CurrentConfiguration, ExplanationView, FieldProblem,
+    LedgerOperationView, ManagedBy, MessagePageView, MessageRowView, MessageStateView, PeerTestView,
+    Permission, PoolCountsView, PoolEntryNumberView, PoolEntryView, PoolHistoryPage, PoolNumberView,
+    PoolNumbersPage, PoolRowView, PoolSettingsView, PoolView, PoolsView, PriceView, QueueActionKindView,
+    QueueActionPreview, QueueActionSample, QueueActionScopeView, QueueActionStateView, QueueActionView, Role,
+    RoutingView, SettleUncertainResult, StepView, SubscriberQueueView, SubscriberStateView, SubscriberView,
+    SubscriberWakeResult, TestStepView, TokenInfo, TraceView, UncertainPageView, UncertainView,
+    UnconfirmedVersionView, User, WhoamiView,
 };
 use axum::body::{Body, to_bytes};
 use axum::extract::{Path, Request, State};
@@ -424,7 +427,7 @@ fn messages() -> MessagePageView {
         id: (index + 1).to_string(),
         at: now() - index as u64 * 4_217,
         state: states[index % 6],
-        finished: index % 6 == 0 || index % 6 == 4,
+        finished: index.is_multiple_of(6) || index % 6 == 4,
         account: "acme".to_owned(),
         peer: name("peer", index % 6),
         source: if index == 4 { "<b>ACME" } else { "ACME" }.to_owned(),
@@ -455,17 +458,42 @@ fn uncertain() -> UncertainPageView {
     UncertainPageView { messages: vec![message], next: None }
 }
 
-async fn validate(body: String) -> Response {
+/// A version of the configuration.
+fn version(version: u64, by: &str, why: &str) -> ConfigVersionSummaryView {
+    let at = 1_763_600_000_000 + version * 10_000_000;
+    ConfigVersionSummaryView { version, at, by: by.to_owned(), why: why.to_owned(), changes: 2 }
+}
+
+async fn show_version(Path(number): Path<u64>) -> Json<ConfigVersionView> {
+    Json(ConfigVersionView { summary: version(number, "bob", ""), document: json!({}) })
+}
+
+async fn validate(body: String) -> Json<ConfigurationCheck> {
+    let problem = |pointer: &str, what: &str| FieldProblem {
+        pointer: pointer.to_owned(),
+        what: what.to_owned(),
+        allowed: Some("1 to 100000".to_owned()),
+    };
     if body.contains("\"wrong\"") {
-        return Json(json!({ "valid": false, "changes": [], "restart": [], "problems": [
-            { "pointer": "/listener/0/connections", "what": "is a text, and must be a number", "allowed": "1 to 100000" },
-            { "pointer": "/peer/0/window", "what": "must be 1 to 100000", "allowed": "1 to 100000" },
-        ] })).into_response();
+        let problems = vec![
+            problem("/listener/0/connections", "is a text, and must be a number"),
+            problem("/peer/0/window", "must be 1 to 100000"),
+        ];
+        return Json(ConfigurationCheck { valid: false, problems, changes: Vec::new(), restart: Vec::new() });
     }
-    Json(json!({ "valid": true, "problems": [], "restart": ["/appliance/data"], "changes": [
-        { "pointer": "/listener/0/connections", "what": "changed", "effect": "holds for new connections" },
-    ] }))
-    .into_response()
+    let change = ConfigChangeView {
+        pointer: "/listener/0/connections".to_owned(),
+        what: ConfigChangeKindView::Changed,
+        effect: "holds for new connections".to_owned(),
+        before: Some(json!(1_000)),
+        after: Some(json!(2_000)),
+    };
+    Json(ConfigurationCheck {
+        valid: true,
+        problems: Vec::new(),
+        changes: vec![change],
+        restart: vec!["/appliance/data".to_owned()],
+    })
 }
 
 async fn merge(headers: HeaderMap, body: String) -> Response {
@@ -482,9 +510,9 @@ async fn merge(headers: HeaderMap, body: String) -> Response {
             what: "has no port".to_owned(),
             allowed: Some("host:port".to_owned()),
         }];
-        let mut refused = Problem::new(ProblemKind::Unprocessable, "1 thing is wrong");
-        refused.problems = problems;
-        return refused.into_response();
+        return Problem::new(ProblemKind::Unprocessable, "1 thing is wrong")
+            .with_problems(problems)
+            .into_response();
     }
     Json(changed_configuration()).into_response()
 }
@@ -576,19 +604,38 @@ fn statistics() -> Value {
 pub(crate) fn api(peers: usize, accounts: usize) -> Router {
     let live = |draw: fn() -> Value| get(move || async move { Json(draw()) });
     let nothing = || async { StatusCode::NO_CONTENT };
-    let document = json!({
-        "version": 7, "at": 1_763_800_000_000_u64, "by": "ada", "why": "more windows <for> north", "mode": "api",
-        "pending": { "version": 7, "reverts-at": now() + 500_000 }, "restart": [], "document": document(peers, accounts),
-    });
-    let versions = json!({ "versions": [
-        { "version": 7, "at": 1_763_800_000_000_u64, "by": "ada", "why": "more windows <for> north", "changes": 2 },
-        { "version": 6, "at": 1_763_700_000_000_u64, "by": "bob", "why": "", "changes": 1 },
-        { "version": 1, "at": 1_763_600_000_000_u64, "by": "file", "why": "the file of the first start", "changes": 12 },
-    ], "next": null });
-    let diff = json!({ "from": 6, "to": 7, "changes": [
-        { "pointer": "/peer/north/window", "before": 100, "after": 500 },
-        { "pointer": "/peer/coast", "before": null, "after": { "name": "coast", "address": "smsc-5.example.net:2775" } },
-    ] });
+    let document = CurrentConfiguration {
+        version: 7,
+        at: 1_763_800_000_000,
+        by: "ada".to_owned(),
+        why: "more windows <for> north".to_owned(),
+        mode: ManagedBy::Api,
+        pending: Some(UnconfirmedVersionView { version: 7, reverts_at: now() + 500_000 }),
+        restart: Vec::new(),
+        document: document(peers, accounts),
+    };
+    let versions = ConfigVersionPageView {
+        versions: vec![
+            version(7, "ada", "more windows <for> north"),
+            version(6, "bob", ""),
+            version(1, "file", "the file of the first start"),
+        ],
+        next: None,
+    };
+    let difference = |pointer: &str, before, after| ConfigDifferenceView {
+        pointer: pointer.to_owned(),
+        before,
+        after: Some(after),
+    };
+    let coast = json!({ "name": "coast", "address": "smsc-5.example.net:2775" });
+    let diff = ConfigurationDiff {
+        from: 6,
+        to: 7,
+        changes: vec![
+            difference("/peer/north/window", Some(json!(100)), json!(500)),
+            difference("/peer/coast", None, coast),
+        ],
+    };
     let cancellation = QueueActionView {
         id: 2,
         action: QueueActionKindView::Cancel,
@@ -716,10 +763,18 @@ pub(crate) fn api(peers: usize, accounts: usize) -> Router {
     let entries =
         [(41, change), (40, refused)].map(|(serial, record)| AuditEntry { serial, record }).to_vec();
     let audit = AuditPage { entries, next: None };
-    let test_result = json!({ "ok": false, "steps": [
-        { "what": "resolve", "ok": true, "ms": 3, "detail": "192.0.2.4:2775" },
-        { "what": "connect", "ok": false, "ms": 2004, "detail": "no answer within 2 s: a firewall between here and there?" },
-    ] });
+    let test_step = |what: &str, ok, ms, detail: &str| {
+        let (what, detail) = (what.to_owned(), Some(detail.to_owned()));
+        TestStepView { what, ok, ms, detail }
+    };
+    let no_answer = "no answer within 2 s: a firewall between here and there?";
+    let test_result = PeerTestView {
+        ok: false,
+        steps: vec![
+            test_step("resolve", true, 3, "192.0.2.4:2775"),
+            test_step("connect", false, 2_004, no_answer),
+        ],
+    };
     let gsm = json!([{
         "name": "home", "role": "proxy", "connections": [{ "name": "MSC-1 <a>", "remote": "192.0.2.20:41822", "ready": true }, { "name": null, "remote": "192.0.2.21:40022", "ready": false }],
         "hlr_answers": null, "subscribers_known": 1_204, "in_flight": 7, "mt": { "sent": 9_120, "delivered": 8_802, "refused": { "absent-subscriber": 210, "memory-capacity-exceeded": 3, "unknown": 0 }, "unanswered": 12, "answered_late": 1, "answered_twice": 0, "status_reports": 4 },
@@ -839,7 +894,7 @@ pub(crate) fn api(peers: usize, accounts: usize) -> Router {
         .route("/v1/configuration", get(move || std::future::ready(([(header::ETAG, "\"7\"")], Json(document.clone())))).patch(merge))
         .route("/v1/configuration/validate", post(validate))
         .route("/v1/configuration/versions", json(versions))
-        .route("/v1/configuration/versions/{version}", get(|Path(version): Path<u64>| async move { Json(json!({ "version": version, "at": 1_763_700_000_000_u64, "by": "bob", "why": "", "changes": 1, "document": {} })) }))
+        .route("/v1/configuration/versions/{version}", get(show_version))
         .route("/v1/configuration/diff", json(diff))
         .route("/v1/configuration/confirm", post(nothing))
         .route("/v1/configuration/revert", post(|| async { Json(changed_configuration()) }))
