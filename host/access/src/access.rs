@@ -2,10 +2,8 @@ use crate::audit::{AUDIT, Audit};
 use crate::secret;
 use crate::session::Sessions;
 use crate::user_directory::{TokenRecord, UserDirectory, UserRecord, token_info};
-use crate::{
-    AccessError, AuditPage, AuditQuery, AuditRecord, Caller, NewSession, NewToken, NewUser, Principal,
-    Session, TokenInfo, User, UserChange,
-};
+use crate::{AccessError, AuditQuery, Caller, NewSession, NewUser, Principal, Session, UserChange};
+use api::{AuditPage, AuditRecord, TokenInfo, TokenRequest, User};
 use model::Now;
 use parking_lot::{Mutex, RwLock};
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
@@ -242,7 +240,7 @@ impl Access {
     /// If a field is invalid, the name is taken, or the disk fails.
     pub fn create_token(
         &self,
-        new: NewToken,
+        new: TokenRequest,
         by: &str,
         now: Now,
     ) -> Result<(String, TokenInfo), AccessError> {

@@ -1,13 +1,12 @@
 //! The audit log: who did what, and when. Records are appended and never changed. Expired records are deleted, oldest first.
 
 use crate::AccessError;
+use api::{AuditEntry, AuditPage, AuditRecord};
 use model::{AgeClock, Timestamp};
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
-use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
-use utoipa::ToSchema;
 
 /// Table of audit records. Key: serial, counted from 1 without a gap; value: JSON of an [`AuditRecord`] in UTF-8.
 pub(crate) const AUDIT: TableDefinition<u64, &[u8]> = TableDefinition::new("audit");
@@ -22,56 +21,6 @@ const TRIM_BATCH: usize = 256;
 /// Maximum records scanned for one page.
 const SCAN_LIMIT: usize = 100_000;
 
-/// The outcome of an audited operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum AuditOutcome {
-    /// The operation succeeded.
-    Done,
-    /// The operation was refused: not permitted, or invalid.
-    Refused,
-    /// The operation failed because of a fault of the appliance.
-    Failed,
-}
-
-/// An audited operation.
-///
-/// On disk, table `audit`, value: JSON in UTF-8 of exactly these fields. Fields that are `None` are omitted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-pub struct AuditRecord {
-    /// Time of the operation, milliseconds since the epoch.
-    #[schema(value_type = u64)]
-    pub at: Timestamp,
-    /// The caller: a user's name, `token` for the root token, `token:NAME` for a named token.
-    pub by: String,
-    /// The operation: method and route, such as `PATCH /v1/users/{name}`.
-    pub what: String,
-    /// The variable parts of the path.
-    pub subject: String,
-    /// Details of the operation. Never contains a secret or a message text.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub detail: Option<String>,
-    /// The IP address of the client.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub from: Option<String>,
-    /// The outcome.
-    pub outcome: AuditOutcome,
-    /// The HTTP status.
-    pub status: u16,
-}
-
-/// A record of the audit log with its serial.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct AuditEntry {
-    /// The serial, counted from 1 without a gap. Serials of deleted records are not reused.
-    pub serial: u64,
-    /// The record.
-    #[serde(flatten)]
-    pub record: AuditRecord,
-}
-
 /// A query of the audit log. All conditions must hold.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AuditQuery {
@@ -85,17 +34,6 @@ pub struct AuditQuery {
     pub what: Option<String>,
     /// Only operations on this subject.
     pub subject: Option<String>,
-}
-
-/// A page of the audit log, newest first.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct AuditPage {
-    /// The records.
-    pub entries: Vec<AuditEntry>,
-    /// The `before` of the next page; null on the last page. A page may be short or even empty and not be the last: the number
-    /// of records scanned for one page is limited.
-    #[schema(required)]
-    pub next: Option<u64>,
 }
 
 #[derive(Debug)]

@@ -13,8 +13,8 @@ mod session;
 mod user_directory;
 
 pub use access::Access;
-pub use audit::{AuditEntry, AuditOutcome, AuditPage, AuditQuery, AuditRecord, DEFAULT_AUDIT_RETENTION};
-pub use caller::{Caller, Permission, Role};
+pub use audit::{AuditQuery, DEFAULT_AUDIT_RETENTION};
+pub use caller::Caller;
 pub use error::AccessError;
 pub use session::{NewSession, Principal, Session};
-pub use user_directory::{NewToken, NewUser, TokenInfo, User, UserChange};
+pub use user_directory::{NewUser, UserChange};

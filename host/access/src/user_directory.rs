@@ -1,13 +1,13 @@
 //! The user directory: users and tokens, and the rules for changing them. Pure; [`crate::Access`] persists it.
 
 use crate::secret::SecretHash;
-use crate::{AccessError, Caller, Role};
+use crate::{AccessError, Caller};
+use api::{Role, TokenInfo, TokenRequest, User};
 use model::Timestamp;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use utoipa::ToSchema;
 
 /// Names reserved for the `by` fields of the audit log and of versions.
 const RESERVED: [&str; 5] = ["token", "file", "system", "switchyard", "unknown"];
@@ -17,32 +17,6 @@ const MAX_NAME_CHARS: usize = 64;
 const MAX_ENTRIES: usize = 10_000;
 /// Maximum lifetime of an expiring token, in days.
 const MAX_TOKEN_DAYS: u64 = 3650;
-
-/// A user.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct User {
-    /// The login name.
-    pub name: String,
-    /// The role.
-    pub role: Role,
-    /// The account of a user with [`Role::Account`]; null for all other roles.
-    #[schema(required)]
-    pub account: Option<String>,
-    /// Whether the user may read message texts.
-    pub bodies: bool,
-    /// Whether the user has a password. A user without a password cannot log in.
-    pub password: bool,
-    /// Version; each change increments it.
-    pub version: u64,
-    /// Time of creation, milliseconds since the epoch.
-    #[schema(value_type = u64)]
-    pub made: Timestamp,
-    /// Time of the last change, milliseconds since the epoch.
-    #[schema(value_type = u64)]
-    pub changed: Timestamp,
-    /// The author of the last change.
-    pub by: String,
-}
 
 /// A user to create.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,43 +44,6 @@ pub struct UserChange {
     pub bodies: Option<bool>,
     /// The hash of a new password. It ends the user's sessions.
     pub password_hash: Option<String>,
-}
-
-/// A token without its secret. The secret is returned only when the token is created.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct TokenInfo {
-    /// The name. Callers with this token appear as `token:NAME`.
-    pub name: String,
-    /// The role.
-    pub role: Role,
-    /// The account of a token with [`Role::Account`]; null for all other roles.
-    #[schema(required)]
-    pub account: Option<String>,
-    /// Whether the token may read message texts.
-    pub bodies: bool,
-    /// Time of creation, milliseconds since the epoch.
-    #[schema(value_type = u64)]
-    pub made: Timestamp,
-    /// The creator.
-    pub by: String,
-    /// Time of expiry, milliseconds since the epoch; null if the token does not expire.
-    #[schema(value_type = Option<u64>, required)]
-    pub until: Option<Timestamp>,
-}
-
-/// A token to create.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewToken {
-    /// The name; same rules as for users.
-    pub name: String,
-    /// The role.
-    pub role: Role,
-    /// The account; required for [`Role::Account`], not allowed for other roles.
-    pub account: Option<String>,
-    /// Whether the token may read message texts.
-    pub bodies: bool,
-    /// Lifetime in days, 1 to 3650. `None`: the token does not expire.
-    pub days: Option<u64>,
 }
 
 /// On disk, table `users`, key: the name; value: JSON in UTF-8 of exactly these fields. Fields added later need a default, so
@@ -315,7 +252,7 @@ impl UserDirectory {
 
     pub(crate) fn add_token(
         &mut self,
-        new: NewToken,
+        new: TokenRequest,
         hash: SecretHash,
         by: &str,
         wall: Timestamp,
@@ -473,7 +410,7 @@ mod tests {
     #[test]
     fn token_expires() {
         let mut directory = UserDirectory::default();
-        let token = |days| NewToken {
+        let token = |days| TokenRequest {
             name: "ci".to_owned(),
             role: Role::Operator,
             account: None,

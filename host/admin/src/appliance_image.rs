@@ -6,9 +6,10 @@ mod update_script;
 
 pub use operate_client::OperateClient;
 
-use crate::api::SharedBackend;
-use crate::problem::{Problem, ProblemKind, ProblemReason};
+use crate::backend::SharedBackend;
+use crate::problem::{Problem, ProblemKind};
 use crate::request::{Binary, Flag, JsonBody, QueryParams};
+use api::ProblemReason;
 use axum::Json;
 use axum::body::Body;
 use axum::extract::State;

@@ -2,10 +2,9 @@
 
 mod rules;
 
-use crate::api::{ApiBackend, SharedBackend, call_json};
+use crate::backend::{ApiBackend, SharedBackend, call_json};
 use crate::problem::{Problem, ProblemKind};
-use crate::ready::NotReady;
-use crate::view::AttentionView;
+use api::{AttentionView, NotReady};
 use axum::Json;
 use axum::extract::State;
 use rules::{Facts, findings};
@@ -85,7 +84,7 @@ fn collect_facts(backend: &dyn ApiBackend) -> Result<Facts, Problem> {
         queues: if has_core { backend.queues()? } else { Vec::new() },
         links: backend.links(),
         networks: parse_view(backend.gsm())?,
-        hooks: parse_view(backend.hooks()?)?,
+        hooks: backend.hooks(),
         archive,
         configuration: backend.pending_configuration(),
         readiness,

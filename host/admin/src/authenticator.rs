@@ -1,9 +1,10 @@
 //! Authentication of API requests: by the root token, a named token or a session.
 
-use crate::problem::{Problem, ProblemKind, ProblemReason};
+use crate::problem::{Problem, ProblemKind};
 use crate::request_audit::RefusalLimiter;
 use crate::root_token::RootToken;
-use access::{Access, Caller, NewSession, Permission, Principal};
+use access::{Access, Caller, NewSession, Principal};
+use api::{Permission, ProblemReason};
 use axum::http::{HeaderMap, header};
 use model::{Moment, Now, Timestamp};
 use ports::{LoginInterface, LoginLimiter, PasswordError, PasswordVerifier};
@@ -372,7 +373,7 @@ mod tests {
         }
         let password_hash =
             Some(authenticator.hash_password("password", "ann", "correct horse").await.unwrap());
-        let role = access::Role::Viewer;
+        let role = api::Role::Viewer;
         let new =
             access::NewUser { name: "ann".to_owned(), role, account: None, bodies: false, password_hash };
         authenticator.access().add_user(new, "token", authenticator.now()).unwrap();
@@ -384,6 +385,9 @@ mod tests {
             assert_eq!(status, 401, "{turn}");
         }
         let refused = authenticator.log_in("ann", "correct horse", None).await.unwrap_err();
-        assert_eq!((refused.status, refused.reason.unwrap().reason), (429, "too-many-attempts"));
+        assert_eq!(
+            (refused.status, refused.reason.as_ref().unwrap().reason.as_ref()),
+            (429, "too-many-attempts")
+        );
     }
 }

@@ -4,9 +4,10 @@ mod streams;
 
 use crate::authenticator::{AuthError, Authenticator};
 use crate::permissions;
-use crate::problem::{Problem, ProblemKind, ProblemReason};
+use crate::problem::{Problem, ProblemKind};
 use crate::request_audit::{operation_name, record_outcome};
-use access::{AuditOutcome, AuditRecord, Caller, Permission, Role};
+use access::Caller;
+use api::{AuditOutcome, AuditRecord, Permission, ProblemReason, Role};
 use axum::extract::{ConnectInfo, MatchedPath, Query, RawPathParams, Request, State};
 use axum::http::uri::PathAndQuery;
 use axum::http::{HeaderValue, Method, Uri, header};

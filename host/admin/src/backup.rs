@@ -1,6 +1,6 @@
 //! Backups: a consistent copy of all data of the appliance, taken while traffic flows.
 
-use crate::api::{Export, SharedBackend, call};
+use crate::backend::{Export, SharedBackend, call};
 use crate::problem::Problem;
 use access::Caller;
 use axum::Extension;

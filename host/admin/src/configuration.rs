@@ -1,11 +1,16 @@
 //! The API of the configuration: one document, replaced or patched as a whole, with a version history and rollback.
 
-use crate::api::{SharedBackend, call, call_json};
 use crate::attention::PendingConfiguration;
-use crate::problem::{FieldProblem, Problem, ProblemKind};
+use crate::backend::{SharedBackend, call, call_json};
+use crate::problem::{Problem, ProblemKind};
 use crate::request::{JsonBody, PathParams, QueryParams, RawBody, json, page_limit};
 use crate::request_audit::AuditDetail;
 use access::Caller;
+use api::{
+    ConfigConfirmRequest, ConfigDifferenceView, ConfigRollbackRequest, ConfigVersionPageView,
+    ConfigVersionSummaryView, ConfigVersionView, ConfigurationChangeResult, ConfigurationCheck,
+    ConfigurationDiff, CurrentConfiguration,
+};
 use axum::Json;
 use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -14,8 +19,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
-use utoipa::openapi::schema::{ObjectBuilder, Schema, SchemaType};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -104,162 +108,6 @@ pub struct ChangeOptions {
     pub why: String,
     /// Revert automatically unless the change is confirmed within this time.
     pub confirm_within: Option<Duration>,
-}
-
-/// The place where the configuration is managed: the API or the file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum ManagedBy {
-    /// By this API.
-    Api,
-    /// By the configuration file. The API is read-only.
-    File,
-}
-
-/// A version that reverts unless it is confirmed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schema(as = UnconfirmedVersion)]
-pub struct UnconfirmedVersionView {
-    /// The version.
-    pub version: u64,
-    /// Time of the automatic revert, in milliseconds since the epoch. A restart reverts at once.
-    pub reverts_at: u64,
-}
-
-/// The configuration in force.
-#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-pub struct CurrentConfiguration {
-    /// The version; also the `ETag`.
-    pub version: u64,
-    /// When it came into force, in milliseconds since the epoch.
-    pub at: u64,
-    /// The author of the change.
-    pub by: String,
-    /// Reason for the change.
-    pub why: String,
-    /// The place where the configuration is managed: the API or the file.
-    pub mode: ManagedBy,
-    /// The unconfirmed version; null if there is none.
-    #[schema(required)]
-    pub pending: Option<UnconfirmedVersionView>,
-    /// JSON pointers of settings that apply only after a restart.
-    pub restart: Vec<String>,
-    /// The document, with the structure of the TOML file and `"(unchanged)"` in place of secrets. GET /v1/configuration/schema
-    /// returns its schema.
-    #[schema(value_type = Object)]
-    pub document: Value,
-}
-
-/// The kind of a change in the document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schema(as = ConfigurationChangeKind)]
-pub enum ConfigChangeKindView {
-    /// The value was added.
-    Added,
-    /// The value was changed.
-    Changed,
-    /// The value was removed.
-    Removed,
-}
-
-/// The schema of an arbitrary JSON value.
-fn any_value_schema() -> Schema {
-    ObjectBuilder::new().schema_type(SchemaType::AnyValue).build().into()
-}
-
-/// One change in the document.
-#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schema(as = ConfigurationChange)]
-pub struct ConfigChangeView {
-    /// JSON pointer. Elements of named lists are addressed by name: `/peer/upstream/rate`.
-    pub pointer: String,
-    /// The kind of change.
-    pub what: ConfigChangeKindView,
-    /// The effect on traffic.
-    pub effect: String,
-    /// The value before; omitted if there was none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = any_value_schema)]
-    pub before: Option<Value>,
-    /// The value after; omitted if there is none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = any_value_schema)]
-    pub after: Option<Value>,
-}
-
-/// The result of a change.
-#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-pub struct ConfigurationChangeResult {
-    /// The version in force. It is the previous version if nothing changed.
-    pub version: u64,
-    /// The changes.
-    pub changes: Vec<ConfigChangeView>,
-    /// JSON pointers of settings that apply only after a restart.
-    pub restart: Vec<String>,
-    /// Time of the automatic revert, in milliseconds since the epoch; null if the change needs no confirmation.
-    #[schema(required)]
-    pub reverts_at: Option<u64>,
-}
-
-/// The result of a validation.
-#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-pub struct ConfigurationCheck {
-    /// Whether the change could be applied.
-    pub valid: bool,
-    /// All problems. Their pointers address list elements by index: `/peer/0/rate`.
-    pub problems: Vec<FieldProblem>,
-    /// The changes that would be made.
-    pub changes: Vec<ConfigChangeView>,
-    /// JSON pointers of settings that would apply only after a restart.
-    pub restart: Vec<String>,
-}
-
-/// A version without its document.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = ConfigurationVersionSummary)]
-pub struct ConfigVersionSummaryView {
-    /// The version number.
-    pub version: u64,
-    /// When it came into force, in milliseconds since the epoch.
-    pub at: u64,
-    /// The author of the change.
-    pub by: String,
-    /// Reason for the change.
-    pub why: String,
-    /// Number of changes from the previous version.
-    pub changes: usize,
-}
-
-/// A version with its document.
-#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
-#[schema(as = ConfigurationVersion)]
-pub struct ConfigVersionView {
-    /// The version without its document.
-    #[serde(flatten)]
-    pub summary: ConfigVersionSummaryView,
-    /// The document, with `"(unchanged)"` in place of secrets.
-    #[schema(value_type = Object)]
-    pub document: Value,
-}
-
-/// One difference between two versions.
-#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
-#[schema(as = ConfigurationDifference)]
-pub struct ConfigDifferenceView {
-    /// JSON pointer. Elements of named lists are addressed by name.
-    pub pointer: String,
-    /// The value in the first version; null if there is none.
-    #[schema(required, schema_with = any_value_schema)]
-    pub before: Option<Value>,
-    /// The value in the second version; null if there is none.
-    #[schema(required, schema_with = any_value_schema)]
-    pub after: Option<Value>,
 }
 
 pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
@@ -472,33 +320,24 @@ struct VersionsQuery {
     before: Option<u64>,
 }
 
-/// A page of versions.
-#[derive(Serialize, ToSchema)]
-struct VersionsPage {
-    versions: Vec<ConfigVersionSummaryView>,
-    /// The `before` of the next page; null on the last page.
-    #[schema(required)]
-    next: Option<u64>,
-}
-
 /// Lists all versions of the configuration, newest first.
 #[utoipa::path(
     get,
     path = "/v1/configuration/versions",
     params(VersionsQuery),
-    responses((status = 200, description = "A page of versions.", body = VersionsPage)),
+    responses((status = 200, description = "A page of versions.", body = ConfigVersionPageView)),
 )]
 async fn versions(
     State(backend): State<SharedBackend>,
     QueryParams(page): QueryParams<VersionsQuery>,
-) -> Result<Json<VersionsPage>, Problem> {
+) -> Result<Json<ConfigVersionPageView>, Problem> {
     let most = page_limit(page.limit, 1_000)?;
     call_json(backend, move |backend| {
         let mut versions = backend.configuration_versions(page.before, most + 1)?;
         let more = versions.len() > most;
         versions.truncate(most);
         let next = versions.last().filter(|_| more).map(|last| last.version);
-        Ok(VersionsPage { versions, next })
+        Ok(ConfigVersionPageView { versions, next })
     })
     .await
 }
@@ -527,14 +366,6 @@ struct DiffQuery {
     to: u64,
 }
 
-/// The differences between two versions.
-#[derive(Serialize, ToSchema)]
-struct ConfigurationDiff {
-    from: u64,
-    to: u64,
-    changes: Vec<ConfigDifferenceView>,
-}
-
 /// Compares two versions.
 #[utoipa::path(
     get,
@@ -552,26 +383,12 @@ async fn diff(
     .await
 }
 
-/// A rollback.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct RollbackRequest {
-    /// The version whose document to restore, as a new version.
-    to: u64,
-    /// Reason for the change, for the history.
-    #[schema(max_length = 1000)]
-    why: Option<String>,
-    /// As for a change.
-    #[schema(pattern = "^([1-9][0-9]{0,5}s|[1-9][0-9]{0,3}m|[1-9][0-9]?h|([1-9]|[12][0-9]|30)d)$")]
-    confirm_within: Option<String>,
-}
-
 /// Restores the document of an earlier version.
 #[utoipa::path(
     post,
     path = "/v1/configuration/rollback",
     params(("If-Match" = String, Header, description = "The ETag of the version to replace.", pattern = "^\"[0-9]{1,18}\"$")),
-    request_body = RollbackRequest,
+    request_body = ConfigRollbackRequest,
     responses(
         (status = 200, description = "The document is in force.", body = ConfigurationChangeResult),
         (status = 404, description = "There is no such version, or it is no longer kept."),
@@ -585,25 +402,17 @@ async fn rollback(
     State(backend): State<SharedBackend>,
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
-    JsonBody(RollbackRequest { to, why, confirm_within }): JsonBody<RollbackRequest>,
+    JsonBody(ConfigRollbackRequest { to, why, confirm_within }): JsonBody<ConfigRollbackRequest>,
 ) -> Result<Response, Problem> {
     let options = ChangeQuery { why, confirm_within }.options(&headers, &caller)?;
     change(backend, ConfigurationEdit::Version(to), options).await
-}
-
-/// A confirmation.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct ConfirmRequest {
-    /// The version to confirm.
-    version: u64,
 }
 
 /// Confirms the unconfirmed version, so that it does not revert.
 #[utoipa::path(
     post,
     path = "/v1/configuration/confirm",
-    request_body = ConfirmRequest,
+    request_body = ConfigConfirmRequest,
     responses(
         (status = 204, description = "The version is confirmed."),
         (status = 409, description = "No version, or another one, is unconfirmed."),
@@ -612,7 +421,7 @@ struct ConfirmRequest {
 async fn confirm(
     State(backend): State<SharedBackend>,
     Extension(caller): Extension<Caller>,
-    JsonBody(ConfirmRequest { version }): JsonBody<ConfirmRequest>,
+    JsonBody(ConfigConfirmRequest { version }): JsonBody<ConfigConfirmRequest>,
 ) -> Result<StatusCode, Problem> {
     call(backend, move |backend| backend.confirm_configuration(version, &caller.name)).await?;
     Ok(StatusCode::NO_CONTENT)

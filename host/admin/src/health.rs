@@ -1,6 +1,6 @@
 //! Public operations: health, and the OpenAPI document.
 
-use crate::api::SharedBackend;
+use crate::backend::SharedBackend;
 use axum::Json;
 use serde::Serialize;
 use utoipa::ToSchema;

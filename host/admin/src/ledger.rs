@@ -1,15 +1,14 @@
 //! The API of the ledger: balances and operations on them.
 
-use crate::api::{SharedBackend, call_json};
+use crate::backend::{SharedBackend, call_json};
 use crate::problem::{Problem, ProblemKind};
 use crate::request::{JsonBody, PathParams, QueryParams, page_limit};
 use crate::request_audit::{AuditedResult, append_reason, with_audit_detail};
-use crate::view;
+use api::{BalanceChangeView, BalanceView, BalancesView, LedgerChangeRequest, LedgerOperationView};
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -20,22 +19,32 @@ pub trait Ledger: Send + Sync + 'static {
     ///
     /// # Errors
     /// If the daemon is shutting down.
-    fn balances(&self) -> Result<Value, Problem>;
+    fn balances(&self) -> Result<BalancesView, Problem>;
     /// One account.
     ///
     /// # Errors
     /// If there is no such account.
-    fn balance(&self, account: &str) -> Result<Value, Problem>;
+    fn balance(&self, account: &str) -> Result<BalanceView, Problem>;
     /// Changes a balance: `fund` or `credit`, with a reason. Idempotent for the same `key`.
     ///
     /// # Errors
     /// If the request is invalid, exceeds the limit, or the key was used for another change.
-    fn change(&self, account: &str, key: &str, request: Value) -> Result<Value, Problem>;
+    fn change(
+        &self,
+        account: &str,
+        key: &str,
+        request: LedgerChangeRequest,
+    ) -> Result<BalanceChangeView, Problem>;
     /// The operations on an account, newest first: at most `most`, with serials before `before`.
     ///
     /// # Errors
     /// If the store cannot be read.
-    fn operations(&self, account: &str, most: usize, before: Option<u64>) -> Result<Value, Problem>;
+    fn operations(
+        &self,
+        account: &str,
+        most: usize,
+        before: Option<u64>,
+    ) -> Result<Vec<LedgerOperationView>, Problem>;
 }
 
 pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
@@ -45,15 +54,13 @@ pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
         .routes(routes!(operations))
 }
 
-type Answer = Result<Json<Value>, Problem>;
-
 /// Lists all ledger accounts with their balances, in millionths of the currency.
 #[utoipa::path(
     get,
     path = "/v1/ledger",
-    responses((status = 200, description = "The accounts, sorted by name.", body = view::BalancesView)),
+    responses((status = 200, description = "The accounts, sorted by name.", body = BalancesView)),
 )]
-async fn balances(State(backend): State<SharedBackend>) -> Answer {
+async fn balances(State(backend): State<SharedBackend>) -> Result<Json<BalancesView>, Problem> {
     call_json(backend, Ledger::balances).await
 }
 
@@ -62,24 +69,13 @@ async fn balances(State(backend): State<SharedBackend>) -> Answer {
     get,
     path = "/v1/ledger/{account}",
     params(("account" = String, Path, description = "The account's name.")),
-    responses((status = 200, description = "The account.", body = view::BalanceView)),
+    responses((status = 200, description = "The account.", body = BalanceView)),
 )]
-async fn balance(State(backend): State<SharedBackend>, PathParams(account): PathParams<String>) -> Answer {
+async fn balance(
+    State(backend): State<SharedBackend>,
+    PathParams(account): PathParams<String>,
+) -> Result<Json<BalanceView>, Problem> {
     call_json(backend, move |backend| backend.balance(&account)).await
-}
-
-/// A change of a balance: either `fund` or `credit`, with a reason.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct LedgerChangeRequest {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    fund: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    credit: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    actor: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
 }
 
 /// A change of a balance.
@@ -136,14 +132,14 @@ struct CreditLimitSchema {
         ("Idempotency-Key" = String, Header, description = "A key chosen by the client. A repeated request with the same key is not applied again.", pattern = "^[!-~]([ -~]{0,62}[!-~])?$"),
     ),
     request_body = LedgerChangeSchema,
-    responses((status = 200, description = "The account after the change.", body = view::BalanceChangeView)),
+    responses((status = 200, description = "The account after the change.", body = BalanceChangeView)),
 )]
 async fn change(
     State(backend): State<SharedBackend>,
     PathParams(account): PathParams<String>,
     headers: HeaderMap,
     JsonBody(request): JsonBody<LedgerChangeRequest>,
-) -> AuditedResult<Value> {
+) -> AuditedResult<BalanceChangeView> {
     let key = headers.get("idempotency-key").and_then(|value| value.to_str().ok()).map(str::to_owned);
     let Some(key) = key.filter(|key| (1..=64).contains(&key.len())) else {
         let detail = "send the header `Idempotency-Key` with 1 to 64 octets of your own: with it the request can be \
@@ -156,10 +152,10 @@ async fn change(
         (None, Some(credit)) => format!("credit {credit} millionths"),
         (None, None) => "nothing".to_owned(),
     };
-    let changed = call_json(backend, move |backend| backend.change(&account, &key, json!(request))).await?;
+    let changed = call_json(backend, move |backend| backend.change(&account, &key, request)).await?;
     with_audit_detail(changed, |changed| {
-        let repeated = if changed["repeated"] == true { ", done before under the same key" } else { "" };
-        append_reason(format!("{what}; balance {}{repeated}", changed["balance"]), why.as_deref())
+        let repeated = if changed.repeated { ", done before under the same key" } else { "" };
+        append_reason(format!("{what}; balance {}{repeated}", changed.account.balance), why.as_deref())
     })
 }
 
@@ -179,13 +175,13 @@ struct OperationsQuery {
     get,
     path = "/v1/ledger/{account}/operations",
     params(("account" = String, Path, description = "The account's name."), OperationsQuery),
-    responses((status = 200, description = "A page of operations.", body = Vec<view::LedgerOperationView>)),
+    responses((status = 200, description = "A page of operations.", body = Vec<LedgerOperationView>)),
 )]
 async fn operations(
     State(backend): State<SharedBackend>,
     PathParams(account): PathParams<String>,
     QueryParams(OperationsQuery { limit, before }): QueryParams<OperationsQuery>,
-) -> Answer {
+) -> Result<Json<Vec<LedgerOperationView>>, Problem> {
     let most = page_limit(limit, 1_000)?;
     call_json(backend, move |backend| backend.operations(&account, most, before)).await
 }

@@ -3,11 +3,11 @@
 //! All operations call an [`ApiBackend`]. This crate handles HTTP, tokens, errors and documents; it knows nothing of queues.
 #![forbid(unsafe_code)]
 
-mod api;
 mod appliance_image;
 mod attention;
 mod authenticator;
 mod authz;
+mod backend;
 mod backup;
 mod configuration;
 mod health;
@@ -35,27 +35,21 @@ mod tables;
 mod testing;
 mod trace;
 mod users;
-pub mod view;
 
-pub use api::{ApiBackend, Export, router};
 pub use appliance_image::{ApplianceImage, ImageStatusView, OperateClient, OperateResult, SystemSlotView};
 pub use attention::{AttentionLimits, PendingConfiguration};
 pub use authenticator::Authenticator;
+pub use backend::{ApiBackend, Export, router};
 pub use backup::Backup;
-pub use configuration::{
-    ChangeOptions, ConfigChangeKindView, ConfigChangeView, ConfigDifferenceView, ConfigVersionSummaryView,
-    ConfigVersionView, Configuration, ConfigurationChangeResult, ConfigurationCheck, ConfigurationEdit,
-    CurrentConfiguration, ManagedBy, UnconfirmedVersionView,
-};
+pub use configuration::{ChangeOptions, Configuration, ConfigurationEdit};
 pub use ledger::Ledger;
 pub use messages::{MessageAction, Messages};
 pub use openapi::document;
 pub use operation::{DrainOptions, DrainStateView, LogLevelView, Operation, RemainingMessagesView};
 pub use plugins::Plugins;
 pub use pools::{PoolFillResult, PoolJournalPage, Pools};
-pub use problem::{FieldProblem, Problem, ProblemKind, ProblemReason};
+pub use problem::{Problem, ProblemKind};
 pub use queue_actions::QueueActions;
-pub use ready::{NotReady, Readiness};
 pub use root_token::{RootToken, RootTokenError};
 pub use subscribers::{GsmSubscribers, SubscriberName};
-pub use testing::{PeerTestView, TestMessageRequest, TestStepView, Testing};
+pub use testing::Testing;

@@ -1,10 +1,11 @@
 //! The API of messages: search, and actions on one message.
 
-use crate::api::{SharedBackend, call, call_json};
+use crate::backend::{SharedBackend, call, call_json};
 use crate::problem::{Problem, ProblemKind};
 use crate::request::{IdText, PathParams, QueryParams, TimeText, page_limit};
-use crate::view;
-use access::{Caller, Permission};
+
+use access::Caller;
+use api::Permission;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
@@ -34,9 +35,9 @@ pub trait Messages: Send + Sync + 'static {
     /// If the query is invalid, or the store or archive cannot be read.
     fn find_messages(
         &self,
-        filter: &view::MessageFilter,
+        filter: &api::MessageFilter,
         unmasked: bool,
-    ) -> Result<view::MessagePageView, Problem>;
+    ) -> Result<api::MessagePageView, Problem>;
     /// Applies an action to a message.
     ///
     /// # Errors
@@ -93,13 +94,13 @@ struct MessagesQuery {
     get,
     path = "/v1/messages",
     params(MessagesQuery),
-    responses((status = 200, description = "A page of messages.", body = view::MessagePageView)),
+    responses((status = 200, description = "A page of messages.", body = api::MessagePageView)),
 )]
 async fn list_messages(
     State(backend): State<SharedBackend>,
     Extension(caller): Extension<Caller>,
     QueryParams(filter): QueryParams<MessagesQuery>,
-) -> Result<Json<view::MessagePageView>, Problem> {
+) -> Result<Json<api::MessagePageView>, Problem> {
     let MessagesQuery {
         number,
         submission,
@@ -123,7 +124,7 @@ async fn list_messages(
         let detail = format!("timeout_ms: is {timeout_ms}, and must be 10 to 5000");
         return Err(Problem::new(ProblemKind::BadRequest, detail));
     }
-    let filter = view::MessageFilter {
+    let filter = api::MessageFilter {
         number,
         submission,
         imsi,

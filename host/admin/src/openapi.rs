@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod reference;
 
-use crate::api;
+use crate::backend;
 use crate::permissions;
 use axum::http::Method;
 use serde_json::{Map, Value, json};
@@ -32,7 +32,7 @@ fn take_object(description: &mut Value, pointer: &str) -> Map<String, Value> {
 
 fn build() -> Value {
     let (mut paths, mut schemas) = (Map::new(), Map::new());
-    for (operations, is_public) in [(api::public_routes(), true), (api::protected_routes(), false)] {
+    for (operations, is_public) in [(backend::public_routes(), true), (backend::protected_routes(), false)] {
         let Ok(mut description) = serde_json::to_value(operations.into_openapi()) else { continue };
         schemas.extend(take_object(&mut description, "/components/schemas"));
         for (path, mut item) in take_object(&mut description, "/paths") {
@@ -249,7 +249,8 @@ fn problem_schema() -> Value {
 #[cfg(test)]
 mod tests {
     use super::document;
-    use crate::problem::{FieldProblem, Problem, ProblemKind, ProblemReason};
+    use crate::problem::{Problem, ProblemKind};
+    use api::{FieldProblem, ProblemReason};
     use model::NumberState;
     use serde_json::{Value, json};
     use std::collections::BTreeSet;
@@ -302,7 +303,7 @@ mod tests {
         let here = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut names = Vec::new();
         schema_names_in_folder(&here.join("src"), &mut names);
-        schema_names_in_folder(&here.join("../access/src"), &mut names);
+        schema_names_in_folder(&here.join("../api/src"), &mut names);
         names.sort_unstable();
         assert!(names.len() > 80, "{names:?}");
         let twice: Vec<_> = names.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| &pair[0]).collect();
@@ -350,7 +351,7 @@ mod tests {
     #[test]
     fn problem_has_only_described_members() {
         let mut problem = Problem::new(ProblemKind::Conflict, "no").with_reason(ProblemReason {
-            reason: "wrong-state",
+            reason: "wrong-state".into(),
             state: Some(NumberState::BusyUp),
             retry_after_ms: Some(7),
         });

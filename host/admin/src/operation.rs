@@ -1,11 +1,11 @@
 //! The API of daemon operation: readiness, drain mode, log level.
 
-use crate::api::{SharedBackend, call_json};
+use crate::backend::{SharedBackend, call_json};
 use crate::problem::Problem;
-use crate::ready::Readiness;
 use crate::request::{JsonBody, OptionalJsonBody};
 use crate::request_audit::{AuditedResult, with_audit_detail};
 use access::Caller;
+use api::Readiness;
 use axum::extract::State;
 use axum::{Extension, Json};
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,8 @@
 //! The API of the appliance's state: status, queues, links, business systems, core networks, metrics.
 
-use crate::api::{ApiBackend, SharedBackend, call, call_json};
+use crate::backend::{ApiBackend, SharedBackend, call, call_json};
 use crate::problem::Problem;
-use crate::view;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::header;
@@ -22,31 +22,31 @@ pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
 }
 
 /// Shows the appliance as a whole: version, disk, recovery, totals.
-#[utoipa::path(get, path = "/v1/status", responses((status = 200, description = "The current status.", body = view::StatusView)))]
-async fn status(State(backend): State<SharedBackend>) -> Result<Json<view::StatusView>, Problem> {
+#[utoipa::path(get, path = "/v1/status", responses((status = 200, description = "The current status.", body = api::StatusView)))]
+async fn status(State(backend): State<SharedBackend>) -> Result<Json<api::StatusView>, Problem> {
     call_json(backend, ApiBackend::status).await
 }
 
 /// Lists the queues of all peers and accounts, with the reason why each is blocked.
-#[utoipa::path(get, path = "/v1/queues", responses((status = 200, description = "All queues.", body = Vec<view::QueueView>)))]
-async fn queues(State(backend): State<SharedBackend>) -> Result<Json<Vec<view::QueueView>>, Problem> {
+#[utoipa::path(get, path = "/v1/queues", responses((status = 200, description = "All queues.", body = Vec<api::QueueView>)))]
+async fn queues(State(backend): State<SharedBackend>) -> Result<Json<Vec<api::QueueView>>, Problem> {
     call_json(backend, ApiBackend::queues).await
 }
 
 /// Lists all links, with the reason why each is blocked.
-#[utoipa::path(get, path = "/v1/links", responses((status = 200, description = "All links.", body = Vec<view::LinkView>)))]
-async fn links(State(backend): State<SharedBackend>) -> Result<Json<Vec<view::LinkView>>, Problem> {
+#[utoipa::path(get, path = "/v1/links", responses((status = 200, description = "All links.", body = Vec<api::LinkView>)))]
+async fn links(State(backend): State<SharedBackend>) -> Result<Json<Vec<api::LinkView>>, Problem> {
     call_json(backend, |backend| Ok(backend.links())).await
 }
 
 /// Lists the business systems with their calls and pushes.
-#[utoipa::path(get, path = "/v1/business", responses((status = 200, description = "All business systems.", body = Vec<view::BusinessView>)))]
+#[utoipa::path(get, path = "/v1/business", responses((status = 200, description = "All business systems.", body = Vec<api::BusinessView>)))]
 async fn business(State(backend): State<SharedBackend>) -> Result<Json<Value>, Problem> {
     call_json(backend, |backend| Ok(backend.business())).await
 }
 
 /// Lists the GSM core networks: connections, MT and MO messages, HLR requests.
-#[utoipa::path(get, path = "/v1/gsm", responses((status = 200, description = "All core networks.", body = Vec<view::CoreNetworkView>)))]
+#[utoipa::path(get, path = "/v1/gsm", responses((status = 200, description = "All core networks.", body = Vec<api::CoreNetworkView>)))]
 async fn gsm(State(backend): State<SharedBackend>) -> Result<Json<Value>, Problem> {
     call_json(backend, |backend| Ok(backend.gsm())).await
 }

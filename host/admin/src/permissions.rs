@@ -1,7 +1,7 @@
 //! The permission that each operation requires, and which operations are audited. Operations without a row are refused for
 //! everyone.
 
-use access::Permission;
+use api::Permission;
 use axum::http::Method;
 
 /// Method, path, permission. `HEAD` counts as `GET`.

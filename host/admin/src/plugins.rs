@@ -1,98 +1,105 @@
 //! The API of plugins: versions, hooks, candidates and replays.
 
-use crate::api::{SharedBackend, call, call_json};
+use crate::backend::{SharedBackend, call, call_json};
 use crate::problem::{Problem, ProblemKind};
 use crate::request::{Binary, JsonBody, OptionalJsonBody, PathParams, RawBody};
 use crate::request_audit::{AuditedResult, append_reason, with_audit_detail};
-use crate::view;
+
+use api::{ActivationRequest, Binding, BindingRecord, CandidateRecordView, HookStateView, PluginVersionView};
 use axum::Json;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, StatusCode};
-use serde_json::{Value, json};
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
 use utoipa_axum::routes;
 
-/// The plugin backend. Requests and answers are JSON documents of the API, passed through unchanged.
+/// The plugin backend.
 pub trait Plugins: Send + Sync + 'static {
     /// The stored plugin versions.
     ///
     /// # Errors
     /// If they cannot be listed.
-    fn plugins(&self) -> Result<Value, Problem>;
+    fn plugins(&self) -> Result<Vec<PluginVersionView>, Problem>;
     /// Stores a new plugin version, with its signature if there is one.
     ///
     /// # Errors
     /// If the component implements no supported world, or the signature is not valid.
-    fn upload(&self, name: &str, component: &[u8], signature: Option<&str>) -> Result<Value, Problem>;
+    fn upload(
+        &self,
+        name: &str,
+        component: &[u8],
+        signature: Option<&str>,
+    ) -> Result<PluginVersionView, Problem>;
     /// All hooks with live chain, candidate, counts and events.
-    ///
-    /// # Errors
-    /// If the daemon is shutting down.
-    fn hooks(&self) -> Result<Value, Problem>;
+    fn hooks(&self) -> Vec<HookStateView>;
     /// One hook, with its history.
     ///
     /// # Errors
     /// If there is no such hook.
-    fn hook(&self, hook: &str) -> Result<Value, Problem>;
+    fn hook(&self, hook: &str) -> Result<HookStateView, Problem>;
     /// Activates a chain of plugins.
     ///
     /// # Errors
     /// If the request is invalid, a plugin does not start, or the hook was changed meanwhile.
-    fn activate(&self, hook: &str, request: Value) -> Result<Value, Problem>;
+    fn activate(&self, hook: &str, request: ActivationRequest) -> Result<BindingRecord, Problem>;
     /// Removes all plugins from a hook.
     ///
     /// # Errors
     /// If there is no such hook.
-    fn unbind(&self, hook: &str) -> Result<Value, Problem>;
+    fn unbind(&self, hook: &str) -> Result<BindingRecord, Problem>;
     /// Activates the previous chain again.
     ///
     /// # Errors
     /// If there is no previous chain.
-    fn rollback(&self, hook: &str) -> Result<Value, Problem>;
+    fn rollback(&self, hook: &str) -> Result<BindingRecord, Problem>;
     /// Starts the trial of a candidate.
     ///
     /// # Errors
     /// As [`Plugins::activate`].
-    fn start_trial(&self, hook: &str, request: Value) -> Result<Value, Problem>;
+    fn start_trial(&self, hook: &str, request: api::TrialRequest) -> Result<CandidateRecordView, Problem>;
     /// Ends the trial.
     ///
     /// # Errors
     /// If there is no candidate.
     fn end_trial(&self, hook: &str) -> Result<(), Problem>;
-    /// Activates the candidate.
+    /// Activates the candidate. `expected`: the serial of the last change that the client has seen.
     ///
     /// # Errors
     /// If there is no candidate, or the hook was changed meanwhile.
-    fn promote(&self, hook: &str, request: Value) -> Result<Value, Problem>;
+    fn promote(&self, hook: &str, expected: Option<u64>) -> Result<BindingRecord, Problem>;
     /// Starts a replay of archived messages through a candidate.
     ///
     /// # Errors
     /// If the request is invalid, the candidate does not start, or there is no archive.
-    fn replay(&self, request: Value) -> Result<Value, Problem>;
+    fn replay(&self, request: api::ReplayRequest) -> Result<api::ReplayStart, Problem>;
     /// All replays since the start of the daemon.
-    fn replays(&self) -> Value;
+    fn replays(&self) -> Vec<api::ReplayStateView>;
     /// One replay, with its report.
     ///
     /// # Errors
     /// If there is no such replay.
-    fn replay_report(&self, id: &str) -> Result<Value, Problem>;
+    fn replay_report(&self, id: &str) -> Result<api::ReplayStateView, Problem>;
     /// Ends a replay.
     ///
     /// # Errors
     /// If there is no such replay.
     fn end_replay(&self, id: &str) -> Result<(), Problem>;
     /// The lookup tables.
-    fn tables(&self) -> Value;
-    /// Creates or replaces a lookup table from CSV. `kind`: `exact` or `prefix`.
+    fn tables(&self) -> Vec<api::TableView>;
+    /// Creates or replaces a lookup table from CSV.
     ///
     /// # Errors
     /// If a row is invalid; the table then stays unchanged.
-    fn put_table(&self, name: &str, kind: &str, rows: &[u8]) -> Result<Value, Problem>;
+    fn put_table(
+        &self,
+        name: &str,
+        kind: api::TableKind,
+        rows: &[u8],
+    ) -> Result<api::TableFillResult, Problem>;
     /// Looks a key up in a table.
     ///
     /// # Errors
     /// If there is no such table.
-    fn look_up(&self, name: &str, key: &str) -> Result<Value, Problem>;
+    fn look_up(&self, name: &str, key: &str) -> Result<api::TableLookUpView, Problem>;
     /// Removes a table.
     ///
     /// # Errors
@@ -117,39 +124,39 @@ pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
         .routes(routes!(replay_report, end_replay))
 }
 
-type Answer = Result<Json<Value>, Problem>;
+type Answer<T> = Result<Json<T>, Problem>;
 
 /// Maximum characters of a reason.
 const MAX_REASON_CHARS: usize = 256;
 
-/// Takes the reason out of a request. It is for the audit log only.
-fn take_reason(request: &mut Value) -> Result<Option<String>, Problem> {
-    match request.as_object_mut().and_then(|request| request.remove("why")) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(why)) if why.chars().count() <= MAX_REASON_CHARS => Ok(Some(why)),
-        Some(_) => Err(Problem::new(
+/// Checks the reason of a request. It is for the audit log only.
+fn check_reason(why: Option<String>) -> Result<Option<String>, Problem> {
+    if why.as_ref().is_some_and(|why| why.chars().count() > MAX_REASON_CHARS) {
+        return Err(Problem::new(
             ProblemKind::BadRequest,
             format!("why: must be a text of at most {MAX_REASON_CHARS} characters"),
-        )),
+        ));
     }
+    Ok(why)
 }
 
-/// Describes a chain for the audit log: its versions, and how they came to be live or on trial.
-fn describe_chain(record: &Value) -> String {
-    let name = |binding: &Value| {
-        format!(
-            "{} {}",
-            binding["plugin"].as_str().unwrap_or_default(),
-            binding["version"].as_str().unwrap_or_default()
-        )
-    };
-    let chain: Vec<String> = record["chain"].as_array().into_iter().flatten().map(name).collect();
-    let chain = if chain.is_empty() { "no plugin".to_owned() } else { chain.join(", ") };
-    let how = record["mode"].as_str().or(record["how"].as_str()).unwrap_or_default();
-    match (record["serial"].as_u64(), record["share"].as_f64()) {
-        (Some(serial), _) => format!("{how}: {chain}; serial {serial}"),
-        (None, Some(share)) => format!("{how} of {} %: {chain}", share / 100.0),
-        (None, None) => format!("{how}: {chain}"),
+fn describe_chain(chain: &[Binding]) -> String {
+    let names: Vec<_> =
+        chain.iter().map(|binding| format!("{} {}", binding.plugin, binding.version)).collect();
+    if names.is_empty() { "no plugin".to_owned() } else { names.join(", ") }
+}
+
+/// Describes a live chain for the audit log: its versions, and how they came to be live.
+fn describe_live(record: &BindingRecord) -> String {
+    format!("{}: {}; serial {}", record.change.name(), describe_chain(&record.chain), record.serial)
+}
+
+/// Describes a chain on trial for the audit log.
+fn describe_candidate(record: &CandidateRecordView) -> String {
+    let (mode, chain) = (record.mode.name(), describe_chain(&record.chain));
+    match record.share {
+        Some(share) => format!("{mode} of {} %: {chain}", f64::from(share) / 100.0),
+        None => format!("{mode}: {chain}"),
     }
 }
 
@@ -157,9 +164,9 @@ fn describe_chain(record: &Value) -> String {
 #[utoipa::path(
     get,
     path = "/v1/plugins",
-    responses((status = 200, description = "All plugin versions.", body = Vec<view::PluginVersionView>)),
+    responses((status = 200, description = "All plugin versions.", body = Vec<PluginVersionView>)),
 )]
-async fn plugins(State(backend): State<SharedBackend>) -> Answer {
+async fn plugins(State(backend): State<SharedBackend>) -> Answer<Vec<PluginVersionView>> {
     call_json(backend, Plugins::plugins).await
 }
 
@@ -172,21 +179,21 @@ async fn plugins(State(backend): State<SharedBackend>) -> Answer {
         ("switchyard-signature" = Option<String>, Header, description = "Base64 of the component's ed25519 signature."),
     ),
     request_body(content = Binary, content_type = "application/wasm", description = "The component."),
-    responses((status = 200, description = "The version is stored.", body = view::PluginVersionView)),
+    responses((status = 200, description = "The version is stored.", body = PluginVersionView)),
 )]
 async fn upload(
     State(backend): State<SharedBackend>,
     PathParams(name): PathParams<String>,
     headers: HeaderMap,
     RawBody(body): RawBody,
-) -> AuditedResult<Value> {
+) -> AuditedResult<PluginVersionView> {
     let signature =
         headers.get("switchyard-signature").and_then(|value| value.to_str().ok()).map(str::to_owned);
     let stored =
         call_json(backend, move |backend| backend.upload(&name, &body, signature.as_deref())).await?;
-    with_audit_detail(stored, |stored| match (stored["version"].as_str(), stored["signed_by"].as_str()) {
-        (Some(version), Some(key)) => format!("version {version}, signed by {key}"),
-        (version, _) => format!("version {}, not signed", version.unwrap_or("unknown")),
+    with_audit_detail(stored, |stored| match &stored.signed_by {
+        Some(key) => format!("version {}, signed by {key}", stored.version),
+        None => format!("version {}, not signed", stored.version),
     })
 }
 
@@ -194,10 +201,10 @@ async fn upload(
 #[utoipa::path(
     get,
     path = "/v1/hooks",
-    responses((status = 200, description = "All hooks.", body = Vec<view::HookStateView>)),
+    responses((status = 200, description = "All hooks.", body = Vec<HookStateView>)),
 )]
-async fn hooks(State(backend): State<SharedBackend>) -> Answer {
-    call_json(backend, Plugins::hooks).await
+async fn hooks(State(backend): State<SharedBackend>) -> Answer<Vec<HookStateView>> {
+    call_json(backend, |backend| Ok(backend.hooks())).await
 }
 
 /// Shows one hook, with its history.
@@ -205,9 +212,12 @@ async fn hooks(State(backend): State<SharedBackend>) -> Answer {
     get,
     path = "/v1/hooks/{hook}",
     params(("hook" = String, Path, description = "router, resolver, delivery-policy or biller.")),
-    responses((status = 200, description = "The hook.", body = view::HookStateView)),
+    responses((status = 200, description = "The hook.", body = HookStateView)),
 )]
-async fn hook(State(backend): State<SharedBackend>, PathParams(hook): PathParams<String>) -> Answer {
+async fn hook(
+    State(backend): State<SharedBackend>,
+    PathParams(hook): PathParams<String>,
+) -> Answer<HookStateView> {
     call_json(backend, move |backend| backend.hook(&hook)).await
 }
 
@@ -216,14 +226,14 @@ async fn hook(State(backend): State<SharedBackend>, PathParams(hook): PathParams
     delete,
     path = "/v1/hooks/{hook}",
     params(("hook" = String, Path, description = "router, resolver, delivery-policy or biller.")),
-    responses((status = 200, description = "The live chain, now empty.", body = view::BindingRecordView)),
+    responses((status = 200, description = "The live chain, now empty.", body = BindingRecord)),
 )]
 async fn unbind(
     State(backend): State<SharedBackend>,
     PathParams(hook): PathParams<String>,
-) -> AuditedResult<Value> {
+) -> AuditedResult<BindingRecord> {
     let live = call_json(backend, move |backend| backend.unbind(&hook)).await?;
-    with_audit_detail(live, describe_chain)
+    with_audit_detail(live, describe_live)
 }
 
 /// Activates a plugin, or a chain of plugins.
@@ -231,17 +241,17 @@ async fn unbind(
     post,
     path = "/v1/hooks/{hook}/activate",
     params(("hook" = String, Path, description = "router, resolver, delivery-policy or biller.")),
-    request_body = view::ActivationRequest,
-    responses((status = 200, description = "The live chain.", body = view::BindingRecordView)),
+    request_body = ActivationRequest,
+    responses((status = 200, description = "The live chain.", body = BindingRecord)),
 )]
 async fn activate(
     State(backend): State<SharedBackend>,
     PathParams(hook): PathParams<String>,
-    JsonBody(mut request): JsonBody<Value>,
-) -> AuditedResult<Value> {
-    let why = take_reason(&mut request)?;
+    JsonBody(mut request): JsonBody<ActivationRequest>,
+) -> AuditedResult<BindingRecord> {
+    let why = check_reason(request.why.take())?;
     let live = call_json(backend, move |backend| backend.activate(&hook, request)).await?;
-    with_audit_detail(live, |live| append_reason(describe_chain(live), why.as_deref()))
+    with_audit_detail(live, |live| append_reason(describe_live(live), why.as_deref()))
 }
 
 /// Activates the previous chain again.
@@ -249,17 +259,17 @@ async fn activate(
     post,
     path = "/v1/hooks/{hook}/rollback",
     params(("hook" = String, Path, description = "router, resolver, delivery-policy or biller.")),
-    request_body = Option<view::HookRollbackRequest>,
-    responses((status = 200, description = "The live chain.", body = view::BindingRecordView)),
+    request_body = Option<api::HookRollbackRequest>,
+    responses((status = 200, description = "The live chain.", body = BindingRecord)),
 )]
 async fn rollback(
     State(backend): State<SharedBackend>,
     PathParams(hook): PathParams<String>,
-    OptionalJsonBody(request): OptionalJsonBody<view::HookRollbackRequest>,
-) -> AuditedResult<Value> {
-    let why = take_reason(&mut json!(request))?;
+    OptionalJsonBody(request): OptionalJsonBody<api::HookRollbackRequest>,
+) -> AuditedResult<BindingRecord> {
+    let why = check_reason(request.why)?;
     let live = call_json(backend, move |backend| backend.rollback(&hook)).await?;
-    with_audit_detail(live, |live| append_reason(describe_chain(live), why.as_deref()))
+    with_audit_detail(live, |live| append_reason(describe_live(live), why.as_deref()))
 }
 
 /// Starts the trial of a candidate.
@@ -267,17 +277,17 @@ async fn rollback(
     post,
     path = "/v1/hooks/{hook}/candidate",
     params(("hook" = String, Path, description = "router, resolver, delivery-policy or biller.")),
-    request_body = view::TrialRequest,
-    responses((status = 200, description = "The candidate.", body = view::CandidateRecordView)),
+    request_body = api::TrialRequest,
+    responses((status = 200, description = "The candidate.", body = CandidateRecordView)),
 )]
 async fn start_trial(
     State(backend): State<SharedBackend>,
     PathParams(hook): PathParams<String>,
-    JsonBody(mut request): JsonBody<Value>,
-) -> AuditedResult<Value> {
-    let why = take_reason(&mut request)?;
+    JsonBody(mut request): JsonBody<api::TrialRequest>,
+) -> AuditedResult<CandidateRecordView> {
+    let why = check_reason(request.activation.why.take())?;
     let candidate = call_json(backend, move |backend| backend.start_trial(&hook, request)).await?;
-    with_audit_detail(candidate, |candidate| append_reason(describe_chain(candidate), why.as_deref()))
+    with_audit_detail(candidate, |candidate| append_reason(describe_candidate(candidate), why.as_deref()))
 }
 
 /// Ends the trial of the candidate.
@@ -300,27 +310,26 @@ async fn end_trial(
     post,
     path = "/v1/hooks/{hook}/promote",
     params(("hook" = String, Path, description = "router, resolver, delivery-policy or biller.")),
-    request_body = Option<view::PromotionRequest>,
-    responses((status = 200, description = "The live chain.", body = view::BindingRecordView)),
+    request_body = Option<api::PromotionRequest>,
+    responses((status = 200, description = "The live chain.", body = BindingRecord)),
 )]
 async fn promote(
     State(backend): State<SharedBackend>,
     PathParams(hook): PathParams<String>,
-    OptionalJsonBody(request): OptionalJsonBody<view::PromotionRequest>,
-) -> AuditedResult<Value> {
-    let mut request = json!(request);
-    let why = take_reason(&mut request)?;
-    let live = call_json(backend, move |backend| backend.promote(&hook, request)).await?;
-    with_audit_detail(live, |live| append_reason(describe_chain(live), why.as_deref()))
+    OptionalJsonBody(request): OptionalJsonBody<api::PromotionRequest>,
+) -> AuditedResult<BindingRecord> {
+    let why = check_reason(request.why)?;
+    let live = call_json(backend, move |backend| backend.promote(&hook, request.expected)).await?;
+    with_audit_detail(live, |live| append_reason(describe_live(live), why.as_deref()))
 }
 
 /// Lists the replays since the start of the daemon.
 #[utoipa::path(
     get,
     path = "/v1/replays",
-    responses((status = 200, description = "All replays, newest first.", body = Vec<view::ReplayStateView>)),
+    responses((status = 200, description = "All replays, newest first.", body = Vec<api::ReplayStateView>)),
 )]
-async fn replays(State(backend): State<SharedBackend>) -> Answer {
+async fn replays(State(backend): State<SharedBackend>) -> Answer<Vec<api::ReplayStateView>> {
     call_json(backend, |backend| Ok(backend.replays())).await
 }
 
@@ -328,11 +337,14 @@ async fn replays(State(backend): State<SharedBackend>) -> Answer {
 #[utoipa::path(
     post,
     path = "/v1/replays",
-    request_body = view::ReplayRequest,
-    responses((status = 200, description = "The replay has started.", body = view::ReplayStart)),
+    request_body = api::ReplayRequest,
+    responses((status = 200, description = "The replay has started.", body = api::ReplayStart)),
 )]
-async fn replay(State(backend): State<SharedBackend>, JsonBody(mut request): JsonBody<Value>) -> Answer {
-    take_reason(&mut request)?;
+async fn replay(
+    State(backend): State<SharedBackend>,
+    JsonBody(mut request): JsonBody<api::ReplayRequest>,
+) -> Answer<api::ReplayStart> {
+    check_reason(request.activation.why.take())?;
     call_json(backend, move |backend| backend.replay(request)).await
 }
 
@@ -341,9 +353,12 @@ async fn replay(State(backend): State<SharedBackend>, JsonBody(mut request): Jso
     get,
     path = "/v1/replays/{id}",
     params(("id" = String, Path, description = "The replay's id.")),
-    responses((status = 200, description = "The replay, with its report if it has ended.", body = view::ReplayStateView)),
+    responses((status = 200, description = "The replay, with its report if it has ended.", body = api::ReplayStateView)),
 )]
-async fn replay_report(State(backend): State<SharedBackend>, PathParams(id): PathParams<String>) -> Answer {
+async fn replay_report(
+    State(backend): State<SharedBackend>,
+    PathParams(id): PathParams<String>,
+) -> Answer<api::ReplayStateView> {
     call_json(backend, move |backend| backend.replay_report(&id)).await
 }
 
@@ -365,26 +380,34 @@ async fn end_replay(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use api::{BindingChange, TrialModeView};
+    use model::Timestamp;
 
     #[test]
     fn hook_change_detail_has_versions_and_reason() {
-        let mut request = json!({ "plugin": "a", "why": "cheaper" });
-        let why = take_reason(&mut request).ok().flatten();
-        assert_eq!(request, json!({ "plugin": "a" }));
-        let live = json!({ "serial": 4, "how": "activated", "chain": [
-            { "plugin": "a", "version": "96fced7a19c6" }, { "plugin": "b", "version": "58cd962459f1" },
-        ] });
+        let first = Binding::new("a", "96fced7a19c6", "");
+        let chain = vec![first.clone(), Binding::new("b", "58cd962459f1", "")];
+        let mut live = BindingRecord {
+            serial: 4,
+            since: Timestamp(0),
+            chain,
+            change: BindingChange::Activated,
+            rollback_reason: None,
+        };
         assert_eq!(
-            append_reason(describe_chain(&live), why.as_deref()),
+            append_reason(describe_live(&live), Some("cheaper")),
             "activated: a 96fced7a19c6, b 58cd962459f1; serial 4; why: cheaper"
         );
-        let canary = json!({ "mode": "canary", "share": 250, "chain": [{ "plugin": "a", "version": "96fced7a19c6" }] });
-        assert_eq!(append_reason(describe_chain(&canary), None), "canary of 2.5 %: a 96fced7a19c6");
-        assert_eq!(
-            describe_chain(&json!({ "serial": 5, "how": "unbound", "chain": [] })),
-            "unbound: no plugin; serial 5"
-        );
-        assert!(take_reason(&mut json!({ "why": "x".repeat(257) })).is_err());
-        assert!(take_reason(&mut json!({ "why": 7 })).is_err());
+        let canary = CandidateRecordView {
+            since: 0,
+            mode: TrialModeView::Canary,
+            share: Some(250),
+            chain: vec![first],
+        };
+        assert_eq!(append_reason(describe_candidate(&canary), None), "canary of 2.5 %: a 96fced7a19c6");
+        live.chain.clear();
+        (live.serial, live.change) = (5, BindingChange::Unbound);
+        assert_eq!(describe_live(&live), "unbound: no plugin; serial 5");
+        assert!(check_reason(Some("x".repeat(257))).is_err());
     }
 }

@@ -1,27 +1,29 @@
 //! The API of number pools.
 
 mod events;
-mod schemas;
 mod transfer;
 mod views;
 mod watch;
 
-use crate::api::{SharedBackend, call};
-use crate::problem::{Problem, ProblemKind, ProblemReason};
+use crate::backend::{SharedBackend, call};
+use crate::problem::{Problem, ProblemKind};
 use crate::request::{Flag, OptionalJsonBody, PathParams, QueryParams, page_limit};
+use api::name_schemas::{NumberStateSchema, PoolNameSchema, PoolNumberSchema};
+use api::{
+    PoolHistoryPage, PoolNumberView, PoolNumbersPage, PoolSettingsRequest, PoolView, PoolsView, ProblemReason,
+};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use futures_util::future::BoxFuture;
 use model::{
     JournalEntry, NumberState, PoolAnswer, PoolId, PoolName, PoolNumber, PoolOperation, PoolOutcome,
-    PoolRefusal, PoolRequest, PoolSettings, PoolSummary, Strategy,
+    PoolRefusal, PoolRequest, PoolSettings, PoolSummary,
 };
 use ports::PoolFeed;
-use schemas::{NameSchema, NumberSchema, NumberStateSchema, StrategySchema};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use std::time::Duration;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -130,44 +132,25 @@ async fn summary(backend: &SharedBackend, pool: &PoolName) -> Result<PoolSummary
     }
 }
 
-/// All number pools.
-#[derive(Serialize, ToSchema)]
-struct AllPools {
-    /// The pools, sorted by name.
-    pools: Vec<views::PoolView>,
-}
-
 /// Lists all number pools.
-#[utoipa::path(get, path = "/v1/pools", responses((status = 200, description = "All number pools.", body = AllPools)))]
-async fn list_pools(State(backend): State<SharedBackend>) -> Result<Json<AllPools>, Problem> {
+#[utoipa::path(get, path = "/v1/pools", responses((status = 200, description = "All number pools.", body = PoolsView)))]
+async fn list_pools(State(backend): State<SharedBackend>) -> Result<Json<PoolsView>, Problem> {
     let pools = backend.all_pools().await?;
-    Ok(Json(AllPools { pools: pools.iter().map(views::pool).collect() }))
+    Ok(Json(PoolsView { pools: pools.iter().map(views::pool).collect() }))
 }
 
 /// Shows one number pool.
 #[utoipa::path(
     get,
     path = "/v1/pools/{pool}",
-    params(("pool" = inline(NameSchema), Path, description = "The pool's name.")),
-    responses((status = 200, description = "The pool.", body = views::PoolView)),
+    params(("pool" = inline(PoolNameSchema), Path, description = "The pool's name.")),
+    responses((status = 200, description = "The pool.", body = PoolView)),
 )]
 async fn get_pool(
     State(backend): State<SharedBackend>,
     PathParams(pool): PathParams<String>,
-) -> Result<Json<views::PoolView>, Problem> {
+) -> Result<Json<PoolView>, Problem> {
     Ok(Json(views::pool(&summary(&backend, &name(&pool)?).await?)))
-}
-
-/// Settings of a pool. Omitted settings get their defaults.
-#[derive(Default, Deserialize, ToSchema)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-struct PoolSettingsRequest {
-    /// The strategy that selects the next number.
-    #[schema(value_type = StrategySchema, inline)]
-    strategy: Strategy,
-    /// Quarantine of a number after a release, in milliseconds.
-    #[schema(maximum = 315_360_000_000_u64)]
-    quarantine_ms: u64,
 }
 
 /// Creates a number pool, or replaces its settings.
@@ -176,10 +159,10 @@ struct PoolSettingsRequest {
 #[utoipa::path(
     put,
     path = "/v1/pools/{pool}",
-    params(("pool" = inline(NameSchema), Path, description = "The pool's name.")),
+    params(("pool" = inline(PoolNameSchema), Path, description = "The pool's name.")),
     request_body = Option<PoolSettingsRequest>,
     responses(
-        (status = 200, description = "The pool.", body = views::PoolView),
+        (status = 200, description = "The pool.", body = PoolView),
         (status = 409, description = "The maximum number of pools exists."),
     ),
 )]
@@ -187,7 +170,7 @@ async fn configure_pool(
     State(backend): State<SharedBackend>,
     PathParams(pool): PathParams<String>,
     OptionalJsonBody(settings): OptionalJsonBody<PoolSettingsRequest>,
-) -> Result<Json<views::PoolView>, Problem> {
+) -> Result<Json<PoolView>, Problem> {
     let pool = name(&pool)?;
     let quarantine = Duration::from_millis(settings.quarantine_ms);
     if quarantine > events::MAX_DURATION {
@@ -220,7 +203,7 @@ struct RemovePoolQuery {
 #[utoipa::path(
     delete,
     path = "/v1/pools/{pool}",
-    params(("pool" = inline(NameSchema), Path, description = "The pool's name."), RemovePoolQuery),
+    params(("pool" = inline(PoolNameSchema), Path, description = "The pool's name."), RemovePoolQuery),
     responses(
         (status = 204, description = "The pool is removed."),
         (status = 409, description = "The pool has numbers."),
@@ -255,7 +238,7 @@ struct NumbersQuery {
     #[param(value_type = Option<NumberStateSchema>, inline)]
     state: Option<NumberState>,
     /// Only numbers with this prefix.
-    #[param(value_type = Option<NumberSchema>, inline)]
+    #[param(value_type = Option<PoolNumberSchema>, inline)]
     prefix: Option<String>,
     /// Maximum number of entries; default 100.
     #[param(minimum = 1, maximum = 1000)]
@@ -264,29 +247,20 @@ struct NumbersQuery {
     cursor: Option<u32>,
 }
 
-/// A page of a pool's numbers.
-#[derive(Serialize, ToSchema)]
-struct NumbersPage {
-    numbers: Vec<views::NumberView>,
-    /// The `cursor` of the next page; null on the last page.
-    #[schema(required)]
-    next: Option<u32>,
-}
-
 /// Lists a pool's numbers, in no particular order.
 ///
 /// A number that is in the pool during the whole listing appears exactly once.
 #[utoipa::path(
     get,
     path = "/v1/pools/{pool}/numbers",
-    params(("pool" = inline(NameSchema), Path, description = "The pool's name."), NumbersQuery),
-    responses((status = 200, description = "A page of numbers.", body = NumbersPage)),
+    params(("pool" = inline(PoolNameSchema), Path, description = "The pool's name."), NumbersQuery),
+    responses((status = 200, description = "A page of numbers.", body = PoolNumbersPage)),
 )]
 async fn list_numbers(
     State(backend): State<SharedBackend>,
     PathParams(pool): PathParams<String>,
     QueryParams(page): QueryParams<NumbersQuery>,
-) -> Result<Json<NumbersPage>, Problem> {
+) -> Result<Json<PoolNumbersPage>, Problem> {
     let pool = name(&pool)?;
     let prefix = page.prefix.as_deref().map(number_of).transpose()?;
     let limit = page_limit(page.limit, 1_000)?;
@@ -308,7 +282,7 @@ async fn list_numbers(
             _ => return Err(unexpected_answer()),
         }
     };
-    Ok(Json(NumbersPage { numbers: found.iter().map(views::number).collect(), next }))
+    Ok(Json(PoolNumbersPage { numbers: found.iter().map(views::number).collect(), next }))
 }
 
 /// Shows one number of a pool.
@@ -316,15 +290,15 @@ async fn list_numbers(
     get,
     path = "/v1/pools/{pool}/numbers/{number}",
     params(
-        ("pool" = inline(NameSchema), Path, description = "The pool's name."),
-        ("number" = inline(NumberSchema), Path, description = "The number."),
+        ("pool" = inline(PoolNameSchema), Path, description = "The pool's name."),
+        ("number" = inline(PoolNumberSchema), Path, description = "The number."),
     ),
-    responses((status = 200, description = "The number.", body = views::NumberView)),
+    responses((status = 200, description = "The number.", body = PoolNumberView)),
 )]
 async fn get_number(
     State(backend): State<SharedBackend>,
     PathParams((pool, number)): PathParams<(String, String)>,
-) -> Result<Json<views::NumberView>, Problem> {
+) -> Result<Json<PoolNumberView>, Problem> {
     let (pool, number) = (name(&pool)?, number_of(&number)?);
     match backend.ask_pool(pool.clone(), PoolRequest::Number(number)).await? {
         PoolAnswer::Number(Some(status)) => Ok(Json(views::number(&status))),
@@ -343,7 +317,7 @@ async fn get_number(
 #[into_params(parameter_in = Query)]
 struct PoolHistoryQuery {
     /// Only entries of this number.
-    #[param(value_type = Option<NumberSchema>, inline)]
+    #[param(value_type = Option<PoolNumberSchema>, inline)]
     number: Option<String>,
     /// The `next` of the previous page.
     before: Option<u64>,
@@ -352,20 +326,11 @@ struct PoolHistoryQuery {
     limit: Option<usize>,
 }
 
-/// A page of a pool's journal.
-#[derive(Serialize, ToSchema)]
-struct PoolHistoryPage {
-    entries: Vec<views::PoolEntryView>,
-    /// The `before` of the next page; null on the last page.
-    #[schema(required)]
-    next: Option<u64>,
-}
-
 /// Lists a pool's journal, newest first.
 #[utoipa::path(
     get,
     path = "/v1/pools/{pool}/history",
-    params(("pool" = inline(NameSchema), Path, description = "The pool's name."), PoolHistoryQuery),
+    params(("pool" = inline(PoolNameSchema), Path, description = "The pool's name."), PoolHistoryQuery),
     responses((status = 200, description = "A page of entries.", body = PoolHistoryPage)),
 )]
 async fn list_history(

@@ -1,11 +1,11 @@
 //! API errors: problem documents (RFC 9457).
 
+use api::{FieldProblem, ProblemReason};
 use axum::Json;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use model::NumberState;
 use serde::Serialize;
-use utoipa::ToSchema;
+use std::ops::{Deref, DerefMut};
 
 /// The kind of a problem; determines the HTTP status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,54 +38,21 @@ pub enum ProblemKind {
     Unavailable,
 }
 
-/// A problem document (RFC 9457).
+/// A refusal: a problem document as the response to a request.
 #[derive(Debug, Clone, Serialize)]
-pub struct Problem {
-    /// Short summary.
-    pub title: &'static str,
-    /// The HTTP status.
-    pub status: u16,
-    /// The cause, and what would be valid.
-    pub detail: String,
-    /// The reason for programs, where the status is not enough.
-    #[serde(flatten)]
-    pub reason: Option<Box<ProblemReason>>,
-    /// All errors of a document, each with its pointer.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub problems: Vec<FieldProblem>,
+pub struct Problem(pub Box<api::Problem>);
+
+impl Deref for Problem {
+    type Target = api::Problem;
+
+    fn deref(&self) -> &api::Problem {
+        &self.0
+    }
 }
 
-/// An error at one place of a document.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct FieldProblem {
-    /// JSON pointer (RFC 6901) of the place.
-    pub pointer: String,
-    /// The error.
-    pub what: String,
-    /// The allowed values, where they can be listed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub allowed: Option<String>,
-}
-
-/// The reason of a refusal, for programs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub struct ProblemReason {
-    /// One of a fixed set of codes, such as `all-busy`.
-    pub reason: &'static str,
-    /// The number's state that prevents the operation.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub state: Option<NumberState>,
-    /// Milliseconds after which a retry may succeed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub retry_after_ms: Option<u64>,
-}
-
-impl ProblemReason {
-    /// A reason with a code only.
-    #[must_use]
-    pub fn of(reason: &'static str) -> Self {
-        Self { reason, state: None, retry_after_ms: None }
+impl DerefMut for Problem {
+    fn deref_mut(&mut self) -> &mut api::Problem {
+        &mut self.0
     }
 }
 
@@ -108,7 +75,20 @@ impl Problem {
             ProblemKind::Internal => (StatusCode::INTERNAL_SERVER_ERROR, "internal error"),
             ProblemKind::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "not available"),
         };
-        Self { title, status: status.as_u16(), detail: detail.into(), reason: None, problems: Vec::new() }
+        Self(Box::new(api::Problem {
+            title: title.into(),
+            status: status.as_u16(),
+            detail: detail.into(),
+            reason: None,
+            problems: Vec::new(),
+        }))
+    }
+
+    /// Adds the errors of a document.
+    #[must_use]
+    pub fn with_problems(mut self, problems: Vec<FieldProblem>) -> Self {
+        self.0.problems = problems;
+        self
     }
 
     /// Adds a reason for programs.

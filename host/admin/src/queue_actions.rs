@@ -1,11 +1,12 @@
 //! The API of queue actions, and of uncertain messages.
 
-use crate::api::{SharedBackend, call_json};
+use crate::backend::{SharedBackend, call_json};
 use crate::problem::Problem;
 use crate::request::{IdText, JsonBody, PathParams, QueryParams, page_limit};
 use crate::request_audit::{AuditDetail, AuditedResult, append_reason, with_audit_detail};
-use crate::view;
-use access::{Caller, Permission};
+
+use access::Caller;
+use api::Permission;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
@@ -20,30 +21,30 @@ pub trait QueueActions: Send + Sync + 'static {
     ///
     /// # Errors
     /// If the daemon is shutting down.
-    fn queue_actions(&self) -> Result<Vec<view::QueueActionView>, Problem>;
+    fn queue_actions(&self) -> Result<Vec<api::QueueActionView>, Problem>;
     /// The messages that an action would apply to now. `unmasked`: with full numbers.
     ///
     /// # Errors
     /// If the action is invalid, or the daemon is shutting down.
     fn preview_queue_action(
         &self,
-        request: view::QueueActionRequest,
+        request: api::QueueActionRequest,
         unmasked: bool,
-    ) -> Result<view::QueueActionPreview, Problem>;
+    ) -> Result<api::QueueActionPreview, Problem>;
     /// Creates a queue action.
     ///
     /// # Errors
     /// If the action is invalid, or the daemon is shutting down.
     fn create_queue_action(
         &self,
-        request: view::QueueActionRequest,
+        request: api::QueueActionRequest,
         by: &str,
-    ) -> Result<view::QueueActionView, Problem>;
+    ) -> Result<api::QueueActionView, Problem>;
     /// Ends or undoes a queue action.
     ///
     /// # Errors
     /// If there is no such action, or it can no longer be undone.
-    fn undo_queue_action(&self, id: u32, by: &str) -> Result<view::QueueActionView, Problem>;
+    fn undo_queue_action(&self, id: u32, by: &str) -> Result<api::QueueActionView, Problem>;
     /// Uncertain messages, oldest first. `unmasked`: with full numbers.
     ///
     /// # Errors
@@ -54,16 +55,16 @@ pub trait QueueActions: Send + Sync + 'static {
         after: Option<&str>,
         limit: usize,
         unmasked: bool,
-    ) -> Result<view::UncertainPageView, Problem>;
+    ) -> Result<api::UncertainPageView, Problem>;
     /// Settles uncertain messages.
     ///
     /// # Errors
     /// If the request selects no messages, or the daemon is shutting down.
     fn settle_uncertain(
         &self,
-        request: view::SettleUncertainRequest,
+        request: api::SettleUncertainRequest,
         by: &str,
-    ) -> Result<view::SettleUncertainResult, Problem>;
+    ) -> Result<api::SettleUncertainResult, Problem>;
 }
 
 pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
@@ -76,10 +77,10 @@ pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
 }
 
 /// Lists the active queue actions and the most recent ended ones, newest first.
-#[utoipa::path(get, path = "/v1/queue-actions", responses((status = 200, description = "The queue actions.", body = Vec<view::QueueActionView>)))]
+#[utoipa::path(get, path = "/v1/queue-actions", responses((status = 200, description = "The queue actions.", body = Vec<api::QueueActionView>)))]
 async fn queue_actions(
     State(backend): State<SharedBackend>,
-) -> Result<Json<Vec<view::QueueActionView>>, Problem> {
+) -> Result<Json<Vec<api::QueueActionView>>, Problem> {
     call_json(backend, QueueActions::queue_actions).await
 }
 
@@ -87,14 +88,14 @@ async fn queue_actions(
 #[utoipa::path(
     post,
     path = "/v1/queue-actions/preview",
-    request_body = view::QueueActionRequest,
-    responses((status = 200, description = "The number of messages, and a sample.", body = view::QueueActionPreview)),
+    request_body = api::QueueActionRequest,
+    responses((status = 200, description = "The number of messages, and a sample.", body = api::QueueActionPreview)),
 )]
 async fn preview_queue_action(
     State(backend): State<SharedBackend>,
     Extension(caller): Extension<Caller>,
-    JsonBody(request): JsonBody<view::QueueActionRequest>,
-) -> Result<Json<view::QueueActionPreview>, Problem> {
+    JsonBody(request): JsonBody<api::QueueActionRequest>,
+) -> Result<Json<api::QueueActionPreview>, Problem> {
     let unmasked = caller.has(Permission::ReadBodies);
     call_json(backend, move |backend| backend.preview_queue_action(request, unmasked)).await
 }
@@ -105,14 +106,14 @@ async fn preview_queue_action(
 #[utoipa::path(
     post,
     path = "/v1/queue-actions",
-    request_body = view::QueueActionRequest,
-    responses((status = 201, description = "The queue action; it is durable.", body = view::QueueActionView)),
+    request_body = api::QueueActionRequest,
+    responses((status = 201, description = "The queue action; it is durable.", body = api::QueueActionView)),
 )]
 async fn create_queue_action(
     State(backend): State<SharedBackend>,
     Extension(caller): Extension<Caller>,
-    JsonBody(request): JsonBody<view::QueueActionRequest>,
-) -> Result<(StatusCode, Extension<AuditDetail>, Json<view::QueueActionView>), Problem> {
+    JsonBody(request): JsonBody<api::QueueActionRequest>,
+) -> Result<(StatusCode, Extension<AuditDetail>, Json<api::QueueActionView>), Problem> {
     let Json((preview, queue_action)) = call_json(backend, move |backend| {
         let preview = backend.preview_queue_action(request.clone(), false)?;
         Ok((preview, backend.create_queue_action(request, &caller.name)?))
@@ -128,7 +129,7 @@ async fn create_queue_action(
 }
 
 /// Describes a queue action for the audit log.
-fn describe(queue_action: &view::QueueActionView) -> String {
+fn describe(queue_action: &api::QueueActionView) -> String {
     let scope = &queue_action.scope;
     let parts = [
         ("peer", &scope.peer),
@@ -137,23 +138,13 @@ fn describe(queue_action: &view::QueueActionView) -> String {
         ("older than", &scope.older_than),
         ("to", &queue_action.to),
     ];
-    let mut detail = format!("queue action {}: {}", queue_action.id, action_name(queue_action.action));
+    let mut detail = format!("queue action {}: {}", queue_action.id, queue_action.action.name());
     for (name, value) in parts {
         if let Some(value) = value {
             detail.push_str(&format!(", {name} {value}"));
         }
     }
     detail
-}
-
-fn action_name(what: view::QueueActionKindView) -> &'static str {
-    match what {
-        view::QueueActionKindView::Suspend => "suspend",
-        view::QueueActionKindView::Drain => "drain",
-        view::QueueActionKindView::Reroute => "reroute",
-        view::QueueActionKindView::Cancel => "cancel",
-        view::QueueActionKindView::Purge => "purge",
-    }
 }
 
 /// Ends or undoes a queue action: messages that it holds continue.
@@ -163,13 +154,13 @@ fn action_name(what: view::QueueActionKindView) -> &'static str {
     delete,
     path = "/v1/queue-actions/{id}",
     params(("id" = u32, Path, description = "The number of the queue action.")),
-    responses((status = 200, description = "The queue action.", body = view::QueueActionView)),
+    responses((status = 200, description = "The queue action.", body = api::QueueActionView)),
 )]
 async fn undo_queue_action(
     State(backend): State<SharedBackend>,
     Extension(caller): Extension<Caller>,
     PathParams(id): PathParams<u32>,
-) -> AuditedResult<view::QueueActionView> {
+) -> AuditedResult<api::QueueActionView> {
     let queue_action = call_json(backend, move |backend| backend.undo_queue_action(id, &caller.name)).await?;
     with_audit_detail(queue_action, |queue_action| {
         format!("{}; undone after {} messages", describe(queue_action), queue_action.affected)
@@ -195,13 +186,13 @@ struct UncertainQuery {
     get,
     path = "/v1/uncertain",
     params(UncertainQuery),
-    responses((status = 200, description = "A page of messages.", body = view::UncertainPageView)),
+    responses((status = 200, description = "A page of messages.", body = api::UncertainPageView)),
 )]
 async fn list_uncertain(
     State(backend): State<SharedBackend>,
     Extension(caller): Extension<Caller>,
     QueryParams(page): QueryParams<UncertainQuery>,
-) -> Result<Json<view::UncertainPageView>, Problem> {
+) -> Result<Json<api::UncertainPageView>, Problem> {
     let most = page_limit(page.limit, 1000)?;
     let unmasked = caller.has(Permission::ReadBodies);
     call_json(backend, move |backend| {
@@ -214,17 +205,17 @@ async fn list_uncertain(
 #[utoipa::path(
     post,
     path = "/v1/uncertain/settle",
-    request_body = view::SettleUncertainRequest,
-    responses((status = 200, description = "The number of settled messages.", body = view::SettleUncertainResult)),
+    request_body = api::SettleUncertainRequest,
+    responses((status = 200, description = "The number of settled messages.", body = api::SettleUncertainResult)),
 )]
 async fn settle_uncertain(
     State(backend): State<SharedBackend>,
     Extension(caller): Extension<Caller>,
-    JsonBody(request): JsonBody<view::SettleUncertainRequest>,
-) -> AuditedResult<view::SettleUncertainResult> {
+    JsonBody(request): JsonBody<api::SettleUncertainRequest>,
+) -> AuditedResult<api::SettleUncertainResult> {
     let remedy = match request.remedy {
-        view::UncertainRemedy::SendAgain => "sent again",
-        view::UncertainRemedy::GiveUp => "given up",
+        api::UncertainRemedy::SendAgain => "sent again",
+        api::UncertainRemedy::GiveUp => "given up",
     };
     let scope = request.peer.as_ref().map(|peer| format!(" of peer {peer}")).unwrap_or_default();
     let settled = call_json(backend, move |backend| backend.settle_uncertain(request, &caller.name)).await?;

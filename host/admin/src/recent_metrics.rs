@@ -1,6 +1,6 @@
 //! Samples of the last ten minutes, for live charts.
 
-use crate::api::{ApiBackend, SharedBackend, call};
+use crate::backend::{ApiBackend, SharedBackend, call};
 use crate::problem::Problem;
 use axum::Json;
 use axum::extract::Extension;
@@ -121,18 +121,18 @@ fn take_sample(
     with_links: bool,
 ) -> Result<(MetricsSampleView, Option<u64>), Problem> {
     let status = backend.status()?;
-    let total = |names: &[&str]| names.iter().filter_map(|name| status.totals.get(name)).sum();
+    let totals = &status.totals;
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let sample = MetricsSampleView {
         at: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
-        accepted: total(&["accepted"]),
-        refused: total(&["refused"]),
-        submitted: total(&["submitted"]),
-        delivered: total(&["delivered", "relayed"]),
-        failed: total(&["failed", "expired", "rejected", "unknown"]),
+        accepted: totals.accepted,
+        refused: totals.refused,
+        submitted: totals.submitted,
+        delivered: totals.delivered + totals.relayed,
+        failed: totals.failed + totals.expired + totals.rejected + totals.unknown,
         waiting: status.waiting,
-        commits: total(&["commits"]),
-        commit_us: total(&["commit_us"]),
+        commits: totals.commits,
+        commit_us: totals.commit_us,
         round_trip_us: None,
     };
     let round_trip =

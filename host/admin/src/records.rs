@@ -1,10 +1,10 @@
 //! The API of finished messages and their records: history, statistics, archive, DLRs, refusals, opt-outs.
 
-use crate::api::{ApiBackend, Export, SharedBackend, call, call_json};
+use crate::backend::{ApiBackend, Export, SharedBackend, call, call_json};
 use crate::problem::Problem;
 use crate::request::{Flag, IdText, JsonBody, TimeText, enum_schema};
 use crate::request_audit::{AuditedResult, with_audit_detail};
-use crate::view;
+
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Query, State};
@@ -104,7 +104,7 @@ struct HistoryPageQuery {
     get,
     path = "/v1/history",
     params(HistoryFilter, HistoryPageQuery),
-    responses((status = 200, description = "A page of messages.", body = view::HistoryPageView)),
+    responses((status = 200, description = "A page of messages.", body = api::HistoryPageView)),
 )]
 async fn history(
     State(backend): State<SharedBackend>,
@@ -192,7 +192,7 @@ struct StatisticsQuery {
     get,
     path = "/v1/statistics",
     params(StatisticsQuery),
-    responses((status = 200, description = "One row for each period, account and gateway.", body = Vec<view::StatisticsView>)),
+    responses((status = 200, description = "One row for each period, account and gateway.", body = Vec<api::StatisticsView>)),
 )]
 async fn statistics(
     State(backend): State<SharedBackend>,
@@ -202,7 +202,7 @@ async fn statistics(
 }
 
 /// Shows the archive's data pump: state, backlog, counts, failures.
-#[utoipa::path(get, path = "/v1/archive", responses((status = 200, description = "The current state.", body = view::ArchivePumpView)))]
+#[utoipa::path(get, path = "/v1/archive", responses((status = 200, description = "The current state.", body = api::ArchivePumpView)))]
 async fn archive(State(backend): State<SharedBackend>) -> Result<Json<Value>, Problem> {
     call_json(backend, ApiBackend::archive).await
 }
@@ -211,7 +211,7 @@ async fn archive(State(backend): State<SharedBackend>) -> Result<Json<Value>, Pr
 #[utoipa::path(
     get,
     path = "/v1/dlrs/orphans",
-    responses((status = 200, description = "The first DLRs, and their total number.", body = view::OrphanDlrsView)),
+    responses((status = 200, description = "The first DLRs, and their total number.", body = api::OrphanDlrsView)),
 )]
 async fn orphan_dlrs(State(backend): State<SharedBackend>) -> Result<Json<Value>, Problem> {
     call_json(backend, ApiBackend::orphan_dlrs).await
@@ -243,14 +243,14 @@ struct RefusalsQuery {
     path = "/v1/refusals",
     params(RefusalsQuery),
     responses(
-        (status = 200, description = "Counts, and the most recent refusals, newest first.", body = view::RefusalsView),
+        (status = 200, description = "Counts, and the most recent refusals, newest first.", body = api::RefusalsView),
         (status = 404, description = "There is no such account."),
     ),
 )]
 async fn refusals(
     State(backend): State<SharedBackend>,
     Query(query): RawQuery,
-) -> Result<Json<view::RefusalsView>, Problem> {
+) -> Result<Json<api::RefusalsView>, Problem> {
     call_json(backend, move |backend| backend.refusals(&query)).await
 }
 
@@ -303,7 +303,7 @@ async fn resend_dlrs(
 #[utoipa::path(
     get,
     path = "/v1/opt-outs",
-    responses((status = 200, description = "The first 1,000 opt-outs.", body = view::OptOutsView)),
+    responses((status = 200, description = "The first 1,000 opt-outs.", body = api::OptOutsView)),
 )]
 async fn opt_outs(State(backend): State<SharedBackend>) -> Result<Json<Value>, Problem> {
     call_json(backend, ApiBackend::opt_outs).await

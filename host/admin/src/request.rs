@@ -1,6 +1,7 @@
 //! Extractors of request parts. Invalid input becomes a [`Problem`] that names the place.
 
-use crate::problem::{FieldProblem, Problem, ProblemKind};
+use crate::problem::{Problem, ProblemKind};
+use api::FieldProblem;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;

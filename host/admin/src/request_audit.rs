@@ -7,7 +7,7 @@ pub(crate) use refusal_limiter::RefusalLimiter;
 use crate::authenticator::Authenticator;
 use crate::authz::asks_for_bodies;
 use crate::problem::{Problem, ProblemKind};
-use access::{AuditOutcome, AuditRecord};
+use api::{AuditOutcome, AuditRecord};
 use axum::http::{Method, Uri};
 use axum::response::{IntoResponse, Response};
 use refusal_limiter::AuditLine;

@@ -1,11 +1,11 @@
 //! The API of GSM subscribers: location, waiting messages, and an admin's actions to reach them.
 
-use crate::api::{SharedBackend, call, call_json};
+use crate::backend::{SharedBackend, call, call_json};
 use crate::problem::{Problem, ProblemKind};
 use crate::request::{PathParams, SubscriberText};
-use crate::testing::AcceptedMessage;
-use crate::view;
-use access::{Caller, Permission};
+
+use access::Caller;
+use api::Permission;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
@@ -59,7 +59,7 @@ pub trait GsmSubscribers: Send + Sync + 'static {
     ///
     /// # Errors
     /// If no core network has the subscriber, or its HLR does not answer.
-    fn subscriber(&self, name: &SubscriberName, unmasked: bool) -> Result<view::SubscriberView, Problem>;
+    fn subscriber(&self, name: &SubscriberName, unmasked: bool) -> Result<api::SubscriberView, Problem>;
     /// Retries all messages to the subscriber now. Returns their number.
     ///
     /// # Errors
@@ -84,7 +84,7 @@ pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
     path = "/v1/subscribers/{subscriber}",
     params(SubscriberPath),
     responses(
-        (status = 200, description = "The subscriber.", body = view::SubscriberView),
+        (status = 200, description = "The subscriber.", body = api::SubscriberView),
         (status = 404, description = "No core network has this subscriber."),
         (status = 503, description = "Only the HLR knows the subscriber, and it does not answer."),
     ),
@@ -93,7 +93,7 @@ async fn show(
     State(backend): State<SharedBackend>,
     Extension(caller): Extension<Caller>,
     PathParams(name): PathParams<String>,
-) -> Result<Json<view::SubscriberView>, Problem> {
+) -> Result<Json<api::SubscriberView>, Problem> {
     let name = SubscriberName::read(&name)?;
     let unmasked = caller.has(Permission::ReadBodies);
     call_json(backend, move |backend| backend.subscriber(&name, unmasked)).await
@@ -105,7 +105,7 @@ async fn show(
     path = "/v1/subscribers/{subscriber}/wake",
     params(SubscriberPath),
     responses(
-        (status = 200, description = "The number of messages retried.", body = view::SubscriberWakeResult),
+        (status = 200, description = "The number of messages retried.", body = api::SubscriberWakeResult),
         (status = 404, description = "No core network has this subscriber."),
         (status = 503, description = "Only the HLR knows the subscriber, and it does not answer."),
     ),
@@ -114,10 +114,10 @@ async fn wake(
     State(backend): State<SharedBackend>,
     Extension(caller): Extension<Caller>,
     PathParams(name): PathParams<String>,
-) -> Result<Json<view::SubscriberWakeResult>, Problem> {
+) -> Result<Json<api::SubscriberWakeResult>, Problem> {
     let name = SubscriberName::read(&name)?;
     call_json(backend, move |backend| {
-        backend.wake_subscriber(&name, &caller.name).map(|messages| view::SubscriberWakeResult { messages })
+        backend.wake_subscriber(&name, &caller.name).map(|messages| api::SubscriberWakeResult { messages })
     })
     .await
 }
@@ -132,7 +132,7 @@ async fn wake(
     path = "/v1/subscribers/{subscriber}/silent-sms",
     params(SubscriberPath),
     responses(
-        (status = 201, description = "The message is accepted and durable.", body = AcceptedMessage),
+        (status = 201, description = "The message is accepted and durable.", body = api::AcceptedMessage),
         (status = 404, description = "No core network has this subscriber."),
         (status = 409, description = "The message is refused temporarily: a queue is full, or the daemon is in drain mode. Or the subscriber has no number."),
         (status = 503, description = "Only the HLR knows the subscriber, and it does not answer."),
@@ -142,10 +142,10 @@ async fn silent_sms(
     State(backend): State<SharedBackend>,
     Extension(caller): Extension<Caller>,
     PathParams(name): PathParams<String>,
-) -> Result<(StatusCode, Json<AcceptedMessage>), Problem> {
+) -> Result<(StatusCode, Json<api::AcceptedMessage>), Problem> {
     let name = SubscriberName::read(&name)?;
     let id = call(backend, move |backend| backend.send_silent_sms(&name, &caller.name)).await?;
-    Ok((StatusCode::CREATED, Json(AcceptedMessage { id })))
+    Ok((StatusCode::CREATED, Json(api::AcceptedMessage { id })))
 }
 
 #[cfg(test)]

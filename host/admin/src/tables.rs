@@ -1,15 +1,14 @@
 //! The API of lookup tables for plugins.
 
-use crate::api::{SharedBackend, call, call_json};
+use crate::backend::{SharedBackend, call, call_json};
 use crate::problem::Problem;
 use crate::request::{PathParams, QueryParams, RawBody};
 use crate::request_audit::{AuditedResult, with_audit_detail};
-use crate::view;
+
 use axum::Json;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::StatusCode;
 use serde::Deserialize;
-use serde_json::Value;
 use utoipa::IntoParams;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
 use utoipa_axum::routes;
@@ -24,15 +23,13 @@ pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
         .routes(routes!(put_table).layer(DefaultBodyLimit::max(MAX_TABLE_OCTETS)))
 }
 
-type Answer = Result<Json<Value>, Problem>;
-
 /// Lists the lookup tables.
 #[utoipa::path(
     get,
     path = "/v1/tables",
-    responses((status = 200, description = "All lookup tables.", body = Vec<view::TableView>)),
+    responses((status = 200, description = "All lookup tables.", body = Vec<api::TableView>)),
 )]
-async fn list_tables(State(backend): State<SharedBackend>) -> Answer {
+async fn list_tables(State(backend): State<SharedBackend>) -> Result<Json<Vec<api::TableView>>, Problem> {
     call_json(backend, |backend| Ok(backend.tables())).await
 }
 
@@ -50,13 +47,13 @@ struct LookUpQuery {
     get,
     path = "/v1/tables/{name}",
     params(("name" = String, Path, description = "The table's name."), LookUpQuery),
-    responses((status = 200, description = "The values found.", body = view::TableLookUpView)),
+    responses((status = 200, description = "The values found.", body = api::TableLookUpView)),
 )]
 async fn look_up(
     State(backend): State<SharedBackend>,
     PathParams(name): PathParams<String>,
     QueryParams(LookUpQuery { key }): QueryParams<LookUpQuery>,
-) -> Answer {
+) -> Result<Json<api::TableLookUpView>, Problem> {
     call_json(backend, move |backend| backend.look_up(&name, &key)).await
 }
 
@@ -66,7 +63,7 @@ async fn look_up(
 struct PutTableQuery {
     /// The match of keys: exact or longest prefix.
     #[param(inline)]
-    kind: view::TableKindView,
+    kind: api::TableKind,
 }
 
 /// Creates or replaces a lookup table.
@@ -75,20 +72,16 @@ struct PutTableQuery {
     path = "/v1/tables/{name}",
     params(("name" = String, Path, description = "The table's name."), PutTableQuery),
     request_body(content = String, content_type = "text/csv", description = "CSV: a key and its value on each line."),
-    responses((status = 200, description = "The table is in use.", body = view::TableFillResult)),
+    responses((status = 200, description = "The table is in use.", body = api::TableFillResult)),
 )]
 async fn put_table(
     State(backend): State<SharedBackend>,
     PathParams(name): PathParams<String>,
     QueryParams(PutTableQuery { kind }): QueryParams<PutTableQuery>,
     RawBody(body): RawBody,
-) -> AuditedResult<Value> {
-    let kind = match kind {
-        view::TableKindView::Exact => "exact",
-        view::TableKindView::Prefix => "prefix",
-    };
+) -> AuditedResult<api::TableFillResult> {
     let filled = call_json(backend, move |backend| backend.put_table(&name, kind, &body)).await?;
-    with_audit_detail(filled, |filled| format!("{kind}, {} rows", filled["rows"]))
+    with_audit_detail(filled, |filled| format!("{}, {} rows", kind.name(), filled.rows))
 }
 
 /// Removes a lookup table.

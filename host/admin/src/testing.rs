@@ -1,17 +1,15 @@
 //! The API of tests: test messages, connection tests, and dialling a peer at once.
 
-use crate::api::{SharedBackend, call};
+use crate::backend::{SharedBackend, call};
 use crate::problem::{Problem, ProblemKind};
 use crate::request::{JsonBody, PathParams};
-use crate::view::name_schemas::TestStepSchema;
 use access::Caller;
+use api::PeerTestView;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
 use futures_util::future::BoxFuture;
-use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -21,7 +19,7 @@ pub trait Testing: Send + Sync + 'static {
     ///
     /// # Errors
     /// If there is no such account, or the message is refused because of its content, by its routing, or temporarily.
-    fn send_test(&self, message: TestMessageRequest, by: Arc<str>) -> Result<String, Problem>;
+    fn send_test(&self, message: api::TestMessageRequest, by: Arc<str>) -> Result<String, Problem>;
     /// Tests a peer: connects, binds and unbinds on a separate connection.
     ///
     /// # Errors
@@ -32,58 +30,6 @@ pub trait Testing: Send + Sync + 'static {
     /// # Errors
     /// If there is no such peer, or the appliance does not dial it.
     fn dial_peer(&self, name: &str, by: &str) -> Result<(), Problem>;
-}
-
-/// A test message.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct TestMessageRequest {
-    /// The submitting account. Its routes, prices and limits apply.
-    pub account: String,
-    /// The sender: up to 20 digits, with or without a leading +, or up to 11 characters. Default: the account's default sender.
-    #[serde(default)]
-    #[schema(nullable = false)]
-    pub from: Option<String>,
-    /// The recipient: 3 to 20 digits, with or without a leading +.
-    #[schema(example = "+4915112345678")]
-    pub to: String,
-    /// The message text.
-    #[schema(example = "Hello from Switchyard")]
-    pub text: String,
-}
-
-/// An accepted message.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub(crate) struct AcceptedMessage {
-    /// The message id. `GET /v1/messages/{id}` shows its trace.
-    pub id: String,
-}
-
-/// The result of a peer test.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = PeerTest)]
-pub struct PeerTestView {
-    /// Whether all steps succeeded.
-    pub ok: bool,
-    /// The steps. The last one is the failed one, if a step failed.
-    pub steps: Vec<TestStepView>,
-}
-
-/// A step of a peer test.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = TestStep)]
-pub struct TestStepView {
-    /// `resolve`, `connect`, `tls`, `bind` or `unbind`.
-    #[schema(value_type = TestStepSchema, inline)]
-    pub what: &'static str,
-    /// Whether the step succeeded.
-    pub ok: bool,
-    /// Duration of the step, in milliseconds.
-    pub ms: u64,
-    /// The result or the error.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    pub detail: Option<String>,
 }
 
 pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
@@ -97,9 +43,9 @@ pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
 #[utoipa::path(
     post,
     path = "/v1/messages",
-    request_body = TestMessageRequest,
+    request_body = api::TestMessageRequest,
     responses(
-        (status = 201, description = "The message is accepted and durable.", body = AcceptedMessage),
+        (status = 201, description = "The message is accepted and durable.", body = api::AcceptedMessage),
         (status = 404, description = "There is no such account."),
         (status = 409, description = "The message is refused temporarily: a queue is full, or the daemon is in drain mode."),
         (status = 422, description = "The message is refused because of its content, or by its routing."),
@@ -108,10 +54,10 @@ pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
 async fn send_test(
     State(backend): State<SharedBackend>,
     Extension(caller): Extension<Caller>,
-    JsonBody(message): JsonBody<TestMessageRequest>,
-) -> Result<(StatusCode, Json<AcceptedMessage>), Problem> {
+    JsonBody(message): JsonBody<api::TestMessageRequest>,
+) -> Result<(StatusCode, Json<api::AcceptedMessage>), Problem> {
     let id = call(backend, move |backend| backend.send_test(message, caller.name)).await?;
-    Ok((StatusCode::CREATED, Json(AcceptedMessage { id })))
+    Ok((StatusCode::CREATED, Json(api::AcceptedMessage { id })))
 }
 
 /// Tests a peer or gateway on a separate connection: resolves the address, connects, negotiates TLS, binds as configured,

@@ -1,17 +1,17 @@
 //! The API of one message: trace, settling, and explaining how a message would be routed.
 
-use crate::api::{SharedBackend, call, call_json};
 use crate::authz::is_visible_to;
+use crate::backend::{SharedBackend, call, call_json};
 use crate::messages::MessageAction;
 use crate::problem::{Problem, ProblemKind};
 use crate::request::{Flag, IdText, JsonBody, PathParams, QueryParams};
-use crate::view;
+
 use access::Caller;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json};
 use serde::Deserialize;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -33,14 +33,14 @@ struct TraceQuery {
     get,
     path = "/v1/messages/{id}",
     params(("id" = inline(IdText), Path, description = "The message id, as the submitter knows it."), TraceQuery),
-    responses((status = 200, description = "The trace.", body = view::TraceView)),
+    responses((status = 200, description = "The trace.", body = api::TraceView)),
 )]
 async fn get_message(
     State(backend): State<SharedBackend>,
     Extension(caller): Extension<Caller>,
     PathParams(id): PathParams<String>,
     QueryParams(query): QueryParams<TraceQuery>,
-) -> Result<Json<view::TraceView>, Problem> {
+) -> Result<Json<api::TraceView>, Problem> {
     let body = query.body.unwrap_or_default().0;
     call_json(backend, move |backend| {
         let trace = backend.message(&id, body)?;
@@ -54,30 +54,23 @@ async fn get_message(
     .await
 }
 
-/// How to settle an uncertain message.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct SettleMessageRequest {
-    remedy: view::UncertainRemedy,
-}
-
 /// Settles an uncertain message.
 #[utoipa::path(
     post,
     path = "/v1/messages/{id}/settle",
     params(("id" = inline(IdText), Path, description = "The message id.")),
-    request_body = SettleMessageRequest,
+    request_body = api::SettleMessageRequest,
     responses((status = 204, description = "The message is settled.")),
 )]
 async fn settle_message(
     State(backend): State<SharedBackend>,
     Extension(caller): Extension<Caller>,
     PathParams(id): PathParams<String>,
-    JsonBody(SettleMessageRequest { remedy }): JsonBody<SettleMessageRequest>,
+    JsonBody(request): JsonBody<api::SettleMessageRequest>,
 ) -> Result<StatusCode, Problem> {
-    let action = match remedy {
-        view::UncertainRemedy::SendAgain => MessageAction::SendAgain,
-        view::UncertainRemedy::GiveUp => MessageAction::GiveUp,
+    let action = match request.remedy {
+        api::UncertainRemedy::SendAgain => MessageAction::SendAgain,
+        api::UncertainRemedy::GiveUp => MessageAction::GiveUp,
     };
     call(backend, move |backend| backend.apply_message_action(&id, action, &caller.name)).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -87,12 +80,12 @@ async fn settle_message(
 #[utoipa::path(
     post,
     path = "/v1/explain",
-    request_body = view::ExplainRequest,
-    responses((status = 200, description = "The steps of the decision.", body = view::ExplanationView)),
+    request_body = api::ExplainRequest,
+    responses((status = 200, description = "The steps of the decision.", body = api::ExplanationView)),
 )]
 async fn explain(
     State(backend): State<SharedBackend>,
-    JsonBody(message): JsonBody<view::ExplainRequest>,
-) -> Result<Json<view::ExplanationView>, Problem> {
+    JsonBody(message): JsonBody<api::ExplainRequest>,
+) -> Result<Json<api::ExplanationView>, Problem> {
     call_json(backend, move |backend| backend.explain(message)).await
 }

@@ -5,10 +5,11 @@ mod sessions;
 mod tokens;
 mod user;
 
-use crate::api::SharedBackend;
 use crate::authenticator::Authenticator;
-use crate::problem::{FieldProblem, Problem, ProblemKind, ProblemReason};
+use crate::backend::SharedBackend;
+use crate::problem::{Problem, ProblemKind};
 use access::{Access, AccessError};
+use api::{FieldProblem, ProblemReason};
 use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 

@@ -1,9 +1,9 @@
 //! Calendar periods: the hours, days and months of a time zone.
 
 use crate::Error;
+use api::{CounterGrant, CounterWindow};
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 use jiff::{ZonedDateTime, civil};
-use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Maximum length of the name of a durable counter, in octets.
@@ -14,83 +14,32 @@ const HOUR: u64 = 3_600_000;
 /// The last millisecond that jiff can convert in every zone (year 9999). All later times belong to one period.
 const LAST_TIME: u64 = 253_402_207_200_000;
 
-/// The length of a durable counter's period.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CounterWindow {
-    /// From one full hour to the next.
-    Hour,
-    /// From midnight to midnight.
-    Day,
-    /// From midnight of the first day of a month to that of the next month.
-    Month,
-}
-
-impl CounterWindow {
-    /// All windows with their names.
-    pub const ALL: [(&'static str, Self); 3] =
-        [("hour", Self::Hour), ("day", Self::Day), ("month", Self::Month)];
-
-    /// Its name, as written in grants.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Hour => "hour",
-            Self::Day => "day",
-            Self::Month => "month",
+/// Checks the durable counters of one binding together.
+///
+/// # Errors
+/// A name is empty, longer than 64 octets, contains control characters or occurs twice; a time zone is unknown; or there
+/// are more than 32 counters.
+pub fn check_counter_grants(grants: &[CounterGrant]) -> Result<(), Error> {
+    if let Some(beyond) = grants.get(MAX_COUNTERS) {
+        return Err(invalid(beyond, format!("a binding may name at most {MAX_COUNTERS} durable counters")));
+    }
+    for (at, grant) in grants.iter().enumerate() {
+        if grant.name.is_empty() || grant.name.len() > MAX_NAME_OCTETS {
+            return Err(invalid(grant, format!("a name has 1 to {MAX_NAME_OCTETS} octets")));
         }
-    }
-
-    fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|(known, _)| *known == name).map(|(_, window)| window)
-    }
-}
-
-fn utc() -> String {
-    "UTC".to_owned()
-}
-
-/// A grant of one durable counter.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct CounterGrant {
-    /// The `name` that the plugin passes to `counters.add` and `counters.sum`.
-    pub name: String,
-    /// The length of its period.
-    pub window: CounterWindow,
-    /// The time zone of its periods: a name of the IANA time zone database, such as `Europe/Berlin`.
-    #[serde(default = "utc")]
-    pub zone: String,
-}
-
-impl CounterGrant {
-    /// Checks the counters of one binding together.
-    ///
-    /// # Errors
-    /// A name is empty, longer than 64 octets, contains control characters or occurs twice; a time zone is unknown; or
-    /// there are more than 32 counters.
-    pub fn check_all(grants: &[Self]) -> Result<(), Error> {
-        if let Some(beyond) = grants.get(MAX_COUNTERS) {
-            return Err(beyond.invalid(format!("a binding may name at most {MAX_COUNTERS} durable counters")));
+        if grant.name.chars().any(char::is_control) {
+            return Err(invalid(grant, "a name has no control characters"));
         }
-        for (at, grant) in grants.iter().enumerate() {
-            if grant.name.is_empty() || grant.name.len() > MAX_NAME_OCTETS {
-                return Err(grant.invalid(format!("a name has 1 to {MAX_NAME_OCTETS} octets")));
-            }
-            if grant.name.chars().any(char::is_control) {
-                return Err(grant.invalid("a name has no control characters"));
-            }
-            if grants.iter().take(at).any(|other| other.name == grant.name) {
-                return Err(grant.invalid("the name occurs twice; give each counter its own"));
-            }
-            Calendar::of(grant)?;
+        if grants.iter().take(at).any(|other| other.name == grant.name) {
+            return Err(invalid(grant, "the name occurs twice; give each counter its own"));
         }
-        Ok(())
+        Calendar::of(grant)?;
     }
+    Ok(())
+}
 
-    fn invalid(&self, what: impl Into<String>) -> Error {
-        Error::CounterGrant { name: self.name.clone(), what: what.into() }
-    }
+fn invalid(grant: &CounterGrant, what: impl Into<String>) -> Error {
+    Error::CounterGrant { name: grant.name.clone(), what: what.into() }
 }
 
 /// A half-open range of time: milliseconds since the Unix epoch, UTC.
@@ -134,17 +83,19 @@ impl Calendar {
     /// The time zone is unknown.
     pub(crate) fn of(grant: &CounterGrant) -> Result<Self, Error> {
         Self::new(grant.window, &grant.zone).ok_or_else(|| {
-            grant.invalid(format!(
+            let what = format!(
                 "the time zone {:?} is unknown; a zone is a name of the IANA database, such as Europe/Berlin or UTC",
                 grant.zone
-            ))
+            );
+            invalid(grant, what)
         })
     }
 
     /// Parses the `Display` form of a [`Calendar`]; `None` if the zone is unknown or the text is malformed.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (window, zone) = text.split_once(' ')?;
-        Self::new(CounterWindow::from_name(window)?, zone)
+        let (_, window) = CounterWindow::ALL.into_iter().find(|(name, _)| *name == window)?;
+        Self::new(window, zone)
     }
 
     fn new(window: CounterWindow, zone: &str) -> Option<Self> {
@@ -304,8 +255,8 @@ mod tests {
             window: CounterWindow::Day,
             zone: zone.into(),
         };
-        let refusal = |grants: &[CounterGrant]| CounterGrant::check_all(grants).unwrap_err().to_string();
-        CounterGrant::check_all(&[grant("a", "UTC"), grant("b", "Asia/Shanghai")]).unwrap();
+        let refusal = |grants: &[CounterGrant]| check_counter_grants(grants).unwrap_err().to_string();
+        check_counter_grants(&[grant("a", "UTC"), grant("b", "Asia/Shanghai")]).unwrap();
         assert_eq!(
             refusal(&[grant("a", "Europe/Bonn")]),
             "counter \"a\": the time zone \"Europe/Bonn\" is unknown; a zone is a name of the IANA database, such as \

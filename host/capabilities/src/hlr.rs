@@ -72,7 +72,8 @@ impl Hlr for TableHlr {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table_store::{TableKind, TableStoreOptions};
+    use crate::table_store::TableStoreOptions;
+    use api::TableKind;
 
     #[test]
     fn the_table_hlr_answers_from_rows() {

@@ -15,7 +15,8 @@ mod kv_store;
 mod log_budget;
 mod table_store;
 
-pub use calendar::{CounterGrant, CounterWindow};
+pub use api::{CounterGrant, CounterWindow, TableFillResult, TableKind};
+pub use calendar::check_counter_grants;
 pub use counters::{CounterMetrics, CounterOptions, CounterSpace, Counters};
 pub use durable_counters::{
     CounterWriter, DurableCounter, DurableCounterMetrics, DurableCounterOptions, DurableCounters,
@@ -28,4 +29,4 @@ pub use fetch::{
 pub use hlr::{ChainHlr, Hlr, HlrFailure, HlrSubscriber, TableHlr};
 pub use kv_store::{KvMetrics, KvStore, KvUsage, MemoryKvStore, RedbKvStore};
 pub use log_budget::{LogBudget, LogBudgets};
-pub use table_store::{Table, TableHandle, TableInfo, TableKind, TableStore, TableStoreOptions};
+pub use table_store::{Table, TableHandle, TableStore, TableStoreOptions};

@@ -5,9 +5,10 @@ mod string_arena;
 mod table;
 mod table_file;
 
-pub use table::{Table, TableInfo, TableKind};
+pub use table::Table;
 
 use crate::Error;
+use api::{TableFillResult, TableKind};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -100,7 +101,7 @@ impl TableStore {
     /// # Errors
     /// The name or a line is invalid, a limit is exceeded, the upload was interrupted, or the disk failed. Nothing
     /// changes then.
-    pub fn put(&self, name: &str, kind: TableKind, csv: impl Read) -> Result<TableInfo, Error> {
+    pub fn put(&self, name: &str, kind: TableKind, csv: impl Read) -> Result<TableFillResult, Error> {
         let is_valid = !name.is_empty()
             && name.len() <= 64
             && name.bytes().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, b'-' | b'_'));
@@ -140,7 +141,7 @@ impl TableStore {
 
     /// All tables, by name.
     #[must_use]
-    pub fn list(&self) -> Vec<(String, TableInfo)> {
+    pub fn list(&self) -> Vec<(String, TableFillResult)> {
         let handles = self.handles.load();
         handles.iter().filter_map(|(name, handle)| Some((name.clone(), handle.read(Table::info)?))).collect()
     }

@@ -70,7 +70,7 @@ fn finding(one: &Value, now: u64) -> Finding {
     let level = if one["severity"] == "error" { Level::Error } else { Level::Warning };
     let mut what = with_readable_times(&one["text"]);
     if let Some(since) = one["since"].as_u64() {
-        what.push_str(&format!(" (for {})", duration_text(&now.saturating_sub(since).into())));
+        what.push_str(&format!(" (for {})", duration_text(&now.saturating_sub(since))));
     }
     let remedy = one["remedy"].as_str().map(|_| with_readable_times(&one["remedy"])).unwrap_or_default();
     Finding::new(level, about(one), what, remedy)

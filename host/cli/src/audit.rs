@@ -3,10 +3,10 @@
 use crate::format::{table, timestamp, value_text};
 use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
-use crate::paged_list::{PagedList, fetch_items};
+use crate::paged_list::{Page, fetch_pages};
+use api::{AuditEntry, AuditOutcome, AuditPage, AuditRecord};
 use clap::Args;
 use client::ApiClient;
-use serde_json::{Value, json};
 use std::process::ExitCode;
 
 const AFTER: &str = concat!(
@@ -52,53 +52,70 @@ impl AuditCommand {
     }
 }
 
-fn show(api: &ApiClient, output: &Output, query: &[(&str, String)], limit: usize) -> Result<(), Failure> {
-    let list = PagedList { path: "/v1/audit", items: "entries", next: "before" };
-    let (entries, next) = fetch_items(api, list, query, limit)?;
-    if output.json {
-        return output.document(&json!({ "entries": entries, "next": next }));
+impl Page for AuditPage {
+    type Item = AuditEntry;
+    const NEXT: &str = "before";
+
+    fn items(&mut self) -> &mut Vec<AuditEntry> {
+        &mut self.entries
     }
-    if entries.is_empty() {
+
+    fn next(&self) -> Option<String> {
+        self.next.map(|next| next.to_string())
+    }
+}
+
+fn show(api: &ApiClient, output: &Output, query: &[(&str, String)], limit: usize) -> Result<(), Failure> {
+    let page: AuditPage = fetch_pages(api, "/v1/audit", query, limit)?;
+    if output.json {
+        return output.document(&page);
+    }
+    if page.entries.is_empty() {
         return output.line("no entries");
     }
-    let rows: Vec<_> = entries.iter().map(row).collect();
+    let rows: Vec<_> = page.entries.iter().map(|entry| row(&entry.record)).collect();
     output.write(&table(&["AT", "BY", "WHAT", "SUBJECT", "FROM", "OUTCOME", "DETAIL"], &rows))?;
-    if !next.is_null() {
+    if let Some(next) = page.next {
         output.remark(&format!("there are more; continue with --before {next}"));
     }
     Ok(())
 }
 
-fn row(entry: &Value) -> Vec<String> {
-    let outcome = match entry["outcome"].as_str() {
-        Some("done") => "done".to_owned(),
-        _ => format!("{} ({})", value_text(&entry["outcome"]), entry["status"]),
+fn row(record: &AuditRecord) -> Vec<String> {
+    let outcome = match record.outcome {
+        AuditOutcome::Done => "done".to_owned(),
+        outcome => format!("{outcome} ({})", record.status),
     };
     vec![
-        timestamp(&entry["at"]),
-        value_text(&entry["by"]),
-        value_text(&entry["what"]),
-        value_text(&entry["subject"]),
-        value_text(&entry["from"]),
+        timestamp(&record.at),
+        value_text(&record.by),
+        value_text(&record.what),
+        value_text(&record.subject),
+        value_text(&record.from),
         outcome,
-        value_text(&entry["detail"]),
+        value_text(&record.detail),
     ]
 }
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::fake_api::{FakeApi, NOW, run};
-    use serde_json::json;
+    use model::Timestamp;
 
     #[test]
     fn entries_are_listed_with_the_position_of_the_next_page() {
-        let page = json!({
-            "entries": [{
-                "serial": 7, "at": NOW, "by": "ann", "what": "DELETE /v1/pools/{pool}", "subject": "help\u{1b}[2J",
-                "from": "192.0.2.1", "outcome": "refused", "status": 403,
-            }],
-            "next": 7,
-        });
+        let record = AuditRecord {
+            at: Timestamp(NOW),
+            by: "ann".to_owned(),
+            what: "DELETE /v1/pools/{pool}".to_owned(),
+            subject: "help\u{1b}[2J".to_owned(),
+            detail: None,
+            from: Some("192.0.2.1".to_owned()),
+            outcome: AuditOutcome::Refused,
+            status: 403,
+        };
+        let page = AuditPage { entries: vec![AuditEntry { serial: 7, record }], next: Some(7) };
         let api = FakeApi::default().with("GET /v1/audit?limit=1&by=ann", 200, &page);
         let done = run(&api.start(), &["audit", "--by", "ann", "--limit", "1"]);
         let shown = "AT                    BY   WHAT                     SUBJECT   FROM       OUTCOME        DETAIL\n\

@@ -3,10 +3,17 @@
 use crate::format::{list, table, timestamp, value_text};
 use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
-use crate::paged_list::{PagedList, fetch_items};
+use crate::paged_list::fetch_pages;
+use api::{
+    ConfigChangeView, ConfigConfirmRequest, ConfigDifferenceView, ConfigRollbackRequest,
+    ConfigVersionPageView, ConfigVersionSummaryView, ConfigurationChangeResult, ConfigurationCheck,
+    ConfigurationDiff, CurrentConfiguration, FieldProblem, ManagedBy, Problem,
+};
 use clap::{Args, Subcommand};
+use client::terminal::visible;
 use client::{ApiClient, ClientError, encode_segment};
 use configuration::{SourceLines, from_toml};
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -115,69 +122,87 @@ impl Task {
             Self::Diff { from, to } => diff(api, output, from, to),
             Self::Versions { limit } => versions(api, output, limit),
             Self::Rollback { to, apply_args } => {
-                let etag = etag(current(api)?["version"].as_u64());
-                let mut body = json!({ "to": to, "why": apply_args.why });
-                if let Some(within) = apply_args.confirm_within {
-                    body["confirm-within"] = within.into();
-                }
-                let headers = [("content-type", "application/json"), ("if-match", etag.as_str())];
-                let body = body.to_string();
-                print_applied(
-                    output,
-                    &api.send("POST", "/v1/configuration/rollback", &headers, body.as_bytes())?,
-                )
+                let ApplyArgs { why, confirm_within } = apply_args;
+                let request = ConfigRollbackRequest { to, why: Some(why), confirm_within };
+                let change = ConfigRequest {
+                    method: "POST",
+                    path: "/v1/configuration/rollback",
+                    media_type: "application/json",
+                    version: current(api)?.version,
+                };
+                print_applied(output, &change.send(api, &request)?)
             }
             Self::Confirm { version } => {
                 let version = match version {
-                    Some(version) => version.into(),
-                    None => current(api)?["pending"]["version"].take(),
+                    Some(version) => Some(version),
+                    None => current(api)?.pending.map(|pending| pending.version),
                 };
-                if version.is_null() {
+                let Some(version) = version else {
                     return Err(Failure::Refused("no version waits for confirmation".to_owned()));
-                }
-                api.post("/v1/configuration/confirm", &json!({ "version": version }))?;
-                Ok(())
+                };
+                Ok(api.call("POST", "/v1/configuration/confirm", &ConfigConfirmRequest { version })?)
             }
-            Self::Revert => print_applied(output, &api.post("/v1/configuration/revert", &json!({}))?),
+            Self::Revert => print_applied(output, &api.call("POST", "/v1/configuration/revert", &json!({}))?),
         }
     }
 }
 
-fn current(api: &ApiClient) -> Result<Value, ClientError> {
-    api.get("/v1/configuration")
+/// The active configuration.
+pub(crate) fn current(api: &ApiClient) -> Result<CurrentConfiguration, ClientError> {
+    api.read("/v1/configuration")
 }
 
-/// A version as an entity tag for `If-Match`.
-fn etag(version: Option<u64>) -> String {
-    format!("\"{}\"", version.unwrap_or_default())
+/// A request that changes the configuration, provided that `version` is active.
+pub(crate) struct ConfigRequest<'a> {
+    pub(crate) method: &'a str,
+    pub(crate) path: &'a str,
+    pub(crate) media_type: &'a str,
+    pub(crate) version: u64,
 }
 
-fn show(output: &Output, current: &Value) -> Result<(), Failure> {
+impl ConfigRequest<'_> {
+    pub(crate) fn send(
+        self,
+        api: &ApiClient,
+        body: &impl Serialize,
+    ) -> Result<ConfigurationChangeResult, ClientError> {
+        let etag = format!("\"{}\"", self.version);
+        let headers = [("content-type", self.media_type), ("if-match", etag.as_str())];
+        api.call_with(self.method, self.path, &headers, body)
+    }
+}
+
+/// The path of a change, with its reason and its confirmation time.
+pub(crate) fn change_path(why: &str, confirm_within: Option<&str>) -> String {
+    let within = confirm_within.map(|within| format!("&confirm-within={}", encode_segment(within)));
+    format!("/v1/configuration?why={}{}", encode_segment(why), within.unwrap_or_default())
+}
+
+fn show(output: &Output, current: &CurrentConfiguration) -> Result<(), Failure> {
     if output.json {
         return output.document(current);
     }
-    let managed = match current["mode"].as_str() {
-        Some("file") => "by file: edit it, and send SIGHUP",
-        _ => "over the API",
+    let managed = match current.mode {
+        ManagedBy::File => "by file: edit it, and send SIGHUP",
+        ManagedBy::Api => "over the API",
     };
     let mut rows = vec![
-        ("version", value_text(&current["version"])),
-        ("active since", timestamp(&current["at"])),
-        ("by", value_text(&current["by"])),
-        ("why", value_text(&current["why"])),
+        ("version", current.version.to_string()),
+        ("active since", timestamp(&current.at)),
+        ("by", value_text(&current.by)),
+        ("why", value_text(&current.why)),
         ("managed", managed.to_owned()),
     ];
-    if let Some(at) = current["pending"].get("reverts-at") {
-        rows.push(("reverts", format!("{}, unless it is confirmed", timestamp(at))));
+    if let Some(pending) = &current.pending {
+        rows.push(("reverts", format!("{}, unless it is confirmed", timestamp(&pending.reverts_at))));
     }
-    let waits: Vec<String> = current["restart"].as_array().into_iter().flatten().map(value_text).collect();
-    if !waits.is_empty() {
-        rows.push(("needs a restart", waits.join(", ")));
+    if !current.restart.is_empty() {
+        rows.push(("needs a restart", visible(&current.restart.join(", "))));
     }
     for (name, of) in
         [("accounts", "account"), ("peers", "peer"), ("gateways", "gateway"), ("listeners", "listener")]
     {
-        let count = current["document"][of].as_array().map_or(0, Vec::len);
+        let count = current.document[of].as_array().map_or(0, Vec::len);
         rows.push((name, count.to_string()));
     }
     output.write(&list(&rows))
@@ -204,16 +229,15 @@ fn read(path: &Path) -> Result<(Value, SourceLines), Failure> {
 }
 
 /// The problems that the API reports, each with its line in the file.
-fn problems_with_lines(path: &Path, lines: &SourceLines, problems: &Value) -> String {
-    let problem_texts = problems.as_array().into_iter().flatten().map(|problem| {
-        let pointer = problem["pointer"].as_str().unwrap_or_default();
+fn problems_with_lines(path: &Path, lines: &SourceLines, problems: &[FieldProblem]) -> String {
+    let problem_texts = problems.iter().map(|FieldProblem { pointer, what, allowed }| {
         // A missing key has no line; the line of its table is used.
-        let pointers = std::iter::successors(Some(pointer), |at| at.rsplit_once('/').map(|(above, _)| above));
+        let pointers =
+            std::iter::successors(Some(pointer.as_str()), |at| at.rsplit_once('/').map(|(above, _)| above));
         let line = pointers.into_iter().find_map(|at| lines.key(at));
         let line = line.map(|line| format!("line {line}: ")).unwrap_or_default();
-        let allowed = problem["allowed"].as_str();
-        let allowed = allowed.map(|allowed| format!(", and must be {allowed}")).unwrap_or_default();
-        format!("{}: {line}{pointer}: {}{allowed}", path.display(), value_text(&problem["what"]))
+        let allowed = allowed.as_ref().map(|allowed| format!(", and must be {allowed}")).unwrap_or_default();
+        format!("{}: {line}{pointer}: {what}{allowed}", path.display())
     });
     problem_texts.collect::<Vec<_>>().join("\n")
 }
@@ -227,103 +251,85 @@ fn apply(
 ) -> Result<(), Failure> {
     let (document, lines) = read(path)?;
     let version = match version {
-        Some(version) => Some(version),
-        None => current(api)?["version"].as_u64(),
+        Some(version) => version,
+        None => current(api)?.version,
     };
-    let mut url_path = format!("/v1/configuration?why={}", encode_segment(&apply_args.why));
-    if let Some(within) = &apply_args.confirm_within {
-        url_path.push_str(&format!("&confirm-within={}", encode_segment(within)));
-    }
-    let etag = etag(version);
-    let headers = [("content-type", "application/json"), ("if-match", etag.as_str())];
-    match api.send("PUT", &url_path, &headers, document.to_string().as_bytes()) {
-        Ok(answer) => print_applied(output, &answer),
-        Err(ClientError::Refused { status: 422, problem, .. })
-            if problem["problems"].is_array() && !output.json =>
+    let url_path = change_path(&apply_args.why, apply_args.confirm_within.as_deref());
+    let change = ConfigRequest { method: "PUT", path: &url_path, media_type: "application/json", version };
+    match change.send(api, &document) {
+        Ok(result) => print_applied(output, &result),
+        Err(ClientError::Refused(Problem { status: 422, problems, .. }))
+            if !problems.is_empty() && !output.json =>
         {
-            Err(Failure::Refused(problems_with_lines(path, &lines, &problem["problems"])))
+            Err(Failure::Refused(problems_with_lines(path, &lines, &problems)))
         }
         Err(error) => Err(error.into()),
     }
 }
 
-fn changes(answer: &Value) -> String {
-    let rows: Vec<Vec<String>> = answer["changes"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(|change| {
-            vec![value_text(&change["what"]), value_text(&change["pointer"]), value_text(&change["effect"])]
-        })
-        .collect();
-    table(&["WHAT", "WHERE", "EFFECT"], &rows)
-}
-
-fn has_changes(answer: &Value) -> bool {
-    answer["changes"].as_array().is_some_and(|changes| !changes.is_empty())
+fn change_table(changes: &[ConfigChangeView]) -> String {
+    let row = |change: &ConfigChangeView| {
+        vec![value_text(&change.what), value_text(&change.pointer), value_text(&change.effect)]
+    };
+    table(&["WHAT", "WHERE", "EFFECT"], &changes.iter().map(row).collect::<Vec<_>>())
 }
 
 /// Prints the result of a change.
-pub(crate) fn print_applied(output: &Output, answer: &Value) -> Result<(), Failure> {
+pub(crate) fn print_applied(output: &Output, result: &ConfigurationChangeResult) -> Result<(), Failure> {
     if output.json {
-        return output.document(answer);
+        return output.document(result);
     }
-    let version = value_text(&answer["version"]);
-    if !has_changes(answer) {
+    let ConfigurationChangeResult { version, changes, restart, reverts_at } = result;
+    if changes.is_empty() {
         return output.line(&format!("no differences from version {version}, which is active"));
     }
-    output.write(&changes(answer))?;
+    output.write(&change_table(changes))?;
     output.line(&format!("version {version} is active"))?;
-    if let Some(at) = answer.get("reverts-at").filter(|at| !at.is_null()) {
+    if let Some(at) = reverts_at {
         output.line(&format!(
             "it reverts at {} unless you confirm it: switchyard config confirm {version}",
             timestamp(at)
         ))?;
     }
-    let waits: Vec<String> = answer["restart"].as_array().into_iter().flatten().map(value_text).collect();
-    if !waits.is_empty() {
-        output.remark(&format!("a restart is needed for {}", waits.join(", ")));
+    if !restart.is_empty() {
+        output.remark(&format!("a restart is needed for {}", restart.join(", ")));
     }
     Ok(())
 }
 
 fn validate(api: &ApiClient, output: &Output, path: &Path) -> Result<(), Failure> {
     let (document, lines) = read(path)?;
-    let validation = api.post("/v1/configuration/validate", &document)?;
+    let validation: ConfigurationCheck = api.call("POST", "/v1/configuration/validate", &document)?;
     if output.json {
         output.document(&validation)?;
     }
-    if validation["valid"] != true {
-        return Err(Failure::Refused(problems_with_lines(path, &lines, &validation["problems"])));
+    if !validation.valid {
+        return Err(Failure::Refused(problems_with_lines(path, &lines, &validation.problems)));
     }
     if output.json {
         return Ok(());
     }
-    if !has_changes(&validation) {
+    if validation.changes.is_empty() {
         return output.line("valid; no differences from the active version");
     }
-    output.write(&changes(&validation))?;
+    output.write(&change_table(&validation.changes))?;
     output.line("valid; nothing was changed")
 }
 
 fn diff(api: &ApiClient, output: &Output, from: Option<u64>, to: Option<u64>) -> Result<(), Failure> {
     let to = match to {
         Some(to) => to,
-        None => current(api)?["version"].as_u64().unwrap_or_default(),
+        None => current(api)?.version,
     };
     let from = from.unwrap_or_else(|| to.saturating_sub(1));
-    let answer = api.get(&format!("/v1/configuration/diff?from={from}&to={to}"))?;
+    let diff: ConfigurationDiff = api.read(&format!("/v1/configuration/diff?from={from}&to={to}"))?;
     if output.json {
-        return output.document(&answer);
+        return output.document(&diff);
     }
-    let rows: Vec<Vec<String>> = answer["changes"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(|change| {
-            vec![value_text(&change["pointer"]), value_text(&change["before"]), value_text(&change["after"])]
-        })
-        .collect();
+    let row = |change: &ConfigDifferenceView| {
+        vec![value_text(&change.pointer), value_text(&change.before), value_text(&change.after)]
+    };
+    let rows: Vec<Vec<String>> = diff.changes.iter().map(row).collect();
     if rows.is_empty() {
         return output.line(&format!("no differences between versions {from} and {to}"));
     }
@@ -331,18 +337,15 @@ fn diff(api: &ApiClient, output: &Output, from: Option<u64>, to: Option<u64>) ->
 }
 
 fn versions(api: &ApiClient, output: &Output, limit: usize) -> Result<(), Failure> {
-    let list = PagedList { path: "/v1/configuration/versions", items: "versions", next: "before" };
-    let (versions, next) = fetch_items(api, list, &[], limit)?;
+    let page: ConfigVersionPageView = fetch_pages(api, "/v1/configuration/versions", &[], limit)?;
     if output.json {
-        return output.document(&json!({ "versions": versions, "next": next }));
+        return output.document(&page);
     }
-    let rows: Vec<Vec<String>> = versions
-        .iter()
-        .map(|one| {
-            let words = [&one["by"], &one["changes"], &one["why"]].map(value_text);
-            [vec![value_text(&one["version"]), timestamp(&one["at"])], words.to_vec()].concat()
-        })
-        .collect();
+    let row = |one: &ConfigVersionSummaryView| {
+        let (version, changes) = (one.version.to_string(), one.changes.to_string());
+        vec![version, timestamp(&one.at), value_text(&one.by), changes, value_text(&one.why)]
+    };
+    let rows: Vec<Vec<String>> = page.versions.iter().map(row).collect();
     output.write(&table(&["VERSION", "SINCE", "BY", "CHANGES", "WHY"], &rows))
 }
 
@@ -350,7 +353,12 @@ fn versions(api: &ApiClient, output: &Output, limit: usize) -> Result<(), Failur
 mod tests {
     use crate::fake_api::{FakeApi, NOW, run};
     use crate::fixtures::configuration;
-    use admin::{FieldProblem, Problem, ProblemKind, UnconfirmedVersionView};
+    use admin::{Problem, ProblemKind};
+    use api::{
+        ConfigChangeKindView, ConfigChangeView, ConfigDifferenceView, ConfigVersionPageView,
+        ConfigVersionSummaryView, ConfigurationChangeResult, ConfigurationDiff, FieldProblem,
+        UnconfirmedVersionView,
+    };
     use serde_json::{Value, json};
 
     fn in_force() -> Value {
@@ -381,15 +389,23 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("switchyard.toml");
         std::fs::write(&path, "[appliance]\ndata = \"x\"\n").unwrap();
-        let answer = json!({
-            "version": 8,
-            "changes": [{ "pointer": "/peer/up", "what": "removed", "effect": "its connections are unbound; its queue stays" }],
-            "restart": [], "reverts-at": NOW,
-        });
+        let removal = ConfigChangeView {
+            pointer: "/peer/up".to_owned(),
+            what: ConfigChangeKindView::Removed,
+            effect: "its connections are unbound; its queue stays".to_owned(),
+            before: None,
+            after: None,
+        };
+        let answer = ConfigurationChangeResult {
+            version: 8,
+            changes: vec![removal],
+            restart: Vec::new(),
+            reverts_at: Some(NOW),
+        };
         let api = FakeApi::default().with("GET /v1/configuration", 200, &in_force()).with(
             "PUT /v1/configuration?why=tidy%20up&confirm-within=10m",
             200,
-            &answer,
+            &json!(answer),
         );
         let url = api.start();
         let path = path.to_str().unwrap();
@@ -422,7 +438,7 @@ mod tests {
             field("/peer/0/address", "is missing", None),
             field("/peer/0/links", "is 0", Some("1 to 256")),
         ];
-        let problem = Problem { problems, ..Problem::new(ProblemKind::Unprocessable, "wrong") };
+        let problem = Problem::new(ProblemKind::Unprocessable, "wrong").with_problems(problems);
         let api = FakeApi::default()
             .with("GET /v1/configuration", 200, &in_force())
             .refusing("PUT /v1/configuration?why=", &problem);
@@ -444,16 +460,24 @@ mod tests {
 
     #[test]
     fn versions_and_differences_are_tables() {
-        let versions = json!({
-            "versions": [{ "version": 7, "at": NOW, "by": "ada", "why": "", "changes": 2 }], "next": null,
-        });
-        let diff = json!({
-            "from": 6, "to": 7, "changes": [{ "pointer": "/peer/up/rate", "before": null, "after": 50 }],
-        });
+        let version = ConfigVersionSummaryView {
+            version: 7,
+            at: NOW,
+            by: "ada".to_owned(),
+            why: String::new(),
+            changes: 2,
+        };
+        let versions = ConfigVersionPageView { versions: vec![version], next: None };
+        let rate = ConfigDifferenceView {
+            pointer: "/peer/up/rate".to_owned(),
+            before: None,
+            after: Some(json!(50)),
+        };
+        let diff = ConfigurationDiff { from: 6, to: 7, changes: vec![rate] };
         let api = FakeApi::default()
-            .with("GET /v1/configuration/versions?limit=100", 200, &versions)
+            .with("GET /v1/configuration/versions?limit=100", 200, &json!(versions))
             .with("GET /v1/configuration", 200, &in_force())
-            .with("GET /v1/configuration/diff?from=6&to=7", 200, &diff);
+            .with("GET /v1/configuration/diff?from=6&to=7", 200, &json!(diff));
         let url = api.start();
         let done = run(&url, &["config", "versions"]);
         assert_eq!(

@@ -149,8 +149,8 @@ fn print_findings(output: &Output, found: &[Finding]) -> Result<(), Failure> {
 mod tests {
     use crate::fake_api::{FakeApi, NOW, VERSION, run};
     use crate::fixtures::{archive, link, queue, status};
-    use admin::view::StatusView;
-    use admin::{Problem, ProblemKind, Readiness};
+    use admin::{Problem, ProblemKind};
+    use api::{Readiness, StatusView};
     use serde_json::{Value, json};
     use std::net::TcpListener;
     use std::os::unix::fs::PermissionsExt;
@@ -273,7 +273,8 @@ mod tests {
     }
 
     fn api(version: &str, phase: &'static str, archive: &Value, attention: &Value) -> FakeApi {
-        let status = StatusView { version: version.to_owned(), disk_free: 1, ..status(&[]) };
+        let status =
+            StatusView { version: version.to_owned(), disk_free: 1, ..status(api::StatusTotals::default()) };
         FakeApi::default()
             .with("GET /v1/health", 200, &json!({ "status": "ok" }))
             .with("GET /v1/status", 200, &json!(status))

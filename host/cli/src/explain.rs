@@ -3,8 +3,8 @@
 use crate::format::with_readable_times;
 use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
+use api::{ExplainRequest, ExplanationView};
 use clap::Args;
-use serde_json::{Value, json};
 use std::process::ExitCode;
 
 const AFTER: &str = concat!(
@@ -37,30 +37,32 @@ pub struct ExplainCommand {
 impl ExplainCommand {
     pub(crate) fn run(self, streams: Streams) -> ExitCode {
         let Self { from_account, source, destination, text, global } = self;
-        let request =
-            json!({ "origin": from_account, "source": source, "destination": destination, "text": text });
-        global.run(streams, |api, output| show(output, &api.post("/v1/explain", &request)?))
+        let request = ExplainRequest { origin: from_account, source, destination, text };
+        global.run(streams, |api, output| show(output, &api.call("POST", "/v1/explain", &request)?))
     }
 }
 
-fn show(output: &Output, explained: &Value) -> Result<(), Failure> {
+fn show(output: &Output, explained: &ExplanationView) -> Result<(), Failure> {
     if output.json {
         return output.document(explained);
     }
-    for step in explained["steps"].as_array().into_iter().flatten() {
+    for step in &explained.steps {
         output.line(&with_readable_times(step))?;
     }
-    output.line(&format!("answer: {}", with_readable_times(&explained["answer"])))
+    output.line(&format!("answer: {}", with_readable_times(&explained.answer)))
 }
 
 #[cfg(test)]
 mod tests {
     use crate::fake_api::{FakeApi, run};
-    use serde_json::json;
+    use api::ExplanationView;
 
     #[test]
     fn the_steps_and_the_answer_are_printed() {
-        let explained = json!({ "steps": ["origin: shop", "leg north: idle"], "answer": "accepted" });
+        let explained = ExplanationView {
+            steps: vec!["origin: shop".to_owned(), "leg north: idle".to_owned()],
+            answer: "accepted".to_owned(),
+        };
         let url = FakeApi::default().with("POST /v1/explain", 200, &explained).start();
         let done = run(&url, &["explain", "--from-account", "shop", "--destination", "8613"]);
         assert_eq!((done.code, done.out.as_str()), (0, "origin: shop\nleg north: idle\nanswer: accepted\n"));

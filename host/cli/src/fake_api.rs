@@ -6,6 +6,7 @@ use crate::doctor::ConfigFacts;
 use crate::output::Streams;
 use admin::{Problem, ProblemKind};
 use clap::{CommandFactory, Parser};
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::cell::RefCell;
 use std::io::{BufRead, BufReader, Write};
@@ -86,9 +87,9 @@ impl FakeApi {
     /// # Panics
     /// If the response does not conform to the API document.
     #[track_caller]
-    pub(crate) fn with(self, request_line: &str, status: u16, body: &Value) -> Self {
+    pub(crate) fn with(self, request_line: &str, status: u16, body: &impl Serialize) -> Self {
         let (method, path) = request_line.split_once(' ').unwrap();
-        let body = fixture(method, path, status, body.clone());
+        let body = fixture(method, path, status, serde_json::to_value(body).unwrap());
         let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
         self.push(request_line, status, body, None)
     }

@@ -2,45 +2,12 @@
 //! checked against the API document, by [`crate::fake_api::FakeApi`] or by `testkit::api_document::fixture`.
 
 use crate::fake_api::{NOW, VERSION};
-use admin::view::{LinkView, QueueView, StatusView};
-use admin::{CurrentConfiguration, ManagedBy};
+use api::{CurrentConfiguration, LinkView, ManagedBy, QueueView, StatusTotals, StatusView};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 
-/// The names of all totals of the status.
-const TOTALS: [&str; 20] = [
-    "accepted",
-    "refused",
-    "submitted",
-    "throttled",
-    "uncertain",
-    "sent_again",
-    "dlrs_matched",
-    "dlrs_unmatched",
-    "dlrs_made",
-    "dlrs_delivered",
-    "commits",
-    "commit_us",
-    "commit_rows",
-    "delivered",
-    "relayed",
-    "failed",
-    "expired",
-    "cancelled",
-    "rejected",
-    "unknown",
-];
-
-/// `GET /v1/status`, with these totals; all others are 0.
-pub(crate) fn status(totals: &[(&'static str, u64)]) -> StatusView {
-    let mut all = BTreeMap::from(TOTALS.map(|name| (name, 0)));
-    all.extend(totals.iter().copied());
-    StatusView {
-        name: "SWITCHYARD".to_owned(),
-        version: VERSION.to_owned(),
-        totals: all,
-        ..StatusView::default()
-    }
+/// `GET /v1/status`, with these totals.
+pub(crate) fn status(totals: StatusTotals) -> StatusView {
+    StatusView { name: "SWITCHYARD".to_owned(), version: VERSION.to_owned(), totals, ..StatusView::default() }
 }
 
 /// An empty queue in `GET /v1/queues`.
@@ -55,7 +22,8 @@ pub(crate) fn queue(peer: &str) -> QueueView {
 }
 
 /// A link in `GET /v1/links`.
-pub(crate) fn link(peer: &str, role: &'static str, phase: &'static str) -> LinkView {
+pub(crate) fn link(peer: &str, role: &str, phase: &str) -> LinkView {
+    let (role, phase) = (role.to_owned(), phase.to_owned());
     LinkView { peer: peer.to_owned(), role, phase, blocked_by: "none".to_owned(), ..LinkView::default() }
 }
 

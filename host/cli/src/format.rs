@@ -1,6 +1,7 @@
 //! Formats values of the API as text and tables.
 
 use client::terminal::visible;
+use serde::Serialize;
 use serde_json::Value;
 use std::time::Duration;
 use time::OffsetDateTime;
@@ -42,12 +43,17 @@ pub fn list(rows: &[(&str, String)]) -> String {
     rows.iter().map(line).collect()
 }
 
-/// A value as text; `-` if there is none.
-pub fn value_text(value: &Value) -> String {
-    match value {
+/// A field of a type of the API, as JSON.
+fn json_of(field: &(impl Serialize + ?Sized)) -> Value {
+    serde_json::to_value(field).unwrap_or_default()
+}
+
+/// A text, a number or a name as text; `-` if there is none.
+pub fn value_text(field: &(impl Serialize + ?Sized)) -> String {
+    match json_of(field) {
         Value::Null => "-".to_owned(),
         Value::String(text) if text.is_empty() => "-".to_owned(),
-        Value::String(text) => visible(text),
+        Value::String(text) => visible(&text),
         other => other.to_string(),
     }
 }
@@ -65,9 +71,9 @@ pub fn number(value: u64) -> String {
     shown
 }
 
-/// A JSON number with a comma after every three digits; `-` if there is none.
-pub fn count(value: &Value) -> String {
-    value.as_u64().map_or_else(|| value_text(value), number)
+/// A number with a comma after every three digits; `-` if there is none.
+pub fn count(field: &impl Serialize) -> String {
+    json_of(field).as_u64().map_or_else(|| value_text(field), number)
 }
 
 /// A size in octets, KiB, MiB …
@@ -87,8 +93,8 @@ pub fn plural(value: u64, one: &str, many: &str) -> String {
 }
 
 /// Milliseconds since the epoch as date and time, in UTC.
-pub fn timestamp(value: &Value) -> String {
-    let Some(at) = value.as_u64() else { return value_text(value) };
+pub fn timestamp(field: &impl Serialize) -> String {
+    let Some(at) = json_of(field).as_u64() else { return value_text(field) };
     let Ok(at) = OffsetDateTime::from_unix_timestamp_nanos(i128::from(at) * 1_000_000) else {
         return at.to_string();
     };
@@ -98,8 +104,8 @@ pub fn timestamp(value: &Value) -> String {
 }
 
 /// A text of the API, with times in milliseconds replaced by date and time.
-pub fn with_readable_times(value: &Value) -> String {
-    let text = value_text(value);
+pub fn with_readable_times(field: &(impl Serialize + ?Sized)) -> String {
+    let text = value_text(field);
     let mut shown = String::with_capacity(text.len());
     for (at, piece) in text.split_inclusive(' ').enumerate() {
         let digits = piece.trim_end_matches([' ', ',', ';', '.', ')']);
@@ -107,7 +113,7 @@ pub fn with_readable_times(value: &Value) -> String {
         let is_time = shown.ends_with("at ") || shown.ends_with("until ");
         match time {
             Some(ms) if at > 0 && is_time => {
-                shown.push_str(&timestamp(&ms.into()));
+                shown.push_str(&timestamp(&ms));
                 shown.push_str(&piece[digits.len()..]);
             }
             _ => shown.push_str(piece),
@@ -117,13 +123,16 @@ pub fn with_readable_times(value: &Value) -> String {
 }
 
 /// Why a queue or a link is blocked; `-` if it is not.
-pub fn blocked_by(value: &Value) -> String {
-    if value == "idle" || value == "none" { "-".to_owned() } else { with_readable_times(value) }
+pub fn blocked_by(field: &(impl Serialize + ?Sized)) -> String {
+    match with_readable_times(field) {
+        text if text == "idle" || text == "none" => "-".to_owned(),
+        text => text,
+    }
 }
 
 /// A duration in milliseconds, in its two largest units.
-pub fn duration_text(value: &Value) -> String {
-    let Some(millis) = value.as_u64() else { return value_text(value) };
+pub fn duration_text(field: &impl Serialize) -> String {
+    let Some(millis) = json_of(field).as_u64() else { return value_text(field) };
     let seconds = Duration::from_millis(millis).as_secs();
     match seconds {
         0 => format!("{millis}ms"),

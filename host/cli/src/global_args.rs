@@ -1,9 +1,9 @@
 //! The arguments of all commands: the appliance and the output format; and the exit statuses.
 
 use crate::output::{Failure, Output, Streams};
+use api::Problem;
 use clap::Args;
 use client::{ApiClient, ClientError, ConnectionArgs};
-use serde_json::Value;
 use std::process::ExitCode;
 
 /// The help text about exit statuses that all commands share.
@@ -61,10 +61,10 @@ impl GlobalArgs {
 }
 
 /// The answer to a request that an appliance may not support, or may forbid to this caller.
-pub(crate) fn optional(answer: Result<Value, ClientError>) -> Result<Option<Value>, Failure> {
+pub(crate) fn optional<T>(answer: Result<T, ClientError>) -> Result<Option<T>, Failure> {
     match answer {
         Ok(value) => Ok(Some(value)),
-        Err(ClientError::Refused { status: 403..=405 | 409, .. }) => Ok(None),
+        Err(ClientError::Refused(Problem { status: 403..=405 | 409, .. })) => Ok(None),
         Err(error) => Err(error.into()),
     }
 }

@@ -3,14 +3,15 @@
 use crate::format::{list, table, timestamp, value_text};
 use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
+use api::{BalanceChangeView, BalanceView, BalancesView, LedgerChangeRequest, LedgerOperationView};
 use clap::{Args, Subcommand};
 use client::{ApiClient, encode_segment};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Amounts are in millionths of the currency.
-const MILLIONTHS: u64 = 1_000_000;
+const MILLIONTHS: u128 = 1_000_000;
 
 const AFTER: &str = concat!(
     exit_help!(),
@@ -57,8 +58,8 @@ enum Task {
         /// The ledger account.
         account: String,
         /// The credit.
-        #[arg(value_parser = parse_amount)]
-        amount: i64,
+        #[arg(value_parser = parse_credit)]
+        amount: u64,
         #[command(flatten)]
         change_args: ChangeArgs,
     },
@@ -104,13 +105,15 @@ fn parse_amount(text: &str) -> Result<i64, String> {
         .ok_or_else(invalid)
 }
 
+/// Parses an amount that is not negative; the result is in millionths.
+fn parse_credit(text: &str) -> Result<u64, String> {
+    u64::try_from(parse_amount(text)?).map_err(|_| "the credit must not be negative".to_owned())
+}
+
 /// Formats millionths as an amount.
-fn amount_text(millionths: &Value) -> String {
-    let (sign, amount) = match (millionths.as_u64(), millionths.as_i64()) {
-        (Some(amount), _) => ("", amount),
-        (None, Some(amount)) => ("-", amount.unsigned_abs()),
-        (None, None) => return value_text(millionths),
-    };
+fn amount_text(millionths: impl Into<i128>) -> String {
+    let millionths = millionths.into();
+    let (sign, amount) = (if millionths < 0 { "-" } else { "" }, millionths.unsigned_abs());
     format!("{sign}{}.{:06}", amount / MILLIONTHS, amount % MILLIONTHS)
 }
 
@@ -118,18 +121,23 @@ impl LedgerCommand {
     pub(crate) fn run(self, streams: Streams) -> ExitCode {
         let Self { task, global } = self;
         global.run(streams, |api, output| match task {
-            Task::List => balances(output, &api.get("/v1/ledger")?),
-            Task::Show { account } => balance(output, &api.get(&path(&account))?),
+            Task::List => balances(output, &api.read("/v1/ledger")?),
+            Task::Show { account } => {
+                let account: BalanceView = api.read(&path(&account))?;
+                if output.json { output.document(&account) } else { balance(output, &account) }
+            }
             Task::Fund { account, amount, change_args } => {
-                balance(output, &post_change(api, &account, ("fund", amount), change_args)?)
+                let change = LedgerChangeRequest { fund: Some(amount), ..LedgerChangeRequest::default() };
+                post_change(api, output, &account, change, change_args)
             }
             Task::Credit { account, amount, change_args } => {
-                balance(output, &post_change(api, &account, ("credit", amount), change_args)?)
+                let change = LedgerChangeRequest { credit: Some(amount), ..LedgerChangeRequest::default() };
+                post_change(api, output, &account, change, change_args)
             }
             Task::Operations { account, limit, before } => {
                 let before = before.map(|before| format!("&before={before}")).unwrap_or_default();
                 let path = format!("{}/operations?limit={limit}{before}", path(&account));
-                operations(output, &api.get(&path)?)
+                operations(output, &api.read::<Vec<LedgerOperationView>>(&path)?)
             }
         })
     }
@@ -141,29 +149,44 @@ fn path(account: &str) -> String {
 
 fn post_change(
     api: &ApiClient,
+    output: &Output,
     account: &str,
-    (what, amount): (&str, i64),
+    change: LedgerChangeRequest,
     change_args: ChangeArgs,
-) -> Result<Value, Failure> {
+) -> Result<(), Failure> {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let key = change_args
         .idempotency_key
         .unwrap_or_else(|| format!("cli-{}-{}", since.as_nanos(), std::process::id()));
-    let body = json!({ what: amount, "reason": change_args.reason });
+    let body = json!(LedgerChangeRequest { reason: Some(change_args.reason), ..change });
     let headers = [("content-type", "application/json"), ("idempotency-key", key.as_str())];
-    Ok(api.send("POST", &path(account), &headers, body.to_string().as_bytes())?)
+    let changed: BalanceChangeView =
+        api.upload("POST", &path(account), &headers, body.to_string().as_bytes())?;
+    if output.json {
+        return output.document(&changed);
+    }
+    balance(output, &changed.account)?;
+    if changed.repeated {
+        output.remark("this operation was applied before, with the same idempotency key; nothing changed");
+    }
+    Ok(())
 }
 
-fn balances(output: &Output, answer: &Value) -> Result<(), Failure> {
+fn balances(output: &Output, answer: &BalancesView) -> Result<(), Failure> {
     if output.json {
         return output.document(answer);
     }
-    let row = |account: &Value| {
-        let amounts = ["balance", "reserved", "captured", "funded", "credit"];
-        let amounts = amounts.iter().map(|name| amount_text(&account[*name]));
-        std::iter::once(value_text(&account["account"])).chain(amounts).collect::<Vec<_>>()
+    let row = |account: &BalanceView| {
+        vec![
+            value_text(&account.account),
+            amount_text(account.balance),
+            amount_text(account.reserved),
+            amount_text(account.captured),
+            amount_text(account.funded),
+            amount_text(account.credit),
+        ]
     };
-    let rows: Vec<_> = answer["accounts"].as_array().into_iter().flatten().map(row).collect();
+    let rows: Vec<_> = answer.accounts.iter().map(row).collect();
     if rows.is_empty() {
         output.remark("there are no ledger accounts");
         return Ok(());
@@ -171,43 +194,37 @@ fn balances(output: &Output, answer: &Value) -> Result<(), Failure> {
     output.write(&table(&["ACCOUNT", "BALANCE", "RESERVED", "PAID", "FUNDED", "CREDIT"], &rows))
 }
 
-fn balance(output: &Output, account: &Value) -> Result<(), Failure> {
-    if output.json {
-        return output.document(account);
-    }
+fn balance(output: &Output, account: &BalanceView) -> Result<(), Failure> {
     output.write(&list(&[
-        ("account", value_text(&account["account"])),
-        ("balance", amount_text(&account["balance"])),
-        ("reserved", amount_text(&account["reserved"])),
-        ("paid", amount_text(&account["captured"])),
-        ("funded", amount_text(&account["funded"])),
-        ("credit", amount_text(&account["credit"])),
-    ]))?;
-    if account["repeated"] == true {
-        output.remark("this operation was applied before, with the same idempotency key; nothing changed");
-    }
-    Ok(())
+        ("account", value_text(&account.account)),
+        ("balance", amount_text(account.balance)),
+        ("reserved", amount_text(account.reserved)),
+        ("paid", amount_text(account.captured)),
+        ("funded", amount_text(account.funded)),
+        ("credit", amount_text(account.credit)),
+    ]))
 }
 
-fn operations(output: &Output, answer: &Value) -> Result<(), Failure> {
+fn operations(output: &Output, done: &[LedgerOperationView]) -> Result<(), Failure> {
     if output.json {
-        return output.document(answer);
+        return output.document(&done);
     }
-    let row = |done: &Value| {
-        let what = match (&done["fund"], &done["credit"]) {
-            (Value::Null, credit) => format!("credit {}", amount_text(credit)),
-            (fund, _) => format!("fund {}", amount_text(fund)),
+    let row = |done: &LedgerOperationView| {
+        let what = match (done.fund, done.credit) {
+            (Some(fund), _) => format!("fund {}", amount_text(fund)),
+            (None, Some(credit)) => format!("credit {}", amount_text(credit)),
+            (None, None) => "-".to_owned(),
         };
         vec![
-            value_text(&done["serial"]),
-            timestamp(&done["at"]),
-            value_text(&done["actor"]),
+            done.serial.to_string(),
+            timestamp(&done.at),
+            value_text(&done.actor),
             what,
-            amount_text(&done["after"]["balance"]),
-            value_text(&done["reason"]),
+            amount_text(done.after.balance),
+            value_text(&done.reason),
         ]
     };
-    let rows: Vec<_> = answer.as_array().into_iter().flatten().map(row).collect();
+    let rows: Vec<_> = done.iter().map(row).collect();
     if rows.is_empty() {
         output.remark("this account has no operations");
         return Ok(());
@@ -219,6 +236,7 @@ fn operations(output: &Output, answer: &Value) -> Result<(), Failure> {
 mod tests {
     use super::*;
     use crate::fake_api::{FakeApi, NOW, run};
+    use serde_json::Value;
 
     #[test]
     fn amounts_are_exact() {
@@ -229,24 +247,35 @@ mod tests {
         for text in ["", "1.", ".5", "1e3", "1,5", "0.0000001", "9999999999999999", "--1"] {
             assert!(parse_amount(text).is_err(), "{text}");
         }
-        assert_eq!(
-            (amount_text(&json!(-3_500_000)), amount_text(&json!(12_500))),
-            ("-3.500000".into(), "0.012500".into())
-        );
+        assert_eq!((amount_text(-3_500_000), amount_text(12_500)), ("-3.500000".into(), "0.012500".into()));
+        assert!(parse_credit("-1").is_err());
     }
 
     #[test]
     fn an_operation_is_sent_with_its_idempotency_key_and_listed() {
-        let after = json!({ "account": "shop", "balance": 250_000_000, "reserved": 0, "captured": 0,
-                            "funded": 250_000_000, "credit": 0 });
-        let mut changed = after.clone();
-        changed["repeated"] = json!(true);
-        let done = json!([{ "serial": 3, "idempotency_key": "k", "at": NOW, "actor": "ada", "reason": "invoice", "fund": 250_000_000,
-                            "after": after }]);
+        let after = BalanceView {
+            account: "shop".to_owned(),
+            balance: 250_000_000,
+            reserved: 0,
+            captured: 0,
+            funded: 250_000_000,
+            credit: 0,
+        };
+        let changed = BalanceChangeView { account: after.clone(), repeated: true };
+        let done = LedgerOperationView {
+            serial: 3,
+            idempotency_key: "k".to_owned(),
+            at: NOW,
+            actor: "ada".to_owned(),
+            reason: "invoice".to_owned(),
+            fund: Some(250_000_000),
+            credit: None,
+            after,
+        };
         let api = FakeApi::default().with("POST /v1/ledger/shop", 200, &changed).with(
             "GET /v1/ledger/shop/operations?limit=100",
             200,
-            &done,
+            &[done],
         );
         let url = api.start();
         let fund = ["ledger", "fund", "shop", "250.00", "--reason", "invoice", "--idempotency-key", "k"];

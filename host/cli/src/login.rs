@@ -4,9 +4,9 @@ use crate::format::{list, timestamp, value_text};
 use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
 use crate::password;
+use api::{LoginRequest, WhoamiView};
 use clap::Args;
 use client::ConnectionArgs;
-use serde_json::{Value, json};
 use std::process::ExitCode;
 
 const LOGIN: &str = concat!(
@@ -69,17 +69,14 @@ impl LoginCommand {
 }
 
 fn log_in(user: Option<String>, connection: ConnectionArgs, output: &Output) -> Result<(), Failure> {
-    let principal = match user {
+    let login = match user {
         Some(user) => {
             let password = password::read_password(&format!("Password of {user}: "))?;
-            connection.log_in(&json!({ "user": user, "password": password }))?
+            LoginRequest::of_user(user, password)
         }
-        None => {
-            let token = connection.token()?;
-            connection.log_in(&json!({ "token": token }))?
-        }
+        None => LoginRequest::of_token(connection.token()?),
     };
-    show(output, &principal)
+    show(output, connection.log_in(&login)?)
 }
 
 impl LogoutCommand {
@@ -96,26 +93,22 @@ impl LogoutCommand {
 
 impl WhoamiCommand {
     pub(crate) fn run(self, streams: Streams) -> ExitCode {
-        self.global.run(streams, |api, output| show(output, &api.get("/v1/whoami")?))
+        self.global.run(streams, |api, output| show(output, api.read("/v1/whoami")?))
     }
 }
 
-fn show(output: &Output, principal: &Value) -> Result<(), Failure> {
+fn show(output: &Output, principal: WhoamiView) -> Result<(), Failure> {
+    // The CSRF token is a secret of the session.
+    let principal = WhoamiView { csrf: None, ..principal };
     if output.json {
-        let mut shown = principal.clone();
-        if let Some(shown) = shown.as_object_mut() {
-            // The CSRF token is a secret of the session.
-            shown.remove("csrf");
-        }
-        return output.document(&shown);
+        return output.document(&principal);
     }
-    let permissions: Vec<String> =
-        principal["permissions"].as_array().into_iter().flatten().map(value_text).collect();
+    let permissions: Vec<String> = principal.permissions.iter().map(ToString::to_string).collect();
     output.write(&list(&[
-        ("user", value_text(&principal["user"])),
-        ("role", value_text(&principal["role"])),
-        ("account", value_text(&principal["account"])),
+        ("user", value_text(&principal.user)),
+        ("role", value_text(&principal.role)),
+        ("account", value_text(&principal.account)),
         ("permissions", permissions.join(", ")),
-        ("until", timestamp(&principal["until"])),
+        ("until", timestamp(&principal.until)),
     ]))
 }

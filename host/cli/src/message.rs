@@ -2,9 +2,11 @@
 
 mod render;
 
+use crate::format::value_text;
 use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
-use crate::paged_list::{PagedList, fetch_paged_items};
+use crate::paged_list::fetch_pages;
+use api::{AcceptedMessage, MessagePageView, Problem, TestMessageRequest, TraceView};
 use clap::{Args, Subcommand};
 use client::{ApiClient, ClientError, encode_segment};
 use model::parse_duration;
@@ -176,16 +178,17 @@ impl FindArgs {
 impl Task {
     fn run(self, api: &ApiClient, output: &Output) -> Result<(), Failure> {
         let trace = |id: &str, body: bool| {
-            api.get(&path(id, if body { "?body=1" } else { "" })).map_err(Failure::from)
+            api.read::<TraceView>(&path(id, if body { "?body=1" } else { "" })).map_err(Failure::from)
         };
         match self {
             Self::Find(find) => {
                 let limit = find.limit;
-                let list = PagedList { path: "/v1/messages", items: "messages", next: "cursor" };
-                let found = fetch_paged_items(api, list, &find.query(output.now())?, limit)?;
-                render::messages(output, &found.items, &found.next)?;
-                if !found.incomplete.is_null() {
-                    output.remark(&crate::format::value_text(&found.incomplete));
+                let query = find.query(output.now())?;
+                let mut found: MessagePageView = fetch_pages(api, "/v1/messages", &query, limit)?;
+                let incomplete = found.incomplete.take();
+                render::messages(output, &found)?;
+                if let Some(incomplete) = incomplete {
+                    output.remark(&incomplete);
                 }
                 Ok(())
             }
@@ -195,12 +198,12 @@ impl Task {
             Self::Retry { ids } => post_each(api, output, &ids, "/retry", "retried"),
             Self::Send { account, from, to, text } => {
                 let text = if text == "-" { read_stdin()? } else { text };
-                let message = json!({ "account": account, "from": from, "to": to, "text": text });
-                let answer = api.post("/v1/messages", &message)?;
+                let message = TestMessageRequest { account, from: Some(from), to, text };
+                let accepted: AcceptedMessage = api.call("POST", "/v1/messages", &message)?;
                 if output.json {
-                    return output.document(&answer);
+                    return output.document(&accepted);
                 }
-                output.line(&crate::format::value_text(&answer["id"]))
+                output.line(&value_text(&accepted.id))
             }
         }
     }
@@ -226,7 +229,7 @@ fn post_each(
         match api.post(&path(id, what), &Value::Null) {
             Ok(_) if output.json => output.document(&json!({ "id": id, "result": "done" }))?,
             Ok(_) => output.line(&format!("{} {done}", client::terminal::visible(id)))?,
-            Err(ClientError::Refused { status: 404 | 409 | 422, detail, .. }) => {
+            Err(ClientError::Refused(Problem { status: 404 | 409 | 422, detail, .. })) => {
                 refused += 1;
                 if output.json {
                     output.document(&json!({ "id": id, "result": "refused", "detail": detail }))?;

@@ -1,8 +1,9 @@
 //! The output of commands, and their errors and exit codes.
 
 use anstyle::{AnsiColor, Style};
+use api::{FieldProblem, Problem};
 use client::{ClientError, terminal};
-use serde_json::Value;
+use serde::Serialize;
 use std::cell::RefCell;
 use std::fmt;
 use std::io::{IsTerminal, Write};
@@ -45,13 +46,11 @@ pub(crate) enum Failure {
 }
 
 /// A problem of a document, with its JSON pointer.
-fn problem_text(problem: &Value) -> String {
-    let field = |name: &str| problem[name].as_str().unwrap_or_default().to_owned();
-    let allowed = match field("allowed") {
-        allowed if allowed.is_empty() => String::new(),
-        allowed => format!("; allowed: {allowed}"),
-    };
-    format!("{}: {}{allowed}", field("pointer"), field("what"))
+fn problem_text(FieldProblem { pointer, what, allowed }: &FieldProblem) -> String {
+    match allowed {
+        Some(allowed) => format!("{pointer}: {what}; allowed: {allowed}"),
+        None => format!("{pointer}: {what}"),
+    }
 }
 
 impl Failure {
@@ -62,7 +61,10 @@ impl Failure {
     /// The exit code: 1 if the API refused the request, 3 if a check found problems, 2 for all other errors.
     fn exit_code(&self) -> ExitCode {
         match self {
-            Self::Appliance(ClientError::Refused { status: 404 | 409 | 412 | 422 | 428 | 429, .. })
+            Self::Appliance(ClientError::Refused(Problem {
+                status: 404 | 409 | 412 | 422 | 428 | 429,
+                ..
+            }))
             | Self::PartlyRefused(_)
             | Self::Refused(_) => ExitCode::from(1),
             Self::ProblemsFound(_) => ExitCode::from(3),
@@ -191,8 +193,9 @@ impl Output {
     }
 
     /// Prints a JSON document on one line.
-    pub(crate) fn document(&self, value: &Value) -> Result<(), Failure> {
-        self.write(&format!("{}\n", terminal::json(value)))
+    pub(crate) fn document(&self, value: &impl Serialize) -> Result<(), Failure> {
+        // The fields of a `Value` are sorted, those of a type are not.
+        self.write(&format!("{}\n", terminal::json(&serde_json::to_value(value).unwrap_or_default())))
     }
 
     pub(crate) fn write(&self, text: &str) -> Result<(), Failure> {
@@ -215,20 +218,20 @@ impl Output {
         let Err(failure) = result else { return ExitCode::SUCCESS };
         match &failure {
             Failure::Output => {}
-            Failure::Appliance(ClientError::Refused { problem, .. }) if self.json && problem.is_object() => {
-                let _ = writeln!(self.streams.error.borrow_mut(), "{}", terminal::json(problem));
+            Failure::Appliance(ClientError::Refused(problem)) if self.json => {
+                let problem = serde_json::to_value(problem).unwrap_or_default();
+                let _ = writeln!(self.streams.error.borrow_mut(), "{}", terminal::json(&problem));
             }
-            Failure::Appliance(ClientError::Refused { problem, title, detail, .. }) => {
-                let problems: Vec<String> =
-                    problem["problems"].as_array().into_iter().flatten().map(problem_text).collect();
-                match (problem.get("reason").and_then(Value::as_str), &problems[..]) {
+            Failure::Appliance(ClientError::Refused(problem)) => {
+                let Problem { title, detail, .. } = problem;
+                match (problem.reason_code(), &problem.problems[..]) {
                     (Some(reason), _) => self.remark(&format!("{reason}: {detail}")),
                     (None, []) => self.remark(&failure.to_string()),
                     // The detail contains the first problem as well.
-                    (None, [one]) => self.remark(&format!("{title}: {one}")),
+                    (None, [one]) => self.remark(&format!("{title}: {}", problem_text(one))),
                     (None, all) => {
                         self.remark(&format!("{title}: {} problems", all.len()));
-                        all.iter().for_each(|one| self.remark(one));
+                        all.iter().for_each(|one| self.remark(&problem_text(one)));
                     }
                 }
             }

@@ -1,11 +1,92 @@
 //! Lists that the API returns in pages.
 
 use crate::output::Failure;
+use api::{
+    ConfigVersionPageView, ConfigVersionSummaryView, MessagePageView, MessageRowView, UncertainPageView,
+    UncertainView,
+};
 use client::{ApiClient, encode_segment};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// The maximum number of items that are requested at a time.
 const PAGE_SIZE: usize = 1_000;
+
+/// A page of a list.
+pub(crate) trait Page: DeserializeOwned {
+    type Item;
+    /// The query parameter for the next page.
+    const NEXT: &'static str;
+
+    fn items(&mut self) -> &mut Vec<Self::Item>;
+    /// The position of the next page; `None` on the last one.
+    fn next(&self) -> Option<String>;
+}
+
+impl Page for MessagePageView {
+    type Item = MessageRowView;
+    const NEXT: &'static str = "cursor";
+
+    fn items(&mut self) -> &mut Vec<MessageRowView> {
+        &mut self.messages
+    }
+
+    fn next(&self) -> Option<String> {
+        self.next.clone()
+    }
+}
+
+impl Page for UncertainPageView {
+    type Item = UncertainView;
+    const NEXT: &'static str = "after";
+
+    fn items(&mut self) -> &mut Vec<UncertainView> {
+        &mut self.messages
+    }
+
+    fn next(&self) -> Option<String> {
+        self.next.clone()
+    }
+}
+
+impl Page for ConfigVersionPageView {
+    type Item = ConfigVersionSummaryView;
+    const NEXT: &'static str = "before";
+
+    fn items(&mut self) -> &mut Vec<ConfigVersionSummaryView> {
+        &mut self.versions
+    }
+
+    fn next(&self) -> Option<String> {
+        self.next.map(|next| next.to_string())
+    }
+}
+
+/// Fetches up to `limit` items, as one page.
+pub(crate) fn fetch_pages<P: Page>(
+    api: &ApiClient,
+    path: &str,
+    query: &[(&str, String)],
+    limit: usize,
+) -> Result<P, Failure> {
+    let (mut fetched, mut after) = (Vec::new(), None);
+    loop {
+        let limit_of_page = (limit - fetched.len()).clamp(1, PAGE_SIZE);
+        let mut page_path = format!("{path}?limit={limit_of_page}");
+        // After the first page, the position comes from the page before.
+        let query = query.iter().filter(|(name, _)| after.is_none() || *name != P::NEXT).cloned();
+        for (name, value) in query.chain(after.iter().map(|after: &String| (P::NEXT, after.clone()))) {
+            page_path.push_str(&format!("&{name}={}", encode_segment(&value)));
+        }
+        let mut page: P = api.read(&page_path)?;
+        fetched.append(page.items());
+        after = page.next();
+        if after.is_none() || fetched.len() >= limit {
+            *page.items() = fetched;
+            return Ok(page);
+        }
+    }
+}
 
 /// A list of the API: its path, and the names of its fields.
 #[derive(Debug, Clone, Copy)]
@@ -24,26 +105,6 @@ pub(crate) fn fetch_items(
     query: &[(&str, String)],
     limit: usize,
 ) -> Result<(Vec<Value>, Value), Failure> {
-    let PagedItems { items, next, .. } = fetch_paged_items(api, list, query, limit)?;
-    Ok((items, next))
-}
-
-/// The items of several pages.
-pub(crate) struct PagedItems {
-    pub(crate) items: Vec<Value>,
-    /// The position of the next item; null at the end.
-    pub(crate) next: Value,
-    /// The reason why items may be missing; null if none are.
-    pub(crate) incomplete: Value,
-}
-
-/// As [`fetch_items`], with the reason why items may be missing.
-pub(crate) fn fetch_paged_items(
-    api: &ApiClient,
-    list: PagedList<'_>,
-    query: &[(&str, String)],
-    limit: usize,
-) -> Result<PagedItems, Failure> {
     let mut fetched = Vec::new();
     let mut after: Option<String> = None;
     loop {
@@ -64,8 +125,7 @@ pub(crate) fn fetch_paged_items(
         }
         let next = page.get_mut("next").map(Value::take).unwrap_or_default();
         if next.is_null() || fetched.len() >= limit {
-            let incomplete = page.get_mut("incomplete").map(Value::take).unwrap_or_default();
-            return Ok(PagedItems { items: fetched, next, incomplete });
+            return Ok((fetched, next));
         }
         after = Some(next.as_str().map_or_else(|| next.to_string(), str::to_owned));
     }

@@ -4,9 +4,10 @@ use crate::format::{table, value_text};
 use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
 use crate::peer_or_account::{ConfigChangeArgs, change, load, load_all, print, print_all};
+use api::{PeerTestView, TestStepView};
 use clap::{Args, Subcommand};
 use client::{ApiClient, encode_segment};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::process::ExitCode;
 
 const AFTER: &str = concat!(
@@ -108,19 +109,19 @@ impl PeerCommand {
 }
 
 fn test(api: &ApiClient, output: &Output, name: &str) -> Result<(), Failure> {
-    let answer = api.post(&format!("/v1/peers/{}/test", encode_segment(name)), &json!({}))?;
+    let path = format!("/v1/peers/{}/test", encode_segment(name));
+    let test: PeerTestView = api.call("POST", &path, &json!({}))?;
     if output.json {
-        output.document(&answer)?;
+        output.document(&test)?;
     } else {
-        let row = |step: &Value| -> Vec<String> {
-            let ok = if step["ok"] == true { "ok" } else { "failed" };
-            let took = step["ms"].as_f64().map_or_else(|| "-".to_owned(), |ms| format!("{ms:.0}ms"));
-            vec![value_text(&step["what"]), ok.to_owned(), took, value_text(&step["detail"])]
+        let row = |TestStepView { what, ok, ms, detail }: &TestStepView| {
+            let ok = if *ok { "ok" } else { "failed" };
+            vec![value_text(what), ok.to_owned(), format!("{ms}ms"), value_text(detail)]
         };
-        let rows: Vec<Vec<String>> = answer["steps"].as_array().into_iter().flatten().map(row).collect();
+        let rows: Vec<Vec<String>> = test.steps.iter().map(row).collect();
         output.write(&table(&["STEP", "RESULT", "TOOK", "DETAIL"], &rows))?;
     }
-    if answer["ok"] == true {
+    if test.ok {
         return Ok(());
     }
     Err(Failure::Refused(format!("peer {name} cannot be used with this configuration")))
@@ -129,13 +130,17 @@ fn test(api: &ApiClient, output: &Output, name: &str) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use crate::fake_api::{FakeApi, run};
-    use admin::{PeerTestView, TestStepView};
+    use api::{PeerTestView, TestStepView};
     use serde_json::{Value, json};
 
     #[test]
     fn a_peer_test_prints_each_step() {
-        let step =
-            |what, ok, ms, detail: &str| TestStepView { what, ok, ms, detail: Some(detail.to_owned()) };
+        let step = |what: &str, ok, ms, detail: &str| TestStepView {
+            what: what.to_owned(),
+            ok,
+            ms,
+            detail: Some(detail.to_owned()),
+        };
         let connected = step("connect", true, 3, "10.0.0.1:2775");
         let failed =
             PeerTestView { ok: false, steps: vec![connected.clone(), step("bind", false, 12, "0x0D")] };

@@ -4,10 +4,11 @@ mod config_patch;
 
 pub(crate) use config_patch::ConfigChangeArgs;
 
+use crate::config::current;
 use crate::format::{blocked_by, count, duration_text, list, table, timestamp, value_text};
 use crate::global_args::optional;
 use crate::output::{Failure, Output};
-use crate::snapshot::is_link_up;
+use api::{LinkView, QueueView};
 use client::ApiClient;
 use client::terminal::visible;
 use serde_json::{Map, Value, json};
@@ -24,23 +25,22 @@ pub(crate) struct PeerOrAccount {
     /// The protocol of a peer; `None` if the caller may not read the configuration.
     protocol: Option<&'static str>,
     settings: Value,
-    queue: Value,
-    links: Vec<Value>,
+    queue: Option<QueueView>,
+    links: Vec<LinkView>,
 }
 
 /// Loads all peers, or all accounts, with their queues and links.
 pub(crate) fn load_all(api: &ApiClient, accounts: bool) -> Result<Vec<PeerOrAccount>, Failure> {
-    let configuration = optional(api.get("/v1/configuration"))?;
-    let queues = api.get("/v1/queues")?;
-    let links = api.get("/v1/links")?;
+    let configuration = optional(current(api))?;
+    let queues: Vec<QueueView> = api.read("/v1/queues")?;
+    let links: Vec<LinkView> = api.read("/v1/links")?;
     let mut entries = match &configuration {
-        Some(configuration) => from_configuration(&configuration["document"], accounts),
+        Some(configuration) => from_configuration(&configuration.document, accounts),
         None => from_queues(&queues, &links, accounts),
     };
     for entry in &mut entries {
-        let is_its = |value: &&Value| value["peer"] == entry.name.as_str();
-        entry.queue = queues.as_array().into_iter().flatten().find(is_its).cloned().unwrap_or_default();
-        entry.links = links.as_array().into_iter().flatten().filter(is_its).cloned().collect();
+        entry.queue = queues.iter().find(|queue| queue.peer == entry.name).cloned();
+        entry.links = links.iter().filter(|link| link.peer == entry.name).cloned().collect();
     }
     entries.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(entries)
@@ -57,7 +57,7 @@ fn from_configuration(document: &Value, accounts: bool) -> Vec<PeerOrAccount> {
                 is_account: accounts,
                 protocol: (!protocol.is_empty()).then_some(protocol),
                 settings: settings.clone(),
-                queue: Value::Null,
+                queue: None,
                 links: Vec::new(),
             });
         }
@@ -66,17 +66,15 @@ fn from_configuration(document: &Value, accounts: bool) -> Vec<PeerOrAccount> {
 }
 
 /// For callers who may not read the configuration: a queue with client links is a peer, the others are accounts.
-fn from_queues(queues: &Value, links: &Value, accounts: bool) -> Vec<PeerOrAccount> {
-    let links = links.as_array().map_or(&[][..], Vec::as_slice);
-    let is_peer = |name: &Value| links.iter().any(|link| link["role"] == "client" && link["peer"] == *name);
-    let queues = queues.as_array().into_iter().flatten();
-    let queues = queues.filter(|queue| queue["configured"] != false && is_peer(&queue["peer"]) != accounts);
-    let entry = |queue: &Value| PeerOrAccount {
-        name: queue["peer"].as_str().unwrap_or_default().to_owned(),
+fn from_queues(queues: &[QueueView], links: &[LinkView], accounts: bool) -> Vec<PeerOrAccount> {
+    let is_peer = |name: &str| links.iter().any(|link| link.role == "client" && link.peer == name);
+    let queues = queues.iter().filter(|queue| queue.configured && is_peer(&queue.peer) != accounts);
+    let entry = |queue: &QueueView| PeerOrAccount {
+        name: queue.peer.clone(),
         is_account: accounts,
         protocol: None,
         settings: Value::Null,
-        queue: Value::Null,
+        queue: None,
         links: Vec::new(),
     };
     queues.map(entry).collect()
@@ -92,9 +90,9 @@ pub(crate) fn change(
     change_args: &ConfigChangeArgs,
 ) -> Result<(), Failure> {
     let what = settings.map(config_patch::patch).transpose()?;
-    let current = api.get("/v1/configuration")?;
+    let current = current(api)?;
     let sections = if accounts { &["account"][..] } else { &PEERS.map(|(section, _)| section) };
-    let existing = config_patch::existing_section(&current["document"], sections, name);
+    let existing = config_patch::existing_section(&current.document, sections, name);
     let section = match (existing, &what) {
         (Some(existing), _) => existing,
         (None, Some(_)) => section,
@@ -117,20 +115,29 @@ pub(crate) fn load(api: &ApiClient, accounts: bool, name: &str) -> Result<PeerOr
 
 impl PeerOrAccount {
     fn up(&self) -> usize {
-        self.links.iter().filter(|link| is_link_up(link)).count()
+        self.links.iter().filter(|link| link.phase == "bound").count()
     }
 
     /// The number of bound links; for client links with the total.
     fn links_text(&self) -> String {
-        if self.links.iter().any(|link| link["role"] == "client") {
+        if self.links.iter().any(|link| link.role == "client") {
             return format!("{}/{}", self.up(), self.links.len());
         }
-        if self.links.is_empty() { count(&self.queue["links"]) } else { self.up().to_string() }
+        if self.links.is_empty() { self.figure(|queue| queue.links as u64) } else { self.up().to_string() }
+    }
+
+    /// A figure of the queue; `-` if there is no queue.
+    fn figure(&self, of: fn(&QueueView) -> u64) -> String {
+        count(&self.queue.as_ref().map(of))
+    }
+
+    fn blocked_by(&self) -> String {
+        blocked_by(&self.queue.as_ref().map(|queue| &queue.blocked_by))
     }
 
     fn oldest_age(&self, now: u64) -> String {
-        let oldest = self.queue["oldest"].as_u64();
-        oldest.map_or_else(|| "-".to_owned(), |oldest| duration_text(&now.saturating_sub(oldest).into()))
+        let oldest = self.queue.as_ref().and_then(|queue| queue.oldest);
+        oldest.map_or_else(|| "-".to_owned(), |oldest| duration_text(&now.saturating_sub(oldest)))
     }
 
     fn json(&self) -> Value {
@@ -142,7 +149,6 @@ impl PeerOrAccount {
     }
 
     fn table_row(&self, now: u64) -> Vec<String> {
-        let queue = &self.queue;
         let mut row = vec![visible(&self.name)];
         if !self.is_account {
             let address = self.settings.get("address").or_else(|| self.settings.get("listen"));
@@ -152,8 +158,14 @@ impl PeerOrAccount {
             ]);
         }
         row.push(self.links_text());
-        row.extend(["queued", "in_flight", "deferred", "uncertain"].map(|name| count(&queue[name])));
-        row.extend([self.oldest_age(now), blocked_by(&queue["blocked_by"])]);
+        row.extend([
+            self.figure(|queue| queue.queued),
+            self.figure(|queue| queue.in_flight),
+            self.figure(|queue| queue.deferred),
+            self.figure(|queue| queue.uncertain),
+            self.oldest_age(now),
+            self.blocked_by(),
+        ]);
         row
     }
 }
@@ -161,7 +173,7 @@ impl PeerOrAccount {
 /// Prints peers or accounts as a table.
 pub(crate) fn print_all(output: &Output, entries: &[PeerOrAccount], accounts: bool) -> Result<(), Failure> {
     if output.json {
-        return output.document(&entries.iter().map(PeerOrAccount::json).collect());
+        return output.document(&entries.iter().map(PeerOrAccount::json).collect::<Vec<_>>());
     }
     if entries.is_empty() {
         output.remark(if accounts { "there is no account" } else { "there is no peer" });
@@ -198,26 +210,21 @@ pub(crate) fn print(output: &Output, entry: &PeerOrAccount) -> Result<(), Failur
     if output.json {
         return output.document(&entry.json());
     }
-    let queue = &entry.queue;
     let mut rows = vec![("name", visible(&entry.name))];
     if let Some(protocol) = entry.protocol {
         rows.push(("protocol", protocol.to_owned()));
     }
-    rows.push(("links up", entry.links_text()));
-    for (title, name) in [
-        ("queued", "queued"),
-        ("in flight", "in_flight"),
-        ("deferred", "deferred"),
-        ("uncertain", "uncertain"),
-        ("awaiting DLR", "awaiting_dlr"),
-    ] {
-        rows.push((title, count(&queue[name])));
-    }
     rows.extend([
+        ("links up", entry.links_text()),
+        ("queued", entry.figure(|queue| queue.queued)),
+        ("in flight", entry.figure(|queue| queue.in_flight)),
+        ("deferred", entry.figure(|queue| queue.deferred)),
+        ("uncertain", entry.figure(|queue| queue.uncertain)),
+        ("awaiting DLR", entry.figure(|queue| queue.awaiting_dlr)),
         ("oldest", entry.oldest_age(output.now())),
-        ("blocked by", blocked_by(&queue["blocked_by"])),
+        ("blocked by", entry.blocked_by()),
     ]);
-    if let Some(rate) = queue["learnt_rate"].as_f64() {
+    if let Some(rate) = entry.queue.as_ref().and_then(|queue| queue.learnt_rate) {
         rows.push(("learnt rate", format!("{rate:.1} messages a second")));
     }
     output.write(&list(&rows))?;
@@ -236,19 +243,19 @@ pub(crate) fn print(output: &Output, entry: &PeerOrAccount) -> Result<(), Failur
     Ok(())
 }
 
-fn links(links: &[Value]) -> String {
-    let row = |link: &Value| -> Vec<String> {
-        let trip = link["round_trip_us"].as_u64();
+fn links(links: &[LinkView]) -> String {
+    let row = |link: &LinkView| -> Vec<String> {
         vec![
-            value_text(&link["phase"]),
-            value_text(&link["remote"]),
-            value_text(&link["bind"]),
-            (if link["tls"] == true { "yes" } else { "no" }).to_owned(),
-            timestamp(&link["since"]),
-            format!("{}/{}", count(&link["in_flight"]), count(&link["window"])),
-            trip.map_or_else(|| "-".to_owned(), |trip| format!("{}.{}ms", trip / 1_000, trip % 1_000 / 100)),
-            blocked_by(&link["blocked_by"]),
-            value_text(&link["last_error"]),
+            value_text(&link.phase),
+            value_text(&link.remote),
+            value_text(&link.bind),
+            (if link.tls { "yes" } else { "no" }).to_owned(),
+            timestamp(&link.since),
+            format!("{}/{}", count(&link.in_flight), count(&link.window)),
+            link.round_trip_us
+                .map_or_else(|| "-".to_owned(), |trip| format!("{}.{}ms", trip / 1_000, trip % 1_000 / 100)),
+            blocked_by(&link.blocked_by),
+            value_text(&link.last_error),
         ]
     };
     let rows: Vec<Vec<String>> = links.iter().map(row).collect();
@@ -260,7 +267,7 @@ fn links(links: &[Value]) -> String {
 mod tests {
     use crate::fake_api::{FakeApi, NOW, run};
     use crate::fixtures;
-    use admin::view::{LinkView, QueueView};
+    use api::{LinkView, QueueView};
     use serde_json::{Value, json};
 
     fn queue(peer: &str, queued: u64, links: usize) -> QueueView {
@@ -279,7 +286,7 @@ mod tests {
     fn link(peer: &str, role: &'static str, phase: &'static str) -> LinkView {
         LinkView {
             remote: Some("10.0.0.1:2775".to_owned()),
-            bind: Some("transceiver"),
+            bind: Some("transceiver".to_owned()),
             tls: true,
             window: 500,
             in_flight: 5,

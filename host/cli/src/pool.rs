@@ -7,11 +7,13 @@ mod watch;
 
 use crate::global_args::GlobalArgs;
 use crate::output::{Failure, Output, Streams};
-use crate::paged_list::{PagedList, fetch_items};
+use crate::paged_list::{Page, fetch_pages};
+use api::{
+    PoolEntryView, PoolEventRequest, PoolHistoryPage, PoolNumberView, PoolNumbersPage, PoolSettingsRequest,
+};
 use clap::{Args, Subcommand};
 use client::{ApiClient, encode_segment};
-use model::parse_duration;
-use serde_json::json;
+use model::{Strategy, parse_duration};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -61,7 +63,7 @@ enum Task {
         pool: String,
         /// How a number is chosen: longest-idle, random, weighted, sticky or nearest.
         #[arg(long, default_value = "longest-idle")]
-        strategy: String,
+        strategy: Strategy,
         /// How long a number rests after its release.
         #[arg(long, value_parser = duration, default_value = "0s")]
         quarantine: Duration,
@@ -232,6 +234,32 @@ fn path(pool: &str, rest: &str) -> String {
     format!("/v1/pools/{}{rest}", encode_segment(pool))
 }
 
+impl Page for PoolNumbersPage {
+    type Item = PoolNumberView;
+    const NEXT: &str = "cursor";
+
+    fn items(&mut self) -> &mut Vec<PoolNumberView> {
+        &mut self.numbers
+    }
+
+    fn next(&self) -> Option<String> {
+        self.next.map(|next| next.to_string())
+    }
+}
+
+impl Page for PoolHistoryPage {
+    type Item = PoolEntryView;
+    const NEXT: &str = "before";
+
+    fn items(&mut self) -> &mut Vec<PoolEntryView> {
+        &mut self.entries
+    }
+
+    fn next(&self) -> Option<String> {
+        self.next.map(|next| next.to_string())
+    }
+}
+
 impl PoolCommand {
     pub(crate) fn run(self, streams: Streams) -> ExitCode {
         let Self { task, global } = self;
@@ -243,8 +271,8 @@ impl Task {
     fn run(self, api: &ApiClient, output: &Output) -> Result<(), Failure> {
         match self {
             Self::Create { pool, strategy, quarantine } => {
-                let settings = json!({ "strategy": strategy, "quarantine-ms": millis(quarantine) });
-                render::pool(output, &api.put(&path(&pool, ""), &settings)?)
+                let settings = PoolSettingsRequest { strategy, quarantine_ms: millis(quarantine) };
+                render::pool(output, &api.call("PUT", &path(&pool, ""), &settings)?)
             }
             Self::Remove { pool, with_numbers } => {
                 let query = if with_numbers { "?with-numbers=true" } else { "" };
@@ -254,61 +282,53 @@ impl Task {
             Self::Add { which: NumberArgs { pool, numbers }, weight, reg } => {
                 let mut events = Vec::new();
                 for number in numbers {
-                    events.push(json!({ "event": "add", "number": number, "weight": weight }));
+                    events.push(PoolEventRequest::Add { number: number.clone(), weight: Some(weight) });
                     if reg {
-                        events.push(json!({ "event": "reg", "number": number }));
+                        events.push(PoolEventRequest::Reg { number });
                     }
                 }
                 let steps = if reg { 2 } else { 1 };
                 events::send_batch(api, output, &pool, &events, steps)
             }
-            Self::Del(which) => events::send_for_each(api, output, "del", &which),
-            Self::Reg(which) => events::send_for_each(api, output, "reg", &which),
-            Self::Unreg(which) => events::send_for_each(api, output, "unreg", &which),
+            Self::Del(which) => {
+                events::send_for_each(api, output, which, |number| PoolEventRequest::Del { number })
+            }
+            Self::Reg(which) => {
+                events::send_for_each(api, output, which, |number| PoolEventRequest::Reg { number })
+            }
+            Self::Unreg(which) => {
+                events::send_for_each(api, output, which, |number| PoolEventRequest::Unreg { number })
+            }
             Self::Call { pool, number, holder, reason, user, callee, lease } => {
-                let mut event = json!({
-                    "event": "call", "holder": holder, "reason": reason, "user": user, "callee": callee,
-                });
-                if let Some(number) = number {
-                    event["number"] = number.into();
-                }
-                if let Some(lease) = lease {
-                    event["lease-ms"] = millis(lease).into();
-                }
+                let lease_ms = lease.map(millis);
+                let event = PoolEventRequest::Call { number, holder, reason, user, callee, lease_ms };
                 events::send_event(api, output, &pool, &event)
             }
             Self::Hangup { pool, number, ticket } => {
-                let event = json!({ "event": "hangup", "number": number, "ticket": ticket });
-                events::send_event(api, output, &pool, &event)
+                events::send_event(api, output, &pool, &PoolEventRequest::Hangup { number, ticket })
             }
             Self::Renew { pool, number, ticket, lease } => {
-                let lease = lease.map(millis);
-                let event =
-                    json!({ "event": "renew", "number": number, "ticket": ticket, "lease-ms": lease });
+                let event = PoolEventRequest::Renew { number, ticket, lease_ms: lease.map(millis) };
                 events::send_event(api, output, &pool, &event)
             }
-            Self::List { pool: None, .. } => render::pools(output, &api.get("/v1/pools")?),
+            Self::List { pool: None, .. } => render::pools(output, &api.read("/v1/pools")?),
             Self::List { pool: Some(pool), state, prefix, limit } => {
                 let query = [("state", state), ("prefix", prefix)];
                 let query: Vec<_> =
                     query.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
-                let list = PagedList { path: &path(&pool, "/numbers"), items: "numbers", next: "cursor" };
-                let (numbers, next) = fetch_items(api, list, &query, limit)?;
-                render::numbers(output, &numbers, &next)
+                render::numbers(output, &fetch_pages(api, &path(&pool, "/numbers"), &query, limit)?)
             }
-            Self::Show { pool, number: None } => render::pool(output, &api.get(&path(&pool, ""))?),
+            Self::Show { pool, number: None } => render::pool(output, &api.read(&path(&pool, ""))?),
             Self::Show { pool, number: Some(number) } => {
-                let number = api.get(&path(&pool, &format!("/numbers/{}", encode_segment(&number))))?;
-                render::number(output, &number)
+                let path = path(&pool, &format!("/numbers/{}", encode_segment(&number)));
+                render::number(output, &api.read(&path)?)
             }
             Self::Watch { pool, from, count } => watch::watch(api, output, &pool, from, count),
             Self::History { pool, number, before, limit } => {
                 let query = [("number", number), ("before", before.map(|before| before.to_string()))];
                 let query: Vec<_> =
                     query.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
-                let list = PagedList { path: &path(&pool, "/history"), items: "entries", next: "before" };
-                let (entries, next) = fetch_items(api, list, &query, limit)?;
-                render::history(output, &entries, &next)
+                render::history(output, &fetch_pages(api, &path(&pool, "/history"), &query, limit)?)
             }
             Self::Import { pool, file, format, reg } => {
                 files::import(api, output, &pool, &file, format.as_deref(), reg)

@@ -5,11 +5,14 @@ mod render;
 use crate::format::plural;
 use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
-use crate::paged_list::{PagedList, fetch_items};
+use crate::paged_list::fetch_pages;
+use api::{
+    QueueActionKindView as Kind, QueueActionPreview, QueueActionRequest, QueueActionScopeView,
+    QueueActionView, QueueView, SettleUncertainRequest, UncertainRemedy,
+};
 use clap::{Args, Subcommand};
-use client::{ApiClient, encode_segment};
+use client::ApiClient;
 use model::parse_duration;
-use serde_json::{Value, json};
 use std::io::{BufRead, IsTerminal};
 use std::process::ExitCode;
 
@@ -54,21 +57,9 @@ struct ScopeArgs {
     older_than: Option<String>,
 }
 
-impl ScopeArgs {
-    fn scope(&self) -> Value {
-        let mut scope = json!({});
-        let given = [
-            ("peer", &self.peer),
-            ("account", &self.account),
-            ("prefix", &self.prefix),
-            ("older-than", &self.older_than),
-        ];
-        for (name, value) in given {
-            if let Some(value) = value {
-                scope[name] = value.as_str().into();
-            }
-        }
-        scope
+impl From<ScopeArgs> for QueueActionScopeView {
+    fn from(ScopeArgs { peer, account, prefix, older_than }: ScopeArgs) -> Self {
+        Self { peer, account, prefix, older_than }
     }
 }
 
@@ -183,86 +174,77 @@ impl QueueCommand {
 
 impl Task {
     fn run(self, api: &ApiClient, output: &Output) -> Result<(), Failure> {
-        let action =
-            |what: &str, scope_args: &ScopeArgs| json!({ "action": what, "scope": scope_args.scope() });
+        let action = |action: Kind, scope: QueueActionScopeView| QueueActionRequest {
+            action,
+            scope,
+            to: None,
+            why: None,
+            undo_within: None,
+        };
         match self {
-            Self::List => render::print_queues(output, &api.get("/v1/queues")?),
+            Self::List => render::print_queues(output, &api.read::<Vec<QueueView>>("/v1/queues")?),
             Self::Suspend { scope_args, action_args } => {
-                start_action(api, output, action("suspend", &scope_args), &action_args)
+                start_action(api, output, action(Kind::Suspend, scope_args.into()), action_args)
             }
-            Self::Resume { scope_args } => resume(api, output, &scope_args.scope()),
-            Self::Drain { peer, action_args } => start_action(
-                api,
-                output,
-                json!({ "action": "drain", "scope": { "peer": peer } }),
-                &action_args,
-            ),
+            Self::Resume { scope_args } => resume(api, output, scope_args.into()),
+            Self::Drain { peer, action_args } => {
+                let scope = QueueActionScopeView { peer: Some(peer), ..QueueActionScopeView::default() };
+                start_action(api, output, action(Kind::Drain, scope), action_args)
+            }
             Self::Reroute { scope_args, to, action_args } => {
-                let mut request = action("reroute", &scope_args);
-                request["to"] = to.into();
-                start_action(api, output, request, &action_args)
+                let request = action(Kind::Reroute, scope_args.into());
+                start_action(api, output, QueueActionRequest { to: Some(to), ..request }, action_args)
             }
             Self::Cancel { scope_args, undo_within, action_args } => {
-                let mut request = action("cancel", &scope_args);
-                request["undo-within"] = undo_within.into();
-                start_action(api, output, request, &action_args)
+                let undo_within = Some(undo_within);
+                let request = action(Kind::Cancel, scope_args.into());
+                start_action(api, output, QueueActionRequest { undo_within, ..request }, action_args)
             }
             Self::Purge { scope_args, undo_within, action_args } => {
-                let mut request = action("purge", &scope_args);
-                request["undo-within"] = undo_within.into();
-                start_action(api, output, request, &action_args)
+                let undo_within = Some(undo_within);
+                let request = action(Kind::Purge, scope_args.into());
+                start_action(api, output, QueueActionRequest { undo_within, ..request }, action_args)
             }
             Self::Actions { all } => {
-                let mut actions = api.get("/v1/queue-actions")?;
-                if let (Some(actions), false) = (actions.as_array_mut(), all) {
-                    actions.retain(is_active);
-                }
+                let mut actions: Vec<QueueActionView> = api.read("/v1/queue-actions")?;
+                actions.retain(|action| all || action.state.is_active());
                 render::print_actions(output, &actions)
             }
-            Self::Undo { actions } => {
-                for id in actions {
-                    render::print_action(output, &api.delete(&format!("/v1/queue-actions/{id}"))?)?;
-                }
-                Ok(())
-            }
+            Self::Undo { actions } => actions.into_iter().try_for_each(|id| undo(api, output, id)),
             Self::Uncertain { peer, limit } => {
-                let list = PagedList { path: "/v1/uncertain", items: "messages", next: "after" };
                 let query: Vec<(&str, String)> = peer.map(|peer| ("peer", peer)).into_iter().collect();
-                let (messages, next) = fetch_items(api, list, &query, limit)?;
-                render::print_uncertain(output, &messages, &next)
+                render::print_uncertain(output, &fetch_pages(api, "/v1/uncertain", &query, limit)?)
             }
             Self::Settle { peer, ids, send_again, .. } => {
-                let mut request = json!({ "remedy": if send_again { "send-again" } else { "give-up" } });
-                match peer {
-                    Some(peer) => request["peer"] = peer.into(),
-                    None => request["ids"] = ids.into(),
-                }
-                render::print_settled(output, &api.post("/v1/uncertain/settle", &request)?)
+                let remedy = if send_again { UncertainRemedy::SendAgain } else { UncertainRemedy::GiveUp };
+                let ids = peer.is_none().then_some(ids);
+                let request = SettleUncertainRequest { remedy, peer, ids };
+                render::print_settled(output, &api.call("POST", "/v1/uncertain/settle", &request)?)
             }
         }
     }
-}
-
-fn is_active(action: &Value) -> bool {
-    matches!(action["state"].as_str(), Some("active" | "undo-window" | "running"))
 }
 
 /// Previews a queue action, asks for confirmation and starts it.
 fn start_action(
     api: &ApiClient,
     output: &Output,
-    mut request: Value,
-    action_args: &ActionArgs,
+    mut request: QueueActionRequest,
+    action_args: ActionArgs,
 ) -> Result<(), Failure> {
-    if !action_args.why.is_empty() {
-        request["why"] = action_args.why.as_str().into();
-    }
+    request.why = Some(action_args.why).filter(|why| !why.is_empty());
     if !action_args.yes {
-        let preview = api.post("/v1/queue-actions/preview", &request)?;
+        let preview: QueueActionPreview = api.call("POST", "/v1/queue-actions/preview", &request)?;
         output.remark(&render::preview_text(&request, &preview));
         confirm(output)?;
     }
-    render::print_action(output, &api.post("/v1/queue-actions", &request)?)
+    render::print_action(output, &api.call("POST", "/v1/queue-actions", &request)?)
+}
+
+/// Ends or undoes a queue action.
+fn undo(api: &ApiClient, output: &Output, id: u32) -> Result<(), Failure> {
+    let path = format!("/v1/queue-actions/{id}");
+    render::print_action(output, &api.typed(&path, api.delete(&path)?)?)
 }
 
 /// Asks for confirmation.
@@ -282,63 +264,74 @@ fn confirm(output: &Output) -> Result<(), Failure> {
 }
 
 /// A scope in normal form, so that scopes can be compared.
-fn normalized(scope: &Value) -> Value {
-    let mut scope = scope.clone();
-    if let Some(age) = scope["older-than"].as_str().and_then(parse_duration) {
+fn normalized(mut scope: QueueActionScopeView) -> QueueActionScopeView {
+    if let Some(age) = scope.older_than.as_deref().and_then(parse_duration) {
         // The appliance rounds up to whole seconds.
-        scope["older-than"] = age.as_millis().div_ceil(1000).to_string().into();
+        scope.older_than = Some(age.as_millis().div_ceil(1000).to_string());
     }
-    if let Some(prefix) = scope["prefix"].as_str() {
-        scope["prefix"] = prefix.trim_start_matches('+').into();
-    }
-    if let Some(given) = scope.as_object_mut() {
-        given.retain(|_, value| !value.is_null());
+    if let Some(prefix) = &scope.prefix {
+        scope.prefix = Some(prefix.trim_start_matches('+').to_owned());
     }
     scope
 }
 
 /// Ends the suspensions and drains with exactly this scope.
-fn resume(api: &ApiClient, output: &Output, scope: &Value) -> Result<(), Failure> {
-    let actions = api.get("/v1/queue-actions")?;
-    let theirs = actions.as_array().into_iter().flatten().filter(|action| {
-        is_active(action)
-            && matches!(action["action"].as_str(), Some("suspend" | "drain"))
-            && normalized(&action["scope"]) == normalized(scope)
+fn resume(api: &ApiClient, output: &Output, scope: QueueActionScopeView) -> Result<(), Failure> {
+    let scope = normalized(scope);
+    let mut actions: Vec<QueueActionView> = api.read("/v1/queue-actions")?;
+    actions.retain(|action| {
+        action.state.is_active()
+            && matches!(action.action, Kind::Suspend | Kind::Drain)
+            && normalized(action.scope.clone()) == scope
     });
-    let ids: Vec<u64> = theirs.filter_map(|action| action["id"].as_u64()).collect();
-    if ids.is_empty() {
+    if actions.is_empty() {
         let what = "no suspension and no drain has exactly this scope; see `switchyard queue actions`";
         return Err(Failure::Refused(what.to_owned()));
     }
-    for id in &ids {
-        render::print_action(
-            output,
-            &api.delete(&format!("/v1/queue-actions/{}", encode_segment(&id.to_string())))?,
-        )?;
+    for action in &actions {
+        undo(api, output, action.id)?;
     }
     if !output.json {
-        output.line(&format!("{} undone", plural(ids.len() as u64, "queue action", "queue actions")))?;
+        output.line(&format!("{} undone", plural(actions.len() as u64, "queue action", "queue actions")))?;
     }
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
+    use super::Kind;
     use crate::fake_api::{FakeApi, NOW, run};
     use crate::fixtures::queue;
-    use admin::view::QueueView;
+    use api::{
+        MessageStateView, QueueActionPreview, QueueActionScopeView, QueueActionStateView as State,
+        QueueActionView, QueueView, SettleUncertainResult, UncertainPageView, UncertainView,
+    };
     use serde_json::{Value, json};
+    use std::collections::BTreeMap;
 
-    fn action(id: u32, what: &str, state: &str) -> Value {
-        json!({
-            "id": id, "action": what, "scope": { "peer": "upstream" }, "by": "ada", "why": "cable\u{1b}[31m cut",
-            "at": NOW, "state": state, "affected": 0, "held": 1_200,
-        })
+    fn action(id: u32, action: Kind, state: State) -> QueueActionView {
+        QueueActionView {
+            id,
+            action,
+            scope: QueueActionScopeView {
+                peer: Some("upstream".to_owned()),
+                ..QueueActionScopeView::default()
+            },
+            to: None,
+            by: "ada".to_owned(),
+            why: "cable\u{1b}[31m cut".to_owned(),
+            at: NOW,
+            state,
+            undo_until: None,
+            affected: 0,
+            held: 1_200,
+        }
     }
 
     #[test]
     fn a_queue_action_is_started_and_shown() {
-        let api = FakeApi::default().with("POST /v1/queue-actions", 201, &action(4, "suspend", "active"));
+        let api =
+            FakeApi::default().with("POST /v1/queue-actions", 201, &action(4, Kind::Suspend, State::Active));
         let url = api.start();
         let done = run(&url, &["queue", "suspend", "--peer", "upstream", "--why", "cable cut", "--yes"]);
         assert_eq!((done.code, done.error.as_str()), (0, ""));
@@ -350,8 +343,13 @@ mod tests {
 
     #[test]
     fn without_a_terminal_and_without_yes_no_action_starts() {
-        let preview_text = json!({ "messages": 3, "by-state": { "queued": 2, "deferred": 1 }, "sample": [], "complete": true });
-        let api = FakeApi::default().with("POST /v1/queue-actions/preview", 200, &preview_text);
+        let preview = QueueActionPreview {
+            messages: 3,
+            by_state: BTreeMap::from([("queued".to_owned(), 2), ("deferred".to_owned(), 1)]),
+            sample: Vec::new(),
+            complete: true,
+        };
+        let api = FakeApi::default().with("POST /v1/queue-actions/preview", 200, &preview);
         let url = api.start();
         let done = run(&url, &["queue", "cancel", "--account", "acme", "--older-than", "2h"]);
         assert_eq!((done.code, done.out.as_str()), (2, ""));
@@ -362,7 +360,7 @@ mod tests {
 
     #[test]
     fn lists_are_tables() {
-        let queues = json!([QueueView {
+        let queues = [QueueView {
             queued: 1_200,
             suspended: 7,
             deferred: 3,
@@ -373,21 +371,32 @@ mod tests {
             links: 2,
             blocked_by: "suspended by ada: cable cut (queue action 4)".to_owned(),
             ..queue("upstream")
-        }]);
-        let uncertain = json!({ "messages": [{
-            "id": "1000000007", "peer": "upstream", "account": "acme", "source": "10655", "destination": "8613*******00",
-            "at": NOW - 61_000, "since": NOW - 60_000, "until": NOW + 60_000, "state": "uncertain", "attempts": 1,
-            "length": 12,
-        }], "next": null });
+        }];
+        let uncertain = UncertainPageView {
+            messages: vec![UncertainView {
+                id: "1000000007".to_owned(),
+                peer: "upstream".to_owned(),
+                account: "acme".to_owned(),
+                source: "10655".to_owned(),
+                destination: "8613*******00".to_owned(),
+                at: NOW - 61_000,
+                since: Some(NOW - 60_000),
+                until: Some(NOW + 60_000),
+                state: MessageStateView::Uncertain,
+                attempts: 1,
+                length: 12,
+            }],
+            next: None,
+        };
         let api = FakeApi::default()
             .with("GET /v1/queues", 200, &queues)
             .with(
                 "GET /v1/queue-actions",
                 200,
-                &json!([action(4, "suspend", "active"), action(3, "cancel", "done")]),
+                &[action(4, Kind::Suspend, State::Active), action(3, Kind::Cancel, State::Done)],
             )
             .with("GET /v1/uncertain?limit=100&peer=upstream", 200, &uncertain)
-            .with("POST /v1/uncertain/settle", 200, &json!({ "settled": 2, "skipped": 1 }));
+            .with("POST /v1/uncertain/settle", 200, &SettleUncertainResult { settled: 2, skipped: 1 });
         let url = api.start();
         let mut text = String::new();
         for line in [
@@ -410,9 +419,9 @@ mod tests {
             .with(
                 "GET /v1/queue-actions",
                 200,
-                &json!([action(4, "suspend", "active"), action(3, "suspend", "undone")]),
+                &[action(4, Kind::Suspend, State::Active), action(3, Kind::Suspend, State::Undone)],
             )
-            .with("DELETE /v1/queue-actions/4", 200, &action(4, "suspend", "undone"));
+            .with("DELETE /v1/queue-actions/4", 200, &action(4, Kind::Suspend, State::Undone));
         let url = api.start();
         let done = run(&url, &["queue", "resume", "--peer", "upstream"]);
         assert_eq!((done.code, done.error.as_str()), (0, ""));

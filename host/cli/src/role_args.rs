@@ -1,7 +1,6 @@
 //! The role and the permissions of a new user or token.
 
 use clap::{Args, ValueEnum};
-use serde_json::{Value, json};
 
 /// The role of a user or a token.
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -16,13 +15,13 @@ pub(crate) enum Role {
     Admin,
 }
 
-impl Role {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Account => "account",
-            Self::Viewer => "viewer",
-            Self::Operator => "operator",
-            Self::Admin => "admin",
+impl From<Role> for api::Role {
+    fn from(role: Role) -> Self {
+        match role {
+            Role::Account => Self::Account,
+            Role::Viewer => Self::Viewer,
+            Role::Operator => Self::Operator,
+            Role::Admin => Self::Admin,
         }
     }
 }
@@ -32,22 +31,11 @@ impl Role {
 pub(crate) struct RoleArgs {
     /// The role.
     #[arg(long)]
-    role: Role,
+    pub(crate) role: Role,
     /// The account, for the role account.
     #[arg(long)]
-    account: Option<String>,
+    pub(crate) account: Option<String>,
     /// Permit to read texts of messages as well.
     #[arg(long)]
-    bodies: bool,
-}
-
-impl RoleArgs {
-    /// The request for the API.
-    pub(crate) fn request(self, name: &str) -> Value {
-        let mut request = json!({ "name": name, "role": self.role.name(), "bodies": self.bodies });
-        if let Some(account) = self.account {
-            request["account"] = account.into();
-        }
-        request
-    }
+    pub(crate) bodies: bool,
 }

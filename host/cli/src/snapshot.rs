@@ -1,7 +1,9 @@
 //! The state of the appliance, fetched with several requests.
 
+use crate::format::value_text;
 use crate::global_args::optional;
 use crate::output::Failure;
+use api::{Problem, Readiness};
 use client::{ApiClient, ClientError};
 use serde_json::{Value, json};
 
@@ -132,14 +134,10 @@ pub(crate) fn is_link_up(link: &Value) -> bool {
 
 /// Fetches the reasons why the appliance is not ready.
 fn unready_reasons(api: &ApiClient) -> Result<Option<Vec<String>>, Failure> {
-    match api.get("/v1/ready") {
-        Ok(_) => Ok(None),
-        Err(ClientError::Refused { status: 503, detail, problem, .. }) => {
-            let reasons = problem["reasons"].as_array().into_iter().flatten();
-            let reasons: Vec<String> =
-                reasons.filter_map(|reason| reason.as_str().map(str::to_owned)).collect();
-            Ok(Some(if reasons.is_empty() { vec![detail] } else { reasons }))
-        }
+    match api.read_with_status::<Readiness>("/v1/ready", 503) {
+        Ok(readiness) if readiness.reasons.is_empty() => Ok(None),
+        Ok(readiness) => Ok(Some(readiness.reasons.iter().map(value_text).collect())),
+        Err(ClientError::Refused(Problem { status: 503, detail, .. })) => Ok(Some(vec![detail])),
         Err(error) => Err(error.into()),
     }
 }

@@ -83,11 +83,10 @@ fn screen(snapshot: &Snapshot, now: u64, output: &Output) -> String {
             &format!("{} {}", value_text(&status["name"]), value_text(&status["version"]))
         ),
         output.paint(tone, snapshot.readiness()),
-        duration_text(&up.into()),
+        duration_text(&up),
     );
     let mut line = |name: &str, rest: &str| text.push_str(&format!("{}  {rest}\n", padded(name, 8)));
-    let age =
-        snapshot.oldest().map_or_else(|| "-".to_owned(), |at| duration_text(&now.saturating_sub(at).into()));
+    let age = snapshot.oldest().map_or_else(|| "-".to_owned(), |at| duration_text(&now.saturating_sub(at)));
     line(
         "messages",
         &figures(&[
@@ -147,25 +146,26 @@ fn archive(archive: &Value) -> String {
 mod tests {
     use crate::fake_api::{FakeApi, NOW, run};
     use crate::fixtures::{self, archive, link, router, status};
-    use admin::view::{LinkView, QueueView, StatusView};
-    use admin::{NotReady, Problem, ProblemKind, Readiness};
+    use admin::{Problem, ProblemKind};
+    use api::{LinkView, NotReady, QueueView, Readiness, StatusTotals, StatusView};
     use serde_json::json;
 
     fn healthy() -> FakeApi {
-        let totals = [
-            ("accepted", 1_234_567),
-            ("delivered", 1_200_000),
-            ("relayed", 34_000),
-            ("failed", 12),
-            ("rejected", 538),
-        ];
+        let totals = StatusTotals {
+            accepted: 1_234_567,
+            delivered: 1_200_000,
+            relayed: 34_000,
+            failed: 12,
+            rejected: 538,
+            ..StatusTotals::default()
+        };
         let status = StatusView {
             uptime_seconds: 273_840,
             waiting: 17,
             finished_kept: 3,
             disk_free: 51_539_607_552,
             recovery_ms: 12,
-            ..status(&totals)
+            ..status(totals)
         };
         FakeApi::default()
             .with("GET /v1/status", 200, &json!(status))
@@ -243,7 +243,7 @@ mod tests {
             waiting: 17,
             disk_free: 1_000_000,
             disk_low: true,
-            ..status(&[])
+            ..status(api::StatusTotals::default())
         };
         let last_error = Some("refused".to_owned());
         let down = LinkView { last_error, ..link("upstream", "client", "backing-off") };

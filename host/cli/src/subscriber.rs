@@ -3,6 +3,7 @@
 use crate::format::{duration_text, list, number, plural, timestamp, value_text};
 use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
+use api::{AcceptedMessage, SubscriberView, SubscriberWakeResult};
 use clap::{Args, Subcommand};
 use client::{ApiClient, encode_segment};
 use serde_json::Value;
@@ -70,129 +71,158 @@ impl SubscriberCommand {
 
 impl Task {
     fn run(self, api: &ApiClient, output: &Output) -> Result<(), Failure> {
-        let (answer, line) = match self {
+        match self {
             Self::Show(subscriber_args) => {
-                let answer = api.get(&subscriber_args.path(""))?;
-                return if output.json {
-                    output.document(&answer)
-                } else {
-                    output.write(&list(&rows(&answer, output.now())))
-                };
+                let subscriber: SubscriberView = api.read(&subscriber_args.path(""))?;
+                if output.json {
+                    return output.document(&subscriber);
+                }
+                output.write(&list(&rows(&subscriber, output.now())))
             }
             Self::Wake(subscriber_args) => {
-                let answer = api.post(&subscriber_args.path("/wake"), &Value::Null)?;
-                let count = answer["messages"].as_u64().unwrap_or(0);
-                (answer, format!("{} retried", plural(count, "message", "messages")))
+                let woken: SubscriberWakeResult =
+                    api.call("POST", &subscriber_args.path("/wake"), &Value::Null)?;
+                if output.json {
+                    return output.document(&woken);
+                }
+                output.line(&format!("{} retried", plural(woken.messages, "message", "messages")))
             }
             Self::Ping(subscriber_args) => {
-                let answer = api.post(&subscriber_args.path("/silent-sms"), &Value::Null)?;
-                let id = value_text(&answer["id"]);
-                (answer, id)
+                let sent: AcceptedMessage =
+                    api.call("POST", &subscriber_args.path("/silent-sms"), &Value::Null)?;
+                if output.json {
+                    return output.document(&sent);
+                }
+                output.line(&value_text(&sent.id))
             }
-        };
-        if output.json { output.document(&answer) } else { output.line(&line) }
+        }
     }
 }
 
-fn rows(answer: &Value, now: u64) -> Vec<(&'static str, String)> {
-    let waiting = &answer["waiting"];
-    let msc = match (answer["msc"].as_str(), answer["connected"].as_bool()) {
-        (None, _) => "not known".to_owned(),
-        (Some(_), Some(true)) => value_text(&answer["msc"]),
-        (Some(_), _) => format!("{}, not connected", value_text(&answer["msc"])),
+fn rows(subscriber: &SubscriberView, now: u64) -> Vec<(&'static str, String)> {
+    let SubscriberView { waiting, msisdn, .. } = subscriber;
+    let msc = match &subscriber.msc {
+        None => "not known".to_owned(),
+        Some(msc) if subscriber.connected => value_text(msc),
+        Some(msc) => format!("{}, not connected", value_text(msc)),
     };
-    let present = match answer["present_at"].as_u64() {
-        Some(at) => format!(
-            "{} ({})",
-            timestamp(&answer["present_at"]),
-            presence_text(answer, now.saturating_sub(at))
-        ),
+    let present = match subscriber.present_at {
+        Some(at) => {
+            let ago = duration_text(&now.saturating_sub(at));
+            format!("{} ({}, {ago} ago)", timestamp(&at), presence_text(subscriber))
+        }
         None => "not since the daemon's start".to_owned(),
     };
     let mut rows = vec![
-        ("imsi", value_text(&answer["imsi"])),
-        (
-            "number",
-            answer["msisdn"].as_str().map_or("not known".to_owned(), |_| value_text(&answer["msisdn"])),
-        ),
-        ("core network", value_text(&answer["network"])),
+        ("imsi", value_text(&subscriber.imsi)),
+        ("number", msisdn.as_ref().map_or("not known".to_owned(), value_text)),
+        ("core network", value_text(&subscriber.network)),
         ("msc", msc),
         ("last present", present),
-        ("state", value_text(&answer["state"])),
+        ("state", value_text(&subscriber.state)),
     ];
-    if !answer["reason"].is_null() {
-        rows.push(("reason", value_text(&answer["reason"])));
+    if let Some(reason) = &subscriber.reason {
+        rows.push(("reason", value_text(reason)));
     }
-    if !answer["next_try"].is_null() {
-        rows.push(("next try", timestamp(&answer["next_try"])));
+    if let Some(at) = &subscriber.next_try {
+        rows.push(("next try", timestamp(at)));
     }
-    if !answer["message"].is_null() {
-        rows.push(("message", value_text(&answer["message"])));
+    if let Some(id) = &subscriber.message {
+        rows.push(("message", value_text(id)));
     }
-    let count = waiting["count"].as_u64().unwrap_or(0);
-    let oldest = match waiting["oldest_at"].as_u64() {
-        Some(_) => {
-            format!(", the oldest {} of {}", value_text(&waiting["oldest"]), timestamp(&waiting["oldest_at"]))
-        }
-        None => String::new(),
-    };
-    rows.push(("waiting", format!("{}{oldest}", number(count))));
+    let oldest = waiting.oldest_at.map_or(String::new(), |at| {
+        format!(", the oldest {} of {}", value_text(&waiting.oldest), timestamp(&at))
+    });
+    rows.push(("waiting", format!("{}{oldest}", number(waiting.count))));
     rows
 }
 
-/// The event that showed the handset's presence, and its age.
-fn presence_text(answer: &Value, ago: u64) -> String {
-    let how = match answer["present_by"].as_str() {
+/// The event that showed the handset's presence.
+fn presence_text(subscriber: &SubscriberView) -> String {
+    match subscriber.present_by.as_deref() {
         Some("location-update") => "location update".to_owned(),
         Some("message") => "sent a message".to_owned(),
         Some("ready-for-sm") => "ready for short messages".to_owned(),
         Some("delivery") => "accepted a message".to_owned(),
-        _ => value_text(&answer["present_by"]),
-    };
-    format!("{how}, {} ago", duration_text(&Value::from(ago)))
+        _ => value_text(&subscriber.present_by),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use crate::fake_api::{FakeApi, NOW, run};
+    use api::{
+        AcceptedMessage, SubscriberQueueView, SubscriberStateView, SubscriberView, SubscriberWakeResult,
+    };
     use serde_json::{Value, json};
+    use std::collections::BTreeMap;
 
-    fn subscriber() -> Value {
-        json!({
-            "imsi": "0010*********01", "msisdn": "1619*****23", "network": "phones", "msc": "MSC-1",
-            "connected": true, "present_at": NOW - 65_000, "present_by": "location-update", "state": "absent",
-            "reason": "network: network failure (17)", "next_try": NOW + 60_000, "message": "1000000001",
-            "waiting": {
-                "count": 3, "oldest_at": NOW - 60_000, "oldest": "1000000001",
-                "states": { "deferred": 1, "queued": 2 },
+    fn idle() -> SubscriberView {
+        SubscriberView {
+            imsi: "001010000000001".to_owned(),
+            msisdn: None,
+            network: "phones".to_owned(),
+            msc: None,
+            connected: false,
+            present_at: None,
+            present_by: None,
+            state: SubscriberStateView::Idle,
+            reason: None,
+            next_try: None,
+            message: None,
+            waiting: SubscriberQueueView::default(),
+        }
+    }
+
+    fn absent() -> SubscriberView {
+        SubscriberView {
+            imsi: "0010*********01".to_owned(),
+            msisdn: Some("1619*****23".to_owned()),
+            msc: Some("MSC-1".to_owned()),
+            connected: true,
+            present_at: Some(NOW - 65_000),
+            present_by: Some("location-update".to_owned()),
+            state: SubscriberStateView::Absent,
+            reason: Some("network: network failure (17)".to_owned()),
+            next_try: Some(NOW + 60_000),
+            message: Some("1000000001".to_owned()),
+            waiting: SubscriberQueueView {
+                count: 3,
+                oldest_at: Some(NOW - 60_000),
+                oldest: Some("1000000001".to_owned()),
+                states: BTreeMap::from([("deferred".to_owned(), 1), ("queued".to_owned(), 2)]),
             },
-        })
+            ..idle()
+        }
     }
 
     #[test]
     fn a_subscriber_is_shown() {
-        let idle = json!({
-            "imsi": "001010000000001", "msisdn": null, "network": "phones", "msc": null, "connected": false,
-            "present_at": null, "present_by": null, "state": "idle", "reason": null, "next_try": null,
-            "message": null, "waiting": { "count": 0, "oldest_at": null, "oldest": null, "states": {} },
-        });
         let url = FakeApi::default()
-            .with("GET /v1/subscribers/msisdn-16195550123", 200, &subscriber())
-            .with("GET /v1/subscribers/imsi-001010000000001", 200, &idle)
+            .with("GET /v1/subscribers/msisdn-16195550123", 200, &absent())
+            .with("GET /v1/subscribers/imsi-001010000000001", 200, &idle())
             .start();
         let shown = run(&url, &["subscriber", "show", "--number", "+16195550123"]);
         assert_eq!((shown.code, shown.error.as_str()), (0, ""));
         let other = run(&url, &["subscriber", "show", "--imsi", "001010000000001"]);
         insta::assert_snapshot!("subscriber_show", format!("{}\n{}", shown.out, other.out));
         let json = run(&url, &["subscriber", "show", "--number", "16195550123", "--json"]);
-        assert_eq!(serde_json::from_str::<Value>(&json.out).unwrap(), subscriber());
+        assert_eq!(serde_json::from_str::<Value>(&json.out).unwrap(), json!(absent()));
     }
 
     #[test]
     fn a_subscriber_is_retried_and_pinged() {
         let api = FakeApi::default()
-            .with("POST /v1/subscribers/imsi-001010000000001/wake", 200, &json!({ "messages": 1 }))
-            .with("POST /v1/subscribers/msisdn-1619/silent-sms", 201, &json!({ "id": "1000000007" }));
+            .with(
+                "POST /v1/subscribers/imsi-001010000000001/wake",
+                200,
+                &SubscriberWakeResult { messages: 1 },
+            )
+            .with(
+                "POST /v1/subscribers/msisdn-1619/silent-sms",
+                201,
+                &AcceptedMessage { id: "1000000007".to_owned() },
+            );
         let url = api.start();
         let woken = run(&url, &["subscriber", "wake", "--imsi", "001010000000001"]);
         assert_eq!((woken.code, woken.out.as_str()), (0, "1 message retried\n"));

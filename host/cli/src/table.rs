@@ -1,11 +1,11 @@
 //! `switchyard table`: manages lookup tables.
 
-use crate::format::{count, list, octets, table, value_text};
+use crate::format::{list, number, octets, table, value_text};
 use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
+use api::{TableFillResult, TableLookUpView, TableView};
 use clap::{Args, Subcommand, ValueEnum};
 use client::encode_segment;
-use serde_json::Value;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -68,10 +68,10 @@ impl TableCommand {
     pub(crate) fn run(self, streams: Streams) -> ExitCode {
         let Self { task, global } = self;
         global.run(streams, |api, output| match task {
-            Task::List => show(output, &api.get("/v1/tables")?),
+            Task::List => show(output, &api.read::<Vec<TableView>>("/v1/tables")?),
             Task::LookUp { name, key } => {
                 let path = format!("/v1/tables/{}?key={}", encode_segment(&name), encode_segment(&key));
-                print_lookup(output, &api.get(&path)?)
+                print_lookup(output, &api.read(&path)?)
             }
             Task::Put { name, file, kind } => {
                 let rows = std::fs::read(&file).map_err(Failure::file(&file))?;
@@ -80,11 +80,12 @@ impl TableCommand {
                     KeyMatch::Prefix => "prefix",
                 };
                 let path = format!("/v1/tables/{}?kind={kind}", encode_segment(&name));
-                let filled = api.send("PUT", &path, &[("content-type", "text/csv")], &rows)?;
+                let filled: TableFillResult =
+                    api.upload("PUT", &path, &[("content-type", "text/csv")], &rows)?;
                 if output.json {
                     return output.document(&filled);
                 }
-                output.line(&format!("{name}: {} rows", count(&filled["rows"])))
+                output.line(&format!("{name}: {} rows", number(filled.rows)))
             }
             Task::Delete { name } => {
                 let answer = api.delete(&format!("/v1/tables/{}", encode_segment(&name)))?;
@@ -94,15 +95,14 @@ impl TableCommand {
     }
 }
 
-fn show(output: &Output, tables: &Value) -> Result<(), Failure> {
+fn show(output: &Output, tables: &[TableView]) -> Result<(), Failure> {
     if output.json {
-        return output.document(tables);
+        return output.document(&tables);
     }
-    let row = |table: &Value| {
-        let memory = table["octets"].as_u64().map_or_else(|| "-".to_owned(), octets);
-        vec![value_text(&table["name"]), value_text(&table["kind"]), count(&table["rows"]), memory]
+    let row = |table: &TableView| {
+        vec![value_text(&table.name), table.kind.name().to_owned(), number(table.rows), octets(table.octets)]
     };
-    let rows: Vec<_> = tables.as_array().into_iter().flatten().map(row).collect();
+    let rows: Vec<_> = tables.iter().map(row).collect();
     if rows.is_empty() {
         output.remark("there are no tables");
         return Ok(());
@@ -110,24 +110,25 @@ fn show(output: &Output, tables: &Value) -> Result<(), Failure> {
     output.write(&table(&["TABLE", "KIND", "ROWS", "MEMORY"], &rows))
 }
 
-fn print_lookup(output: &Output, answer: &Value) -> Result<(), Failure> {
+fn print_lookup(output: &Output, answer: &TableLookUpView) -> Result<(), Failure> {
     if output.json {
         return output.document(answer);
     }
-    let longest = &answer["longest"];
-    if answer["exact"].is_null() && longest.is_null() {
+    let longest = answer.longest.as_ref();
+    if answer.exact.is_none() && longest.is_none() {
         return Err(Failure::Refused("the table does not contain the key".to_owned()));
     }
     output.write(&list(&[
-        ("exact match", value_text(&answer["exact"])),
-        ("longest prefix", value_text(&longest["value"])),
-        ("prefix digits", value_text(&longest["length"])),
+        ("exact match", value_text(&answer.exact)),
+        ("longest prefix", value_text(&longest.map(|longest| &longest.value))),
+        ("prefix digits", value_text(&longest.map(|longest| longest.length))),
     ]))
 }
 
 #[cfg(test)]
 mod tests {
     use crate::fake_api::{FakeApi, run};
+    use api::{LongestKeyView, TableFillResult, TableKind, TableLookUpView, TableView};
     use serde_json::{Value, json};
 
     #[test]
@@ -135,23 +136,21 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("rates.csv");
         std::fs::write(&file, "41,5\n").unwrap();
+        let listed = TableView { name: "rates".to_owned(), kind: TableKind::Prefix, rows: 1_200, octets: 9 };
+        let longest = LongestKeyView { length: 2, value: "5".to_owned() };
         let api = FakeApi::default()
             .with(
                 "PUT /v1/tables/rates?kind=prefix",
                 200,
-                &json!({ "kind": "prefix", "rows": 1_200, "octets": 9 }),
+                &json!(TableFillResult { kind: TableKind::Prefix, rows: 1_200, octets: 9 }),
             )
-            .with(
-                "GET /v1/tables",
-                200,
-                &json!([{ "name": "rates", "kind": "prefix", "rows": 1_200, "octets": 9 }]),
-            )
+            .with("GET /v1/tables", 200, &json!([listed]))
             .with(
                 "GET /v1/tables/rates?key=4179",
                 200,
-                &json!({ "exact": null, "longest": { "length": 2, "value": "5" } }),
+                &json!(TableLookUpView { exact: None, longest: Some(longest) }),
             )
-            .with("GET /v1/tables/rates?key=7", 200, &json!({ "exact": null, "longest": null }))
+            .with("GET /v1/tables/rates?key=7", 200, &json!(TableLookUpView { exact: None, longest: None }))
             .with("DELETE /v1/tables/rates", 204, &Value::Null);
         let url = api.start();
         let put = run(&url, &["table", "put", "rates", "--kind", "prefix", file.to_str().unwrap()]);

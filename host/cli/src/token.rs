@@ -5,9 +5,9 @@ use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
 use crate::role_args::RoleArgs;
 use crate::user::flag;
+use api::{CreatedTokenView, TokenInfo, TokenRequest};
 use clap::{Args, Subcommand};
 use client::{ApiClient, encode_segment};
-use serde_json::Value;
 use std::process::ExitCode;
 
 const AFTER: &str = concat!(
@@ -60,14 +60,11 @@ impl TokenCommand {
 impl Task {
     fn run(self, api: &ApiClient, output: &Output) -> Result<(), Failure> {
         match self {
-            Self::List => print_tokens(output, &api.get("/v1/tokens")?),
-            Self::Make { name, role, days } => {
-                let mut request = role.request(&name);
-                if let Some(days) = days {
-                    request["days"] = days.into();
-                }
-                let made = api.post("/v1/tokens", &request)?;
-                if output.json { output.document(&made) } else { output.line(&value_text(&made["token"])) }
+            Self::List => print_tokens(output, &api.read::<Vec<TokenInfo>>("/v1/tokens")?),
+            Self::Make { name, role: RoleArgs { role, account, bodies }, days } => {
+                let request = TokenRequest { name, role: role.into(), account, bodies, days };
+                let made: CreatedTokenView = api.call("POST", "/v1/tokens", &request)?;
+                if output.json { output.document(&made) } else { output.line(&value_text(&made.token)) }
             }
             Self::Revoke { name } => {
                 api.delete(&format!("/v1/tokens/{}", encode_segment(&name)))?;
@@ -77,25 +74,21 @@ impl Task {
     }
 }
 
-fn print_tokens(output: &Output, tokens: &Value) -> Result<(), Failure> {
+fn print_tokens(output: &Output, tokens: &[TokenInfo]) -> Result<(), Failure> {
     if output.json {
-        return output.document(tokens);
+        return output.document(&tokens);
     }
     let now = output.now();
-    let rows = tokens.as_array().into_iter().flatten().map(|token| {
-        let ended = token["until"].as_u64().is_some_and(|until| until <= now);
+    let rows = tokens.iter().map(|token| {
+        let ended = if token.until.is_some_and(|until| until.0 <= now) { " (expired)" } else { "" };
         vec![
-            value_text(&token["name"]),
-            value_text(&token["role"]),
-            value_text(&token["account"]),
-            flag(&token["bodies"]),
-            timestamp(&token["made"]),
-            value_text(&token["by"]),
-            if ended {
-                format!("{} (expired)", timestamp(&token["until"]))
-            } else {
-                timestamp(&token["until"])
-            },
+            value_text(&token.name),
+            value_text(&token.role),
+            value_text(&token.account),
+            flag(token.bodies),
+            timestamp(&token.made),
+            value_text(&token.by),
+            timestamp(&token.until) + ended,
         ]
     });
     let rows: Vec<_> = rows.collect();
@@ -107,19 +100,27 @@ fn print_tokens(output: &Output, tokens: &Value) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::fake_api::{FakeApi, NOW, run};
+    use api::Role;
+    use model::Timestamp;
     use serde_json::{Value, json};
 
     #[test]
     fn tokens_are_created_listed_and_revoked() {
-        let listed = json!({
-            "name": "ci", "role": "viewer", "account": null, "bodies": false, "made": NOW, "by": "ann", "until": NOW - 1,
-        });
-        let mut made = listed.clone();
-        made["token"] = json!("swyd_1");
+        let info = TokenInfo {
+            name: "ci".to_owned(),
+            role: Role::Viewer,
+            account: None,
+            bodies: false,
+            made: Timestamp(NOW),
+            by: "ann".to_owned(),
+            until: Some(Timestamp(NOW - 1)),
+        };
+        let made = CreatedTokenView { token: "swyd_1".to_owned(), info: info.clone() };
         let api = FakeApi::default()
             .with("POST /v1/tokens", 201, &made)
-            .with("GET /v1/tokens", 200, &json!([listed]))
+            .with("GET /v1/tokens", 200, &[info])
             .with("DELETE /v1/tokens/ci", 204, &Value::Null);
         let url = api.start();
         let done = run(&url, &["token", "make", "ci", "--role", "viewer", "--days", "1"]);

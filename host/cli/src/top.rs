@@ -94,13 +94,12 @@ mod tests {
     use super::*;
     use crate::fake_api::{FakeApi, NOW, run};
     use crate::fixtures;
-    use admin::Readiness;
-    use admin::view::{LinkView, QueueView, StatusView};
+    use api::{LinkView, QueueView, Readiness, StatusTotals, StatusView};
     use serde_json::{Value, json};
     use testkit::api_document::fixture;
     use unicode_width::UnicodeWidthStr;
 
-    fn status(totals: &[(&'static str, u64)]) -> Value {
+    fn status(totals: StatusTotals) -> Value {
         let status = StatusView {
             uptime_seconds: 3_700,
             waiting: 1_204,
@@ -111,12 +110,13 @@ mod tests {
     }
 
     fn status_after(accepted: u64) -> Value {
-        status(&[
-            ("accepted", accepted),
-            ("submitted", accepted),
-            ("delivered", accepted / 2),
-            ("commits", 1),
-        ])
+        status(StatusTotals {
+            accepted,
+            submitted: accepted,
+            delivered: accepted / 2,
+            commits: 1,
+            ..StatusTotals::default()
+        })
     }
 
     fn snapshot(queues: usize) -> Snapshot {
@@ -178,13 +178,14 @@ mod tests {
     fn the_screen_fits_the_terminal() {
         let mut data = TopData::of(snapshot(6));
         let mut later = snapshot(6);
-        later.status = status(&[
-            ("accepted", 1_300),
-            ("submitted", 2_010),
-            ("delivered", 15),
-            ("commits", 11),
-            ("commit_us", 21_000),
-        ]);
+        later.status = status(StatusTotals {
+            accepted: 1_300,
+            submitted: 2_010,
+            delivered: 15,
+            commits: 11,
+            commit_us: 21_000,
+            ..StatusTotals::default()
+        });
         data.next(later, Duration::from_secs(1));
         data.curve = (0..100_u64).map(|at| at * at % 97).collect();
         let view = ViewState { now: NOW, live: true, ..ViewState::default() };

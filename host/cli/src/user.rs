@@ -5,9 +5,9 @@ use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
 use crate::password;
 use crate::role_args::{Role, RoleArgs};
+use api::{PasswordRequest, User, UserChangeRequest, UserRequest};
 use clap::{Args, Subcommand, ValueEnum};
 use client::{ApiClient, encode_segment};
-use serde_json::{Value, json};
 use std::process::ExitCode;
 
 const AFTER: &str = concat!(
@@ -95,36 +95,36 @@ impl UserCommand {
 impl Task {
     fn run(self, api: &ApiClient, output: &Output) -> Result<(), Failure> {
         match self {
-            Self::List => print_users(output, &api.get("/v1/users")?),
-            Self::Show { name } => print_user(output, &api.get(&path(&name))?),
-            Self::Add { name, role, no_password } => {
-                let mut request = role.request(&name);
-                if !no_password {
-                    request["password"] =
-                        password::read_new_password(&format!("Password of {name}: "))?.into();
-                }
-                print_user(output, &api.post("/v1/users", &request)?)
+            Self::List => print_users(output, &api.read::<Vec<User>>("/v1/users")?),
+            Self::Show { name } => print_user(output, &api.read(&path(&name))?),
+            Self::Add { name, role: RoleArgs { role, account, bodies }, no_password } => {
+                let password = if no_password {
+                    None
+                } else {
+                    Some(password::read_new_password(&format!("Password of {name}: "))?)
+                };
+                let request = UserRequest { name, role: role.into(), password, account, bodies };
+                print_user(output, &api.call("POST", "/v1/users", &request)?)
             }
             Self::Role { name, role, account, bodies } => {
-                let mut request = json!({ "role": role.name() });
-                if let Some(account) = account {
-                    request["account"] = account.into();
-                }
-                if let Some(answer) = bodies {
-                    request["bodies"] = matches!(answer, YesNo::Yes).into();
-                }
-                print_user(output, &api.patch(&path(&name), &request)?)
+                let request = UserChangeRequest {
+                    role: Some(role.into()),
+                    account: account.map(Some),
+                    bodies: bodies.map(|answer| matches!(answer, YesNo::Yes)),
+                    ..UserChangeRequest::default()
+                };
+                print_user(output, &api.call("PATCH", &path(&name), &request)?)
             }
             Self::Password { name: Some(name) } => {
-                let password = password::read_new_password(&format!("New password of {name}: "))?;
-                api.patch(&path(&name), &json!({ "password": password }))?;
+                let password = Some(password::read_new_password(&format!("New password of {name}: "))?);
+                let request = UserChangeRequest { password, ..UserChangeRequest::default() };
+                api.call::<User>("PATCH", &path(&name), &request)?;
                 Ok(())
             }
             Self::Password { name: None } => {
                 let old = password::read_password("Your password: ")?;
                 let new = password::read_new_password("Your new password: ")?;
-                api.post("/v1/whoami/password", &json!({ "old": old, "new": new }))?;
-                Ok(())
+                Ok(api.call("POST", "/v1/whoami/password", &PasswordRequest { old, new })?)
             }
             Self::Remove { name } => {
                 api.delete(&path(&name))?;
@@ -134,23 +134,23 @@ impl Task {
     }
 }
 
-pub(crate) fn flag(value: &Value) -> String {
-    if value == true { "yes" } else { "no" }.to_owned()
+pub(crate) fn flag(value: bool) -> String {
+    if value { "yes" } else { "no" }.to_owned()
 }
 
-fn print_users(output: &Output, users: &Value) -> Result<(), Failure> {
+fn print_users(output: &Output, users: &[User]) -> Result<(), Failure> {
     if output.json {
-        return output.document(users);
+        return output.document(&users);
     }
-    let rows = users.as_array().into_iter().flatten().map(|user| {
+    let rows = users.iter().map(|user| {
         vec![
-            value_text(&user["name"]),
-            value_text(&user["role"]),
-            value_text(&user["account"]),
-            flag(&user["bodies"]),
-            flag(&user["password"]),
-            timestamp(&user["changed"]),
-            value_text(&user["by"]),
+            value_text(&user.name),
+            value_text(&user.role),
+            value_text(&user.account),
+            flag(user.bodies),
+            flag(user.password),
+            timestamp(&user.changed),
+            value_text(&user.by),
         ]
     });
     let rows: Vec<_> = rows.collect();
@@ -160,32 +160,41 @@ fn print_users(output: &Output, users: &Value) -> Result<(), Failure> {
     output.write(&table(&["USER", "ROLE", "ACCOUNT", "TEXTS", "PASSWORD", "CHANGED", "BY"], &rows))
 }
 
-fn print_user(output: &Output, user: &Value) -> Result<(), Failure> {
+fn print_user(output: &Output, user: &User) -> Result<(), Failure> {
     if output.json {
         return output.document(user);
     }
     output.write(&list(&[
-        ("user", value_text(&user["name"])),
-        ("role", value_text(&user["role"])),
-        ("account", value_text(&user["account"])),
-        ("reads texts", flag(&user["bodies"])),
-        ("has a password", flag(&user["password"])),
-        ("created", timestamp(&user["made"])),
-        ("changed", timestamp(&user["changed"])),
-        ("by", value_text(&user["by"])),
+        ("user", value_text(&user.name)),
+        ("role", value_text(&user.role)),
+        ("account", value_text(&user.account)),
+        ("reads texts", flag(user.bodies)),
+        ("has a password", flag(user.password)),
+        ("created", timestamp(&user.made)),
+        ("changed", timestamp(&user.changed)),
+        ("by", value_text(&user.by)),
     ]))
 }
 
 #[cfg(test)]
 mod tests {
     use crate::fake_api::{FakeApi, NOW, run};
+    use api::{Role, User};
+    use model::Timestamp;
     use serde_json::{Value, json};
 
-    fn ann() -> Value {
-        json!({
-            "name": "ann", "role": "operator", "account": null, "bodies": true, "password": true, "version": 2,
-            "made": NOW - 86_400_000, "changed": NOW, "by": "token",
-        })
+    fn ann() -> User {
+        User {
+            name: "ann".to_owned(),
+            role: Role::Operator,
+            account: None,
+            bodies: true,
+            password: true,
+            version: 2,
+            made: Timestamp(NOW - 86_400_000),
+            changed: Timestamp(NOW),
+            by: "token".to_owned(),
+        }
     }
 
     #[test]

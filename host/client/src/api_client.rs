@@ -1,12 +1,15 @@
 use crate::saved_logins::{self, SavedLogins};
 use crate::tls_args::TlsArgs;
+use api::{LoginRequest, Problem, WhoamiView};
 use clap::Args;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use ureq::http::{Request, Response, header};
+use ureq::http::{Request, Response, StatusCode, header};
 use ureq::tls::TlsConfig;
 use ureq::{AsSendBody, Body, SendBody};
 
@@ -38,17 +41,8 @@ pub struct ConnectionArgs {
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// The appliance refused the request.
-    #[error("{title}: {detail}")]
-    Refused {
-        /// The HTTP status.
-        status: u16,
-        /// Short summary.
-        title: String,
-        /// The cause.
-        detail: String,
-        /// The whole answer; null if it was not JSON.
-        problem: Value,
-    },
+    #[error("{0}")]
+    Refused(Problem),
     /// The appliance does not answer.
     #[error("{url}: {why}\nIs the appliance running, and is --url its [http] listener?")]
     Unreachable {
@@ -56,6 +50,14 @@ pub enum ClientError {
         url: String,
         /// The cause.
         why: String,
+    },
+    /// The answer is not what this version expects.
+    #[error("{url}: unexpected answer: {source}\nIs the appliance of the same version as this program?")]
+    UnexpectedAnswer {
+        /// The URL of the request.
+        url: String,
+        /// The field that is missing or different.
+        source: serde_json::Error,
     },
     /// There is no token and no saved login.
     #[error(
@@ -176,24 +178,24 @@ impl ConnectionArgs {
         self.api_client(Some(format!("Bearer {token}")))
     }
 
-    /// Opens a session and saves it for later commands. `login`: the body of `POST /v1/sessions`. Returns the answer.
+    /// Opens a session and saves it for later commands. Returns the session's owner.
     ///
     /// # Errors
     /// If the appliance refuses or cannot be reached, or the session cannot be saved.
-    pub fn log_in(self, login: &Value) -> Result<Value, ClientError> {
+    pub fn log_in(self, login: &LoginRequest) -> Result<WhoamiView, ClientError> {
         let path = saved_logins::default_path().ok_or(ClientError::NoPlace)?;
         let client = self.api_client(None)?;
         let kind = [("content-type", "application/json")];
         let sessions = "/v1/sessions";
-        let answer =
-            client.send_request(&client.agent, "POST", sessions, &kind, login.to_string().as_bytes())?;
+        let login = serde_json::to_vec(login).map_err(|source| client.unexpected(sessions, source))?;
+        let answer = client.send_request(&client.agent, "POST", sessions, &kind, login.as_slice())?;
         let cookies: Vec<String> = answer
             .headers()
             .get_all(header::SET_COOKIE)
             .iter()
             .filter_map(|cookie| cookie.to_str().ok().map(str::to_owned))
             .collect();
-        let whoami = client.read_json(sessions, answer)?;
+        let whoami = client.typed(sessions, client.read_json(sessions, answer)?)?;
         let token = cookies.iter().find_map(|cookie| {
             cookie.split(';').next().unwrap_or_default().trim().strip_prefix("switchyard-session=")
         });
@@ -216,7 +218,7 @@ impl ConnectionArgs {
         logins.write(&path)?;
         match self.api_client(Some(format!("Bearer {token}")))?.delete("/v1/sessions/current") {
             // The session has expired.
-            Ok(_) | Err(ClientError::Refused { status: 401, .. }) => Ok(true),
+            Ok(_) | Err(ClientError::Refused(Problem { status: 401, .. })) => Ok(true),
             Err(error) => Err(error),
         }
     }
@@ -264,6 +266,67 @@ impl ApiClient {
         self.ask("GET", path, None)
     }
 
+    /// Sends a GET request and reads the answer as its type.
+    ///
+    /// # Errors
+    /// As [`ApiClient::get`], and if the answer is of another type.
+    pub fn read<T: DeserializeOwned>(&self, path: &str) -> Result<T, ClientError> {
+        self.typed(path, self.get(path)?)
+    }
+
+    /// As [`ApiClient::read`], for an operation that answers with the same type and this error status too.
+    ///
+    /// # Errors
+    /// As [`ApiClient::read`].
+    pub fn read_with_status<T: DeserializeOwned>(&self, path: &str, status: u16) -> Result<T, ClientError> {
+        let answer = self.send_request(&self.agent, "GET", path, &[], ())?;
+        let (answer_status, text) = (answer.status(), self.read_text(path, answer)?);
+        match serde_json::from_str(&text) {
+            Ok(typed) if answer_status.as_u16() == status => Ok(typed),
+            _ => self.typed(path, self.parse_json(path, answer_status, &text)?),
+        }
+    }
+
+    /// Sends a request with a JSON body and reads the answer as its type; `()` for no content.
+    ///
+    /// # Errors
+    /// As [`ApiClient::read`].
+    pub fn call<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<T, ClientError> {
+        self.call_with(method, path, &[("content-type", "application/json")], body)
+    }
+
+    /// As [`ApiClient::call`], with these headers; they include `content-type`.
+    ///
+    /// # Errors
+    /// As [`ApiClient::read`].
+    pub fn call_with<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &impl Serialize,
+    ) -> Result<T, ClientError> {
+        let body = serde_json::to_value(body).map_err(|source| self.unexpected(path, source))?;
+        self.typed(path, self.send(method, path, headers, body.to_string().as_bytes())?)
+    }
+
+    /// Reads an answer to a request for `path` as its type.
+    ///
+    /// # Errors
+    /// If the answer is of another type.
+    pub fn typed<T: DeserializeOwned>(&self, path: &str, answer: Value) -> Result<T, ClientError> {
+        serde_json::from_value(answer).map_err(|source| self.unexpected(path, source))
+    }
+
+    fn unexpected(&self, path: &str, source: serde_json::Error) -> ClientError {
+        ClientError::UnexpectedAnswer { url: format!("{}{path}", self.url), source }
+    }
+
     /// Sends a POST request with a JSON body.
     ///
     /// # Errors
@@ -278,14 +341,6 @@ impl ApiClient {
     /// As [`ApiClient::get`].
     pub fn put(&self, path: &str, body: &Value) -> Result<Value, ClientError> {
         self.ask("PUT", path, Some(body))
-    }
-
-    /// Sends a PATCH request with a JSON body.
-    ///
-    /// # Errors
-    /// As [`ApiClient::get`].
-    pub fn patch(&self, path: &str, body: &Value) -> Result<Value, ClientError> {
-        self.ask("PATCH", path, Some(body))
     }
 
     /// Sends a DELETE request.
@@ -318,6 +373,20 @@ impl ApiClient {
         body: &[u8],
     ) -> Result<Value, ClientError> {
         self.read_json(path, self.send_request(&self.agent, method, path, headers, body)?)
+    }
+
+    /// As [`ApiClient::send`], and reads the answer as its type.
+    ///
+    /// # Errors
+    /// As [`ApiClient::read`].
+    pub fn upload<T: DeserializeOwned>(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Result<T, ClientError> {
+        self.typed(path, self.send(method, path, headers, body)?)
     }
 
     /// Sends a POST request with a body from a reader, without a timeout.
@@ -371,25 +440,35 @@ impl ApiClient {
         agent.run(request).map_err(|error| self.unreachable(path, &error))
     }
 
-    /// Reads a JSON answer. An error status becomes [`ClientError::Refused`] with the problem's text (RFC 9457).
-    fn read_json(&self, path: &str, mut answer: Response<Body>) -> Result<Value, ClientError> {
-        let status = answer.status();
+    fn read_text(&self, path: &str, mut answer: Response<Body>) -> Result<String, ClientError> {
         let text = answer.body_mut().with_config().limit(MAX_ANSWER_OCTETS).read_to_string();
-        let text = text.map_err(|error| self.unreachable(path, &error))?;
-        let body: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
+        text.map_err(|error| self.unreachable(path, &error))
+    }
+
+    fn read_json(&self, path: &str, answer: Response<Body>) -> Result<Value, ClientError> {
+        let status = answer.status();
+        self.parse_json(path, status, &self.read_text(path, answer)?)
+    }
+
+    /// Parses a JSON answer. An error status becomes [`ClientError::Refused`] with the problem document (RFC 9457), or with the
+    /// start of another text.
+    fn parse_json(&self, path: &str, status: StatusCode, text: &str) -> Result<Value, ClientError> {
         if status.is_success() {
-            return Ok(body);
+            return Ok(serde_json::from_str(text).unwrap_or(Value::Null));
         }
-        let text_of = |name: &str| body.get(name).and_then(Value::as_str).map(str::to_owned);
-        Err(ClientError::Refused {
-            status: status.as_u16(),
-            title: text_of("title").unwrap_or_else(|| format!("HTTP status {status}")),
-            detail: text_of("detail").unwrap_or_else(|| {
-                let excerpt: String = text.chars().take(500).collect();
-                if excerpt.is_empty() { format!("{}{path} sent no details", self.url) } else { excerpt }
-            }),
-            problem: body,
-        })
+        let mut problem = serde_json::from_str(text).unwrap_or_else(|_| {
+            let excerpt: String = text.chars().take(500).collect();
+            let nothing = excerpt.is_empty();
+            Problem {
+                title: format!("HTTP status {status}").into(),
+                status: 0,
+                detail: if nothing { format!("{}{path} sent no details", self.url) } else { excerpt },
+                reason: None,
+                problems: Vec::new(),
+            }
+        });
+        problem.status = status.as_u16();
+        Err(ClientError::Refused(problem))
     }
 }
 

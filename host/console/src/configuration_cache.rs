@@ -1,20 +1,23 @@
 //! A cache of the configuration: each version is read once, because it may be megabytes.
 
-use crate::api::ApiError;
+use crate::api_caller::ApiError;
 use crate::request_context::RequestContext;
+use api::{ConfigVersionPageView, ConfigVersionSummaryView, CurrentConfiguration};
 use parking_lot::Mutex;
 use serde_json::Value;
+use std::ops::Deref;
 use std::sync::Arc;
 
-/// A version of the configuration, with its metadata.
-#[derive(Debug, Default)]
-pub(crate) struct ConfigurationDocument {
-    pub(crate) version: u64,
-    /// The entity tag for `If-Match`.
-    pub(crate) tag: String,
-    /// Metadata: time, author, reason, mode, and whether the version waits for confirmation.
-    pub(crate) about: Value,
-    pub(crate) content: Value,
+/// A version of the configuration.
+#[derive(Debug)]
+pub(crate) struct ConfigurationDocument(CurrentConfiguration);
+
+impl Deref for ConfigurationDocument {
+    type Target = CurrentConfiguration;
+
+    fn deref(&self) -> &CurrentConfiguration {
+        &self.0
+    }
 }
 
 /// The version that was read last. It holds no secrets. Each request checks with the API whether the user may read the
@@ -28,16 +31,7 @@ impl ConfigurationCache {
         &self,
         context: &RequestContext,
     ) -> Result<Arc<ConfigurationDocument>, ApiError> {
-        let answer = context
-            .api_caller
-            .call(axum::http::Method::GET, "/v1/configuration", crate::api::ApiRequest::default())
-            .await?;
-        let tag = answer.header("etag").unwrap_or_default().to_owned();
-        let mut about: Value = answer.read()?;
-        let version = about["version"].as_u64().unwrap_or(0);
-        let content = about["document"].take();
-        let tag = if tag.is_empty() { format!("\"{version}\"") } else { tag };
-        let document = Arc::new(ConfigurationDocument { version, tag, about, content });
+        let document = Arc::new(ConfigurationDocument(context.get("/v1/configuration").await?));
         *self.0.lock() = Some(document.clone());
         Ok(document)
     }
@@ -47,11 +41,10 @@ impl ConfigurationCache {
         &self,
         context: &RequestContext,
     ) -> Result<Arc<ConfigurationDocument>, ApiError> {
-        let newest: Value = context.get("/v1/configuration/versions?limit=1").await?;
-        let newest = &newest["versions"][0];
+        let newest: ConfigVersionPageView = context.get("/v1/configuration/versions?limit=1").await?;
         let known = self.0.lock().clone();
-        match (newest["version"].as_u64(), known) {
-            (Some(version), Some(known)) if known.is(version, &newest["at"]) => Ok(known),
+        match (newest.versions.first(), known) {
+            (Some(newest), Some(known)) if known.is(newest) => Ok(known),
             _ => self.read(context).await,
         }
     }
@@ -59,13 +52,18 @@ impl ConfigurationCache {
 
 impl ConfigurationDocument {
     /// Whether this is the given version. A version that waits for confirmation is never reused, because it may be confirmed by now.
-    fn is(&self, version: u64, at: &Value) -> bool {
-        self.version == version && self.about["at"] == *at && self.about["pending"].is_null()
+    fn is(&self, newest: &ConfigVersionSummaryView) -> bool {
+        self.version == newest.version && self.at == newest.at && self.pending.is_none()
+    }
+
+    /// The entity tag for `If-Match`.
+    pub(crate) fn tag(&self) -> String {
+        format!("\"{}\"", self.version)
     }
 
     /// The entries of a list, with their names.
     pub(crate) fn named<'a>(&'a self, list: &str) -> impl Iterator<Item = (&'a str, &'a Value)> {
-        self.content[list]
+        self.document[list]
             .as_array()
             .into_iter()
             .flatten()

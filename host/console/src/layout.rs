@@ -1,6 +1,6 @@
 //! The layout of every page: header, navigation, notices, error messages and footer.
 
-use crate::api::ApiError;
+use crate::api_caller::ApiError;
 use crate::nav::{NavItem, chapter_link, nav_list};
 use crate::request_context::{RequestContext, theme};
 use axum::http::{HeaderMap, StatusCode, header};
@@ -112,7 +112,7 @@ pub(crate) fn problem_list(error: &ApiError) -> Markup {
                 @for problem in error.problems.iter().take(crate::table::MAX_ROWS) {
                     li {
                         code { (if problem.pointer.is_empty() { "/" } else { &problem.pointer }) } " " (problem.what)
-                        @if !problem.allowed.is_empty() { " " span.muted { "Allowed: " (problem.allowed) } }
+                        @if let Some(allowed) = &problem.allowed { " " span.muted { "Allowed: " (allowed) } }
                     }
                 }
             }

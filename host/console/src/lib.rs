@@ -7,7 +7,7 @@
 //! server-sent events; the server renders these regions as well.
 #![forbid(unsafe_code)]
 
-mod api;
+mod api_caller;
 mod assets;
 mod chart;
 mod configuration_cache;

@@ -1,6 +1,6 @@
 //! Live regions of pages as server-sent events: the server renders the regions, and sends those that changed.
 
-use crate::api::ApiError;
+use crate::api_caller::ApiError;
 use crate::form::Form;
 use crate::pages;
 use crate::request_context::RequestContext;

@@ -1,6 +1,7 @@
 //! The navigation of the console.
 
 use crate::request_context::RequestContext;
+use api::Permission;
 use maud::{Markup, html};
 
 /// An item of the navigation: a page or a group of pages.
@@ -29,52 +30,52 @@ pub(crate) enum NavItem {
 }
 
 /// A page group, its path, its label, and the permission that it needs.
-type NavEntry = (NavItem, &'static str, &'static str, &'static str);
+type NavEntry = (NavItem, &'static str, &'static str, Permission);
 
 /// The groups of the navigation, each with its heading; the first has none.
 const NAV_GROUPS: &[(&str, &[NavEntry])] = &[
     (
         "",
         &[
-            (NavItem::Overview, "/", "Overview", "read"),
-            (NavItem::Messages, "/messages", "Messages", "own"),
-            (NavItem::Queues, "/queues", "Queues", "read"),
+            (NavItem::Overview, "/", "Overview", Permission::Read),
+            (NavItem::Messages, "/messages", "Messages", Permission::Own),
+            (NavItem::Queues, "/queues", "Queues", Permission::Read),
         ],
     ),
     (
         "Connections",
         &[
-            (NavItem::Peers, "/peers", "Peers", "read"),
-            (NavItem::Accounts, "/accounts", "Accounts", "read"),
-            (NavItem::Gateways, "/gateways", "Gateways", "read"),
-            (NavItem::Networks, "/networks", "GSM networks", "read"),
+            (NavItem::Peers, "/peers", "Peers", Permission::Read),
+            (NavItem::Accounts, "/accounts", "Accounts", Permission::Read),
+            (NavItem::Gateways, "/gateways", "Gateways", Permission::Read),
+            (NavItem::Networks, "/networks", "GSM networks", Permission::Read),
         ],
     ),
     (
         "Decisions",
         &[
-            (NavItem::Plugins, "/plugins", "Plugins", "read"),
-            (NavItem::Policies, "/policies", "Policies", "read"),
-            (NavItem::Tables, "/tables", "Lookup tables", "read"),
-            (NavItem::Pools, "/pools", "Number pools", "read"),
-            (NavItem::OptOuts, "/opt-outs", "Opt-outs", "read"),
+            (NavItem::Plugins, "/plugins", "Plugins", Permission::Read),
+            (NavItem::Policies, "/policies", "Policies", Permission::Read),
+            (NavItem::Tables, "/tables", "Lookup tables", Permission::Read),
+            (NavItem::Pools, "/pools", "Number pools", Permission::Read),
+            (NavItem::OptOuts, "/opt-outs", "Opt-outs", Permission::Read),
         ],
     ),
     (
         "Records",
         &[
-            (NavItem::Ledger, "/ledger", "Ledger", "read"),
-            (NavItem::Archive, "/archive", "Archive", "read"),
-            (NavItem::Audit, "/audit", "Audit", "manage-users"),
+            (NavItem::Ledger, "/ledger", "Ledger", Permission::Read),
+            (NavItem::Archive, "/archive", "Archive", Permission::Read),
+            (NavItem::Audit, "/audit", "Audit", Permission::ManageUsers),
         ],
     ),
     (
         "Appliance",
         &[
-            (NavItem::Configuration, "/configuration", "Configuration", "read"),
-            (NavItem::Users, "/users", "Users and tokens", "manage-users"),
-            (NavItem::Maintenance, "/maintenance", "Maintenance", "read"),
-            (NavItem::Help, "/help", "Help", "own"),
+            (NavItem::Configuration, "/configuration", "Configuration", Permission::Read),
+            (NavItem::Users, "/users", "Users and tokens", Permission::ManageUsers),
+            (NavItem::Maintenance, "/maintenance", "Maintenance", Permission::Read),
+            (NavItem::Help, "/help", "Help", Permission::Own),
         ],
     ),
 ];
@@ -114,7 +115,7 @@ pub(crate) fn chapter_link(item: NavItem) -> Markup {
 pub(crate) fn nav_list(context: &RequestContext, current: NavItem) -> Markup {
     html! {
         @for (name, entries) in NAV_GROUPS {
-            @let mut visible = entries.iter().filter(|(.., permission)| context.has_permission(permission)).peekable();
+            @let mut visible = entries.iter().filter(|(.., permission)| context.has_permission(*permission)).peekable();
             @if visible.peek().is_some() {
                 @if !name.is_empty() { p { (name) } }
                 ul {

@@ -1,14 +1,15 @@
 //! The context of a request: the user, their permissions, and calls of the API on their behalf.
 
-use crate::api::{ApiCaller, ApiError, ApiRequest, ApiResponse, with_query};
+use crate::api_caller::{ApiCaller, ApiError, ApiRequest, ApiResponse, with_query};
 use crate::configuration_cache::ConfigurationCache;
 use crate::form::Form;
+use api::{Permission, WhoamiView};
 use axum::Router;
 use axum::extract::{ConnectInfo, FromRequestParts};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
-use serde::Deserialize;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::net::SocketAddr;
@@ -27,29 +28,11 @@ pub(crate) struct ConsoleState {
     pub(crate) streams: Arc<Semaphore>,
 }
 
-/// The user of a session, as the API describes it.
-#[derive(Debug, Clone, Default, Deserialize)]
-pub(crate) struct Principal {
-    #[serde(default)]
-    pub(crate) user: String,
-    #[serde(default)]
-    pub(crate) role: String,
-    #[serde(default)]
-    pub(crate) permissions: Vec<String>,
-    #[serde(default)]
-    pub(crate) bodies: bool,
-    #[serde(default)]
-    pub(crate) account: Option<String>,
-    /// The CSRF token for forms of this session.
-    #[serde(default)]
-    pub(crate) csrf: Option<String>,
-}
-
 /// The context of a request with a session.
 pub(crate) struct RequestContext {
     pub(crate) console: ConsoleState,
     pub(crate) api_caller: ApiCaller,
-    pub(crate) principal: Principal,
+    pub(crate) principal: WhoamiView,
     pub(crate) theme: &'static str,
     /// The path of the page, with the query.
     pub(crate) path: String,
@@ -113,14 +96,14 @@ pub(crate) fn api_caller(parts: &Parts, console: &ConsoleState) -> ApiCaller {
 }
 
 impl RequestContext {
-    /// Whether the user has a permission, by its name in the API.
-    pub(crate) fn has_permission(&self, permission: &str) -> bool {
-        self.principal.permissions.iter().any(|one| one == permission)
+    /// Whether the user has a permission.
+    pub(crate) fn has_permission(&self, permission: Permission) -> bool {
+        self.principal.permissions.contains(&permission)
     }
 
     /// Whether the user may read texts of messages.
     pub(crate) fn may_read_bodies(&self) -> bool {
-        self.principal.bodies || self.has_permission("read-bodies")
+        self.principal.bodies || self.has_permission(Permission::ReadBodies)
     }
 
     /// Sends a GET request to the API.
@@ -147,6 +130,17 @@ impl RequestContext {
             None => ApiRequest { csrf, ..ApiRequest::default() },
         };
         self.api_caller.call(method, path, sent).await
+    }
+
+    /// Sends a request with a JSON body that changes something, with the CSRF token of the form.
+    pub(crate) async fn send_json(
+        &self,
+        method: Method,
+        path: &str,
+        form: &Form,
+        body: &(impl Serialize + Sync),
+    ) -> Result<ApiResponse, ApiError> {
+        self.api_caller.call(method, path, ApiRequest::json(form.text("csrf"), body)).await
     }
 
     /// A redirect with the name of the action, for the notice.

@@ -1,6 +1,6 @@
 //! The routes of the console, and the middleware for all of them.
 
-use crate::api::ApiError;
+use crate::api_caller::ApiError;
 use crate::configuration_cache::ConfigurationCache;
 use crate::live::MAX_STREAMS;
 use crate::request_context::ConsoleState;

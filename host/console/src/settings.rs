@@ -1,7 +1,8 @@
 //! Forms for the settings of peers, gateways and accounts: fields, values and problems.
 
-use crate::api::{ApiError, FieldProblem};
+use crate::api_caller::ApiError;
 use crate::form::Form;
+use api::FieldProblem;
 use maud::{Markup, html};
 use serde_json::{Map, Value};
 
@@ -184,7 +185,7 @@ pub(crate) fn settings_from_form(fields: &[Field], form: &Form, before: &Value) 
             problems: vec![FieldProblem {
                 pointer: format!("/{OTHER_SETTINGS}"),
                 what: error.to_string(),
-                allowed: String::new(),
+                allowed: None,
             }],
             ..ApiError::bad_request("The other settings must be a JSON object, or empty.")
         })?,
@@ -256,7 +257,7 @@ pub(crate) fn labelled_input(
             (input(&describes, !problems.is_empty()))
             small id=(describes) {
                 @for problem in &problems {
-                    strong.problem { (problem.what) @if !problem.allowed.is_empty() { " (allowed: " (problem.allowed) ")" } } " "
+                    strong.problem { (problem.what) @if let Some(allowed) = &problem.allowed { " (allowed: " (allowed) ")" } } " "
                 }
                 (hint)
             }
@@ -328,7 +329,7 @@ mod tests {
         let problem = |pointer: &str| FieldProblem {
             pointer: pointer.into(),
             what: format!("bad {pointer}"),
-            allowed: "1 to <9>".into(),
+            allowed: Some("1 to <9>".into()),
         };
         let error = ApiError {
             problems: vec![problem("/peer/3/window"), problem("/account/0/rate/x"), problem("/listener")],

@@ -1,6 +1,6 @@
 //! Tables and pagination. On narrow screens, tables become lists of cards.
 
-use crate::api::with_query;
+use crate::api_caller::with_query;
 use maud::{Markup, html};
 
 /// The maximum number of rows of a table; further rows are on the next page.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 /// Calls, faults and time of one generation. The histogram's buckets are powers of two of a microsecond, from 1.
-#[derive(Debug, Clone, Default, serde::Serialize)]
+#[derive(Debug, Clone, Default)]
 pub struct CallCounts {
     /// Number of calls.
     pub calls: u64,

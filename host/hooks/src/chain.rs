@@ -1,13 +1,12 @@
 //! Chains: generations that are asked one after the other.
 
 use crate::Fault;
-use crate::binding::OnFault;
 use crate::fault_examples::LazyMessageId;
 use crate::fault_reporter::FaultReporter;
 use crate::generation::Generation;
 use crate::host_call_log::HostCallLog;
-use crate::policy_reference::UnknownReference;
 use crate::worlds::World;
+use api::{OnFault, UnknownReference};
 use model::{PluginVersion, Timestamp};
 use std::sync::Arc;
 use std::time::Instant;
@@ -41,9 +40,11 @@ impl<W: World> Chain<W> {
     pub(crate) fn unknown(&self) -> Vec<UnknownReference> {
         let of = |one: &Arc<Generation<W>>| {
             let plugin = one.by.plugin.clone();
-            one.unknown()
-                .into_iter()
-                .map(move |reference| UnknownReference { plugin: plugin.clone(), reference })
+            one.unknown().into_iter().map(move |one| UnknownReference {
+                plugin: plugin.clone(),
+                kind: one.kind,
+                name: one.name,
+            })
         };
         self.0.iter().flat_map(of).collect()
     }

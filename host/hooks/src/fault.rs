@@ -1,7 +1,7 @@
 //! Faults: failed calls, and the tolerance for them.
 
+use api::Tolerance;
 use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -76,23 +76,6 @@ impl Fault {
         }
         let what = error.root_cause().to_string().lines().next().unwrap_or("trap").to_owned();
         Self { kind: FaultKind::Trap, what: format!("trapped: {what}") }
-    }
-}
-
-/// Fault tolerance of a version.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Tolerance {
-    /// Maximum number of faults within the window. A version that exceeds it is rolled back automatically. 0 disables
-    /// the rollback.
-    pub faults: u32,
-    /// Length of the window, in milliseconds.
-    pub window_ms: u64,
-}
-
-impl Default for Tolerance {
-    fn default() -> Self {
-        Self { faults: 10, window_ms: 10_000 }
     }
 }
 

@@ -3,9 +3,9 @@
 //! They are kept in memory by version, not by generation, so that they outlive an automatic rollback.
 
 use crate::fault::Fault;
+use api::{FaultExample, FaultyVersion};
 use model::{Hook, MessageId, PluginVersion, Timestamp};
 use parking_lot::Mutex;
-use serde::Serialize;
 use std::cell::OnceCell;
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
@@ -36,34 +36,6 @@ impl LazyMessageId {
     pub(crate) fn into_shared(self) -> Option<SharedMessageId> {
         self.0.into_inner()
     }
-}
-
-/// A question at which a version failed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct FaultExample {
-    /// Time of the fault.
-    pub at: Timestamp,
-    /// The kind: a name of [`crate::FaultKind`].
-    pub kind: &'static str,
-    /// Description of the fault.
-    pub what: String,
-    /// The question, with masked numbers.
-    pub question: String,
-    /// The message id; `None` if the message was not accepted, or the question concerns no single message.
-    pub message: Option<String>,
-}
-
-/// A version that has failed since the start.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct FaultyVersion {
-    /// The plugin.
-    pub plugin: String,
-    /// Its version.
-    pub version: String,
-    /// Number of faults since the start.
-    pub faults: u64,
-    /// The latest faults, newest first.
-    pub examples: Vec<FaultExample>,
 }
 
 struct StoredFault {
@@ -123,7 +95,7 @@ impl FaultExamples {
     pub(crate) fn of(&self, hook: Hook) -> Vec<FaultyVersion> {
         let shown = |one: &StoredFault| FaultExample {
             at: one.at,
-            kind: one.fault.kind.name(),
+            kind: one.fault.kind.name().to_owned(),
             what: one.fault.what.clone(),
             question: one.question.clone(),
             message: one.shared_id.get().map(ToString::to_string),
@@ -176,7 +148,7 @@ mod tests {
         let found = examples.of(Hook::Router);
         assert_eq!((found.len(), found[0].faults, found[0].examples.len()), (1, 20, MAX_EXAMPLES));
         let last = &found[0].examples[0];
-        assert_eq!((last.question.as_str(), last.kind), ("question 19", "trap"));
+        assert_eq!((last.question.as_str(), last.kind.as_str()), ("question 19", "trap"));
         assert_eq!(last.message.as_deref(), Some("1000000007"));
         assert_eq!(found[0].examples[1].message, None);
         assert!(examples.of(Hook::Biller).is_empty());

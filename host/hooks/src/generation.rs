@@ -7,10 +7,11 @@ use crate::host_calls::{
     GenerationContext, HostServices, InstanceState, log, tables::Digits, tables::PluginTables,
 };
 use crate::library::StoredComponent;
-use crate::policy_reference::{PolicyReference, PolicyReferenceKind};
+use crate::policy_reference::PolicyReference;
 use crate::runtime::{Runtime, TICK};
 use crate::worlds::World;
-use crate::{Binding, HookError, InstanceUse, deadline};
+use crate::{HookError, deadline};
+use api::{Binding, InstanceUse, PolicyReferenceKind};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use model::{Directory, PeerId, PluginVersion, Timestamp};

@@ -1,22 +1,25 @@
 //! The slot of one hook: the live chain, the candidate on trial, and the history of both.
 
 use crate::HookError;
-use crate::binding::{Binding, BindingChange, BindingRecord, CandidateRecord, HookEvent, OnFault, TrialMode};
+use crate::binding::{CandidateRecord, TrialMode, missing_grants};
 use crate::call_counts::CallCounts;
 use crate::chain::{Chain, ChainOutcome};
 use crate::contract;
-use crate::fault_examples::{FaultyVersion, LazyMessageId};
+use crate::fault_examples::LazyMessageId;
 use crate::fault_reporter::FaultReporter;
 use crate::generation::{Generation, HostEnvironment, Purpose};
 use crate::host_call_log::HostCallLog;
 use crate::host_calls::shadow_counter_space;
 use crate::library::{Library, write_atomically};
-use crate::policy_reference::{self, ActivationConditions, UnknownReference};
+use crate::policy_reference::{self, ActivationConditions};
 use crate::runtime::Runtime;
-use crate::shadow::{Comparison, Shadow, comparable_answer};
+use crate::shadow::{Shadow, comparable_answer};
 use crate::worlds::World;
+use api::{
+    Binding, BindingChange, BindingRecord, Comparison, FaultyVersion, HookEvent, OnFault, UnknownReference,
+};
 use arc_swap::ArcSwap;
-use model::{PluginVersion, Timestamp};
+use model::{Hook, PluginVersion, Timestamp};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -68,11 +71,9 @@ struct HookState {
 }
 
 /// The status of a candidate.
-#[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone)]
 pub struct CandidateState {
     /// The stored candidate.
-    #[serde(flatten)]
     pub record: CandidateRecord,
     /// Call counts of its plugins.
     pub counts: Vec<PluginCounts>,
@@ -83,43 +84,36 @@ pub struct CandidateState {
     /// Questions outside the canary's share.
     pub bypassed: u64,
     /// The comparison with the live chain, for a candidate in shadow.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub comparison: Option<Comparison>,
 }
 
 /// Call counts of one active plugin version.
-#[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone)]
 pub struct PluginCounts {
     /// The plugin version.
-    #[serde(flatten)]
     pub by: Arc<PluginVersion>,
     /// Whether it is in the live chain.
     pub live: bool,
     /// The counts.
-    #[serde(flatten)]
     pub counts: CallCounts,
 }
 
 /// The status of a hook.
-#[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone)]
 pub struct HookStatus {
-    /// The hook's name.
-    pub hook: &'static str,
+    /// The hook.
+    pub hook: Hook,
     /// The live binding; serial 0 and an empty chain if nothing was ever activated.
     pub live: BindingRecord,
     /// Call counts of the live plugins.
     pub counts: Vec<PluginCounts>,
     /// The candidate on trial.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub candidate: Option<CandidateState>,
     /// Events, newest first.
     pub events: Vec<HookEvent>,
     /// Versions with faults since the start, most recent fault first.
     pub faults: Vec<FaultyVersion>,
     /// Names in the live policies that the appliance does not know now.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unknown: Vec<UnknownReference>,
 }
 
@@ -251,7 +245,8 @@ impl<W: World> HookSlot<W> {
             }
             let engine = &self.deps.runtime.engine;
             let compiled = self.deps.library.compiled(engine, &plugin, &version, &one.binding.sha256)?;
-            let imports = one.binding.grants.missing(&contract::imports(engine, &compiled.component));
+            let imports =
+                missing_grants(&one.binding.grants, &contract::imports(engine, &compiled.component));
             if !imports.is_empty() {
                 return Err(HookError::NotGranted { plugin, version, imports: imports.join(" and ") });
             }
@@ -665,7 +660,7 @@ impl<W: World> HookSlot<W> {
             comparison: candidate.shadow.as_ref().map(Shadow::comparison),
         });
         HookStatus {
-            hook: W::HOOK.name(),
+            hook: W::HOOK,
             live: live.record.clone(),
             counts: counts(&live.chain, true),
             candidate,

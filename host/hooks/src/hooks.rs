@@ -1,6 +1,6 @@
 //! The public API of the plugin host: versions, bindings, trials and calls of the four hooks.
 
-use crate::binding::{Binding, BindingRecord, CandidateRecord, OnFault, TrialMode};
+use crate::binding::{CandidateRecord, TrialMode};
 use crate::chain::ChainOutcome;
 use crate::dry_run::DryRun;
 use crate::fault_examples::LazyMessageId;
@@ -15,6 +15,7 @@ use crate::runtime::Runtime;
 use crate::signature::Trust;
 use crate::worlds::{Biller, Decision, DeliveryPolicy, Resolver, Router};
 use crate::{Fault, HookError};
+use api::{Binding, BindingRecord, OnFault};
 use arc_swap::ArcSwap;
 use model::{
     Attempt, DeliveryDecision, Directory, Hook, Leg, Message, PeerId, PluginVersion, RejectReason,

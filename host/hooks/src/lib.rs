@@ -39,22 +39,16 @@ pub use crate::host_calls::HostServices;
 pub use crate::host_calls::numbers::{PoolSnapshots, PoolState};
 pub use crate::host_calls::peers::{PeerSnapshots, PeerState};
 pub use crate::host_calls::tables::PrefixTable;
-pub use crate::policy_reference::{
-    ActivationConditions, PolicyReference, PolicyReferenceKind, UnknownReference,
-};
-pub use binding::{
-    Binding, BindingChange, BindingRecord, CandidateRecord, Grants, HookEvent, InstanceUse, OnFault,
-    TrialMode,
-};
+pub use crate::policy_reference::{ActivationConditions, PolicyReference};
+pub use api::{Binding, BindingChange, BindingRecord, Comparison, Grants, InstanceUse, OnFault, Tolerance};
+pub use binding::{CandidateRecord, TrialMode};
 pub use call_counts::CallCounts;
 pub use contract::WitVersion;
 pub use dry_run::{DryRun, DryRunOutcome};
 pub use error::HookError;
-pub use fault::{Fault, FaultKind, Tolerance};
-pub use fault_examples::{FaultExample, FaultyVersion};
+pub use fault::{Fault, FaultKind};
 pub use hook_slot::{CandidateState, HookStatus, PluginCounts};
 pub use hooks::{Hooks, HooksOptions, RoutingStep};
 pub use library::VersionInfo;
-pub use shadow::{AnswerDifference, Comparison};
 pub use signature::{Trust, TrustedKey};
 pub use worlds::Decision;

@@ -5,10 +5,10 @@ use crate::fault_examples::{LazyMessageId, SharedMessageId};
 use crate::fault_reporter::FaultReporter;
 use crate::host_call_log::HostCallLog;
 use crate::worlds::World;
+use api::{AnswerDifference, Comparison};
 use arc_swap::ArcSwap;
 use model::{Directory, Timestamp};
 use parking_lot::Mutex;
-use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -20,37 +20,6 @@ const QUEUE_LENGTH: usize = 4_096;
 /// Maximum number of difference groups, and of samples in each.
 const MAX_GROUPS: usize = 200;
 const MAX_SAMPLES: usize = 5;
-
-/// A group of questions with the same difference.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct AnswerDifference {
-    /// The live chain's answer.
-    pub from: String,
-    /// The candidate's answer.
-    pub to: String,
-    /// Number of questions.
-    pub count: u64,
-    /// Samples of the questions, with masked numbers.
-    pub samples: Vec<String>,
-    /// The message ids of the samples, in the same order; `None` if a question concerns no single message, or the
-    /// message was not accepted.
-    pub messages: Vec<Option<String>>,
-}
-
-/// The comparison of a shadow candidate with the live chain.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Comparison {
-    /// Questions that both chains were asked.
-    pub compared: u64,
-    /// Questions with the same answer.
-    pub same: u64,
-    /// Questions with different answers.
-    pub different: u64,
-    /// Questions that were skipped because the candidate was too slow.
-    pub skipped: u64,
-    /// The differences, most frequent first.
-    pub differences: Vec<AnswerDifference>,
-}
 
 struct ShadowQuestion<W: World> {
     question: W::Owned,

@@ -112,6 +112,12 @@ impl PoolChange {
     }
 }
 
+impl fmt::Display for PoolChange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
+    }
+}
+
 /// One entry of a pool's journal: a change of a number, and its new state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JournalEntry {

@@ -2,8 +2,8 @@
 
 use crate::candidate::{Candidate, CandidateDecision, CandidateVerdict};
 use crate::price_tally::PriceTally;
-use crate::replay_report::DifferenceExample;
 use crate::{compare, verdict_text};
+use api::DifferenceExample;
 use archive::{ArchivedMessage, ArchivedVerdict};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;

@@ -20,18 +20,16 @@ mod compared_legs;
 mod error;
 mod message_source;
 mod price_tally;
-mod replay_report;
 mod running_replay;
 mod summary;
 mod throughput;
 mod verdict_text;
 
+pub use api::{
+    AccountPrice, DifferenceExample, DifferenceGroup, InexactReason, PriceReport, PriceSums, RemainingGroups,
+    ReplayOutcome, ReplayProgress, ReplayReport, Throughput,
+};
 pub use candidate::{Candidate, CandidateDecision, CandidateLeg, CandidatePrice, CandidateVerdict};
 pub use error::ReplayError;
 pub use message_source::{ArchiveSource, MessageBatch, MessageSource, MessageSourceError};
-pub use replay_report::{
-    AccountPrice, DifferenceExample, DifferenceGroup, InexactReason, PriceReport, PriceSums, RemainingGroups,
-    ReplayOutcome, ReplayReport,
-};
-pub use running_replay::{ReplayOptions, ReplayProgress, RunningReplay};
-pub use throughput::Throughput;
+pub use running_replay::{ReplayOptions, RunningReplay};

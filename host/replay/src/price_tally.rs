@@ -1,7 +1,7 @@
 //! Sums of archived and candidate prices.
 
 use crate::candidate::CandidatePrice;
-use crate::replay_report::{AccountPrice, PriceReport, PriceSums};
+use api::{AccountPrice, PriceReport, PriceSums};
 use archive::ArchivedMessage;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
@@ -37,7 +37,7 @@ impl PriceTally {
                 (0, None)
             }
         };
-        self.total.add(&PriceSums { messages: 1, old, new });
+        add(&mut self.total, &PriceSums { messages: 1, old, new });
         match new {
             new if new == old => self.same += 1,
             new if new > old => self.dearer += 1,
@@ -45,14 +45,14 @@ impl PriceTally {
         }
         match (payer, new_payer) {
             (Some(payer), Some(new_payer)) if payer == new_payer => {
-                self.account(payer).add(&PriceSums { messages: 1, old, new });
+                add(self.account(payer), &PriceSums { messages: 1, old, new });
             }
             _ => {
                 if let Some(payer) = payer {
-                    self.account(payer).add(&PriceSums { messages: 1, old, new: 0 });
+                    add(self.account(payer), &PriceSums { messages: 1, old, new: 0 });
                 }
                 if let Some(payer) = new_payer {
-                    self.account(payer).add(&PriceSums { messages: 1, old: 0, new });
+                    add(self.account(payer), &PriceSums { messages: 1, old: 0, new });
                 }
             }
         }
@@ -76,15 +76,15 @@ impl PriceTally {
 
     /// Adds the next batch.
     pub(crate) fn add(&mut self, batch: &Self) {
-        self.total.add(&batch.total);
+        add(&mut self.total, &batch.total);
         self.same += batch.same;
         self.dearer += batch.dearer;
         self.cheaper += batch.cheaper;
         self.new_refusals += batch.new_refusals;
         for (name, sums) in &batch.accounts {
-            self.account(name).add(sums);
+            add(self.account(name), sums);
         }
-        self.other.add(&batch.other);
+        add(&mut self.other, &batch.other);
     }
 
     /// The report, with the accounts that differ most; all others are combined.
@@ -92,7 +92,7 @@ impl PriceTally {
         let mut accounts = std::mem::take(&mut self.accounts);
         accounts.sort_by_cached_key(|(name, sums)| (Reverse(sums.new.abs_diff(sums.old)), name.clone()));
         for (_, sums) in accounts.split_off(accounts.len().min(most)) {
-            self.other.add(&sums);
+            add(&mut self.other, &sums);
         }
         PriceReport {
             total: self.total,
@@ -109,11 +109,9 @@ impl PriceTally {
     }
 }
 
-impl PriceSums {
-    /// Sums saturate instead of overflowing.
-    fn add(&mut self, other: &Self) {
-        self.messages += other.messages;
-        self.old = self.old.saturating_add(other.old);
-        self.new = self.new.saturating_add(other.new);
-    }
+/// Sums saturate instead of overflowing.
+fn add(sums: &mut PriceSums, other: &PriceSums) {
+    sums.messages += other.messages;
+    sums.old = sums.old.saturating_add(other.old);
+    sums.new = sums.new.saturating_add(other.new);
 }

@@ -2,9 +2,9 @@ use crate::ReplayError;
 use crate::batch_tally::{BatchTally, Comparer};
 use crate::candidate::Candidate;
 use crate::message_source::{MessageBatch, MessageSource};
-use crate::replay_report::{ReplayOutcome, ReplayReport};
 use crate::summary::Summary;
 use crate::throughput::{WorkTimes, thread_cpu_time};
+use api::{ReplayOutcome, ReplayProgress, ReplayReport};
 use archive::{ArchivedMessage, DecisionDecoder};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use parking_lot::{Condvar, Mutex};
@@ -38,21 +38,6 @@ impl Default for ReplayOptions {
 #[derive(Debug)]
 pub struct RunningReplay {
     shared: Arc<ReplayState>,
-}
-
-/// The progress of a replay.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
-pub struct ReplayProgress {
-    /// Number of messages read so far.
-    pub read: u64,
-    /// Number of messages compared so far.
-    pub compared: u64,
-    /// Number of different decisions so far.
-    pub different: u64,
-    /// Upper bound on the number of messages; `None` if unknown (yet).
-    pub expected: Option<u64>,
-    /// Whether the report exists.
-    pub ended: bool,
 }
 
 /// The shared state of a replay's threads.

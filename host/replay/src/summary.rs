@@ -1,9 +1,9 @@
 //! Merges the tallies of batches, in batch order.
 
 use crate::batch_tally::{BatchTally, GroupTally};
-use crate::replay_report::{DifferenceGroup, InexactReason, RemainingGroups, ReplayOutcome, ReplayReport};
-use crate::throughput::{Throughput, WorkTimes};
+use crate::throughput::{WorkTimes, throughput};
 use crate::verdict_text::SEPARATOR;
+use api::{DifferenceGroup, InexactReason, RemainingGroups, ReplayOutcome, ReplayReport};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -119,7 +119,7 @@ impl Summary {
             groups,
             other: self.other,
             price: counts.prices.map(|prices| prices.report(accounts)),
-            pace: Throughput::of(threads, elapsed, counts.messages, times),
+            pace: throughput(threads, elapsed, counts.messages, times),
         }
     }
 }

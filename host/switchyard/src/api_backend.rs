@@ -13,7 +13,7 @@ use crate::routing::ApplianceRouting;
 use crate::testing::PeerTests;
 use crate::traces::describe_verdict;
 use admin::metrics::{self, MetricsPage};
-use admin::{ApiBackend, AttentionLimits, Export, Problem, ProblemKind, view};
+use admin::{ApiBackend, AttentionLimits, Export, Problem, ProblemKind};
 use arc_swap::ArcSwap;
 use engine::{BlockedBy, Engine};
 use hooks::Decision;
@@ -200,7 +200,7 @@ impl Switchyard {
 }
 
 impl ApiBackend for Switchyard {
-    fn status(&self) -> Result<view::StatusView, Problem> {
+    fn status(&self) -> Result<api::StatusView, Problem> {
         let (live, totals) = self
             .core
             .query(|engine, _| (engine.live(), engine.totals().clone()))
@@ -208,25 +208,30 @@ impl ApiBackend for Switchyard {
         let (_, kept) =
             self.store.counts().map_err(|error| Problem::new(ProblemKind::Internal, error.to_string()))?;
         let counts = &self.core.counts;
-        let mut shown = BTreeMap::from([
-            ("accepted", totals.accepted),
-            ("refused", totals.refused),
-            ("submitted", totals.submitted),
-            ("throttled", totals.throttled),
-            ("uncertain", totals.uncertain),
-            ("sent_again", totals.sent_again),
-            ("dlrs_matched", totals.dlrs_matched),
-            ("dlrs_unmatched", totals.dlrs_unmatched),
-            ("dlrs_made", totals.dlrs_made),
-            ("dlrs_delivered", totals.dlrs_delivered),
-            ("commits", counts.commits.load(Relaxed)),
-            ("commit_us", counts.commit_us.load(Relaxed)),
-            ("commit_rows", counts.rows.load(Relaxed)),
-        ]);
-        for state in FinalState::ALL {
-            shown.insert(state.name(), totals.ended[state as usize]);
-        }
-        Ok(view::StatusView {
+        let ended = |state: FinalState| totals.ended[state as usize];
+        let totals = api::StatusTotals {
+            accepted: totals.accepted,
+            refused: totals.refused,
+            submitted: totals.submitted,
+            throttled: totals.throttled,
+            uncertain: totals.uncertain,
+            sent_again: totals.sent_again,
+            dlrs_matched: totals.dlrs_matched,
+            dlrs_unmatched: totals.dlrs_unmatched,
+            dlrs_made: totals.dlrs_made,
+            dlrs_delivered: totals.dlrs_delivered,
+            commits: counts.commits.load(Relaxed),
+            commit_us: counts.commit_us.load(Relaxed),
+            commit_rows: counts.rows.load(Relaxed),
+            delivered: ended(FinalState::Delivered),
+            relayed: ended(FinalState::Relayed),
+            failed: ended(FinalState::Failed),
+            expired: ended(FinalState::Expired),
+            cancelled: ended(FinalState::Cancelled),
+            rejected: ended(FinalState::Rejected),
+            unknown: ended(FinalState::Unknown),
+        };
+        Ok(api::StatusView {
             name: self.name.clone(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             uptime_seconds: self.started.elapsed().as_secs(),
@@ -236,15 +241,15 @@ impl ApiBackend for Switchyard {
             disk_low: counts.disk_low.load(Relaxed),
             recovered: self.recovered,
             recovery_ms: self.recovery_ms,
-            totals: shown,
+            totals,
         })
     }
 
-    fn queues(&self) -> Result<Vec<view::QueueView>, Problem> {
+    fn queues(&self) -> Result<Vec<api::QueueView>, Problem> {
         let query = |engine: &engine::Engine, now| (engine.peers(), engine.queue_actions(), now);
         let (peers, orders, now) = self.core.query(query).ok_or_else(shutting_down_problem)?;
         let peer_roles = self.routing.peer_roles.load();
-        let shown = peers.into_iter().map(|peer| view::QueueView {
+        let shown = peers.into_iter().map(|peer| api::QueueView {
             peer: self.name_of(peer.peer),
             configured: peer.configured,
             queued: peer.queued,
@@ -261,16 +266,16 @@ impl ApiBackend for Switchyard {
             blocked_by: self.describe_queue_block(&peer, &orders, now),
             learnt_rate: peer.learnt_rate,
             block_cause: match peer.blocked_by {
-                BlockedBy::Suspended { .. } => view::BlockCause::QueueAction,
-                BlockedBy::Throttled { .. } | BlockedBy::SlowStart { .. } => view::BlockCause::Throttle,
-                _ => view::BlockCause::Other,
+                BlockedBy::Suspended { .. } => api::BlockCause::QueueAction,
+                BlockedBy::Throttled { .. } | BlockedBy::SlowStart { .. } => api::BlockCause::Throttle,
+                _ => api::BlockCause::Other,
             },
             is_account: peer_roles.is_account(peer.peer),
         });
         Ok(shown.collect())
     }
 
-    fn links(&self) -> Vec<view::LinkView> {
+    fn links(&self) -> Vec<api::LinkView> {
         let kinds = |map: BTreeMap<&'static str, u64>| {
             map.into_iter().map(|(kind, count)| (kind.to_owned(), count)).collect::<BTreeMap<_, _>>()
         };
@@ -282,16 +287,16 @@ impl ApiBackend for Switchyard {
                 })
                 .collect::<BTreeMap<_, _>>()
         };
-        let shown = self.links.states().into_iter().map(|link| view::LinkView {
+        let shown = self.links.states().into_iter().map(|link| api::LinkView {
             id: link.link.map(|id| id.0),
             peer: link.name,
             role: match link.role {
-                LinkRole::Server => "server",
-                LinkRole::Client => "client",
+                LinkRole::Server => "server".to_owned(),
+                LinkRole::Client => "client".to_owned(),
             },
-            phase: link.phase.name(),
+            phase: link.phase.name().to_owned(),
             remote: link.remote.map(|remote| remote.to_string()),
-            bind: link.bind.map(smpp::BindMode::name),
+            bind: link.bind.map(|mode| mode.name().to_owned()),
             tls: link.tls,
             window: link.window,
             in_flight: link.in_flight,
@@ -310,7 +315,7 @@ impl ApiBackend for Switchyard {
         shown.collect()
     }
 
-    fn message(&self, id: &str, body: bool) -> Result<view::TraceView, Problem> {
+    fn message(&self, id: &str, body: bool) -> Result<api::TraceView, Problem> {
         let id = Self::parse_id(id)?;
         // Memory first, for the current state. The content is in the store in any case.
         let live = self
@@ -333,7 +338,7 @@ impl ApiBackend for Switchyard {
         }
     }
 
-    fn explain(&self, asked: view::ExplainRequest) -> Result<view::ExplanationView, Problem> {
+    fn explain(&self, asked: api::ExplainRequest) -> Result<api::ExplanationView, Problem> {
         let origin = self.directory.load().id(&asked.origin).ok_or_else(|| {
             Problem::new(ProblemKind::NotFound, format!("{:?} is not an account or peer", asked.origin))
         })?;
@@ -434,7 +439,7 @@ impl ApiBackend for Switchyard {
             steps.push(format!("the appliance is drained by {}", draining.by));
             answer = "refused: queue full".to_owned();
         }
-        Ok(view::ExplanationView { steps, answer })
+        Ok(api::ExplanationView { steps, answer })
     }
 
     fn history(&self, query: &HashMap<String, String>) -> Result<Value, Problem> {
@@ -461,7 +466,7 @@ impl ApiBackend for Switchyard {
         Switchyard::resend_dlrs_in_range(self, request)
     }
 
-    fn refusals(&self, query: &HashMap<String, String>) -> Result<view::RefusalsView, Problem> {
+    fn refusals(&self, query: &HashMap<String, String>) -> Result<api::RefusalsView, Problem> {
         self.show_refusals(query)
     }
 
@@ -491,12 +496,12 @@ impl ApiBackend for Switchyard {
         self.write_core_metrics(&mut page);
         self.write_record_metrics(&mut page);
         self.write_gsm_metrics(&mut page);
-        let mut links: BTreeMap<(String, &str, &str), u64> = BTreeMap::new();
+        let mut links: BTreeMap<(String, String, String), u64> = BTreeMap::new();
         for link in ApiBackend::links(self) {
             *links.entry((link.peer, link.role, link.phase)).or_default() += 1;
         }
         for ((peer, role, phase), count) in links {
-            page.put(&metrics::LINKS, &[&peer, role, phase], count as f64);
+            page.put(&metrics::LINKS, &[&peer, &role, &phase], count as f64);
         }
         let counts = &self.core.counts;
         let load = |buckets: &[std::sync::atomic::AtomicU64; 11]| -> Vec<u64> {

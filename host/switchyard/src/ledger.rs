@@ -2,25 +2,24 @@
 
 use crate::api_backend::{Switchyard, shutting_down_problem};
 use crate::core_loop;
-use crate::plugins::object;
 use admin::{Problem, ProblemKind};
+use api::{BalanceChangeView, BalanceView, BalancesView, LedgerChangeRequest, LedgerOperationView};
 use engine::{EngineAnswer, Event, LedgerAnswer, OperationRecord};
 use model::{Balance, LedgerChange, LedgerOperation};
-use serde_json::{Value, json};
 
 /// Maximum length of an actor's name and of a reason, in octets.
 const MAX_ACTOR_OCTETS: usize = 64;
 const MAX_REASON_OCTETS: usize = 256;
 
-fn balance_json(account: &str, balance: &Balance) -> Value {
-    json!({
-        "account": account,
-        "balance": balance.balance,
-        "reserved": balance.reserved,
-        "captured": balance.captured,
-        "funded": balance.funded,
-        "credit": balance.credit,
-    })
+fn balance_view(account: &str, balance: &Balance) -> BalanceView {
+    BalanceView {
+        account: account.to_owned(),
+        balance: balance.balance,
+        reserved: balance.reserved,
+        captured: balance.captured,
+        funded: balance.funded,
+        credit: balance.credit,
+    }
 }
 
 fn bad_request(what: impl Into<String>) -> Problem {
@@ -32,34 +31,31 @@ fn unknown_account(account: &str) -> Problem {
     Problem::new(ProblemKind::NotFound, what)
 }
 
-fn parse_operation(account: &str, key: &str, request: Value) -> Result<LedgerOperation, Problem> {
-    let mut request = object(request)?;
-    let mut text = |name: &str, most: usize| match request.remove(name) {
-        None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text)) if text.len() <= most => Ok(Some(text)),
-        Some(_) => Err(bad_request(format!("`{name}` must be a string of at most {most} octets"))),
-    };
-    let (actor, reason) = (text("actor", MAX_ACTOR_OCTETS)?, text("reason", MAX_REASON_OCTETS)?);
+fn parse_operation(
+    account: &str,
+    key: &str,
+    request: LedgerChangeRequest,
+) -> Result<LedgerOperation, Problem> {
+    let LedgerChangeRequest { fund, credit, actor, reason } = request;
+    for (name, text, most) in [("actor", &actor, MAX_ACTOR_OCTETS), ("reason", &reason, MAX_REASON_OCTETS)] {
+        if text.as_ref().is_some_and(|text| text.len() > most) {
+            return Err(bad_request(format!("`{name}` must be a string of at most {most} octets")));
+        }
+    }
     let reason = reason.filter(|reason| !reason.trim().is_empty());
     let reason = reason.ok_or_else(|| bad_request("`reason` is mandatory: it is kept for the audit"))?;
-    let change = match (request.remove("fund"), request.remove("credit")) {
-        (Some(amount), None) => amount.as_i64().map(|amount| LedgerChange::Fund { amount }),
-        (None, Some(credit)) => credit
-            .as_u64()
-            .filter(|credit| i64::try_from(*credit).is_ok())
-            .map(|credit| LedgerChange::Limit { credit }),
+    let change = match (fund, credit) {
+        (Some(amount), None) => LedgerChange::Fund { amount },
+        (None, Some(credit)) if i64::try_from(credit).is_ok() => LedgerChange::Limit { credit },
+        (None, Some(_)) => {
+            return Err(bad_request(format!("`credit` must be at most {}, in millionths", i64::MAX)));
+        }
         _ => {
             return Err(bad_request(
                 "either `fund` or `credit` is mandatory, in millionths of the operator's currency",
             ));
         }
     };
-    let change = change.ok_or_else(|| {
-        bad_request("`fund` must be an integer in millionths, negative for a withdrawal; `credit` must not be negative")
-    })?;
-    if let Some(key) = request.keys().next() {
-        return Err(bad_request(format!("`{key}` is unknown; known are fund, credit, actor and reason")));
-    }
     Ok(LedgerOperation {
         key: key.into(),
         account: account.into(),
@@ -69,43 +65,49 @@ fn parse_operation(account: &str, key: &str, request: Value) -> Result<LedgerOpe
     })
 }
 
-fn operation_json(record: &OperationRecord) -> Value {
+fn operation_view(record: OperationRecord) -> LedgerOperationView {
     let OperationRecord { serial, operation, at, balance } = record;
-    let mut value = json!({
-        "serial": serial,
-        "idempotency_key": operation.key,
-        "at": at.0,
-        "actor": operation.actor,
-        "reason": operation.reason,
-        "after": balance_json(&operation.account, balance),
-    });
-    match operation.change {
-        LedgerChange::Fund { amount } => value["fund"] = amount.into(),
-        LedgerChange::Limit { credit } => value["credit"] = credit.into(),
+    let (fund, credit) = match operation.change {
+        LedgerChange::Fund { amount } => (Some(amount), None),
+        LedgerChange::Limit { credit } => (None, Some(credit)),
+    };
+    LedgerOperationView {
+        serial,
+        idempotency_key: operation.key.into(),
+        at: at.0,
+        actor: operation.actor.into(),
+        reason: operation.reason.into(),
+        fund,
+        credit,
+        after: balance_view(&operation.account, &balance),
     }
-    value
 }
 
 impl admin::Ledger for Switchyard {
-    fn balances(&self) -> Result<Value, Problem> {
+    fn balances(&self) -> Result<BalancesView, Problem> {
         let balances = self.core.query(|engine, _| {
             let all = engine.balances().map(|(name, balance)| (name.clone(), balance));
             (all.collect::<Vec<_>>(), engine.unsettled())
         });
         let (mut all, unsettled) = balances.ok_or_else(shutting_down_problem)?;
         all.sort_unstable_by(|one, other| one.0.cmp(&other.0));
-        let accounts: Vec<Value> = all.iter().map(|(name, balance)| balance_json(name, balance)).collect();
-        Ok(json!({ "accounts": accounts, "unsettled": unsettled }))
+        let accounts = all.iter().map(|(name, balance)| balance_view(name, balance)).collect();
+        Ok(BalancesView { accounts, unsettled: unsettled as u64 })
     }
 
-    fn balance(&self, account: &str) -> Result<Value, Problem> {
+    fn balance(&self, account: &str) -> Result<BalanceView, Problem> {
         let name = account.to_owned();
         let found =
             self.core.query(move |engine, _| engine.balance(&name)).ok_or_else(shutting_down_problem)?;
-        found.map(|balance| balance_json(account, &balance)).ok_or_else(|| unknown_account(account))
+        found.map(|balance| balance_view(account, &balance)).ok_or_else(|| unknown_account(account))
     }
 
-    fn change(&self, account: &str, key: &str, request: Value) -> Result<Value, Problem> {
+    fn change(
+        &self,
+        account: &str,
+        key: &str,
+        request: LedgerChangeRequest,
+    ) -> Result<BalanceChangeView, Problem> {
         let operation = parse_operation(account, key, request)?;
         let answer = core_loop::request(&self.core, &self.links.registry(), |reply| Event::Ledger {
             operation,
@@ -134,14 +136,17 @@ impl admin::Ledger for Switchyard {
         if !repeated {
             tracing::info!(account, balance = balance.balance, credit = balance.credit, "ledger changed");
         }
-        let mut value = balance_json(account, &balance);
-        value["repeated"] = repeated.into();
-        Ok(value)
+        Ok(BalanceChangeView { account: balance_view(account, &balance), repeated })
     }
 
-    fn operations(&self, account: &str, most: usize, before: Option<u64>) -> Result<Value, Problem> {
+    fn operations(
+        &self,
+        account: &str,
+        most: usize,
+        before: Option<u64>,
+    ) -> Result<Vec<LedgerOperationView>, Problem> {
         let found = self.store.operations(account, before, most);
         let found = found.map_err(|error| Problem::new(ProblemKind::Internal, error.to_string()))?;
-        Ok(found.iter().map(operation_json).collect())
+        Ok(found.into_iter().map(operation_view).collect())
     }
 }

@@ -4,13 +4,12 @@ use crate::api_backend::{Switchyard, shutting_down_problem};
 use crate::core_loop;
 use crate::queue_actions::format_address;
 use crate::records::time;
-use admin::{MessageAction, Problem, ProblemKind, view};
+use admin::{MessageAction, Problem, ProblemKind};
+use api::MessageStateView;
 use archive::{ArchiveFilter, Cursor, Record, RecordFields, Side};
 use engine::{EngineAnswer, Event, MessageState};
-use model::{
-    Address, FinalRecord, FinalState, Message, MessageId, PeerId, Refusal, SUBMISSION_IDS, Timestamp, Verdict,
-};
-use serde_json::Value;
+use model::{Address, FinalState, Message, MessageId, PeerId, Refusal, SUBMISSION_IDS, Timestamp, Verdict};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,33 +22,20 @@ const SCAN_LIMIT: usize = 20_000;
 const CLOCK_SLACK_MS: u64 = 3_600_000;
 
 /// The state of an unfinished message.
-pub(crate) fn state_name(state: MessageState) -> &'static str {
+pub(crate) fn message_state(state: MessageState) -> MessageStateView {
     match state {
-        MessageState::Queued | MessageState::SubscriberLocked => "queued",
-        MessageState::Suspended => "suspended",
-        MessageState::Submitted => "submitted",
-        MessageState::Deferred => "deferred",
-        MessageState::Held => "held",
-        MessageState::Resolving => "resolving",
-        MessageState::Deciding => "deciding",
-        MessageState::Uncertain => "uncertain",
-        MessageState::AwaitingDlr => "responded",
-        MessageState::Ending => "ending",
+        MessageState::Queued | MessageState::SubscriberLocked => MessageStateView::Queued,
+        MessageState::Suspended => MessageStateView::Suspended,
+        MessageState::Submitted => MessageStateView::Submitted,
+        MessageState::Deferred => MessageStateView::Deferred,
+        MessageState::Held => MessageStateView::Held,
+        MessageState::Resolving => MessageStateView::Resolving,
+        MessageState::Deciding => MessageStateView::Deciding,
+        MessageState::Uncertain => MessageStateView::Uncertain,
+        MessageState::AwaitingDlr => MessageStateView::Responded,
+        MessageState::Ending => MessageStateView::Ending,
     }
 }
-
-const STATE_NAMES: [&str; 10] = [
-    "queued",
-    "suspended",
-    "submitted",
-    "deferred",
-    "held",
-    "resolving",
-    "deciding",
-    "uncertain",
-    "responded",
-    "ending",
-];
 
 /// The search criteria.
 struct Search {
@@ -61,8 +47,8 @@ struct Search {
     /// `Some(None)` if no peer of that name ever existed.
     account: Option<Option<PeerId>>,
     peer: Option<Option<PeerId>>,
-    /// The state of unfinished messages.
-    state: Option<String>,
+    state: Option<MessageStateView>,
+    /// The state, if it is a final one.
     final_state: Option<FinalState>,
     from: Option<Timestamp>,
     until: Option<Timestamp>,
@@ -90,21 +76,24 @@ impl Subscriber {
     }
 
     fn has_message(&self, message: &Message) -> bool {
-        let imsi = match &message.routed.verdict {
-            Verdict::Forward(legs) => legs.iter().find_map(|leg| leg.imsi.as_ref()),
-            Verdict::Hold(_) | Verdict::Reject(_) => None,
-        };
-        let imsi = imsi.map(|imsi| String::from_utf8_lossy(&imsi.0));
+        let imsi = resolved_imsi(&message.routed.verdict);
         self.matches(&message.source.text(), &message.destination.text(), imsi.as_deref())
     }
 
     fn has_record(&self, record: &Record) -> bool {
-        let trace: Option<Value> =
-            record.trace.as_ref().and_then(|trace| serde_json::from_str(trace.get()).ok());
-        let legs = trace.as_ref().and_then(|trace| trace["route"]["legs"].as_array());
-        let imsi = legs.into_iter().flatten().find_map(|leg| leg["imsi"].as_str());
-        self.matches(&record.source, &record.destination, imsi)
+        let trace = record.trace.as_ref();
+        let trace = trace.and_then(|trace| archive::decode_trace(trace.get(), &mut |_| PeerId(0)));
+        let verdict = trace.and_then(|trace| trace.verdict);
+        let imsi = verdict.as_ref().and_then(resolved_imsi);
+        self.matches(&record.source, &record.destination, imsi.as_deref())
     }
+}
+
+/// The IMSI of the subscriber that a number was resolved to.
+fn resolved_imsi(verdict: &Verdict) -> Option<Cow<'_, str>> {
+    let Verdict::Forward(legs) = verdict else { return None };
+    let imsi = legs.iter().find_map(|leg| leg.imsi.as_ref())?;
+    Some(String::from_utf8_lossy(&imsi.0))
 }
 
 fn strip_plus(number: &str) -> &str {
@@ -158,7 +147,7 @@ impl Switchyard {
         Ok(self.networks.iter().find_map(found))
     }
 
-    fn search(&self, request: &view::MessageFilter) -> Result<Search, Problem> {
+    fn search(&self, request: &api::MessageFilter) -> Result<Search, Problem> {
         let at = |name: &str, text: Option<&str>| {
             let Some(text) = text else { return Ok(None) };
             let bad = || {
@@ -170,20 +159,15 @@ impl Switchyard {
             time(text).map(Some).ok_or_else(bad)
         };
         let id = |name: &Option<String>| name.as_deref().map(|name| self.directory.load().id(name));
-        let final_state = request
-            .state
-            .as_deref()
-            .and_then(|name| FinalState::ALL.into_iter().find(|state| state.name() == name));
-        let state = request.state.clone().filter(|name| STATE_NAMES.contains(&name.as_str()));
-        if let Some(name) = request.state.as_deref().filter(|_| final_state.is_none() && state.is_none()) {
-            let ends: Vec<&str> = FinalState::ALL.iter().map(|state| state.name()).collect();
-            let detail = format!(
-                "state: is {name:?}, and must be one of {}, {}",
-                STATE_NAMES.join(", "),
-                ends.join(", ")
-            );
-            return Err(Problem::new(ProblemKind::BadRequest, detail));
-        }
+        let state = request.state.as_deref().map(|name| {
+            MessageStateView::ALL.iter().copied().find(|state| state.name() == name).ok_or_else(|| {
+                let names: Vec<&str> = MessageStateView::ALL.iter().map(|state| state.name()).collect();
+                let detail = format!("state: is {name:?}, and must be one of {}", names.join(", "));
+                Problem::new(ProblemKind::BadRequest, detail)
+            })
+        });
+        let state = state.transpose()?;
+        let final_state = FinalState::ALL.into_iter().find(|end| Some(MessageStateView::from(*end)) == state);
         let subscriber = match (request.imsi.as_deref(), &request.number) {
             (None, _) => None,
             (Some(_), Some(_)) => {
@@ -211,13 +195,13 @@ impl Switchyard {
         &self,
         message: &Message,
         peer: Option<PeerId>,
-        state: (&str, bool),
+        state: (MessageStateView, bool),
         open: bool,
-    ) -> view::MessageRowView {
-        view::MessageRowView {
+    ) -> api::MessageRowView {
+        api::MessageRowView {
             id: message.id.to_string(),
             at: message.accepted_at.0,
-            state: state.0.to_owned(),
+            state: state.0,
             finished: state.1,
             account: self.name_of(message.origin),
             peer: peer.map_or(String::new(), |peer| self.name_of(peer)),
@@ -233,7 +217,7 @@ impl Switchyard {
         search: &Search,
         before: MessageId,
         (limit, open): (usize, bool),
-        rows: &mut BTreeMap<MessageId, view::MessageRowView>,
+        rows: &mut BTreeMap<MessageId, api::MessageRowView>,
     ) -> Result<Option<MessageId>, Problem> {
         let (mut before, mut left) = (before, SCAN_LIMIT);
         loop {
@@ -261,21 +245,19 @@ impl Switchyard {
                         // It may finish at this moment.
                         let (state, peer) =
                             statuses.get(&message.id).copied().unwrap_or((MessageState::Ending, None));
-                        let name = state_name(state);
-                        let matches = search.final_state.is_none()
-                            && search.matches_submission(message.submission)
-                            && search.state.as_deref().is_none_or(|expected| expected == name);
+                        let state = message_state(state);
+                        let matches = search.matches_submission(message.submission)
+                            && search.state.is_none_or(|expected| expected == state);
                         if matches && search.matches_peers(message.origin, peer) {
-                            rows.insert(message.id, self.row(&message, peer, (name, false), open));
+                            rows.insert(message.id, self.row(&message, peer, (state, false), open));
                         }
                     }
                     StoredMessage::Finished(message, ended) => {
-                        let FinalRecord { state, peer, .. } = ended;
-                        let matches = search.state.is_none()
-                            && search.matches_submission(message.submission)
-                            && search.final_state.is_none_or(|expected| expected == state);
+                        let (state, peer) = (MessageStateView::from(ended.state), ended.peer);
+                        let matches = search.matches_submission(message.submission)
+                            && search.state.is_none_or(|expected| expected == state);
                         if matches && search.matches_peers(message.origin, peer) {
-                            rows.insert(message.id, self.row(&message, peer, (state.name(), true), open));
+                            rows.insert(message.id, self.row(&message, peer, (state, true), open));
                         }
                     }
                 }
@@ -306,12 +288,13 @@ impl Switchyard {
     /// Searches the archive. Returns the id down to which it was searched.
     fn search_archive(
         &self,
-        (request, search): (&view::MessageFilter, &Search),
+        (request, search): (&api::MessageFilter, &Search),
         before: MessageId,
         open: bool,
-        rows: &mut BTreeMap<MessageId, view::MessageRowView>,
+        rows: &mut BTreeMap<MessageId, api::MessageRowView>,
     ) -> Result<Option<MessageId>, Problem> {
-        let Some(history) = self.history.as_ref().filter(|_| search.state.is_none()) else { return Ok(None) };
+        let is_archivable = search.state.is_none() || search.final_state.is_some();
+        let Some(history) = self.history.as_ref().filter(|_| is_archivable) else { return Ok(None) };
         let number = match &search.subscriber {
             // The archive is indexed by number.
             Some(Subscriber { number: None, .. }) => return Ok(None),
@@ -349,12 +332,12 @@ impl Switchyard {
     }
 }
 
-fn archived_row(record: &Record, open: bool) -> view::MessageRowView {
+fn archived_row(record: &Record, open: bool) -> api::MessageRowView {
     let number = |text: &str| format_address(&Address::new(0, 0, text.as_bytes()), open);
-    view::MessageRowView {
+    api::MessageRowView {
         id: record.id.to_string(),
         at: record.accepted_at.0,
-        state: record.state.name().to_owned(),
+        state: record.state.into(),
         finished: true,
         account: record.account.clone(),
         peer: record.peer.clone(),
@@ -367,9 +350,9 @@ fn archived_row(record: &Record, open: bool) -> view::MessageRowView {
 impl admin::Messages for Switchyard {
     fn find_messages(
         &self,
-        request: &view::MessageFilter,
+        request: &api::MessageFilter,
         open: bool,
-    ) -> Result<view::MessagePageView, Problem> {
+    ) -> Result<api::MessagePageView, Problem> {
         let search = self.search(request)?;
         let before = match request.cursor.as_deref() {
             Some(cursor) => Self::parse_id(cursor).map_err(|_| {
@@ -393,10 +376,10 @@ impl admin::Messages for Switchyard {
             rows = rows.split_off(&edge);
         }
         let more = rows.len() > request.limit;
-        let mut messages: Vec<(MessageId, view::MessageRowView)> = rows.into_iter().rev().collect();
+        let mut messages: Vec<(MessageId, api::MessageRowView)> = rows.into_iter().rev().collect();
         messages.truncate(request.limit);
         let next = if more { messages.last().map(|(id, _)| *id) } else { edge };
-        Ok(view::MessagePageView {
+        Ok(api::MessagePageView {
             messages: messages.into_iter().map(|(_, row)| row).collect(),
             next: next.map(|id| id.to_string()),
             incomplete: search.subscriber.filter(|subscriber| subscriber.number.is_none()).map(|_| {

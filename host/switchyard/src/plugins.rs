@@ -4,13 +4,15 @@ use crate::api_backend::Switchyard;
 use crate::core_loop::wall_clock;
 use admin::metrics::{self, MetricsPage};
 use admin::{Problem, ProblemKind};
-use capabilities::{TableInfo, TableKind};
 use engine::Event;
-use hooks::{ActivationConditions, Binding, FaultKind, HookError, HookStatus, PluginCounts, TrialMode};
+use hooks::{
+    ActivationConditions, Binding, BindingRecord, FaultKind, HookError, HookStatus, PluginCounts, TrialMode,
+    VersionInfo,
+};
 use model::Hook;
 use ports::EventSink as _;
-use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 fn hook_problem(error: &HookError) -> Problem {
     let kind = match error {
@@ -29,69 +31,37 @@ fn parse_hook(hook: &str) -> Result<Hook, Problem> {
     })
 }
 
-fn bad_request(what: impl Into<String>) -> Problem {
-    Problem::new(ProblemKind::BadRequest, what)
-}
-
 /// The request is well-formed but contradictory.
 fn unprocessable(what: impl Into<String>) -> Problem {
     Problem::new(ProblemKind::Unprocessable, what)
 }
 
-fn to_json(value: impl serde::Serialize) -> Result<Value, Problem> {
-    serde_json::to_value(value).map_err(|error| Problem::new(ProblemKind::Internal, error.to_string()))
-}
-
-/// Removes a field from a request; `null` counts as missing.
-fn take_field(request: &mut Map<String, Value>, key: &str) -> Option<Value> {
-    request.remove(key).filter(|value| !value.is_null())
-}
-
-/// The serial that the request expects to be active.
-fn expected(request: &mut Map<String, Value>) -> Result<Option<u64>, Problem> {
-    take_field(request, "expected")
-        .map(|value| value.as_u64().ok_or_else(|| bad_request("`expected` must be a serial: a number")))
-        .transpose()
-}
-
-/// The conditions of a request: the expected serial, and whether it is forced.
-fn conditions(request: &mut Map<String, Value>) -> Result<ActivationConditions, Problem> {
-    let force = take_field(request, "force")
-        .map(|value| value.as_bool().ok_or_else(|| bad_request("`force` must be true or false")))
-        .transpose()?;
-    Ok(ActivationConditions { expected: expected(request)?, force: force.unwrap_or(false) })
-}
-
-pub(crate) fn object(request: Value) -> Result<Map<String, Value>, Problem> {
-    match request {
-        Value::Object(mut map) => {
-            map.values_mut().for_each(normalize_integers);
-            Ok(map)
-        }
-        Value::Null => Ok(Map::new()),
-        _ => Err(bad_request("the body must be an object")),
-    }
-}
-
 /// The chain described by a request: `chain`, or a single binding. With `position`, the binding is inserted into the
 /// live chain, replacing one of the same plugin. Missing fields come from the live binding of the plugin.
 pub(crate) fn chain(
-    mut request: Map<String, Value>,
+    request: api::ActivationRequest,
     live_chain: &[Binding],
 ) -> Result<Vec<Binding>, Problem> {
-    if let Some(chain) = take_field(&mut request, "chain") {
-        let (Value::Array(items), true) = (chain, request.is_empty()) else {
-            return Err(unprocessable("`chain` must be a list of bindings, without other keys"));
-        };
-        return items.into_iter().map(|item| binding(object(item)?, live_chain)).collect();
-    }
-    let position = match take_field(&mut request, "position") {
-        None => None,
-        Some(value) => {
-            Some(value.as_u64().ok_or_else(|| bad_request("`position` must be a number, from 0"))?)
-        }
+    let api::ActivationRequest { chain, position, plugin, .. } = request;
+    let single = api::BindingRequest {
+        plugin: plugin.unwrap_or_default(),
+        version: request.version,
+        policy: request.policy,
+        on_fault: request.on_fault,
+        memory: request.memory,
+        deadline_ms: request.deadline_ms,
+        table_rows: request.table_rows,
+        instance: request.instance,
+        grants: request.grants,
+        tolerance: request.tolerance,
     };
-    let binding = binding(request, live_chain)?;
+    if let Some(chain) = chain {
+        if position.is_some() || single != api::BindingRequest::default() {
+            return Err(unprocessable("`chain` must be a list of bindings, without other keys"));
+        }
+        return chain.into_iter().map(|one| binding(one, live_chain)).collect();
+    }
+    let binding = binding(single, live_chain)?;
     let Some(position) = position else { return Ok(vec![binding]) };
     let mut all: Vec<Binding> =
         live_chain.iter().filter(|other| other.plugin != binding.plugin).cloned().collect();
@@ -100,58 +70,88 @@ pub(crate) fn chain(
     Ok(all)
 }
 
-/// Converts floats without a fraction to integers, because JSON may write 4 as 4.0.
-fn normalize_integers(value: &mut Value) {
-    match value {
-        Value::Number(number) => {
-            let exact = |number: &f64| number.fract() == 0.0 && number.abs() < 9e15;
-            if let (None, Some(whole)) = (number.as_i64(), number.as_f64().filter(exact)) {
-                *number = (whole as i64).into();
-            }
-        }
-        Value::Array(items) => items.iter_mut().for_each(normalize_integers),
-        Value::Object(map) => map.values_mut().for_each(normalize_integers),
-        _ => {}
+fn binding(request: api::BindingRequest, live_chain: &[Binding]) -> Result<Binding, Problem> {
+    let live = live_chain.iter().find(|binding| binding.plugin == request.plugin).cloned();
+    let version = request.version.or_else(|| live.as_ref().map(|live| live.version.clone()));
+    let missing = |field: &str| unprocessable(format!("invalid binding: missing field `{field}`"));
+    if request.plugin.is_empty() {
+        return Err(missing("plugin"));
+    }
+    let version = version.ok_or_else(|| missing("version"))?;
+    let base = live.unwrap_or_else(|| Binding::new(&request.plugin, "", ""));
+    // The digest of the live component does not match another version.
+    let sha256 = if version == base.version { base.sha256 } else { String::new() };
+    let size = |size: Option<u64>, base: usize| {
+        size.map_or(base, |size| usize::try_from(size).unwrap_or(usize::MAX))
+    };
+    Ok(Binding {
+        plugin: request.plugin,
+        version,
+        sha256,
+        policy: request.policy.unwrap_or(base.policy),
+        on_fault: request.on_fault.unwrap_or(base.on_fault),
+        memory: size(request.memory, base.memory),
+        deadline: request.deadline_ms.map_or(base.deadline, Duration::from_millis),
+        table_rows: size(request.table_rows, base.table_rows),
+        instance: request.instance.unwrap_or(base.instance),
+        grants: request.grants.unwrap_or(base.grants),
+        tolerance: request.tolerance.unwrap_or(base.tolerance),
+    })
+}
+
+fn conditions(request: &api::ActivationRequest) -> ActivationConditions {
+    ActivationConditions { expected: request.expected, force: request.force.unwrap_or(false) }
+}
+
+fn plugin_version(info: VersionInfo) -> api::PluginVersionView {
+    api::PluginVersionView {
+        plugin: info.plugin,
+        version: info.version,
+        sha256: info.sha256,
+        size: info.size,
+        hook: info.hook,
+        wit: info.wit.number().to_owned(),
+        imports: info.imports,
+        signed_by: info.signed_by,
     }
 }
 
-fn binding(fields: Map<String, Value>, live_chain: &[Binding]) -> Result<Binding, Problem> {
-    let plugin = fields.get("plugin").and_then(Value::as_str).unwrap_or_default();
-    let base = live_chain.iter().find(|binding| binding.plugin == plugin);
-    let mut merged = match base.map(serde_json::to_value) {
-        Some(Ok(Value::Object(base))) => base,
-        _ => Map::new(),
-    };
-    merged.extend(fields);
-    serde_json::from_value(Value::Object(merged))
-        .map_err(|error| unprocessable(format!("invalid binding: {error}")))
-}
-
-/// Counts with faults by name instead of by index.
-fn counts(counts: &[PluginCounts]) -> Vec<Value> {
-    let one = |one: &PluginCounts| {
-        let faults: BTreeMap<&str, u64> =
-            FaultKind::ALL.iter().map(|kind| kind.name()).zip(one.counts.faults).collect();
-        json!({
-            "plugin": one.by.plugin,
-            "version": one.by.version,
-            "live": one.live,
-            "calls": one.counts.calls,
-            "faults": faults,
-            "nanoseconds": one.counts.nanoseconds,
-            "log-lines-left-out": one.counts.lines_left_out,
-        })
+fn plugin_counts(counts: &[PluginCounts]) -> Vec<api::PluginCountsView> {
+    let one = |PluginCounts { by, live, counts }: &PluginCounts| {
+        // In the order of [`FaultKind::ALL`].
+        let [trap, deadline, memory, verdict, instance] = counts.faults;
+        api::PluginCountsView {
+            plugin: by.plugin.clone(),
+            version: by.version.clone(),
+            live: *live,
+            calls: counts.calls,
+            faults: api::PluginFaultCounts { trap, deadline, memory, verdict, instance },
+            nanoseconds: counts.nanoseconds,
+            log_lines_left_out: counts.lines_left_out,
+        }
     };
     counts.iter().map(one).collect()
 }
 
-fn hook_state_json(state: &HookStatus) -> Result<Value, Problem> {
-    let mut value = to_json(state)?;
-    value["counts"] = json!(counts(&state.counts));
-    if let Some(candidate) = &state.candidate {
-        value["candidate"]["counts"] = json!(counts(&candidate.counts));
+fn hook_state(status: HookStatus, history: Option<Vec<BindingRecord>>) -> api::HookStateView {
+    let candidate = status.candidate.map(|candidate| api::CandidateStateView {
+        record: candidate.record.into(),
+        counts: plugin_counts(&candidate.counts),
+        asked: candidate.asked,
+        failed: candidate.failed,
+        bypassed: candidate.bypassed,
+        comparison: candidate.comparison,
+    });
+    api::HookStateView {
+        hook: status.hook,
+        live: status.live,
+        counts: plugin_counts(&status.counts),
+        candidate,
+        events: status.events,
+        faults: status.faults,
+        unknown: status.unknown,
+        history,
     }
-    Ok(value)
 }
 
 impl Switchyard {
@@ -254,35 +254,37 @@ impl Switchyard {
 }
 
 impl admin::Plugins for Switchyard {
-    fn plugins(&self) -> Result<Value, Problem> {
-        to_json(self.routing.hooks.versions().map_err(|error| hook_problem(&error))?)
+    fn plugins(&self) -> Result<Vec<api::PluginVersionView>, Problem> {
+        let versions = self.routing.hooks.versions().map_err(|error| hook_problem(&error))?;
+        Ok(versions.into_iter().map(plugin_version).collect())
     }
 
-    fn upload(&self, name: &str, component: &[u8], signature: Option<&str>) -> Result<Value, Problem> {
+    fn upload(
+        &self,
+        name: &str,
+        component: &[u8],
+        signature: Option<&str>,
+    ) -> Result<api::PluginVersionView, Problem> {
         let info =
             self.routing.hooks.upload(name, component, signature).map_err(|error| hook_problem(&error))?;
         tracing::info!(plugin = info.plugin, version = info.version, size = info.size, "plugin uploaded");
-        to_json(info)
+        Ok(plugin_version(info))
     }
 
-    fn hooks(&self) -> Result<Value, Problem> {
-        let states = Hook::ALL.iter().map(|hook| hook_state_json(&self.routing.hooks.status(*hook)));
-        Ok(Value::Array(states.collect::<Result<Vec<_>, _>>()?))
+    fn hooks(&self) -> Vec<api::HookStateView> {
+        Hook::ALL.map(|hook| hook_state(self.routing.hooks.status(hook), None)).into()
     }
 
-    fn hook(&self, hook: &str) -> Result<Value, Problem> {
+    fn hook(&self, hook: &str) -> Result<api::HookStateView, Problem> {
         let hook = parse_hook(hook)?;
-        let mut value = hook_state_json(&self.routing.hooks.status(hook))?;
         let mut history = self.routing.hooks.history(hook);
         history.reverse();
-        value["history"] = to_json(history)?;
-        Ok(value)
+        Ok(hook_state(self.routing.hooks.status(hook), Some(history)))
     }
 
-    fn activate(&self, hook: &str, request: Value) -> Result<Value, Problem> {
+    fn activate(&self, hook: &str, request: api::ActivationRequest) -> Result<BindingRecord, Problem> {
         let hook = parse_hook(hook)?;
-        let mut request = object(request)?;
-        let conditions = conditions(&mut request)?;
+        let conditions = conditions(&request);
         self.peer_snapshots.publish();
         let chain = chain(request, &self.live_chain(hook))?;
         let record = self
@@ -297,86 +299,78 @@ impl admin::Plugins for Switchyard {
             serial = record.serial,
             "binding activated"
         );
-        to_json(record)
+        Ok(record)
     }
 
-    fn unbind(&self, hook: &str) -> Result<Value, Problem> {
+    fn unbind(&self, hook: &str) -> Result<BindingRecord, Problem> {
         let hook = parse_hook(hook)?;
         let record = self.routing.hooks.unbind(hook, wall_clock()).map_err(|error| hook_problem(&error))?;
         self.notify_engine(hook);
         tracing::info!(hook = hook.name(), "hook unbound");
-        to_json(record)
+        Ok(record)
     }
 
-    fn rollback(&self, hook: &str) -> Result<Value, Problem> {
+    fn rollback(&self, hook: &str) -> Result<BindingRecord, Problem> {
         let hook = parse_hook(hook)?;
         let record = self.routing.hooks.rollback(hook, wall_clock()).map_err(|error| hook_problem(&error))?;
         self.notify_engine(hook);
         tracing::info!(hook = hook.name(), serial = record.serial, "binding rolled back");
-        to_json(record)
+        Ok(record)
     }
 
-    fn start_trial(&self, hook: &str, request: Value) -> Result<Value, Problem> {
+    fn start_trial(
+        &self,
+        hook: &str,
+        request: api::TrialRequest,
+    ) -> Result<api::CandidateRecordView, Problem> {
         let hook = parse_hook(hook)?;
-        let mut request = object(request)?;
-        let conditions = conditions(&mut request)?;
+        let api::TrialRequest { mode, share, activation } = request;
+        let conditions = conditions(&activation);
         self.peer_snapshots.publish();
-        let mode = take_field(&mut request, "mode");
-        let share = take_field(&mut request, "share");
-        let trying = match (mode.as_ref().and_then(Value::as_str), share) {
-            (Some("shadow"), None) => TrialMode::Shadow,
-            (Some("canary"), Some(share)) => {
-                let hundredths = share.as_f64().map(|percent| (percent * 100.0).round());
-                match hundredths {
-                    Some(share) if (1.0..=10_000.0).contains(&share) => {
-                        TrialMode::Canary { share: share as u16 }
-                    }
-                    _ => return Err(hook_problem(&HookError::BadShare)),
-                }
-            }
+        let trying = match (mode, share) {
+            (api::TrialModeView::Shadow, None) => TrialMode::Shadow,
+            (api::TrialModeView::Canary, Some(percent)) => match (percent * 100.0).round() {
+                share if (1.0..=10_000.0).contains(&share) => TrialMode::Canary { share: share as u16 },
+                _ => return Err(hook_problem(&HookError::BadShare)),
+            },
             _ => {
                 return Err(unprocessable(
                     "`mode` must be \"shadow\", or \"canary\" with a `share` in percent",
                 ));
             }
         };
-        let chain = chain(request, &self.live_chain(hook))?;
+        let chain = chain(activation, &self.live_chain(hook))?;
         let record = self
             .routing
             .hooks
             .start_trial(hook, wall_clock(), trying, chain, conditions)
             .map_err(|error| hook_problem(&error))?;
         tracing::info!(hook = hook.name(), ?trying, "candidate trial started");
-        to_json(record)
+        Ok(record.into())
     }
 
     fn end_trial(&self, hook: &str) -> Result<(), Problem> {
         self.routing.hooks.end_trial(parse_hook(hook)?, wall_clock()).map_err(|error| hook_problem(&error))
     }
 
-    fn promote(&self, hook: &str, request: Value) -> Result<Value, Problem> {
+    fn promote(&self, hook: &str, expected: Option<u64>) -> Result<BindingRecord, Problem> {
         let hook = parse_hook(hook)?;
-        let mut request = object(request)?;
-        let expected = expected(&mut request)?;
-        if let Some(key) = request.keys().next() {
-            return Err(bad_request(format!("`{key}` is unknown; known is `expected`")));
-        }
         let record =
             self.routing.hooks.promote(hook, wall_clock(), expected).map_err(|error| hook_problem(&error))?;
         self.notify_engine(hook);
         tracing::info!(hook = hook.name(), serial = record.serial, "candidate promoted");
-        to_json(record)
+        Ok(record)
     }
 
-    fn replay(&self, request: Value) -> Result<Value, Problem> {
+    fn replay(&self, request: api::ReplayRequest) -> Result<api::ReplayStart, Problem> {
         self.replays.begin(self, request)
     }
 
-    fn replays(&self) -> Value {
+    fn replays(&self) -> Vec<api::ReplayStateView> {
         self.replays.all()
     }
 
-    fn replay_report(&self, id: &str) -> Result<Value, Problem> {
+    fn replay_report(&self, id: &str) -> Result<api::ReplayStateView, Problem> {
         self.replays.report(id)
     }
 
@@ -384,31 +378,36 @@ impl admin::Plugins for Switchyard {
         self.replays.end(id)
     }
 
-    fn tables(&self) -> Value {
-        let table_json = |(name, info): (String, TableInfo)| json!({ "name": name, "kind": info.kind, "rows": info.rows, "octets": info.octets });
-        self.tables.list().into_iter().map(table_json).collect()
-    }
-
-    fn put_table(&self, name: &str, kind: &str, rows: &[u8]) -> Result<Value, Problem> {
-        let kind = match kind {
-            "exact" => TableKind::Exact,
-            "prefix" => TableKind::Prefix,
-            other => return Err(bad_request(format!("kind is {other:?}, and must be exact or prefix"))),
+    fn tables(&self) -> Vec<api::TableView> {
+        let view = |(name, info): (String, api::TableFillResult)| {
+            let api::TableFillResult { kind, rows, octets } = info;
+            api::TableView { name, kind, rows, octets }
         };
-        let info = self
-            .tables
-            .put(name, kind, rows)
-            .map_err(|error| Problem::new(ProblemKind::Unprocessable, error.to_string()))?;
-        to_json(info)
+        self.tables.list().into_iter().map(view).collect()
     }
 
-    fn look_up(&self, name: &str, key: &str) -> Result<Value, Problem> {
+    fn put_table(
+        &self,
+        name: &str,
+        kind: api::TableKind,
+        rows: &[u8],
+    ) -> Result<api::TableFillResult, Problem> {
+        self.tables.put(name, kind, rows).map_err(|error| unprocessable(error.to_string()))
+    }
+
+    fn look_up(&self, name: &str, key: &str) -> Result<api::TableLookUpView, Problem> {
         let table = self
             .tables
             .get(name)
             .ok_or_else(|| Problem::new(ProblemKind::NotFound, format!("table {name:?} does not exist")))?;
-        let longest = table.longest(key).map(|(length, value)| json!({ "length": length, "value": value }));
-        Ok(json!({ "exact": table.get(key), "longest": longest }))
+        let longest = table.longest(key);
+        Ok(api::TableLookUpView {
+            exact: table.get(key).map(str::to_owned),
+            longest: longest.map(|(length, value)| api::LongestKeyView {
+                length: length.into(),
+                value: value.to_owned(),
+            }),
+        })
     }
 
     fn remove_table(&self, name: &str) -> Result<(), Problem> {
@@ -417,5 +416,35 @@ impl admin::Plugins for Switchyard {
             Ok(false) => Err(Problem::new(ProblemKind::NotFound, format!("table {name:?} does not exist"))),
             Err(error) => Err(Problem::new(ProblemKind::Internal, error.to_string())),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn omitted_fields_come_from_the_live_binding_of_the_plugin() {
+        let live = Binding {
+            sha256: "1d9e".to_owned(),
+            tolerance: hooks::Tolerance { faults: 3, window_ms: 5 },
+            ..Binding::new("router", "96fced7a19c6", "policy")
+        };
+        let other = Binding::new("other", "58cd962459f1", "");
+        let live_chain = [other.clone(), live.clone()];
+        let mut request = api::ActivationRequest {
+            plugin: Some("router".to_owned()),
+            deadline_ms: Some(50),
+            position: Some(0),
+            ..api::ActivationRequest::default()
+        };
+        let expected = Binding { deadline: Duration::from_millis(50), ..live };
+        assert_eq!(chain(request.clone(), &live_chain).unwrap(), [expected.clone(), other]);
+        // The digest belongs to the live version.
+        (request.position, request.version) = (None, Some("58cd962459f1".to_owned()));
+        let expected = Binding { version: "58cd962459f1".to_owned(), sha256: String::new(), ..expected };
+        assert_eq!(chain(request.clone(), &live_chain).unwrap(), [expected]);
+        request.chain = Some(Vec::new());
+        assert!(chain(request, &live_chain).is_err(), "a chain and a binding");
     }
 }

@@ -2,9 +2,10 @@
 
 use crate::api_backend::{Switchyard, describe_blocked_by, shutting_down_problem};
 use crate::core_loop;
-use crate::messages::state_name;
+use crate::messages::message_state;
 use admin::metrics::{self, MetricsPage};
-use admin::{FieldProblem, Problem, ProblemKind, view};
+use admin::{Problem, ProblemKind};
+use api::{FieldProblem, MessageStateView};
 use engine::{
     AdminAction, BlockedBy, EngineAnswer, Event, MessageStatus, NewQueueAction, PeerStatus,
     QueueActionRefusal, QueueActionSurvey,
@@ -68,43 +69,33 @@ fn refusal_problem(refusal: QueueActionRefusal) -> Problem {
     Problem::new(kind, refusal.to_string())
 }
 
-fn parse_kind(what: view::QueueActionKindView) -> QueueActionKind {
+fn parse_kind(what: api::QueueActionKindView) -> QueueActionKind {
     match what {
-        view::QueueActionKindView::Suspend => QueueActionKind::Suspend,
-        view::QueueActionKindView::Drain => QueueActionKind::Drain,
-        view::QueueActionKindView::Reroute => QueueActionKind::Reroute,
-        view::QueueActionKindView::Cancel => QueueActionKind::Cancel,
-        view::QueueActionKindView::Purge => QueueActionKind::Purge,
+        api::QueueActionKindView::Suspend => QueueActionKind::Suspend,
+        api::QueueActionKindView::Drain => QueueActionKind::Drain,
+        api::QueueActionKindView::Reroute => QueueActionKind::Reroute,
+        api::QueueActionKindView::Cancel => QueueActionKind::Cancel,
+        api::QueueActionKindView::Purge => QueueActionKind::Purge,
     }
 }
 
-fn kind_view(kind: QueueActionKind) -> view::QueueActionKindView {
+fn kind_view(kind: QueueActionKind) -> api::QueueActionKindView {
     match kind {
-        QueueActionKind::Suspend => view::QueueActionKindView::Suspend,
-        QueueActionKind::Drain => view::QueueActionKindView::Drain,
-        QueueActionKind::Reroute => view::QueueActionKindView::Reroute,
-        QueueActionKind::Cancel => view::QueueActionKindView::Cancel,
-        QueueActionKind::Purge => view::QueueActionKindView::Purge,
+        QueueActionKind::Suspend => api::QueueActionKindView::Suspend,
+        QueueActionKind::Drain => api::QueueActionKindView::Drain,
+        QueueActionKind::Reroute => api::QueueActionKindView::Reroute,
+        QueueActionKind::Cancel => api::QueueActionKindView::Cancel,
+        QueueActionKind::Purge => api::QueueActionKindView::Purge,
     }
 }
 
-fn action_name(kind: QueueActionKind) -> &'static str {
-    match kind {
-        QueueActionKind::Suspend => "suspend",
-        QueueActionKind::Drain => "drain",
-        QueueActionKind::Reroute => "reroute",
-        QueueActionKind::Cancel => "cancel",
-        QueueActionKind::Purge => "purge",
-    }
-}
-
-fn state_view(state: QueueActionState) -> view::QueueActionStateView {
+fn state_view(state: QueueActionState) -> api::QueueActionStateView {
     match state {
-        QueueActionState::Standing => view::QueueActionStateView::Active,
-        QueueActionState::UndoWindow => view::QueueActionStateView::UndoWindow,
-        QueueActionState::UnderWay => view::QueueActionStateView::Running,
-        QueueActionState::Done => view::QueueActionStateView::Done,
-        QueueActionState::Undone => view::QueueActionStateView::Undone,
+        QueueActionState::Standing => api::QueueActionStateView::Active,
+        QueueActionState::UndoWindow => api::QueueActionStateView::UndoWindow,
+        QueueActionState::UnderWay => api::QueueActionStateView::Running,
+        QueueActionState::Done => api::QueueActionStateView::Done,
+        QueueActionState::Undone => api::QueueActionStateView::Undone,
     }
 }
 
@@ -133,7 +124,7 @@ impl Switchyard {
 
     fn new_queue_action(
         &self,
-        request: &view::QueueActionRequest,
+        request: &api::QueueActionRequest,
         by: &str,
     ) -> Result<NewQueueAction, Problem> {
         let scope = &request.scope;
@@ -179,12 +170,12 @@ impl Switchyard {
         })
     }
 
-    fn queue_action_view(&self, action: &QueueAction, held: u64) -> view::QueueActionView {
+    fn queue_action_view(&self, action: &QueueAction, held: u64) -> api::QueueActionView {
         let scope = &action.scope;
-        view::QueueActionView {
+        api::QueueActionView {
             id: action.id.0,
             action: kind_view(action.kind),
-            scope: view::QueueActionScopeView {
+            scope: api::QueueActionScopeView {
                 peer: scope.peer.map(|peer| self.name_of(peer)),
                 account: scope.account.map(|account| self.name_of(account)),
                 prefix: scope.prefix.as_ref().map(|prefix| String::from_utf8_lossy(prefix).into_owned()),
@@ -201,7 +192,7 @@ impl Switchyard {
         }
     }
 
-    fn queue_action_answered(&self, answer: Option<EngineAnswer>) -> Result<view::QueueActionView, Problem> {
+    fn queue_action_answered(&self, answer: Option<EngineAnswer>) -> Result<api::QueueActionView, Problem> {
         match answer {
             Some(EngineAnswer::QueueAction(action)) => {
                 let id = action.id;
@@ -275,16 +266,16 @@ impl Switchyard {
         for kind in QueueActionKind::ALL {
             let of = |action: &&(QueueAction, u64)| action.0.kind == kind && action.0.state.is_active();
             let count = actions.iter().filter(of).count();
-            page.put(&metrics::QUEUE_ACTIONS, &[action_name(kind)], count as f64);
+            page.put(&metrics::QUEUE_ACTIONS, &[kind_view(kind).name()], count as f64);
         }
     }
 
-    fn sample(&self, message: &Message, state: &str, open: bool) -> view::QueueActionSample {
-        view::QueueActionSample {
+    fn sample(&self, message: &Message, state: MessageStateView, open: bool) -> api::QueueActionSample {
+        api::QueueActionSample {
             id: message.id.to_string(),
             from: format_address(&message.source, open),
             to: format_address(&message.destination, open),
-            state: state.to_owned(),
+            state,
         }
     }
 
@@ -298,22 +289,23 @@ impl Switchyard {
         &self,
         request: &NewQueueAction,
         open: bool,
-    ) -> Result<view::QueueActionPreview, Problem> {
-        let mut preview = view::QueueActionPreview { complete: true, ..view::QueueActionPreview::default() };
-        let mut oldest: BTreeMap<MessageId, &'static str> = BTreeMap::new();
+    ) -> Result<api::QueueActionPreview, Problem> {
+        let mut preview = api::QueueActionPreview { complete: true, ..api::QueueActionPreview::default() };
+        let mut oldest: BTreeMap<MessageId, MessageStateView> = BTreeMap::new();
         let (mut at, mut reads) = (0, 0);
         loop {
             let copy = request.clone();
             let query = move |engine: &engine::Engine, now| {
                 let survey = engine.survey(now, &copy, at, SCAN_LIMIT);
-                let state =
-                    |id: &MessageId| engine.message(*id).map_or("ending", |status| state_name(status.state));
+                let state = |id: &MessageId| {
+                    engine.message(*id).map_or(MessageStateView::Ending, |status| message_state(status.state))
+                };
                 let states: Vec<_> = survey.oldest.iter().map(|id| (*id, state(id))).collect();
                 (survey, states)
             };
             let (survey, states) = self.core.query(query).ok_or_else(shutting_down_problem)?;
             for (state, count) in survey.concerned {
-                *preview.by_state.entry(state_name(state).to_owned()).or_default() += count;
+                *preview.by_state.entry(message_state(state).name().to_owned()).or_default() += count;
                 preview.messages += count;
             }
             oldest.extend(states);
@@ -329,8 +321,8 @@ impl Switchyard {
                     if request.scope.matches_destination(&message)
                         && let Some(state) = states.get(&message.id)
                     {
-                        let state = state_name(*state);
-                        *preview.by_state.entry(state.to_owned()).or_default() += 1;
+                        let state = message_state(*state);
+                        *preview.by_state.entry(state.name().to_owned()).or_default() += 1;
                         preview.messages += 1;
                         oldest.insert(message.id, state);
                     }
@@ -348,7 +340,7 @@ impl Switchyard {
         let sample = self.load(&ids)?;
         preview.sample = sample
             .iter()
-            .filter_map(|message| Some(self.sample(message, oldest.get(&message.id)?, open)))
+            .filter_map(|message| Some(self.sample(message, *oldest.get(&message.id)?, open)))
             .collect();
         Ok(preview)
     }
@@ -358,8 +350,8 @@ impl Switchyard {
         ids: &[MessageId],
         hand: AdminAction,
         by: &Arc<str>,
-    ) -> Result<view::SettleUncertainResult, Problem> {
-        let mut outcome = view::SettleUncertainResult { settled: 0, skipped: 0 };
+    ) -> Result<api::SettleUncertainResult, Problem> {
+        let mut outcome = api::SettleUncertainResult { settled: 0, skipped: 0 };
         for part in ids.chunks(SETTLE_BATCH) {
             let events = part.iter().map(|id| {
                 let (id, by) = (*id, by.clone());
@@ -376,7 +368,7 @@ impl Switchyard {
 }
 
 impl admin::QueueActions for Switchyard {
-    fn queue_actions(&self) -> Result<Vec<view::QueueActionView>, Problem> {
+    fn queue_actions(&self) -> Result<Vec<api::QueueActionView>, Problem> {
         let actions =
             self.core.query(|engine, _| engine.queue_actions()).ok_or_else(shutting_down_problem)?;
         Ok(actions.iter().map(|(action, held)| self.queue_action_view(action, *held)).collect())
@@ -384,9 +376,9 @@ impl admin::QueueActions for Switchyard {
 
     fn preview_queue_action(
         &self,
-        request: view::QueueActionRequest,
+        request: api::QueueActionRequest,
         open: bool,
-    ) -> Result<view::QueueActionPreview, Problem> {
+    ) -> Result<api::QueueActionPreview, Problem> {
         let action = self.new_queue_action(&request, "")?;
         let copy = action.clone();
         let verdict = self
@@ -399,9 +391,9 @@ impl admin::QueueActions for Switchyard {
 
     fn create_queue_action(
         &self,
-        request: view::QueueActionRequest,
+        request: api::QueueActionRequest,
         by: &str,
-    ) -> Result<view::QueueActionView, Problem> {
+    ) -> Result<api::QueueActionView, Problem> {
         let action = Box::new(self.new_queue_action(&request, by)?);
         let answer = core_loop::request(&self.core, &self.links.registry(), |reply| Event::QueueAction {
             request: action,
@@ -412,7 +404,7 @@ impl admin::QueueActions for Switchyard {
         Ok(action)
     }
 
-    fn undo_queue_action(&self, id: u32, by: &str) -> Result<view::QueueActionView, Problem> {
+    fn undo_queue_action(&self, id: u32, by: &str) -> Result<api::QueueActionView, Problem> {
         let who = by.into();
         let event = |reply| Event::UndoQueueAction { id: QueueActionId(id), by: who, reply };
         let action =
@@ -427,7 +419,7 @@ impl admin::QueueActions for Switchyard {
         after: Option<&str>,
         limit: usize,
         open: bool,
-    ) -> Result<view::UncertainPageView, Problem> {
+    ) -> Result<api::UncertainPageView, Problem> {
         let of = match peer {
             Some(name) => match self.directory.load().id(name) {
                 Some(peer) => Some(peer),
@@ -458,7 +450,7 @@ impl admin::QueueActions for Switchyard {
             let message = contents.get(&status.id)?;
             let written =
                 status.steps.iter().rev().find(|step| matches!(step.kind, StepKind::Submitted { .. }));
-            Some(view::UncertainView {
+            Some(api::UncertainView {
                 id: status.id.to_string(),
                 peer: self.name_of(status.peer),
                 account: self.name_of(status.origin),
@@ -467,22 +459,22 @@ impl admin::QueueActions for Switchyard {
                 at: message.accepted_at.0,
                 since: written.map(|step| step.at.0),
                 until: status.until.map(|at| now.wall_of(at).0),
-                state: "uncertain",
+                state: MessageStateView::Uncertain,
                 attempts: status.attempts,
                 length: message.text.octets.len(),
             })
         });
-        Ok(view::UncertainPageView { messages: shown.collect(), next })
+        Ok(api::UncertainPageView { messages: shown.collect(), next })
     }
 
     fn settle_uncertain(
         &self,
-        request: view::SettleUncertainRequest,
+        request: api::SettleUncertainRequest,
         by: &str,
-    ) -> Result<view::SettleUncertainResult, Problem> {
+    ) -> Result<api::SettleUncertainResult, Problem> {
         let action = match request.remedy {
-            view::UncertainRemedy::SendAgain => AdminAction::SendAgain,
-            view::UncertainRemedy::GiveUp => AdminAction::GiveUp,
+            api::UncertainRemedy::SendAgain => AdminAction::SendAgain,
+            api::UncertainRemedy::GiveUp => AdminAction::GiveUp,
         };
         let who: Arc<str> = by.into();
         let outcome = match (request.peer, request.ids) {

@@ -4,7 +4,7 @@ use crate::api_backend::{Switchyard, shutting_down_problem};
 use crate::archiving::ArchiveReader;
 use crate::core_loop::{self, wall_clock};
 use admin::metrics::{self, MetricsPage};
-use admin::{Export, Problem, ProblemKind, view};
+use admin::{Export, Problem, ProblemKind};
 use archive::{
     ArchiveError, ArchiveFilter, Cursor, Direction, ExportFormat, Period, RecordFields, Side, Span,
 };
@@ -309,7 +309,7 @@ impl Switchyard {
     pub(crate) fn show_refusals(
         &self,
         parameters: &HashMap<String, String>,
-    ) -> Result<view::RefusalsView, Problem> {
+    ) -> Result<api::RefusalsView, Problem> {
         let mut query = Query::new(parameters);
         let account = match query.text("account") {
             None => None,
@@ -330,9 +330,9 @@ impl Switchyard {
             counts.filter(|(id, _, code, _)| account.is_none_or(|account| account == *id) && fits(code));
         let last = registry.refusals().last(account).into_iter();
         let last = last.filter(|(_, refused)| fits(refused.code) && refused.at >= since);
-        Ok(view::RefusalsView {
+        Ok(api::RefusalsView {
             counts: counts
-                .map(|(id, protocol, code, count)| view::RefusalCountView {
+                .map(|(id, protocol, code, count)| api::RefusalCountView {
                     account: self.name_of(id),
                     protocol: protocol.name().to_owned(),
                     code: code.to_owned(),
@@ -341,7 +341,7 @@ impl Switchyard {
                 .collect(),
             refusals: last
                 .take(limit.unwrap_or(100))
-                .map(|(id, refused)| view::RefusedSubmissionView {
+                .map(|(id, refused)| api::RefusedSubmissionView {
                     at: refused.at.0,
                     account: self.name_of(id),
                     protocol: refused.protocol.name().to_owned(),

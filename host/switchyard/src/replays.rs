@@ -1,7 +1,7 @@
 //! Replays: runs archived messages through candidate plugins.
 
 use crate::api_backend::Switchyard;
-use crate::plugins::{chain, object};
+use crate::plugins::chain;
 use crate::records::time;
 use crate::routing::ApplianceRouting;
 use admin::{Problem, ProblemKind};
@@ -18,7 +18,6 @@ use replay::{
     ArchiveSource, Candidate, CandidateDecision, CandidateLeg, CandidatePrice, CandidateVerdict,
     ReplayOptions, RunningReplay,
 };
-use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -61,11 +60,11 @@ fn internal(error: &impl ToString) -> Problem {
     Problem::new(ProblemKind::Internal, error.to_string())
 }
 
-fn moment(request: &mut Map<String, Value>, name: &str) -> Result<Option<Timestamp>, Problem> {
-    let value = match request.remove(name) {
-        None | Some(Value::Null) => return Ok(None),
-        Some(Value::String(text)) => time(&text),
-        Some(value) => value.as_u64().map(Timestamp),
+fn moment(value: Option<api::TimeValue>, name: &str) -> Result<Option<Timestamp>, Problem> {
+    let value = match value {
+        None => return Ok(None),
+        Some(api::TimeValue::Text(text)) => time(&text),
+        Some(api::TimeValue::Milliseconds(ms)) => Some(Timestamp(ms)),
     };
     let what = "must be a time such as 2026-11-20T20:32:25Z, or milliseconds since the epoch";
     value.map(Some).ok_or_else(|| bad_request(format!("`{name}` {what}")))
@@ -76,42 +75,35 @@ impl Replays {
         Self { archive, all: Mutex::default() }
     }
 
-    /// Starts a replay. Parameters beside the candidate's binding or chain: `hook` (router or biller), `from`, `until`,
-    /// `limit`, `last`, `threads`.
-    pub(crate) fn begin(&self, appliance: &Switchyard, request: Value) -> Result<Value, Problem> {
+    /// Starts a replay.
+    pub(crate) fn begin(
+        &self,
+        appliance: &Switchyard,
+        request: api::ReplayRequest,
+    ) -> Result<api::ReplayStart, Problem> {
         let Some(archive) = &self.archive else {
             let what = "there is no archive to replay from: configure [archive] url";
             return Err(Problem::new(ProblemKind::Conflict, what));
         };
-        let mut request = object(request)?;
-        let (from, until) = (moment(&mut request, "from")?, moment(&mut request, "until")?);
-        let mut number = |name: &str| match request.remove(name) {
-            None | Some(Value::Null) => Ok(None),
-            Some(value) => match value.as_u64() {
-                Some(number) if number > 0 => Ok(Some(number)),
-                _ => Err(bad_request(format!("`{name}` must be a number, at least 1"))),
-            },
-        };
-        let (limit, last, threads) = (number("limit")?, number("last")?, number("threads")?);
+        let api::ReplayRequest { hook, from, until, limit, last, threads, activation } = request;
+        let (from, until) = (moment(from, "from")?, moment(until, "until")?);
+        for (name, number) in [("limit", limit), ("last", last), ("threads", threads)] {
+            if number == Some(0) {
+                return Err(bad_request(format!("`{name}` must be a number, at least 1")));
+            }
+        }
         if last.is_some_and(|last| last > MAX_LAST) {
             return Err(bad_request(format!(
                 "`last` must be a number from 1 to {MAX_LAST}; for more, set `from`"
             )));
         }
-        let hook = match request.remove("hook") {
-            None => Hook::Router,
-            Some(hook) => match hook.as_str().and_then(Hook::named) {
-                Some(hook @ (Hook::Router | Hook::Biller)) => hook,
-                _ => {
-                    return Err(bad_request(
-                        "`hook` must be router or biller: other hooks cannot be replayed",
-                    ));
-                }
-            },
+        let hook = match hook {
+            None | Some(api::ReplayHook::Router) => Hook::Router,
+            Some(api::ReplayHook::Biller) => Hook::Biller,
         };
         let hooks = &appliance.routing.hooks;
         let live = |hook| hooks.status(hook).live.chain;
-        let chain = chain(request, &live(hook))?;
+        let chain = chain(activation, &live(hook))?;
         let start_trial = |hook, chain: &[Binding]| {
             hooks
                 .dry_run(hook, chain)
@@ -152,7 +144,7 @@ impl Replays {
         if all.running.len() > MAX_REPLAYS {
             all.running.pop_first();
         }
-        Ok(json!({ "id": id.to_string() }))
+        Ok(api::ReplayStart { id: id.to_string() })
     }
 
     /// Whether a plugin of the chain reads texts; loading them costs more than everything else.
@@ -166,17 +158,17 @@ impl Replays {
         }))
     }
 
-    pub(crate) fn all(&self) -> Value {
+    pub(crate) fn all(&self) -> Vec<api::ReplayStateView> {
         let all = self.all.lock();
-        all.running.iter().rev().map(|(id, started)| replay_json(*id, started, false)).collect()
+        all.running.iter().rev().map(|(id, started)| replay_state(*id, started, false)).collect()
     }
 
-    pub(crate) fn report(&self, id: &str) -> Result<Value, Problem> {
+    pub(crate) fn report(&self, id: &str) -> Result<api::ReplayStateView, Problem> {
         let number: u64 = id.parse().map_err(|_| unknown_replay(id))?;
         let all = self.all.lock();
         all.running
             .get(&number)
-            .map(|started| replay_json(number, started, true))
+            .map(|started| replay_state(number, started, true))
             .ok_or_else(|| unknown_replay(id))
     }
 
@@ -195,31 +187,31 @@ impl Replays {
     }
 }
 
-fn replay_json(id: u64, started: &StartedReplay, whole: bool) -> Value {
+fn replay_state(id: u64, started: &StartedReplay, with_report: bool) -> api::ReplayStateView {
     let report = started.running.report();
     let state = match report.as_deref().map(|report| &report.ended) {
-        None => "running",
-        Some(replay::ReplayOutcome::Failed { .. }) => "failed",
-        Some(_) => "done",
+        None => api::ReplayPhase::Running,
+        Some(api::ReplayOutcome::Failed { .. }) => api::ReplayPhase::Failed,
+        Some(_) => api::ReplayPhase::Done,
     };
-    let plugins =
-        started.chain.iter().map(|binding| json!({ "plugin": binding.plugin, "version": binding.version }));
-    let mut value = json!({
-        "id": id.to_string(),
-        "state": state,
-        "hook": started.hook.name(),
-        "plugins": plugins.collect::<Value>(),
-        "from": started.range.from.map(|at| at.0),
-        "until": started.range.until.map(|at| at.0),
-        "limit": started.range.limit,
-        "last": started.range.last,
-        "started": started.begun.0,
-        "progress": started.running.progress(),
-    });
-    if whole {
-        value["report"] = json!(report.as_deref());
+    let name = |binding: &Binding| api::PluginVersionName {
+        plugin: binding.plugin.clone(),
+        version: binding.version.clone(),
+    };
+    let ReplayRange { from, until, limit, last, .. } = started.range;
+    api::ReplayStateView {
+        id: id.to_string(),
+        state,
+        hook: started.hook,
+        plugins: started.chain.iter().map(name).collect(),
+        from: from.map(|at| at.0),
+        until: until.map(|at| at.0),
+        limit,
+        last,
+        started: started.begun.0,
+        progress: started.running.progress(),
+        report: with_report.then(|| report.as_deref().cloned()),
     }
-    value
 }
 
 /// A candidate plugin, followed by the daemon's own routing rules as in live routing.

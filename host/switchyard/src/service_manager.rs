@@ -5,7 +5,8 @@
 
 use crate::api_backend::Switchyard;
 use crate::core_loop::{CoreHandle, QueryError};
-use admin::{NotReady, Operation as _};
+use admin::Operation as _;
+use api::NotReady;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use sd_notify::NotifyState;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

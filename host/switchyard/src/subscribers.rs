@@ -2,8 +2,9 @@
 
 use crate::api_backend::{Switchyard, shutting_down_problem};
 use crate::core_loop::{self, wall_clock};
-use crate::messages::state_name;
-use admin::{Problem, ProblemKind, SubscriberName, view};
+use crate::messages::message_state;
+use admin::{Problem, ProblemKind, SubscriberName};
+use api::SubscriberStateView;
 use engine::{
     AdminAction, EngineAnswer, Event, MessageState, MessageStatus, SubscriberIdentity, SubscriberLockStatus,
     SubscriberSurvey,
@@ -77,12 +78,12 @@ enum Failure {
 }
 
 impl Failure {
-    fn state(self) -> &'static str {
+    fn state(self) -> SubscriberStateView {
         match self {
-            Self::Refused(code) if gsm::is_memory_full(code) => "full",
-            Self::Refused(code) if gsm::is_absent(code) => "absent",
-            Self::Unanswered => "absent",
-            Self::Refused(_) => "back-off",
+            Self::Refused(code) if gsm::is_memory_full(code) => SubscriberStateView::Full,
+            Self::Refused(code) if gsm::is_absent(code) => SubscriberStateView::Absent,
+            Self::Unanswered => SubscriberStateView::Absent,
+            Self::Refused(_) => SubscriberStateView::BackOff,
         }
     }
 
@@ -188,7 +189,7 @@ impl Switchyard {
 }
 
 impl admin::GsmSubscribers for Switchyard {
-    fn subscriber(&self, name: &SubscriberName, open: bool) -> Result<view::SubscriberView, Problem> {
+    fn subscriber(&self, name: &SubscriberName, open: bool) -> Result<api::SubscriberView, Problem> {
         let located = self.locate(name)?;
         let names = located.names();
         let survey = self.survey_subscriber(&names)?;
@@ -198,30 +199,30 @@ impl admin::GsmSubscribers for Switchyard {
             lock.as_ref().filter(|lock| lock.backing_off).and_then(|lock| last_failure(&lock.holder));
         let state = match (&lock, failure) {
             (Some(lock), Some(failure)) if lock.backing_off => failure.state(),
-            (Some(lock), None) if lock.backing_off => "back-off",
-            (Some(lock), _) if lock.holder.state == MessageState::Submitted => "sending",
-            _ if count > 0 => "waiting",
-            _ => "idle",
+            (Some(lock), None) if lock.backing_off => SubscriberStateView::BackOff,
+            (Some(lock), _) if lock.holder.state == MessageState::Submitted => SubscriberStateView::Sending,
+            _ if count > 0 => SubscriberStateView::Waiting,
+            _ => SubscriberStateView::Idle,
         };
         let next_try = lock.as_ref().filter(|lock| lock.backing_off).and_then(|lock| lock.holder.until);
         let mut states = std::collections::BTreeMap::new();
         for (state, count) in &survey.messages {
-            *states.entry(state_name(*state)).or_default() += count;
+            *states.entry(message_state(*state).name().to_owned()).or_default() += count;
         }
         let Located { network, info } = located;
-        Ok(view::SubscriberView {
+        Ok(api::SubscriberView {
             imsi: shown(info.imsi.as_str(), open),
             msisdn: info.msisdn.as_deref().map(|digits| shown(digits, open)),
             network: network.name().to_owned(),
             msc: info.msc,
             connected: info.connected,
             present_at: info.presence.map(|presence| presence.at.0),
-            present_by: info.presence.map(|presence| presence.sign),
+            present_by: info.presence.map(|presence| presence.sign.to_owned()),
             state,
             reason: failure.map(Failure::description),
             next_try: next_try.map(|until| now.wall_of(until).0),
             message: lock.map(|lock| lock.holder.id.to_string()),
-            waiting: view::SubscriberQueueView {
+            waiting: api::SubscriberQueueView {
                 count,
                 oldest_at: survey.oldest.map(|(_, at)| at.0),
                 oldest: survey.oldest.map(|(id, _)| id.to_string()),
@@ -278,9 +279,15 @@ mod tests {
     #[test]
     fn failures_distinguish_full_memory_and_absence() {
         let of = |failure: Failure| (failure.state(), failure.description());
-        assert_eq!(of(Failure::Refused(22)).0, "full");
-        assert_eq!(of(Failure::Refused(17 << 8)), ("absent", "network: network failure (17)".to_owned()));
-        assert_eq!(of(Failure::Refused(95)).0, "back-off");
-        assert_eq!(of(Failure::Unanswered), ("absent", "no answer to the last attempt".to_owned()));
+        assert_eq!(of(Failure::Refused(22)).0, SubscriberStateView::Full);
+        assert_eq!(
+            of(Failure::Refused(17 << 8)),
+            (SubscriberStateView::Absent, "network: network failure (17)".to_owned())
+        );
+        assert_eq!(of(Failure::Refused(95)).0, SubscriberStateView::BackOff);
+        assert_eq!(
+            of(Failure::Unanswered),
+            (SubscriberStateView::Absent, "no answer to the last attempt".to_owned())
+        );
     }
 }

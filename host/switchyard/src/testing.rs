@@ -2,7 +2,8 @@
 
 use crate::api_backend::{Switchyard, shutting_down_problem};
 use crate::core_loop::{self, wall_clock};
-use admin::{FieldProblem, PeerTestView, Problem, ProblemKind, TestMessageRequest, TestStepView, Testing};
+use admin::{Problem, ProblemKind, Testing};
+use api::{FieldProblem, PeerTestView, TestStepView};
 use engine::{EngineAnswer, Event};
 use futures_util::future::BoxFuture;
 use model::{
@@ -84,7 +85,7 @@ fn encode_text(text: &str) -> Result<Text, Problem> {
 }
 
 impl Testing for Switchyard {
-    fn send_test(&self, asked: TestMessageRequest, by: Arc<str>) -> Result<String, Problem> {
+    fn send_test(&self, asked: api::TestMessageRequest, by: Arc<str>) -> Result<String, Problem> {
         let account = self.links.account_options(&asked.account).ok_or_else(|| {
             Problem::new(ProblemKind::NotFound, format!("{:?} is not an account", asked.account))
         })?;
@@ -178,7 +179,7 @@ impl Testing for Switchyard {
                 self.links.dial_now(&name);
             }
             let steps = steps.into_iter().map(|step| TestStepView {
-                what: step.what,
+                what: step.what.to_owned(),
                 ok: step.ok,
                 ms: u64::try_from(step.took.as_millis()).unwrap_or(u64::MAX),
                 detail: step.detail,

@@ -1,7 +1,9 @@
 //! Traces of messages in the API, from memory, store and archive.
 
 use crate::api_backend::Switchyard;
-use admin::{Problem, ProblemKind, view};
+use crate::messages::message_state;
+use admin::{Problem, ProblemKind};
+use api::MessageStateView;
 use archive::{DecodedTrace, Direction};
 use engine::{LockHolder, MessageProgress, MessageState, MessageStatus};
 use model::{
@@ -181,13 +183,13 @@ impl Switchyard {
         }
     }
 
-    fn trace(&self, message: &Message, body: bool, name: Names<'_>) -> view::TraceView {
+    fn trace(&self, message: &Message, body: bool, name: Names<'_>) -> api::TraceView {
         let routed = &message.routed;
         let text = || smpp::text::decode(message.text.data_coding, &message.text.octets);
-        view::TraceView {
+        api::TraceView {
             id: message.id.to_string(),
             submission: message.submission.map(|id| id.to_string()),
-            state: String::new(),
+            state: MessageStateView::Ending,
             finished: false,
             origin: name(message.origin),
             source: message.source.text().into_owned(),
@@ -198,14 +200,14 @@ impl Switchyard {
             },
             accepted_at: message.accepted_at.0,
             expires_at: message.expires_at.0,
-            routing: view::RoutingView {
+            routing: api::RoutingView {
                 plugin: routed.by.plugin.clone(),
                 version: routed.by.version.clone(),
                 note: routed.note.as_deref().map(str::to_owned),
                 verdict: describe_verdict(&routed.verdict, routed.sender.as_deref(), name),
                 leg: None,
             },
-            price: routed.quote.as_ref().map(|quote| view::PriceView {
+            price: routed.quote.as_ref().map(|quote| api::PriceView {
                 plugin: quote.by.plugin.clone(),
                 version: quote.by.version.clone(),
                 note: quote.note.as_deref().map(str::to_owned),
@@ -213,7 +215,7 @@ impl Switchyard {
                 amount: quote.charge.as_ref().map_or(0, |charge| charge.amount),
             }),
             waiting_for: None,
-            steps: vec![view::StepView {
+            steps: vec![api::StepView {
                 at: message.accepted_at.0,
                 what: self.describe_step(&StepKind::Accepted, "", name),
             }],
@@ -223,14 +225,14 @@ impl Switchyard {
         }
     }
 
-    fn add_steps(&self, trace: &mut view::TraceView, steps: &[model::Step], name: Names<'_>) {
+    fn add_steps(&self, trace: &mut api::TraceView, steps: &[model::Step], name: Names<'_>) {
         let mut peer = String::new();
         for step in steps {
             let what = self.describe_step(&step.kind, &peer, name);
             if let StepKind::Submitted { peer: to, .. } = &step.kind {
                 peer = name(*to);
             }
-            trace.steps.push(view::StepView { at: step.at.0, what });
+            trace.steps.push(api::StepView { at: step.at.0, what });
         }
         trace.peer_ids = steps
             .iter()
@@ -248,9 +250,9 @@ impl Switchyard {
         ended: &FinalRecord,
         body: bool,
         name: Names<'_>,
-    ) -> view::TraceView {
+    ) -> api::TraceView {
         let mut trace = self.trace(message, body, name);
-        trace.state = ended.state.name().to_owned();
+        trace.state = ended.state.into();
         trace.finished = true;
         self.add_steps(&mut trace, &ended.steps, name);
         let error = match (ended.error, self.causes.of_final_with_names(ended, name)) {
@@ -260,7 +262,7 @@ impl Switchyard {
         };
         trace
             .steps
-            .push(view::StepView { at: ended.at.0, what: format!("ended: {}{error}", ended.state.name()) });
+            .push(api::StepView { at: ended.at.0, what: format!("ended: {}{error}", ended.state.name()) });
         trace
     }
 
@@ -271,11 +273,10 @@ impl Switchyard {
         live: Option<(MessageStatus, Now)>,
         progress: Option<&MessageProgress>,
         body: bool,
-    ) -> view::TraceView {
+    ) -> api::TraceView {
         let name: Names<'_> = &|peer| self.name_of(peer);
         let mut trace = self.trace(message, body, name);
         let Some((status, now)) = live else {
-            trace.state = "ending".to_owned();
             if let Some(progress) = progress {
                 self.add_steps(&mut trace, &progress.steps, name);
             }
@@ -291,18 +292,16 @@ impl Switchyard {
             )
         {
             let kind = StepKind::Submitted { peer: status.peer, attempt: status.attempts };
-            trace.steps.push(view::StepView { at: at.0, what: self.describe_step(&kind, "", name) });
+            trace.steps.push(api::StepView { at: at.0, what: self.describe_step(&kind, "", name) });
         }
         let last = status.steps.last();
         let awaits_alert = last.is_some_and(|step| matches!(step.kind, StepKind::AwaitingAlert { .. }));
-        let (state, why) = match status.state {
-            MessageState::Queued => (
-                "queued",
-                format!(
-                    "queued for {peer}, queue length {}; {}",
-                    status.queue_length,
-                    self.describe_message_block(&status, now)
-                ),
+        trace.state = message_state(status.state);
+        let why = match status.state {
+            MessageState::Queued => format!(
+                "queued for {peer}, queue length {}; {}",
+                status.queue_length,
+                self.describe_message_block(&status, now)
             ),
             MessageState::SubscriberLocked => {
                 let why = match status.lock_holder {
@@ -319,54 +318,43 @@ impl Switchyard {
                         now.wall_of(at).0
                     ),
                 };
-                ("queued", format!("queued for {peer}, {why}"))
+                format!("queued for {peer}, {why}")
             }
             MessageState::Suspended => {
                 let action = status.held_by.map_or(String::new(), |action| self.describe_action(action));
-                ("suspended", format!("first in the queue of {peer}, but suspended{action}"))
+                format!("first in the queue of {peer}, but suspended{action}")
             }
-            MessageState::Submitted => {
-                ("submitted", format!("written to a link of {peer}; awaits the response"))
-            }
-            MessageState::Deferred if awaits_alert => (
-                "deferred",
-                format!(
-                    "subscriber not reachable: next attempt at {}, or when an alert for the subscriber arrives",
-                    until.unwrap_or(0)
-                ),
+            MessageState::Submitted => format!("written to a link of {peer}; awaits the response"),
+            MessageState::Deferred if awaits_alert => format!(
+                "subscriber not reachable: next attempt at {}, or when an alert for the subscriber arrives",
+                until.unwrap_or(0)
             ),
-            MessageState::Deferred => ("deferred", format!("next attempt at {}", until.unwrap_or(0))),
-            MessageState::Held => {
-                ("held", format!("held by routing; routed again at {}", until.unwrap_or(0)))
-            }
+            MessageState::Deferred => format!("next attempt at {}", until.unwrap_or(0)),
+            MessageState::Held => format!("held by routing; routed again at {}", until.unwrap_or(0)),
             MessageState::Resolving => {
                 let deferral = status.resolver_deferral.map_or(String::new(), |(by, note)| {
                     let note = note.map_or(String::new(), |note| format!(": {note}"));
                     format!("; {} {} deferred{note}", by.plugin, by.version)
                 });
                 let until = until.map_or(String::new(), |at| format!("; next attempt at {at}"));
-                ("resolving", format!("awaits number resolution{deferral}{until}"))
+                format!("awaits number resolution{deferral}{until}")
             }
-            MessageState::Deciding => ("deciding", format!("refused by {peer}; the delivery policy decides")),
-            MessageState::Uncertain => (
-                "uncertain",
-                format!(
-                    "written to {peer}, no response; awaits a DLR or an admin until {}",
-                    until.unwrap_or(0)
-                ),
+            MessageState::Deciding => format!("refused by {peer}; the delivery policy decides"),
+            MessageState::Uncertain => format!(
+                "written to {peer}, no response; awaits a DLR or an admin until {}",
+                until.unwrap_or(0)
             ),
             MessageState::AwaitingDlr => {
-                ("responded", format!("accepted by {peer}; awaits the DLR until {}", until.unwrap_or(0)))
+                format!("accepted by {peer}; awaits the DLR until {}", until.unwrap_or(0))
             }
-            MessageState::Ending => ("ending", "the final record is being written".to_owned()),
+            MessageState::Ending => "the final record is being written".to_owned(),
         };
-        trace.state = state.to_owned();
         trace.waiting_for = Some(why);
         trace
     }
 
     /// The trace of an archived message, in the same form as from the store.
-    pub(crate) fn archived_trace(&self, id: MessageId, body: bool) -> Result<view::TraceView, Problem> {
+    pub(crate) fn archived_trace(&self, id: MessageId, body: bool) -> Result<api::TraceView, Problem> {
         let nowhere = || {
             let detail = format!("message {id} was never accepted, or was deleted after its retention");
             Problem::new(ProblemKind::NotFound, detail)
@@ -394,7 +382,7 @@ impl Switchyard {
         let mut trace = self.finished(&message, &ended, body, &|peer| {
             names.get(peer.0 as usize).cloned().unwrap_or_default()
         });
-        trace.price = decoded.price.map(|price| view::PriceView {
+        trace.price = decoded.price.map(|price| api::PriceView {
             plugin: price.plugin,
             version: price.version,
             note: price.note,

@@ -1,112 +1,105 @@
 //! Formats the appliance's answers about plugins for people.
 
-use cli::format::{count, list, number, octets, table, timestamp, value_text};
-use client::terminal;
-use serde_json::Value;
+use api::{
+    Binding, BindingRecord, CandidateRecordView, CounterGrant, Grants, HookStateView, PluginCountsView,
+    PluginVersionView, ReplayReport,
+};
+use cli::format::{list, number, octets, table, timestamp, value_text};
+use model::Timestamp;
 
-/// Formats an answer as JSON for programs, or with `describe` for people.
-pub(crate) fn output(value: &Value, json: bool, describe: impl FnOnce(&Value) -> String) -> String {
-    if json { terminal::json(value) } else { describe(value) }
+fn plugin_label(plugin: &str, version: &str) -> String {
+    format!("{} {}", value_text(plugin), value_text(version))
 }
 
-fn plugin_label(plugin: &Value) -> String {
-    format!("{} {}", value_text(&plugin["plugin"]), value_text(&plugin["version"]))
-}
-
-fn chain_label(chain: &Value) -> String {
-    let labels: Vec<String> = chain.as_array().into_iter().flatten().map(plugin_label).collect();
+fn chain_label(chain: &[Binding]) -> String {
+    let labels: Vec<_> =
+        chain.iter().map(|binding| plugin_label(&binding.plugin, &binding.version)).collect();
     if labels.is_empty() { "-".to_owned() } else { labels.join(", ") }
 }
 
-fn size(value: &Value) -> String {
-    value.as_u64().map_or_else(|| value_text(value), octets)
-}
-
 /// A stored version.
-pub(crate) fn version(version: &Value) -> String {
+pub(crate) fn version(version: &PluginVersionView) -> String {
     list(&[
-        ("plugin", value_text(&version["plugin"])),
-        ("version", value_text(&version["version"])),
-        ("sha-256", value_text(&version["sha256"])),
-        ("size", size(&version["size"])),
-        ("hook", value_text(&version["hook"])),
-        ("contract", value_text(&version["wit"])),
-        ("signed by", value_text(&version["signed_by"])),
+        ("plugin", value_text(&version.plugin)),
+        ("version", value_text(&version.version)),
+        ("sha-256", value_text(&version.sha256)),
+        ("size", octets(version.size)),
+        ("hook", version.hook.name().to_owned()),
+        ("contract", value_text(&version.wit)),
+        ("signed by", value_text(&version.signed_by)),
     ])
 }
 
 /// All stored versions.
-pub(crate) fn versions(versions: &Value) -> String {
-    let row = |version: &Value| {
+pub(crate) fn versions(versions: &[PluginVersionView]) -> String {
+    let row = |version: &PluginVersionView| {
         vec![
-            value_text(&version["plugin"]),
-            value_text(&version["version"]),
-            value_text(&version["hook"]),
-            size(&version["size"]),
-            value_text(&version["wit"]),
-            value_text(&version["signed_by"]),
+            value_text(&version.plugin),
+            value_text(&version.version),
+            version.hook.name().to_owned(),
+            octets(version.size),
+            value_text(&version.wit),
+            value_text(&version.signed_by),
         ]
     };
-    let rows: Vec<_> = versions.as_array().into_iter().flatten().map(row).collect();
+    let rows: Vec<_> = versions.iter().map(row).collect();
     table(&["PLUGIN", "VERSION", "HOOK", "SIZE", "CONTRACT", "SIGNED BY"], &rows)
 }
 
-/// The live chain, or the candidate on trial.
-pub(crate) fn record(record: &Value) -> String {
-    let mut rows = Vec::new();
-    match record["mode"].as_str() {
-        Some(mode) => {
-            rows.push(("candidate", chain_label(&record["chain"])));
-            rows.push(("mode", mode.to_owned()));
-            rows.extend(record["share"].as_f64().map(|share| ("share", percent(share))));
-        }
-        None => {
-            rows.push(("live", chain_label(&record["chain"])));
-            rows.push(("how", value_text(&record["how"])));
-            rows.push(("serial", value_text(&record["serial"])));
-        }
-    }
-    rows.push(("since", timestamp(&record["since"])));
+/// The live chain.
+pub(crate) fn live(record: &BindingRecord) -> String {
+    list(&[
+        ("live", chain_label(&record.chain)),
+        ("how", record.change.name().to_owned()),
+        ("serial", record.serial.to_string()),
+        ("since", timestamp(&record.since)),
+    ])
+}
+
+/// The candidate on trial.
+pub(crate) fn candidate(record: &CandidateRecordView) -> String {
+    let mut rows = vec![("candidate", chain_label(&record.chain)), ("mode", record.mode.name().to_owned())];
+    rows.extend(record.share.map(|share| ("share", percent(share))));
+    rows.push(("since", timestamp(&record.since)));
     list(&rows)
 }
 
 /// A share in hundredths of a percent.
-fn percent(share: f64) -> String {
-    format!("{} %", share / 100.0)
+fn percent(share: u16) -> String {
+    format!("{} %", f64::from(share) / 100.0)
 }
 
 /// The status of all hooks: live plugins, candidates and counts.
-pub(crate) fn hooks(hooks: &Value) -> String {
+pub(crate) fn hooks(hooks: &[HookStateView]) -> String {
     let mut rows = Vec::new();
     let mut remarks = String::new();
-    for hook in hooks.as_array().into_iter().flatten() {
-        let title = value_text(&hook["hook"]);
-        let live = &hook["live"];
-        if live["chain"].as_array().is_none_or(Vec::is_empty) {
-            rows.push(vec![title.clone(), "live".to_owned(), "-".to_owned()]);
+    for hook in hooks {
+        let title = hook.hook.name();
+        if hook.live.chain.is_empty() {
+            rows.push(vec![title.to_owned(), "live".to_owned(), "-".to_owned()]);
         }
-        rows.extend(plugins(&title, "live", live, &hook["counts"]));
-        let candidate = &hook["candidate"];
-        if candidate.is_object() {
-            let share = candidate["share"].as_f64().map(|share| format!(" {}", percent(share)));
-            let mode = format!("{}{}", value_text(&candidate["mode"]), share.unwrap_or_default());
-            rows.extend(plugins(&title, &mode, candidate, &candidate["counts"]));
-            let comparison = &candidate["comparison"];
-            if comparison.is_object() {
+        rows.extend(plugins(title, "live", hook.live.since, &hook.live.chain, &hook.counts));
+        if let Some(candidate) = &hook.candidate {
+            let record = &candidate.record;
+            let share = record.share.map(|share| format!(" {}", percent(share)));
+            let mode = format!("{}{}", record.mode.name(), share.unwrap_or_default());
+            let since = Timestamp(record.since);
+            rows.extend(plugins(title, &mode, since, &record.chain, &candidate.counts));
+            if let Some(comparison) = &candidate.comparison {
                 remarks.push_str(&format!(
                     "{title}: {} questions compared, {} with another answer, {} skipped\n",
-                    count(&comparison["compared"]),
-                    count(&comparison["different"]),
-                    count(&comparison["skipped"]),
+                    number(comparison.compared),
+                    number(comparison.different),
+                    number(comparison.skipped),
                 ));
             }
         }
-        for unknown in hook["unknown"].as_array().into_iter().flatten() {
+        for unknown in &hook.unknown {
             remarks.push_str(&format!(
                 "{title}: the policy of {} names {} {:?}, unknown to the appliance\n",
-                value_text(&unknown["plugin"]),
-                value_text(&unknown["kind"]),
-                value_text(&unknown["name"]),
+                value_text(&unknown.plugin),
+                unknown.kind.name(),
+                value_text(&unknown.name),
             ));
         }
     }
@@ -115,76 +108,79 @@ pub(crate) fn hooks(hooks: &Value) -> String {
     if remarks.is_empty() { format } else { format!("{format}\n{remarks}") }
 }
 
-fn plugins(hook: &str, role: &str, record: &Value, counts: &Value) -> Vec<Vec<String>> {
-    let row = |plugin: &Value| {
-        let counts_entry = counts.as_array().into_iter().flatten().find(|counts_entry| {
-            counts_entry["plugin"] == plugin["plugin"] && counts_entry["version"] == plugin["version"]
-        });
-        let calls = counts_entry.and_then(|counts_entry| counts_entry["calls"].as_u64());
-        let nanoseconds = counts_entry.and_then(|counts_entry| counts_entry["nanoseconds"].as_u64());
-        let mean = calls.zip(nanoseconds).and_then(|(calls, all)| all.checked_div(calls));
-        let faults = counts_entry.and_then(|counts_entry| counts_entry["faults"].as_object());
-        let faults: u64 = faults.into_iter().flatten().filter_map(|(_, faults)| faults.as_u64()).sum();
+fn plugins(
+    hook: &str,
+    role: &str,
+    since: Timestamp,
+    chain: &[Binding],
+    counts: &[PluginCountsView],
+) -> Vec<Vec<String>> {
+    let row = |binding: &Binding| {
+        let counts =
+            counts.iter().find(|counts| counts.plugin == binding.plugin && counts.version == binding.version);
+        let mean = counts.and_then(|counts| counts.nanoseconds.checked_div(counts.calls));
         vec![
             hook.to_owned(),
             role.to_owned(),
-            value_text(&plugin["plugin"]),
-            value_text(&plugin["version"]),
-            timestamp(&record["since"]),
-            number(calls.unwrap_or(0)),
-            number(faults),
+            value_text(&binding.plugin),
+            value_text(&binding.version),
+            timestamp(&since),
+            number(counts.map_or(0, |counts| counts.calls)),
+            number(counts.map_or(0, |counts| counts.faults.total())),
             mean.map_or_else(|| "-".to_owned(), |mean| format!("{} us", mean.div_ceil(1_000))),
         ]
     };
-    record["chain"].as_array().into_iter().flatten().map(row).collect()
+    chain.iter().map(row).collect()
 }
 
 /// A durable counter.
-fn counter(grant: &Value) -> String {
-    format!(
-        "counter {} by {} in {}",
-        value_text(&grant["name"]),
-        value_text(&grant["window"]),
-        value_text(&grant["zone"])
-    )
+fn counter(grant: &CounterGrant) -> String {
+    format!("counter {} by {} in {}", value_text(&grant.name), grant.window.name(), value_text(&grant.zone))
+}
+
+fn grants(grants: &Grants) -> String {
+    let mut all: Vec<String> = grants.counters.iter().map(counter).collect();
+    let mut add = |is_granted: bool, name: &str, value: String| {
+        if is_granted {
+            all.push(format!("{name} {value}"));
+        }
+    };
+    add(grants.hlr, "hlr", grants.hlr.to_string());
+    add(!grants.http.is_empty(), "http", value_text(&grants.http));
+    add(grants.http_answer > 0, "http-answer", grants.http_answer.to_string());
+    add(grants.http_timeout_ms > 0, "http-timeout-ms", grants.http_timeout_ms.to_string());
+    add(grants.kv > 0, "kv", grants.kv.to_string());
+    add(grants.random, "random", grants.random.to_string());
+    add(!grants.tables.is_empty(), "tables", value_text(&grants.tables));
+    if all.is_empty() { "-".to_owned() } else { all.join(", ") }
 }
 
 /// One hook: the live chain with its settings, and the history.
-pub(crate) fn hook(hook: &Value) -> String {
+pub(crate) fn hook(hook: &HookStateView) -> String {
     let mut format = String::new();
-    for binding in hook["live"]["chain"].as_array().into_iter().flatten() {
-        let grants = binding["grants"].as_object().into_iter().flatten();
-        let grants: Vec<String> = grants
-            .filter(|(_, value)| !matches!(value, Value::Null | Value::Bool(false)) && **value != 0)
-            .filter(|(_, value)| value.as_array().is_none_or(|items| !items.is_empty()))
-            .map(|(name, value)| match value.as_array() {
-                Some(counters) if name == "counters" => counters.iter().map(counter).collect(),
-                _ => vec![format!("{name} {}", value_text(value))],
-            })
-            .collect::<Vec<Vec<_>>>()
-            .concat();
+    for binding in &hook.live.chain {
         format.push_str(&list(&[
-            ("plugin", plugin_label(binding)),
-            ("on fault", value_text(&binding["on-fault"])),
-            ("memory", size(&binding["memory"])),
-            ("deadline", format!("{} ms", value_text(&binding["deadline-ms"]))),
-            ("instance", value_text(&binding["instance"])),
-            ("granted", if grants.is_empty() { "-".to_owned() } else { grants.join(", ") }),
-            ("policy", size(&binding["policy"].as_str().map_or(0, str::len).into())),
+            ("plugin", plugin_label(&binding.plugin, &binding.version)),
+            ("on fault", value_text(&binding.on_fault)),
+            ("memory", octets(binding.memory as u64)),
+            ("deadline", format!("{} ms", binding.deadline.as_millis())),
+            ("instance", value_text(&binding.instance)),
+            ("granted", grants(&binding.grants)),
+            ("policy", octets(binding.policy.len() as u64)),
         ]));
         format.push('\n');
     }
-    format.push_str(&hooks(&Value::Array(vec![hook.clone()])));
-    let row = |record: &Value| {
+    format.push_str(&hooks(std::slice::from_ref(hook)));
+    let row = |record: &BindingRecord| {
         vec![
-            value_text(&record["serial"]),
-            timestamp(&record["since"]),
-            value_text(&record["how"]),
-            chain_label(&record["chain"]),
-            value_text(&record["condemned"]),
+            record.serial.to_string(),
+            timestamp(&record.since),
+            record.change.name().to_owned(),
+            chain_label(&record.chain),
+            value_text(&record.rollback_reason),
         ]
     };
-    let rows: Vec<_> = hook["history"].as_array().into_iter().flatten().map(row).collect();
+    let rows: Vec<_> = hook.history.iter().flatten().map(row).collect();
     if !rows.is_empty() {
         format.push('\n');
         format.push_str(&table(&["SERIAL", "SINCE", "HOW", "WAS LIVE", "ROLLBACK REASON"], &rows));
@@ -193,65 +189,55 @@ pub(crate) fn hook(hook: &Value) -> String {
 }
 
 /// The events of a hook, and the questions at which plugins failed; newest first.
-pub(crate) fn log(hook: &Value) -> String {
-    let event = |event: &Value| {
-        (
-            event["at"].as_u64(),
-            vec![timestamp(&event["at"]), value_text(&event["kind"]), value_text(&event["what"])],
-        )
-    };
-    let fault = |by: String, fault: &Value| {
-        let text = format!("{by}: {}; asked: {}", value_text(&fault["what"]), value_text(&fault["question"]));
-        (
-            fault["at"].as_u64(),
-            vec![timestamp(&fault["at"]), format!("fault {}", value_text(&fault["kind"])), text],
-        )
-    };
-    let mut rows: Vec<_> = hook["events"].as_array().into_iter().flatten().map(event).collect();
-    for version in hook["faults"].as_array().into_iter().flatten() {
-        let examples = version["examples"].as_array().into_iter().flatten();
-        rows.extend(examples.map(|example| fault(plugin_label(version), example)));
+pub(crate) fn log(hook: &HookStateView) -> String {
+    let mut rows: Vec<(Timestamp, String, String)> = hook
+        .events
+        .iter()
+        .map(|event| (event.at, value_text(&event.kind), value_text(&event.what)))
+        .collect();
+    for version in &hook.faults {
+        let by = plugin_label(&version.plugin, &version.version);
+        rows.extend(version.examples.iter().map(|fault| {
+            let (what, question) = (value_text(&fault.what), value_text(&fault.question));
+            let kind = format!("fault {}", value_text(&fault.kind));
+            (fault.at, kind, format!("{by}: {what}; asked: {question}"))
+        }));
     }
     if rows.is_empty() {
         return "no events since the start".to_owned();
     }
-    rows.sort_by(|(one, _), (other, _)| other.cmp(one));
-    let rows: Vec<_> = rows.into_iter().map(|(_, row)| row).collect();
+    rows.sort_by_key(|(at, ..)| std::cmp::Reverse(*at));
+    let rows: Vec<_> =
+        rows.into_iter().map(|(at, what, detail)| vec![timestamp(&at), what, detail]).collect();
     table(&["AT", "WHAT", "DETAIL"], &rows)
 }
 
 /// The report of a replay.
-pub(crate) fn report(report: &Value) -> String {
+pub(crate) fn report(report: &ReplayReport) -> String {
     let mut rows = vec![
-        ("messages", count(&report["messages"])),
-        ("the same", count(&report["same"])),
-        ("different", count(&report["different"])),
-        ("new rejects", count(&report["new_rejects"])),
-        ("new faults", count(&report["new_faults"])),
-        (
-            "not decided",
-            number(["unrouted", "damaged"].iter().filter_map(|name| report[name].as_u64()).sum()),
-        ),
-        ("ended", value_text(&report["ended"]["how"])),
+        ("messages", number(report.messages)),
+        ("the same", number(report.same)),
+        ("different", number(report.different)),
+        ("new rejects", number(report.new_rejects)),
+        ("new faults", number(report.new_faults)),
+        ("not decided", number(report.unrouted + report.damaged)),
+        ("ended", report.ended.name().to_owned()),
     ];
-    let price = &report["price"];
-    if price.is_object() {
-        let counts =
-            [("dearer", "dearer"), ("cheaper", "cheaper"), ("new refusals of a price", "new_refusals")];
-        rows.extend(counts.map(|(title, name)| (title, count(&price[name]))));
+    if let Some(price) = &report.price {
+        rows.push(("dearer", number(price.dearer)));
+        rows.push(("cheaper", number(price.cheaper)));
+        rows.push(("new refusals of a price", number(price.new_refusals)));
     }
     let mut format = list(&rows);
-    let row = |group: &Value| {
-        let examples = group["examples"].as_array().into_iter().flatten();
-        let examples: Vec<String> = examples.take(3).map(|example| value_text(&example["id"])).collect();
-        vec![
-            value_text(&group["from"]),
-            value_text(&group["to"]),
-            count(&group["count"]),
-            examples.join(", "),
-        ]
-    };
-    let rows: Vec<_> = report["groups"].as_array().into_iter().flatten().map(row).collect();
+    let rows: Vec<_> = report
+        .groups
+        .iter()
+        .map(|group| {
+            let examples: Vec<_> =
+                group.examples.iter().take(3).map(|example| example.id.to_string()).collect();
+            vec![value_text(&group.from), value_text(&group.to), number(group.count), examples.join(", ")]
+        })
+        .collect();
     if !rows.is_empty() {
         format.push('\n');
         format.push_str(&table(&["WAS", "WOULD BE", "MESSAGES", "SUCH AS"], &rows));
@@ -262,35 +248,103 @@ pub(crate) fn report(report: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use api::{
+        BindingChange, CandidateStateView, CounterWindow, DifferenceExample, DifferenceGroup, FaultExample,
+        FaultyVersion, HookEvent, PluginFaultCounts, PolicyReferenceKind, RemainingGroups, ReplayOutcome,
+        Throughput, TrialModeView, UnknownReference,
+    };
+    use model::{Hook, MessageId};
+    use std::time::Duration;
 
-    const AT: u64 = 1_795_276_982_000;
+    const AT: Timestamp = Timestamp(1_795_276_982_000);
 
-    fn state() -> Value {
-        json!({
-            "hook": "router",
-            "live": { "serial": 4, "since": AT, "how": "activated", "chain": [
-                { "plugin": "first", "version": "96fced7a19c6", "policy": "abc", "on-fault": "hold", "memory": 1 << 20,
-                  "deadline-ms": 50, "instance": "warm", "grants": { "kv": 4096, "tables": [], "hlr": false,
-                  "counters": [{ "name": "daily", "window": "day", "zone": "Europe/Berlin" }] } },
-            ] },
-            "counts": [{ "plugin": "first", "version": "96fced7a19c6", "calls": 1_200, "faults": { "trap": 2, "memory": 1 },
-                         "nanoseconds": 12_000_000 }],
-            "candidate": { "since": AT, "mode": "canary", "share": 250, "counts": [],
-                           "chain": [{ "plugin": "second", "version": "58cd962459f1" }] },
-            "events": [{ "at": AT, "kind": "activated", "what": "first" }],
-            "faults": [{ "plugin": "first", "version": "96fced7a19c6", "faults": 3, "examples": [
-                { "at": AT + 1_000, "kind": "trap", "what": "unreachable", "question": "to 8613*", "message": null },
-            ] }],
-            "unknown": [{ "plugin": "first", "kind": "peer", "name": "west" }],
-            "history": [{ "serial": 3, "since": AT, "how": "activated", "chain": [], "condemned": null }],
-        })
+    fn state() -> HookStateView {
+        let grants = Grants {
+            http_timeout_ms: 0,
+            http_answer: 0,
+            kv: 4_096,
+            counters: vec![CounterGrant {
+                name: "daily".to_owned(),
+                window: CounterWindow::Day,
+                zone: "Europe/Berlin".to_owned(),
+            }],
+            ..Grants::default()
+        };
+        let first = Binding {
+            memory: 1 << 20,
+            deadline: Duration::from_millis(50),
+            grants,
+            ..Binding::new("first", "96fced7a19c6", "abc")
+        };
+        let example = FaultExample {
+            at: Timestamp(AT.0 + 1_000),
+            kind: "trap".to_owned(),
+            what: "unreachable".to_owned(),
+            question: "to 8613*".to_owned(),
+            message: None,
+        };
+        HookStateView {
+            counts: vec![PluginCountsView {
+                plugin: "first".to_owned(),
+                version: "96fced7a19c6".to_owned(),
+                live: true,
+                calls: 1_200,
+                faults: PluginFaultCounts { trap: 2, memory: 1, ..PluginFaultCounts::default() },
+                nanoseconds: 12_000_000,
+                log_lines_left_out: 0,
+            }],
+            candidate: Some(CandidateStateView {
+                record: CandidateRecordView {
+                    since: AT.0,
+                    mode: TrialModeView::Canary,
+                    share: Some(250),
+                    chain: vec![Binding::new("second", "58cd962459f1", "")],
+                },
+                counts: Vec::new(),
+                asked: 0,
+                failed: 0,
+                bypassed: 0,
+                comparison: None,
+            }),
+            events: vec![HookEvent { at: AT, kind: "activated".to_owned(), what: "first".to_owned() }],
+            faults: vec![FaultyVersion {
+                plugin: "first".to_owned(),
+                version: "96fced7a19c6".to_owned(),
+                faults: 3,
+                examples: vec![example],
+            }],
+            unknown: vec![UnknownReference {
+                plugin: "first".to_owned(),
+                kind: PolicyReferenceKind::Peer,
+                name: "west".to_owned(),
+            }],
+            history: Some(vec![record(3, Vec::new())]),
+            ..unused(Hook::Router, record(4, vec![first]))
+        }
+    }
+
+    fn record(serial: u64, chain: Vec<Binding>) -> BindingRecord {
+        BindingRecord { serial, since: AT, chain, change: BindingChange::Activated, rollback_reason: None }
+    }
+
+    /// A hook without calls and events.
+    fn unused(hook: Hook, live: BindingRecord) -> HookStateView {
+        HookStateView {
+            hook,
+            live,
+            counts: Vec::new(),
+            candidate: None,
+            events: Vec::new(),
+            faults: Vec::new(),
+            unknown: Vec::new(),
+            history: None,
+        }
     }
 
     #[test]
     fn hooks_are_shown_with_counts_candidates_and_unknown_names() {
         assert_eq!(
-            hooks(&json!([state(), { "hook": "biller", "live": { "chain": [] }, "candidate": null }])),
+            hooks(&[state(), unused(Hook::Biller, record(0, Vec::new()))]),
             "HOOK    ROLE          PLUGIN  VERSION       SINCE                 CALLS  FAULTS  MEAN\n\
              router  live          first   96fced7a19c6  2026-11-21 16:03:02Z  1,200  3       10 us\n\
              router  canary 2.5 %  second  58cd962459f1  2026-11-21 16:03:02Z  0      0       -\n\
@@ -320,18 +374,44 @@ mod tests {
             "{format}"
         );
         assert!(lines[2].ends_with("activated   first"), "{format}");
-        assert_eq!(log(&json!({ "events": [], "faults": [] })), "no events since the start");
+        assert_eq!(log(&unused(Hook::Router, record(0, Vec::new()))), "no events since the start");
     }
 
     #[test]
     fn a_report_is_shown_with_its_differences() {
-        let format = report(&json!({
-            "messages": 1_000, "same": 990, "different": 10, "new_rejects": 3, "new_faults": 0, "unrouted": 1, "damaged": 1,
-            "ended": { "how": "complete" }, "price": null,
-            "groups": [{ "from": "forward north", "to": "reject prohibited", "count": 3, "examples": [{ "id": "7" }] }],
-        }));
+        let example = DifferenceExample {
+            id: MessageId(7),
+            accepted_at: AT,
+            origin: String::new(),
+            source: String::new(),
+            destination: String::new(),
+            note: None,
+            exact: true,
+        };
+        let format = report(&ReplayReport {
+            ended: ReplayOutcome::Complete,
+            messages: 1_000,
+            exact: 1_000,
+            inexact: Vec::new(),
+            same: 990,
+            different: 10,
+            new_rejects: 3,
+            new_faults: 0,
+            unrouted: 1,
+            damaged: 1,
+            groups: vec![DifferenceGroup {
+                from: "forward north".to_owned(),
+                to: "reject prohibited".to_owned(),
+                count: 3,
+                exact: 3,
+                examples: vec![example],
+            }],
+            other: RemainingGroups::default(),
+            price: None,
+            pace: Throughput::default(),
+        });
         assert!(format.starts_with("messages     1,000\nthe same     990\ndifferent    10\n"), "{format}");
-        assert!(format.ends_with("forward north  reject prohibited  3         7\n"), "{format}");
+        assert!(format.ends_with("forward north  reject prohibited  3         0000000007\n"), "{format}");
         assert!(format.contains("not decided  2\n"), "{format}");
     }
 }

@@ -1,11 +1,18 @@
 //! Client of the appliance's HTTP API for plugins.
 
 use crate::component::Component;
-use crate::{WorkbenchError, format, signing};
+use crate::{WorkbenchError, signing};
+use api::{
+    ActivationRequest, BindingRecord, CandidateRecordView, HookRollbackRequest, HookStateView,
+    PluginVersionView, PromotionRequest, ReplayRequest, ReplayStart, ReplayStateView, TrialModeView,
+    TrialRequest,
+};
 use clap::Args;
-use client::{ApiClient, ConnectionArgs, encode_segment};
+use client::{ApiClient, ConnectionArgs, encode_segment, terminal};
 use model::Hook;
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
 /// The binding to activate or to try.
@@ -19,7 +26,7 @@ pub struct BindingArgs {
     /// The position in the live chain of routers, from 0; replaces an earlier version of the plugin. Default: the
     /// plugin is the only one.
     #[arg(long)]
-    position: Option<usize>,
+    position: Option<u64>,
     /// Other settings of the binding, as KEY=VALUE: on-fault=reject, deadline-ms=50, grants.kv=4096,
     /// grants.tables=["subscribers"] …
     #[arg(long = "set", value_name = "KEY=VALUE")]
@@ -44,13 +51,17 @@ pub struct ApiArgs {
 
 impl ApiArgs {
     /// Sends a request to the appliance and returns its formatted answer.
-    pub(crate) fn run(
+    pub(crate) fn run<T: Serialize>(
         self,
-        describe: impl FnOnce(&Value) -> String,
-        task: impl FnOnce(&HooksApi) -> Result<Value, WorkbenchError>,
+        describe: impl FnOnce(&T) -> String,
+        task: impl FnOnce(&HooksApi) -> Result<T, WorkbenchError>,
     ) -> Result<String, WorkbenchError> {
         let answer = task(&HooksApi(self.connection.connect()?))?;
-        Ok(format::output(&answer, self.json, describe))
+        if self.json {
+            // The fields of a `Value` are sorted, those of a type are not.
+            return Ok(terminal::json(&serde_json::to_value(answer).unwrap_or_default()));
+        }
+        Ok(describe(&answer))
     }
 }
 
@@ -58,29 +69,28 @@ impl ApiArgs {
 pub(crate) struct HooksApi(ApiClient);
 
 impl BindingArgs {
-    /// The binding as JSON for the API.
-    pub(crate) fn json(&self) -> Result<Map<String, Value>, WorkbenchError> {
+    /// The request to activate the binding.
+    pub(crate) fn request(&self) -> Result<ActivationRequest, WorkbenchError> {
         let (plugin, version) = parse_plugin_reference(&self.plugin)?;
-        let mut binding = Map::new();
-        binding.insert("plugin".to_owned(), plugin.into());
-        binding.insert("version".to_owned(), version.into());
-        if let Some(path) = &self.policy {
-            let policy = std::fs::read_to_string(path).map_err(WorkbenchError::file(path))?;
-            binding.insert("policy".to_owned(), policy.into());
-        }
-        if let Some(position) = self.position {
-            binding.insert("position".to_owned(), position.into());
-        }
+        let policy = match &self.policy {
+            Some(path) => Some(std::fs::read_to_string(path).map_err(WorkbenchError::file(path))?),
+            None => None,
+        };
+        let mut settings = Map::new();
         for setting in &self.settings {
-            apply_setting(&mut binding, setting)?;
+            apply_setting(&mut settings, setting)?;
         }
-        if self.force {
-            binding.insert("force".to_owned(), true.into());
-        }
-        if let Some(why) = &self.why {
-            binding.insert("why".to_owned(), why.as_str().into());
-        }
-        Ok(binding)
+        let settings: ActivationRequest = serde_json::from_value(Value::Object(settings))
+            .map_err(|error| WorkbenchError::Usage(format!("--set: {error}")))?;
+        Ok(ActivationRequest {
+            plugin: settings.plugin.or(Some(plugin)),
+            version: settings.version.or(Some(version)),
+            policy: settings.policy.or(policy),
+            position: settings.position.or(self.position),
+            force: if self.force { Some(true) } else { settings.force },
+            why: self.why.clone().or(settings.why),
+            ..settings
+        })
     }
 }
 
@@ -140,77 +150,82 @@ fn apply_setting(binding: &mut Map<String, Value>, setting: &str) -> Result<(), 
 }
 
 impl HooksApi {
-    pub(crate) fn push(&self, file: &Path, name: &str) -> Result<Value, WorkbenchError> {
+    fn post<T: DeserializeOwned>(
+        &self,
+        hook: Hook,
+        verb: &str,
+        request: &impl Serialize,
+    ) -> Result<T, WorkbenchError> {
+        Ok(self.0.call("POST", &format!("/v1/hooks/{}/{verb}", hook.name()), request)?)
+    }
+
+    pub(crate) fn push(&self, file: &Path, name: &str) -> Result<PluginVersionView, WorkbenchError> {
         let octets = std::fs::read(file).map_err(WorkbenchError::file(file))?;
         Component::new(file, &octets)?.hook()?;
         let signature = signing::read(file)?;
         let mut headers = vec![("content-type", "application/wasm")];
         headers.extend(signature.as_deref().map(|signature| ("switchyard-signature", signature)));
-        Ok(self.0.send("PUT", &format!("/v1/plugins/{}", encode_segment(name)), &headers, &octets)?)
+        Ok(self.0.upload("PUT", &format!("/v1/plugins/{}", encode_segment(name)), &headers, &octets)?)
     }
 
-    pub(crate) fn activate(&self, hook: Hook, binding: Map<String, Value>) -> Result<Value, WorkbenchError> {
-        Ok(self.0.post(&format!("/v1/hooks/{}/activate", hook.name()), &Value::Object(binding))?)
+    pub(crate) fn activate(
+        &self,
+        hook: Hook,
+        request: &ActivationRequest,
+    ) -> Result<BindingRecord, WorkbenchError> {
+        self.post(hook, "activate", request)
     }
 
     /// Starts the trial of a candidate: with a share in percent as a canary, without one in shadow.
     pub(crate) fn start_trial(
         &self,
         hook: Hook,
-        mut binding: Map<String, Value>,
+        activation: ActivationRequest,
         share: Option<f64>,
-    ) -> Result<Value, WorkbenchError> {
-        binding.insert("mode".to_owned(), if share.is_some() { "canary" } else { "shadow" }.into());
-        if let Some(share) = share {
-            binding.insert("share".to_owned(), share.into());
-        }
-        Ok(self.0.post(&format!("/v1/hooks/{}/candidate", hook.name()), &Value::Object(binding))?)
+    ) -> Result<CandidateRecordView, WorkbenchError> {
+        let mode = if share.is_some() { TrialModeView::Canary } else { TrialModeView::Shadow };
+        self.post(hook, "candidate", &TrialRequest { mode, share, activation })
     }
 
     /// Ends the trial.
-    pub(crate) fn end_trial(&self, hook: Hook) -> Result<Value, WorkbenchError> {
-        Ok(self.0.delete(&format!("/v1/hooks/{}/candidate", hook.name()))?)
+    pub(crate) fn end_trial(&self, hook: Hook) -> Result<(), WorkbenchError> {
+        self.0.delete(&format!("/v1/hooks/{}/candidate", hook.name()))?;
+        Ok(())
     }
 
-    /// `promote` or `rollback`.
-    pub(crate) fn change(&self, hook: Hook, verb: &str, why: Option<&str>) -> Result<Value, WorkbenchError> {
-        let request = why.map_or_else(|| json!({}), |why| json!({ "why": why }));
-        Ok(self.0.post(&format!("/v1/hooks/{}/{verb}", hook.name()), &request)?)
+    pub(crate) fn promote(&self, hook: Hook, why: Option<String>) -> Result<BindingRecord, WorkbenchError> {
+        self.post(hook, "promote", &PromotionRequest { expected: None, why })
     }
 
-    pub(crate) fn versions(&self) -> Result<Value, WorkbenchError> {
-        Ok(self.0.get("/v1/plugins")?)
+    pub(crate) fn rollback(&self, hook: Hook, why: Option<String>) -> Result<BindingRecord, WorkbenchError> {
+        self.post(hook, "rollback", &HookRollbackRequest { why })
     }
 
-    pub(crate) fn hook(&self, hook: Hook) -> Result<Value, WorkbenchError> {
-        Ok(self.0.get(&format!("/v1/hooks/{}", hook.name()))?)
+    pub(crate) fn versions(&self) -> Result<Vec<PluginVersionView>, WorkbenchError> {
+        Ok(self.0.read("/v1/plugins")?)
     }
 
-    pub(crate) fn hooks(&self) -> Result<Value, WorkbenchError> {
-        Ok(self.0.get("/v1/hooks")?)
+    pub(crate) fn hook(&self, hook: Hook) -> Result<HookStateView, WorkbenchError> {
+        Ok(self.0.read(&format!("/v1/hooks/{}", hook.name()))?)
     }
 
-    pub(crate) fn start_replay(&self, change: Map<String, Value>) -> Result<String, WorkbenchError> {
-        let answer = self.0.post("/v1/replays", &Value::Object(change))?;
-        let id = match answer.get("id") {
-            Some(Value::String(id)) => Some(id.clone()),
-            Some(Value::Number(id)) => Some(id.to_string()),
-            _ => None,
-        };
-        id.ok_or_else(|| WorkbenchError::Replay {
-            title: "unexpected answer",
-            detail: format!("the replay has started without an id: {answer}"),
-        })
+    pub(crate) fn hooks(&self) -> Result<Vec<HookStateView>, WorkbenchError> {
+        Ok(self.0.read("/v1/hooks")?)
     }
 
-    pub(crate) fn replay(&self, id: &str) -> Result<Value, WorkbenchError> {
-        Ok(self.0.get(&format!("/v1/replays/{id}"))?)
+    pub(crate) fn start_replay(&self, request: &ReplayRequest) -> Result<ReplayStart, WorkbenchError> {
+        Ok(self.0.call("POST", "/v1/replays", request)?)
+    }
+
+    pub(crate) fn replay(&self, id: &str) -> Result<ReplayStateView, WorkbenchError> {
+        Ok(self.0.read(&format!("/v1/replays/{id}"))?)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn dots_in_a_setting_separate_levels() {

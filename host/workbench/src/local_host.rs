@@ -2,8 +2,7 @@
 
 use crate::case_conversion::CaseConversion;
 use crate::plugin_host::{
-    CaseAnswer, CasePoolState, CaseQuestion, CaseSetup, CaseSubscriber, CaseTableKind, HttpExchange,
-    HttpFailure, PluginHost,
+    CaseAnswer, CasePoolState, CaseQuestion, CaseSetup, CaseSubscriber, HttpExchange, HttpFailure, PluginHost,
 };
 use arc_swap::ArcSwap;
 use capabilities::{Counters, DurableCounters, Fetch, FetchFailure, Hlr, HlrFailure, HlrSubscriber};
@@ -75,14 +74,10 @@ fn services(tables: &Path, setup: &CaseSetup) -> Result<HostServices, String> {
     }
     let tables = TableStore::open(tables, TableStoreOptions::default()).map_err(|error| error.to_string())?;
     for (name, table) in &setup.tables {
-        let kind = match table.kind {
-            CaseTableKind::Exact => capabilities::TableKind::Exact,
-            CaseTableKind::Prefix => capabilities::TableKind::Prefix,
-        };
         let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
         let rows = table.rows.iter().map(|(key, value)| format!("{},{}\n", quoted(key), quoted(value)));
         let csv: String = rows.collect();
-        tables.put(name, kind, csv.as_bytes()).map_err(|error| format!("table {name:?}: {error}"))?;
+        tables.put(name, table.kind, csv.as_bytes()).map_err(|error| format!("table {name:?}: {error}"))?;
     }
     let peer_snapshots = PeerSnapshots::default();
     let states = setup

@@ -1,9 +1,9 @@
 use crate::component::Component;
 use crate::hooks_api::{ApiArgs, BindingArgs, HooksApi, stem};
 use crate::{PluginLanguage, WorkbenchError, build, case_check, cases, format, inspect, signing, template};
+use api::{ReplayPhase, ReplayReport, ReplayRequest, TimeValue};
 use clap::Subcommand;
 use model::Hook;
-use serde_json::{Map, Value};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -270,12 +270,12 @@ impl PluginCommand {
                 api.run(format::version, |hooks| hooks.push(&file, &name))
             }
             Self::Activate { hook, binding_args, api } => {
-                let binding = binding_args.json()?;
-                api.run(format::record, |hooks| hooks.activate(hook, binding))
+                let request = binding_args.request()?;
+                api.run(format::live, |hooks| hooks.activate(hook, &request))
             }
             Self::Shadow { hook, binding_args, api } => {
-                let binding = binding_args.json()?;
-                api.run(format::record, |hooks| hooks.start_trial(hook, binding, None))
+                let request = binding_args.request()?;
+                api.run(format::candidate, |hooks| hooks.start_trial(hook, request, None))
             }
             Self::Canary { hook, binding_args, share, api } => {
                 if !(0.01..=100.0).contains(&share) {
@@ -283,60 +283,55 @@ impl PluginCommand {
                         "--share {share}: a canary gets 0.01 to 100 percent"
                     )));
                 }
-                let binding = binding_args.json()?;
-                api.run(format::record, |hooks| hooks.start_trial(hook, binding, Some(share)))
+                let request = binding_args.request()?;
+                api.run(format::candidate, |hooks| hooks.start_trial(hook, request, Some(share)))
             }
             Self::Withdraw { hook, api } => {
                 api.run(|_| format!("{}: the trial has ended", hook.name()), |hooks| hooks.end_trial(hook))
             }
-            Self::Promote { hook, why, api } => {
-                api.run(format::record, |hooks| hooks.change(hook, "promote", why.as_deref()))
-            }
-            Self::Rollback { hook, why, api } => {
-                api.run(format::record, |hooks| hooks.change(hook, "rollback", why.as_deref()))
-            }
-            Self::Status { api } => api.run(format::hooks, HooksApi::hooks),
-            Self::List { api } => api.run(format::versions, HooksApi::versions),
+            Self::Promote { hook, why, api } => api.run(format::live, |hooks| hooks.promote(hook, why)),
+            Self::Rollback { hook, why, api } => api.run(format::live, |hooks| hooks.rollback(hook, why)),
+            Self::Status { api } => api.run(|hooks| format::hooks(hooks), HooksApi::hooks),
+            Self::List { api } => api.run(|versions| format::versions(versions), HooksApi::versions),
             Self::Show { hook, api } => api.run(format::hook, |hooks| hooks.hook(hook)),
             Self::Log { hook, api } => api.run(format::log, |hooks| hooks.hook(hook)),
             Self::Replay { binding_args, from, until, limit, api } => {
-                let mut request = binding_args.json()?;
-                request.insert("from".to_owned(), from.into());
-                request.insert("until".to_owned(), until.into());
-                if let Some(limit) = limit {
-                    request.insert("limit".to_owned(), limit.into());
-                }
-                api.run(format::report, |hooks| run_replay(hooks, request))
+                let request = ReplayRequest {
+                    from: Some(TimeValue::Text(from)),
+                    until: Some(TimeValue::Text(until)),
+                    limit,
+                    activation: binding_args.request()?,
+                    ..ReplayRequest::default()
+                };
+                api.run(format::report, |hooks| run_replay(hooks, &request))
             }
         }
     }
 }
 
 /// Runs a replay, prints its progress, and returns the report.
-fn run_replay(hooks: &HooksApi, request: Map<String, Value>) -> Result<Value, WorkbenchError> {
-    let id = hooks.start_replay(request)?;
+fn run_replay(hooks: &HooksApi, request: &ReplayRequest) -> Result<ReplayReport, WorkbenchError> {
+    let id = hooks.start_replay(request)?.id;
     crate::print_status(&format!("replay {id} runs"));
     let mut reported_at = Instant::now();
     loop {
-        let mut state = hooks.replay(&id)?;
-        match state.get("state").and_then(Value::as_str) {
-            Some("running") => {
-                if reported_at.elapsed() >= PROGRESS {
-                    reported_at = Instant::now();
-                    let progress = &state["progress"];
-                    let expected = progress["expected"].as_u64();
-                    let of = expected.map(|expected| format!(" of {expected}")).unwrap_or_default();
-                    crate::print_status(&format!("replay {id}: {}{of} messages read", progress["read"]));
-                }
-                std::thread::park_timeout(Duration::from_millis(500));
+        let state = hooks.replay(&id)?;
+        if state.state == ReplayPhase::Running {
+            if reported_at.elapsed() >= PROGRESS {
+                reported_at = Instant::now();
+                let progress = state.progress;
+                let of = progress.expected.map(|expected| format!(" of {expected}")).unwrap_or_default();
+                crate::print_status(&format!("replay {id}: {}{of} messages read", progress.read));
             }
-            Some("done") => return Ok(state.get_mut("report").map(Value::take).unwrap_or(state)),
-            _ => {
-                return Err(WorkbenchError::Replay {
-                    title: "the replay failed",
-                    detail: client::terminal::json(&state),
-                });
-            }
+            std::thread::park_timeout(Duration::from_millis(500));
+            continue;
         }
+        return match state.report {
+            Some(Some(report)) if state.state == ReplayPhase::Done => Ok(report),
+            _ => Err(WorkbenchError::Replay {
+                title: "the replay failed",
+                detail: client::terminal::json(&state),
+            }),
+        };
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Names follow `wit/`, so that a case reads like the contract. Times are in milliseconds.
 
-use capabilities::CounterGrant;
+use capabilities::{CounterGrant, TableKind};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -67,19 +67,9 @@ pub struct CaseGrants {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct CaseTable {
     /// How the table is searched.
-    pub kind: CaseTableKind,
+    pub kind: TableKind,
     /// The rows.
     pub rows: BTreeMap<String, String>,
-}
-
-/// How a table is searched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CaseTableKind {
-    /// By exact key.
-    Exact,
-    /// By the longest prefix.
-    Prefix,
 }
 
 /// The state of a peer.

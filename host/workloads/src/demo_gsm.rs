@@ -101,7 +101,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     print_texts(&msc, 4)?;
     let path = format!("/v1/messages/{id}");
     let trace = appliance
-        .wait_until(TIMEOUT, &path, |trace| trace["state"] == "finished")
+        .wait_until(TIMEOUT, &path, |trace| trace["finished"] == true)
         .or_else(|_| appliance.get(&path))?;
     println!("demo: the steps of its trace:\n{:#}", trace["steps"]);
     println!("demo: statistics of the network:\n{:#}", appliance.get("/v1/gsm")?);

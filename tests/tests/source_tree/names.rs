@@ -13,6 +13,10 @@ const SHARED: &[(&str, &str)] = &[
     ("Error", "each crate with one error type calls it so"),
     ("Event", "what a sans-I/O state machine reports to its owner"),
     ("Header", "the PDU header of SMPP and of SGIP, the user data header of GSM"),
+    (
+        "Problem",
+        "the document of the API, and the response of a handler with it (Rust allows no foreign trait on a foreign type)",
+    ),
     ("Session", "a protocol's state machine for one connection"),
     ("Submit", "the PDU of SGIP and the TPDU of GSM"),
 ];

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{AuditOutcome, Role};
+use api::{AuditOutcome, Role};
 use model::{Moment, Timestamp};
 
 fn at(minutes: u64) -> Now {
@@ -38,8 +38,13 @@ fn users_tokens_and_audit_log_survive_a_restart() {
     access.add_user(user("bob", Role::Viewer), "ann", at(1)).unwrap();
     let change = UserChange { bodies: Some(true), ..UserChange::default() };
     access.change_user("bob", change, Some(1), ("ann", None), at(2)).unwrap();
-    let new =
-        NewToken { name: "ci".to_owned(), role: Role::Operator, account: None, bodies: false, days: Some(1) };
+    let new = TokenRequest {
+        name: "ci".to_owned(),
+        role: Role::Operator,
+        account: None,
+        bodies: false,
+        days: Some(1),
+    };
     let (secret, token) = access.create_token(new, "ann", at(3)).unwrap();
     assert_eq!(access.append_audit(record("ann", "POST /v1/tokens", "ci")).unwrap(), 1);
     let (_, session) = access.open_session(&Principal::User("ann".into()), Some(1), at(3)).unwrap().unwrap();

@@ -5,7 +5,8 @@
 //! stream. The answer is a line (`done`, `refused REASON` or `busy`), and after `done` the result.
 
 use super::{ImageStatusView, SystemSlotView};
-use crate::problem::{Problem, ProblemKind, ProblemReason};
+use crate::problem::{Problem, ProblemKind};
+use api::ProblemReason;
 use axum::body::{Body, Bytes};
 use futures_util::StreamExt as _;
 use std::collections::HashMap;

@@ -2,10 +2,9 @@
 
 use super::{AttentionLimits, PendingConfiguration};
 use crate::operation::DrainStateView;
-use crate::ready::{NotReady, Readiness};
-use crate::view::{
+use api::{
     ArchivePumpView, AttentionSeverity, AttentionSubject, AttentionSubjectKind, AttentionView, BlockCause,
-    CoreNetworkView, HookStateView, LinkView, PluginCountsView, QueueView, StatusView,
+    CoreNetworkView, HookStateView, LinkView, NotReady, PluginCountsView, QueueView, Readiness, StatusView,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -259,7 +258,7 @@ fn queue_blocked(queue: &QueueView, facts: &Facts) -> Option<AttentionView> {
 
 fn hooks(facts: &Facts, found: &mut Vec<AttentionView>) {
     for hook in &facts.hooks {
-        let name = hook.hook.as_str();
+        let name = hook.hook.name();
         let about = (AttentionSubjectKind::Hook, Some(name));
         // Only the newest event: a plugin that keeps failing would fill the list.
         let trouble = hook.events.iter().take(3).find_map(|event| {
@@ -271,17 +270,17 @@ fn hooks(facts: &Facts, found: &mut Vec<AttentionView>) {
                 }
                 _ => return None,
             };
-            let is_recent = facts.now.saturating_sub(event.at) < millis(facts.limits.plugin_event);
+            let is_recent = facts.now.saturating_sub(event.at.0) < millis(facts.limits.plugin_event);
             is_recent.then_some((event, code, what))
         });
         if let Some((event, code, what)) = trouble {
             let text = format!("the {name} {what}: {}", event.what);
             let remedy = format!("switchyard plugin status shows the faults of the {name}");
             let failed = finding(AttentionSeverity::Error, code, about, text, remedy);
-            found.push(AttentionView { since: Some(event.at), ..failed });
+            found.push(AttentionView { since: Some(event.at.0), ..failed });
         }
         for unknown in &hook.unknown {
-            let (plugin, kind, what) = (&unknown.plugin, &unknown.kind, &unknown.name);
+            let (plugin, kind, what) = (&unknown.plugin, unknown.kind.name(), &unknown.name);
             let text = format!("the policy of the {name} {plugin} names {kind} {what}, which does not exist");
             let remedy = format!("add the {kind}, or correct the policy");
             found.push(finding(AttentionSeverity::Warning, "unknown-reference", about, text, remedy));
@@ -295,7 +294,7 @@ fn hooks(facts: &Facts, found: &mut Vec<AttentionView>) {
 
 /// The finding of a plugin version with faults since its activation.
 fn plugin_faults(hook: &str, counts: &PluginCountsView) -> Option<AttentionView> {
-    let faults: u64 = counts.faults.values().sum();
+    let faults = counts.faults.total();
     let trial = if counts.live { "" } else { ", a candidate," };
     let text = format!(
         "the {hook} {} {}{trial} failed in {faults} of {}",

@@ -1,7 +1,7 @@
 //! Ends event streams when the reader is no longer authorized.
 
 use crate::authenticator::{Authenticator, Identity};
-use access::Permission;
+use api::Permission;
 use axum::body::Body;
 use axum::http::header;
 use axum::response::Response;
@@ -46,7 +46,8 @@ fn ends_when_refused(
 mod tests {
     use super::*;
     use crate::root_token::RootToken;
-    use access::{Access, NewUser, Role, UserChange};
+    use access::{Access, NewUser, UserChange};
+    use api::Role;
     use axum::http::HeaderMap;
     use bytes::Bytes;
     use futures_util::FutureExt as _;

@@ -1,143 +1,28 @@
 //! Events on numbers of a pool: single or in a batch.
 
-use super::schemas::{NameSchema, NumberSchema};
-use super::views::{NO_STATE, millis};
+use super::views::millis;
 use super::{bad_request, name, unexpected_answer};
-use crate::api::SharedBackend;
-use crate::problem::{Problem, ProblemKind, ProblemReason};
+use crate::backend::SharedBackend;
+use crate::problem::{Problem, ProblemKind};
 use crate::request::{JsonBody, PathParams};
+use api::name_schemas::PoolNameSchema;
+use api::{
+    NO_STATE, PoolEventOutcome, PoolEventRequest, PoolEventResult, PoolEventResults, PoolEventsRequest,
+    ProblemReason,
+};
 use axum::Json;
 use axum::extract::State;
 use model::{
     AcquireRequest, LeaseTicket, NumberState, PoolAnswer, PoolNumber, PoolOperation, PoolOutcome,
     PoolRefusal, PoolRequest,
 };
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::time::Duration;
-use utoipa::ToSchema;
 
 /// Maximum events of a batch.
 const MAX_EVENTS: usize = 10_000;
 /// Maximum lease and maximum quarantine.
 pub(super) const MAX_DURATION: Duration = Duration::from_secs(3650 * 86_400);
-
-/// An event on a number.
-#[derive(Deserialize, ToSchema)]
-#[serde(tag = "event", rename_all = "lowercase", deny_unknown_fields)]
-#[schema(as = PoolEvent)]
-pub(super) enum PoolEventRequest {
-    /// Adds the number to the pool.
-    Add {
-        #[schema(value_type = NumberSchema, inline)]
-        number: String,
-        /// The weight. Default: 1 for a new number; the current weight for an existing one.
-        #[schema(minimum = 1, maximum = 16)]
-        weight: Option<u8>,
-    },
-    /// Removes the number from the pool.
-    Del {
-        #[schema(value_type = NumberSchema, inline)]
-        number: String,
-    },
-    /// Makes the number available.
-    Reg {
-        #[schema(value_type = NumberSchema, inline)]
-        number: String,
-    },
-    /// Makes the number unavailable.
-    Unreg {
-        #[schema(value_type = NumberSchema, inline)]
-        number: String,
-    },
-    /// Acquires this number, or any available one.
-    Call {
-        /// The number to acquire; any if omitted.
-        #[schema(value_type = Option<NumberSchema>, inline)]
-        number: Option<String>,
-        /// The holder; at most 255 octets.
-        #[serde(default)]
-        holder: String,
-        /// The reason; at most 255 octets.
-        #[serde(default)]
-        reason: String,
-        /// The user for the strategy `sticky`; default: the holder.
-        #[serde(default)]
-        user: String,
-        /// The called party, for the strategies `sticky` and `nearest`.
-        #[serde(default)]
-        callee: String,
-        /// Duration of the lease, in milliseconds. If omitted, the lease does not expire.
-        #[schema(minimum = 1, maximum = 315_360_000_000_u64)]
-        #[serde(rename = "lease-ms")]
-        lease_ms: Option<u64>,
-    },
-    /// Releases the number.
-    Hangup {
-        #[schema(value_type = NumberSchema, inline)]
-        number: String,
-        /// Release only if the number is held under this ticket. If omitted, release it from any holder.
-        ticket: Option<u64>,
-    },
-    /// Renews the lease.
-    Renew {
-        #[schema(value_type = NumberSchema, inline)]
-        number: String,
-        /// Renew only if the number is held under this ticket. If omitted, renew it for any holder.
-        ticket: Option<u64>,
-        /// Duration of the lease from now on, in milliseconds. If omitted, the lease does not expire.
-        #[schema(minimum = 1, maximum = 315_360_000_000_u64)]
-        #[serde(rename = "lease-ms")]
-        lease_ms: Option<u64>,
-    },
-}
-
-/// One event, or several events in order.
-#[derive(ToSchema)]
-#[schema(as = PoolEvents)]
-#[expect(dead_code, reason = "only a schema: the answer to an event and to an array of events differ")]
-#[serde(untagged)]
-pub(super) enum PoolEventsRequest {
-    One(PoolEventRequest),
-    Several(Vec<PoolEventRequest>),
-}
-
-/// The result of an event.
-#[derive(ToSchema)]
-#[schema(as = PoolResult, rename_all = "kebab-case")]
-#[expect(dead_code, reason = "only a schema")]
-pub(super) struct PoolEventResult {
-    /// `done` or `refused`.
-    result: String,
-    /// The number.
-    #[schema(nullable = false)]
-    number: Option<String>,
-    /// The state of the number after the event; `none` if it is not in the pool.
-    #[schema(nullable = false)]
-    state: Option<String>,
-    /// The ticket of the lease.
-    #[schema(nullable = false)]
-    ticket: Option<u64>,
-    /// The reason of a refusal, for programs.
-    #[schema(nullable = false)]
-    reason: Option<String>,
-    /// The reason of a refusal, for people.
-    #[schema(nullable = false)]
-    detail: Option<String>,
-    /// Milliseconds after which a retry may succeed.
-    #[schema(nullable = false)]
-    retry_after_ms: Option<u64>,
-}
-
-/// The result of one event, or the results of all events.
-#[derive(ToSchema)]
-#[schema(as = PoolResults)]
-#[expect(dead_code, reason = "only a schema")]
-#[serde(untagged)]
-pub(super) enum PoolEventResults {
-    One(PoolEventResult),
-    Several(Vec<PoolEventResult>),
-}
 
 fn number(text: &str) -> Result<PoolNumber, String> {
     text.parse().map_err(|error: model::ParsePoolNumberError| error.to_string())
@@ -159,35 +44,33 @@ fn lease(lease_ms: Option<u64>) -> Result<Option<Duration>, String> {
     }
 }
 
-impl PoolEventRequest {
-    fn operation(self) -> Result<PoolOperation, String> {
-        Ok(match self {
-            Self::Add { number: text, weight: requested_weight } => {
-                PoolOperation::Add { number: number(&text)?, weight: weight(requested_weight)? }
-            }
-            Self::Del { number: text } => PoolOperation::Del { number: number(&text)? },
-            Self::Reg { number: text } => PoolOperation::Reg { number: number(&text)? },
-            Self::Unreg { number: text } => PoolOperation::Unreg { number: number(&text)? },
-            Self::Call { number: text, holder, reason, user, callee, lease_ms } => {
-                PoolOperation::Call(AcquireRequest {
-                    number: text.as_deref().map(number).transpose()?,
-                    holder: holder.into(),
-                    reason: reason.into(),
-                    user: user.into(),
-                    callee: callee.into(),
-                    lease: lease(lease_ms)?,
-                })
-            }
-            Self::Hangup { number: text, ticket } => {
-                PoolOperation::Hangup { number: number(&text)?, ticket: ticket.map(LeaseTicket) }
-            }
-            Self::Renew { number: text, ticket, lease_ms } => PoolOperation::Renew {
-                number: number(&text)?,
-                ticket: ticket.map(LeaseTicket),
+fn operation_of(event: PoolEventRequest) -> Result<PoolOperation, String> {
+    Ok(match event {
+        PoolEventRequest::Add { number: text, weight: requested_weight } => {
+            PoolOperation::Add { number: number(&text)?, weight: weight(requested_weight)? }
+        }
+        PoolEventRequest::Del { number: text } => PoolOperation::Del { number: number(&text)? },
+        PoolEventRequest::Reg { number: text } => PoolOperation::Reg { number: number(&text)? },
+        PoolEventRequest::Unreg { number: text } => PoolOperation::Unreg { number: number(&text)? },
+        PoolEventRequest::Call { number: text, holder, reason, user, callee, lease_ms } => {
+            PoolOperation::Call(AcquireRequest {
+                number: text.as_deref().map(number).transpose()?,
+                holder: holder.into(),
+                reason: reason.into(),
+                user: user.into(),
+                callee: callee.into(),
                 lease: lease(lease_ms)?,
-            },
-        })
-    }
+            })
+        }
+        PoolEventRequest::Hangup { number: text, ticket } => {
+            PoolOperation::Hangup { number: number(&text)?, ticket: ticket.map(LeaseTicket) }
+        }
+        PoolEventRequest::Renew { number: text, ticket, lease_ms } => PoolOperation::Renew {
+            number: number(&text)?,
+            ticket: ticket.map(LeaseTicket),
+            lease: lease(lease_ms)?,
+        },
+    })
 }
 
 fn operation(event: Value) -> Result<PoolOperation, String> {
@@ -195,7 +78,7 @@ fn operation(event: Value) -> Result<PoolOperation, String> {
         return Err("an event must be an object, such as {\"event\": \"call\"}".to_owned());
     }
     let event: PoolEventRequest = serde_json::from_value(event).map_err(|error| error.to_string())?;
-    event.operation()
+    operation_of(event)
 }
 
 /// The number and ticket that an operation names.
@@ -234,27 +117,39 @@ pub(super) fn refusal_reason(refusal: &PoolRefusal) -> ProblemReason {
     }
 }
 
-/// The JSON result of an event.
-fn outcome_json(
+/// The result of an event.
+fn event_result(
     (number, ticket): (Option<PoolNumber>, Option<LeaseTicket>),
     outcome: PoolOutcome,
-) -> Result<Value, PoolRefusal> {
+) -> Result<PoolEventResult, PoolRefusal> {
     let (number, ticket, state) = match outcome {
         PoolOutcome::Done(state) => (number, ticket, state),
         PoolOutcome::Acquired { number, ticket } => (Some(number), Some(ticket), Some(NumberState::BusyUp)),
         PoolOutcome::Refused(refusal) => return Err(refusal),
     };
-    let mut result = json!({ "result": "done", "state": state.map_or(NO_STATE, NumberState::as_str) });
-    if let Some(number) = number {
-        result["number"] = number.to_string().into();
-    }
-    if let Some(ticket) = ticket {
-        result["ticket"] = ticket.0.into();
-    }
-    Ok(result)
+    Ok(PoolEventResult {
+        state: Some(state.map_or(NO_STATE, NumberState::as_str).to_owned()),
+        number: number.map(|number| number.to_string()),
+        ticket: ticket.map(|ticket| ticket.0),
+        ..PoolEventResult::default()
+    })
 }
 
-type Answer = Result<Json<Value>, Problem>;
+/// The result of a refused event.
+fn refused_result(number: Option<PoolNumber>, refusal: &PoolRefusal) -> PoolEventResult {
+    let ProblemReason { reason, state, retry_after_ms } = refusal_reason(refusal);
+    PoolEventResult {
+        result: PoolEventOutcome::Refused,
+        number: number.map(|number| number.to_string()),
+        state: state.map(|state| state.to_string()),
+        reason: Some(reason.into()),
+        detail: Some(refusal.to_string()),
+        retry_after_ms,
+        ..PoolEventResult::default()
+    }
+}
+
+type Answer = Result<Json<PoolEventResults>, Problem>;
 
 /// Applies an event to a number, or an array of at most 10,000 events in order.
 ///
@@ -263,7 +158,7 @@ type Answer = Result<Json<Value>, Problem>;
 #[utoipa::path(
     post,
     path = "/v1/pools/{pool}/events",
-    params(("pool" = inline(NameSchema), Path, description = "The pool's name.")),
+    params(("pool" = inline(PoolNameSchema), Path, description = "The pool's name.")),
     request_body = PoolEventsRequest,
     responses(
         (status = 200, description = "The event was applied; for an array, the result of each event.", body = PoolEventResults),
@@ -286,9 +181,10 @@ pub(super) async fn post_events(
                 PoolAnswer::TooMany => PoolOutcome::Refused(PoolRefusal::Full),
                 _ => return Err(unexpected_answer()),
             };
-            outcome_json(target, outcome).map(Json).map_err(|refusal| {
+            let result = event_result(target, outcome).map_err(|refusal| {
                 Problem::new(ProblemKind::Conflict, refusal.to_string()).with_reason(refusal_reason(&refusal))
-            })
+            });
+            result.map(|result| Json(PoolEventResults::One(result)))
         }
     }
 }
@@ -309,22 +205,15 @@ async fn batch(backend: SharedBackend, pool: model::PoolName, events: Vec<Value>
         return Err(unexpected_answer());
     };
     let results = targets.into_iter().zip(outcomes).map(|(target, outcome)| {
-        outcome_json(target, outcome).unwrap_or_else(|refusal| {
-            let mut result = json!(refusal_reason(&refusal));
-            result["result"] = "refused".into();
-            result["detail"] = refusal.to_string().into();
-            if let Some(number) = target.0 {
-                result["number"] = number.to_string().into();
-            }
-            result
-        })
+        event_result(target, outcome).unwrap_or_else(|refusal| refused_result(target.0, &refusal))
     });
-    Ok(Json(Value::Array(results.collect())))
+    Ok(Json(PoolEventResults::Several(results.collect())))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn pool_events_are_parsed_or_refused_with_a_reason() {

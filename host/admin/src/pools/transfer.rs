@@ -1,11 +1,12 @@
 //! Import and export of a pool's numbers as files.
 
 use super::events::weight;
-use super::schemas::NameSchema;
 use super::{bad_request, name, no_such_pool, unexpected_answer};
-use crate::api::SharedBackend;
+use crate::backend::SharedBackend;
 use crate::problem::Problem;
 use crate::request::{Flag, PathParams, QueryParams};
+use api::name_schemas::PoolNameSchema;
+use api::{PoolImportErrorView, PoolImportResult};
 use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
@@ -142,33 +143,6 @@ fn row(number: &str, state: &str, given_weight: Option<u8>) -> Result<ImportRow,
     Ok(ImportRow { number, is_up, weight: weight(given_weight)? })
 }
 
-/// The result of an import.
-#[derive(Default, Serialize, ToSchema)]
-#[schema(as = PoolImport)]
-pub(super) struct PoolImportResult {
-    /// Lines in the file.
-    lines: u64,
-    /// Numbers added to the pool.
-    added: u64,
-    /// Numbers that were in the pool already.
-    already: u64,
-    /// Numbers refused because the appliance has its maximum of numbers.
-    refused: u64,
-    /// Invalid lines.
-    wrong: u64,
-    /// The first 100 invalid lines.
-    errors: Vec<ImportErrorView>,
-}
-
-/// An invalid line.
-#[derive(Serialize, ToSchema)]
-#[schema(as = PoolImportError)]
-struct ImportErrorView {
-    /// Line number, from 1.
-    line: u64,
-    detail: String,
-}
-
 /// A running import.
 struct Import {
     backend: SharedBackend,
@@ -210,7 +184,7 @@ impl Import {
             Err(detail) => {
                 self.result.wrong += 1;
                 if self.result.errors.len() < MAX_ERRORS {
-                    self.result.errors.push(ImportErrorView { line: self.result.lines, detail });
+                    self.result.errors.push(PoolImportErrorView { line: self.result.lines, detail });
                 }
             }
         }
@@ -251,7 +225,7 @@ pub(super) struct ImportQuery {
 #[utoipa::path(
     post,
     path = "/v1/pools/{pool}/import",
-    params(("pool" = inline(NameSchema), Path, description = "The pool's name."), ImportQuery),
+    params(("pool" = inline(PoolNameSchema), Path, description = "The pool's name."), ImportQuery),
     request_body(content((String = "text/csv"), (String = "application/x-ndjson")), description = "The file."),
     responses((status = 200, description = "The result of the import.", body = PoolImportResult)),
 )]
@@ -371,7 +345,7 @@ enum ExportFormat {
 #[utoipa::path(
     get,
     path = "/v1/pools/{pool}/export",
-    params(("pool" = inline(NameSchema), Path, description = "The pool's name."), ExportQuery),
+    params(("pool" = inline(PoolNameSchema), Path, description = "The pool's name."), ExportQuery),
     responses((
         status = 200,
         description = "The file.",
@@ -401,7 +375,7 @@ pub(super) async fn export(
             None => (Ok(piece), None),
             Some(from) => match export.read(from).await {
                 Ok(()) => (Ok(piece), Some(export)),
-                Err(problem) => (Err(std::io::Error::other(problem.detail)), None),
+                Err(problem) => (Err(std::io::Error::other(problem.detail.clone())), None),
             },
         })
     });

@@ -3,11 +3,12 @@
 //! All data comes from the journal; the feed only signals new entries. So a slow watcher, or one that reconnects after a
 //! restart, misses nothing.
 
-use super::schemas::NameSchema;
 use super::{bad_request, name, no_such_pool, summary, views};
-use crate::api::{SharedBackend, call};
+use crate::backend::{SharedBackend, call};
 use crate::problem::Problem;
 use crate::request::{PathParams, QueryParams};
+use api::PoolGapView;
+use api::name_schemas::PoolNameSchema;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::IntoResponse;
@@ -45,7 +46,7 @@ struct Watcher {
 impl Watcher {
     /// The event for entries that the journal no longer has: all before `first`.
     fn gap_event(&mut self, first: u64) -> Event {
-        let data = json!({ "from": self.next, "to": first - 1 }).to_string();
+        let data = json!(PoolGapView { from: self.next, to: first - 1 }).to_string();
         self.next = first;
         Event::default().event("forgotten").data(data)
     }
@@ -134,7 +135,7 @@ struct PoolNewsEvent {
     get,
     path = "/v1/pools/{pool}/watch",
     params(
-        ("pool" = inline(NameSchema), Path, description = "The pool's name."),
+        ("pool" = inline(PoolNameSchema), Path, description = "The pool's name."),
         WatchQuery,
         ("Last-Event-ID" = Option<u64>, Header, description = "Continue after the entry of this id."),
     ),

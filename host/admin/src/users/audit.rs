@@ -1,11 +1,12 @@
 //! The read-only API of the audit log.
 
 use super::with_access;
-use crate::api::SharedBackend;
 use crate::authenticator::Authenticator;
+use crate::backend::SharedBackend;
 use crate::problem::Problem;
 use crate::request::{QueryParams, page_limit};
-use access::{AuditPage, AuditQuery};
+use access::AuditQuery;
+use api::AuditPage;
 use axum::{Extension, Json};
 use serde::Deserialize;
 use std::sync::Arc;

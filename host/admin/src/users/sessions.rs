@@ -1,21 +1,20 @@
 //! Login, logout, and the caller's own identity.
 
 use super::with_access;
-use crate::api::SharedBackend;
 use crate::authenticator::{Authenticator, Identity};
 use crate::authz::client_address;
-use crate::problem::{Problem, ProblemKind, ProblemReason};
+use crate::backend::SharedBackend;
+use crate::problem::{Problem, ProblemKind};
 use crate::request::json;
 use crate::request_audit::{AuditDetail, append_audit_record};
-use access::{AuditOutcome, AuditRecord, Caller, NewSession, Permission, Principal, Role, UserChange};
+use access::{Caller, NewSession, Principal, UserChange};
+use api::{AuditOutcome, AuditRecord, LoginRequest, PasswordRequest, Permission, ProblemReason, WhoamiView};
 use axum::body::to_bytes;
 use axum::extract::Request;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -30,55 +29,15 @@ pub(super) fn routes() -> OpenApiRouter<SharedBackend> {
     OpenApiRouter::new().routes(routes!(log_out)).routes(routes!(whoami)).routes(routes!(password))
 }
 
-/// Credentials: user and password, or a token.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct LoginRequest {
-    /// The user's name.
-    user: Option<String>,
-    /// The user's password.
-    password: Option<String>,
-    /// A token, instead of user and password.
-    token: Option<String>,
-}
-
-/// The caller's identity and permissions.
-#[derive(Serialize, ToSchema)]
-#[schema(as = Whoami)]
-struct WhoamiView {
-    /// The user's name; `token` for the root token, `token:NAME` for a named token.
-    user: String,
-    /// The role.
-    role: Role,
-    /// The permissions.
-    permissions: Vec<Permission>,
-    /// Whether the caller may read message texts.
-    bodies: bool,
-    /// The account of a caller with the role `account`; null for all other roles.
-    #[schema(required)]
-    account: Option<String>,
-    /// The CSRF token. Requests of a session that change something must send it in the header `Switchyard-CSRF`. Omitted
-    /// without a session.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    csrf: Option<String>,
-    /// Time of expiry of the session or token, milliseconds since the epoch. A session also expires after 30 minutes without
-    /// use.
-    #[schema(required)]
-    until: Option<u64>,
-}
-
-impl WhoamiView {
-    fn of(caller: &Caller, csrf: Option<String>, until: Option<u64>) -> Self {
-        Self {
-            user: caller.name.to_string(),
-            role: caller.role,
-            permissions: Permission::ALL.into_iter().filter(|permission| caller.has(*permission)).collect(),
-            bodies: caller.bodies,
-            account: caller.account.as_deref().map(str::to_owned),
-            csrf,
-            until,
-        }
+fn whoami_view(caller: &Caller, csrf: Option<String>, until: Option<u64>) -> WhoamiView {
+    WhoamiView {
+        user: caller.name.to_string(),
+        role: caller.role,
+        permissions: Permission::ALL.into_iter().filter(|permission| caller.has(*permission)).collect(),
+        bodies: caller.bodies,
+        account: caller.account.as_deref().map(str::to_owned),
+        csrf,
+        until,
     }
 }
 
@@ -160,7 +119,7 @@ fn internal_problem() -> Problem {
 }
 
 fn session_response(authenticator: &Authenticator, caller: &Caller, session: &NewSession) -> Response {
-    let view = WhoamiView::of(caller, Some(session.csrf.clone()), Some(session.until.0));
+    let view = whoami_view(caller, Some(session.csrf.clone()), Some(session.until.0));
     let mut response = Json(view).into_response();
     set_cookie(&mut response, &authenticator.cookie(Some(session)));
     response
@@ -199,17 +158,7 @@ async fn log_out(
 #[utoipa::path(get, path = "/v1/whoami", responses((status = 200, description = "The caller.", body = WhoamiView)))]
 async fn whoami(Extension(identity): Extension<Arc<Identity>>) -> Json<WhoamiView> {
     let csrf = identity.session.as_ref().map(|(_, csrf)| csrf.clone());
-    Json(WhoamiView::of(&identity.caller, csrf, identity.until.map(|until| until.0)))
-}
-
-/// A change of the caller's password.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct PasswordRequest {
-    /// The current password.
-    old: String,
-    /// The new password, at least ten characters.
-    new: String,
+    Json(whoami_view(&identity.caller, csrf, identity.until.map(|until| until.0)))
 }
 
 /// Changes the caller's password and ends all other sessions of the user.

@@ -1,18 +1,17 @@
 //! The API of users.
 
 use super::with_access;
-use crate::api::SharedBackend;
 use crate::authenticator::Authenticator;
+use crate::backend::SharedBackend;
 use crate::problem::{Problem, ProblemKind};
 use crate::request::{JsonBody, PathParams};
 use crate::request_audit::AuditDetail;
-use access::{Caller, NewUser, Role, User, UserChange};
+use access::{Caller, NewUser, UserChange};
+use api::{User, UserChangeRequest, UserRequest};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
-use serde::{Deserialize, Deserializer};
 use std::sync::Arc;
-use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -22,45 +21,6 @@ pub(super) fn routes() -> OpenApiRouter<SharedBackend> {
         change_user,
         delete_user
     ))
-}
-
-/// A user to create.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct UserRequest {
-    /// The name: 1 to 64 of the characters a-z, A-Z, 0-9, `.`, `_`, `-` and `@`.
-    name: String,
-    /// The role.
-    role: Role,
-    /// The password, at least ten characters. A user without a password cannot log in.
-    password: Option<String>,
-    /// The account; required for the role `account`, not allowed for other roles.
-    account: Option<String>,
-    /// Whether the user may read message texts.
-    #[serde(default)]
-    bodies: bool,
-}
-
-/// A change of a user. Omitted fields stay unchanged.
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = UserChange)]
-struct UserChangeRequest {
-    /// The role.
-    role: Option<Role>,
-    /// A new password. It ends the user's sessions.
-    password: Option<String>,
-    /// The account; null removes it.
-    #[serde(default, deserialize_with = "present")]
-    #[schema(value_type = Option<String>)]
-    account: Option<Option<String>>,
-    /// Whether the user may read message texts.
-    bodies: Option<bool>,
-}
-
-/// Distinguishes null from an omitted field.
-fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<String>>, D::Error> {
-    Option::deserialize(deserializer).map(Some)
 }
 
 /// Reads the expected version from `If-Match`; `None` without the header.
@@ -129,21 +89,12 @@ async fn create_user(
 
 /// Describes a user for the audit log.
 fn describe_user(user: &User) -> String {
-    let mut text = format!("role {}", role_name(user.role));
+    let mut text = format!("role {}", user.role);
     if let Some(account) = &user.account {
         text.push_str(&format!(" of {account}"));
     }
     text.push_str(if user.bodies { ", reads texts" } else { ", reads no texts" });
     text
-}
-
-fn role_name(role: Role) -> &'static str {
-    match role {
-        Role::Account => "account",
-        Role::Viewer => "viewer",
-        Role::Operator => "operator",
-        Role::Admin => "admin",
-    }
 }
 
 /// Shows a user.

@@ -1,5 +1,6 @@
 use super::TableStoreOptions;
-use super::table::{Table, TableBuilder, TableKind};
+use super::table::{Table, TableBuilder};
+use api::TableKind;
 use csv::{ByteRecord, ErrorKind, ReaderBuilder};
 use std::io::{self, Read};
 

@@ -1,7 +1,7 @@
 use super::string_arena::StringArena;
+use api::{TableFillResult, TableKind};
 use hashbrown::hash_table::Entry;
 use hashbrown::{DefaultHashBuilder, HashTable};
-use serde::{Deserialize, Serialize};
 use std::hash::BuildHasher;
 
 /// Maximum number of digits of a prefix table's key.
@@ -10,27 +10,6 @@ const MAX_PREFIX_DIGITS: usize = 30;
 const MAX_SHORT_DIGITS: usize = 15;
 /// Maximum length of an exact table's key, and of a value, in octets.
 const MAX_TEXT_OCTETS: usize = 256;
-
-/// How a table is searched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum TableKind {
-    /// By exact key.
-    Exact,
-    /// By the longest key that is a prefix of a number.
-    Prefix,
-}
-
-/// Kind and size of a table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct TableInfo {
-    /// How it is searched.
-    pub kind: TableKind,
-    /// Number of keys.
-    pub rows: u64,
-    /// Memory use, in octets.
-    pub octets: u64,
-}
 
 /// An immutable table from keys to texts.
 ///
@@ -90,12 +69,12 @@ impl Table {
 
     /// Kind and size.
     #[must_use]
-    pub fn info(&self) -> TableInfo {
+    pub fn info(&self) -> TableFillResult {
         let memory_octets = self.short.allocation_size()
             + self.long.allocation_size()
             + self.keys.memory_octets()
             + self.values.memory_octets();
-        TableInfo {
+        TableFillResult {
             kind: self.kind,
             rows: (self.short.len() + self.long.len()) as u64,
             octets: memory_octets as u64,

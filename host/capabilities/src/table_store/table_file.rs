@@ -1,7 +1,8 @@
 use super::TableStoreOptions;
 use super::csv_reader::{self, ReadError, ReadErrorKind, ReadTable};
-use super::table::{Table, TableKind};
+use super::table::Table;
 use crate::Error;
+use api::TableKind;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};

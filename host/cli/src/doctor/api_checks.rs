@@ -4,6 +4,7 @@ use crate::attention::{Finding, Level, attention};
 use crate::format::plural;
 use crate::output::Failure;
 use crate::snapshot::Snapshot;
+use api::Problem;
 use client::{ClientError, ConnectionArgs};
 use std::time::Duration;
 
@@ -31,7 +32,7 @@ pub(super) fn check(connection: ConnectionArgs, version: &str, now: u64, found: 
         Ok(health) if health["status"] == "ok" => {
             found.push(Finding::new(Level::Ok, "appliance", format!("{} answers", api.url()), ""));
         }
-        Ok(_) | Err(ClientError::Refused { .. }) => {
+        Ok(_) | Err(ClientError::Refused(_)) => {
             let what = format!("the server at {} is not Switchyard", api.url());
             found.push(Finding::new(Level::Error, "appliance", what, "correct --url"));
             return false;
@@ -49,7 +50,7 @@ pub(super) fn check(connection: ConnectionArgs, version: &str, now: u64, found: 
             found.push(Finding::new(Level::Ok, "token", "the appliance accepts it", ""));
             check_snapshot(&snapshot, version, now, found);
         }
-        Err(Failure::Appliance(ClientError::Refused { status: 401, .. })) => {
+        Err(Failure::Appliance(ClientError::Refused(Problem { status: 401, .. }))) => {
             let remedy = "the root token is in DATA/token; switchyard token make creates others";
             found.push(Finding::new(Level::Error, "token", "the appliance rejects it", remedy));
         }

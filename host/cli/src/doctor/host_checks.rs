@@ -140,11 +140,11 @@ fn clock(data: &Path, now: u64) -> Finding {
     let written = written.filter_map(|at| at.duration_since(UNIX_EPOCH).ok());
     let newest = written.max().map_or(0, |at| u64::try_from(at.as_millis()).unwrap_or(u64::MAX));
     if newest > now.saturating_add(MAX_CLOCK_SKEW_MS) {
-        let ahead = crate::format::duration_text(&(newest - now).into());
+        let ahead = crate::format::duration_text(&(newest - now));
         let what = format!("files in {} are {ahead} in the future: the clock went back", data.display());
         return Finding::new(Level::Error, about, what, remedy);
     }
-    Finding::new(Level::Ok, about, crate::format::timestamp(&now.into()), "")
+    Finding::new(Level::Ok, about, crate::format::timestamp(&now), "")
 }
 
 fn open_files(connections: u64) -> Finding {

@@ -2,104 +2,98 @@
 
 use crate::format::{list, table, timestamp, value_text, with_readable_times};
 use crate::output::{Failure, Output};
-use serde_json::{Value, json};
+use api::{MessagePageView, MessageRowView, PriceView, StepView, TraceView};
 
-pub(super) fn messages(output: &Output, messages: &[Value], next: &Value) -> Result<(), Failure> {
+pub(super) fn messages(output: &Output, page: &MessagePageView) -> Result<(), Failure> {
     if output.json {
-        return output.document(&json!({ "messages": messages, "next": next }));
+        return output.document(page);
     }
-    if messages.is_empty() {
+    if page.messages.is_empty() {
         // A remark, because programs read the lines of standard output.
         output.remark("no message matches");
         return Ok(());
     }
-    let row = |message: &Value| -> Vec<String> {
+    let row = |message: &MessageRowView| -> Vec<String> {
         vec![
-            value_text(&message["id"]),
-            timestamp(&message["at"]),
-            value_text(&message["state"]),
-            value_text(&message["account"]),
-            value_text(&message["peer"]),
-            value_text(&message["source"]),
-            value_text(&message["destination"]),
-            value_text(&message["length"]),
+            value_text(&message.id),
+            timestamp(&message.at),
+            value_text(&message.state),
+            value_text(&message.account),
+            value_text(&message.peer),
+            value_text(&message.source),
+            value_text(&message.destination),
+            value_text(&message.length),
         ]
     };
-    let rows: Vec<Vec<String>> = messages.iter().map(row).collect();
+    let rows: Vec<Vec<String>> = page.messages.iter().map(row).collect();
     let head = ["ID", "ACCEPTED", "STATE", "ACCOUNT", "PEER", "FROM", "TO", "OCTETS"];
     output.write(&table(&head, &rows))?;
-    if !next.is_null() {
-        output.remark(&format!("there are more; continue with --cursor {}", value_text(next)));
+    if let Some(next) = &page.next {
+        output.remark(&format!("there are more; continue with --cursor {next}"));
     }
     Ok(())
 }
 
-/// Formats an amount in millionths of the operator's currency.
-fn money(millionths: &Value) -> String {
-    let Some(amount) = millionths.as_u64() else { return value_text(millionths) };
-    format!("{}.{:06}", amount / 1_000_000, amount % 1_000_000)
+/// The amount, in the operator's currency, and the ledger account that pays.
+fn price_text(price: &PriceView) -> String {
+    let Some(account) = &price.account else { return "free".to_owned() };
+    let (units, millionths) = (price.amount / 1_000_000, price.amount % 1_000_000);
+    format!("{units}.{millionths:06}, from ledger account {}", value_text(account))
 }
 
 /// A message without its steps.
-fn summary(trace: &Value) -> Vec<(&'static str, String)> {
-    let why = &trace["routing"];
+fn summary(trace: &TraceView) -> Vec<(&'static str, String)> {
+    let why = &trace.routing;
     let mut rows = vec![
-        ("message", value_text(&trace["id"])),
-        ("state", value_text(&trace["state"])),
-        ("from account", value_text(&trace["origin"])),
-        ("from", value_text(&trace["source"])),
-        ("to", value_text(&trace["destination"])),
-        ("accepted", timestamp(&trace["accepted_at"])),
-        ("octets", value_text(&trace["length"])),
-        ("routed", with_readable_times(&why["verdict"])),
-        ("by", format!("{} {}", value_text(&why["plugin"]), value_text(&why["version"]))),
+        ("message", value_text(&trace.id)),
+        ("state", value_text(&trace.state)),
+        ("from account", value_text(&trace.origin)),
+        ("from", value_text(&trace.source)),
+        ("to", value_text(&trace.destination)),
+        ("accepted", timestamp(&trace.accepted_at)),
+        ("octets", value_text(&trace.length)),
+        ("routed", with_readable_times(&why.verdict)),
+        ("by", format!("{} {}", value_text(&why.plugin), value_text(&why.version))),
     ];
-    if !trace["submission"].is_null() {
-        rows.insert(1, ("submission", value_text(&trace["submission"])));
+    if let Some(submission) = &trace.submission {
+        rows.insert(1, ("submission", value_text(submission)));
     }
-    if !why["note"].is_null() {
-        rows.push(("note", value_text(&why["note"])));
+    if let Some(note) = &why.note {
+        rows.push(("note", value_text(note)));
     }
-    if trace["price"].is_object() {
-        let price = &trace["price"];
-        let account = match &price["account"] {
-            Value::Null => "free".to_owned(),
-            account => format!("{}, from ledger account {}", money(&price["amount"]), value_text(account)),
-        };
-        rows.push(("price", account));
+    if let Some(price) = &trace.price {
+        rows.push(("price", price_text(price)));
     }
-    if trace["peer_ids"].as_array().is_some_and(|ids| !ids.is_empty()) {
-        let ids: Vec<String> = trace["peer_ids"].as_array().into_iter().flatten().map(value_text).collect();
+    if !trace.peer_ids.is_empty() {
+        let ids: Vec<String> = trace.peer_ids.iter().map(value_text).collect();
         rows.push(("peer's ids", ids.join(", ")));
     }
-    if !trace["waiting_for"].is_null() {
-        rows.push(("waiting for", with_readable_times(&trace["waiting_for"])));
+    if let Some(why) = &trace.waiting_for {
+        rows.push(("waiting for", with_readable_times(why)));
     }
-    if !trace["body"].is_null() {
-        rows.push(("text", value_text(&trace["body"])));
+    if let Some(text) = &trace.body {
+        rows.push(("text", value_text(text)));
     }
     rows
 }
 
-pub(super) fn message(output: &Output, trace: &Value) -> Result<(), Failure> {
+pub(super) fn message(output: &Output, trace: &TraceView) -> Result<(), Failure> {
     if output.json {
         return output.document(trace);
     }
     output.write(&list(&summary(trace)))
 }
 
-pub(super) fn trace(output: &Output, trace: &Value) -> Result<(), Failure> {
+pub(super) fn trace(output: &Output, trace: &TraceView) -> Result<(), Failure> {
     message(output, trace)?;
     if output.json {
         return Ok(());
     }
-    let began = trace["accepted_at"].as_u64();
-    let row = |step: &Value| -> Vec<String> {
-        let after = step["at"].as_u64().zip(began).map(|(at, began)| at.saturating_sub(began));
-        let after = after.map_or_else(|| "-".to_owned(), |after| format!("+{}", seconds(after)));
-        vec![timestamp(&step["at"]), after, with_readable_times(&step["what"])]
+    let row = |step: &StepView| -> Vec<String> {
+        let after = format!("+{}", seconds(step.at.saturating_sub(trace.accepted_at)));
+        vec![timestamp(&step.at), after, with_readable_times(&step.what)]
     };
-    let rows: Vec<Vec<String>> = trace["steps"].as_array().into_iter().flatten().map(row).collect();
+    let rows: Vec<Vec<String>> = trace.steps.iter().map(row).collect();
     output.write("\n")?;
     output.write(&table(&["AT", "AFTER", "WHAT"], &rows))
 }
@@ -113,13 +107,29 @@ fn seconds(millis: u64) -> String {
 mod tests {
     use crate::fake_api::{FakeApi, NOW, run};
     use admin::{Problem, ProblemKind};
+    use api::{
+        AcceptedMessage, MessagePageView, MessageRowView, MessageStateView as State, PriceView, RoutingView,
+        StepView, TraceView,
+    };
     use serde_json::{Value, json};
 
-    fn found(id: u64, state: &str) -> Value {
-        json!({
-            "id": id.to_string(), "at": NOW - 1_000, "state": state, "finished": false, "account": "demo",
-            "peer": "upstream", "source": "10655", "destination": "86130****5678", "length": 12,
-        })
+    fn found(id: u64, state: State) -> MessageRowView {
+        MessageRowView {
+            id: id.to_string(),
+            at: NOW - 1_000,
+            state,
+            finished: false,
+            account: "demo".to_owned(),
+            peer: "upstream".to_owned(),
+            source: "10655".to_owned(),
+            destination: "86130****5678".to_owned(),
+            length: 12,
+        }
+    }
+
+    fn page(messages: impl IntoIterator<Item = MessageRowView>, next: Option<&str>) -> MessagePageView {
+        let messages = messages.into_iter().collect();
+        MessagePageView { messages, next: next.map(str::to_owned), incomplete: None }
     }
 
     #[test]
@@ -128,12 +138,12 @@ mod tests {
             .with(
                 "GET /v1/messages?limit=50&number=%2B8613&state=queued&from=1795276975000",
                 200,
-                &json!({ "messages": [found(1_000_000_002, "queued")], "next": "a b" }),
+                &page([found(1_000_000_002, State::Queued)], Some("a b")),
             )
             .with(
                 "GET /v1/messages?limit=49&number=%2B8613&state=queued&from=1795276975000&cursor=a%20b",
                 200,
-                &json!({ "messages": [found(1_000_000_001, "deferred")], "next": null }),
+                &page([found(1_000_000_001, State::Deferred)], None),
             );
         let url = api.start();
         let arguments = ["message", "find", "--number", "+8613", "--state", "queued", "--from", "7s"];
@@ -147,8 +157,8 @@ mod tests {
     #[test]
     fn a_cursor_is_printed_for_more_messages() {
         let url = FakeApi::default()
-            .with("GET /v1/messages?limit=1", 200, &json!({ "messages": [found(7, "queued")], "next": "6" }))
-            .with("GET /v1/messages?limit=1&cursor=6", 200, &json!({ "messages": [], "next": null }))
+            .with("GET /v1/messages?limit=1", 200, &page([found(7, State::Queued)], Some("6")))
+            .with("GET /v1/messages?limit=1&cursor=6", 200, &page([], None))
             .start();
         let done = run(&url, &["message", "find", "--limit", "1"]);
         assert_eq!(done.error, "switchyard: there are more; continue with --cursor 6\n");
@@ -167,7 +177,7 @@ mod tests {
             .with(
                 "GET /v1/messages?limit=50&from=0&until=1795276800500",
                 200,
-                &json!({ "messages": [found(7, "queued")], "next": null }),
+                &page([found(7, State::Queued)], None),
             )
             .start();
         let arguments =
@@ -179,29 +189,47 @@ mod tests {
         assert!(done.error.contains("\"yesterday\" is not a time"), "{done:?}");
     }
 
-    fn traced() -> Value {
-        json!({
-            "id": "1000000042", "submission": null, "state": "deferred", "finished": false, "origin": "demo",
-            "source": "10655", "destination": "86130****5678", "accepted_at": NOW - 61_234, "expires_at": NOW + 9_000_000,
-            "routing": {
-                "plugin": "prefix-router", "version": "58cd962459f1", "note": "everything upstream",
-                "verdict": "forward: upstream (rank 0, weight 1)", "leg": 0,
+    fn traced() -> TraceView {
+        let step = |ago: u64, what: &str| StepView { at: NOW - ago, what: what.to_owned() };
+        TraceView {
+            id: "1000000042".to_owned(),
+            submission: None,
+            state: State::Deferred,
+            finished: false,
+            origin: "demo".to_owned(),
+            source: "10655".to_owned(),
+            destination: "86130****5678".to_owned(),
+            accepted_at: NOW - 61_234,
+            expires_at: NOW + 9_000_000,
+            routing: RoutingView {
+                plugin: "prefix-router".to_owned(),
+                version: "58cd962459f1".to_owned(),
+                note: Some("everything upstream".to_owned()),
+                verdict: "forward: upstream (rank 0, weight 1)".to_owned(),
+                leg: Some(0),
             },
-            "price": { "plugin": "prepaid", "version": "1", "note": null, "account": "demo", "amount": 30_500 },
-            "waiting_for": "next attempt at 1795277000000",
-            "steps": [
-                { "at": NOW - 61_234, "what": "accepted and written to disk" },
-                { "at": NOW - 61_200, "what": "submitted to upstream, attempt 1" },
-                { "at": NOW - 61_000, "what": "refused by the peer: 0x45\u{1b}[31m" },
+            price: Some(PriceView {
+                plugin: "prepaid".to_owned(),
+                version: "1".to_owned(),
+                note: None,
+                account: Some("demo".to_owned()),
+                amount: 30_500,
+            }),
+            waiting_for: Some("next attempt at 1795277000000".to_owned()),
+            steps: vec![
+                step(61_234, "accepted and written to disk"),
+                step(61_200, "submitted to upstream, attempt 1"),
+                step(61_000, "refused by the peer: 0x45\u{1b}[31m"),
             ],
-            "peer_ids": ["A1"], "length": 12, "body": null,
-        })
+            peer_ids: vec!["A1".to_owned()],
+            length: 12,
+            body: None,
+        }
     }
 
     #[test]
     fn a_message_is_shown_and_traced() {
-        let mut with_body = traced();
-        with_body["body"] = json!("hi\u{7}\nthere 您好");
+        let with_body = TraceView { body: Some("hi\u{7}\nthere 您好".to_owned()), ..traced() };
         let url = FakeApi::default()
             .with("GET /v1/messages/1000000042", 200, &traced())
             .with("GET /v1/messages/1000000042?body=1", 200, &with_body)
@@ -213,15 +241,14 @@ mod tests {
         assert_eq!((done.code, done.error.as_str()), (0, ""));
         insta::assert_snapshot!("message_trace", done.out);
         let done = run(&url, &["message", "trace", "1000000042", "--json"]);
-        assert_eq!(serde_json::from_str::<Value>(&done.out).unwrap(), traced());
+        assert_eq!(serde_json::from_str::<Value>(&done.out).unwrap(), json!(traced()));
         assert_eq!(run(&url, &["message", "show", "1"]).code, 1);
     }
 
     #[test]
     fn a_message_of_a_submission_to_several_destinations() {
-        let mut one = traced();
-        one["submission"] = json!("1000000041");
-        let page = json!({ "messages": [found(1_000_000_042, "queued")], "next": null });
+        let one = TraceView { submission: Some("1000000041".to_owned()), ..traced() };
+        let page = page([found(1_000_000_042, State::Queued)], None);
         let url = FakeApi::default()
             .with("GET /v1/messages/1000000042", 200, &one)
             .with("GET /v1/messages?limit=50&submission=1000000041", 200, &page)
@@ -252,7 +279,11 @@ mod tests {
 
     #[test]
     fn a_test_message_is_sent() {
-        let api = FakeApi::default().with("POST /v1/messages", 201, &json!({ "id": "1000000043" }));
+        let api = FakeApi::default().with(
+            "POST /v1/messages",
+            201,
+            &AcceptedMessage { id: "1000000043".to_owned() },
+        );
         let url = api.start();
         let done =
             run(&url, &["message", "send", "--account", "demo", "--from", "1", "--to", "86130", "a test"]);

@@ -1,10 +1,10 @@
 //! Adds, changes and removes a peer or an account with a patch of the configuration.
 
-use crate::config::print_applied;
-use crate::format::value_text;
+use crate::config::{ConfigRequest, change_path, print_applied};
 use crate::output::{Failure, Output};
+use api::CurrentConfiguration;
 use clap::Args;
-use client::{ApiClient, encode_segment};
+use client::ApiClient;
 use serde_json::{Map, Value, json};
 use std::io::Read;
 use std::path::Path;
@@ -81,7 +81,7 @@ pub(crate) fn existing_section(
 pub(crate) fn change(
     api: &ApiClient,
     output: &Output,
-    current: &Value,
+    current: &CurrentConfiguration,
     (section, name): (&str, &str),
     what: &Value,
     change_args: &ConfigChangeArgs,
@@ -90,15 +90,14 @@ pub(crate) fn change(
         .why
         .clone()
         .unwrap_or_else(|| format!("{} {name}", if what.is_null() { "removed" } else { "set" }));
-    let mut path = format!("/v1/configuration?why={}", encode_segment(&why));
-    if let Some(within) = &change_args.confirm_within {
-        path.push_str(&format!("&confirm-within={}", encode_segment(within)));
-    }
-    let tag = format!("\"{}\"", value_text(&current["version"]));
-    let headers = [("content-type", "application/merge-patch+json"), ("if-match", tag.as_str())];
-    let patch = json!({ section: { name: what } });
-    let answer = api.send("PATCH", &path, &headers, patch.to_string().as_bytes())?;
-    print_applied(output, &answer)
+    let path = change_path(&why, change_args.confirm_within.as_deref());
+    let change = ConfigRequest {
+        method: "PATCH",
+        path: &path,
+        media_type: "application/merge-patch+json",
+        version: current.version,
+    };
+    print_applied(output, &change.send(api, &json!({ section: { name: what } }))?)
 }
 
 #[cfg(test)]
@@ -106,7 +105,8 @@ mod tests {
     use super::*;
     use crate::fake_api::{FakeApi, NOW, RecordedRequest, run};
     use crate::fixtures::configuration;
-    use admin::{ConfigurationChangeResult, FieldProblem, Problem, ProblemKind};
+    use admin::{Problem, ProblemKind};
+    use api::{ConfigChangeKindView, ConfigChangeView, ConfigurationChangeResult, FieldProblem};
 
     #[test]
     fn settings_are_parsed_as_json_or_text() {
@@ -143,11 +143,20 @@ mod tests {
 
     #[test]
     fn a_peer_is_patched_in_its_section() {
-        let changed = json!({
-            "version": 8, "reverts-at": NOW, "restart": ["/peer/0/x"],
-            "changes": [{ "pointer": "/gateway/unicom/window", "what": "changed", "effect": "its connections only" }],
-        });
-        let api = api().with("PATCH /v1/configuration?why=more&confirm-within=5m", 200, &changed);
+        let window = ConfigChangeView {
+            pointer: "/gateway/unicom/window".to_owned(),
+            what: ConfigChangeKindView::Changed,
+            effect: "its connections only".to_owned(),
+            before: Some(json!(16)),
+            after: Some(json!(32)),
+        };
+        let changed = ConfigurationChangeResult {
+            version: 8,
+            changes: vec![window],
+            restart: vec!["/peer/0/x".to_owned()],
+            reverts_at: Some(NOW),
+        };
+        let api = api().with("PATCH /v1/configuration?why=more&confirm-within=5m", 200, &json!(changed));
         let url = api.start();
         let done =
             run(&url, &["peer", "set", "unicom", "window=32", "--why", "more", "--confirm-within", "5m"]);
@@ -196,7 +205,7 @@ mod tests {
             field("/peer/0/adress", "is not known", None),
         ];
         let detail = "peer[0].rate: is \"x\"; and 1 more, all of them in `problems`";
-        let invalid = Problem { problems, ..Problem::new(ProblemKind::Unprocessable, detail) };
+        let invalid = Problem::new(ProblemKind::Unprocessable, detail).with_problems(problems);
         let url = api().refusing("PATCH /v1/configuration?why=set%20upstream", &invalid).start();
         let done = run(&url, &["peer", "set", "upstream", "rate=x", "adress=1"]);
         assert_eq!((done.code, done.out.as_str()), (1, ""));

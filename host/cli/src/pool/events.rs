@@ -3,36 +3,44 @@
 use super::{NumberArgs, path};
 use crate::format::value_text;
 use crate::output::{Failure, Output};
+use api::{PoolEventOutcome, PoolEventRequest, PoolEventResult, PoolView, Problem};
 use client::{ApiClient, ClientError};
-use serde_json::{Value, json};
 
 /// The number of events of one request: even, so that both events of a number stay together.
 const BATCH: usize = 10_000;
 
 /// Sends one event; prints number and ticket of a call, number and state of other events.
-pub(super) fn send_event(api: &ApiClient, output: &Output, pool: &str, event: &Value) -> Result<(), Failure> {
-    let answer = api.post(&path(pool, "/events"), event).map_err(|error| {
+pub(super) fn send_event(
+    api: &ApiClient,
+    output: &Output,
+    pool: &str,
+    event: &PoolEventRequest,
+) -> Result<(), Failure> {
+    let sent = api.call::<PoolEventResult>("POST", &path(pool, "/events"), event);
+    let result = sent.map_err(|error| {
         // The API reports a missing pool as one without numbers: check whether the pool exists.
-        let none = matches!(&error, ClientError::Refused { problem, .. } if problem["reason"] == "empty" || problem["reason"] == "not-in-pool");
-        let missing = none.then(|| api.get(&path(pool, "")).err()).flatten();
-        missing.filter(|missing| matches!(missing, ClientError::Refused { status: 404, .. })).unwrap_or(error)
+        let none = matches!(&error, ClientError::Refused(problem) if matches!(problem.reason_code(), Some("empty" | "not-in-pool")));
+        let missing = none.then(|| api.read::<PoolView>(&path(pool, "")).err()).flatten();
+        missing.filter(|missing| matches!(missing, ClientError::Refused(Problem { status: 404, .. }))).unwrap_or(error)
     })?;
     if output.json {
-        return output.document(&answer);
+        return output.document(&result);
     }
-    let second = if event["event"] == "call" { "ticket" } else { "state" };
-    output.line(&format!("{} {}", value_text(&answer["number"]), value_text(&answer[second])))
+    let second = match event {
+        PoolEventRequest::Call { .. } => value_text(&result.ticket),
+        _ => value_text(&result.state),
+    };
+    output.line(&format!("{} {second}", value_text(&result.number)))
 }
 
 /// Sends the same event for each number.
 pub(super) fn send_for_each(
     api: &ApiClient,
     output: &Output,
-    event: &str,
-    which: &NumberArgs,
+    which: NumberArgs,
+    event: impl Fn(String) -> PoolEventRequest,
 ) -> Result<(), Failure> {
-    let numbers = which.numbers.iter();
-    let events: Vec<Value> = numbers.map(|number| json!({ "event": event, "number": number })).collect();
+    let events: Vec<_> = which.numbers.into_iter().map(event).collect();
     send_batch(api, output, &which.pool, &events, 1)
 }
 
@@ -41,34 +49,25 @@ pub(super) fn send_batch(
     api: &ApiClient,
     output: &Output,
     pool: &str,
-    events: &[Value],
+    events: &[PoolEventRequest],
     steps: usize,
 ) -> Result<(), Failure> {
     let mut refused = 0_usize;
     for batch in events.chunks(BATCH) {
-        let answer = api.post(&path(pool, "/events"), &Value::Array(batch.to_vec()))?;
-        let Value::Array(results) = answer else {
-            return Err(Failure::Interrupted(format!("the answer of the appliance is not valid: {answer}")));
-        };
+        let results: Vec<PoolEventResult> = api.call("POST", &path(pool, "/events"), &batch)?;
         for results in results.chunks(steps) {
-            let failed = results.iter().find(|result| result["result"] == "refused");
+            let failed = results.iter().find(|result| result.result == PoolEventOutcome::Refused);
             refused += usize::from(failed.is_some());
             let Some(result) = failed.or_else(|| results.last()) else { continue };
+            let number = value_text(&result.number);
             match (output.json, failed) {
                 (true, _) => output.document(result)?,
                 (false, Some(failed)) => output.remark(&format!(
-                    "{}: {}: {}",
-                    value_text(&failed["number"]),
-                    value_text(&failed["reason"]),
-                    value_text(&failed["detail"])
+                    "{number}: {}: {}",
+                    value_text(&failed.reason),
+                    value_text(&failed.detail)
                 )),
-                (false, None) => {
-                    output.line(&format!(
-                        "{} {}",
-                        value_text(&result["number"]),
-                        value_text(&result["state"])
-                    ))?;
-                }
+                (false, None) => output.line(&format!("{number} {}", value_text(&result.state)))?,
             }
         }
     }
@@ -81,8 +80,9 @@ pub(super) fn send_batch(
 #[cfg(test)]
 mod tests {
     use crate::fake_api::{FakeApi, run};
-    use admin::{Problem, ProblemKind, ProblemReason};
-    use serde_json::json;
+    use admin::{Problem, ProblemKind};
+    use api::{PoolCountsView, PoolSettingsView, PoolView, ProblemReason};
+    use model::Strategy;
 
     #[test]
     fn a_call_of_a_missing_pool_is_reported() {
@@ -90,11 +90,17 @@ mod tests {
         let empty = empty.with_reason(ProblemReason::of("empty"));
         let missing = Problem::new(ProblemKind::NotFound, "there is no pool slaes");
         let missing = missing.with_reason(ProblemReason::of("no-pool"));
-        let pool = json!({
-            "name": "sales", "settings": { "strategy": "longest-idle", "quarantine-ms": 0 },
-            "numbers": { "idle+up": 0, "idle+down": 0, "busy+up": 0, "busy+down": 0, "total": 0 },
-            "ready": 0, "next-ms": null, "entries": 0, "acquired": 0, "none": 1, "lapsed": 0,
-        });
+        let pool = PoolView {
+            name: "sales".to_owned(),
+            settings: PoolSettingsView { strategy: Strategy::LongestIdle, quarantine_ms: 0 },
+            numbers: PoolCountsView { idle_up: 0, idle_down: 0, busy_up: 0, busy_down: 0, total: 0 },
+            ready: 0,
+            next_ms: None,
+            entries: 0,
+            acquired: 0,
+            none: 1,
+            lapsed: 0,
+        };
         let url = FakeApi::default()
             .refusing("POST /v1/pools/slaes/events", &empty)
             .refusing("GET /v1/pools/slaes", &missing)

@@ -1,8 +1,8 @@
 //! Imports and exports the numbers of a pool.
 
 use super::path;
-use crate::format::value_text;
 use crate::output::{Failure, Output};
+use api::PoolImportResult;
 use client::ApiClient;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -28,30 +28,21 @@ pub(super) fn import(
         Some("-") => Box::new(std::io::stdin().lock()),
         _ => Box::new(BufReader::new(File::open(file).map_err(Failure::file(file))?)),
     };
-    let query = if reg { "/import?reg=true" } else { "/import" };
-    let answer = api.post_all(&path(pool, query), &[("content-type", kind)], &mut input)?;
+    let path = path(pool, if reg { "/import?reg=true" } else { "/import" });
+    let answer = api.post_all(&path, &[("content-type", kind)], &mut input)?;
+    let result: PoolImportResult = api.typed(&path, answer)?;
     if output.json {
-        output.document(&answer)?;
+        output.document(&result)?;
     } else {
-        output.line(&format!(
-            "{} added, {} already exist",
-            value_text(&answer["added"]),
-            value_text(&answer["already"])
-        ))?;
-        for invalid in answer["errors"].as_array().into_iter().flatten() {
-            output.remark(&format!(
-                "line {}: {}",
-                value_text(&invalid["line"]),
-                value_text(&invalid["detail"])
-            ));
+        output.line(&format!("{} added, {} already exist", result.added, result.already))?;
+        for invalid in &result.errors {
+            output.remark(&format!("line {}: {}", invalid.line, invalid.detail));
         }
     }
-    match (answer["wrong"].as_u64(), answer["refused"].as_u64()) {
-        (Some(0), Some(0)) => Ok(()),
+    match (result.wrong, result.refused) {
+        (0, 0) => Ok(()),
         (invalid, refused) => Err(Failure::PartlyRefused(format!(
-            "{} lines are wrong, {} numbers were refused: the appliance's limit is reached",
-            invalid.unwrap_or(0),
-            refused.unwrap_or(0)
+            "{invalid} lines are wrong, {refused} numbers were refused: the appliance's limit is reached"
         ))),
     }
 }

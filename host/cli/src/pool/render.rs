@@ -2,146 +2,149 @@
 
 use crate::format::{duration_text, list, table, timestamp, value_text};
 use crate::output::{Failure, Output};
-use serde_json::{Value, json};
+use api::{
+    PoolCountsView, PoolEntryView, PoolHistoryPage, PoolNumberView, PoolNumbersPage, PoolView, PoolsView,
+};
 
-const STATES: [&str; 4] = ["idle+up", "idle+down", "busy+up", "busy+down"];
+/// The numbers of each state.
+fn states(numbers: &PoolCountsView) -> [(&'static str, String); 4] {
+    [
+        ("idle+up", numbers.idle_up),
+        ("idle+down", numbers.idle_down),
+        ("busy+up", numbers.busy_up),
+        ("busy+down", numbers.busy_down),
+    ]
+    .map(|(state, count)| (state, count.to_string()))
+}
 
-pub(super) fn pools(output: &Output, answer: &Value) -> Result<(), Failure> {
+pub(super) fn pools(output: &Output, answer: &PoolsView) -> Result<(), Failure> {
     if output.json {
         return output.document(answer);
     }
-    let rows: Vec<Vec<String>> = answer["pools"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(|pool| {
-            let mut row = vec![
-                value_text(&pool["name"]),
-                value_text(&pool["settings"]["strategy"]),
-                value_text(&pool["ready"]),
-            ];
-            row.extend(STATES.map(|state| value_text(&pool["numbers"][state])));
-            row.push(duration_text(&pool["next-ms"]));
-            row
-        })
-        .collect();
+    let row = |pool: &PoolView| {
+        let mut row =
+            vec![value_text(&pool.name), value_text(&pool.settings.strategy), pool.ready.to_string()];
+        row.extend(states(&pool.numbers).map(|(_, count)| count));
+        row.push(duration_text(&pool.next_ms));
+        row
+    };
+    let rows: Vec<_> = answer.pools.iter().map(row).collect();
     let head = ["POOL", "STRATEGY", "READY", "IDLE+UP", "IDLE+DOWN", "BUSY+UP", "BUSY+DOWN", "NEXT END"];
     output.write(&table(&head, &rows))
 }
 
-pub(super) fn pool(output: &Output, pool: &Value) -> Result<(), Failure> {
+pub(super) fn pool(output: &Output, pool: &PoolView) -> Result<(), Failure> {
     if output.json {
         return output.document(pool);
     }
     let mut rows = vec![
-        ("pool", value_text(&pool["name"])),
-        ("strategy", value_text(&pool["settings"]["strategy"])),
-        ("quarantine", duration_text(&pool["settings"]["quarantine-ms"])),
-        ("numbers", value_text(&pool["numbers"]["total"])),
+        ("pool", value_text(&pool.name)),
+        ("strategy", value_text(&pool.settings.strategy)),
+        ("quarantine", duration_text(&pool.settings.quarantine_ms)),
+        ("numbers", pool.numbers.total.to_string()),
     ];
-    rows.extend(STATES.map(|state| (state, value_text(&pool["numbers"][state]))));
+    rows.extend(states(&pool.numbers));
     rows.extend([
-        ("ready", value_text(&pool["ready"])),
-        ("next end", duration_text(&pool["next-ms"])),
-        ("entries", value_text(&pool["entries"])),
-        ("acquired", value_text(&pool["acquired"])),
-        ("none available", value_text(&pool["none"])),
-        ("leases lapsed", value_text(&pool["lapsed"])),
+        ("ready", pool.ready.to_string()),
+        ("next end", duration_text(&pool.next_ms)),
+        ("entries", pool.entries.to_string()),
+        ("acquired", pool.acquired.to_string()),
+        ("none available", pool.none.to_string()),
+        ("leases lapsed", pool.lapsed.to_string()),
     ]);
     output.write(&list(&rows))
 }
 
 /// The time until the lease, or the quarantine, ends.
-fn end(number: &Value) -> String {
-    match (&number["lease-left-ms"], &number["rest-left-ms"]) {
-        (Value::Null, Value::Null) => "-".to_owned(),
-        (Value::Null, rest) => format!("rests {}", duration_text(rest)),
-        (lease, _) => duration_text(lease),
+fn end(number: &PoolNumberView) -> String {
+    match (number.lease_left_ms, number.rest_left_ms) {
+        (None, None) => "-".to_owned(),
+        (None, Some(rest)) => format!("rests {}", duration_text(&rest)),
+        (Some(lease), _) => duration_text(&lease),
     }
 }
 
-pub(super) fn numbers(output: &Output, numbers: &[Value], next: &Value) -> Result<(), Failure> {
+pub(super) fn numbers(output: &Output, page: &PoolNumbersPage) -> Result<(), Failure> {
     if output.json {
-        return output.document(&json!({ "numbers": numbers, "next": next }));
+        return output.document(page);
     }
-    let rows: Vec<Vec<String>> = numbers
-        .iter()
-        .map(|number| {
-            vec![
-                value_text(&number["number"]),
-                value_text(&number["state"]),
-                timestamp(&number["since"]),
-                value_text(&number["holder"]),
-                value_text(&number["reason"]),
-                value_text(&number["ticket"]),
-                end(number),
-            ]
-        })
-        .collect();
+    let row = |number: &PoolNumberView| {
+        vec![
+            value_text(&number.number),
+            value_text(&number.row.state),
+            timestamp(&number.row.since),
+            value_text(&number.row.holder),
+            value_text(&number.row.reason),
+            value_text(&number.row.ticket),
+            end(number),
+        ]
+    };
+    let rows: Vec<_> = page.numbers.iter().map(row).collect();
     output.write(&table(&["NUMBER", "STATE", "SINCE", "HOLDER", "REASON", "TICKET", "LEFT"], &rows))?;
-    if !next.is_null() {
+    if page.next.is_some() {
         output.remark("there are more; use a larger --limit");
     }
     Ok(())
 }
 
-pub(super) fn number(output: &Output, number: &Value) -> Result<(), Failure> {
+pub(super) fn number(output: &Output, number: &PoolNumberView) -> Result<(), Failure> {
     if output.json {
         return output.document(number);
     }
+    let row = &number.row;
     output.write(&list(&[
-        ("number", value_text(&number["number"])),
-        ("state", value_text(&number["state"])),
-        ("since", timestamp(&number["since"])),
-        ("holder", value_text(&number["holder"])),
-        ("reason", value_text(&number["reason"])),
-        ("message", value_text(&number["message"])),
-        ("ticket", value_text(&number["ticket"])),
-        ("lease ends", timestamp(&number["lease-ends"])),
-        ("rests until", timestamp(&number["rests-until"])),
+        ("number", value_text(&number.number)),
+        ("state", value_text(&row.state)),
+        ("since", timestamp(&row.since)),
+        ("holder", value_text(&row.holder)),
+        ("reason", value_text(&row.reason)),
+        ("message", value_text(&row.message)),
+        ("ticket", value_text(&row.ticket)),
+        ("lease ends", timestamp(&row.lease_ends)),
+        ("rests until", timestamp(&row.rests_until)),
         ("left", end(number)),
-        ("weight", value_text(&number["weight"])),
-        ("calls", value_text(&number["calls"])),
-        ("held seconds", value_text(&number["held-seconds"])),
-        ("leases lapsed", value_text(&number["lapsed"])),
+        ("weight", row.weight.to_string()),
+        ("calls", row.calls.to_string()),
+        ("held seconds", row.held_seconds.to_string()),
+        ("leases lapsed", row.lapsed.to_string()),
     ]))
 }
 
-fn row(entry: &Value) -> Vec<String> {
+fn cells(entry: &PoolEntryView) -> Vec<String> {
+    let row = entry.row.row();
     vec![
-        value_text(&entry["id"]),
-        timestamp(&entry["at"]),
-        value_text(&entry["event"]),
-        value_text(&entry["number"]),
-        value_text(&entry["state"]),
-        entry.get("by").map_or_else(|| "(time)".to_owned(), value_text),
-        value_text(&entry["holder"]),
-        value_text(&entry["reason"]),
-        value_text(&entry["ticket"]),
+        entry.id.to_string(),
+        timestamp(&entry.at),
+        value_text(&entry.event),
+        value_text(&entry.number),
+        entry.row.state().to_owned(),
+        entry.by.as_ref().map_or_else(|| "(time)".to_owned(), value_text),
+        value_text(&row.map(|row| &row.holder)),
+        value_text(&row.map(|row| &row.reason)),
+        value_text(&row.and_then(|row| row.ticket)),
     ]
 }
 
-pub(super) fn history(output: &Output, entries: &[Value], next: &Value) -> Result<(), Failure> {
+pub(super) fn history(output: &Output, page: &PoolHistoryPage) -> Result<(), Failure> {
     if output.json {
-        return output.document(&json!({ "entries": entries, "next": next }));
+        return output.document(page);
     }
-    let rows: Vec<Vec<String>> = entries.iter().map(row).collect();
+    let rows: Vec<_> = page.entries.iter().map(cells).collect();
     let head = ["ENTRY", "AT", "EVENT", "NUMBER", "STATE", "BY", "HOLDER", "REASON", "TICKET"];
     output.write(&table(&head, &rows))?;
-    if !next.is_null() {
+    if let Some(next) = page.next {
         output.remark(&format!("there are more; continue with --before {next}"));
     }
     Ok(())
 }
 
 /// Prints one entry on one line, with fixed widths: later entries are not known.
-pub(super) fn entry(output: &Output, entry: &Value) -> Result<(), Failure> {
+pub(super) fn entry(output: &Output, entry: &PoolEntryView) -> Result<(), Failure> {
     if output.json {
         return output.document(entry);
     }
-    let cells = row(entry);
     let widths = [8, 20, 6, 16, 9, 8, 0, 0, 0];
     let cells: Vec<String> =
-        cells.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        cells(entry).iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
     output.line(cells.join("  ").trim_end())
 }

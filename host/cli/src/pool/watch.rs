@@ -1,10 +1,10 @@
 //! Follows the event stream of a pool.
 
 use super::{path, render};
-use crate::format::value_text;
 use crate::output::{Failure, Output};
+use api::{PoolEntryView, PoolGapView};
 use client::ApiClient;
-use serde_json::Value;
+use serde::de::DeserializeOwned;
 use std::io::{BufRead, BufReader};
 
 pub(super) fn watch(
@@ -28,23 +28,23 @@ pub(super) fn watch(
             Some(("data", value)) => data.push_str(value.trim_start()),
             Some(_) => {}
             None if line.is_empty() => {
-                let event: Value = serde_json::from_str(&std::mem::take(&mut data)).unwrap_or_default();
+                let data = std::mem::take(&mut data);
                 match std::mem::take(&mut kind).as_str() {
                     "removed" => return Err(Failure::PartlyRefused("the pool was removed".to_owned())),
-                    "forgotten" => output.remark(&format!(
-                        "entries {} to {} are no longer stored",
-                        value_text(&event["from"]),
-                        value_text(&event["to"])
-                    )),
-                    _ if event.is_object() => {
-                        render::entry(output, &event)?;
-                        next = event["id"].as_u64().map(|id| id + 1);
+                    "forgotten" => {
+                        let PoolGapView { from, to } = parse(&data)?;
+                        output.remark(&format!("entries {from} to {to} are no longer stored"));
+                    }
+                    _ if data.is_empty() => {}
+                    _ => {
+                        let entry: PoolEntryView = parse(&data)?;
+                        render::entry(output, &entry)?;
+                        next = Some(entry.id + 1);
                         left = left.map(|left| left.saturating_sub(1));
                         if left == Some(0) {
                             return Ok(());
                         }
                     }
-                    _ => {}
                 }
             }
             None => {}
@@ -52,4 +52,10 @@ pub(super) fn watch(
     }
     let on = next.map(|next| format!("; continue with --from {next}")).unwrap_or_default();
     Err(Failure::Interrupted(format!("the appliance closed the stream{on}")))
+}
+
+/// Parses the data of an event.
+fn parse<T: DeserializeOwned>(data: &str) -> Result<T, Failure> {
+    let invalid = |error| Failure::Interrupted(format!("the event of the appliance is not valid: {error}"));
+    serde_json::from_str(data).map_err(invalid)
 }

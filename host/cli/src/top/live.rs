@@ -136,7 +136,7 @@ mod tests {
     use super::*;
     use crate::fixtures::status;
     use crate::output::Streams;
-    use admin::view::StatusView;
+    use api::StatusView;
     use serde_json::json;
     use testkit::api_document::fixture;
 
@@ -157,7 +157,7 @@ mod tests {
     fn new_snapshots_are_drawn_until_quit() {
         let output = Output::new(Streams::captured(std::io::sink(), std::io::sink()), false);
         let snapshot = |name: &str| {
-            let status = StatusView { name: name.to_owned(), ..status(&[]) };
+            let status = StatusView { name: name.to_owned(), ..status(api::StatusTotals::default()) };
             let status = fixture("GET", "/v1/status", 200, json!(status));
             Snapshot { status, ..Snapshot::default() }
         };

@@ -131,19 +131,20 @@ pub(super) fn links(snapshot: &Snapshot) -> Vec<&Value> {
 mod tests {
     use super::*;
     use crate::fixtures;
-    use admin::view::{QueueView, StatusView};
+    use api::{QueueView, StatusTotals, StatusView};
     use testkit::api_document::fixture;
 
     fn snapshot(uptime: u64, accepted: u64, commits: u64, calls: u64) -> Snapshot {
-        let totals = [
-            ("accepted", accepted),
-            ("submitted", accepted),
-            ("delivered", accepted / 2),
-            ("failed", accepted / 10),
-            ("commits", commits),
-            ("commit_us", commits * 1_500),
-        ];
-        let status = StatusView { uptime_seconds: uptime, ..fixtures::status(&totals) };
+        let totals = StatusTotals {
+            accepted,
+            submitted: accepted,
+            delivered: accepted / 2,
+            failed: accepted / 10,
+            commits,
+            commit_us: commits * 1_500,
+            ..StatusTotals::default()
+        };
+        let status = StatusView { uptime_seconds: uptime, ..fixtures::status(totals) };
         let hooks = json!([fixtures::router(calls, calls * 7_000)]);
         Snapshot {
             status: fixture("GET", "/v1/status", 200, json!(status)),

@@ -157,7 +157,7 @@ fn summary(width: usize, data: &TopData) -> Vec<Line> {
         Line::toned(Tone::Strong, name)
             .and(None, "   ")
             .and(Some(tone), snapshot.readiness())
-            .and(None, format!("   up {}", duration_text(&up.into()))),
+            .and(None, format!("   up {}", duration_text(&up))),
     ];
     let mut pieces = vec![
         format!("in {}", rate(rates.accepted)),
@@ -238,7 +238,7 @@ const LINKS: [Column; 7] = [
 
 fn queue_cells(queue: &Value, now: u64) -> Vec<String> {
     let age = queue["oldest"].as_u64();
-    let age = age.map_or_else(|| "-".to_owned(), |oldest| duration_text(&now.saturating_sub(oldest).into()));
+    let age = age.map_or_else(|| "-".to_owned(), |oldest| duration_text(&now.saturating_sub(oldest)));
     let mut cells = vec![value_text(&queue["peer"])];
     let counts = ["links", "queued", "in_flight", "deferred", "uncertain", "awaiting_dlr"];
     cells.extend(counts.map(|name| count(&queue[name])));

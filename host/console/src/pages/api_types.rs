@@ -1,6 +1,6 @@
 //! The queues and links of the API, with the fields that pages need.
 
-use crate::api::ApiError;
+use crate::api_caller::ApiError;
 use crate::request_context::RequestContext;
 use serde::Deserialize;
 

@@ -1,12 +1,13 @@
 //! The appliance image: a section of the maintenance page.
 
 use super::maintenance::render;
-use crate::api::{ApiError, ApiRequest, ApiResponse, with_query};
+use crate::api_caller::{ApiError, ApiRequest, ApiResponse, with_query};
 use crate::form::Form;
 use crate::format::{duration_text, number, octets, state_badge, text};
 use crate::layout::csrf_field;
 use crate::request_context::RequestContext;
 use crate::table::detail_list;
+use api::Permission;
 use axum::body::{Body, Bytes};
 use axum::extract::multipart::Field;
 use axum::extract::{Multipart, Query};
@@ -45,7 +46,7 @@ pub(super) fn card(context: &RequestContext, status: &Value) -> Markup {
                 }),
                 ("Data", html! { (octets(number(status, "data-used"))) " of " (octets(number(status, "data-size"))) }),
             ]))
-            @if context.has_permission("manage-appliance") { (action_forms(context, back)) }
+            @if context.has_permission(Permission::ManageAppliance) { (action_forms(context, back)) }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The archive: its state, and statistics of the last week.
 
-use crate::api::{ApiError, with_query};
+use crate::api_caller::{ApiError, with_query};
 use crate::form::Form;
 use crate::format::{
     count, duration_text, kebab_or_snake, now, number, plural, state_badge, text, timestamp,

@@ -1,17 +1,17 @@
 //! The audit log.
 
-use crate::api::with_query;
+use crate::api_caller::with_query;
 use crate::form::Form;
-use crate::format::{number, state_badge, text, time_value};
+use crate::format::{state_badge, time_tag};
 use crate::layout::page;
 use crate::nav::NavItem;
 use crate::pages::QueryParams;
 use crate::request_context::RequestContext;
 use crate::table::{next_page_link, table};
+use api::{AuditEntry, AuditPage};
 use axum::extract::Query;
 use axum::response::Response;
 use maud::{Markup, html};
-use serde_json::Value;
 
 pub(crate) async fn show(context: RequestContext, Query(query): QueryParams) -> Response {
     let query = Form::of(query);
@@ -22,31 +22,25 @@ pub(crate) async fn show(context: RequestContext, Query(query): QueryParams) -> 
         ("what", query.text("what")),
         ("subject", query.text("subject")),
     ];
-    let body = context
-        .get::<Value>(&with_query("/v1/audit", &parameters))
-        .await
-        .map(|found| page_body(&found, &query));
+    let found = context.get::<AuditPage>(&with_query("/v1/audit", &parameters)).await;
+    let body = found.map(|found| page_body(&found, &query));
     page(&context, "Audit", NavItem::Audit, body)
 }
 
-fn page_body(found: &Value, query: &Form) -> Markup {
-    let rows: Vec<_> = found["entries"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(|entry| {
-            vec![
-                html! { (number(entry, "serial")) },
-                time_value(&entry["at"]),
-                html! { (text(entry, "by")) },
-                html! { (text(entry, "what")) },
-                html! { (text(entry, "subject")) @if let Some(detail) = entry["detail"].as_str() { " " span.muted { (detail) } } },
-                html! { (entry["from"].as_str().unwrap_or("—")) },
-                state_badge(text(entry, "outcome")),
-            ]
-        })
-        .collect();
-    let next = found["next"].as_u64().map(|next| next.to_string());
+fn page_body(found: &AuditPage, query: &Form) -> Markup {
+    let row = |AuditEntry { serial, record }: &AuditEntry| {
+        vec![
+            html! { (serial) },
+            time_tag(record.at.0),
+            html! { (record.by) },
+            html! { (record.what) },
+            html! { (record.subject) @if let Some(detail) = &record.detail { " " span.muted { (detail) } } },
+            html! { (record.from.as_deref().unwrap_or("—")) },
+            state_badge(&record.outcome.to_string()),
+        ]
+    };
+    let rows: Vec<_> = found.entries.iter().map(row).collect();
+    let next = found.next.map(|next| next.to_string());
     let field = |name: &str, label: &str| html! { p { label for=(name) { (label) } input id=(name) name=(name) value=(query.text(name)) autocomplete="off" spellcheck="false"; } };
     html! {
         h1 { "Audit" }

@@ -1,19 +1,26 @@
 //! The configuration as one document: edit, validate, preview, apply, confirm.
 
-use crate::api::{ApiError, ApiRequest, with_query};
+use crate::api_caller::{ApiError, ApiRequest, with_query};
 use crate::configuration_cache::{ConfigurationDocument, merge_patch};
 use crate::form::Form;
-use crate::format::{ago, count, kebab_or_snake, number, state_badge, text, time_value};
+use crate::format::{ago, count, state_badge, time_tag};
 use crate::json_lines::{excerpt, line_in_message, line_numbers, line_of};
 use crate::layout::{action_button, csrf_field, error_notice, page, problem_list};
 use crate::nav::NavItem;
 use crate::pages::peer::reason_fields;
 use crate::request_context::RequestContext;
 use crate::table::{detail_list, table};
+use api::{
+    ConfigChangeKindView, ConfigConfirmRequest, ConfigurationChangeResult, ConfigurationCheck, ManagedBy,
+    Permission, UnconfirmedVersionView,
+};
 use axum::http::Method;
 use axum::response::Response;
 use maud::{Markup, html};
-use serde_json::{Value, json};
+use serde_json::Value;
+
+/// The media type of a merge patch (RFC 7396).
+const MERGE_PATCH: &str = "application/merge-patch+json";
 
 /// Longer lists are left out of the text; they have pages of their own.
 const MAX_LIST: usize = 40;
@@ -27,7 +34,7 @@ struct ConfigurationPageState {
     why: String,
     error: Option<ApiError>,
     /// The result of a validation.
-    checked: Option<Value>,
+    checked: Option<ConfigurationCheck>,
     /// The changes that need a restart.
     restart: Vec<String>,
 }
@@ -71,10 +78,9 @@ fn page_body(
     document: &ConfigurationDocument,
     page_state: &ConfigurationPageState,
 ) -> Markup {
-    let about = &document.about;
-    let is_files = text(about, "mode") == "file";
-    let edits = context.has_permission("configure") && !is_files;
-    let (shown, left_out) = editable(&document.content);
+    let is_files = document.mode == ManagedBy::File;
+    let edits = context.has_permission(Permission::Configure) && !is_files;
+    let (shown, left_out) = editable(&document.document);
     let shown =
         page_state.text.clone().unwrap_or_else(|| serde_json::to_string_pretty(&shown).unwrap_or_default());
     html! {
@@ -84,10 +90,10 @@ fn page_body(
             a.button.quiet href="/v1/configuration/file" { "Download as TOML" }
         }
         (pending(context, document))
-        @if let Some(waiting) = about["restart"].as_array() && !waiting.is_empty() && page_state.restart.is_empty() {
+        @if !document.restart.is_empty() && page_state.restart.is_empty() {
             div.notice.warn role="status" {
                 strong { "Stored; active after the next start" }
-                p { @for one in waiting { code { (one.as_str().unwrap_or_default()) } " " } }
+                p { @for pointer in &document.restart { code { (pointer) } " " } }
             }
         }
         @if let Some(error) = &page_state.error { (error_notice(error)) (problems_in_text(error, &shown)) }
@@ -101,16 +107,16 @@ fn page_body(
         section.card {
             (detail_list(&[
                 ("Version", html! { (document.version) }),
-                ("Since", time_value(&about["at"])),
-                ("By", html! { (text(about, "by")) }),
-                ("Why", html! { (match text(about, "why") { "" => "—", why => why }) }),
+                ("Since", time_tag(document.at)),
+                ("By", html! { (document.by) }),
+                ("Why", html! { (match document.why.as_str() { "" => "—", why => why }) }),
             ]))
             @if is_files { p.notice.warn { "The configuration is managed by file: edit the file, and send SIGHUP to the daemon. This page is read-only." } }
         }
         section.card {
             form.fields method="post" action="/configuration" {
                 (csrf_field(context))
-                input type="hidden" name="tag" value=(document.tag);
+                input type="hidden" name="tag" value=(document.tag());
                 p.wide {
                     label for="document" { "The document, as JSON" }
                     textarea.code #document name="document" rows="28" spellcheck="false" readonly[!edits] aria-describedby="document-hint" aria-invalid=[page_state.error.as_ref().map(|_| "true")] { "\n" (shown) }
@@ -139,14 +145,13 @@ fn page_body(
 
 /// The notice about a version that waits for confirmation.
 fn pending(context: &RequestContext, document: &ConfigurationDocument) -> Markup {
-    let pending = &document.about["pending"];
-    let Some(at) = kebab_or_snake(pending, "reverts-at").as_u64() else { return html! {} };
-    let version = number(pending, "version").to_string();
+    let Some(UnconfirmedVersionView { version, reverts_at }) = document.pending else { return html! {} };
+    let version = version.to_string();
     html! {
         div.notice.warn #pending role="status" {
             strong { "Version " (version) " waits for confirmation" }
-            p { "It is reverted automatically " (ago(at)) ", and also if the appliance stops before." }
-            @if context.has_permission("configure") {
+            p { "It is reverted automatically " (ago(reverts_at)) ", and also if the appliance stops before." }
+            @if context.has_permission(Permission::Configure) {
                 div.actions {
                     (action_button(context, "/configuration/pending", "Confirm", "primary", &[("do", "confirm"), ("version", &version)]))
                     (action_button(context, "/configuration/pending", "Revert now", "danger", &[("do", "revert")]))
@@ -163,10 +168,8 @@ fn problems_in_text(error: &ApiError, shown: &str) -> Markup {
         .problems
         .iter()
         .filter_map(|problem| {
-            let allowed = match problem.allowed.as_str() {
-                "" => String::new(),
-                allowed => format!(" (allowed: {allowed})"),
-            };
+            let allowed = problem.allowed.as_ref().map(|allowed| format!(" (allowed: {allowed})"));
+            let allowed = allowed.unwrap_or_default();
             let what = format!("{}: {}{allowed}", problem.pointer, problem.what);
             Some((line_of(&lines, &problem.pointer)?, what))
         })
@@ -181,36 +184,35 @@ fn problems_in_text(error: &ApiError, shown: &str) -> Markup {
     }
 }
 
-fn validation_result(checked: &Value, shown: &str) -> Markup {
-    let answer: Vec<crate::api::FieldProblem> =
-        serde_json::from_value(checked["problems"].clone()).unwrap_or_default();
-    let valid = checked["valid"].as_bool() == Some(true);
-    let rows: Vec<_> = checked["changes"]
-        .as_array()
-        .into_iter()
-        .flatten()
+fn change_kind(kind: ConfigChangeKindView) -> &'static str {
+    match kind {
+        ConfigChangeKindView::Added => "added",
+        ConfigChangeKindView::Changed => "changed",
+        ConfigChangeKindView::Removed => "removed",
+    }
+}
+
+fn validation_result(checked: &ConfigurationCheck, shown: &str) -> Markup {
+    let ConfigurationCheck { valid, problems, changes, restart } = checked;
+    let rows: Vec<_> = changes
+        .iter()
         .map(|one| {
-            vec![
-                html! { code { (text(one, "pointer")) } },
-                state_badge(text(one, "what")),
-                html! { (text(one, "effect")) },
-            ]
+            vec![html! { code { (one.pointer) } }, state_badge(change_kind(one.what)), html! { (one.effect) }]
         })
         .collect();
-    let restart = checked["restart"].as_array().map(Vec::as_slice).unwrap_or_default();
     html! {
-        @if valid {
+        @if *valid {
             div.notice.good role="status" { strong { "The configuration is valid." } p { "It is not active yet." } }
         } @else {
             div.notice.bad role="alert" { strong { "The configuration is not valid" } }
-            (problems_in_text(&ApiError { problems: answer, ..ApiError::bad_request("") }, shown))
+            (problems_in_text(&ApiError { problems: problems.clone(), ..ApiError::bad_request("") }, shown))
         }
-        @if valid {
+        @if *valid {
             section.card #changes {
                 h2 { "Changes" }
                 (table("Changes", &["Where", "What", "Effect"], &rows, &html! { p { "There are no changes." } }))
                 @if !restart.is_empty() {
-                    p.notice.warn { "Only after a restart: " @for one in restart { code { (one.as_str().unwrap_or_default()) } " " } }
+                    p.notice.warn { "Only after a restart: " @for pointer in restart { code { (pointer) } " " } }
                 }
             }
         }
@@ -225,21 +227,24 @@ pub(crate) async fn change(context: RequestContext, form: Form) -> Response {
         ..ConfigurationPageState::default()
     };
     match send_change(&context, &form, &text).await {
-        Ok(answer) if form.text("do") == "apply" => {
-            let restart = answer["restart"].as_array().into_iter().flatten();
-            let restart: Vec<_> = restart.filter_map(|one| one.as_str().map(str::to_owned)).collect();
+        Ok(ChangeAnswer::Applied(ConfigurationChangeResult { restart, .. })) => {
             if restart.is_empty() {
                 return RequestContext::redirect("/configuration", "changed");
             }
             page_state = ConfigurationPageState { restart, ..ConfigurationPageState::default() };
         }
-        Ok(answer) => page_state.checked = Some(answer),
+        Ok(ChangeAnswer::Checked(checked)) => page_state.checked = Some(checked),
         Err(error) => page_state.error = Some(error),
     }
     render(&context, &page_state).await
 }
 
-async fn send_change(context: &RequestContext, form: &Form, text: &str) -> Result<Value, ApiError> {
+enum ChangeAnswer {
+    Applied(ConfigurationChangeResult),
+    Checked(ConfigurationCheck),
+}
+
+async fn send_change(context: &RequestContext, form: &Form, text: &str) -> Result<ChangeAnswer, ApiError> {
     if text.len() > MAX_TEXT {
         return Err(ApiError::bad_request("This text is too long. Use `switchyard config apply`."));
     }
@@ -252,31 +257,40 @@ async fn send_change(context: &RequestContext, form: &Form, text: &str) -> Resul
         return Err(ApiError::bad_request("The document must be an object."));
     }
     let document = context.console.configuration.read(context).await?;
-    let (before, _) = editable(&document.content);
+    let (before, _) = editable(&document.document);
     let patch = merge_patch(&before, &after);
-    let (method, path) = match form.text("do") {
-        "apply" => (Method::PATCH, "/v1/configuration"),
-        _ => (Method::POST, "/v1/configuration/validate"),
+    if form.text("do") == "apply" {
+        return send_patch(context, form, &patch).await.map(ChangeAnswer::Applied);
+    }
+    let sent = ApiRequest { media_type: MERGE_PATCH, ..ApiRequest::json(form.text("csrf"), &patch) };
+    let answer = context.api_caller.call(Method::POST, "/v1/configuration/validate", sent).await?;
+    answer.read().map(ChangeAnswer::Checked)
+}
+
+/// Sends a merge patch of the configuration, with the version, the reason and the confirmation time of the form.
+pub(crate) async fn send_patch(
+    context: &RequestContext,
+    form: &Form,
+    patch: &Value,
+) -> Result<ConfigurationChangeResult, ApiError> {
+    let path = with_query(
+        "/v1/configuration",
+        &[("why", form.text("why")), ("confirm-within", form.text("within"))],
+    );
+    let sent = ApiRequest {
+        media_type: MERGE_PATCH,
+        headers: vec![("if-match", form.text("tag").to_owned())],
+        ..ApiRequest::json(form.text("csrf"), patch)
     };
-    let mut sent = ApiRequest {
-        csrf: form.text("csrf"),
-        body: patch.to_string().into(),
-        media_type: "application/merge-patch+json",
-        headers: Vec::new(),
-    };
-    let path = if method == Method::PATCH {
-        sent.headers.push(("if-match", form.text("tag").to_owned()));
-        with_query(path, &[("why", form.text("why")), ("confirm-within", form.text("within"))])
-    } else {
-        path.to_owned()
-    };
-    context.api_caller.call(method, &path, sent).await?.read()
+    context.api_caller.call(Method::PATCH, &path, sent).await?.read()
 }
 
 async fn settle_pending(context: &RequestContext, form: &Form) -> Result<&'static str, ApiError> {
     if form.text("do") == "confirm" {
-        let request = json!({ "version": form.text("version").parse::<u64>().ok() });
-        context.send(Method::POST, "/v1/configuration/confirm", form, Some(&request)).await?;
+        let version =
+            form.text("version").parse().map_err(|_| ApiError::bad_request("A version is a number."))?;
+        let request = ConfigConfirmRequest { version };
+        context.send_json(Method::POST, "/v1/configuration/confirm", form, &request).await?;
         return Ok("confirmed");
     }
     context.send(Method::POST, "/v1/configuration/revert", form, None).await?;

@@ -1,23 +1,19 @@
 //! Faults of plugins, with examples.
 
-use crate::api::encode_segment;
-use crate::format::{number, plural, state_badge, text, time_tag, version_tag};
+use crate::api_caller::encode_segment;
+use crate::format::{plural, state_badge, time_tag, version_tag};
 use crate::table::table;
+use api::{Binding, FaultyVersion, HookStateView};
 use maud::{Markup, html};
-use serde_json::Value;
 
 /// Whether a version is live, on trial or not in use.
-fn version_state(found: &Value, one: &Value) -> Markup {
-    let is_in = |chain: &Value| {
-        chain["chain"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .any(|bound| bound["plugin"] == one["plugin"] && bound["version"] == one["version"])
+fn version_state(found: &HookStateView, one: &FaultyVersion) -> Markup {
+    let is_in = |chain: &[Binding]| {
+        chain.iter().any(|bound| bound.plugin == one.plugin && bound.version == one.version)
     };
-    if is_in(&found["live"]) {
+    if is_in(&found.live.chain) {
         state_badge("live")
-    } else if is_in(&found["candidate"]) {
+    } else if found.candidate.as_ref().is_some_and(|candidate| is_in(&candidate.record.chain)) {
         state_badge("on trial")
     } else {
         state_badge("not in use")
@@ -25,19 +21,18 @@ fn version_state(found: &Value, one: &Value) -> Markup {
 }
 
 /// The versions of a hook with faults, the most recent first.
-pub(crate) fn faults(found: &Value) -> Markup {
-    let faulty = found["faults"].as_array().map(Vec::as_slice).unwrap_or_default();
+pub(crate) fn faults(found: &HookStateView) -> Markup {
     html! {
-        @if faulty.is_empty() {
+        @if found.faults.is_empty() {
             p { "There are no faults since the start." }
         }
-        @for one in faulty {
+        @for one in &found.faults {
             div.part {
-                h3 { (text(one, "plugin")) " " (version_tag(text(one, "version"))) " " (version_state(found, one)) }
-                @let shown = one["examples"].as_array().map_or(0, Vec::len) as u64;
+                h3 { (one.plugin) " " (version_tag(&one.version)) " " (version_state(found, one)) }
+                @let shown = one.examples.len() as u64;
                 p {
-                    (plural(number(one, "faults"), "fault", "faults")) " since the start"
-                    @if number(one, "faults") > shown { ". The last " (shown) ":" } @else { ":" }
+                    (plural(one.faults, "fault", "faults")) " since the start"
+                    @if one.faults > shown { ". The last " (shown) ":" } @else { ":" }
                 }
                 (examples(one))
             }
@@ -45,18 +40,17 @@ pub(crate) fn faults(found: &Value) -> Markup {
     }
 }
 
-fn examples(faulty: &Value) -> Markup {
-    let rows: Vec<_> = faulty["examples"]
-        .as_array()
-        .into_iter()
-        .flatten()
+fn examples(faulty: &FaultyVersion) -> Markup {
+    let rows: Vec<_> = faulty
+        .examples
+        .iter()
         .map(|one| {
             vec![
-                time_tag(number(one, "at")),
-                html! { (text(one, "kind")) },
-                html! { (text(one, "what")) },
-                html! { (text(one, "question")) },
-                message(one["message"].as_str(), "not accepted"),
+                time_tag(one.at.0),
+                html! { (one.kind) },
+                html! { (one.what) },
+                html! { (one.question) },
+                message(one.message.as_deref(), "not accepted"),
             ]
         })
         .collect();
@@ -76,24 +70,40 @@ pub(crate) fn message(id: Option<&str>, otherwise: &str) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use api::{BindingChange, BindingRecord, FaultExample};
+    use model::{Hook, Timestamp};
 
     #[test]
     fn an_example_links_to_its_trace_and_shows_the_state_of_its_version() {
-        let example = |message: Value| json!({ "at": 1_763_820_000_000_u64, "kind": "trap", "what": "trapped: <unreachable>", "question": "acme: 106** to +4915****", "message": message });
-        let found = json!({
-            "hook": "router",
-            "live": { "serial": 1, "since": 1_763_820_000_000_u64, "how": "activated", "chain": [{
-                "plugin": "router", "version": "aaaa", "policy": "", "on-fault": "hold", "memory": 16_777_216, "deadline-ms": 20,
-                "table-rows": 1_000, "instance": "warm", "grants": {}, "tolerance": { "faults": 10, "window-ms": 10_000 },
-            }] },
-            "counts": [], "events": [],
-            "faults": [
-                { "plugin": "router", "version": "bbbb", "faults": 1, "examples": [example(json!("1000000007"))] },
-                { "plugin": "router", "version": "aaaa", "faults": 12, "examples": [example(Value::Null)] },
-            ],
-        });
-        let found = testkit::api_document::fixture("GET", "/v1/hooks/router", 200, found);
+        let at = Timestamp(1_763_820_000_000);
+        let faulty = |version: &str, faults, message: Option<&str>| FaultyVersion {
+            plugin: "router".to_owned(),
+            version: version.to_owned(),
+            faults,
+            examples: vec![FaultExample {
+                at,
+                kind: "trap".to_owned(),
+                what: "trapped: <unreachable>".to_owned(),
+                question: "acme: 106** to +4915****".to_owned(),
+                message: message.map(str::to_owned),
+            }],
+        };
+        let mut found = HookStateView {
+            hook: Hook::Router,
+            live: BindingRecord {
+                serial: 1,
+                since: at,
+                chain: vec![Binding::new("router", "aaaa", "")],
+                change: BindingChange::Activated,
+                rollback_reason: None,
+            },
+            counts: Vec::new(),
+            candidate: None,
+            events: Vec::new(),
+            faults: vec![faulty("bbbb", 1, Some("1000000007")), faulty("aaaa", 12, None)],
+            unknown: Vec::new(),
+            history: None,
+        };
         let html_text = faults(&found).into_string();
         assert!(
             html_text.contains("href=\"/messages/1000000007\"") && html_text.contains("not accepted"),
@@ -103,6 +113,7 @@ mod tests {
         let (old, live) = html_text.split_once("aaaa").unwrap();
         assert!(old.contains("not in use") && live.contains(">live<"), "{html_text}");
         assert!(html_text.contains("&lt;unreachable&gt;"), "{html_text}");
-        assert!(faults(&json!({})).into_string().contains("no faults since the start"));
+        found.faults.clear();
+        assert!(faults(&found).into_string().contains("no faults since the start"));
     }
 }

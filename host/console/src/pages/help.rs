@@ -1,6 +1,6 @@
 //! The manual: its contents, and one page.
 
-use crate::api::ApiError;
+use crate::api_caller::ApiError;
 use crate::layout::page;
 use crate::manual;
 use crate::nav::NavItem;

@@ -1,10 +1,8 @@
 //! A hook: its live chain, its candidate, faults, events and history.
 
-use crate::api::{ApiError, encode_segment};
+use crate::api_caller::{ApiError, encode_segment};
 use crate::form::Form;
-use crate::format::{
-    ago, count, figure, number, plural, state_badge, text, time_tag, version_tag, with_readable_times,
-};
+use crate::format::{ago, count, figure, plural, state_badge, time_tag, version_tag, with_readable_times};
 use crate::layout::{action_button, csrf_field, error_notice, live_page};
 use crate::live::Region;
 use crate::nav::NavItem;
@@ -12,14 +10,18 @@ use crate::pages::QueryParams;
 use crate::pages::faults::{faults, message};
 use crate::request_context::RequestContext;
 use crate::table::table;
+use api::{
+    ActivationRequest, Binding, Comparison, HookStateView, OnFault, Permission, PluginCountsView,
+    PluginVersionView, PromotionRequest, TrialModeView, TrialRequest,
+};
 use axum::extract::{Path, Query};
 use axum::http::{Method, StatusCode};
 use axum::response::Response;
 use maud::{Markup, html};
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 pub(crate) async fn regions(context: &RequestContext, hook: &str) -> Result<Vec<Region>, ApiError> {
-    let state: Value = context.get(&format!("/v1/hooks/{}", encode_segment(hook))).await?;
+    let state: HookStateView = context.get(&format!("/v1/hooks/{}", encode_segment(hook))).await?;
     Ok(vec![
         ("now", live_binding_list(&state)),
         ("faults", faults(&state)),
@@ -54,10 +56,14 @@ async fn page_body(
     error: Option<&ApiError>,
 ) -> Result<Markup, ApiError> {
     let path = format!("/v1/hooks/{}", encode_segment(hook));
-    let (found, stored) = tokio::join!(context.get::<Value>(&path), context.get::<Vec<Value>>("/v1/plugins"));
+    let (found, stored) = tokio::join!(
+        context.get::<HookStateView>(&path),
+        context.get::<Vec<PluginVersionView>>("/v1/plugins")
+    );
     let (found, stored) = (found?, stored?);
-    let versions: Vec<&Value> = stored.iter().rev().filter(|one| text(one, "hook") == hook).collect();
-    let manages = context.has_permission("manage-plugins");
+    let versions: Vec<&PluginVersionView> =
+        stored.iter().rev().filter(|one| one.hook == found.hook).collect();
+    let manages = context.has_permission(Permission::ManagePlugins);
     Ok(html! {
         div.heading {
             h1 { (hook) }
@@ -66,26 +72,22 @@ async fn page_body(
         @if let Some(error) = error { (error_notice(error)) }
         section.card { h2 { "Live" } div #now { (live_binding_list(&found)) } @if manages { (live_actions(context, &found)) } }
         section.card { h2 { "Faults" } div #faults { (faults(&found)) } }
-        section.card { h2 { "On trial" } div #trial { (trial(&found)) } @if manages && !found["candidate"].is_null() { (trial_actions(context, &found)) } }
+        section.card { h2 { "On trial" } div #trial { (trial(&found)) } @if manages && found.candidate.is_some() { (trial_actions(context, &found)) } }
         @if manages { (version_form(context, &found, &versions, query)) }
         section.card { h2 { "Events" } div #events { (events(&found)) } }
         section.card { h2 { "History" } (history(&found)) }
     })
 }
 
-fn chain(value: &Value) -> &[Value] {
-    value["chain"].as_array().map(Vec::as_slice).unwrap_or_default()
-}
-
-fn bindings(chain: &[Value]) -> Markup {
+fn bindings(chain: &[Binding]) -> Markup {
     html! {
         ol.chain {
             @for one in chain {
                 li {
-                    strong { (text(one, "plugin")) } " " (version_tag(text(one, "version")))
+                    strong { (one.plugin) } " " (version_tag(&one.version))
                     span.muted {
-                        " " (number(one, "deadline-ms")) " ms and " (crate::format::octets(number(one, "memory")))
-                        " for a call; on a fault, " (on_fault_text(&one["on-fault"])) "."
+                        " " (one.deadline.as_millis()) " ms and " (crate::format::octets(one.memory as u64))
+                        " for a call; on a fault, " (on_fault_text(&one.on_fault)) "."
                     }
                 }
             }
@@ -94,61 +96,55 @@ fn bindings(chain: &[Value]) -> Markup {
 }
 
 /// The effect of a fault, as a text.
-fn on_fault_text(on_fault: &Value) -> String {
-    match on_fault.as_str() {
-        Some("hold") => "it is called again later".to_owned(),
-        Some("reject") => "the message is refused".to_owned(),
-        Some("pass") => "the plugin is skipped".to_owned(),
-        Some(other) => other.to_owned(),
-        None => match on_fault["peer"].as_str() {
-            Some(peer) => format!("the message goes to {peer}"),
-            None => on_fault.to_string(),
-        },
+fn on_fault_text(on_fault: &OnFault) -> String {
+    match on_fault {
+        OnFault::Hold => "it is called again later".to_owned(),
+        OnFault::Reject => "the message is refused".to_owned(),
+        OnFault::Pass => "the plugin is skipped".to_owned(),
+        OnFault::Peer(peer) => format!("the message goes to {peer}"),
     }
 }
 
-fn live_binding_list(found: &Value) -> Markup {
-    let live = &found["live"];
+fn live_binding_list(found: &HookStateView) -> Markup {
+    let live = &found.live;
     html! {
-        @if chain(live).is_empty() {
+        @if live.chain.is_empty() {
             p { "This hook has no plugins." }
         } @else {
-            (bindings(chain(live)))
-            p.muted { (text(live, "how")) ", change " (number(live, "serial")) ", " (ago(number(live, "since"))) }
-            (counts_table(&[("Live", &found["counts"])]))
+            (bindings(&live.chain))
+            p.muted { (live.change.name()) ", change " (live.serial) ", " (ago(live.since.0)) }
+            (counts_table(&[("Live", &found.counts[..])]))
         }
     }
 }
 
 /// The counts of chains, side by side.
-fn counts_table(columns: &[(&str, &Value)]) -> Markup {
-    let sum = |counts: &Value, name: &str| {
-        counts.as_array().into_iter().flatten().map(|one| number(one, name)).sum::<u64>()
+fn counts_table(columns: &[(&str, &[PluginCountsView])]) -> Markup {
+    let calls = |counts: &[PluginCountsView]| counts.iter().map(|one| one.calls).sum::<u64>();
+    let nanoseconds = |counts: &[PluginCountsView]| counts.iter().map(|one| one.nanoseconds).sum::<u64>();
+    let faults = |counts: &[PluginCountsView], kind: &str| {
+        let by_kind = counts.iter().flat_map(|one| one.faults.by_kind());
+        by_kind.filter(|(name, _)| *name == kind).map(|(_, count)| count).sum::<u64>()
     };
     // Kinds of faults that never happened are left out.
     let mut kinds: Vec<&str> = Vec::new();
-    for (_, counts) in columns {
-        for one in counts.as_array().into_iter().flatten() {
-            for (kind, count) in one["faults"].as_object().into_iter().flatten() {
-                if count.as_u64() > Some(0) && !kinds.contains(&kind.as_str()) {
-                    kinds.push(kind);
-                }
+    for one in columns.iter().flat_map(|(_, counts)| *counts) {
+        for (kind, count) in one.faults.by_kind() {
+            if count > 0 && !kinds.contains(&kind) {
+                kinds.push(kind);
             }
         }
     }
-    let faults = |counts: &Value, kind: &str| {
-        counts.as_array().into_iter().flatten().map(|one| number(&one["faults"], kind)).sum::<u64>()
-    };
-    let line = |name: String, each: &dyn Fn(&Value) -> String| -> Vec<Markup> {
+    let line = |name: String, each: &dyn Fn(&[PluginCountsView]) -> String| -> Vec<Markup> {
         std::iter::once(html! { (name) })
             .chain(columns.iter().map(|(_, counts)| html! { (each(counts)) }))
             .collect()
     };
     let mut rows = vec![
-        line("Calls".to_owned(), &|counts| count(sum(counts, "calls"))),
-        line("Time of a call".to_owned(), &|counts| match sum(counts, "calls") {
+        line("Calls".to_owned(), &|counts| count(calls(counts))),
+        line("Time of a call".to_owned(), &|counts| match calls(counts) {
             0 => "—".to_owned(),
-            calls => format!("{} µs", figure(sum(counts, "nanoseconds") as f64 / calls as f64 / 1_000.0)),
+            calls => format!("{} µs", figure(nanoseconds(counts) as f64 / calls as f64 / 1_000.0)),
         }),
     ];
     if kinds.is_empty() {
@@ -169,49 +165,45 @@ fn counts_table(columns: &[(&str, &Value)]) -> Markup {
     table("Counts", &heads, &rows, &html! {})
 }
 
-fn trial(found: &Value) -> Markup {
-    let candidate = &found["candidate"];
-    if candidate.is_null() {
+fn trial(found: &HookStateView) -> Markup {
+    let Some(candidate) = &found.candidate else {
         return html! { p { "No candidate is on trial. A candidate can run in the shadow of the live chain, or as a canary for a share of the destinations." } };
-    }
-    let share = figure(number(candidate, "share") as f64 / 100.0);
-    let comparison = &candidate["comparison"];
+    };
+    let record = &candidate.record;
     html! {
-        (bindings(chain(candidate)))
+        (bindings(&record.chain))
         p {
-            (state_badge(text(candidate, "mode")))
-            @if text(candidate, "mode") == "canary" { " decides for " (share) " % of the destinations" }
-            " since " (time_tag(number(candidate, "since")))
+            (state_badge(record.mode.name()))
+            @if let Some(share) = record.share { " decides for " (figure(f64::from(share) / 100.0)) " % of the destinations" }
+            " since " (time_tag(record.since))
         }
-        @if comparison.is_null() {
+        @if let Some(comparison) = &candidate.comparison { (comparison_details(comparison)) } @else {
             p {
-                @let (asked, failed) = (number(candidate, "asked"), number(candidate, "failed"));
+                @let (asked, failed) = (candidate.asked, candidate.failed);
                 (plural(asked, "call was its own", "calls were its own"))
                 @if failed > 0 { ", " (count(failed)) " failed and were answered by the live chain" }
                 @else if asked > 0 { ", without faults" }
-                ". " (plural(number(candidate, "bypassed"), "call bypassed it", "calls bypassed it")) "."
+                ". " (plural(candidate.bypassed, "call bypassed it", "calls bypassed it")) "."
             }
-        } @else { (comparison_details(comparison)) }
+        }
         h3 { "Side by side" }
-        (counts_table(&[("Live", &found["counts"]), ("On trial", &candidate["counts"])]))
+        (counts_table(&[("Live", &found.counts[..]), ("On trial", &candidate.counts[..])]))
     }
 }
 
-fn comparison_details(comparison: &Value) -> Markup {
-    let (same, different) = (number(comparison, "same"), number(comparison, "different"));
-    let rows: Vec<_> = comparison["differences"]
-        .as_array()
-        .into_iter()
-        .flatten()
+fn comparison_details(comparison: &Comparison) -> Markup {
+    let Comparison { same, different, .. } = *comparison;
+    let rows: Vec<_> = comparison
+        .differences
+        .iter()
         .map(|one| {
-            let samples = one["samples"].as_array().map(Vec::as_slice).unwrap_or_default();
             vec![
-                html! { (text(one, "from")) },
-                html! { (text(one, "to")) },
-                html! { (count(number(one, "count"))) },
+                html! { (one.from) },
+                html! { (one.to) },
+                html! { (count(one.count)) },
                 html! {
-                    @for (index, sample) in samples.iter().enumerate().take(5) {
-                        div { (sample.as_str().unwrap_or_default()) " " (message(one["messages"][index].as_str(), "")) }
+                    @for (sample, id) in one.samples.iter().zip(&one.messages).take(5) {
+                        div { (sample) " " (message(id.as_deref(), "")) }
                     }
                 },
             ]
@@ -219,44 +211,39 @@ fn comparison_details(comparison: &Value) -> Markup {
         .collect();
     html! {
         p {
-            (plural(number(comparison, "compared"), "answer", "answers")) " compared: " (count(same)) " the same, " (count(different)) " different, "
-            (count(number(comparison, "skipped"))) " skipped."
+            (plural(comparison.compared, "answer", "answers")) " compared: " (count(same)) " the same, " (count(different)) " different, "
+            (count(comparison.skipped)) " skipped."
         }
         (crate::chart::bar("Share of answers that are the same and different", &[("good", same), ("warn", different)]))
         (table("Differences", &["Live answer", "Candidate's answer", "Count", "Call"], &rows, &html! { p { "There are no differences." } }))
     }
 }
 
-fn events(found: &Value) -> Markup {
-    let rows: Vec<_> = found["events"]
-        .as_array()
-        .into_iter()
-        .flatten()
+fn events(found: &HookStateView) -> Markup {
+    let rows: Vec<_> = found
+        .events
+        .iter()
         .take(20)
         .map(|event| {
-            vec![
-                time_tag(number(event, "at")),
-                state_badge(text(event, "kind")),
-                html! { (with_readable_times(text(event, "what"))) },
-            ]
+            vec![time_tag(event.at.0), state_badge(&event.kind), html! { (with_readable_times(&event.what)) }]
         })
         .collect();
     table("Events, newest first", &["When", "What", "More"], &rows, &html! { p { "Nothing yet." } })
 }
 
-fn history(found: &Value) -> Markup {
-    let rows: Vec<_> = found["history"]
-        .as_array()
-        .into_iter()
+fn history(found: &HookStateView) -> Markup {
+    let rows: Vec<_> = found
+        .history
+        .iter()
         .flatten()
         .take(30)
         .map(|record| {
             vec![
-                html! { (number(record, "serial")) },
-                time_tag(number(record, "since")),
-                html! { (text(record, "how")) },
-                html! { @if chain(record).is_empty() { "nothing" } @for one in chain(record) { span.plugin { (text(one, "plugin")) " " (version_tag(text(one, "version"))) } } },
-                html! { (record["condemned"].as_str().unwrap_or("—")) },
+                html! { (record.serial) },
+                time_tag(record.since.0),
+                html! { (record.change.name()) },
+                html! { @if record.chain.is_empty() { "nothing" } @for one in &record.chain { span.plugin { (one.plugin) " " (version_tag(&one.version)) } } },
+                html! { (record.rollback_reason.as_deref().unwrap_or("—")) },
             ]
         })
         .collect();
@@ -268,18 +255,18 @@ fn history(found: &Value) -> Markup {
     )
 }
 
-fn live_actions(context: &RequestContext, found: &Value) -> Markup {
-    let action = format!("/plugins/{}", encode_segment(text(found, "hook")));
+fn live_actions(context: &RequestContext, found: &HookStateView) -> Markup {
+    let action = format!("/plugins/{}", found.hook.name());
     html! {
-        @if found["history"].as_array().is_some_and(|history| history.len() > 1) {
+        @if found.history.as_ref().is_some_and(|history| history.len() > 1) {
             div.actions { (action_button(context, &action, "Roll back to the chain before", "danger", &[("do", "rollback")])) }
         }
     }
 }
 
-fn trial_actions(context: &RequestContext, found: &Value) -> Markup {
-    let action = format!("/plugins/{}", encode_segment(text(found, "hook")));
-    let serial = number(&found["live"], "serial").to_string();
+fn trial_actions(context: &RequestContext, found: &HookStateView) -> Markup {
+    let action = format!("/plugins/{}", found.hook.name());
+    let serial = found.live.serial.to_string();
     html! {
         div.actions {
             (action_button(context, &action, "Make it live", "primary", &[("do", "promote"), ("expected", &serial)]))
@@ -288,24 +275,28 @@ fn trial_actions(context: &RequestContext, found: &Value) -> Markup {
     }
 }
 
-fn version_form(context: &RequestContext, found: &Value, versions: &[&Value], query: &Form) -> Markup {
-    let is_router = text(found, "hook") == "router";
+fn version_form(
+    context: &RequestContext,
+    found: &HookStateView,
+    versions: &[&PluginVersionView],
+    query: &Form,
+) -> Markup {
+    let hook = found.hook.name();
     html! {
         section.card {
             h2 { "Put a version on trial, or make it live" }
             @if versions.is_empty() {
                 p { "No version for this hook is stored. " a href="/plugins" { "Upload one" } "." }
             } @else {
-                form.fields method="post" action=(format!("/plugins/{}", encode_segment(text(found, "hook")))) {
+                form.fields method="post" action=(format!("/plugins/{hook}")) {
                     (csrf_field(context))
-                    input type="hidden" name="expected" value=(number(&found["live"], "serial"));
+                    input type="hidden" name="expected" value=(found.live.serial);
                     p {
                         label for="version" { "Version" }
                         select #version name="version" {
                             @for one in versions {
-                                @let sum = text(one, "version");
-                                option value=(format!("{} {sum}", text(one, "plugin"))) selected[query.text("version") == sum] {
-                                    (text(one, "plugin")) " " (crate::format::short_version(sum)) ", " (crate::format::octets(number(one, "size")))
+                                option value=(format!("{} {}", one.plugin, one.version)) selected[query.text("version") == one.version] {
+                                    (one.plugin) " " (crate::format::short_version(&one.version)) ", " (crate::format::octets(one.size))
                                 }
                             }
                         }
@@ -327,7 +318,7 @@ fn version_form(context: &RequestContext, found: &Value, versions: &[&Value], qu
                     }
                     p.muted {
                         "The version uses the policy and the limits of the live binding of the same plugin, if there is one"
-                        @if is_router { "; a different plugin replaces the whole chain" } "."
+                        @if hook == "router" { "; a different plugin replaces the whole chain" } "."
                     }
                 }
             }
@@ -336,14 +327,14 @@ fn version_form(context: &RequestContext, found: &Value, versions: &[&Value], qu
 }
 
 /// The request for a binding, at the plugin's position in the live chain if it has one.
-pub(crate) fn binding(found: &Value, plugin: &str, version: &str) -> Map<String, Value> {
-    let mut request = Map::new();
-    request.insert("plugin".to_owned(), plugin.into());
-    request.insert("version".to_owned(), version.into());
-    if let Some(index) = chain(&found["live"]).iter().position(|one| text(one, "plugin") == plugin) {
-        request.insert("position".to_owned(), index.into());
+pub(crate) fn binding(found: &HookStateView, plugin: &str, version: &str) -> ActivationRequest {
+    let position = found.live.chain.iter().position(|one| one.plugin == plugin);
+    ActivationRequest {
+        plugin: Some(plugin.to_owned()),
+        version: Some(version.to_owned()),
+        position: position.map(|position| position as u64),
+        ..ActivationRequest::default()
     }
-    request
 }
 
 pub(crate) async fn act(context: RequestContext, Path(hook): Path<String>, form: Form) -> Response {
@@ -359,28 +350,31 @@ async fn apply_action(context: &RequestContext, hook: &str, form: &Form) -> Resu
     let (method, below, body, done) = match form.text("do") {
         "rollback" => (Method::POST, "/rollback", None, "rolled-back"),
         "dismiss" => (Method::DELETE, "/candidate", None, "dismissed"),
-        "promote" => (Method::POST, "/promote", Some(json!({ "expected": expected })), "promoted"),
+        "promote" => {
+            (Method::POST, "/promote", Some(json!(PromotionRequest { expected, why: None })), "promoted")
+        }
         what @ ("canary" | "shadow" | "activate") => {
             let (plugin, version) = form
                 .text("version")
                 .split_once(' ')
                 .ok_or_else(|| ApiError::bad_request("Choose a version."))?;
-            let found: Value = context.get(&path).await?;
-            let mut request = binding(&found, plugin, version);
-            request.insert("expected".to_owned(), expected.into());
-            request.insert("force".to_owned(), (form.text("force") == "1").into());
-            if what == "activate" {
-                (Method::POST, "/activate", Some(Value::Object(request)), "activated")
-            } else {
-                request.insert("mode".to_owned(), what.into());
-                if what == "canary" {
+            let found: HookStateView = context.get(&path).await?;
+            let force = Some(form.text("force") == "1");
+            let activation = ActivationRequest { expected, force, ..binding(&found, plugin, version) };
+            let trial = |mode, share| json!(TrialRequest { mode, share, activation: activation.clone() });
+            match what {
+                "activate" => (Method::POST, "/activate", Some(json!(activation)), "activated"),
+                "shadow" => {
+                    (Method::POST, "/candidate", Some(trial(TrialModeView::Shadow, None)), "candidate")
+                }
+                _ => {
                     let share = form.text("share").trim_end_matches('%').trim().parse::<f64>();
                     let share = share.map_err(|_| {
                         ApiError::bad_request("The share of a canary is a number of percent.")
                     })?;
-                    request.insert("share".to_owned(), share.into());
+                    let request = trial(TrialModeView::Canary, Some(share));
+                    (Method::POST, "/candidate", Some(request), "candidate")
                 }
-                (Method::POST, "/candidate", Some(Value::Object(request)), "candidate")
             }
         }
         _ => return Err(ApiError::new(StatusCode::BAD_REQUEST, "This action does not exist.")),

@@ -1,43 +1,42 @@
 //! The ledger: balances of accounts, reservations and operations.
 
-use crate::api::{ApiError, ApiRequest, encode_segment};
+use crate::api_caller::{ApiError, ApiRequest, encode_segment};
 use crate::form::Form;
-use crate::format::{money, now, number, plural, text, time_value};
+use crate::format::{money, now, plural, time_tag};
 use crate::layout::{csrf_field, error_notice, page};
 use crate::nav::NavItem;
 use crate::pages::QueryParams;
 use crate::request_context::RequestContext;
 use crate::table::{Pagination, detail_list, next_page_link, table};
+use api::{BalanceView, BalancesView, LedgerChangeRequest, LedgerOperationView, Permission};
 use axum::extract::{Path, Query};
 use axum::http::Method;
 use axum::response::Response;
 use maud::{Markup, html};
-use serde_json::{Value, json};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The number of operations on a page.
 const PAGE_SIZE: usize = 50;
 
 pub(crate) async fn show(context: RequestContext, Query(query): QueryParams) -> Response {
-    let body = context.get::<Value>("/v1/ledger").await.map(|found| list(&context, &found, &Form::of(query)));
+    let body =
+        context.get::<BalancesView>("/v1/ledger").await.map(|found| list(&context, &found, &Form::of(query)));
     page(&context, "Ledger", NavItem::Ledger, body)
 }
 
-fn amount(value: &Value, name: &str) -> Markup {
-    html! { (money(value[name].as_i64().unwrap_or(0))) }
+fn amount(millionths: impl TryInto<i64>) -> Markup {
+    html! { (money(millionths.try_into().unwrap_or(i64::MAX))) }
 }
 
-fn list(context: &RequestContext, found: &Value, query: &Form) -> Markup {
-    let all = found["accounts"].as_array().map(Vec::as_slice).unwrap_or_default();
+fn list(context: &RequestContext, found: &BalancesView, query: &Form) -> Markup {
     let filter = query.text("q").to_lowercase();
     let spent = query.text("only") == "spent";
     // An account is spent if balance and credit together are zero or less.
-    let is_spent = |one: &Value| {
-        one["balance"].as_i64().unwrap_or(0).saturating_add(one["credit"].as_i64().unwrap_or(0)) <= 0
-    };
-    let chosen: Vec<&Value> = all
+    let is_spent = |one: &BalanceView| one.balance.saturating_add_unsigned(one.credit) <= 0;
+    let chosen: Vec<&BalanceView> = found
+        .accounts
         .iter()
-        .filter(|one| filter.is_empty() || text(one, "account").to_lowercase().contains(&filter))
+        .filter(|one| filter.is_empty() || one.account.to_lowercase().contains(&filter))
         .filter(|one| !spent || is_spent(one))
         .collect();
     let shown = Pagination::new(chosen.len(), query.text("page"));
@@ -45,12 +44,12 @@ fn list(context: &RequestContext, found: &Value, query: &Form) -> Markup {
         .iter()
         .map(|one| {
             vec![
-                html! { a href=(format!("/ledger/{}", encode_segment(text(one, "account")))) { (text(one, "account")) } },
-                html! { (amount(one, "balance")) @if is_spent(one) { " " span.badge.bad { "spent" } } },
-                amount(one, "reserved"),
-                amount(one, "captured"),
-                amount(one, "funded"),
-                amount(one, "credit"),
+                html! { a href=(format!("/ledger/{}", encode_segment(&one.account))) { (one.account) } },
+                html! { (amount(one.balance)) @if is_spent(one) { " " span.badge.bad { "spent" } } },
+                amount(one.reserved),
+                amount(one.captured),
+                amount(one.funded),
+                amount(one.credit),
             ]
         })
         .collect();
@@ -73,11 +72,10 @@ fn list(context: &RequestContext, found: &Value, query: &Form) -> Markup {
         }
         section.card {
             (table("Ledger accounts", &["Account", "Balance", "Reserved", "Captured", "Funded", "Credit"], &rows, &empty))
-            @let unsettled = number(found, "unsettled");
-            @if unsettled > 0 { p.muted { (plural(unsettled, "message is", "messages are")) " in flight with a reserved price that is not captured or released yet." } }
+            @if found.unsettled > 0 { p.muted { (plural(found.unsettled, "message is", "messages are")) " in flight with a reserved price that is not captured or released yet." } }
         }
         (shown.links("/ledger", &[("q", query.text("q")), ("only", query.text("only"))]))
-        @if context.has_permission("manage-money") { (open_form(context)) }
+        @if context.has_permission(Permission::ManageMoney) { (open_form(context)) }
     }
 }
 
@@ -129,27 +127,28 @@ async fn detail(
 ) -> Result<Markup, ApiError> {
     let path = format!("/v1/ledger/{}", encode_segment(account));
     let limit = PAGE_SIZE.to_string();
-    let done = crate::api::with_query(
+    let done = crate::api_caller::with_query(
         &format!("{path}/operations"),
         &[("limit", &limit), ("before", form.text("before"))],
     );
-    let (found, done) = tokio::join!(context.get::<Value>(&path), context.get::<Vec<Value>>(&done));
+    let (found, done) =
+        tokio::join!(context.get::<BalanceView>(&path), context.get::<Vec<LedgerOperationView>>(&done));
     let (found, done) = (found?, done?);
     let rows: Vec<_> = done.iter().map(operation).collect();
-    let next = (done.len() == PAGE_SIZE).then(|| done.last().map(|last| number(last, "serial").to_string()));
+    let next = (done.len() == PAGE_SIZE).then(|| done.last().map(|last| last.serial.to_string()));
     Ok(html! {
         h1 { "Ledger: " (account) }
         @if let Some(error) = error { (error_notice(error)) }
         section.card {
-            p.price { (amount(&found, "balance")) }
+            p.price { (amount(found.balance)) }
             (detail_list(&[
-                ("Reserved for messages in flight", amount(&found, "reserved")),
-                ("Captured", amount(&found, "captured")),
-                ("Funded", amount(&found, "funded")),
-                ("Credit", amount(&found, "credit")),
+                ("Reserved for messages in flight", amount(found.reserved)),
+                ("Captured", amount(found.captured)),
+                ("Funded", amount(found.funded)),
+                ("Credit", amount(found.credit)),
             ]))
         }
-        @if context.has_permission("manage-money") { (change_form(context, account, form, error.is_some())) }
+        @if context.has_permission(Permission::ManageMoney) { (change_form(context, account, form, error.is_some())) }
         section.card {
             h2 { "Operations" }
             (table("Operations, newest first", &["When", "What", "Balance after", "By", "Why"], &rows, &html! { p { "Nothing yet." } }))
@@ -158,20 +157,20 @@ async fn detail(
     })
 }
 
-fn operation(one: &Value) -> Vec<Markup> {
+fn operation(done: &LedgerOperationView) -> Vec<Markup> {
     vec![
-        time_value(&one["at"]),
+        time_tag(done.at),
         html! {
-            @match (one["fund"].as_i64(), one["credit"].as_i64()) {
+            @match (done.fund, done.credit) {
                 (Some(fund), _) if fund < 0 => { "reduced by " (money(fund.saturating_neg())) }
                 (Some(fund), _) => { "funded " (money(fund)) }
-                (None, Some(credit)) => { "credit set to " (money(credit)) }
+                (None, Some(credit)) => { "credit set to " (amount(credit)) }
                 (None, None) => { "—" }
             }
         },
-        amount(&one["after"], "balance"),
-        html! { (text(one, "actor")) },
-        html! { (text(one, "reason")) },
+        amount(done.after.balance),
+        html! { (done.actor) },
+        html! { (done.reason) },
     ]
 }
 
@@ -220,14 +219,14 @@ pub(crate) async fn change(context: RequestContext, Path(path_name): Path<String
 async fn apply_change(context: &RequestContext, account: &str, form: &Form) -> Result<(), ApiError> {
     let amount = millionths(form.text("amount"))
         .ok_or_else(|| ApiError::bad_request("The amount is a number such as 25.50, and not negative."))?;
-    let change = match form.text("do") {
-        "fund" => ("fund", amount),
-        "take" => ("fund", -amount),
-        "credit" => ("credit", amount),
+    let (fund, credit) = match form.text("do") {
+        "fund" => (Some(amount), None),
+        "take" => (Some(-amount), None),
+        "credit" => (None, Some(amount.unsigned_abs())),
         _ => return Err(ApiError::bad_request("This action does not exist.")),
     };
-    let mut request = json!({ "actor": context.principal.user, "reason": form.text("why") });
-    request[change.0] = change.1.into();
+    let (actor, reason) = (Some(context.principal.user.clone()), Some(form.text("why").to_owned()));
+    let request = LedgerChangeRequest { fund, credit, actor, reason };
     let mut sent = ApiRequest::json(form.text("csrf"), &request);
     sent.headers.push(("idempotency-key", form.text("idempotency-key").to_owned()));
     context

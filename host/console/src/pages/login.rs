@@ -1,15 +1,15 @@
 //! Login, logout and theme.
 
-use crate::api::{ApiError, ApiRequest};
+use crate::api_caller::{ApiError, ApiRequest};
 use crate::form::Form;
 use crate::layout::{bare_page, error_notice};
 use crate::pages::QueryParams;
 use crate::request_context::{ConsoleState, THEME_COOKIE, api_caller, local_path};
+use api::LoginRequest;
 use axum::extract::{FromRequest as _, Query, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
-use serde_json::json;
 
 fn login_form(next: &str, user: &str, error: Option<&ApiError>) -> Markup {
     html! {
@@ -62,8 +62,8 @@ pub(crate) async fn log_in(State(console): State<ConsoleState>, request: Request
     let next = local_path(form_values.text("next")).unwrap_or("/");
     let (user, token) = (form_values.text("user"), form_values.text("token"));
     let request = match token {
-        "" => json!({ "user": user, "password": form_values.raw("password") }),
-        token => json!({ "token": token }),
+        "" => LoginRequest::of_user(user.to_owned(), form_values.raw("password").to_owned()),
+        token => LoginRequest::of_token(token.to_owned()),
     };
     let opened = api_caller.call(Method::POST, "/v1/sessions", ApiRequest::json("", &request)).await;
     let answer = match opened {

@@ -1,7 +1,7 @@
 //! Maintenance: drain, backup, appliance image and log level.
 
 use super::appliance_image;
-use crate::api::ApiError;
+use crate::api_caller::ApiError;
 use crate::form::Form;
 use crate::format::{
     count, duration_text, kebab_or_snake, number, octets, plural, state_badge, text, time_value,
@@ -10,6 +10,7 @@ use crate::layout::{action_button, csrf_field, error_notice, page};
 use crate::nav::NavItem;
 use crate::request_context::RequestContext;
 use crate::table::detail_list;
+use api::Permission;
 use axum::http::Method;
 use axum::response::Response;
 use maud::{Markup, html};
@@ -50,7 +51,7 @@ async fn page_body(context: &RequestContext, error: Option<&ApiError>) -> Result
             ]))
         }
         section.card { h2 { "Drain" } (drain_details(context, drain.as_ref())) }
-        @if context.has_permission("manage-backups") {
+        @if context.has_permission(Permission::ManageBackups) {
             section.card {
                 h2 { "Backup" }
                 p { "One file with everything: queues, configuration, users, plugins, texts and secrets. You can take it while traffic flows." }
@@ -76,7 +77,7 @@ fn drain_details(context: &RequestContext, drain: Option<&Value>) -> Markup {
         } @else {
             p { "Submissions are accepted. A drain refuses new submissions, sends the waiting messages, and reports the appliance as not ready to load balancers." }
         }
-        @if context.has_permission("configure") {
+        @if context.has_permission(Permission::Configure) {
             div.actions {
                 @if is_draining { (action_button(context, "/maintenance", "End the drain", "primary", &[("do", "resume")])) }
                 @else { (action_button(context, "/maintenance", "Start the drain", "danger", &[("do", "drain")])) }
@@ -88,7 +89,7 @@ fn drain_details(context: &RequestContext, drain: Option<&Value>) -> Markup {
 fn log_level_form(context: &RequestContext, log: Option<&Value>) -> Markup {
     let level = log.map(|log| text(log, "level")).unwrap_or_default();
     html! {
-        @if context.has_permission("configure") {
+        @if context.has_permission(Permission::Configure) {
             form.fields method="post" action="/maintenance" {
                 (csrf_field(context))
                 p.wide { label for="level" { "Level" } input #level name="level" value=(level) required autocomplete="off" spellcheck="false" aria-describedby="level-hint"; small #level-hint { "info, or with exceptions: info,links=debug. Until the next start." } }

@@ -1,37 +1,17 @@
 //! The search for messages.
 
-use crate::api::{encode_segment, with_query};
+use crate::api_caller::{encode_segment, with_query};
 use crate::form::Form;
-use crate::format::{number, state_badge, text, time_value, with_readable_times};
+use crate::format::{state_badge, time_tag, with_readable_times};
 use crate::layout::{error_notice, page};
 use crate::nav::NavItem;
 use crate::pages::QueryParams;
 use crate::request_context::RequestContext;
 use crate::table::{next_page_link, table};
+use api::{MessagePageView, MessageRowView, MessageStateView, Permission};
 use axum::extract::Query;
 use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
-use serde_json::Value;
-
-/// The states that the search offers.
-const STATES: &[&str] = &[
-    "queued",
-    "suspended",
-    "submitted",
-    "responded",
-    "deferred",
-    "held",
-    "resolving",
-    "deciding",
-    "uncertain",
-    "delivered",
-    "relayed",
-    "failed",
-    "expired",
-    "cancelled",
-    "rejected",
-    "unknown",
-];
 
 /// The number of messages on a page.
 const PAGE_SIZE: usize = 50;
@@ -65,7 +45,7 @@ pub(crate) async fn show(context: RequestContext, Query(query): QueryParams) -> 
         ("timeout_ms", SEARCH_TIMEOUT_MS),
         ("cursor", query.text("cursor")),
     ];
-    let found = context.get::<Value>(&with_query("/v1/messages", &parameters)).await;
+    let found = context.get::<MessagePageView>(&with_query("/v1/messages", &parameters)).await;
     let (status, body) = match found {
         Ok(found) => {
             (axum::http::StatusCode::OK, html! { (form(&context, &query)) (list(&context, &found, &query)) })
@@ -75,7 +55,7 @@ pub(crate) async fn show(context: RequestContext, Query(query): QueryParams) -> 
     let body = html! {
         div.heading {
             h1 { "Messages" }
-            @if context.has_permission("operate") { a.button.primary href="/messages/new" { "Send a test message" } }
+            @if context.has_permission(Permission::Operate) { a.button.primary href="/messages/new" { "Send a test message" } }
         }
         (body)
     };
@@ -96,7 +76,7 @@ fn form(context: &RequestContext, query: &Form) -> Markup {
     html! {
         form.card.search method="get" action="/messages" role="search" aria-label="Messages" {
             (field("number", "Number of sender or recipient", "search", "+4917…"))
-            @if context.has_permission("read") {
+            @if context.has_permission(Permission::Read) {
                 (field("imsi", "Or the subscriber's IMSI", "search", ""))
                 (field("account", "Account", "text", ""))
                 (field("peer", "Peer", "text", ""))
@@ -105,7 +85,7 @@ fn form(context: &RequestContext, query: &Form) -> Markup {
                 label for="state" { "State" }
                 select #state name="state" {
                     option value="" { "any" }
-                    @for state in STATES { option value=(state) selected[query.text("state") == *state] { (state) } }
+                    @for name in MessageStateView::ALL.iter().map(|state| state.name()) { option value=(name) selected[query.text("state") == name] { (name) } }
                 }
             }
             (field("from", "From", "datetime-local", ""))
@@ -117,38 +97,30 @@ fn form(context: &RequestContext, query: &Form) -> Markup {
 }
 
 /// Messages as rows of a table.
-pub(crate) fn rows(messages: &[Value]) -> Vec<Vec<Markup>> {
-    let row = |message: &Value| {
-        let id = text(message, "id");
+fn rows(messages: &[MessageRowView]) -> Vec<Vec<Markup>> {
+    let row = |message: &MessageRowView| {
         vec![
-            html! { a href=(format!("/messages/{}", encode_segment(id))) { code { (id) } } },
-            time_value(if message["at"].is_null() { &message["accepted_at"] } else { &message["at"] }),
-            state_badge(text(message, "state")),
-            html! { (text(message, "source")) },
-            html! { (text(message, "destination")) },
-            html! { (text(message, "account")) },
-            html! { (text(message, "peer")) },
-            html! { (number(message, "length")) },
+            html! { a href=(format!("/messages/{}", encode_segment(&message.id))) { code { (message.id) } } },
+            time_tag(message.at),
+            state_badge(message.state.name()),
+            html! { (message.source) },
+            html! { (message.destination) },
+            html! { (message.account) },
+            html! { (message.peer) },
+            html! { (message.length) },
         ]
     };
     messages.iter().map(row).collect()
 }
 
 /// The headings of [`rows`].
-pub(crate) const HEADS: &[&str] =
-    &["Message", "Accepted", "State", "From", "To", "Account", "Peer", "Octets"];
+const HEADS: &[&str] = &["Message", "Accepted", "State", "From", "To", "Account", "Peer", "Octets"];
 
-fn list(context: &RequestContext, found: &Value, query: &Form) -> Markup {
-    let messages = found["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
+fn list(context: &RequestContext, found: &MessagePageView, query: &Form) -> Markup {
     let narrowed = ["number", "imsi", "account", "peer", "state", "from", "until"]
         .iter()
         .any(|name| !query.text(name).is_empty());
-    let next = match &found["next"] {
-        Value::String(next) => next.clone(),
-        Value::Number(next) => next.to_string(),
-        _ => String::new(),
-    };
-    let searching = !next.is_empty() && messages.len() < PAGE_SIZE;
+    let searching = found.next.is_some() && found.messages.len() < PAGE_SIZE;
     let empty = html! {
         @if searching {
             h2 { "No results so far" }
@@ -158,16 +130,16 @@ fn list(context: &RequestContext, found: &Value, query: &Form) -> Markup {
             p { "Numbers are compared as they were submitted, with or without the plus. " a href="/messages" { "Show the newest ones" } "." }
         } @else {
             h2 { "No messages yet" }
-            p { "Messages are listed as soon as they are accepted. " @if context.has_permission("operate") { a href="/messages/new" { "Send a test message" } " to see one." } }
+            p { "Messages are listed as soon as they are accepted. " @if context.has_permission(Permission::Operate) { a href="/messages/new" { "Send a test message" } " to see one." } }
         }
     };
     html! {
-        @if let Some(incomplete) = found["incomplete"].as_str() { p.muted { (with_readable_times(incomplete)) } }
-        section.card #found { (table("Messages, newest first", HEADS, &rows(messages), &empty)) }
-        @if !next.is_empty() {
+        @if let Some(incomplete) = &found.incomplete { p.muted { (with_readable_times(incomplete)) } }
+        section.card #found { (table("Messages, newest first", HEADS, &rows(&found.messages), &empty)) }
+        @if let Some(next) = &found.next {
             @let names = ["number", "imsi", "account", "peer", "state", "from", "until"];
             @let mut parameters: Vec<(&str, &str)> = names.iter().map(|name| (*name, query.text(name))).collect();
-            @let () = parameters.push(("cursor", &next));
+            @let () = parameters.push(("cursor", next));
             @if searching {
                 p.more data-search-on role="status" {
                     "Searched down to message " code { (next) } ". "

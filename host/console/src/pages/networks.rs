@@ -1,6 +1,6 @@
 //! GSM core networks: connections, MT and MO counters.
 
-use crate::api::{ApiError, with_query};
+use crate::api_caller::{ApiError, with_query};
 use crate::format::{count, number, plural, state_badge, text, with_readable_times};
 use crate::layout::live_page;
 use crate::live::Region;

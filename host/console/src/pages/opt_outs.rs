@@ -1,6 +1,6 @@
 //! Opt-outs of subscribers.
 
-use crate::api::ApiError;
+use crate::api_caller::ApiError;
 use crate::form::Form;
 use crate::format::text;
 use crate::layout::{action_button, csrf_field, error_notice, page};
@@ -8,6 +8,7 @@ use crate::nav::NavItem;
 use crate::pages::QueryParams;
 use crate::request_context::RequestContext;
 use crate::table::{Pagination, table};
+use api::Permission;
 use axum::extract::Query;
 use axum::http::Method;
 use axum::response::Response;
@@ -39,7 +40,7 @@ fn page_body(context: &RequestContext, found: &Value, query: &Form, error: Optio
     };
     let chosen: Vec<&Value> = all.iter().filter(fits).collect();
     let shown = Pagination::new(chosen.len(), query.text("page"));
-    let operates = context.has_permission("operate");
+    let operates = context.has_permission(Permission::Operate);
     let rows: Vec<_> = chosen[shown.from..shown.upto]
         .iter()
         .map(|one| {

@@ -1,6 +1,6 @@
 //! The overview: figures, findings and charts.
 
-use crate::api::ApiError;
+use crate::api_caller::ApiError;
 use crate::chart::{Line, bar, chart};
 use crate::format::{
     count, duration_text, figure, number, octets, state_badge, text, version_tag, with_readable_times,
@@ -11,6 +11,7 @@ use crate::nav::NavItem;
 use crate::pages::api_types::{LinkStatus, links};
 use crate::request_context::RequestContext;
 use crate::table::table;
+use api::Permission;
 use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 use serde::Deserialize;
@@ -23,7 +24,7 @@ const RATE_SAMPLES: usize = 5;
 const MAX_PER_CODE: usize = 5;
 
 pub(crate) async fn show(context: RequestContext) -> Response {
-    if !context.has_permission("read") {
+    if !context.has_permission(Permission::Read) {
         return Redirect::to("/messages").into_response();
     }
     let body = regions(&context).await.map(|regions| {
@@ -171,7 +172,7 @@ struct Subject {
 
 /// The path of the page for a finding, and the text of the link.
 fn link_for(finding: &Finding) -> Option<(String, &'static str)> {
-    let name = crate::api::encode_segment(finding.subject.name.as_deref().unwrap_or_default());
+    let name = crate::api_caller::encode_segment(finding.subject.name.as_deref().unwrap_or_default());
     let (path, label) = match (finding.code.as_str(), finding.subject.kind.as_str()) {
         ("draining", _) => ("/maintenance".to_owned(), "End the drain"),
         ("configuration-unconfirmed", _) => ("/configuration".to_owned(), "Confirm or revert"),
@@ -257,7 +258,7 @@ fn links_summary(links: &[LinkStatus]) -> Markup {
         .map(|link| {
             let path = if link.role == "client" { "/peers/" } else { "/accounts/" };
             vec![
-                html! { a href=(format!("{path}{}", crate::api::encode_segment(&link.peer))) { (link.peer) } },
+                html! { a href=(format!("{path}{}", crate::api_caller::encode_segment(&link.peer))) { (link.peer) } },
                 state_badge(&link.phase),
                 html! { (link.in_flight) " of " (link.window) },
                 html! { (link.round_trip().map_or_else(|| "—".to_owned(), |ms| format!("{} ms", figure(ms)))) },

@@ -1,16 +1,18 @@
 //! A peer, a gateway or an account: links, queue, settings and connection test.
 
-use crate::api::{ApiError, encode_segment, with_query};
+use crate::api_caller::{ApiError, encode_segment, with_query};
 use crate::configuration_cache::{ConfigurationDocument, merge_patch};
 use crate::form::Form;
-use crate::format::{ago, count, figure, number, state_badge, text, time_tag, with_readable_times};
+use crate::format::{ago, count, figure, state_badge, time_tag, with_readable_times};
 use crate::layout::{csrf_field, error_notice, live_page, problem_list};
 use crate::live::Region;
 use crate::nav::NavItem;
 use crate::pages::api_types::{links, queues};
+use crate::pages::configuration::send_patch;
 use crate::request_context::RequestContext;
 use crate::settings::{self, ACCOUNT, Field, GATEWAY, PASSWORD_HASH, PEER};
 use crate::table::{detail_list, table};
+use api::{FieldProblem, PeerTestView, Permission, RefusalsView};
 use axum::extract::Path;
 use axum::http::{Method, StatusCode};
 use axum::response::Response;
@@ -58,7 +60,7 @@ struct PeerPageState<'a> {
     form: Option<&'a Form>,
     error: Option<&'a ApiError>,
     /// The result of a connection test.
-    test: Option<&'a Value>,
+    test: Option<&'a PeerTestView>,
     /// The changes that need a restart.
     restart: Vec<String>,
 }
@@ -114,7 +116,7 @@ pub(crate) async fn regions(
             html! {
                 h2 { "Links" }
                 (table("Links", heads, &rows, &empty))
-                @if waits && list != "account" && context.has_permission("operate") {
+                @if waits && list != "account" && context.has_permission(Permission::Operate) {
                     form.inline method="post" action=(dial) { (csrf_field(context)) button type="submit" { "Dial now" } }
                 }
             },
@@ -178,14 +180,15 @@ async fn page_body(
     }
     let live = if is_new { Vec::new() } else { regions(context, kind.list, name).await? };
     let refusals = if kind.list == "account" && !is_new {
-        context.get_optional(&with_query("/v1/refusals", &[("account", name), ("limit", "20")])).await
+        let path = with_query("/v1/refusals", &[("account", name), ("limit", "20")]);
+        context.get::<RefusalsView>(&path).await.ok()
     } else {
         None
     };
     Ok(html! {
         div.heading {
             h1 { (title) }
-            @if !is_new && context.has_permission("operate") {
+            @if !is_new && context.has_permission(Permission::Operate) {
                 @if kind.list != "account" {
                     form.inline method="post" action=(format!("{}/{}/test", kind.path, encode_segment(name))) { (csrf_field(context)) button type="submit" { "Test the connection" } }
                 } @else {
@@ -204,7 +207,7 @@ async fn page_body(
         @if let Some(test) = page_state.test { (test_result(test)) }
         @for (id, part) in live { section.card id=(id) { (part) } }
         @if let Some(refusals) = &refusals { (refused_submissions(refusals)) }
-        @if context.has_permission("configure") {
+        @if context.has_permission(Permission::Configure) {
             (settings_form(context, kind, &document, one, is_new, page_state))
             @if !is_new { (removal_form(context, kind, &document, name)) }
         } @else if let Some(one) = one {
@@ -214,22 +217,18 @@ async fn page_body(
 }
 
 /// The refused submissions of an account: counts, and the most recent ones.
-fn refused_submissions(refusals: &Value) -> Markup {
-    let list = |name: &str| refusals[name].as_array().map(Vec::as_slice).unwrap_or_default();
-    let counts = list("counts").iter().map(|one| {
+fn refused_submissions(refusals: &RefusalsView) -> Markup {
+    let counts = refusals
+        .counts
+        .iter()
+        .map(|one| vec![html! { (one.code) }, html! { (one.protocol) }, html! { (count(one.count)) }]);
+    let last = refusals.refusals.iter().map(|one| {
         vec![
-            html! { (text(one, "code")) },
-            html! { (text(one, "protocol")) },
-            html! { (count(number(one, "count"))) },
-        ]
-    });
-    let last = list("refusals").iter().map(|one| {
-        vec![
-            time_tag(number(one, "at")),
-            html! { (text(one, "protocol")) },
-            html! { (text(one, "source")) },
-            html! { (text(one, "destination")) },
-            html! { (text(one, "reason")) },
+            time_tag(one.at),
+            html! { (one.protocol) },
+            html! { (one.source) },
+            html! { (one.destination) },
+            html! { (one.reason) },
         ]
     });
     let (counts, last): (Vec<_>, Vec<_>) = (counts.collect(), last.collect());
@@ -292,14 +291,14 @@ fn settings_form(
     let action = format!(
         "{}/{}",
         kind.path,
-        one.map_or_else(|| "new".to_owned(), |one| encode_segment(text(one, "name")))
+        one.map_or_else(|| "new".to_owned(), |one| encode_segment(one["name"].as_str().unwrap_or_default()))
     );
     html! {
         section.card {
             h2 { "Settings" }
             form.fields method="post" action=(action) {
                 (csrf_field(context))
-                input type="hidden" name="tag" value=(document.tag);
+                input type="hidden" name="tag" value=(document.tag());
                 @if is_new {
                     (settings::labelled_input("name", "Name", "Letters, digits, - and _; it cannot be changed later.", page_state.error, |describes, _| html! {
                         input #field-name name="name" value=(shown.text("name")) required maxlength="64" autocomplete="off" spellcheck="false" aria-describedby=(describes);
@@ -326,7 +325,7 @@ fn removal_form(
             p { "Its connections are closed. Waiting messages stay, and their queue is listed as not configured." }
             form.fields method="post" action=(format!("{}/{}", kind.path, encode_segment(name))) {
                 (csrf_field(context))
-                input type="hidden" name="tag" value=(document.tag);
+                input type="hidden" name="tag" value=(document.tag());
                 p { label for="why-remove" { "Why" } input #why-remove name="why" maxlength="256" autocomplete="off"; }
                 p.actions { button.danger type="submit" name="do" value="remove" { "Remove " (name) } }
             }
@@ -334,18 +333,16 @@ fn removal_form(
     }
 }
 
-fn test_result(test: &Value) -> Markup {
-    let ok = test["ok"].as_bool() == Some(true);
+fn test_result(test: &PeerTestView) -> Markup {
     html! {
         section.card #test role="status" {
-            h2 { "Connection test: " (if ok { "passed" } else { "failed" }) }
+            h2 { "Connection test: " (if test.ok { "passed" } else { "failed" }) }
             ol.checks {
-                @for step in test["steps"].as_array().into_iter().flatten() {
-                    @let ok = step["ok"].as_bool() == Some(true);
+                @for step in &test.steps {
                     li {
-                        (state_badge(if ok { "ok" } else { "failed" })) " " (text(step, "what")) " "
-                        span.muted { (number(step, "ms")) " ms" }
-                        @if let Some(detail) = step["detail"].as_str() { p { (detail) } }
+                        (state_badge(if step.ok { "ok" } else { "failed" })) " " (step.what) " "
+                        span.muted { (step.ms) " ms" }
+                        @if let Some(detail) = &step.detail { p { (detail) } }
                     }
                 }
             }
@@ -364,7 +361,7 @@ pub(crate) async fn test_gateway(context: RequestContext, Path(name): Path<Strin
 async fn test(context: &RequestContext, kind: &EntityKind, name: &str, form: &Form) -> Response {
     let result =
         context.send(Method::POST, &format!("/v1/peers/{}/test", encode_segment(name)), form, None).await;
-    match result.and_then(|answer| answer.read::<Value>()) {
+    match result.and_then(|answer| answer.read::<PeerTestView>()) {
         Ok(answer) => {
             render(context, kind, name, &PeerPageState { test: Some(&answer), ..PeerPageState::default() })
                 .await
@@ -450,7 +447,7 @@ async fn apply_change(
     let is_new = path_name == "new";
     let name = if is_new { form.text("name") } else { path_name };
     if form.text("do") == "remove" {
-        patch(context, form, &json!({ kind.list: { name: null } })).await?;
+        send_patch(context, form, &json!({ kind.list: { name: null } })).await?;
         return Ok(ChangeOutcome::Removed);
     }
     if name.is_empty() || name == "new" {
@@ -474,10 +471,8 @@ async fn apply_change(
     if difference.as_object().is_some_and(serde_json::Map::is_empty) {
         return Ok(ChangeOutcome::Nothing);
     }
-    let answer = patch(context, form, &json!({ kind.list: { name: difference } })).await?;
-    let restart = answer["restart"].as_array().into_iter().flatten();
-    let restart = restart.map(|one| one.as_str().map_or_else(|| one.to_string(), str::to_owned)).collect();
-    Ok(ChangeOutcome::Saved { name: name.to_owned(), restart })
+    let result = send_patch(context, form, &json!({ kind.list: { name: difference } })).await?;
+    Ok(ChangeOutcome::Saved { name: name.to_owned(), restart: result.restart })
 }
 
 /// Replaces an account's password by its hash; the password itself is not stored or logged.
@@ -494,10 +489,10 @@ async fn hash_account_password(before: &Value, after: &mut Value) -> Result<(), 
         _ => match before.get(PASSWORD_HASH) {
             Some(known) => known.clone(),
             None => {
-                let problem = crate::api::FieldProblem {
+                let problem = FieldProblem {
                     pointer: "/account/new/password".to_owned(),
                     what: "A new account needs a password.".to_owned(),
-                    allowed: String::new(),
+                    allowed: None,
                 };
                 return Err(ApiError {
                     problems: vec![problem],
@@ -508,19 +503,4 @@ async fn hash_account_password(before: &Value, after: &mut Value) -> Result<(), 
     };
     after.insert(PASSWORD_HASH.to_owned(), hash);
     Ok(())
-}
-
-/// Sends a merge patch of the configuration, with the reason and the confirmation time of the form.
-pub(crate) async fn patch(context: &RequestContext, form: &Form, patch: &Value) -> Result<Value, ApiError> {
-    let path = with_query(
-        "/v1/configuration",
-        &[("why", form.text("why")), ("confirm-within", form.text("within"))],
-    );
-    let sent = crate::api::ApiRequest {
-        csrf: form.text("csrf"),
-        body: patch.to_string().into(),
-        media_type: "application/merge-patch+json",
-        headers: vec![("if-match", form.text("tag").to_owned())],
-    };
-    context.api_caller.call(Method::PATCH, &path, sent).await?.read()
 }

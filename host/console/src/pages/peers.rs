@@ -1,6 +1,6 @@
 //! Lists of peers, gateways and accounts, with their state.
 
-use crate::api::{ApiError, encode_segment};
+use crate::api_caller::{ApiError, encode_segment};
 use crate::form::Form;
 use crate::format::{ago, count, state_badge, with_readable_times};
 use crate::layout::page;
@@ -9,6 +9,7 @@ use crate::pages::QueryParams;
 use crate::pages::api_types::{LinkStatus, QueueStatus, links, queues};
 use crate::request_context::RequestContext;
 use crate::table::{Pagination, table};
+use api::Permission;
 use axum::extract::Query;
 use axum::response::Response;
 use maud::{Markup, html};
@@ -116,14 +117,14 @@ async fn list(context: &RequestContext, kind: &ListKind, query: &Form) -> Result
         } @else {
             h2 { "None yet" }
             p { (kind.empty) }
-            @if context.has_permission("configure") { p { a.button.primary href=(format!("{}/new", kind.path)) { (kind.add) } } }
+            @if context.has_permission(Permission::Configure) { p { a.button.primary href=(format!("{}/new", kind.path)) { (kind.add) } } }
         }
     };
     let heads = &["Name", "Links", kind.reach.0, "Waiting", "In flight", "Blocked by"];
     Ok(html! {
         div.heading {
             h1 { (kind.title) }
-            @if context.has_permission("configure") { a.button.primary href=(format!("{}/new", kind.path)) { (kind.add) } }
+            @if context.has_permission(Permission::Configure) { a.button.primary href=(format!("{}/new", kind.path)) { (kind.add) } }
         }
         form.card.search method="get" action=(kind.path) role="search" aria-label=(kind.title) {
             p { label for="q" { "Name or address" } input #q name="q" type="search" value=(query.text("q")); }

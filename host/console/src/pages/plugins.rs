@@ -1,17 +1,17 @@
 //! Plugins: stored versions, hooks and uploads.
 
-use crate::api::{ApiError, ApiRequest, encode_segment};
-use crate::format::{count, kebab_or_snake, number, octets, state_badge, text, version_tag};
+use crate::api_caller::{ApiError, ApiRequest, encode_segment};
+use crate::format::{count, octets, state_badge, version_tag};
 use crate::layout::{csrf_field, error_notice, page};
 use crate::nav::NavItem;
 use crate::request_context::RequestContext;
 use crate::table::table;
+use api::{HookStateView, Permission, PluginVersionView};
 use axum::body::Bytes;
 use axum::extract::Multipart;
 use axum::http::Method;
 use axum::response::Response;
 use maud::{Markup, html};
-use serde_json::Value;
 
 pub(crate) async fn show(context: RequestContext) -> Response {
     render(&context, None).await
@@ -27,43 +27,43 @@ async fn render(context: &RequestContext, error: Option<&ApiError>) -> Response 
 }
 
 async fn page_body(context: &RequestContext, error: Option<&ApiError>) -> Result<Markup, ApiError> {
-    let (stored, hooks) =
-        tokio::join!(context.get::<Vec<Value>>("/v1/plugins"), context.get::<Vec<Value>>("/v1/hooks"));
+    let (stored, hooks) = tokio::join!(
+        context.get::<Vec<PluginVersionView>>("/v1/plugins"),
+        context.get::<Vec<HookStateView>>("/v1/hooks")
+    );
     let (stored, hooks) = (stored?, hooks?);
-    let is_live = |plugin: &str, version: &str| {
-        let chains = hooks.iter().filter_map(|hook| hook["live"]["chain"].as_array()).flatten();
-        chains.into_iter().any(|one| text(one, "plugin") == plugin && text(one, "version") == version)
+    let is_live = |stored: &PluginVersionView| {
+        let mut bindings = hooks.iter().flat_map(|hook| &hook.live.chain);
+        bindings.any(|one| one.plugin == stored.plugin && one.version == stored.version)
     };
     let versions: Vec<_> = stored
         .iter()
         .rev()
         .map(|one| {
-            let (name, sum) = (text(one, "plugin"), text(one, "version"));
-            let imports = one["imports"].as_array().map(Vec::as_slice).unwrap_or_default();
+            let hook = one.hook.name();
             vec![
-                html! { strong { (name) } },
-                version_tag(sum),
-                html! { a href=(format!("/plugins/{}", text(one, "hook"))) { (text(one, "hook")) } },
-                html! { @if is_live(name, sum) { (state_badge("live")) } @else { "stored" } },
-                html! { (octets(number(one, "size"))) },
-                html! { @match kebab_or_snake(one, "signed-by").as_str() { Some(who) => { (who) } None => { span.muted { "nobody" } } } },
-                html! { @if imports.is_empty() { "—" } @for import in imports { code { (import.as_str().unwrap_or_default()) } " " } },
+                html! { strong { (one.plugin) } },
+                version_tag(&one.version),
+                html! { a href=(format!("/plugins/{hook}")) { (hook) } },
+                html! { @if is_live(one) { (state_badge("live")) } @else { "stored" } },
+                html! { (octets(one.size)) },
+                html! { @match &one.signed_by { Some(who) => { (who) } None => { span.muted { "nobody" } } } },
+                html! { @if one.imports.is_empty() { "—" } @for import in &one.imports { code { (import) } " " } },
             ]
         })
         .collect();
     let served: Vec<_> = hooks
         .iter()
         .map(|hook| {
-            let name = text(hook, "hook");
-            let chain = hook["live"]["chain"].as_array().map(Vec::as_slice).unwrap_or_default();
-            let calls: u64 = hook["counts"].as_array().into_iter().flatten().map(|one| number(one, "calls")).sum();
+            let (name, chain) = (hook.hook.name(), &hook.live.chain);
+            let calls: u64 = hook.counts.iter().map(|one| one.calls).sum();
             vec![
                 html! { a href=(format!("/plugins/{name}")) { (name) } },
                 html! {
                     @if chain.is_empty() { span.muted { "nothing" } }
-                    @for one in chain { span.plugin { (text(one, "plugin")) " " (version_tag(text(one, "version"))) } }
+                    @for one in chain { span.plugin { (one.plugin) " " (version_tag(&one.version)) } }
                 },
-                html! { @match hook["candidate"]["mode"].as_str() { Some(mode) => { (state_badge(mode)) } None => { span.muted { "nothing" } } } },
+                html! { @match &hook.candidate { Some(candidate) => { (state_badge(candidate.record.mode.name())) } None => { span.muted { "nothing" } } } },
                 html! { (count(calls)) },
             ]
         })
@@ -76,7 +76,7 @@ async fn page_body(context: &RequestContext, error: Option<&ApiError>) -> Result
         h1 { "Plugins" }
         @if let Some(error) = error { (error_notice(error)) }
         section.card { h2 { "Hooks" } (table("Hooks", &["Hook", "Live", "On trial", "Calls"], &served, &html! { p { "There are no hooks." } })) }
-        @if context.has_permission("manage-plugins") { (upload_form(context)) }
+        @if context.has_permission(Permission::ManagePlugins) { (upload_form(context)) }
         section.card {
             h2 { "Stored versions" }
             (table("Versions", &["Plugin", "Version", "Hook", "State", "Size", "Signed by", "Uses"], &versions, &empty))
@@ -144,17 +144,17 @@ pub(crate) async fn upload(context: RequestContext, fields: Multipart) -> Respon
                 sent.headers.push(("switchyard-signature", upload.signature.clone()));
             }
             let path = format!("/v1/plugins/{}", encode_segment(&upload.name));
-            context.api_caller.call(Method::PUT, &path, sent).await.and_then(|answer| answer.read::<Value>())
+            context
+                .api_caller
+                .call(Method::PUT, &path, sent)
+                .await
+                .and_then(|answer| answer.read::<PluginVersionView>())
         }
         Err(error) => Err(error),
     };
     match result {
         Ok(info) => {
-            let path = format!(
-                "/plugins/{}?version={}",
-                encode_segment(text(&info, "hook")),
-                encode_segment(text(&info, "version"))
-            );
+            let path = format!("/plugins/{}?version={}", info.hook.name(), encode_segment(&info.version));
             RequestContext::redirect(&path, "uploaded")
         }
         Err(error) => render(&context, Some(&error)).await,

@@ -1,19 +1,23 @@
 //! Policy documents of plugins.
 
-use crate::api::{ApiError, encode_segment, with_query};
+use crate::api_caller::{ApiError, encode_segment, with_query};
 use crate::form::Form;
-use crate::format::{count, number, plural, text, version_tag};
+use crate::format::{count, plural, version_tag};
 use crate::json_lines::{excerpt, line_in_message};
 use crate::layout::{csrf_field, error_notice, page};
 use crate::nav::NavItem;
 use crate::pages::{QueryParams, hook};
 use crate::request_context::RequestContext;
 use crate::table::table;
+use api::{
+    ActivationRequest, Binding, HookStateView, Permission, ReplayHook, ReplayReport, ReplayRequest,
+    ReplayStart, ReplayStateView,
+};
 use axum::extract::{Path, Query};
 use axum::http::{Method, StatusCode};
 use axum::response::Response;
 use maud::{Markup, html};
-use serde_json::Value;
+use serde_json::json;
 use similar::{ChangeTag, TextDiff};
 use std::time::Duration;
 
@@ -23,22 +27,21 @@ const REPLAY_MESSAGES: u64 = 1_000;
 const REPLAY_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(crate) async fn show(context: RequestContext) -> Response {
-    let body = context.get::<Vec<Value>>("/v1/hooks").await.map(|hooks| list(&hooks));
+    let body = context.get::<Vec<HookStateView>>("/v1/hooks").await.map(|hooks| list(&hooks));
     page(&context, "Policies", NavItem::Policies, body)
 }
 
-fn list(hooks: &[Value]) -> Markup {
+fn list(hooks: &[HookStateView]) -> Markup {
     let rows: Vec<_> = hooks
         .iter()
         .flat_map(|found| {
-            let name = text(found, "hook");
-            let chain = found["live"]["chain"].as_array().map(Vec::as_slice).unwrap_or_default();
-            chain.iter().map(move |one| {
-                let policy = text(one, "policy");
-                let path = with_query(&format!("/policies/{}", encode_segment(name)), &[("plugin", text(one, "plugin"))]);
+            let name = found.hook.name();
+            found.live.chain.iter().map(move |one| {
+                let policy = &one.policy;
+                let path = with_query(&format!("/policies/{name}"), &[("plugin", one.plugin.as_str())]);
                 vec![
-                    html! { a href=(path) { (name) ": " (text(one, "plugin")) } },
-                    version_tag(text(one, "version")),
+                    html! { a href=(path) { (name) ": " (one.plugin) } },
+                    version_tag(&one.version),
                     html! { @if policy.is_empty() { span.muted { "none" } } @else { (plural(policy.lines().count() as u64, "line", "lines")) } },
                 ]
             })
@@ -57,7 +60,7 @@ struct PolicyPageState<'a> {
     text: Option<String>,
     error: Option<&'a ApiError>,
     /// The report of the replay.
-    report: Option<&'a Value>,
+    report: Option<&'a ReplayReport>,
     /// Whether the policy was checked and is valid.
     checked: bool,
     /// Why the policy could not be tried on messages.
@@ -73,9 +76,8 @@ pub(crate) async fn edit(
 }
 
 /// The binding of a plugin in the live chain; the first binding if `plugin` is empty.
-fn live_binding<'a>(found: &'a Value, plugin: &str) -> Option<&'a Value> {
-    let chain = found["live"]["chain"].as_array()?;
-    chain.iter().find(|one| plugin.is_empty() || text(one, "plugin") == plugin)
+fn live_binding<'a>(found: &'a HookStateView, plugin: &str) -> Option<&'a Binding> {
+    found.live.chain.iter().find(|one| plugin.is_empty() || one.plugin == plugin)
 }
 
 async fn render(
@@ -84,7 +86,7 @@ async fn render(
     plugin: &str,
     page_state: &PolicyPageState<'_>,
 ) -> Response {
-    let found = context.get::<Value>(&format!("/v1/hooks/{}", encode_segment(hook))).await;
+    let found = context.get::<HookStateView>(&format!("/v1/hooks/{}", encode_segment(hook))).await;
     let body = found.map(|found| page_body(context, hook, plugin, &found, page_state));
     let mut response = page(context, &format!("Policy: {hook}"), NavItem::Policies, body);
     if let Some(error) = page_state.error {
@@ -97,13 +99,13 @@ fn page_body(
     context: &RequestContext,
     hook: &str,
     plugin: &str,
-    found: &Value,
+    found: &HookStateView,
     page_state: &PolicyPageState<'_>,
 ) -> Markup {
     let Some(one) = live_binding(found, plugin) else {
         return html! { h1 { "Policy: " (hook) } section.card { p { "No such plugin is live. " a href=(format!("/plugins/{}", encode_segment(hook))) { "Make one live" } "." } } };
     };
-    let (plugin, live) = (text(one, "plugin"), text(one, "policy"));
+    let (plugin, live) = (one.plugin.as_str(), one.policy.as_str());
     let shown = page_state.text.as_deref().unwrap_or(live);
     let problems_by_line: Vec<(usize, String)> = page_state
         .error
@@ -113,7 +115,7 @@ fn page_body(
             Some(vec![(line_in_message(&error.detail)?, what.trim().to_owned())])
         })
         .unwrap_or_default();
-    let edits = context.has_permission("manage-plugins");
+    let edits = context.has_permission(Permission::ManagePlugins);
     html! {
         h1 { "Policy: " (hook) ", " (plugin) }
         @if let Some(error) = page_state.error {
@@ -128,7 +130,7 @@ fn page_body(
             form.fields method="post" action=(format!("/policies/{}", encode_segment(hook))) {
                 (csrf_field(context))
                 input type="hidden" name="plugin" value=(plugin);
-                input type="hidden" name="expected" value=(number(&found["live"], "serial"));
+                input type="hidden" name="expected" value=(found.live.serial);
                 p.wide {
                     label for="policy" { "The document" }
                     textarea.code #policy name="policy" rows="24" spellcheck="false" readonly[!edits] aria-invalid=[page_state.error.map(|_| "true")] { "\n" (shown) }
@@ -175,32 +177,30 @@ pub(crate) fn difference(before: &str, after: &str) -> Markup {
     }
 }
 
-fn replay_report(report: &Value) -> Markup {
-    let rows: Vec<_> = report["groups"]
-        .as_array()
-        .into_iter()
-        .flatten()
+fn replay_report(report: &ReplayReport) -> Markup {
+    let rows: Vec<_> = report
+        .groups
+        .iter()
         .map(|group| {
-            let examples = group["examples"].as_array().map(Vec::as_slice).unwrap_or_default();
             vec![
-                html! { (text(group, "from")) },
-                html! { (text(group, "to")) },
-                html! { (count(number(group, "count"))) },
-                html! { @for one in examples.iter().take(3) { @let id = text(one, "id"); a href=(format!("/messages/{}", encode_segment(id))) { code { (id) } } " " } },
+                html! { (group.from) },
+                html! { (group.to) },
+                html! { (count(group.count)) },
+                html! { @for one in group.examples.iter().take(3) { a href=(format!("/messages/{}", one.id)) { code { (one.id.to_string()) } } " " } },
             ]
         })
         .collect();
     html! {
         section.card #report role="status" {
             h2 { "Replay" }
-            @if number(report, "messages") == 0 {
+            @if report.messages == 0 {
                 p { "The archive has no messages to replay yet." }
             } @else {
                 p {
-                    "Of the last " (plural(number(report, "messages"), "message", "messages")) ", "
-                    (count(number(report, "same"))) " have the same result, " (count(number(report, "different"))) " a different one."
+                    "Of the last " (plural(report.messages, "message", "messages")) ", "
+                    (count(report.same)) " have the same result, " (count(report.different)) " a different one."
                 }
-                @let inexact = number(report, "messages").saturating_sub(number(report, "exact"));
+                @let inexact = report.messages.saturating_sub(report.exact);
                 @if inexact > 0 {
                     p.muted { "For " (count(inexact)) " the result may differ: the data that the plugin read then is not recorded." }
                 }
@@ -214,7 +214,7 @@ pub(crate) async fn change(context: RequestContext, Path(hook): Path<String>, fo
     let (plugin, policy) = (form.text("plugin"), form.multiline("policy"));
     let page_state =
         |text: &str| PolicyPageState { text: Some(text.to_owned()), ..PolicyPageState::default() };
-    let found = match context.get::<Value>(&format!("/v1/hooks/{}", encode_segment(&hook))).await {
+    let found = match context.get::<HookStateView>(&format!("/v1/hooks/{}", encode_segment(&hook))).await {
         Ok(found) => found,
         Err(error) => {
             return render(
@@ -236,13 +236,13 @@ pub(crate) async fn change(context: RequestContext, Path(hook): Path<String>, fo
         )
         .await;
     };
-    let mut request = hook::binding(&found, plugin, text(one, "version"));
-    request.insert("policy".to_owned(), policy.clone().into());
+    let request = hook::binding(&found, plugin, &one.version);
+    let mut request = ActivationRequest { policy: Some(policy.clone()), ..request };
     if form.text("do") == "apply" {
-        request.insert("expected".to_owned(), form.text("expected").parse::<u64>().ok().into());
-        request.insert("force".to_owned(), (form.text("force") == "1").into());
+        request.expected = form.text("expected").parse().ok();
+        request.force = Some(form.text("force") == "1");
         let path = format!("/v1/hooks/{}/activate", encode_segment(&hook));
-        return match context.send(Method::POST, &path, &form, Some(&Value::Object(request))).await {
+        return match context.send(Method::POST, &path, &form, Some(&json!(request))).await {
             Ok(_) => RequestContext::redirect(
                 &with_query(&format!("/policies/{}", encode_segment(&hook)), &[("plugin", plugin)]),
                 "changed",
@@ -258,9 +258,7 @@ pub(crate) async fn change(context: RequestContext, Path(hook): Path<String>, fo
             }
         };
     }
-    request.insert("hook".to_owned(), hook.clone().into());
-    request.insert("last".to_owned(), REPLAY_MESSAGES.into());
-    match run_replay(&context, &form, &Value::Object(request)).await {
+    match run_replay(&context, &form, &hook, request).await {
         Ok(report) => {
             render(
                 &context,
@@ -283,16 +281,30 @@ pub(crate) async fn change(context: RequestContext, Path(hook): Path<String>, fo
 }
 
 /// Replays archived messages with a candidate, and waits for the report.
-async fn run_replay(context: &RequestContext, form: &Form, request: &Value) -> Result<Value, ApiError> {
-    let started: Value = context.send(Method::POST, "/v1/replays", form, Some(request)).await?.read()?;
-    let path = format!("/v1/replays/{}", encode_segment(text(&started, "id")));
+async fn run_replay(
+    context: &RequestContext,
+    form: &Form,
+    hook: &str,
+    activation: ActivationRequest,
+) -> Result<ReplayReport, ApiError> {
+    let hook = ReplayHook::named(hook)
+        .ok_or_else(|| ApiError::bad_request("Only policies of routers and billers can be replayed."))?;
+    let request = json!(ReplayRequest {
+        hook: Some(hook),
+        last: Some(REPLAY_MESSAGES),
+        activation,
+        ..ReplayRequest::default()
+    });
+    let started: ReplayStart =
+        context.send(Method::POST, "/v1/replays", form, Some(&request)).await?.read()?;
+    let path = format!("/v1/replays/{}", encode_segment(&started.id));
     let report = tokio::time::timeout(REPLAY_TIMEOUT, async {
         let mut clock = tokio::time::interval(Duration::from_millis(100));
         loop {
             clock.tick().await;
-            let replay: Value = context.get(&path).await?;
-            if !replay["report"].is_null() {
-                return Ok(replay["report"].clone());
+            let replay: ReplayStateView = context.get(&path).await?;
+            if let Some(report) = replay.report.flatten() {
+                return Ok(report);
             }
         }
     });

@@ -1,53 +1,51 @@
 //! Number pools: numbers, states and events.
 
-use crate::api::{ApiError, encode_segment, with_query};
+use crate::api_caller::{ApiError, encode_segment, with_query};
 use crate::chart::bar;
 use crate::form::Form;
-use crate::format::{ago, count, duration_text, number, plural, state_badge, text, time_value};
+use crate::format::{ago, count, duration_text, plural, state_badge, time_tag};
 use crate::layout::page;
 use crate::nav::NavItem;
 use crate::pages::QueryParams;
 use crate::request_context::RequestContext;
 use crate::table::{detail_list, next_page_link, table};
+use api::{
+    PoolCountsView, PoolEntryView, PoolHistoryPage, PoolNumberView, PoolNumbersPage, PoolView, PoolsView,
+};
 use axum::extract::{Path, Query};
 use axum::response::Response;
 use maud::{Markup, html};
-use serde_json::Value;
 
 const STATES: &[&str] = &["idle+up", "busy+up", "idle+down", "busy+down"];
 
 pub(crate) async fn show(context: RequestContext) -> Response {
-    let body = context.get::<Value>("/v1/pools").await.map(|found| list(&found));
+    let body = context.get::<PoolsView>("/v1/pools").await.map(|found| list(&found));
     page(&context, "Number pools", NavItem::Pools, body)
 }
 
-fn share_bar(pool: &Value) -> Markup {
-    let numbers = &pool["numbers"];
+fn share_bar(numbers: &PoolCountsView) -> Markup {
     let shares = [
-        ("good", number(numbers, "idle+up")),
-        ("busy", number(numbers, "busy+up")),
-        ("warn", number(numbers, "idle+down") + number(numbers, "busy+down")),
+        ("good", numbers.idle_up as u64),
+        ("busy", numbers.busy_up as u64),
+        ("warn", (numbers.idle_down + numbers.busy_down) as u64),
     ];
     bar("Share of numbers that are free, in use and down", &shares)
 }
 
-fn list(found: &Value) -> Markup {
-    let pools = found["pools"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let rows: Vec<_> = pools
-        .iter()
-        .map(|pool| {
-            let (name, numbers) = (text(pool, "name"), &pool["numbers"]);
-            vec![
-                html! { a href=(format!("/pools/{}", encode_segment(name))) { (name) } },
-                html! { (count(number(numbers, "total"))) },
-                html! { (count(number(pool, "ready"))) },
-                html! { (count(number(numbers, "busy+up") + number(numbers, "busy+down"))) },
-                html! { (count(number(numbers, "idle+down") + number(numbers, "busy+down"))) },
-                html! { (text(&pool["settings"], "strategy")) },
-                share_bar(pool),
-            ]
-        })
-        .collect();
+fn list(found: &PoolsView) -> Markup {
+    let row = |pool: &PoolView| {
+        let numbers = &pool.numbers;
+        vec![
+            html! { a href=(format!("/pools/{}", encode_segment(&pool.name))) { (pool.name) } },
+            html! { (count(numbers.total as u64)) },
+            html! { (count(pool.ready as u64)) },
+            html! { (count((numbers.busy_up + numbers.busy_down) as u64)) },
+            html! { (count((numbers.idle_down + numbers.busy_down) as u64)) },
+            html! { (pool.settings.strategy.as_str()) },
+            share_bar(numbers),
+        ]
+    };
+    let rows: Vec<_> = found.pools.iter().map(row).collect();
     let empty = html! { h2 { "No number pools yet" } p { "A pool holds numbers that many users share; each number is leased by one user at a time. " code { "switchyard pool add NAME NUMBER…" } " creates a pool." } };
     html! {
         h1 { "Number pools" }
@@ -72,53 +70,46 @@ async fn detail(context: &RequestContext, name: &str, query: &Form) -> Result<Ma
     let (numbers, journal) =
         (with_query(&format!("{path}/numbers"), &parameters), format!("{path}/history?limit=20"));
     let (pool, numbers, journal) = tokio::join!(
-        context.get::<Value>(&path),
-        context.get::<Value>(&numbers),
-        context.get::<Value>(&journal)
+        context.get::<PoolView>(&path),
+        context.get::<PoolNumbersPage>(&numbers),
+        context.get::<PoolHistoryPage>(&journal)
     );
     let (pool, numbers, journal) = (pool?, numbers?, journal?);
-    let rows: Vec<_> = numbers["numbers"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(|one| {
-            vec![
-                html! { (text(one, "number")) },
-                state_badge(text(one, "state")),
-                html! { @match one["holder"].as_str() { Some(holder) => { (holder) } None => { "—" } } @if let Some(id) = one["message"].as_str() { " " a href=(format!("/messages/{}", encode_segment(id))) { code { (id) } } } },
-                html! { (ago(number(one, "since"))) },
-                html! { (count(number(one, "calls"))) },
-                html! { (one["reason"].as_str().unwrap_or("—")) },
-            ]
-        })
-        .collect();
-    let events: Vec<_> = journal["entries"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(|entry| {
-            vec![
-                time_value(&entry["at"]),
-                html! { (text(entry, "event")) },
-                html! { (text(entry, "number")) },
-                state_badge(text(entry, "state")),
-                html! { (entry["by"].as_str().unwrap_or("time")) },
-            ]
-        })
-        .collect();
-    let next = numbers["next"].as_u64().map(|next| next.to_string());
+    let dash_if_empty = |text: &str| html! { (if text.is_empty() { "—" } else { text }) };
+    let number_row = |PoolNumberView { number, row, .. }: &PoolNumberView| {
+        vec![
+            html! { (number) },
+            state_badge(row.state.as_str()),
+            html! { (dash_if_empty(&row.holder)) @if let Some(id) = &row.message { " " a href=(format!("/messages/{}", encode_segment(id))) { code { (id) } } } },
+            html! { (ago(row.since)) },
+            html! { (count(row.calls.into())) },
+            dash_if_empty(&row.reason),
+        ]
+    };
+    let rows: Vec<_> = numbers.numbers.iter().map(number_row).collect();
+    let entry_row = |entry: &PoolEntryView| {
+        vec![
+            time_tag(entry.at.0),
+            html! { (entry.event) },
+            html! { (entry.number) },
+            state_badge(entry.row.state()),
+            html! { (entry.by.as_deref().unwrap_or("time")) },
+        ]
+    };
+    let events: Vec<_> = journal.entries.iter().map(entry_row).collect();
+    let next = numbers.next.map(|next| next.to_string());
     Ok(html! {
         h1 { "Pool " (name) }
         section.card {
-            (share_bar(&pool))
+            (share_bar(&pool.numbers))
             (detail_list(&[
-                ("Numbers", html! { (count(number(&pool["numbers"], "total"))) }),
-                ("Ready", html! { (count(number(&pool, "ready"))) }),
-                ("Strategy", html! { (text(&pool["settings"], "strategy")) }),
-                ("Quarantine", html! { (duration_text(number(&pool["settings"], "quarantine-ms"))) }),
-                ("Acquired", html! { (plural(number(&pool, "acquired"), "time", "times")) }),
-                ("No number available", html! { (plural(number(&pool, "none"), "time", "times")) }),
-                ("Expired leases", html! { (count(number(&pool, "lapsed"))) }),
+                ("Numbers", html! { (count(pool.numbers.total as u64)) }),
+                ("Ready", html! { (count(pool.ready as u64)) }),
+                ("Strategy", html! { (pool.settings.strategy.as_str()) }),
+                ("Quarantine", html! { (duration_text(pool.settings.quarantine_ms)) }),
+                ("Acquired", html! { (plural(pool.acquired, "time", "times")) }),
+                ("No number available", html! { (plural(pool.none, "time", "times")) }),
+                ("Expired leases", html! { (count(pool.lapsed)) }),
             ]))
         }
         form.card.search method="get" action=(format!("/pools/{}", encode_segment(name))) role="search" aria-label="Numbers" {

@@ -1,16 +1,16 @@
 //! The user's own permissions and password.
 
-use crate::api::ApiError;
+use crate::api_caller::ApiError;
 use crate::form::Form;
 use crate::format::state_badge;
 use crate::layout::{csrf_field, error_notice, page};
 use crate::nav::NavItem;
 use crate::request_context::RequestContext;
 use crate::table::detail_list;
+use api::PasswordRequest;
 use axum::http::Method;
 use axum::response::Response;
 use maud::html;
-use serde_json::json;
 
 fn render(context: &RequestContext, error: Option<&ApiError>) -> Response {
     let principal = &context.principal;
@@ -20,9 +20,9 @@ fn render(context: &RequestContext, error: Option<&ApiError>) -> Response {
         section.card {
             (detail_list(&[
                 ("Name", html! { (principal.user) }),
-                ("Role", state_badge(&principal.role)),
+                ("Role", state_badge(&principal.role.to_string())),
                 ("Account", html! { (principal.account.as_deref().unwrap_or("—")) }),
-                ("Permissions", html! { @for permission in &principal.permissions { (state_badge(permission)) " " } }),
+                ("Permissions", html! { @for permission in &principal.permissions { (state_badge(&permission.to_string())) " " } }),
                 ("Texts of messages", html! { (if context.may_read_bodies() { "permitted; each read is recorded in the audit log" } else { "not permitted" }) }),
             ]))
         }
@@ -49,8 +49,8 @@ pub(crate) async fn password(context: RequestContext, form: Form) -> Response {
     if form.raw("new") != form.raw("again") {
         return render(&context, Some(&ApiError::bad_request("The new passwords differ.")));
     }
-    let request = json!({ "old": form.raw("old"), "new": form.raw("new") });
-    match context.send(Method::POST, "/v1/whoami/password", &form, Some(&request)).await {
+    let request = PasswordRequest { old: form.raw("old").to_owned(), new: form.raw("new").to_owned() };
+    match context.send_json(Method::POST, "/v1/whoami/password", &form, &request).await {
         Ok(_) => RequestContext::redirect("/profile", "password"),
         Err(error) => render(&context, Some(&error)),
     }

@@ -1,24 +1,27 @@
 //! Queue actions: the list of active actions, and the form that starts one.
 
-use crate::api::{ApiError, encode_segment};
+use crate::api_caller::{ApiError, encode_segment};
 use crate::form::Form;
-use crate::format::{ago, count, kebab_or_snake, number, plural, state_badge, text, time_value};
+use crate::format::{ago, count, plural, state_badge, time_tag};
 use crate::layout::{action_button, csrf_field, error_notice, problem_list};
 use crate::pages::queues;
 use crate::request_context::RequestContext;
 use crate::table::table;
+use api::{
+    Permission, QueueActionKindView as Kind, QueueActionPreview, QueueActionRequest, QueueActionSample,
+    QueueActionScopeView, QueueActionStateView as State, QueueActionView,
+};
 use axum::http::Method;
 use axum::response::Response;
 use maud::{Markup, html};
-use serde_json::{Map, Value, json};
 
 /// The actions, each with its description.
-const KINDS: &[(&str, &str)] = &[
-    ("suspend", "Suspend: hold messages until you resume them"),
-    ("drain", "Drain: accept no new messages, send the waiting ones"),
-    ("reroute", "Reroute to another peer"),
-    ("cancel", "Cancel: finish messages; submitters get DLRs"),
-    ("purge", "Purge: finish messages, without DLRs"),
+const KINDS: &[(Kind, &str)] = &[
+    (Kind::Suspend, "Suspend: hold messages until you resume them"),
+    (Kind::Drain, "Drain: accept no new messages, send the waiting ones"),
+    (Kind::Reroute, "Reroute to another peer"),
+    (Kind::Cancel, "Cancel: finish messages; submitters get DLRs"),
+    (Kind::Purge, "Purge: finish messages, without DLRs"),
 ];
 
 /// The content of the form: input, error and preview.
@@ -27,12 +30,12 @@ pub(crate) struct QueuesPageState {
     pub(crate) form: Form,
     pub(crate) error: Option<ApiError>,
     /// The preview of the action.
-    pub(crate) preview: Option<Value>,
+    pub(crate) preview: Option<QueueActionPreview>,
 }
 
 /// The active actions, each with a button that ends it.
 pub(crate) async fn active_table(context: &RequestContext) -> Markup {
-    let actions = match context.get::<Vec<Value>>("/v1/queue-actions").await {
+    let actions = match context.get::<Vec<QueueActionView>>("/v1/queue-actions").await {
         Ok(actions) => actions,
         Err(error) => return error_notice(&error),
     };
@@ -48,41 +51,40 @@ pub(crate) async fn active_table(context: &RequestContext) -> Markup {
 }
 
 /// The scope of an action, in words.
-fn scope_text(action: &Value) -> String {
-    let scope = &action["scope"];
-    let mut words: Vec<String> = Vec::new();
-    for (key, name) in
-        [("peer", "peer"), ("account", "account"), ("prefix", "prefix"), ("older-than", "older than")]
-    {
-        match kebab_or_snake(scope, key) {
-            Value::Null => {}
-            Value::String(what) => words.push(format!("{name} {what}")),
-            other => words.push(format!("{name} {other}")),
-        }
-    }
-    let to = action["to"].as_str().map(|to| format!(", to {to}")).unwrap_or_default();
-    if words.is_empty() { format!("all messages{to}") } else { format!("{}{to}", words.join(", ")) }
+fn scope_text(action: &QueueActionView) -> String {
+    let QueueActionScopeView { peer, account, prefix, older_than } = &action.scope;
+    let words: Vec<String> = [
+        ("peer", peer),
+        ("account", account),
+        ("prefix", prefix),
+        ("older than", older_than),
+        ("to", &action.to),
+    ]
+    .into_iter()
+    .filter_map(|(name, value)| Some(format!("{name} {}", value.as_ref()?)))
+    .collect();
+    words.join(", ")
 }
 
-fn row(context: &RequestContext, action: &Value) -> Vec<Markup> {
-    let id = action["id"].as_str().map_or_else(|| action["id"].to_string(), str::to_owned);
-    let word = text(action, "state");
-    let end = match (text(action, "action"), word) {
-        (_, "undo-window") => Some("Undo"),
-        ("suspend", "active") => Some("Resume"),
-        (_, "active") => Some("End"),
+fn row(context: &RequestContext, action: &QueueActionView) -> Vec<Markup> {
+    let id = action.id.to_string();
+    let end = match (action.action, action.state) {
+        (_, State::UndoWindow) => Some("Undo"),
+        (Kind::Suspend, State::Active) => Some("Resume"),
+        (_, State::Active) => Some("End"),
         _ => None,
     };
+    let undo_until = action.undo_until.filter(|_| action.state == State::UndoWindow);
     vec![
-        html! { strong { (text(action, "action")) } },
+        html! { strong { (action.action.name()) } },
         html! { (scope_text(action)) },
-        html! { (count(number(action, "affected"))) @if number(action, "held") > 0 { ", held " (count(number(action, "held"))) } },
-        html! { (text(action, "by")) },
-        html! { (text(action, "why")) },
-        html! { (state_badge(word)) @if let Some(at) = kebab_or_snake(action, "undo-until").as_u64() && word == "undo-window" { " " span.muted { "ends " (ago(at)) } } },
-        time_value(&action["at"]),
+        html! { (count(action.affected)) @if action.held > 0 { ", held " (count(action.held)) } },
+        html! { (action.by) },
+        html! { (action.why) },
+        html! { (state_badge(action.state.name())) @if let Some(at) = undo_until { " " span.muted { "ends " (ago(at)) } } },
+        time_tag(action.at),
         html! {
-            @if let Some(end) = end && context.has_permission("operate") { (action_button(context, "/queues/undo", end, "", &[("id", &id)])) } @else { "—" }
+            @if let Some(end) = end && context.has_permission(Permission::Operate) { (action_button(context, "/queues/undo", end, "", &[("id", &id)])) } @else { "—" }
         },
     ]
 }
@@ -102,7 +104,7 @@ pub(crate) fn start_form(context: &RequestContext, page_state: &QueuesPageState)
                 (csrf_field(context))
                 p.wide {
                     label for="action" { "Action" }
-                    select #action name="action" { @for (value, name) in KINDS { option value=(value) selected[chosen == *value] { (name) } } }
+                    select #action name="action" { @for (kind, name) in KINDS { option value=(kind.name()) selected[chosen == kind.name()] { (name) } } }
                 }
                 (field("peer", "For peer", "Or any"))
                 (field("account", "From account", "Or any"))
@@ -124,67 +126,52 @@ pub(crate) fn start_form(context: &RequestContext, page_state: &QueuesPageState)
     }
 }
 
-fn preview_notice(preview: &Value) -> Markup {
-    let sample = preview["sample"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let states = kebab_or_snake(preview, "by-state").as_object();
-    let rows: Vec<_> = sample
-        .iter()
-        .take(20)
-        .map(|one| {
-            let id = text(one, "id");
-            vec![
-                html! { a href=(format!("/messages/{}", encode_segment(id))) { code { (id) } } },
-                html! { (text(one, "from")) },
-                html! { (text(one, "to")) },
-                state_badge(text(one, "state")),
-            ]
-        })
-        .collect();
+fn preview_notice(preview: &QueueActionPreview) -> Markup {
+    let row = |one: &QueueActionSample| {
+        vec![
+            html! { a href=(format!("/messages/{}", encode_segment(&one.id))) { code { (one.id) } } },
+            html! { (one.from) },
+            html! { (one.to) },
+            state_badge(one.state.name()),
+        ]
+    };
+    let rows: Vec<_> = preview.sample.iter().take(20).map(row).collect();
     html! {
         div.wide.notice.warn role="status" {
-            strong { "It affects " @if preview["complete"].as_bool() == Some(false) { "at least " } (plural(number(preview, "messages"), "message", "messages")) " now, and those that come later." }
-            p { @for (word, many) in states.into_iter().flatten() { (state_badge(word)) " " (count(many.as_u64().unwrap_or(0))) " " } }
+            strong { "It affects " @if !preview.complete { "at least " } (plural(preview.messages, "message", "messages")) " now, and those that come later." }
+            p { @for (state, number) in &preview.by_state { (state_badge(state)) " " (count(*number)) " " } }
             @if !rows.is_empty() { (table("Some of them", &["Message", "From", "To", "State"], &rows, &html! {})) }
         }
     }
 }
 
-fn request_body(form: &Form) -> Result<Value, ApiError> {
-    let mut scope = Map::new();
-    for name in ["peer", "account", "prefix", "older-than"] {
-        if !form.text(name).is_empty() {
-            scope.insert(name.to_owned(), form.text(name).into());
-        }
-    }
-    if scope.is_empty() {
+fn request_body(form: &Form) -> Result<QueueActionRequest, ApiError> {
+    let given = |name: &str| Some(form.text(name).to_owned()).filter(|text| !text.is_empty());
+    let scope = QueueActionScopeView {
+        peer: given("peer"),
+        account: given("account"),
+        prefix: given("prefix"),
+        older_than: given("older-than"),
+    };
+    if scope == QueueActionScopeView::default() {
         return Err(ApiError::bad_request("Give a scope: peer, account, prefix or age."));
     }
-    let what = form.text("action");
-    let mut action = json!({ "action": what, "scope": scope });
-    if what == "reroute" {
-        action["to"] = form.text("to").into();
-    }
-    Ok(action)
+    let kind = KINDS.iter().find(|(kind, _)| kind.name() == form.text("action"));
+    let (action, _) = *kind.ok_or_else(|| ApiError::bad_request("Choose an action."))?;
+    let to = (action == Kind::Reroute).then(|| form.text("to").to_owned());
+    let undo_within = given("undo-within").filter(|_| matches!(action, Kind::Cancel | Kind::Purge));
+    Ok(QueueActionRequest { action, scope, to, why: given("why"), undo_within })
 }
 
 pub(crate) async fn start(context: RequestContext, form: Form) -> Response {
     let outcome = async {
-        let mut request = request_body(&form)?;
+        let request = request_body(&form)?;
         if form.text("do") != "start" {
-            return context
-                .send(Method::POST, "/v1/queue-actions/preview", &form, Some(&request))
-                .await?
-                .read()
-                .map(Some);
+            let preview = context.send_json(Method::POST, "/v1/queue-actions/preview", &form, &request);
+            return preview.await?.read().map(Some);
         }
-        if !form.text("why").is_empty() {
-            request["why"] = form.text("why").into();
-        }
-        if matches!(form.text("action"), "cancel" | "purge") && !form.text("undo-within").is_empty() {
-            request["undo-within"] = form.text("undo-within").into();
-        }
-        context.send(Method::POST, "/v1/queue-actions", &form, Some(&request)).await?;
-        Ok::<Option<Value>, ApiError>(None)
+        context.send_json(Method::POST, "/v1/queue-actions", &form, &request).await?;
+        Ok::<Option<QueueActionPreview>, ApiError>(None)
     };
     match outcome.await {
         Ok(None) => RequestContext::redirect("/queues", "started"),

@@ -1,6 +1,6 @@
 //! Queues, and the actions on them.
 
-use crate::api::{ApiError, encode_segment};
+use crate::api_caller::{ApiError, encode_segment};
 use crate::form::Form;
 use crate::format::{ago, count, plural, with_readable_times};
 use crate::layout::live_page;
@@ -11,6 +11,7 @@ use crate::pages::api_types::{QueueStatus, queues};
 use crate::pages::queue_actions::{self, QueuesPageState};
 use crate::request_context::RequestContext;
 use crate::table::table;
+use api::Permission;
 use axum::extract::Query;
 use axum::response::Response;
 use maud::html;
@@ -75,7 +76,7 @@ pub(crate) async fn render(context: &RequestContext, page_state: &QueuesPageStat
     let body = match tokio::join!(regions(context), queue_actions::active_table(context)) {
         (Ok(regions), actions) => Ok(html! {
             div.heading { h1 { "Queues" } a.button.quiet href="/uncertain" { "Uncertain messages" } }
-            @if context.has_permission("operate") { (queue_actions::start_form(context, page_state)) }
+            @if context.has_permission(Permission::Operate) { (queue_actions::start_form(context, page_state)) }
             section.card #queue-actions { h2 { "Active queue actions" } (actions) }
             @for (id, part) in regions { section.card id=(id) { (part) } }
         }),

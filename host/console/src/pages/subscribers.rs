@@ -1,19 +1,19 @@
 //! A GSM subscriber: location, presence, waiting messages and actions.
 
-use crate::api::{ApiError, encode_segment, with_query};
+use crate::api_caller::{ApiError, encode_segment, with_query};
 use crate::form::Form;
-use crate::format::{ago, number, plural, state_badge, text, time_tag, with_readable_times};
+use crate::format::{ago, plural, state_badge, time_tag, with_readable_times};
 use crate::layout::{action_button, live_page, page};
 use crate::live::Region;
 use crate::nav::NavItem;
 use crate::pages::QueryParams;
 use crate::request_context::RequestContext;
 use crate::table::detail_list;
+use api::{AcceptedMessage, Permission, SubscriberStateView as State, SubscriberView};
 use axum::extract::{Path, Query};
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse as _, Redirect, Response};
 use maud::{Markup, html};
-use serde_json::Value;
 
 /// The search form for subscribers.
 pub(crate) fn search() -> Markup {
@@ -41,7 +41,7 @@ pub(crate) async fn find(context: RequestContext, Query(query): QueryParams) -> 
     Redirect::to(&format!("/subscribers/{}", encode_segment(&name))).into_response()
 }
 
-async fn read(context: &RequestContext, name: &str) -> Result<Value, ApiError> {
+async fn read(context: &RequestContext, name: &str) -> Result<SubscriberView, ApiError> {
     context.get(&format!("/v1/subscribers/{}", encode_segment(name))).await
 }
 
@@ -69,7 +69,7 @@ pub(crate) async fn show(context: RequestContext, Path(name): Path<String>) -> R
     let body = body.map(|found| {
         html! {
             div.heading {
-                h1 { "Subscriber " (found["msisdn"].as_str().unwrap_or(text(&found, "imsi"))) }
+                h1 { "Subscriber " (found.msisdn.as_ref().unwrap_or(&found.imsi)) }
                 a.button.quiet href=(messages(&name)) { "Messages" }
             }
             div #status { (status_card(&context, &found, &name)) }
@@ -89,8 +89,8 @@ fn messages(name: &str) -> String {
     }
 }
 
-fn present_by(found: &Value) -> &str {
-    match text(found, "present_by") {
+fn present_by(found: &SubscriberView) -> &str {
+    match found.present_by.as_deref().unwrap_or_default() {
         "location-update" => "location update",
         "message" => "sent a message",
         "ready-for-sm" => "ready for short messages",
@@ -104,45 +104,44 @@ fn message(id: &str) -> Markup {
     html! { a href=(format!("/messages/{}", encode_segment(id))) { code { (id) } } }
 }
 
-fn status_card(context: &RequestContext, found: &Value, name: &str) -> Markup {
+fn status_card(context: &RequestContext, found: &SubscriberView, name: &str) -> Markup {
     let action = |act: &str| format!("/subscribers/{}/{act}", encode_segment(name));
-    let (network, waiting) = (text(found, "network"), &found["waiting"]);
-    let has_failed = matches!(text(found, "state"), "absent" | "full" | "back-off");
-    let is_connected = found["connected"].as_bool() == Some(true);
+    let waiting = &found.waiting;
+    let has_failed = matches!(found.state, State::Absent | State::Full | State::BackOff);
     html! {
         section.card {
             p.state {
-                (state_badge(text(found, "state")))
-                @if let Some(reason) = found["reason"].as_str() { " " (with_readable_times(reason)) }
+                (state_badge(found.state.name()))
+                @if let Some(reason) = &found.reason { " " (with_readable_times(reason)) }
             }
             (detail_list(&[
-                ("Number", html! { (found["msisdn"].as_str().unwrap_or("not known")) }),
-                ("IMSI", html! { (text(found, "imsi")) }),
-                ("Core network", html! { a href="/networks" { (network) } }),
+                ("Number", html! { (found.msisdn.as_deref().unwrap_or("not known")) }),
+                ("IMSI", html! { (found.imsi) }),
+                ("Core network", html! { a href="/networks" { (found.network) } }),
                 ("MSC", html! {
-                    @match found["msc"].as_str() {
-                        Some(msc) => { (msc) @if !is_connected { " " span.muted { "(not connected)" } } }
+                    @match &found.msc {
+                        Some(msc) => { (msc) @if !found.connected { " " span.muted { "(not connected)" } } }
                         None => { "not known" }
                     }
                 }),
-                ("Last present", match found["present_at"].as_u64() {
+                ("Last present", match found.present_at {
                     Some(at) => html! { (time_tag(at)) " " span.muted { (ago(at)) ", " (present_by(found)) } },
                     None => html! { "not since the daemon's start" },
                 }),
-                ("Next attempt", match found["next_try"].as_u64() {
+                ("Next attempt", match found.next_try {
                     Some(at) => html! { (time_tag(at)) " " span.muted { "or when the handset becomes present" } },
                     None => html! { "—" },
                 }),
-                ("Message in flight or failed", match found["message"].as_str() {
+                ("Message in flight or failed", match &found.message {
                     Some(id) => message(id),
                     None => html! { "—" },
                 }),
                 ("Waiting", html! {
-                    (plural(number(waiting, "count"), "message", "messages"))
-                    @if let Some(oldest) = waiting["oldest"].as_str() { ", the oldest " (message(oldest)) " " span.muted { (ago(number(waiting, "oldest_at"))) } }
+                    (plural(waiting.count, "message", "messages"))
+                    @if let (Some(oldest), Some(at)) = (&waiting.oldest, waiting.oldest_at) { ", the oldest " (message(oldest)) " " span.muted { (ago(at)) } }
                 }),
             ]))
-            @if context.has_permission("operate") {
+            @if context.has_permission(Permission::Operate) {
                 div.actions {
                     @if has_failed { (action_button(context, &action("wake"), "Retry messages now", "primary", &[])) }
                     (action_button(context, &action("ping"), "Send a silent short message", "", &[]))
@@ -167,12 +166,9 @@ pub(crate) async fn act(
         "ping" => context
             .send(Method::POST, &format!("{path}/silent-sms"), &form, None)
             .await
-            .and_then(|answer| answer.read::<Value>())
-            .map(|answer| {
-                RequestContext::redirect(
-                    &format!("/messages/{}", encode_segment(text(&answer, "id"))),
-                    "pinged",
-                )
+            .and_then(|answer| answer.read::<AcceptedMessage>())
+            .map(|sent| {
+                RequestContext::redirect(&format!("/messages/{}", encode_segment(&sent.id)), "pinged")
             }),
         _ => Err(ApiError::new(StatusCode::NOT_FOUND, "This action does not exist.")),
     };

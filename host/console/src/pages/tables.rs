@@ -1,21 +1,29 @@
 //! Lookup tables: list, lookup, upload and removal.
 
-use crate::api::{ApiError, ApiRequest, encode_segment, with_query};
+use crate::api_caller::{ApiError, ApiRequest, encode_segment, with_query};
 use crate::form::Form;
-use crate::format::{count, number, octets, text};
+use crate::format::{count, octets};
 use crate::layout::{action_button, csrf_field, error_notice, page};
 use crate::nav::NavItem;
 use crate::pages::QueryParams;
 use crate::request_context::RequestContext;
 use crate::table::{Pagination, detail_list, table};
+use api::{Permission, TableKind, TableLookUpView, TableView};
 use axum::body::Bytes;
 use axum::extract::{Multipart, Query};
 use axum::http::Method;
 use axum::response::Response;
 use maud::{Markup, html};
-use serde_json::Value;
 
-const KINDS: &[(&str, &str)] = &[("prefix", "longest prefix match"), ("exact", "exact match")];
+const KINDS: [TableKind; 2] = [TableKind::Prefix, TableKind::Exact];
+
+/// How a table is searched, for people.
+fn kind_text(kind: TableKind) -> &'static str {
+    match kind {
+        TableKind::Prefix => "longest prefix match",
+        TableKind::Exact => "exact match",
+    }
+}
 
 pub(crate) async fn show(context: RequestContext, Query(query): QueryParams) -> Response {
     render(&context, &Form::of(query), None).await
@@ -35,19 +43,18 @@ async fn page_body(
     query: &Form,
     error: Option<&ApiError>,
 ) -> Result<Markup, ApiError> {
-    let tables: Vec<Value> = context.get("/v1/tables").await?;
-    let configures = context.has_permission("configure");
+    let tables: Vec<TableView> = context.get("/v1/tables").await?;
+    let configures = context.has_permission(Permission::Configure);
     let shown = Pagination::new(tables.len(), query.text("page"));
     let rows: Vec<_> = tables[shown.from..shown.upto]
         .iter()
         .map(|one| {
-            let name = text(one, "name");
-            let kind = KINDS.iter().find(|(kind, _)| *kind == text(one, "kind"));
+            let name = one.name.as_str();
             let mut row = vec![
                 html! { a href=(with_query("/tables", &[("table", name)])) { (name) } },
-                html! { (kind.map_or(text(one, "kind"), |(_, words)| words)) },
-                html! { (count(number(one, "rows"))) },
-                html! { (octets(number(one, "octets"))) },
+                html! { (kind_text(one.kind)) },
+                html! { (count(one.rows)) },
+                html! { (octets(one.octets)) },
             ];
             if configures {
                 row.push(action_button(context, "/tables", "Remove", "danger", &[("table", name)]));
@@ -73,13 +80,16 @@ async fn page_body(
     })
 }
 
-async fn look_up(context: &RequestContext, tables: &[Value], query: &Form) -> Markup {
+async fn look_up(context: &RequestContext, tables: &[TableView], query: &Form) -> Markup {
     let (name, key) = (query.text("table"), query.text("key"));
     let found = match (name, key) {
         ("", _) | (_, "") => None,
         _ => Some(
             context
-                .get::<Value>(&with_query(&format!("/v1/tables/{}", encode_segment(name)), &[("key", key)]))
+                .get::<TableLookUpView>(&with_query(
+                    &format!("/v1/tables/{}", encode_segment(name)),
+                    &[("key", key)],
+                ))
                 .await,
         ),
     };
@@ -87,7 +97,7 @@ async fn look_up(context: &RequestContext, tables: &[Value], query: &Form) -> Ma
         section.card #look-up {
             h2 { "Lookup" }
             form.fields method="get" action="/tables" role="search" aria-label="Lookup" {
-                p { label for="table" { "Table" } select #table name="table" { @for one in tables.iter().take(crate::table::MAX_ROWS) { option value=(text(one, "name")) selected[text(one, "name") == name] { (text(one, "name")) } } } }
+                p { label for="table" { "Table" } select #table name="table" { @for one in tables.iter().take(crate::table::MAX_ROWS) { option value=(one.name) selected[one.name == name] { (one.name) } } } }
                 p { label for="key" { "Key" } input #key name="key" value=(key) required autocomplete="off" spellcheck="false"; }
                 p.actions { button type="submit" { "Look up" } }
             }
@@ -96,12 +106,12 @@ async fn look_up(context: &RequestContext, tables: &[Value], query: &Form) -> Ma
                 Some(Err(error)) => { (error_notice(&error)) }
                 Some(Ok(answer)) => {
                     (detail_list(&[
-                        ("Exact match", html! { (answer["exact"].as_str().unwrap_or("nothing")) }),
+                        ("Exact match", html! { (answer.exact.as_deref().unwrap_or("nothing")) }),
                         ("Longest prefix match", html! {
-                            @match answer["longest"]["value"].as_str() {
-                                Some(value) => {
-                                    (value) " "
-                                    span.muted { "(" (key.chars().take(usize::try_from(number(&answer["longest"], "length")).unwrap_or(0)).collect::<String>()) ")" }
+                            @match &answer.longest {
+                                Some(longest) => {
+                                    (longest.value) " "
+                                    span.muted { "(" (key.chars().take(usize::try_from(longest.length).unwrap_or(0)).collect::<String>()) ")" }
                                 }
                                 None => { "nothing" }
                             }
@@ -121,7 +131,7 @@ fn fill_form(context: &RequestContext) -> Markup {
                 // The CSRF token is the first field, so that it arrives before the rows.
                 (csrf_field(context))
                 p { label for="name" { "Name" } input #name name="name" required maxlength="64" autocomplete="off" spellcheck="false"; }
-                p { label for="kind" { "Searched" } select #kind name="kind" { @for (value, name) in KINDS { option value=(value) { (name) } } } }
+                p { label for="kind" { "Searched" } select #kind name="kind" { @for kind in KINDS { option value=(kind.name()) { (kind_text(kind)) } } } }
                 p { label for="rows" { "Rows" } input #rows name="rows" type="file" accept=".csv,text/csv,text/plain" required aria-describedby="rows-hint"; small #rows-hint { "A file with a key and its value on each line: 4917,north" } }
                 p.actions { button.primary type="submit" { "Fill" } }
                 p.muted { "The rows replace all existing rows. For larger files, use " code { "curl" } " at " code { "/v1/tables" } "." }

@@ -1,22 +1,22 @@
 //! The form for a test message.
 
-use crate::api::{ApiError, encode_segment};
+use crate::api_caller::{ApiError, encode_segment};
 use crate::form::Form;
 use crate::layout::{csrf_field, error_notice, page, problem_list};
 use crate::nav::NavItem;
 use crate::pages::QueryParams;
 use crate::request_context::RequestContext;
+use api::{AcceptedMessage, ExplainRequest, ExplanationView, Permission, TestMessageRequest};
 use axum::extract::Query;
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
-use serde_json::{Value, json};
 
 fn render(
     context: &RequestContext,
     form_values: &Form,
     error: Option<&ApiError>,
-    explained: Option<&Value>,
+    explained: Option<&ExplanationView>,
 ) -> Response {
     let body: Markup = html! {
         h1 { "Test message" }
@@ -25,8 +25,8 @@ fn render(
         @if let Some(explained) = explained {
             section.card role="status" {
                 h2 { "Preview" }
-                ol.steps { @for step in explained["steps"].as_array().into_iter().flatten() { li { (step.as_str().unwrap_or_default()) } } }
-                p { "Answer to the submitter: " strong { (explained["answer"].as_str().unwrap_or_default()) } }
+                ol.steps { @for step in &explained.steps { li { (step) } } }
+                p { "Answer to the submitter: " strong { (explained.answer) } }
             }
         }
         form.card.fields method="post" action="/messages/new" {
@@ -49,7 +49,7 @@ fn render(
 }
 
 pub(crate) async fn show(context: RequestContext, Query(query): QueryParams) -> Response {
-    if !context.has_permission("operate") {
+    if !context.has_permission(Permission::Operate) {
         let error = ApiError::new(StatusCode::FORBIDDEN, "Only operators and admins can send test messages.");
         return page(&context, "Test message", NavItem::Messages, Err(error));
     }
@@ -58,27 +58,27 @@ pub(crate) async fn show(context: RequestContext, Query(query): QueryParams) -> 
 
 pub(crate) async fn send(context: RequestContext, form: Form) -> Response {
     if form.text("do") == "explain" {
-        let request = json!({
-            "origin": form.text("account"), "source": form.text("from"), "destination": form.text("to"), "text": form.multiline("text"),
-        });
-        let answer = context
-            .send(Method::POST, "/v1/explain", &form, Some(&request))
-            .await
-            .and_then(|answer| answer.read());
-        return match answer {
+        let request = ExplainRequest {
+            origin: form.text("account").to_owned(),
+            source: form.text("from").to_owned(),
+            destination: form.text("to").to_owned(),
+            text: form.multiline("text"),
+        };
+        let answer = context.send_json(Method::POST, "/v1/explain", &form, &request).await;
+        return match answer.and_then(|answer| answer.read()) {
             Ok(answer) => render(&context, &form, None, Some(&answer)),
             Err(error) => render(&context, &form, Some(&error), None),
         };
     }
-    let mut request =
-        json!({ "account": form.text("account"), "to": form.text("to"), "text": form.multiline("text") });
-    if !form.text("from").is_empty() {
-        request["from"] = form.text("from").into();
-    }
-    let sent = context.send(Method::POST, "/v1/messages", &form, Some(&request)).await;
-    match sent.and_then(|answer| answer.read::<Value>()) {
-        Ok(answer) => {
-            let id = answer["id"].as_str().map_or_else(|| answer["id"].to_string(), str::to_owned);
+    let request = TestMessageRequest {
+        account: form.text("account").to_owned(),
+        from: Some(form.text("from").to_owned()).filter(|from| !from.is_empty()),
+        to: form.text("to").to_owned(),
+        text: form.multiline("text"),
+    };
+    let sent = context.send_json(Method::POST, "/v1/messages", &form, &request).await;
+    match sent.and_then(|answer| answer.read::<AcceptedMessage>()) {
+        Ok(AcceptedMessage { id }) => {
             RequestContext::redirect(&format!("/messages/{}", encode_segment(&id)), "sent").into_response()
         }
         Err(error) => render(&context, &form, Some(&error), None),

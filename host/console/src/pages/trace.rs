@@ -1,10 +1,9 @@
 //! The trace of a message.
 
-use crate::api::{ApiError, encode_segment};
+use crate::api_caller::{ApiError, encode_segment};
 use crate::form::Form;
 use crate::format::{
-    ago, duration_text, exact_time, money, number, plural, state_badge, text, time_tag, version_tag,
-    with_readable_times,
+    ago, duration_text, exact_time, money, plural, state_badge, time_tag, version_tag, with_readable_times,
 };
 use crate::layout::{action_button, live_page, page};
 use crate::live::Region;
@@ -12,13 +11,13 @@ use crate::nav::NavItem;
 use crate::pages::QueryParams;
 use crate::request_context::RequestContext;
 use crate::table::detail_list;
+use api::{MessageStateView, Permission, SettleMessageRequest, TraceView, UncertainRemedy};
 use axum::extract::{Path, Query};
 use axum::http::{Method, StatusCode};
 use axum::response::Response;
 use maud::{Markup, html};
-use serde_json::{Value, json};
 
-async fn read(context: &RequestContext, id: &str, body: bool) -> Result<Value, ApiError> {
+async fn read(context: &RequestContext, id: &str, body: bool) -> Result<TraceView, ApiError> {
     let query = if body { "?body=1" } else { "" };
     context.get(&format!("/v1/messages/{}{query}", encode_segment(id))).await
 }
@@ -36,11 +35,11 @@ pub(crate) async fn show(
     let with_body = Form::of(query).text("body") == "1";
     let read = read(&context, &id, with_body).await;
     // Each read of a text is audited, so a page with a text is not live; nor is the page of a finished message.
-    let is_live = read.as_ref().is_ok_and(|trace| !with_body && trace["finished"].as_bool() != Some(true));
+    let is_live = read.as_ref().is_ok_and(|trace| !with_body && !trace.finished);
     let live = is_live.then(|| format!("/live?of=message&id={}", encode_segment(&id)));
     let body = read.map(|trace| {
         html! {
-            div.heading { h1 { "Message " code { (text(&trace, "id")) } } }
+            div.heading { h1 { "Message " code { (trace.id) } } }
             div #status { (status_card(&context, &trace, with_body)) }
             section.card {
                 h2 { "Text" }
@@ -55,52 +54,51 @@ pub(crate) async fn show(
     live_page(&context, &format!("Message {id}"), NavItem::Messages, live.as_deref(), body)
 }
 
-fn text_card(context: &RequestContext, trace: &Value, id: &str) -> Markup {
+fn text_card(context: &RequestContext, trace: &TraceView, id: &str) -> Markup {
+    let length = plural(trace.length as u64, "octet", "octets");
     html! {
-        @match trace["body"].as_str() {
+        @match &trace.body {
             Some(words) => {
                 blockquote.message-text { (words) }
                 p.muted { "This read is recorded in the audit log." }
             }
             None if context.may_read_bodies() => {
-                p { (plural(number(trace, "length"), "octet", "octets")) ", not shown. " a.button href=(format!("/messages/{}?body=1", encode_segment(id))) { "Show the text and the full number" } }
+                p { (length) ", not shown. " a.button href=(format!("/messages/{}?body=1", encode_segment(id))) { "Show the text and the full number" } }
                 p.muted { "Reads of the text are recorded in the audit log." }
             }
-            None => { p { (plural(number(trace, "length"), "octet", "octets")) ". You have no permission to read texts." } }
+            None => { p { (length) ". You have no permission to read texts." } }
         }
     }
 }
 
-fn status_card(context: &RequestContext, trace: &Value, with_body: bool) -> Markup {
-    let id = text(trace, "id");
-    let action = |act: &str| format!("/messages/{}/{act}", encode_segment(id));
-    let is_open = trace["finished"].as_bool() != Some(true);
-    let word = text(trace, "state");
+fn status_card(context: &RequestContext, trace: &TraceView, with_body: bool) -> Markup {
+    let action = |act: &str| format!("/messages/{}/{act}", encode_segment(&trace.id));
+    let is_uncertain = trace.state == MessageStateView::Uncertain;
+    let destination = &trace.destination;
     html! {
         section.card {
             p.state {
-                (state_badge(word))
-                @if let Some(why) = trace["waiting_for"].as_str() { " " (with_readable_times(why)) }
+                (state_badge(trace.state.name()))
+                @if let Some(why) = &trace.waiting_for { " " (with_readable_times(why)) }
             }
             (detail_list(&[
-                ("From", html! { (text(trace, "source")) }),
-                ("To", html! { (text(trace, "destination")) @if !with_body && text(trace, "destination").contains('*') { " " span.muted { "(masked)" } } @else if context.has_permission("read") { " " (subscriber(text(trace, "destination"))) } }),
-                ("Submitted by", html! { (text(trace, "origin")) }),
-                ("Accepted", html! { (exact_time(number(trace, "accepted_at"))) " " span.muted { (ago(number(trace, "accepted_at"))) } }),
-                ("Submission", match trace["submission"].as_str() {
+                ("From", html! { (trace.source) }),
+                ("To", html! { (destination) @if !with_body && destination.contains('*') { " " span.muted { "(masked)" } } @else if context.has_permission(Permission::Read) { " " (subscriber(destination)) } }),
+                ("Submitted by", html! { (trace.origin) }),
+                ("Accepted", html! { (exact_time(trace.accepted_at)) " " span.muted { (ago(trace.accepted_at)) } }),
+                ("Submission", match &trace.submission {
                     Some(id) => html! { a href=(format!("/messages/{}", encode_segment(id))) { (id) } " " span.muted { "(several destinations)" } },
                     None => html! { "—" },
                 }),
-                ("Valid until", match number(trace, "expires_at") { 0 => html! { "—" }, at => time_tag(at) }),
+                ("Valid until", match trace.expires_at { 0 => html! { "—" }, at => time_tag(at) }),
                 ("Peer's ids", html! {
-                    @let ids = trace["peer_ids"].as_array().map(Vec::as_slice).unwrap_or_default();
-                    @if ids.is_empty() { "—" }
-                    @for id in ids { code { (id.as_str().unwrap_or_default()) } " " }
+                    @if trace.peer_ids.is_empty() { "—" }
+                    @for id in &trace.peer_ids { code { (id) } " " }
                 }),
             ]))
-            @if is_open && context.has_permission("operate") {
+            @if !trace.finished && context.has_permission(Permission::Operate) {
                 div.actions {
-                    @if word == "uncertain" {
+                    @if is_uncertain {
                         (action_button(context, &action("send-again"), "Send again", "primary", &[]))
                         (action_button(context, &action("give-up"), "Give up", "danger", &[]))
                     } @else {
@@ -108,7 +106,7 @@ fn status_card(context: &RequestContext, trace: &Value, with_body: bool) -> Mark
                         (action_button(context, &action("cancel"), "Cancel", "danger", &[]))
                     }
                 }
-                @if word == "uncertain" {
+                @if is_uncertain {
                     p.muted { "If the peer received the message, the recipient gets it twice after you send it again." }
                 }
             }
@@ -134,15 +132,13 @@ fn with_amount(what: &str) -> String {
     }
 }
 
-fn steps(trace: &Value) -> Markup {
-    let steps = trace["steps"].as_array().map(Vec::as_slice).unwrap_or_default();
+fn steps(trace: &TraceView) -> Markup {
     let mut before = None;
     let mut rows = Vec::new();
-    for step in steps.iter().take(crate::table::MAX_ROWS) {
-        let at = number(step, "at");
-        let after = before.map(|before| at.saturating_sub(before));
-        before = Some(at);
-        rows.push((at, after, with_amount(&with_readable_times(text(step, "what")))));
+    for step in trace.steps.iter().take(crate::table::MAX_ROWS) {
+        let after = before.map(|before| step.at.saturating_sub(before));
+        before = Some(step.at);
+        rows.push((step.at, after, with_amount(&with_readable_times(&step.what))));
     }
     html! {
         ol.timeline {
@@ -153,35 +149,34 @@ fn steps(trace: &Value) -> Markup {
     }
 }
 
-fn routing(trace: &Value) -> Markup {
-    let why = &trace["routing"];
+fn routing(trace: &TraceView) -> Markup {
+    let why = &trace.routing;
     html! {
         section.card {
             h2 { "Routing" }
-            p { (text(why, "verdict")) }
+            p { (why.verdict) }
             (detail_list(&[
-                ("Decided by", html! { (text(why, "plugin")) " " (version_tag(text(why, "version"))) }),
-                ("Note", html! { (why["note"].as_str().unwrap_or("—")) }),
-                ("Current leg", html! { @match why["leg"].as_u64() { Some(leg) => { (leg + 1) } None => { "—" } } }),
+                ("Decided by", html! { (why.plugin) " " (version_tag(&why.version)) }),
+                ("Note", html! { (why.note.as_deref().unwrap_or("—")) }),
+                ("Current leg", html! { @match why.leg { Some(leg) => { (leg + 1) } None => { "—" } } }),
             ]))
         }
     }
 }
 
-fn price(trace: &Value) -> Markup {
-    let price = &trace["price"];
+fn price(trace: &TraceView) -> Markup {
     html! {
         section.card {
             h2 { "Price" }
-            @if price.is_null() {
-                p { "The message was not priced." }
-            } @else {
-                p.price { (money(price["amount"].as_i64().unwrap_or(0))) }
+            @if let Some(price) = &trace.price {
+                p.price { (money(i64::try_from(price.amount).unwrap_or(i64::MAX))) }
                 (detail_list(&[
-                    ("Charged to", html! { (price["account"].as_str().unwrap_or("free")) }),
-                    ("Priced by", html! { (text(price, "plugin")) " " (version_tag(text(price, "version"))) }),
-                    ("Note", html! { (price["note"].as_str().unwrap_or("—")) }),
+                    ("Charged to", html! { (price.account.as_deref().unwrap_or("free")) }),
+                    ("Priced by", html! { (price.plugin) " " (version_tag(&price.version)) }),
+                    ("Note", html! { (price.note.as_deref().unwrap_or("—")) }),
                 ]))
+            } @else {
+                p { "The message was not priced." }
             }
         }
     }
@@ -200,9 +195,12 @@ pub(crate) async fn act(
         }
         "retry" => context.send(Method::POST, &format!("{path}/retry"), &form, None).await.map(|_| "retried"),
         "send-again" | "give-up" => {
-            let request = json!({ "remedy": act });
-            let done = if act == "give-up" { "given-up" } else { "sent-again" };
-            context.send(Method::POST, &format!("{path}/settle"), &form, Some(&request)).await.map(|_| done)
+            let (remedy, done) = match act.as_str() {
+                "give-up" => (UncertainRemedy::GiveUp, "given-up"),
+                _ => (UncertainRemedy::SendAgain, "sent-again"),
+            };
+            let request = SettleMessageRequest { remedy };
+            context.send_json(Method::POST, &format!("{path}/settle"), &form, &request).await.map(|_| done)
         }
         _ => Err(ApiError::new(StatusCode::NOT_FOUND, "This action does not exist.")),
     };

@@ -1,18 +1,18 @@
 //! Messages that were written to a peer and never answered.
 
-use crate::api::{ApiError, encode_segment, with_query};
+use crate::api_caller::{ApiError, encode_segment, with_query};
 use crate::form::Form;
-use crate::format::{ago, number, text, time_value};
+use crate::format::{ago, time_tag};
 use crate::layout::{csrf_field, error_notice, page};
 use crate::nav::NavItem;
 use crate::pages::QueryParams;
 use crate::request_context::RequestContext;
 use crate::table::{next_page_link, table};
+use api::{Permission, SettleUncertainRequest, UncertainPageView, UncertainRemedy, UncertainView};
 use axum::extract::Query;
 use axum::http::Method;
 use axum::response::Response;
 use maud::{Markup, html};
-use serde_json::{Value, json};
 
 pub(crate) async fn show(context: RequestContext, Query(query): QueryParams) -> Response {
     render(&context, &Form::of(query), None).await
@@ -21,7 +21,8 @@ pub(crate) async fn show(context: RequestContext, Query(query): QueryParams) -> 
 async fn render(context: &RequestContext, query: &Form, error: Option<&ApiError>) -> Response {
     let (peer, after) = (query.text("peer"), query.text("after"));
     let path = with_query("/v1/uncertain", &[("peer", peer), ("limit", "100"), ("after", after)]);
-    let body = context.get::<Value>(&path).await.map(|found| page_body(context, &found, peer, error));
+    let body =
+        context.get::<UncertainPageView>(&path).await.map(|found| page_body(context, &found, peer, error));
     let mut response = page(context, "Uncertain messages", NavItem::Queues, body);
     if let Some(error) = error {
         *response.status_mut() = error.status;
@@ -29,13 +30,14 @@ async fn render(context: &RequestContext, query: &Form, error: Option<&ApiError>
     response
 }
 
-fn page_body(context: &RequestContext, found: &Value, peer: &str, error: Option<&ApiError>) -> Markup {
-    let messages = found["messages"].as_array().map(Vec::as_slice).unwrap_or_default();
+fn page_body(
+    context: &RequestContext,
+    found: &UncertainPageView,
+    peer: &str,
+    error: Option<&ApiError>,
+) -> Markup {
+    let messages = &found.messages;
     let empty = html! { h2 { "No message is uncertain" } p { "All submitted messages were answered." } };
-    let next = found["next"]
-        .as_str()
-        .map(str::to_owned)
-        .or_else(|| found["next"].as_u64().map(|next| next.to_string()));
     html! {
         h1 { "Uncertain messages" }
         p.lead { "These messages were submitted to a peer and never answered. The peer may have received them: if you send them again, some may arrive twice; if you give them up, some may not arrive." }
@@ -45,14 +47,14 @@ fn page_body(context: &RequestContext, found: &Value, peer: &str, error: Option<
             p.actions { button type="submit" { "Filter" } }
         }
         section.card { (list(messages, &empty)) }
-        @if let Some(next) = &next { (next_page_link("/uncertain", &[("peer", peer), ("after", next)])) }
-        @if context.has_permission("operate") && !messages.is_empty() {
+        @if let Some(next) = &found.next { (next_page_link("/uncertain", &[("peer", peer), ("after", next)])) }
+        @if context.has_permission(Permission::Operate) && !messages.is_empty() {
             section.card {
                 h2 { "Settle" }
                 form.fields method="post" action="/uncertain" {
                     (csrf_field(context))
                     input type="hidden" name="peer" value=(peer);
-                    @for message in messages { input type="hidden" name="id" value=(text(message, "id")); }
+                    @for message in messages { input type="hidden" name="id" value=(message.id); }
                     p.wide {
                         label for="whose" { "Messages" }
                         select #whose name="whose" {
@@ -70,18 +72,17 @@ fn page_body(context: &RequestContext, found: &Value, peer: &str, error: Option<
     }
 }
 
-fn list(messages: &[Value], empty: &Markup) -> Markup {
-    let row = |one: &Value| {
-        let id = text(one, "id");
+fn list(messages: &[UncertainView], empty: &Markup) -> Markup {
+    let row = |one: &UncertainView| {
         vec![
-            html! { a href=(format!("/messages/{}", encode_segment(id))) { code { (id) } } },
-            html! { (text(one, "peer")) },
-            html! { (text(one, "account")) },
-            html! { (text(one, "source")) },
-            html! { (text(one, "destination")) },
-            time_value(&one["at"]),
-            html! { (one["since"].as_u64().map_or_else(|| "—".to_owned(), ago)) },
-            html! { (number(one, "attempts")) },
+            html! { a href=(format!("/messages/{}", encode_segment(&one.id))) { code { (one.id) } } },
+            html! { (one.peer) },
+            html! { (one.account) },
+            html! { (one.source) },
+            html! { (one.destination) },
+            time_tag(one.at),
+            html! { (one.since.map_or_else(|| "—".to_owned(), ago)) },
+            html! { (one.attempts) },
         ]
     };
     let rows: Vec<_> = messages.iter().map(row).collect();
@@ -90,15 +91,26 @@ fn list(messages: &[Value], empty: &Markup) -> Markup {
 }
 
 pub(crate) async fn settle(context: RequestContext, form: Form) -> Response {
-    let remedy = form.text("do");
-    let request = match form.text("whose") {
-        "peer" => json!({ "remedy": remedy, "peer": form.text("peer") }),
-        _ => json!({ "remedy": remedy, "ids": form.all("id") }),
+    let (remedy, done) = match form.text("do") {
+        "send-again" => (UncertainRemedy::SendAgain, "sent-again"),
+        "give-up" => (UncertainRemedy::GiveUp, "given-up"),
+        _ => {
+            let error =
+                ApiError::bad_request("Choose whether to send the messages again or to give them up.");
+            return render(&context, &form, Some(&error)).await;
+        }
     };
-    match context.send(Method::POST, "/v1/uncertain/settle", &form, Some(&request)).await {
+    let request = match form.text("whose") {
+        "peer" => SettleUncertainRequest { remedy, peer: Some(form.text("peer").to_owned()), ids: None },
+        _ => {
+            let ids = form.all("id").into_iter().map(str::to_owned).collect();
+            SettleUncertainRequest { remedy, peer: None, ids: Some(ids) }
+        }
+    };
+    match context.send_json(Method::POST, "/v1/uncertain/settle", &form, &request).await {
         Ok(_) => {
             let path = with_query("/uncertain", &[("peer", form.text("peer"))]);
-            RequestContext::redirect(&path, if remedy == "give-up" { "given-up" } else { "sent-again" })
+            RequestContext::redirect(&path, done)
         }
         Err(error) => render(&context, &form, Some(&error)).await,
     }

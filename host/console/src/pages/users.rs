@@ -1,22 +1,22 @@
 //! Users and API tokens.
 
-use crate::api::{ApiError, encode_segment};
+use crate::api_caller::{ApiError, encode_segment};
 use crate::form::Form;
-use crate::format::{text, time_value};
+use crate::format::time_tag;
 use crate::layout::{action_button, csrf_field, error_notice, page, problem_list};
 use crate::nav::NavItem;
 use crate::request_context::RequestContext;
 use crate::table::table;
+use api::{CreatedTokenView, Role, TokenInfo, TokenRequest, User, UserChangeRequest, UserRequest};
 use axum::http::Method;
 use axum::response::Response;
 use maud::{Markup, html};
-use serde_json::{Map, Value, json};
 
-const ROLES: &[(&str, &str)] = &[
-    ("viewer", "viewer: reads everything, changes nothing"),
-    ("operator", "operator: operates the traffic"),
-    ("admin", "admin: everything"),
-    ("account", "account: messages of one account"),
+const ROLES: [(Role, &str); 4] = [
+    (Role::Viewer, "reads everything, changes nothing"),
+    (Role::Operator, "operates the traffic"),
+    (Role::Admin, "everything"),
+    (Role::Account, "messages of one account"),
 ];
 
 #[derive(Default)]
@@ -40,46 +40,41 @@ async fn render(context: &RequestContext, page_state: &UsersPageState) -> Respon
     response
 }
 
-/// A list that is the whole answer, or a field of it.
-fn list(found: &Value, name: &str) -> Vec<Value> {
-    found.as_array().or_else(|| found[name].as_array()).cloned().unwrap_or_default()
-}
-
 async fn page_body(context: &RequestContext, page_state: &UsersPageState) -> Result<Markup, ApiError> {
-    let (users, tokens) = tokio::join!(context.get::<Value>("/v1/users"), context.get::<Value>("/v1/tokens"));
-    let (users, tokens) = (list(&users?, "users"), list(&tokens?, "tokens"));
-    let bodies = |one: &Value| html! { (if one["bodies"].as_bool() == Some(true) { "yes" } else { "no" }) };
+    let (users, tokens) =
+        tokio::join!(context.get::<Vec<User>>("/v1/users"), context.get::<Vec<TokenInfo>>("/v1/tokens"));
+    let (users, tokens) = (users?, tokens?);
+    let yes_no = |is: bool| html! { (if is { "yes" } else { "no" }) };
     let user_rows: Vec<_> = users
         .iter()
         .take(crate::table::MAX_ROWS)
-        .map(|one| {
-            let name = text(one, "name");
+        .map(|user| {
+            let is_you = user.name == context.principal.user;
             vec![
-                html! { strong { (name) } @if name == context.principal.user { " " span.muted { "(you)" } } },
-                role(context, one),
-                html! { (one["account"].as_str().unwrap_or("—")) },
-                bodies(one),
-                html! { @if name == context.principal.user { "—" } @else { (action_button(context, "/users", "Remove", "danger", &[("do", "remove-user"), ("name", name)])) } },
+                html! { strong { (user.name) } @if is_you { " " span.muted { "(you)" } } },
+                role(context, user),
+                html! { (user.account.as_deref().unwrap_or("—")) },
+                yes_no(user.bodies),
+                html! { @if is_you { "—" } @else { (action_button(context, "/users", "Remove", "danger", &[("do", "remove-user"), ("name", &user.name)])) } },
             ]
         })
         .collect();
     let token_rows: Vec<_> = tokens
         .iter()
         .take(crate::table::MAX_ROWS)
-        .map(|one| {
-            let name = text(one, "name");
+        .map(|token| {
             vec![
-                html! { strong { (name) } },
-                html! { (text(one, "role")) },
-                html! { (one["account"].as_str().unwrap_or("—")) },
-                bodies(one),
-                time_value(&one["until"]),
+                html! { strong { (token.name) } },
+                html! { (token.role) },
+                html! { (token.account.as_deref().unwrap_or("—")) },
+                yes_no(token.bodies),
+                html! { @if let Some(until) = token.until { (time_tag(until.0)) } @else { span.muted { "—" } } },
                 (action_button(
                     context,
                     "/users",
                     "Revoke",
                     "danger",
-                    &[("do", "remove-token"), ("name", name)],
+                    &[("do", "remove-token"), ("name", &token.name)],
                 )),
             ]
         })
@@ -104,22 +99,22 @@ async fn page_body(context: &RequestContext, page_state: &UsersPageState) -> Res
 }
 
 fn roles(id: &str, chosen: &str) -> Markup {
-    html! { select id=(id) name="role" { @for (value, name) in ROLES { option value=(value) selected[chosen == *value] { (name) } } } }
+    html! { select id=(id) name="role" { @for (role, meaning) in ROLES { option value=(role) selected[chosen == role.to_string()] { (role) ": " (meaning) } } } }
 }
 
-fn role(context: &RequestContext, one: &Value) -> Markup {
-    let (name, now) = (text(one, "name"), text(one, "role"));
+fn role(context: &RequestContext, user: &User) -> Markup {
     html! {
-        @if name == context.principal.user { (now) } @else {
-            details id=(format!("role-{}", encode_segment(name))) {
-                summary { (now) }
+        @if user.name == context.principal.user { (user.role) } @else {
+            @let segment = encode_segment(&user.name);
+            details id=(format!("role-{segment}")) {
+                summary { (user.role) }
                 form.inline method="post" action="/users" {
                     (csrf_field(context))
-                    input type="hidden" name="name" value=(name);
-                    @let id = format!("role-of-{}", encode_segment(name));
-                    label.visually-hidden for=(id) { "Role of " (name) }
-                    (roles(&id, now))
-                    label { input type="checkbox" name="bodies" value="true" checked[one["bodies"].as_bool() == Some(true)]; " reads texts" }
+                    input type="hidden" name="name" value=(user.name);
+                    @let id = format!("role-of-{segment}");
+                    label.visually-hidden for=(id) { "Role of " (user.name) }
+                    (roles(&id, &user.role.to_string()))
+                    label { input type="checkbox" name="bodies" value="true" checked[user.bodies]; " reads texts" }
                     button type="submit" name="do" value="change-user" { "Change" }
                 }
             }
@@ -162,22 +157,24 @@ async fn apply_change(
     form: &Form,
 ) -> Result<(&'static str, Option<String>), ApiError> {
     let name = form.text("name");
-    let mut request = Map::new();
-    request.insert("role".to_owned(), form.text("role").into());
-    request.insert("bodies".to_owned(), form.has("bodies").into());
-    if !form.text("account").is_empty() {
-        request.insert("account".to_owned(), form.text("account").into());
-    }
+    let bodies = form.has("bodies");
+    let account = Some(form.text("account").to_owned()).filter(|account| !account.is_empty());
+    let role = || {
+        let chosen = ROLES.into_iter().find(|(role, _)| role.to_string() == form.text("role"));
+        chosen.map(|(role, _)| role).ok_or_else(|| ApiError::bad_request("This role does not exist."))
+    };
     let user = format!("/v1/users/{}", encode_segment(name));
     match form.text("do") {
         "add-user" => {
-            request.insert("name".to_owned(), name.into());
-            request.insert("password".to_owned(), form.raw("password").into());
-            context.send(Method::POST, "/v1/users", form, Some(&Value::Object(request))).await?;
+            let (name, password) = (name.to_owned(), Some(form.raw("password").to_owned()));
+            let request = UserRequest { name, role: role()?, password, account, bodies };
+            context.send_json(Method::POST, "/v1/users", form, &request).await?;
             Ok(("added", None))
         }
         "change-user" => {
-            context.send(Method::PATCH, &user, form, Some(&Value::Object(request))).await?;
+            let (role, account, bodies) = (Some(role()?), account.map(Some), Some(bodies));
+            let request = UserChangeRequest { role, account, bodies, password: None };
+            context.send_json(Method::PATCH, &user, form, &request).await?;
             Ok(("changed", None))
         }
         "remove-user" => {
@@ -185,17 +182,13 @@ async fn apply_change(
             Ok(("removed", None))
         }
         "add-token" => {
-            request.insert("name".to_owned(), name.into());
-            if !form.text("days").is_empty() {
-                let days: u64 =
-                    form.text("days").parse().map_err(|_| ApiError::bad_request("Days are a number."))?;
-                request.insert("days".to_owned(), json!(days));
-            }
-            let answer: Value = context
-                .send(Method::POST, "/v1/tokens", form, Some(&Value::Object(request)))
-                .await?
-                .read()?;
-            Ok(("added", Some(text(&answer, "token").to_owned())))
+            let days = match form.text("days") {
+                "" => None,
+                days => Some(days.parse().map_err(|_| ApiError::bad_request("Days are a number."))?),
+            };
+            let request = TokenRequest { name: name.to_owned(), role: role()?, account, bodies, days };
+            let answer = context.send_json(Method::POST, "/v1/tokens", form, &request).await?;
+            Ok(("added", Some(answer.read::<CreatedTokenView>()?.token)))
         }
         "remove-token" => {
             context.send(Method::DELETE, &format!("/v1/tokens/{}", encode_segment(name)), form, None).await?;

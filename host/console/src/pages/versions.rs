@@ -1,44 +1,43 @@
 //! The versions of the configuration, and rollback.
 
-use crate::api::{ApiError, ApiRequest, encode_segment, with_query};
+use crate::api_caller::{ApiError, ApiRequest, encode_segment, with_query};
 use crate::form::Form;
-use crate::format::{count, number, text, time_value};
+use crate::format::{count, time_tag};
 use crate::layout::{csrf_field, error_notice, page, problem_list};
 use crate::nav::NavItem;
 use crate::pages::QueryParams;
 use crate::request_context::RequestContext;
 use crate::table::{detail_list, next_page_link, table};
+use api::{
+    ConfigDifferenceView, ConfigRollbackRequest, ConfigVersionPageView, ConfigVersionSummaryView,
+    ConfigVersionView, ConfigurationDiff, Permission,
+};
 use axum::extract::{Path, Query};
 use axum::http::Method;
 use axum::response::Response;
 use maud::{Markup, html};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 pub(crate) async fn show(context: RequestContext, Query(query): QueryParams) -> Response {
     let query = Form::of(query);
     let path =
         with_query("/v1/configuration/versions", &[("limit", "100"), ("before", query.text("before"))]);
-    let body = context.get::<Value>(&path).await.map(|found| list(&found));
+    let body = context.get(&path).await.map(|found| list(&found));
     page(&context, "Versions of the configuration", NavItem::Configuration, body)
 }
 
-fn list(found: &Value) -> Markup {
-    let rows: Vec<_> = found["versions"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(|one| {
-            let version = number(one, "version");
-            vec![
-                html! { a href=(format!("/configuration/versions/{version}")) { "Version " (version) } },
-                time_value(&one["at"]),
-                html! { (text(one, "by")) },
-                html! { (match text(one, "why") { "" => "—", why => why }) },
-                html! { (count(number(one, "changes"))) },
-            ]
-        })
-        .collect();
-    let next = found["next"].as_u64().map(|next| next.to_string());
+fn list(found: &ConfigVersionPageView) -> Markup {
+    let row = |ConfigVersionSummaryView { version, at, by, why, changes }: &ConfigVersionSummaryView| {
+        vec![
+            html! { a href=(format!("/configuration/versions/{version}")) { "Version " (version) } },
+            time_tag(*at),
+            html! { (by) },
+            html! { (match why.as_str() { "" => "—", why => why }) },
+            html! { (count(*changes as u64)) },
+        ]
+    };
+    let rows: Vec<_> = found.versions.iter().map(row).collect();
+    let next = found.next.map(|next| next.to_string());
     html! {
         h1 { "Versions of the configuration" }
         section.card { (table("Versions, newest first", &["Version", "When", "By", "Why", "Changes"], &rows, &html! { p { "There are no versions yet." } })) }
@@ -60,11 +59,11 @@ async fn render(context: &RequestContext, version: &str, error: Option<&ApiError
 }
 
 /// The changes between two versions as a table.
-pub(crate) fn changes(changes: &[Value], before: &str, after: &str) -> Markup {
-    let shown = |value: &Value| match value {
-        Value::Null => html! { span.muted { "—" } },
-        Value::String(text) => html! { code { (text) } },
-        other => {
+fn changes(changes: &[ConfigDifferenceView], before: &str, after: &str) -> Markup {
+    let shown = |value: &Option<Value>| match value {
+        None => html! { span.muted { "—" } },
+        Some(Value::String(text)) => html! { code { (text) } },
+        Some(other) => {
             let text = other.to_string();
             let short: String = text.chars().take(200).collect();
             html! { code { (short) @if short.len() < text.len() { "…" } } }
@@ -72,9 +71,7 @@ pub(crate) fn changes(changes: &[Value], before: &str, after: &str) -> Markup {
     };
     let rows: Vec<_> = changes
         .iter()
-        .map(|one| {
-            vec![html! { code { (text(one, "pointer")) } }, shown(&one["before"]), shown(&one["after"])]
-        })
+        .map(|one| vec![html! { code { (one.pointer) } }, shown(&one.before), shown(&one.after)])
         .collect();
     table("Changes", &["Where", before, after], &rows, &html! { p { "There are no differences." } })
 }
@@ -86,35 +83,36 @@ async fn page_body(
 ) -> Result<Markup, ApiError> {
     let chosen: u64 = version.parse().map_err(|_| ApiError::bad_request("A version is a number."))?;
     let path = format!("/v1/configuration/versions/{chosen}");
-    let (found, newest) =
-        tokio::join!(context.get::<Value>(&path), context.get::<Value>("/v1/configuration/versions?limit=1"));
-    let (found, newest) = (found?, newest?);
-    let current = number(&newest["versions"][0], "version");
+    let (found, newest) = tokio::join!(
+        context.get::<ConfigVersionView>(&path),
+        context.get::<ConfigVersionPageView>("/v1/configuration/versions?limit=1")
+    );
+    let (ConfigVersionView { summary: found, .. }, newest) = (found?, newest?);
+    let current = newest.versions.first().map_or(0, |newest| newest.version);
     let diff = |from: u64, to: u64| {
         let path =
             with_query("/v1/configuration/diff", &[("from", &from.to_string()), ("to", &to.to_string())]);
-        async move { context.get::<Value>(&path).await }
+        async move { context.get::<ConfigurationDiff>(&path).await }
     };
     let own_changes = if chosen > 1 { diff(chosen - 1, chosen).await.ok() } else { None };
     let rollback_changes = if chosen == current { None } else { Some(diff(current, chosen).await?) };
-    let list = |value: &Value| value["changes"].as_array().cloned().unwrap_or_default();
     Ok(html! {
         h1 { "Version " (chosen) }
         @if let Some(error) = error { (error_notice(error)) (problem_list(error)) }
         section.card {
             (detail_list(&[
-                ("When", time_value(&found["at"])),
-                ("By", html! { (text(&found, "by")) }),
-                ("Why", html! { (match text(&found, "why") { "" => "—", why => why }) }),
+                ("When", time_tag(found.at)),
+                ("By", html! { (found.by) }),
+                ("Why", html! { (match found.why.as_str() { "" => "—", why => why }) }),
                 ("Active", html! { (if chosen == current { "yes" } else { "no" }) }),
             ]))
         }
-        @if let Some(own_changes) = &own_changes { section.card { h2 { "Changes of this version" } (changes(&list(own_changes), "Before", "After")) } }
+        @if let Some(own_changes) = &own_changes { section.card { h2 { "Changes of this version" } (changes(&own_changes.changes, "Before", "After")) } }
         @if let Some(rollback_changes) = &rollback_changes {
             section.card {
                 h2 { "Changes of a rollback to this version" }
-                (changes(&list(rollback_changes), "Now", "Then"))
-                @if context.has_permission("configure") {
+                (changes(&rollback_changes.changes, "Now", "Then"))
+                @if context.has_permission(Permission::Configure) {
                     form.fields method="post" action=(format!("/configuration/versions/{chosen}")) {
                         (csrf_field(context))
                         input type="hidden" name="tag" value=(format!("\"{current}\""));
@@ -129,14 +127,19 @@ async fn page_body(
     })
 }
 
-pub(crate) async fn roll_back(context: RequestContext, Path(version): Path<String>, form: Form) -> Response {
-    let request = json!({ "to": version.parse::<u64>().ok(), "why": form.text("why") });
+async fn send_rollback(context: &RequestContext, version: &str, form: &Form) -> Result<(), ApiError> {
+    let to = version.parse().map_err(|_| ApiError::bad_request("A version is a number."))?;
+    let request = ConfigRollbackRequest { to, why: Some(form.text("why").to_owned()), confirm_within: None };
     let sent = ApiRequest {
         headers: vec![("if-match", form.text("tag").to_owned())],
         ..ApiRequest::json(form.text("csrf"), &request)
     };
-    match context.api_caller.call(Method::POST, "/v1/configuration/rollback", sent).await {
-        Ok(_) => RequestContext::redirect("/configuration", "reverted"),
+    context.api_caller.call(Method::POST, "/v1/configuration/rollback", sent).await.map(drop)
+}
+
+pub(crate) async fn roll_back(context: RequestContext, Path(version): Path<String>, form: Form) -> Response {
+    match send_rollback(&context, &version, &form).await {
+        Ok(()) => RequestContext::redirect("/configuration", "reverted"),
         Err(error) => render(&context, &encode_segment(&version), Some(&error)).await,
     }
 }

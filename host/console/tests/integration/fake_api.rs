@@ -1,14 +1,29 @@
 //! A fake API with prepared answers, for screenshots and tests of pages. Its answers are checked against the API document.
 
-use admin::{ConfigurationChangeResult, FieldProblem, Problem, ProblemKind};
+use admin::{Problem, ProblemKind};
+use api::{
+    AcceptedMessage, AuditEntry, AuditOutcome, AuditPage, AuditRecord, BalanceChangeView, BalanceView,
+    BalancesView, ConfigChangeKindView, ConfigChangeView, ConfigDifferenceView, ConfigVersionPageView,
+    ConfigVersionSummaryView, ConfigVersionView, ConfigurationChangeResult, ConfigurationCheck,
+    ConfigurationDiff, CreatedTokenView, CurrentConfiguration, ExplanationView, FieldProblem,
+    LedgerOperationView, ManagedBy, MessagePageView, MessageRowView, MessageStateView, PeerTestView,
+    Permission, PoolCountsView, PoolEntryNumberView, PoolEntryView, PoolHistoryPage, PoolNumberView,
+    PoolNumbersPage, PoolRowView, PoolSettingsView, PoolView, PoolsView, PriceView, QueueActionKindView,
+    QueueActionPreview, QueueActionSample, QueueActionScopeView, QueueActionStateView, QueueActionView, Role,
+    RoutingView, SettleUncertainResult, StepView, SubscriberQueueView, SubscriberStateView, SubscriberView,
+    SubscriberWakeResult, TestStepView, TokenInfo, TraceView, UncertainPageView, UncertainView,
+    UnconfirmedVersionView, User, WhoamiView,
+};
 use axum::body::{Body, to_bytes};
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{MethodRouter, get, post};
 use axum::{Json, Router};
+use model::{NumberState, PoolChange, Strategy, Timestamp};
 use parking_lot::Mutex;
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -55,26 +70,23 @@ fn role(headers: &HeaderMap) -> Option<String> {
     pairs.find(|(name, _)| *name == "switchyard-session").map(|(_, role)| role.to_owned())
 }
 
-fn principal(role: &str) -> Value {
-    let permissions: &[&str] = match role {
-        "admin" => &[
-            "own",
-            "read",
-            "read-bodies",
-            "operate",
-            "configure",
-            "manage-plugins",
-            "manage-money",
-            "manage-users",
-            "manage-backups",
-            "manage-appliance",
-        ],
-        "operator" => &["own", "read", "operate"],
-        "viewer" => &["own", "read"],
-        _ => &["own"],
-    };
-    let account = (role == "account").then_some("acme");
-    json!({ "user": format!("{role}-person"), "role": role, "permissions": permissions, "bodies": role == "admin", "account": account, "csrf": CSRF, "until": now() + 3_600_000 })
+/// The role of a name.
+fn parse_role(name: &str) -> Role {
+    serde_json::from_value(name.into()).unwrap_or(Role::Account)
+}
+
+fn principal(role_name: &str) -> WhoamiView {
+    let role = parse_role(role_name);
+    let has = |permission: &Permission| role.has(*permission) || role == Role::Admin;
+    WhoamiView {
+        user: format!("{role_name}-person"),
+        role,
+        permissions: Permission::ALL.into_iter().filter(has).collect(),
+        bodies: role == Role::Admin,
+        account: (role == Role::Account).then(|| "acme".to_owned()),
+        csrf: Some(CSRF.to_owned()),
+        until: Some(now() + 3_600_000),
+    }
 }
 
 /// Checks session, CSRF token and role, as the real API does.
@@ -119,12 +131,25 @@ fn subscriber(name: &str) -> Response {
     if name == "msisdn-404" {
         return problem(ProblemKind::NotFound, "no core network has this subscriber");
     }
-    Json(json!({
-        "imsi": "0010*********01", "msisdn": "4915*******78", "network": "<b>phones", "msc": "MSC-1", "connected": true,
-        "present_at": now() - 65_000, "present_by": "location-update", "state": "absent",
-        "reason": "network: network failure (17)", "next_try": now() + 60_000, "message": "2",
-        "waiting": { "count": 3, "oldest_at": now() - 60_000, "oldest": "2", "states": { "deferred": 1, "queued": 2 } },
-    }))
+    Json(SubscriberView {
+        imsi: "0010*********01".to_owned(),
+        msisdn: Some("4915*******78".to_owned()),
+        network: "<b>phones".to_owned(),
+        msc: Some("MSC-1".to_owned()),
+        connected: true,
+        present_at: Some(now() - 65_000),
+        present_by: Some("location-update".to_owned()),
+        state: SubscriberStateView::Absent,
+        reason: Some("network: network failure (17)".to_owned()),
+        next_try: Some(now() + 60_000),
+        message: Some("2".to_owned()),
+        waiting: SubscriberQueueView {
+            count: 3,
+            oldest_at: Some(now() - 60_000),
+            oldest: Some("2".to_owned()),
+            states: [("deferred".to_owned(), 1), ("queued".to_owned(), 2)].into(),
+        },
+    })
     .into_response()
 }
 
@@ -340,50 +365,135 @@ fn hook(hook: &str, whole: bool) -> Value {
     found
 }
 
-fn trace(id: &str, body: bool) -> Value {
+fn trace(id: &str, body: bool) -> TraceView {
     let at = now() - 42_000;
-    json!({
-        "id": id, "submission": null, "state": if id == "3" { "uncertain" } else if id == "2" { "deferred" } else { "delivered" }, "finished": id == "1", "origin": "acme",
-        "source": "ACME", "destination": if body { "+4915112345678" } else { "+49151****678" }, "accepted_at": at, "expires_at": at + 172_800_000,
-        "routing": { "plugin": "router", "version": "4f0c2d91aa17", "note": "prefix +49", "verdict": "forward: north (rank 0, weight 1); harbour (rank 1, weight 1)", "leg": 0 },
-        "price": { "plugin": "biller", "version": "77aa01b2c3d4", "note": "DE, standard", "account": "acme", "amount": 42_500 },
-        "waiting_for": (id != "1").then(|| format!("next attempt at {}", now() + 60_000)),
-        "steps": [
-            { "at": at, "what": "accepted and written to disk" },
-            { "at": at + 12, "what": "submitted to north, attempt 1" },
-            { "at": at + 61, "what": "refused by the peer: 0x58" },
-            { "at": at + 61, "what": format!("deferred until {}", at + 10_061) },
-            { "at": at + 10_064, "what": "submitted to north, attempt 2" },
-            { "at": at + 10_102, "what": "accepted by the peer, id \"7fa90211\"" },
-            { "at": at + 12_220, "what": "DLR: Delivered, error 0" },
-            { "at": at + 12_221, "what": "charged 42500" },
+    let step = |after: u64, what: &str| StepView { at: at + after, what: what.to_owned() };
+    let state = match id {
+        "3" => MessageStateView::Uncertain,
+        "2" => MessageStateView::Deferred,
+        _ => MessageStateView::Delivered,
+    };
+    TraceView {
+        id: id.to_owned(),
+        submission: None,
+        state,
+        finished: id == "1",
+        origin: "acme".to_owned(),
+        source: "ACME".to_owned(),
+        destination: if body { "+4915112345678" } else { "+49151****678" }.to_owned(),
+        accepted_at: at,
+        expires_at: at + 172_800_000,
+        routing: RoutingView {
+            plugin: "router".to_owned(),
+            version: "4f0c2d91aa17".to_owned(),
+            note: Some("prefix +49".to_owned()),
+            verdict: "forward: north (rank 0, weight 1); harbour (rank 1, weight 1)".to_owned(),
+            leg: Some(0),
+        },
+        price: Some(PriceView {
+            plugin: "biller".to_owned(),
+            version: "77aa01b2c3d4".to_owned(),
+            note: Some("DE, standard".to_owned()),
+            account: Some("acme".to_owned()),
+            amount: 42_500,
+        }),
+        waiting_for: (id != "1").then(|| format!("next attempt at {}", now() + 60_000)),
+        steps: vec![
+            step(0, "accepted and written to disk"),
+            step(12, "submitted to north, attempt 1"),
+            step(61, "refused by the peer: 0x58"),
+            step(61, &format!("deferred until {}", at + 10_061)),
+            step(10_064, "submitted to north, attempt 2"),
+            step(10_102, "accepted by the peer, id \"7fa90211\""),
+            step(12_220, "DLR: Delivered, error 0"),
+            step(12_221, "charged 42500"),
         ],
-        "peer_ids": ["7fa90211"], "length": 61, "body": body.then_some("Your code is 1234. <b>Do not</b> tell it to anybody.\nACME"),
-    })
-}
-
-fn messages() -> Value {
-    let states = ["delivered", "deferred", "uncertain", "queued", "failed", "submitted"];
-    let all: Vec<Value> = (0..50_u64)
-        .map(|index| json!({
-            "id": (index + 1).to_string(), "at": now() - index * 4_217, "state": states[(index % 6) as usize], "finished": index % 6 == 0 || index % 6 == 4, "account": "acme",
-            "peer": name("peer", index as usize % 6), "source": if index == 4 { "<b>ACME" } else { "ACME" }, "destination": format!("+49151****{:03}", index * 17 % 1000), "length": 61 + index,
-        }))
-        .collect();
-    json!({ "messages": all, "next": "c50" })
-}
-
-async fn validate(body: String) -> Response {
-    if body.contains("\"wrong\"") {
-        return Json(json!({ "valid": false, "changes": [], "restart": [], "problems": [
-            { "pointer": "/listener/0/connections", "what": "is a text, and must be a number", "allowed": "1 to 100000" },
-            { "pointer": "/peer/0/window", "what": "must be 1 to 100000", "allowed": "1 to 100000" },
-        ] })).into_response();
+        peer_ids: vec!["7fa90211".to_owned()],
+        length: 61,
+        body: body.then(|| "Your code is 1234. <b>Do not</b> tell it to anybody.\nACME".to_owned()),
     }
-    Json(json!({ "valid": true, "problems": [], "restart": ["/appliance/data"], "changes": [
-        { "pointer": "/listener/0/connections", "what": "changed", "effect": "holds for new connections" },
-    ] }))
-    .into_response()
+}
+
+fn messages() -> MessagePageView {
+    let states = [
+        MessageStateView::Delivered,
+        MessageStateView::Deferred,
+        MessageStateView::Uncertain,
+        MessageStateView::Queued,
+        MessageStateView::Failed,
+        MessageStateView::Submitted,
+    ];
+    let message = |index: usize| MessageRowView {
+        id: (index + 1).to_string(),
+        at: now() - index as u64 * 4_217,
+        state: states[index % 6],
+        finished: index.is_multiple_of(6) || index % 6 == 4,
+        account: "acme".to_owned(),
+        peer: name("peer", index % 6),
+        source: if index == 4 { "<b>ACME" } else { "ACME" }.to_owned(),
+        destination: format!("+49151****{:03}", index * 17 % 1000),
+        length: 61 + index,
+    };
+    MessagePageView {
+        messages: (0..50).map(message).collect(),
+        next: Some("c50".to_owned()),
+        incomplete: None,
+    }
+}
+
+fn uncertain() -> UncertainPageView {
+    let message = UncertainView {
+        id: "3".to_owned(),
+        peer: "meridian".to_owned(),
+        account: "acme".to_owned(),
+        source: "ACME".to_owned(),
+        destination: "+49151****034".to_owned(),
+        at: now() - 90_000,
+        since: Some(now() - 80_000),
+        until: Some(now() + 86_400_000),
+        state: MessageStateView::Uncertain,
+        attempts: 1,
+        length: 63,
+    };
+    UncertainPageView { messages: vec![message], next: None }
+}
+
+/// A version of the configuration.
+fn version(version: u64, by: &str, why: &str) -> ConfigVersionSummaryView {
+    let at = 1_763_600_000_000 + version * 10_000_000;
+    ConfigVersionSummaryView { version, at, by: by.to_owned(), why: why.to_owned(), changes: 2 }
+}
+
+async fn show_version(Path(number): Path<u64>) -> Json<ConfigVersionView> {
+    Json(ConfigVersionView { summary: version(number, "bob", ""), document: json!({}) })
+}
+
+async fn validate(body: String) -> Json<ConfigurationCheck> {
+    let problem = |pointer: &str, what: &str| FieldProblem {
+        pointer: pointer.to_owned(),
+        what: what.to_owned(),
+        allowed: Some("1 to 100000".to_owned()),
+    };
+    if body.contains("\"wrong\"") {
+        let problems = vec![
+            problem("/listener/0/connections", "is a text, and must be a number"),
+            problem("/peer/0/window", "must be 1 to 100000"),
+        ];
+        return Json(ConfigurationCheck { valid: false, problems, changes: Vec::new(), restart: Vec::new() });
+    }
+    let change = ConfigChangeView {
+        pointer: "/listener/0/connections".to_owned(),
+        what: ConfigChangeKindView::Changed,
+        effect: "holds for new connections".to_owned(),
+        before: Some(json!(1_000)),
+        after: Some(json!(2_000)),
+    };
+    Json(ConfigurationCheck {
+        valid: true,
+        problems: Vec::new(),
+        changes: vec![change],
+        restart: vec!["/appliance/data".to_owned()],
+    })
 }
 
 async fn merge(headers: HeaderMap, body: String) -> Response {
@@ -400,8 +510,9 @@ async fn merge(headers: HeaderMap, body: String) -> Response {
             what: "has no port".to_owned(),
             allowed: Some("host:port".to_owned()),
         }];
-        let refused = Problem::new(ProblemKind::Unprocessable, "1 thing is wrong");
-        return Problem { problems, ..refused }.into_response();
+        return Problem::new(ProblemKind::Unprocessable, "1 thing is wrong")
+            .with_problems(problems)
+            .into_response();
     }
     Json(changed_configuration()).into_response()
 }
@@ -439,15 +550,41 @@ fn replayed() -> Value {
     })
 }
 
-fn queue_action(id: u32, action: &str, scope: &Value, by: &str, why: &str, state: &str) -> Value {
-    json!({ "id": id, "action": action, "scope": scope, "by": by, "why": why, "at": now() - 20_000, "state": state, "affected": 212, "held": 0 })
+/// The queue action that holds the messages to a peer.
+fn suspension(state: QueueActionStateView) -> QueueActionView {
+    QueueActionView {
+        id: 1,
+        action: QueueActionKindView::Suspend,
+        scope: QueueActionScopeView { peer: Some("harbour".to_owned()), ..QueueActionScopeView::default() },
+        to: None,
+        by: "ada".to_owned(),
+        why: "maintenance <there>".to_owned(),
+        at: now() - 20_000,
+        state,
+        undo_until: None,
+        affected: 212,
+        held: 0,
+    }
 }
 
-fn user(name: &str, role: &str, account: Option<&str>) -> Value {
-    json!({
-        "name": name, "role": role, "bodies": role == "admin", "account": account, "password": true, "version": 1, "made": now() - 8_640_000_000_u64,
-        "changed": now() - 86_400_000, "by": "token",
-    })
+fn user(name: &str, role: Role, account: Option<&str>) -> User {
+    User {
+        name: name.to_owned(),
+        role,
+        account: account.map(str::to_owned),
+        bodies: role == Role::Admin,
+        password: true,
+        version: 1,
+        made: Timestamp(now() - 8_640_000_000),
+        changed: Timestamp(now() - 86_400_000),
+        by: "token".to_owned(),
+    }
+}
+
+/// A route whose GET requests have this answer.
+fn json(answer: impl Serialize) -> MethodRouter {
+    let answer = json!(answer);
+    get(move || std::future::ready(Json(answer.clone())))
 }
 
 /// A row of the statistics: the counts of a day.
@@ -465,73 +602,179 @@ fn statistics() -> Value {
 
 /// The API of an appliance with this number of peers and accounts.
 pub(crate) fn api(peers: usize, accounts: usize) -> Router {
-    let json = |value: Value| get(move || std::future::ready(Json(value.clone())));
     let live = |draw: fn() -> Value| get(move || async move { Json(draw()) });
     let nothing = || async { StatusCode::NO_CONTENT };
-    let document = json!({
-        "version": 7, "at": 1_763_800_000_000_u64, "by": "ada", "why": "more windows <for> north", "mode": "api",
-        "pending": { "version": 7, "reverts-at": now() + 500_000 }, "restart": [], "document": document(peers, accounts),
-    });
-    let versions = json!({ "versions": [
-        { "version": 7, "at": 1_763_800_000_000_u64, "by": "ada", "why": "more windows <for> north", "changes": 2 },
-        { "version": 6, "at": 1_763_700_000_000_u64, "by": "bob", "why": "", "changes": 1 },
-        { "version": 1, "at": 1_763_600_000_000_u64, "by": "file", "why": "the file of the first start", "changes": 12 },
-    ], "next": null });
-    let diff = json!({ "from": 6, "to": 7, "changes": [
-        { "pointer": "/peer/north/window", "before": 100, "after": 500 },
-        { "pointer": "/peer/coast", "before": null, "after": { "name": "coast", "address": "smsc-5.example.net:2775" } },
-    ] });
-    let suspended = |state: &str| {
-        queue_action(1, "suspend", &json!({ "peer": "harbour" }), "ada", "maintenance <there>", state)
+    let document = CurrentConfiguration {
+        version: 7,
+        at: 1_763_800_000_000,
+        by: "ada".to_owned(),
+        why: "more windows <for> north".to_owned(),
+        mode: ManagedBy::Api,
+        pending: Some(UnconfirmedVersionView { version: 7, reverts_at: now() + 500_000 }),
+        restart: Vec::new(),
+        document: document(peers, accounts),
     };
-    let mut cancelled = queue_action(
-        2,
-        "cancel",
-        &json!({ "account": "demo", "older-than": "2h" }),
-        "bob",
-        "",
-        "undo-window",
-    );
-    cancelled["undo-until"] = json!(now() + 40_000);
-    let queue_actions = json!([suspended("active"), cancelled]);
-    let (started_action, ended_action) = (suspended("active"), suspended("undone"));
-    let preview = json!({ "messages": 212, "by-state": { "queued": 200, "deferred": 12 }, "sample": [
-        { "id": "4", "from": "ACME", "to": "+49151****051", "state": "queued" },
-    ], "complete": true });
+    let versions = ConfigVersionPageView {
+        versions: vec![
+            version(7, "ada", "more windows <for> north"),
+            version(6, "bob", ""),
+            version(1, "file", "the file of the first start"),
+        ],
+        next: None,
+    };
+    let difference = |pointer: &str, before, after| ConfigDifferenceView {
+        pointer: pointer.to_owned(),
+        before,
+        after: Some(after),
+    };
+    let coast = json!({ "name": "coast", "address": "smsc-5.example.net:2775" });
+    let diff = ConfigurationDiff {
+        from: 6,
+        to: 7,
+        changes: vec![
+            difference("/peer/north/window", Some(json!(100)), json!(500)),
+            difference("/peer/coast", None, coast),
+        ],
+    };
+    let cancellation = QueueActionView {
+        id: 2,
+        action: QueueActionKindView::Cancel,
+        scope: QueueActionScopeView {
+            account: Some("demo".to_owned()),
+            older_than: Some("2h".to_owned()),
+            ..QueueActionScopeView::default()
+        },
+        by: "bob".to_owned(),
+        why: String::new(),
+        undo_until: Some(now() + 40_000),
+        ..suspension(QueueActionStateView::UndoWindow)
+    };
+    let queue_actions = [suspension(QueueActionStateView::Active), cancellation];
+    let started_action = suspension(QueueActionStateView::Active);
+    let ended_action = suspension(QueueActionStateView::Undone);
+    let preview = QueueActionPreview {
+        messages: 212,
+        by_state: [("queued".to_owned(), 200), ("deferred".to_owned(), 12)].into(),
+        sample: vec![QueueActionSample {
+            id: "4".to_owned(),
+            from: "ACME".to_owned(),
+            to: "+49151****051".to_owned(),
+            state: MessageStateView::Queued,
+        }],
+        complete: true,
+    };
+    let sent = || std::future::ready((StatusCode::CREATED, Json(AcceptedMessage { id: "2".to_owned() })));
+    let explained = ExplanationView {
+        steps: vec!["origin: acme".to_owned(), "router: forward north".to_owned()],
+        answer: "accepted".to_owned(),
+    };
     let plugins = json!([
         { "plugin": "router", "version": "11d0e2aa9c41", "sha256": "11d0e2aa9c41".repeat(5) + "0000", "size": 211_802, "hook": "router", "wit": "0.3", "imports": ["counters"], "signed_by": null },
         { "plugin": "router", "version": "4f0c2d91aa17", "sha256": "4f0c2d91aa17".repeat(5) + "0000", "size": 214_552, "hook": "router", "wit": "0.3", "imports": ["counters", "tables"], "signed_by": "acme" },
         { "plugin": "router", "version": "9be10cc2d877", "sha256": "9be10cc2d877".repeat(5) + "0000", "size": 219_001, "hook": "router", "wit": "0.3", "imports": ["counters", "tables"], "signed_by": "acme" },
     ]);
-    let pool = json!({
-        "name": "support", "settings": { "strategy": "longest-idle", "quarantine-ms": 30_000 },
-        "numbers": { "idle+up": 712, "idle+down": 40, "busy+up": 240, "busy+down": 8, "total": 1000 }, "ready": 700, "next-ms": null, "entries": 9_120, "acquired": 4_410, "none": 3, "lapsed": 12,
+    let pool = PoolView {
+        name: "support".to_owned(),
+        settings: PoolSettingsView { strategy: Strategy::LongestIdle, quarantine_ms: 30_000 },
+        numbers: PoolCountsView { idle_up: 712, idle_down: 40, busy_up: 240, busy_down: 8, total: 1000 },
+        ready: 700,
+        next_ms: None,
+        entries: 9_120,
+        acquired: 4_410,
+        none: 3,
+        lapsed: 12,
+    };
+    let leased = PoolRowView {
+        state: NumberState::BusyUp,
+        since: now() - 60_000,
+        ticket: Some(4),
+        holder: "dialler-2".to_owned(),
+        reason: String::new(),
+        message: None,
+        lease_ends: None,
+        rests_until: None,
+        weight: 1,
+        calls: 41,
+        held_seconds: 812,
+        lapsed: 0,
+    };
+    let down = PoolRowView {
+        state: NumberState::IdleDown,
+        since: now() - 600_000,
+        ticket: None,
+        holder: String::new(),
+        reason: "spam list".to_owned(),
+        calls: 9,
+        held_seconds: 81,
+        ..leased.clone()
+    };
+    let entry = PoolEntryView {
+        id: 9,
+        at: Timestamp(now() - 60_000),
+        event: PoolChange::Call,
+        number: "+4930555001".to_owned(),
+        by: Some("dialler-2".to_owned()),
+        row: PoolEntryNumberView::Present(leased.clone()),
+    };
+    let numbers = [("+4930555001", leased), ("+4930555002", down)].map(|(number, row)| PoolNumberView {
+        number: number.to_owned(),
+        row,
+        lease_left_ms: None,
+        rest_left_ms: None,
     });
-    let numbers = json!({ "numbers": [
-        { "number": "+4930555001", "state": "busy+up", "since": now() - 60_000, "ticket": 4, "holder": "dialler-2", "weight": 1, "calls": 41, "held-seconds": 812, "lapsed": 0 },
-        { "number": "+4930555002", "state": "idle+down", "since": now() - 600_000, "reason": "spam list", "weight": 1, "calls": 9, "held-seconds": 81, "lapsed": 0 },
-    ], "next": 2 });
-    let journal = json!({ "entries": [{
-        "id": 9, "at": now() - 60_000, "event": "call", "number": "+4930555001", "by": "dialler-2", "state": "busy+up", "since": now() - 60_000, "ticket": 4,
-        "holder": "dialler-2", "weight": 1, "calls": 41, "held-seconds": 812, "lapsed": 0,
-    }], "next": null });
+    let numbers = PoolNumbersPage { numbers: numbers.to_vec(), next: Some(2) };
+    let journal = PoolHistoryPage { entries: vec![entry], next: None };
     let archive = json!({ "state": "up", "archived": 91_220, "batches": 812, "failures": 0, "refused": 0, "trimmed": 0, "backlog": 14, "since_success": { "secs": 1, "nanos": 0 }, "last_batch": { "secs": 0, "nanos": 41_000_000 } });
-    let users = json!([
-        user("admin-person", "admin", None),
-        user("vera", "viewer", None),
-        user("<i>acme-support", "account", Some("acme"))
-    ]);
-    let token = json!({ "name": "monitoring", "role": "viewer", "bodies": false, "account": null, "made": now() - 86_400_000, "by": "admin-person", "until": now() + 8_640_000_000_u64 });
-    let mut created_token = token.clone();
-    created_token["token"] = json!("swy_5up3rs3cr3t");
-    let audit = json!({ "entries": [
-        { "serial": 41, "at": now() - 3_000, "by": "ada", "what": "PATCH /v1/configuration", "subject": "", "from": "192.0.2.7", "outcome": "done", "status": 200 },
-        { "serial": 40, "at": now() - 9_000, "by": "vera", "what": "GET /v1/messages/{id} body", "subject": "81", "detail": "text read", "from": "192.0.2.9", "outcome": "refused", "status": 403 },
-    ], "next": null });
-    let test_result = json!({ "ok": false, "steps": [
-        { "what": "resolve", "ok": true, "ms": 3, "detail": "192.0.2.4:2775" },
-        { "what": "connect", "ok": false, "ms": 2004, "detail": "no answer within 2 s: a firewall between here and there?" },
-    ] });
+    let users = [
+        user("admin-person", Role::Admin, None),
+        user("vera", Role::Viewer, None),
+        user("<i>acme-support", Role::Account, Some("acme")),
+    ];
+    let token = TokenInfo {
+        name: "monitoring".to_owned(),
+        role: Role::Viewer,
+        account: None,
+        bodies: false,
+        made: Timestamp(now() - 86_400_000),
+        by: "admin-person".to_owned(),
+        until: Some(Timestamp(now() + 8_640_000_000)),
+    };
+    let created_token = CreatedTokenView { token: "swy_5up3rs3cr3t".to_owned(), info: token.clone() };
+    let change = AuditRecord {
+        at: Timestamp(now() - 3_000),
+        by: "ada".to_owned(),
+        what: "PATCH /v1/configuration".to_owned(),
+        subject: String::new(),
+        detail: None,
+        from: Some("192.0.2.7".to_owned()),
+        outcome: AuditOutcome::Done,
+        status: 200,
+    };
+    let refused = AuditRecord {
+        at: Timestamp(now() - 9_000),
+        by: "vera".to_owned(),
+        what: "GET /v1/messages/{id} body".to_owned(),
+        subject: "81".to_owned(),
+        detail: Some("text read".to_owned()),
+        from: Some("192.0.2.9".to_owned()),
+        outcome: AuditOutcome::Refused,
+        status: 403,
+    };
+    let entries =
+        [(41, change), (40, refused)].map(|(serial, record)| AuditEntry { serial, record }).to_vec();
+    let audit = AuditPage { entries, next: None };
+    let test_step = |what: &str, ok, ms, detail: &str| {
+        let (what, detail) = (what.to_owned(), Some(detail.to_owned()));
+        TestStepView { what, ok, ms, detail }
+    };
+    let no_answer = "no answer within 2 s: a firewall between here and there?";
+    let test_result = PeerTestView {
+        ok: false,
+        steps: vec![
+            test_step("resolve", true, 3, "192.0.2.4:2775"),
+            test_step("connect", false, 2_004, no_answer),
+        ],
+    };
     let gsm = json!([{
         "name": "home", "role": "proxy", "connections": [{ "name": "MSC-1 <a>", "remote": "192.0.2.20:41822", "ready": true }, { "name": null, "remote": "192.0.2.21:40022", "ready": false }],
         "hlr_answers": null, "subscribers_known": 1_204, "in_flight": 7, "mt": { "sent": 9_120, "delivered": 8_802, "refused": { "absent-subscriber": 210, "memory-capacity-exceeded": 3, "unknown": 0 }, "unanswered": 12, "answered_late": 1, "answered_twice": 0, "status_reports": 4 },
@@ -541,12 +784,38 @@ pub(crate) fn api(peers: usize, accounts: usize) -> Router {
         { "name": "ported", "kind": "exact", "rows": 1_204_711, "octets": 41_802_112 },
         { "name": "<b>tariffs", "kind": "prefix", "rows": 812, "octets": 40_112 },
     ]);
-    let balance = |name: &str, balance: i64| json!({ "account": name, "balance": balance, "reserved": 1_250_000, "captured": 812_004_500, "funded": 900_000_000, "credit": 5_000_000 });
-    let ledger = json!({ "accounts": (0..accounts).map(|index| balance(&name("account", index), if index == 1 { -5_000_000 } else { 86_745_500 })).collect::<Vec<_>>(), "unsettled": 31 });
-    let operations = json!([
-        { "serial": 2, "idempotency_key": "k2", "at": now() - 86_000_000, "actor": "ada", "reason": "invoice <17>", "fund": 500_000_000, "after": balance("acme", 586_000_000) },
-        { "serial": 1, "idempotency_key": "k1", "at": now() - 96_000_000, "actor": "ada", "reason": "opened", "credit": 5_000_000, "after": balance("acme", 0) },
-    ]);
+    let balance = |name: &str, balance: i64| BalanceView {
+        account: name.to_owned(),
+        balance,
+        reserved: 1_250_000,
+        captured: 812_004_500,
+        funded: 900_000_000,
+        credit: 5_000_000,
+    };
+    let ledger_account =
+        |index| balance(&name("account", index), if index == 1 { -5_000_000 } else { 86_745_500 });
+    let ledger = BalancesView { accounts: (0..accounts).map(ledger_account).collect(), unsettled: 31 };
+    let opened = LedgerOperationView {
+        serial: 1,
+        idempotency_key: "k1".to_owned(),
+        at: now() - 96_000_000,
+        actor: "ada".to_owned(),
+        reason: "opened".to_owned(),
+        fund: None,
+        credit: Some(5_000_000),
+        after: balance("acme", 0),
+    };
+    let funded = LedgerOperationView {
+        serial: 2,
+        idempotency_key: "k2".to_owned(),
+        at: now() - 86_000_000,
+        reason: "invoice <17>".to_owned(),
+        fund: Some(500_000_000),
+        credit: None,
+        after: balance("acme", 586_000_000),
+        ..opened.clone()
+    };
+    let operations = [funded, opened];
     let opt_outs = json!({ "stopped": [{ "sender": "10655", "subscriber": "4915112345678" }, { "sender": "ACME <i>", "subscriber": "4915112345600" }] });
     let drain = |draining: bool| {
         json!({
@@ -555,8 +824,7 @@ pub(crate) fn api(peers: usize, accounts: usize) -> Router {
         })
     };
     let drained = move |draining: bool| move || std::future::ready(Json(drain(draining)));
-    let mut changed_balance = balance("acme", 86_745_500);
-    changed_balance["repeated"] = json!(false);
+    let changed_balance = BalanceChangeView { account: balance("acme", 86_745_500), repeated: false };
     let states = ["router", "resolver", "delivery-policy", "biller"];
     Router::new()
         .route("/v1/sessions", post(log_in))
@@ -579,7 +847,7 @@ pub(crate) fn api(peers: usize, accounts: usize) -> Router {
         }))
         .route("/v1/replays", post(replay))
         .route("/v1/replays/{id}", get(|| async { Json(replayed()) }).delete(nothing))
-        .route("/v1/messages", live(messages).post(|| async { (StatusCode::CREATED, Json(json!({ "id": "2" }))) }))
+        .route("/v1/messages", live(|| json!(messages())).post(sent))
         .route("/v1/messages/{id}", get(|Path(id): Path<String>, request: Request| async move {
             let body = request.uri().query() == Some("body=1");
             if id == "404" { return problem(ProblemKind::NotFound, "message 404 was never accepted, or was deleted after its retention"); }
@@ -587,20 +855,20 @@ pub(crate) fn api(peers: usize, accounts: usize) -> Router {
             Json(trace(&id, body)).into_response()
         }))
         .route("/v1/messages/{id}/{act}", post(nothing))
-        .route("/v1/explain", post(|| async { Json(json!({ "steps": ["origin: acme", "router: forward north"], "answer": "accepted" })) }))
+        .route("/v1/explain", post(move || std::future::ready(Json(explained.clone()))))
         .route("/v1/queue-actions", json(queue_actions).post(move || std::future::ready((StatusCode::CREATED, Json(started_action.clone())))))
         .route("/v1/queue-actions/preview", post(move || std::future::ready(Json(preview.clone()))))
         .route("/v1/queue-actions/{id}", axum::routing::delete(move || std::future::ready(Json(ended_action.clone()))))
-        .route("/v1/uncertain", json(json!({ "messages": [{ "id": "3", "at": now() - 90_000, "since": now() - 80_000, "until": now() + 86_400_000, "attempts": 1, "state": "uncertain", "account": "acme", "peer": "meridian", "source": "ACME", "destination": "+49151****034", "length": 63 }], "next": null })))
-        .route("/v1/uncertain/settle", post(|| async { Json(json!({ "settled": 1, "skipped": 0 })) }))
-        .route("/v1/pools", json(json!({ "pools": [pool.clone()] })))
+        .route("/v1/uncertain", json(uncertain()))
+        .route("/v1/uncertain/settle", post(|| async { Json(SettleUncertainResult { settled: 1, skipped: 0 }) }))
+        .route("/v1/pools", json(PoolsView { pools: vec![pool.clone()] }))
         .route("/v1/pools/{pool}", json(pool))
         .route("/v1/pools/{pool}/numbers", json(numbers))
         .route("/v1/pools/{pool}/history", json(journal))
         .route("/v1/gsm", json(gsm))
         .route("/v1/subscribers/{subscriber}", get(|Path(name): Path<String>| async move { subscriber(&name) }))
-        .route("/v1/subscribers/{subscriber}/wake", post(|| async { Json(json!({ "messages": 1 })) }))
-        .route("/v1/subscribers/{subscriber}/silent-sms", post(|| async { (StatusCode::CREATED, Json(json!({ "id": "2" }))) }))
+        .route("/v1/subscribers/{subscriber}/wake", post(|| async { Json(SubscriberWakeResult { messages: 1 }) }))
+        .route("/v1/subscribers/{subscriber}/silent-sms", post(sent))
         .route("/v1/tables", json(tables))
         .route("/v1/tables/{name}", json(json!({ "exact": null, "longest": { "length": 3, "value": "<north>" } })).put(|| async { Json(json!({ "kind": "prefix", "rows": 2, "octets": 96 })) }).delete(nothing))
         .route("/v1/ledger", json(ledger))
@@ -626,14 +894,14 @@ pub(crate) fn api(peers: usize, accounts: usize) -> Router {
         .route("/v1/configuration", get(move || std::future::ready(([(header::ETAG, "\"7\"")], Json(document.clone())))).patch(merge))
         .route("/v1/configuration/validate", post(validate))
         .route("/v1/configuration/versions", json(versions))
-        .route("/v1/configuration/versions/{version}", get(|Path(version): Path<u64>| async move { Json(json!({ "version": version, "at": 1_763_700_000_000_u64, "by": "bob", "why": "", "changes": 1, "document": {} })) }))
+        .route("/v1/configuration/versions/{version}", get(show_version))
         .route("/v1/configuration/diff", json(diff))
         .route("/v1/configuration/confirm", post(nothing))
         .route("/v1/configuration/revert", post(|| async { Json(changed_configuration()) }))
         .route("/v1/configuration/rollback", post(|| async { Json(changed_configuration()) }))
-        .route("/v1/users", json(users).post(|| async { (StatusCode::CREATED, Json(user("vera", "viewer", None))) }))
-        .route("/v1/users/{name}", axum::routing::patch(|Path(name): Path<String>| async move { Json(user(&name, "operator", None)) }).delete(nothing))
-        .route("/v1/tokens", json(json!([token])).post(move || std::future::ready((StatusCode::CREATED, Json(created_token.clone())))))
+        .route("/v1/users", json(users).post(|| async { (StatusCode::CREATED, Json(user("vera", Role::Viewer, None))) }))
+        .route("/v1/users/{name}", axum::routing::patch(|Path(name): Path<String>| async move { Json(user(&name, Role::Operator, None)) }).delete(nothing))
+        .route("/v1/tokens", json([token]).post(move || std::future::ready((StatusCode::CREATED, Json(created_token.clone())))))
         .route("/v1/tokens/{name}", axum::routing::delete(nothing))
         .route("/v1/audit", json(audit))
         .fallback(|| async { problem(ProblemKind::NotFound, "no such path; GET /v1/openapi.json lists all of them") })

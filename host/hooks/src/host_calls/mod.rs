@@ -13,14 +13,15 @@ mod previous;
 pub(crate) mod tables;
 mod wasi_host;
 
+use crate::HookError;
 use crate::generation::Purpose;
 use crate::host_call_log::HostCallLog;
-use crate::policy_reference::{self, PolicyReference, PolicyReferenceKind};
-use crate::{Binding, HookError};
+use crate::policy_reference::{self, PolicyReference};
+use api::{Binding, PolicyReferenceKind};
 use bytes::Bytes;
 use capabilities::{
-    CounterGrant, CounterSpace, Counters, DurableCounter, DurableCounters, Fetch, FetchLimits, Hlr,
-    HttpGrant, KvStore, LogBudget, LogBudgets, TableStore,
+    CounterSpace, Counters, DurableCounter, DurableCounters, Fetch, FetchLimits, Hlr, HttpGrant, KvStore,
+    LogBudget, LogBudgets, TableStore,
 };
 use model::{SenderRequest, Timestamp};
 use std::collections::BTreeSet;
@@ -92,7 +93,7 @@ impl GenerationContext {
             ..FetchLimits::default()
         };
         let bad_counter = |error: capabilities::Error| HookError::BadCounter(error.to_string());
-        CounterGrant::check_all(&grants.counters).map_err(bad_counter)?;
+        capabilities::check_counter_grants(&grants.counters).map_err(bad_counter)?;
         let durable_counters = grants.counters.iter().map(|grant| {
             let counter = services.durable_counters.counter(&binding.plugin, grant)?;
             Ok(if is_isolated { counter.overlay() } else { counter })

@@ -1,7 +1,7 @@
 use super::InstanceState;
 use crate::bindings::host::switchyard::hooks::numbers as wit;
 use crate::host_call_log::HostCallKind;
-use crate::policy_reference::PolicyReferenceKind;
+use api::PolicyReferenceKind;
 use arc_swap::ArcSwap;
 use model::{AcquireRequest, SenderFallback, SenderRequest};
 use std::collections::HashMap;

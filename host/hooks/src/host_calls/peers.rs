@@ -1,7 +1,7 @@
 use super::InstanceState;
 use crate::bindings::host::switchyard::hooks::peers::{Host, PeerState as WitState};
 use crate::host_call_log::HostCallKind;
-use crate::policy_reference::PolicyReferenceKind;
+use api::PolicyReferenceKind;
 use arc_swap::ArcSwap;
 use std::collections::HashMap;
 

@@ -1,7 +1,7 @@
 use super::InstanceState;
 use crate::bindings::host::switchyard::hooks::tables::{Found, FoundText, Host, Row};
 use crate::host_call_log::HostCallKind;
-use crate::policy_reference::PolicyReferenceKind;
+use api::PolicyReferenceKind;
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;

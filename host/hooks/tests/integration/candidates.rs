@@ -593,7 +593,7 @@ fn an_unknown_peer_in_a_policy_is_refused_unless_forced() {
 
     fixture.hooks.activate(Hook::Router, NOW, vec![wrong], FORCED).unwrap();
     let unknown = state(&fixture).unknown;
-    assert_eq!((unknown.len(), unknown[0].reference.name.as_str()), (1, "nort"));
+    assert_eq!((unknown.len(), unknown[0].name.as_str()), (1, "nort"));
     // A rollback to an earlier chain is always allowed.
     let fixture = fixture.restart();
     fixture.hooks.rollback(Hook::Router, NOW).unwrap();

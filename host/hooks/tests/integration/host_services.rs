@@ -285,7 +285,7 @@ fn a_removed_table_is_empty_for_its_plugin_even_after_a_restart() {
     activate(&fixture, &binding);
     assert_eq!(last_note(&fixture), "nothing");
     let unknown = |fixture: &HooksFixture| fixture.hooks.status(Hook::Resolver).unknown;
-    assert_eq!(unknown(&fixture)[0].reference.name, "ported");
+    assert_eq!(unknown(&fixture)[0].name, "ported");
     put(&fixture);
     assert!(unknown(&fixture).is_empty());
     assert_eq!(last_note(&fixture), "south of 2");

@@ -155,7 +155,7 @@ fn counters(section: &Section<'_>) -> Vec<CounterGrant> {
     let counters: Vec<CounterGrant> = section.sections("counters").iter().map(counter).collect();
     // A missing name was reported before.
     if counters.iter().all(|counter| !counter.name.is_empty())
-        && let Err(error) = CounterGrant::check_all(&counters)
+        && let Err(error) = capabilities::check_counter_grants(&counters)
     {
         section.error("counters", error.to_string());
     }

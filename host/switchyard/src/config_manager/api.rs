@@ -6,10 +6,10 @@ use super::{
 };
 use crate::api_backend::Switchyard;
 use crate::config::ManagementMode;
-use admin::{
-    ChangeOptions, ConfigDifferenceView, ConfigVersionSummaryView, ConfigVersionView,
-    ConfigurationChangeResult, ConfigurationCheck, ConfigurationEdit, CurrentConfiguration, ManagedBy,
-    PendingConfiguration, Problem, ProblemKind,
+use admin::{ChangeOptions, ConfigurationEdit, PendingConfiguration, Problem, ProblemKind};
+use api::{
+    ConfigDifferenceView, ConfigVersionSummaryView, ConfigVersionView, ConfigurationChangeResult,
+    ConfigurationCheck, CurrentConfiguration, ManagedBy,
 };
 use configuration::{ConfigVersion, ConfigVersionSummary};
 use serde_json::Value;

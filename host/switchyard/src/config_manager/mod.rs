@@ -14,10 +14,10 @@ pub(crate) use startup::{StartupConfig, describe_next_start, load_configuration}
 
 use crate::config::{Config, ConfigFile, ManagementMode};
 use crate::core_loop::wall_clock;
-use admin::{
-    ConfigChangeKindView, ConfigChangeView, ConfigurationChangeResult, FieldProblem, Problem, ProblemKind,
-    UnconfirmedVersionView,
+use ::api::{
+    ConfigChangeKindView, ConfigChangeView, ConfigurationChangeResult, FieldProblem, UnconfirmedVersionView,
 };
+use admin::{Problem, ProblemKind};
 use configuration::{
     ChangeKind, ConfigChange, ConfigVersionSummary, VersionDraft, VersionStore, VersionStoreError,
 };
@@ -86,9 +86,7 @@ fn invalid_document(problems: Vec<configuration::ConfigProblem>) -> Problem {
         [first, rest @ ..] => format!("{first}; and {} more, all listed in `problems`", rest.len()),
         [] => "the document is invalid".to_owned(),
     };
-    let mut problem = Problem::new(ProblemKind::Unprocessable, detail);
-    problem.problems = field_errors(problems);
-    problem
+    Problem::new(ProblemKind::Unprocessable, detail).with_problems(field_errors(problems))
 }
 
 fn version_store_problem(error: &VersionStoreError) -> Problem {
@@ -338,7 +336,7 @@ impl ConfigManager {
         let why = format!("SIGHUP: read from {file}");
         let origin = ChangeOrigin { by: BY_FILE.to_owned(), why, confirm_within: None };
         let applied =
-            self.apply_document(&mut state, document, config, origin).map_err(|problem| problem.detail)?;
+            self.apply_document(&mut state, document, config, origin).map_err(|problem| problem.0.detail)?;
         Ok(applied.version)
     }
 }

@@ -34,7 +34,14 @@ fn queue(peer: &str) -> QueueView {
 fn link(peer: &str, phase: &'static str, error: Option<&str>) -> LinkView {
     let down_since = (phase != "bound").then_some(NOW - MINUTE);
     let last_error = error.map(str::to_owned);
-    LinkView { peer: peer.to_owned(), role: "client", phase, last_error, down_since, ..LinkView::default() }
+    LinkView {
+        peer: peer.to_owned(),
+        role: "client".to_owned(),
+        phase: phase.to_owned(),
+        last_error,
+        down_since,
+        ..LinkView::default()
+    }
 }
 
 fn pump(more: &Value) -> ArchivePumpView {
@@ -58,7 +65,7 @@ fn hook(more: &Value) -> HookStateView {
 fn counts(live: bool, faults: u64) -> Value {
     json!({
         "plugin": "prefix-router", "version": "58cd", "live": live, "calls": 100, "nanoseconds": 1,
-        "faults": { "trap": faults, "verdict": faults }, "log-lines-left-out": 0,
+        "faults": api::PluginFaultCounts { trap: faults, verdict: faults, ..Default::default() }, "log-lines-left-out": 0,
     })
 }
 
@@ -118,7 +125,7 @@ fn peer_down_is_one_finding_since_the_last_link() {
         LinkView { down_since: Some(NOW - 5), ..link("a", "connecting", None) },
         link("b", "bound", None),
         link("b", "backing-off", Some("bind refused")),
-        LinkView { role: "server", ..link("esme", "unbound", None) },
+        LinkView { role: "server".to_owned(), ..link("esme", "unbound", None) },
     ];
     let all = [
         "Error peer-down a: no link to a is up: connection refused",

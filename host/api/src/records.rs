@@ -4,12 +4,12 @@ use super::name_schemas::{
     CoreNetworkFaultKindSchema, CoreNetworkFaultLevelSchema, CoreNetworkRoleSchema, DirectionSchema,
     DlrStateSchema, FinalStateSchema, PriceStateSchema, PumpStateSchema,
 };
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
 /// A page of `GET /v1/history`.
-#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[schema(as = HistoryPage)]
 pub struct HistoryPageView {
     /// Messages, newest first.
@@ -20,7 +20,7 @@ pub struct HistoryPageView {
 }
 
 /// A finished message.
-#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[schema(as = FinishedMessage)]
 pub struct FinishedMessageView {
     /// The message id.
@@ -83,7 +83,7 @@ pub struct FinishedMessageView {
 }
 
 /// The price of a finished message.
-#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[schema(as = FinishedPrice)]
 pub struct FinishedPriceView {
     /// Millionths of the operator's currency; 0 if the message was free.
@@ -97,7 +97,7 @@ pub struct FinishedPriceView {
 }
 
 /// A row of `GET /v1/statistics`.
-#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[schema(as = Statistics)]
 pub struct StatisticsView {
     /// Start of the hour or day, milliseconds since the epoch.
@@ -113,7 +113,7 @@ pub struct StatisticsView {
 }
 
 /// Counts of messages. Each message counts once in each group.
-#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[schema(as = StatisticsCounts)]
 pub struct StatisticsCountsView {
     /// Accepted from the submitter.
@@ -135,7 +135,7 @@ pub struct StatisticsCountsView {
 }
 
 /// Latencies, in milliseconds.
-#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[schema(as = Latency)]
 pub struct LatencyView {
     /// Number of measurements.
@@ -149,7 +149,7 @@ pub struct LatencyView {
 }
 
 /// `GET /v1/archive`.
-#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[schema(as = ArchivePump)]
 pub struct ArchivePumpView {
     /// `starting`, `up` or `down`.
@@ -178,7 +178,7 @@ pub struct ArchivePumpView {
 }
 
 /// A duration.
-#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, Deserialize, Serialize, ToSchema)]
 #[schema(as = Span)]
 pub struct SpanView {
     /// Whole seconds.
@@ -188,7 +188,7 @@ pub struct SpanView {
 }
 
 /// `GET /v1/dlrs/orphans`.
-#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[schema(as = OrphanDlrs)]
 pub struct OrphanDlrsView {
     /// Total number of orphan DLRs.
@@ -198,7 +198,7 @@ pub struct OrphanDlrsView {
 }
 
 /// A DLR that matches no message yet.
-#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[schema(as = OrphanDlr)]
 pub struct OrphanDlrView {
     /// Its number.
@@ -217,7 +217,7 @@ pub struct OrphanDlrView {
 }
 
 /// `GET /v1/opt-outs`.
-#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[schema(as = OptOuts)]
 pub struct OptOutsView {
     /// The opt-outs.
@@ -225,7 +225,7 @@ pub struct OptOutsView {
 }
 
 /// An opt-out: a subscriber has stopped a sender.
-#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[schema(as = OptOut)]
 pub struct OptOutView {
     /// The sender's number.
@@ -235,7 +235,7 @@ pub struct OptOutView {
 }
 
 /// A business system in `GET /v1/business`.
-#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[schema(as = Business)]
 pub struct BusinessView {
     /// Its account.
@@ -254,7 +254,7 @@ pub struct BusinessView {
 }
 
 /// Calls of one kind.
-#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[schema(as = BusinessRequests)]
 pub struct BusinessRequestsView {
     /// The method.
@@ -266,7 +266,7 @@ pub struct BusinessRequestsView {
 }
 
 /// Pushes to a business system.
-#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[schema(as = BusinessPush)]
 pub struct BusinessPushView {
     /// The URL.
@@ -286,7 +286,7 @@ pub struct BusinessPushView {
 }
 
 /// A core network in `GET /v1/gsm`.
-#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[schema(as = CoreNetwork)]
 pub struct CoreNetworkView {
     /// Its name.
@@ -368,7 +368,7 @@ struct HlrQuestions {
 }
 
 /// A fault of a core network.
-#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[schema(as = CoreNetworkFault)]
 pub struct CoreNetworkFaultView {
     /// `hlr-down`, `hlr-ctrl-down`, `no-msc`, `msc-without-sms` or `double-name`.
@@ -384,7 +384,7 @@ pub struct CoreNetworkFaultView {
 }
 
 /// A connection of a core network.
-#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[schema(as = CoreConnection)]
 pub struct CoreConnectionView {
     /// The name that the remote side has given.

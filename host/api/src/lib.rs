@@ -1,32 +1,64 @@
-//! View types: the documents of the API.
+//! The types of the HTTP API, once: what the daemon answers, what the command line and the console read, and what the OpenAPI document
+//! describes.
+#![forbid(unsafe_code)]
 
 mod attention;
+mod bindings;
+mod configuration;
+mod hooks;
 mod ledger;
 mod messages;
-pub(crate) mod name_schemas;
+pub mod name_schemas;
+mod names;
+mod peer_test;
 mod plugins;
+mod pools;
+mod problem;
 mod queue_actions;
+mod readiness;
 mod records;
 mod refusals;
 mod replay_report;
+mod replays;
 mod subscribers;
+mod tables;
+mod trace;
+mod users;
 
 pub use attention::{AttentionSeverity, AttentionSubject, AttentionSubjectKind, AttentionView};
-pub use ledger::{BalanceChangeView, BalanceView, BalancesView, LedgerOperationView};
-pub use messages::{MessageFilter, MessagePageView, MessageRowView};
-pub use plugins::{
-    ActivationRequest, AnswerDifferenceView, BindingRecordView, BindingRequest, BindingView,
-    CandidateRecordView, CandidateStateView, ComparisonView, GrantsView, HookEventView, HookRollbackRequest,
-    HookStateView, InstanceUseView, LongestKeyView, OnFaultView, PluginCountsView, PluginVersionName,
-    PluginVersionView, PromotionRequest, ReplayHook, ReplayProgressView, ReplayRequest, ReplayStart,
-    ReplayStateView, TableFillResult, TableKindView, TableLookUpView, TableView, TimeValue, ToleranceView,
-    TrialModeView, TrialRequest,
+pub use bindings::{
+    ActivationRequest, Binding, BindingChange, BindingRecord, BindingRequest, CandidateRecordView,
+    CounterGrant, CounterWindow, Grants, HookRollbackRequest, InstanceUse, OnFault, PromotionRequest,
+    Tolerance, TrialModeView, TrialRequest,
 };
+pub use configuration::{
+    ConfigChangeKindView, ConfigChangeView, ConfigConfirmRequest, ConfigDifferenceView,
+    ConfigRollbackRequest, ConfigVersionPageView, ConfigVersionSummaryView, ConfigVersionView,
+    ConfigurationChangeResult, ConfigurationCheck, ConfigurationDiff, CurrentConfiguration, ManagedBy,
+    UnconfirmedVersionView,
+};
+pub use hooks::{
+    AnswerDifference, CandidateStateView, Comparison, FaultExample, FaultyVersion, HookEvent, HookStateView,
+    PluginCountsView, PluginFaultCounts, PolicyReferenceKind, UnknownReference,
+};
+pub use ledger::{BalanceChangeView, BalanceView, BalancesView, LedgerChangeRequest, LedgerOperationView};
+pub use messages::{AcceptedMessage, MessageFilter, MessagePageView, MessageRowView, TestMessageRequest};
+pub use names::{MessageStateView, SubscriberStateView};
+pub use peer_test::{PeerTestView, TestStepView};
+pub use plugins::PluginVersionView;
+pub use pools::{
+    NO_STATE, PoolCountsView, PoolEntryNumberView, PoolEntryView, PoolEventOutcome, PoolEventRequest,
+    PoolEventResult, PoolEventResults, PoolEventsRequest, PoolGapView, PoolHistoryPage, PoolImportErrorView,
+    PoolImportResult, PoolNumberView, PoolNumbersPage, PoolRemovedNumberView, PoolRowView,
+    PoolSettingsRequest, PoolSettingsView, PoolView, PoolsView,
+};
+pub use problem::{FieldProblem, Problem, ProblemReason};
 pub use queue_actions::{
     QueueActionKindView, QueueActionPreview, QueueActionRequest, QueueActionSample, QueueActionScopeView,
     QueueActionStateView, QueueActionView, SettleUncertainRequest, SettleUncertainResult, UncertainPageView,
     UncertainRemedy, UncertainView,
 };
+pub use readiness::{NotReady, Readiness};
 pub use records::{
     ArchivePumpView, BusinessPushView, BusinessRequestsView, BusinessView, CoreConnectionView,
     CoreNetworkFaultView, CoreNetworkView, FinishedMessageView, FinishedPriceView, HistoryPageView,
@@ -34,15 +66,31 @@ pub use records::{
     StatisticsView,
 };
 pub use refusals::{RefusalCountView, RefusalsView, RefusedSubmissionView};
+pub use replay_report::{
+    AccountPrice, DifferenceExample, DifferenceGroup, InexactReason, PriceReport, PriceSums, RemainingGroups,
+    ReplayOutcome, ReplayReport, Throughput,
+};
+pub use replays::{
+    PluginVersionName, ReplayHook, ReplayPhase, ReplayProgress, ReplayRequest, ReplayStart, ReplayStateView,
+    TimeValue,
+};
 pub use subscribers::{SubscriberQueueView, SubscriberView, SubscriberWakeResult};
+pub use tables::{LongestKeyView, TableFillResult, TableKind, TableLookUpView, TableView};
+pub use trace::{
+    ExplainRequest, ExplanationView, PriceView, RoutingView, SettleMessageRequest, StepView, TraceView,
+};
+pub use users::{
+    AuditEntry, AuditOutcome, AuditPage, AuditRecord, CreatedTokenView, LoginRequest, PasswordRequest,
+    Permission, Role, TokenInfo, TokenRequest, User, UserChangeRequest, UserRequest, WhoamiView,
+};
 
-use name_schemas::{BindModeSchema, LinkBlockerSchema, LinkPhaseSchema, LinkRoleSchema, MessageStateSchema};
+use name_schemas::{BindModeSchema, LinkBlockerSchema, LinkPhaseSchema, LinkRoleSchema};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
 /// `GET /v1/status`.
-#[derive(Debug, Clone, Default, Serialize, ToSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[schema(as = Status)]
 pub struct StatusView {
     /// The appliance's name.
@@ -64,54 +112,52 @@ pub struct StatusView {
     /// Duration of the recovery, in milliseconds.
     pub recovery_ms: u64,
     /// Counters since the start of the daemon.
-    #[schema(value_type = StatusTotals)]
-    pub totals: BTreeMap<&'static str, u64>,
+    pub totals: StatusTotals,
 }
 
 /// Counters since the start of the daemon.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "only a schema")]
-struct StatusTotals {
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct StatusTotals {
     /// Messages accepted, without DLRs to submitters.
-    accepted: u64,
+    pub accepted: u64,
     /// Submissions refused.
-    refused: u64,
+    pub refused: u64,
     /// Submit attempts.
-    submitted: u64,
+    pub submitted: u64,
     /// Submit attempts that the peer refused because of its limits.
-    throttled: u64,
+    pub throttled: u64,
     /// Submit attempts that the peer never answered.
-    uncertain: u64,
+    pub uncertain: u64,
     /// Uncertain messages submitted again.
-    sent_again: u64,
+    pub sent_again: u64,
     /// DLRs of peers that matched a message.
-    dlrs_matched: u64,
+    pub dlrs_matched: u64,
     /// DLRs of peers that expired without a match.
-    dlrs_unmatched: u64,
+    pub dlrs_unmatched: u64,
     /// DLRs created for submitters.
-    dlrs_made: u64,
+    pub dlrs_made: u64,
     /// DLRs that submitters have accepted.
-    dlrs_delivered: u64,
+    pub dlrs_delivered: u64,
     /// Commits of the store.
-    commits: u64,
+    pub commits: u64,
     /// Total time of commits, in microseconds.
-    commit_us: u64,
+    pub commit_us: u64,
     /// Rows written by commits.
-    commit_rows: u64,
+    pub commit_rows: u64,
     /// Finished messages that were delivered.
-    delivered: u64,
+    pub delivered: u64,
     /// Finished messages that were accepted by the peer, and for which no DLR was requested.
-    relayed: u64,
+    pub relayed: u64,
     /// Finished messages that failed.
-    failed: u64,
+    pub failed: u64,
     /// Finished messages whose validity period has ended.
-    expired: u64,
+    pub expired: u64,
     /// Finished messages that were cancelled.
-    cancelled: u64,
+    pub cancelled: u64,
     /// Finished messages that were rejected by routing.
-    rejected: u64,
+    pub rejected: u64,
     /// Finished messages whose fate is unknown.
-    unknown: u64,
+    pub unknown: u64,
 }
 
 /// Why a queue is blocked, as far as the attention rules distinguish it.
@@ -127,7 +173,7 @@ pub enum BlockCause {
 }
 
 /// A queue of a peer or account in `GET /v1/queues`.
-#[derive(Debug, Clone, Default, Serialize, ToSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[schema(as = Queue)]
 pub struct QueueView {
     /// The peer's or account's name.
@@ -171,7 +217,7 @@ pub struct QueueView {
 }
 
 /// A link in `GET /v1/links`.
-#[derive(Debug, Clone, Default, Serialize, ToSchema)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[schema(as = Link)]
 pub struct LinkView {
     /// The link's number; null if it is not bound.
@@ -181,16 +227,16 @@ pub struct LinkView {
     pub peer: String,
     /// `server`: the peer connects to the appliance; `client`: the appliance dials.
     #[schema(value_type = LinkRoleSchema, inline)]
-    pub role: &'static str,
+    pub role: String,
     /// The phase of the connection.
     #[schema(value_type = LinkPhaseSchema, inline)]
-    pub phase: &'static str,
+    pub phase: String,
     /// Address of the remote side.
     #[schema(required)]
     pub remote: Option<String>,
     /// The bind mode.
     #[schema(required, value_type = Option<BindModeSchema>, inline)]
-    pub bind: Option<&'static str>,
+    pub bind: Option<String>,
     /// Whether the link uses TLS.
     pub tls: bool,
     /// Window: the maximum of unanswered messages that the appliance has sent.
@@ -224,119 +270,4 @@ pub struct LinkView {
     /// Time of the next dialling attempt.
     #[schema(required)]
     pub back_off_until: Option<u64>,
-}
-
-/// A step of a trace.
-#[derive(Debug, Clone, Serialize, ToSchema)]
-#[schema(as = Step)]
-pub struct StepView {
-    /// Time of the step, milliseconds since the epoch.
-    pub at: u64,
-    /// The event.
-    pub what: String,
-}
-
-/// `GET /v1/messages/{id}`.
-#[derive(Debug, Clone, Serialize, ToSchema)]
-#[schema(as = Trace)]
-pub struct TraceView {
-    /// The message id. The submitter knows the message by this id, or by `submission` if set.
-    pub id: String,
-    /// The id of the whole submission, if it has several destinations (SMPP submit_multi); null otherwise.
-    #[schema(required)]
-    pub submission: Option<String>,
-    /// The current state (`queued`, `submitted`, `deferred` and so on) or the final state.
-    #[schema(value_type = MessageStateSchema, inline)]
-    pub state: String,
-    /// Whether the message is finished.
-    pub finished: bool,
-    /// The account or peer that submitted the message.
-    pub origin: String,
-    /// The sender.
-    pub source: String,
-    /// The recipient; masked unless the text was requested.
-    pub destination: String,
-    /// Time of acceptance, milliseconds since the epoch.
-    pub accepted_at: u64,
-    /// End of the validity period, milliseconds since the epoch.
-    pub expires_at: u64,
-    /// The routing decision.
-    pub routing: RoutingView,
-    /// The price; null if no biller was asked.
-    #[schema(required)]
-    pub price: Option<PriceView>,
-    /// The reason why the message waits, and the time until which it waits; null once it is finished.
-    #[schema(required)]
-    pub waiting_for: Option<String>,
-    /// All steps, oldest first.
-    pub steps: Vec<StepView>,
-    /// The peer's message ids of the segments.
-    pub peer_ids: Vec<String>,
-    /// Length of the text, in octets.
-    pub length: usize,
-    /// The text, if it was requested.
-    #[schema(required)]
-    pub body: Option<String>,
-}
-
-/// A routing decision.
-#[derive(Debug, Clone, Serialize, ToSchema)]
-#[schema(as = Routing)]
-pub struct RoutingView {
-    /// The plugin that routed the message.
-    pub plugin: String,
-    /// The plugin's version.
-    pub version: String,
-    /// The plugin's note.
-    #[schema(required)]
-    pub note: Option<String>,
-    /// The verdict, with legs in the order of attempts.
-    pub verdict: String,
-    /// Index of the current leg.
-    #[schema(required)]
-    pub leg: Option<usize>,
-}
-
-/// The price of a message. The steps show whether it was captured or released.
-#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
-#[schema(as = Price)]
-pub struct PriceView {
-    /// The plugin that set the price.
-    pub plugin: String,
-    /// The plugin's version.
-    pub version: String,
-    /// The plugin's note.
-    #[schema(required)]
-    pub note: Option<String>,
-    /// The ledger account that pays; null if the message is free.
-    #[schema(required)]
-    pub account: Option<String>,
-    /// Millionths of the operator's currency.
-    pub amount: u64,
-}
-
-/// `POST /v1/explain`: a hypothetical message.
-#[derive(Debug, Clone, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ExplainRequest {
-    /// The account or peer that would submit it.
-    pub origin: String,
-    /// The sender.
-    #[serde(default)]
-    pub source: String,
-    /// The recipient.
-    pub destination: String,
-    /// The text.
-    #[serde(default)]
-    pub text: String,
-}
-
-/// The answer to [`ExplainRequest`].
-#[derive(Debug, Clone, Serialize, ToSchema)]
-#[schema(as = Explanation)]
-pub struct ExplanationView {
-    /// The steps of the decision, in order.
-    pub steps: Vec<String>,
-    /// The answer that the submitter would get.
-    pub answer: String,
 }

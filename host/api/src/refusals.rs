@@ -1,11 +1,11 @@
 //! Views of refused submissions.
 
 use super::name_schemas::ProtocolSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// `GET /v1/refusals`.
-#[derive(Debug, Clone, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[schema(as = Refusals)]
 pub struct RefusalsView {
     /// Refused messages since the start of the daemon, by account, protocol and code.
@@ -15,7 +15,7 @@ pub struct RefusalsView {
 }
 
 /// Count of refused messages.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = RefusalCount)]
 pub struct RefusalCountView {
     /// The account, or the peer or core network that sent the messages.
@@ -31,7 +31,7 @@ pub struct RefusalCountView {
 }
 
 /// A refused submission.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = RefusedSubmission)]
 pub struct RefusedSubmissionView {
     /// Time of the refusal, milliseconds since the epoch.

@@ -1,4 +1,5 @@
-use super::name_schemas::{MessageStateSchema, UncertainStateSchema};
+use super::MessageStateView;
+use super::name_schemas::UncertainStateSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
@@ -20,6 +21,20 @@ pub enum QueueActionKindView {
     Purge,
 }
 
+impl QueueActionKindView {
+    /// The kind's name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Suspend => "suspend",
+            Self::Drain => "drain",
+            Self::Reroute => "reroute",
+            Self::Cancel => "cancel",
+            Self::Purge => "purge",
+        }
+    }
+}
+
 /// The state of a queue action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -35,6 +50,26 @@ pub enum QueueActionStateView {
     Done,
     /// Ended, or undone in time.
     Undone,
+}
+
+impl QueueActionStateView {
+    /// The state's name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::UndoWindow => "undo-window",
+            Self::Running => "running",
+            Self::Done => "done",
+            Self::Undone => "undone",
+        }
+    }
+
+    /// Whether an action in this state still applies to messages.
+    #[must_use]
+    pub fn is_active(self) -> bool {
+        matches!(self, Self::Active | Self::UndoWindow | Self::Running)
+    }
 }
 
 /// The messages of a queue action. All conditions must hold; at least one is required.
@@ -83,7 +118,7 @@ pub struct QueueActionRequest {
 }
 
 /// A queue action.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schema(as = QueueAction)]
 pub struct QueueActionView {
@@ -116,7 +151,7 @@ pub struct QueueActionView {
 }
 
 /// The messages that a queue action would apply to now.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct QueueActionPreview {
     /// Number of matching messages.
@@ -131,7 +166,7 @@ pub struct QueueActionPreview {
 }
 
 /// A message in a [`QueueActionPreview`].
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct QueueActionSample {
     /// The message id.
     pub id: String,
@@ -140,12 +175,12 @@ pub struct QueueActionSample {
     /// The recipient.
     pub to: String,
     /// The current state.
-    #[schema(value_type = MessageStateSchema, inline)]
-    pub state: String,
+    #[schema(inline)]
+    pub state: MessageStateView,
 }
 
 /// `GET /v1/uncertain`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = UncertainPage)]
 pub struct UncertainPageView {
     /// Uncertain messages, oldest first: submitted to a peer that never answered.
@@ -156,7 +191,7 @@ pub struct UncertainPageView {
 }
 
 /// An uncertain message.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Uncertain)]
 pub struct UncertainView {
     /// The message id.
@@ -179,7 +214,7 @@ pub struct UncertainView {
     pub until: Option<u64>,
     /// Always `uncertain`, as in lists of all messages.
     #[schema(value_type = UncertainStateSchema, inline)]
-    pub state: &'static str,
+    pub state: MessageStateView,
     /// Submit attempts so far.
     pub attempts: u16,
     /// Length of the text, in octets.
@@ -212,7 +247,7 @@ pub struct SettleUncertainRequest {
 }
 
 /// The result of a [`SettleUncertainRequest`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SettleUncertainResult {
     /// Number of settled messages.
     pub settled: u64,

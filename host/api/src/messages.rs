@@ -1,5 +1,5 @@
-use super::name_schemas::MessageStateSchema;
-use serde::Serialize;
+use super::MessageStateView;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// The filter of `GET /v1/messages`. All conditions must hold.
@@ -31,7 +31,7 @@ pub struct MessageFilter {
 }
 
 /// `GET /v1/messages`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = MessagePage)]
 pub struct MessagePageView {
     /// Messages, newest first. A page may have fewer messages than requested, or none, and not be the last: each page scans a
@@ -46,7 +46,7 @@ pub struct MessagePageView {
 }
 
 /// A message in a list.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = MessageRow)]
 pub struct MessageRowView {
     /// The message id.
@@ -54,8 +54,8 @@ pub struct MessageRowView {
     /// Time of acceptance, in milliseconds since the epoch.
     pub at: u64,
     /// The current or final state.
-    #[schema(value_type = MessageStateSchema, inline)]
-    pub state: String,
+    #[schema(inline)]
+    pub state: MessageStateView,
     /// Whether the message is finished.
     pub finished: bool,
     /// The account that submitted the message.
@@ -68,4 +68,29 @@ pub struct MessageRowView {
     pub destination: String,
     /// Length of the text, in octets.
     pub length: usize,
+}
+
+/// A test message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TestMessageRequest {
+    /// The submitting account. Its routes, prices and limits apply.
+    pub account: String,
+    /// The sender: up to 20 digits, with or without a leading +, or up to 11 characters. Default: the account's default sender.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub from: Option<String>,
+    /// The recipient: 3 to 20 digits, with or without a leading +.
+    #[schema(example = "+4915112345678")]
+    pub to: String,
+    /// The message text.
+    #[schema(example = "Hello from Switchyard")]
+    pub text: String,
+}
+
+/// An accepted message.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AcceptedMessage {
+    /// The message id. `GET /v1/messages/{id}` shows its trace.
+    pub id: String,
 }

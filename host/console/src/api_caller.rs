@@ -1,14 +1,14 @@
 //! Calls the API in process.
 
+use api::{FieldProblem, Problem};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::ConnectInfo;
 use axum::extract::multipart::MultipartError;
 use axum::http::{HeaderMap, HeaderValue, Method, Request, StatusCode, header};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use serde::Deserialize;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 use std::net::SocketAddr;
 use tower::ServiceExt as _;
 
@@ -40,31 +40,6 @@ pub(crate) fn with_query(path: &str, parameters: &[(&str, &str)]) -> String {
     path_and_query
 }
 
-/// A problem of a document, as the API reports it.
-#[derive(Debug, Clone, Default, Deserialize)]
-pub(crate) struct FieldProblem {
-    #[serde(default)]
-    pub(crate) pointer: String,
-    #[serde(default)]
-    pub(crate) what: String,
-    #[serde(default, deserialize_with = "text_or_list")]
-    pub(crate) allowed: String,
-}
-
-/// Reads `allowed`, which may be a text or a list.
-fn text_or_list<'de, D: serde::Deserializer<'de>>(from: D) -> Result<String, D::Error> {
-    Ok(match Value::deserialize(from)? {
-        Value::String(text) => text,
-        Value::Array(all) => all
-            .iter()
-            .map(|one| one.as_str().map_or_else(|| one.to_string(), str::to_owned))
-            .collect::<Vec<_>>()
-            .join(", "),
-        Value::Null => String::new(),
-        other => other.to_string(),
-    })
-}
-
 /// An error response of the API.
 #[derive(Debug, Clone)]
 pub(crate) struct ApiError {
@@ -73,16 +48,6 @@ pub(crate) struct ApiError {
     pub(crate) problems: Vec<FieldProblem>,
     /// The seconds after which the request can be retried.
     pub(crate) retry_after: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct ProblemDocument {
-    #[serde(default)]
-    title: String,
-    #[serde(default)]
-    detail: String,
-    #[serde(default)]
-    problems: Vec<FieldProblem>,
 }
 
 impl ApiError {
@@ -99,9 +64,7 @@ impl ApiError {
         let retry_after = answer.headers.get(header::RETRY_AFTER);
         let retry_after = retry_after.and_then(|value| value.to_str().ok()).map(str::to_owned);
         let (detail, problems) = match serde_json::from_slice(&answer.body) {
-            Ok(ProblemDocument { title, detail, problems }) => {
-                (if detail.is_empty() { title } else { detail }, problems)
-            }
+            Ok(Problem { detail, problems, .. }) => (detail, problems),
             Err(_) => (String::from_utf8_lossy(&answer.body).into_owned(), Vec::new()),
         };
         Self { status: answer.status, detail, problems, retry_after }
@@ -133,11 +96,6 @@ impl ApiResponse {
             ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, detail)
         })
     }
-
-    /// The value of a header.
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        self.headers.get(name)?.to_str().ok()
-    }
 }
 
 /// Calls the API with the cookies and the address of a user.
@@ -161,8 +119,9 @@ pub(crate) struct ApiRequest<'a> {
 }
 
 impl<'a> ApiRequest<'a> {
-    pub(crate) fn json(csrf: &'a str, body: &Value) -> Self {
-        Self { csrf, body: body.to_string().into(), media_type: "application/json", headers: Vec::new() }
+    pub(crate) fn json(csrf: &'a str, body: &impl Serialize) -> Self {
+        let body = serde_json::to_vec(body).unwrap_or_default();
+        Self { csrf, body: body.into(), media_type: "application/json", headers: Vec::new() }
     }
 }
 
@@ -228,10 +187,9 @@ mod tests {
             body: Bytes::from_static(body.as_bytes()),
         };
         let error = ApiError::from_response(&answer(
-            r#"{"title":"refused","status":422,"detail":"2 things","problems":[{"pointer":"/peer/0","what":"x","allowed":["a","b"]}]}"#,
+            r#"{"title":"refused","status":422,"detail":"2 things","problems":[{"pointer":"/peer/0","what":"x","allowed":"a, b"}]}"#,
         ));
-        assert_eq!((error.detail.as_str(), error.problems[0].allowed.as_str()), ("2 things", "a, b"));
+        assert_eq!((error.detail.as_str(), error.problems[0].allowed.as_deref()), ("2 things", Some("a, b")));
         assert_eq!(ApiError::from_response(&answer("gone fishing")).detail, "gone fishing");
-        assert_eq!(ApiError::from_response(&answer(r#"{"title":"refused"}"#)).detail, "refused");
     }
 }

@@ -1,10 +1,10 @@
 //! Views of attention findings.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// The severity of a finding.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AttentionSeverity {
     /// Messages are or will soon be delayed or refused.
@@ -14,7 +14,7 @@ pub enum AttentionSeverity {
 }
 
 /// The kind of a finding's subject.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum AttentionSubjectKind {
     /// The appliance as a whole.
@@ -36,7 +36,7 @@ pub enum AttentionSubjectKind {
 }
 
 /// The subject of a finding.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AttentionSubject {
     /// The kind.
     pub kind: AttentionSubjectKind,
@@ -46,7 +46,7 @@ pub struct AttentionSubject {
 }
 
 /// A finding in `GET /v1/attention`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Attention)]
 pub struct AttentionView {
     /// The severity.

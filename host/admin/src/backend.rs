@@ -16,7 +16,7 @@ use crate::recent_metrics::MetricsSampler;
 use crate::security_headers::add_security_headers;
 use crate::subscribers::GsmSubscribers;
 use crate::testing::Testing;
-use crate::view;
+
 use axum::extract::DefaultBodyLimit;
 use axum::middleware;
 use axum::{Extension, Json, Router};
@@ -43,24 +43,24 @@ pub trait ApiBackend:
     ///
     /// # Errors
     /// If the store cannot be read, or the daemon is shutting down.
-    fn status(&self) -> Result<view::StatusView, Problem>;
+    fn status(&self) -> Result<api::StatusView, Problem>;
     /// All queues.
     ///
     /// # Errors
     /// If the daemon is shutting down.
-    fn queues(&self) -> Result<Vec<view::QueueView>, Problem>;
+    fn queues(&self) -> Result<Vec<api::QueueView>, Problem>;
     /// All links.
-    fn links(&self) -> Vec<view::LinkView>;
+    fn links(&self) -> Vec<api::LinkView>;
     /// The trace of a message, with its text if `body`.
     ///
     /// # Errors
     /// If there is no such message.
-    fn message(&self, id: &str, body: bool) -> Result<view::TraceView, Problem>;
+    fn message(&self, id: &str, body: bool) -> Result<api::TraceView, Problem>;
     /// Explains how a message would be routed.
     ///
     /// # Errors
     /// If its origin is unknown.
-    fn explain(&self, message: view::ExplainRequest) -> Result<view::ExplanationView, Problem>;
+    fn explain(&self, message: api::ExplainRequest) -> Result<api::ExplanationView, Problem>;
     /// A page of finished messages. Query: number, account, peer, state, direction, from, until, limit, cursor, body, trace.
     ///
     /// # Errors
@@ -95,7 +95,7 @@ pub trait ApiBackend:
     ///
     /// # Errors
     /// If the query is invalid, or there is no such account.
-    fn refusals(&self, query: &HashMap<String, String>) -> Result<view::RefusalsView, Problem>;
+    fn refusals(&self, query: &HashMap<String, String>) -> Result<api::RefusalsView, Problem>;
     /// The opt-outs of subscribers.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! OpenAPI schemas of texts that are one of a fixed set of names. Most of the names are defined in crates on which this one does
 //! not depend; a behaviour test checks the daemon's answers against the document.
 
-use model::{FinalState, Hook};
+use model::{FinalState, Hook, Strategy};
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
@@ -10,7 +10,7 @@ use utoipa::{PartialSchema, ToSchema};
 macro_rules! name_schemas {
     ($($(#[$doc:meta])* $schema:ident = $names:expr;)+) => {$(
         $(#[$doc])*
-        pub(crate) struct $schema;
+        pub struct $schema;
 
         impl ToSchema for $schema {}
 
@@ -33,12 +33,6 @@ name_schemas! {
     LinkBlockerSchema = [
         "none", "peer-window", "peer-throttles", "slow-reader", "our-window", "account-rate", "not-bound",
     ];
-    /// The state of a message, unfinished or finished.
-    MessageStateSchema = [
-        "queued", "suspended", "submitted", "deferred", "held", "resolving", "deciding", "uncertain", "responded", "ending",
-    ]
-    .into_iter()
-    .chain(FinalState::ALL.map(FinalState::name));
     /// The state of an uncertain message in its list.
     UncertainStateSchema = ["uncertain"];
     /// The final state of a message.
@@ -74,12 +68,41 @@ name_schemas! {
     CoreNetworkFaultKindSchema = ["hlr-down", "hlr-ctrl-down", "no-msc", "msc-without-sms", "double-name"];
     /// The severity of a core network's fault.
     CoreNetworkFaultLevelSchema = ["error", "warning"];
-    /// The state of messages to a subscriber.
-    SubscriberStateSchema = ["idle", "waiting", "sending", "absent", "full", "back-off"];
     /// The kind of a handset's sign.
     PresenceSignSchema = ["location-update", "message", "ready-for-sm", "delivery"];
     /// Whether the daemon accepts traffic.
     ReadinessSchema = ["ready", "not-ready"];
     /// A step of a peer test.
     TestStepSchema = ["resolve", "connect", "tls", "bind", "unbind"];
+    /// The state of a number in its pool.
+    NumberStateSchema = ["idle+up", "idle+down", "busy+up", "busy+down"];
+    /// The state of a number that is not in its pool.
+    NoStateSchema = ["none"];
+    /// The strategy that selects the next number of a pool.
+    StrategySchema = Strategy::ALL.map(Strategy::as_str);
+    /// The kind of an entry of a pool's journal.
+    PoolChangeSchema = ["add", "del", "reg", "unreg", "call", "hangup", "renew", "lapse", "rested", "weigh"];
+}
+
+/// Defines schemas of texts, each with its pattern.
+macro_rules! pattern_schemas {
+    ($($(#[$doc:meta])* $schema:ident = $pattern:expr;)+) => {$(
+        $(#[$doc])*
+        pub struct $schema;
+
+        impl ToSchema for $schema {}
+
+        impl PartialSchema for $schema {
+            fn schema() -> RefOr<Schema> {
+                ObjectBuilder::new().schema_type(Type::String).pattern(Some($pattern)).into()
+            }
+        }
+    )+};
+}
+
+pattern_schemas! {
+    /// The name of a pool: at most 100 octets.
+    PoolNameSchema = r"^[^\s\u0000-\u001f\u007f-\u009f{}/]{1,100}$";
+    /// A number of a pool.
+    PoolNumberSchema = "^[0-9+*#]{1,16}$";
 }

@@ -1,10 +1,11 @@
-use super::name_schemas::{PresenceSignSchema, SubscriberStateSchema};
-use serde::Serialize;
+use super::SubscriberStateView;
+use super::name_schemas::PresenceSignSchema;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
 /// `GET /v1/subscribers/{subscriber}`. Times are milliseconds since the epoch.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = Subscriber)]
 pub struct SubscriberView {
     /// The IMSI, masked unless the caller may read message texts.
@@ -24,11 +25,11 @@ pub struct SubscriberView {
     pub present_at: Option<u64>,
     /// The kind of that sign: `location-update`, `message` (it sent one), `ready-for-sm`, `delivery` (it accepted one).
     #[schema(required, value_type = Option<PresenceSignSchema>, inline)]
-    pub present_by: Option<&'static str>,
+    pub present_by: Option<String>,
     /// State of messages to the subscriber: `idle` (there are none), `waiting`, `sending`, `absent`, `full`, or `back-off`
     /// after another failure. In the last three, nothing is sent until `next_try` or a sign of the handset.
-    #[schema(value_type = SubscriberStateSchema, inline)]
-    pub state: &'static str,
+    #[schema(inline)]
+    pub state: SubscriberStateView,
     /// The failure, for people.
     #[schema(required)]
     pub reason: Option<String>,
@@ -43,7 +44,7 @@ pub struct SubscriberView {
 }
 
 /// Unfinished messages to a subscriber.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[schema(as = SubscriberQueue)]
 pub struct SubscriberQueueView {
     /// Number of messages.
@@ -55,11 +56,11 @@ pub struct SubscriberQueueView {
     #[schema(required)]
     pub oldest: Option<String>,
     /// Number of messages by state: `queued`, `submitted`, `deferred`, `resolving` and so on, as in `GET /v1/messages`.
-    pub states: BTreeMap<&'static str, u64>,
+    pub states: BTreeMap<String, u64>,
 }
 
 /// The result of `POST /v1/subscribers/{subscriber}/wake`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SubscriberWakeResult {
     /// Number of retried messages. Messages behind them follow.
     pub messages: u64,

@@ -1,0 +1,488 @@
+//! Bindings of plugins to hooks, and the requests that change them.
+//!
+//! The crate `hooks` stores [`BindingRecord`] with all that it contains, and [`crate::HookEvent`], on disk: a field that an earlier
+//! release did not write needs a default.
+
+use crate::name_schemas::BindingChangeSchema;
+use model::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use utoipa::ToSchema;
+
+/// The treatment of a message whose plugin call fails.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnFault {
+    /// The plugin is asked again later.
+    // The message is accepted and held; a resolver resolves the number again later; for a delivery policy, the built-in schedule
+    // applies.
+    #[default]
+    Hold,
+    /// The message is refused with a temporary error.
+    Reject,
+    /// The message goes to this peer. For routers only.
+    Peer(String),
+    /// The plugin is skipped.
+    // The next router of the chain decides, the built-in schedule applies, or the message is free.
+    Pass,
+}
+
+/// The use of plugin instances.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum InstanceUse {
+    /// One instance serves many calls.
+    #[default]
+    Warm,
+    /// Every call gets a new instance.
+    PerCall,
+}
+
+/// Grants of a plugin, beyond the standard imports of its world.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Grants {
+    /// URLs that `http` may call: `https://host[:port]/path/prefix`.
+    #[serde(default)]
+    pub http: Vec<String>,
+    /// Timeout of an HTTP request, in milliseconds.
+    #[serde(default = "default_http_timeout")]
+    pub http_timeout_ms: u64,
+    /// Maximum size of an HTTP response, in octets.
+    #[serde(default = "default_http_answer")]
+    #[schema(value_type = u64)]
+    pub http_answer: usize,
+    /// Storage for `kv`, in octets; 0: none.
+    #[serde(default)]
+    pub kv: u64,
+    /// The lookup tables that the plugin may open.
+    #[serde(default)]
+    pub tables: Vec<String>,
+    /// The plugin may query the HLR.
+    #[serde(default)]
+    pub hlr: bool,
+    /// Guests in languages with a WASI runtime may draw random numbers.
+    #[serde(default)]
+    pub random: bool,
+    /// Durable counters of calendar periods; omitted if there are none. All other counters are in memory, with sliding windows.
+    // Not written if empty, so that a release without this field can read the stored bindings.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(max_items = 32)]
+    pub counters: Vec<CounterGrant>,
+}
+
+fn default_http_timeout() -> u64 {
+    2_000
+}
+
+fn default_http_answer() -> usize {
+    256 << 10
+}
+
+impl Default for Grants {
+    fn default() -> Self {
+        Self {
+            http: Vec::new(),
+            http_timeout_ms: default_http_timeout(),
+            http_answer: default_http_answer(),
+            kv: 0,
+            tables: Vec::new(),
+            hlr: false,
+            random: false,
+            counters: Vec::new(),
+        }
+    }
+}
+
+/// A durable counter.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct CounterGrant {
+    /// The counter's name, unique in its binding.
+    #[schema(min_length = 1, max_length = 64)]
+    pub name: String,
+    /// The period: the counter restarts at 0 with each new one.
+    pub window: CounterWindow,
+    /// The time zone of the period: a name of the IANA database, such as `Europe/Berlin`. Default: `UTC`.
+    #[serde(default = "utc")]
+    #[schema(required = false)]
+    pub zone: String,
+}
+
+fn utc() -> String {
+    "UTC".to_owned()
+}
+
+/// The period of a durable counter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum CounterWindow {
+    /// A calendar hour.
+    Hour,
+    /// A calendar day.
+    Day,
+    /// A calendar month.
+    Month,
+}
+
+impl CounterWindow {
+    /// All windows with their names.
+    pub const ALL: [(&'static str, Self); 3] =
+        [("hour", Self::Hour), ("day", Self::Day), ("month", Self::Month)];
+
+    /// Its name, as written in grants.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Hour => "hour",
+            Self::Day => "day",
+            Self::Month => "month",
+        }
+    }
+}
+
+/// The faults after which a plugin is rolled back automatically.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Tolerance {
+    /// Number of faults; 0: never.
+    pub faults: u32,
+    /// Window of the faults, in milliseconds.
+    pub window_ms: u64,
+}
+
+impl Default for Tolerance {
+    fn default() -> Self {
+        Self { faults: 10, window_ms: 10_000 }
+    }
+}
+
+/// A plugin version on a hook, with its policy document and limits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Binding {
+    /// The plugin.
+    pub plugin: String,
+    /// The plugin's version.
+    pub version: String,
+    /// The component's SHA-256, in hexadecimal digits; omitted for old activations that did not record it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub sha256: String,
+    /// The policy document.
+    #[serde(default)]
+    #[schema(required)]
+    pub policy: String,
+    /// The treatment of a message whose plugin call fails.
+    #[serde(default)]
+    #[schema(required)]
+    pub on_fault: OnFault,
+    /// Memory limit of an instance, in octets.
+    #[serde(default = "default_memory")]
+    #[schema(required, value_type = u64)]
+    pub memory: usize,
+    /// Deadline of a call, in milliseconds.
+    // Time in which its thread waits, for a processor or for the host, does not count.
+    #[serde(default = "default_deadline", with = "milliseconds", rename = "deadline-ms")]
+    #[schema(required, value_type = u64)]
+    pub deadline: Duration,
+    /// Maximum rows of the plugin's own tables.
+    #[serde(default = "default_rows")]
+    #[schema(required, value_type = u64)]
+    pub table_rows: usize,
+    /// The use of plugin instances.
+    #[serde(default)]
+    #[schema(required)]
+    pub instance: InstanceUse,
+    /// The grants.
+    #[serde(default)]
+    #[schema(required)]
+    pub grants: Grants,
+    /// The faults after which the plugin is rolled back automatically.
+    #[serde(default)]
+    #[schema(required)]
+    pub tolerance: Tolerance,
+}
+
+impl Binding {
+    /// A binding with the default limits.
+    #[must_use]
+    pub fn new(plugin: &str, version: &str, policy: &str) -> Self {
+        Self {
+            plugin: plugin.to_owned(),
+            version: version.to_owned(),
+            sha256: String::new(),
+            policy: policy.to_owned(),
+            on_fault: OnFault::default(),
+            memory: default_memory(),
+            deadline: default_deadline(),
+            table_rows: default_rows(),
+            instance: InstanceUse::default(),
+            grants: Grants::default(),
+            tolerance: Tolerance::default(),
+        }
+    }
+}
+
+fn default_memory() -> usize {
+    16 << 20
+}
+
+fn default_deadline() -> Duration {
+    Duration::from_millis(20)
+}
+
+fn default_rows() -> usize {
+    10_000_000
+}
+
+mod milliseconds {
+    use serde::{Deserialize, Deserializer, Serializer};
+    use std::time::Duration;
+
+    pub(super) fn serialize<S: Serializer>(value: &Duration, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_u64(u64::try_from(value.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+        u64::deserialize(from).map(Duration::from_millis)
+    }
+}
+
+/// How a chain became live.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BindingChange {
+    /// An admin activated it.
+    #[default]
+    Activated,
+    /// An admin promoted the candidate.
+    Promoted,
+    /// An admin rolled back to it.
+    RolledBack,
+    /// The next chain had too many faults and was rolled back automatically.
+    #[serde(rename = "rolled-back-by-itself")]
+    RolledBackAutomatically,
+    /// An admin removed the plugins from the hook.
+    Unbound,
+}
+
+impl BindingChange {
+    /// Its name in the API.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Activated => "activated",
+            Self::Promoted => "promoted",
+            Self::RolledBack => "rolled-back",
+            Self::RolledBackAutomatically => "rolled-back-by-itself",
+            Self::Unbound => "unbound",
+        }
+    }
+}
+
+/// A chain in the history of a hook.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct BindingRecord {
+    /// Serial of the change, counted from 1 for each hook; 0 if no chain was ever live.
+    #[serde(default)]
+    #[schema(required)]
+    pub serial: u64,
+    /// Start, milliseconds since the epoch.
+    #[schema(value_type = u64)]
+    pub since: Timestamp,
+    /// The plugins, in calling order.
+    pub chain: Vec<Binding>,
+    /// The kind of change: `activated`, `promoted`, `rolled-back`, `rolled-back-by-itself`, `unbound`.
+    #[serde(default, rename = "how")]
+    #[schema(required, value_type = BindingChangeSchema, inline)]
+    pub change: BindingChange,
+    /// Why the chain was rolled back automatically. A rollback does not return to such a chain.
+    #[serde(default, rename = "condemned", skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub rollback_reason: Option<String>,
+}
+
+/// The mode of a trial.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schema(as = TrialMode)]
+pub enum TrialModeView {
+    /// The candidate is called too; its answers are compared but not used.
+    Shadow,
+    /// The candidate decides a share of the traffic.
+    Canary,
+}
+
+impl TrialModeView {
+    /// Its name in the API.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Shadow => "shadow",
+            Self::Canary => "canary",
+        }
+    }
+}
+
+/// A chain on trial.
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
+#[schema(as = CandidateRecord)]
+pub struct CandidateRecordView {
+    /// Start, milliseconds since the epoch.
+    pub since: u64,
+    /// The mode of the trial.
+    pub mode: TrialModeView,
+    /// The share of the traffic for a canary, in hundredths of a percent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub share: Option<u16>,
+    /// The chain of the candidate.
+    pub chain: Vec<Binding>,
+}
+
+/// A requested binding. Omitted fields are taken from the live binding of the same plugin, or get their defaults.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct BindingRequest {
+    /// The plugin.
+    pub plugin: String,
+    /// The plugin's version.
+    #[schema(nullable = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// The policy document.
+    #[schema(nullable = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<String>,
+    /// The treatment of a message whose plugin call fails.
+    #[schema(nullable = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_fault: Option<OnFault>,
+    /// Memory limit of an instance, in octets.
+    #[schema(nullable = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<u64>,
+    /// Deadline of a call, in milliseconds.
+    #[schema(nullable = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline_ms: Option<u64>,
+    /// Maximum rows of the plugin's own tables.
+    #[schema(nullable = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub table_rows: Option<u64>,
+    /// The use of plugin instances.
+    #[schema(nullable = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instance: Option<InstanceUse>,
+    /// The grants.
+    #[schema(nullable = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub grants: Option<Grants>,
+    /// The faults after which the plugin is rolled back automatically.
+    #[schema(nullable = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tolerance: Option<Tolerance>,
+}
+
+/// An activation: one binding, or a chain.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ActivationRequest {
+    /// The complete chain, in calling order. Only `expected`, `force` and `why` may be given with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chain: Option<Vec<BindingRequest>>,
+    /// The position of the one binding in the live chain. If omitted, the binding replaces the chain.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub position: Option<u64>,
+    /// The serial of the last change that the client has seen. If the hook was changed since, the request is refused (409).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected: Option<u64>,
+    /// Activate even if a policy names unknown peers or pools, or a component imports an interface that its binding does not
+    /// grant. Otherwise such a request is refused (422).
+    #[schema(nullable = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub force: Option<bool>,
+    /// Reason for the change, for the audit log.
+    #[schema(max_length = 256)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// The plugin.
+    #[schema(nullable = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plugin: Option<String>,
+    /// The plugin's version.
+    #[schema(nullable = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// The policy document.
+    #[schema(nullable = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<String>,
+    /// The treatment of a message whose plugin call fails.
+    #[schema(nullable = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_fault: Option<OnFault>,
+    /// Memory limit of an instance, in octets.
+    #[schema(nullable = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<u64>,
+    /// Deadline of a call, in milliseconds.
+    #[schema(nullable = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline_ms: Option<u64>,
+    /// Maximum rows of the plugin's own tables.
+    #[schema(nullable = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub table_rows: Option<u64>,
+    /// The use of plugin instances.
+    #[schema(nullable = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instance: Option<InstanceUse>,
+    /// The grants.
+    #[schema(nullable = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub grants: Option<Grants>,
+    /// The faults after which the plugin is rolled back automatically.
+    #[schema(nullable = false)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tolerance: Option<Tolerance>,
+}
+
+/// A trial: an [`ActivationRequest`] with a mode.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TrialRequest {
+    /// The mode.
+    pub mode: TrialModeView,
+    /// The share of the traffic for a canary, in percent.
+    #[schema(minimum = 0.01, maximum = 100)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub share: Option<f64>,
+    /// The candidate.
+    #[serde(flatten)]
+    #[schema(inline)]
+    pub activation: ActivationRequest,
+}
+
+/// A promotion: the candidate becomes live.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PromotionRequest {
+    /// The serial of the last change that the client has seen. If the hook was changed since, the request is refused (409).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected: Option<u64>,
+    /// Reason for the change, for the audit log.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 256)]
+    pub why: Option<String>,
+}
+
+/// A rollback to the previous chain.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HookRollbackRequest {
+    /// Reason for the change, for the audit log.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 256)]
+    pub why: Option<String>,
+}

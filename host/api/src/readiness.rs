@@ -1,0 +1,42 @@
+//! Whether the daemon accepts traffic.
+
+use crate::name_schemas::ReadinessSchema;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// Why the daemon accepts no traffic.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum NotReady {
+    /// The daemon recovers messages, or opens its listeners.
+    Starting,
+    /// The daemon is shutting down.
+    Stopping,
+    /// Drain mode: waiting messages are delivered, submissions are refused.
+    Draining,
+    /// Free disk space is below the watermark: submissions are refused.
+    DiskLow,
+    /// The disk has not finished a commit for seconds. No request is answered until it has.
+    StoreStalled,
+    /// The core has not answered for seconds. No message moves until it does.
+    CoreStalled,
+}
+
+/// `GET /v1/ready`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Readiness {
+    /// `ready` or `not-ready`.
+    #[schema(value_type = ReadinessSchema, inline)]
+    pub status: String,
+    /// All reasons; empty if the daemon is ready.
+    pub reasons: Vec<NotReady>,
+}
+
+impl Readiness {
+    /// Ready if there are no reasons.
+    #[must_use]
+    pub fn of(reasons: Vec<NotReady>) -> Self {
+        let status = if reasons.is_empty() { "ready" } else { "not-ready" };
+        Self { status: status.to_owned(), reasons }
+    }
+}

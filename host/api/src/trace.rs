@@ -1,0 +1,126 @@
+use super::{MessageStateView, UncertainRemedy};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// A step of a trace.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[schema(as = Step)]
+pub struct StepView {
+    /// Time of the step, milliseconds since the epoch.
+    pub at: u64,
+    /// The event.
+    pub what: String,
+}
+
+/// `GET /v1/messages/{id}`.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[schema(as = Trace)]
+pub struct TraceView {
+    /// The message id. The submitter knows the message by this id, or by `submission` if set.
+    pub id: String,
+    /// The id of the whole submission, if it has several destinations (SMPP submit_multi); null otherwise.
+    #[schema(required)]
+    pub submission: Option<String>,
+    /// The current state (`queued`, `submitted`, `deferred` and so on) or the final state.
+    #[schema(inline)]
+    pub state: MessageStateView,
+    /// Whether the message is finished.
+    pub finished: bool,
+    /// The account or peer that submitted the message.
+    pub origin: String,
+    /// The sender.
+    pub source: String,
+    /// The recipient; masked unless the text was requested.
+    pub destination: String,
+    /// Time of acceptance, milliseconds since the epoch.
+    pub accepted_at: u64,
+    /// End of the validity period, milliseconds since the epoch.
+    pub expires_at: u64,
+    /// The routing decision.
+    pub routing: RoutingView,
+    /// The price; null if no biller was asked.
+    #[schema(required)]
+    pub price: Option<PriceView>,
+    /// The reason why the message waits, and the time until which it waits; null once it is finished.
+    #[schema(required)]
+    pub waiting_for: Option<String>,
+    /// All steps, oldest first.
+    pub steps: Vec<StepView>,
+    /// The peer's message ids of the segments.
+    pub peer_ids: Vec<String>,
+    /// Length of the text, in octets.
+    pub length: usize,
+    /// The text, if it was requested.
+    #[schema(required)]
+    pub body: Option<String>,
+}
+
+/// A routing decision.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[schema(as = Routing)]
+pub struct RoutingView {
+    /// The plugin that routed the message.
+    pub plugin: String,
+    /// The plugin's version.
+    pub version: String,
+    /// The plugin's note.
+    #[schema(required)]
+    pub note: Option<String>,
+    /// The verdict, with legs in the order of attempts.
+    pub verdict: String,
+    /// Index of the current leg.
+    #[schema(required)]
+    pub leg: Option<usize>,
+}
+
+/// The price of a message. The steps show whether it was captured or released.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[schema(as = Price)]
+pub struct PriceView {
+    /// The plugin that set the price.
+    pub plugin: String,
+    /// The plugin's version.
+    pub version: String,
+    /// The plugin's note.
+    #[schema(required)]
+    pub note: Option<String>,
+    /// The ledger account that pays; null if the message is free.
+    #[schema(required)]
+    pub account: Option<String>,
+    /// Millionths of the operator's currency.
+    pub amount: u64,
+}
+
+/// How to settle an uncertain message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SettleMessageRequest {
+    /// How to settle it.
+    pub remedy: UncertainRemedy,
+}
+
+/// `POST /v1/explain`: a hypothetical message.
+#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ExplainRequest {
+    /// The account or peer that would submit it.
+    pub origin: String,
+    /// The sender.
+    #[serde(default)]
+    pub source: String,
+    /// The recipient.
+    pub destination: String,
+    /// The text.
+    #[serde(default)]
+    pub text: String,
+}
+
+/// The answer to [`ExplainRequest`].
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[schema(as = Explanation)]
+pub struct ExplanationView {
+    /// The steps of the decision, in order.
+    pub steps: Vec<String>,
+    /// The answer that the submitter would get.
+    pub answer: String,
+}
