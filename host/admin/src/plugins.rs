@@ -2,7 +2,7 @@
 
 use crate::backend::{SharedBackend, call, call_json};
 use crate::problem::{Problem, ProblemKind};
-use crate::request::{Binary, JsonBody, OptionalJsonBody, PathParams, RawBody};
+use crate::request::{Binary, JsonContent, OptionalJsonBody, PathParams, RawBody};
 use crate::request_audit::{AuditedResult, append_reason, with_audit_detail};
 
 use api::{ActivationRequest, Binding, BindingRecord, CandidateRecordView, HookStateView, PluginVersionView};
@@ -247,7 +247,7 @@ async fn unbind(
 async fn activate(
     State(backend): State<SharedBackend>,
     PathParams(hook): PathParams<String>,
-    JsonBody(mut request): JsonBody<ActivationRequest>,
+    JsonContent(mut request): JsonContent<ActivationRequest>,
 ) -> AuditedResult<BindingRecord> {
     let why = check_reason(request.why.take())?;
     let live = call_json(backend, move |backend| backend.activate(&hook, request)).await?;
@@ -283,7 +283,7 @@ async fn rollback(
 async fn start_trial(
     State(backend): State<SharedBackend>,
     PathParams(hook): PathParams<String>,
-    JsonBody(mut request): JsonBody<api::TrialRequest>,
+    JsonContent(mut request): JsonContent<api::TrialRequest>,
 ) -> AuditedResult<CandidateRecordView> {
     let why = check_reason(request.activation.why.take())?;
     let candidate = call_json(backend, move |backend| backend.start_trial(&hook, request)).await?;
@@ -342,7 +342,7 @@ async fn replays(State(backend): State<SharedBackend>) -> Answer<Vec<api::Replay
 )]
 async fn replay(
     State(backend): State<SharedBackend>,
-    JsonBody(mut request): JsonBody<api::ReplayRequest>,
+    JsonContent(mut request): JsonContent<api::ReplayRequest>,
 ) -> Answer<api::ReplayStart> {
     check_reason(request.activation.why.take())?;
     call_json(backend, move |backend| backend.replay(request)).await

@@ -89,6 +89,23 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
     }
 }
 
+/// A JSON body whose content is refused like that of a document (422) if it is JSON, but not of this type.
+#[derive(Debug)]
+pub(crate) struct JsonContent<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonContent<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let RawBody(body) = RawBody::from_request(request, state).await?;
+        json(&body).map(Self).map_err(|problem| {
+            let is_json = serde_json::from_slice::<serde::de::IgnoredAny>(&body).is_ok();
+            let kind = if is_json { ProblemKind::Unprocessable } else { ProblemKind::BadRequest };
+            Problem::new(kind, problem.0.detail).with_problems(problem.0.problems)
+        })
+    }
+}
+
 /// A JSON body that may be omitted or `null`; the default then applies.
 #[derive(Debug)]
 pub(crate) struct OptionalJsonBody<T>(pub(crate) T);

@@ -87,10 +87,10 @@ fn an_invalid_grant_is_refused_by_every_interface() -> Result<()> {
     for (counters, code, words) in [
         (
             json!([{ "name": "a", "window": "week" }]),
-            400,
+            422,
             "unknown variant `week`, expected one of `hour`, `day`, `month`",
         ),
-        (json!([{ "name": "a" }]), 400, "missing field `window`"),
+        (json!([{ "name": "a" }]), 422, "missing field `window`"),
         (
             json!([{ "name": "a", "window": "day", "zone": "Bonn" }]),
             422,
