@@ -104,7 +104,7 @@ fn plugins() -> Vec<Row> {
         hook("POST", "/v1/hooks/{hook}/activate", "/v1/hooks/router/activate")
             .body("$EXPECTING")
             .bad(br#"{"plugin":"prefix-router","version":"none-such"}"#, 404)
-            .bad(br#"{"plugin":"prefix-router","expected":-1}"#, 400)
+            .bad(br#"{"plugin":"prefix-router","expected":-1}"#, 422)
             .at_once(ConcurrentOutcome::One(409)),
         hook("POST", "/v1/hooks/{hook}/rollback", "/v1/hooks/router/rollback"),
         hook("POST", "/v1/hooks/{hook}/candidate", "/v1/hooks/router/candidate")
