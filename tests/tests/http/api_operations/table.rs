@@ -119,7 +119,7 @@ fn plugins() -> Vec<Row> {
         hook("DELETE", "/v1/hooks/{hook}", "/v1/hooks/router"),
         Row::new("POST", "/v1/replays", "/v1/replays")
             .body("$REPLAY")
-            .bad(br#"{"hook":"resolver","plugin":"prefix-router"}"#, 400)
+            .bad(br#"{"hook":"resolver","plugin":"prefix-router"}"#, 422)
             // One replay at a time; but the first may have ended before the second begins.
             .at_once(ConcurrentOutcome::Either(409)),
         Row::get("/v1/replays", "/v1/replays"),
