@@ -152,7 +152,7 @@ impl Business {
         for one in running {
             let _ = one.task.await;
         }
-        self.shared.inbox.close(&self.shared.core, &self.shared.registry).await;
+        self.shared.inbox.close().await;
         self.shared.engine_client.close(&self.shared.registry);
     }
 }
@@ -269,7 +269,7 @@ impl Shared {
     /// Fetches MO messages and DLRs that wait for the account.
     pub(crate) async fn fetch(&self, account: &Arc<Account>, fetch: Fetch) -> Result<Value, Problem> {
         if let Some(batch) = fetch.acknowledge.as_deref().filter(|batch| !batch.is_empty()) {
-            self.inbox.acknowledge(&self.core, &self.registry, account, batch, None).await?;
+            self.inbox.acknowledge(account, batch, None).await?;
         }
         let most = usize::try_from(fetch.max.unwrap_or(100)).unwrap_or(usize::MAX);
         let wait = Duration::from_secs(u64::from(fetch.wait.unwrap_or(0)));
@@ -292,7 +292,7 @@ impl Shared {
         };
         let only: Option<Vec<MessageId>> =
             ids.map(|ids| ids.iter().map(parse).collect::<Result<_, _>>()).transpose()?;
-        self.inbox.acknowledge(&self.core, &self.registry, account, batch, only.as_deref()).await
+        self.inbox.acknowledge(account, batch, only.as_deref()).await
     }
 }
 

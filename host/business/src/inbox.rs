@@ -3,10 +3,10 @@
 use crate::accounts::Account;
 use crate::item;
 use crate::problem::{Problem, ProblemKind};
-use engine::{Event, ReplyTo};
-use model::{LinkId, Message, MessageId, Outcome};
+use engine::Event;
+use model::{Message, MessageId, Outcome};
 use parking_lot::Mutex;
-use ports::{EventSink, LinkCommand, LinkCommands, LinkRegistry, close_link};
+use ports::{EventSink, LinkCommand, LinkHandle, LinkRegistry, Protocol};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -30,16 +30,11 @@ const MAX_LEASES: usize = 64;
 /// Maximum time for the engine to load items from disk.
 const LOAD_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// Tokens of probe requests, whose answers show the engine's progress.
-const PROBE_STARTED: u64 = 1;
-const PROBE_DRAINED: u64 = 2;
-const STOP_TIMEOUT: u64 = 3;
-
 #[derive(Debug)]
 struct Lease {
     account: Arc<Account>,
-    link: LinkId,
-    commands: LinkCommands,
+    /// The link on which the items are in flight. If it is dropped, they return to the queue.
+    handle: LinkHandle,
     items: Vec<MessageId>,
 }
 
@@ -71,46 +66,42 @@ impl Inbox {
             return Err(Problem::new(ProblemKind::Throttled, detail));
         }
         let most = most.clamp(1, MAX_ITEMS);
-        let (link, mut commands) = registry.add();
-        // Closes the link if the caller is dropped meanwhile.
-        let guard = LinkGuard { core: core.clone(), registry: registry.clone(), link, done: false };
-        let window = u32::try_from(most).unwrap_or(u32::MAX);
-        let look =
-            |token| Event::SettleUncertain { id: MessageId(0), again: false, reply: ReplyTo { link, token } };
-        core.push(vec![Event::LinkUp { link, peer: account.options.peer, window }, look(PROBE_STARTED)]);
+        let mut handle = LinkHandle::register(core.clone(), registry.clone(), Protocol::Internal);
+        let (link, mut events) = (handle.link(), Vec::new());
+        handle.announce(account.options.peer, most, &mut events);
+        core.push(std::mem::take(&mut events));
         let mut items: Vec<Arc<Message>> = Vec::new();
         let until = Instant::now() + wait.min(LONGEST_WAIT).max(LOAD_TIMEOUT);
         while items.is_empty() {
             let left = until.saturating_duration_since(Instant::now());
-            match tokio::time::timeout(left, commands.recv()).await {
-                Ok(Some(batch)) => items.extend(batch.into_iter().filter_map(sent)),
-                _ => break,
+            match tokio::time::timeout(left, handle.recv()).await {
+                Ok(batch) => items.extend(batch.into_iter().filter_map(sent)),
+                Err(_) => break,
             }
         }
         // Stop the flow: items that the engine sent before arrive before its answer.
-        core.push(vec![Event::LinkPaused { link }, look(PROBE_DRAINED)]);
-        let mut through = false;
-        while !through {
-            let Ok(Some(batch)) = tokio::time::timeout(Duration::from_secs(10), commands.recv()).await else {
-                break;
-            };
+        handle.pause(&mut events);
+        events.push(Event::Flush { link });
+        core.push(events);
+        let mut is_flushed = false;
+        while !is_flushed {
+            let Ok(batch) = tokio::time::timeout(Duration::from_secs(10), handle.recv()).await else { break };
             for delivery in batch {
-                through |= matches!(delivery, LinkCommand::Answer { token: PROBE_DRAINED, .. });
+                is_flushed |= matches!(delivery, LinkCommand::Flushed);
                 items.extend(sent(delivery));
             }
         }
         let batch = link.0.to_string();
         let shown = items.iter().map(|message| item::to_item(message)).collect();
         let ids: Vec<MessageId> = items.iter().map(|message| message.id).collect();
-        guard.keep();
-        let lease = Lease { account: account.clone(), link, commands, items: ids };
+        let lease = Lease { account: account.clone(), handle, items: ids };
         if lease.items.is_empty() {
-            end(core, registry, lease, None).await;
+            end(lease, None).await;
             return Ok(FetchedBatch { batch: String::new(), items: shown });
         }
         account.counts.leased.fetch_add(lease.items.len() as u64, Relaxed);
         self.leases.lock().insert(batch.clone(), lease);
-        let (inbox, core, registry, name) = (self.clone(), core.clone(), registry.clone(), batch.clone());
+        let (inbox, name) = (self.clone(), batch.clone());
         let term = account.options.lease;
         tokio::spawn(async move {
             tokio::time::sleep(term).await;
@@ -121,7 +112,7 @@ impl Inbox {
                     items = lease.items.len(),
                     "lease expired"
                 );
-                end(&core, &registry, lease, None).await;
+                end(lease, None).await;
             }
         });
         Ok(FetchedBatch { batch, items: shown })
@@ -131,8 +122,6 @@ impl Inbox {
     /// items.
     pub(crate) async fn acknowledge(
         &self,
-        core: &Arc<dyn EventSink>,
-        registry: &Arc<LinkRegistry>,
         account: &Account,
         batch: &str,
         only: Option<&[MessageId]>,
@@ -154,15 +143,15 @@ impl Inbox {
         };
         account.counts.fetched.fetch_add(acknowledged.len() as u64, Relaxed);
         let count = acknowledged.len();
-        end(core, registry, lease, Some(&acknowledged)).await;
+        end(lease, Some(acknowledged)).await;
         Ok(count)
     }
 
     /// Releases all leases at shutdown.
-    pub(crate) async fn close(&self, core: &Arc<dyn EventSink>, registry: &Arc<LinkRegistry>) {
+    pub(crate) async fn close(&self) {
         let leases: Vec<Lease> = self.leases.lock().drain().map(|(_, lease)| lease).collect();
         for lease in leases {
-            end(core, registry, lease, None).await;
+            end(lease, None).await;
         }
     }
 }
@@ -176,29 +165,17 @@ fn sent(delivery: LinkCommand) -> Option<Arc<Message>> {
 
 /// Ends a lease: acknowledged items are done, the others return to the queue. Runs in its own task, because the caller
 /// may be dropped and a half-closed link would stay for ever.
-async fn end(
-    core: &Arc<dyn EventSink>,
-    registry: &Arc<LinkRegistry>,
-    lease: Lease,
-    acknowledged: Option<&[MessageId]>,
-) {
-    let (core, registry, acknowledged) =
-        (core.clone(), registry.clone(), acknowledged.map(<[MessageId]>::to_vec));
-    let ending =
-        tokio::spawn(async move { release_lease(&core, &registry, lease, acknowledged.as_deref()).await });
+async fn end(lease: Lease, acknowledged: Option<Vec<MessageId>>) {
+    let ending = tokio::spawn(async move { release_lease(lease, acknowledged.as_deref()).await });
     let _ = ending.await;
 }
 
-async fn release_lease(
-    core: &Arc<dyn EventSink>,
-    registry: &Arc<LinkRegistry>,
-    lease: Lease,
-    acknowledged: Option<&[MessageId]>,
-) {
-    let Lease { account, link, commands, items } = lease;
+async fn release_lease(lease: Lease, acknowledged: Option<&[MessageId]>) {
+    let Lease { account, handle, items } = lease;
     if !items.is_empty() {
         account.counts.leased.fetch_sub(items.len() as u64, Relaxed);
     }
+    let link = handle.link();
     let events = items
         .into_iter()
         .map(|id| {
@@ -207,30 +184,7 @@ async fn release_lease(
             Event::Outcome { link, id, outcome }
         })
         .collect();
-    close_link(&**core, registry, link, STOP_TIMEOUT, commands, events, Duration::from_secs(5)).await;
-}
-
-/// Closes a link if its fetch ends before it has a lease.
-struct LinkGuard {
-    core: Arc<dyn EventSink>,
-    registry: Arc<LinkRegistry>,
-    link: LinkId,
-    done: bool,
-}
-
-impl LinkGuard {
-    fn keep(mut self) {
-        self.done = true;
-    }
-}
-
-impl Drop for LinkGuard {
-    fn drop(&mut self) {
-        if !self.done {
-            self.registry.remove(self.link);
-            self.core.push(vec![Event::LinkDown { link: self.link }]);
-        }
-    }
+    handle.close(events, Duration::from_secs(5)).await;
 }
 
 #[cfg(test)]
@@ -238,18 +192,18 @@ mod tests {
     use super::*;
     use crate::accounts::Accounts;
     use crate::options::BusinessAccountOptions;
-    use engine::{EngineAnswer, EngineCommand};
-    use model::PeerId;
+    use engine::EngineCommand;
+    use model::{LinkId, PeerId};
     use ports::AccountRates;
 
-    /// Records requests and answers them on demand.
+    /// Records flushes, which the test answers.
     #[derive(Default)]
-    struct SlowCore(Mutex<Vec<ReplyTo>>);
+    struct SlowCore(Mutex<Vec<LinkId>>);
 
     impl EventSink for SlowCore {
         fn push(&self, events: Vec<Event>) {
             self.0.lock().extend(events.into_iter().filter_map(|event| match event {
-                Event::SettleUncertain { reply, .. } => Some(reply),
+                Event::Flush { link } => Some(link),
                 _ => None,
             }));
         }
@@ -261,22 +215,22 @@ mod tests {
         let core: Arc<dyn EventSink> = slow.clone();
         let account = Accounts::default()
             .set(BusinessAccountOptions::new("shop", PeerId(1), ""), &AccountRates::default());
-        let (link, commands) = registry.add();
-        let lease = Lease { account, link, commands, items: Vec::new() };
-        let left = tokio::time::timeout(Duration::ZERO, end(&core, &registry, lease, None)).await;
+        let mut handle = LinkHandle::register(core.clone(), registry.clone(), Protocol::Internal);
+        handle.announce(PeerId(1), 1, &mut Vec::new());
+        let lease = Lease { account, handle, items: Vec::new() };
+        let left = tokio::time::timeout(Duration::ZERO, end(lease, None)).await;
         assert!(left.is_err(), "the core has not answered");
         let request = async {
             loop {
                 let request = slow.0.lock().pop();
                 match request {
-                    Some(to) => break to,
+                    Some(link) => break link,
                     None => tokio::task::yield_now().await,
                 }
             }
         };
-        let to = tokio::time::timeout(Duration::from_secs(20), request).await.unwrap();
-        let answer = EngineAnswer::Refused(model::Refusal::UnknownMessage);
-        registry.dispatch(vec![EngineCommand::Answer { to, answer }]);
+        let link = tokio::time::timeout(Duration::from_secs(20), request).await.unwrap();
+        registry.dispatch(vec![EngineCommand::Flushed { link }]);
         let gone = async {
             while !registry.is_empty() {
                 tokio::task::yield_now().await;

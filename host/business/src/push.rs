@@ -9,7 +9,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use hmac::{Hmac, Mac};
 use model::{ErrorClass, Message, Outcome, Timestamp};
-use ports::{EventSink, LinkCommand, LinkCommands, LinkRegistry, close_link};
+use ports::{EventSink, LinkCommand, LinkHandle, LinkRegistry, Protocol};
 use sha2::Sha256;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -82,14 +82,12 @@ pub(crate) struct Pusher {
     pub(crate) client: reqwest::Client,
 }
 
-/// The token of the probe request that shows that nothing more is in flight.
-const STOP_TIMEOUT: u64 = 1;
-
 impl Pusher {
     pub(crate) async fn run(self, mut stop: watch::Receiver<Option<Instant>>) {
-        let (link, mut commands) = self.registry.add();
-        let window = u32::try_from(self.push.window).unwrap_or(u32::MAX).max(1);
-        self.core.push(vec![Event::LinkUp { link, peer: self.account.options.peer, window }]);
+        let mut handle = LinkHandle::register(self.core.clone(), self.registry.clone(), Protocol::Internal);
+        let (link, mut events) = (handle.link(), Vec::new());
+        handle.announce(self.account.options.peer, self.push.window, &mut events);
+        self.core.push(events);
         let mut pushes = FuturesUnordered::new();
         // Items that wait for an earlier item with the same order key.
         let mut chains: HashMap<u64, VecDeque<Arc<Message>>> = HashMap::new();
@@ -106,8 +104,7 @@ impl Pusher {
                 }
             };
             tokio::select! {
-                batch = commands.recv() => {
-                    let Some(batch) = batch else { break };
+                batch = handle.recv() => {
                     for message in batch.into_iter().filter_map(sent) {
                         match item::order_key(&message).map(|order_key| chains.entry(order_key)) {
                             Some(std::collections::hash_map::Entry::Occupied(mut waiting)) => {
@@ -140,7 +137,9 @@ impl Pusher {
                 changed = stop.changed(), if until.is_none() => {
                     let deadline = if changed.is_ok() { *stop.borrow() } else { None };
                     until = Some(deadline.unwrap_or_else(Instant::now));
-                    self.core.push(vec![Event::LinkPaused { link }]);
+                    let mut events = Vec::new();
+                    handle.pause(&mut events);
+                    self.core.push(events);
                 }
                 () = time_is_up => break,
             }
@@ -149,12 +148,7 @@ impl Pusher {
         // A push that is cut off may have been accepted; it is repeated (at least once).
         drop(pushes);
         self.account.counts.pushing.store(0, Relaxed);
-        self.leave(link, commands, left).await;
-    }
-
-    async fn leave(&self, link: model::LinkId, commands: LinkCommands, events: Vec<Event>) {
-        close_link(&*self.core, &self.registry, link, STOP_TIMEOUT, commands, events, Duration::from_secs(5))
-            .await;
+        handle.close(left, Duration::from_secs(5)).await;
     }
 
     fn outcome(&self, pushed: PushOutcome) -> Outcome {

@@ -69,6 +69,11 @@ pub enum EngineCommand {
         /// The answer.
         answer: EngineAnswer,
     },
+    /// The answer to [`crate::Event::Flush`]: all earlier commands for the link have left the engine.
+    Flushed {
+        /// The link.
+        link: LinkId,
+    },
     /// A submission was refused. It precedes the answer and is meant for counting.
     Refused(Box<RefusedSubmission>),
     /// Query a message's state at the peer (query_sm). Answered by [`crate::Event::QueryResult`].

@@ -187,6 +187,7 @@ impl Engine {
             Event::LinkUp { link, peer, window } => self.link_up(link, peer, window),
             Event::LinkPaused { link } => self.link_paused(link),
             Event::LinkDown { link } => self.link_down(now, link, out),
+            Event::Flush { link } => out.commands.push(EngineCommand::Flushed { link }),
             Event::Accept { message, reply } => self.accept_one(now, *message, reply, out),
             Event::AcceptMany { messages, shared_id, key, reply } => {
                 self.accept_many(now, (messages, shared_id), key, reply, out);

@@ -43,6 +43,12 @@ pub enum Event {
         /// The link.
         link: LinkId,
     },
+    /// A link waits for the commands that are on their way to it. Answered by [`crate::EngineCommand::Flushed`], after
+    /// all commands that earlier events have caused.
+    Flush {
+        /// The link.
+        link: LinkId,
+    },
     /// A routed submission. Answered by [`crate::EngineAnswer::Accepted`] or a refusal once that is durable.
     Accept {
         /// The message; the engine sets its id and its time of acceptance.

@@ -18,7 +18,7 @@ use engine::{EngineAnswer, Event, QueriedState, ReplyTo};
 use gsup::{GmmCause, GsupImsi, IpaName, MessageType, Reporter};
 use model::{ErrorClass, LinkId, Message, MessageId, MessageKind, Outcome, Verdict};
 use parking_lot::Mutex;
-use ports::{EventSink, LinkCommand, LinkCommands, LinkRegistry, Protocol, Routing, close_link};
+use ports::{EventSink, LinkCommand, LinkHandle, LinkRegistry, Protocol, Routing};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -83,7 +83,8 @@ pub(crate) struct CoreNetworkLink {
     /// The number of the service centre.
     service_centre: gsup::IsdnNumber,
     conns: BTreeMap<ConnId, Conn>,
-    link: Option<LinkId>,
+    /// The registration, while any connection is ready.
+    handle: Option<LinkHandle>,
     mt_transactions: MtTransactions,
     mo_transactions: MoTransactions,
     location_lookups: LocationLookups,
@@ -94,18 +95,8 @@ pub(crate) struct CoreNetworkLink {
     stopping: bool,
 }
 
-/// Reports the link as down to the engine if the task panics.
-impl Drop for CoreNetworkLink {
-    fn drop(&mut self) {
-        if let Some(link) = self.link.take() {
-            self.registry.remove(link);
-            self.core.push(vec![Event::LinkDown { link }]);
-        }
-    }
-}
-
-/// The token of the final barrier query; tokens of MOs are smaller.
-const BARRIER_TOKEN: u64 = u64::MAX;
+/// Time for the engine to answer when the link closes.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The id of a status report that a handset requested by command; the engine does not know it. It is tried once, since
 /// the handset can repeat its command.
@@ -166,7 +157,7 @@ impl CoreNetworkLink {
             shared,
             own_name,
             conns: BTreeMap::new(),
-            link: None,
+            handle: None,
             out: FxHashMap::default(),
             events: Vec::new(),
             stopping: false,
@@ -179,7 +170,6 @@ impl CoreNetworkLink {
         mut inputs: UnboundedReceiver<LinkInputs>,
         mut stop: watch::Receiver<Option<Instant>>,
     ) {
-        let mut link_commands: Option<LinkCommands> = None;
         let mut deadline: Option<Instant> = None;
         let mut tick = tokio::time::interval(Duration::from_secs(1));
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -189,13 +179,13 @@ impl CoreNetworkLink {
                 break;
             }
             let next_commands = async {
-                match &mut link_commands {
-                    Some(link_commands) => link_commands.recv().await,
+                match &mut self.handle {
+                    Some(handle) => handle.recv().await,
                     None => std::future::pending().await,
                 }
             };
             tokio::select! {
-                batch = next_commands => self.handle_link_commands(batch.unwrap_or_default()),
+                batch = next_commands => self.handle_link_commands(batch),
                 input = inputs.recv() => match input {
                     Some((conn, input)) => self.handle_inputs(conn, input),
                     None => break,
@@ -205,15 +195,13 @@ impl CoreNetworkLink {
                     let requested = if changed.is_ok() { *stop.borrow() } else { None };
                     deadline = Some(requested.unwrap_or_else(Instant::now));
                     self.stopping = true;
-                    if let Some(link) = self.link {
-                        self.events.push(Event::LinkPaused { link });
+                    if let Some(handle) = &mut self.handle {
+                        handle.pause(&mut self.events);
                     }
                 }
             }
             for _ in 0..MAX_INPUTS_PER_ROUND {
-                if let Some(batch) =
-                    link_commands.as_mut().and_then(|link_commands| link_commands.try_recv().ok())
-                {
+                if let Some(batch) = self.handle.as_mut().and_then(LinkHandle::try_recv) {
                     self.handle_link_commands(batch);
                 } else if let Ok((conn, input)) = inputs.try_recv() {
                     self.handle_inputs(conn, input);
@@ -222,34 +210,28 @@ impl CoreNetworkLink {
                 }
             }
             if self.conns.is_empty() {
-                self.link_down(&mut link_commands);
-            } else if self.link.is_none() && !self.stopping {
-                self.link_up(&mut link_commands);
+                self.link_down();
+            } else if self.handle.is_none() && !self.stopping {
+                self.link_up();
             }
             self.flush();
         }
         self.abort_all(None);
         self.flush();
-        if let Some((link, link_commands)) = self.link.take().zip(link_commands.take()) {
-            close_link(
-                &*self.core,
-                &self.registry,
-                link,
-                BARRIER_TOKEN,
-                link_commands,
-                Vec::new(),
-                Duration::from_secs(5),
-            )
-            .await;
+        if let Some(handle) = self.handle.take() {
+            handle.close(Vec::new(), CLOSE_TIMEOUT).await;
         }
     }
 
-    fn link_up(&mut self, link_commands: &mut Option<LinkCommands>) {
-        let (link, receiver) = self.registry.add_for(Protocol::Gsup);
-        *link_commands = Some(receiver);
-        self.link = Some(link);
-        let window = self.options.window.max(1);
-        self.events.push(Event::LinkUp { link, peer: self.options.peer, window });
+    fn link(&self) -> Option<LinkId> {
+        self.handle.as_ref().map(LinkHandle::link)
+    }
+
+    fn link_up(&mut self) {
+        let mut handle = LinkHandle::register(self.core.clone(), self.registry.clone(), Protocol::Gsup);
+        let window = usize::try_from(self.options.window).unwrap_or(usize::MAX);
+        handle.announce(self.options.peer, window, &mut self.events);
+        self.handle = Some(handle);
         // Requests that arrived before the link was up could not be answered; handle them now.
         for (conn, request) in self.mo_transactions.take_early() {
             self.handle_mo(conn, request);
@@ -258,17 +240,16 @@ impl CoreNetworkLink {
 
     /// Closes the link after the last connection was lost: written messages become uncertain, all others return to the
     /// engine's queue.
-    fn link_down(&mut self, link_commands: &mut Option<LinkCommands>) {
-        let Some((link, receiver)) = self.link.zip(link_commands.take()) else { return };
+    fn link_down(&mut self) {
+        if self.handle.is_none() {
+            return;
+        }
         self.abort_all(None);
         self.mo_transactions.drop_all();
-        self.link = None;
-        let events = std::mem::take(&mut self.events);
-        let (core, registry) = (self.core.clone(), self.registry.clone());
-        tokio::spawn(async move {
-            close_link(&*core, &registry, link, BARRIER_TOKEN, receiver, events, Duration::from_secs(5))
-                .await;
-        });
+        if let Some(handle) = self.handle.take() {
+            let events = std::mem::take(&mut self.events);
+            tokio::spawn(handle.close(events, CLOSE_TIMEOUT));
+        }
     }
 
     fn flush(&mut self) {
@@ -329,6 +310,7 @@ impl CoreNetworkLink {
                 LinkCommand::Answer { token, answer } => self.handle_engine_answer(token, &answer),
                 // GSUP has no query for a message.
                 LinkCommand::QueryPeer { id, .. } => self.events.push(Event::QueryResult { id, dlr: None }),
+                LinkCommand::Flushed => {}
             }
         }
     }
@@ -337,7 +319,7 @@ impl CoreNetworkLink {
         if id == STATUS_REPORT_ID {
             return;
         }
-        if let Some(link) = self.link {
+        if let Some(link) = self.link() {
             self.events.push(Event::Outcome { link, id, outcome });
         }
     }
@@ -657,7 +639,7 @@ impl CoreNetworkLink {
 
     /// Submits a short message from a handset to the engine.
     fn submit_mo(&mut self, conn: ConnId, request: gsup::GsupMessage) {
-        let Some(link) = self.link else { return };
+        let Some(link) = self.link() else { return };
         let subscribers = &self.shared.subscribers;
         match mo::read_mo(&request, &self.options, subscribers, unix_millis()) {
             Ok(mut submission) => {
@@ -694,7 +676,7 @@ impl CoreNetworkLink {
 
     /// Handles a query or a cancellation of an earlier message.
     fn handle_command(&mut self, conn: ConnId, request: gsup::GsupMessage, command: &tpdu::Command) {
-        let Some(link) = self.link else { return };
+        let Some(link) = self.link() else { return };
         match self
             .mo_transactions
             .begin_command(conn, request, command, self.options.peer, |token| ReplyTo { link, token })

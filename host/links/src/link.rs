@@ -3,7 +3,7 @@
 use crate::accounts::LinkControl;
 use crate::bind_authenticator::{BindAuthenticator, BindDecision, PendingBind};
 use crate::esme_requests::EsmeRequests;
-use crate::link_handle::LinkHandle;
+use crate::link_handle::ListedRecord;
 use crate::link_record::{LinkBlocker, LinkPhase, LinkRecord, LinkRole};
 use crate::message_to_pdu::PduStyle;
 use crate::request_context::RequestContext;
@@ -15,7 +15,7 @@ use crate::tracked_socket::{Socket, TrackedSocket};
 use crate::{LongText, clock};
 use engine::Event;
 use model::{PeerId, Timestamp};
-use ports::{LinkCommand, LinkCommands, Protocol};
+use ports::{LinkCommand, LinkHandle, Protocol};
 use smpp::message_id::MessageIdForm;
 use smpp::{
     BindMode, CloseReason, CommandId, CommandStatus, InterfaceVersion, Request, Session, encode_request,
@@ -41,7 +41,7 @@ enum LinkSide {
 /// The state of a bound link.
 struct BoundLink {
     handle: LinkHandle,
-    commands: LinkCommands,
+    _listed: ListedRecord,
     queue: SendQueue,
     version: InterfaceVersion,
 }
@@ -208,7 +208,7 @@ impl Link {
                 Poll::Pending => {}
             }
             if let Some(bound) = bound.as_mut() {
-                while let Poll::Ready(Some(batch)) = bound.commands.poll_recv(cx) {
+                while let Poll::Ready(batch) = bound.handle.poll_recv(cx) {
                     wakeup.batches.push(batch);
                     ready = true;
                 }
@@ -425,6 +425,7 @@ impl Link {
             LinkCommand::QueryPeer { id, peer_id, message, leg } => {
                 bound.queue.query(id, peer_id, &message, leg);
             }
+            LinkCommand::Flushed => {}
             LinkCommand::Answer { token, answer } => {
                 let Some((kind, slot, sequence)) = unpack(token) else { return };
                 let mut context = RequestContext {
@@ -508,10 +509,15 @@ impl Link {
         error_classes: HashMap<u32, model::ErrorClass>,
         version: InterfaceVersion,
     ) {
-        let (handle, commands) =
-            LinkHandle::register(self.shared.clone(), self.record.clone(), Protocol::Smpp);
+        let (core, registry) = (self.shared.core.clone(), self.shared.registry.clone());
+        let handle = LinkHandle::register(core, registry, Protocol::Smpp);
         let queue = SendQueue::new(handle.link(), style, message_id_form, error_classes);
-        self.bound = Some(BoundLink { handle, commands, queue, version });
+        self.bound = Some(BoundLink {
+            handle,
+            _listed: ListedRecord::list(self.shared.clone(), self.record.clone()),
+            queue,
+            version,
+        });
         self.was_bound = true;
     }
 
@@ -581,7 +587,7 @@ impl Link {
             self.socket.flush_and_shutdown(self.session.output(), timeout).await;
         }
         let pending = self.session.close();
-        let Self { record, socket, bound, mut events, closing, refused, was_bound, side, .. } = self;
+        let Self { shared, record, socket, bound, mut events, closing, refused, was_bound, side, .. } = self;
         let end = LinkEnd { reason, refused, was_bound, requested: closing.is_some() };
         // This releases the session permit of the account.
         drop(side);
@@ -590,7 +596,7 @@ impl Link {
         if let Some(mut bound) = bound {
             bound.queue.on_written(written);
             bound.queue.close(pending, &mut events);
-            bound.handle.close(bound.commands, events).await;
+            bound.handle.close(events, shared.options.close_timeout).await;
         }
         if let Some(socket) = lingering {
             socket.linger().await;

@@ -13,8 +13,6 @@ pub(crate) enum RequestKind {
     CancelSm = 5,
     ReplaceSm = 6,
     DeliverSm = 7,
-    /// No request of a peer: the engine's answer shows that all its earlier commands have arrived.
-    Barrier = 8,
 }
 
 impl RequestKind {
@@ -27,7 +25,6 @@ impl RequestKind {
             Self::CancelSm => CommandId::CANCEL_SM,
             Self::ReplaceSm => CommandId::REPLACE_SM,
             Self::DeliverSm => CommandId::DELIVER_SM,
-            Self::Barrier => CommandId::GENERIC_NACK,
         }
     }
 }
@@ -48,7 +45,6 @@ pub(crate) fn unpack(token: u64) -> Option<(RequestKind, u32, u32)> {
         RequestKind::CancelSm,
         RequestKind::ReplaceSm,
         RequestKind::DeliverSm,
-        RequestKind::Barrier,
     ]
     .into_iter()
     .find(|kind| *kind as u8 == octet)?;
@@ -61,9 +57,7 @@ mod tests {
 
     #[test]
     fn tokens_round_trip() {
-        for kind in
-            [RequestKind::SubmitSm, RequestKind::SubmitMulti, RequestKind::DeliverSm, RequestKind::Barrier]
-        {
+        for kind in [RequestKind::SubmitSm, RequestKind::SubmitMulti, RequestKind::DeliverSm] {
             for (slot, sequence) in [(0, 0), (1, 0xFFFF_FFFF), (0xFF_FFFF, 7)] {
                 assert_eq!(unpack(pack(kind, slot, sequence)), Some((kind, slot, sequence)));
             }

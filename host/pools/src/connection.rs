@@ -3,8 +3,7 @@
 use crate::accounts::Account;
 use crate::redis_server::{Shared, now};
 use crate::request_handler::{Login, RequestHandler};
-use model::LinkId;
-use ports::{ConnectionPermit, LinkCommand, LinkCommands, LoginInterface};
+use ports::{ConnectionPermit, LinkCommand, LinkHandle, LoginInterface, Protocol};
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io;
@@ -43,8 +42,8 @@ pub(crate) struct Connection {
     remote: SocketAddr,
     permit: Arc<ConnectionPermit>,
     handler: RequestHandler,
-    link: LinkId,
-    commands: LinkCommands,
+    /// The registration for the engine's answers.
+    handle: LinkHandle,
     read_end: Option<ReadEnd>,
     /// Whether the server shuts down.
     shutting_down: bool,
@@ -60,17 +59,16 @@ impl Connection {
         local: SocketAddr,
         permit: Arc<ConnectionPermit>,
     ) -> Self {
-        let (link, commands) = shared.registry.add();
+        let handle = LinkHandle::register(shared.core.clone(), shared.registry.clone(), Protocol::Internal);
         let session = shared.session(local);
-        let handler = RequestHandler::new(shared.clone(), session, link);
+        let handler = RequestHandler::new(shared.clone(), session, handle.link());
         let login_deadline = now() + shared.options.login_timeout;
         Self {
             shared,
             remote,
             permit,
             handler,
-            link,
-            commands,
+            handle,
             read_end: None,
             shutting_down: false,
             stalled_since: None,
@@ -114,10 +112,7 @@ impl Connection {
             let reading = self.read_end.is_none() && self.handler.session.wants_bytes();
             // Random order: a client that always sends must not starve the timer.
             tokio::select! {
-                batch = self.commands.recv() => match batch {
-                    Some(batch) => self.handle_commands(batch),
-                    None => break,
-                },
+                batch = self.handle.recv() => self.handle_commands(batch),
                 read = receive(&mut reader, &mut self.handler), if reading => match read {
                     Ok(0) => self.read_end = Some(ReadEnd::ClientClosed),
                     Ok(_) => {}
@@ -217,7 +212,7 @@ impl Connection {
                     self.handler.handle_answer(token, answer);
                 }
             }
-            next = self.commands.try_recv().ok();
+            next = self.handle.try_recv();
         }
     }
 
@@ -250,12 +245,6 @@ impl Connection {
             tracing::warn!(remote = %self.remote, account = %name, "redis login failed");
         }
         None
-    }
-}
-
-impl Drop for Connection {
-    fn drop(&mut self) {
-        self.shared.registry.remove(self.link);
     }
 }
 

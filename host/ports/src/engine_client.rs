@@ -31,7 +31,7 @@ impl EngineClient {
     /// Opens a client for submissions of this protocol.
     #[must_use]
     pub fn open_for(registry: &LinkRegistry, protocol: Protocol) -> Arc<Self> {
-        let (link, commands) = registry.add_for(protocol);
+        let (link, commands) = registry.add(protocol);
         let engine_client = Arc::new(Self { link, next: AtomicU64::new(1), waiting: Mutex::default() });
         tokio::spawn(engine_client.clone().run(commands));
         engine_client

@@ -2,7 +2,7 @@
 //! URL, a Redis listener.
 //!
 //! * To the engine: [`EventSink`], and [`Routing`] for the routing question.
-//! * From the engine: [`LinkRegistry`] for links, [`EngineClient`] for request and answer, [`PoolFeed`] for watchers of
+//! * From the engine: [`LinkRegistry`] for links, each with a [`LinkHandle`], [`EngineClient`] for request and answer, [`PoolFeed`] for watchers of
 //!   number pools.
 //! * Texts and their codings: [`text`].
 //! * Limits: connections ([`ConnectionLimiter`], [`Acceptor`]), passwords ([`PasswordVerifier`], [`LoginLimiter`]), rates
@@ -22,6 +22,7 @@ mod engine_client;
 mod event_sink;
 mod http_listener;
 mod ip_network;
+mod link_handle;
 mod link_registry;
 mod log_limiter;
 mod login_limiter;
@@ -48,7 +49,9 @@ pub use engine_client::{EngineClient, EngineTimeout};
 pub use event_sink::EventSink;
 pub use http_listener::{HttpLimits, HttpListener, RequestClassifier};
 pub use ip_network::{IpNetwork, ParseIpNetworkError};
-pub use link_registry::{LinkCommand, LinkCommands, LinkRegistry, close_link};
+pub use link_handle::LinkHandle;
+pub(crate) use link_registry::LinkCommands;
+pub use link_registry::{LinkCommand, LinkRegistry};
 pub use log_limiter::LogLimiter;
 pub use login_limiter::{LoginBlocked, LoginInterface, LoginLimiter, LoginLimits};
 pub use password_verifier::{PasswordError, PasswordVerifier, check_password_hash, hash_password};

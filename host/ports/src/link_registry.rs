@@ -1,11 +1,11 @@
-use crate::{AccountRates, EventSink, Protocol, RefusalLog, RefusalRecord};
-use engine::{EngineAnswer, EngineCommand, Event, RefusedSubmission, ReplyTo};
-use model::{LinkId, Message, MessageId, Outcome, PeerMessageId, SubmitTicket, Timestamp};
+use crate::{AccountRates, Protocol, RefusalLog, RefusalRecord};
+use engine::{EngineAnswer, EngineCommand, RefusedSubmission};
+use model::{LinkId, Message, MessageId, PeerMessageId, SubmitTicket, Timestamp};
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// A command of the engine for one link: an [`EngineCommand`](engine::EngineCommand) without the link's id.
@@ -44,10 +44,12 @@ pub enum LinkCommand {
         /// Index of the leg.
         leg: u8,
     },
+    /// The answer to [`engine::Event::Flush`]: all commands that the engine has sent before have arrived.
+    Flushed,
 }
 
 /// Commands for one link, in the order of the engine's commands.
-pub type LinkCommands = UnboundedReceiver<Vec<LinkCommand>>;
+pub(crate) type LinkCommands = UnboundedReceiver<Vec<LinkCommand>>;
 
 /// A live link.
 #[derive(Debug)]
@@ -74,16 +76,9 @@ impl LinkRegistry {
         Self::default()
     }
 
-    /// Registers a link. Returns its id, which is unique for the life of the process, and its commands. Any front end
-    /// may register a link, HTTP as well as SMPP; it must [`LinkRegistry::remove`] the link when it closes.
-    #[must_use]
-    pub fn add(&self) -> (LinkId, LinkCommands) {
-        self.add_for(Protocol::Internal)
-    }
-
-    /// Registers a link of this protocol. Its refused submissions count under the protocol.
-    #[must_use]
-    pub fn add_for(&self, protocol: Protocol) -> (LinkId, LinkCommands) {
+    /// Registers a link; see [`LinkHandle`](crate::LinkHandle). Returns its id, which is unique for the life of the
+    /// process, and its commands.
+    pub(crate) fn add(&self, protocol: Protocol) -> (LinkId, LinkCommands) {
         let id = LinkId(self.next.fetch_add(1, Ordering::Relaxed) + 1);
         let (commands, receiver) = unbounded_channel();
         self.links.write().insert(id, Registered { commands, protocol });
@@ -107,7 +102,7 @@ impl LinkRegistry {
     }
 
     /// Removes a link: it gets no more commands.
-    pub fn remove(&self, link: LinkId) {
+    pub(crate) fn remove(&self, link: LinkId) {
         self.links.write().remove(&link);
     }
 
@@ -144,6 +139,7 @@ impl LinkRegistry {
                 EngineCommand::Answer { to, answer } => {
                     (to.link, LinkCommand::Answer { token: to.token, answer })
                 }
+                EngineCommand::Flushed { link } => (link, LinkCommand::Flushed),
                 EngineCommand::Refused(refused) => {
                     self.record_refusal(*refused);
                     continue;
@@ -172,57 +168,17 @@ impl LinkRegistry {
     }
 }
 
-/// Takes a link down without losing the messages that the engine still sends to it. The engine first learns that the
-/// link takes no more messages. It answers the barrier request (`barrier` is its token) after all commands that it
-/// has sent before; the messages among them are reported as not sent. Then the link is down. `events` are the link's
-/// last events. Returns whether the engine answered within `timeout`; the link is down in any case.
-pub async fn close_link(
-    core: &dyn EventSink,
-    registry: &LinkRegistry,
-    link: LinkId,
-    barrier: u64,
-    mut commands: LinkCommands,
-    mut events: Vec<Event>,
-    timeout: Duration,
-) -> bool {
-    let reply = ReplyTo { link, token: barrier };
-    events.push(Event::SettleUncertain { id: MessageId(0), again: false, reply });
-    core.push(events);
-    let mut events = Vec::new();
-    let wait = async {
-        while let Some(batch) = commands.recv().await {
-            let mut through = false;
-            for command in batch {
-                match command {
-                    LinkCommand::Send { message, .. } => {
-                        events.push(Event::Outcome { link, id: message.id, outcome: Outcome::NotSent });
-                    }
-                    LinkCommand::Answer { token, .. } => through |= token == barrier,
-                    LinkCommand::QueryPeer { .. } => {}
-                }
-            }
-            if through {
-                break;
-            }
-        }
-    };
-    let answered = tokio::time::timeout(timeout, wait).await.is_ok();
-    registry.remove(link);
-    events.push(Event::LinkDown { link });
-    core.push(events);
-    answered
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use engine::ReplyTo;
     use model::{PeerId, Refusal};
 
     #[test]
     fn commands_are_dispatched_in_order_and_the_rest_is_returned() {
         let registry = LinkRegistry::new();
-        let (one, mut first) = registry.add();
-        let (two, mut second) = registry.add();
+        let (one, mut first) = registry.add(Protocol::Smpp);
+        let (two, mut second) = registry.add(Protocol::Http);
         assert_ne!(one, two);
         let answer =
             |link, token| EngineCommand::Answer { to: ReplyTo { link, token }, answer: EngineAnswer::Done };

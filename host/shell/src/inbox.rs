@@ -4,15 +4,13 @@
 use crate::{ShellOptions, SubscriberNumber};
 use engine::Event;
 use model::{ErrorClass, Message, MessageKind, Outcome};
-use ports::{EventSink, LinkCommand, LinkRegistry, close_link};
+use ports::{EventSink, LinkCommand, LinkHandle, LinkRegistry, Protocol};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
 /// Maximum number of messages in flight to the inbox.
-const WINDOW: u32 = 256;
-/// The token of the final barrier query.
-const BARRIER_TOKEN: u64 = 1;
+const WINDOW: usize = 256;
 /// The SMPP error "invalid destination address".
 const NO_SUCH_INBOX: u32 = 0x0b;
 
@@ -23,14 +21,15 @@ pub(crate) async fn run(
     options: Arc<ShellOptions>,
     mut stop: watch::Receiver<bool>,
 ) {
-    let (link, mut commands) = registry.add();
-    core.push(vec![Event::LinkUp { link, peer: options.peer, window: WINDOW }]);
+    let mut handle = LinkHandle::register(core.clone(), registry, Protocol::Internal);
+    let (link, mut announcement) = (handle.link(), Vec::new());
+    handle.announce(options.peer, WINDOW, &mut announcement);
+    core.push(announcement);
     loop {
         let batch = tokio::select! {
-            batch = commands.recv() => batch,
+            batch = handle.recv() => batch,
             _ = stop.wait_for(|stop| *stop) => break,
         };
-        let Some(batch) = batch else { break };
         let outcomes = batch.into_iter().filter_map(|command| match command {
             LinkCommand::Send { message, .. } => {
                 Some(Event::Outcome { link, id: message.id, outcome: outcome_for(&options, &message) })
@@ -39,7 +38,7 @@ pub(crate) async fn run(
         });
         core.push(outcomes.collect());
     }
-    close_link(&*core, &registry, link, BARRIER_TOKEN, commands, Vec::new(), Duration::from_secs(5)).await;
+    handle.close(Vec::new(), Duration::from_secs(5)).await;
 }
 
 /// The outcome of a message. A message without a reader is refused, not lost; a wrong route can cause it.

@@ -12,7 +12,7 @@ use crate::telemetry::{self, Telemetry};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
 use engine::{Engine, EngineAnswer, EngineCommand, Event, Output, ReplyTo};
 use model::{AgeClock, MessageId, Moment, Now, Timestamp};
-use ports::{EventSink, LinkCommand, LinkRegistry, PoolFeed};
+use ports::{EventSink, LinkCommand, LinkHandle, LinkRegistry, PoolFeed, Protocol};
 use shell::MailboxIndex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -418,42 +418,30 @@ impl Reader {
 /// Sends several requests to the engine; the answers are in no particular order.
 pub(crate) fn request_all(
     core: &CoreHandle,
-    registry: &LinkRegistry,
+    registry: &Arc<LinkRegistry>,
     events: impl IntoIterator<Item = impl FnOnce(ReplyTo) -> Event>,
 ) -> Option<Vec<EngineAnswer>> {
-    let (link, mut commands) = registry.add();
-    let events: Vec<Event> = (0..).zip(events).map(|(token, event)| event(ReplyTo { link, token })).collect();
+    let mut handle = LinkHandle::register(Arc::new(core.clone()), registry.clone(), Protocol::Internal);
+    let events: Vec<Event> = (0..).zip(events).map(|(token, event)| event(handle.reply(token))).collect();
     let count = events.len();
     core.push(events);
     let mut answers = Vec::with_capacity(count);
     while answers.len() < count {
-        let Some(batch) = commands.blocking_recv() else {
-            registry.remove(link);
-            return None;
-        };
-        answers.extend(batch.into_iter().filter_map(|command| match command {
+        answers.extend(handle.blocking_recv().into_iter().filter_map(|command| match command {
             LinkCommand::Answer { answer, .. } => Some(answer),
             _ => None,
         }));
     }
-    registry.remove(link);
     Some(answers)
 }
 
 /// Sends a request to the engine and waits for the answer.
 pub(crate) fn request(
     core: &CoreHandle,
-    registry: &LinkRegistry,
+    registry: &Arc<LinkRegistry>,
     event: impl FnOnce(ReplyTo) -> Event,
 ) -> Option<EngineAnswer> {
-    let (link, mut commands) = registry.add();
-    core.push(vec![event(ReplyTo { link, token: 0 })]);
-    let answer = commands.blocking_recv().into_iter().flatten().find_map(|command| match command {
-        LinkCommand::Answer { answer, .. } => Some(answer),
-        _ => None,
-    });
-    registry.remove(link);
-    answer
+    request_all(core, registry, [event])?.pop()
 }
 
 #[cfg(test)]

@@ -377,7 +377,7 @@ pub(crate) fn serve(mut config: Config, startup: StartupConfig, logging: Arc<Log
 }
 
 /// Resets pools to their configured settings.
-fn configure_pools(config: &Config, core: &CoreHandle, registry: &LinkRegistry) {
+fn configure_pools(config: &Config, core: &CoreHandle, registry: &Arc<LinkRegistry>) {
     if config.pools.is_empty() {
         return;
     }

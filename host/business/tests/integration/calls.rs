@@ -92,7 +92,7 @@ struct Fixture {
     address: SocketAddr,
     /// The gateway's link and the commands sent to it.
     gateway: LinkId,
-    sent: ports::LinkCommands,
+    sent: ports::LinkHandle,
     account: BusinessAccountOptions,
 }
 
@@ -116,8 +116,10 @@ async fn fixture(change: impl FnOnce(&mut BusinessAccountOptions)) -> Fixture {
             tick.tick().await;
         }
     });
-    let (gateway, sent) = registry.add();
-    core.run(vec![Event::LinkUp { link: gateway, peer: GATEWAY, window: 1000 }]);
+    let mut sent = ports::LinkHandle::register(core.clone(), registry.clone(), ports::Protocol::Smpp);
+    let (gateway, mut events) = (sent.link(), Vec::new());
+    sent.announce(GATEWAY, 1000, &mut events);
+    core.run(events);
     let business = Business::new(
         BusinessOptions::default(),
         Arc::default(),
@@ -181,7 +183,7 @@ impl Fixture {
     /// The next message sent to the gateway.
     async fn sent(&mut self) -> Arc<Message> {
         loop {
-            let batch = tokio::time::timeout(TIMEOUT, self.sent.recv()).await.unwrap().unwrap();
+            let batch = tokio::time::timeout(TIMEOUT, self.sent.recv()).await.unwrap();
             for delivery in batch {
                 if let ports::LinkCommand::Send { message, .. } = delivery {
                     return message;

@@ -36,7 +36,7 @@ const HLR_UNREACHABLE: mo::MoRefusal = mo::MoRefusal {
 impl CoreNetworkLink {
     /// Handles an MO after its sender's location is confirmed.
     pub(super) fn handle_mo(&mut self, conn: ConnId, request: gsup::GsupMessage) {
-        if self.link.is_none() {
+        if self.handle.is_none() {
             return self.mo_transactions.queue_early(conn, request);
         }
         match self.sender_location(conn, &request.imsi) {

@@ -5,13 +5,13 @@ use super::incoming::{IncomingSource, PendingAnswers};
 use super::outgoing::{Outgoing, OutgoingTarget};
 use crate::accounts::LinkControl;
 use crate::clock;
-use crate::link_handle::LinkHandle;
+use crate::link_handle::ListedRecord;
 use crate::link_record::{LinkBlocker, LinkPhase, LinkRecord, LinkRole};
 use crate::shared::Shared;
 use crate::tracked_socket::{Socket, TrackedSocket};
 use bytes::BytesMut;
 use engine::Event;
-use ports::{LinkCommand, LinkCommands, Protocol};
+use ports::{LinkCommand, LinkHandle, Protocol};
 use sgip::{ResultCode, Sequence, Session, SgipCloseReason};
 use smpp::BindMode;
 use std::future::{Future, poll_fn};
@@ -60,7 +60,7 @@ pub(super) struct Connection {
     control: UnboundedReceiver<LinkControl>,
     side: ConnectionSide,
     pending_bind: Option<PendingBind>,
-    bound: Option<(LinkHandle, LinkCommands)>,
+    bound: Option<(LinkHandle, ListedRecord)>,
     pending_answers: PendingAnswers,
     events: Vec<Event>,
     closing: Option<Closing>,
@@ -170,8 +170,8 @@ impl Connection {
                 }
                 Poll::Pending => {}
             }
-            if let Some((_, commands)) = bound.as_mut() {
-                while let Poll::Ready(Some(batch)) = commands.poll_recv(cx) {
+            if let Some((handle, _)) = bound.as_mut() {
+                while let Poll::Ready(batch) = handle.poll_recv(cx) {
                     wakeup.batches.push(batch);
                     ready = true;
                 }
@@ -352,11 +352,10 @@ impl Connection {
                 self.record = record;
                 self.session.set_window_in(window_in);
                 self.session.set_accepts(source.accepts());
-                let (handle, commands) =
-                    LinkHandle::register(self.shared.clone(), self.record.clone(), Protocol::Sgip);
+                let (handle, listed) = self.register();
                 self.record.set_bound(handle.link(), source.mode(), source.version(), 0);
                 tracing::info!(link = handle.link().0, peer = %self.record.name, protocol = "sgip", "bound");
-                self.bound = Some((handle, commands));
+                self.bound = Some((handle, listed));
                 self.side = ConnectionSide::Receives(source);
                 self.bound_at = Some(now);
                 self.session.accept_bind(now);
@@ -364,15 +363,20 @@ impl Connection {
         }
     }
 
+    fn register(&self) -> (LinkHandle, ListedRecord) {
+        let (core, registry) = (self.shared.core.clone(), self.shared.registry.clone());
+        let handle = LinkHandle::register(core, registry, Protocol::Sgip);
+        (handle, ListedRecord::list(self.shared.clone(), self.record.clone()))
+    }
+
     fn on_bound(&mut self, now: Instant) {
         let ConnectionSide::Sends(outgoing) = &self.side else { return };
-        let (mut handle, commands) =
-            LinkHandle::register(self.shared.clone(), self.record.clone(), Protocol::Sgip);
+        let (mut handle, listed) = self.register();
         let (peer, window) = (outgoing.peer(), outgoing.window());
         self.record.set_bound(handle.link(), BindMode::Transmitter, outgoing.version(), window);
         tracing::info!(link = handle.link().0, peer = %self.record.name, protocol = "sgip", "bound");
         handle.announce(peer, window, &mut self.events);
-        self.bound = Some((handle, commands));
+        self.bound = Some((handle, listed));
         self.bound_at = Some(now);
     }
 
@@ -439,15 +443,15 @@ impl Connection {
             self.socket.flush_and_shutdown(self.session.output(), timeout).await;
         }
         self.session.close();
-        let Self { record, socket, bound, mut events, closing, refused, bound_at, side, .. } = self;
+        let Self { shared, record, socket, bound, mut events, closing, refused, bound_at, side, .. } = self;
         let end = ConnectionEnd { reason, refused, bound_at, requested: closing.is_some() };
         let written = socket.written();
         let lingering = orderly.then_some(socket);
-        if let Some((handle, commands)) = bound {
+        if let Some((handle, _listed)) = bound {
             if let ConnectionSide::Sends(outgoing) = side {
                 outgoing.close(written, handle.link(), &mut events);
             }
-            handle.close(commands, events).await;
+            handle.close(events, shared.options.close_timeout).await;
         }
         if let Some(socket) = lingering {
             socket.linger().await;

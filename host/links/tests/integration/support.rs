@@ -4,8 +4,8 @@ use bytes::{Bytes, BytesMut};
 use engine::{EngineAnswer, EngineCommand, Event, ReplyTo};
 use links::{LinkAccountOptions, LinkState, Links, LinksOptions, ListenerOptions, PeerOptions};
 use model::{
-    Address, Leg, LinkId, Message, MessageId, Outcome, PeerId, PluginVersion, Refusal, RoutingDecision,
-    Timestamp, Verdict,
+    Address, Leg, LinkId, Message, MessageId, Outcome, PeerId, PluginVersion, RoutingDecision, Timestamp,
+    Verdict,
 };
 use ports::{EventSink, LinkRegistry, Routing};
 use smpp::{
@@ -29,7 +29,7 @@ pub(crate) const PASSWORD: &[u8] = b"secret";
 /// A text on which routing panics.
 pub(crate) const FAULT: &[u8] = b"panic!";
 
-/// Records events. Answers only the barrier request of a closing link, as the engine would.
+/// Records events. Answers only the flush of a closing link, as the engine would.
 pub(crate) struct FakeEngine {
     events: UnboundedSender<Event>,
     registry: OnceLock<Arc<LinkRegistry>>,
@@ -38,9 +38,8 @@ pub(crate) struct FakeEngine {
 impl EventSink for FakeEngine {
     fn push(&self, events: Vec<Event>) {
         for event in events {
-            if let Event::SettleUncertain { id: MessageId(0), reply, .. } = event {
-                let answer = EngineAnswer::Refused(Refusal::UnknownMessage);
-                self.registry.get().unwrap().dispatch(vec![EngineCommand::Answer { to: reply, answer }]);
+            if let Event::Flush { link } = event {
+                self.registry.get().unwrap().dispatch(vec![EngineCommand::Flushed { link }]);
             } else {
                 let _ = self.events.send(event);
             }
