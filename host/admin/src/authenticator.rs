@@ -227,7 +227,7 @@ impl Authenticator {
         check: impl Future<Output = bool>,
     ) -> Result<bool, Problem> {
         let from = from.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-        self.limiter.check(LoginInterface::Admin, name.as_bytes(), from, check).await.map_err(|shut| {
+        self.limiter.check(LoginInterface::Admin, None, name.as_bytes(), from, check).await.map_err(|shut| {
             let seconds = shut.wait.as_secs() + 1;
             let detail = format!("too many login attempts; try again in {seconds} seconds");
             let wait = u64::try_from(shut.wait.as_millis()).unwrap_or(u64::MAX);

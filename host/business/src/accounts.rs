@@ -4,7 +4,10 @@ use axum::http::{HeaderMap, header};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use parking_lot::RwLock;
-use ports::{AccountRate, AccountRates, LoginInterface, LoginLimiter, PasswordVerifier};
+use ports::{
+    AccountLimits, AccountRegistry, LoginAccount, LoginAttempt, LoginInterface, LoginRefused, LoginSecret,
+    PasswordVerifier,
+};
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -14,7 +17,7 @@ use std::time::Instant;
 #[derive(Debug)]
 pub(crate) struct Account {
     pub(crate) options: BusinessAccountOptions,
-    rate: Arc<AccountRate>,
+    limits: Arc<AccountLimits>,
     pub(crate) counts: crate::account_state::CallCounts,
 }
 
@@ -22,7 +25,7 @@ impl Account {
     /// Consumes rate for this many messages; false if the account is over its rate.
     pub(crate) fn take(&self, messages: usize, now: Instant) -> bool {
         let count = u32::try_from(messages).unwrap_or(u32::MAX);
-        self.rate.take(count, now)
+        self.limits.take(count, now)
     }
 }
 
@@ -33,9 +36,9 @@ pub(crate) struct Accounts {
 }
 
 impl Accounts {
-    pub(crate) fn set(&self, options: BusinessAccountOptions, rates: &AccountRates) -> Arc<Account> {
-        let rate = rates.set(options.peer, options.rate, options.burst, Instant::now());
-        let account = Arc::new(Account { rate, counts: Default::default(), options });
+    pub(crate) fn set(&self, options: BusinessAccountOptions, registry: &AccountRegistry) -> Arc<Account> {
+        let limits = registry.set(options.peer, options.rate, options.burst, Instant::now());
+        let account = Arc::new(Account { limits, counts: Default::default(), options });
         self.by_name.write().insert(account.options.name.clone(), account.clone());
         account
     }
@@ -74,7 +77,7 @@ fn credentials(headers: &HeaderMap) -> Option<(String, Vec<u8>)> {
 pub(crate) async fn authenticate(
     accounts: &Accounts,
     verifier: &PasswordVerifier,
-    limiter: &LoginLimiter,
+    registry: &AccountRegistry,
     headers: &HeaderMap,
     remote: IpAddr,
 ) -> Result<Arc<Account>, Problem> {
@@ -83,25 +86,17 @@ pub(crate) async fn authenticate(
         return refused("send the account's name and password (HTTP Basic)");
     };
     let account = accounts.find(&name);
-    let network_allowed = account.as_ref().is_some_and(|account| {
-        let networks = &account.options.networks;
-        networks.is_empty() || networks.iter().any(|network| network.contains(remote))
+    let named = account.as_ref().map(|account| LoginAccount {
+        account: Some(account.options.peer),
+        networks: &account.options.networks,
+        secret: LoginSecret::Hash(&account.options.password_hash),
     });
-    let check = async {
-        match &account {
-            Some(account) if network_allowed => {
-                verifier.verify(&account.options.password_hash, &password, Instant::now()).await
-            }
-            account => {
-                let own = account.as_ref().map(|account| account.options.password_hash.clone());
-                verifier.refuse(own.or_else(|| accounts.any_hash()).as_deref(), &password).await
-            }
-        }
-    };
-    let right = limiter.check(LoginInterface::Business, name.as_bytes(), remote, check).await;
-    match (right, account) {
-        (Ok(true), Some(account)) => Ok(account),
-        (Err(shut), _) => refused(&shut.to_string()),
+    let interface = LoginInterface::Business;
+    let attempt = LoginAttempt { interface, name: name.as_bytes(), password: &password, remote };
+    let checked = registry.authenticate(verifier, &attempt, named, accounts.any_hash().as_deref()).await;
+    match (checked, account) {
+        (Ok(()), Some(account)) => Ok(account),
+        (Err(LoginRefused::Blocked(blocked)), _) => refused(&blocked.to_string()),
         _ => refused("unknown account, wrong password, or not allowed from this address"),
     }
 }

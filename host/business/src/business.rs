@@ -10,9 +10,7 @@ use axum::Router;
 use engine::{EngineAnswer, Event};
 use model::{Address, IdempotencyKey, Message, MessageId, Refusal, Timestamp};
 use parking_lot::Mutex;
-use ports::{
-    EngineClient, EventSink, LinkRegistry, LoginLimiter, PasswordVerifier, Protocol, RefusalRecord, Routing,
-};
+use ports::{EngineClient, EventSink, LinkRegistry, PasswordVerifier, Protocol, RefusalRecord, Routing};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -40,10 +38,9 @@ pub(crate) struct Shared {
     pub(crate) options: BusinessOptions,
     pub(crate) accounts: Accounts,
     pub(crate) verifier: PasswordVerifier,
-    pub(crate) limiter: Arc<LoginLimiter>,
     core: Arc<dyn EventSink>,
     routing: Arc<dyn Routing>,
-    registry: Arc<LinkRegistry>,
+    pub(crate) registry: Arc<LinkRegistry>,
     engine_client: Arc<EngineClient>,
     inbox: Arc<Inbox>,
 }
@@ -70,7 +67,6 @@ impl Business {
     /// Fails if the HTTP client cannot be set up or the system has no randomness.
     pub fn new(
         options: BusinessOptions,
-        limiter: Arc<LoginLimiter>,
         core: Arc<dyn EventSink>,
         routing: Arc<dyn Routing>,
         registry: Arc<LinkRegistry>,
@@ -78,7 +74,6 @@ impl Business {
         let shared = Shared {
             accounts: Accounts::default(),
             verifier: PasswordVerifier::new(options.verifications).map_err(PushError::Random)?,
-            limiter,
             engine_client: EngineClient::open_for(&registry, Protocol::Http),
             inbox: Arc::default(),
             core,
@@ -95,7 +90,7 @@ impl Business {
     /// Fails if the push URL is invalid; the account works without pushes then.
     pub fn set_account(&self, options: BusinessAccountOptions) -> Result<(), PushError> {
         let name = options.name.clone();
-        let account = self.shared.accounts.set(options, self.shared.registry.rates());
+        let account = self.shared.accounts.set(options, self.shared.registry.accounts());
         self.stop_pushes(&name, Instant::now() + STOP_TIMEOUT);
         let Some(push) = account.options.push.clone() else { return Ok(()) };
         if !push.has_url() {

@@ -49,9 +49,9 @@ async fn identify(
     mut request: Request,
     next: Next,
 ) -> Result<Response, Problem> {
-    let (accounts, verifier, limiter) = (&shared.accounts, &shared.verifier, &shared.limiter);
+    let (accounts, verifier, registry) = (&shared.accounts, &shared.verifier, shared.registry.accounts());
     let remote = remote.ip().to_canonical();
-    let account = authenticate(accounts, verifier, limiter, request.headers(), remote).await?;
+    let account = authenticate(accounts, verifier, registry, request.headers(), remote).await?;
     if let Some(place) = request.extensions().get::<Arc<ConnectionPermit>>() {
         place.identify();
     }

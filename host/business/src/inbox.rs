@@ -194,7 +194,7 @@ mod tests {
     use crate::options::BusinessAccountOptions;
     use engine::EngineCommand;
     use model::{LinkId, PeerId};
-    use ports::AccountRates;
+    use ports::AccountRegistry;
 
     /// Records flushes, which the test answers.
     #[derive(Default)]
@@ -214,7 +214,7 @@ mod tests {
         let (slow, registry) = (Arc::new(SlowCore::default()), Arc::new(LinkRegistry::new()));
         let core: Arc<dyn EventSink> = slow.clone();
         let account = Accounts::default()
-            .set(BusinessAccountOptions::new("shop", PeerId(1), ""), &AccountRates::default());
+            .set(BusinessAccountOptions::new("shop", PeerId(1), ""), &AccountRegistry::default());
         let mut handle = LinkHandle::register(core.clone(), registry.clone(), Protocol::Internal);
         handle.announce(PeerId(1), 1, &mut Vec::new());
         let lease = Lease { account, handle, items: Vec::new() };

@@ -1,24 +1,22 @@
 //! Authentication of SMPP binds at our listeners: account, password, network, bind mode, session limit.
 
-use crate::accounts::{Account, LinkControl, SessionPermit};
-use crate::clock;
-use crate::link_record::{LinkRecord, LinkRole};
-use crate::smpp_acceptor::SmppAcceptor;
-use ports::{ConnectionPermit, LoginInterface};
+use crate::ListenerOptions;
+use crate::accounts::Account;
+use crate::shared::Shared;
+use ports::link::{IncomingPeer, LinkRecord, PendingLogin};
+use ports::{
+    LoginAccount, LoginAttempt, LoginInterface, LoginRefused, LoginSecret, Protocol, SessionPermit,
+    SessionRequest,
+};
 use smpp::{Bind, BindMode, CommandStatus, InterfaceVersion};
-use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
-use tokio::sync::mpsc::UnboundedSender;
 
 /// The decision on a bind.
 pub(crate) enum BindDecision {
     /// The ESME may bind.
     Accept {
         account: Arc<Account>,
-        permit: SessionPermit,
-        record: Arc<LinkRecord>,
+        session: (Arc<LinkRecord>, SessionPermit),
         version: InterfaceVersion,
         mode: BindMode,
     },
@@ -26,102 +24,84 @@ pub(crate) enum BindDecision {
     Refuse { status: CommandStatus, reason: &'static str },
 }
 
-/// A bind whose authentication runs.
-pub(crate) type PendingBind = Pin<Box<dyn Future<Output = BindDecision> + Send>>;
-
 /// Authenticates the binds of one connection.
+#[derive(Clone)]
 pub(crate) struct BindAuthenticator {
-    pub(crate) acceptor: Arc<SmppAcceptor>,
-    pub(crate) remote: SocketAddr,
-    /// Marked as identified when a bind is accepted.
-    pub(crate) connection: Arc<ConnectionPermit>,
-    /// The connection's control channel, for the account's later commands to the session.
-    pub(crate) control: UnboundedSender<LinkControl>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) options: Arc<ListenerOptions>,
+    pub(crate) incoming: IncomingPeer,
 }
 
 impl BindAuthenticator {
     /// Starts the authentication of a bind.
-    pub(crate) fn authenticate(self: &Arc<Self>, bind: Bind) -> PendingBind {
+    pub(crate) fn authenticate(&self, bind: Bind) -> PendingLogin<BindDecision> {
         let authenticator = self.clone();
         Box::pin(async move {
-            let decision = authenticator.decide(bind).await;
-            if matches!(decision, BindDecision::Accept { .. }) {
-                authenticator.connection.identify();
+            let incoming = &authenticator.incoming;
+            let attempt = LoginAttempt {
+                interface: LoginInterface::Smpp,
+                name: &bind.system_id,
+                password: &bind.password,
+                remote: incoming.remote.ip(),
+            };
+            match authenticator.decide(&bind, &attempt).await {
+                Ok(accepted) => {
+                    incoming.on_decision::<CommandStatus>(&attempt, None);
+                    accepted
+                }
+                Err((status, reason)) => {
+                    incoming.on_decision(&attempt, Some((status, reason)));
+                    BindDecision::Refuse { status, reason }
+                }
             }
-            decision
         })
     }
 
     /// Decides on a bind. An unknown system_id, a wrong password and a wrong network get the same answer, after the
     /// same time.
-    async fn decide(&self, bind: Bind) -> BindDecision {
-        let (acceptor, remote) = (&self.acceptor, self.remote);
-        let shared = &acceptor.shared;
-        let now = clock::now();
+    async fn decide(
+        &self,
+        bind: &Bind,
+        attempt: &LoginAttempt<'_>,
+    ) -> Result<BindDecision, (CommandStatus, &'static str)> {
+        let shared = &self.shared;
         let account = shared.accounts.find(&bind.system_id);
-        let hash = account.as_ref().map(|account| account.options().password_hash.clone());
-        let refuse = |status: CommandStatus, reason: &'static str| {
-            shared.bind_counters.binds_refused.fetch_add(1, Relaxed);
-            if shared.log.take(clock::now()).is_some() {
-                tracing::warn!(
-                    listener = %acceptor.options.name,
-                    %remote,
-                    system_id = %String::from_utf8_lossy(&bind.system_id),
-                    bind = bind.mode.name(),
-                    %status,
-                    reason,
-                    "bind refused"
-                );
-            }
-            BindDecision::Refuse { status, reason }
-        };
-        let is_allowed_network = account.as_ref().is_some_and(|account| {
-            let networks = &account.options().networks;
-            networks.is_empty() || networks.iter().any(|network| network.contains(remote.ip()))
+        let options = account.as_ref().map(|account| account.options());
+        let named = options.as_ref().map(|options| LoginAccount {
+            account: Some(options.peer),
+            networks: &options.networks,
+            secret: LoginSecret::Hash(&options.password_hash),
         });
-        let check = async {
-            match &hash {
-                Some(hash) if is_allowed_network => shared.verifier.verify(hash, &bind.password, now).await,
-                hash => {
-                    let any = hash.clone().or_else(|| shared.accounts.any_hash());
-                    shared.verifier.refuse(any.as_deref(), &bind.password).await
-                }
+        let any_hash = shared.accounts.any_hash();
+        let registry = shared.deps.registry.accounts();
+        let checked = registry.authenticate(&shared.verifier, attempt, named, any_hash.as_deref()).await;
+        let (account, options) = match (checked, account.zip(options)) {
+            (Ok(()), Some(named)) => named,
+            (Err(refused @ LoginRefused::Blocked(_)), _) => {
+                return Err((CommandStatus::RBINDFAIL, refused.reason()));
             }
+            (Err(refused), _) => return Err((CommandStatus::RINVPASWD, refused.reason())),
+            (Ok(()), None) => return Err((CommandStatus::RINVPASWD, LoginRefused::WrongPassword.reason())),
         };
-        let account =
-            match shared.limiter.check(LoginInterface::Smpp, &bind.system_id, remote.ip(), check).await {
-                Ok(true) => account,
-                Ok(false) if account.is_some() && !is_allowed_network => {
-                    return refuse(CommandStatus::RINVPASWD, "the account may not bind from this address");
-                }
-                Ok(false) => None,
-                Err(_) => {
-                    return refuse(
-                        CommandStatus::RBINDFAIL,
-                        "too many wrong passwords for this account from its address",
-                    );
-                }
-            };
-        let Some(account) = account else {
-            return refuse(CommandStatus::RINVPASWD, "unknown system_id or wrong password");
-        };
-        let options = account.options();
-        if shared.refuse_binds.load(Relaxed) {
-            return refuse(CommandStatus::RBINDFAIL, "the appliance is draining");
+        if shared.deps.refuses_logins() {
+            return Err((CommandStatus::RBINDFAIL, "the appliance is draining"));
         }
         if !options.bind.allow(bind.mode) {
-            return refuse(CommandStatus::RBINDFAIL, "the account may not bind in this mode");
+            return Err((CommandStatus::RBINDFAIL, "the account may not bind in this mode"));
         }
-        let record =
-            LinkRecord::new(LinkRole::Server, options.peer, &options.name, 0, acceptor.tls.is_some());
-        record.set_remote(remote);
-        // At most half of the time that the ESME has to bind: the answer must come before that is over.
-        let timeout = acceptor.options.enquire_timeout.min(acceptor.options.bind_timeout / 2);
-        let Some(permit) = account.acquire_session(&record, &self.control, timeout).await else {
-            return refuse(CommandStatus::RBINDFAIL, "session limit of the account reached");
+        let request = SessionRequest {
+            limits: &account.limits,
+            name: &options.name,
+            protocol: Protocol::Smpp,
+            limit: options.sessions,
+            can_prove_alive: true,
+            // At most half of the time that the ESME has to bind: the answer must come before that is over.
+            timeout: self.options.enquire_timeout.min(self.options.bind_timeout / 2),
         };
-        shared.bind_counters.binds.fetch_add(1, Relaxed);
+        let Some(session) = self.incoming.acquire_session(&request).await else {
+            return Err((CommandStatus::RBINDFAIL, "session limit of the account reached"));
+        };
         let version = InterfaceVersion(bind.interface_version);
-        BindDecision::Accept { account, permit, record, version, mode: bind.mode }
+        Ok(BindDecision::Accept { account, session, version, mode: bind.mode })
     }
 }

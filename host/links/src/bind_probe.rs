@@ -3,11 +3,11 @@
 //! It carries no traffic: no message is sent over it, and the peer's messages are refused with a temporary status.
 //! The existing links are not affected.
 
-use crate::dialer::session_options;
 use crate::sgip::GatewayOptions;
-use crate::tracked_socket::Socket;
-use crate::{Links, PeerOptions, clock, tls};
+use crate::smpp_link::session_options;
+use crate::{Links, PeerOptions};
 use bytes::BytesMut;
+use ports::{Socket, clock};
 use sgip::{LoginType, ResultCode, Sequence};
 use smpp::{CommandStatus, Response};
 use std::sync::Arc;
@@ -106,7 +106,7 @@ impl Links {
                 let host = options.address.rsplit_once(':').map_or("", |(host, _)| host);
                 let host = host.trim_start_matches('[').trim_end_matches(']');
                 let handshake = async {
-                    let (connector, name) = tls::connector(files, host).map_err(|error| error.to_string())?;
+                    let (connector, name) = files.connector(host).map_err(|error| error.to_string())?;
                     let stream = connector.connect(name, stream).await.map_err(|error| error.to_string())?;
                     let version = stream.get_ref().1.protocol_version().map(|version| format!("{version:?}"));
                     Ok((Socket::Tls(Box::new(stream.into())), version))

@@ -1,6 +1,6 @@
 //! The requests of a bound ESME, and the engine's answers to them.
 
-use crate::accounts::{Account, SessionPermit};
+use crate::accounts::Account;
 use crate::pdu_to_message::{self, SubmissionContext};
 use crate::refusal_status;
 use crate::request_context::RequestContext;
@@ -30,7 +30,6 @@ struct PendingSubmitMulti {
 #[derive(Debug)]
 pub(crate) struct EsmeRequests {
     account: Arc<Account>,
-    _permit: SessionPermit,
     version: InterfaceVersion,
     pending_multi: FxHashMap<u32, PendingSubmitMulti>,
     next_slot: u32,
@@ -57,20 +56,8 @@ fn source_and_destination(request: &Request) -> Option<(Address, Address)> {
 const RATE_REPORT_PERIOD: Duration = Duration::from_secs(1);
 
 impl EsmeRequests {
-    pub(crate) fn new(account: Arc<Account>, permit: SessionPermit, version: InterfaceVersion) -> Self {
-        Self {
-            account,
-            _permit: permit,
-            version,
-            pending_multi: FxHashMap::default(),
-            next_slot: 0,
-            rate_limited_at: None,
-        }
-    }
-
-    /// Reports the sign of life that was requested from the ESME.
-    pub(crate) fn report_alive(&self) {
-        self.account.report_alive();
+    pub(crate) fn new(account: Arc<Account>, version: InterfaceVersion) -> Self {
+        Self { account, version, pending_multi: FxHashMap::default(), next_slot: 0, rate_limited_at: None }
     }
 
     pub(crate) fn is_rate_limited(&self, now: Instant) -> bool {
@@ -94,16 +81,16 @@ impl EsmeRequests {
         if let Err(status) = result {
             if let Some((source, destination)) = submitted {
                 let (code, reason) = (refusal_status::refusal_code(status), status.to_string().into());
-                let (at, protocol) = (context.wall, Protocol::Smpp);
+                let (at, protocol) = (context.link.wall, Protocol::Smpp);
                 let refused = RefusalRecord { at, protocol, source, destination, code, reason };
-                context.shared.registry.refusals().record(self.account.options().peer, refused, 1);
+                context.link.deps.registry.refusals().record(self.account.options().peer, refused, 1);
             }
             context.respond(command, sequence, status, &Response::Empty);
         }
     }
 
     fn check_rate(&mut self, now: Instant, segments: u32) -> Result<(), CommandStatus> {
-        if self.account.take_rate(segments, now) {
+        if self.account.limits.take(segments, now) {
             return Ok(());
         }
         self.rate_limited_at = Some(now);
@@ -120,13 +107,14 @@ impl EsmeRequests {
             return Err(CommandStatus::RINVDSTADR);
         }
         let options = self.account.options();
-        let submission = SubmissionContext { options: &options, version: self.version, wall: context.wall };
+        let submission =
+            SubmissionContext { options: &options, version: self.version, wall: context.link.wall };
         let message = submission.message_from_submit(sm)?;
         self.check_rate(
-            context.now,
+            context.link.now,
             pdu_to_message::segment_count(&message.text.octets, message.text.data_coding),
         )?;
-        context.accept(message, pack(RequestKind::SubmitSm, 0, sequence));
+        context.link.accept(message, pack(RequestKind::SubmitSm, 0, sequence));
         Ok(())
     }
 
@@ -140,13 +128,14 @@ impl EsmeRequests {
             return Err(CommandStatus::RINVDSTADR);
         }
         let options = self.account.options();
-        let submission = SubmissionContext { options: &options, version: self.version, wall: context.wall };
+        let submission =
+            SubmissionContext { options: &options, version: self.version, wall: context.link.wall };
         let message = submission.message_from_data(data)?;
         self.check_rate(
-            context.now,
+            context.link.now,
             pdu_to_message::segment_count(&message.text.octets, message.text.data_coding),
         )?;
-        context.accept(message, pack(RequestKind::DataSm, 0, sequence));
+        context.link.accept(message, pack(RequestKind::DataSm, 0, sequence));
         Ok(())
     }
 
@@ -157,7 +146,8 @@ impl EsmeRequests {
         multi: SubmitMulti,
     ) -> Result<(), CommandStatus> {
         let options = self.account.options();
-        let submission = SubmissionContext { options: &options, version: self.version, wall: context.wall };
+        let submission =
+            SubmissionContext { options: &options, version: self.version, wall: context.link.wall };
         if multi.sm.replace_if_present != 0 {
             return Err(CommandStatus::RINVREPFLAG);
         }
@@ -178,7 +168,7 @@ impl EsmeRequests {
             }
         }
         let count = u32::try_from(pending_multi.destinations.len()).unwrap_or(u32::MAX);
-        self.check_rate(context.now, segments.saturating_mul(count))?;
+        self.check_rate(context.link.now, segments.saturating_mul(count))?;
         if pending_multi.destinations.is_empty() {
             return Err(pending_multi
                 .unsuccess
@@ -190,14 +180,14 @@ impl EsmeRequests {
             .iter()
             .map(|destination| {
                 let message = model::Message { destination: destination.clone(), ..template.clone() };
-                context.routed(message)
+                context.link.routed(message)
             })
             .collect();
         let slot = self.next_slot;
         self.next_slot = (slot + 1) & 0xFF_FFFF;
         self.pending_multi.insert(slot, pending_multi);
-        let reply = context.reply(pack(RequestKind::SubmitMulti, slot, sequence));
-        context.events.push(Event::AcceptMany { messages, shared_id: true, key: None, reply });
+        let reply = context.link.reply(pack(RequestKind::SubmitMulti, slot, sequence));
+        context.link.events.push(Event::AcceptMany { messages, shared_id: true, key: None, reply });
         Ok(())
     }
 
@@ -215,12 +205,13 @@ impl EsmeRequests {
         query: QuerySm,
     ) -> Result<(), CommandStatus> {
         let options = self.account.options();
-        let submission = SubmissionContext { options: &options, version: self.version, wall: context.wall };
-        context.events.push(Event::Query {
+        let submission =
+            SubmissionContext { options: &options, version: self.version, wall: context.link.wall };
+        context.link.events.push(Event::Query {
             origin: options.peer,
             id: self.message_id(&query.message_id)?,
             source: Some(submission.source_or_default(query.source)),
-            reply: context.reply(pack(RequestKind::QuerySm, 0, sequence)),
+            reply: context.link.reply(pack(RequestKind::QuerySm, 0, sequence)),
         });
         Ok(())
     }
@@ -232,9 +223,10 @@ impl EsmeRequests {
         cancel: CancelSm,
     ) -> Result<(), CommandStatus> {
         let options = self.account.options();
-        let submission = SubmissionContext { options: &options, version: self.version, wall: context.wall };
+        let submission =
+            SubmissionContext { options: &options, version: self.version, wall: context.link.wall };
         let source = submission.source_or_default(cancel.source);
-        let reply = context.reply(pack(RequestKind::CancelSm, 0, sequence));
+        let reply = context.link.reply(pack(RequestKind::CancelSm, 0, sequence));
         let event = if cancel.message_id.is_empty() {
             Event::CancelMatching {
                 origin: options.peer,
@@ -248,7 +240,7 @@ impl EsmeRequests {
             let destination = Some(cancel.destination).filter(|destination| !destination.is_empty());
             Event::Cancel { origin: options.peer, id, source: Some(source), destination, reply }
         };
-        context.events.push(event);
+        context.link.events.push(event);
         Ok(())
     }
 
@@ -262,14 +254,15 @@ impl EsmeRequests {
             return Err(CommandStatus::RINVDFTMSGID);
         }
         let options = self.account.options();
-        let submission = SubmissionContext { options: &options, version: self.version, wall: context.wall };
+        let submission =
+            SubmissionContext { options: &options, version: self.version, wall: context.link.wall };
         let payload = replace.tlvs.get(tag::MESSAGE_PAYLOAD);
         let octets = match (&payload, replace.short_message.is_empty()) {
             (Some(_), false) => return Err(CommandStatus::RINVMSGLEN),
             (Some(payload), true) => payload,
             (None, _) => &replace.short_message,
         };
-        context.events.push(Event::Replace {
+        context.link.events.push(Event::Replace {
             origin: options.peer,
             id: self.message_id(&replace.message_id)?,
             source: submission.source_or_default(replace.source),
@@ -282,7 +275,7 @@ impl EsmeRequests {
             scheduled: submission.scheduled(&replace.schedule_delivery_time)?,
             expires_at: submission.expires(&replace.validity_period)?,
             dlr_request: pdu_to_message::requested_dlrs(replace.registered_delivery, self.version),
-            reply: context.reply(pack(RequestKind::ReplaceSm, 0, sequence)),
+            reply: context.link.reply(pack(RequestKind::ReplaceSm, 0, sequence)),
         });
         Ok(())
     }

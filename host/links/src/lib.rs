@@ -14,18 +14,11 @@
 #![forbid(unsafe_code)]
 
 mod accounts;
-mod backoff;
 mod bind_authenticator;
 mod bind_probe;
-mod clock;
-mod dialer;
 mod dlr;
 mod esme_requests;
-mod link;
-mod link_handle;
-mod link_record;
 mod links;
-mod listener;
 mod message_to_pdu;
 mod options;
 mod pdu_to_message;
@@ -35,22 +28,19 @@ mod request_token;
 mod send_queue;
 mod sgip;
 mod shared;
-mod smpp_acceptor;
+mod smpp_link;
 mod smsc_requests;
-mod tls;
-mod tracked_socket;
 
 pub use bind_probe::ProbeStep;
-pub use dialer::PeerError;
-pub use link_record::{LinkBlocker, LinkPhase, LinkRole, LinkState, Traffic};
 pub use links::{Links, PreparedListeners, ShutdownLeftover};
-pub use listener::ListenerError;
 pub use options::{
-    BindModes, ClientTls, LinkAccountOptions, LinksOptions, ListenerOptions, LongText, PeerOptions, Secret,
+    BindModes, LinkAccountOptions, LinksOptions, ListenerOptions, LongText, PeerOptions, Secret,
 };
 pub use ports::ServerTlsFiles;
+pub use ports::link::{
+    ClientTls, LinkBlocker, LinkPhase, LinkRole, LinkState, ListenerCounts, ListenerError, PeerError,
+    TlsError, Traffic,
+};
 pub use sgip::{GatewayOptions, SgipListenerOptions, SgipQuirks, SpOptions};
-pub use shared::ListenerCounts;
 pub use smpp::BindMode;
 pub use smpp::message_id::MessageIdForm;
-pub use tls::TlsError;

@@ -1,37 +1,75 @@
 use crate::accounts::Accounts;
-use crate::dialer::{DialedPeer, dial};
-use crate::link_record::LinkRecords;
-use crate::listener::{Listener, ListenerKind, PreparedListener};
-use crate::sgip::{self, GatewayOptions, SgipListenerOptions, SpOptions};
-use crate::shared::{BindCounters, ListenerCounts, Shared};
-use crate::{
-    LinkAccountOptions, LinkState, LinksOptions, ListenerError, ListenerOptions, PeerError, PeerOptions,
-    clock,
-};
+use crate::sgip::{self, GatewayOptions, SgipLink, SgipListenerOptions, SpOptions};
+use crate::shared::Shared;
+use crate::smpp_link::{SmppLink, dial_target};
+use crate::{LinkAccountOptions, LinkState, LinksOptions, ListenerOptions, PeerOptions};
 use model::PeerId;
 use parking_lot::Mutex;
-use ports::{EventSink, LinkRegistry, LogLimiter, LoginLimiter, PasswordVerifier, Routing};
+use ports::link::{
+    DialedPeer, LinkDeps, LinkLimits, Listener, ListenerCounts, ListenerError, ListenerSettings, PeerError,
+    PreparedListener, dial,
+};
+use ports::{ConnectionLimits, EventSink, LinkRegistry, LoginLimiter, PasswordVerifier, Routing, clock};
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
-use tokio::sync::mpsc;
+
+/// The options of a listener, by protocol.
+#[derive(Clone, Debug, PartialEq)]
+enum ListenerKind {
+    Smpp(Arc<ListenerOptions>),
+    Sgip(SgipListenerOptions),
+}
+
+impl ListenerKind {
+    fn settings(&self) -> ListenerSettings {
+        let limits = |connections, per_address, unidentified| ConnectionLimits {
+            connections,
+            per_address,
+            unidentified,
+            reserve: 0,
+        };
+        match self {
+            Self::Smpp(options) => ListenerSettings {
+                name: options.name.clone(),
+                listen: options.listen,
+                limits: limits(
+                    options.connections,
+                    options.connections_per_address,
+                    options.unbound_connections,
+                ),
+                handshake_timeout: options.bind_timeout,
+                tls: options.tls.clone(),
+            },
+            Self::Sgip(options) => ListenerSettings {
+                name: options.name.clone(),
+                listen: options.listen,
+                limits: limits(
+                    options.connections,
+                    options.connections_per_address,
+                    options.unbound_connections,
+                ),
+                handshake_timeout: options.bind_timeout,
+                tls: None,
+            },
+        }
+    }
+}
 
 /// All links of the appliance: listeners, accounts and peers. Each may be added, changed and removed while the others
 /// work. Its methods must be called inside a tokio runtime.
 pub struct Links {
     shared: Arc<Shared>,
-    listeners: Mutex<HashMap<String, Listener>>,
-    peers: Mutex<HashMap<String, DialedPeer>>,
-    gateways: Mutex<HashMap<String, (Arc<GatewayOptions>, sgip::dialer::DialedNode)>>,
-    sps: Mutex<HashMap<String, (Arc<SpOptions>, sgip::dialer::DialedNode)>>,
-    ended: tokio::sync::Mutex<mpsc::Receiver<()>>,
+    listeners: Mutex<HashMap<String, Listener<ListenerKind>>>,
+    peers: Mutex<HashMap<String, (Arc<PeerOptions>, DialedPeer)>>,
+    gateways: Mutex<HashMap<String, (Arc<GatewayOptions>, DialedPeer)>>,
+    sps: Mutex<HashMap<String, (Arc<SpOptions>, DialedPeer)>>,
 }
 
 /// Listeners that are ready to be opened; see [`Links::prepare_listeners`].
 pub struct PreparedListeners {
-    ready: Vec<PreparedListener>,
+    ready: Vec<PreparedListener<ListenerKind>>,
     /// The names of all configured listeners, including those that do not change.
     names: HashSet<String>,
 }
@@ -61,21 +99,17 @@ impl Links {
         core: Arc<dyn EventSink>,
         routing: Arc<dyn Routing>,
     ) -> Result<Self, getrandom::Error> {
-        let (alive, ended) = mpsc::channel(1);
+        let limits = LinkLimits {
+            write_timeout: options.write_timeout,
+            output_limit: options.output_limit,
+            close_timeout: options.close_timeout,
+        };
+        let registry = Arc::new(LinkRegistry::with_limiter(limiter));
         let shared = Shared {
-            core,
-            routing,
-            registry: Arc::new(LinkRegistry::new()),
+            deps: LinkDeps::new(core, routing, registry, limits),
             accounts: Accounts::default(),
             logins: sgip::bind_authenticator::Logins::default(),
-            records: LinkRecords::default(),
-            limiter,
             verifier: PasswordVerifier::new(options.verifications)?,
-            bind_counters: BindCounters::default(),
-            connections: Arc::default(),
-            refuse_binds: AtomicBool::new(false),
-            log: LogLimiter::default(),
-            alive: Mutex::new(Some(alive)),
             options,
         };
         Ok(Self {
@@ -84,14 +118,13 @@ impl Links {
             peers: Mutex::default(),
             gateways: Mutex::default(),
             sps: Mutex::default(),
-            ended: tokio::sync::Mutex::new(ended),
         })
     }
 
     /// The link registry: dispatches the engine's commands, also for other front ends.
     #[must_use]
     pub fn registry(&self) -> Arc<LinkRegistry> {
-        self.shared.registry.clone()
+        self.shared.deps.registry.clone()
     }
 
     /// Opens a listener. Returns its address, which tells the port if port 0 was configured.
@@ -99,18 +132,36 @@ impl Links {
     /// # Errors
     /// If the address cannot be bound, the TLS files cannot be used, or the name is taken.
     pub async fn listen(&self, options: ListenerOptions) -> Result<SocketAddr, ListenerError> {
-        let Some(alive) = self.shared.alive.lock().clone() else { return Err(ListenerError::ShuttingDown) };
-        if self.listeners.lock().contains_key(&options.name) {
-            return Err(ListenerError::NameTaken(options.name));
-        }
-        self.open(ListenerKind::Smpp(options), alive).await
+        self.open(ListenerKind::Smpp(Arc::new(options))).await
     }
 
-    async fn open(&self, kind: ListenerKind, alive: mpsc::Sender<()>) -> Result<SocketAddr, ListenerError> {
-        let listener = PreparedListener::new(kind, None).await?.open(&self.shared, alive, None);
-        let address = listener.address;
-        self.listeners.lock().insert(listener.kind.name().to_owned(), listener);
+    async fn open(&self, kind: ListenerKind) -> Result<SocketAddr, ListenerError> {
+        if self.shared.deps.is_shutting_down() {
+            return Err(ListenerError::ShuttingDown);
+        }
+        let settings = kind.settings();
+        let name = settings.name.clone();
+        if self.listeners.lock().contains_key(&name) {
+            return Err(ListenerError::NameTaken(name));
+        }
+        let listener = self.start(PreparedListener::new(kind, settings, None).await?, None);
+        let address = listener.address();
+        self.listeners.lock().insert(name, listener);
         Ok(address)
+    }
+
+    fn start(
+        &self,
+        prepared: PreparedListener<ListenerKind>,
+        before: Option<Listener<ListenerKind>>,
+    ) -> Listener<ListenerKind> {
+        let shared = self.shared.clone();
+        match prepared.options().clone() {
+            ListenerKind::Smpp(options) => prepared
+                .open(&self.shared.deps, before, move |peer| SmppLink::server(&shared, &options, peer)),
+            ListenerKind::Sgip(options) => prepared
+                .open(&self.shared.deps, before, move |peer| SgipLink::server(&shared, &options, peer)),
+        }
     }
 
     /// Prepares the change to exactly these listeners: reads certificates and binds new addresses. Nothing changes
@@ -123,36 +174,41 @@ impl Links {
         smpp: &[ListenerOptions],
         sgip: &[SgipListenerOptions],
     ) -> Result<PreparedListeners, ListenerError> {
-        let smpp = smpp.iter().cloned().map(ListenerKind::Smpp);
-        let wanted: Vec<ListenerKind> = smpp.chain(sgip.iter().cloned().map(ListenerKind::Sgip)).collect();
-        let mut ready = Vec::new();
-        for kind in &wanted {
+        let smpp = smpp.iter().cloned().map(|options| ListenerKind::Smpp(Arc::new(options)));
+        let wanted = smpp.chain(sgip.iter().cloned().map(ListenerKind::Sgip));
+        let (mut ready, mut names) = (Vec::new(), HashSet::new());
+        for kind in wanted {
+            let settings = kind.settings();
+            let listen = settings.listen;
             let (is_open, socket) = {
                 let listeners = self.listeners.lock();
-                let named = listeners.get(kind.name());
+                let named = listeners.get(&settings.name);
                 // An address may move from one listener to another. Port 0 is never shared.
-                let own = named.and_then(|listener| listener.socket_on(kind.listen()));
-                let others = listeners.values().filter(|_| kind.listen().port() != 0);
+                let own = named.and_then(|listener| listener.socket_on(listen));
+                let others = listeners.values().filter(|_| listen.port() != 0);
                 let socket =
-                    own.or_else(|| others.into_iter().find_map(|listener| listener.socket_on(kind.listen())));
-                (named.is_some_and(|listener| listener.matches(kind)), socket)
+                    own.or_else(|| others.into_iter().find_map(|listener| listener.socket_on(listen)));
+                (named.is_some_and(|listener| listener.matches(&kind)), socket)
             };
+            names.insert(settings.name.clone());
             if !is_open {
-                ready.push(PreparedListener::new(kind.clone(), socket).await?);
+                ready.push(PreparedListener::new(kind, settings, socket).await?);
             }
         }
-        Ok(PreparedListeners { ready, names: wanted.iter().map(|one| one.name().to_owned()).collect() })
+        Ok(PreparedListeners { ready, names })
     }
 
     /// Opens new listeners, replaces changed ones (their connections stay open), and closes listeners that are not
     /// configured any more (their connections are unbound). The others are not affected.
     pub fn set_listeners(&self, ready: PreparedListeners) {
-        let Some(alive) = self.shared.alive.lock().clone() else { return };
+        if self.shared.deps.is_shutting_down() {
+            return;
+        }
         let mut listeners = self.listeners.lock();
         for one in ready.ready {
             let name = one.name().to_owned();
             let before = listeners.remove(&name);
-            listeners.insert(name, one.open(&self.shared, alive.clone(), before));
+            listeners.insert(name, self.start(one, before));
         }
         listeners.retain(|name, listener| {
             let wanted = ready.names.contains(name);
@@ -180,8 +236,8 @@ impl Links {
     /// If the SGIP address is malformed; the SMPP side of the account works nevertheless.
     pub fn set_account(&self, options: LinkAccountOptions) -> Result<(), PeerError> {
         let (name, peer, sp) = (options.name.clone(), options.peer, options.sgip.clone());
-        let account =
-            self.shared.accounts.set(options, self.shared.registry.rates(), clock::now() + CLOSE_TIMEOUT);
+        let registry = self.shared.deps.registry.accounts();
+        let account = self.shared.accounts.set(options, registry, clock::now() + CLOSE_TIMEOUT);
         let Some(sp) = sp.map(Arc::new) else {
             self.remove_sp_links(&name, peer);
             return Ok(());
@@ -197,8 +253,7 @@ impl Links {
         if sp.address.is_empty() {
             return Ok(());
         }
-        let Some(alive) = self.shared.alive.lock().clone() else { return Err(PeerError::ShuttingDown) };
-        let dialed = sgip::dialer::sp(&self.shared, &name, peer, &sp, &alive)?;
+        let dialed = sgip::dial_sp(&self.shared, &name, peer, &sp)?;
         sps.insert(name, (sp, dialed));
         Ok(())
     }
@@ -224,11 +279,7 @@ impl Links {
     /// # Errors
     /// If the address cannot be bound, or the name is taken.
     pub async fn listen_sgip(&self, options: SgipListenerOptions) -> Result<SocketAddr, ListenerError> {
-        let Some(alive) = self.shared.alive.lock().clone() else { return Err(ListenerError::ShuttingDown) };
-        if self.listeners.lock().contains_key(&options.name) {
-            return Err(ListenerError::NameTaken(options.name));
-        }
-        self.open(ListenerKind::Sgip(options), alive).await
+        self.open(ListenerKind::Sgip(options)).await
     }
 
     /// Adds a gateway, or changes the one of that name: dials it and lets it log in. Does nothing if the options are
@@ -237,14 +288,14 @@ impl Links {
     /// # Errors
     /// If the options cannot be used; the old ones stay in effect.
     pub fn set_gateway(&self, options: GatewayOptions) -> Result<(), PeerError> {
-        let Some(alive) = self.shared.alive.lock().clone() else { return Err(PeerError::ShuttingDown) };
         let mut gateways = self.gateways.lock();
         let options = Arc::new(options);
         if gateways.get(&options.name).is_some_and(|(old, _)| *old == options) {
             return Ok(());
         }
-        let dialed = sgip::dialer::gateway(&self.shared, &options, &alive)?;
-        self.shared.logins.set_gateway(&options);
+        let dialed = sgip::dial_gateway(&self.shared, &options)?;
+        let limits = self.shared.deps.registry.accounts().set(options.peer, None, 1, clock::now());
+        self.shared.logins.set_gateway(&options, limits);
         if let Some((_, old)) = gateways.insert(options.name.clone(), (options, dialed)) {
             old.stop(clock::now() + CLOSE_TIMEOUT);
         }
@@ -270,14 +321,16 @@ impl Links {
     /// # Errors
     /// If the options cannot be used; the old ones stay in effect.
     pub fn set_peer(&self, options: PeerOptions) -> Result<(), PeerError> {
-        let Some(alive) = self.shared.alive.lock().clone() else { return Err(PeerError::ShuttingDown) };
         let mut peers = self.peers.lock();
-        if peers.get(&options.name).is_some_and(|old| *old.options == options) {
+        let options = Arc::new(options);
+        if peers.get(&options.name).is_some_and(|(old, _)| *old == options) {
             return Ok(());
         }
-        let name = options.name.clone();
-        let dialed = dial(&self.shared, options, &alive)?;
-        if let Some(old) = peers.insert(name, dialed) {
+        let (system_id, peer) = (self.system_id(), options.clone());
+        let dialed = dial(&self.shared.deps, dial_target(&options), move |now| {
+            SmppLink::client(now, system_id.clone(), peer.clone())
+        })?;
+        if let Some((_, old)) = peers.insert(options.name.clone(), (options, dialed)) {
             old.stop(clock::now() + CLOSE_TIMEOUT);
         }
         Ok(())
@@ -285,14 +338,14 @@ impl Links {
 
     /// Removes a peer and closes its links. Returns whether there was one.
     pub fn remove_peer(&self, name: &str) -> bool {
-        let Some(peer) = self.peers.lock().remove(name) else { return false };
+        let Some((_, peer)) = self.peers.lock().remove(name) else { return false };
         peer.stop(clock::now() + CLOSE_TIMEOUT);
         true
     }
 
     /// Dials a peer or gateway at once if it waits to be dialed again. Returns whether there is one that is dialed.
     pub fn dial_now(&self, name: &str) -> bool {
-        self.shared.records.dial_now(name)
+        self.shared.deps.dial_now(name)
     }
 
     /// Returns the current options of the account of that name.
@@ -302,7 +355,7 @@ impl Links {
     }
 
     pub(crate) fn peer_options(&self, name: &str) -> Option<Arc<PeerOptions>> {
-        self.peers.lock().get(name).map(|peer| peer.options.clone())
+        self.peers.lock().get(name).map(|(options, _)| options.clone())
     }
 
     pub(crate) fn gateway_options(&self, name: &str) -> Option<Arc<GatewayOptions>> {
@@ -316,25 +369,18 @@ impl Links {
     /// Returns every link: bound links of accounts, and links of peers in any phase.
     #[must_use]
     pub fn states(&self) -> Vec<LinkState> {
-        self.shared.records.snapshot()
+        self.shared.deps.states()
     }
 
     /// Refuses new binds and logins, or accepts them again. Existing sessions stay, and peers are still dialed.
     pub fn refuse_new_binds(&self, refuse: bool) {
-        self.shared.refuse_binds.store(refuse, Relaxed);
+        self.shared.deps.refuse_logins(refuse);
     }
 
     /// The counters of all listeners.
     #[must_use]
     pub fn listener_counts(&self) -> ListenerCounts {
-        let binds = &self.shared.bind_counters;
-        ListenerCounts {
-            connections: self.shared.connections.accepted.load(Relaxed),
-            turned_away: self.shared.connections.turned_away(),
-            binds: binds.binds.load(Relaxed),
-            binds_refused: binds.binds_refused.load(Relaxed),
-            handshakes_failed: binds.handshakes_failed.load(Relaxed),
-        }
+        self.shared.deps.listener_counts()
     }
 
     /// Stops listening and dialing, answers the open requests, unbinds all links and closes them, within the given
@@ -342,11 +388,11 @@ impl Links {
     /// over.
     pub async fn shutdown(&self, within: Duration) -> ShutdownLeftover {
         let until = clock::now() + within;
-        self.shared.alive.lock().take();
+        self.shared.deps.shut_down();
         for (_, listener) in self.listeners.lock().drain() {
             listener.stop(until);
         }
-        for (_, peer) in self.peers.lock().drain() {
+        for (_, (_, peer)) in self.peers.lock().drain() {
             peer.stop(until);
         }
         for (_, (_, gateway)) in self.gateways.lock().drain() {
@@ -355,11 +401,7 @@ impl Links {
         for (_, (_, sp)) in self.sps.lock().drain() {
             sp.stop(until);
         }
-        let mut ended = self.ended.lock().await;
-        // Links close at `until` at the latest; their last events to the engine take a moment more.
-        let timeout = within + self.shared.options.close_timeout;
-        let all = tokio::time::timeout(timeout, ended.recv()).await.is_ok();
-        if all {
+        if self.shared.deps.wait_for_tasks(within).await {
             return ShutdownLeftover::default();
         }
         let states = self.states();

@@ -1,12 +1,12 @@
 use bytes::Bytes;
 use model::{ErrorClass, PeerId};
+use ports::link::ClientTls;
 use ports::{IpNetwork, ServerTlsFiles, SourceRules};
 use smpp::BindMode;
 use smpp::message_id::MessageIdForm;
 use std::collections::HashMap;
 use std::fmt;
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// A password. It is not shown in debug output.
@@ -97,17 +97,6 @@ impl ListenerOptions {
     }
 }
 
-/// TLS options of a peer.
-#[derive(Clone, Debug, PartialEq, Default)]
-pub struct ClientTls {
-    /// Root certificates for the peer's certificate, PEM; the system's bundle by default.
-    pub ca: Option<PathBuf>,
-    /// The name that the certificate must have; the host of the peer's address by default.
-    pub server_name: Option<String>,
-    /// Our own certificate chain and key, PEM, if the peer requires them.
-    pub certificate: Option<(PathBuf, PathBuf)>,
-}
-
 /// The bind modes that an account may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BindModes {
@@ -155,7 +144,7 @@ pub struct LinkAccountOptions {
     pub window: usize,
     /// Deliveries to one session that may be unanswered.
     pub deliver_window: usize,
-    /// Concurrent sessions.
+    /// Concurrent sessions, over all protocols.
     pub sessions: usize,
     /// The source addresses that it may use.
     pub source: SourceRules,

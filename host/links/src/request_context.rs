@@ -1,38 +1,13 @@
-use crate::link_record::LinkRecord;
-use crate::shared::Shared;
-use engine::{Event, ReplyTo};
-use model::{LinkId, Message, Timestamp};
+use ports::link::{Link, PduKind};
 use smpp::{CommandId, CommandStatus, Response, Session};
-use std::time::Instant;
 
 /// The state that the handling of one request may change.
 pub(crate) struct RequestContext<'a> {
-    pub(crate) shared: &'a Shared,
     pub(crate) session: &'a mut Session,
-    pub(crate) record: &'a LinkRecord,
-    pub(crate) events: &'a mut Vec<Event>,
-    pub(crate) link: LinkId,
-    pub(crate) now: Instant,
-    pub(crate) wall: Timestamp,
+    pub(crate) link: &'a mut Link,
 }
 
 impl RequestContext<'_> {
-    pub(crate) fn reply(&self, token: u64) -> ReplyTo {
-        ReplyTo { link: self.link, token }
-    }
-
-    pub(crate) fn routed(&self, mut message: Message) -> Message {
-        message.routed = self.shared.routing.route(&message);
-        message
-    }
-
-    /// Routes a message and passes it to the engine.
-    pub(crate) fn accept(&mut self, message: Message, token: u64) {
-        let message = Box::new(self.routed(message));
-        let reply = self.reply(token);
-        self.events.push(Event::Accept { message, reply });
-    }
-
     pub(crate) fn respond(
         &mut self,
         command: CommandId,
@@ -40,7 +15,21 @@ impl RequestContext<'_> {
         status: CommandStatus,
         response: &Response,
     ) {
-        self.record.outbound.count_answer(status);
+        self.link.record.outbound.count_answer(status.0);
         self.session.respond(command, sequence, status, response);
+    }
+}
+
+/// The kind under which a request is counted.
+pub(crate) fn pdu_kind(command: CommandId) -> PduKind {
+    match command.request() {
+        CommandId::SUBMIT_SM => PduKind::SubmitSm,
+        CommandId::DELIVER_SM => PduKind::DeliverSm,
+        CommandId::DATA_SM => PduKind::DataSm,
+        CommandId::SUBMIT_MULTI => PduKind::SubmitMulti,
+        CommandId::QUERY_SM => PduKind::QuerySm,
+        CommandId::CANCEL_SM => PduKind::CancelSm,
+        CommandId::REPLACE_SM => PduKind::ReplaceSm,
+        _ => PduKind::Other,
     }
 }

@@ -1,11 +1,12 @@
 //! The send queue of one link: from a command of the engine to the outcome.
 
-use crate::link_record::{LinkBlocker, LinkRecord};
 use crate::message_to_pdu::{MessagePdus, PduStyle, ValidityFormatter};
+use crate::request_context::pdu_kind;
 use engine::Event;
 use model::{
     Address, Dlr, DlrState, ErrorClass, LinkId, Message, MessageId, Outcome, PeerMessageId, Timestamp,
 };
+use ports::link::{Link, LinkBlocker, LinkRecord};
 use rustc_hash::FxHashMap;
 use smpp::message_id::MessageIdForm;
 use smpp::{CommandStatus, QuerySm, Request, RequestError, Response, Session, Sm, time};
@@ -101,19 +102,11 @@ impl SendQueue {
         self.jobs.is_empty()
     }
 
-    /// Gives the session as many requests as its window and `max_output` octets of output allow. `written` is the
-    /// number of octets of the stream that are written. Returns whether anything was sent.
-    #[allow(clippy::too_many_arguments, reason = "all of it belongs to the link that calls this once a turn")]
-    pub(crate) fn fill_window(
-        &mut self,
-        session: &mut Session,
-        record: &LinkRecord,
-        now: Instant,
-        wall: Timestamp,
-        written: u64,
-        max_output: usize,
-        events: &mut Vec<Event>,
-    ) -> bool {
+    /// Gives the session as many requests as its window and the limit of the output allow. Returns whether anything was
+    /// sent.
+    pub(crate) fn fill_window(&mut self, session: &mut Session, link: &mut Link) -> bool {
+        let (now, wall, max_output) = (link.now, link.wall, link.deps.output_limit());
+        let events = &mut link.events;
         let mut sent = false;
         while session.window_free() > 0
             && session.output().len() < max_output
@@ -166,11 +159,11 @@ impl SendQueue {
                     (token_kind::QUERY | self.serial, Request::QuerySm(query), id)
                 }
             };
-            let start = written + session.output().len() as u64;
+            let start = link.written + session.output().len() as u64;
             match session.request(now, token, &request) {
                 Ok(_) => {
                     sent = true;
-                    record.outbound.count_request(&request);
+                    link.record.outbound.count(pdu_kind(request.command()));
                     self.unwritten.push_back((start, token));
                     if self.round_trip_sample.is_none() {
                         self.round_trip_sample = Some((token, now));
@@ -211,7 +204,7 @@ impl SendQueue {
         response: &Response,
         late: bool,
     ) -> Option<Event> {
-        record.inbound.count_answer(status);
+        record.inbound.count_answer(status.0);
         if let Some((sampled, at)) = self.round_trip_sample
             && sampled == token
         {

@@ -18,22 +18,22 @@ impl SmscRequests {
     pub(crate) fn request(&self, context: &mut RequestContext<'_>, sequence: u32, request: Request) {
         let command = request.command();
         let peer = self.options.peer;
-        let expires_at = context.wall + self.options.mo_validity;
+        let expires_at = context.link.wall + self.options.mo_validity;
         let outcome = match request {
             Request::DeliverSm(sm) if is_receipt(sm.esm_class) => {
-                let reply = context.reply(pack(RequestKind::DeliverSm, 0, sequence));
-                context.events.push(dlr::from_deliver_sm(&sm, &self.options, reply));
+                let reply = context.link.reply(pack(RequestKind::DeliverSm, 0, sequence));
+                context.link.events.push(dlr::from_deliver_sm(&sm, &self.options, reply));
                 Ok(())
             }
             Request::DataSm(data) if is_receipt(data.esm_class) => {
-                let reply = context.reply(pack(RequestKind::DataSm, 0, sequence));
-                context.events.push(dlr::from_data_sm(&data, &self.options, reply));
+                let reply = context.link.reply(pack(RequestKind::DataSm, 0, sequence));
+                context.link.events.push(dlr::from_data_sm(&data, &self.options, reply));
                 Ok(())
             }
             Request::DeliverSm(sm) => pdu_to_message::mo_from_deliver_sm(sm, peer, expires_at)
-                .map(|message| context.accept(message, pack(RequestKind::DeliverSm, 0, sequence))),
+                .map(|message| context.link.accept(message, pack(RequestKind::DeliverSm, 0, sequence))),
             Request::DataSm(data) => pdu_to_message::mo_from_data_sm(data, peer, expires_at)
-                .map(|message| context.accept(message, pack(RequestKind::DataSm, 0, sequence))),
+                .map(|message| context.link.accept(message, pack(RequestKind::DataSm, 0, sequence))),
             _ => Err(CommandStatus::RINVCMDID),
         };
         if let Err(status) = outcome {

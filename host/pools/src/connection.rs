@@ -3,7 +3,10 @@
 use crate::accounts::Account;
 use crate::redis_server::{Shared, now};
 use crate::request_handler::{Login, RequestHandler};
-use ports::{ConnectionPermit, LinkCommand, LinkHandle, LoginInterface, Protocol};
+use ports::{
+    ConnectionPermit, LinkCommand, LinkHandle, LoginAccount, LoginAttempt, LoginInterface, LoginRefused,
+    LoginSecret, Protocol,
+};
 use std::cell::RefCell;
 use std::future::poll_fn;
 use std::io;
@@ -219,28 +222,26 @@ impl Connection {
     /// Authenticates a login. An unknown name and a wrong network take as long as a wrong password.
     async fn authenticate(&self, login: &Login) -> Option<Arc<Account>> {
         let shared = &self.shared;
-        let address = self.remote.ip();
         let account = shared.accounts.find(&login.name);
-        let hash = account.as_ref().map(|account| account.options.password_hash.as_str());
-        let network_allowed = account.as_ref().is_some_and(|account| {
-            let networks = &account.options.networks;
-            networks.is_empty() || networks.iter().any(|network| network.contains(address))
+        let named = account.as_ref().map(|account| LoginAccount {
+            account: None,
+            networks: &account.options.networks,
+            secret: LoginSecret::Hash(&account.options.password_hash),
         });
-        let check = async {
-            match hash {
-                Some(hash) if network_allowed => shared.verifier.verify(hash, &login.password, now()).await,
-                hash => {
-                    shared.verifier.refuse(hash.or_else(|| shared.accounts.any_hash()), &login.password).await
-                }
-            }
+        let attempt = LoginAttempt {
+            interface: LoginInterface::Redis,
+            name: &login.name,
+            password: &login.password,
+            remote: self.remote.ip(),
         };
-        let password_check = shared.limiter.check(LoginInterface::Redis, &login.name, address, check).await;
-        if password_check == Ok(true) {
+        let (registry, any_hash) = (shared.registry.accounts(), shared.accounts.any_hash());
+        let checked = registry.authenticate(&shared.verifier, &attempt, named, any_hash).await;
+        if checked.is_ok() {
             self.permit.identify();
             return account;
         }
         shared.counts.wrong_passwords.fetch_add(1, Relaxed);
-        if password_check.is_ok() && shared.may_log() {
+        if !matches!(checked, Err(LoginRefused::Blocked(_))) && shared.may_log() {
             let name = String::from_utf8_lossy(&login.name);
             tracing::warn!(remote = %self.remote, account = %name, "redis login failed");
         }

@@ -7,7 +7,7 @@ use crate::redis_options::RedisOptions;
 use model::Timestamp;
 use parking_lot::Mutex;
 use ports::{
-    Acceptor, ConnectionLimiter, ConnectionLimits, ConnectionPermit, EventSink, LinkRegistry, LoginLimiter,
+    Acceptor, ConnectionLimiter, ConnectionLimits, ConnectionPermit, EventSink, LinkRegistry,
     PasswordVerifier, RateLimiter,
 };
 use resp::{ClusterNode, RespOptions, Scripts, Session};
@@ -45,7 +45,6 @@ pub(crate) struct Shared {
     pub(crate) options: RedisOptions,
     pub(crate) accounts: Accounts,
     pub(crate) verifier: PasswordVerifier,
-    pub(crate) limiter: Arc<LoginLimiter>,
     pub(crate) connection_limiter: Arc<ConnectionLimiter>,
     pub(crate) core: Arc<dyn EventSink>,
     pub(crate) registry: Arc<LinkRegistry>,
@@ -68,7 +67,6 @@ pub(crate) struct ServerInfo {
 impl Shared {
     pub(crate) fn new(
         options: RedisOptions,
-        limiter: Arc<LoginLimiter>,
         core: Arc<dyn EventSink>,
         registry: Arc<LinkRegistry>,
     ) -> Result<Self, getrandom::Error> {
@@ -89,7 +87,6 @@ impl Shared {
         Ok(Self {
             accounts: Accounts::new(options.accounts.clone()),
             verifier: PasswordVerifier::new(options.verifications)?,
-            limiter,
             connection_limiter: ConnectionLimiter::new(limits, Arc::default()),
             core,
             registry,
@@ -141,11 +138,10 @@ impl RedisServer {
     /// If the system provides no random numbers.
     pub fn new(
         options: RedisOptions,
-        limiter: Arc<LoginLimiter>,
         core: Arc<dyn EventSink>,
         registry: Arc<LinkRegistry>,
     ) -> Result<Self, RedisServerError> {
-        let shared = Shared::new(options, limiter, core, registry).map_err(RedisServerError::Random)?;
+        let shared = Shared::new(options, core, registry).map_err(RedisServerError::Random)?;
         let liveness = Mutex::new(Some(mpsc::channel(1)));
         Ok(Self { shared: Arc::new(shared), shutdown_signal: watch::channel(None).0, liveness })
     }

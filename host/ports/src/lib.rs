@@ -6,15 +6,17 @@
 //!   number pools.
 //! * Texts and their codings: [`text`].
 //! * Limits: connections ([`ConnectionLimiter`], [`Acceptor`]), passwords ([`PasswordVerifier`], [`LoginLimiter`]), rates
-//!   ([`RateLimiter`], [`AccountRates`]), addresses ([`IpNetwork`], [`SourceRules`]), log lines ([`LogLimiter`]).
-//! * Refused submissions: [`RefusalLog`].
+//!   ([`RateLimiter`]), addresses ([`IpNetwork`], [`SourceRules`]), log lines ([`LogLimiter`]).
+//! * Accounts over all protocols: [`AccountRegistry`]. Refused submissions: [`RefusalLog`].
+//! * Links: [`link`], with the driver of every protocol on sockets.
 //!
 //! A front end knows nothing of queues, and nothing of the other front ends.
 #![forbid(unsafe_code)]
 
 mod acceptor;
-mod account_rates;
+mod account_registry;
 mod address_group;
+pub mod clock;
 mod connection_limiter;
 mod descriptors;
 mod drained_body;
@@ -22,7 +24,7 @@ mod engine_client;
 mod event_sink;
 mod http_listener;
 mod ip_network;
-mod link_handle;
+pub mod link;
 mod link_registry;
 mod log_limiter;
 mod login_limiter;
@@ -38,7 +40,10 @@ pub mod text;
 mod tls_files;
 
 pub use acceptor::Acceptor;
-pub use account_rates::{AccountRate, AccountRates};
+pub use account_registry::{
+    AccountLimits, AccountRegistry, LoginAccount, LoginAttempt, LoginRefused, LoginSecret, SessionPermit,
+    SessionRequest,
+};
 pub use address_group::AddressGroup;
 pub use connection_limiter::{
     ConnectionCounts, ConnectionLimitReached, ConnectionLimiter, ConnectionLimits, ConnectionPermit,
@@ -49,7 +54,7 @@ pub use engine_client::{EngineClient, EngineTimeout};
 pub use event_sink::EventSink;
 pub use http_listener::{HttpLimits, HttpListener, RequestClassifier};
 pub use ip_network::{IpNetwork, ParseIpNetworkError};
-pub use link_handle::LinkHandle;
+pub use link::{LinkHandle, Socket};
 pub(crate) use link_registry::LinkCommands;
 pub use link_registry::{LinkCommand, LinkRegistry};
 pub use log_limiter::LogLimiter;

@@ -1,4 +1,4 @@
-use crate::{AccountRates, Protocol, RefusalLog, RefusalRecord};
+use crate::{AccountRegistry, LoginLimiter, Protocol, RefusalLog, RefusalRecord};
 use engine::{EngineAnswer, EngineCommand, RefusedSubmission};
 use model::{LinkId, Message, MessageId, PeerMessageId, SubmitTicket, Timestamp};
 use parking_lot::RwLock;
@@ -65,7 +65,7 @@ struct Registered {
 pub struct LinkRegistry {
     next: AtomicU64,
     links: RwLock<FxHashMap<LinkId, Registered>>,
-    rates: AccountRates,
+    accounts: AccountRegistry,
     refusals: RefusalLog,
 }
 
@@ -74,6 +74,12 @@ impl LinkRegistry {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Creates a registry without links. `limiter` limits the wrong passwords of all interfaces.
+    #[must_use]
+    pub fn with_limiter(limiter: Arc<LoginLimiter>) -> Self {
+        Self { accounts: AccountRegistry::new(limiter), ..Self::default() }
     }
 
     /// Registers a link; see [`LinkHandle`](crate::LinkHandle). Returns its id, which is unique for the life of the
@@ -106,10 +112,10 @@ impl LinkRegistry {
         self.links.write().remove(&link);
     }
 
-    /// The rate limiters of the accounts, which all protocols share.
+    /// The accounts, with the limits that all protocols share.
     #[must_use]
-    pub fn rates(&self) -> &AccountRates {
-        &self.rates
+    pub fn accounts(&self) -> &AccountRegistry {
+        &self.accounts
     }
 
     /// The number of links.

@@ -1,4 +1,5 @@
 use crate::{AddressGroup, RateLimiter};
+use model::PeerId;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::collections::hash_map::RandomState;
@@ -7,7 +8,7 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// An interface that checks passwords. Each has accounts of its own: one name at two interfaces is two accounts.
+/// An interface that checks passwords.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LoginInterface {
     /// SMPP binds.
@@ -32,7 +33,7 @@ impl LoginInterface {
         }
     }
 
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Smpp => "smpp",
             Self::Sgip => "sgip",
@@ -69,7 +70,7 @@ pub struct LoginBlocked {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Key {
-    /// A keyed hash of interface and account: a client may send names of any length.
+    /// A keyed hash of the account, or of interface and name: a client may send names of any length.
     Account(u64, AddressGroup),
     Group(AddressGroup),
 }
@@ -165,20 +166,26 @@ impl LoginLimiter {
     }
 
     /// Runs `check`, which returns whether the password is right, unless there were too many wrong passwords. A check
-    /// that is dropped before its end counts as wrong. `account` is the name that the client sent, whether or not
-    /// such an account exists.
+    /// that is dropped before its end counts as wrong. `account` is the account if several interfaces know it. Otherwise
+    /// `name` counts, the name that the client sent, whether or not such an account exists; one name at two interfaces
+    /// is two accounts.
     ///
     /// # Errors
     /// If the account is blocked. The error is returned after one second.
     pub async fn check(
         &self,
         interface: LoginInterface,
-        account: &[u8],
+        account: Option<PeerId>,
+        name: &[u8],
         from: IpAddr,
         check: impl Future<Output = bool>,
     ) -> Result<bool, LoginBlocked> {
         let group = AddressGroup::of(from);
-        let keys = [Key::Account(self.hasher.hash_one((interface, account)), group), Key::Group(group)];
+        let account = match account {
+            Some(account) => self.hasher.hash_one(account),
+            None => self.hasher.hash_one((interface, name)),
+        };
+        let keys = [Key::Account(account, group), Key::Group(group)];
         let mut checking = loop {
             let done_notify = self.done_notify.notified();
             let mut done_notify = std::pin::pin!(done_notify);
@@ -314,7 +321,10 @@ mod tests {
         is_right: bool,
     ) -> Result<bool, ()> {
         let from = from.parse().unwrap();
-        limiter.check(LoginInterface::Smpp, account.as_bytes(), from, ready(is_right)).await.map_err(|_| ())
+        limiter
+            .check(LoginInterface::Smpp, None, account.as_bytes(), from, ready(is_right))
+            .await
+            .map_err(|_| ())
     }
 
     #[tokio::test]
@@ -328,7 +338,7 @@ mod tests {
         // The account is not blocked elsewhere either.
         assert_eq!(try_login(&limiter, "bad", "192.0.2.2", true).await, Ok(true));
         let from = "192.0.2.1".parse().unwrap();
-        assert_eq!(limiter.check(LoginInterface::Admin, b"bad", from, ready(true)).await, Ok(true));
+        assert_eq!(limiter.check(LoginInterface::Admin, None, b"bad", from, ready(true)).await, Ok(true));
     }
 
     #[tokio::test]
@@ -360,7 +370,9 @@ mod tests {
                         checked.fetch_add(1, Relaxed);
                         slow_check(false).await
                     };
-                    limiter.check(LoginInterface::Redis, b"a", "192.0.2.1".parse().unwrap(), check).await
+                    limiter
+                        .check(LoginInterface::Redis, None, b"a", "192.0.2.1".parse().unwrap(), check)
+                        .await
                 })
             })
             .collect();
@@ -378,7 +390,13 @@ mod tests {
                 let limiter = limiter.clone();
                 tokio::spawn(async move {
                     limiter
-                        .check(LoginInterface::Smpp, b"a", "192.0.2.1".parse().unwrap(), slow_check(true))
+                        .check(
+                            LoginInterface::Smpp,
+                            None,
+                            b"a",
+                            "192.0.2.1".parse().unwrap(),
+                            slow_check(true),
+                        )
                         .await
                 })
             })
@@ -392,7 +410,8 @@ mod tests {
     async fn a_cancelled_check_counts_as_wrong() {
         let limiter = limiter();
         for _ in 0..3 {
-            let check = limiter.check(LoginInterface::Smpp, b"a", "192.0.2.1".parse().unwrap(), pending());
+            let check =
+                limiter.check(LoginInterface::Smpp, None, b"a", "192.0.2.1".parse().unwrap(), pending());
             assert!(tokio::time::timeout(Duration::ZERO, check).await.is_err());
         }
         assert_eq!(try_login(&limiter, "a", "192.0.2.1", true).await, Err(()));

@@ -137,13 +137,7 @@ pub(crate) fn serve(mut config: Config, startup: StartupConfig, logging: Arc<Log
     let business = {
         let _inside = runtime.enter();
         let options = config.business.as_ref().map(|listener| listener.options.clone()).unwrap_or_default();
-        Arc::new(Business::new(
-            options,
-            limiter.clone(),
-            front_end_events.clone(),
-            routing.clone(),
-            links.registry(),
-        )?)
+        Arc::new(Business::new(options, front_end_events.clone(), routing.clone(), links.registry())?)
     };
     let mailbox_index = Arc::new(MailboxIndex::new(store.clone()));
     let pools = {
@@ -168,7 +162,6 @@ pub(crate) fn serve(mut config: Config, startup: StartupConfig, logging: Arc<Log
         Some(listener) => {
             let listener = ::pools::RedisServer::new(
                 listener.options.clone(),
-                limiter.clone(),
                 Arc::new(core.clone()),
                 links.registry(),
             )?;

@@ -106,7 +106,7 @@ impl BusinessFixture {
         let registry = Arc::new(LinkRegistry::new());
         let core = Arc::new(FakeEngine { registry: registry.clone(), next: AtomicU64::new(1) });
         let business =
-            Business::new(BusinessOptions::default(), Arc::default(), core, Arc::new(FixedRouting), registry).expect("no business");
+            Business::new(BusinessOptions::default(), core, Arc::new(FixedRouting), registry).expect("no business");
         let hash = ports::hash_password(b"secret").expect("no hash");
         let mut account = BusinessAccountOptions::new("shop", SHOP, &hash);
         account.source.default = Some(Address::new(0, 1, b"10655"));

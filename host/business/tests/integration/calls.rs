@@ -120,14 +120,8 @@ async fn fixture(change: impl FnOnce(&mut BusinessAccountOptions)) -> Fixture {
     let (gateway, mut events) = (sent.link(), Vec::new());
     sent.announce(GATEWAY, 1000, &mut events);
     core.run(events);
-    let business = Business::new(
-        BusinessOptions::default(),
-        Arc::default(),
-        core.clone(),
-        Arc::new(RouteToGateway),
-        registry,
-    )
-    .unwrap();
+    let business =
+        Business::new(BusinessOptions::default(), core.clone(), Arc::new(RouteToGateway), registry).unwrap();
     let hash = ports::hash_password(b"secret").unwrap();
     let mut account = BusinessAccountOptions::new("shop", SHOP, &hash);
     account.source.default = Some(model::Address::new(0, 1, b"10655"));

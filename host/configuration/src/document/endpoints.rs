@@ -171,7 +171,7 @@ plain_config! {
         /// Maximum number of unanswered deliveries per session. Default: 100.
         #[schemars(range(min = 1, max = 100_000))]
         pub deliver_window: Option<u64>,
-        /// Maximum number of sessions. Default: 10.
+        /// Maximum number of sessions, over all protocols. Default: 10.
         #[schemars(range(min = 1, max = 100_000))]
         pub sessions: Option<u64>,
         /// The validity of messages that specify none. Default: 2d.

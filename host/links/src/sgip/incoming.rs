@@ -3,14 +3,13 @@
 use super::mapping::{self, SubmitContext};
 use super::options::{GatewayOptions, SpOptions};
 use crate::accounts::Account;
-use crate::clock;
-use crate::link_record::LinkRecord;
-use crate::shared::Shared;
 use engine::{EngineAnswer, Event, ReplyTo};
 use model::{
-    Address, FinalRecord, FinalState, IdempotencyKey, LinkId, Message, PeerMessageId, Refusal, Timestamp,
+    Address, FinalRecord, FinalState, IdempotencyKey, LinkId, Message, PeerId, PeerMessageId, Refusal,
+    Timestamp,
 };
-use ports::{Protocol, RefusalRecord};
+use ports::link::{Link, LinkDeps};
+use ports::{Protocol, RefusalRecord, clock};
 use sgip::{Dialect, Pdu, ResultCode, Sequence, SgipCommand, Submit};
 use smpp::BindMode;
 use std::collections::HashMap;
@@ -18,11 +17,11 @@ use std::sync::Arc;
 
 /// The sender of the commands on an incoming connection.
 #[derive(Debug)]
-pub(super) enum IncomingSource {
+pub(crate) enum IncomingSource {
     /// A gateway of an operator.
-    Gateway { options: Arc<GatewayOptions>, _permit: super::bind_authenticator::SessionPermit },
+    Gateway { options: Arc<GatewayOptions> },
     /// An SP with an account.
-    Sp { account: Arc<Account>, options: Arc<SpOptions>, _permit: super::bind_authenticator::SessionPermit },
+    Sp { account: Arc<Account>, options: Arc<SpOptions> },
 }
 
 /// What must arrive before a command is answered.
@@ -34,9 +33,14 @@ pub(super) enum PendingAnswer {
     Submit(Vec<Message>),
 }
 
-type CommandResult = Result<(Vec<Event>, PendingAnswer), ResultCode>;
-
 impl IncomingSource {
+    pub(super) fn peer(&self) -> PeerId {
+        match self {
+            Self::Gateway { options } => options.peer,
+            Self::Sp { account, .. } => account.limits.peer(),
+        }
+    }
+
     pub(super) fn accepts(&self) -> Vec<SgipCommand> {
         match self {
             Self::Gateway { .. } => vec![SgipCommand::Deliver, SgipCommand::Report, SgipCommand::UserReport],
@@ -62,19 +66,16 @@ impl IncomingSource {
         super::version(self.dialect())
     }
 
-    /// Handles one command. Returns the events for the engine, and what must arrive before the command is answered.
-    /// `number` is its token.
+    /// Handles one command. Returns what must arrive before the command is answered. `number` is its token.
     pub(super) fn on_command(
         &self,
-        shared: &Shared,
-        record: &LinkRecord,
-        link: LinkId,
+        link: &mut Link,
         number: u64,
         sequence: Sequence,
         pdu: Pdu,
-    ) -> CommandResult {
-        record.inbound.count_named(super::kind(&pdu));
-        let reply = ReplyTo { link, token: number };
+    ) -> Result<PendingAnswer, ResultCode> {
+        link.record.inbound.count(super::kind(&pdu));
+        let reply = link.reply(number);
         let digest = mapping::digest(&pdu);
         let key = IdempotencyKey {
             octets: sequence.octets().as_slice().into(),
@@ -82,16 +83,11 @@ impl IncomingSource {
             required: false,
             lifetime: None,
         };
-        let routed = |mut message: Message| {
-            message.routed = shared.routing.route(&message);
-            message
-        };
         match (self, pdu) {
             (Self::Gateway { options, .. }, Pdu::Deliver(deliver)) => {
-                let message = routed(mapping::mo_from_deliver(&deliver, options, clock::wall()));
-                let accept =
-                    Event::AcceptMany { messages: vec![message], shared_id: false, key: Some(key), reply };
-                Ok((vec![accept], PendingAnswer::EngineAnswer))
+                let messages = vec![link.routed(mapping::mo_from_deliver(&deliver, options, link.wall))];
+                link.events.push(Event::AcceptMany { messages, shared_id: false, key: Some(key), reply });
+                Ok(PendingAnswer::EngineAnswer)
             }
             (Self::Gateway { options, .. }, Pdu::Report(report)) => {
                 // A Report about a forwarded Deliver; we forward none.
@@ -99,7 +95,8 @@ impl IncomingSource {
                     return Err(ResultCode::OK);
                 }
                 let dlr = super::dlr::dlr_from_report(&report);
-                Ok((vec![Event::Dlr { peer: options.peer, dlr, reply }], PendingAnswer::EngineAnswer))
+                link.events.push(Event::Dlr { peer: options.peer, dlr, reply });
+                Ok(PendingAnswer::EngineAnswer)
             }
             (Self::Gateway { options, .. }, Pdu::UserReport(report)) => {
                 let user = Address::new(0, 1, &report.user);
@@ -112,11 +109,17 @@ impl IncomingSource {
             (Self::Sp { account, options, .. }, Pdu::Submit(submit)) => {
                 let messages = messages_from_submit(account, options, &submit, sequence);
                 let messages =
-                    messages.inspect_err(|code| record_refusal(shared, account, &submit, *code))?;
-                let messages: Vec<Message> = messages.into_iter().map(routed).collect();
-                let accept =
-                    Event::AcceptMany { messages: messages.clone(), shared_id: false, key: Some(key), reply };
-                Ok((vec![accept], PendingAnswer::Submit(messages)))
+                    messages.inspect_err(|code| record_refusal(&link.deps, account, &submit, *code))?;
+                let messages: Vec<Message> =
+                    messages.into_iter().map(|message| link.routed(message)).collect();
+                let accepted = messages.clone();
+                link.events.push(Event::AcceptMany {
+                    messages: accepted,
+                    shared_id: false,
+                    key: Some(key),
+                    reply,
+                });
+                Ok(PendingAnswer::Submit(messages))
             }
             _ => Err(ResultCode::MESSAGE_ID),
         }
@@ -124,7 +127,7 @@ impl IncomingSource {
 }
 
 /// Counts a Submit that is refused before the engine sees it.
-fn record_refusal(shared: &Shared, account: &Account, submit: &Submit, code: ResultCode) {
+fn record_refusal(deps: &LinkDeps, account: &Account, submit: &Submit, code: ResultCode) {
     let word = match code {
         ResultCode::FLOW | ResultCode(33) => Refusal::Throttled.name(),
         _ => "invalid",
@@ -138,7 +141,7 @@ fn record_refusal(shared: &Shared, account: &Account, submit: &Submit, code: Res
         code: word,
         reason: format!("SGIP result {code}").into(),
     };
-    shared.registry.refusals().record(account.options().peer, refused, 1);
+    deps.registry.refusals().record(account.options().peer, refused, 1);
 }
 
 /// Makes the messages of an SP's Submit, according to the rules of its account.
@@ -163,7 +166,7 @@ fn messages_from_submit(
         wall: clock::wall(),
     };
     let messages = from.messages(submit, sequence, &source)?;
-    if !account.take_rate(u32::try_from(messages.len()).unwrap_or(u32::MAX), clock::now()) {
+    if !account.limits.take(u32::try_from(messages.len()).unwrap_or(u32::MAX), clock::now()) {
         return Err(match options.quirks.dialect {
             Dialect::V12 => ResultCode::FLOW,
             Dialect::V13 => ResultCode(33),

@@ -5,27 +5,27 @@
 //! Submit. The login tells which of the two a peer is.
 
 pub(crate) mod bind_authenticator;
-mod connection;
-pub(crate) mod dialer;
 mod dlr;
 mod incoming;
 mod mapping;
 mod options;
 mod outgoing;
-pub(crate) mod sgip_acceptor;
+mod sgip_link;
 
 pub use options::{GatewayOptions, SgipListenerOptions, SgipQuirks, SpOptions};
+pub(crate) use sgip_link::{SgipLink, dial_gateway, dial_sp};
 
+use ports::link::PduKind;
 use sgip::{Dialect, Pdu};
 
-/// The name under which a command is counted.
-fn kind(pdu: &Pdu) -> &'static str {
+/// The kind under which a command is counted.
+fn kind(pdu: &Pdu) -> PduKind {
     match pdu {
-        Pdu::Submit(_) => "submit",
-        Pdu::Deliver(_) => "deliver",
-        Pdu::Report(_) => "report",
-        Pdu::UserReport(_) => "userrpt",
-        _ => "other",
+        Pdu::Submit(_) => PduKind::Submit,
+        Pdu::Deliver(_) => PduKind::Deliver,
+        Pdu::Report(_) => PduKind::Report,
+        Pdu::UserReport(_) => PduKind::UserReport,
+        _ => PduKind::Other,
     }
 }
 

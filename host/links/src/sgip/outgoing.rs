@@ -2,9 +2,9 @@
 
 use super::mapping;
 use super::options::{GatewayOptions, SpOptions};
-use crate::link_record::LinkRecord;
 use engine::Event;
 use model::{ErrorClass, LinkId, Message, MessageKind, Outcome, PeerId, PeerMessageId, SubmitTicket};
+use ports::link::{Link, LinkRecord};
 use sgip::{Pdu, ResultCode, Sequence, Session, SgipRequestError};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -156,15 +156,7 @@ impl Outgoing {
     }
 
     /// Gives the session as many segments as its window allows. Returns whether there were any.
-    pub(super) fn fill_window(
-        &mut self,
-        session: &mut Session,
-        record: &LinkRecord,
-        now: Instant,
-        written: u64,
-        events: &mut Vec<Event>,
-        link: LinkId,
-    ) -> bool {
+    pub(super) fn fill_window(&mut self, session: &mut Session, link: &mut Link) -> bool {
         let mut any = false;
         while session.window_free() > 0
             && let Some(token) = self.ready.pop_front()
@@ -173,11 +165,11 @@ impl Outgoing {
             let Some(in_flight) = self.messages.get_mut(&token) else { continue };
             let (sequence, _) = Self::identity(node, in_flight);
             let Some(pdu) = in_flight.segments.get(in_flight.next) else { continue };
-            let begins = written + session.output().len() as u64;
-            match session.send(now, token, sequence, pdu) {
+            let begins = link.written + session.output().len() as u64;
+            match session.send(link.now, token, sequence, pdu) {
                 Ok(()) => {
-                    record.outbound.count_named(super::kind(pdu));
-                    in_flight.sent = Some((begins, now));
+                    link.record.outbound.count(super::kind(pdu));
+                    in_flight.sent = Some((begins, link.now));
                     any = true;
                 }
                 Err(SgipRequestError::SequenceInUse) => {
@@ -188,7 +180,8 @@ impl Outgoing {
                             code: u32::from(ResultCode::SEQUENCE.0),
                             taken: in_flight.taken,
                         };
-                        events.push(Event::Outcome { link, id: in_flight.message.id, outcome });
+                        let (link_id, id) = (link.id(), in_flight.message.id);
+                        link.events.push(Event::Outcome { link: link_id, id, outcome });
                     }
                 }
                 Err(SgipRequestError::NotBound | SgipRequestError::WindowFull) => {

@@ -210,6 +210,7 @@ async fn check_144_too_many_wrong_binds_block_one_account_only() {
     fixture.links.set_account(account()).unwrap();
     let mut other = account();
     (other.name, other.system_id) = ("other".to_owned(), Bytes::from_static(b"other"));
+    other.peer = model::PeerId(3);
     fixture.links.set_account(other).unwrap();
     let address = fixture.links.listen(listener()).await.unwrap();
     let guess =

@@ -434,6 +434,7 @@ async fn a_removed_account_is_unbound_and_others_are_not() {
     let (fixture, address) = open_fixture().await;
     let mut other = account();
     other.name = "other".into();
+    other.peer = model::PeerId(3);
     other.system_id = Bytes::from_static(b"other");
     fixture.links.set_account(other).unwrap();
     let mut stays = RawPeer::connect(address).await;

@@ -12,13 +12,8 @@ impl EventSink for DiscardEvents {
 }
 
 fn handler() -> RequestHandler {
-    let shared = Shared::new(
-        RedisOptions::default(),
-        Arc::default(),
-        Arc::new(DiscardEvents),
-        Arc::new(LinkRegistry::new()),
-    )
-    .unwrap();
+    let shared =
+        Shared::new(RedisOptions::default(), Arc::new(DiscardEvents), Arc::new(LinkRegistry::new())).unwrap();
     let session = shared.session("127.0.0.1:6379".parse().unwrap());
     RequestHandler::new(Arc::new(shared), session, LinkId(1))
 }

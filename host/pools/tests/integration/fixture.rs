@@ -95,14 +95,14 @@ impl Fixture {
     pub(crate) fn limited(options: RedisOptions, limiter: Arc<ports::LoginLimiter>) -> Self {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        let registry = Arc::new(LinkRegistry::new());
+        let registry = Arc::new(LinkRegistry::with_limiter(limiter));
         let inner = Mutex::new((Engine::new(Settings::default()), Vec::new()));
         let engine = Arc::new(TestEngine { inner, registry: registry.clone(), held: Mutex::new(false) });
         let options = RedisOptions {
             scripts: resp::ScriptSha1::parse(SUM.as_bytes()).into_iter().collect(),
             ..options
         };
-        let server = Arc::new(RedisServer::new(options, limiter, engine.clone(), registry.clone()).unwrap());
+        let server = Arc::new(RedisServer::new(options, engine.clone(), registry.clone()).unwrap());
         let address = runtime.block_on(server.listen(SocketAddr::from(([127, 0, 0, 1], 0)))).unwrap();
         Self { runtime, server, engine, registry, address }
     }

@@ -4,6 +4,7 @@ use super::{Event, Session, SgipCloseReason, SgipRole, State, after};
 use crate::{
     CheckUserAnswer, DecodeError, HEADER_LENGTH, Header, Pdu, ResultCode, Sequence, SgipCommand, TraceAnswer,
 };
+use bytes::BytesMut;
 use std::time::Instant;
 
 /// The answer to a command, with a result code. The answer to a Trace has no code; it names no node.
@@ -19,6 +20,11 @@ pub(super) fn answer_for(command: SgipCommand, result: ResultCode) -> Pdu {
 }
 
 impl Session {
+    /// The input buffer, which the owner may read the socket into before [`Session::process`].
+    pub fn input(&mut self) -> &mut BytesMut {
+        &mut self.input
+    }
+
     /// Whether the owner should read more: not while a login waits for its decision, nor while the window is full.
     #[must_use]
     pub fn wants_input(&self) -> bool {
@@ -62,7 +68,7 @@ impl Session {
             self.partial_by = after(now, self.options.partial_timeout);
         }
         if self.input.is_empty() && self.input.capacity() > 64 * 1024 {
-            self.input = bytes::BytesMut::new();
+            self.input = BytesMut::new();
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod delivery_policy;
 mod fixture;
+mod flush;
 mod pace;
 mod peer_groups;
 mod queue_actions;

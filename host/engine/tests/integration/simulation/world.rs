@@ -359,7 +359,7 @@ impl World {
                 EngineCommand::LookUp { id, .. } => {
                     assert!(!self.disk.waits(id), "seed {}: {id:?} is looked for, and waits", self.seed);
                 }
-                EngineCommand::Refused(_) => {}
+                EngineCommand::Refused(_) | EngineCommand::Flushed { .. } => {}
             }
         }
     }

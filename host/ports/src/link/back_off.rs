@@ -1,4 +1,3 @@
-use smpp::CommandStatus;
 use std::time::Duration;
 
 /// The wait before a peer is dialed again. It doubles from one second to a limit, and is longer where frequent
@@ -14,11 +13,8 @@ impl BackOff {
     /// The smallest limit, so that a wrong setting does not flood a peer.
     const MIN_LIMIT: Duration = Duration::from_millis(100);
     /// The default limit.
-    pub(crate) const MAX: Duration = Duration::from_secs(30);
-    /// After a refused system_id or password: an admin has to correct them.
-    const WRONG_CREDENTIALS: Duration = Duration::from_secs(60);
-    /// After RALYBND: the peer still holds our old session, and needs time to notice that it is gone.
-    const STILL_BOUND: Duration = Duration::from_secs(30);
+    #[cfg(test)]
+    const MAX: Duration = Duration::from_secs(30);
 
     /// Creates a back-off with waits of at most `max`, unless the peer's refusal requires more.
     pub(crate) fn new(max: Duration) -> Self {
@@ -31,16 +27,10 @@ impl BackOff {
         self.next = Self::FIRST.min(self.max);
     }
 
-    /// Returns the next wait. `random` spreads it over 80 to 120 percent, but never beyond the limit, and never below
-    /// the minimum for `refused`.
-    pub(crate) fn next(&mut self, refused: Option<CommandStatus>, random: u64) -> Duration {
+    /// Returns the next wait, at least `least`. `random` spreads it over 80 to 120 percent, but never beyond the limit.
+    pub(crate) fn next(&mut self, least: Duration, random: u64) -> Duration {
         let wait = self.next;
         self.next = (self.next * 2).min(self.max);
-        let least = match refused {
-            Some(CommandStatus::RINVPASWD | CommandStatus::RINVSYSID) => Self::WRONG_CREDENTIALS,
-            Some(CommandStatus::RALYBND) => Self::STILL_BOUND,
-            _ => Duration::ZERO,
-        };
         let percent = 80 + u32::try_from(random % 41).unwrap_or(0);
         if least > wait {
             // A minimum is only exceeded, never reduced.
@@ -55,27 +45,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn check_037_038_wrong_credentials_wait_60_s_and_a_stale_session_30_s() {
+    fn a_wait_is_never_shorter_than_the_refusal_requires() {
         for random in 0..100 {
             let mut backoff = BackOff::new(BackOff::MAX);
-            assert!(backoff.next(Some(CommandStatus::RINVPASWD), random) >= Duration::from_secs(60));
-            assert!(backoff.next(Some(CommandStatus::RINVSYSID), random) >= Duration::from_secs(60));
-            assert!(backoff.next(Some(CommandStatus::RALYBND), random) >= Duration::from_secs(30));
+            assert!(backoff.next(Duration::from_secs(60), random) >= Duration::from_secs(60));
         }
     }
 
     #[test]
     fn waits_double_to_the_limit_and_restart_after_a_reset() {
         let mut backoff = BackOff::new(BackOff::MAX);
-        let waits: Vec<u64> = (0..7).map(|_| backoff.next(None, 20).as_secs()).collect();
+        let waits: Vec<u64> = (0..7).map(|_| backoff.next(Duration::ZERO, 20).as_secs()).collect();
         assert_eq!(waits, [1, 2, 4, 8, 16, 30, 30]);
         for random in 0..100 {
-            assert!(backoff.next(None, random) <= BackOff::MAX);
+            assert!(backoff.next(Duration::ZERO, random) <= BackOff::MAX);
         }
         let mut short = BackOff::new(Duration::from_millis(500));
-        assert!((0..100).all(|random| short.next(None, random) <= Duration::from_millis(500)));
+        assert!((0..100).all(|random| short.next(Duration::ZERO, random) <= Duration::from_millis(500)));
         backoff.reset();
-        let wait = backoff.next(None, 0);
+        let wait = backoff.next(Duration::ZERO, 0);
         assert!(wait >= Duration::from_millis(800) && wait < Duration::from_secs(1));
     }
 }

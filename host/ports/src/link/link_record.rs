@@ -1,6 +1,7 @@
+use crate::clock;
 use model::{LinkId, PeerId, Timestamp};
 use parking_lot::Mutex;
-use smpp::{BindMode, CommandId, CommandStatus, Request};
+use smpp::BindMode;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -97,7 +98,36 @@ impl LinkBlocker {
     }
 }
 
-/// The kinds of PDU that are counted one by one; enquire_link and unbind are not counted.
+/// The kinds of PDU that are counted one by one. Link tests and logouts are not counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PduKind {
+    /// SMPP submit_sm.
+    SubmitSm,
+    /// SMPP deliver_sm.
+    DeliverSm,
+    /// SMPP data_sm.
+    DataSm,
+    /// SMPP submit_multi.
+    SubmitMulti,
+    /// SMPP query_sm.
+    QuerySm,
+    /// SMPP cancel_sm.
+    CancelSm,
+    /// SMPP replace_sm.
+    ReplaceSm,
+    /// Any other request.
+    Other,
+    /// Submit of a protocol of China.
+    Submit,
+    /// Deliver of a protocol of China.
+    Deliver,
+    /// SGIP Report.
+    Report,
+    /// SGIP UserRpt.
+    UserReport,
+}
+
+/// The names of [`PduKind`] in the API and in metrics, in its order.
 const KINDS: [&str; 12] = [
     "submit_sm",
     "deliver_sm",
@@ -113,52 +143,24 @@ const KINDS: [&str; 12] = [
     "userrpt",
 ];
 
-fn kind(command: CommandId) -> usize {
-    match command.request() {
-        CommandId::SUBMIT_SM => 0,
-        CommandId::DELIVER_SM => 1,
-        CommandId::DATA_SM => 2,
-        CommandId::SUBMIT_MULTI => 3,
-        CommandId::QUERY_SM => 4,
-        CommandId::CANCEL_SM => 5,
-        CommandId::REPLACE_SM => 6,
-        _ => 7,
-    }
-}
-
 /// Counters of one direction.
 #[derive(Debug, Default)]
-pub(crate) struct Counts {
+pub struct PduCounts {
     requests: [AtomicU64; KINDS.len()],
     answers: AtomicU64,
     errors: Mutex<BTreeMap<u32, u64>>,
 }
 
-impl Counts {
-    pub(crate) fn count_request(&self, request: &Request) {
-        self.count_command(request.command());
-    }
-
-    pub(crate) fn count_command(&self, command: CommandId) {
-        if let Some(count) = self.requests.get(kind(command)) {
+impl PduCounts {
+    /// Counts a request.
+    pub fn count(&self, kind: PduKind) {
+        if let Some(count) = self.requests.get(kind as usize) {
             count.fetch_add(1, Relaxed);
         }
-    }
-
-    /// Counts a request of another protocol by its name.
-    pub(crate) fn count_named(&self, name: &str) {
-        let kind = KINDS.iter().position(|kind| *kind == name).unwrap_or(7);
-        if let Some(count) = self.requests.get(kind) {
-            count.fetch_add(1, Relaxed);
-        }
-    }
-
-    pub(crate) fn count_answer(&self, status: CommandStatus) {
-        self.count_answer_code(status.0);
     }
 
     /// Counts an answer by its code; 0 means success in every protocol.
-    pub(crate) fn count_answer_code(&self, code: u32) {
+    pub fn count_answer(&self, code: u32) {
         self.answers.fetch_add(1, Relaxed);
         if code != 0 {
             let mut errors = self.errors.lock();
@@ -210,14 +212,17 @@ struct LinkRecordState {
 
 /// The record of one link, for the API. A client's record survives its connections.
 #[derive(Debug)]
-pub(crate) struct LinkRecord {
+pub struct LinkRecord {
     pub(crate) role: LinkRole,
     pub(crate) peer: PeerId,
-    pub(crate) name: String,
+    /// The name of the account or peer.
+    pub name: String,
     pub(crate) number: usize,
     pub(crate) tls: bool,
-    pub(crate) inbound: Counts,
-    pub(crate) outbound: Counts,
+    /// Traffic received.
+    pub inbound: PduCounts,
+    /// Traffic sent.
+    pub outbound: PduCounts,
     pub(crate) in_flight: AtomicU32,
     pub(crate) unanswered_in: AtomicU32,
     blocked_by: AtomicU8,
@@ -232,15 +237,17 @@ pub(crate) struct LinkRecord {
 }
 
 impl LinkRecord {
-    pub(crate) fn new(role: LinkRole, peer: PeerId, name: &str, number: usize, tls: bool) -> Arc<Self> {
+    /// Creates the record of one link; `number` is its number among the links of the peer, from 0.
+    #[must_use]
+    pub fn new(role: LinkRole, peer: PeerId, name: &str, number: usize, tls: bool) -> Arc<Self> {
         Arc::new(Self {
             role,
             peer,
             name: name.to_owned(),
             number,
             tls,
-            inbound: Counts::default(),
-            outbound: Counts::default(),
+            inbound: PduCounts::default(),
+            outbound: PduCounts::default(),
             in_flight: AtomicU32::new(0),
             unanswered_in: AtomicU32::new(0),
             blocked_by: AtomicU8::new(LinkBlocker::NotBound as u8),
@@ -255,8 +262,8 @@ impl LinkRecord {
                 bind: None,
                 version: None,
                 window: 0,
-                since: crate::clock::wall(),
-                down_since: crate::clock::wall(),
+                since: clock::wall(),
+                down_since: clock::wall(),
                 last_error: None,
                 back_off_until: None,
             }),
@@ -266,7 +273,7 @@ impl LinkRecord {
     pub(crate) fn set_phase(&self, phase: LinkPhase) {
         let mut state = self.state.lock();
         if state.phase != phase {
-            let now = crate::clock::wall();
+            let now = clock::wall();
             if state.phase == LinkPhase::Bound {
                 state.down_since = now;
             }
@@ -289,7 +296,7 @@ impl LinkRecord {
 
     pub(crate) fn set_back_off(&self, wait: Duration) {
         self.set_phase(LinkPhase::BackingOff);
-        self.state.lock().back_off_until = Some(crate::clock::wall() + wait);
+        self.state.lock().back_off_until = Some(clock::wall() + wait);
     }
 
     /// Ends the wait before the next dial, if there is one.
@@ -313,7 +320,8 @@ impl LinkRecord {
         self.set_blocked_by(LinkBlocker::None);
     }
 
-    pub(crate) fn set_error(&self, error: impl Into<String>) {
+    /// Notes the last error.
+    pub fn set_error(&self, error: impl Into<String>) {
         self.state.lock().last_error = Some(error.into());
     }
 
@@ -321,7 +329,8 @@ impl LinkRecord {
         self.blocked_by.store(blocked_by as u8, Relaxed);
     }
 
-    pub(crate) fn record_round_trip(&self, taken: Duration) {
+    /// Notes the time that an answer of the peer took.
+    pub fn record_round_trip(&self, taken: Duration) {
         let new = u64::try_from(taken.as_micros()).unwrap_or(u64::MAX).max(1);
         let old = self.round_trip.load(Relaxed);
         // The usual smoothing (RFC 6298 §2): an eighth of the new value.
@@ -423,13 +432,23 @@ pub(crate) struct LinkRecords {
     all: Mutex<Vec<Arc<LinkRecord>>>,
 }
 
-impl LinkRecords {
-    pub(crate) fn add(&self, record: Arc<LinkRecord>) {
-        self.all.lock().push(record);
-    }
+/// A record while it is among [`LinkRecords`]: until it is dropped.
+#[derive(Debug)]
+pub(crate) struct ListedRecord {
+    records: Arc<LinkRecords>,
+    record: Arc<LinkRecord>,
+}
 
-    pub(crate) fn remove(&self, record: &Arc<LinkRecord>) {
-        self.all.lock().retain(|other| !Arc::ptr_eq(other, record));
+impl Drop for ListedRecord {
+    fn drop(&mut self) {
+        self.records.all.lock().retain(|other| !Arc::ptr_eq(other, &self.record));
+    }
+}
+
+impl LinkRecords {
+    pub(crate) fn list(self: &Arc<Self>, record: Arc<LinkRecord>) -> ListedRecord {
+        self.all.lock().push(record.clone());
+        ListedRecord { records: self.clone(), record }
     }
 
     /// Ends the wait of all links that are dialed to this peer. Returns whether there are any.

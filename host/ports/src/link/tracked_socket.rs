@@ -9,8 +9,10 @@ use tokio_rustls::TlsStream;
 
 /// A connection, plain or TLS.
 #[derive(Debug)]
-pub(crate) enum Socket {
+pub enum Socket {
+    /// Plain.
     Plain(TcpStream),
+    /// TLS.
     Tls(Box<TlsStream<TcpStream>>),
 }
 

@@ -1,0 +1,375 @@
+//! SMPP on a link: the session, and the requests of either side.
+
+use crate::bind_authenticator::{BindAuthenticator, BindDecision};
+use crate::esme_requests::EsmeRequests;
+use crate::message_to_pdu::PduStyle;
+use crate::request_context::{RequestContext, pdu_kind};
+use crate::request_token::unpack;
+use crate::send_queue::SendQueue;
+use crate::shared::Shared;
+use crate::smsc_requests::SmscRequests;
+use crate::{ListenerOptions, LongText, PeerOptions};
+use bytes::{Bytes, BytesMut};
+use model::ErrorClass;
+use ports::link::{
+    BoundLink, DialTarget, IncomingPeer, Link, LinkBlocker, LinkProtocol, LinkStep, LoginRefusal,
+};
+use ports::{LinkCommand, Protocol};
+use smpp::message_id::MessageIdForm;
+use smpp::{
+    Bind, CloseReason, CommandId, CommandStatus, InterfaceVersion, Request, Session, SmppClientOptions,
+    SmppOptions, encode_request,
+};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The kind of the peer, which decides what its requests mean.
+enum LinkSide {
+    /// An incoming connection that has not bound.
+    Unbound(BindAuthenticator),
+    Esme(EsmeRequests),
+    Smsc(SmscRequests),
+}
+
+/// One SMPP connection.
+pub(crate) struct SmppLink {
+    session: Session,
+    side: LinkSide,
+    /// The messages for the peer, once it is bound.
+    queue: Option<SendQueue>,
+}
+
+/// The sequence number of an enquire_link that the session does not know of. It is farthest from the numbers that the
+/// session uses. Its answer counts as a sign of life and as nothing else.
+const PROBE_SEQUENCE: u32 = 0x7FFF_FFFF;
+
+impl SmppLink {
+    /// An incoming connection of a listener.
+    pub(crate) fn server(shared: &Arc<Shared>, options: &Arc<ListenerOptions>, peer: IncomingPeer) -> Self {
+        let session = SmppOptions {
+            system_id: shared.options.system_id.clone(),
+            enquire_interval: options.enquire_interval,
+            enquire_timeout: options.enquire_timeout,
+            response_timeout: options.response_timeout,
+            init_timeout: options.bind_timeout,
+            inactivity: options.inactivity,
+            partial_timeout: options.partial_timeout,
+            ..SmppOptions::default()
+        };
+        let authenticator =
+            BindAuthenticator { shared: shared.clone(), options: options.clone(), incoming: peer };
+        Self {
+            session: Session::server(ports::clock::now(), session),
+            side: LinkSide::Unbound(authenticator),
+            queue: None,
+        }
+    }
+
+    /// A connection to a peer. `system_id` is our own.
+    pub(crate) fn client(now: Instant, system_id: Bytes, options: Arc<PeerOptions>) -> Self {
+        let session = Session::client(now, session_options(system_id, &options));
+        Self { session, side: LinkSide::Smsc(SmscRequests { options }), queue: None }
+    }
+
+    fn start_queue(
+        &mut self,
+        link: &Link,
+        style: PduStyle,
+        message_id_form: MessageIdForm,
+        error_classes: HashMap<u32, ErrorClass>,
+    ) {
+        self.queue = Some(SendQueue::new(link.id(), style, message_id_form, error_classes));
+    }
+
+    /// The peer has accepted our bind.
+    fn on_bound(&mut self, link: &mut Link, system_id: &[u8], version: Option<InterfaceVersion>) {
+        let LinkSide::Smsc(smsc) = &self.side else { return };
+        let options = smsc.options.clone();
+        let ours = InterfaceVersion(options.interface_version).takes_tlvs();
+        let theirs = options.tlvs.unwrap_or_else(|| version.is_none_or(InterfaceVersion::takes_tlvs));
+        let style = PduStyle {
+            submits: true,
+            tlvs: ours && theirs,
+            long: options.long_text,
+            validity: options.pass_validity,
+        };
+        tracing::debug!(peer = %options.name, name = %String::from_utf8_lossy(system_id), "bind accepted");
+        link.bind(BoundLink {
+            peer: options.peer,
+            mode: options.bind,
+            version: version.unwrap_or(InterfaceVersion::V34).0,
+            window: options.window,
+            takes_messages: options.bind.transmits(),
+        });
+        self.start_queue(link, style, options.message_id, options.error_classes.clone());
+    }
+
+    fn on_request(&mut self, link: &mut Link, sequence: u32, request: Request) {
+        link.record.inbound.count(pdu_kind(request.command()));
+        let mut context = RequestContext { session: &mut self.session, link };
+        match &mut self.side {
+            LinkSide::Esme(esme) => esme.request(&mut context, sequence, request),
+            LinkSide::Smsc(smsc) => smsc.request(&mut context, sequence, request),
+            LinkSide::Unbound(_) => {}
+        }
+    }
+}
+
+impl LinkProtocol for SmppLink {
+    const PROTOCOL: Protocol = Protocol::Smpp;
+    type Login = BindDecision;
+
+    fn input(&mut self) -> &mut BytesMut {
+        self.session.input()
+    }
+
+    fn output(&mut self) -> &mut BytesMut {
+        self.session.output()
+    }
+
+    fn wants_input(&self) -> bool {
+        self.session.wants_input()
+    }
+
+    fn process(&mut self, now: Instant) {
+        self.session.process(now);
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.session.deadline()
+    }
+
+    fn on_timeout(&mut self, now: Instant) {
+        self.session.on_timeout(now);
+    }
+
+    fn is_bound(&self) -> bool {
+        self.session.bound_as().is_some()
+    }
+
+    fn in_flight(&self) -> usize {
+        self.session.in_flight()
+    }
+
+    fn unanswered_in(&self) -> usize {
+        self.session.unanswered_in()
+    }
+
+    fn next_event(&mut self, link: &mut Link) -> LinkStep<BindDecision> {
+        let Some(event) = self.session.poll_event() else { return LinkStep::Idle };
+        match event {
+            smpp::Event::Bind(bind) => {
+                if let LinkSide::Unbound(authenticator) = &self.side {
+                    return LinkStep::Login(authenticator.authenticate(bind));
+                }
+            }
+            smpp::Event::Bound { system_id, version } => self.on_bound(link, &system_id, version),
+            smpp::Event::BindRefused(status) => link.refused(refusal(status)),
+            smpp::Event::Outbind(_) => tracing::info!(peer = %link.record.name, "outbind"),
+            smpp::Event::Request { sequence, request } => self.on_request(link, sequence, request),
+            smpp::Event::Answer { token, status, response, late } => {
+                if let Some(queue) = &mut self.queue {
+                    if late && link.deps.log.take(link.now).is_some() {
+                        tracing::info!(peer = %link.record.name, %status, "late response");
+                    }
+                    let outcome = queue.on_response(&link.record, link.now, token, status, &response, late);
+                    link.events.extend(outcome);
+                }
+            }
+            smpp::Event::Unanswered { token } => {
+                if let Some(queue) = &mut self.queue {
+                    if link.deps.log.take(link.now).is_some() {
+                        tracing::warn!(peer = %link.record.name, "request timed out");
+                    }
+                    link.events.extend(queue.on_response_timeout(token));
+                }
+            }
+            smpp::Event::Alert(alert) => {
+                link.record.inbound.count(pdu_kind(CommandId::ALERT_NOTIFICATION));
+                if let LinkSide::Smsc(smsc) = &self.side {
+                    link.events.push(smsc.alert(alert));
+                }
+            }
+            smpp::Event::Anomaly(anomaly) => tracing::debug!(
+                peer = %link.record.name,
+                what = anomaly.what,
+                command = format_args!("{:#010x}", anomaly.command.0),
+                sequence = anomaly.sequence,
+                "protocol anomaly"
+            ),
+            smpp::Event::Closing(reason) => {
+                link.end(reason.name(), !matches!(reason, CloseReason::Dead));
+            }
+        }
+        LinkStep::Handled
+    }
+
+    fn on_login(&mut self, link: &mut Link, decision: BindDecision) {
+        match decision {
+            BindDecision::Refuse { status, reason } => {
+                self.session.refuse_bind(status);
+                link.refuse(reason);
+            }
+            BindDecision::Accept { account, session: (record, permit), version, mode } => {
+                let options = account.options();
+                link.identify(record, permit);
+                self.session.set_window_in(options.window);
+                self.session.set_window_out(options.deliver_window);
+                self.session.accept_bind(link.now, version);
+                if !self.is_bound() {
+                    // The connection ended during the authentication.
+                    return;
+                }
+                let style = PduStyle {
+                    submits: false,
+                    tlvs: version.takes_tlvs(),
+                    long: LongText::Payload,
+                    validity: false,
+                };
+                link.bind(BoundLink {
+                    peer: options.peer,
+                    mode,
+                    version: version.0,
+                    window: options.deliver_window,
+                    takes_messages: mode.receives(),
+                });
+                self.start_queue(link, style, MessageIdForm::AsIs, HashMap::new());
+                self.side = LinkSide::Esme(EsmeRequests::new(account, version));
+            }
+        }
+    }
+
+    fn on_command(&mut self, link: &mut Link, command: LinkCommand) {
+        let Some(queue) = &mut self.queue else { return };
+        match command {
+            LinkCommand::Send { message, leg, taken, want_dlr, .. } => {
+                queue.send(message, leg, taken, want_dlr);
+            }
+            LinkCommand::QueryPeer { id, peer_id, message, leg } => queue.query(id, peer_id, &message, leg),
+            LinkCommand::Answer { token, answer } => {
+                let Some((kind, slot, sequence)) = unpack(token) else { return };
+                let mut context = RequestContext { session: &mut self.session, link };
+                match &mut self.side {
+                    LinkSide::Esme(esme) => esme.answer(&mut context, kind, slot, sequence, answer),
+                    LinkSide::Smsc(_) => SmscRequests::answer(&mut context, kind, sequence, &answer),
+                    LinkSide::Unbound(_) => {}
+                }
+            }
+            LinkCommand::Flushed => {}
+        }
+    }
+
+    fn fill_window(&mut self, link: &mut Link) -> bool {
+        self.queue.as_mut().is_some_and(|queue| queue.fill_window(&mut self.session, link))
+    }
+
+    fn on_written(&mut self, written: u64) {
+        if let Some(queue) = &mut self.queue {
+            queue.on_written(written);
+        }
+    }
+
+    fn blocked_by(&self, now: Instant) -> LinkBlocker {
+        let blocked_by = self.queue.as_ref().map(|queue| queue.blocked_by(&self.session, now));
+        match (blocked_by, &self.side) {
+            (Some(LinkBlocker::None), LinkSide::Esme(esme)) if esme.is_rate_limited(now) => {
+                LinkBlocker::AccountRate
+            }
+            (blocked_by, _) => blocked_by.unwrap_or(LinkBlocker::None),
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.queue.as_ref().is_none_or(SendQueue::is_idle)
+    }
+
+    fn probe(&mut self) -> bool {
+        encode_request(self.session.output(), PROBE_SEQUENCE, &Request::EnquireLink);
+        true
+    }
+
+    fn unbind(&mut self, now: Instant) -> bool {
+        self.session.unbind(now);
+        true
+    }
+
+    fn close(mut self, link: &mut Link) {
+        let pending = self.session.close();
+        if let Some(queue) = &mut self.queue {
+            queue.on_written(link.written);
+            queue.close(pending, &mut link.events);
+        }
+    }
+}
+
+/// The effect of a refused bind on the dialer.
+fn refusal(status: CommandStatus) -> LoginRefusal {
+    let (least_wait, check) = match status {
+        // An admin has to correct them.
+        CommandStatus::RINVPASWD | CommandStatus::RINVSYSID => {
+            (60, Some("system-id, password and system-type"))
+        }
+        // The peer still holds our old session, and needs time to notice that it is gone.
+        CommandStatus::RALYBND => (30, None),
+        _ => (0, None),
+    };
+    let least_wait = Duration::from_secs(least_wait);
+    LoginRefusal { reason: format!("bind refused: {status}"), least_wait, check }
+}
+
+/// The peer's address, links and times, for the dialer.
+pub(crate) fn dial_target(options: &PeerOptions) -> DialTarget {
+    DialTarget {
+        name: options.name.clone(),
+        peer: options.peer,
+        address: options.address.clone(),
+        links: options.links,
+        connect_timeout: options.bind_timeout,
+        redial_interval: options.redial_interval,
+        redial_stable_after: None,
+        tls: options.tls.clone(),
+    }
+}
+
+/// The session options of a link to a peer. `ourselves` is our own system_id.
+pub(crate) fn session_options(ourselves: Bytes, options: &PeerOptions) -> SmppClientOptions {
+    SmppClientOptions {
+        options: SmppOptions {
+            system_id: ourselves,
+            interface_version: options.interface_version,
+            window_in: options.window_in.max(1),
+            window_out: options.window.max(1),
+            enquire_interval: options.enquire_interval,
+            enquire_timeout: options.enquire_timeout,
+            response_timeout: options.response_timeout,
+            init_timeout: options.bind_timeout,
+            // Our enquire_links find a dead peer sooner; silence alone is no reason to unbind.
+            inactivity: Duration::ZERO,
+            ..SmppOptions::default()
+        },
+        bind: Bind {
+            mode: options.bind,
+            system_id: options.system_id.clone(),
+            password: options.password.0.clone(),
+            system_type: options.system_type.clone(),
+            interface_version: options.interface_version,
+            addr_ton: 0,
+            addr_npi: 0,
+            address_range: Bytes::new(),
+        },
+        await_outbind: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn check_037_038_wrong_credentials_wait_60_s_and_a_stale_session_30_s() {
+        assert_eq!(refusal(CommandStatus::RINVPASWD).least_wait, Duration::from_secs(60));
+        assert_eq!(refusal(CommandStatus::RINVSYSID).least_wait, Duration::from_secs(60));
+        assert_eq!(refusal(CommandStatus::RALYBND).least_wait, Duration::from_secs(30));
+    }
+}
