@@ -7,12 +7,11 @@ use crate::format::{ago, count, figure, state_badge, time_tag, with_readable_tim
 use crate::layout::{csrf_field, error_notice, live_page, problem_list};
 use crate::live::Region;
 use crate::nav::NavItem;
-use crate::pages::api_types::{links, queues};
 use crate::pages::configuration::send_patch;
 use crate::request_context::RequestContext;
 use crate::settings::{self, ACCOUNT, Field, GATEWAY, PASSWORD_HASH, PEER};
 use crate::table::{detail_list, table};
-use api::{FieldProblem, PeerTestView, Permission, RefusalsView};
+use api::{BindMode, FieldProblem, LinkBlocker, LinkView, PeerTestView, Permission, QueueView, RefusalsView};
 use axum::extract::Path;
 use axum::http::{Method, StatusCode};
 use axum::response::Response;
@@ -83,7 +82,8 @@ pub(crate) async fn regions(
     list: &str,
     name: &str,
 ) -> Result<Vec<Region>, ApiError> {
-    let (queues, links) = tokio::join!(queues(context), links(context));
+    let (queues, links) =
+        tokio::join!(context.get::<Vec<QueueView>>("/v1/queues"), context.get::<Vec<LinkView>>("/v1/links"),);
     let (queues, links) = (queues?, links?);
     let queue = queues.iter().find(|queue| queue.peer == name);
     let rows: Vec<_> = links
@@ -91,12 +91,12 @@ pub(crate) async fn regions(
         .filter(|link| link.peer == name)
         .map(|link| {
             vec![
-                state_badge(&link.phase),
+                state_badge(link.phase.name()),
                 html! { (link.remote.as_deref().unwrap_or("—")) @if link.tls { " " span.badge.good { "TLS" } } },
-                html! { (link.bind.as_deref().unwrap_or("—")) },
+                html! { (link.bind.map_or("—", BindMode::name)) },
                 html! { (link.in_flight) " of " (link.window) },
-                html! { (link.round_trip().map_or_else(|| "—".to_owned(), |ms| format!("{} ms", figure(ms)))) },
-                html! { (if link.blocked_by == "none" { "nothing".to_owned() } else { with_readable_times(&link.blocked_by).replace('-', " ") }) },
+                html! { (link.round_trip_ms().map_or_else(|| "—".to_owned(), |ms| format!("{} ms", figure(ms)))) },
+                html! { (if link.blocked_by == LinkBlocker::None { "nothing".to_owned() } else { link.blocked_by.name().replace('-', " ") }) },
                 html! { @if link.since > 0 { (ago(link.since)) } @else { "—" } },
                 html! {
                     (link.last_error.as_deref().unwrap_or("—"))
