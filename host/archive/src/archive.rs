@@ -5,45 +5,45 @@ use crate::history::{self, ArchiveFilter, ArchivePage, Cursor, RecordFields};
 use crate::retention::{self, TrimReport};
 use crate::statistics::{self, Period, Statistics};
 use crate::{ArchiveError, FinishedSource, Pump, Record, ReplayRange, ReplaySource};
+use configuration::Keys;
 use model::{MessageId, Timestamp};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Options of the archive. The defaults suit most installations.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Keys)]
 pub struct ArchiveOptions {
-    /// Maximum number of messages per transaction, at least 1.
+    /// Maximum number of messages per transaction.
+    #[key(range = 1..=100_000, default = 2000)]
     pub batch: usize,
-    /// Maximum time that the pump waits to fill a batch. With little traffic, this is the delay of a message and the
+    /// Maximum time that a batch waits for more messages. With little traffic, this is the delay of a message and the
     /// minimum interval between transactions.
+    #[key(default = "200ms")]
     pub linger: Duration,
     /// The share of time that the pump keeps the database busy while it works off a shrinking backlog, above 0 and at
     /// most 1. The pump does not rest while the backlog grows.
+    #[key(skip = 0.5)]
     pub share: f64,
-    /// Messages accepted longer ago than this are deleted; `None` keeps all.
+    /// Messages accepted longer ago than this are deleted.
+    #[key(name = "retention", default_as = "never", was = "keep")]
     pub keep: Option<Duration>,
     /// Delay before a row that the database refused is tried again.
+    #[key(skip = Duration::from_secs(3600))]
     pub refused_retry_interval: Duration,
     /// Maximum delay between attempts to reach the database; delays double up to it.
+    #[key(skip = Duration::from_secs(30))]
     pub max_retry_delay: Duration,
     /// Maximum duration of a statement, after which the connection is given up.
+    #[key(skip = Duration::from_secs(120))]
     pub timeout: Duration,
     /// Maximum number of connections for readers.
+    #[key(skip = 4)]
     pub readers: u32,
 }
 
 impl Default for ArchiveOptions {
     fn default() -> Self {
-        Self {
-            batch: 2000,
-            linger: Duration::from_millis(200),
-            share: 0.5,
-            keep: None,
-            refused_retry_interval: Duration::from_secs(3600),
-            max_retry_delay: Duration::from_secs(30),
-            timeout: Duration::from_secs(120),
-            readers: 4,
-        }
+        Self::defaults()
     }
 }
 

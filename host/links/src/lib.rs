@@ -46,7 +46,7 @@ pub use link_record::{LinkBlocker, LinkPhase, LinkRole, LinkState, Traffic};
 pub use links::{Links, PreparedListeners, ShutdownLeftover};
 pub use listener::ListenerError;
 pub use options::{
-    BindModes, ClientTls, LinkAccountOptions, LinksOptions, ListenerOptions, LongText, PeerOptions, Secret,
+    ClientTls, LinkAccountOptions, LinksOptions, ListenerOptions, LongText, PeerOptions, Secret,
 };
 pub use ports::ServerTlsFiles;
 pub use sgip::{GatewayOptions, SgipListenerOptions, SgipQuirks, SpOptions};

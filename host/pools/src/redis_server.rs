@@ -3,7 +3,7 @@
 use crate::accounts::Accounts;
 use crate::connection::Connection;
 use crate::counts::{Counts, RedisServerState};
-use crate::redis_options::RedisOptions;
+use crate::redis_options::{AcceptedScripts, RedisOptions};
 use model::Timestamp;
 use parking_lot::Mutex;
 use ports::{
@@ -72,9 +72,12 @@ impl Shared {
         core: Arc<dyn EventSink>,
         registry: Arc<LinkRegistry>,
     ) -> Result<Self, getrandom::Error> {
-        let scripts = Scripts::new(options.scripts.iter().copied(), options.any_script);
+        let scripts = match &options.scripts {
+            AcceptedScripts::These(sums) => Scripts::new(sums.iter().copied(), false),
+            AcceptedScripts::Any => Scripts::new([], true),
+        };
         let session = RespOptions {
-            limits: options.limits,
+            limits: options.limits(),
             accounts: !options.accounts.is_empty(),
             scripts: Arc::new(scripts),
             plain_replies: options.plain_replies,

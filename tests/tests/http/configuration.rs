@@ -339,7 +339,8 @@ fn secrets_are_accepted_and_never_shown() -> Result<()> {
     let (status, text) = appliance.request("GET", "/v1/configuration/schema", &[])?;
     assert_eq!(status, 200);
     let schema: Value = serde_json::from_str(&text)?;
-    assert_eq!(schema["$defs"]["SecretConfig"]["writeOnly"], true);
+    let peer = &schema["properties"]["peer"]["items"]["properties"];
+    assert_eq!((&peer["password"]["writeOnly"], &peer["links"]["maximum"]), (&true.into(), &256.into()));
     Ok(())
 }
 

@@ -36,8 +36,8 @@ impl TunableSettings {
     }
 
     fn set(&self, config: &Config) {
-        self.free_space_watermark.store(config.free_space_watermark, Relaxed);
-        let retention = u64::try_from(config.finished_retention.as_millis()).unwrap_or(u64::MAX);
+        self.free_space_watermark.store(config.appliance.free_space_watermark, Relaxed);
+        let retention = u64::try_from(config.engine.finished_retention.as_millis()).unwrap_or(u64::MAX);
         self.retention_ms.store(retention, Relaxed);
         *self.attention.lock() = config.attention;
     }
@@ -91,20 +91,29 @@ fn by_name<T>(list: &[T], name: impl Fn(&T) -> &str) -> HashMap<&str, &T> {
 
 /// The running configuration with all values from `new` that can change without a restart.
 pub(super) fn effective(running: &Config, new: &Config) -> Config {
-    Config {
-        free_space_watermark: new.free_space_watermark,
-        shutdown_timeout: new.shutdown_timeout,
-        finished_retention: new.finished_retention,
-        attention: new.attention,
-        listeners: new.listeners.clone(),
-        sgip_listeners: new.sgip_listeners.clone(),
-        accounts: new.accounts.clone(),
-        peers: new.peers.clone(),
-        gateways: new.gateways.clone(),
-        opt_out: new.opt_out.clone(),
-        pools: new.pools.clone(),
-        ..running.clone()
+    let mut effective = running.clone();
+    effective.appliance.free_space_watermark = new.appliance.free_space_watermark;
+    effective.appliance.shutdown_timeout = new.appliance.shutdown_timeout;
+    effective.engine.finished_retention = new.engine.finished_retention;
+    effective.attention = new.attention;
+    effective.listeners.clone_from(&new.listeners);
+    effective.sgip_listeners.clone_from(&new.sgip_listeners);
+    effective.accounts.clone_from(&new.accounts);
+    effective.peers.clone_from(&new.peers);
+    effective.gateways.clone_from(&new.gateways);
+    // The links of core networks and of the local socket stay as they are; their queues change.
+    for network in &mut effective.networks {
+        if let Some(new) = new.networks.iter().find(|new| new.links.name == network.links.name) {
+            network.keys.clone_from(&new.keys);
+            network.queue.clone_from(&new.queue);
+        }
     }
+    if let (Some(shell), Some(new)) = (&mut effective.shell, &new.shell) {
+        shell.queue.clone_from(&new.queue);
+    }
+    effective.opt_out.clone_from(&new.opt_out);
+    effective.pools_configured.clone_from(&new.pools_configured);
+    effective
 }
 
 fn problem(kind: &str, index: usize, key: &str, message: String) -> ConfigProblem {
@@ -140,8 +149,7 @@ pub(super) fn check(document: &Value, running: &Config, new: &Config) -> Vec<Con
     }
     // A component that is replaced at the next start keeps its name until then.
     let networks = running.networks.iter().map(|network| network.links.name.as_str());
-    let kept: Vec<&str> =
-        networks.chain(running.shell.as_ref().map(|_| crate::config::shell::NAME)).collect();
+    let kept: Vec<&str> = networks.chain(running.shell.as_ref().map(|_| crate::config::SHELL_PEER)).collect();
     let accounts = new.accounts.iter().map(|account| ("account", account.links.name.as_str()));
     let peers = new.peers.iter().map(|peer| ("peer", peer.links.name.as_str()));
     let gateways = new.gateways.iter().map(|gateway| ("gateway", gateway.links.name.as_str()));
@@ -254,8 +262,12 @@ impl RuntimeComponents {
     }
 
     fn pools(&self, from: &Config, to: &Config) -> Result<(), ApplyError> {
-        for pool in &to.pools {
-            if from.pools.iter().any(|known| known.name == pool.name && known.settings == pool.settings) {
+        for pool in &to.pools_configured {
+            if from
+                .pools_configured
+                .iter()
+                .any(|known| known.name == pool.name && known.settings == pool.settings)
+            {
                 continue;
             }
             let (name, request) = (pool.name.clone(), PoolRequest::Configure(pool.settings));
@@ -299,7 +311,10 @@ fn queues(config: &Config) -> HashMap<PeerId, &PeerSettings> {
     let accounts = config.accounts.iter().map(|account| &account.queue);
     let peers = config.peers.iter().map(|peer| &peer.queue);
     let gateways = config.gateways.iter().map(|gateway| &gateway.queue);
-    accounts.chain(peers).chain(gateways).map(|queue| (queue.peer, queue)).collect()
+    let networks = config.networks.iter().map(|network| &network.queue);
+    let shell = config.shell.iter().map(|shell| &shell.queue);
+    let queues = accounts.chain(peers).chain(gateways).chain(networks).chain(shell);
+    queues.map(|queue| (queue.peer, queue)).collect()
 }
 
 fn changed_queues(from: &Config, to: &Config) -> Vec<PeerSettings> {
