@@ -6,9 +6,10 @@ use std::time::Duration;
 
 /// Options shared by all accounts.
 #[derive(Clone, Debug, PartialEq, Keys)]
+#[keys(live = "applies to the next calls")]
 pub struct BusinessOptions {
     /// Maximum size of a request.
-    #[key(size, default = "4MiB")]
+    #[key(size, default = "4MiB", restart = "the routes of the listener are built with it")]
     pub request_limit: usize,
     /// Maximum time that a request waits for the commit.
     #[key(default = "30s", was = "patience")]

@@ -70,6 +70,17 @@ impl Attributes {
         }
     }
 
+    /// Whether the values of the key are those of its type.
+    pub(crate) fn is_natural(&self) -> bool {
+        let formats = ["format", "words", "range", "length", "size", "existing", "or_file"];
+        !formats.iter().any(|one| self.has(one))
+    }
+
+    /// Whether a change takes effect while the daemon runs; `None`: as for the table around the key.
+    pub(crate) fn is_live(&self) -> Option<bool> {
+        if self.has("live") { Some(true) } else { self.has("restart").then_some(false) }
+    }
+
     /// The effect of a change of the key.
     pub(crate) fn effect(&self) -> Code {
         for (name, constructor) in [("live", quote!(Live)), ("restart", quote!(Restart))] {

@@ -36,11 +36,12 @@ fn table(input: &DeriveInput) -> Result<Code, Error> {
     let own = Attributes::of(&input.attrs, "keys")?;
     own.only(&["live", "restart", "check"])?;
     let effect = own.effect();
-    let (mut reads, mut declarations) = (Vec::new(), Vec::new());
+    let (mut reads, mut declarations, mut changes) = (Vec::new(), Vec::new(), Vec::new());
     for field in &fields.named {
         let (read, declaration) = key(field)?;
         reads.push(read);
         declarations.push(declaration);
+        changes.push(change(field, &own)?);
     }
     let names = fields.named.iter().map(|field| &field.ident);
     let check = own.value("check").map(|check| quote!(#check(&mut table, section);));
@@ -60,7 +61,39 @@ fn table(input: &DeriveInput) -> Result<Code, Error> {
                 #(#declarations)*
                 ::configuration::Key::inherit(keys, #effect)
             }
+
+            fn take_live(&mut self, new: &Self, live: bool) {
+                let _ = live;
+                #(#changes)*
+            }
         }
+    })
+}
+
+/// The code that takes a new value of a key, if it takes effect while the daemon runs.
+fn change(field: &Field, table: &Attributes) -> Result<Code, Error> {
+    let attributes = Attributes::of(&field.attrs, "key")?;
+    let (name, kind) = (&field.ident, &field.ty);
+    let live = match attributes.is_live().or(table.is_live()) {
+        Some(live) => quote!(#live),
+        None => quote!(live),
+    };
+    Ok(if attributes.has("skip") {
+        Code::new()
+    } else if attributes.has("flatten") {
+        quote!(<#kind as ::configuration::Keys>::take_live(&mut self.#name, &new.#name, #live);)
+    } else if !attributes.is_natural() {
+        quote!(if #live { self.#name.clone_from(&new.#name) })
+    } else if let Some(kind) = argument_of(kind, "Option") {
+        quote! {
+            match (&mut self.#name, &new.#name) {
+                (Some(old), Some(new)) => <#kind as ::configuration::KeyValue>::take_live(old, new, #live),
+                _ if #live => self.#name.clone_from(&new.#name),
+                _ => {}
+            }
+        }
+    } else {
+        quote!(<#kind as ::configuration::KeyValue>::take_live(&mut self.#name, &new.#name, #live);)
     })
 }
 
@@ -113,8 +146,7 @@ fn key(field: &Field) -> Result<(Code, Code), Error> {
     };
     let optional = argument_of(whole, "Option");
     let kind = optional.unwrap_or(whole);
-    let is_natural =
-        !["format", "words", "range", "length", "size", "existing"].iter().any(|one| attributes.has(one));
+    let is_natural = attributes.is_natural();
     let (read_as, format) = format(&attributes)?;
     let json = attributes.json("default")?;
     let example = match (attributes.json("example")?, attributes.text("hint")?) {
@@ -162,7 +194,7 @@ fn key(field: &Field) -> Result<(Code, Code), Error> {
         let (file, doc) = (format!("{name}-file"), format!("A file that contains it, instead of `{name}`."));
         quote!(keys.push({ let mut key = ::configuration::Key::file(#file, #doc); key.effect = #effect; #file_was key });)
     });
-    let shape = match is_natural && attributes.has("secret") {
+    let shape = match (is_natural || attributes.has("or_file")) && attributes.has("secret") {
         true => quote!(::configuration::Shape::secret()),
         false => quote!(::configuration::KeyFormat::<#kind>::shape(&#format)),
     };

@@ -19,7 +19,7 @@ pub trait KeyFormat<T> {
 }
 
 /// A type whose values can be written in one way only.
-pub trait KeyValue: Sized {
+pub trait KeyValue: Clone {
     /// Reads a key. `None` if it is missing, or if its value is invalid, which is reported.
     fn read(section: &Section<'_>, key: &'static str) -> Option<Self>;
 
@@ -29,6 +29,13 @@ pub trait KeyValue: Sized {
     /// The value that stands for a missing one.
     fn empty() -> Self;
 
+    /// Takes another value, if it is `live`: takes effect while the daemon runs. In a table each key decides.
+    fn take_live(&mut self, new: &Self, live: bool) {
+        if live {
+            self.clone_from(new);
+        }
+    }
+
     /// Reads a key that is empty if it is missing.
     fn read_or_empty(section: &Section<'_>, key: &'static str) -> Self {
         Self::read(section, key).unwrap_or_else(Self::empty)
@@ -36,7 +43,7 @@ pub trait KeyValue: Sized {
 }
 
 /// A type whose values can be in a list.
-pub trait KeyItem: Sized {
+pub trait KeyItem: Clone {
     /// Reads a list.
     fn read_list(section: &Section<'_>, key: &'static str) -> Option<Vec<Self>>;
 
@@ -223,6 +230,10 @@ impl<T: Keys> KeyValue for T {
 
     fn read_or_empty(section: &Section<'_>, key: &'static str) -> Self {
         T::read_table(&section.section(key))
+    }
+
+    fn take_live(&mut self, new: &Self, live: bool) {
+        Keys::take_live(self, new, live);
     }
 }
 

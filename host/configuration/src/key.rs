@@ -34,12 +34,16 @@ use std::path::Path;
 /// An `Option` is a key without a default. A field without a default, an example or an `Option` is empty, `false` or a
 /// table of defaults if its key is missing. `#[keys(live = "…")]` and `#[keys(restart = "…")]` set the effect of keys
 /// that declare none, `#[keys(check = FUNCTION)]` a check of the whole table: `fn(&mut Self, &Section)`.
-pub trait Keys: Sized {
+pub trait Keys: Clone {
     /// Reads the keys; unknown keys are not reported. An invalid value is reported and replaced with the default.
     fn read_keys(section: &Section<'_>) -> Self;
 
     /// The declarations of the keys.
     fn keys() -> Vec<Key>;
+
+    /// Takes those values of another table that take effect while the daemon runs. Keys that declare no effect do if
+    /// `live`.
+    fn take_live(&mut self, new: &Self, live: bool);
 
     /// Reads the keys, and reports unknown ones.
     fn read_table(section: &Section<'_>) -> Self {
@@ -297,7 +301,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::Keys;
 
-    #[derive(Keys)]
+    #[derive(Clone, Keys)]
     #[allow(dead_code)]
     #[keys(live = "reconnects")]
     struct Peer {
@@ -315,7 +319,7 @@ pub(crate) mod tests {
         window: usize,
     }
 
-    #[derive(Keys)]
+    #[derive(Clone, Keys)]
     #[allow(dead_code)]
     struct Account {
         /// The hash.
@@ -323,7 +327,7 @@ pub(crate) mod tests {
         password_hash: String,
     }
 
-    #[derive(Keys)]
+    #[derive(Clone, Keys)]
     #[allow(dead_code)]
     struct Redis {
         /// Accounts.
@@ -331,7 +335,7 @@ pub(crate) mod tests {
         account: Vec<Account>,
     }
 
-    #[derive(Keys)]
+    #[derive(Clone, Keys)]
     #[allow(dead_code)]
     struct Document {
         /// Peers.
@@ -380,6 +384,21 @@ pub(crate) mod tests {
                 "interval: is integer, and must be a string in quotes",
             ]
         );
+    }
+
+    #[test]
+    fn values_of_keys_that_need_a_restart_stay() {
+        let read = |rate: f64, hash: &str| {
+            let peer = json!({ "name": "a", "rate": rate });
+            let account = json!({ "account": [{ "password-hash": hash }] });
+            let document = json!({ "peer": [peer], "redis": account, "interval": format!("{rate}s") });
+            let diagnostics = Diagnostics::new(None, Path::new(""));
+            Document::read_table(&Section::root(&diagnostics, &document))
+        };
+        let (mut running, new) = (read(1.0, "x"), read(2.0, "y"));
+        running.take_live(&new, false);
+        assert_eq!((running.peer[0].rate, running.interval.as_secs()), (Some(2.0), 2));
+        assert_eq!(running.redis.unwrap().account[0].password_hash, "x");
     }
 
     #[test]

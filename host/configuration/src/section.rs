@@ -456,10 +456,10 @@ mod tests {
         Down,
     }
 
-    #[derive(Keys)]
+    #[derive(Clone, Keys)]
     struct Tls {}
 
-    #[derive(Keys)]
+    #[derive(Clone, Keys)]
     #[allow(dead_code)]
     struct Peer {
         /// The name.
@@ -474,7 +474,7 @@ mod tests {
         tls: Option<Tls>,
     }
 
-    #[derive(Keys)]
+    #[derive(Clone, Keys)]
     #[allow(dead_code)]
     struct Document {
         /// Peers.

@@ -147,6 +147,7 @@ fn cluster_node(text: &str) -> Option<ClusterNode> {
 
 /// Options of the Redis server.
 #[derive(Debug, Clone, PartialEq, Keys)]
+#[keys(live = "applies to new connections; open ones keep their accounts and limits")]
 pub struct RedisOptions {
     /// SHA-1 sums of the accepted scripts; `any` accepts every script.
     pub scripts: AcceptedScripts,

@@ -46,7 +46,7 @@ pub use descriptors::{descriptor_share, raise_descriptor_limit};
 pub use drained_body::DrainedBody;
 pub use engine_client::{EngineClient, EngineTimeout};
 pub use event_sink::EventSink;
-pub use http_listener::{HttpLimits, HttpListener, RequestClassifier};
+pub use http_listener::{HttpLimits, HttpListener, HttpListenerLimits, RequestClassifier};
 pub use ip_network::{IpNetwork, ParseIpNetworkError};
 pub use link_registry::{LinkCommand, LinkCommands, LinkRegistry, close_link};
 pub use log_limiter::LogLimiter;

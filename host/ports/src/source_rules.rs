@@ -19,7 +19,7 @@ impl SourceRules {
 }
 
 /// The keys of [`SourceRules`].
-#[derive(Keys)]
+#[derive(Clone, Keys)]
 struct SourceTable {
     /// Allowed patterns, with `*` as a wildcard.
     #[key(default_as = "all addresses")]

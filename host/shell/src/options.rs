@@ -195,6 +195,12 @@ impl Keys for ShellPrincipal {
         ];
         keys.map(|(name, doc, shape)| Key::new(name, doc, shape)).into()
     }
+
+    fn take_live(&mut self, new: &Self, live: bool) {
+        if live {
+            self.clone_from(new);
+        }
+    }
 }
 
 /// Octal permissions.

@@ -39,7 +39,10 @@ use model::{
     Directory, Hook, Leg, Now, PluginVersion, PoolAnswer, PoolRequest, RoutingDecision, Timestamp, Verdict,
 };
 use parking_lot::Mutex;
-use ports::{EventSink, HttpListener, LinkRegistry, LoginLimiter, RequestClassifier, ServerCertificate};
+use ports::{
+    EventSink, HttpListener, HttpListenerLimits, LinkRegistry, LoginLimiter, RequestClassifier,
+    ServerCertificate,
+};
 use shell::{LiteralNumbers, MailboxIndex, NumberParser, ShellDeps, ShellServer};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -179,17 +182,6 @@ pub(crate) fn serve(mut config: Config, startup: StartupConfig, logging: Arc<Log
     };
     let tuning = Arc::new(TunableSettings::of(&config));
     let config_manager = Arc::new(startup.config_manager(config.clone()));
-    let live = RuntimeComponents {
-        store: store.clone(),
-        directory: directory.clone(),
-        core: core.clone(),
-        links: links.clone(),
-        business: business.clone(),
-        peer_roles: routing.peer_roles.clone(),
-        keywords,
-        tuning: tuning.clone(),
-        runtime: runtime.handle().clone(),
-    };
     let mut backups = Backups::new(
         config.appliance.data.clone(),
         config.appliance.free_space_watermark,
@@ -204,8 +196,8 @@ pub(crate) fn serve(mut config: Config, startup: StartupConfig, logging: Arc<Log
         }
         values.snapshot()
     }));
-    let access = access::Access::open(&config.appliance.data.join("access.redb"))?
-        .with_audit_retention(config.http.audit_retention);
+    let access = access::Access::open(&config.appliance.data.join("access.redb"))?;
+    access.set_audit_retention(config.http.audit_retention);
     if !access.trims_audit_log() {
         tracing::warn!(
             "clock more than 30 days ahead of the audit log, expired audit entries are not deleted; check the clock: if it is \
@@ -213,6 +205,22 @@ pub(crate) fn serve(mut config: Config, startup: StartupConfig, logging: Arc<Log
         );
     }
     let access = Arc::new(access);
+    let live = RuntimeComponents {
+        store: store.clone(),
+        directory: directory.clone(),
+        core: core.clone(),
+        links: links.clone(),
+        business: business.clone(),
+        peer_roles: routing.peer_roles.clone(),
+        keywords,
+        tuning: tuning.clone(),
+        access: access.clone(),
+        logging: logging.clone(),
+        redis: redis.clone(),
+        http_limits: None,
+        business_limits: None,
+        runtime: runtime.handle().clone(),
+    };
     let users = access.clone();
     backups.databases.push(Box::new(move || users.snapshot()));
     let versions = config_manager.clone();
@@ -580,7 +588,7 @@ async fn open_admin_listener(
     appliance: &Arc<Switchyard>,
     limiter: Arc<LoginLimiter>,
     threads: &tokio::runtime::Handle,
-) -> Result<()> {
+) -> Result<HttpListenerLimits> {
     let token = admin::RootToken::load_or_create(&config.token_file())?;
     token.announce(&config.token_file());
     let authenticator = admin::Authenticator::new(appliance.access.clone(), token, limiter)?;
@@ -589,22 +597,22 @@ async fn open_admin_listener(
     if tls {
         authenticator.require_secure_cookies();
     }
-    let (counts, listen, limits) =
+    let (counts, listen, http_limits) =
         (appliance.http_connections.clone(), config.http.listen, config.http.limits());
     let router = console::router(admin::router(appliance.clone(), authenticator.clone()));
     // Its sockets belong to the runtime that opens them.
     let opened = threads.spawn(async move {
-        let listener = HttpListener::open("http", listen, certificate, limits, counts).await?;
-        let address = listener.address();
+        let listener = HttpListener::open("http", listen, certificate, http_limits, counts).await?;
+        let (address, limits) = (listener.address(), listener.limits().clone());
         tokio::spawn(listener.serve(router, Arc::new(AdminCallers(authenticator))));
-        Ok::<_, std::io::Error>(address)
+        Ok::<_, std::io::Error>((address, limits))
     });
-    let address = opened.await.context("opening the admin listener")?.with_context(|| {
+    let (address, limits) = opened.await.context("opening the admin listener")?.with_context(|| {
         format!("[http] listen = \"{}\": is another program using it?", config.http.listen)
     })?;
     service_manager::write_admin_url(tls, address);
     tracing::info!(%address, tls, "admin listener open");
-    Ok(())
+    Ok(limits)
 }
 
 /// Callers of the admin API. Readiness probes are answered even if the listener is full.
@@ -661,7 +669,7 @@ async fn run(
     links: &Links,
     business: &Business,
     appliance: &Arc<Switchyard>,
-    live: RuntimeComponents,
+    mut live: RuntimeComponents,
     limiter: Arc<LoginLimiter>,
     admin_threads: &tokio::runtime::Handle,
 ) -> Result<()> {
@@ -669,7 +677,7 @@ async fn run(
     let mut hangups = signal(SignalKind::hangup())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    open_admin_listener(config, appliance, limiter, admin_threads).await?;
+    live.http_limits = Some(open_admin_listener(config, appliance, limiter, admin_threads).await?);
 
     for account in &config.accounts {
         links.set_account(account.links.clone())?;
@@ -688,6 +696,7 @@ async fn run(
                     format!("[business] listen = \"{}\": is another program using it?", listener.listen)
                 })?;
         let address = listener.address();
+        live.business_limits = Some(listener.limits().clone());
         tokio::spawn(listener.serve(business.router(), Arc::new(BusinessCallers)));
         tracing::info!(%address, tls, "business listener open");
     }

@@ -131,7 +131,7 @@ impl GatewayOptions {
 }
 
 /// Fields of a Submit. By default the SP pays, nothing is charged, and the message is no reply to an MO.
-#[derive(Keys)]
+#[derive(Clone, Keys)]
 struct SubmitFields {
     /// ChargeNumber.
     #[key(length = ..=21, default = "000000000000000000000")]

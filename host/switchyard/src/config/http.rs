@@ -48,19 +48,19 @@ impl KeyValue for HttpTlsMode {
 
 /// `[http]`: the admin API and console.
 #[derive(Debug, Clone, Keys)]
-#[keys(check = Self::check)]
+#[keys(live = "applies to new connections", check = Self::check)]
 pub(crate) struct HttpKeys {
     /// The listening address.
-    #[key(default = "127.0.0.1:8080")]
+    #[key(default = "127.0.0.1:8080", restart = "the request for the change arrives at this listener")]
     pub(crate) listen: SocketAddr,
     /// TLS: `own` for a self-signed certificate, or certificate files.
-    #[key(default_as = "`own`, except on loopback addresses")]
+    #[key(default_as = "`own`, except on loopback addresses", restart = "it belongs to the listener")]
     tls: Option<HttpTlsMode>,
     /// Disables TLS on an address that is not loopback.
-    #[key(default = false)]
+    #[key(default = false, restart = "it belongs to the listener")]
     unencrypted: bool,
     /// The file of the root token, which is generated at the first start.
-    #[key(default_as = "`token` in the data directory")]
+    #[key(default_as = "`token` in the data directory", restart = "the token is read at the start")]
     pub(crate) token_file: Option<PathBuf>,
     /// Maximum number of connections.
     #[key(range = 1..=1_000_000, default = 1000)]
@@ -79,7 +79,7 @@ pub(crate) struct HttpKeys {
     #[key(default = "30s")]
     body_timeout: Duration,
     /// How long audit log entries are kept, at least 30d.
-    #[key(default = "400d")]
+    #[key(default = "400d", live = "takes effect at once")]
     pub(crate) audit_retention: Duration,
 }
 
@@ -119,12 +119,13 @@ impl HttpKeys {
 
 /// `[business]`: the listener for business systems.
 #[derive(Debug, Clone, Keys)]
+#[keys(live = "applies to new connections")]
 pub(crate) struct BusinessListener {
     /// The listening address.
-    #[key(example = "127.0.0.1:8081")]
+    #[key(example = "127.0.0.1:8081", restart = "the listener is opened at the start")]
     pub(crate) listen: SocketAddr,
     /// TLS: `own` for a self-signed certificate, or certificate files.
-    #[key(default_as = "no TLS")]
+    #[key(default_as = "no TLS", restart = "it belongs to the listener")]
     pub(crate) tls: HttpTlsMode,
     /// Maximum number of connections.
     #[key(range = 1..=1_000_000, default = 2000)]

@@ -75,13 +75,10 @@ pub(crate) struct Config {
     pub(crate) appliance: ApplianceKeys,
     /// How the configuration is managed. Set in the file only; the API cannot change it.
     #[key(restart = "it is read from the file, before the configuration is selected")]
-    #[expect(dead_code, reason = "read before the configuration is selected")]
     configuration: ManagementKeys,
     /// The admin API and console.
-    #[key(restart = "the request for the change arrives at this listener")]
     pub(crate) http: HttpKeys,
     /// The log.
-    #[key(restart = "`PUT /v1/log` changes the level of the running daemon")]
     pub(crate) log: LogSettings,
     /// Thresholds of `GET /v1/attention`.
     #[key(live = "takes effect at once")]
@@ -131,13 +128,11 @@ pub(crate) struct Config {
     #[key(restart = "the core networks and the shell hold the number plans")]
     numbering: Option<Numbering>,
     /// The listener for business systems (HTTP and XML-RPC).
-    #[key(restart = "its listener is opened at the start")]
     pub(crate) business: Option<BusinessListener>,
     /// The local socket of the `switchyard sms` command.
     #[key(restart = "the socket and the inboxes of its users are set up at the start")]
     pub(crate) shell: Option<ShellSettings>,
     /// The listener for Redis clients that use number pools.
-    #[key(restart = "its listener is opened at the start")]
     pub(crate) redis: Option<RedisListener>,
     /// Settings shared by all number pools.
     #[key(restart = "they limit the recovery of the pools")]

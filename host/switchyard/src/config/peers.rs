@@ -53,6 +53,12 @@ impl Keys for Listener {
         keys.extend(more);
         keys
     }
+
+    fn take_live(&mut self, new: &Self, live: bool) {
+        if live {
+            self.clone_from(new);
+        }
+    }
 }
 
 const DLR_GROUPS: &[(&str, bool, &str)] =
@@ -290,7 +296,7 @@ impl ShellSettings {
 #[keys(check = Self::check)]
 pub(crate) struct RedisListener {
     /// Listening addresses; without accounts, loopback addresses only.
-    #[key(example = ["127.0.0.1:6379"])]
+    #[key(example = ["127.0.0.1:6379"], restart = "the listener is opened at the start")]
     pub(crate) listen: Vec<SocketAddr>,
     #[key(flatten)]
     pub(crate) options: RedisOptions,

@@ -2,17 +2,19 @@
 
 use crate::config::{Config, Peer};
 use crate::core_loop::{self, CoreHandle};
+use crate::logging::LogControl;
 use crate::opt_out::KeywordRules;
 use crate::routing::PeerRoles;
 use admin::AttentionLimits;
 use arc_swap::ArcSwap;
 use business::Business;
-use configuration::ConfigProblem;
+use configuration::{ConfigProblem, Keys as _};
 use engine::{EngineAnswer, Event, PeerSettings};
 use links::{Links, ListenerError, PreparedListeners};
 use model::{Directory, PeerId, PoolAnswer, PoolRequest};
 use parking_lot::Mutex;
-use ports::{EventSink as _, LinkRegistry};
+use pools::RedisServer;
+use ports::{EventSink as _, HttpListenerLimits, LinkRegistry};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -81,6 +83,12 @@ pub(crate) struct RuntimeComponents {
     pub(crate) peer_roles: Arc<ArcSwap<PeerRoles>>,
     pub(crate) keywords: Arc<ArcSwap<KeywordRules>>,
     pub(crate) tuning: Arc<TunableSettings>,
+    pub(crate) access: Arc<access::Access>,
+    pub(crate) logging: Arc<LogControl>,
+    pub(crate) redis: Option<Arc<RedisServer>>,
+    /// The limits of the listeners of `[http]` and `[business]`, once they are open.
+    pub(crate) http_limits: Option<HttpListenerLimits>,
+    pub(crate) business_limits: Option<HttpListenerLimits>,
     pub(crate) runtime: tokio::runtime::Handle,
 }
 
@@ -92,15 +100,10 @@ fn by_name<T>(list: &[T], name: impl Fn(&T) -> &str) -> HashMap<&str, &T> {
 /// The running configuration with all values from `new` that can change without a restart.
 pub(super) fn effective(running: &Config, new: &Config) -> Config {
     let mut effective = running.clone();
-    effective.appliance.free_space_watermark = new.appliance.free_space_watermark;
-    effective.appliance.shutdown_timeout = new.appliance.shutdown_timeout;
-    effective.engine.finished_retention = new.engine.finished_retention;
-    effective.attention = new.attention;
+    effective.take_live(new, false);
     effective.listeners.clone_from(&new.listeners);
     effective.sgip_listeners.clone_from(&new.sgip_listeners);
-    effective.accounts.clone_from(&new.accounts);
-    effective.peers.clone_from(&new.peers);
-    effective.gateways.clone_from(&new.gateways);
+    effective.pools_configured.clone_from(&new.pools_configured);
     // The links of core networks and of the local socket stay as they are; their queues change.
     for network in &mut effective.networks {
         if let Some(new) = new.networks.iter().find(|new| new.links.name == network.links.name) {
@@ -111,8 +114,13 @@ pub(super) fn effective(running: &Config, new: &Config) -> Config {
     if let (Some(shell), Some(new)) = (&mut effective.shell, &new.shell) {
         shell.queue.clone_from(&new.queue);
     }
-    effective.opt_out.clone_from(&new.opt_out);
-    effective.pools_configured.clone_from(&new.pools_configured);
+    if let (Some(redis), Some(old)) = (&mut effective.redis, &running.redis)
+        && redis.options.accounts.is_empty()
+        && redis.listen.iter().any(|address| !address.ip().is_loopback())
+    {
+        // The listener is reachable from other machines until the next start: it must not be open to them.
+        redis.options.accounts.clone_from(&old.options.accounts);
+    }
     effective
 }
 
@@ -219,6 +227,7 @@ impl RuntimeComponents {
         self.core.push(queues.into_iter().map(Event::Peer).collect());
         self.peer_roles.store(Arc::new(PeerRoles::of(to, &self.directory.load())));
         self.tuning.set(to);
+        self.front_ends(from, to);
         if from.opt_out != to.opt_out {
             self.keywords.store(Arc::new(KeywordRules::new(&to.opt_out)));
         }
@@ -239,6 +248,26 @@ impl RuntimeComponents {
         self.pools(from, to)?;
         self.remove(from, to);
         Ok(())
+    }
+
+    /// Changes the limits and settings of listeners that stay open, and of the log and the audit log.
+    fn front_ends(&self, from: &Config, to: &Config) {
+        if let Some(limits) = &self.http_limits {
+            limits.set(to.http.limits());
+        }
+        self.access.set_audit_retention(to.http.audit_retention);
+        if let (Some(limits), Some(business)) = (&self.business_limits, &to.business) {
+            limits.set(business.limits());
+            self.business.set_options(business.options.clone());
+        }
+        if let (Some(server), Some(redis)) = (&self.redis, &to.redis) {
+            server.set_options(redis.options.clone());
+        }
+        if from.log.level != to.log.level
+            && let Err(error) = self.logging.set(&to.log.level)
+        {
+            tracing::error!(%error, level = to.log.level, "changing the log level failed");
+        }
     }
 
     fn accounts(&self, from: &Config, to: &Config) -> Result<(), ApplyError> {
