@@ -287,8 +287,8 @@ pub struct PeerOptions {
     /// Maximum time for the response to a message.
     #[key(default = "30s")]
     pub response_timeout: Duration,
-    /// The time for the connection and for the answer to the bind.
-    #[key(skip = Duration::from_secs(10))]
+    /// Maximum time for a connection and for the bind's response.
+    #[key(default = "10s")]
     pub bind_timeout: Duration,
     /// Maximum back-off between connection attempts; the first is one second, and each is twice the one before.
     #[key(default = "30s")]
