@@ -12,6 +12,10 @@ use quote::quote;
 use syn::spanned::Spanned as _;
 use syn::{Data, DeriveInput, Error, Expr, Field, Fields, GenericArgument, PathArguments, Type};
 
+/// The attributes of a key.
+const KEY_ATTRIBUTES: &str = "added at_most check default default_as default_with example existing flatten format hint label \
+     length live name named or_file range removed required restart secret size skip was words";
+
 /// Declares the keys of a table; see the crate `configuration`.
 #[proc_macro_derive(Keys, attributes(keys, key))]
 pub fn derive_keys(input: TokenStream) -> TokenStream {
@@ -34,7 +38,7 @@ fn table(input: &DeriveInput) -> Result<Code, Error> {
         return Err(Error::new(input.span(), "a table needs named fields"));
     };
     let own = Attributes::of(&input.attrs, "keys")?;
-    own.only(&["live", "restart", "check"])?;
+    own.only("check live restart")?;
     let effect = own.effect();
     let (mut reads, mut declarations, mut changes) = (Vec::new(), Vec::new(), Vec::new());
     for field in &fields.named {
@@ -100,34 +104,7 @@ fn change(field: &Field, table: &Attributes) -> Result<Code, Error> {
 /// The code that reads a key, and the code that declares it.
 fn key(field: &Field) -> Result<(Code, Code), Error> {
     let attributes = Attributes::of(&field.attrs, "key")?;
-    attributes.only(&[
-        "added",
-        "at_most",
-        "check",
-        "default",
-        "default_as",
-        "default_with",
-        "example",
-        "existing",
-        "flatten",
-        "format",
-        "hint",
-        "label",
-        "length",
-        "live",
-        "name",
-        "named",
-        "or_file",
-        "range",
-        "removed",
-        "required",
-        "restart",
-        "secret",
-        "size",
-        "skip",
-        "was",
-        "words",
-    ])?;
+    attributes.only(KEY_ATTRIBUTES)?;
     let (variable, whole) = (&field.ident, &field.ty);
     if attributes.has("skip") {
         let value =
@@ -192,7 +169,12 @@ fn key(field: &Field) -> Result<(Code, Code), Error> {
     let file_was = set("was", old_file.map(|old| quote!(Some(#old))));
     let file = attributes.has("or_file").then(|| {
         let (file, doc) = (format!("{name}-file"), format!("A file that contains it, instead of `{name}`."));
-        quote!(keys.push({ let mut key = ::configuration::Key::file(#file, #doc); key.effect = #effect; #file_was key });)
+        quote! {
+            let mut key = ::configuration::Key::file(#file, #doc);
+            key.effect = #effect;
+            #file_was
+            keys.push(key);
+        }
     });
     let shape = match (is_natural || attributes.has("or_file")) && attributes.has("secret") {
         true => quote!(::configuration::Shape::secret()),
@@ -277,11 +259,12 @@ fn keyword(input: &DeriveInput) -> Result<Code, Error> {
 
         impl ::configuration::KeyValue for #kind {
             fn read(section: &::configuration::Section<'_>, key: &'static str) -> Option<Self> {
-                ::configuration::KeyFormat::read(&::configuration::Words(<Self as ::configuration::Word>::WORDS), section, key)
+                section.key(&::configuration::Words(<Self as ::configuration::Word>::WORDS), key)
             }
 
             fn shape() -> ::configuration::Shape {
-                ::configuration::KeyFormat::<Self>::shape(&::configuration::Words(<Self as ::configuration::Word>::WORDS))
+                let words = ::configuration::Words(<Self as ::configuration::Word>::WORDS);
+                ::configuration::KeyFormat::<Self>::shape(&words)
             }
 
             fn empty() -> Self {

@@ -87,7 +87,7 @@ impl Effect {
 }
 
 /// The declaration of a key.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Key {
     /// The key as written in the file.
     pub name: &'static str,
@@ -136,6 +136,12 @@ pub enum Shape {
     Either(Box<Shape>, Box<Shape>),
 }
 
+impl Default for Shape {
+    fn default() -> Self {
+        Self::Table(Vec::new())
+    }
+}
+
 impl Shape {
     /// A secret text.
     #[must_use]
@@ -175,21 +181,7 @@ impl Key {
     /// A key without default that can be omitted.
     #[must_use]
     pub fn new(name: &'static str, doc: &'static str, shape: Shape) -> Self {
-        Self {
-            name,
-            doc,
-            shape,
-            default: None,
-            default_as: None,
-            required: false,
-            secret: false,
-            named: false,
-            label: None,
-            effect: None,
-            added: None,
-            removed: None,
-            was: None,
-        }
+        Self { name, doc, shape, ..Self::default() }
     }
 
     /// The key of a file that contains the value of another key.

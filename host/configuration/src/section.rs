@@ -93,19 +93,24 @@ impl<'a> Section<'a> {
         self.report(key, message.into(), Some(allowed.into()));
     }
 
-    fn wrong_type(&self, key: &'static str, value: &Value, expected: &str) {
-        self.invalid(key, format!("is {}", type_name(value)), expected);
+    /// Reads a value of one JSON type.
+    fn typed<T>(
+        &self,
+        key: &'static str,
+        expected: &str,
+        read: impl FnOnce(&'a Value) -> Option<T>,
+    ) -> Option<T> {
+        let value = self.get(key)?;
+        let typed = read(value);
+        if typed.is_none() {
+            self.invalid(key, format!("is {}", type_name(value)), expected);
+        }
+        typed
     }
 
     /// Reads a string.
     pub fn text(&self, key: &'static str) -> Option<String> {
-        match self.get(key)? {
-            Value::String(text) => Some(text.clone()),
-            other => {
-                self.wrong_type(key, other, "a string in quotes");
-                None
-            }
-        }
+        self.typed(key, "a string in quotes", |value| value.as_str().map(str::to_owned))
     }
 
     /// Reads a key in a format; `None` if it is missing or invalid.
@@ -200,62 +205,41 @@ impl<'a> Section<'a> {
 
     /// Reads a list of strings.
     pub fn texts(&self, key: &'static str) -> Option<Vec<String>> {
-        let value = self.get(key)?;
-        let Value::Array(items) = value else {
-            self.wrong_type(key, value, "a list of strings");
-            return None;
-        };
-        let mut texts = Vec::new();
-        for item in items {
-            match item {
-                Value::String(text) => texts.push(text.clone()),
-                other => self.wrong_type(key, other, "a list of strings"),
+        const EXPECTED: &str = "a list of strings";
+        let items = self.typed(key, EXPECTED, Value::as_array)?;
+        let text = |item: &Value| {
+            if !item.is_string() {
+                self.invalid(key, format!("is {}", type_name(item)), EXPECTED);
             }
-        }
-        Some(texts)
+            item.as_str().map(str::to_owned)
+        };
+        Some(items.iter().filter_map(text).collect())
     }
 
     /// Reads a boolean.
     pub fn flag(&self, key: &'static str) -> Option<bool> {
-        match self.get(key)? {
-            Value::Bool(flag) => Some(*flag),
-            other => {
-                self.wrong_type(key, other, "true or false");
-                None
-            }
-        }
+        self.typed(key, "true or false", Value::as_bool)
     }
 
     /// Reads an integer within a range.
     pub fn number(&self, key: &'static str, range: RangeInclusive<u64>) -> Option<u64> {
-        match self.get(key)? {
-            Value::Number(number) if !number.is_f64() => {
-                let within = number.as_u64().filter(|number| range.contains(number));
-                if within.is_none() {
-                    let allowed = format!("{} to {}", range.start(), range.end());
-                    self.invalid(key, format!("is {number}"), allowed);
-                }
-                within
-            }
-            other => {
-                self.wrong_type(key, other, "an integer");
-                None
-            }
+        let number = |value: &'a Value| value.as_number().filter(|number| !number.is_f64());
+        let number = self.typed(key, "an integer", number)?;
+        let within = number.as_u64().filter(|number| range.contains(number));
+        if within.is_none() {
+            self.invalid(key, format!("is {number}"), format!("{} to {}", range.start(), range.end()));
         }
+        within
     }
 
     /// Reads a rate in messages per second.
     pub fn rate(&self, key: &'static str) -> Option<f64> {
-        let value = self.get(key)?;
-        let Value::Number(number) = value else {
-            self.wrong_type(key, value, "a number of messages per second");
-            return None;
-        };
-        let rate = number.as_f64().filter(|rate| rate.is_finite() && *rate > 0.0);
-        if rate.is_none() {
+        let rate = self.typed(key, "a number of messages per second", Value::as_f64)?;
+        let is_valid = rate.is_finite() && rate > 0.0;
+        if !is_valid {
             self.error(key, "must be above 0 messages per second; omit it for no limit");
         }
-        rate
+        is_valid.then_some(rate)
     }
 
     /// Reads a duration such as `30s`.
@@ -289,7 +273,7 @@ impl<'a> Section<'a> {
             Some(other) => {
                 let as_file = format!("a table: [{}]", dotted(&self.key, key));
                 let expected = if self.diagnostics.is_file() { as_file } else { "an object".to_owned() };
-                self.wrong_type(key, other, &expected);
+                self.invalid(key, format!("is {}", type_name(other)), expected);
                 None
             }
         };
@@ -338,7 +322,7 @@ impl<'a> Section<'a> {
         let Value::Array(items) = found else {
             let expected =
                 if as_file { format!("written as [[{path}]], once for each") } else { "a list".into() };
-            self.wrong_type(key, found, &expected);
+            self.invalid(key, format!("is {}", type_name(found)), expected);
             return Vec::new();
         };
         let mut sections = Vec::new();

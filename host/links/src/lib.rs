@@ -49,7 +49,7 @@ pub use options::{
     ClientTls, LinkAccountOptions, LinksOptions, ListenerOptions, LongText, PeerOptions, Secret,
 };
 pub use ports::ServerTlsFiles;
-pub use sgip::{GatewayOptions, SgipListenerOptions, SgipQuirks, SpOptions};
+pub use sgip::{GatewayOptions, SgipListenerOptions, SgipNodeOptions, SgipQuirks, SpOptions};
 pub use shared::ListenerCounts;
 pub use smpp::BindMode;
 pub use smpp::message_id::MessageIdForm;

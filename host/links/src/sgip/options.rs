@@ -57,6 +57,38 @@ fn secret_fits_login(secret: &Secret) -> Result<(), String> {
     fits_login(&secret.0)
 }
 
+/// What gateways and SPs have in common: our side of the connections.
+#[derive(Clone, Debug, PartialEq, Keys)]
+pub struct SgipNodeOptions {
+    /// The node number of the appliance: 3AAAAQQQQQ as an SP, assigned by the operator; 1AAAAX as a gateway.
+    #[key(example = 3010012345, label = "Node number")]
+    pub node: u32,
+    /// The login name that the appliance uses.
+    #[key(check = fits_login, label = "Login name")]
+    pub login_name: Bytes,
+    /// The password that the appliance uses.
+    #[key(secret, or_file, check = secret_fits_login, label = "Password")]
+    pub login_password: Secret,
+    /// Maximum number of connections from the node.
+    #[key(name = "inbound-connections", range = 1..=10_000, default = 10, was = "connections-in")]
+    pub connections_in: usize,
+    /// Number of connections to the node.
+    #[key(range = 1..=60, default = 1, label = "Connections")]
+    pub connections: usize,
+    /// Maximum number of unanswered commands to the node per connection.
+    #[key(range = 1..=100_000, default = 32, label = "Window")]
+    pub window: usize,
+    /// Maximum time for a response, after which the command is sent again.
+    #[key(default = "30s")]
+    pub response_timeout: Duration,
+    /// Maximum number of times that a command is sent on one connection.
+    #[key(range = 1..=100, default = 3)]
+    pub tries: u32,
+    /// Its deviations from the specification.
+    #[key(flatten)]
+    pub quirks: SgipQuirks,
+}
+
 /// A gateway of an operator, to which we are an SP.
 #[derive(Clone, Debug, PartialEq, Keys)]
 #[keys(live = "its links reconnect one after the other")]
@@ -70,15 +102,9 @@ pub struct GatewayOptions {
     /// The address where the gateway takes Submits.
     #[key(format = HostPort, example = "smg.example.net:8801", label = "Address")]
     pub address: String,
-    /// The node number of the appliance, 3AAAAQQQQQ, assigned by the operator.
-    #[key(example = 3010012345, label = "Node number")]
-    pub node: u32,
-    /// The login name that the appliance uses.
-    #[key(check = fits_login, label = "Login name")]
-    pub login_name: Bytes,
-    /// The password that the appliance uses.
-    #[key(secret, or_file, check = secret_fits_login, label = "Password")]
-    pub login_password: Secret,
+    /// What it has in common with an SP.
+    #[key(flatten)]
+    pub node: SgipNodeOptions,
     /// The login name that the gateway uses at the appliance's listener. Without it, it can send neither MO messages
     /// nor Reports.
     #[key(check = fits_login, label = "Inbound login name", was = "its-name")]
@@ -89,21 +115,6 @@ pub struct GatewayOptions {
     /// Networks that the gateway may connect from.
     #[key(default_as = "any", label = "Source networks")]
     pub networks: Vec<IpNetwork>,
-    /// Number of connections to the gateway.
-    #[key(range = 1..=60, default = 1, label = "Connections")]
-    pub connections: usize,
-    /// Maximum number of connections from the gateway.
-    #[key(name = "inbound-connections", range = 1..=10_000, default = 10, was = "connections-in")]
-    pub connections_in: usize,
-    /// Maximum number of unanswered messages per connection.
-    #[key(range = 1..=100_000, default = 32, label = "Window")]
-    pub window: usize,
-    /// Maximum time for a response, after which the command is sent again.
-    #[key(default = "30s")]
-    pub response_timeout: Duration,
-    /// Maximum number of times that a command is sent on one connection.
-    #[key(range = 1..=100, default = 3)]
-    pub tries: u32,
     /// Maximum time for a connection and for the response to a Bind.
     #[key(default = "10s")]
     pub bind_timeout: Duration,
@@ -116,9 +127,6 @@ pub struct GatewayOptions {
     /// The validity of MO messages.
     #[key(default = "3d")]
     pub mo_validity: Duration,
-    /// Its deviations from the specification.
-    #[key(flatten)]
-    pub quirks: SgipQuirks,
 }
 
 impl GatewayOptions {
@@ -126,6 +134,7 @@ impl GatewayOptions {
     /// tries.
     #[must_use]
     pub fn new(name: &str, peer: PeerId, address: &str, node: u32) -> Self {
+        let node = SgipNodeOptions { node, ..SgipNodeOptions::defaults() };
         Self { name: name.to_owned(), peer, address: address.to_owned(), node, ..Self::defaults() }
     }
 }
@@ -192,36 +201,12 @@ pub struct SpOptions {
     /// The address to which Deliver and Report are sent; without it, the SP gets neither.
     #[key(format = HostPort)]
     pub address: String,
-    /// The node number of the appliance as a gateway, 1AAAAX.
-    #[key(example = 101001)]
-    pub node: u32,
-    /// The login name that the appliance uses.
-    #[key(check = fits_login)]
-    pub login_name: Bytes,
-    /// The password that the appliance uses.
-    #[key(secret, or_file, check = secret_fits_login)]
-    pub login_password: Secret,
-    /// Maximum number of connections from the SP.
-    #[key(name = "inbound-connections", range = 1..=10_000, default = 10, was = "connections-in")]
-    pub connections_in: usize,
-    /// Number of connections to the SP.
-    #[key(range = 1..=60, default = 1)]
-    pub connections: usize,
+    /// What it has in common with a gateway.
+    #[key(flatten)]
+    pub node: SgipNodeOptions,
     /// Maximum number of unanswered submissions per connection; more wait.
     #[key(name = "inbound-window", range = 1..=100_000, default = 100, was = "window-in")]
     pub window_in: usize,
-    /// Maximum number of unanswered commands to the SP per connection.
-    #[key(range = 1..=100_000, default = 32)]
-    pub window: usize,
-    /// Maximum time for a response, after which the command is sent again.
-    #[key(default = "30s")]
-    pub response_timeout: Duration,
-    /// Maximum number of times that a command is sent on one connection.
-    #[key(range = 1..=100, default = 3)]
-    pub tries: u32,
-    /// Its deviations from the specification.
-    #[key(flatten)]
-    pub quirks: SgipQuirks,
 }
 
 impl SpOptions {
@@ -230,7 +215,7 @@ impl SpOptions {
     pub fn new(inbound_login_name: &str, node: u32) -> Self {
         Self {
             inbound_login_name: Bytes::copy_from_slice(inbound_login_name.as_bytes()),
-            node,
+            node: SgipNodeOptions { node, ..SgipNodeOptions::defaults() },
             ..Self::defaults()
         }
     }

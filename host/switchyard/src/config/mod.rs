@@ -29,10 +29,10 @@ use crate::opt_out::OptOutKeywords;
 use crate::telemetry::TelemetrySettings;
 use admin::AttentionLimits;
 use configuration::{ConfigProblem, Diagnostics, Key, Keys, Section, SourceLines};
-use engine::Settings;
+use engine::{PeerSettings, Settings};
 use hooks::OnFault;
 use links::{ListenerOptions, SgipListenerOptions};
-use model::{Directory, Hook};
+use model::{Directory, Hook, PeerId};
 use numbering::NumberPlan;
 use serde_json::Value;
 use std::collections::HashMap;
@@ -385,45 +385,36 @@ impl Config {
     pub(crate) fn assign_peer_ids(&mut self, store: &Store) -> Result<Directory, StoreError> {
         let directory = store.directory(&self.names())?;
         let number = |name: &str| directory.id(name).unwrap_or(UNASSIGNED_PEER);
-        for account in &mut self.accounts {
-            let id = number(&account.links.name);
-            account.links.peer = id;
-            account.queue.peer = id;
-            account.queue.group = id.0;
-            if let Some(business) = &mut account.business {
-                business.peer = id;
+        let assign = |name: &str, peer: &mut PeerId, queue: &mut PeerSettings| {
+            *peer = number(name);
+            (queue.peer, queue.group) = (*peer, peer.0);
+        };
+        for Account { links, queue, business, .. } in &mut self.accounts {
+            assign(&links.name, &mut links.peer, queue);
+            if let Some(business) = business {
+                business.peer = links.peer;
             }
         }
-        for gateway in &mut self.gateways {
-            let id = number(&gateway.links.name);
-            gateway.links.peer = id;
-            gateway.queue.peer = id;
-            gateway.queue.group = id.0;
+        for Gateway { links, queue, .. } in &mut self.gateways {
+            assign(&links.name, &mut links.peer, queue);
         }
-        for network in &mut self.networks {
-            let id = number(&network.links.name);
-            network.links.peer = id;
-            network.queue.peer = id;
-            network.queue.group = id.0;
+        for Network { links, queue, .. } in &mut self.networks {
+            assign(&links.name, &mut links.peer, queue);
         }
-        if let Some(shell) = &mut self.shell {
-            let id = number(SHELL);
-            shell.options.peer = id;
-            shell.queue.peer = id;
-            shell.queue.group = id.0;
+        for Peer { links, queue, .. } in &mut self.peers {
+            assign(&links.name, &mut links.peer, queue);
         }
-        for peer in &mut self.peers {
-            let id = number(&peer.links.name);
-            peer.links.peer = id;
-            peer.queue.peer = id;
+        if let Some(ShellSettings { options, queue, .. }) = &mut self.shell {
+            assign(SHELL, &mut options.peer, queue);
         }
         let names = self.names();
         let group = |name: &String| self.peers.iter().find(|peer| peer.links.name == *name)?.group.as_deref();
         let members: Vec<_> = names.iter().map(|name| (number(name), group(name))).collect();
         let groups = store.groups(&members)?;
         for peer in &mut self.peers {
-            let named = peer.group.as_ref().and_then(|group| groups.get(group));
-            peer.queue.group = named.copied().unwrap_or(peer.queue.peer.0);
+            if let Some(group) = peer.group.as_ref().and_then(|group| groups.get(group)) {
+                peer.queue.group = *group;
+            }
         }
         Ok(directory)
     }
