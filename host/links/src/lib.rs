@@ -44,7 +44,7 @@ pub use bind_probe::ProbeStep;
 pub use dialer::PeerError;
 pub use link_record::{LinkBlocker, LinkPhase, LinkRole, LinkState, Traffic};
 pub use links::{Links, PreparedListeners, ShutdownLeftover};
-pub use listener::ListenerError;
+pub use listener::{ListenerError, ListenerKind};
 pub use options::{
     ClientTls, LinkAccountOptions, LinksOptions, ListenerOptions, LongText, PeerOptions, Secret,
 };

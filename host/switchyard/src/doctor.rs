@@ -11,10 +11,7 @@ pub(crate) fn config_facts(path: &Path) -> Result<ConfigFacts, String> {
     let config = Config::load(path).map_err(|error: ConfigError| error.to_string())?;
     let mut listens = vec![("http".to_owned(), config.http.listen)];
     for listener in &config.listeners {
-        listens.push((listener.name.clone(), listener.listen));
-    }
-    for listener in &config.sgip_listeners {
-        listens.push((listener.name.clone(), listener.listen));
+        listens.push((listener.name().to_owned(), listener.listen()));
     }
     listens.extend(config.business.iter().map(|listener| ("business".to_owned(), listener.listen)));
     if let Some(listener) = &config.redis {

@@ -708,11 +708,7 @@ async fn run(
     }
     for listener in &config.listeners {
         let address = links.listen(listener.clone()).await?;
-        tracing::info!(listener = listener.name, %address, "listening");
-    }
-    for listener in &config.sgip_listeners {
-        let address = links.listen_sgip(listener.clone()).await?;
-        tracing::info!(listener = listener.name, %address, "listening");
+        tracing::info!(listener = listener.name(), %address, "listening");
     }
     // The setup above would undo an earlier change.
     appliance.config_manager.open(live)?;

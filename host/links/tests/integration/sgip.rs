@@ -116,7 +116,7 @@ fn send(fixture: &LinksFixture, link: LinkId, message: Message, taken: u16, tick
 
 async fn listening(fixture: &LinksFixture) -> SocketAddr {
     let options = SgipListenerOptions::new("sgip", "127.0.0.1:0".parse().unwrap());
-    fixture.links.listen_sgip(options).await.unwrap()
+    fixture.links.listen(options).await.unwrap()
 }
 
 /// An SP-side fixture; its gateway is a listener of the test.

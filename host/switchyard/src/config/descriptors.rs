@@ -16,13 +16,11 @@ impl Config {
     }
 
     fn accepted_connections(&self) -> u64 {
-        let smpp = self.listeners.iter().map(|listener| listener.connections);
-        let sgip = self.sgip_listeners.iter().map(|listener| listener.connections);
+        let links = self.listeners.iter().map(|listener| listener.limits().connections);
         let business = self.business.iter().map(|listener| listener.connections);
         let redis = self.redis.iter().map(|listener| listener.options.connections);
         let gsm = self.networks.iter().map(|network| 2 * network.links.connections);
-        let sum: usize =
-            smpp.chain(sgip).chain(business).chain(redis).chain(gsm).chain([self.http.connections]).sum();
+        let sum: usize = links.chain(business).chain(redis).chain(gsm).chain([self.http.connections]).sum();
         (sum + self.http.limits().connections.reserve) as u64
     }
 
@@ -46,11 +44,9 @@ impl Config {
             *per_address = (*per_address).min(*most);
             *unidentified = descriptor_share(*unidentified, needed, available);
         };
-        for smpp in &mut self.listeners {
-            fit(&mut smpp.connections, &mut smpp.connections_per_address, &mut smpp.unbound_connections);
-        }
-        for sgip in &mut self.sgip_listeners {
-            fit(&mut sgip.connections, &mut sgip.connections_per_address, &mut sgip.unbound_connections);
+        for listener in &mut self.listeners {
+            let [most, per_address, unbound] = listener.limits_mut();
+            fit(most, per_address, unbound);
         }
         if let Some(listener) = &mut self.business {
             let (most, per_address) = (&mut listener.connections, &mut listener.connections_per_address);
@@ -84,8 +80,8 @@ mod tests {
         let mut fitted = config();
         assert!(fitted.fit_descriptors(Some(4_096)));
         assert!(fitted.connections() <= 4_096 - OWN_DESCRIPTORS + 16, "{}", fitted.connections());
-        let listener = &fitted.listeners[0];
-        assert!(listener.connections > 3_000 && listener.unbound_connections < listener.connections);
+        let listener = fitted.listeners[0].limits();
+        assert!(listener.connections > 3_000 && listener.unidentified < listener.connections);
         assert!(fitted.http.connections >= 1);
         let mut untouched = config();
         assert!(!untouched.fit_descriptors(None) && !untouched.fit_descriptors(Some(2_000_000)));

@@ -18,9 +18,7 @@ use self::daemon::{
 pub(crate) use self::daemon::{ConfiguredPool, ManagementMode};
 pub(crate) use self::http::HttpTlsMode;
 use self::http::{BusinessListener, HttpKeys};
-use self::peers::{
-    Account, Gateway, Listener, Network, RedisListener, SHELL, ShellSettings, UNASSIGNED_PEER,
-};
+use self::peers::{Account, Gateway, Network, RedisListener, SHELL, ShellSettings, UNASSIGNED_PEER};
 pub(crate) use self::peers::{Peer, SHELL as SHELL_PEER};
 pub(crate) use self::plugins::FirstBinding;
 use self::plugins::{BindingKeys, HomeKeys, PluginKeys, RouterKeys};
@@ -31,7 +29,7 @@ use admin::AttentionLimits;
 use configuration::{ConfigProblem, Diagnostics, Key, Keys, Section, SourceLines};
 use engine::{PeerSettings, Settings};
 use hooks::OnFault;
-use links::{ListenerOptions, SgipListenerOptions};
+use links::ListenerKind;
 use model::{Directory, Hook, PeerId};
 use numbering::NumberPlan;
 use serde_json::Value;
@@ -88,12 +86,13 @@ pub(crate) struct Config {
     pub(crate) telemetry: Option<TelemetrySettings>,
     /// Listeners for ESMEs and SGIP nodes.
     #[key(
+        name = "listener",
         named,
         live = "applies to new connections; existing ones stay unchanged",
         added = "is opened",
         removed = "is closed, and its connections are unbound"
     )]
-    listener: Vec<Listener>,
+    pub(crate) listeners: Vec<ListenerKind>,
     /// Accounts that submit messages.
     #[key(
         name = "account",
@@ -169,10 +168,6 @@ pub(crate) struct Config {
     /// The engine.
     pub(crate) engine: EngineKeys,
     #[key(skip)]
-    pub(crate) listeners: Vec<ListenerOptions>,
-    #[key(skip)]
-    pub(crate) sgip_listeners: Vec<SgipListenerOptions>,
-    #[key(skip)]
     pub(crate) pools_configured: Vec<ConfiguredPool>,
     #[key(skip)]
     pub(crate) first_bindings: Vec<FirstBinding>,
@@ -234,12 +229,6 @@ impl Config {
 
     /// Computes what several keys decide together, and checks that names are unique and that references exist.
     fn complete(&mut self, root: &Section<'_>) {
-        for listener in std::mem::take(&mut self.listener) {
-            match listener {
-                Listener::Smpp(options) => self.listeners.push(options),
-                Listener::Sgip(options) => self.sgip_listeners.push(options),
-            }
-        }
         let plans = self.numbering.as_ref().and_then(|numbering| numbering.plans.as_ref());
         for (section, network) in root.sections("gsm").iter().zip(&mut self.networks) {
             network.find_plan(section, plans);
@@ -291,16 +280,10 @@ impl Config {
             root.error("shell", format!("is also the name of another {other}; names must differ"));
         }
         let mut addresses: HashMap<SocketAddr, ()> = HashMap::new();
-        let listeners = self.listeners.iter().map(|listener| (&*listener.name, listener.listen));
-        let sgip = self.sgip_listeners.iter().map(|listener| (&*listener.name, listener.listen));
-        let listeners: HashMap<&str, SocketAddr> = listeners.chain(sgip).collect();
-        let mut names: HashMap<&str, ()> = HashMap::new();
-        for section in root.sections("listener") {
-            let Some(name) = section.text("name") else { continue };
-            let Some((name, address)) = listeners.get_key_value(name.as_str()) else { continue };
-            if names.insert(name, ()).is_some() {
-                section.error("name", format!("{name:?} is also the name of another listener"));
-            } else if address.port() != 0 && addresses.insert(*address, ()).is_some() {
+        let sections = root.sections("listener");
+        check_unique(&sections, self.listeners.iter().map(ListenerKind::name), "listener");
+        for (section, address) in sections.iter().zip(self.listeners.iter().map(ListenerKind::listen)) {
+            if address.port() != 0 && addresses.insert(address, ()).is_some() {
                 section.error("listen", format!("{address} is also another listener's"));
             }
         }
@@ -363,7 +346,7 @@ impl Config {
     pub(crate) fn summary(&self) -> String {
         let many = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
         [
-            many(self.listeners.len() + self.sgip_listeners.len(), "listener"),
+            many(self.listeners.len(), "listener"),
             many(self.accounts.len(), "account"),
             many(self.peers.len(), "peer"),
             many(self.gateways.len(), "gateway"),

@@ -1,12 +1,12 @@
-//! Listeners, accounts, peers, gateways, core networks, the local socket and the Redis listener: the options of each with
+//! Accounts, peers, gateways, core networks, the local socket and the Redis listener: the options of each with
 //! its queue.
 
 use ::pools::RedisOptions;
 use business::BusinessAccountOptions;
-use configuration::{Key, Keys, Section, Shape, Word, Words};
+use configuration::{Keys, Section};
 use engine::{PeerSettings, UncertainPolicy};
 use gsm::GsmOptions;
-use links::{GatewayOptions, LinkAccountOptions, ListenerOptions, PeerOptions, SgipListenerOptions};
+use links::{GatewayOptions, LinkAccountOptions, PeerOptions};
 use model::PeerId;
 use numbering::NumberPlans;
 use ports::default_burst;
@@ -17,49 +17,6 @@ use std::time::Duration;
 
 /// The placeholder of peer ids until the store assigns them.
 pub(super) const UNASSIGNED_PEER: PeerId = PeerId(u32::MAX);
-
-/// The protocol of a listener.
-#[derive(Debug, Clone, Copy, Word)]
-enum ListenerProtocol {
-    /// SMPP 3.3, 3.4 and 5.0.
-    Smpp,
-    /// SGIP 1.2.
-    Sgip,
-}
-
-/// The options of a listener, by protocol.
-#[derive(Debug, Clone)]
-pub(super) enum Listener {
-    Smpp(ListenerOptions),
-    Sgip(SgipListenerOptions),
-}
-
-impl Keys for Listener {
-    fn read_keys(section: &Section<'_>) -> Self {
-        match section.key_or(&Words(ListenerProtocol::WORDS), "protocol", "\"smpp\"") {
-            ListenerProtocol::Smpp => Self::Smpp(ListenerOptions::read_keys(section)),
-            ListenerProtocol::Sgip => Self::Sgip(SgipListenerOptions::read_keys(section)),
-        }
-    }
-
-    fn keys() -> Vec<Key> {
-        let words = ListenerProtocol::WORDS.iter().map(|(word, _, doc)| (*word, *doc)).collect();
-        let protocol =
-            Key { default: Some("\"smpp\""), ..Key::new("protocol", "The protocol.", Shape::Words(words)) };
-        let mut keys = ListenerOptions::keys();
-        keys.push(protocol);
-        let is_new = |key: &Key| !keys.iter().any(|known| known.name == key.name);
-        let more: Vec<Key> = SgipListenerOptions::keys().into_iter().filter(is_new).collect();
-        keys.extend(more);
-        keys
-    }
-
-    fn take_live(&mut self, new: &Self, live: bool) {
-        if live {
-            self.clone_from(new);
-        }
-    }
-}
 
 const DLR_GROUPS: &[(&str, bool, &str)] =
     &[("merged", false, "One DLR per message."), ("per-segment", true, "One DLR per segment.")];

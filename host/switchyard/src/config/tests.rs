@@ -24,7 +24,7 @@ fn an_empty_document_has_only_the_mandatory_keys_missing() {
     // All defaults are valid, even where a section is missing.
     let _ = (Peer::defaults(), Gateway::defaults(), Network::defaults(), Account::defaults());
     let _ = (RedisListener::defaults(), ShellSettings::defaults(), BusinessListener::defaults());
-    let _ = (Listener::defaults(), PoolKeys::defaults(), OptOutKeywords::defaults());
+    let _ = (ListenerKind::defaults(), PoolKeys::defaults(), OptOutKeywords::defaults());
 }
 
 #[test]

@@ -101,8 +101,6 @@ fn by_name<T>(list: &[T], name: impl Fn(&T) -> &str) -> HashMap<&str, &T> {
 pub(super) fn effective(running: &Config, new: &Config) -> Config {
     let mut effective = running.clone();
     effective.take_live(new, false);
-    effective.listeners.clone_from(&new.listeners);
-    effective.sgip_listeners.clone_from(&new.sgip_listeners);
     effective.pools_configured.clone_from(&new.pools_configured);
     // The links of core networks and of the local socket stay as they are; their queues change.
     for network in &mut effective.networks {
@@ -150,8 +148,8 @@ pub(super) fn check(document: &Value, running: &Config, new: &Config) -> Vec<Con
         }
     }
     for listener in &new.listeners {
-        if let Some(Err(error)) = listener.tls.as_ref().map(links::ServerTlsFiles::read) {
-            let index = index(document, "listener", &listener.name);
+        if let Some(Err(error)) = listener.tls().map(links::ServerTlsFiles::read) {
+            let index = index(document, "listener", listener.name());
             problems.push(problem("listener", index, "tls", error.to_string()));
         }
     }
@@ -195,7 +193,7 @@ impl RuntimeComponents {
 
     /// Binds new listening addresses; nothing has changed yet.
     pub(super) fn bind_listeners(&self, new: &Config) -> Result<PreparedListeners, ListenerError> {
-        self.runtime.block_on(self.links.prepare_listeners(&new.listeners, &new.sgip_listeners))
+        self.runtime.block_on(self.links.prepare_listeners(&new.listeners))
     }
 
     /// Changes from one configuration to another. Unchanged parts are not touched.
