@@ -32,25 +32,25 @@ pub struct ShellOptions {
     #[key(range = 1..=100_000, default = 256)]
     pub connections: usize,
     /// Maximum number of connections per user; per number for a user with any number.
-    #[key(range = 1..=100_000, default = 16)]
+    #[key(range = 1..=100_000, default = 16, live = "applies to the next requests")]
     pub connections_per_user: usize,
     /// Idle time after which a connection is closed; it does not apply to a connection that follows.
-    #[key(default = "10m")]
+    #[key(default = "10m", live = "applies to the next requests")]
     pub idle: Duration,
     /// Maximum time that a request waits for the commit; afterwards the caller gets a retryable error.
-    #[key(default = "30s", was = "patience")]
+    #[key(default = "30s", was = "patience", live = "applies to the next requests")]
     pub submit_timeout: Duration,
     /// Maximum messages per second and number.
-    #[key(default_as = "no limit")]
+    #[key(default_as = "no limit", live = "applies to the next requests")]
     pub rate: Option<f64>,
     /// Maximum burst.
-    #[key(range = 1..=10_000_000, default_as = "a tenth of `rate`", default_with = default_burst(rate))]
+    #[key(range = 1..=10_000_000, default_as = "a tenth of `rate`", default_with = default_burst(rate), live = "applies to the next requests")]
     pub burst: u32,
     /// The validity of messages.
-    #[key(default = "2d")]
+    #[key(default = "2d", live = "applies to the next requests")]
     pub validity: Duration,
     /// Maximum number of segments of a text.
-    #[key(range = 1..=255, default = 10, was = "parts")]
+    #[key(range = 1..=255, default = 10, was = "parts", live = "applies to the next requests")]
     pub max_segments: usize,
 }
 

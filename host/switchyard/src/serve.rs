@@ -130,7 +130,7 @@ pub(crate) fn serve(mut config: Config, startup: StartupConfig, logging: Arc<Log
         .map_err(|error| anyhow::anyhow!("system random numbers unavailable: {error}"))?;
     let links = Arc::new(links);
     let archive = match &config.archive.url {
-        Some(url) => Some(Archive::open(url, config.archive.options.clone())?),
+        Some(url) => Some(Archive::open(url, config.archive.options)?),
         None => None,
     };
     let history = archive.clone().map(|archive| ArchiveReader {
@@ -205,7 +205,7 @@ pub(crate) fn serve(mut config: Config, startup: StartupConfig, logging: Arc<Log
         );
     }
     let access = Arc::new(access);
-    let live = RuntimeComponents {
+    let mut live = RuntimeComponents {
         store: store.clone(),
         directory: directory.clone(),
         core: core.clone(),
@@ -217,6 +217,8 @@ pub(crate) fn serve(mut config: Config, startup: StartupConfig, logging: Arc<Log
         access: access.clone(),
         logging: logging.clone(),
         redis: redis.clone(),
+        archive: archive.clone(),
+        shell: None,
         http_limits: None,
         business_limits: None,
         runtime: runtime.handle().clone(),
@@ -315,6 +317,7 @@ pub(crate) fn serve(mut config: Config, startup: StartupConfig, logging: Arc<Log
             let shell = Arc::new(ShellServer::open(listener.options.clone(), deps)?);
             tracing::info!(path = %shell.path().display(), "local socket open");
             let _ = appliance.shell.set(shell.clone());
+            live.shell = Some(shell.clone());
             Some(shell)
         }
         None => None,

@@ -403,6 +403,7 @@ fn limits_and_accounts_of_open_listeners_change_without_a_restart() -> Result<()
         "business": { "connections": 1 },
         "http": { "audit-retention": "30d", "connections": 100 },
         "log": { "level": "debug" },
+        "archive": { "retention": "30d", "batch": 100 },
     });
     let answer = patch(&appliance, &wanted)?;
     assert_eq!(answer["restart"], json!([]), "{answer:#}");

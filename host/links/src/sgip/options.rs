@@ -61,7 +61,7 @@ fn secret_fits_login(secret: &Secret) -> Result<(), String> {
 #[derive(Clone, Debug, PartialEq, Keys)]
 pub struct SgipNodeOptions {
     /// The node number of the appliance: 3AAAAQQQQQ as an SP, assigned by the operator; 1AAAAX as a gateway.
-    #[key(example = 3010012345, label = "Node number")]
+    #[key(example = 3010012345, hint = "as a gateway for example 101001", label = "Node number")]
     pub node: u32,
     /// The login name that the appliance uses.
     #[key(check = fits_login, label = "Login name")]

@@ -219,7 +219,7 @@ impl ArchiveSettings {
             _ => Some(source.to_owned()),
         };
         if let Some(url) = &self.url
-            && let Err(error) = archive::Archive::open(url, self.options.clone())
+            && let Err(error) = archive::Archive::open(url, self.options)
         {
             section.error(if file { "url-file" } else { "url" }, error.to_string());
         }

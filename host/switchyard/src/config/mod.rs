@@ -129,7 +129,7 @@ pub(crate) struct Config {
     /// The listener for business systems (HTTP and XML-RPC).
     pub(crate) business: Option<BusinessListener>,
     /// The local socket of the `switchyard sms` command.
-    #[key(restart = "the socket and the inboxes of its users are set up at the start")]
+    #[key(restart = "the socket and the inboxes of the users are set up at the start")]
     pub(crate) shell: Option<ShellSettings>,
     /// The listener for Redis clients that use number pools.
     pub(crate) redis: Option<RedisListener>,
@@ -147,9 +147,7 @@ pub(crate) struct Config {
     #[key(live = "applies from the next message on")]
     pub(crate) opt_out: Vec<OptOutKeywords>,
     /// The archive of finished messages.
-    #[key(
-        restart = "the archive is opened at the start, and its pump owns a message until its row is committed"
-    )]
+    #[key(restart = "the archive is opened at the start, and its messages stay where they are")]
     pub(crate) archive: ArchiveSettings,
     /// The initial binding of the router. Later bindings are set over `/v1/hooks`.
     pub(crate) router: RouterKeys,

@@ -7,6 +7,7 @@ use crate::opt_out::KeywordRules;
 use crate::routing::PeerRoles;
 use admin::AttentionLimits;
 use arc_swap::ArcSwap;
+use archive::Archive;
 use business::Business;
 use configuration::{ConfigProblem, Keys as _};
 use engine::{EngineAnswer, Event, PeerSettings};
@@ -16,6 +17,7 @@ use parking_lot::Mutex;
 use pools::RedisServer;
 use ports::{EventSink as _, HttpListenerLimits, LinkRegistry};
 use serde_json::Value;
+use shell::ShellServer;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -86,6 +88,9 @@ pub(crate) struct RuntimeComponents {
     pub(crate) access: Arc<access::Access>,
     pub(crate) logging: Arc<LogControl>,
     pub(crate) redis: Option<Arc<RedisServer>>,
+    pub(crate) archive: Option<Archive>,
+    /// Once it is open.
+    pub(crate) shell: Option<Arc<ShellServer>>,
     /// The limits of the listeners of `[http]` and `[business]`, once they are open.
     pub(crate) http_limits: Option<HttpListenerLimits>,
     pub(crate) business_limits: Option<HttpListenerLimits>,
@@ -260,6 +265,14 @@ impl RuntimeComponents {
         }
         if let (Some(server), Some(redis)) = (&self.redis, &to.redis) {
             server.set_options(redis.options.clone());
+        }
+        if let Some(archive) = &self.archive {
+            archive.set_options(to.archive.options);
+        }
+        if let (Some(server), Some(shell)) = (&self.shell, &to.shell)
+            && from.shell.as_ref().is_none_or(|from| from.options != shell.options)
+        {
+            server.set_options(shell.options.clone());
         }
         if from.log.level != to.log.level
             && let Err(error) = self.logging.set(&to.log.level)
