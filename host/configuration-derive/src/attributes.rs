@@ -28,7 +28,7 @@ impl Attributes {
     /// Refuses other attributes.
     pub(crate) fn only(&self, known: &str) -> Result<(), Error> {
         match self.0.iter().find(|(name, ..)| !known.split_whitespace().any(|one| one == name)) {
-            Some((name, at, _)) => Err(Error::new(*at, format!("{name} is unknown; known are: {}", known))),
+            Some((name, at, _)) => Err(Error::new(*at, format!("{name} is unknown; known are: {known}"))),
             None => Ok(()),
         }
     }

@@ -151,7 +151,7 @@ fn key(field: &Field) -> Result<(Code, Code), Error> {
             return quote!(if let Err(problem) = #check(&#variable) { section.error(#name, problem) });
         }
         let value = if optional.is_some() { quote!(#variable.as_ref()) } else { quote!(Some(&#variable)) };
-        quote!(section.check(#name, #value, #check);)
+        quote!(section.check(#name, #value, |value| #check(value));)
     });
     let doc = doc(&field.attrs);
     let set = |field: &str, value: Option<Code>| {

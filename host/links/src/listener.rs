@@ -243,7 +243,7 @@ impl Listener {
 
     /// Whether the listener has these options. A listener with TLS never matches: its files may have changed.
     pub(crate) fn matches(&self, wanted: &ListenerKind) -> bool {
-        self.kind == *wanted && !wanted.tls().is_some() && !self.accept_guard.is_closed()
+        self.kind == *wanted && wanted.tls().is_none() && !self.accept_guard.is_closed()
     }
 
     /// The listener's socket, if it listens on this address.

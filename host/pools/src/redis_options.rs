@@ -73,7 +73,7 @@ pub struct RedisAccountOptions {
     pub networks: Vec<IpNetwork>,
 }
 
-fn account_name(name: &String) -> Result<(), String> {
+fn account_name(name: &str) -> Result<(), String> {
     if name.is_empty() || name.len() > 100 || !name.bytes().all(|octet| octet.is_ascii_graphic()) {
         return Err("must be 1 to 100 printable ASCII characters without spaces".to_owned());
     }

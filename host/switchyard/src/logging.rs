@@ -21,7 +21,7 @@ pub(crate) struct LogControl {
 #[derive(Debug, Clone, PartialEq, Eq, Keys)]
 pub(crate) struct LogSettings {
     /// The log filter, in the form of `PUT /v1/log`, for example `info,links=debug`.
-    #[key(default = "info", live = "takes effect at once, and replaces a level set with `PUT /v1/log`", check = |level: &String| check_level(level))]
+    #[key(default = "info", live = "takes effect at once, and replaces a level set with `PUT /v1/log`", check = check_level)]
     pub(crate) level: String,
     /// The log format.
     #[key(name = "format", default = "text", restart = "the log is opened with it",

@@ -31,7 +31,7 @@ pub(crate) struct TelemetrySettings {
     pub(crate) one_in: u64,
 }
 
-fn endpoint(url: &String) -> Result<(), String> {
+fn endpoint(url: &str) -> Result<(), String> {
     let host = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://")).unwrap_or_default();
     if !url.is_empty() && (host.is_empty() || host.contains(char::is_whitespace)) {
         return Err("must be the address of a collector, such as \"http://127.0.0.1:4318\"".to_owned());

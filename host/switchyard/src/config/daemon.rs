@@ -75,7 +75,7 @@ pub(crate) struct EngineKeys {
     country: String,
 }
 
-fn check_country(digits: &String) -> Result<(), String> {
+fn check_country(digits: &str) -> Result<(), String> {
     if digits.len() > 4 || !digits.bytes().all(|c| c.is_ascii_digit()) {
         return Err("must be the digits of a country code, such as \"86\"".to_owned());
     }
@@ -131,7 +131,7 @@ pub(crate) struct PoolKeys {
     quarantine: Duration,
 }
 
-fn pool_name(name: &String) -> Result<(), String> {
+fn pool_name(name: &str) -> Result<(), String> {
     name.parse::<PoolName>().map(drop).map_err(|error| error.to_string())
 }
 
