@@ -109,7 +109,7 @@ impl BindAuthenticator {
         if shared.refuse_binds.load(Relaxed) {
             return refuse(CommandStatus::RBINDFAIL, "the appliance is draining");
         }
-        if !options.bind.allow(bind.mode) {
+        if !options.bind.contains(&bind.mode) {
             return refuse(CommandStatus::RBINDFAIL, "the account may not bind in this mode");
         }
         let record =

@@ -44,12 +44,12 @@ pub use bind_probe::ProbeStep;
 pub use dialer::PeerError;
 pub use link_record::{LinkBlocker, LinkPhase, LinkRole, LinkState, Traffic};
 pub use links::{Links, PreparedListeners, ShutdownLeftover};
-pub use listener::ListenerError;
+pub use listener::{ListenerError, ListenerKind};
 pub use options::{
-    BindModes, ClientTls, LinkAccountOptions, LinksOptions, ListenerOptions, LongText, PeerOptions, Secret,
+    ClientTls, LinkAccountOptions, LinksOptions, ListenerOptions, LongText, PeerOptions, Secret,
 };
 pub use ports::ServerTlsFiles;
-pub use sgip::{GatewayOptions, SgipListenerOptions, SgipQuirks, SpOptions};
+pub use sgip::{GatewayOptions, SgipListenerOptions, SgipNodeOptions, SgipQuirks, SpOptions};
 pub use shared::ListenerCounts;
 pub use smpp::BindMode;
 pub use smpp::message_id::MessageIdForm;

@@ -2,12 +2,9 @@ use crate::accounts::Accounts;
 use crate::dialer::{DialedPeer, dial};
 use crate::link_record::LinkRecords;
 use crate::listener::{Listener, ListenerKind, PreparedListener};
-use crate::sgip::{self, GatewayOptions, SgipListenerOptions, SpOptions};
+use crate::sgip::{self, GatewayOptions, SpOptions};
 use crate::shared::{BindCounters, ListenerCounts, Shared};
-use crate::{
-    LinkAccountOptions, LinkState, LinksOptions, ListenerError, ListenerOptions, PeerError, PeerOptions,
-    clock,
-};
+use crate::{LinkAccountOptions, LinkState, LinksOptions, ListenerError, PeerError, PeerOptions, clock};
 use model::PeerId;
 use parking_lot::Mutex;
 use ports::{EventSink, LinkRegistry, LogLimiter, LoginLimiter, PasswordVerifier, Routing};
@@ -98,15 +95,12 @@ impl Links {
     ///
     /// # Errors
     /// If the address cannot be bound, the TLS files cannot be used, or the name is taken.
-    pub async fn listen(&self, options: ListenerOptions) -> Result<SocketAddr, ListenerError> {
+    pub async fn listen(&self, options: impl Into<ListenerKind>) -> Result<SocketAddr, ListenerError> {
+        let kind = options.into();
         let Some(alive) = self.shared.alive.lock().clone() else { return Err(ListenerError::ShuttingDown) };
-        if self.listeners.lock().contains_key(&options.name) {
-            return Err(ListenerError::NameTaken(options.name));
+        if self.listeners.lock().contains_key(kind.name()) {
+            return Err(ListenerError::NameTaken(kind.name().to_owned()));
         }
-        self.open(ListenerKind::Smpp(options), alive).await
-    }
-
-    async fn open(&self, kind: ListenerKind, alive: mpsc::Sender<()>) -> Result<SocketAddr, ListenerError> {
         let listener = PreparedListener::new(kind, None).await?.open(&self.shared, alive, None);
         let address = listener.address;
         self.listeners.lock().insert(listener.kind.name().to_owned(), listener);
@@ -120,13 +114,10 @@ impl Links {
     /// If an address cannot be bound, or TLS files cannot be used.
     pub async fn prepare_listeners(
         &self,
-        smpp: &[ListenerOptions],
-        sgip: &[SgipListenerOptions],
+        wanted: &[ListenerKind],
     ) -> Result<PreparedListeners, ListenerError> {
-        let smpp = smpp.iter().cloned().map(ListenerKind::Smpp);
-        let wanted: Vec<ListenerKind> = smpp.chain(sgip.iter().cloned().map(ListenerKind::Sgip)).collect();
         let mut ready = Vec::new();
-        for kind in &wanted {
+        for kind in wanted {
             let (is_open, socket) = {
                 let listeners = self.listeners.lock();
                 let named = listeners.get(kind.name());
@@ -217,18 +208,6 @@ impl Links {
             return true;
         }
         false
-    }
-
-    /// Opens an SGIP listener. Returns its address, which tells the port if port 0 was configured.
-    ///
-    /// # Errors
-    /// If the address cannot be bound, or the name is taken.
-    pub async fn listen_sgip(&self, options: SgipListenerOptions) -> Result<SocketAddr, ListenerError> {
-        let Some(alive) = self.shared.alive.lock().clone() else { return Err(ListenerError::ShuttingDown) };
-        if self.listeners.lock().contains_key(&options.name) {
-            return Err(ListenerError::NameTaken(options.name));
-        }
-        self.open(ListenerKind::Sgip(options), alive).await
     }
 
     /// Adds a gateway, or changes the one of that name: dials it and lets it log in. Does nothing if the options are

@@ -3,7 +3,8 @@
 use crate::sgip::{self, SgipListenerOptions};
 use crate::shared::Shared;
 use crate::{ListenerOptions, TlsError, smpp_acceptor};
-use ports::{Acceptor, ConnectionLimiter, ConnectionLimits, ConnectionPermit};
+use configuration::{Key, KeyValue as _, Keys, Natural, Section, Word};
+use ports::{Acceptor, ConnectionLimiter, ConnectionLimits, ConnectionPermit, ServerTlsFiles};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -50,40 +51,107 @@ pub(crate) type CloseSignal = watch::Receiver<Option<Instant>>;
 
 /// The options of a listener, by protocol.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum ListenerKind {
+pub enum ListenerKind {
+    /// For ESMEs.
     Smpp(ListenerOptions),
+    /// For SPs and gateways.
     Sgip(SgipListenerOptions),
 }
 
+/// The protocol of a listener.
+#[derive(Debug, Clone, Copy, Word)]
+enum ListenerProtocol {
+    /// SMPP 3.3, 3.4 and 5.0.
+    Smpp,
+    /// SGIP 1.2.
+    Sgip,
+}
+
+impl Keys for ListenerKind {
+    fn read_keys(section: &Section<'_>) -> Self {
+        match section.key_or(&Natural, "protocol", "\"smpp\"") {
+            ListenerProtocol::Smpp => Self::Smpp(ListenerOptions::read_keys(section)),
+            ListenerProtocol::Sgip => Self::Sgip(SgipListenerOptions::read_keys(section)),
+        }
+    }
+
+    fn keys() -> Vec<Key> {
+        let mut keys = ListenerOptions::keys();
+        let protocol = Key::new("protocol", "The protocol.", ListenerProtocol::shape());
+        keys.push(Key { default: Some("\"smpp\""), ..protocol });
+        let is_new = |key: &Key| !keys.iter().any(|known| known.name == key.name);
+        let more: Vec<Key> = SgipListenerOptions::keys().into_iter().filter(is_new).collect();
+        keys.extend(more);
+        keys
+    }
+
+    fn take_live(&mut self, new: &Self, live: bool) {
+        if live {
+            self.clone_from(new);
+        }
+    }
+}
+
+impl From<ListenerOptions> for ListenerKind {
+    fn from(options: ListenerOptions) -> Self {
+        Self::Smpp(options)
+    }
+}
+
+impl From<SgipListenerOptions> for ListenerKind {
+    fn from(options: SgipListenerOptions) -> Self {
+        Self::Sgip(options)
+    }
+}
+
 impl ListenerKind {
-    pub(crate) fn name(&self) -> &str {
+    /// The name in the configuration.
+    #[must_use]
+    pub fn name(&self) -> &str {
         match self {
             Self::Smpp(options) => &options.name,
             Self::Sgip(options) => &options.name,
         }
     }
 
-    pub(crate) fn listen(&self) -> SocketAddr {
+    /// The listening address.
+    #[must_use]
+    pub fn listen(&self) -> SocketAddr {
         match self {
             Self::Smpp(options) => options.listen,
             Self::Sgip(options) => options.listen,
         }
     }
 
-    fn limits(&self) -> ConnectionLimits {
-        let (connections, per_address, unidentified) = match self {
-            Self::Smpp(options) => {
-                (options.connections, options.connections_per_address, options.unbound_connections)
-            }
-            Self::Sgip(options) => {
-                (options.connections, options.connections_per_address, options.unbound_connections)
-            }
-        };
+    /// The limits of connections: all, of one address, and unbound ones.
+    pub fn limits_mut(&mut self) -> [&mut usize; 3] {
+        match self {
+            Self::Smpp(ListenerOptions {
+                connections, connections_per_address, unbound_connections, ..
+            })
+            | Self::Sgip(SgipListenerOptions {
+                connections,
+                connections_per_address,
+                unbound_connections,
+                ..
+            }) => [connections, connections_per_address, unbound_connections],
+        }
+    }
+
+    /// The limits of connections.
+    #[must_use]
+    pub fn limits(&self) -> ConnectionLimits {
+        let [connections, per_address, unidentified] = self.clone().limits_mut().map(|limit| *limit);
         ConnectionLimits { connections, per_address, unidentified, reserve: 0 }
     }
 
-    fn has_tls(&self) -> bool {
-        matches!(self, Self::Smpp(options) if options.tls.is_some())
+    /// The TLS files, if it uses TLS.
+    #[must_use]
+    pub fn tls(&self) -> Option<&ServerTlsFiles> {
+        match self {
+            Self::Smpp(options) => options.tls.as_ref(),
+            Self::Sgip(_) => None,
+        }
     }
 }
 
@@ -175,7 +243,7 @@ impl Listener {
 
     /// Whether the listener has these options. A listener with TLS never matches: its files may have changed.
     pub(crate) fn matches(&self, wanted: &ListenerKind) -> bool {
-        self.kind == *wanted && !wanted.has_tls() && !self.accept_guard.is_closed()
+        self.kind == *wanted && wanted.tls().is_none() && !self.accept_guard.is_closed()
     }
 
     /// The listener's socket, if it listens on this address.

@@ -44,11 +44,11 @@ pub(crate) fn connector(
         .with_safe_default_protocol_versions()
         .map_err(wrong)?
         .with_webpki_verifier(verifier);
-    let config = match &options.certificate {
-        Some((chain, private)) => builder
+    let config = match (&options.certificate, &options.key) {
+        (Some(chain), Some(private)) => builder
             .with_client_auth_cert(read_certificates(chain)?, read_private_key(private)?)
             .map_err(|reason| TlsFileError::Certificate { path: chain.clone(), reason })?,
-        None => builder.with_no_client_auth(),
+        _ => builder.with_no_client_auth(),
     };
     let name = options.server_name.clone().unwrap_or_else(|| host.to_owned());
     let server = ServerName::try_from(name.clone()).map_err(|_| TlsError::Name(name))?;

@@ -1,7 +1,7 @@
 //! A connection: moves octets between the socket and the request handler.
 
 use crate::accounts::Account;
-use crate::redis_server::{Shared, now};
+use crate::redis_server::{RedisSettings, Shared, now};
 use crate::request_handler::{Login, RequestHandler};
 use model::LinkId;
 use ports::{ConnectionPermit, LinkCommand, LinkCommands, LoginInterface};
@@ -40,6 +40,7 @@ enum ReadEnd {
 
 pub(crate) struct Connection {
     shared: Arc<Shared>,
+    settings: Arc<RedisSettings>,
     remote: SocketAddr,
     permit: Arc<ConnectionPermit>,
     handler: RequestHandler,
@@ -56,16 +57,17 @@ pub(crate) struct Connection {
 impl Connection {
     pub(crate) fn new(
         shared: Arc<Shared>,
-        remote: SocketAddr,
-        local: SocketAddr,
+        settings: Arc<RedisSettings>,
+        (remote, local): (SocketAddr, SocketAddr),
         permit: Arc<ConnectionPermit>,
     ) -> Self {
         let (link, commands) = shared.registry.add();
-        let session = shared.session(local);
-        let handler = RequestHandler::new(shared.clone(), session, link);
-        let login_deadline = now() + shared.options.login_timeout;
+        let session = shared.session(&settings, local);
+        let handler = RequestHandler::new(shared.clone(), settings.clone(), session, link);
+        let login_deadline = now() + settings.options.login_timeout;
         Self {
             shared,
+            settings,
             remote,
             permit,
             handler,
@@ -141,7 +143,7 @@ impl Connection {
 
     /// The next deadline.
     fn next_deadline(&self) -> Option<Instant> {
-        let stall_deadline = self.stalled_since.map(|since| since + self.shared.options.stall_timeout);
+        let stall_deadline = self.stalled_since.map(|since| since + self.settings.options.stall_timeout);
         let login = (!self.handler.session.is_authenticated()).then_some(self.login_deadline);
         let leaving = match self.read_end {
             Some(ReadEnd::ShuttingDown(deadline)) => Some(deadline),
@@ -225,7 +227,7 @@ impl Connection {
     async fn authenticate(&self, login: &Login) -> Option<Arc<Account>> {
         let shared = &self.shared;
         let address = self.remote.ip();
-        let account = shared.accounts.find(&login.name);
+        let account = self.settings.accounts.find(&login.name);
         let hash = account.as_ref().map(|account| account.options.password_hash.as_str());
         let network_allowed = account.as_ref().is_some_and(|account| {
             let networks = &account.options.networks;
@@ -235,7 +237,10 @@ impl Connection {
             match hash {
                 Some(hash) if network_allowed => shared.verifier.verify(hash, &login.password, now()).await,
                 hash => {
-                    shared.verifier.refuse(hash.or_else(|| shared.accounts.any_hash()), &login.password).await
+                    shared
+                        .verifier
+                        .refuse(hash.or_else(|| self.settings.accounts.any_hash()), &login.password)
+                        .await
                 }
             }
         };

@@ -196,7 +196,7 @@ impl BindAuthenticator {
         }
         match (gateway, sp) {
             (Some(GatewayLogin { options, sessions }), _) => {
-                let Some(permit) = SessionPermit::acquire(&sessions, options.connections_in) else {
+                let Some(permit) = SessionPermit::acquire(&sessions, options.node.connections_in) else {
                     return refuse(ResultCode::CONNECTIONS, "connection limit of the gateway reached");
                 };
                 let record = LinkRecord::new(LinkRole::Server, options.peer, &options.name, 0, false);
@@ -209,7 +209,7 @@ impl BindAuthenticator {
             }
             (None, Some(SpLogin { account, options, sessions })) => {
                 let rules = account.options();
-                let Some(permit) = SessionPermit::acquire(&sessions, options.connections_in) else {
+                let Some(permit) = SessionPermit::acquire(&sessions, options.node.connections_in) else {
                     return refuse(ResultCode::CONNECTIONS, "connection limit of the account reached");
                 };
                 let record = LinkRecord::new(LinkRole::Server, rules.peer, &rules.name, 0, false);

@@ -1,7 +1,7 @@
 //! The SGIP dialer: connects to gateways, to Submit, and to SPs, to Deliver and Report.
 
 use super::connection::{Connection, ConnectionEnd};
-use super::options::{GatewayOptions, SpOptions};
+use super::options::{GatewayOptions, SgipNodeOptions, SpOptions};
 use super::outgoing::OutgoingTarget;
 use crate::accounts::ControlReceiver;
 use crate::accounts::LinkControl;
@@ -56,25 +56,9 @@ pub(crate) fn gateway(
     options: &Arc<GatewayOptions>,
     alive: &mpsc::Sender<()>,
 ) -> Result<DialedNode, PeerError> {
-    let session = SgipOptions {
-        window_out: options.window.max(1),
-        response_timeout: options.response_timeout,
-        tries: options.tries.max(1),
-        bind_timeout: options.bind_timeout,
-        limit: options.quirks.limit,
-        loose_match: options.quirks.loose_match,
-        ..SgipOptions::default()
-    };
-    let bind = Bind {
-        login_type: LoginType::SP,
-        name: options.login_name.clone(),
-        password: options.login_password.0.clone(),
-        reserve: [0; 8],
-    };
     let target = OutgoingTarget::Gateway(options.clone());
-    let to =
-        DialTarget { name: &options.name, peer: options.peer, address: &options.address, node: options.node };
-    dial(shared, alive, &to, &target, &bind, &session, options.connections)
+    let to = DialTarget { name: &options.name, peer: options.peer, address: &options.address };
+    dial(shared, alive, &to, &target, (&options.node, LoginType::SP, options.bind_timeout))
 }
 
 /// Starts to dial an SP's listener.
@@ -85,24 +69,9 @@ pub(crate) fn sp(
     options: &Arc<SpOptions>,
     alive: &mpsc::Sender<()>,
 ) -> Result<DialedNode, PeerError> {
-    let session = SgipOptions {
-        window_out: options.window.max(1),
-        response_timeout: options.response_timeout,
-        tries: options.tries.max(1),
-        bind_timeout: Duration::from_secs(10),
-        limit: options.quirks.limit,
-        loose_match: options.quirks.loose_match,
-        ..SgipOptions::default()
-    };
-    let bind = Bind {
-        login_type: LoginType::GATEWAY,
-        name: options.login_name.clone(),
-        password: options.login_password.0.clone(),
-        reserve: [0; 8],
-    };
     let target = OutgoingTarget::Sp { peer, options: options.clone() };
-    let to = DialTarget { name, peer, address: &options.address, node: options.node };
-    dial(shared, alive, &to, &target, &bind, &session, options.connections)
+    let to = DialTarget { name, peer, address: &options.address };
+    dial(shared, alive, &to, &target, (&options.node, LoginType::GATEWAY, Duration::from_secs(10)))
 }
 
 /// The node to dial.
@@ -110,7 +79,6 @@ struct DialTarget<'a> {
     name: &'a str,
     peer: PeerId,
     address: &'a str,
-    node: u32,
 }
 
 fn dial(
@@ -118,10 +86,23 @@ fn dial(
     alive: &mpsc::Sender<()>,
     to: &DialTarget<'_>,
     target: &OutgoingTarget,
-    bind: &Bind,
-    options: &SgipOptions,
-    connections: usize,
+    (node, login_type, bind_timeout): (&SgipNodeOptions, LoginType, Duration),
 ) -> Result<DialedNode, PeerError> {
+    let options = SgipOptions {
+        window_out: node.window.max(1),
+        response_timeout: node.response_timeout,
+        tries: node.tries.max(1),
+        bind_timeout,
+        limit: node.quirks.limit,
+        loose_match: node.quirks.loose_match,
+        ..SgipOptions::default()
+    };
+    let bind = Bind {
+        login_type,
+        name: node.login_name.clone(),
+        password: node.login_password.0.clone(),
+        reserve: [0; 8],
+    };
     let is_address = to
         .address
         .rsplit_once(':')
@@ -130,7 +111,7 @@ fn dial(
         return Err(PeerError::Address { name: to.name.to_owned(), address: to.address.to_owned() });
     }
     let mut controls = Vec::new();
-    for number in 0..connections.max(1) {
+    for number in 0..node.connections.max(1) {
         let (control, commands) = unbounded_channel();
         controls.push(control);
         let record = LinkRecord::new(LinkRole::Client, to.peer, to.name, number, false);
@@ -141,7 +122,7 @@ fn dial(
             target: target.clone(),
             address: to.address.to_owned(),
             bind: bind.clone(),
-            node: to.node,
+            node: node.node,
             bind_timeout: options.bind_timeout,
             options: options.clone(),
             counter: AtomicU32::new(0),

@@ -14,7 +14,7 @@ mod options;
 mod outgoing;
 pub(crate) mod sgip_acceptor;
 
-pub use options::{GatewayOptions, SgipListenerOptions, SgipQuirks, SpOptions};
+pub use options::{GatewayOptions, SgipListenerOptions, SgipNodeOptions, SgipQuirks, SpOptions};
 
 use sgip::{Dialect, Pdu};
 
