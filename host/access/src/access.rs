@@ -79,10 +79,8 @@ impl Access {
     }
 
     /// Sets how long audit records are kept. Default: [`DEFAULT_AUDIT_RETENTION`](crate::DEFAULT_AUDIT_RETENTION).
-    #[must_use]
-    pub fn with_audit_retention(mut self, audit: Duration) -> Self {
+    pub fn set_audit_retention(&self, audit: Duration) {
         self.audit.set_retention(audit);
-        self
     }
 
     /// Whether expired audit records are deleted. They are not deleted if, when the file was opened, the clock was more than 30

@@ -3,6 +3,7 @@
 use crate::AccessError;
 use api::{AuditEntry, AuditPage, AuditRecord};
 use model::{AgeClock, Timestamp};
+use parking_lot::Mutex;
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -40,7 +41,7 @@ pub struct AuditQuery {
 pub(crate) struct Audit {
     path: PathBuf,
     database: Arc<Database>,
-    retention: Duration,
+    retention: Mutex<Duration>,
     age_clock: AgeClock,
     opened: Instant,
     pending: parking_lot::Mutex<Vec<PendingRecord>>,
@@ -72,7 +73,7 @@ impl Audit {
         let mut audit = Self {
             path: path.to_owned(),
             database,
-            retention: DEFAULT_AUDIT_RETENTION,
+            retention: Mutex::new(DEFAULT_AUDIT_RETENTION),
             age_clock,
             opened,
             pending,
@@ -98,8 +99,8 @@ impl Audit {
         self.age_clock.is_trusted()
     }
 
-    pub(crate) fn set_retention(&mut self, retention: Duration) {
-        self.retention = retention;
+    pub(crate) fn set_retention(&self, retention: Duration) {
+        *self.retention.lock() = retention;
     }
 
     fn failed(&self, error: redb::Error) -> AccessError {
@@ -162,7 +163,7 @@ impl Audit {
         newest: u64,
         first: u64,
     ) -> Result<(), redb::Error> {
-        let retention = u64::try_from(self.retention.as_millis()).unwrap_or(u64::MAX);
+        let retention = u64::try_from(self.retention.lock().as_millis()).unwrap_or(u64::MAX);
         let Some(until) = newest.checked_sub(retention) else { return Ok(()) };
         let mut end = None;
         for row in table.range(..first)?.take(TRIM_BATCH) {

@@ -9,15 +9,15 @@ pub use operate_client::OperateClient;
 use crate::backend::SharedBackend;
 use crate::problem::{Problem, ProblemKind};
 use crate::request::{Binary, Flag, JsonBody, QueryParams};
-use api::ProblemReason;
+use api::{FactoryResetRequest, ImageStatusView, OperateResult, ProblemReason, StateRetention};
 use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use operate_client::OperateCommand;
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use serde::Deserialize;
+use utoipa::IntoParams;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -25,52 +25,6 @@ use utoipa_axum::routes;
 pub trait ApplianceImage: Send + Sync + 'static {
     /// The client of the operate socket; `None` if this host does not run the appliance image.
     fn operate_client(&self) -> Option<OperateClient>;
-}
-
-/// `GET /v1/appliance`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schema(as = ImageStatus)]
-pub struct ImageStatusView {
-    /// Version of the running system.
-    #[schema(example = "0.1.0")]
-    pub version: String,
-    /// The slot of the running system: `A` or `B`.
-    pub slot: String,
-    /// The slot that the next boot uses.
-    pub next: String,
-    /// Both slots.
-    pub slots: Vec<SystemSlotView>,
-    /// Whether the running system has not been found healthy yet. If it never is, the host boots the other slot again.
-    pub on_trial: bool,
-    /// Seconds since boot.
-    pub up_seconds: u64,
-    /// Whether the clock is synchronised with a time server.
-    pub clock_synchronised: bool,
-    /// Used octets of the data partition.
-    pub data_used: u64,
-    /// Size of the data partition, in octets.
-    pub data_size: u64,
-}
-
-/// A slot that holds a system.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = SystemSlot)]
-pub struct SystemSlotView {
-    /// `A` or `B`.
-    pub name: String,
-    /// The version last found healthy in this slot; null if none was.
-    #[schema(required)]
-    pub healthy: Option<String>,
-}
-
-/// The result of an operation on the appliance image.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct OperateResult {
-    /// The message of the operate program.
-    pub message: String,
-    /// Whether the host reboots now.
-    pub restarts: bool,
 }
 
 /// When the operation takes effect.
@@ -87,24 +41,6 @@ impl RestartQuery {
     fn is_now(self) -> bool {
         self.restart.is_none_or(|Flag(restart)| restart)
     }
-}
-
-/// Options of a factory reset.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct FactoryResetRequest {
-    /// The treatment of messages, balances, number pools and the archive.
-    state: StateRetention,
-}
-
-/// The treatment of the state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-enum StateRetention {
-    /// The state is kept. Configuration, users, tokens and keys are deleted.
-    Keep,
-    /// Everything is deleted.
-    Drop,
 }
 
 pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {

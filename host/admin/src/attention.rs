@@ -7,6 +7,7 @@ use crate::problem::{Problem, ProblemKind};
 use api::{AttentionView, NotReady};
 use axum::Json;
 use axum::extract::State;
+use configuration::Keys;
 use rules::{Facts, findings};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -15,26 +16,25 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 /// Thresholds of the attention rules: `[attention]` of the configuration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Keys)]
 pub struct AttentionLimits {
-    /// Age of the oldest queued message.
+    /// Maximum age of the oldest message in a queue.
+    #[key(default = "10m")]
     pub queue_age: Duration,
-    /// Age of the oldest queued message of an account without a link: its system may be switched off for a while.
+    /// Maximum age of the oldest message for an account without links: its system may be switched off for a while.
+    #[key(default = "1h")]
     pub unbound_account: Duration,
-    /// Messages waiting for the archive.
+    /// Maximum number of messages waiting to be archived.
+    #[key(default = 100_000)]
     pub archive_backlog: u64,
-    /// How long an automatic plugin rollback stays in the list.
+    /// How long an automatic rollback of a plugin is reported.
+    #[key(default = "1h")]
     pub plugin_event: Duration,
 }
 
 impl Default for AttentionLimits {
     fn default() -> Self {
-        Self {
-            queue_age: Duration::from_secs(600),
-            unbound_account: Duration::from_secs(3_600),
-            archive_backlog: 100_000,
-            plugin_event: Duration::from_secs(3_600),
-        }
+        Self::defaults()
     }
 }
 

@@ -1,9 +1,8 @@
 //! Public operations: health, and the OpenAPI document.
 
 use crate::backend::SharedBackend;
+use api::Health;
 use axum::Json;
-use serde::Serialize;
-use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -11,17 +10,10 @@ pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
     OpenApiRouter::new().routes(routes!(health)).routes(routes!(description))
 }
 
-/// The health of the daemon.
-#[derive(Serialize, ToSchema)]
-struct Health {
-    /// Always `ok`.
-    status: &'static str,
-}
-
 /// Checks that the daemon answers.
 #[utoipa::path(get, path = "/v1/health", responses((status = 200, description = "The daemon answers.", body = Health)))]
 async fn health() -> Json<Health> {
-    Json(Health { status: "ok" })
+    Json(Health { status: "ok".to_owned() })
 }
 
 /// Returns this OpenAPI document.

@@ -36,7 +36,7 @@ mod testing;
 mod trace;
 mod users;
 
-pub use appliance_image::{ApplianceImage, ImageStatusView, OperateClient, OperateResult, SystemSlotView};
+pub use appliance_image::{ApplianceImage, OperateClient};
 pub use attention::{AttentionLimits, PendingConfiguration};
 pub use authenticator::Authenticator;
 pub use backend::{ApiBackend, Export, router};
@@ -45,7 +45,7 @@ pub use configuration::{ChangeOptions, Configuration, ConfigurationEdit};
 pub use ledger::Ledger;
 pub use messages::{MessageAction, Messages};
 pub use openapi::document;
-pub use operation::{DrainOptions, DrainStateView, LogLevelView, Operation, RemainingMessagesView};
+pub use operation::Operation;
 pub use plugins::Plugins;
 pub use pools::{PoolFillResult, PoolJournalPage, Pools};
 pub use problem::{Problem, ProblemKind};

@@ -5,12 +5,10 @@ use crate::problem::Problem;
 use crate::request::{JsonBody, OptionalJsonBody};
 use crate::request_audit::{AuditedResult, with_audit_detail};
 use access::Caller;
-use api::Readiness;
+use api::{DrainOptions, DrainStateView, LogLevelView, Readiness};
 use axum::extract::State;
 use axum::{Extension, Json};
-use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -40,57 +38,6 @@ pub trait Operation: Send + Sync + 'static {
     /// # Errors
     /// If the level is invalid; the current level stays.
     fn set_log_level(&self, level: LogLevelView, by: &str) -> Result<LogLevelView, Problem>;
-}
-
-/// Options of drain mode.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct DrainOptions {
-    /// Also refuse new binds and logins. Existing sessions stay: their submissions get the protocol's temporary error, and
-    /// waiting messages for them are delivered.
-    #[serde(default)]
-    pub refuse_binds: bool,
-}
-
-/// `GET /v1/drain`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schema(as = DrainState)]
-pub struct DrainStateView {
-    /// Whether submissions are refused.
-    pub draining: bool,
-    /// Whether binds are refused too.
-    pub refuse_binds: bool,
-    /// Start of drain mode, milliseconds since the epoch; null if it is off.
-    #[schema(required)]
-    pub since: Option<u64>,
-    /// The caller that started drain mode; null if it is off.
-    #[schema(required, value_type = Option<String>)]
-    pub by: Option<Arc<str>>,
-    /// Unfinished messages.
-    pub remaining: RemainingMessagesView,
-}
-
-/// Counts of unfinished messages.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schema(as = RemainingMessages)]
-pub struct RemainingMessagesView {
-    /// All unfinished messages, including those in flight and those awaiting a DLR.
-    pub waiting: u64,
-    /// Messages submitted on a link and not yet answered.
-    pub in_flight: u64,
-}
-
-/// The log level.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = LogLevel)]
-pub struct LogLevelView {
-    /// `off`, `error`, `warn`, `info`, `debug` or `trace`. For single log targets append `target=level`, separated by commas:
-    /// `info,links=debug`.
-    #[schema(example = "info,links=debug")]
-    pub level: String,
 }
 
 pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {

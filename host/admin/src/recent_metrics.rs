@@ -2,15 +2,14 @@
 
 use crate::backend::{ApiBackend, SharedBackend, call};
 use crate::problem::Problem;
+use api::{MetricsSampleView, RecentMetricsView};
 use axum::Json;
 use axum::extract::Extension;
 use parking_lot::Mutex;
-use serde::Serialize;
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::time::MissedTickBehavior;
-use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -20,47 +19,6 @@ const SAMPLE_INTERVAL: Duration = Duration::from_secs(2);
 const CAPACITY: usize = 300;
 /// Links are read only for every fifth sample: there may be ten thousand of them.
 const LINKS_EVERY_SAMPLES: u64 = 5;
-
-/// A sample of the appliance's counters. Counts are since the start of the daemon.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schema(as = MetricsSample)]
-struct MetricsSampleView {
-    /// Time of the sample, milliseconds since the epoch.
-    at: u64,
-    /// Accepted messages.
-    accepted: u64,
-    /// Refused submissions.
-    refused: u64,
-    /// Submit attempts.
-    submitted: u64,
-    /// Successful messages: delivered, or relayed without a requested DLR.
-    delivered: u64,
-    /// Unsuccessful messages, without cancelled ones.
-    failed: u64,
-    /// Unfinished messages.
-    waiting: u64,
-    /// Commits.
-    commits: u64,
-    /// Total time of commits, in microseconds.
-    commit_us: u64,
-    /// Mean of the smoothed round-trip times of all links that are up, in microseconds; null if there is none.
-    #[schema(required)]
-    round_trip_us: Option<u64>,
-}
-
-/// Recent samples.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schema(as = RecentMetrics)]
-struct RecentMetricsView {
-    /// Interval of samples, in milliseconds.
-    interval_ms: u64,
-    /// Maximum number of samples.
-    capacity: usize,
-    /// The samples, oldest first.
-    samples: Vec<MetricsSampleView>,
-}
 
 /// Takes samples while the backend exists.
 #[derive(Debug, Default)]

@@ -23,16 +23,6 @@ macro_rules! name_schemas {
 }
 
 name_schemas! {
-    /// The side that opens a link.
-    LinkRoleSchema = ["server", "client"];
-    /// The phase of a link.
-    LinkPhaseSchema = ["backing-off", "connecting", "binding", "bound", "unbinding"];
-    /// The bind mode of a link.
-    BindModeSchema = ["receiver", "transmitter", "transceiver"];
-    /// Why a link is blocked.
-    LinkBlockerSchema = [
-        "none", "peer-window", "peer-throttles", "slow-reader", "our-window", "account-rate", "not-bound",
-    ];
     /// The state of an uncertain message in its list.
     UncertainStateSchema = ["uncertain"];
     /// The final state of a message.
@@ -70,8 +60,6 @@ name_schemas! {
     CoreNetworkFaultLevelSchema = ["error", "warning"];
     /// The kind of a handset's sign.
     PresenceSignSchema = ["location-update", "message", "ready-for-sm", "delivery"];
-    /// Whether the daemon accepts traffic.
-    ReadinessSchema = ["ready", "not-ready"];
     /// A step of a peer test.
     TestStepSchema = ["resolve", "connect", "tls", "bind", "unbind"];
     /// The state of a number in its pool.

@@ -37,6 +37,65 @@ macro_rules! names {
 }
 
 names! {
+    /// The side that opens a link.
+    #[derive(Default)]
+    LinkRole {
+        /// The peer connects to the appliance.
+        #[default]
+        Server = "server",
+        /// The appliance dials.
+        Client = "client",
+    }
+    /// The phase of a link.
+    #[derive(Default)]
+    LinkPhase {
+        /// The next dialling attempt is not due yet.
+        BackingOff = "backing-off",
+        /// TCP and TLS are being set up.
+        #[default]
+        Connecting = "connecting",
+        /// The bind is sent.
+        Binding = "binding",
+        /// Bound.
+        Bound = "bound",
+        /// The link is closing.
+        Unbinding = "unbinding",
+    }
+    /// The bind mode of a link.
+    BindMode {
+        /// The ESME only receives.
+        Receiver = "receiver",
+        /// The ESME only submits.
+        Transmitter = "transmitter",
+        /// The ESME submits and receives.
+        Transceiver = "transceiver",
+    }
+    /// Why a link is blocked.
+    #[derive(Default)]
+    LinkBlocker {
+        /// It is not blocked.
+        #[default]
+        None = "none",
+        /// The peer has not answered as many messages as its window allows.
+        PeerWindow = "peer-window",
+        /// The peer throttles.
+        PeerThrottles = "peer-throttles",
+        /// The peer does not read.
+        SlowReader = "slow-reader",
+        /// As many submissions are in progress as the account's window allows.
+        OurWindow = "our-window",
+        /// The account exceeds its rate.
+        AccountRate = "account-rate",
+        /// There is no bound connection.
+        NotBound = "not-bound",
+    }
+    /// Whether the daemon accepts traffic.
+    ReadinessStatus {
+        /// It does.
+        Ready = "ready",
+        /// It does not.
+        NotReady = "not-ready",
+    }
     /// The state of a message, unfinished or finished.
     MessageStateView {
         /// In the queue of a peer.

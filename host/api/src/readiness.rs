@@ -1,6 +1,6 @@
 //! Whether the daemon accepts traffic.
 
-use crate::name_schemas::ReadinessSchema;
+use crate::names::ReadinessStatus;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -26,8 +26,8 @@ pub enum NotReady {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Readiness {
     /// `ready` or `not-ready`.
-    #[schema(value_type = ReadinessSchema, inline)]
-    pub status: String,
+    #[schema(inline)]
+    pub status: ReadinessStatus,
     /// All reasons; empty if the daemon is ready.
     pub reasons: Vec<NotReady>,
 }
@@ -36,7 +36,7 @@ impl Readiness {
     /// Ready if there are no reasons.
     #[must_use]
     pub fn of(reasons: Vec<NotReady>) -> Self {
-        let status = if reasons.is_empty() { "ready" } else { "not-ready" };
-        Self { status: status.to_owned(), reasons }
+        let status = if reasons.is_empty() { ReadinessStatus::Ready } else { ReadinessStatus::NotReady };
+        Self { status, reasons }
     }
 }

@@ -156,6 +156,7 @@ pub struct ArchivePumpView {
     #[schema(value_type = PumpStateSchema, inline)]
     pub state: String,
     /// Why it is down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub error: Option<String>,
     /// Messages archived since the start of the daemon.

@@ -5,45 +5,50 @@ use crate::history::{self, ArchiveFilter, ArchivePage, Cursor, RecordFields};
 use crate::retention::{self, TrimReport};
 use crate::statistics::{self, Period, Statistics};
 use crate::{ArchiveError, FinishedSource, Pump, Record, ReplayRange, ReplaySource};
+use configuration::Keys;
 use model::{MessageId, Timestamp};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Options of the archive. The defaults suit most installations.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy, PartialEq, Keys)]
 pub struct ArchiveOptions {
-    /// Maximum number of messages per transaction, at least 1.
+    /// Maximum number of messages per transaction.
+    #[key(range = 1..=100_000, default = 2000, live = "applies from the next batch on")]
     pub batch: usize,
-    /// Maximum time that the pump waits to fill a batch. With little traffic, this is the delay of a message and the
+    /// Maximum time that a batch waits for more messages. With little traffic, this is the delay of a message and the
     /// minimum interval between transactions.
+    #[key(default = "200ms", live = "applies from the next batch on")]
     pub linger: Duration,
     /// The share of time that the pump keeps the database busy while it works off a shrinking backlog, above 0 and at
     /// most 1. The pump does not rest while the backlog grows.
+    #[key(skip = 0.5)]
     pub share: f64,
-    /// Messages accepted longer ago than this are deleted; `None` keeps all.
+    /// Messages accepted longer ago than this are deleted.
+    #[key(
+        name = "retention",
+        default_as = "never",
+        live = "applies within ten minutes",
+        was = "keep"
+    )]
     pub keep: Option<Duration>,
     /// Delay before a row that the database refused is tried again.
+    #[key(skip = Duration::from_secs(3600))]
     pub refused_retry_interval: Duration,
     /// Maximum delay between attempts to reach the database; delays double up to it.
+    #[key(skip = Duration::from_secs(30))]
     pub max_retry_delay: Duration,
     /// Maximum duration of a statement, after which the connection is given up.
+    #[key(skip = Duration::from_secs(120))]
     pub timeout: Duration,
     /// Maximum number of connections for readers.
+    #[key(skip = 4)]
     pub readers: u32,
 }
 
 impl Default for ArchiveOptions {
     fn default() -> Self {
-        Self {
-            batch: 2000,
-            linger: Duration::from_millis(200),
-            share: 0.5,
-            keep: None,
-            refused_retry_interval: Duration::from_secs(3600),
-            max_retry_delay: Duration::from_secs(30),
-            timeout: Duration::from_secs(120),
-            readers: 4,
-        }
+        Self::defaults()
     }
 }
 
@@ -54,13 +59,13 @@ impl Default for ArchiveOptions {
 #[derive(Clone)]
 pub struct Archive {
     pub(crate) backend: Arc<dyn Backend>,
-    pub(crate) options: Arc<ArchiveOptions>,
+    options: Arc<Mutex<ArchiveOptions>>,
     url: Arc<str>,
 }
 
 impl std::fmt::Debug for Archive {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Archive").field("url", &self.url).field("options", &self.options).finish()
+        f.debug_struct("Archive").field("url", &self.url).field("options", &self.options()).finish()
     }
 }
 
@@ -72,7 +77,20 @@ impl Archive {
     /// Fails if the URL is invalid.
     pub fn open(url: &str, options: ArchiveOptions) -> Result<Self, ArchiveError> {
         let backend = backend::open(url, &options)?;
-        Ok(Self { backend, options: Arc::new(options), url: backend::without_password(url).into() })
+        Ok(Self {
+            backend,
+            options: Arc::new(Mutex::new(options)),
+            url: backend::without_password(url).into(),
+        })
+    }
+
+    pub(crate) fn options(&self) -> ArchiveOptions {
+        *self.options.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the options of the pump, also while it runs: batch, linger and retention. Others stay as they were.
+    pub fn set_options(&self, options: ArchiveOptions) {
+        *self.options.lock().unwrap_or_else(PoisonError::into_inner) = options;
     }
 
     /// The URL without its password.
@@ -181,9 +199,10 @@ impl Archive {
         &self,
         work: impl Future<Output = Result<T, Fault>>,
     ) -> Result<T, ArchiveError> {
-        match tokio::time::timeout(self.options.timeout, work).await {
+        let timeout = self.options().timeout;
+        match tokio::time::timeout(timeout, work).await {
             Ok(result) => result.map_err(Fault::into_error),
-            Err(_) => Err(ArchiveError::Timeout(self.options.timeout.as_secs())),
+            Err(_) => Err(ArchiveError::Timeout(timeout.as_secs())),
         }
     }
 }

@@ -132,10 +132,7 @@ impl Pump {
 
     /// Runs until it is stopped, on a runtime with I/O and time.
     async fn run(self) {
-        let trimming = self.archive.options.keep.map(|keep| {
-            let (archive, status) = (self.archive.clone(), self.status.clone());
-            tokio::spawn(async move { trim_loop(archive, status, keep).await })
-        });
+        let trimming = tokio::spawn(trim_loop(self.archive.clone(), self.status.clone()));
         let work = async {
             if let Some(session) = self.work().await {
                 session.close().await;
@@ -149,9 +146,7 @@ impl Pump {
                 let _ = tokio::time::timeout(STOP_TIMEOUT, work).await;
             }
         }
-        if let Some(trimming) = trimming {
-            trimming.abort();
-        }
+        trimming.abort();
     }
 
     async fn stopped(&self) {
@@ -186,7 +181,7 @@ impl Pump {
                 Ok((session, done)) => {
                     idle = Some(session);
                     pause = FIRST_RETRY_DELAY;
-                    if done == 0 || self.waiting() < self.archive.options.batch as u64 {
+                    if done == 0 || self.waiting() < self.archive.options().batch as u64 {
                         self.rest().await;
                     }
                 }
@@ -204,7 +199,7 @@ impl Pump {
                         );
                     }
                     self.pause(pause).await;
-                    pause = (pause * 2).min(self.archive.options.max_retry_delay);
+                    pause = (pause * 2).min(self.archive.options().max_retry_delay);
                 }
             }
         }
@@ -216,8 +211,8 @@ impl Pump {
         tokio::select! {
             () = self.wake.notified() => {
                 // More messages follow soon; wait for them unless a batch is full already.
-                if self.waiting() < self.archive.options.batch as u64 {
-                    self.pause(self.archive.options.linger).await;
+                if self.waiting() < self.archive.options().batch as u64 {
+                    self.pause(self.archive.options().linger).await;
                 }
             }
             () = self.pause(POLL_INTERVAL) => {}
@@ -243,7 +238,7 @@ impl Pump {
                 Err(fault) => break Err(fault),
             };
             skipped.extend(read.skipped);
-            let full = read.looked_at >= self.archive.options.batch;
+            let full = read.looked_at >= self.archive.options().batch;
             if read.rows.is_empty() && !full {
                 self.retain_refused(&skipped);
                 break Ok(());
@@ -281,7 +276,7 @@ impl Pump {
             }
             let backlog = self.source.backlog();
             if backlog <= before {
-                let share = self.archive.options.share.clamp(0.01, 1.0);
+                let share = self.archive.options().share.clamp(0.01, 1.0);
                 self.pause(begun.elapsed().mul_f64(1.0 / share - 1.0)).await;
             }
             before = backlog;
@@ -304,8 +299,8 @@ impl Pump {
     /// Reads the next batch and converts it to rows, on a blocking thread.
     fn read_after(&self, after: MessageId) -> tokio::task::JoinHandle<Result<ReadBatch, SourceError>> {
         let (source, refused, most) =
-            (self.source.clone(), self.refused.clone(), self.archive.options.batch.max(1));
-        let again = self.archive.options.refused_retry_interval;
+            (self.source.clone(), self.refused.clone(), self.archive.options().batch.max(1));
+        let again = self.archive.options().refused_retry_interval;
         let status = self.status.clone();
         spawn_blocking(move || {
             let messages = source.read(after, most)?;
@@ -349,10 +344,10 @@ impl Pump {
             tracing::error!(
                 %id,
                 error,
-                again_in_s = self.archive.options.refused_retry_interval.as_secs(),
+                again_in_s = self.archive.options().refused_retry_interval.as_secs(),
                 "archive rejects message, it stays in the store and is retried"
             );
-            refused.insert(*id, Instant::now() + self.archive.options.refused_retry_interval);
+            refused.insert(*id, Instant::now() + self.archive.options().refused_retry_interval);
         }
         self.status.refused.store(refused.len() as u64, Relaxed);
     }
@@ -373,7 +368,7 @@ impl Pump {
     }
 
     async fn with_timeout<T>(&self, work: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
-        let timeout = self.archive.options.timeout;
+        let timeout = self.archive.options().timeout;
         tokio::time::timeout(timeout, work)
             .await
             .unwrap_or_else(|_| Err(Fault::Down(ArchiveError::Timeout(timeout.as_secs()))))
@@ -394,8 +389,11 @@ fn wall_clock() -> Timestamp {
 }
 
 /// Deletes old messages regularly.
-async fn trim_loop(archive: Archive, status: Arc<PumpMonitor>, keep: Duration) {
+async fn trim_loop(archive: Archive, status: Arc<PumpMonitor>) {
     let (begun, started_at) = (Instant::now(), wall_clock());
+    while archive.options().keep.is_none() {
+        tokio::time::sleep(TRIM_INTERVAL).await;
+    }
     let ages = loop {
         match archive.newest_hour_before(started_at).await {
             Ok(newest) => break AgeClock::checked(started_at, newest),
@@ -412,7 +410,8 @@ async fn trim_loop(archive: Archive, status: Arc<PumpMonitor>, keep: Duration) {
     }
     loop {
         let now = ages.now(begun.elapsed(), wall_clock()).unwrap_or_default();
-        let keep = u64::try_from(keep.as_millis()).unwrap_or(u64::MAX);
+        let keep = archive.options().keep.map_or(u128::MAX, |keep| keep.as_millis());
+        let keep = u64::try_from(keep).unwrap_or(u64::MAX);
         match archive.trim(Timestamp(now.0.saturating_sub(keep))).await {
             Ok(trimmed) if trimmed.messages > 0 => {
                 status.trimmed.fetch_add(trimmed.messages, Relaxed);

@@ -35,7 +35,7 @@ struct RunningPusher {
 
 /// State shared by all calls.
 pub(crate) struct Shared {
-    pub(crate) options: BusinessOptions,
+    pub(crate) options: Mutex<BusinessOptions>,
     pub(crate) accounts: Accounts,
     pub(crate) verifier: PasswordVerifier,
     core: Arc<dyn EventSink>,
@@ -79,9 +79,14 @@ impl Business {
             core,
             routing,
             registry,
-            options,
+            options: Mutex::new(options),
         };
         Ok(Self { shared: Arc::new(shared), pushers: Mutex::default(), client: push::client()? })
+    }
+
+    /// Changes the options for the next calls, except for the size of a request.
+    pub fn set_options(&self, options: BusinessOptions) {
+        *self.shared.options.lock() = options;
     }
 
     /// Adds or changes an account. Its pushes start, or continue to the new URL.
@@ -159,7 +164,8 @@ fn wall_clock() -> Timestamp {
 
 impl Shared {
     async fn ask(&self, event: impl FnOnce(engine::ReplyTo) -> Event) -> Result<EngineAnswer, Problem> {
-        let answer = self.engine_client.request(&*self.core, self.options.submit_timeout, event).await;
+        let submit_timeout = self.options.lock().submit_timeout;
+        let answer = self.engine_client.request(&*self.core, submit_timeout, event).await;
         answer.map_err(|error| Problem::new(ProblemKind::Unavailable, error.to_string()))
     }
 

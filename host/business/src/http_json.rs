@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 pub(crate) fn router(shared: Arc<Shared>) -> Router {
     // Slightly above the limit, so that the error for a larger body can be reported in the protocol's own format.
-    let limit = shared.options.request_limit.saturating_add(1);
+    let limit = shared.options.lock().request_limit.saturating_add(1);
     Router::new()
         .route("/xmlrpc", post(call))
         .route("/RPC2", post(call))
@@ -91,7 +91,7 @@ fn sized(
     shared: &Shared,
     body: Result<Bytes, axum::extract::rejection::BytesRejection>,
 ) -> Result<Bytes, Problem> {
-    let limit = shared.options.request_limit;
+    let limit = shared.options.lock().request_limit;
     match body {
         Ok(body) if body.len() <= limit => Ok(body),
         Ok(_) => Err(Problem::new(ProblemKind::TooLarge, format!("at most {limit} octets are allowed"))),

@@ -1,27 +1,32 @@
+use configuration::{Keys, Section, Word};
 use model::PeerId;
 use ports::{IpNetwork, SourceRules};
 use std::fmt;
 use std::time::Duration;
 
 /// Options shared by all accounts.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Keys)]
+#[keys(live = "applies to the next calls")]
 pub struct BusinessOptions {
-    /// Maximum size of a request, in octets.
+    /// Maximum size of a request.
+    #[key(size, default = "4MiB", restart = "the routes of the listener are built with it")]
     pub request_limit: usize,
-    /// Maximum time that a call waits for the engine.
+    /// Maximum time that a request waits for the commit.
+    #[key(default = "30s", was = "patience")]
     pub submit_timeout: Duration,
     /// Maximum number of concurrent password verifications.
+    #[key(skip = 1)]
     pub verifications: usize,
 }
 
 impl Default for BusinessOptions {
     fn default() -> Self {
-        Self { request_limit: 4 << 20, submit_timeout: Duration::from_secs(30), verifications: 1 }
+        Self::defaults()
     }
 }
 
 /// The format of pushes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Word)]
 pub enum PushFormat {
     /// A JSON document.
     #[default]
@@ -31,21 +36,36 @@ pub enum PushFormat {
 }
 
 /// The push target of MO messages and DLRs.
-#[derive(Clone, PartialEq)]
+#[derive(Clone, PartialEq, Keys)]
+#[keys(check = Self::check)]
 pub struct PushOptions {
     /// An http or https URL.
+    #[key(example = "https://shop.example/sms")]
     pub url: String,
     /// The format.
+    #[key(default = "json")]
     pub format: PushFormat,
-    /// The key of the signature.
+    /// The key of the signature; either this or `secret-file` is mandatory.
+    #[key(secret, or_file)]
     pub secret: String,
     /// Maximum number of concurrent pushes. 1 preserves the order of all items, more preserve it per message.
+    #[key(range = 1..=1000, default = 1)]
     pub window: usize,
     /// Maximum duration of a push.
+    #[key(default = "10s")]
     pub timeout: Duration,
 }
 
 impl PushOptions {
+    fn check(&mut self, section: &Section<'_>) {
+        if self.secret.is_empty() {
+            section.error("secret", "is missing; pushes are signed with it");
+        }
+        if !self.url.is_empty() && !self.has_url() {
+            section.error("url", "must be an http or https URL");
+        }
+    }
+
     /// Whether the URL is a valid push target.
     #[must_use]
     pub fn has_url(&self) -> bool {
@@ -66,31 +86,42 @@ impl fmt::Debug for PushOptions {
 }
 
 /// The options of a business system's account.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Keys)]
 pub struct BusinessAccountOptions {
     /// The name, which is also the login.
+    #[key(skip)]
     pub name: String,
     /// The peer id.
+    #[key(skip = PeerId(u32::MAX))]
     pub peer: PeerId,
     /// The argon2 hash of the password, in PHC format.
+    #[key(skip)]
     pub password_hash: String,
     /// Networks that it may call from; empty: any.
+    #[key(skip)]
     pub networks: Vec<IpNetwork>,
     /// Maximum messages per second; `None`: no limit.
+    #[key(skip)]
     pub rate: Option<f64>,
     /// Maximum burst.
+    #[key(skip = 1)]
     pub burst: u32,
     /// The source addresses that it may use.
+    #[key(skip)]
     pub source: SourceRules,
     /// The validity of submissions that specify none.
+    #[key(skip = Duration::from_secs(2 * 86_400))]
     pub validity: Duration,
     /// Maximum number of segments of a text.
+    #[key(range = 1..=255, default = 10, was = "parts")]
     pub max_segments: usize,
-    /// Maximum number of messages per call.
+    /// Maximum number of messages per request.
+    #[key(range = 1..=60_000, default = 1000)]
     pub batch: usize,
     /// How long fetched items are leased until they must be acknowledged.
+    #[key(default = "60s")]
     pub lease: Duration,
-    /// The push target, if any.
+    /// URL to which MO messages and DLRs are pushed. Without it they must be fetched.
     pub push: Option<PushOptions>,
 }
 
@@ -99,19 +130,6 @@ impl BusinessAccountOptions {
     /// pushes.
     #[must_use]
     pub fn new(name: &str, peer: PeerId, password_hash: &str) -> Self {
-        Self {
-            name: name.to_owned(),
-            peer,
-            password_hash: password_hash.to_owned(),
-            networks: Vec::new(),
-            rate: None,
-            burst: 1,
-            source: SourceRules::default(),
-            validity: Duration::from_secs(2 * 86_400),
-            max_segments: 10,
-            batch: 1000,
-            lease: Duration::from_secs(60),
-            push: None,
-        }
+        Self { name: name.to_owned(), peer, password_hash: password_hash.to_owned(), ..Self::defaults() }
     }
 }

@@ -7,9 +7,10 @@ use crate::backup::PartialFile;
 use crate::format::{list, octets, value_text};
 use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
+use api::{FactoryResetRequest, ImageStatusView, OperateResult, StateRetention};
 use clap::{Args, Subcommand};
 use client::ApiClient;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -145,49 +146,49 @@ fn call_api(api: &ApiClient, output: &Output, task: Task) -> Result<(), Failure>
         let restart = if reboot_args.no_reboot { "?restart=false" } else { "" };
         format!("/v1/appliance/{what}{restart}")
     };
-    let done = match task {
-        Task::Status => return print_status(output, &api.get("/v1/appliance")?),
+    let done: OperateResult = match task {
+        Task::Status => return print_status(output, &api.read("/v1/appliance")?),
         Task::SupportBundle { file } => return fetch_support_bundle(api, output, &file),
         Task::Update { file, reboot_args } => {
             let mut octets = std::fs::File::open(&file).map_err(Failure::file(&file))?;
             // A caller without permission, or another machine, is refused before the upload starts.
             api.get("/v1/appliance")?;
             let kind = [("content-type", "application/octet-stream")];
-            api.post_all(&path("update", &reboot_args), &kind, &mut octets)?
+            let path = path("update", &reboot_args);
+            api.typed(&path, api.post_all(&path, &kind, &mut octets)?)?
         }
-        Task::Rollback { reboot_args } => api.post(&path("rollback", &reboot_args), &Value::Null)?,
+        Task::Rollback { reboot_args } => api.call("POST", &path("rollback", &reboot_args), &())?,
         Task::FactoryReset { what, reboot_args } => {
-            let state = if what.drop_state { "drop" } else { "keep" };
-            api.post(&path("factory-reset", &reboot_args), &json!({ "state": state }))?
+            let state = if what.drop_state { StateRetention::Drop } else { StateRetention::Keep };
+            api.call("POST", &path("factory-reset", &reboot_args), &FactoryResetRequest { state })?
         }
     };
     if output.json {
         return output.document(&done);
     }
-    output.line(done["message"].as_str().unwrap_or_default())?;
-    if done["restarts"] == true { output.line("the machine restarts now") } else { Ok(()) }
+    output.line(&done.message)?;
+    if done.restarts { output.line("the machine restarts now") } else { Ok(()) }
 }
 
-fn print_status(output: &Output, machine: &Value) -> Result<(), Failure> {
+fn print_status(output: &Output, machine: &ImageStatusView) -> Result<(), Failure> {
     if output.json {
         return output.document(machine);
     }
-    let healthy = |index: usize| {
-        let healthy = &machine["slots"][index]["healthy"];
-        if healthy.is_null() { "never".to_owned() } else { value_text(healthy) }
+    let healthy = |name: &str| {
+        let slot = machine.slots.iter().find(|slot| slot.name == name);
+        slot.and_then(|slot| slot.healthy.as_ref()).map_or_else(|| "never".to_owned(), value_text)
     };
-    let yes = |value: &Value| if *value == true { "yes" } else { "no" }.to_owned();
-    let size = |name: &str| octets(machine[name].as_u64().unwrap_or_default());
+    let yes = |value: bool| if value { "yes" } else { "no" }.to_owned();
     output.write(&list(&[
-        ("version", value_text(&machine["version"])),
-        ("slot", value_text(&machine["slot"])),
-        ("next", value_text(&machine["next"])),
-        ("healthy-a", healthy(0)),
-        ("healthy-b", healthy(1)),
-        ("on trial", yes(&machine["on-trial"])),
-        ("up for", format!("{} s", machine["up-seconds"])),
-        ("clock synchronised", yes(&machine["clock-synchronised"])),
-        ("data", format!("{} of {}", size("data-used"), size("data-size"))),
+        ("version", value_text(&machine.version)),
+        ("slot", value_text(&machine.slot)),
+        ("next", value_text(&machine.next)),
+        ("healthy-a", healthy("A")),
+        ("healthy-b", healthy("B")),
+        ("on trial", yes(machine.on_trial)),
+        ("up for", format!("{} s", machine.up_seconds)),
+        ("clock synchronised", yes(machine.clock_synchronised)),
+        ("data", format!("{} of {}", octets(machine.data_used), octets(machine.data_size))),
     ]))
 }
 
@@ -208,7 +209,7 @@ mod tests {
     use super::*;
     use crate::fake_api::{FakeApi, run};
     use admin::{Problem, ProblemKind};
-    use serde_json::json;
+    use api::SystemSlotView;
 
     #[test]
     fn tasks_become_arguments_of_the_image_program() {
@@ -232,19 +233,27 @@ mod tests {
     }
 
     fn api() -> FakeApi {
-        let machine = json!({ "version": "1.0", "slot": "A", "next": "B", "on-trial": false, "up-seconds": 61,
-            "slots": [{ "name": "A", "healthy": "1.0" }, { "name": "B", "healthy": null }],
-            "clock-synchronised": true, "data-used": 1_000_000, "data-size": 4_000_000_000_u64 });
-        let done = json!({ "message": "slot B runs from the next start on", "restarts": true });
+        let slot = |name: &str, healthy: Option<&str>| SystemSlotView {
+            name: name.to_owned(),
+            healthy: healthy.map(str::to_owned),
+        };
+        let machine = ImageStatusView {
+            version: "1.0".to_owned(),
+            slot: "A".to_owned(),
+            next: "B".to_owned(),
+            slots: vec![slot("A", Some("1.0")), slot("B", None)],
+            on_trial: false,
+            up_seconds: 61,
+            clock_synchronised: true,
+            data_used: 1_000_000,
+            data_size: 4_000_000_000,
+        };
+        let done = |message: &str, restarts| OperateResult { message: message.to_owned(), restarts };
         let other = Problem::new(ProblemKind::NotFound, "this machine is not the appliance image");
         FakeApi::default()
             .with("GET /v1/appliance", 200, &machine)
-            .with(
-                "POST /v1/appliance/update?restart=false",
-                200,
-                &json!({ "message": "written", "restarts": false }),
-            )
-            .with("POST /v1/appliance/factory-reset", 200, &done)
+            .with("POST /v1/appliance/update?restart=false", 200, &done("written", false))
+            .with("POST /v1/appliance/factory-reset", 200, &done("slot B runs from the next start on", true))
             .refusing("POST /v1/appliance/rollback", &other)
             .with_file("GET /v1/appliance/support-bundle", vec![0x1f, 0x8b], None)
     }

@@ -3,6 +3,7 @@
 use crate::format::{duration_text, with_readable_times};
 use crate::output::Tone;
 use crate::snapshot::Snapshot;
+use api::{AttentionSeverity, AttentionSubjectKind, AttentionView};
 use serde_json::{Value, json};
 
 /// The severity of a finding.
@@ -62,52 +63,61 @@ impl Finding {
 
 /// The findings of the appliance, in the API's order. `now` is in milliseconds since the epoch.
 pub(crate) fn attention(snapshot: &Snapshot, now: u64) -> Vec<Finding> {
-    let found = snapshot.attention.as_array().into_iter().flatten();
-    found.map(|one| finding(one, now)).collect()
+    snapshot.attention.iter().map(|one| finding(one, now)).collect()
 }
 
-fn finding(one: &Value, now: u64) -> Finding {
-    let level = if one["severity"] == "error" { Level::Error } else { Level::Warning };
-    let mut what = with_readable_times(&one["text"]);
-    if let Some(since) = one["since"].as_u64() {
+fn finding(one: &AttentionView, now: u64) -> Finding {
+    let level = match one.severity {
+        AttentionSeverity::Error => Level::Error,
+        AttentionSeverity::Warning => Level::Warning,
+    };
+    let mut what = with_readable_times(&one.text);
+    if let Some(since) = one.since {
         what.push_str(&format!(" (for {})", duration_text(&now.saturating_sub(since))));
     }
-    let remedy = one["remedy"].as_str().map(|_| with_readable_times(&one["remedy"])).unwrap_or_default();
+    let remedy = one.remedy.as_ref().map(with_readable_times).unwrap_or_default();
     Finding::new(level, about(one), what, remedy)
 }
 
 /// The area of a finding, for the first column of `switchyard doctor`.
-fn about(one: &Value) -> &'static str {
-    match (one["code"].as_str().unwrap_or_default(), one["subject"]["kind"].as_str().unwrap_or_default()) {
+fn about(one: &AttentionView) -> &'static str {
+    match (one.code.as_str(), one.subject.kind) {
         ("disk-low", _) => "disk",
         ("draining", _) => "drain",
         ("messages-uncertain", _) => "uncertain",
-        (_, "peer") => "links",
-        (_, "account" | "queue") => "queues",
-        (_, "hook") => "plugins",
-        (_, "core-network") => "gsm",
-        (_, "archive") => "archive",
-        (_, "configuration") => "configuration",
-        _ => "ready",
+        (_, AttentionSubjectKind::Peer) => "links",
+        (_, AttentionSubjectKind::Account | AttentionSubjectKind::Queue) => "queues",
+        (_, AttentionSubjectKind::Hook) => "plugins",
+        (_, AttentionSubjectKind::CoreNetwork) => "gsm",
+        (_, AttentionSubjectKind::Archive) => "archive",
+        (_, AttentionSubjectKind::Configuration) => "configuration",
+        (_, AttentionSubjectKind::Appliance) => "ready",
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use testkit::api_document::fixture;
+    use crate::fixtures;
 
     #[test]
     fn findings_show_their_age_and_no_control_characters() {
-        let one = |code: &str, kind: &str| {
-            json!({
-                "severity": "error", "code": code, "subject": { "kind": kind, "name": "a" }, "since": 1_000,
-                "text": "no link is up\u{1b}, next at 1795276982000", "remedy": null,
-            })
+        let one = |code: &str, kind| AttentionView {
+            since: Some(1_000),
+            ..fixtures::finding(
+                AttentionSeverity::Error,
+                code,
+                kind,
+                "no link is up\u{1b}, next at 1795276982000",
+            )
         };
-        let list = json!([one("peer-down", "peer"), one("messages-uncertain", "queue")]);
-        let list = fixture("GET", "/v1/attention", 200, list);
-        let snapshot = Snapshot { attention: list, ..Snapshot::default() };
+        let snapshot = Snapshot {
+            attention: vec![
+                one("peer-down", AttentionSubjectKind::Peer),
+                one("messages-uncertain", AttentionSubjectKind::Queue),
+            ],
+            ..Snapshot::default()
+        };
         let found = attention(&snapshot, 62_000);
         let what = "no link is up␛, next at 2026-11-21 16:03:02Z (for 1m 1s)";
         assert_eq!(found[0], Finding::new(Level::Error, "links", what, ""));

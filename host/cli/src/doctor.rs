@@ -148,9 +148,12 @@ fn print_findings(output: &Output, found: &[Finding]) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use crate::fake_api::{FakeApi, NOW, VERSION, run};
-    use crate::fixtures::{archive, link, queue, status};
+    use crate::fixtures::{archive, finding, link, queue, status};
     use admin::{Problem, ProblemKind};
-    use api::{Readiness, StatusView};
+    use api::{
+        ArchivePumpView, AttentionSeverity, AttentionSubjectKind, AttentionView, Health, LinkPhase, LinkRole,
+        Readiness, StatusTotals, StatusView,
+    };
     use serde_json::{Value, json};
     use std::net::TcpListener;
     use std::os::unix::fs::PermissionsExt;
@@ -272,22 +275,31 @@ mod tests {
         assert!(done.out.starts_with("error    configuration  ") && !done.out.contains('\u{1b}'), "{done:?}");
     }
 
-    fn api(version: &str, phase: &'static str, archive: &Value, attention: &Value) -> FakeApi {
+    fn health() -> Health {
+        Health { status: "ok".to_owned() }
+    }
+
+    fn api(
+        version: &str,
+        phase: LinkPhase,
+        archive: &ArchivePumpView,
+        attention: Vec<AttentionView>,
+    ) -> FakeApi {
         let status =
-            StatusView { version: version.to_owned(), disk_free: 1, ..status(api::StatusTotals::default()) };
+            StatusView { version: version.to_owned(), disk_free: 1, ..status(StatusTotals::default()) };
         FakeApi::default()
-            .with("GET /v1/health", 200, &json!({ "status": "ok" }))
-            .with("GET /v1/status", 200, &json!(status))
-            .with("GET /v1/ready", 200, &json!(Readiness::of(Vec::new())))
-            .with("GET /v1/queues", 200, &json!([queue("upstream")]))
-            .with("GET /v1/links", 200, &json!([link("upstream", "client", phase)]))
+            .with("GET /v1/health", 200, &health())
+            .with("GET /v1/status", 200, &status)
+            .with("GET /v1/ready", 200, &Readiness::of(Vec::new()))
+            .with("GET /v1/queues", 200, &[queue("upstream")])
+            .with("GET /v1/links", 200, &[link("upstream", LinkRole::Client, phase)])
             .with("GET /v1/archive", 200, archive)
-            .with("GET /v1/attention", 200, attention)
+            .with("GET /v1/attention", 200, &attention)
     }
 
     #[test]
     fn a_running_appliance_is_checked() {
-        let api = api(VERSION, "bound", &archive("up", 0), &json!([]));
+        let api = api(VERSION, LinkPhase::Bound, &archive("up", 0), Vec::new());
         let url = api.start();
         let (code, found) = findings(&["doctor"], &url);
         assert_eq!(code, 0, "{found:?}");
@@ -305,16 +317,16 @@ mod tests {
 
     #[test]
     fn problems_of_a_running_appliance_are_reported() {
-        let mut down = archive("down", 7);
-        down["error"] = json!("gone");
-        let error = |code: &str, kind: &str| {
-            json!({
-                "severity": "error", "code": code, "subject": { "kind": kind, "name": null }, "since": null,
-                "text": "it is down", "remedy": "mend it",
-            })
+        let down = ArchivePumpView { error: Some("gone".to_owned()), ..archive("down", 7) };
+        let error = |code: &str, kind| AttentionView {
+            remedy: Some("mend it".to_owned()),
+            ..finding(AttentionSeverity::Error, code, kind, "it is down")
         };
-        let attention = json!([error("peer-down", "peer"), error("archive-down", "archive")]);
-        let url = api("0.0.1", "backing-off", &down, &attention).start();
+        let attention = vec![
+            error("peer-down", AttentionSubjectKind::Peer),
+            error("archive-down", AttentionSubjectKind::Archive),
+        ];
+        let url = api("0.0.1", LinkPhase::BackingOff, &down, attention).start();
         let (code, found) = findings(&["doctor"], &url);
         assert_eq!(code, 3);
         assert_eq!(level(&found, "version"), ["warning"]);
@@ -326,7 +338,7 @@ mod tests {
         let (code, found) = findings(&["doctor"], "http://127.0.0.1:1");
         assert_eq!((code, level(&found, "appliance")), (3, vec!["error"]), "{found:?}");
         let url = FakeApi::default()
-            .with("GET /v1/health", 200, &json!({ "status": "ok" }))
+            .with("GET /v1/health", 200, &health())
             .refusing("GET /v1/status", &Problem::new(ProblemKind::Unauthorised, "no"))
             .start();
         let (code, found) = findings(&["doctor"], &url);

@@ -1,10 +1,10 @@
 //! `switchyard drain`: starts and stops the drain of the appliance, and shows its progress.
 
-use crate::format::{count, list, timestamp, value_text};
+use crate::format::{list, number, timestamp, value_text};
 use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
+use api::{DrainOptions, DrainStateView};
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
 use std::process::ExitCode;
 
 const AFTER: &str = concat!(
@@ -46,48 +46,44 @@ impl DrainCommand {
         global.run(streams, |api, output| {
             match task {
                 Task::Start { refuse_binds } => {
-                    let how = if refuse_binds { json!({ "refuse-binds": true }) } else { json!({}) };
-                    drop(api.post("/v1/drain", &how)?);
+                    let _: DrainStateView = api.call("POST", "/v1/drain", &DrainOptions { refuse_binds })?;
                 }
                 Task::Stop => drop(api.delete("/v1/drain")?),
                 Task::Show => {}
             }
-            show(output, &api.get("/v1/drain")?)
+            show(output, &api.read("/v1/drain")?)
         })
     }
 }
 
-fn show(output: &Output, drain: &Value) -> Result<(), Failure> {
+fn show(output: &Output, drain: &DrainStateView) -> Result<(), Failure> {
     if output.json {
         return output.document(drain);
     }
-    if drain["draining"] != true {
+    if !drain.draining {
         return output.line("not draining: submissions are accepted");
     }
     output.write(&list(&[
-        ("draining since", timestamp(&drain["since"])),
-        ("by", value_text(&drain["by"])),
-        ("waiting", count(&drain["remaining"]["waiting"])),
-        ("in flight", count(&drain["remaining"]["in-flight"])),
+        ("draining since", timestamp(&drain.since)),
+        ("by", value_text(&drain.by)),
+        ("waiting", number(drain.remaining.waiting)),
+        ("in flight", number(drain.remaining.in_flight)),
     ]))
 }
 
 #[cfg(test)]
 mod tests {
     use crate::fake_api::{FakeApi, NOW, run};
-    use admin::{DrainStateView, RemainingMessagesView};
-    use serde_json::json;
+    use api::{DrainStateView, RemainingMessagesView};
 
     #[test]
     fn a_drain_starts_and_stops() {
-        let state = |draining: bool| {
-            json!(DrainStateView {
-                draining,
-                refuse_binds: false,
-                since: draining.then_some(NOW),
-                by: draining.then(|| "ada".into()),
-                remaining: RemainingMessagesView { waiting: 1_200, in_flight: 3 },
-            })
+        let state = |draining: bool| DrainStateView {
+            draining,
+            refuse_binds: false,
+            since: draining.then_some(NOW),
+            by: draining.then(|| "ada".to_owned()),
+            remaining: RemainingMessagesView { waiting: 1_200, in_flight: 3 },
         };
         let api = FakeApi::default()
             .with("POST /v1/drain", 200, &state(true))

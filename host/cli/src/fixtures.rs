@@ -1,9 +1,13 @@
-//! For tests: prepared answers of the API. They are made with the daemon's own types where these are public; in any case they are
-//! checked against the API document, by [`crate::fake_api::FakeApi`] or by `testkit::api_document::fixture`.
+//! For tests: answers of the API.
 
 use crate::fake_api::{NOW, VERSION};
-use api::{CurrentConfiguration, LinkView, ManagedBy, QueueView, StatusTotals, StatusView};
-use serde_json::{Value, json};
+use api::{
+    ArchivePumpView, AttentionSeverity, AttentionSubject, AttentionSubjectKind, AttentionView, BindingChange,
+    BindingRecord, CurrentConfiguration, HookStateView, LinkPhase, LinkRole, LinkView, ManagedBy,
+    PluginCountsView, PluginFaultCounts, QueueView, SpanView, StatusTotals, StatusView,
+};
+use model::{Hook, Timestamp};
+use serde_json::Value;
 
 /// `GET /v1/status`, with these totals.
 pub(crate) fn status(totals: StatusTotals) -> StatusView {
@@ -22,31 +26,70 @@ pub(crate) fn queue(peer: &str) -> QueueView {
 }
 
 /// A link in `GET /v1/links`.
-pub(crate) fn link(peer: &str, role: &str, phase: &str) -> LinkView {
-    let (role, phase) = (role.to_owned(), phase.to_owned());
-    LinkView { peer: peer.to_owned(), role, phase, blocked_by: "none".to_owned(), ..LinkView::default() }
+pub(crate) fn link(peer: &str, role: LinkRole, phase: LinkPhase) -> LinkView {
+    LinkView { peer: peer.to_owned(), role, phase, ..LinkView::default() }
 }
 
 /// `GET /v1/archive`.
-pub(crate) fn archive(state: &str, backlog: u64) -> Value {
-    json!({
-        "state": state, "archived": 1_000, "batches": 10, "failures": 0, "refused": 0, "trimmed": 0, "backlog": backlog,
-        "since_success": { "secs": 1, "nanos": 0 }, "last_batch": { "secs": 0, "nanos": 4_000_000 },
-    })
+pub(crate) fn archive(state: &str, backlog: u64) -> ArchivePumpView {
+    ArchivePumpView {
+        state: state.to_owned(),
+        error: None,
+        archived: 1_000,
+        batches: 10,
+        failures: 0,
+        refused: 0,
+        trimmed: 0,
+        backlog,
+        since_success: Some(SpanView { secs: 1, nanos: 0 }),
+        last_batch: SpanView { secs: 0, nanos: 4_000_000 },
+    }
 }
 
 /// The router in `GET /v1/hooks`, with one live plugin.
-pub(crate) fn router(calls: u64, nanoseconds: u64) -> Value {
-    json!({
-        "hook": "router",
-        "live": { "serial": 1, "since": NOW - 60_000, "chain": [], "how": "activated" },
-        "counts": [{
-            "plugin": "prefix-router", "version": "58cd962459f1", "live": true, "calls": calls,
-            "faults": { "trap": 0, "deadline": 0, "memory": 0, "verdict": 0, "instance": 0 },
-            "nanoseconds": nanoseconds, "log-lines-left-out": 0,
+pub(crate) fn router(calls: u64, nanoseconds: u64) -> HookStateView {
+    HookStateView {
+        hook: Hook::Router,
+        live: BindingRecord {
+            serial: 1,
+            since: Timestamp(NOW - 60_000),
+            chain: Vec::new(),
+            change: BindingChange::Activated,
+            rollback_reason: None,
+        },
+        counts: vec![PluginCountsView {
+            plugin: "prefix-router".to_owned(),
+            version: "58cd962459f1".to_owned(),
+            live: true,
+            calls,
+            faults: PluginFaultCounts::default(),
+            nanoseconds,
+            log_lines_left_out: 0,
         }],
-        "events": [], "faults": [],
-    })
+        candidate: None,
+        events: Vec::new(),
+        faults: Vec::new(),
+        unknown: Vec::new(),
+        history: None,
+    }
+}
+
+/// A finding in `GET /v1/attention`, about a subject without a name.
+pub(crate) fn finding(
+    severity: AttentionSeverity,
+    code: &str,
+    kind: AttentionSubjectKind,
+    text: &str,
+) -> AttentionView {
+    let subject = AttentionSubject { kind, name: None };
+    AttentionView {
+        severity,
+        code: code.to_owned(),
+        subject,
+        since: None,
+        text: text.to_owned(),
+        remedy: None,
+    }
 }
 
 /// `GET /v1/configuration`: version 7, with this document.

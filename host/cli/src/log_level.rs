@@ -3,8 +3,8 @@
 use crate::format::value_text;
 use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::Streams;
+use api::LogLevelView;
 use clap::Args;
-use serde_json::json;
 use std::process::ExitCode;
 
 const AFTER: &str = concat!(
@@ -29,11 +29,11 @@ impl LogLevelCommand {
     pub(crate) fn run(self, streams: Streams) -> ExitCode {
         let Self { level, global } = self;
         global.run(streams, |api, output| {
-            let answer = match level {
-                Some(level) => api.put("/v1/log", &json!({ "level": level }))?,
-                None => api.get("/v1/log")?,
+            let answer: LogLevelView = match level {
+                Some(level) => api.call("PUT", "/v1/log", &LogLevelView { level })?,
+                None => api.read("/v1/log")?,
             };
-            if output.json { output.document(&answer) } else { output.line(&value_text(&answer["level"])) }
+            if output.json { output.document(&answer) } else { output.line(&value_text(&answer.level)) }
         })
     }
 }
@@ -41,14 +41,15 @@ impl LogLevelCommand {
 #[cfg(test)]
 mod tests {
     use crate::fake_api::{FakeApi, run};
-    use serde_json::json;
+    use api::LogLevelView;
 
     #[test]
     fn the_level_is_shown_and_set() {
-        let api = FakeApi::default().with("GET /v1/log", 200, &json!({ "level": "info" })).with(
+        let level = |level: &str| LogLevelView { level: level.to_owned() };
+        let api = FakeApi::default().with("GET /v1/log", 200, &level("info")).with(
             "PUT /v1/log",
             200,
-            &json!({ "level": "debug" }),
+            &level("debug"),
         );
         let url = api.start();
         assert_eq!(run(&url, &["log-level"]).out, "info\n");

@@ -8,7 +8,7 @@ use crate::config::current;
 use crate::format::{blocked_by, count, duration_text, list, table, timestamp, value_text};
 use crate::global_args::optional;
 use crate::output::{Failure, Output};
-use api::{LinkView, QueueView};
+use api::{LinkRole, LinkView, QueueView};
 use client::ApiClient;
 use client::terminal::visible;
 use serde_json::{Map, Value, json};
@@ -67,7 +67,7 @@ fn from_configuration(document: &Value, accounts: bool) -> Vec<PeerOrAccount> {
 
 /// For callers who may not read the configuration: a queue with client links is a peer, the others are accounts.
 fn from_queues(queues: &[QueueView], links: &[LinkView], accounts: bool) -> Vec<PeerOrAccount> {
-    let is_peer = |name: &str| links.iter().any(|link| link.role == "client" && link.peer == name);
+    let is_peer = |name: &str| links.iter().any(|link| link.role == LinkRole::Client && link.peer == name);
     let queues = queues.iter().filter(|queue| queue.configured && is_peer(&queue.peer) != accounts);
     let entry = |queue: &QueueView| PeerOrAccount {
         name: queue.peer.clone(),
@@ -115,12 +115,12 @@ pub(crate) fn load(api: &ApiClient, accounts: bool, name: &str) -> Result<PeerOr
 
 impl PeerOrAccount {
     fn up(&self) -> usize {
-        self.links.iter().filter(|link| link.phase == "bound").count()
+        self.links.iter().filter(|link| link.is_up()).count()
     }
 
     /// The number of bound links; for client links with the total.
     fn links_text(&self) -> String {
-        if self.links.iter().any(|link| link.role == "client") {
+        if self.links.iter().any(|link| link.role == LinkRole::Client) {
             return format!("{}/{}", self.up(), self.links.len());
         }
         if self.links.is_empty() { self.figure(|queue| queue.links as u64) } else { self.up().to_string() }
@@ -267,7 +267,7 @@ fn links(links: &[LinkView]) -> String {
 mod tests {
     use crate::fake_api::{FakeApi, NOW, run};
     use crate::fixtures;
-    use api::{LinkView, QueueView};
+    use api::{BindMode, LinkPhase, LinkRole, LinkView, QueueView};
     use serde_json::{Value, json};
 
     fn queue(peer: &str, queued: u64, links: usize) -> QueueView {
@@ -283,16 +283,16 @@ mod tests {
         }
     }
 
-    fn link(peer: &str, role: &'static str, phase: &'static str) -> LinkView {
+    fn link(peer: &str, role: LinkRole, phase: LinkPhase) -> LinkView {
         LinkView {
             remote: Some("10.0.0.1:2775".to_owned()),
-            bind: Some("transceiver".to_owned()),
+            bind: Some(BindMode::Transceiver),
             tls: true,
             window: 500,
             in_flight: 5,
             round_trip_us: Some(12_345),
             since: NOW - 60_000,
-            last_error: (phase != "bound").then(|| "connection refused".to_owned()),
+            last_error: (phase != LinkPhase::Bound).then(|| "connection refused".to_owned()),
             ..fixtures::link(peer, role, phase)
         }
     }
@@ -313,10 +313,10 @@ mod tests {
                 "GET /v1/links",
                 200,
                 &json!([
-                    link("upstream", "client", "bound"),
-                    link("upstream", "client", "backing-off"),
-                    link("demo", "server", "bound"),
-                    link("unicom", "client", "bound"),
+                    link("upstream", LinkRole::Client, LinkPhase::Bound),
+                    link("upstream", LinkRole::Client, LinkPhase::BackingOff),
+                    link("demo", LinkRole::Server, LinkPhase::Bound),
+                    link("unicom", LinkRole::Client, LinkPhase::Bound),
                 ]),
             );
         if !with_configuration {

@@ -1,13 +1,14 @@
 //! `switchyard status`: shows the appliance on one screen.
 
 use crate::attention::{Finding, attention};
-use crate::format::{count, duration_text, number, octets, padded, value_text};
+use crate::format::{duration_text, number, octets, padded, value_text};
 use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams, Tone};
 use crate::snapshot::Snapshot;
+use api::ArchivePumpView;
 use clap::Args;
 use client::ApiClient;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::process::ExitCode;
 
 const AFTER: &str = concat!(
@@ -37,10 +38,10 @@ fn status(api: &ApiClient, output: &Output) -> Result<(), Failure> {
     let now = output.now();
     if output.json {
         let mut document = snapshot.summary_json();
-        document["name"] = snapshot.status["name"].clone();
-        document["version"] = snapshot.status["version"].clone();
-        document["uptime-seconds"] = snapshot.status["uptime_seconds"].clone();
-        document["attention"] = snapshot.attention.clone();
+        document["name"] = json!(snapshot.status.name);
+        document["version"] = json!(snapshot.status.version);
+        document["uptime-seconds"] = json!(snapshot.status.uptime_seconds);
+        document["attention"] = json!(snapshot.attention);
         return output.document(&document);
     }
     output.write(&screen(&snapshot, now, output))?;
@@ -75,13 +76,11 @@ fn figures(pairs: &[(&str, String)]) -> String {
 fn screen(snapshot: &Snapshot, now: u64, output: &Output) -> String {
     let status = &snapshot.status;
     let tone = if snapshot.readiness() == "ready" { Tone::Good } else { Tone::Bad };
-    let up = status["uptime_seconds"].as_u64().unwrap_or(0).saturating_mul(1_000);
+    let up = status.uptime_seconds.saturating_mul(1_000);
+    let name = format!("{} {}", value_text(&status.name), value_text(&status.version));
     let mut text = format!(
         "{}   {}   up {}\n\n",
-        output.paint(
-            Tone::Strong,
-            &format!("{} {}", value_text(&status["name"]), value_text(&status["version"]))
-        ),
+        output.paint(Tone::Strong, &name),
         output.paint(tone, snapshot.readiness()),
         duration_text(&up),
     );
@@ -90,55 +89,56 @@ fn screen(snapshot: &Snapshot, now: u64, output: &Output) -> String {
     line(
         "messages",
         &figures(&[
-            ("waiting", count(&status["waiting"])),
-            ("queued", number(snapshot.sum("queued"))),
+            ("waiting", number(status.waiting)),
+            ("queued", number(snapshot.sum(|queue| queue.queued))),
             ("oldest", age),
-            ("in flight", number(snapshot.sum("in_flight"))),
-            ("deferred", number(snapshot.sum("deferred"))),
-            ("uncertain", number(snapshot.sum("uncertain"))),
+            ("in flight", number(snapshot.sum(|queue| queue.in_flight))),
+            ("deferred", number(snapshot.sum(|queue| queue.deferred))),
+            ("uncertain", number(snapshot.sum(|queue| queue.uncertain))),
         ]),
     );
-    let totals = |names: &[&'static str]| -> Vec<(&str, String)> {
-        names.iter().map(|name| (*name, count(&status["totals"][*name]))).collect()
-    };
-    line("accepted", &figures(&[("since the start", count(&status["totals"]["accepted"]))]));
+    let totals = &status.totals;
+    line("accepted", &figures(&[("since the start", number(totals.accepted))]));
     line(
         "finished",
-        &figures(&totals(&["delivered", "relayed", "failed", "expired", "rejected", "cancelled"])),
+        &figures(&[
+            ("delivered", number(totals.delivered)),
+            ("relayed", number(totals.relayed)),
+            ("failed", number(totals.failed)),
+            ("expired", number(totals.expired)),
+            ("rejected", number(totals.rejected)),
+            ("cancelled", number(totals.cancelled)),
+        ]),
     );
     let (up, dialled) = snapshot.dialled_links();
     let mut links = vec![("to peers", format!("{up} of {dialled} up"))];
     links.push(("from accounts", number(snapshot.served_links() as u64)));
     line("links", &figures(&links));
     let learnt: Vec<String> = snapshot
-        .queues()
+        .queues
         .iter()
-        .filter_map(|queue| {
-            Some(format!("{} {:.1}/s", value_text(&queue["peer"]), queue["learnt_rate"].as_f64()?))
-        })
+        .filter_map(|queue| Some(format!("{} {:.1}/s", value_text(&queue.peer), queue.learnt_rate?)))
         .collect();
     if !learnt.is_empty() {
         line("learnt", &format!("{}   (learnt from throttling errors)", learnt.join("   ")));
     }
     let plugins: Vec<String> = snapshot
         .plugins()
-        .filter(|(_, plugin)| plugin["live"] != false)
+        .filter(|(_, plugin)| plugin.live)
         .map(|(hook, plugin)| {
-            format!("{hook} {} {}", value_text(&plugin["plugin"]), value_text(&plugin["version"]))
+            format!("{hook} {} {}", value_text(&plugin.plugin), value_text(&plugin.version))
         })
         .collect();
     line("plugins", &if plugins.is_empty() { "none".to_owned() } else { plugins.join("   ") });
-    line("disk", &format!("{} free", octets(status["disk_free"].as_u64().unwrap_or(0))));
-    line("archive", &archive(&snapshot.archive));
+    line("disk", &format!("{} free", octets(status.disk_free)));
+    line("archive", &archive(snapshot.archive.as_ref()));
     text
 }
 
-fn archive(archive: &Value) -> String {
-    match archive["state"].as_str() {
+fn archive(archive: Option<&ArchivePumpView>) -> String {
+    match archive {
         None => "none; finished messages are kept for finished-retention".to_owned(),
-        Some(state) => figures(&[("", value_text(&json!(state))), ("backlog", count(&archive["backlog"]))])
-            .trim()
-            .to_owned(),
+        Some(pump) => format!("{}   backlog {}", value_text(&pump.state), number(pump.backlog)),
     }
 }
 
@@ -147,7 +147,10 @@ mod tests {
     use crate::fake_api::{FakeApi, NOW, run};
     use crate::fixtures::{self, archive, link, router, status};
     use admin::{Problem, ProblemKind};
-    use api::{LinkView, NotReady, QueueView, Readiness, StatusTotals, StatusView};
+    use api::{
+        AttentionSeverity, AttentionSubjectKind, AttentionView, LinkPhase, LinkRole, LinkView, NotReady,
+        QueueView, Readiness, StatusTotals, StatusView,
+    };
     use serde_json::json;
 
     fn healthy() -> FakeApi {
@@ -168,11 +171,11 @@ mod tests {
             ..status(totals)
         };
         FakeApi::default()
-            .with("GET /v1/status", 200, &json!(status))
-            .with("GET /v1/ready", 200, &json!(Readiness::of(Vec::new())))
+            .with("GET /v1/status", 200, &status)
+            .with("GET /v1/ready", 200, &Readiness::of(Vec::new()))
             .with("GET /v1/attention", 200, &json!([]))
             .with("GET /v1/archive", 200, &archive("up", 3))
-            .with("GET /v1/hooks", 200, &json!([router(100, 9)]))
+            .with("GET /v1/hooks", 200, &[router(100, 9)])
     }
 
     fn queue(peer: &str, queued: u64, links: usize, oldest: Option<u64>, blocked_by: &str) -> QueueView {
@@ -191,15 +194,15 @@ mod tests {
     #[test]
     fn the_status_of_a_healthy_appliance() {
         let url = healthy()
-            .with("GET /v1/queues", 200, &json!([queue("upstream", 10, 2, Some(NOW - 2_500), "idle")]))
+            .with("GET /v1/queues", 200, &[queue("upstream", 10, 2, Some(NOW - 2_500), "idle")])
             .with(
                 "GET /v1/links",
                 200,
-                &json!([
-                    link("upstream", "client", "bound"),
-                    link("upstream", "client", "bound"),
-                    link("demo", "server", "bound"),
-                ]),
+                &[
+                    link("upstream", LinkRole::Client, LinkPhase::Bound),
+                    link("upstream", LinkRole::Client, LinkPhase::Bound),
+                    link("demo", LinkRole::Server, LinkPhase::Bound),
+                ],
             )
             .start();
         let done = run(&url, &["status"]);
@@ -209,31 +212,26 @@ mod tests {
 
     #[test]
     fn attention_findings_are_printed() {
-        let found = |severity: &str, code: &str, since: Option<u64>, text: &str, remedy: Option<&str>| {
-            json!({
-                "severity": severity, "code": code, "subject": { "kind": "appliance", "name": null }, "since": since,
-                "text": text, "remedy": remedy,
-            })
+        let found = |severity, code: &str, text: &str, remedy: Option<&str>| AttentionView {
+            remedy: remedy.map(str::to_owned),
+            ..fixtures::finding(severity, code, AttentionSubjectKind::Appliance, text)
         };
         let reverts =
             format!("version 9 of the configuration reverts at {} unless it is confirmed", NOW + 90_000);
-        let list = json!([
+        let down = "no link to upstream is up: refused\u{1b}[2J";
+        let list = [
+            AttentionView {
+                since: Some(NOW - 90_000),
+                ..found(AttentionSeverity::Error, "peer-down", down, Some("switchyard peer test upstream"))
+            },
             found(
-                "error",
-                "peer-down",
-                Some(NOW - 90_000),
-                "no link to upstream is up: refused\u{1b}[2J",
-                Some("switchyard peer test upstream")
-            ),
-            found(
-                "warning",
+                AttentionSeverity::Warning,
                 "configuration-unconfirmed",
-                None,
                 &reverts,
-                Some("to keep it: switchyard config confirm")
+                Some("to keep it: switchyard config confirm"),
             ),
-            found("warning", "new-code", None, "something that this command does not know", None),
-        ]);
+            found(AttentionSeverity::Warning, "new-code", "something that this command does not know", None),
+        ];
         let mut slow = queue("slow", 1, 1, None, "throttled by the peer: learnt rate 9.6/s");
         slow.learnt_rate = Some(9.63);
         let mut doubtful = queue("upstream", 10, 0, Some(NOW - 60_000), "no link is up");
@@ -243,15 +241,15 @@ mod tests {
             waiting: 17,
             disk_free: 1_000_000,
             disk_low: true,
-            ..status(api::StatusTotals::default())
+            ..status(StatusTotals::default())
         };
         let last_error = Some("refused".to_owned());
-        let down = LinkView { last_error, ..link("upstream", "client", "backing-off") };
+        let link_down = LinkView { last_error, ..link("upstream", LinkRole::Client, LinkPhase::BackingOff) };
         let url = FakeApi::default()
-            .with("GET /v1/status", 200, &json!(status))
-            .with("GET /v1/ready", 503, &json!(Readiness::of(vec![NotReady::DiskLow])))
-            .with("GET /v1/queues", 200, &json!([doubtful, slow]))
-            .with("GET /v1/links", 200, &json!([down]))
+            .with("GET /v1/status", 200, &status)
+            .with("GET /v1/ready", 503, &Readiness::of(vec![NotReady::DiskLow]))
+            .with("GET /v1/queues", 200, &[doubtful, slow])
+            .with("GET /v1/links", 200, &[link_down])
             .with("GET /v1/attention", 200, &list)
             .start();
         let done = run(&url, &["status"]);
@@ -259,7 +257,7 @@ mod tests {
         insta::assert_snapshot!("status_unwell", done.out);
         let done = run(&url, &["status", "--json"]);
         let document: serde_json::Value = serde_json::from_str(&done.out).unwrap();
-        assert_eq!(document["attention"], list, "{document:#}");
+        assert_eq!(document["attention"], json!(list), "{document:#}");
         assert_eq!((&document["ready"], &document["uncertain"]), (&json!(false), &json!(3)));
         assert!(!done.out.trim_end().chars().any(char::is_control));
     }

@@ -94,22 +94,23 @@ mod tests {
     use super::*;
     use crate::fake_api::{FakeApi, NOW, run};
     use crate::fixtures;
-    use api::{LinkView, QueueView, Readiness, StatusTotals, StatusView};
+    use api::{
+        AttentionSeverity, AttentionSubjectKind, AttentionView, LinkPhase, LinkRole, LinkView, QueueView,
+        Readiness, StatusTotals, StatusView,
+    };
     use serde_json::{Value, json};
-    use testkit::api_document::fixture;
     use unicode_width::UnicodeWidthStr;
 
-    fn status(totals: StatusTotals) -> Value {
-        let status = StatusView {
+    fn status(totals: StatusTotals) -> StatusView {
+        StatusView {
             uptime_seconds: 3_700,
             waiting: 1_204,
             disk_free: 51_539_607_552,
             ..fixtures::status(totals)
-        };
-        fixture("GET", "/v1/status", 200, json!(status))
+        }
     }
 
-    fn status_after(accepted: u64) -> Value {
+    fn status_after(accepted: u64) -> StatusView {
         status(StatusTotals {
             accepted,
             submitted: accepted,
@@ -141,30 +142,34 @@ mod tests {
             in_flight: at,
             round_trip_us: Some(12_345),
             last_error: (at == 1).then(|| "connection refused".to_owned()),
-            ..fixtures::link(&format!("peer-{at}"), "client", if at == 1 { "backing-off" } else { "bound" })
+            ..fixtures::link(
+                &format!("peer-{at}"),
+                LinkRole::Client,
+                if at == 1 { LinkPhase::BackingOff } else { LinkPhase::Bound },
+            )
         };
-        let queues: Vec<QueueView> = (0..queues).map(queue).collect();
-        let links: Vec<LinkView> = (0..3).map(link).collect();
-        let attention = json!([
-            {
-                "severity": "error", "code": "peer-down", "subject": { "kind": "peer", "name": "peer-1" },
-                "since": NOW - 61_000, "text": "no link to peer-1 is up: connection refused", "remedy": null,
-            },
-            {
-                "severity": "warning", "code": "messages-uncertain", "subject": { "kind": "queue", "name": "demo" },
-                "since": null, "text": "1 message was submitted to demo and never answered", "remedy": null,
-            },
-            {
-                "severity": "warning", "code": "queue-old", "subject": { "kind": "queue", "name": "短信中心" },
-                "since": null, "text": "2,000 messages wait for 短信中心: idle", "remedy": null,
-            },
-        ]);
+        let warning = |code: &str, text: &str| {
+            fixtures::finding(AttentionSeverity::Warning, code, AttentionSubjectKind::Queue, text)
+        };
+        let down = "no link to peer-1 is up: connection refused";
         Snapshot {
             status: status_after(10),
-            queues: fixture("GET", "/v1/queues", 200, json!(queues)),
-            links: fixture("GET", "/v1/links", 200, json!(links)),
-            archive: fixture("GET", "/v1/archive", 200, fixtures::archive("up", 17)),
-            attention: fixture("GET", "/v1/attention", 200, attention),
+            queues: (0..queues).map(queue).collect(),
+            links: (0..3).map(link).collect(),
+            archive: Some(fixtures::archive("up", 17)),
+            attention: vec![
+                AttentionView {
+                    since: Some(NOW - 61_000),
+                    ..fixtures::finding(
+                        AttentionSeverity::Error,
+                        "peer-down",
+                        AttentionSubjectKind::Peer,
+                        down,
+                    )
+                },
+                warning("messages-uncertain", "1 message was submitted to demo and never answered"),
+                warning("queue-old", "2,000 messages wait for 短信中心: idle"),
+            ],
             ..Snapshot::default()
         }
     }

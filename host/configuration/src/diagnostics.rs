@@ -2,8 +2,8 @@
 
 use crate::SourceLines;
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::fmt;
+use std::path::{Path, PathBuf};
 
 /// One problem in a configuration document.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,19 +36,24 @@ impl fmt::Display for ConfigProblem {
     }
 }
 
-/// Diagnostics of one pass over a document: the positions of its lines, the problems found and the keys requested.
+/// Diagnostics of one pass over a document: the positions of its lines, and the problems found.
 #[derive(Debug, Default)]
 pub struct Diagnostics {
     lines: Option<SourceLines>,
+    base: PathBuf,
     problems: RefCell<Vec<ConfigProblem>>,
-    known_keys: RefCell<BTreeSet<String>>,
 }
 
 impl Diagnostics {
-    /// Starts a pass; `lines` are the line positions of the file, if the document came from one.
+    /// Starts a pass; `lines` are the line positions of the file, if the document came from one. Relative paths refer
+    /// to `base`.
     #[must_use]
-    pub fn new(lines: Option<SourceLines>) -> Self {
-        Self { lines, ..Self::default() }
+    pub fn new(lines: Option<SourceLines>, base: &Path) -> Self {
+        Self { lines, base: base.to_owned(), ..Self::default() }
+    }
+
+    pub(crate) fn base(&self) -> &Path {
+        &self.base
     }
 
     pub(crate) fn is_file(&self) -> bool {
@@ -68,21 +73,11 @@ impl Diagnostics {
         self.problems.borrow_mut().push(problem);
     }
 
-    pub(crate) fn add_known_key(&self, key: String) {
-        self.known_keys.borrow_mut().insert(key);
-    }
-
     /// All problems, by line number or, without a file, in the order in which they were found.
     #[must_use]
     pub fn problems(self) -> Vec<ConfigProblem> {
         let mut problems = self.problems.into_inner();
         problems.sort_by_key(|problem| problem.line);
         problems
-    }
-
-    /// All keys that a reader requested, from sections that were finished: `peer[].address`.
-    #[must_use]
-    pub fn known_keys(&self) -> BTreeSet<String> {
-        self.known_keys.borrow().clone()
     }
 }

@@ -1,5 +1,6 @@
 //! Differences between two documents.
 
+use crate::Key;
 use crate::path::{is_named_list, items_by_name, pointer};
 use serde_json::{Map, Value};
 
@@ -58,13 +59,14 @@ impl ConfigChange {
 /// All differences, in the order of the keys. The order of named items is ignored; an empty named list or an empty
 /// section equals a missing one.
 #[must_use]
-pub fn diff(before: &Value, after: &Value) -> Vec<ConfigChange> {
+pub fn diff(keys: &[Key], before: &Value, after: &Value) -> Vec<ConfigChange> {
     let mut changes = Vec::new();
-    compare(Some(before), Some(after), &mut Vec::new(), &mut changes);
+    compare(keys, Some(before), Some(after), &mut Vec::new(), &mut changes);
     changes
 }
 
 fn compare(
+    keys: &[Key],
     before: Option<&Value>,
     after: Option<&Value>,
     path: &mut Vec<String>,
@@ -73,10 +75,10 @@ fn compare(
     if before == after {
         return;
     }
-    if is_named_list(path)
+    if is_named_list(keys, path)
         && let (Some(old), Some(new)) = (items_by_name(before), items_by_name(after))
     {
-        compare_keys(&old, &new, path, changes);
+        compare_keys(keys, &old, &new, path, changes);
         return;
     }
     let nothing = Value::Object(Map::new());
@@ -85,24 +87,25 @@ fn compare(
     let old = if section(before) { Some(&nothing) } else { before };
     let new = if section(after) { Some(&nothing) } else { after };
     if let (Some(Value::Object(old)), Some(Value::Object(new))) = (old, new) {
-        compare_keys(old, new, path, changes);
+        compare_keys(keys, old, new, path, changes);
         return;
     }
     changes.push(ConfigChange { path: path.clone(), before: before.cloned(), after: after.cloned() });
 }
 
 fn compare_keys(
+    keys: &[Key],
     old: &serde_json::Map<String, Value>,
     new: &serde_json::Map<String, Value>,
     path: &mut Vec<String>,
     changes: &mut Vec<ConfigChange>,
 ) {
     let added = new.keys().filter(|key| !old.contains_key(*key));
-    let mut keys: Vec<&String> = old.keys().chain(added).collect();
-    keys.sort();
-    for key in keys {
+    let mut names: Vec<&String> = old.keys().chain(added).collect();
+    names.sort();
+    for key in names {
         path.push(key.clone());
-        compare(old.get(key), new.get(key), path, changes);
+        compare(keys, old.get(key), new.get(key), path, changes);
         path.pop();
     }
 }
@@ -110,6 +113,7 @@ fn compare_keys(
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::key::tests::keys;
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -118,7 +122,7 @@ pub(crate) mod tests {
         let before = json!({"peer": [{"name": "a", "rate": 1}, {"name": "b"}], "x": 1});
         let after = json!({"peer": [{"name": "c"}, {"name": "a", "rate": 2}], "x": 1});
         let found: Vec<_> =
-            diff(&before, &after).iter().map(|change| (change.pointer(), change.kind())).collect();
+            diff(&keys(), &before, &after).iter().map(|change| (change.pointer(), change.kind())).collect();
         assert_eq!(
             found,
             [
@@ -131,7 +135,7 @@ pub(crate) mod tests {
 
     #[test]
     fn a_new_named_list_is_reported_by_item_name() {
-        let changes = diff(&json!({}), &json!({"peer": [{"name": "a"}]}));
+        let changes = diff(&keys(), &json!({}), &json!({"peer": [{"name": "a"}]}));
         assert_eq!(changes.len(), 1);
         assert_eq!(changes[0].pointer(), "/peer/a");
     }
@@ -144,7 +148,7 @@ pub(crate) mod tests {
                 for (key, value) in map {
                     path.push(key.clone());
                     let value = canonical(value, path);
-                    let list = is_named_list(path) && value.as_array().is_some_and(Vec::is_empty);
+                    let list = is_named_list(&keys(), path) && value.as_array().is_some_and(Vec::is_empty);
                     let section = path.len() == 1 && value.as_object().is_some_and(Map::is_empty);
                     if !list && !section {
                         result.insert(key.clone(), value);
@@ -153,7 +157,7 @@ pub(crate) mod tests {
                 }
                 Value::Object(result)
             }
-            list @ Value::Array(_) if is_named_list(path) => match items_by_name(Some(list)) {
+            list @ Value::Array(_) if is_named_list(&keys(), path) => match items_by_name(Some(list)) {
                 Some(items) => Value::Array(items.into_iter().map(|(_, item)| item).collect()),
                 None => list.clone(),
             },
@@ -175,7 +179,7 @@ pub(crate) mod tests {
             *value = to.cloned().unwrap_or(Value::Null);
             return;
         };
-        if is_named_list(walked) && !value.is_object() {
+        if is_named_list(&keys(), walked) && !value.is_object() {
             let items = value.as_array_mut().expect("a list");
             let index = items.iter().position(|item| crate::path::item_name(item) == Some(key));
             walked.push(key.clone());
@@ -196,7 +200,7 @@ pub(crate) mod tests {
             }
             return;
         }
-        let empty = || if is_named_list(walked) { json!([]) } else { json!({}) };
+        let empty = || if is_named_list(&keys(), walked) { json!([]) } else { json!({}) };
         let below = map.entry(key.clone()).or_insert_with(empty);
         set(below, rest, walked, to);
     }
@@ -239,18 +243,18 @@ pub(crate) mod tests {
     proptest! {
         #[test]
         fn applying_a_diff_yields_the_other_document(before in trees(), after in trees()) {
-            let result = apply(&before, &diff(&before, &after));
+            let result = apply(&before, &diff(&keys(), &before, &after));
             prop_assert_eq!(canonical(&result, &mut Vec::new()), canonical(&after, &mut Vec::new()));
         }
 
         #[test]
         fn a_document_has_no_diff_with_itself(tree in trees()) {
-            prop_assert_eq!(diff(&tree, &tree), vec![]);
+            prop_assert_eq!(diff(&keys(), &tree, &tree), vec![]);
         }
 
         #[test]
         fn merge_never_panics(tree in trees(), patch in trees()) {
-            let _ = crate::merge(&tree, &patch);
+            let _ = crate::merge(&keys(), &tree, &patch);
         }
     }
 }

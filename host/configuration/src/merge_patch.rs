@@ -1,20 +1,21 @@
 //! JSON merge patches (RFC 7396) in which items of named lists are addressed by name.
 
+use crate::Key;
 use crate::path::{is_named_list, item_name};
 use serde_json::{Map, Value};
 
 /// Applies a merge patch. Objects are merged, `null` removes a key, any other value replaces the old one. A named list
-/// ([`crate::NAMED_LISTS`]) can be patched with an object whose keys are item names and whose values are patches of
+/// ([`Key::named`]) can be patched with an object whose keys are item names and whose values are patches of
 /// those items; `null` removes an item.
 #[must_use]
-pub fn merge(document: &Value, patch: &Value) -> Value {
-    merge_value(Some(document), patch, &mut Vec::new())
+pub fn merge(keys: &[Key], document: &Value, patch: &Value) -> Value {
+    merge_value(keys, Some(document), patch, &mut Vec::new())
 }
 
-fn merge_value(target: Option<&Value>, patch: &Value, path: &mut Vec<String>) -> Value {
+fn merge_value(keys: &[Key], target: Option<&Value>, patch: &Value, path: &mut Vec<String>) -> Value {
     let Value::Object(patch) = patch else { return patch.clone() };
-    if is_named_list(path) && !target.is_some_and(Value::is_object) {
-        return merge_list(target, patch, path);
+    if is_named_list(keys, path) && !target.is_some_and(Value::is_object) {
+        return merge_list(keys, target, patch, path);
     }
     let mut result = target.and_then(Value::as_object).cloned().unwrap_or_default();
     for (key, value) in patch {
@@ -23,14 +24,19 @@ fn merge_value(target: Option<&Value>, patch: &Value, path: &mut Vec<String>) ->
             continue;
         }
         path.push(key.clone());
-        let value = merge_value(result.get(key), value, path);
+        let value = merge_value(keys, result.get(key), value, path);
         path.pop();
         result.insert(key.clone(), value);
     }
     Value::Object(result)
 }
 
-fn merge_list(target: Option<&Value>, patch: &Map<String, Value>, path: &mut Vec<String>) -> Value {
+fn merge_list(
+    keys: &[Key],
+    target: Option<&Value>,
+    patch: &Map<String, Value>,
+    path: &mut Vec<String>,
+) -> Value {
     let mut items = target.and_then(Value::as_array).cloned().unwrap_or_default();
     for (name, value) in patch {
         let index = items.iter().position(|item| item_name(item) == Some(name));
@@ -43,7 +49,7 @@ fn merge_list(target: Option<&Value>, patch: &Map<String, Value>, path: &mut Vec
         path.push(name.clone());
         let fresh = Value::Object(Map::from_iter([("name".to_owned(), Value::String(name.clone()))]));
         let before = index.and_then(|index| items.get(index)).unwrap_or(&fresh);
-        let after = merge_value(Some(before), value, path);
+        let after = merge_value(keys, Some(before), value, path);
         path.pop();
         match index {
             Some(index) => items[index] = after,
@@ -56,6 +62,7 @@ fn merge_list(target: Option<&Value>, patch: &Map<String, Value>, path: &mut Vec
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::key::tests::keys;
     use serde_json::json;
 
     #[test]
@@ -72,7 +79,7 @@ mod tests {
             (json!([1, 2]), json!({"a": "b", "c": null}), json!({"a": "b"})),
             (json!({}), json!({"a": {"bb": {"ccc": null}}}), json!({"a": {"bb": {}}})),
         ] {
-            assert_eq!(merge(&target, &patch), expected, "{target} {patch}");
+            assert_eq!(merge(&keys(), &target, &patch), expected, "{target} {patch}");
         }
     }
 
@@ -81,10 +88,10 @@ mod tests {
         let document = json!({"peer": [{"name": "a", "rate": 1}, {"name": "b", "rate": 2}]});
         let patch = json!({"peer": {"a": {"rate": null, "links": 3}, "b": null, "c": {"rate": 4}}});
         let expected = json!({"peer": [{"name": "a", "links": 3}, {"name": "c", "rate": 4}]});
-        assert_eq!(merge(&document, &patch), expected);
+        assert_eq!(merge(&keys(), &document, &patch), expected);
         // Also if the list does not exist yet, and two levels down.
         let patch = json!({"account": {"x": {"rate": 1}}, "redis": {"account": {"y": {}}}});
         let expected = json!({"account": [{"name": "x", "rate": 1}], "redis": {"account": [{"name": "y"}]}});
-        assert_eq!(merge(&json!({}), &patch), expected);
+        assert_eq!(merge(&keys(), &json!({}), &patch), expected);
     }
 }

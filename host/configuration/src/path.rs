@@ -1,10 +1,7 @@
-//! Paths in the document and the set of named lists.
+//! Paths in the document, and named lists.
 
+use crate::key::{Key, find};
 use serde_json::{Map, Value};
-
-/// Named lists, as JSON pointers. Their items have unique names, are patched and compared by name, and have no order.
-pub const NAMED_LISTS: [&str; 7] =
-    ["/account", "/gateway", "/gsm", "/listener", "/peer", "/pool", "/redis/account"];
 
 /// Builds a JSON pointer (RFC 6901) from tokens.
 #[must_use]
@@ -21,13 +18,10 @@ pub(crate) fn push_token(pointer: &mut String, token: &str) {
     pointer.push_str(&token.replace('~', "~0").replace('/', "~1"));
 }
 
-/// Whether the list at this path is a named list.
-pub(crate) fn is_named_list(path: &[String]) -> bool {
-    match path {
-        [list] => NAMED_LISTS.iter().any(|known| known.strip_prefix('/') == Some(list)),
-        [section, list] => section == "redis" && list == "account",
-        _ => false,
-    }
+/// Whether the list at this path is a named list: its items have unique names, are patched and compared by name, and
+/// have no order.
+pub(crate) fn is_named_list<T: AsRef<str>>(keys: &[Key], path: &[T]) -> bool {
+    find(keys, path).is_some_and(|key| key.named)
 }
 
 /// The name of an item of a named list.

@@ -1,5 +1,6 @@
 //! Secrets: hidden before a document is shown, restored when it is sent back.
 
+use crate::key::{Key, find};
 use crate::path::{is_named_list, item_name};
 use crate::{ConfigChange, ConfigProblem};
 use serde_json::Value;
@@ -9,24 +10,8 @@ use std::fmt::Write as _;
 /// unchanged.
 pub const UNCHANGED: &str = "(unchanged)";
 
-/// Paths of secrets; `*` matches every item of a list.
-const SECRET_PATHS: [&[&str]; 7] = [
-    &["account", "*", "business", "push", "secret"],
-    &["account", "*", "password-hash"],
-    &["account", "*", "sgip", "login-password"],
-    &["gateway", "*", "inbound-login-password"],
-    &["gateway", "*", "login-password"],
-    &["peer", "*", "password"],
-    &["redis", "account", "*", "password-hash"],
-];
-
-/// Whether the value at this path is a secret.
-#[must_use]
-pub fn is_secret<T: AsRef<str>>(path: &[T]) -> bool {
-    SECRET_PATHS.iter().any(|known| {
-        known.len() == path.len()
-            && known.iter().zip(path).all(|(known, token)| *known == "*" || *known == token.as_ref())
-    })
+fn is_secret<T: AsRef<str>>(keys: &[Key], path: &[T]) -> bool {
+    find(keys, path).is_some_and(|key| key.secret)
 }
 
 /// The range of the password in a URL: before the host, or in the query.
@@ -48,21 +33,21 @@ fn url_password_range(text: &str) -> Option<std::ops::Range<usize>> {
 }
 
 /// Replaces every secret with [`UNCHANGED`], including passwords in URLs.
-pub fn hide(document: &mut Value) {
-    hide_in(document, &mut Vec::new());
+pub fn hide(keys: &[Key], document: &mut Value) {
+    hide_in(keys, document, &mut Vec::new());
 }
 
 /// Replaces secrets in the values of differences. The differences themselves remain.
-pub fn hide_changes(changes: &mut [ConfigChange]) {
+pub fn hide_changes(keys: &[Key], changes: &mut [ConfigChange]) {
     for change in changes {
         for side in [&mut change.before, &mut change.after].into_iter().flatten() {
-            hide_in(side, &mut change.path.clone());
+            hide_in(keys, side, &mut change.path.clone());
         }
     }
 }
 
-fn hide_in(value: &mut Value, path: &mut Vec<String>) {
-    if is_secret(path) {
+fn hide_in(keys: &[Key], value: &mut Value, path: &mut Vec<String>) {
+    if is_secret(keys, path) {
         *value = Value::String(UNCHANGED.to_owned());
         return;
     }
@@ -75,14 +60,14 @@ fn hide_in(value: &mut Value, path: &mut Vec<String>) {
         Value::Array(items) => {
             for item in items {
                 path.push("*".to_owned());
-                hide_in(item, path);
+                hide_in(keys, item, path);
                 path.pop();
             }
         }
         Value::Object(map) => {
             for (key, item) in map {
                 path.push(key.clone());
-                hide_in(item, path);
+                hide_in(keys, item, path);
                 path.pop();
             }
         }
@@ -93,13 +78,14 @@ fn hide_in(value: &mut Value, path: &mut Vec<String>) {
 /// Replaces [`UNCHANGED`] in `new` with the secrets of `old`. In named lists secrets are taken from the item of the
 /// same name, elsewhere from the same position. Returns a problem for each placeholder without an old secret.
 #[must_use]
-pub fn restore(new: &mut Value, old: &Value) -> Vec<ConfigProblem> {
+pub fn restore(keys: &[Key], new: &mut Value, old: &Value) -> Vec<ConfigProblem> {
     let mut problems = Vec::new();
-    restore_in(new, Some(old), &mut Vec::new(), &mut Vec::new(), &mut problems);
+    restore_in(keys, new, Some(old), &mut Vec::new(), &mut Vec::new(), &mut problems);
     problems
 }
 
 fn restore_in(
+    keys: &[Key],
     new: &mut Value,
     old: Option<&Value>,
     path: &mut Vec<String>,
@@ -108,7 +94,7 @@ fn restore_in(
 ) {
     let mut missing = || problems.push(missing_secret(location));
     match new {
-        Value::String(text) if text == UNCHANGED && is_secret(path) => match old {
+        Value::String(text) if text == UNCHANGED && is_secret(keys, path) => match old {
             Some(old) => *new = old.clone(),
             None => missing(),
         },
@@ -124,7 +110,7 @@ fn restore_in(
             }
         }
         Value::Array(items) => {
-            let named = is_named_list(path);
+            let named = is_named_list(keys, path);
             let list = old.and_then(Value::as_array);
             for (index, item) in items.iter_mut().enumerate() {
                 let same_place = list.and_then(|list| list.get(index));
@@ -138,7 +124,7 @@ fn restore_in(
                 };
                 path.push("*".to_owned());
                 location.push(index.to_string());
-                restore_in(item, before, path, location, problems);
+                restore_in(keys, item, before, path, location, problems);
                 location.pop();
                 path.pop();
             }
@@ -148,7 +134,7 @@ fn restore_in(
                 let before = old.and_then(|old| old.get(key));
                 path.push(key.clone());
                 location.push(key.clone());
-                restore_in(item, before, path, location, problems);
+                restore_in(keys, item, before, path, location, problems);
                 location.pop();
                 path.pop();
             }
@@ -178,6 +164,7 @@ fn missing_secret(location: &[String]) -> ConfigProblem {
 mod tests {
     use super::*;
     use crate::diff::tests::trees;
+    use crate::key::tests::keys;
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -185,9 +172,9 @@ mod tests {
     fn a_password_in_the_query_of_a_url_is_a_secret() {
         let old = json!({"archive": {"url": "postgres://host/db?user=u&password=pass4&sslmode=require"}});
         let mut shown = old.clone();
-        hide(&mut shown);
+        hide(&keys(), &mut shown);
         assert_eq!(shown["archive"]["url"], "postgres://host/db?user=u&password=(unchanged)&sslmode=require");
-        assert_eq!(restore(&mut shown, &old), []);
+        assert_eq!(restore(&keys(), &mut shown, &old), []);
         assert_eq!(shown, old);
     }
 
@@ -198,7 +185,7 @@ mod tests {
             "archive": {"url": "mysql://us:pass3@host/db"},
         });
         let mut shown = old.clone();
-        hide(&mut shown);
+        hide(&keys(), &mut shown);
         let text = shown.to_string();
         assert!(!["pass1", "pass2", "pass3"].iter().any(|secret| text.contains(secret)), "{text}");
         // Another order, and one secret replaced.
@@ -206,7 +193,7 @@ mod tests {
             "peer": [{"name": "b", "password": UNCHANGED}, {"name": "a", "password": "new"}],
             "archive": {"url": "mysql://us:(unchanged)@other/db"},
         });
-        assert_eq!(restore(&mut back, &old), []);
+        assert_eq!(restore(&keys(), &mut back, &old), []);
         let expected = json!({
             "peer": [{"name": "b", "password": "pass2"}, {"name": "a", "password": "new"}],
             "archive": {"url": "mysql://us:pass3@other/db"},
@@ -217,7 +204,7 @@ mod tests {
     #[test]
     fn restoring_an_unknown_secret_is_reported() {
         let mut new = json!({"peer": [{"name": "c", "password": UNCHANGED}]});
-        let problems = restore(&mut new, &json!({"peer": [{"name": "a", "password": "pass1"}]}));
+        let problems = restore(&keys(), &mut new, &json!({"peer": [{"name": "a", "password": "pass1"}]}));
         assert_eq!(problems.len(), 1);
         assert_eq!(problems[0].pointer, "/peer/0/password");
         assert_eq!(problems[0].key, "peer[0].password");
@@ -227,9 +214,9 @@ mod tests {
     fn changes_do_not_reveal_secrets() {
         let before = json!({"peer": [{"name": "a", "password": "pass1"}]});
         let after = json!({"peer": [{"name": "a", "password": "pass2"}, {"name": "b", "password": "pass3"}]});
-        let mut changes = crate::diff(&before, &after);
+        let mut changes = crate::diff(&keys(), &before, &after);
         assert_eq!(changes.len(), 2);
-        hide_changes(&mut changes);
+        hide_changes(&keys(), &mut changes);
         let text = format!("{changes:?}");
         assert!(!["pass1", "pass2", "pass3"].iter().any(|secret| text.contains(secret)), "{text}");
     }
@@ -238,8 +225,8 @@ mod tests {
         #[test]
         fn restore_is_the_inverse_of_hide(tree in trees()) {
             let mut shown = tree.clone();
-            hide(&mut shown);
-            prop_assert_eq!(restore(&mut shown, &tree), vec![]);
+            hide(&keys(), &mut shown);
+            prop_assert_eq!(restore(&keys(), &mut shown, &tree), vec![]);
             prop_assert_eq!(shown, tree);
         }
     }

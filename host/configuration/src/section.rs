@@ -1,17 +1,19 @@
 //! Reads a document key by key and collects all problems.
 
 use crate::diagnostics::{ConfigProblem, Diagnostics};
+use crate::files;
+use crate::format::{KeyFormat, KeyValue};
 use crate::path::push_token;
 use serde_json::{Map, Value};
 use std::cell::RefCell;
+use std::ops::RangeInclusive;
+use std::path::Path;
 use std::time::Duration;
 
 /// One table of the document. Keys that were not requested are reported as unknown.
 pub struct Section<'a> {
     /// The path as users write it: `peer[0].tls`.
     key: String,
-    /// The path without indices: `peer[].tls`.
-    pattern: String,
     pointer: String,
     line: Option<usize>,
     table: Option<&'a Map<String, Value>>,
@@ -40,7 +42,6 @@ impl<'a> Section<'a> {
     pub fn root(diagnostics: &'a Diagnostics, document: &'a Value) -> Self {
         let root = Self {
             key: String::new(),
-            pattern: String::new(),
             pointer: String::new(),
             line: diagnostics.line_of_value(""),
             table: document.as_object(),
@@ -92,108 +93,159 @@ impl<'a> Section<'a> {
         self.report(key, message.into(), Some(allowed.into()));
     }
 
-    fn wrong_type(&self, key: &'static str, value: &Value, expected: &str) {
-        self.invalid(key, format!("is {}", type_name(value)), expected);
+    /// Reads a value of one JSON type.
+    fn typed<T>(
+        &self,
+        key: &'static str,
+        expected: &str,
+        read: impl FnOnce(&'a Value) -> Option<T>,
+    ) -> Option<T> {
+        let value = self.get(key)?;
+        let typed = read(value);
+        if typed.is_none() {
+            self.invalid(key, format!("is {}", type_name(value)), expected);
+        }
+        typed
     }
 
     /// Reads a string.
     pub fn text(&self, key: &'static str) -> Option<String> {
-        match self.get(key)? {
-            Value::String(text) => Some(text.clone()),
-            other => {
-                self.wrong_type(key, other, "a string in quotes");
-                None
-            }
+        self.typed(key, "a string in quotes", |value| value.as_str().map(str::to_owned))
+    }
+
+    /// Reads a key in a format; `None` if it is missing or invalid.
+    pub fn key<T>(&self, format: &impl KeyFormat<T>, key: &'static str) -> Option<T> {
+        format.read(self, key)
+    }
+
+    /// Reads a key in a format. If it is missing or invalid, the result is the default, which is JSON.
+    ///
+    /// # Panics
+    /// If the declared default is not a valid value.
+    #[allow(clippy::panic, reason = "no input causes it; a test reads all defaults")]
+    pub fn key_or<T>(&self, format: &impl KeyFormat<T>, key: &'static str, default: &str) -> T {
+        self.key(format, key).unwrap_or_else(|| {
+            let diagnostics = Diagnostics::new(None, Path::new(""));
+            let value = serde_json::from_str(default).unwrap_or_default();
+            let document = Value::Object(Map::from_iter([(key.to_owned(), value)]));
+            let value = Section::root(&diagnostics, &document).key(format, key);
+            value.unwrap_or_else(|| panic!("the default {default} of {key} is invalid"))
+        })
+    }
+
+    /// Reads a mandatory key in a format. If it is missing, reports that and returns an empty value.
+    pub fn required_key<T: KeyValue>(
+        &self,
+        format: &impl KeyFormat<T>,
+        key: &'static str,
+        example: &str,
+    ) -> T {
+        let (missing, empty) = (!self.has(key), self.get(key).is_some_and(|value| value == ""));
+        if missing || empty {
+            let what = if missing { "missing" } else { "empty" };
+            self.error(key, format!("is {what}; write for example {key} = {example}"));
+            return T::empty();
+        }
+        self.key(format, key).unwrap_or_else(T::empty)
+    }
+
+    /// Checks a value, if its key is present.
+    pub fn check<T>(
+        &self,
+        key: &'static str,
+        value: Option<&T>,
+        check: impl FnOnce(&T) -> Result<(), String>,
+    ) {
+        if let Some(value) = value.filter(|_| self.has(key))
+            && let Err(problem) = check(value)
+        {
+            self.error(key, problem);
         }
     }
 
-    /// Reads a mandatory string. If it is missing, reports that and returns an empty string.
-    pub fn required(&self, key: &'static str, example: &str) -> String {
-        if self.table.is_some_and(|table| table.contains_key(key)) {
-            let text = self.text(key);
-            if text.as_ref().is_some_and(String::is_empty) {
-                self.error(key, format!("is empty; write for example {key} = {example}"));
+    /// Reads a text from the document, or from the file that another key names.
+    pub fn text_or_file(&self, key: &'static str, file_key: &'static str) -> String {
+        match (self.text(key), self.text(file_key)) {
+            (Some(_), Some(_)) => {
+                self.error(file_key, format!("is set together with {key}; keep one of them"));
+                String::new()
             }
-            return text.unwrap_or_default();
+            (Some(text), None) => text,
+            (None, Some(file)) => match files::read_text(&self.base().join(&file)) {
+                Ok(text) => text.trim_end_matches(['\n', '\r']).to_owned(),
+                Err(error) => {
+                    self.error(file_key, format!("{file}: {error}"));
+                    String::new()
+                }
+            },
+            (None, None) => String::new(),
         }
-        self.known_keys.borrow_mut().push(key);
-        self.error(key, format!("is missing; write for example {key} = {example}"));
-        String::new()
+    }
+
+    /// Reads a string, and parses it.
+    pub fn parsed<T>(
+        &self,
+        key: &'static str,
+        parse: impl FnOnce(&str) -> Option<T>,
+        allowed: &str,
+    ) -> Option<T> {
+        let text = self.text(key)?;
+        let value = parse(&text);
+        if value.is_none() {
+            self.invalid(key, format!("is {text:?}"), allowed);
+        }
+        value
+    }
+
+    /// Reads a list of strings, and parses them. An error is a message that names the string.
+    pub fn items<T>(&self, key: &'static str, parse: impl Fn(&str) -> Result<T, String>) -> Option<Vec<T>> {
+        let report = |problem: String| self.error(key, problem);
+        Some(self.texts(key)?.iter().filter_map(|text| parse(text).map_err(report).ok()).collect())
     }
 
     /// Reads a list of strings.
     pub fn texts(&self, key: &'static str) -> Option<Vec<String>> {
-        let value = self.get(key)?;
-        let Value::Array(items) = value else {
-            self.wrong_type(key, value, "a list of strings");
-            return None;
-        };
-        let mut texts = Vec::new();
-        for item in items {
-            match item {
-                Value::String(text) => texts.push(text.clone()),
-                other => self.wrong_type(key, other, "a list of strings"),
+        const EXPECTED: &str = "a list of strings";
+        let items = self.typed(key, EXPECTED, Value::as_array)?;
+        let text = |item: &Value| {
+            if !item.is_string() {
+                self.invalid(key, format!("is {}", type_name(item)), EXPECTED);
             }
-        }
-        Some(texts)
+            item.as_str().map(str::to_owned)
+        };
+        Some(items.iter().filter_map(text).collect())
     }
 
     /// Reads a boolean.
-    pub fn flag(&self, key: &'static str, default: bool) -> bool {
-        match self.get(key) {
-            None => default,
-            Some(Value::Bool(flag)) => *flag,
-            Some(other) => {
-                self.wrong_type(key, other, "true or false");
-                default
-            }
-        }
+    pub fn flag(&self, key: &'static str) -> Option<bool> {
+        self.typed(key, "true or false", Value::as_bool)
     }
 
     /// Reads an integer within a range.
-    pub fn number(&self, key: &'static str, default: u64, range: std::ops::RangeInclusive<u64>) -> u64 {
-        match self.get(key) {
-            None => default,
-            Some(Value::Number(number)) if !number.is_f64() => match number.as_u64() {
-                Some(number) if range.contains(&number) => number,
-                _ => {
-                    self.invalid(
-                        key,
-                        format!("is {number}"),
-                        format!("{} to {}", range.start(), range.end()),
-                    );
-                    default
-                }
-            },
-            Some(other) => {
-                self.wrong_type(key, other, "an integer");
-                default
-            }
+    pub fn number(&self, key: &'static str, range: RangeInclusive<u64>) -> Option<u64> {
+        let number = |value: &'a Value| value.as_number().filter(|number| !number.is_f64());
+        let number = self.typed(key, "an integer", number)?;
+        let within = number.as_u64().filter(|number| range.contains(number));
+        if within.is_none() {
+            self.invalid(key, format!("is {number}"), format!("{} to {}", range.start(), range.end()));
         }
+        within
     }
 
-    /// Reads a rate in messages per second; `None` for no limit.
+    /// Reads a rate in messages per second.
     pub fn rate(&self, key: &'static str) -> Option<f64> {
-        let value = self.get(key)?;
-        let Value::Number(number) = value else {
-            self.wrong_type(key, value, "a number of messages per second");
-            return None;
-        };
-        let rate = number.as_f64().filter(|rate| rate.is_finite() && *rate > 0.0);
-        if rate.is_none() {
+        let rate = self.typed(key, "a number of messages per second", Value::as_f64)?;
+        let is_valid = rate.is_finite() && rate > 0.0;
+        if !is_valid {
             self.error(key, "must be above 0 messages per second; omit it for no limit");
         }
-        rate
+        is_valid.then_some(rate)
     }
 
     /// Reads a duration such as `30s`.
-    pub fn duration(&self, key: &'static str, default: Duration) -> Duration {
-        let Some(text) = self.text(key) else { return default };
-        model::parse_duration(&text).unwrap_or_else(|| {
-            let allowed = "a time such as \"500ms\", \"30s\", \"5m\", \"1h\" or \"2d\"";
-            self.invalid(key, format!("is {text:?}"), allowed);
-            default
-        })
+    pub fn duration(&self, key: &'static str) -> Option<Duration> {
+        let allowed = "a time such as \"500ms\", \"30s\", \"5m\", \"1h\" or \"2d\"";
+        self.parsed(key, model::parse_duration, allowed)
     }
 
     /// Reads a non-empty list of durations.
@@ -208,25 +260,8 @@ impl<'a> Section<'a> {
     }
 
     /// Reads a size in octets, such as `64KiB`.
-    pub fn size(&self, key: &'static str, default: u64) -> u64 {
-        let Some(text) = self.text(key) else { return default };
-        parse_size(&text).unwrap_or_else(|| {
-            self.invalid(key, format!("is {text:?}"), "a size such as \"64KiB\", \"512MiB\" or \"2GiB\"");
-            default
-        })
-    }
-
-    /// Reads one of several keywords.
-    pub fn choice<T: Copy>(&self, key: &'static str, default: T, choices: &[(&str, T)]) -> T {
-        let Some(text) = self.text(key) else { return default };
-        match choices.iter().find(|(name, _)| *name == text) {
-            Some((_, choice)) => *choice,
-            None => {
-                let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
-                self.invalid(key, format!("is {text:?}"), format!("one of: {}", names.join(", ")));
-                default
-            }
-        }
+    pub fn size(&self, key: &'static str) -> Option<u64> {
+        self.parsed(key, parse_size, "a size such as \"64KiB\", \"512MiB\" or \"2GiB\"")
     }
 
     /// Reads a table; a missing one is empty.
@@ -238,20 +273,25 @@ impl<'a> Section<'a> {
             Some(other) => {
                 let as_file = format!("a table: [{}]", dotted(&self.key, key));
                 let expected = if self.diagnostics.is_file() { as_file } else { "an object".to_owned() };
-                self.wrong_type(key, other, &expected);
+                self.invalid(key, format!("is {}", type_name(other)), expected);
                 None
             }
         };
         let pointer = self.pointer_to(key);
         Section {
             key: dotted(&self.key, key),
-            pattern: dotted(&self.pattern, key),
             line: self.diagnostics.line_of_value(&pointer).or(self.line),
             pointer,
             table,
             diagnostics: self.diagnostics,
             known_keys: RefCell::default(),
         }
+    }
+
+    /// The folder to which relative paths refer.
+    #[must_use]
+    pub fn base(&self) -> &'a Path {
+        self.diagnostics.base()
     }
 
     /// Whether the document came from a local file and not over the API.
@@ -282,7 +322,7 @@ impl<'a> Section<'a> {
         let Value::Array(items) = found else {
             let expected =
                 if as_file { format!("written as [[{path}]], once for each") } else { "a list".into() };
-            self.wrong_type(key, found, &expected);
+            self.invalid(key, format!("is {}", type_name(found)), expected);
             return Vec::new();
         };
         let mut sections = Vec::new();
@@ -293,7 +333,6 @@ impl<'a> Section<'a> {
             match item {
                 Value::Object(table) => sections.push(Section {
                     key: key_of_item,
-                    pattern: format!("{}[]", dotted(&self.pattern, key)),
                     pointer,
                     line,
                     table: Some(table),
@@ -313,7 +352,6 @@ impl<'a> Section<'a> {
     /// Reads a table with arbitrary keys and string values.
     pub fn pairs(&self) -> Vec<(&'a str, &'a str)> {
         let Some(table) = self.table else { return Vec::new() };
-        self.diagnostics.add_known_key(format!("{}.*", self.pattern));
         table
             .iter()
             .filter_map(|(name, value)| match value {
@@ -329,9 +367,6 @@ impl<'a> Section<'a> {
     /// Reports all keys that were not requested.
     pub fn finish(&self) {
         let known_keys = self.known_keys.borrow();
-        for key in known_keys.iter() {
-            self.diagnostics.add_known_key(dotted(&self.pattern, key));
-        }
         for known in self.table.into_iter().flat_map(Map::keys) {
             if known_keys.iter().any(|key| key == known) {
                 continue;
@@ -393,19 +428,46 @@ pub fn parse_size(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Keys, Word};
     use serde_json::json;
 
+    /// A link direction.
+    #[derive(Clone, Copy, Word)]
+    enum Direction {
+        /// Up.
+        Up,
+        /// Down.
+        Down,
+    }
+
+    #[derive(Clone, Keys)]
+    struct Tls {}
+
+    #[derive(Clone, Keys)]
+    #[allow(dead_code)]
+    struct Peer {
+        /// The name.
+        #[key(example = "x")]
+        name: String,
+        /// The links.
+        #[key(range = 1..=5, default = 1)]
+        links: usize,
+        /// The direction.
+        bind: Direction,
+        /// TLS.
+        tls: Option<Tls>,
+    }
+
+    #[derive(Clone, Keys)]
+    #[allow(dead_code)]
+    struct Document {
+        /// Peers.
+        peer: Vec<Peer>,
+    }
+
     fn read(document: &Value) -> Vec<String> {
-        let diagnostics = Diagnostics::new(None);
-        let root = Section::root(&diagnostics, document);
-        for peer in root.sections("peer") {
-            peer.required("name", "\"x\"");
-            peer.number("links", 1, 1..=5);
-            peer.choice("bind", 1, &[("up", 1), ("down", 2)]);
-            peer.section("tls").finish();
-            peer.finish();
-        }
-        root.finish();
+        let diagnostics = Diagnostics::new(None, Path::new(""));
+        Document::read_table(&Section::root(&diagnostics, document));
         diagnostics
             .problems()
             .into_iter()
@@ -432,19 +494,6 @@ mod tests {
             ]
         );
         assert_eq!(read(&json!([])), [" is array, not a configuration | Some(\"an object of sections\")"]);
-    }
-
-    #[test]
-    fn requested_keys_are_recorded_as_known() {
-        let diagnostics = Diagnostics::new(None);
-        let document = json!({"peer": [{"name": "x"}]});
-        let root = Section::root(&diagnostics, &document);
-        for peer in root.sections("peer") {
-            peer.text("name");
-            peer.finish();
-        }
-        root.finish();
-        assert_eq!(diagnostics.known_keys().into_iter().collect::<Vec<_>>(), ["peer", "peer[].name"]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The version store: every configuration that was active, and the version that is waiting to be confirmed.
 
+use crate::Key;
 use crate::key_upgrade::upgrade_keys;
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use serde::{Deserialize, Serialize};
@@ -101,6 +102,7 @@ pub struct PendingVersion {
 pub struct VersionStore {
     path: PathBuf,
     database: Database,
+    keys: &'static [Key],
     max_versions: usize,
 }
 
@@ -117,11 +119,11 @@ impl VersionStore {
         })
     }
 
-    /// Opens the file, creating it if necessary.
+    /// Opens the file, creating it if necessary. `keys` are the keys of the documents.
     ///
     /// # Errors
     /// Fails if the file cannot be opened.
-    pub fn open(path: &Path) -> Result<Self, VersionStoreError> {
+    pub fn open(path: &Path, keys: &'static [Key]) -> Result<Self, VersionStoreError> {
         let failed =
             |source: redb::Error| VersionStoreError::Store { path: path.to_owned(), source: source.into() };
         let database =
@@ -135,7 +137,7 @@ impl VersionStore {
             Ok(())
         };
         make().map_err(failed)?;
-        Ok(Self { path: path.to_owned(), database, max_versions: MAX_VERSIONS })
+        Ok(Self { path: path.to_owned(), database, keys, max_versions: MAX_VERSIONS })
     }
 
     fn failed(&self, source: redb::Error) -> VersionStoreError {
@@ -187,7 +189,7 @@ impl VersionStore {
         let Some((summary, document)) = get().map_err(|error| self.failed(error))? else { return Ok(None) };
         let summary = self.read(version, &summary)?;
         let mut document = self.read(version, &document)?;
-        upgrade_keys(&mut document);
+        upgrade_keys(self.keys, &mut document);
         Ok(Some(ConfigVersion { summary, document }))
     }
 
@@ -221,7 +223,7 @@ impl VersionStore {
     /// Fails if the file cannot be written; nothing has changed then.
     pub fn append(&self, draft: &VersionDraft) -> Result<ConfigVersionSummary, VersionStoreError> {
         let before = self.newest()?;
-        let (summary, document) = summarize(before.as_ref(), draft);
+        let (summary, document) = summarize(self.keys, before.as_ref(), draft);
         let (number, confirm_until) = (summary.version, draft.confirm_until);
         let pending = confirm_until.zip(before).map(|(reverts_at, before)| PendingVersion {
             version: number,
@@ -274,7 +276,7 @@ impl VersionStore {
     /// # Errors
     /// Fails if the file cannot be read.
     pub fn preview(&self, draft: &VersionDraft) -> Result<ConfigVersionSummary, VersionStoreError> {
-        Ok(summarize(self.newest()?.as_ref(), draft).0)
+        Ok(summarize(self.keys, self.newest()?.as_ref(), draft).0)
     }
 
     /// The version that is waiting to be confirmed.
@@ -318,7 +320,7 @@ impl VersionStore {
         match self.state("seed")? {
             Some(octets) => {
                 let mut document = self.read(0, &octets)?;
-                upgrade_keys(&mut document);
+                upgrade_keys(self.keys, &mut document);
                 Ok(Some(document))
             }
             None => Ok(None),
@@ -342,9 +344,13 @@ impl VersionStore {
 }
 
 /// The summary and the encoded document of the version that follows `before`.
-fn summarize(before: Option<&ConfigVersion>, draft: &VersionDraft) -> (ConfigVersionSummary, Vec<u8>) {
+fn summarize(
+    keys: &[Key],
+    before: Option<&ConfigVersion>,
+    draft: &VersionDraft,
+) -> (ConfigVersionSummary, Vec<u8>) {
     let version = before.map_or(1, |before| before.summary.version + 1);
-    let changes = before.map_or(0, |before| crate::diff(&before.document, &draft.document).len());
+    let changes = before.map_or(0, |before| crate::diff(keys, &before.document, &draft.document).len());
     let document = draft.document.to_string().into_bytes();
     let (at, by, why) = (draft.at, draft.by.clone(), draft.why.clone());
     (ConfigVersionSummary { version, at, by, why, changes, octets: document.len() as u64 }, document)
@@ -363,13 +369,13 @@ mod tests {
     fn versions_survive_a_reopen() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("configuration.redb");
-        let versions = VersionStore::open(&path).unwrap();
+        let versions = VersionStore::open(&path, &[]).unwrap();
         assert_eq!(versions.newest().unwrap(), None);
         versions.append(&draft(json!({"a": 1}), None)).unwrap();
         let second = versions.append(&draft(json!({"a": 2, "b": 1}), Some(77))).unwrap();
         assert_eq!((second.version, second.changes), (2, 2));
         drop(versions);
-        let versions = VersionStore::open(&path).unwrap();
+        let versions = VersionStore::open(&path, &[]).unwrap();
         let pending = PendingVersion { version: 2, back_to: 1, reverts_at: 77 };
         assert_eq!(versions.pending().unwrap(), Some(pending));
         assert_eq!(versions.newest().unwrap().unwrap().summary, second);
@@ -382,7 +388,7 @@ mod tests {
     #[test]
     fn the_first_version_needs_no_confirmation() {
         let folder = tempfile::tempdir().unwrap();
-        let versions = VersionStore::open(&folder.path().join("v")).unwrap();
+        let versions = VersionStore::open(&folder.path().join("v"), &[]).unwrap();
         versions.append(&draft(json!({}), Some(7))).unwrap();
         assert_eq!(versions.pending().unwrap(), None);
     }
@@ -390,7 +396,7 @@ mod tests {
     #[test]
     fn only_the_newest_versions_are_kept() {
         let folder = tempfile::tempdir().unwrap();
-        let mut versions = VersionStore::open(&folder.path().join("v")).unwrap();
+        let mut versions = VersionStore::open(&folder.path().join("v"), &[]).unwrap();
         assert_eq!(versions.max_versions, 1_000);
         versions.max_versions = 10;
         for n in 0..13 {

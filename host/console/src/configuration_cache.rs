@@ -2,11 +2,13 @@
 
 use crate::api_caller::ApiError;
 use crate::request_context::RequestContext;
+use crate::settings::{Field, fields_of};
 use api::{ConfigVersionPageView, ConfigVersionSummaryView, CurrentConfiguration};
 use parking_lot::Mutex;
 use serde_json::Value;
 use std::ops::Deref;
 use std::sync::Arc;
+use tokio::sync::OnceCell;
 
 /// A version of the configuration.
 #[derive(Debug)]
@@ -20,10 +22,14 @@ impl Deref for ConfigurationDocument {
     }
 }
 
-/// The version that was read last. It holds no secrets. Each request checks with the API whether the user may read the
-/// configuration.
+/// The version that was read last, and the schema. The version holds no secrets. Each request checks with the API whether
+/// the user may read the configuration.
 #[derive(Debug, Default)]
-pub(crate) struct ConfigurationCache(Mutex<Option<Arc<ConfigurationDocument>>>);
+pub(crate) struct ConfigurationCache {
+    document: Mutex<Option<Arc<ConfigurationDocument>>>,
+    /// It does not change while the daemon runs.
+    schema: OnceCell<Value>,
+}
 
 impl ConfigurationCache {
     /// Reads the active configuration.
@@ -32,8 +38,14 @@ impl ConfigurationCache {
         context: &RequestContext,
     ) -> Result<Arc<ConfigurationDocument>, ApiError> {
         let document = Arc::new(ConfigurationDocument(context.get("/v1/configuration").await?));
-        *self.0.lock() = Some(document.clone());
+        *self.document.lock() = Some(document.clone());
         Ok(document)
+    }
+
+    /// The form fields of the items of a list.
+    pub(crate) async fn fields(&self, context: &RequestContext, list: &str) -> Result<Vec<Field>, ApiError> {
+        let schema = self.schema.get_or_try_init(|| context.get("/v1/configuration/schema")).await?;
+        Ok(fields_of(schema, list))
     }
 
     /// The active configuration, from the cache if its version is unchanged.
@@ -42,7 +54,7 @@ impl ConfigurationCache {
         context: &RequestContext,
     ) -> Result<Arc<ConfigurationDocument>, ApiError> {
         let newest: ConfigVersionPageView = context.get("/v1/configuration/versions?limit=1").await?;
-        let known = self.0.lock().clone();
+        let known = self.document.lock().clone();
         match (newest.versions.first(), known) {
             (Some(newest), Some(known)) if known.is(newest) => Ok(known),
             _ => self.read(context).await,

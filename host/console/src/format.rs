@@ -46,18 +46,6 @@ pub(crate) fn time_tag(ms: u64) -> Markup {
     html! { time datetime=(machine) { (clock) } }
 }
 
-/// A time of the API, in milliseconds or RFC 3339, as a `time` element.
-pub(crate) fn time_value(value: &Value) -> Markup {
-    match value {
-        Value::Number(ms) => ms.as_u64().map_or_else(|| html! { "—" }, time_tag),
-        Value::String(text) => {
-            let short = text.get(..19).unwrap_or(text).replace('T', " ");
-            html! { time datetime=(text) { (short) } }
-        }
-        _ => html! { span.muted { "—" } },
-    }
-}
-
 /// A duration in milliseconds, in its two largest units.
 pub(crate) fn duration_text(ms: u64) -> String {
     let seconds = ms / 1_000;

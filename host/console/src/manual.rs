@@ -46,6 +46,7 @@ const PAGES: &[ManualPage] = manual_pages![
     "internals/pools-journal",
     "reference/cli",
     "reference/configuration",
+    "reference/configuration-changes",
     "reference/http-api",
     "reference/metrics",
     "reference/status-map",

@@ -112,7 +112,7 @@ impl RequestContext {
     }
 
     /// Sends a GET request; `None` if the appliance does not support it, or the user may not read it.
-    pub(crate) async fn get_optional(&self, path: &str) -> Option<Value> {
+    pub(crate) async fn get_optional<T: DeserializeOwned>(&self, path: &str) -> Option<T> {
         self.get(path).await.ok()
     }
 

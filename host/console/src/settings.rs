@@ -12,105 +12,73 @@ pub(crate) const UNCHANGED: &str = "(unchanged)";
 pub(crate) const OTHER_SETTINGS: &str = "rest";
 
 /// The type of a field.
+#[derive(Debug, PartialEq)]
 pub(crate) enum FieldKind {
     Text,
     Number,
-    Flag,
+    /// A checkbox; a missing setting counts as this.
+    Flag(bool),
     /// A secret: never shown; if the field is empty, it is unchanged.
     Secret,
     /// A list, separated by commas.
     List,
-    Choice(&'static [&'static str]),
+    Choice(Vec<String>),
 }
 
 /// A field of the form.
+#[derive(Debug, PartialEq)]
 pub(crate) struct Field {
-    pub(crate) key: &'static str,
-    pub(crate) label: &'static str,
-    pub(crate) hint: &'static str,
+    pub(crate) key: String,
+    pub(crate) label: String,
+    pub(crate) hint: String,
     pub(crate) kind: FieldKind,
     pub(crate) required: bool,
 }
 
-const fn field(key: &'static str, label: &'static str, hint: &'static str, kind: FieldKind) -> Field {
-    Field { key, label, hint, kind, required: false }
+/// The fields of the items of a list, by the schema of the configuration: settings with a label.
+pub(crate) fn fields_of(schema: &Value, list: &str) -> Vec<Field> {
+    let item = &schema["properties"][list]["items"];
+    let settings = item["properties"].as_object().into_iter().flatten();
+    let mut settings: Vec<_> = settings.filter(|(_, one)| one["title"].is_string()).collect();
+    settings.sort_by_key(|(_, one)| one["propertyOrder"].as_u64());
+    let required =
+        |key: &str| item["required"].as_array().is_some_and(|all| all.iter().any(|one| one == key));
+    let field = |(key, one): (&String, &Value)| Field {
+        // The form takes the password, and the console stores its hash.
+        key: if key == PASSWORD_HASH { "password".to_owned() } else { key.clone() },
+        label: one["title"].as_str().unwrap_or_default().to_owned(),
+        hint: hint(one),
+        kind: kind(one),
+        required: required(key),
+    };
+    settings.into_iter().map(field).collect()
 }
 
-const fn required(key: &'static str, label: &'static str, hint: &'static str, kind: FieldKind) -> Field {
-    Field { key, label, hint, kind, required: true }
+fn kind(setting: &Value) -> FieldKind {
+    if setting["writeOnly"] == true {
+        return FieldKind::Secret;
+    }
+    let words = setting["oneOf"].as_array().into_iter().flatten();
+    let words: Vec<String> = words.filter_map(|one| one["const"].as_str().map(str::to_owned)).collect();
+    match setting["type"].as_str() {
+        _ if !words.is_empty() => FieldKind::Choice(words),
+        Some("boolean") => FieldKind::Flag(setting["default"] == true),
+        Some("integer" | "number") => FieldKind::Number,
+        Some("array") => FieldKind::List,
+        _ => FieldKind::Text,
+    }
 }
 
-/// The common settings of a peer.
-pub(crate) const PEER: &[Field] = &[
-    required("address", "Address", "Host and port: smsc.example.net:2775", FieldKind::Text),
-    field("system-id", "System id", "Your system id at the peer", FieldKind::Text),
-    field("password", "Password", "Write-only; unchanged if empty", FieldKind::Secret),
-    field("bind", "Bind as", "", FieldKind::Choice(&["transceiver", "transmitter", "receiver"])),
-    field("links", "Links", "Number of connections, 1 to 256", FieldKind::Number),
-    field("window", "Window", "Maximum number of unanswered messages of a link", FieldKind::Number),
-    field("rate", "Rate", "Messages a second, all links together; no limit if empty", FieldKind::Number),
-    field("dlrs", "Requests DLRs", "", FieldKind::Flag),
-    field("uncertain", "Uncertain messages", "", FieldKind::Choice(&["await-dlr", "send-again", "query"])),
-    field("retry", "Retry schedule", "10s, 1m, 5m, 1h", FieldKind::List),
-    field("group", "Group", "Peers of a group share their DLRs", FieldKind::Text),
-    field("default-account", "Default account", "For MO messages without a route", FieldKind::Text),
-];
-
-/// The common settings of a gateway.
-pub(crate) const GATEWAY: &[Field] = &[
-    required("address", "Address", "Host and port: smg.example.net:8801", FieldKind::Text),
-    required(
-        "node",
-        "Node number",
-        "Your node number, ten digits assigned by the operator: 3010012345",
-        FieldKind::Number,
-    ),
-    field("login-name", "Login name", "For your login at the gateway", FieldKind::Text),
-    field("login-password", "Password", "Write-only; unchanged if empty", FieldKind::Secret),
-    field(
-        "inbound-login-name",
-        "Inbound login name",
-        "For the gateway's login at the appliance",
-        FieldKind::Text,
-    ),
-    field("inbound-login-password", "Inbound password", "Write-only; unchanged if empty", FieldKind::Secret),
-    field("networks", "Source networks", "192.0.2.0/24, 2001:db8::/32; any if empty", FieldKind::List),
-    field("connections", "Connections", "Number of connections to the gateway, 1 to 60", FieldKind::Number),
-    field("window", "Window", "Maximum number of unanswered messages of a connection", FieldKind::Number),
-    field(
-        "rate",
-        "Rate",
-        "Messages a second, all connections together; no limit if empty",
-        FieldKind::Number,
-    ),
-    field("dlrs", "Requests DLRs", "", FieldKind::Flag),
-    field("uncertain", "Uncertain messages", "", FieldKind::Choice(&["send-again", "await-dlr"])),
-    field("retry", "Retry schedule", "10s, 1m, 5m, 1h", FieldKind::List),
-    field("default-account", "Default account", "For MO messages without a route", FieldKind::Text),
-];
-
-/// The common settings of an account.
-pub(crate) const ACCOUNT: &[Field] = &[
-    field(
-        "system-id",
-        "System id",
-        "The system id of its binds; the account's name if empty",
-        FieldKind::Text,
-    ),
-    field(
-        "password",
-        "Password",
-        "Write-only, stored as an argon2 hash; unchanged if empty",
-        FieldKind::Secret,
-    ),
-    field("bind", "Permitted binds", "transmitter, receiver, transceiver; all if empty", FieldKind::List),
-    field("networks", "Source networks", "192.0.2.0/24, 2001:db8::/32; any if empty", FieldKind::List),
-    field("rate", "Rate", "Submissions a second; no limit if empty", FieldKind::Number),
-    field("window", "Window", "Maximum number of unanswered submissions of a session", FieldKind::Number),
-    field("sessions", "Sessions", "Maximum number of sessions", FieldKind::Number),
-    field("validity", "Validity", "Default validity period of its messages: 2d", FieldKind::Text),
-    field("dlrs", "DLRs", "", FieldKind::Choice(&["merged", "per-segment"])),
-];
+/// The description of a setting, with its default.
+fn hint(setting: &Value) -> String {
+    let mut hint = setting["description"].as_str().unwrap_or_default().to_owned();
+    if setting["writeOnly"] == true {
+        hint.push_str(" Write-only; unchanged if empty.");
+    } else if !setting["default"].is_null() && !hint.contains("Default: ") {
+        hint = format!("{hint} Default: {}.", display_text(&setting["default"]));
+    }
+    hint
+}
 
 /// The configuration key of an account's password.
 pub(crate) const PASSWORD_HASH: &str = "password-hash";
@@ -132,27 +100,24 @@ fn display_text(value: &Value) -> String {
 /// The settings without a field of their own.
 fn other_settings(fields: &[Field], one: &Value) -> Map<String, Value> {
     let known =
-        |key: &str| key == "name" || key == PASSWORD_HASH || fields.iter().any(|field| field.key == key);
+        |key: &str| key == "name" || key == PASSWORD_HASH || fields.iter().any(|field| &*field.key == key);
     let all = one.as_object().into_iter().flatten();
     all.filter(|(key, _)| !known(key)).map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
 /// The form values of an entry.
 pub(crate) fn form_values(fields: &[Field], one: &Value) -> Form {
-    let mut all: Vec<(String, String)> = fields
-        .iter()
-        .filter(|field| !one[field.key].is_null())
-        .map(|field| (field.key.to_owned(), display_text(&one[field.key])))
-        .collect();
-    // An unticked checkbox is not sent; a missing flag counts as `true`.
-    all.retain(|(key, text)| {
-        text != "false"
-            || !fields.iter().any(|field| field.key == key && matches!(field.kind, FieldKind::Flag))
-    });
-    for field in
-        fields.iter().filter(|field| matches!(field.kind, FieldKind::Flag) && one[field.key].is_null())
-    {
-        all.push((field.key.to_owned(), "true".to_owned()));
+    let mut all: Vec<(String, String)> = Vec::new();
+    for field in fields {
+        let value = &one[&field.key];
+        // An unticked checkbox is not sent.
+        let text = match field.kind {
+            FieldKind::Flag(default) if !value.as_bool().unwrap_or(default) => continue,
+            FieldKind::Flag(_) => "true".to_owned(),
+            _ if value.is_null() => continue,
+            _ => display_text(value),
+        };
+        all.push((field.key.clone(), text));
     }
     let rest = other_settings(fields, one);
     let rest =
@@ -194,14 +159,12 @@ pub(crate) fn settings_from_form(fields: &[Field], form: &Form, before: &Value) 
         one.insert("name".to_owned(), name.clone());
     }
     for field in fields {
-        let text = form.text(field.key);
+        let (key, text) = (&*field.key, form.text(&field.key));
         let value = match &field.kind {
-            FieldKind::Flag => match (form.has(field.key), before.get(field.key)) {
-                // A flag that was never set stays unset.
-                (true, None) => continue,
-                (is_ticked, _) => Value::Bool(is_ticked),
-            },
-            FieldKind::Secret => match (form.raw(field.key), before.get(field.key)) {
+            // A flag that was never set stays unset.
+            FieldKind::Flag(default) if form.has(key) == *default && before.get(key).is_none() => continue,
+            FieldKind::Flag(_) => Value::Bool(form.has(key)),
+            FieldKind::Secret => match (form.raw(key), before.get(key)) {
                 ("", None) => continue,
                 ("", Some(known)) => known.clone(),
                 (secret, _) => secret.into(),
@@ -209,7 +172,7 @@ pub(crate) fn settings_from_form(fields: &[Field], form: &Form, before: &Value) 
             _ if text.is_empty() => continue,
             kind => parse_value(kind, text),
         };
-        one.insert(field.key.to_owned(), value);
+        one.insert(field.key.clone(), value);
     }
     Ok(Value::Object(one))
 }
@@ -234,7 +197,7 @@ fn setting_of(pointer: &str) -> Option<&str> {
 pub(crate) fn other_problems(fields: &[Field], error: &ApiError) -> ApiError {
     let at_a_field = |problem: &FieldProblem| {
         setting_of(&problem.pointer).is_some_and(|key| {
-            key == OTHER_SETTINGS || key == "name" || fields.iter().any(|field| field.key == key)
+            key == OTHER_SETTINGS || key == "name" || fields.iter().any(|field| &*field.key == key)
         })
     };
     let problems = error.problems.iter().filter(|problem| !at_a_field(problem)).cloned().collect();
@@ -269,18 +232,18 @@ pub(crate) fn labelled_input(
 pub(crate) fn fields(fields: &[Field], form: &Form, is_new: bool, error: Option<&ApiError>) -> Markup {
     html! {
         @for field in fields {
-            (labelled_input(field.key, field.label, field.hint, error, |describes, is_wrong| {
+            (labelled_input(&field.key, &field.label, &field.hint, error, |describes, is_wrong| {
                 let id = format!("field-{}", field.key);
                 let invalid = is_wrong.then_some("true");
-                let text = form.text(field.key);
+                let text = form.text(&field.key);
                 html! {
                     @match &field.kind {
-                        FieldKind::Flag => { input id=(id) name=(field.key) type="checkbox" value="true" checked[form.has(field.key)] aria-describedby=(describes) aria-invalid=[invalid]; }
+                        FieldKind::Flag(_) => { input id=(id) name=(field.key) type="checkbox" value="true" checked[form.has(&field.key)] aria-describedby=(describes) aria-invalid=[invalid]; }
                         FieldKind::Secret => { input id=(id) name=(field.key) type="password" autocomplete="new-password" aria-describedby=(describes) aria-invalid=[invalid] required[field.required && is_new]; }
                         FieldKind::Choice(words) => {
                             select id=(id) name=(field.key) aria-describedby=(describes) aria-invalid=[invalid] {
-                                option value="" { "default (" (words.first().copied().unwrap_or_default()) ")" }
-                                @for word in *words { option value=(word) selected[text == *word] { (word) } }
+                                option value="" { "default" }
+                                @for word in words { option value=(word) selected[text == word.as_str()] { (word) } }
                             }
                         }
                         FieldKind::Number => { input id=(id) name=(field.key) value=(text) inputmode="decimal" autocomplete="off" aria-describedby=(describes) aria-invalid=[invalid]; }
@@ -304,24 +267,55 @@ mod tests {
     use axum::http::StatusCode;
     use serde_json::json;
 
+    fn peer() -> Vec<Field> {
+        let setting = |order: u64, kind: &str| json!({ "type": kind, "title": "x", "propertyOrder": order });
+        let properties = json!({
+            "address": setting(0, "string"),
+            "password": { "type": "string", "title": "Password", "propertyOrder": 1, "writeOnly": true, "description": "Secret." },
+            "links": setting(2, "integer"),
+            "window": { "type": "integer", "title": "Window", "propertyOrder": 3, "default": 10, "description": "Open." },
+            "rate": setting(4, "number"),
+            "dlrs": { "type": "boolean", "title": "DLRs", "propertyOrder": 5, "default": true },
+            "bind": { "oneOf": [{ "const": "transceiver" }], "title": "Bind as", "propertyOrder": 6 },
+            "retry": setting(7, "array"),
+            "tls": { "type": "object" },
+        });
+        let items = json!({ "properties": properties, "required": ["name", "address"] });
+        fields_of(&json!({ "properties": { "peer": { "items": items } } }), "peer")
+    }
+
+    #[test]
+    fn the_schema_decides_which_fields_there_are() {
+        let fields = peer();
+        let keys: Vec<&str> = fields.iter().map(|field| &*field.key).collect();
+        assert_eq!(keys, ["address", "password", "links", "window", "rate", "dlrs", "bind", "retry"]);
+        assert!(fields[0].required && !fields[3].required);
+        assert_eq!(
+            (&*fields[3].hint, &*fields[1].hint),
+            ("Open. Default: 10.", "Secret. Write-only; unchanged if empty.")
+        );
+        assert_eq!((&fields[5].kind, &fields[7].kind), (&FieldKind::Flag(true), &FieldKind::List));
+        assert_eq!(fields[6].kind, FieldKind::Choice(vec!["transceiver".to_owned()]));
+    }
+
     #[test]
     fn settings_survive_the_form_unchanged() {
         let one = json!({
             "name": "north", "address": "a:1", "links": 2, "rate": 12.5, "dlrs": false, "password": UNCHANGED,
             "retry": ["10s", "1m"], "tls": { "ca": "x.pem" }, "long-text": "udh",
         });
-        assert_eq!(settings_from_form(PEER, &form_values(PEER, &one), &one).unwrap(), one);
+        assert_eq!(settings_from_form(&peer(), &form_values(&peer(), &one), &one).unwrap(), one);
         let least = json!({ "name": "north", "address": "a:1" });
-        assert_eq!(settings_from_form(PEER, &form_values(PEER, &least), &least).unwrap(), least);
+        assert_eq!(settings_from_form(&peer(), &form_values(&peer(), &least), &least).unwrap(), least);
     }
 
     #[test]
     fn a_secret_is_never_shown_and_a_new_one_is_accepted() {
         let one = json!({ "name": "n", "address": "a:1", "password": UNCHANGED });
-        let html_text = fields(PEER, &form_values(PEER, &one), false, None).into_string();
+        let html_text = fields(&peer(), &form_values(&peer(), &one), false, None).into_string();
         assert!(!html_text.contains(UNCHANGED), "{html_text}");
         let form = Form::of(vec![("address".into(), "a:1".into()), ("password".into(), " p ".into())]);
-        assert_eq!(settings_from_form(PEER, &form, &one).unwrap()["password"], " p ");
+        assert_eq!(settings_from_form(&peer(), &form, &one).unwrap()["password"], " p ");
     }
 
     #[test]
@@ -335,9 +329,9 @@ mod tests {
             problems: vec![problem("/peer/3/window"), problem("/account/0/rate/x"), problem("/listener")],
             ..ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "")
         };
-        let html_text = fields(PEER, &Form::default(), true, Some(&error)).into_string();
+        let html_text = fields(&peer(), &Form::default(), true, Some(&error)).into_string();
         assert!(html_text.contains("bad /peer/3/window (allowed: 1 to &lt;9&gt;)"), "{html_text}");
         assert_eq!(html_text.matches("aria-invalid").count(), 2);
-        assert_eq!(other_problems(PEER, &error).problems.len(), 1);
+        assert_eq!(other_problems(&peer(), &error).problems.len(), 1);
     }
 }

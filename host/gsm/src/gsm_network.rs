@@ -86,35 +86,37 @@ impl GsmNetwork {
         let (alive, connections_stop) = watch::channel(None);
         let (inputs, input_receiver) = unbounded_channel();
         let shared = self.shared.clone();
-        let queries_absent = matches!(options.role, GsmRole::Client { .. }) && options.ctrl.is_some();
+        let queries_absent = options.role == GsmRole::Client && options.ctrl.is_some();
         let absence_monitor =
             queries_absent.then(|| AbsenceMonitor::new(self.hlr_lookup.clone(), inputs.downgrade()));
         let location_lookups = LocationLookups::new(self.hlr_lookup.clone(), inputs.downgrade());
         let mut address = None;
-        match &options.role {
-            GsmRole::Client { hlr } => {
+        let hlr = options.hlr.clone();
+        match options.role {
+            GsmRole::Client => {
                 let software = concat!("switchyard-", env!("CARGO_PKG_VERSION"));
                 let identity = Identity::new(&options.ipa_name, software).map_err(name_error)?;
                 let counts = shared.counts.clone();
                 tokio::spawn(hlr_connection::run(
                     options.clone(),
-                    hlr.clone(),
+                    hlr,
                     identity,
                     counts,
                     inputs,
                     connections_stop,
                 ));
             }
-            GsmRole::Proxy { listen, hlr } => {
+            GsmRole::Proxy => {
+                let listen = options.listen;
                 let listen_error =
-                    |source| GsmError::Listen { network: options.name.clone(), address: *listen, source };
+                    |source| GsmError::Listen { network: options.name.clone(), address: listen, source };
                 let listener = TcpListener::bind(listen).await.map_err(listen_error)?;
                 let bound = listener.local_addr().map_err(listen_error)?;
                 tracing::info!(network = options.name, address = %bound, "listening for mscs");
                 address = Some(bound);
-                let (hlr, name) = (hlr.clone(), name.clone());
+                let name = name.clone();
                 let shared = shared.clone();
-                let limiter = ConnectionLimiter::new(options.limits, Arc::default());
+                let limiter = ConnectionLimiter::new(options.limits(), Arc::default());
                 let acceptor = Acceptor::new(&options.name, Arc::new(listener), limiter);
                 tokio::spawn(proxy::run(
                     options.clone(),
@@ -160,7 +162,7 @@ impl GsmNetwork {
     /// subscribers.
     #[must_use]
     pub fn hlr(&self) -> Option<Arc<dyn Hlr>> {
-        let no_source = matches!(self.options.role, GsmRole::Client { .. }) && self.options.ctrl.is_none();
+        let no_source = self.options.role == GsmRole::Client && self.options.ctrl.is_none();
         (!no_source).then(|| self.hlr_lookup.clone() as Arc<dyn Hlr>)
     }
 
@@ -168,13 +170,13 @@ impl GsmNetwork {
     #[must_use]
     pub fn state(&self) -> GsmState {
         let role = match self.options.role {
-            GsmRole::Client { .. } => "client",
-            GsmRole::Proxy { .. } => "proxy",
+            GsmRole::Client => "client",
+            GsmRole::Proxy => "proxy",
         };
         let counts = &self.shared.counts;
         let connections: Vec<_> = self.shared.connections.lock().values().cloned().collect();
         let ctrl_up = counts.ctrl_up.load(Relaxed);
-        let is_proxy = matches!(self.options.role, GsmRole::Proxy { .. });
+        let is_proxy = self.options.role == GsmRole::Proxy;
         let ctrl_down = self.options.ctrl.as_deref().filter(|_| counts.ctrl_failed.load(Relaxed));
         GsmState {
             faults: counts.observed_faults.faults(is_proxy, &connections, ctrl_down),

@@ -84,7 +84,7 @@ impl GsmNetwork {
             Some(Err(HlrFailure::Unreachable)) | None => None,
         };
         let Some(imsi) = record.as_ref().map(|record| record.imsi).or(observed) else { return Ok(None) };
-        let is_client = matches!(self.options.role, GsmRole::Client { .. });
+        let is_client = self.options.role == GsmRole::Client;
         // A client sees no location updates, so its learnt location may be outdated.
         let hlr_msc = record.as_ref().and_then(|record| record.vlr_number.clone()).filter(|_| is_client);
         let msc = hlr_msc.or_else(|| subscribers.msc_of(&imsi).map(|msc| msc.to_string()));

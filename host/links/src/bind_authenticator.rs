@@ -86,7 +86,7 @@ impl BindAuthenticator {
         if shared.deps.refuses_logins() {
             return Err((CommandStatus::RBINDFAIL, "the appliance is draining"));
         }
-        if !options.bind.allow(bind.mode) {
+        if !options.bind.contains(&bind.mode) {
             return Err((CommandStatus::RBINDFAIL, "the account may not bind in this mode"));
         }
         let request = SessionRequest {

@@ -218,18 +218,18 @@ async fn try_sgip(options: &GatewayOptions, run: &mut ProbeRun) -> Option<()> {
     let mut socket = Socket::Plain(run.connect(&options.address, within).await?);
     let bind = sgip::Bind {
         login_type: LoginType::SP,
-        name: options.login_name.clone(),
-        password: options.login_password.0.clone(),
+        name: options.node.login_name.clone(),
+        password: options.node.login_password.0.clone(),
         reserve: [0; 8],
     };
     let settings = sgip::SgipOptions {
         bind_timeout: within,
-        limit: options.quirks.limit,
-        loose_match: options.quirks.loose_match,
+        limit: options.node.quirks.limit,
+        loose_match: options.node.quirks.loose_match,
         ..sgip::SgipOptions::default()
     };
     // A counter far from those of the logins of regular connections.
-    let sequence = |counter| Sequence::new(options.node, clock::wall(), u32::MAX - counter);
+    let sequence = |counter| Sequence::new(options.node.node, clock::wall(), u32::MAX - counter);
     let mut session = sgip::Session::connector(clock::now(), settings, &bind, sequence(1));
     run.step("bind", within, exchange_sgip(&mut socket, &mut session, true)).await?;
     session.unbind(clock::now(), sequence(0));

@@ -19,6 +19,7 @@ mod bind_probe;
 mod dlr;
 mod esme_requests;
 mod links;
+mod listener_kind;
 mod message_to_pdu;
 mod options;
 mod pdu_to_message;
@@ -33,14 +34,13 @@ mod smsc_requests;
 
 pub use bind_probe::ProbeStep;
 pub use links::{Links, PreparedListeners, ShutdownLeftover};
-pub use options::{
-    BindModes, LinkAccountOptions, LinksOptions, ListenerOptions, LongText, PeerOptions, Secret,
-};
+pub use listener_kind::ListenerKind;
+pub use options::{LinkAccountOptions, LinksOptions, ListenerOptions, LongText, PeerOptions, Secret};
 pub use ports::ServerTlsFiles;
 pub use ports::link::{
     ClientTls, LinkBlocker, LinkPhase, LinkRole, LinkState, ListenerCounts, ListenerError, PeerError,
     TlsError, Traffic,
 };
-pub use sgip::{GatewayOptions, SgipListenerOptions, SgipQuirks, SpOptions};
+pub use sgip::{GatewayOptions, SgipListenerOptions, SgipNodeOptions, SgipQuirks, SpOptions};
 pub use smpp::BindMode;
 pub use smpp::message_id::MessageIdForm;

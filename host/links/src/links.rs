@@ -1,61 +1,20 @@
 use crate::accounts::Accounts;
-use crate::sgip::{self, GatewayOptions, SgipLink, SgipListenerOptions, SpOptions};
+use crate::listener_kind::ListenerKind;
+use crate::sgip::{self, GatewayOptions, SgipLink, SpOptions};
 use crate::shared::Shared;
 use crate::smpp_link::{SmppLink, dial_target};
-use crate::{LinkAccountOptions, LinkState, LinksOptions, ListenerOptions, PeerOptions};
+use crate::{LinkAccountOptions, LinkState, LinksOptions, PeerOptions};
 use model::PeerId;
 use parking_lot::Mutex;
 use ports::link::{
-    DialedPeer, LinkDeps, LinkLimits, Listener, ListenerCounts, ListenerError, ListenerSettings, PeerError,
-    PreparedListener, dial,
+    DialedPeer, LinkDeps, LinkLimits, Listener, ListenerCounts, ListenerError, PeerError, PreparedListener,
+    dial,
 };
-use ports::{ConnectionLimits, EventSink, LinkRegistry, LoginLimiter, PasswordVerifier, Routing, clock};
+use ports::{EventSink, LinkRegistry, LoginLimiter, PasswordVerifier, Routing, clock};
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// The options of a listener, by protocol.
-#[derive(Clone, Debug, PartialEq)]
-enum ListenerKind {
-    Smpp(Arc<ListenerOptions>),
-    Sgip(SgipListenerOptions),
-}
-
-impl ListenerKind {
-    fn settings(&self) -> ListenerSettings {
-        let limits = |connections, per_address, unidentified| ConnectionLimits {
-            connections,
-            per_address,
-            unidentified,
-            reserve: 0,
-        };
-        match self {
-            Self::Smpp(options) => ListenerSettings {
-                name: options.name.clone(),
-                listen: options.listen,
-                limits: limits(
-                    options.connections,
-                    options.connections_per_address,
-                    options.unbound_connections,
-                ),
-                handshake_timeout: options.bind_timeout,
-                tls: options.tls.clone(),
-            },
-            Self::Sgip(options) => ListenerSettings {
-                name: options.name.clone(),
-                listen: options.listen,
-                limits: limits(
-                    options.connections,
-                    options.connections_per_address,
-                    options.unbound_connections,
-                ),
-                handshake_timeout: options.bind_timeout,
-                tls: None,
-            },
-        }
-    }
-}
 
 /// All links of the appliance: listeners, accounts and peers. Each may be added, changed and removed while the others
 /// work. Its methods must be called inside a tokio runtime.
@@ -131,14 +90,11 @@ impl Links {
     ///
     /// # Errors
     /// If the address cannot be bound, the TLS files cannot be used, or the name is taken.
-    pub async fn listen(&self, options: ListenerOptions) -> Result<SocketAddr, ListenerError> {
-        self.open(ListenerKind::Smpp(Arc::new(options))).await
-    }
-
-    async fn open(&self, kind: ListenerKind) -> Result<SocketAddr, ListenerError> {
+    pub async fn listen(&self, options: impl Into<ListenerKind>) -> Result<SocketAddr, ListenerError> {
         if self.shared.deps.is_shutting_down() {
             return Err(ListenerError::ShuttingDown);
         }
+        let kind = options.into();
         let settings = kind.settings();
         let name = settings.name.clone();
         if self.listeners.lock().contains_key(&name) {
@@ -157,8 +113,11 @@ impl Links {
     ) -> Listener<ListenerKind> {
         let shared = self.shared.clone();
         match prepared.options().clone() {
-            ListenerKind::Smpp(options) => prepared
-                .open(&self.shared.deps, before, move |peer| SmppLink::server(&shared, &options, peer)),
+            ListenerKind::Smpp(options) => {
+                let options = Arc::new(options);
+                prepared
+                    .open(&self.shared.deps, before, move |peer| SmppLink::server(&shared, &options, peer))
+            }
             ListenerKind::Sgip(options) => prepared
                 .open(&self.shared.deps, before, move |peer| SgipLink::server(&shared, &options, peer)),
         }
@@ -171,11 +130,8 @@ impl Links {
     /// If an address cannot be bound, or TLS files cannot be used.
     pub async fn prepare_listeners(
         &self,
-        smpp: &[ListenerOptions],
-        sgip: &[SgipListenerOptions],
+        wanted: &[ListenerKind],
     ) -> Result<PreparedListeners, ListenerError> {
-        let smpp = smpp.iter().cloned().map(|options| ListenerKind::Smpp(Arc::new(options)));
-        let wanted = smpp.chain(sgip.iter().cloned().map(ListenerKind::Sgip));
         let (mut ready, mut names) = (Vec::new(), HashSet::new());
         for kind in wanted {
             let settings = kind.settings();
@@ -188,11 +144,11 @@ impl Links {
                 let others = listeners.values().filter(|_| listen.port() != 0);
                 let socket =
                     own.or_else(|| others.into_iter().find_map(|listener| listener.socket_on(listen)));
-                (named.is_some_and(|listener| listener.matches(&kind)), socket)
+                (named.is_some_and(|listener| listener.matches(kind)), socket)
             };
             names.insert(settings.name.clone());
             if !is_open {
-                ready.push(PreparedListener::new(kind, settings, socket).await?);
+                ready.push(PreparedListener::new(kind.clone(), settings, socket).await?);
             }
         }
         Ok(PreparedListeners { ready, names })
@@ -272,14 +228,6 @@ impl Links {
             return true;
         }
         false
-    }
-
-    /// Opens an SGIP listener. Returns its address, which tells the port if port 0 was configured.
-    ///
-    /// # Errors
-    /// If the address cannot be bound, or the name is taken.
-    pub async fn listen_sgip(&self, options: SgipListenerOptions) -> Result<SocketAddr, ListenerError> {
-        self.open(ListenerKind::Sgip(options)).await
     }
 
     /// Adds a gateway, or changes the one of that name: dials it and lets it log in. Does nothing if the options are

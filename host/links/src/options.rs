@@ -1,11 +1,16 @@
+use crate::sgip::SpOptions;
 use bytes::Bytes;
+use configuration::{HostPort, KeyFormat, Keys, Section, Shape, Word};
 use model::{ErrorClass, PeerId};
 use ports::link::ClientTls;
-use ports::{IpNetwork, ServerTlsFiles, SourceRules};
+use ports::{
+    ConnectionLimits, IpNetwork, PasswordHashKey, ServerTlsFiles, SourceKeys, SourceRules, default_burst,
+};
 use smpp::BindMode;
 use smpp::message_id::MessageIdForm;
 use std::collections::HashMap;
 use std::fmt;
+use std::hash::Hash;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -16,6 +21,12 @@ pub struct Secret(pub Bytes);
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("(hidden)")
+    }
+}
+
+impl From<String> for Secret {
+    fn from(text: String) -> Self {
+        Self(text.into())
     }
 }
 
@@ -48,110 +59,109 @@ impl Default for LinksOptions {
 }
 
 /// Options of an SMPP listener.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Keys)]
 pub struct ListenerOptions {
-    /// The name in the configuration.
+    /// The listener's name.
+    #[key(example = "smpp")]
     pub name: String,
-    /// Address and port; port 0 takes any free port.
+    /// The listening address.
+    #[key(example = "127.0.0.1:2775")]
     pub listen: SocketAddr,
-    /// All connections together.
+    /// Maximum number of connections.
+    #[key(range = 1..=1_000_000, default = 1000)]
     pub connections: usize,
-    /// Connections from one address.
+    /// Maximum number of connections per IP address.
+    #[key(range = 1..=1_000_000, default = 100)]
     pub connections_per_address: usize,
-    /// Connections that are not bound yet, a share of all: one more displaces the oldest of them.
+    /// Maximum number of unbound connections; a new one replaces the oldest.
+    #[key(range = 1..=1_000_000, at_most = connections, default_as = "a quarter of `connections`",
+        default_with = ConnectionLimits::default_unidentified(connections))]
     pub unbound_connections: usize,
-    /// The time for the TLS handshake and the bind.
+    /// Maximum time until a connection must be bound, TLS handshake included.
+    #[key(default = "10s", default_as = "10s, with SGIP 30s")]
     pub bind_timeout: Duration,
-    /// The silence after which a bound connection is unbound and closed.
+    /// Idle time after which a session is unbound (SMPP only).
+    #[key(default = "300s")]
     pub inactivity: Duration,
-    /// The silence after which an enquire_link is sent.
+    /// Idle time after which an enquire_link is sent (SMPP only).
+    #[key(default = "30s")]
     pub enquire_interval: Duration,
-    /// The time for its answer.
+    /// Maximum time for the enquire_link_resp (SMPP only).
+    #[key(default = "10s")]
     pub enquire_timeout: Duration,
-    /// The time for the rest of a PDU after its first octet.
+    /// Maximum time for the rest of a PDU (SMPP only).
+    #[key(default = "30s")]
     pub partial_timeout: Duration,
-    /// The time that an ESME has to answer a deliver_sm.
+    /// Maximum time for an ESME's response to a deliver_sm (SMPP only).
+    #[key(default = "30s")]
     pub response_timeout: Duration,
-    /// The TLS files, if the listener uses TLS.
+    /// TLS (SMPP only).
     pub tls: Option<ServerTlsFiles>,
 }
 
 impl ListenerOptions {
-    /// Options with the defaults of the fact sheet.
+    /// Options with the defaults of the fact sheet. Port 0 takes any free port.
     #[must_use]
     pub fn new(name: &str, listen: SocketAddr) -> Self {
-        Self {
-            name: name.to_owned(),
-            listen,
-            connections: 1000,
-            connections_per_address: 100,
-            unbound_connections: 250,
-            bind_timeout: Duration::from_secs(10),
-            inactivity: Duration::from_secs(300),
-            enquire_interval: Duration::from_secs(30),
-            enquire_timeout: Duration::from_secs(10),
-            partial_timeout: Duration::from_secs(30),
-            response_timeout: Duration::from_secs(30),
-            tls: None,
-        }
+        Self { name: name.to_owned(), listen, ..Self::defaults() }
     }
 }
 
-/// The bind modes that an account may use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BindModes {
-    /// bind_transmitter.
-    pub transmitter: bool,
-    /// bind_receiver.
-    pub receiver: bool,
-    /// bind_transceiver.
-    pub transceiver: bool,
-}
-
-impl BindModes {
-    /// All three.
-    pub const ALL: Self = Self { transmitter: true, receiver: true, transceiver: true };
-
-    pub(crate) fn allow(self, mode: BindMode) -> bool {
-        match mode {
-            BindMode::Transmitter => self.transmitter,
-            BindMode::Receiver => self.receiver,
-            BindMode::Transceiver => self.transceiver,
-        }
-    }
-}
+const BIND_MODES: &[(&str, BindMode, &str)] = &[
+    ("transceiver", BindMode::Transceiver, "Submits and receives."),
+    ("transmitter", BindMode::Transmitter, "Submits only."),
+    ("receiver", BindMode::Receiver, "Receives only."),
+];
 
 /// An account, whose ESMEs bind to us.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Keys)]
+#[keys(live = "applies from its next bind on", check = Self::check)]
 pub struct LinkAccountOptions {
-    /// The name in the configuration.
+    /// The account's name.
+    #[key(example = "acme")]
     pub name: String,
     /// The peer id.
+    #[key(skip = PeerId(u32::MAX))]
     pub peer: PeerId,
     /// The system_id of its binds.
+    #[key(length = ..=15, default_with = Bytes::from(name.clone()), default_as = "`name`", label = "System id")]
     pub system_id: Bytes,
-    /// The argon2 hash of its password, in PHC form.
+    /// The hash of the password.
+    #[key(format = PasswordHashKey, secret, example = "$argon2id$...", hint = "created with: switchyard hash-password",
+        label = "Password")]
     pub password_hash: String,
-    /// The allowed bind modes.
-    pub bind: BindModes,
-    /// The networks that it may bind from; empty: any.
+    /// Allowed bind modes.
+    #[key(words = BIND_MODES, default = ["transceiver", "transmitter", "receiver"], default_as = "all",
+        label = "Permitted binds")]
+    pub bind: Vec<BindMode>,
+    /// Networks that it may connect from.
+    #[key(default_as = "any", label = "Source networks")]
     pub networks: Vec<IpNetwork>,
-    /// Segments a second that it may submit, over all sessions; `None`: no limit.
+    /// Maximum submissions per second over all sessions.
+    #[key(default_as = "no limit", live = "applies from its next message on", label = "Rate")]
     pub rate: Option<f64>,
-    /// The burst; at least a tenth of a second's rate.
+    /// Maximum burst.
+    #[key(range = 1..=10_000_000, default_as = "a tenth of `rate`", default_with = default_burst(rate),
+        live = "applies from its next message on")]
     pub burst: u32,
-    /// Submissions of one session that may be unanswered; more wait.
+    /// Maximum number of unanswered submissions per session; more wait.
+    #[key(range = 1..=100_000, default = 100, label = "Window")]
     pub window: usize,
-    /// Deliveries to one session that may be unanswered.
+    /// Maximum number of unanswered deliveries per session.
+    #[key(range = 1..=100_000, default = 100)]
     pub deliver_window: usize,
-    /// Concurrent sessions, over all protocols.
+    /// Maximum number of sessions, over all protocols.
+    #[key(range = 1..=100_000, default = 10, label = "Sessions")]
     pub sessions: usize,
-    /// The source addresses that it may use.
+    /// The source addresses that the account may use.
+    #[key(format = SourceKeys, live = "applies from its next message on")]
     pub source: SourceRules,
-    /// The validity of submissions without one.
+    /// The validity of messages that specify none.
+    #[key(default = "2d", live = "applies from its next message on", label = "Validity")]
     pub validity: Duration,
-    /// Its SGIP side, if it has one.
-    pub sgip: Option<crate::SpOptions>,
+    /// The SGIP settings of an account that is an SP.
+    #[key(live = "its SGIP links reconnect")]
+    pub sgip: Option<SpOptions>,
 }
 
 impl LinkAccountOptions {
@@ -163,80 +173,113 @@ impl LinkAccountOptions {
             peer,
             system_id: Bytes::copy_from_slice(name.as_bytes()),
             password_hash: password_hash.to_owned(),
-            bind: BindModes::ALL,
-            networks: Vec::new(),
-            rate: None,
-            burst: 1,
-            window: 100,
-            deliver_window: 100,
-            sessions: 10,
-            source: SourceRules::default(),
-            validity: Duration::from_secs(2 * 86_400),
-            sgip: None,
+            ..Self::defaults()
+        }
+    }
+
+    fn check(&mut self, section: &Section<'_>) {
+        if !section.has("system-id") && (self.name.len() > 15 || !self.name.is_ascii()) {
+            section.error("name", "must be at most 15 ASCII characters, or needs a system-id");
+        }
+        if let Some(sp) = &mut self.sgip {
+            sp.complete(&self.name, &section.section("sgip"));
         }
     }
 }
 
 /// The form of texts that are too long for one short message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Word)]
 pub enum LongText {
-    /// In one PDU, in message_payload.
+    /// In one PDU, with message_payload.
     #[default]
     Payload,
-    /// In segments with a UDH.
+    /// In segments with a user data header.
     Udh,
-    /// In segments with the SAR TLVs.
+    /// In segments with SAR TLVs.
     Sar,
 }
 
+const MESSAGE_ID_FORMS: &[(&str, MessageIdForm, &str)] = &[
+    ("as-is", MessageIdForm::AsIs, "Unchanged."),
+    ("hex-to-decimal", MessageIdForm::HexToDecimal, "Responses use hexadecimal, DLRs decimal."),
+    ("decimal-to-hex", MessageIdForm::DecimalToHex, "Responses use decimal, DLRs hexadecimal."),
+    ("strip-zeros", MessageIdForm::StripZeros, "Leading zeros are ignored."),
+    ("fold-case", MessageIdForm::FoldCase, "Case is ignored."),
+];
+
+const VERSIONS: &[(&str, u8, &str)] =
+    &[("3.3", 0x33, "SMPP 3.3."), ("3.4", 0x34, "SMPP 3.4."), ("5.0", 0x50, "SMPP 5.0.")];
+
 /// A peer: an SMSC that we dial.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Keys)]
+#[keys(live = "its links reconnect one after the other")]
 pub struct PeerOptions {
-    /// The name in the configuration.
+    /// The peer's name.
+    #[key(example = "upstream")]
     pub name: String,
     /// The peer id.
+    #[key(skip = PeerId(u32::MAX))]
     pub peer: PeerId,
-    /// Host and port.
+    /// The peer's address.
+    #[key(format = HostPort, example = "smsc.example.net:2775", label = "Address")]
     pub address: String,
-    /// Our system_id at the peer.
+    /// The system_id that the appliance binds with.
+    #[key(length = ..=15, label = "System id")]
     pub system_id: Bytes,
-    /// Our password at the peer.
+    /// The password that the appliance binds with.
+    #[key(secret, or_file, label = "Password")]
     pub password: Secret,
-    /// The system_type that the peer expects.
+    /// The system_type that the appliance binds with.
     pub system_type: Bytes,
     /// The bind mode.
+    #[key(words = BIND_MODES, default = "transceiver", label = "Bind as")]
     pub bind: BindMode,
-    /// The number of links to keep up.
+    /// The number of links.
+    #[key(range = 1..=256, default = 1, label = "Links")]
     pub links: usize,
-    /// Messages on one link that may be unanswered.
+    /// Maximum number of unanswered messages per link.
+    #[key(range = 1..=100_000, default = 10, label = "Window")]
     pub window: usize,
     /// Requests of the peer on one link that may be unanswered; more wait.
+    #[key(skip = 100)]
     pub window_in: usize,
-    /// The interface_version that we send; mostly 0x34.
+    /// The interface_version that the appliance binds with.
+    #[key(words = VERSIONS, default = "3.4")]
     pub interface_version: u8,
-    /// Whether the peer takes TLVs. `None`: decided by the version that it sends; a peer that sends none takes them.
+    /// Whether the peer accepts TLVs.
+    #[key(default_as = "by its version")]
     pub tlvs: Option<bool>,
     /// Whether validity_period is passed on.
+    #[key(default = true)]
     pub pass_validity: bool,
-    /// The silence after which an enquire_link is sent.
+    /// Idle time after which an enquire_link is sent.
+    #[key(default = "30s")]
     pub enquire_interval: Duration,
-    /// The time for its answer.
+    /// Maximum time for the enquire_link_resp.
+    #[key(default = "10s")]
     pub enquire_timeout: Duration,
-    /// The time for the answer to a message.
+    /// Maximum time for the response to a message.
+    #[key(default = "30s")]
     pub response_timeout: Duration,
-    /// The time for the connection and for the answer to the bind.
+    /// Maximum time for a connection and for the bind's response.
+    #[key(default = "10s")]
     pub bind_timeout: Duration,
-    /// The longest wait before the peer is dialed again; the first is one second, and each is twice the one before.
+    /// Maximum back-off between connection attempts; the first is one second, and each is twice the one before.
+    #[key(default = "30s")]
     pub redial_interval: Duration,
-    /// The forms of the peer's message ids.
+    /// How the message ids in DLRs differ from those in submit_sm_resp.
+    #[key(words = MESSAGE_ID_FORMS, default = "as-is")]
     pub message_id: MessageIdForm,
-    /// The form of long texts.
+    /// How long texts are sent.
+    #[key(default = "payload")]
     pub long_text: LongText,
-    /// Error classes of statuses that differ from the standard ones.
+    /// Classes of the peer's own error codes, for example `"0x45" = "temporary"`.
+    #[key(format = ErrorClasses(command_status, "command_status values such as \"0x45\""))]
     pub error_classes: HashMap<u32, ErrorClass>,
-    /// The validity of messages from the peer.
+    /// The validity of MO messages.
+    #[key(default = "3d")]
     pub mo_validity: Duration,
-    /// TLS options, if the peer uses TLS.
+    /// TLS.
     pub tls: Option<ClientTls>,
 }
 
@@ -244,31 +287,45 @@ impl PeerOptions {
     /// A peer with the defaults of the fact sheet: one transceiver link, a window of 10.
     #[must_use]
     pub fn new(name: &str, peer: PeerId, address: &str) -> Self {
-        Self {
-            name: name.to_owned(),
-            peer,
-            address: address.to_owned(),
-            system_id: Bytes::new(),
-            password: Secret::default(),
-            system_type: Bytes::new(),
-            bind: BindMode::Transceiver,
-            links: 1,
-            window: 10,
-            window_in: 100,
-            interface_version: 0x34,
-            tlvs: None,
-            pass_validity: true,
-            enquire_interval: Duration::from_secs(30),
-            enquire_timeout: Duration::from_secs(10),
-            response_timeout: Duration::from_secs(30),
-            bind_timeout: Duration::from_secs(10),
-            redial_interval: Duration::from_secs(30),
-            message_id: MessageIdForm::AsIs,
-            long_text: LongText::Payload,
-            error_classes: HashMap::new(),
-            mo_validity: Duration::from_secs(3 * 86_400),
-            tls: None,
+        Self { name: name.to_owned(), peer, address: address.to_owned(), ..Self::defaults() }
+    }
+}
+
+fn command_status(text: &str) -> Option<u32> {
+    text.strip_prefix("0x").map_or_else(|| text.parse().ok(), |hex| u32::from_str_radix(hex, 16).ok())
+}
+
+const ERROR_CLASSES: &[(&str, ErrorClass, &str)] = &[
+    ("temporary", ErrorClass::Temporary, "A later attempt may succeed."),
+    ("permanent", ErrorClass::Permanent, "No attempt can succeed."),
+    ("throttled", ErrorClass::Throttled, "The peer throttles."),
+    ("queue-full", ErrorClass::QueueFull, "The peer's queue is full."),
+    ("absent", ErrorClass::Absent, "The subscriber cannot be reached."),
+    ("memory-full", ErrorClass::MemoryFull, "The subscriber's memory is full."),
+];
+
+/// Classes by error code: the parser of a code, and what codes are.
+pub(crate) struct ErrorClasses<K>(pub(crate) fn(&str) -> Option<K>, pub(crate) &'static str);
+
+impl<K: Eq + Hash> KeyFormat<HashMap<K, ErrorClass>> for ErrorClasses<K> {
+    fn read(&self, section: &Section<'_>, key: &'static str) -> Option<HashMap<K, ErrorClass>> {
+        let mut classes = HashMap::new();
+        for (code, word) in section.section(key).pairs() {
+            let class = ERROR_CLASSES.iter().find(|(known, ..)| *known == word);
+            match (self.0(code), class) {
+                (Some(code), Some((_, class, _))) => drop(classes.insert(code, *class)),
+                _ => {
+                    let words = "temporary, permanent, throttled, queue-full, absent or memory-full";
+                    section.error(key, format!("maps {} to {words}", self.1));
+                }
+            }
         }
+        Some(classes)
+    }
+
+    fn shape(&self) -> Shape {
+        let words = ERROR_CLASSES.iter().map(|(word, _, doc)| (*word, *doc)).collect();
+        Shape::Map(Box::new(Shape::Words(words)))
     }
 }
 

@@ -1,7 +1,7 @@
 //! A connection: moves octets between the socket and the request handler.
 
 use crate::accounts::Account;
-use crate::redis_server::{Shared, now};
+use crate::redis_server::{RedisSettings, Shared, now};
 use crate::request_handler::{Login, RequestHandler};
 use ports::{
     ConnectionPermit, LinkCommand, LinkHandle, LoginAccount, LoginAttempt, LoginInterface, LoginRefused,
@@ -42,6 +42,7 @@ enum ReadEnd {
 
 pub(crate) struct Connection {
     shared: Arc<Shared>,
+    settings: Arc<RedisSettings>,
     remote: SocketAddr,
     permit: Arc<ConnectionPermit>,
     handler: RequestHandler,
@@ -58,16 +59,17 @@ pub(crate) struct Connection {
 impl Connection {
     pub(crate) fn new(
         shared: Arc<Shared>,
-        remote: SocketAddr,
-        local: SocketAddr,
+        settings: Arc<RedisSettings>,
+        (remote, local): (SocketAddr, SocketAddr),
         permit: Arc<ConnectionPermit>,
     ) -> Self {
         let handle = LinkHandle::register(shared.core.clone(), shared.registry.clone(), Protocol::Internal);
-        let session = shared.session(local);
-        let handler = RequestHandler::new(shared.clone(), session, handle.link());
-        let login_deadline = now() + shared.options.login_timeout;
+        let session = shared.session(&settings, local);
+        let handler = RequestHandler::new(shared.clone(), settings.clone(), session, handle.link());
+        let login_deadline = now() + settings.options.login_timeout;
         Self {
             shared,
+            settings,
             remote,
             permit,
             handler,
@@ -139,7 +141,7 @@ impl Connection {
 
     /// The next deadline.
     fn next_deadline(&self) -> Option<Instant> {
-        let stall_deadline = self.stalled_since.map(|since| since + self.shared.options.stall_timeout);
+        let stall_deadline = self.stalled_since.map(|since| since + self.settings.options.stall_timeout);
         let login = (!self.handler.session.is_authenticated()).then_some(self.login_deadline);
         let leaving = match self.read_end {
             Some(ReadEnd::ShuttingDown(deadline)) => Some(deadline),
@@ -222,7 +224,7 @@ impl Connection {
     /// Authenticates a login. An unknown name and a wrong network take as long as a wrong password.
     async fn authenticate(&self, login: &Login) -> Option<Arc<Account>> {
         let shared = &self.shared;
-        let account = shared.accounts.find(&login.name);
+        let account = self.settings.accounts.find(&login.name);
         let named = account.as_ref().map(|account| LoginAccount {
             account: None,
             networks: &account.options.networks,
@@ -234,7 +236,7 @@ impl Connection {
             password: &login.password,
             remote: self.remote.ip(),
         };
-        let (registry, any_hash) = (shared.registry.accounts(), shared.accounts.any_hash());
+        let (registry, any_hash) = (shared.registry.accounts(), self.settings.accounts.any_hash());
         let checked = registry.authenticate(&shared.verifier, &attempt, named, any_hash).await;
         if checked.is_ok() {
             self.permit.identify();

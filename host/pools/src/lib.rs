@@ -18,5 +18,5 @@ mod replies;
 mod request_handler;
 
 pub use counts::RedisServerState;
-pub use redis_options::{RedisAccountOptions, RedisOptions, RedisPermissions};
+pub use redis_options::{AcceptedScripts, RedisAccountOptions, RedisOptions, RedisPermissions};
 pub use redis_server::{RedisListenError, RedisServer, RedisServerError};

@@ -3,7 +3,7 @@
 use crate::accounts::Accounts;
 use crate::connection::Connection;
 use crate::counts::{Counts, RedisServerState};
-use crate::redis_options::RedisOptions;
+use crate::redis_options::{AcceptedScripts, RedisOptions};
 use model::Timestamp;
 use parking_lot::Mutex;
 use ports::{
@@ -42,18 +42,50 @@ pub struct RedisListenError {
 
 /// State shared by all connections.
 pub(crate) struct Shared {
-    pub(crate) options: RedisOptions,
-    pub(crate) accounts: Accounts,
+    settings: Mutex<Arc<RedisSettings>>,
     pub(crate) verifier: PasswordVerifier,
     pub(crate) connection_limiter: Arc<ConnectionLimiter>,
     pub(crate) core: Arc<dyn EventSink>,
     pub(crate) registry: Arc<LinkRegistry>,
     pub(crate) counts: Counts,
-    session: Arc<RespOptions>,
     next_connection_id: AtomicI64,
     log_limiter: Mutex<RateLimiter>,
     started_at: Instant,
     port: AtomicU16,
+}
+
+/// The options, and what follows from them. A connection keeps those with which it was opened.
+pub(crate) struct RedisSettings {
+    pub(crate) options: RedisOptions,
+    pub(crate) accounts: Accounts,
+    session: Arc<RespOptions>,
+}
+
+impl RedisSettings {
+    fn new(options: RedisOptions) -> Self {
+        let scripts = match &options.scripts {
+            AcceptedScripts::These(sums) => Scripts::new(sums.iter().copied(), false),
+            AcceptedScripts::Any => Scripts::new([], true),
+        };
+        let session = RespOptions {
+            limits: options.limits(),
+            accounts: !options.accounts.is_empty(),
+            scripts: Arc::new(scripts),
+            plain_replies: options.plain_replies,
+            version: REDIS_VERSION.to_owned(),
+        };
+        let accounts = Accounts::new(options.accounts.clone());
+        Self { options, accounts, session: Arc::new(session) }
+    }
+
+    fn connection_limits(&self) -> ConnectionLimits {
+        ConnectionLimits {
+            connections: self.options.connections,
+            per_address: self.options.connections_per_address,
+            unidentified: self.options.unauthenticated_connections,
+            reserve: 0,
+        }
+    }
 }
 
 /// Facts about the server for `INFO`.
@@ -70,50 +102,41 @@ impl Shared {
         core: Arc<dyn EventSink>,
         registry: Arc<LinkRegistry>,
     ) -> Result<Self, getrandom::Error> {
-        let scripts = Scripts::new(options.scripts.iter().copied(), options.any_script);
-        let session = RespOptions {
-            limits: options.limits,
-            accounts: !options.accounts.is_empty(),
-            scripts: Arc::new(scripts),
-            plain_replies: options.plain_replies,
-            version: REDIS_VERSION.to_owned(),
-        };
-        let limits = ConnectionLimits {
-            connections: options.connections,
-            per_address: options.connections_per_address,
-            unidentified: options.unauthenticated_connections,
-            reserve: 0,
-        };
+        let verifications = options.verifications;
+        let settings = RedisSettings::new(options);
         Ok(Self {
-            accounts: Accounts::new(options.accounts.clone()),
-            verifier: PasswordVerifier::new(options.verifications)?,
-            connection_limiter: ConnectionLimiter::new(limits, Arc::default()),
+            verifier: PasswordVerifier::new(verifications)?,
+            connection_limiter: ConnectionLimiter::new(settings.connection_limits(), Arc::default()),
             core,
             registry,
             counts: Counts::default(),
-            session: Arc::new(session),
             next_connection_id: AtomicI64::new(1),
             log_limiter: Mutex::new(RateLimiter::new(2.0, 20, now())),
             started_at: now(),
             port: AtomicU16::new(0),
-            options,
+            settings: Mutex::new(Arc::new(settings)),
         })
     }
 
+    /// The settings for new connections.
+    pub(crate) fn settings(&self) -> Arc<RedisSettings> {
+        self.settings.lock().clone()
+    }
+
     /// Creates a session. `local` is the local address of the connection, announced to cluster clients by default.
-    pub(crate) fn session(&self, local: SocketAddr) -> Session {
-        let node = self.options.announce.clone().unwrap_or_else(|| ClusterNode {
+    pub(crate) fn session(&self, settings: &RedisSettings, local: SocketAddr) -> Session {
+        let node = settings.options.announce.clone().unwrap_or_else(|| ClusterNode {
             host: local.ip().to_canonical().to_string(),
             port: local.port(),
         });
-        Session::new(self.session.clone(), self.next_connection_id.fetch_add(1, Relaxed)).with_node(node)
+        Session::new(settings.session.clone(), self.next_connection_id.fetch_add(1, Relaxed)).with_node(node)
     }
 
     pub(crate) fn server_info(&self) -> ServerInfo {
         ServerInfo {
             port: self.port.load(Relaxed),
             started_at: self.started_at,
-            connections: self.options.connections,
+            connections: self.settings().options.connections,
         }
     }
 
@@ -144,6 +167,14 @@ impl RedisServer {
         let shared = Shared::new(options, core, registry).map_err(RedisServerError::Random)?;
         let liveness = Mutex::new(Some(mpsc::channel(1)));
         Ok(Self { shared: Arc::new(shared), shutdown_signal: watch::channel(None).0, liveness })
+    }
+
+    /// Changes the options for connections that come from now on. A login of an open connection is checked against the
+    /// accounts with which it was opened.
+    pub fn set_options(&self, options: RedisOptions) {
+        let settings = RedisSettings::new(options);
+        self.shared.connection_limiter.set_limits(settings.connection_limits());
+        *self.shared.settings.lock() = Arc::new(settings);
     }
 
     /// Listens on an address, and returns the bound one. May be called several times.
@@ -217,14 +248,15 @@ async fn serve_connection(
     shutdown_signal: watch::Receiver<Option<Instant>>,
     liveness: mpsc::Sender<()>,
 ) {
+    let settings = shared.settings();
     // Without accounts, every connection counts as authenticated.
-    if shared.options.accounts.is_empty() {
+    if settings.accounts.is_empty() {
         permit.identify();
     }
     let permit = Arc::new(permit);
     // Without a local address, the connection is already broken.
     let Ok(local) = stream.local_addr() else { return };
-    let connection = Connection::new(shared, remote, local, permit.clone());
+    let connection = Connection::new(shared, settings, (remote, local), permit.clone());
     tokio::select! {
         () = connection.run(stream, shutdown_signal) => {}
         () = permit.displaced() => {}

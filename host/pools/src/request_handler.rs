@@ -2,7 +2,7 @@
 //! replies.
 
 use crate::accounts::{Account, Authorization, PermissionDenied, PoolAction};
-use crate::redis_server::{Shared, wall};
+use crate::redis_server::{RedisSettings, Shared, wall};
 use crate::replies;
 use engine::{EngineAnswer, Event, ReplyTo};
 use model::{
@@ -101,6 +101,7 @@ struct OperationRun {
 
 pub(crate) struct RequestHandler {
     shared: Arc<Shared>,
+    settings: Arc<RedisSettings>,
     pub(crate) session: Session,
     link: LinkId,
     /// `None` before the login.
@@ -115,10 +116,16 @@ pub(crate) struct RequestHandler {
 }
 
 impl RequestHandler {
-    pub(crate) fn new(shared: Arc<Shared>, session: Session, link: LinkId) -> Self {
-        let authorization = shared.accounts.is_empty().then(Authorization::open);
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        settings: Arc<RedisSettings>,
+        session: Session,
+        link: LinkId,
+    ) -> Self {
+        let authorization = settings.accounts.is_empty().then(Authorization::open);
         Self {
             shared,
+            settings,
             session,
             link,
             authorization,
@@ -150,7 +157,7 @@ impl RequestHandler {
                 }
                 resp::Event::Reset => {
                     self.flush_run();
-                    self.authorization = self.shared.accounts.is_empty().then(Authorization::open);
+                    self.authorization = self.settings.accounts.is_empty().then(Authorization::open);
                 }
             }
         }
@@ -169,7 +176,7 @@ impl RequestHandler {
     /// Finishes a login; `None` for a wrong name or password.
     pub(crate) fn finish_login(&mut self, login: &Login, account: Option<Arc<Account>>) {
         // Without accounts, `default` accepts any password, as in Redis without accounts.
-        let accepted = account.is_some() || (self.shared.accounts.is_empty() && login.name == b"default");
+        let accepted = account.is_some() || (self.settings.accounts.is_empty() && login.name == b"default");
         if let Some(account) = account {
             self.authorization = Some(Authorization::of(account));
         }

@@ -13,6 +13,7 @@ use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use parking_lot::Mutex;
 use std::convert::Infallible;
 use std::future::Future as _;
 use std::io;
@@ -80,7 +81,22 @@ pub struct HttpListener {
     acceptor: Acceptor,
     counts: Arc<ConnectionCounts>,
     certificate: Option<Arc<ServerCertificate>>,
-    limits: HttpLimits,
+    limits: HttpListenerLimits,
+}
+
+/// The limits of an HTTP listener, to change them while it is served.
+#[derive(Clone, Debug)]
+pub struct HttpListenerLimits {
+    limits: Arc<Mutex<HttpLimits>>,
+    limiter: Arc<ConnectionLimiter>,
+}
+
+impl HttpListenerLimits {
+    /// Changes the limits for connections that come from now on.
+    pub fn set(&self, limits: HttpLimits) {
+        self.limiter.set_limits(limits.connections);
+        *self.limits.lock() = limits;
+    }
 }
 
 impl HttpListener {
@@ -98,7 +114,8 @@ impl HttpListener {
         let socket = TcpListener::bind(address).await?;
         let address = socket.local_addr()?;
         let limiter = ConnectionLimiter::new(limits.connections, counts.clone());
-        let mut acceptor = Acceptor::new(name, Arc::new(socket), limiter);
+        let mut acceptor = Acceptor::new(name, Arc::new(socket), limiter.clone());
+        let limits = HttpListenerLimits { limits: Arc::new(Mutex::new(limits)), limiter };
         if certificate.is_none() {
             acceptor = acceptor.refuse_with(REFUSAL_RESPONSE);
         }
@@ -109,6 +126,12 @@ impl HttpListener {
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Its limits.
+    #[must_use]
+    pub fn limits(&self) -> &HttpListenerLimits {
+        &self.limits
     }
 
     /// The counters of its connections.
@@ -125,7 +148,7 @@ impl HttpListener {
             let connection = Connection {
                 remote,
                 permit: Arc::new(permit),
-                limits: self.limits,
+                limits: *self.limits.limits.lock(),
                 router: router.clone(),
                 classifier: classifier.clone(),
             };

@@ -1,3 +1,5 @@
+use configuration::{KeyItem, Section, Shape};
+use serde_json::json;
 use std::net::IpAddr;
 use std::str::FromStr;
 
@@ -14,6 +16,17 @@ pub struct IpNetwork {
     "{0:?} is not a network: expected an address with an optional prefix length, such as 10.0.0.0/8 or ::1"
 )]
 pub struct ParseIpNetworkError(pub String);
+
+impl KeyItem for IpNetwork {
+    fn read_list(section: &Section<'_>, key: &'static str) -> Option<Vec<Self>> {
+        section.items(key, |text| text.parse().map_err(|error: ParseIpNetworkError| error.to_string()))
+    }
+
+    fn list_shape() -> Shape {
+        let schema = json!({ "type": "string", "examples": ["10.0.0.0/8", "::1"] });
+        Shape::List(Box::new(Shape::Value("network", schema)))
+    }
+}
 
 impl FromStr for IpNetwork {
     type Err = ParseIpNetworkError;

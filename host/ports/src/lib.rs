@@ -52,21 +52,23 @@ pub use descriptors::{descriptor_share, raise_descriptor_limit};
 pub use drained_body::DrainedBody;
 pub use engine_client::{EngineClient, EngineTimeout};
 pub use event_sink::EventSink;
-pub use http_listener::{HttpLimits, HttpListener, RequestClassifier};
+pub use http_listener::{HttpLimits, HttpListener, HttpListenerLimits, RequestClassifier};
 pub use ip_network::{IpNetwork, ParseIpNetworkError};
 pub use link::{LinkHandle, Socket};
 pub(crate) use link_registry::LinkCommands;
 pub use link_registry::{LinkCommand, LinkRegistry};
 pub use log_limiter::LogLimiter;
 pub use login_limiter::{LoginBlocked, LoginInterface, LoginLimiter, LoginLimits};
-pub use password_verifier::{PasswordError, PasswordVerifier, check_password_hash, hash_password};
+pub use password_verifier::{
+    PasswordError, PasswordHashKey, PasswordVerifier, check_password_hash, hash_password,
+};
 pub use pool_feed::{PoolFeed, PoolFeedUpdate};
 pub use protocol::Protocol;
-pub use rate_limiter::RateLimiter;
+pub use rate_limiter::{RateLimiter, default_burst};
 pub use refusal_log::{MAX_REFUSALS_PER_ACCOUNT, RefusalLog, RefusalRecord};
 pub use routing::Routing;
 pub use server_certificate::{ServerCertificate, ServerCertificateError, self_signed_certificate};
-pub use source_rules::{SourceRules, matches_wildcard};
+pub use source_rules::{SourceKeys, SourceRules, matches_wildcard};
 pub use tls_files::{
     ServerTlsFiles, TlsFileError, crypto_provider, read_certificates, read_private_key,
     read_root_certificates,

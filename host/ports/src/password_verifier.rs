@@ -1,7 +1,9 @@
 use argon2::password_hash::SaltString;
 use argon2::{Argon2, PasswordHash, PasswordHasher, PasswordVerifier as _};
+use configuration::{KeyFormat, Section, Shape};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
+use serde_json::json;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -39,6 +41,25 @@ pub fn check_password_hash(hash: &str) -> Result<(), PasswordError> {
     argon2::Algorithm::try_from(parsed.algorithm)
         .map_err(|_| PasswordError::Hash(argon2::password_hash::Error::Algorithm))?;
     Ok(())
+}
+
+/// The format of a password hash in the configuration.
+#[derive(Debug, Clone, Copy)]
+pub struct PasswordHashKey;
+
+impl KeyFormat<String> for PasswordHashKey {
+    fn read(&self, section: &Section<'_>, key: &'static str) -> Option<String> {
+        let hash = section.text(key)?;
+        if check_password_hash(&hash).is_err() {
+            section.error(key, "is not an argon2 hash; create one with: switchyard hash-password");
+        }
+        Some(hash)
+    }
+
+    fn shape(&self) -> Shape {
+        let pattern = "^(\\$argon2|\\(unchanged\\)$)";
+        Shape::Value("password hash", json!({ "type": "string", "format": "password", "pattern": pattern }))
+    }
 }
 
 /// Verifies passwords, off the threads that move messages.

@@ -35,6 +35,12 @@ impl RateLimiter {
     }
 }
 
+/// The burst of an account or a peer that sets none: a tenth of a second's rate.
+#[must_use]
+pub fn default_burst(rate: Option<f64>) -> u32 {
+    rate.map_or(1, |rate| (rate / 10.0).ceil().max(1.0) as u32)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

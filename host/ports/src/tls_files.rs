@@ -1,5 +1,6 @@
 //! TLS files: certificates, keys and root certificates of listeners and peers.
 
+use configuration::Keys;
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use rustls_pki_types::pem::{self, PemObject};
@@ -47,14 +48,16 @@ pub enum TlsFileError {
 }
 
 /// The TLS files of a listener, PEM.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Keys)]
 pub struct ServerTlsFiles {
-    /// The certificate chain, the listener's certificate first.
+    /// The certificate chain, leaf first.
+    #[key(existing, example = "server.pem")]
     pub certificate: PathBuf,
-    /// Its private key.
+    /// The private key.
+    #[key(existing, example = "server.key")]
     pub key: PathBuf,
-    /// Root certificates for client certificates, which are then required. Without it no client certificate is
-    /// requested.
+    /// Certificate authorities of client certificates, which are then mandatory.
+    #[key(existing)]
     pub client_ca: Option<PathBuf>,
 }
 

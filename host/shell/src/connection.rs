@@ -1,5 +1,6 @@
 //! A connection: handles requests one after the other, and finally streams changes if requested.
 
+use crate::SubscriberNumber;
 use crate::mailbox_index::ChangeReceiver;
 use crate::records::{DEFAULT_LIMIT, ListQuery, MAX_LIMIT, Viewer, internal};
 use crate::server::Shared;
@@ -8,7 +9,6 @@ use crate::wire::{
     MAX_LINE_OCTETS, ShellEvent, ShellFault, ShellFaultKind, ShellFollowQuery, ShellHello, ShellListQuery,
     ShellOperation, ShellReply, ShellRequest, ShellResponse, ShellWelcome,
 };
-use crate::{ShellOptions, SubscriberNumber};
 use model::MessageId;
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -116,7 +116,7 @@ fn ok(value: &impl Serialize) -> ShellReply {
 
 impl Connection<'_> {
     async fn run(&mut self, permissions: &UserPermissions) -> Result<(), ReadEnd> {
-        let options: &ShellOptions = &self.shared.options;
+        let options = self.shared.options();
         // A user with any number has a limit per number instead.
         let _place = (!permissions.acts_for_many())
             .then(|| self.shared.connection_slots.take((permissions.uid, None), options.connections_per_user))
@@ -174,7 +174,7 @@ impl Connection<'_> {
         let view = permissions.authorize(hello)?;
         let slot = match (&view, permissions.acts_for_many()) {
             (Viewer::Subscriber(number), true) => {
-                let limit = self.shared.options.connections_per_user;
+                let limit = self.shared.options().connections_per_user;
                 Some(
                     self.shared
                         .connection_slots

@@ -85,7 +85,7 @@ pub struct ShellState {
 
 /// State shared by all connections.
 pub(crate) struct Shared {
-    pub(crate) options: Arc<ShellOptions>,
+    options: Mutex<Arc<ShellOptions>>,
     pub(crate) reader: Arc<RecordReader>,
     pub(crate) connection_slots: Arc<ConnectionSlots>,
     core: Arc<dyn EventSink>,
@@ -113,7 +113,7 @@ impl ShellServer {
         let options = Arc::new(options);
         let ShellDeps { core, routing, registry, store, mailbox_index, records, number_parser } = ports;
         let shared = Arc::new(Shared {
-            options: options.clone(),
+            options: Mutex::new(options.clone()),
             reader: Arc::new(RecordReader { store, mailbox_index: mailbox_index.clone(), records }),
             connection_slots: Arc::default(),
             core: core.clone(),
@@ -135,6 +135,13 @@ impl ShellServer {
         Ok(Self { path, stop, tasks: Mutex::new(tasks), registry, shared })
     }
 
+    /// Changes the options for the next requests and connections, except for the socket, the users and the number of
+    /// connections.
+    pub fn set_options(&self, options: ShellOptions) {
+        *self.shared.options.lock() = Arc::new(options);
+        self.shared.rate_limiters.lock().clear();
+    }
+
     /// The path of the socket.
     #[must_use]
     pub fn path(&self) -> &Path {
@@ -147,7 +154,7 @@ impl ShellServer {
         let shared = &self.shared;
         ShellState {
             connections: shared
-                .options
+                .options()
                 .connections
                 .saturating_sub(shared.connection_permits.available_permits()),
             turned_away: shared.turned_away.load(Relaxed),
@@ -236,7 +243,7 @@ async fn serve_connection(shared: &Arc<Shared>, stream: UnixStream, stop: watch:
             return;
         }
     };
-    let (uid, gid, options) = (credentials.uid(), credentials.gid(), shared.options.clone());
+    let (uid, gid, options) = (credentials.uid(), credentials.gid(), shared.options());
     let permissions = tokio::task::spawn_blocking(move || {
         UserPermissions::of_caller(&options, uid, gid).ok_or_else(|| user_label(uid))
     });
@@ -282,6 +289,10 @@ fn now() -> Timestamp {
 }
 
 impl Shared {
+    pub(crate) fn options(&self) -> Arc<ShellOptions> {
+        self.options.lock().clone()
+    }
+
     pub(crate) fn turned_away(&self) {
         self.turned_away.fetch_add(1, Relaxed);
     }
@@ -303,7 +314,7 @@ impl Shared {
             ));
         };
         let prepared = submission::idempotency_key(submission, caller).and_then(|key| {
-            Ok((key, submission::message(submission, caller, &*self.number_parser, &self.options, now())?))
+            Ok((key, submission::message(submission, caller, &*self.number_parser, &self.options(), now())?))
         });
         let rate_checked =
             prepared.and_then(|prepared| self.check_rate(caller, Instant::now()).map(|()| prepared));
@@ -311,7 +322,7 @@ impl Shared {
         message.routed = self.routing.route(&message);
         let to = crate::number::display_number(&message.destination);
         let event = |reply| Event::AcceptMany { messages: vec![message], shared_id: false, key, reply };
-        let answer = self.engine_client.request(&*self.core, self.options.submit_timeout, event).await;
+        let answer = self.engine_client.request(&*self.core, self.options().submit_timeout, event).await;
         match answer.map_err(|error| ShellFault::new(ShellFaultKind::Unavailable, error.to_string()))? {
             EngineAnswer::AcceptedMany(results) => match results.first() {
                 Some(Ok(id)) => Ok(ShellAccepted { message: id.to_string(), to }),
@@ -330,20 +341,20 @@ impl Shared {
         let (at, destination) = (now(), model::Address::default());
         let refused =
             RefusalRecord { at, protocol: Protocol::Shell, source, destination, code, reason: code.into() };
-        self.registry.refusals().record(self.options.peer, refused, 1);
+        self.registry.refusals().record(self.options().peer, refused, 1);
     }
 
     fn check_rate(&self, caller: &SubscriberNumber, now: Instant) -> Result<(), ShellFault> {
         /// Above this number of rate limiters, those at their full burst are dropped.
         const MAX_RATE_LIMITERS: usize = 10_000;
-        let Some(rate) = self.options.rate else { return Ok(()) };
+        let options = self.options();
+        let Some(rate) = options.rate else { return Ok(()) };
         let mut rate_limiters = self.rate_limiters.lock();
         if rate_limiters.len() >= MAX_RATE_LIMITERS {
-            let full_after =
-                Duration::from_secs_f64((f64::from(self.options.burst) / rate).clamp(1.0, 86_400.0));
+            let full_after = Duration::from_secs_f64((f64::from(options.burst) / rate).clamp(1.0, 86_400.0));
             rate_limiters.retain(|_, (_, used)| now.saturating_duration_since(*used) < full_after);
         }
-        let fresh = || (RateLimiter::new(rate, self.options.burst, now), now);
+        let fresh = || (RateLimiter::new(rate, options.burst, now), now);
         let (limiter, last_used) = rate_limiters.entry(caller.clone()).or_insert_with(fresh);
         *last_used = now;
         if limiter.take(1, now) { Ok(()) } else { Err(submission::fault_for(model::Refusal::Throttled)) }

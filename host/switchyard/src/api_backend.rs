@@ -17,7 +17,7 @@ use admin::{ApiBackend, AttentionLimits, Export, Problem, ProblemKind};
 use arc_swap::ArcSwap;
 use engine::{BlockedBy, Engine};
 use hooks::Decision;
-use links::{LinkBlocker, LinkRole, Links};
+use links::{BindMode, LinkBlocker, LinkPhase, LinkRole, Links};
 use model::{
     Address, Directory, DlrRequest, FinalState, Message, MessageId, Moment, Now, PeerId, Priority, Refusal,
     RoutingDecision, Text, Timestamp, Verdict,
@@ -126,15 +126,33 @@ fn describe_next(until: Moment, now: Now) -> String {
     format!(", next at {}", now.wall_of(until).0)
 }
 
-fn link_blocker(blocker: LinkBlocker) -> &'static str {
+fn link_phase(phase: LinkPhase) -> api::LinkPhase {
+    match phase {
+        LinkPhase::BackingOff => api::LinkPhase::BackingOff,
+        LinkPhase::Connecting => api::LinkPhase::Connecting,
+        LinkPhase::Binding => api::LinkPhase::Binding,
+        LinkPhase::Bound => api::LinkPhase::Bound,
+        LinkPhase::Unbinding => api::LinkPhase::Unbinding,
+    }
+}
+
+fn bind_mode(mode: BindMode) -> api::BindMode {
+    match mode {
+        BindMode::Receiver => api::BindMode::Receiver,
+        BindMode::Transmitter => api::BindMode::Transmitter,
+        BindMode::Transceiver => api::BindMode::Transceiver,
+    }
+}
+
+fn link_blocker(blocker: LinkBlocker) -> api::LinkBlocker {
     match blocker {
-        LinkBlocker::None => "none",
-        LinkBlocker::PeerWindow => "peer-window",
-        LinkBlocker::PeerThrottles => "peer-throttles",
-        LinkBlocker::SlowReader => "slow-reader",
-        LinkBlocker::OurWindow => "our-window",
-        LinkBlocker::AccountRate => "account-rate",
-        LinkBlocker::NotBound => "not-bound",
+        LinkBlocker::None => api::LinkBlocker::None,
+        LinkBlocker::PeerWindow => api::LinkBlocker::PeerWindow,
+        LinkBlocker::PeerThrottles => api::LinkBlocker::PeerThrottles,
+        LinkBlocker::SlowReader => api::LinkBlocker::SlowReader,
+        LinkBlocker::OurWindow => api::LinkBlocker::OurWindow,
+        LinkBlocker::AccountRate => api::LinkBlocker::AccountRate,
+        LinkBlocker::NotBound => api::LinkBlocker::NotBound,
     }
 }
 
@@ -291,18 +309,18 @@ impl ApiBackend for Switchyard {
             id: link.link.map(|id| id.0),
             peer: link.name,
             role: match link.role {
-                LinkRole::Server => "server".to_owned(),
-                LinkRole::Client => "client".to_owned(),
+                LinkRole::Server => api::LinkRole::Server,
+                LinkRole::Client => api::LinkRole::Client,
             },
-            phase: link.phase.name().to_owned(),
+            phase: link_phase(link.phase),
             remote: link.remote.map(|remote| remote.to_string()),
-            bind: link.bind.map(|mode| mode.name().to_owned()),
+            bind: link.bind.map(bind_mode),
             tls: link.tls,
             window: link.window,
             in_flight: link.in_flight,
             unanswered_in: link.unanswered_in,
             round_trip_us: link.round_trip.map(|time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX)),
-            blocked_by: link_blocker(link.blocked_by).to_owned(),
+            blocked_by: link_blocker(link.blocked_by),
             received: kinds(link.inbound.requests),
             sent: kinds(link.outbound.requests),
             refused_by_us: statuses(link.outbound.errors),
@@ -496,12 +514,12 @@ impl ApiBackend for Switchyard {
         self.write_core_metrics(&mut page);
         self.write_record_metrics(&mut page);
         self.write_gsm_metrics(&mut page);
-        let mut links: BTreeMap<(String, String, String), u64> = BTreeMap::new();
+        let mut links: BTreeMap<(String, &str, &str), u64> = BTreeMap::new();
         for link in ApiBackend::links(self) {
-            *links.entry((link.peer, link.role, link.phase)).or_default() += 1;
+            *links.entry((link.peer, link.role.name(), link.phase.name())).or_default() += 1;
         }
         for ((peer, role, phase), count) in links {
-            page.put(&metrics::LINKS, &[&peer, &role, &phase], count as f64);
+            page.put(&metrics::LINKS, &[&peer, role, phase], count as f64);
         }
         let counts = &self.core.counts;
         let load = |buckets: &[std::sync::atomic::AtomicU64; 11]| -> Vec<u64> {

@@ -1,6 +1,6 @@
 //! Facts from the configuration for `switchyard doctor`.
 
-use crate::config::http::HttpTlsMode;
+use crate::config::HttpTlsMode;
 use crate::config::{Config, ConfigError};
 use cli::ConfigFacts;
 use std::net::SocketAddr;
@@ -9,23 +9,20 @@ use std::path::Path;
 /// Validates a configuration file and extracts the facts. Returns the problems, one per line, if it is invalid.
 pub(crate) fn config_facts(path: &Path) -> Result<ConfigFacts, String> {
     let config = Config::load(path).map_err(|error: ConfigError| error.to_string())?;
-    let mut listens = vec![("http".to_owned(), config.http)];
+    let mut listens = vec![("http".to_owned(), config.http.listen)];
     for listener in &config.listeners {
-        listens.push((listener.name.clone(), listener.listen));
-    }
-    for listener in &config.sgip_listeners {
-        listens.push((listener.name.clone(), listener.listen));
+        listens.push((listener.name().to_owned(), listener.listen()));
     }
     listens.extend(config.business.iter().map(|listener| ("business".to_owned(), listener.listen)));
     if let Some(listener) = &config.redis {
         listens.extend(listener.listen.iter().map(|address| ("redis".to_owned(), *address)));
     }
     for network in &config.networks {
-        if let gsm::GsmRole::Proxy { listen, .. } = &network.links.role {
-            listens.push((network.links.name.clone(), *listen));
+        if network.links.role == gsm::GsmRole::Proxy {
+            listens.push((network.links.name.clone(), network.links.listen));
         }
     }
-    let scheme = if config.http_tls == HttpTlsMode::Plaintext { "http" } else { "https" };
+    let scheme = if config.http.tls() == HttpTlsMode::Plaintext { "http" } else { "https" };
     let summary = match crate::config_manager::describe_next_start(path) {
         Ok(counts) => format!("{}; {counts}", config.summary()),
         // A running daemon has the version store open; ask the daemon instead.
@@ -33,12 +30,12 @@ pub(crate) fn config_facts(path: &Path) -> Result<ConfigFacts, String> {
     };
     Ok(ConfigFacts {
         summary,
-        data: config.data.clone(),
-        token_file: config.token_file.clone(),
-        free_space_watermark: config.free_space_watermark,
+        data: config.appliance.data.clone(),
+        token_file: config.token_file(),
+        free_space_watermark: config.appliance.free_space_watermark,
         listens,
         connections: config.connections(),
-        url: format!("{scheme}://{}", local_address(config.http)),
+        url: format!("{scheme}://{}", local_address(config.http.listen)),
         archive: config.archive.url.as_deref().and_then(database_address),
     })
 }

@@ -2,7 +2,8 @@
 
 use crate::api_backend::{Switchyard, shutting_down_problem};
 use crate::core_loop::wall_clock;
-use admin::{DrainOptions, DrainStateView, Problem, RemainingMessagesView};
+use admin::Problem;
+use api::{DrainOptions, DrainStateView, RemainingMessagesView};
 use engine::Event;
 use model::Timestamp;
 use ports::EventSink as _;
@@ -28,7 +29,7 @@ impl Switchyard {
             draining: draining.is_some(),
             refuse_binds: draining.as_ref().is_some_and(|draining| draining.refuse_binds),
             since: draining.as_ref().map(|draining| draining.since.0),
-            by: draining.map(|draining| draining.by),
+            by: draining.map(|draining| draining.by.to_string()),
             remaining,
         })
     }

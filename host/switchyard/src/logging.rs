@@ -1,7 +1,7 @@
 //! The log: its format, and its filter, which can be changed at run time.
 
-use crate::config::log::LogSettings;
 use anyhow::{Context as _, Result};
+use configuration::Keys;
 use parking_lot::Mutex;
 use std::io::IsTerminal as _;
 use std::sync::Arc;
@@ -15,6 +15,18 @@ const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 pub(crate) struct LogControl {
     filter: reload::Handle<EnvFilter, Registry>,
     level: Mutex<String>,
+}
+
+/// The initial log settings.
+#[derive(Debug, Clone, PartialEq, Eq, Keys)]
+pub(crate) struct LogSettings {
+    /// The log filter, in the form of `PUT /v1/log`, for example `info,links=debug`.
+    #[key(default = "info", live = "takes effect at once, and replaces a level set with `PUT /v1/log`", check = check_level)]
+    pub(crate) level: String,
+    /// The log format.
+    #[key(name = "format", default = "text", restart = "the log is opened with it",
+        words = &[("text", false, "Plain text lines."), ("json", true, "One JSON object per line.")])]
+    pub(crate) json: bool,
 }
 
 /// Validates a log filter. The error follows the name of the field.

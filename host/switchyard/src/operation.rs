@@ -1,8 +1,8 @@
 //! Operation of the daemon: readiness, drain, log level.
 
 use crate::api_backend::Switchyard;
-use admin::{DrainOptions, DrainStateView, LogLevelView, Operation, Problem, ProblemKind};
-use api::{FieldProblem, NotReady, Readiness};
+use admin::{Operation, Problem, ProblemKind};
+use api::{DrainOptions, DrainStateView, FieldProblem, LogLevelView, NotReady, Readiness};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;

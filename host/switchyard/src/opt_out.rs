@@ -3,6 +3,7 @@
 use crate::core_loop::CoreHandle;
 use crate::routing::PeerRoles;
 use arc_swap::ArcSwap;
+use configuration::{Keys, Section};
 use engine::Event;
 use model::{Message, MessageKind};
 use ports::{EventSink, SourceRules};
@@ -10,18 +11,30 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Opt-out keywords of some senders in one language.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Keys)]
+#[keys(check = Self::check)]
 pub(crate) struct OptOutKeywords {
     /// The language, as a comment.
     pub(crate) language: String,
-    /// Patterns of the senders' numbers, with `*` as a wildcard; empty: all.
+    /// Patterns of the senders' numbers, with `*` as a wildcard.
+    #[key(default_as = "all")]
     pub(crate) senders: Vec<String>,
     /// Keywords that opt out.
+    #[key(required)]
     pub(crate) stop: Vec<String>,
     /// Keywords that opt in again.
     pub(crate) start: Vec<String>,
     /// Whether the keywords are active.
+    #[key(default = true)]
     pub(crate) enabled: bool,
+}
+
+impl OptOutKeywords {
+    fn check(&mut self, section: &Section<'_>) {
+        if self.stop.is_empty() {
+            section.error("stop", "is missing; write for example stop = [\"STOP\"]");
+        }
+    }
 }
 
 /// All opt-out keywords.

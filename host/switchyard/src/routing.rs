@@ -48,9 +48,11 @@ pub(crate) struct PeerRoles {
 
 impl PeerRoles {
     pub(crate) fn of(config: &Config, names: &Directory) -> Self {
-        let peers = config.peers.iter().map(|peer| (peer.links.peer, &peer.default_account));
-        let gateways = config.gateways.iter().map(|gateway| (gateway.links.peer, &gateway.default_account));
-        let networks = config.networks.iter().map(|network| (network.links.peer, &network.default_account));
+        let peers = config.peers.iter().map(|peer| (peer.links.peer, &peer.keys.default_account));
+        let gateways =
+            config.gateways.iter().map(|gateway| (gateway.links.peer, &gateway.keys.default_account));
+        let networks =
+            config.networks.iter().map(|network| (network.links.peer, &network.keys.default_account));
         let defaults = peers.chain(gateways).chain(networks);
         let defaults =
             defaults.filter_map(|(peer, account)| Some((peer, names.id(account.as_deref()?)?))).collect();

@@ -4,8 +4,8 @@ use crate::api_backend::Switchyard;
 use crate::archiving::{ArchiveReader, FinishedMessages};
 use crate::backup::{self, Backups};
 use crate::config::Config;
-use crate::config::http::HttpTlsMode;
-use crate::config::plugins::FirstBinding;
+use crate::config::FirstBinding;
+use crate::config::HttpTlsMode;
 use crate::config_manager::{ConfigManager, RuntimeComponents, StartupConfig, TunableSettings};
 use crate::core_loop::{self, BatchObservers, CoreHandle, wall_clock};
 use crate::critical_thread;
@@ -39,7 +39,10 @@ use model::{
     Directory, Hook, Leg, Now, PluginVersion, PoolAnswer, PoolRequest, RoutingDecision, Timestamp, Verdict,
 };
 use parking_lot::Mutex;
-use ports::{EventSink, HttpListener, LinkRegistry, LoginLimiter, RequestClassifier, ServerCertificate};
+use ports::{
+    EventSink, HttpListener, HttpListenerLimits, LinkRegistry, LoginLimiter, RequestClassifier,
+    ServerCertificate,
+};
 use shell::{LiteralNumbers, MailboxIndex, NumberParser, ShellDeps, ShellServer};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -64,17 +67,18 @@ pub(crate) fn serve(mut config: Config, startup: StartupConfig, logging: Arc<Log
             "listener limits reduced: their `connections` exceed the file descriptor limit; raise LimitNOFILE"
         );
     }
-    std::fs::create_dir_all(&config.data).with_context(|| format!("creating {}", config.data.display()))?;
-    restrict_permissions(&config.data)?;
-    backup::remove_leftovers(&config.data)
-        .with_context(|| format!("removing leftovers in {}", config.data.display()))?;
-    let options = StoreOptions { cache: config.store_cache, ..StoreOptions::default() };
-    let store = Arc::new(Store::open(&config.data.join("switchyard.redb"), options)?);
+    std::fs::create_dir_all(&config.appliance.data)
+        .with_context(|| format!("creating {}", config.appliance.data.display()))?;
+    restrict_permissions(&config.appliance.data)?;
+    backup::remove_leftovers(&config.appliance.data)
+        .with_context(|| format!("removing leftovers in {}", config.appliance.data.display()))?;
+    let options = StoreOptions { cache: config.engine.store_cache, ..StoreOptions::default() };
+    let store = Arc::new(Store::open(&config.appliance.data.join("switchyard.redb"), options)?);
     let directory = Arc::new(ArcSwap::from_pointee(config.assign_peer_ids(&store)?));
 
     let (channel, core) = core_loop::channel();
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(config.link_threads)
+        .worker_threads(config.appliance.link_threads)
         .thread_name("link")
         .enable_all()
         .build()
@@ -112,7 +116,7 @@ pub(crate) fn serve(mut config: Config, startup: StartupConfig, logging: Arc<Log
     tracing::info!(messages = recovered, ms = recovery_ms, "recovered");
 
     let options = LinksOptions {
-        system_id: bytes::Bytes::from(config.name.clone().into_bytes()),
+        system_id: bytes::Bytes::from(config.appliance.name.clone().into_bytes()),
         ..LinksOptions::default()
     };
     let keywords = Arc::new(ArcSwap::from_pointee(KeywordRules::new(&config.opt_out)));
@@ -126,7 +130,7 @@ pub(crate) fn serve(mut config: Config, startup: StartupConfig, logging: Arc<Log
         .map_err(|error| anyhow::anyhow!("system random numbers unavailable: {error}"))?;
     let links = Arc::new(links);
     let archive = match &config.archive.url {
-        Some(url) => Some(Archive::open(url, config.archive.options.clone())?),
+        Some(url) => Some(Archive::open(url, config.archive.options)?),
         None => None,
     };
     let history = archive.clone().map(|archive| ArchiveReader {
@@ -171,19 +175,11 @@ pub(crate) fn serve(mut config: Config, startup: StartupConfig, logging: Arc<Log
     };
     let tuning = Arc::new(TunableSettings::of(&config));
     let config_manager = Arc::new(startup.config_manager(config.clone()));
-    let live = RuntimeComponents {
-        store: store.clone(),
-        directory: directory.clone(),
-        core: core.clone(),
-        links: links.clone(),
-        business: business.clone(),
-        peer_roles: routing.peer_roles.clone(),
-        keywords,
-        tuning: tuning.clone(),
-        runtime: runtime.handle().clone(),
-    };
-    let mut backups =
-        Backups::new(config.data.clone(), config.free_space_watermark, config.archive.url.as_deref());
+    let mut backups = Backups::new(
+        config.appliance.data.clone(),
+        config.appliance.free_space_watermark,
+        config.archive.url.as_deref(),
+    );
     let main_store = store.clone();
     backups.databases.push(Box::new(move || main_store.snapshot()));
     let backed_up = counter_writer.clone();
@@ -193,8 +189,8 @@ pub(crate) fn serve(mut config: Config, startup: StartupConfig, logging: Arc<Log
         }
         values.snapshot()
     }));
-    let access =
-        access::Access::open(&config.data.join("access.redb"))?.with_audit_retention(config.audit_retention);
+    let access = access::Access::open(&config.appliance.data.join("access.redb"))?;
+    access.set_audit_retention(config.http.audit_retention);
     if !access.trims_audit_log() {
         tracing::warn!(
             "clock more than 30 days ahead of the audit log, expired audit entries are not deleted; check the clock: if it is \
@@ -202,6 +198,24 @@ pub(crate) fn serve(mut config: Config, startup: StartupConfig, logging: Arc<Log
         );
     }
     let access = Arc::new(access);
+    let mut live = RuntimeComponents {
+        store: store.clone(),
+        directory: directory.clone(),
+        core: core.clone(),
+        links: links.clone(),
+        business: business.clone(),
+        peer_roles: routing.peer_roles.clone(),
+        keywords,
+        tuning: tuning.clone(),
+        access: access.clone(),
+        logging: logging.clone(),
+        redis: redis.clone(),
+        archive: archive.clone(),
+        shell: None,
+        http_limits: None,
+        business_limits: None,
+        runtime: runtime.handle().clone(),
+    };
     let users = access.clone();
     backups.databases.push(Box::new(move || users.snapshot()));
     let versions = config_manager.clone();
@@ -209,7 +223,7 @@ pub(crate) fn serve(mut config: Config, startup: StartupConfig, logging: Arc<Log
     let causes =
         ErrorCauses { networks: networks.clone(), links: links.clone(), directory: directory.clone() };
     let appliance = Arc::new(Switchyard {
-        name: config.name.clone(),
+        name: config.appliance.name.clone(),
         http_connections: Arc::default(),
         business_connections: Arc::default(),
         started,
@@ -247,7 +261,7 @@ pub(crate) fn serve(mut config: Config, startup: StartupConfig, logging: Arc<Log
     });
     let hook_workers = HookWorkers::start(&core, &routing, config.plugins.resolver_threads)?;
     let telemetry = match &config.telemetry {
-        Some(settings) => Some(Telemetry::start(settings, &config.name, directory.clone())?),
+        Some(settings) => Some(Telemetry::start(settings, &config.appliance.name, directory.clone())?),
         None => None,
     };
     let threads = core_loop::start(
@@ -263,7 +277,7 @@ pub(crate) fn serve(mut config: Config, startup: StartupConfig, logging: Arc<Log
         core: core.clone(),
         store: store.clone(),
         peer_snapshots,
-        data: config.data.clone(),
+        data: config.appliance.data.clone(),
         tuning,
         has_archive: archive.is_some(),
         newest_record,
@@ -279,7 +293,7 @@ pub(crate) fn serve(mut config: Config, startup: StartupConfig, logging: Arc<Log
     let shell = match &config.shell {
         Some(listener) => {
             let _inside = runtime.enter();
-            let plan = config.numbering.as_ref().and_then(|plans| plans.get(plans.default_name()));
+            let plan = config.default_plan();
             let number_parser: Arc<dyn NumberParser> = match plan {
                 Some(plan) => Arc::new(PlanNumbering(plan.clone())),
                 None => Arc::new(LiteralNumbers),
@@ -296,6 +310,7 @@ pub(crate) fn serve(mut config: Config, startup: StartupConfig, logging: Arc<Log
             let shell = Arc::new(ShellServer::open(listener.options.clone(), deps)?);
             tracing::info!(path = %shell.path().display(), "local socket open");
             let _ = appliance.shell.set(shell.clone());
+            live.shell = Some(shell.clone());
             Some(shell)
         }
         None => None,
@@ -371,14 +386,14 @@ pub(crate) fn serve(mut config: Config, startup: StartupConfig, logging: Arc<Log
 
 /// Resets pools to their configured settings.
 fn configure_pools(config: &Config, core: &CoreHandle, registry: &Arc<LinkRegistry>) {
-    if config.pools.is_empty() {
+    if config.pools_configured.is_empty() {
         return;
     }
     let Some(EngineAnswer::Pools(known)) = core_loop::request(core, registry, |reply| Event::Pools { reply })
     else {
         return;
     };
-    for pool in &config.pools {
+    for pool in &config.pools_configured {
         if known.iter().any(|summary| summary.name == pool.name && summary.settings == pool.settings) {
             continue;
         }
@@ -408,7 +423,7 @@ impl CoreHandle {
 
 /// Opens the plugins' key-value store.
 fn values(config: &Config) -> Result<Arc<RedbKvStore>> {
-    let plugins = config.data.join("plugins");
+    let plugins = config.appliance.data.join("plugins");
     std::fs::create_dir_all(&plugins).with_context(|| format!("creating {}", plugins.display()))?;
     Ok(Arc::new(RedbKvStore::open(&plugins.join("kv.redb"))?))
 }
@@ -421,7 +436,8 @@ fn host_services(
     values: Arc<RedbKvStore>,
     durable_counters: Arc<DurableCounters>,
 ) -> Result<HostServices> {
-    let tables = Arc::new(TableStore::open(&config.data.join("tables"), TableStoreOptions::default())?);
+    let tables =
+        Arc::new(TableStore::open(&config.appliance.data.join("tables"), TableStoreOptions::default())?);
     // Authoritative HLRs come first; the table is for networks without an HLR to query. With several networks, none
     // knows all subscribers.
     let registers: Vec<Arc<dyn Hlr>> = networks.iter().filter_map(|network| network.hlr()).collect();
@@ -461,7 +477,7 @@ fn recover(
     let mut seed = [0; 8];
     getrandom::fill(&mut seed)
         .map_err(|error| anyhow::anyhow!("system random numbers unavailable: {error}"))?;
-    let settings = Settings { seed: u64::from_le_bytes(seed), ..config.settings.clone() };
+    let settings = Settings { seed: u64::from_le_bytes(seed), ..config.engine_settings() };
     let mut engine = Engine::new(settings);
     let mut out = Output::default();
     let now = core.clock.now();
@@ -492,7 +508,7 @@ fn routing(
     let names = directory.load();
     let plugins = &config.plugins;
     // By default, the only core network serves the home network.
-    let home = match (&plugins.home, &config.networks[..]) {
+    let home = match (&config.home.peer, &config.networks[..]) {
         (Some(peer), _) => names.id(peer),
         (None, [network]) => Some(network.links.peer),
         (None, _) => None,
@@ -500,19 +516,20 @@ fn routing(
     let options = HooksOptions {
         memory: plugins.memory,
         instances: plugins.instances,
-        hold_for: plugins.hold,
+        hold_for: config.router.hold,
         home,
-        trust: plugins.trust.clone(),
+        trust: plugins.trust(),
         // Without an archive, nothing can be replayed.
         record: config.archive.url.is_some(),
     };
-    let hooks = Hooks::open(&config.data.join("plugins"), options, directory.clone(), host_services)?;
-    for first_binding in &plugins.first_bindings {
+    let hooks =
+        Hooks::open(&config.appliance.data.join("plugins"), options, directory.clone(), host_services)?;
+    for first_binding in &config.first_bindings {
         if hooks.history(first_binding.hook).is_empty() {
             activate_configured(first_binding, &hooks)?;
         }
     }
-    let static_route = plugins.static_peer.as_deref().and_then(|peer| names.id(peer)).map(|peer| {
+    let static_route = config.router.static_peer.as_deref().and_then(|peer| names.id(peer)).map(|peer| {
         let by = Arc::new(PluginVersion { plugin: "native".to_owned(), version: String::new() });
         RoutingDecision::new(Verdict::Forward(vec![Leg::to(peer)]), by)
     });
@@ -521,7 +538,7 @@ fn routing(
     }
     let shell = config.shell.as_ref().map(|shell| &shell.options);
     let peer_roles = Arc::new(ArcSwap::from_pointee(PeerRoles::of(config, &names)));
-    let plan = config.numbering.as_ref().and_then(|plans| plans.get(plans.default_name())).cloned();
+    let plan = config.default_plan().cloned();
     let directory = directory.clone();
     let inboxes = shell.map(InboxRoutes::new);
     Ok(ApplianceRouting { hooks, static_route, peer_roles, plan, home, directory, inboxes })
@@ -567,31 +584,31 @@ async fn open_admin_listener(
     appliance: &Arc<Switchyard>,
     limiter: Arc<LoginLimiter>,
     threads: &tokio::runtime::Handle,
-) -> Result<()> {
-    let token = admin::RootToken::load_or_create(&config.token_file)?;
-    token.announce(&config.token_file);
+) -> Result<HttpListenerLimits> {
+    let token = admin::RootToken::load_or_create(&config.token_file())?;
+    token.announce(&config.token_file());
     let authenticator = admin::Authenticator::new(appliance.access.clone(), token, limiter)?;
-    let certificate = certificate(config, &config.http_tls, config.http)?;
+    let certificate = certificate(config, &config.http.tls(), config.http.listen)?;
     let tls = certificate.is_some();
     if tls {
         authenticator.require_secure_cookies();
     }
-    let (counts, listen, limits) = (appliance.http_connections.clone(), config.http, config.http_limits);
+    let (counts, listen, http_limits) =
+        (appliance.http_connections.clone(), config.http.listen, config.http.limits());
     let router = console::router(admin::router(appliance.clone(), authenticator.clone()));
     // Its sockets belong to the runtime that opens them.
     let opened = threads.spawn(async move {
-        let listener = HttpListener::open("http", listen, certificate, limits, counts).await?;
-        let address = listener.address();
+        let listener = HttpListener::open("http", listen, certificate, http_limits, counts).await?;
+        let (address, limits) = (listener.address(), listener.limits().clone());
         tokio::spawn(listener.serve(router, Arc::new(AdminCallers(authenticator))));
-        Ok::<_, std::io::Error>(address)
+        Ok::<_, std::io::Error>((address, limits))
     });
-    let address = opened
-        .await
-        .context("opening the admin listener")?
-        .with_context(|| format!("[http] listen = \"{}\": is another program using it?", config.http))?;
+    let (address, limits) = opened.await.context("opening the admin listener")?.with_context(|| {
+        format!("[http] listen = \"{}\": is another program using it?", config.http.listen)
+    })?;
     service_manager::write_admin_url(tls, address);
     tracing::info!(%address, tls, "admin listener open");
-    Ok(())
+    Ok(limits)
 }
 
 /// Callers of the admin API. Readiness probes are answered even if the listener is full.
@@ -628,7 +645,9 @@ fn certificate(
 ) -> Result<Option<Arc<ServerCertificate>>> {
     let files = match mode {
         HttpTlsMode::Plaintext => return Ok(None),
-        HttpTlsMode::SelfSigned => ports::self_signed_certificate(&config.data.join("tls"), listen.ip())?,
+        HttpTlsMode::SelfSigned => {
+            ports::self_signed_certificate(&config.appliance.data.join("tls"), listen.ip())?
+        }
         HttpTlsMode::Files(files) => files.clone(),
     };
     let certificate = ServerCertificate::read(files)?;
@@ -646,7 +665,7 @@ async fn run(
     links: &Links,
     business: &Business,
     appliance: &Arc<Switchyard>,
-    live: RuntimeComponents,
+    mut live: RuntimeComponents,
     limiter: Arc<LoginLimiter>,
     admin_threads: &tokio::runtime::Handle,
 ) -> Result<()> {
@@ -654,7 +673,7 @@ async fn run(
     let mut hangups = signal(SignalKind::hangup())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    open_admin_listener(config, appliance, limiter, admin_threads).await?;
+    live.http_limits = Some(open_admin_listener(config, appliance, limiter, admin_threads).await?);
 
     for account in &config.accounts {
         links.set_account(account.links.clone())?;
@@ -666,12 +685,14 @@ async fn run(
         let certificate = certificate(config, &listener.tls, listener.listen)?;
         let tls = certificate.is_some();
         let counts = appliance.business_connections.clone();
-        let listener = HttpListener::open("business", listener.listen, certificate, listener.limits, counts)
-            .await
-            .with_context(|| {
-                format!("[business] listen = \"{}\": is another program using it?", listener.listen)
-            })?;
+        let listener =
+            HttpListener::open("business", listener.listen, certificate, listener.limits(), counts)
+                .await
+                .with_context(|| {
+                    format!("[business] listen = \"{}\": is another program using it?", listener.listen)
+                })?;
         let address = listener.address();
+        live.business_limits = Some(listener.limits().clone());
         tokio::spawn(listener.serve(business.router(), Arc::new(BusinessCallers)));
         tracing::info!(%address, tls, "business listener open");
     }
@@ -683,11 +704,7 @@ async fn run(
     }
     for listener in &config.listeners {
         let address = links.listen(listener.clone()).await?;
-        tracing::info!(listener = listener.name, %address, "listening");
-    }
-    for listener in &config.sgip_listeners {
-        let address = links.listen_sgip(listener.clone()).await?;
-        tracing::info!(listener = listener.name, %address, "listening");
+        tracing::info!(listener = listener.name(), %address, "listening");
     }
     // The setup above would undo an earlier change.
     appliance.config_manager.open(live)?;

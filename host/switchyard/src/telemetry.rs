@@ -6,6 +6,7 @@
 //! no numbers or texts.
 
 use arc_swap::ArcSwap;
+use configuration::Keys;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
 use engine::Batch;
 use model::{
@@ -20,12 +21,22 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// The settings of `[telemetry]`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Keys)]
 pub(crate) struct TelemetrySettings {
-    /// The collector's endpoint, such as `http://127.0.0.1:4318`.
+    /// The OTLP/HTTP endpoint of the collector, for example `http://127.0.0.1:4318`.
+    #[key(example = "http://127.0.0.1:4318", check = endpoint)]
     pub(crate) otlp: String,
     /// One message in this many is traced.
+    #[key(range = 1..=1_000_000_000, default = 100)]
     pub(crate) one_in: u64,
+}
+
+fn endpoint(url: &str) -> Result<(), String> {
+    let host = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://")).unwrap_or_default();
+    if !url.is_empty() && (host.is_empty() || host.contains(char::is_whitespace)) {
+        return Err("must be the address of a collector, such as \"http://127.0.0.1:4318\"".to_owned());
+    }
+    Ok(())
 }
 
 /// Maximum number of traced messages that have not finished; more are not traced.

@@ -2,9 +2,11 @@
 
 use anyhow::{Context, Result};
 use behaviour_tests::load::{Sink, SinkOptions, Source, SourceOptions, Tally};
-use behaviour_tests::test_daemon::{HASH, PASSWORD, TestDaemon, TestDaemonConfig};
+use behaviour_tests::test_daemon::{HASH, PASSWORD, TestDaemon, TestDaemonConfig, free_port};
 use behaviour_tests::{AdminClient, Fixture, RawConnection, TIMEOUT, steady_traffic, until};
 use serde_json::{Value, json};
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 
 /// An account `acme`, a peer `upstream`, and a route to that peer.
@@ -339,7 +341,8 @@ fn secrets_are_accepted_and_never_shown() -> Result<()> {
     let (status, text) = appliance.request("GET", "/v1/configuration/schema", &[])?;
     assert_eq!(status, 200);
     let schema: Value = serde_json::from_str(&text)?;
-    assert_eq!(schema["$defs"]["SecretConfig"]["writeOnly"], true);
+    let peer = &schema["properties"]["peer"]["items"]["properties"];
+    assert_eq!((&peer["password"]["writeOnly"], &peer["links"]["maximum"]), (&true.into(), &256.into()));
     Ok(())
 }
 
@@ -366,6 +369,54 @@ fn changes_that_need_a_restart_are_marked_and_used_at_the_next_start() -> Result
     assert_eq!(appliance.get("/v1/status")?["name"], "ANOTHER");
     let now = appliance.get("/v1/configuration")?;
     assert_eq!((&now["restart"], &now["version"]), (&json!([]), &json!(2)));
+    Ok(())
+}
+
+/// The answer to `AUTH` with the right password on a new connection.
+fn redis_login(address: SocketAddr, name: &str) -> Result<String> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.write_all(format!("AUTH {name} {PASSWORD}\r\n").as_bytes())?;
+    let mut answer = [0; 200];
+    let count = stream.read(&mut answer)?;
+    Ok(String::from_utf8_lossy(&answer[..count]).into_owned())
+}
+
+#[test]
+fn limits_and_accounts_of_open_listeners_change_without_a_restart() -> Result<()> {
+    let fixture = Fixture::new()?;
+    let tally = Arc::new(Tally::new(10));
+    let sink = Sink::start(SinkOptions::default(), &tally)?;
+    let mut config = config(&fixture, &sink)?;
+    let redis = SocketAddr::from(([127, 0, 0, 1], free_port()?));
+    let business = config.business();
+    config.tables(&format!(
+        "[redis]\nlisten = [\"{redis}\"]\n[[redis.account]]\nname = \"ann\"\npassword-hash = \"{HASH}\"\n\
+         permissions = [\"read\"]\n[business]\nlisten = \"{business}\"\n"
+    ));
+    let appliance = config.start()?;
+    assert!(redis_login(redis, "ann")?.starts_with("+OK"));
+    assert!(redis_login(redis, "bob")?.starts_with("-WRONGPASS"));
+    let bob = json!({ "password-hash": HASH, "permissions": ["read"] });
+    let wanted = json!({
+        "redis": { "account": { "ann": null, "bob": bob }, "connections": 500 },
+        "business": { "connections": 1 },
+        "http": { "audit-retention": "30d", "connections": 100 },
+        "log": { "level": "debug" },
+        "archive": { "retention": "30d", "batch": 100 },
+    });
+    let answer = patch(&appliance, &wanted)?;
+    assert_eq!(answer["restart"], json!([]), "{answer:#}");
+    assert!(redis_login(redis, "ann")?.starts_with("-WRONGPASS"));
+    assert!(redis_login(redis, "bob")?.starts_with("+OK"));
+    assert_eq!(appliance.get("/v1/log")?["level"], "debug");
+    // Of two connections without a login, the second displaces the first.
+    let mut first = TcpStream::connect(business)?;
+    first.set_read_timeout(Some(TIMEOUT))?;
+    let _second = TcpStream::connect(business)?;
+    assert_eq!(first.read(&mut [0; 10])?, 0);
+    let answer = patch(&appliance, &json!({ "redis": { "listen": ["127.0.0.1:1"] } }))?;
+    assert_eq!(answer["restart"], json!(["/redis/listen"]));
     Ok(())
 }
 

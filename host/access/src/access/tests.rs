@@ -133,7 +133,8 @@ fn refused_change_has_no_effect() {
 fn expired_audit_records_go_and_serials_are_not_reused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("access.redb");
-    let access = Access::open(&path).unwrap().with_audit_retention(Duration::from_millis(1000));
+    let access = Access::open(&path).unwrap();
+    access.set_audit_retention(Duration::from_millis(1000));
     let append = |access: &Access, at: u64| {
         access.append_audit(AuditRecord { at: Timestamp(at), ..record("ann", "x", "y") })
     };
@@ -151,7 +152,8 @@ fn expired_audit_records_go_and_serials_are_not_reused() {
     append(&access, 10_000).unwrap();
     assert_eq!(serials(&access), [6], "the newest record stays");
     drop(access);
-    let access = Access::open(&path).unwrap().with_audit_retention(Duration::from_millis(1000));
+    let access = Access::open(&path).unwrap();
+    access.set_audit_retention(Duration::from_millis(1000));
     assert_eq!(append(&access, 20_000).unwrap(), 7);
     assert_eq!(serials(&access), [6, 7], "the clock is not trusted: today is long after 1970");
     assert!(!access.trims_audit_log());

@@ -4,9 +4,8 @@
 //! One command per connection: a line from a fixed vocabulary, then the octets of an update if the command has one, then end of
 //! stream. The answer is a line (`done`, `refused REASON` or `busy`), and after `done` the result.
 
-use super::{ImageStatusView, SystemSlotView};
 use crate::problem::{Problem, ProblemKind};
-use api::ProblemReason;
+use api::{ImageStatusView, ProblemReason, SystemSlotView};
 use axum::body::{Body, Bytes};
 use futures_util::StreamExt as _;
 use std::collections::HashMap;

@@ -1,10 +1,10 @@
 //! The attention rules: a pure function from facts to findings.
 
 use super::{AttentionLimits, PendingConfiguration};
-use crate::operation::DrainStateView;
 use api::{
     ArchivePumpView, AttentionSeverity, AttentionSubject, AttentionSubjectKind, AttentionView, BlockCause,
-    CoreNetworkView, HookStateView, LinkView, NotReady, PluginCountsView, QueueView, Readiness, StatusView,
+    CoreNetworkView, DrainStateView, HookStateView, LinkRole, LinkView, NotReady, PluginCountsView,
+    QueueView, Readiness, StatusView,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -149,10 +149,10 @@ struct Dialled<'a> {
 
 fn links(links: &[LinkView], found: &mut Vec<AttentionView>) {
     let mut peers: BTreeMap<&str, Dialled<'_>> = BTreeMap::new();
-    for link in links.iter().filter(|link| link.role == "client") {
+    for link in links.iter().filter(|link| link.role == LinkRole::Client) {
         let peer = peers.entry(&link.peer).or_default();
         peer.all += 1;
-        if link.phase != "bound" {
+        if !link.is_up() {
             peer.down += 1;
             peer.error = link.last_error.as_deref().or(peer.error);
             peer.down_since = peer.down_since.max(link.down_since);

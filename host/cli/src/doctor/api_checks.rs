@@ -1,10 +1,10 @@
 //! Checks of the running appliance.
 
 use crate::attention::{Finding, Level, attention};
-use crate::format::plural;
+use crate::format::{number, plural};
 use crate::output::Failure;
 use crate::snapshot::Snapshot;
-use api::Problem;
+use api::{Health, Problem};
 use client::{ClientError, ConnectionArgs};
 use std::time::Duration;
 
@@ -28,11 +28,11 @@ pub(super) fn check(connection: ConnectionArgs, version: &str, now: u64, found: 
             return false;
         }
     };
-    match api.get("/v1/health") {
-        Ok(health) if health["status"] == "ok" => {
+    match api.read::<Health>("/v1/health") {
+        Ok(health) if health.status == "ok" => {
             found.push(Finding::new(Level::Ok, "appliance", format!("{} answers", api.url()), ""));
         }
-        Ok(_) | Err(ClientError::Refused(_)) => {
+        Ok(_) | Err(ClientError::Refused(_) | ClientError::UnexpectedAnswer { .. }) => {
             let what = format!("the server at {} is not Switchyard", api.url());
             found.push(Finding::new(Level::Error, "appliance", what, "correct --url"));
             return false;
@@ -63,7 +63,7 @@ pub(super) fn check(connection: ConnectionArgs, version: &str, now: u64, found: 
 }
 
 fn check_snapshot(snapshot: &Snapshot, version: &str, now: u64, found: &mut Vec<Finding>) {
-    let appliance_version = snapshot.status["version"].as_str().unwrap_or("?");
+    let appliance_version = snapshot.status.version.as_str();
     found.push(if appliance_version == version {
         Finding::new(Level::Ok, "version", format!("{appliance_version}, command and appliance"), "")
     } else {
@@ -87,17 +87,16 @@ fn check_snapshot(snapshot: &Snapshot, version: &str, now: u64, found: &mut Vec<
         let what = format!("{up} of {dialled} to peers up, {} from accounts", snapshot.served_links());
         found.push(Finding::new(Level::Ok, "links", what, ""));
     }
-    if is_ok("gsm") && !snapshot.networks().is_empty() {
-        let count = |network: &serde_json::Value| network["connections"].as_array().map_or(0, Vec::len);
-        let connections: usize = snapshot.networks().iter().map(count).sum();
-        let networks = plural(snapshot.networks().len() as u64, "core network", "core networks");
+    if is_ok("gsm") && !snapshot.networks.is_empty() {
+        let connections: usize = snapshot.networks.iter().map(|network| network.connections.len()).sum();
+        let networks = plural(snapshot.networks.len() as u64, "core network", "core networks");
         let what = format!("{networks}, {}", plural(connections as u64, "connection", "connections"));
         found.push(Finding::new(Level::Ok, "gsm", what, ""));
     }
     if is_ok("archive") {
-        let what = match snapshot.archive["state"].as_str() {
+        let what = match &snapshot.archive {
             None => "no archive; finished messages are kept for finished-retention".to_owned(),
-            Some(state) => format!("{state}, {} behind", crate::format::count(&snapshot.archive["backlog"])),
+            Some(pump) => format!("{}, {} behind", pump.state, number(pump.backlog)),
         };
         found.push(Finding::new(Level::Ok, "archive", what, ""));
     }

@@ -1,14 +1,14 @@
 //! Rates, computed from two snapshots.
 
-use crate::snapshot::{Snapshot, is_link_up};
+use crate::snapshot::Snapshot;
+use api::{LinkView, QueueView, StatusTotals};
 use serde_json::{Value, json};
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::time::Duration;
 
 /// The number of samples of the curve.
 const CURVE_POINTS: usize = 240;
-/// The names of the final states in the totals.
-const FINAL_STATES: [&str; 6] = ["delivered", "relayed", "failed", "expired", "rejected", "cancelled"];
 
 /// Rates a second, and durations, between two snapshots.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -21,7 +21,7 @@ pub(super) struct Rates {
     /// The mean duration of a commit with its fsync, in milliseconds; `None` without commits.
     pub(super) commit_ms: Option<f64>,
     /// For each called plugin: hook, calls a second, mean microseconds of a call.
-    pub(super) plugins: Vec<(String, f64, f64)>,
+    pub(super) plugins: Vec<(&'static str, f64, f64)>,
 }
 
 /// The data of the screen.
@@ -60,70 +60,69 @@ impl TopData {
         let plugins = rates.plugins.iter();
         let plugins = plugins.map(|(hook, calls, us)| json!({ "hook": hook, "calls": calls, "us": us }));
         document["plugins"] = plugins.collect();
-        document["queues"] = queues_by_trouble(&self.snapshot, now).into_iter().cloned().collect();
-        document["links"] = self.snapshot.links.clone();
+        document["queues"] = json!(queues_by_trouble(&self.snapshot, now));
+        document["links"] = json!(self.snapshot.links);
         document
     }
 }
 
 fn rates(before: &Snapshot, after: &Snapshot, seconds: f64) -> Rates {
-    let total = |snapshot: &Snapshot, name: &str| snapshot.status["totals"][name].as_u64().unwrap_or(0);
+    let (earlier, later) = (&before.status, &after.status);
     // A restart resets the counters, so there are no rates.
-    let restarted = after.status["uptime_seconds"].as_u64() < before.status["uptime_seconds"].as_u64();
-    let more = |name: &str| {
-        if restarted { 0 } else { total(after, name).saturating_sub(total(before, name)) }
+    let restarted = later.uptime_seconds < earlier.uptime_seconds;
+    let more = |of: fn(&StatusTotals) -> u64| {
+        if restarted { 0 } else { of(&later.totals).saturating_sub(of(&earlier.totals)) }
     };
     let per_second = |count: u64| count as f64 / seconds;
-    let commits = more("commits");
+    let commits = more(|totals| totals.commits);
+    let failed = more(|totals| totals.failed) + more(|totals| totals.expired);
+    let delivered = more(|totals| totals.delivered) + more(|totals| totals.relayed);
+    let others = more(|totals| totals.rejected) + more(|totals| totals.cancelled);
     Rates {
-        accepted: per_second(more("accepted")),
-        submitted: per_second(more("submitted")),
-        ended: per_second(FINAL_STATES.iter().map(|name| more(name)).sum()),
-        failed: per_second(more("failed") + more("expired")),
-        refused: per_second(more("refused")),
-        commit_ms: (commits > 0).then(|| more("commit_us") as f64 / 1_000.0 / commits as f64),
+        accepted: per_second(more(|totals| totals.accepted)),
+        submitted: per_second(more(|totals| totals.submitted)),
+        ended: per_second(delivered + failed + others),
+        failed: per_second(failed),
+        refused: per_second(more(|totals| totals.refused)),
+        commit_ms: (commits > 0).then(|| more(|totals| totals.commit_us) as f64 / 1_000.0 / commits as f64),
         plugins: if restarted { Vec::new() } else { plugins(before, after, seconds) },
     }
 }
 
-fn plugins(before: &Snapshot, after: &Snapshot, seconds: f64) -> Vec<(String, f64, f64)> {
-    let count = |value: &Value, name: &str| value[name].as_u64().unwrap_or(0);
+fn plugins(before: &Snapshot, after: &Snapshot, seconds: f64) -> Vec<(&'static str, f64, f64)> {
     let mut found = Vec::new();
-    for (hook, plugin) in after.plugins().filter(|(_, plugin)| plugin["live"] != false) {
+    for (hook, plugin) in after.plugins().filter(|(_, plugin)| plugin.live) {
         let earlier = before.plugins().find(|(other, earlier)| {
-            *other == hook && ["plugin", "version", "live"].iter().all(|name| earlier[*name] == plugin[*name])
+            *other == hook
+                && earlier.live
+                && (&earlier.plugin, &earlier.version) == (&plugin.plugin, &plugin.version)
         });
         let Some((_, earlier)) = earlier else { continue };
-        let calls = count(plugin, "calls").saturating_sub(count(earlier, "calls"));
+        let calls = plugin.calls.saturating_sub(earlier.calls);
         if calls > 0 {
-            let spent = count(plugin, "nanoseconds").saturating_sub(count(earlier, "nanoseconds"));
-            found.push((hook.to_owned(), calls as f64 / seconds, spent as f64 / 1_000.0 / calls as f64));
+            let spent = plugin.nanoseconds.saturating_sub(earlier.nanoseconds);
+            found.push((hook, calls as f64 / seconds, spent as f64 / 1_000.0 / calls as f64));
         }
     }
     found
 }
 
 /// The queues, the worst first: messages without a link, then uncertain messages, then by the age of the oldest message.
-pub(super) fn queues_by_trouble(snapshot: &Snapshot, now: u64) -> Vec<&Value> {
-    let mut queues: Vec<&Value> = snapshot.queues().iter().collect();
+pub(super) fn queues_by_trouble(snapshot: &Snapshot, now: u64) -> Vec<&QueueView> {
+    let mut queues: Vec<&QueueView> = snapshot.queues.iter().collect();
     queues.sort_by_cached_key(|queue| {
-        let count = |name: &str| queue[name].as_u64().unwrap_or(0);
-        let waits = count("queued") + count("deferred");
-        let age = queue["oldest"].as_u64().map_or(0, |oldest| now.saturating_sub(oldest));
-        let stuck = waits > 0 && count("links") == 0;
-        let name = queue["peer"].as_str().unwrap_or_default().to_owned();
-        (std::cmp::Reverse((stuck, count("uncertain") > 0, age / 1_000, waits)), name)
+        let waits = queue.queued + queue.deferred;
+        let age = queue.oldest.map_or(0, |oldest| now.saturating_sub(oldest));
+        let stuck = waits > 0 && queue.links == 0;
+        (Reverse((stuck, queue.uncertain > 0, age / 1_000, waits)), queue.peer.clone())
     });
     queues
 }
 
 /// The links, those that are down first.
-pub(super) fn links(snapshot: &Snapshot) -> Vec<&Value> {
-    let mut links: Vec<&Value> = snapshot.links().iter().collect();
-    let name = |link: &Value| link["peer"].as_str().unwrap_or_default().to_owned();
-    links.sort_by_cached_key(|link| {
-        (is_link_up(link), std::cmp::Reverse(link["in_flight"].as_u64()), name(link))
-    });
+pub(super) fn links(snapshot: &Snapshot) -> Vec<&LinkView> {
+    let mut links: Vec<&LinkView> = snapshot.links.iter().collect();
+    links.sort_by_cached_key(|link| (link.is_up(), Reverse(link.in_flight), link.peer.clone()));
     links
 }
 
@@ -131,8 +130,7 @@ pub(super) fn links(snapshot: &Snapshot) -> Vec<&Value> {
 mod tests {
     use super::*;
     use crate::fixtures;
-    use api::{QueueView, StatusTotals, StatusView};
-    use testkit::api_document::fixture;
+    use api::StatusView;
 
     fn snapshot(uptime: u64, accepted: u64, commits: u64, calls: u64) -> Snapshot {
         let totals = StatusTotals {
@@ -145,12 +143,8 @@ mod tests {
             ..StatusTotals::default()
         };
         let status = StatusView { uptime_seconds: uptime, ..fixtures::status(totals) };
-        let hooks = json!([fixtures::router(calls, calls * 7_000)]);
-        Snapshot {
-            status: fixture("GET", "/v1/status", 200, json!(status)),
-            hooks: fixture("GET", "/v1/hooks", 200, hooks),
-            ..Snapshot::default()
-        }
+        let hooks = vec![fixtures::router(calls, calls * 7_000)];
+        Snapshot { status, hooks, ..Snapshot::default() }
     }
 
     #[test]
@@ -161,7 +155,7 @@ mod tests {
         let rates = &data.rates;
         assert_eq!((rates.accepted, rates.ended, rates.failed), (50.0, 30.0, 5.0));
         assert_eq!(rates.commit_ms, Some(1.5));
-        assert_eq!(rates.plugins, [("router".to_owned(), 10.0, 7.0)]);
+        assert_eq!(rates.plugins, [("router", 10.0, 7.0)]);
         data.next(snapshot(13, 1_100, 110, 520), Duration::from_secs(1));
         assert_eq!((data.rates.accepted, data.rates.commit_ms), (0.0, None));
         assert_eq!(data.curve, [50, 0]);
@@ -184,20 +178,17 @@ mod tests {
             oldest,
             ..fixtures::queue(peer)
         };
-        let queues = json!([
+        let queues = vec![
             queue("idle", 0, 1, 0, None),
             queue("old", 5, 1, 0, Some(1_000)),
             queue("young", 500, 1, 0, Some(90_000)),
             queue("doubt", 0, 1, 2, None),
             queue("stuck", 1, 0, 0, Some(99_000)),
             queue("away", 0, 0, 0, None),
-        ]);
-        let queues = fixture("GET", "/v1/queues", 200, queues);
+        ];
         let snapshot = Snapshot { queues, ..Snapshot::default() };
-        let names: Vec<&str> = queues_by_trouble(&snapshot, 100_000)
-            .iter()
-            .map(|queue| queue["peer"].as_str().unwrap())
-            .collect();
+        let queues = queues_by_trouble(&snapshot, 100_000);
+        let names: Vec<&str> = queues.iter().map(|queue| queue.peer.as_str()).collect();
         assert_eq!(names, ["stuck", "doubt", "old", "young", "away", "idle"]);
     }
 }

@@ -2,11 +2,10 @@
 
 use super::rates::{TopData, links, queues_by_trouble};
 use crate::attention::attention;
-use crate::format::{blocked_by, count, duration_text, number, octets, padded, value_text};
+use crate::format::{blocked_by, duration_text, number, octets, padded, value_text};
 use crate::output::Tone;
-use crate::snapshot::is_link_up;
+use api::{LinkView, QueueView};
 use client::terminal::visible;
-use serde_json::Value;
 use std::collections::VecDeque;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -150,9 +149,9 @@ fn wrapped(width: usize, pieces: &[String]) -> Vec<Line> {
 fn summary(width: usize, data: &TopData) -> Vec<Line> {
     let (snapshot, rates) = (&data.snapshot, &data.rates);
     let status = &snapshot.status;
-    let up = status["uptime_seconds"].as_u64().unwrap_or(0).saturating_mul(1_000);
+    let up = status.uptime_seconds.saturating_mul(1_000);
     let tone = if snapshot.readiness() == "ready" { Tone::Good } else { Tone::Bad };
-    let name = format!("{} {}", value_text(&status["name"]), value_text(&status["version"]));
+    let name = format!("{} {}", value_text(&status.name), value_text(&status.version));
     let mut lines = vec![
         Line::toned(Tone::Strong, name)
             .and(None, "   ")
@@ -175,14 +174,14 @@ fn summary(width: usize, data: &TopData) -> Vec<Line> {
     lines.extend(wrapped(width, &pieces));
     let (links, dialled) = snapshot.dialled_links();
     let mut pieces = vec![
-        format!("waiting {}", count(&status["waiting"])),
-        format!("in flight {}", number(snapshot.sum("in_flight"))),
-        format!("uncertain {}", number(snapshot.sum("uncertain"))),
+        format!("waiting {}", number(status.waiting)),
+        format!("in flight {}", number(snapshot.sum(|queue| queue.in_flight))),
+        format!("uncertain {}", number(snapshot.sum(|queue| queue.uncertain))),
         format!("links {links}/{dialled} + {}", snapshot.served_links()),
-        format!("disk {}", octets(status["disk_free"].as_u64().unwrap_or(0))),
+        format!("disk {}", octets(status.disk_free)),
     ];
-    if snapshot.archive["backlog"].is_u64() {
-        pieces.push(format!("archive behind by {}", count(&snapshot.archive["backlog"])));
+    if let Some(archive) = &snapshot.archive {
+        pieces.push(format!("archive behind by {}", number(archive.backlog)));
     }
     lines.extend(wrapped(width, &pieces));
     lines
@@ -236,26 +235,30 @@ const LINKS: [Column; 7] = [
     ("LAST ERROR", 20, 76),
 ];
 
-fn queue_cells(queue: &Value, now: u64) -> Vec<String> {
-    let age = queue["oldest"].as_u64();
-    let age = age.map_or_else(|| "-".to_owned(), |oldest| duration_text(&now.saturating_sub(oldest)));
-    let mut cells = vec![value_text(&queue["peer"])];
-    let counts = ["links", "queued", "in_flight", "deferred", "uncertain", "awaiting_dlr"];
-    cells.extend(counts.map(|name| count(&queue[name])));
-    cells.extend([age, blocked_by(&queue["blocked_by"])]);
-    cells
+fn queue_cells(queue: &QueueView, now: u64) -> Vec<String> {
+    let age = |oldest: u64| duration_text(&now.saturating_sub(oldest));
+    vec![
+        value_text(&queue.peer),
+        number(queue.links as u64),
+        number(queue.queued),
+        number(queue.in_flight),
+        number(queue.deferred),
+        number(queue.uncertain),
+        number(queue.awaiting_dlr),
+        queue.oldest.map_or_else(|| "-".to_owned(), age),
+        blocked_by(&queue.blocked_by),
+    ]
 }
 
-fn link_cells(link: &Value) -> Vec<String> {
-    let trip = link["round_trip_us"].as_u64();
+fn link_cells(link: &LinkView) -> Vec<String> {
     vec![
-        value_text(&link["peer"]),
-        value_text(&link["phase"]),
-        value_text(&link["remote"]),
-        format!("{}/{}", count(&link["in_flight"]), count(&link["window"])),
-        trip.map_or_else(|| "-".to_owned(), |us| format!("{:.1}ms", us as f64 / 1_000.0)),
-        blocked_by(&link["blocked_by"]),
-        value_text(&link["last_error"]),
+        value_text(&link.peer),
+        value_text(&link.phase),
+        value_text(&link.remote),
+        format!("{}/{}", number(link.in_flight.into()), number(link.window.into())),
+        link.round_trip_ms().map_or_else(|| "-".to_owned(), |ms| format!("{ms:.1}ms")),
+        blocked_by(&link.blocked_by),
+        value_text(&link.last_error),
     ]
 }
 
@@ -270,8 +273,8 @@ fn tables(width: usize, height: usize, data: &TopData, view: &ViewState) -> Vec<
     let rows: Vec<Row> = queues
         .iter()
         .map(|queue| {
-            let waits = ["queued", "deferred"].iter().any(|name| queue[*name].as_u64() > Some(0));
-            let tone = match (queue["uncertain"].as_u64() > Some(0), waits && queue["links"] == 0) {
+            let waits = queue.queued > 0 || queue.deferred > 0;
+            let tone = match (queue.uncertain > 0, waits && queue.links == 0) {
                 (_, true) => Some(Tone::Bad),
                 (true, false) => Some(Tone::Doubtful),
                 (false, false) => None,
@@ -282,7 +285,7 @@ fn tables(width: usize, height: usize, data: &TopData, view: &ViewState) -> Vec<
     let mut lines = table((width, above), &QUEUES, &rows, view.scrolled);
     lines.resize(above, Line::default());
     let rows: Vec<Row> =
-        links.iter().map(|link| (link_cells(link), (!is_link_up(link)).then_some(Tone::Bad))).collect();
+        links.iter().map(|link| (link_cells(link), (!link.is_up()).then_some(Tone::Bad))).collect();
     lines.extend(table((width, height - above), &LINKS, &rows, view.scrolled));
     lines
 }

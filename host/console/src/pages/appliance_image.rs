@@ -3,11 +3,11 @@
 use super::maintenance::render;
 use crate::api_caller::{ApiError, ApiRequest, ApiResponse, with_query};
 use crate::form::Form;
-use crate::format::{duration_text, number, octets, state_badge, text};
+use crate::format::{duration_text, octets, state_badge};
 use crate::layout::csrf_field;
 use crate::request_context::RequestContext;
 use crate::table::detail_list;
-use api::Permission;
+use api::{FactoryResetRequest, ImageStatusView, OperateResult, Permission, StateRetention};
 use axum::body::{Body, Bytes};
 use axum::extract::multipart::Field;
 use axum::extract::{Multipart, Query};
@@ -15,43 +15,38 @@ use axum::http::Method;
 use axum::response::Response;
 use maud::{Markup, html};
 use serde::Deserialize;
-use serde_json::{Value, json};
 use std::io;
 use tokio::sync::mpsc;
 
 /// The section about the appliance image.
-pub(super) fn card(context: &RequestContext, status: &Value) -> Markup {
-    let running = text(status, "slot");
-    let is_next = text(status, "next") == running;
-    let trial = status["on-trial"].as_bool() == Some(true);
-    let slots = status["slots"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let other = slots.iter().find(|slot| text(slot, "name") != running);
-    let back = other.filter(|slot| slot["healthy"].is_string());
+pub(super) fn card(context: &RequestContext, status: &ImageStatusView) -> Markup {
+    let other = status.slots.iter().find(|slot| slot.name != status.slot);
+    let back = other.and_then(|slot| slot.healthy.as_deref());
     html! {
         section.card #appliance-image {
             h2 { "The machine" }
             (detail_list(&[
                 ("System", html! {
-                    (text(status, "version")) " from slot " (running)
-                    @if trial { " " (state_badge("uncertain")) " on trial: it is rolled back automatically if it does not become ready" }
+                    (status.version) " from slot " (status.slot)
+                    @if status.on_trial { " " (state_badge("uncertain")) " on trial: it is rolled back automatically if it does not become ready" }
                 }),
-                ("At the next start", html! { @if is_next { "the same" } @else { "slot " (text(status, "next")) } }),
+                ("At the next start", html! { @if status.next == status.slot { "the same" } @else { "slot " (status.next) } }),
                 ("In the other slot", html! {
-                    @match back { Some(slot) => (text(slot, "healthy")), None => "no healthy system" }
+                    (back.unwrap_or("no healthy system"))
                 }),
-                ("Up for", html! { (duration_text(number(status, "up-seconds") * 1_000)) }),
+                ("Up for", html! { (duration_text(status.up_seconds * 1_000)) }),
                 ("Clock", html! {
-                    @if status["clock-synchronised"].as_bool() == Some(true) { "set by a time server" }
+                    @if status.clock_synchronised { "set by a time server" }
                     @else { (state_badge("uncertain")) " not set by a time server yet" }
                 }),
-                ("Data", html! { (octets(number(status, "data-used"))) " of " (octets(number(status, "data-size"))) }),
+                ("Data", html! { (octets(status.data_used)) " of " (octets(status.data_size)) }),
             ]))
             @if context.has_permission(Permission::ManageAppliance) { (action_forms(context, back)) }
         }
     }
 }
 
-fn action_forms(context: &RequestContext, back: Option<&Value>) -> Markup {
+fn action_forms(context: &RequestContext, back: Option<&str>) -> Markup {
     html! {
         h3 { "Update" }
         form.fields method="post" action="/maintenance/update" enctype="multipart/form-data" {
@@ -63,11 +58,11 @@ fn action_forms(context: &RequestContext, back: Option<&Value>) -> Markup {
             }
             p.muted { "The update is written to the slot that does not run. Configuration and messages are kept; a system that does not start is rolled back automatically. An older daemon cannot open the data of a newer one, so take a backup first." }
         }
-        @if let Some(slot) = back {
+        @if let Some(version) = back {
             h3 { "Rollback" }
             form.fields method="post" action="/maintenance/appliance" {
                 (csrf_field(context))
-                p.actions { button.danger type="submit" name="do" value="rollback" { "Roll back to " (text(slot, "healthy")) } }
+                p.actions { button.danger type="submit" name="do" value="rollback" { "Roll back to " (version) } }
             }
         }
         h3 { "Support" }
@@ -94,20 +89,25 @@ pub(crate) async fn change(context: RequestContext, form: Form) -> Response {
     let result = match form.text("do") {
         "rollback" => context.send(Method::POST, "/v1/appliance/rollback", &form, None).await,
         "reset" if form.text("sure") != "yes" => Err(ApiError::bad_request("Confirm the reset.")),
-        "reset" => {
-            let request = json!({ "state": form.text("state") });
-            context.send(Method::POST, "/v1/appliance/factory-reset", &form, Some(&request)).await
-        }
+        "reset" => reset(&context, &form).await,
         _ => Err(ApiError::bad_request("This action does not exist.")),
     };
     show_result(&context, result).await
 }
 
+async fn reset(context: &RequestContext, form: &Form) -> Result<ApiResponse, ApiError> {
+    let state = match form.text("state") {
+        "keep" => StateRetention::Keep,
+        "drop" => StateRetention::Drop,
+        _ => return Err(ApiError::bad_request("Choose what to keep.")),
+    };
+    let request = FactoryResetRequest { state };
+    context.send_json(Method::POST, "/v1/appliance/factory-reset", form, &request).await
+}
+
 async fn show_result(context: &RequestContext, result: Result<ApiResponse, ApiError>) -> Response {
-    match result.and_then(|answer| answer.read::<Value>()) {
-        Ok(done) if done["restarts"].as_bool() == Some(true) => {
-            RequestContext::redirect("/maintenance", "restarting")
-        }
+    match result.and_then(|answer| answer.read()) {
+        Ok(OperateResult { restarts: true, .. }) => RequestContext::redirect("/maintenance", "restarting"),
         Ok(_) => RequestContext::redirect("/maintenance", "next-start"),
         Err(error) => render(context, Some(&error)).await,
     }

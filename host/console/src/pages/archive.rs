@@ -40,7 +40,7 @@ async fn page_body(context: &RequestContext, query: &Form) -> Result<Markup, Api
     let (archive, statistics, orphans) = tokio::join!(
         context.get::<Value>("/v1/archive"),
         context.get::<Value>(&path),
-        context.get_optional("/v1/dlrs/orphans")
+        context.get_optional::<Value>("/v1/dlrs/orphans")
     );
     let archive = match archive {
         Ok(archive) => archive,

@@ -3,18 +3,15 @@
 use super::appliance_image;
 use crate::api_caller::ApiError;
 use crate::form::Form;
-use crate::format::{
-    count, duration_text, kebab_or_snake, number, octets, plural, state_badge, text, time_value,
-};
+use crate::format::{count, duration_text, octets, plural, state_badge, time_tag};
 use crate::layout::{action_button, csrf_field, error_notice, page};
 use crate::nav::NavItem;
 use crate::request_context::RequestContext;
 use crate::table::detail_list;
-use api::Permission;
+use api::{DrainStateView, ImageStatusView, LogLevelView, Permission, StatusView};
 use axum::http::Method;
 use axum::response::Response;
 use maud::{Markup, html};
-use serde_json::{Value, json};
 
 pub(crate) async fn show(context: RequestContext) -> Response {
     render(&context, None).await
@@ -31,10 +28,10 @@ pub(super) async fn render(context: &RequestContext, error: Option<&ApiError>) -
 
 async fn page_body(context: &RequestContext, error: Option<&ApiError>) -> Result<Markup, ApiError> {
     let (status, drain, log, machine) = tokio::join!(
-        context.get::<Value>("/v1/status"),
-        context.get_optional("/v1/drain"),
-        context.get_optional("/v1/log"),
-        context.get_optional("/v1/appliance"),
+        context.get::<StatusView>("/v1/status"),
+        context.get_optional::<DrainStateView>("/v1/drain"),
+        context.get_optional::<LogLevelView>("/v1/log"),
+        context.get_optional::<ImageStatusView>("/v1/appliance"),
     );
     let status = status?;
     Ok(html! {
@@ -43,11 +40,11 @@ async fn page_body(context: &RequestContext, error: Option<&ApiError>) -> Result
         section.card {
             h2 { "The appliance" }
             (detail_list(&[
-                ("Name", html! { (text(&status, "name")) }),
-                ("Version", html! { (text(&status, "version")) }),
-                ("Up for", html! { (duration_text(number(&status, "uptime_seconds") * 1_000)) }),
-                ("Free disk", html! { (octets(number(&status, "disk_free"))) " " @if status["disk_low"].as_bool() == Some(true) { (state_badge("down")) " submissions are refused" } }),
-                ("Recovered at the start", html! { (plural(number(&status, "recovered"), "message", "messages")) " in " (duration_text(number(&status, "recovery_ms"))) }),
+                ("Name", html! { (status.name) }),
+                ("Version", html! { (status.version) }),
+                ("Up for", html! { (duration_text(status.uptime_seconds * 1_000)) }),
+                ("Free disk", html! { (octets(status.disk_free)) " " @if status.disk_low { (state_badge("down")) " submissions are refused" } }),
+                ("Recovered at the start", html! { (plural(status.recovered, "message", "messages")) " in " (duration_text(status.recovery_ms)) }),
             ]))
         }
         section.card { h2 { "Drain" } (drain_details(context, drain.as_ref())) }
@@ -64,30 +61,28 @@ async fn page_body(context: &RequestContext, error: Option<&ApiError>) -> Result
     })
 }
 
-fn drain_details(context: &RequestContext, drain: Option<&Value>) -> Markup {
+fn drain_details(context: &RequestContext, drain: Option<&DrainStateView>) -> Markup {
     let Some(drain) = drain else {
         return html! { p { "This appliance does not support draining." } };
     };
-    let left = &drain["remaining"];
-    let is_draining = drain["draining"].as_bool() == Some(true);
     html! {
-        @if is_draining {
-            p { (state_badge("uncertain")) " Drained by " (text(drain, "by")) " since " (time_value(&drain["since"])) ": no new messages are accepted, waiting messages are sent." }
-            (detail_list(&[("Waiting", html! { (count(number(left, "waiting"))) }), ("In flight", html! { (count(kebab_or_snake(left, "in-flight").as_u64().unwrap_or(0))) })]))
+        @if drain.draining {
+            p { (state_badge("uncertain")) " Drained by " (drain.by.as_deref().unwrap_or("—")) " since " @match drain.since { Some(at) => { (time_tag(at)) } None => { "—" } } ": no new messages are accepted, waiting messages are sent." }
+            (detail_list(&[("Waiting", html! { (count(drain.remaining.waiting)) }), ("In flight", html! { (count(drain.remaining.in_flight)) })]))
         } @else {
             p { "Submissions are accepted. A drain refuses new submissions, sends the waiting messages, and reports the appliance as not ready to load balancers." }
         }
         @if context.has_permission(Permission::Configure) {
             div.actions {
-                @if is_draining { (action_button(context, "/maintenance", "End the drain", "primary", &[("do", "resume")])) }
+                @if drain.draining { (action_button(context, "/maintenance", "End the drain", "primary", &[("do", "resume")])) }
                 @else { (action_button(context, "/maintenance", "Start the drain", "danger", &[("do", "drain")])) }
             }
         }
     }
 }
 
-fn log_level_form(context: &RequestContext, log: Option<&Value>) -> Markup {
-    let level = log.map(|log| text(log, "level")).unwrap_or_default();
+fn log_level_form(context: &RequestContext, log: Option<&LogLevelView>) -> Markup {
+    let level = log.map(|log| log.level.as_str()).unwrap_or_default();
     html! {
         @if context.has_permission(Permission::Configure) {
             form.fields method="post" action="/maintenance" {
@@ -104,8 +99,8 @@ pub(crate) async fn change(context: RequestContext, form: Form) -> Response {
         "drain" => context.send(Method::POST, "/v1/drain", &form, None).await.map(|_| "draining"),
         "resume" => context.send(Method::DELETE, "/v1/drain", &form, None).await.map(|_| "resumed"),
         "level" => {
-            let request = json!({ "level": form.text("level") });
-            context.send(Method::PUT, "/v1/log", &form, Some(&request)).await.map(|_| "level")
+            let request = LogLevelView { level: form.text("level").to_owned() };
+            context.send_json(Method::PUT, "/v1/log", &form, &request).await.map(|_| "level")
         }
         _ => Err(ApiError::bad_request("This action does not exist.")),
     };

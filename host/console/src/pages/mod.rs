@@ -1,6 +1,5 @@
 //! The pages, one module each.
 
-pub(crate) mod api_types;
 pub(crate) mod appliance_image;
 pub(crate) mod archive;
 pub(crate) mod audit;

@@ -2,20 +2,18 @@
 
 use crate::api_caller::ApiError;
 use crate::chart::{Line, bar, chart};
-use crate::format::{
-    count, duration_text, figure, number, octets, state_badge, text, version_tag, with_readable_times,
-};
+use crate::format::{count, duration_text, figure, octets, state_badge, version_tag, with_readable_times};
 use crate::layout::live_page;
 use crate::live::Region;
 use crate::nav::NavItem;
-use crate::pages::api_types::{LinkStatus, links};
 use crate::request_context::RequestContext;
 use crate::table::table;
-use api::Permission;
+use api::{
+    AttentionSeverity, AttentionSubjectKind, AttentionView, HookStateView, LinkPhase, LinkRole, LinkView,
+    MetricsSampleView, Permission, RecentMetricsView, StatusView,
+};
 use axum::response::{IntoResponse, Redirect, Response};
 use maud::{Markup, html};
-use serde::Deserialize;
-use serde_json::Value;
 use std::collections::HashMap;
 
 /// The number of samples of a rate.
@@ -38,15 +36,15 @@ pub(crate) async fn show(context: RequestContext) -> Response {
 
 pub(crate) async fn regions(context: &RequestContext) -> Result<Vec<Region>, ApiError> {
     let (status, recent, links, hooks, found) = tokio::join!(
-        context.get::<Value>("/v1/status"),
-        context.get_optional("/v1/metrics/recent"),
-        links(context),
-        context.get_optional("/v1/hooks"),
-        context.get::<Vec<Finding>>("/v1/attention"),
+        context.get::<StatusView>("/v1/status"),
+        context.get_optional::<RecentMetricsView>("/v1/metrics/recent"),
+        context.get::<Vec<LinkView>>("/v1/links"),
+        context.get_optional::<Vec<HookStateView>>("/v1/hooks"),
+        context.get::<Vec<AttentionView>>("/v1/attention"),
     );
     let (status, links, found) = (status?, links?, found?);
     let hooks = hooks.unwrap_or_default();
-    let recent = RecentMetrics::read(recent.as_ref());
+    let recent = RecentMetrics::of(recent.as_ref());
     Ok(vec![
         ("figures", figures(&status, &recent)),
         ("attention", html! { h2 { "Needs attention" } (attention(&found, crate::format::now())) }),
@@ -68,26 +66,25 @@ struct RecentMetrics {
 }
 
 impl RecentMetrics {
-    fn read(recent: Option<&Value>) -> Self {
-        let nothing = Vec::new();
-        let samples = recent.and_then(|recent| recent["samples"].as_array()).unwrap_or(&nothing);
-        let most = recent.map_or(300, |recent| recent["capacity"].as_u64().unwrap_or(300)) as usize;
-        let every = recent.map_or(2_000, |recent| recent["interval-ms"].as_u64().unwrap_or(2_000)).max(1);
+    fn of(recent: Option<&RecentMetricsView>) -> Self {
+        let samples = recent.map_or(&[][..], |recent| recent.samples.as_slice());
+        let most = recent.map_or(300, |recent| recent.capacity);
+        let every = recent.map_or(2_000, |recent| recent.interval_ms).max(1);
         // Missing samples come first, so that the line of a recently started appliance is at the right.
         let missing = most.saturating_sub(samples.len());
         let line = |each: &dyn Fn(usize) -> Option<f64>| -> Vec<Option<f64>> {
             std::iter::repeat_n(None, missing).chain((0..samples.len()).map(each)).collect()
         };
-        let delta = |at: usize, name: &str| {
+        let delta = |at: usize, of: fn(&MetricsSampleView) -> u64| {
             let (before, now) = (samples.get(at.checked_sub(1)?)?, samples.get(at)?);
-            let change = now[name].as_f64()? - before[name].as_f64()?;
-            (change >= 0.0).then_some(change)
+            Some(of(now).checked_sub(of(before))? as f64)
         };
         // A rate spans several samples, so that few messages do not make it jump.
-        let rate = |name: &'static str| {
+        let rate = |of: fn(&MetricsSampleView) -> u64| {
             line(&|at| {
                 let first = at.saturating_sub(RATE_SAMPLES);
-                let changes = || (first + 1..=at).map(|at| Some((delta(at, name)?, delta(at, "at")?)));
+                let changes =
+                    || (first + 1..=at).map(|at| Some((delta(at, of)?, delta(at, |sample| sample.at)?)));
                 let (change, ms) = changes()
                     .try_fold((0.0, 0.0), |(change, ms), one| one.map(|(a, b)| (change + a, ms + b)))?;
                 (ms > 0.0).then(|| change / ms * 1_000.0)
@@ -95,16 +92,17 @@ impl RecentMetrics {
         };
         Self {
             minutes: (most as u64 * every).div_ceil(60_000),
-            accepted: rate("accepted"),
-            delivered: rate("delivered"),
-            failed: rate("failed"),
-            refused: rate("refused"),
-            waiting: line(&|at| samples[at]["waiting"].as_f64()),
+            accepted: rate(|sample| sample.accepted),
+            delivered: rate(|sample| sample.delivered),
+            failed: rate(|sample| sample.failed),
+            refused: rate(|sample| sample.refused),
+            waiting: line(&|at| Some(samples.get(at)?.waiting as f64)),
             commit: line(&|at| {
-                let commits = delta(at, "commits")?;
-                (commits > 0.0).then(|| delta(at, "commit-us").map(|us| us / commits / 1_000.0))?
+                let commits = delta(at, |sample| sample.commits)?;
+                let spent = delta(at, |sample| sample.commit_us)?;
+                (commits > 0.0).then(|| spent / commits / 1_000.0)
             }),
-            round_trip: line(&|at| samples[at]["round-trip-us"].as_f64().map(|us| us / 1_000.0)),
+            round_trip: line(&|at| Some(samples.get(at)?.round_trip_us? as f64 / 1_000.0)),
         }
     }
 
@@ -114,7 +112,7 @@ impl RecentMetrics {
     }
 }
 
-fn figures(status: &Value, recent: &RecentMetrics) -> Markup {
+fn figures(status: &StatusView, recent: &RecentMetrics) -> Markup {
     let tile = |name: &str, what: Markup, below: String| {
         html! { div.tile { span.name { (name) } strong { (what) } span.muted { (below) } } }
     };
@@ -122,22 +120,21 @@ fn figures(status: &Value, recent: &RecentMetrics) -> Markup {
         Some(rate) => html! { (figure(rate)) small { " /s" } },
         None => html! { "—" },
     };
-    let totals = &status["totals"];
-    let failed: u64 =
-        ["failed", "expired", "rejected", "unknown"].iter().map(|name| number(totals, name)).sum();
+    let totals = &status.totals;
+    let failed = totals.failed + totals.expired + totals.rejected + totals.unknown;
     html! {
-        (tile("Accepted", rate(&recent.accepted), format!("{} since the start", count(number(totals, "accepted")))))
+        (tile("Accepted", rate(&recent.accepted), format!("{} since the start", count(totals.accepted))))
         (tile(
             "Delivered",
             rate(&recent.delivered),
-            format!("{} since the start", count(number(totals, "delivered") + number(totals, "relayed"))),
+            format!("{} since the start", count(totals.delivered + totals.relayed)),
         ))
-        (tile("Waiting", html! { (count(number(status, "waiting"))) }, "queued, deferred or in flight".to_owned()))
+        (tile("Waiting", html! { (count(status.waiting)) }, "queued, deferred or in flight".to_owned()))
         (tile("Not delivered", rate(&recent.failed), format!("{} since the start", count(failed))))
         (tile(
             "Up",
-            html! { (duration_text(number(status, "uptime_seconds") * 1_000)) },
-            format!("{} {}, {} free", text(status, "name"), text(status, "version"), octets(number(status, "disk_free"))),
+            html! { (duration_text(status.uptime_seconds * 1_000)) },
+            format!("{} {}, {} free", status.name, status.version, octets(status.disk_free)),
         ))
     }
 }
@@ -153,65 +150,51 @@ fn charts(recent: &RecentMetrics) -> Markup {
     }
 }
 
-/// A finding of `GET /v1/attention`.
-#[derive(Debug, Clone, Deserialize)]
-struct Finding {
-    severity: String,
-    code: String,
-    subject: Subject,
-    since: Option<u64>,
-    text: String,
-}
-
-/// The subject of a finding.
-#[derive(Debug, Clone, Deserialize)]
-struct Subject {
-    kind: String,
-    name: Option<String>,
-}
-
 /// The path of the page for a finding, and the text of the link.
-fn link_for(finding: &Finding) -> Option<(String, &'static str)> {
+fn link_for(finding: &AttentionView) -> (String, &'static str) {
     let name = crate::api_caller::encode_segment(finding.subject.name.as_deref().unwrap_or_default());
-    let (path, label) = match (finding.code.as_str(), finding.subject.kind.as_str()) {
+    match (finding.code.as_str(), finding.subject.kind) {
         ("draining", _) => ("/maintenance".to_owned(), "End the drain"),
         ("configuration-unconfirmed", _) => ("/configuration".to_owned(), "Confirm or revert"),
         ("messages-uncertain", _) => ("/uncertain".to_owned(), "Settle them"),
         ("unknown-reference", _) => (format!("/policies/{name}"), "Edit policy"),
-        (_, "peer") => (format!("/peers/{name}"), "Show and test"),
-        (_, "account") => (format!("/accounts/{name}"), "Show"),
-        (_, "queue") => ("/queues".to_owned(), "Show queues"),
-        (_, "hook") => (format!("/plugins/{name}"), "Show faults"),
-        (_, "core-network") => ("/networks".to_owned(), "Show"),
-        (_, "archive") => ("/archive".to_owned(), "Show archive"),
-        (_, "configuration") => ("/configuration".to_owned(), "Show"),
-        (_, "appliance") => ("/maintenance".to_owned(), "Show"),
-        // An unknown kind.
-        _ => return None,
-    };
-    Some((path, label))
+        (_, AttentionSubjectKind::Peer) => (format!("/peers/{name}"), "Show and test"),
+        (_, AttentionSubjectKind::Account) => (format!("/accounts/{name}"), "Show"),
+        (_, AttentionSubjectKind::Queue) => ("/queues".to_owned(), "Show queues"),
+        (_, AttentionSubjectKind::Hook) => (format!("/plugins/{name}"), "Show faults"),
+        (_, AttentionSubjectKind::CoreNetwork) => ("/networks".to_owned(), "Show"),
+        (_, AttentionSubjectKind::Archive) => ("/archive".to_owned(), "Show archive"),
+        (_, AttentionSubjectKind::Configuration) => ("/configuration".to_owned(), "Show"),
+        (_, AttentionSubjectKind::Appliance) => ("/maintenance".to_owned(), "Show"),
+    }
 }
 
 /// The page that lists all findings of this kind.
-fn list_link(finding: &Finding) -> Option<&'static str> {
-    match finding.subject.kind.as_str() {
-        "peer" => Some("/peers?state=down"),
-        "account" => Some("/accounts"),
-        "queue" => Some("/queues"),
-        "hook" => Some("/plugins"),
-        "core-network" => Some("/networks"),
-        _ => None,
+fn list_link(finding: &AttentionView) -> Option<&'static str> {
+    match finding.subject.kind {
+        AttentionSubjectKind::Peer => Some("/peers?state=down"),
+        AttentionSubjectKind::Account => Some("/accounts"),
+        AttentionSubjectKind::Queue => Some("/queues"),
+        AttentionSubjectKind::Hook => Some("/plugins"),
+        AttentionSubjectKind::CoreNetwork => Some("/networks"),
+        AttentionSubjectKind::Appliance
+        | AttentionSubjectKind::Archive
+        | AttentionSubjectKind::Configuration => None,
     }
 }
 
 /// The findings, in the API's order; of one code at most [`MAX_PER_CODE`], with a count of the others. `now` is milliseconds since
 /// the epoch.
-fn attention(found: &[Finding], now: u64) -> Markup {
-    let class = |finding: &Finding| if finding.severity == "error" { "bad" } else { "warn" };
-    let line = |finding: &Finding, text: &str, link: Option<(String, &str)>| {
+fn attention(found: &[AttentionView], now: u64) -> Markup {
+    let severity = |finding: &AttentionView| match finding.severity {
+        AttentionSeverity::Error => ("bad", "Error: "),
+        AttentionSeverity::Warning => ("warn", "Warning: "),
+    };
+    let line = |finding: &AttentionView, text: &str, link: Option<(String, &str)>| {
+        let (class, severity) = severity(finding);
         html! {
-            li.(class(finding)) {
-                span.visually-hidden { (if finding.severity == "error" { "Error: " } else { "Warning: " }) }
+            li.(class) {
+                span.visually-hidden { (severity) }
                 span { (text) }
                 @if let Some((path, label)) = link { a href=(path) { (label) } }
             }
@@ -229,7 +212,7 @@ fn attention(found: &[Finding], now: u64) -> Markup {
         if *before <= MAX_PER_CODE {
             let since = finding.since.map(|at| format!(" (for {})", duration_text(now.saturating_sub(at))));
             let text = with_readable_times(&finding.text) + &since.unwrap_or_default();
-            lines.push(line(finding, &text, link_for(finding)));
+            lines.push(line(finding, &text, Some(link_for(finding))));
         } else if *before == MAX_PER_CODE + 1 {
             let left = totals.get(finding.code.as_str()).map_or(0, |total| total - MAX_PER_CODE);
             let link = list_link(finding).map(|path| (path.to_owned(), "Show all"));
@@ -245,23 +228,27 @@ fn attention(found: &[Finding], now: u64) -> Markup {
     }
 }
 
-fn links_summary(links: &[LinkStatus]) -> Markup {
+fn links_summary(links: &[LinkView]) -> Markup {
     let up = links.iter().filter(|link| link.is_up()).count() as u64;
     let trying =
-        links.iter().filter(|link| matches!(link.phase.as_str(), "connecting" | "binding")).count() as u64;
+        links.iter().filter(|link| matches!(link.phase, LinkPhase::Connecting | LinkPhase::Binding)).count()
+            as u64;
     let down = links.len() as u64 - up - trying;
-    let mut shown: Vec<&LinkStatus> = links.iter().collect();
+    let mut shown: Vec<&LinkView> = links.iter().collect();
     shown.sort_by_key(|link| (link.is_up(), std::cmp::Reverse(link.in_flight)));
     let rows: Vec<_> = shown
         .iter()
         .take(8)
         .map(|link| {
-            let path = if link.role == "client" { "/peers/" } else { "/accounts/" };
+            let path = match link.role {
+                LinkRole::Client => "/peers/",
+                LinkRole::Server => "/accounts/",
+            };
             vec![
                 html! { a href=(format!("{path}{}", crate::api_caller::encode_segment(&link.peer))) { (link.peer) } },
-                state_badge(&link.phase),
+                state_badge(link.phase.name()),
                 html! { (link.in_flight) " of " (link.window) },
-                html! { (link.round_trip().map_or_else(|| "—".to_owned(), |ms| format!("{} ms", figure(ms)))) },
+                html! { (link.round_trip_ms().map_or_else(|| "—".to_owned(), |ms| format!("{} ms", figure(ms)))) },
             ]
         })
         .collect();
@@ -278,27 +265,19 @@ fn links_summary(links: &[LinkStatus]) -> Markup {
     }
 }
 
-fn plugins_summary(hooks: &Value) -> Markup {
-    let hooks = hooks.as_array().map(Vec::as_slice).unwrap_or_default();
+fn plugins_summary(hooks: &[HookStateView]) -> Markup {
     let rows: Vec<_> = hooks
         .iter()
         .map(|hook| {
-            let name = text(hook, "hook");
-            let chain = hook["live"]["chain"].as_array().map(Vec::as_slice).unwrap_or_default();
-            let faults: u64 = hook["counts"]
-                .as_array()
-                .into_iter()
-                .flatten()
-                .filter_map(|one| one["faults"].as_object())
-                .flat_map(|faults| faults.values().filter_map(Value::as_u64))
-                .sum();
+            let (name, chain) = (hook.hook.name(), &hook.live.chain);
+            let faults: u64 = hook.counts.iter().map(|counts| counts.faults.total()).sum();
             vec![
                 html! { a href=(format!("/plugins/{name}")) { (name) } },
                 html! {
                     @if chain.is_empty() { span.muted { "none" } }
-                    @for one in chain { span.plugin { (text(one, "plugin")) " " (version_tag(text(one, "version"))) } }
+                    @for one in chain { span.plugin { (one.plugin) " " (version_tag(&one.version)) } }
                 },
-                html! { @match hook["candidate"]["mode"].as_str() { Some(mode) => { (state_badge(mode)) } None => { span.muted { "none" } } } },
+                html! { @match &hook.candidate { Some(candidate) => { (state_badge(candidate.record.mode.name())) } None => { span.muted { "none" } } } },
                 html! { (count(faults)) },
             ]
         })
@@ -314,16 +293,25 @@ fn plugins_summary(hooks: &Value) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
-    use testkit::api_document::fixture;
+    use api::AttentionSubject;
 
-    fn found(severity: &str, code: &str, kind: &str, name: &str) -> Finding {
-        let finding = json!({
-            "severity": severity, "code": code, "subject": { "kind": kind, "name": name }, "since": 1_000,
-            "text": format!("{name} is <down>"), "remedy": null,
-        });
-        let mut findings = fixture("GET", "/v1/attention", 200, json!([finding]));
-        serde_json::from_value(findings[0].take()).unwrap()
+    const ERROR: AttentionSeverity = AttentionSeverity::Error;
+    const WARNING: AttentionSeverity = AttentionSeverity::Warning;
+
+    fn found(
+        severity: AttentionSeverity,
+        code: &str,
+        kind: AttentionSubjectKind,
+        name: &str,
+    ) -> AttentionView {
+        AttentionView {
+            severity,
+            code: code.to_owned(),
+            subject: AttentionSubject { kind, name: Some(name.to_owned()) },
+            since: Some(1_000),
+            text: format!("{name} is <down>"),
+            remedy: None,
+        }
     }
 
     #[test]
@@ -333,26 +321,26 @@ mod tests {
 
     #[test]
     fn a_finding_is_shown_with_its_age_and_a_link() {
-        let mut all = [
-            found("error", "peer-down", "peer", "a b"),
-            found("warning", "unknown-reference", "hook", "router"),
-            found("warning", "new", "appliance", "x"),
+        let all = [
+            found(ERROR, "peer-down", AttentionSubjectKind::Peer, "a b"),
+            found(WARNING, "unknown-reference", AttentionSubjectKind::Hook, "router"),
+            found(WARNING, "new", AttentionSubjectKind::Appliance, "x"),
         ];
-        // Of a later version of the API.
-        "new kind".clone_into(&mut all[2].subject.kind);
         let shown = attention(&all, 61_000).into_string();
         let lines: Vec<&str> = shown.split("<li").collect();
         assert_eq!(lines.len(), 4, "{shown}");
         assert!(lines[1].contains("bad") && lines[1].contains("a b is &lt;down&gt; (for 1 min)"), "{shown}");
         assert!(lines[1].contains("/peers/a%20b"), "{shown}");
         assert!(lines[2].contains("warn") && lines[2].contains("/policies/router"), "{shown}");
-        assert!(!lines[3].contains("href"), "{shown}");
+        assert!(lines[3].contains("warn") && lines[3].contains("/maintenance"), "{shown}");
     }
 
     #[test]
     fn many_findings_of_one_code_are_counted() {
-        let down = (0..8).map(|number| found("error", "peer-down", "peer", &format!("p{number}")));
-        let all: Vec<Finding> = down.chain([found("warning", "queue-old", "queue", "q")]).collect();
+        let down =
+            (0..8).map(|number| found(ERROR, "peer-down", AttentionSubjectKind::Peer, &format!("p{number}")));
+        let queue = found(WARNING, "queue-old", AttentionSubjectKind::Queue, "q");
+        let all: Vec<AttentionView> = down.chain([queue]).collect();
         let shown = attention(&all, 61_000).into_string();
         assert!(shown.contains("p4 is") && !shown.contains("p5 is"), "{shown}");
         assert!(shown.contains("3 more like these") && shown.contains("/peers?state=down"), "{shown}");
@@ -361,15 +349,11 @@ mod tests {
 
     #[test]
     fn rates_are_changes_over_time_and_a_restart_is_a_gap() {
-        let sample = |at: u64, accepted: u64| {
-            json!({
-                "at": at, "accepted": accepted, "refused": 0, "submitted": 0, "delivered": 0, "failed": 0, "waiting": 3, "commits": 0,
-                "commit-us": 0, "round-trip-us": null,
-            })
-        };
-        let recent = json!({ "interval-ms": 2000, "capacity": 4, "samples": [sample(0, 10), sample(2000, 30), sample(4000, 0)] });
-        let recent = fixture("GET", "/v1/metrics/recent", 200, recent);
-        let recent = RecentMetrics::read(Some(&recent));
+        let sample =
+            |at, accepted| MetricsSampleView { at, accepted, waiting: 3, ..MetricsSampleView::default() };
+        let samples = vec![sample(0, 10), sample(2_000, 30), sample(4_000, 0)];
+        let recent = RecentMetricsView { interval_ms: 2_000, capacity: 4, samples };
+        let recent = RecentMetrics::of(Some(&recent));
         assert_eq!(recent.accepted, [None, None, Some(10.0), None]);
         assert_eq!(recent.waiting, [None, Some(3.0), Some(3.0), Some(3.0)]);
     }

@@ -7,12 +7,11 @@ use crate::format::{ago, count, figure, state_badge, time_tag, with_readable_tim
 use crate::layout::{csrf_field, error_notice, live_page, problem_list};
 use crate::live::Region;
 use crate::nav::NavItem;
-use crate::pages::api_types::{links, queues};
 use crate::pages::configuration::send_patch;
 use crate::request_context::RequestContext;
-use crate::settings::{self, ACCOUNT, Field, GATEWAY, PASSWORD_HASH, PEER};
+use crate::settings::{self, Field, PASSWORD_HASH};
 use crate::table::{detail_list, table};
-use api::{FieldProblem, PeerTestView, Permission, RefusalsView};
+use api::{BindMode, FieldProblem, LinkBlocker, LinkView, PeerTestView, Permission, QueueView, RefusalsView};
 use axum::extract::Path;
 use axum::http::{Method, StatusCode};
 use axum::response::Response;
@@ -24,7 +23,6 @@ struct EntityKind {
     singular: &'static str,
     path: &'static str,
     nav_item: NavItem,
-    fields: &'static [Field],
     /// The search parameter that finds its messages.
     search_field: &'static str,
 }
@@ -34,7 +32,6 @@ const PEERS: EntityKind = EntityKind {
     singular: "peer",
     path: "/peers",
     nav_item: NavItem::Peers,
-    fields: PEER,
     search_field: "peer",
 };
 const GATEWAYS: EntityKind = EntityKind {
@@ -42,7 +39,6 @@ const GATEWAYS: EntityKind = EntityKind {
     singular: "gateway",
     path: "/gateways",
     nav_item: NavItem::Gateways,
-    fields: GATEWAY,
     search_field: "peer",
 };
 const ACCOUNTS: EntityKind = EntityKind {
@@ -50,7 +46,6 @@ const ACCOUNTS: EntityKind = EntityKind {
     singular: "account",
     path: "/accounts",
     nav_item: NavItem::Accounts,
-    fields: ACCOUNT,
     search_field: "account",
 };
 
@@ -83,7 +78,8 @@ pub(crate) async fn regions(
     list: &str,
     name: &str,
 ) -> Result<Vec<Region>, ApiError> {
-    let (queues, links) = tokio::join!(queues(context), links(context));
+    let (queues, links) =
+        tokio::join!(context.get::<Vec<QueueView>>("/v1/queues"), context.get::<Vec<LinkView>>("/v1/links"),);
     let (queues, links) = (queues?, links?);
     let queue = queues.iter().find(|queue| queue.peer == name);
     let rows: Vec<_> = links
@@ -91,12 +87,12 @@ pub(crate) async fn regions(
         .filter(|link| link.peer == name)
         .map(|link| {
             vec![
-                state_badge(&link.phase),
+                state_badge(link.phase.name()),
                 html! { (link.remote.as_deref().unwrap_or("—")) @if link.tls { " " span.badge.good { "TLS" } } },
-                html! { (link.bind.as_deref().unwrap_or("—")) },
+                html! { (link.bind.map_or("—", BindMode::name)) },
                 html! { (link.in_flight) " of " (link.window) },
-                html! { (link.round_trip().map_or_else(|| "—".to_owned(), |ms| format!("{} ms", figure(ms)))) },
-                html! { (if link.blocked_by == "none" { "nothing".to_owned() } else { with_readable_times(&link.blocked_by).replace('-', " ") }) },
+                html! { (link.round_trip_ms().map_or_else(|| "—".to_owned(), |ms| format!("{} ms", figure(ms)))) },
+                html! { (if link.blocked_by == LinkBlocker::None { "nothing".to_owned() } else { link.blocked_by.name().replace('-', " ") }) },
                 html! { @if link.since > 0 { (ago(link.since)) } @else { "—" } },
                 html! {
                     (link.last_error.as_deref().unwrap_or("—"))
@@ -178,6 +174,10 @@ async fn page_body(
         let detail = format!("There is no {} {name:?} in the configuration.", kind.singular);
         return Err(ApiError::new(StatusCode::NOT_FOUND, detail));
     }
+    let fields = match context.has_permission(Permission::Configure) {
+        true => context.console.configuration.fields(context, kind.list).await?,
+        false => Vec::new(),
+    };
     let live = if is_new { Vec::new() } else { regions(context, kind.list, name).await? };
     let refusals = if kind.list == "account" && !is_new {
         let path = with_query("/v1/refusals", &[("account", name), ("limit", "20")]);
@@ -197,7 +197,7 @@ async fn page_body(
             }
             @if !is_new { a.button.quiet href=(with_query("/messages", &[(kind.search_field, name)])) { "Messages" } }
         }
-        @if let Some(error) = page_state.error { (error_notice(error)) (problem_list(&settings::other_problems(kind.fields, error))) }
+        @if let Some(error) = page_state.error { (error_notice(error)) (problem_list(&settings::other_problems(&fields, error))) }
         @if !page_state.restart.is_empty() {
             div.notice.warn role="status" {
                 strong { "Stored, but not active yet" }
@@ -208,7 +208,7 @@ async fn page_body(
         @for (id, part) in live { section.card id=(id) { (part) } }
         @if let Some(refusals) = &refusals { (refused_submissions(refusals)) }
         @if context.has_permission(Permission::Configure) {
-            (settings_form(context, kind, &document, one, is_new, page_state))
+            (settings_form(context, (kind, &fields), &document, one, is_new, page_state))
             @if !is_new { (removal_form(context, kind, &document, name)) }
         } @else if let Some(one) = one {
             (settings_table(one))
@@ -277,17 +277,15 @@ pub(crate) fn reason_fields(why: &str) -> Markup {
 
 fn settings_form(
     context: &RequestContext,
-    kind: &EntityKind,
+    (kind, fields): (&EntityKind, &[Field]),
     document: &ConfigurationDocument,
     one: Option<&Value>,
     is_new: bool,
     page_state: &PeerPageState<'_>,
 ) -> Markup {
     let nothing = json!({});
-    let shown = page_state
-        .form
-        .cloned()
-        .unwrap_or_else(|| settings::form_values(kind.fields, one.unwrap_or(&nothing)));
+    let shown =
+        page_state.form.cloned().unwrap_or_else(|| settings::form_values(fields, one.unwrap_or(&nothing)));
     let action = format!(
         "{}/{}",
         kind.path,
@@ -304,7 +302,7 @@ fn settings_form(
                         input #field-name name="name" value=(shown.text("name")) required maxlength="64" autocomplete="off" spellcheck="false" aria-describedby=(describes);
                     }))
                 }
-                (settings::fields(kind.fields, &shown, is_new, page_state.error))
+                (settings::fields(fields, &shown, is_new, page_state.error))
                 (reason_fields(shown.text("why")))
                 p.actions { button.primary type="submit" name="do" value="save" { (if is_new { "Add" } else { "Apply" }) } }
                 p.muted { "Only the connections of this " (kind.singular) " are affected." }
@@ -462,7 +460,8 @@ async fn apply_change(
         ));
     }
     let before = known.cloned().unwrap_or_else(|| json!({ "name": name }));
-    let mut after = settings::settings_from_form(kind.fields, form, &before)?;
+    let fields = context.console.configuration.fields(context, kind.list).await?;
+    let mut after = settings::settings_from_form(&fields, form, &before)?;
     if kind.list == "account" {
         hash_account_password(&before, &mut after).await?;
     }

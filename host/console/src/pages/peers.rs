@@ -6,10 +6,9 @@ use crate::format::{ago, count, state_badge, with_readable_times};
 use crate::layout::page;
 use crate::nav::NavItem;
 use crate::pages::QueryParams;
-use crate::pages::api_types::{LinkStatus, QueueStatus, links, queues};
 use crate::request_context::RequestContext;
 use crate::table::{Pagination, table};
-use api::Permission;
+use api::{LinkView, Permission, QueueView};
 use axum::extract::Query;
 use axum::response::Response;
 use maud::{Markup, html};
@@ -74,12 +73,14 @@ pub(crate) async fn accounts(context: RequestContext, Query(query): QueryParams)
 }
 
 async fn list(context: &RequestContext, kind: &ListKind, query: &Form) -> Result<Markup, ApiError> {
-    let (document, queues, links) =
-        tokio::join!(context.console.configuration.cached(context), queues(context), links(context));
+    let (document, queues, links) = tokio::join!(
+        context.console.configuration.cached(context),
+        context.get::<Vec<QueueView>>("/v1/queues"),
+        context.get::<Vec<LinkView>>("/v1/links"),
+    );
     let (document, queues, links) = (document?, queues?, links?);
-    let queues: HashMap<&str, &QueueStatus> =
-        queues.iter().map(|queue| (queue.peer.as_str(), queue)).collect();
-    let mut by_peer: HashMap<&str, Vec<&LinkStatus>> = HashMap::new();
+    let queues: HashMap<&str, &QueueView> = queues.iter().map(|queue| (queue.peer.as_str(), queue)).collect();
+    let mut by_peer: HashMap<&str, Vec<&LinkView>> = HashMap::new();
     for link in &links {
         by_peer.entry(&link.peer).or_default().push(link);
     }
@@ -147,13 +148,13 @@ fn row(
     kind: &ListKind,
     name: &str,
     one: &Value,
-    queue: Option<&QueueStatus>,
-    links: &[&LinkStatus],
+    queue: Option<&QueueView>,
+    links: &[&LinkView],
 ) -> Vec<Markup> {
     let up = links.iter().filter(|link| link.is_up()).count();
     let worst = links.iter().find(|link| !link.is_up());
     let word = match (up, worst) {
-        (0, Some(link)) => link.phase.as_str(),
+        (0, Some(link)) => link.phase.name(),
         (0, None) => "not connected",
         _ => "bound",
     };
@@ -162,7 +163,7 @@ fn row(
         html! { a href=(format!("{}/{}", kind.path, encode_segment(name))) { (name) } },
         html! { (state_badge(word)) @if up > 0 { " " (up) } @else if let Some(link) = worst && link.since > 0 { " " span.muted { (ago(link.since)) } } },
         html! { (reach.as_str().unwrap_or(name)) },
-        html! { (count(queue.map_or(0, QueueStatus::waiting))) },
+        html! { (count(queue.map_or(0, QueueView::waiting))) },
         html! { (count(queue.map_or(0, |queue| queue.in_flight))) },
         html! { (queue.map(|queue| with_readable_times(&queue.blocked_by)).unwrap_or_default()) },
     ]

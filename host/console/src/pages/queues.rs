@@ -7,11 +7,10 @@ use crate::layout::live_page;
 use crate::live::Region;
 use crate::nav::NavItem;
 use crate::pages::QueryParams;
-use crate::pages::api_types::{QueueStatus, queues};
 use crate::pages::queue_actions::{self, QueuesPageState};
 use crate::request_context::RequestContext;
 use crate::table::table;
-use api::Permission;
+use api::{Permission, QueueView};
 use axum::extract::Query;
 use axum::response::Response;
 use maud::html;
@@ -20,7 +19,7 @@ use maud::html;
 const MAX_QUEUES: usize = 50;
 
 pub(crate) async fn regions(context: &RequestContext) -> Result<Vec<Region>, ApiError> {
-    let mut all = queues(context).await?;
+    let mut all: Vec<QueueView> = context.get("/v1/queues").await?;
     let empty = all.iter().filter(|queue| queue.waiting() == 0).count();
     all.retain(|queue| queue.waiting() > 0);
     all.sort_by_key(|queue| std::cmp::Reverse(queue.waiting()));
@@ -50,7 +49,7 @@ pub(crate) async fn regions(context: &RequestContext) -> Result<Vec<Region>, Api
     )])
 }
 
-fn row(queue: &QueueStatus) -> Vec<maud::Markup> {
+fn row(queue: &QueueView) -> Vec<maud::Markup> {
     vec![
         html! {
             a href=(format!("/messages?peer={}", encode_segment(&queue.peer))) { (queue.peer) }

@@ -21,6 +21,8 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 use axum::{Json, Router};
+use configuration::{Key, Keys as _, Shape};
+use links::{GatewayOptions, LinkAccountOptions, PeerOptions};
 use model::{NumberState, PoolChange, Strategy, Timestamp};
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -28,6 +30,17 @@ use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The schema of those keys of peers, gateways and accounts that their links have.
+fn configuration_schema() -> Value {
+    let lists = [
+        ("peer", PeerOptions::keys()),
+        ("gateway", GatewayOptions::keys()),
+        ("account", LinkAccountOptions::keys()),
+    ];
+    let keys = lists.map(|(name, keys)| Key::new(name, "A list.", Shape::Tables(keys)));
+    configuration::schema(&keys)
+}
 
 /// The CSRF token of every session of this fake.
 const CSRF: &str = "test+csrf=1";
@@ -892,6 +905,7 @@ pub(crate) fn api(peers: usize, accounts: usize) -> Router {
         }))
         .route("/v1/peers/{name}/test", post(move || std::future::ready(Json(test_result.clone()))))
         .route("/v1/configuration", get(move || std::future::ready(([(header::ETAG, "\"7\"")], Json(document.clone())))).patch(merge))
+        .route("/v1/configuration/schema", json(configuration_schema()))
         .route("/v1/configuration/validate", post(validate))
         .route("/v1/configuration/versions", json(versions))
         .route("/v1/configuration/versions/{version}", get(show_version))

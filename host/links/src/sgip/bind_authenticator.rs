@@ -151,10 +151,10 @@ impl BindAuthenticator {
         }
         let (limits, name, limit, window_in) = match (&gateway, &sp, &rules) {
             (Some(gateway), ..) => {
-                (&gateway.limits, &gateway.options.name, gateway.options.connections_in, 100)
+                (&gateway.limits, &gateway.options.name, gateway.options.node.connections_in, 100)
             }
             (None, Some(sp), Some(rules)) => {
-                (&sp.account.limits, &rules.name, sp.options.connections_in, sp.options.window_in)
+                (&sp.account.limits, &rules.name, sp.options.node.connections_in, sp.options.window_in)
             }
             _ => return Err((ResultCode::LOGIN, LoginRefused::WrongPassword.reason())),
         };

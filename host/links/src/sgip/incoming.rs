@@ -57,8 +57,8 @@ impl IncomingSource {
 
     fn dialect(&self) -> Dialect {
         match self {
-            Self::Gateway { options, .. } => options.quirks.dialect,
-            Self::Sp { options, .. } => options.quirks.dialect,
+            Self::Gateway { options, .. } => options.node.quirks.dialect,
+            Self::Sp { options, .. } => options.node.quirks.dialect,
         }
     }
 
@@ -162,12 +162,12 @@ fn messages_from_submit(
     let from = SubmitContext {
         origin: rules.peer,
         validity: rules.validity,
-        quirks: &options.quirks,
+        quirks: &options.node.quirks,
         wall: clock::wall(),
     };
     let messages = from.messages(submit, sequence, &source)?;
     if !account.limits.take(u32::try_from(messages.len()).unwrap_or(u32::MAX), clock::now()) {
-        return Err(match options.quirks.dialect {
+        return Err(match options.node.quirks.dialect {
             Dialect::V12 => ResultCode::FLOW,
             Dialect::V13 => ResultCode(33),
         });

@@ -122,14 +122,14 @@ pub(super) fn submits(
     gateway: &GatewayOptions,
 ) -> Result<Vec<Submit>, MappingError> {
     let (source, destination) = message.addresses_on(leg);
-    let user = user_number(&destination.value, &gateway.quirks);
+    let user = user_number(&destination.value, &gateway.node.quirks);
     if user.is_empty() || user.len() > 21 || !user.iter().all(u8::is_ascii_digit) {
         return Err(ResultCode::NUMBER);
     }
     if source.value.len() > 21 {
         return Err(ResultCode::PARAMETER);
     }
-    let (coding, segments, header) = segments(&message.text, gateway.quirks.gbk, message.id)?;
+    let (coding, segments, header) = segments(&message.text, gateway.node.quirks.gbk, message.id)?;
     let mut template = Submit {
         sp_number: Bytes::copy_from_slice(&source.value),
         users: vec![user],
@@ -137,7 +137,7 @@ pub(super) fn submits(
         expire_time: time(message.expires_at),
         schedule_time: Bytes::new(),
         tp_pid: message.protocol_id,
-        tp_udhi: if header { gateway.quirks.udhi } else { 0 },
+        tp_udhi: if header { gateway.node.quirks.udhi } else { 0 },
         coding: coding.0,
         ..Submit::default()
     };
@@ -154,10 +154,10 @@ pub(super) fn submits(
         (_, true) => 1,
         (_, false) => 2,
     };
-    if !gateway.quirks.link_id {
+    if !gateway.node.quirks.link_id {
         template.reserve = [0; 8];
     }
-    if gateway.quirks.dialect == Dialect::V13 && template.mo_related == 3 {
+    if gateway.node.quirks.dialect == Dialect::V13 && template.mo_related == 3 {
         return Err(ResultCode(40));
     }
     let submits: Vec<Submit> =
@@ -204,14 +204,14 @@ fn body(coding: u8, tp_udhi: u8, content: &Bytes) -> Text {
 /// Makes the message of a gateway's Deliver, an MO.
 pub(super) fn mo_from_deliver(deliver: &Deliver, gateway: &GatewayOptions, wall: Timestamp) -> Message {
     let mut tlvs = BytesMut::new();
-    if gateway.quirks.link_id && deliver.reserve != [0; 8] {
+    if gateway.node.quirks.link_id && deliver.reserve != [0; 8] {
         SgipFields { reserve: Some(deliver.reserve), ..SgipFields::default() }.append_to(&mut tlvs);
     }
     Message {
         id: MessageId::default(),
         kind: MessageKind::Text,
         origin: gateway.peer,
-        source: address(&deliver.user, &gateway.quirks),
+        source: address(&deliver.user, &gateway.node.quirks),
         destination: Address::new(0, 1, &deliver.sp_number),
         service_type: Bytes::new(),
         protocol_id: deliver.tp_pid,

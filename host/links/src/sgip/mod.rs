@@ -12,7 +12,7 @@ mod options;
 mod outgoing;
 mod sgip_link;
 
-pub use options::{GatewayOptions, SgipListenerOptions, SgipQuirks, SpOptions};
+pub use options::{GatewayOptions, SgipListenerOptions, SgipNodeOptions, SgipQuirks, SpOptions};
 pub(crate) use sgip_link::{SgipLink, dial_gateway, dial_sp};
 
 use ports::link::PduKind;

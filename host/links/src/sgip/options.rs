@@ -1,90 +1,132 @@
 use crate::Secret;
+use crate::options::ErrorClasses;
 use bytes::Bytes;
+use configuration::{HostPort, KeyFormat, KeyValue, Keys, Section, Shape};
 use model::{ErrorClass, PeerId};
-use ports::IpNetwork;
+use ports::{ConnectionLimits, IpNetwork};
 use sgip::{Dialect, SgipFields};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+const DIALECTS: &[(&str, Dialect, &str)] =
+    &[("1.2", Dialect::V12, "SGIP 1.2."), ("1.3", Dialect::V13, "SGIP 1.3.")];
+const UDHI: &[(&str, u8, &str)] = &[("1", 1, "The value 1."), ("0x40", 0x40, "The value 0x40.")];
+
 /// Deviations and choices of a peer where the specification is open or not followed.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Keys)]
 pub struct SgipQuirks {
-    /// The list of result codes that it follows. 1.3 forbids groups and "feedback" messages.
+    /// The protocol version: the list of result codes. 1.3 forbids groups and "feedback" messages.
+    #[key(name = "version", words = DIALECTS, default = "1.2")]
     pub dialect: Dialect,
-    /// The value of TP_udhi with a UDH: 1, or 0x40 as in SMPP.
+    /// The value of TP_udhi for texts with a user data header; 0x40 as in SMPP.
+    #[key(words = UDHI, default = "1")]
     pub udhi: u8,
-    /// Whether user numbers are sent with the prefix 86.
+    /// Adds the prefix 86 to user numbers that are sent.
+    #[key(name = "add-86", default = true)]
     pub add_86: bool,
-    /// Whether the prefix 86 of received user numbers is removed.
+    /// Removes the prefix 86 from user numbers that are received.
+    #[key(name = "strip-86", default = false)]
     pub strip_86: bool,
-    /// Whether the LinkID is carried in the Reserve octets.
+    /// Carries the LinkID in the Reserve field.
+    #[key(default = true)]
     pub link_id: bool,
-    /// Whether texts beyond ASCII are sent as GBK where possible, instead of UCS2.
+    /// Sends texts beyond ASCII as GBK instead of UCS2, where possible.
+    #[key(default = false)]
     pub gbk: bool,
-    /// Whether answers match by node and counter alone if their time differs.
+    /// Matches responses by node and counter only, ignoring the time.
+    #[key(default = false)]
     pub loose_match: bool,
-    /// The longest PDU accepted from it.
+    /// Maximum length of a received command, in octets.
+    #[key(name = "max-command-length", range = 2048..=1_000_000, default = 4096, was = "longest-command")]
     pub limit: u32,
 }
 
 impl Default for SgipQuirks {
     fn default() -> Self {
-        Self {
-            dialect: Dialect::V12,
-            udhi: 1,
-            add_86: true,
-            strip_86: false,
-            link_id: true,
-            gbk: false,
-            loose_match: false,
-            limit: 4096,
-        }
+        Self::defaults()
     }
 }
 
+/// Whether a text fits a login field.
+fn fits_login(octets: &Bytes) -> Result<(), String> {
+    if octets.len() <= 16 { Ok(()) } else { Err("is longer than SGIP's field of 16 octets".to_owned()) }
+}
+
+fn secret_fits_login(secret: &Secret) -> Result<(), String> {
+    fits_login(&secret.0)
+}
+
+/// What gateways and SPs have in common: our side of the connections.
+#[derive(Clone, Debug, PartialEq, Keys)]
+pub struct SgipNodeOptions {
+    /// The node number of the appliance: 3AAAAQQQQQ as an SP, assigned by the operator; 1AAAAX as a gateway.
+    #[key(example = 3010012345, hint = "as a gateway for example 101001", label = "Node number")]
+    pub node: u32,
+    /// The login name that the appliance uses.
+    #[key(check = fits_login, label = "Login name")]
+    pub login_name: Bytes,
+    /// The password that the appliance uses.
+    #[key(secret, or_file, check = secret_fits_login, label = "Password")]
+    pub login_password: Secret,
+    /// Maximum number of connections from the node.
+    #[key(name = "inbound-connections", range = 1..=10_000, default = 10, was = "connections-in")]
+    pub connections_in: usize,
+    /// Number of connections to the node.
+    #[key(range = 1..=60, default = 1, label = "Connections")]
+    pub connections: usize,
+    /// Maximum number of unanswered commands to the node per connection.
+    #[key(range = 1..=100_000, default = 32, label = "Window")]
+    pub window: usize,
+    /// Maximum time for a response, after which the command is sent again.
+    #[key(default = "30s")]
+    pub response_timeout: Duration,
+    /// Maximum number of times that a command is sent on one connection.
+    #[key(range = 1..=100, default = 3)]
+    pub tries: u32,
+    /// Its deviations from the specification.
+    #[key(flatten)]
+    pub quirks: SgipQuirks,
+}
+
 /// A gateway of an operator, to which we are an SP.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Keys)]
+#[keys(live = "its links reconnect one after the other")]
 pub struct GatewayOptions {
-    /// The name in the configuration.
+    /// The gateway's name.
+    #[key(example = "unicom")]
     pub name: String,
     /// The peer id.
+    #[key(skip = PeerId(u32::MAX))]
     pub peer: PeerId,
-    /// Host and port where it takes Submits.
+    /// The address where the gateway takes Submits.
+    #[key(format = HostPort, example = "smg.example.net:8801", label = "Address")]
     pub address: String,
-    /// Our node number, 3AAAAQQQQQ.
-    pub node: u32,
-    /// Our login name at the gateway.
-    pub login_name: Bytes,
-    /// Our password at the gateway.
-    pub login_password: Secret,
-    /// The gateway's login name at our listener, with login type 2. Empty: it may not log in, and then sends neither
-    /// MOs nor Reports.
+    /// What it has in common with an SP.
+    #[key(flatten)]
+    pub node: SgipNodeOptions,
+    /// The login name that the gateway uses at the appliance's listener. Without it, it can send neither MO messages
+    /// nor Reports.
+    #[key(check = fits_login, label = "Inbound login name", was = "its-name")]
     pub inbound_login_name: Bytes,
-    /// The gateway's password at our listener.
+    /// The password that the gateway uses at the appliance's listener.
+    #[key(secret, or_file, check = secret_fits_login, label = "Inbound password", was = "its-password")]
     pub inbound_login_password: Secret,
-    /// The networks that it may log in from; empty: any.
+    /// Networks that the gateway may connect from.
+    #[key(default_as = "any", label = "Source networks")]
     pub networks: Vec<IpNetwork>,
-    /// Connections that we keep to it.
-    pub connections: usize,
-    /// Connections that it may have to us.
-    pub connections_in: usize,
-    /// Submits on one connection that may be unanswered.
-    pub window: usize,
-    /// The time for an answer, before a Submit is repeated.
-    pub response_timeout: Duration,
-    /// How often a Submit is sent in all on one connection.
-    pub tries: u32,
-    /// The time for a connection and a login.
+    /// Maximum time for a connection and for the response to a Bind.
+    #[key(default = "10s")]
     pub bind_timeout: Duration,
-    /// Field values of a Submit where the message has none.
+    /// Values of Submit fields that the message does not set.
+    #[key(format = SubmitFieldKeys)]
     pub fields: SgipFields,
-    /// Error classes of result codes that differ from the standard ones.
+    /// Classes of the gateway's own result codes.
+    #[key(format = ErrorClasses(|code| code.parse().ok(), "result codes such as \"8\""))]
     pub error_classes: HashMap<u8, ErrorClass>,
-    /// The validity of MOs.
+    /// The validity of MO messages.
+    #[key(default = "3d")]
     pub mo_validity: Duration,
-    /// Its deviations from the specification.
-    pub quirks: SgipQuirks,
 }
 
 impl GatewayOptions {
@@ -92,66 +134,79 @@ impl GatewayOptions {
     /// tries.
     #[must_use]
     pub fn new(name: &str, peer: PeerId, address: &str, node: u32) -> Self {
-        Self {
-            name: name.to_owned(),
-            peer,
-            address: address.to_owned(),
-            node,
-            login_name: Bytes::new(),
-            login_password: Secret::default(),
-            inbound_login_name: Bytes::new(),
-            inbound_login_password: Secret::default(),
-            networks: Vec::new(),
-            connections: 1,
-            connections_in: 10,
-            window: 32,
-            response_timeout: Duration::from_secs(30),
-            tries: 3,
-            bind_timeout: Duration::from_secs(10),
-            fields: SgipFields {
-                // The SP pays, nothing is charged, and the message is no reply to an MO.
-                charge_number: Some(Bytes::from_static(b"000000000000000000000")),
-                fee_type: Some(1),
-                fee_value: Some(Bytes::from_static(b"0")),
-                given_value: Some(Bytes::from_static(b"0")),
-                agent_flag: Some(0),
-                mo_related: Some(2),
-                ..SgipFields::default()
-            },
-            error_classes: HashMap::new(),
-            mo_validity: Duration::from_secs(3 * 86_400),
-            quirks: SgipQuirks::default(),
-        }
+        let node = SgipNodeOptions { node, ..SgipNodeOptions::defaults() };
+        Self { name: name.to_owned(), peer, address: address.to_owned(), node, ..Self::defaults() }
+    }
+}
+
+/// Fields of a Submit. By default the SP pays, nothing is charged, and the message is no reply to an MO.
+#[derive(Clone, Keys)]
+struct SubmitFields {
+    /// ChargeNumber.
+    #[key(length = ..=21, default = "000000000000000000000")]
+    charge_number: Bytes,
+    /// CorpId.
+    #[key(length = ..=5)]
+    corp_id: Option<Bytes>,
+    /// ServiceType.
+    #[key(length = ..=10)]
+    service_type: Option<Bytes>,
+    /// FeeType.
+    #[key(range = 0..=4, default = 1)]
+    fee_type: u8,
+    /// FeeValue.
+    #[key(length = ..=6, default = "0")]
+    fee_value: Bytes,
+    /// GivenValue.
+    #[key(length = ..=6, default = "0")]
+    given_value: Bytes,
+    /// AgentFlag.
+    #[key(range = 0..=1, default = 0)]
+    agent_flag: u8,
+    /// MorelatetoMTFlag.
+    #[key(range = 0..=3, default = 2)]
+    mo_related: u8,
+}
+
+/// The format of [`SubmitFields`].
+struct SubmitFieldKeys;
+
+impl KeyFormat<SgipFields> for SubmitFieldKeys {
+    fn read(&self, section: &Section<'_>, key: &'static str) -> Option<SgipFields> {
+        let fields = SubmitFields::read_or_empty(section, key);
+        Some(SgipFields {
+            charge_number: Some(fields.charge_number),
+            corp_id: fields.corp_id,
+            service_type: fields.service_type,
+            fee_type: Some(fields.fee_type),
+            fee_value: Some(fields.fee_value),
+            given_value: Some(fields.given_value),
+            agent_flag: Some(fields.agent_flag),
+            mo_related: Some(fields.mo_related),
+            ..SgipFields::default()
+        })
+    }
+
+    fn shape(&self) -> Shape {
+        Shape::Table(SubmitFields::keys())
     }
 }
 
 /// The SGIP side of an account: an SP, to which we are the gateway.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Keys)]
 pub struct SpOptions {
-    /// The SP's login name at our listener, with login type 1 and the account's password.
+    /// The login name of the SP, used with the account's password.
+    #[key(check = fits_login, default_as = "the account's name", was = "its-name")]
     pub inbound_login_name: Bytes,
-    /// Host and port where it takes Deliver and Report; empty: it has no listener, and gets neither.
+    /// The address to which Deliver and Report are sent; without it, the SP gets neither.
+    #[key(format = HostPort)]
     pub address: String,
-    /// Our node number as a gateway, 1AAAAX.
-    pub node: u32,
-    /// Our login name at the SP, with login type 2.
-    pub login_name: Bytes,
-    /// Our password at the SP.
-    pub login_password: Secret,
-    /// Connections that it may have to us.
-    pub connections_in: usize,
-    /// Connections that we keep to it.
-    pub connections: usize,
-    /// Submits of one connection that may be unanswered; more wait.
+    /// What it has in common with a gateway.
+    #[key(flatten)]
+    pub node: SgipNodeOptions,
+    /// Maximum number of unanswered submissions per connection; more wait.
+    #[key(name = "inbound-window", range = 1..=100_000, default = 100, was = "window-in")]
     pub window_in: usize,
-    /// Deliveries on one connection that may be unanswered.
-    pub window: usize,
-    /// The time for an answer, before a delivery is repeated.
-    pub response_timeout: Duration,
-    /// How often a delivery is sent in all on one connection.
-    pub tries: u32,
-    /// Its deviations from the specification.
-    pub quirks: SgipQuirks,
 }
 
 impl SpOptions {
@@ -160,55 +215,56 @@ impl SpOptions {
     pub fn new(inbound_login_name: &str, node: u32) -> Self {
         Self {
             inbound_login_name: Bytes::copy_from_slice(inbound_login_name.as_bytes()),
-            address: String::new(),
-            node,
-            login_name: Bytes::new(),
-            login_password: Secret::default(),
-            connections_in: 10,
-            connections: 1,
-            window_in: 100,
-            window: 32,
-            response_timeout: Duration::from_secs(30),
-            tries: 3,
-            quirks: SgipQuirks::default(),
+            node: SgipNodeOptions { node, ..SgipNodeOptions::defaults() },
+            ..Self::defaults()
+        }
+    }
+
+    /// Sets the login name to that of the account, unless it has one.
+    pub(crate) fn complete(&mut self, account: &str, section: &Section<'_>) {
+        if !section.has("inbound-login-name") {
+            self.inbound_login_name = Bytes::copy_from_slice(account.as_bytes());
+            if let Err(problem) = fits_login(&self.inbound_login_name) {
+                section.error("inbound-login-name", problem);
+            }
         }
     }
 }
 
 /// Options of an SGIP listener, for SPs and gateways.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Keys)]
 pub struct SgipListenerOptions {
-    /// The name in the configuration.
+    /// The listener's name.
+    #[key(example = "sgip")]
     pub name: String,
-    /// Address and port; 8801 by the specification. Port 0 takes any free port.
+    /// The listening address.
+    #[key(example = "127.0.0.1:8801")]
     pub listen: SocketAddr,
-    /// All connections together.
+    /// Maximum number of connections.
+    #[key(range = 1..=1_000_000, default = 1000)]
     pub connections: usize,
-    /// Connections from one address.
+    /// Maximum number of connections per IP address.
+    #[key(range = 1..=1_000_000, default = 100)]
     pub connections_per_address: usize,
-    /// Connections that are not logged in yet, a share of all: one more displaces the oldest of them.
+    /// Maximum number of unbound connections; a new one replaces the oldest.
+    #[key(range = 1..=1_000_000, at_most = connections, default_as = "a quarter of `connections`",
+        default_with = ConnectionLimits::default_unidentified(connections))]
     pub unbound_connections: usize,
-    /// The time for the login.
+    /// Maximum time until a connection must be bound.
+    #[key(default = "30s")]
     pub bind_timeout: Duration,
-    /// The silence after which a connection is closed (SGIP 1.2 §3.1: 60 s); zero: never.
+    /// Idle time after which a connection is closed (SGIP 1.2 §3.1); `0s` for never (SGIP only).
+    #[key(default = "60s")]
     pub idle: Duration,
-    /// Whether any login type is accepted from a known login name: some peers always send the same type.
+    /// Ignores login types: some peers always send the same (SGIP only).
+    #[key(default = false)]
     pub any_login_type: bool,
 }
 
 impl SgipListenerOptions {
-    /// Options with the defaults of the specification.
+    /// Options with the defaults of the specification. Port 0 takes any free port.
     #[must_use]
     pub fn new(name: &str, listen: SocketAddr) -> Self {
-        Self {
-            name: name.to_owned(),
-            listen,
-            connections: 1000,
-            connections_per_address: 100,
-            unbound_connections: 250,
-            bind_timeout: Duration::from_secs(30),
-            idle: Duration::from_secs(60),
-            any_login_type: false,
-        }
+        Self { name: name.to_owned(), listen, ..Self::defaults() }
     }
 }

@@ -1,7 +1,7 @@
 //! The messages in progress on one outgoing connection: Submits to a gateway, Delivers and Reports to an SP.
 
 use super::mapping;
-use super::options::{GatewayOptions, SpOptions};
+use super::options::{GatewayOptions, SgipNodeOptions, SpOptions};
 use engine::Event;
 use model::{ErrorClass, LinkId, Message, MessageKind, Outcome, PeerId, PeerMessageId, SubmitTicket};
 use ports::link::{Link, LinkRecord};
@@ -21,6 +21,15 @@ pub(super) enum OutgoingTarget {
         peer: PeerId,
         options: Arc<SpOptions>,
     },
+}
+
+impl OutgoingTarget {
+    fn options(&self) -> &SgipNodeOptions {
+        match self {
+            Self::Gateway(options) => &options.node,
+            Self::Sp { options, .. } => &options.node,
+        }
+    }
 }
 
 /// One message in progress. Its segments are sent one after the other, so that nothing is sent after a refused
@@ -63,26 +72,16 @@ impl Outgoing {
     }
 
     pub(super) fn window(&self) -> usize {
-        match &self.target {
-            OutgoingTarget::Gateway(options) => options.window,
-            OutgoingTarget::Sp { options, .. } => options.window,
-        }
+        self.target.options().window
     }
 
     /// The version in the API: 1.2 is 0x12.
     pub(super) fn version(&self) -> u8 {
-        let dialect = match &self.target {
-            OutgoingTarget::Gateway(options) => options.quirks.dialect,
-            OutgoingTarget::Sp { options, .. } => options.quirks.dialect,
-        };
-        super::version(dialect)
+        super::version(self.target.options().quirks.dialect)
     }
 
     fn node(&self) -> u32 {
-        match &self.target {
-            OutgoingTarget::Gateway(options) => options.node,
-            OutgoingTarget::Sp { options, .. } => options.node,
-        }
+        self.target.options().node
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -103,12 +102,12 @@ impl Outgoing {
             (OutgoingTarget::Gateway(gateway), _) => mapping::submits(&message, leg, want_dlr, gateway)
                 .map(|submits| submits.into_iter().map(Pdu::Submit).collect::<Vec<_>>()),
             (OutgoingTarget::Sp { options, .. }, MessageKind::Text) => {
-                mapping::delivers(&message, &options.quirks)
+                mapping::delivers(&message, &options.node.quirks)
                     .map(|delivers| delivers.into_iter().map(Pdu::Deliver).collect())
             }
             (OutgoingTarget::Sp { options, .. }, MessageKind::Dlr(text)) => {
                 // A message that was not submitted by SGIP has no sequence that a Report could name.
-                super::dlr::report_from_dlr(&message, text, &options.quirks)
+                super::dlr::report_from_dlr(&message, text, &options.node.quirks)
                     .map(|report| vec![Pdu::Report(report)])
                     .ok_or(ResultCode::MESSAGE_ID)
             }
@@ -217,16 +216,16 @@ impl Outgoing {
             }
             Outcome::Accepted { ids: std::mem::take(&mut in_flight.taken) }
         } else {
-            let (dialect, special) = match &self.target {
-                OutgoingTarget::Gateway(options) => {
-                    (options.quirks.dialect, options.error_classes.get(&result.0).copied())
-                }
-                OutgoingTarget::Sp { options, .. } => (options.quirks.dialect, None),
+            let special = match &self.target {
+                OutgoingTarget::Gateway(options) => options.error_classes.get(&result.0).copied(),
+                OutgoingTarget::Sp { .. } => None,
             };
-            let class = special.unwrap_or_else(|| match (&self.target, result.class(dialect)) {
-                // An SP that refuses a message today may take it tomorrow, and there is no other use for the message.
-                (OutgoingTarget::Sp { .. }, ErrorClass::Permanent) => ErrorClass::Temporary,
-                (_, class) => class,
+            let class = special.unwrap_or_else(|| {
+                match (&self.target, result.class(self.target.options().quirks.dialect)) {
+                    // An SP that refuses a message today may take it tomorrow, and there is no other use for the message.
+                    (OutgoingTarget::Sp { .. }, ErrorClass::Permanent) => ErrorClass::Temporary,
+                    (_, class) => class,
+                }
             });
             Outcome::Refused { class, code: u32::from(result.0), taken: std::mem::take(&mut in_flight.taken) }
         };

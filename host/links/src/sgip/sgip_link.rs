@@ -2,7 +2,7 @@
 
 use super::bind_authenticator::{BindAuthenticator, BindDecision};
 use super::incoming::{IncomingSource, PendingAnswers};
-use super::options::{GatewayOptions, SgipListenerOptions, SpOptions};
+use super::options::{GatewayOptions, SgipListenerOptions, SgipNodeOptions, SpOptions};
 use super::outgoing::{Outgoing, OutgoingTarget};
 use crate::shared::Shared;
 use bytes::BytesMut;
@@ -56,18 +56,8 @@ impl SgipLink {
 
 /// Starts to dial a gateway, to Submit.
 pub(crate) fn dial_gateway(shared: &Shared, options: &Arc<GatewayOptions>) -> Result<DialedPeer, PeerError> {
-    let session = SgipOptions {
-        window_out: options.window.max(1),
-        response_timeout: options.response_timeout,
-        tries: options.tries.max(1),
-        bind_timeout: options.bind_timeout,
-        limit: options.quirks.limit,
-        loose_match: options.quirks.loose_match,
-        ..SgipOptions::default()
-    };
-    let bind = bind(LoginType::SP, &options.login_name, &options.login_password);
-    let to = dial_target(&options.name, options.peer, &options.address, options.connections, &session);
-    dial_node(shared, to, OutgoingTarget::Gateway(options.clone()), (bind, options.node), session)
+    let to = dial_target(&options.name, options.peer, &options.address, &options.node, options.bind_timeout);
+    dial_node(shared, to, OutgoingTarget::Gateway(options.clone()), &options.node, LoginType::SP)
 }
 
 /// Starts to dial an SP's listener, to Deliver and Report.
@@ -77,32 +67,24 @@ pub(crate) fn dial_sp(
     peer: PeerId,
     options: &Arc<SpOptions>,
 ) -> Result<DialedPeer, PeerError> {
-    let session = SgipOptions {
-        window_out: options.window.max(1),
-        response_timeout: options.response_timeout,
-        tries: options.tries.max(1),
-        bind_timeout: Duration::from_secs(10),
-        limit: options.quirks.limit,
-        loose_match: options.quirks.loose_match,
-        ..SgipOptions::default()
-    };
-    let bind = bind(LoginType::GATEWAY, &options.login_name, &options.login_password);
-    let to = dial_target(name, peer, &options.address, options.connections, &session);
+    let to = dial_target(name, peer, &options.address, &options.node, Duration::from_secs(10));
     let target = OutgoingTarget::Sp { peer, options: options.clone() };
-    dial_node(shared, to, target, (bind, options.node), session)
+    dial_node(shared, to, target, &options.node, LoginType::GATEWAY)
 }
 
-fn bind(login_type: LoginType, name: &bytes::Bytes, password: &crate::Secret) -> Bind {
-    Bind { login_type, name: name.clone(), password: password.0.clone(), reserve: [0; 8] }
-}
-
-fn dial_target(name: &str, peer: PeerId, address: &str, links: usize, session: &SgipOptions) -> DialTarget {
+fn dial_target(
+    name: &str,
+    peer: PeerId,
+    address: &str,
+    node: &SgipNodeOptions,
+    connect_timeout: Duration,
+) -> DialTarget {
     DialTarget {
         name: name.to_owned(),
         peer,
         address: address.to_owned(),
-        links,
-        connect_timeout: session.bind_timeout,
+        links: node.connections,
+        connect_timeout,
         redial_interval: Duration::from_secs(30),
         // The protocol is not made for long connections: gateways close an idle one and expect an immediate reconnect
         // (SGIP 1.2 §3.1).
@@ -115,9 +97,25 @@ fn dial_node(
     shared: &Shared,
     to: DialTarget,
     target: OutgoingTarget,
-    (bind, node): (Bind, u32),
-    session: SgipOptions,
+    options: &SgipNodeOptions,
+    login_type: LoginType,
 ) -> Result<DialedPeer, PeerError> {
+    let session = SgipOptions {
+        window_out: options.window.max(1),
+        response_timeout: options.response_timeout,
+        tries: options.tries.max(1),
+        bind_timeout: to.connect_timeout,
+        limit: options.quirks.limit,
+        loose_match: options.quirks.loose_match,
+        ..SgipOptions::default()
+    };
+    let bind = Bind {
+        login_type,
+        name: options.login_name.clone(),
+        password: options.login_password.0.clone(),
+        reserve: [0; 8],
+    };
+    let node = options.node;
     // Part 3 of the sequences of our own Binds.
     let counter = AtomicU32::new(0);
     dial(&shared.deps, to, move |now| {

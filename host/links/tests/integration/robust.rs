@@ -330,7 +330,7 @@ async fn check_148_tls_towards_peers_and_an_expired_certificate() {
         let tls = ClientTls {
             ca: Some(files.ca.clone()),
             server_name: Some("localhost".into()),
-            certificate: None,
+            ..ClientTls::default()
         };
         fixture.links.set_peer(PeerOptions { tls: Some(tls), ..smsc.options() }).unwrap();
         let accepted = within(acceptor.accept(smsc.accept().await.stream)).await;

@@ -58,7 +58,7 @@ async fn check_034_modes_networks_and_the_session_limit() {
     let fixture = fixture().await;
     let mut options = account();
     options.sessions = 1;
-    options.bind.receiver = false;
+    options.bind = vec![Transmitter, Transceiver];
     fixture.links.set_account(options.clone()).unwrap();
     let address = fixture.links.listen(listener()).await.unwrap();
     let mut raw = RawPeer::connect(address).await;

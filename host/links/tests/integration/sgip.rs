@@ -83,8 +83,8 @@ fn seq(counter: u32) -> Sequence {
 
 fn gateway(address: SocketAddr) -> GatewayOptions {
     let mut options = GatewayOptions::new("unicom", PEER, &address.to_string(), 3_010_012_345);
-    options.login_name = "us".into();
-    options.login_password = Secret("pw".into());
+    options.node.login_name = "us".into();
+    options.node.login_password = Secret("pw".into());
     options.inbound_login_name = "smg".into();
     options.inbound_login_password = Secret("its".into());
     options.fields.corp_id = Some("12345".into());
@@ -116,7 +116,7 @@ fn send(fixture: &LinksFixture, link: LinkId, message: Message, taken: u16, tick
 
 async fn listening(fixture: &LinksFixture) -> SocketAddr {
     let options = SgipListenerOptions::new("sgip", "127.0.0.1:0".parse().unwrap());
-    fixture.links.listen_sgip(options).await.unwrap()
+    fixture.links.listen(options).await.unwrap()
 }
 
 /// An SP-side fixture; its gateway is a listener of the test.
@@ -260,9 +260,9 @@ async fn gateway_fixture() -> (LinksFixture, SocketAddr, TcpListener) {
     let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut sp = SpOptions::new("sp", 101_001);
     sp.address = socket.local_addr().unwrap().to_string();
-    sp.login_name = "us".into();
-    sp.login_password = Secret("pw".into());
-    sp.connections_in = 1;
+    sp.node.login_name = "us".into();
+    sp.node.login_password = Secret("pw".into());
+    sp.node.connections_in = 1;
     let mut options = account();
     options.sgip = Some(sp);
     fixture.links.set_account(options).unwrap();

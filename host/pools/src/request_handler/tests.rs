@@ -14,8 +14,9 @@ impl EventSink for DiscardEvents {
 fn handler() -> RequestHandler {
     let shared =
         Shared::new(RedisOptions::default(), Arc::new(DiscardEvents), Arc::new(LinkRegistry::new())).unwrap();
-    let session = shared.session("127.0.0.1:6379".parse().unwrap());
-    RequestHandler::new(Arc::new(shared), session, LinkId(1))
+    let settings = shared.settings();
+    let session = shared.session(&settings, "127.0.0.1:6379".parse().unwrap());
+    RequestHandler::new(Arc::new(shared), settings, session, LinkId(1))
 }
 
 fn lines(lines: &[&str]) -> Vec<u8> {

@@ -3,7 +3,7 @@
 use engine::{Engine, EngineCommand, Event, Output, Settings};
 use model::{Moment, Now, Timestamp};
 use parking_lot::Mutex;
-use pools::{RedisOptions, RedisServer};
+use pools::{AcceptedScripts, RedisOptions, RedisServer};
 use ports::{EventSink, LinkRegistry};
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -99,7 +99,7 @@ impl Fixture {
         let inner = Mutex::new((Engine::new(Settings::default()), Vec::new()));
         let engine = Arc::new(TestEngine { inner, registry: registry.clone(), held: Mutex::new(false) });
         let options = RedisOptions {
-            scripts: resp::ScriptSha1::parse(SUM.as_bytes()).into_iter().collect(),
+            scripts: AcceptedScripts::These(resp::ScriptSha1::parse(SUM.as_bytes()).into_iter().collect()),
             ..options
         };
         let server = Arc::new(RedisServer::new(options, engine.clone(), registry.clone()).unwrap());

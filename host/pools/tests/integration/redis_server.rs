@@ -2,7 +2,6 @@
 
 use crate::fixture::{Fixture, HASH, PASSWORD, SUM, wait_until};
 use pools::{RedisAccountOptions, RedisOptions, RedisPermissions};
-use resp::RespLimits;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -407,7 +406,7 @@ fn unauthenticated_client_is_disconnected() {
 #[test]
 fn stalled_client_is_disconnected() {
     let options = RedisOptions {
-        limits: RespLimits { output_buffer: 10_000, ..RespLimits::default() },
+        output_buffer: 10_000,
         stall_timeout: Duration::from_millis(200),
         ..RedisOptions::default()
     };

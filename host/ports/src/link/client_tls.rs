@@ -1,4 +1,5 @@
 use crate::{TlsFileError, crypto_provider, read_certificates, read_private_key, read_root_certificates};
+use configuration::{Keys, Section};
 use rustls::ClientConfig;
 use rustls::client::WebPkiServerVerifier;
 use rustls_pki_types::ServerName;
@@ -20,15 +21,22 @@ pub enum TlsError {
     Name(String),
 }
 
-/// TLS options of a peer that we dial.
-#[derive(Clone, Debug, PartialEq, Default)]
+/// TLS options of a peer.
+#[derive(Clone, Debug, PartialEq, Default, Keys)]
+#[keys(check = Self::check_pair)]
 pub struct ClientTls {
-    /// Root certificates for the peer's certificate, PEM; the system's bundle by default.
+    /// Certificate authorities of the peer, PEM.
+    #[key(existing, default_as = "those of the system")]
     pub ca: Option<PathBuf>,
-    /// The name that the certificate must have; the host of the peer's address by default.
+    /// The name in the peer's certificate.
+    #[key(default_as = "the host of `address`")]
     pub server_name: Option<String>,
-    /// Our own certificate chain and key, PEM, if the peer requires them.
-    pub certificate: Option<(PathBuf, PathBuf)>,
+    /// The client certificate chain, PEM; needs `key`.
+    #[key(existing)]
+    pub certificate: Option<PathBuf>,
+    /// The private key of the client certificate, PEM.
+    #[key(existing)]
+    pub key: Option<PathBuf>,
 }
 
 impl ClientTls {
@@ -47,11 +55,11 @@ impl ClientTls {
             .with_safe_default_protocol_versions()
             .map_err(wrong)?
             .with_webpki_verifier(verifier);
-        let config = match &self.certificate {
-            Some((chain, private)) => builder
+        let config = match (&self.certificate, &self.key) {
+            (Some(chain), Some(private)) => builder
                 .with_client_auth_cert(read_certificates(chain)?, read_private_key(private)?)
                 .map_err(|reason| TlsFileError::Certificate { path: chain.clone(), reason })?,
-            None => builder.with_no_client_auth(),
+            _ => builder.with_no_client_auth(),
         };
         let name = self.server_name.clone().unwrap_or_else(|| host.to_owned());
         let server = ServerName::try_from(name.clone()).map_err(|_| TlsError::Name(name))?;
@@ -64,5 +72,11 @@ impl ClientTls {
     /// The first error found.
     pub fn check(&self, host: &str) -> Result<(), TlsError> {
         self.connector(host).map(drop)
+    }
+
+    fn check_pair(&mut self, section: &Section<'_>) {
+        if self.certificate.is_some() != self.key.is_some() {
+            section.error("certificate", "and key go together");
+        }
     }
 }

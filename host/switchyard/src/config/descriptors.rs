@@ -1,7 +1,8 @@
 //! Distributes the process's file descriptors over the listeners.
 
-use super::Config;
-use ports::{ConnectionLimits, descriptor_share};
+use super::{Config, RedisListener};
+use gsm::GsmOptions;
+use ports::descriptor_share;
 
 /// Descriptors reserved for everything except listener and peer connections: files, the archive, pushes, the local
 /// socket.
@@ -15,19 +16,17 @@ impl Config {
     }
 
     fn accepted_connections(&self) -> u64 {
-        let smpp = self.listeners.iter().map(|listener| listener.connections);
-        let sgip = self.sgip_listeners.iter().map(|listener| listener.connections);
-        let business = self.business.iter().map(|listener| listener.limits.connections.connections);
+        let links = self.listeners.iter().map(|listener| listener.limits().connections);
+        let business = self.business.iter().map(|listener| listener.connections);
         let redis = self.redis.iter().map(|listener| listener.options.connections);
-        let gsm = self.networks.iter().map(|network| 2 * network.links.limits.connections);
-        let http = self.http_limits.connections;
-        let sum: usize = smpp.chain(sgip).chain(business).chain(redis).chain(gsm).sum();
-        (sum + http.connections + http.reserve) as u64
+        let gsm = self.networks.iter().map(|network| 2 * network.links.connections);
+        let sum: usize = links.chain(business).chain(redis).chain(gsm).chain([self.http.connections]).sum();
+        (sum + self.http.limits().connections.reserve) as u64
     }
 
     fn dialled_connections(&self) -> u64 {
         let peers = self.peers.iter().map(|peer| peer.links.links);
-        let gateways = self.gateways.iter().map(|gateway| gateway.links.connections);
+        let gateways = self.gateways.iter().map(|gateway| gateway.links.node.connections);
         peers.chain(gateways).sum::<usize>() as u64
     }
 
@@ -45,30 +44,25 @@ impl Config {
             *per_address = (*per_address).min(*most);
             *unidentified = descriptor_share(*unidentified, needed, available);
         };
-        let fit_limits = |limits: &mut ConnectionLimits| {
-            fit(&mut limits.connections, &mut limits.per_address, &mut limits.unidentified);
-        };
-        for smpp in &mut self.listeners {
-            fit(&mut smpp.connections, &mut smpp.connections_per_address, &mut smpp.unbound_connections);
-        }
-        for sgip in &mut self.sgip_listeners {
-            fit(&mut sgip.connections, &mut sgip.connections_per_address, &mut sgip.unbound_connections);
+        for listener in &mut self.listeners {
+            let [most, per_address, unbound] = listener.limits_mut();
+            fit(most, per_address, unbound);
         }
         if let Some(listener) = &mut self.business {
-            fit_limits(&mut listener.limits.connections);
+            let (most, per_address) = (&mut listener.connections, &mut listener.connections_per_address);
+            fit(most, per_address, &mut listener.unauthenticated_connections);
         }
-        if let Some(listener) = &mut self.redis {
-            let options = &mut listener.options;
-            fit(
-                &mut options.connections,
-                &mut options.connections_per_address,
-                &mut options.unauthenticated_connections,
-            );
+        if let Some(RedisListener { options, .. }) = &mut self.redis {
+            let (most, per_address) = (&mut options.connections, &mut options.connections_per_address);
+            fit(most, per_address, &mut options.unauthenticated_connections);
         }
-        for network in &mut self.networks {
-            fit_limits(&mut network.links.limits);
+        for GsmOptions { connections, connections_per_address, unidentified_connections, .. } in
+            self.networks.iter_mut().map(|network| &mut network.links)
+        {
+            fit(connections, connections_per_address, unidentified_connections);
         }
-        fit_limits(&mut self.http_limits.connections);
+        let http = &mut self.http;
+        fit(&mut http.connections, &mut http.connections_per_address, &mut http.unauthenticated_connections);
         true
     }
 }
@@ -86,9 +80,9 @@ mod tests {
         let mut fitted = config();
         assert!(fitted.fit_descriptors(Some(4_096)));
         assert!(fitted.connections() <= 4_096 - OWN_DESCRIPTORS + 16, "{}", fitted.connections());
-        let listener = &fitted.listeners[0];
-        assert!(listener.connections > 3_000 && listener.unbound_connections < listener.connections);
-        assert!(fitted.http_limits.connections.connections >= 1);
+        let listener = fitted.listeners[0].limits();
+        assert!(listener.connections > 3_000 && listener.unidentified < listener.connections);
+        assert!(fitted.http.connections >= 1);
         let mut untouched = config();
         assert!(!untouched.fit_descriptors(None) && !untouched.fit_descriptors(Some(2_000_000)));
         assert_eq!(untouched.connections(), config().connections());

@@ -1,17 +1,17 @@
-//! `[http]`: TLS mode and limits of the admin listener.
+//! `[http]` and `[business]`: HTTP listeners.
 
-use super::existing_file;
-use configuration::Section;
+use business::BusinessOptions;
+use configuration::{KeyValue, Keys, Section, Shape};
 use ports::{ConnectionLimits, HttpLimits, ServerTlsFiles};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Minimum retention of the audit log. A shorter one would allow an admin to erase the traces of their actions.
 const MIN_AUDIT_RETENTION: Duration = Duration::from_secs(30 * 86_400);
 
 /// Connections reserved for readiness probes and existing sessions.
-pub(super) const RESERVED_CONNECTIONS: usize = 16;
+const RESERVED_CONNECTIONS: usize = 16;
 
 /// The TLS mode of an HTTP listener.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,70 +24,141 @@ pub(crate) enum HttpTlsMode {
     Files(ServerTlsFiles),
 }
 
-/// Reads the limits of an HTTP listener; `reserve` connections are accepted beyond them.
-pub(super) fn limits(section: &Section<'_>, defaults: HttpLimits, reserve: usize) -> HttpLimits {
-    let known = defaults.connections;
-    let connections = section.number("connections", known.connections as u64, 1..=1_000_000) as usize;
-    let per_address = known.per_address as u64;
-    HttpLimits {
-        connections: ConnectionLimits {
-            connections,
-            per_address: section.number("connections-per-address", per_address, 1..=1_000_000) as usize,
-            unidentified: super::unidentified_connections(
-                section,
-                "unauthenticated-connections",
-                connections,
-            ),
-            reserve,
-        },
-        head_timeout: section.duration("head-timeout", defaults.head_timeout),
-        body_timeout: section.duration("body-timeout", defaults.body_timeout),
+const SELF_SIGNED: &[(&str, HttpTlsMode, &str)] =
+    &[("own", HttpTlsMode::SelfSigned, "A self-signed certificate, generated at the first start.")];
+
+impl KeyValue for HttpTlsMode {
+    fn read(section: &Section<'_>, key: &'static str) -> Option<Self> {
+        if !section.is_text(key) {
+            return <ServerTlsFiles as KeyValue>::read(section, key).map(Self::Files);
+        }
+        let own = |text: &str| SELF_SIGNED.iter().find(|(word, ..)| *word == text).map(|one| one.1.clone());
+        section.parsed(key, own, "one of: own")
+    }
+
+    fn shape() -> Shape {
+        let own = Shape::Words(SELF_SIGNED.iter().map(|(word, _, doc)| (*word, *doc)).collect());
+        Shape::Either(Box::new(own), Box::new(ServerTlsFiles::shape()))
+    }
+
+    fn empty() -> Self {
+        Self::Plaintext
     }
 }
 
-/// Reads the retention of the audit log.
-pub(crate) fn audit_retention(section: &Section<'_>) -> Duration {
-    let kept = section.duration("audit-retention", access::DEFAULT_AUDIT_RETENTION);
-    if kept < MIN_AUDIT_RETENTION {
-        section.invalid("audit-retention", "is too short", "at least \"30d\"");
-    }
-    kept
+/// `[http]`: the admin API and console.
+#[derive(Debug, Clone, Keys)]
+#[keys(live = "applies to new connections", check = Self::check)]
+pub(crate) struct HttpKeys {
+    /// The listening address.
+    #[key(default = "127.0.0.1:8080", restart = "the request for the change arrives at this listener")]
+    pub(crate) listen: SocketAddr,
+    /// TLS: `own` for a self-signed certificate, or certificate files.
+    #[key(default_as = "`own`, except on loopback addresses", restart = "it belongs to the listener")]
+    tls: Option<HttpTlsMode>,
+    /// Disables TLS on an address that is not loopback.
+    #[key(default = false, restart = "it belongs to the listener")]
+    unencrypted: bool,
+    /// The file of the root token, which is generated at the first start.
+    #[key(default_as = "`token` in the data directory", restart = "the token is read at the start")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Maximum number of connections.
+    #[key(range = 1..=1_000_000, default = 1000)]
+    pub(crate) connections: usize,
+    /// Maximum number of connections per IP address (IPv6: per /64 network).
+    #[key(range = 1..=1_000_000, default = 200)]
+    pub(crate) connections_per_address: usize,
+    /// Maximum number of unauthenticated connections; a new one replaces the oldest.
+    #[key(range = 1..=1_000_000, at_most = connections, default_as = "a quarter of `connections`",
+        default_with = ConnectionLimits::default_unidentified(connections))]
+    pub(crate) unauthenticated_connections: usize,
+    /// Maximum time for a request head and for an idle connection.
+    #[key(default = "30s")]
+    head_timeout: Duration,
+    /// Maximum time for a request body, in addition to 1 s per KiB.
+    #[key(default = "30s")]
+    body_timeout: Duration,
+    /// How long audit log entries are kept, at least 30d.
+    #[key(default = "400d", live = "takes effect at once")]
+    pub(crate) audit_retention: Duration,
 }
 
-/// Reads the TLS mode of the admin listener. The default is TLS except on loopback.
-pub(crate) fn admin_tls(section: &Section<'_>, base: &Path, listen: SocketAddr) -> HttpTlsMode {
-    let unencrypted = section.flag("unencrypted", false);
-    if !section.has("tls") {
-        return if unencrypted || listen.ip().is_loopback() {
-            HttpTlsMode::Plaintext
-        } else {
-            HttpTlsMode::SelfSigned
-        };
+impl HttpKeys {
+    fn check(&mut self, section: &Section<'_>) {
+        if self.unencrypted && self.tls.is_some() {
+            section.error("unencrypted", "is true, but tls is set; remove one of them");
+        }
+        if self.audit_retention < MIN_AUDIT_RETENTION {
+            section.invalid("audit-retention", "is too short", "at least \"30d\"");
+        }
     }
-    if unencrypted {
-        section.error("unencrypted", "is true, but tls is set; remove one of them");
+
+    /// The TLS mode. The default is TLS except on loopback.
+    pub(crate) fn tls(&self) -> HttpTlsMode {
+        match &self.tls {
+            Some(tls) => tls.clone(),
+            None if self.unencrypted || self.listen.ip().is_loopback() => HttpTlsMode::Plaintext,
+            None => HttpTlsMode::SelfSigned,
+        }
     }
-    tls(section, base)
+
+    /// The limits of connections; some are accepted beyond them.
+    pub(crate) fn limits(&self) -> HttpLimits {
+        HttpLimits {
+            connections: ConnectionLimits {
+                connections: self.connections,
+                per_address: self.connections_per_address,
+                unidentified: self.unauthenticated_connections,
+                reserve: RESERVED_CONNECTIONS,
+            },
+            head_timeout: self.head_timeout,
+            body_timeout: self.body_timeout,
+        }
+    }
 }
 
-/// Reads the key `tls`; without it, there is no TLS.
-pub(super) fn tls(section: &Section<'_>, base: &Path) -> HttpTlsMode {
-    if !section.has("tls") {
-        return HttpTlsMode::Plaintext;
+/// `[business]`: the listener for business systems.
+#[derive(Debug, Clone, Keys)]
+#[keys(live = "applies to new connections")]
+pub(crate) struct BusinessListener {
+    /// The listening address.
+    #[key(example = "127.0.0.1:8081", restart = "the listener is opened at the start")]
+    pub(crate) listen: SocketAddr,
+    /// TLS: `own` for a self-signed certificate, or certificate files.
+    #[key(default_as = "no TLS", restart = "it belongs to the listener")]
+    pub(crate) tls: HttpTlsMode,
+    /// Maximum number of connections.
+    #[key(range = 1..=1_000_000, default = 2000)]
+    pub(crate) connections: usize,
+    /// Maximum number of connections per IP address (IPv6: per /64 network).
+    #[key(range = 1..=1_000_000, default = 500)]
+    pub(crate) connections_per_address: usize,
+    /// Maximum number of unauthenticated connections; a new one replaces the oldest.
+    #[key(range = 1..=1_000_000, at_most = connections, default_as = "a quarter of `connections`",
+        default_with = ConnectionLimits::default_unidentified(connections))]
+    pub(crate) unauthenticated_connections: usize,
+    /// Maximum time for a request head and for an idle connection.
+    #[key(default = "30s")]
+    head_timeout: Duration,
+    /// Maximum time for a request body, in addition to 1 s per KiB.
+    #[key(default = "30s")]
+    body_timeout: Duration,
+    #[key(flatten)]
+    pub(crate) options: BusinessOptions,
+}
+
+impl BusinessListener {
+    /// The limits of connections.
+    pub(crate) fn limits(&self) -> HttpLimits {
+        HttpLimits {
+            connections: ConnectionLimits {
+                connections: self.connections,
+                per_address: self.connections_per_address,
+                unidentified: self.unauthenticated_connections,
+                reserve: 0,
+            },
+            head_timeout: self.head_timeout,
+            body_timeout: self.body_timeout,
+        }
     }
-    if section.is_text("tls") {
-        section.choice("tls", (), &[("own", ())]);
-        return HttpTlsMode::SelfSigned;
-    }
-    let tls = section.section("tls");
-    let certificate = tls.required("certificate", "\"server.pem\"");
-    let key = tls.required("key", "\"server.key\"");
-    let client_ca = tls.text("client-ca");
-    let files = ServerTlsFiles {
-        certificate: existing_file(&tls, "certificate", base, &certificate),
-        key: existing_file(&tls, "key", base, &key),
-        client_ca: client_ca.map(|path| existing_file(&tls, "client-ca", base, &path)),
-    };
-    tls.finish();
-    HttpTlsMode::Files(files)
 }

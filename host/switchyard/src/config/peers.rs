@@ -1,217 +1,276 @@
-//! `[[account]]` and `[[peer]]`, and the queue keys and error classes shared with gateways and core networks.
+//! Accounts, peers, gateways, core networks, the local socket and the Redis listener: the options of each with
+//! its queue.
 
-use super::{
-    Account, MAX_INTEGER, Peer, UNASSIGNED_PEER, address, business, existing_file, secret, sgip, system_id,
-};
-use configuration::Section;
+use ::pools::RedisOptions;
+use business::BusinessAccountOptions;
+use configuration::{Keys, Section};
 use engine::{PeerSettings, UncertainPolicy};
-use links::{
-    BindMode, BindModes, ClientTls, LinkAccountOptions, LongText, MessageIdForm, PeerOptions, Secret,
-};
-use model::ErrorClass;
-use ports::SourceRules;
-use std::collections::HashMap;
-use std::path::Path;
+use gsm::GsmOptions;
+use links::{GatewayOptions, LinkAccountOptions, PeerOptions};
+use model::PeerId;
+use numbering::NumberPlans;
+use ports::default_burst;
+use shell::ShellOptions;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
 
-pub(super) fn account(section: &Section<'_>, base: &Path) -> Account {
-    let name = section.required("name", "\"acme\"");
-    let id = section.text("system-id").unwrap_or_else(|| name.clone());
-    system_id(section, if section.has("system-id") { "system-id" } else { "name" }, &id);
-    let hash =
-        section.required("password-hash", "\"$argon2id$...\" (created with: switchyard hash-password)");
-    if !hash.is_empty() && ports::check_password_hash(&hash).is_err() {
-        section.error("password-hash", "is not an argon2 hash; create one with: switchyard hash-password");
-    }
-    let mut links = LinkAccountOptions::new(&name, UNASSIGNED_PEER, &hash);
-    links.system_id = bytes::Bytes::from(id.into_bytes());
-    if let Some(modes) = section.texts("bind") {
-        for mode in &modes {
-            if !["transmitter", "receiver", "transceiver"].contains(&mode.as_str()) {
-                section.error("bind", format!("{mode:?} is not transmitter, receiver or transceiver"));
-            }
-        }
-        let has = |word: &str| modes.iter().any(|mode| mode == word);
-        links.bind = BindModes {
-            transmitter: has("transmitter"),
-            receiver: has("receiver"),
-            transceiver: has("transceiver"),
+/// The placeholder of peer ids until the store assigns them.
+pub(super) const UNASSIGNED_PEER: PeerId = PeerId(u32::MAX);
+
+const DLR_GROUPS: &[(&str, bool, &str)] =
+    &[("merged", false, "One DLR per message."), ("per-segment", true, "One DLR per segment.")];
+
+/// `[[account]]`: options of its links and its queue.
+#[derive(Debug, Clone, PartialEq, Keys)]
+#[keys(live = "takes effect at once", check = Self::complete)]
+pub(crate) struct Account {
+    #[key(flatten)]
+    pub(crate) links: LinkAccountOptions,
+    #[key(skip = PeerSettings::new(UNASSIGNED_PEER))]
+    pub(crate) queue: PeerSettings,
+    /// Maximum number of MO messages and DLRs queued for the account.
+    #[key(range = 1.., default = 1_000_000)]
+    queue_limit: u64,
+    /// Whether a concatenated message gets one DLR or one per segment.
+    #[key(name = "dlrs", words = DLR_GROUPS, default = "merged", label = "DLRs", was = "reports")]
+    segment_dlrs: bool,
+    /// Memory for idempotency keys. 256MiB hold about two million. If it is full, submissions with new keys are refused
+    /// until the oldest key is older than `idempotency-retention` of `[engine]`.
+    #[key(size, default = "256MiB")]
+    idempotency_memory: usize,
+    /// Whether subscribers can opt out of its messages.
+    #[key(default = true)]
+    opt_out: bool,
+    /// The HTTP settings of an account that is a business system.
+    #[key(live = "applies to its next calls and pushes")]
+    pub(crate) business: Option<BusinessAccountOptions>,
+}
+
+impl Account {
+    fn complete(&mut self, _: &Section<'_>) {
+        self.queue = PeerSettings {
+            queue_limit: self.queue_limit,
+            segment_dlrs: self.segment_dlrs,
+            opt_out: self.opt_out,
+            idempotency_key_memory: self.idempotency_memory,
+            ..addressee_queue()
         };
-    }
-    for network in section.texts("networks").unwrap_or_default() {
-        match network.parse() {
-            Ok(network) => links.networks.push(network),
-            Err(error) => section.error("networks", error.to_string()),
+        if let Some(business) = self.business.take() {
+            let links = &self.links;
+            self.business = Some(BusinessAccountOptions {
+                name: links.name.clone(),
+                password_hash: links.password_hash.clone(),
+                networks: links.networks.clone(),
+                rate: links.rate,
+                burst: links.burst,
+                source: links.source.clone(),
+                validity: links.validity,
+                ..business
+            });
         }
     }
-    links.rate = section.rate("rate");
-    let burst = links.rate.map_or(1, |rate| (rate / 10.0).ceil().max(1.0) as u64);
-    links.burst = section.number("burst", burst, 1..=10_000_000) as u32;
-    links.window = section.number("window", 100, 1..=100_000) as usize;
-    links.deliver_window = section.number("deliver-window", 100, 1..=100_000) as usize;
-    links.sessions = section.number("sessions", 10, 1..=100_000) as usize;
-    links.validity = section.duration("validity", links.validity);
-    if section.has("source") {
-        let source = section.section("source");
-        let default = source.text("default").map(|text| {
-            if text.len() > 20 {
-                source.error("default", "is longer than 20 characters");
-            }
-            let numeric = text.bytes().all(|c| c.is_ascii_digit());
-            let (ton, npi) = if numeric { (0, 1) } else { (5, 0) };
-            let ton = source.number("ton", ton, 0..=7) as u8;
-            let npi = source.number("npi", npi, 0..=18) as u8;
-            model::Address::new(ton, npi, text.as_bytes())
-        });
-        links.source = SourceRules { allow: source.texts("allow").unwrap_or_default(), default };
-        source.finish();
-    }
-    let mut queue = PeerSettings::new(UNASSIGNED_PEER);
-    queue.addressee = true;
-    queue.sends_dlrs = false;
-    queue.uncertainty = UncertainPolicy::SendAgain;
-    queue.queue_limit = section.number("queue-limit", 1_000_000, 1..=MAX_INTEGER);
-    queue.segment_dlrs = section.choice("dlrs", false, &[("merged", false), ("per-segment", true)]);
-    queue.opt_out = section.flag("opt-out", true);
-    queue.idempotency_key_memory =
-        usize::try_from(section.size("idempotency-memory", 256 << 20)).unwrap_or(usize::MAX);
-    if section.has("sgip") {
-        links.sgip = Some(sgip::sp(&section.section("sgip"), &name, base));
-    }
-    let business =
-        section.has("business").then(|| business::account(&section.section("business"), &links, base));
-    section.finish();
-    Account { links, queue, business }
 }
 
-pub(super) fn error_class(word: &str) -> Option<ErrorClass> {
-    Some(match word {
-        "temporary" => ErrorClass::Temporary,
-        "permanent" => ErrorClass::Permanent,
-        "throttled" => ErrorClass::Throttled,
-        "queue-full" => ErrorClass::QueueFull,
-        "absent" => ErrorClass::Absent,
-        "memory-full" => ErrorClass::MemoryFull,
-        _ => return None,
-    })
+/// The queue of a peer whose acceptance is delivery.
+fn addressee_queue() -> PeerSettings {
+    PeerSettings {
+        addressee: true,
+        sends_dlrs: false,
+        uncertainty: UncertainPolicy::SendAgain,
+        ..PeerSettings::new(UNASSIGNED_PEER)
+    }
 }
 
-/// Reads the queue settings of a peer, gateway or core network.
-pub(super) fn queue(
-    section: &Section<'_>,
+/// The keys of a queue.
+#[derive(Debug, Clone, PartialEq, Keys)]
+#[keys(live = "takes effect at once; its links stay up")]
+pub(crate) struct QueueKeys {
+    /// Maximum messages per second sent to the peer, over all its links.
+    #[key(default_as = "no limit", label = "Rate")]
+    rate: Option<f64>,
+    /// Maximum burst.
+    #[key(range = 1..=10_000_000, default_as = "a tenth of `rate`", default_with = default_burst(rate))]
+    burst: u32,
+    /// Maximum number of queued messages; more are refused.
+    #[key(range = 1.., default = 20_000_000)]
+    queue_limit: u64,
+    /// Whether the peer sends DLRs.
+    #[key(default = true, label = "Requests DLRs", was = "receipts")]
+    dlrs: bool,
+    /// How long a DLR is awaited.
+    #[key(default = "3d", was = "receipt-limit")]
+    dlr_timeout: Duration,
+    /// How long a message can stay uncertain.
+    #[key(default = "1h", was = "uncertain-limit")]
+    uncertain_timeout: Duration,
+    /// Delays between attempts; the last one repeats.
+    #[key(default = ["10s", "30s", "1m", "5m", "15m", "1h"], label = "Retry schedule")]
+    retry: Vec<Duration>,
+    /// Maximum number of attempts; 0: unlimited within the validity.
+    #[key(range = 0..=10_000, default = 0)]
+    max_attempts: u16,
+    /// The account that receives the peer's messages that no route matches.
+    #[key(label = "Default account")]
+    pub(crate) default_account: Option<String>,
+}
+
+impl QueueKeys {
+    fn settings(&self, uncertainty: UncertainPolicy) -> PeerSettings {
+        PeerSettings {
+            rate: self.rate,
+            burst: self.burst,
+            queue_limit: self.queue_limit,
+            sends_dlrs: self.dlrs,
+            dlr_timeout: self.dlr_timeout,
+            uncertainty,
+            uncertain_limit: self.uncertain_timeout,
+            retry: self.retry.clone(),
+            max_attempts: self.max_attempts,
+            ..PeerSettings::new(UNASSIGNED_PEER)
+        }
+    }
+}
+
+type UncertainWord = (&'static str, UncertainPolicy, &'static str);
+const SEND_AGAIN: UncertainWord =
+    ("send-again", UncertainPolicy::SendAgain, "The message is sent again; the subscriber may get it twice.");
+const AWAIT_DLR: UncertainWord = ("await-dlr", UncertainPolicy::AwaitDlr, "The message waits for a DLR.");
+const QUERY: UncertainWord = ("query", UncertainPolicy::Query, "The peer is asked with query_sm.");
+
+/// `[[peer]]`: options of its links and its queue. Its peer id is assigned later.
+#[derive(Debug, Clone, PartialEq, Keys)]
+#[keys(live = "takes effect at once; its links stay up", check = Self::complete)]
+pub(crate) struct Peer {
+    #[key(flatten)]
+    pub(crate) links: PeerOptions,
+    #[key(flatten)]
+    pub(crate) keys: QueueKeys,
+    /// The treatment of a message without a response.
+    #[key(words = &[AWAIT_DLR, SEND_AGAIN, QUERY], default = "await-dlr", label = "Uncertain messages")]
     uncertain: UncertainPolicy,
-    remedies: &[(&str, UncertainPolicy)],
-) -> PeerSettings {
-    let mut queue = PeerSettings::new(UNASSIGNED_PEER);
-    queue.rate = section.rate("rate");
-    let burst = queue.rate.map_or(1, |rate| (rate / 10.0).ceil().max(1.0) as u64);
-    queue.burst = section.number("burst", burst, 1..=10_000_000) as u32;
-    queue.queue_limit = section.number("queue-limit", queue.queue_limit, 1..=MAX_INTEGER);
-    queue.sends_dlrs = section.flag("dlrs", true);
-    queue.dlr_timeout = section.duration("dlr-timeout", queue.dlr_timeout);
-    queue.uncertainty = section.choice("uncertain", uncertain, remedies);
-    queue.uncertain_limit = section.duration("uncertain-timeout", queue.uncertain_limit);
-    if let Some(retry) = section.durations("retry") {
-        queue.retry = retry;
-    }
-    queue.max_attempts = section.number("max-attempts", 0, 0..=10_000) as u16;
-    queue
+    /// The group; the peers of a group share their DLRs.
+    #[key(label = "Group")]
+    pub(crate) group: Option<String>,
+    #[key(skip = PeerSettings::new(UNASSIGNED_PEER))]
+    pub(crate) queue: PeerSettings,
 }
 
-pub(super) fn peer(section: &Section<'_>, base: &Path) -> Peer {
-    let name = section.required("name", "\"upstream\"");
-    let address = section.required("address", "\"smsc.example.net:2775\"");
-    self::address(section, "address", &address);
-    let defaults = PeerOptions::new(&name, UNASSIGNED_PEER, &address);
-    let id = section.text("system-id").unwrap_or_default();
-    system_id(section, "system-id", &id);
-    let password = secret(section, "password", "password-file", base);
-    let tls = section.has("tls").then(|| {
-        let tls = section.section("tls");
-        let ca = tls.text("ca").map(|path| existing_file(&tls, "ca", base, &path));
-        let server_name = tls.text("server-name");
-        let pair = |key: &'static str| tls.text(key).map(|path| existing_file(&tls, key, base, &path));
-        let certificate = match (pair("certificate"), pair("key")) {
-            (Some(certificate), Some(key)) => Some((certificate, key)),
-            (None, None) => None,
-            _ => {
-                tls.error("certificate", "and key go together");
-                None
+impl Peer {
+    fn complete(&mut self, _: &Section<'_>) {
+        self.queue = self.keys.settings(self.uncertain);
+    }
+}
+
+/// `[[gateway]]`: options of its links and its queue.
+#[derive(Debug, Clone, PartialEq, Keys)]
+#[keys(live = "takes effect at once; its links stay up", check = Self::complete)]
+pub(crate) struct Gateway {
+    #[key(flatten)]
+    pub(crate) links: GatewayOptions,
+    #[key(flatten)]
+    pub(crate) keys: QueueKeys,
+    /// The treatment of a message without a response. A repeated Submit has the same sequence number, by which the
+    /// gateway recognises it.
+    #[key(words = &[SEND_AGAIN, AWAIT_DLR], default = "send-again", label = "Uncertain messages")]
+    uncertain: UncertainPolicy,
+    #[key(skip = PeerSettings::new(UNASSIGNED_PEER))]
+    pub(crate) queue: PeerSettings,
+}
+
+impl Gateway {
+    fn complete(&mut self, _: &Section<'_>) {
+        self.queue = self.keys.settings(self.uncertain);
+    }
+}
+
+/// `[[gsm]]`: a core network, with the options of its links and its queue.
+#[derive(Debug, Clone, Keys)]
+#[keys(check = Self::complete)]
+pub(crate) struct Network {
+    #[key(flatten)]
+    pub(crate) links: GsmOptions,
+    #[key(flatten)]
+    pub(crate) keys: QueueKeys,
+    /// The treatment of a message without a response. A handset recognises a repeated message.
+    #[key(words = &[SEND_AGAIN, AWAIT_DLR], default = "send-again", live = "takes effect at once; its links stay up")]
+    uncertain: UncertainPolicy,
+    /// The name of the number plan.
+    #[key(default_as = "the document's default plan")]
+    number_plan: Option<String>,
+    #[key(skip = PeerSettings::new(UNASSIGNED_PEER))]
+    pub(crate) queue: PeerSettings,
+}
+
+impl Network {
+    fn complete(&mut self, _: &Section<'_>) {
+        let queue = self.keys.settings(self.uncertain);
+        self.queue = PeerSettings { serial: true, sends_dlrs: false, addressee: true, ..queue };
+    }
+
+    /// Finds its number plan.
+    pub(super) fn find_plan(&mut self, section: &Section<'_>, plans: Option<&NumberPlans>) {
+        let Some(plans) = plans else {
+            if self.number_plan.is_some() {
+                section.error("number-plan", "needs [numbering] document = \"policies/numbering.toml\"");
             }
+            return;
         };
-        tls.finish();
-        ClientTls { ca, server_name, certificate }
-    });
-    let version = section.choice("interface-version", 0x34, &[("3.3", 0x33), ("3.4", 0x34), ("5.0", 0x50)]);
-    let mut classes = HashMap::new();
-    let table = section.section("error-classes");
-    for (status, class) in table.pairs() {
-        let status = status
-            .strip_prefix("0x")
-            .map_or_else(|| status.parse().ok(), |hex| u32::from_str_radix(hex, 16).ok());
-        match (status, error_class(class)) {
-            (Some(status), Some(class)) => {
-                classes.insert(status, class);
-            }
-            _ => section.error(
-                "error-classes",
-                "maps command_status values such as \"0x45\" to temporary, permanent, throttled, queue-full, absent or memory-full",
-            ),
+        let name = self.number_plan.as_deref().unwrap_or_else(|| plans.default_name());
+        self.links.plan = plans.get(name).map(|plan| Arc::new(plan.clone()));
+        if self.links.plan.is_none() {
+            let known: Vec<&str> = plans.iter().map(|(name, _)| name).collect();
+            let what = format!("is {name:?}, and the document of [numbering] has: {}", known.join(", "));
+            section.error("number-plan", what);
         }
     }
-    let links = PeerOptions {
-        system_id: bytes::Bytes::from(id.into_bytes()),
-        password: Secret(bytes::Bytes::from(password.into_bytes())),
-        system_type: bytes::Bytes::from(section.text("system-type").unwrap_or_default().into_bytes()),
-        bind: section.choice(
-            "bind",
-            BindMode::Transceiver,
-            &[
-                ("transceiver", BindMode::Transceiver),
-                ("transmitter", BindMode::Transmitter),
-                ("receiver", BindMode::Receiver),
-            ],
-        ),
-        links: section.number("links", 1, 1..=256) as usize,
-        window: section.number("window", 10, 1..=100_000) as usize,
-        interface_version: version,
-        tlvs: section.has("tlvs").then(|| section.flag("tlvs", true)),
-        pass_validity: section.flag("pass-validity", defaults.pass_validity),
-        enquire_interval: section.duration("enquire-interval", defaults.enquire_interval),
-        enquire_timeout: section.duration("enquire-timeout", defaults.enquire_timeout),
-        response_timeout: section.duration("response-timeout", defaults.response_timeout),
-        redial_interval: section.duration("redial-interval", defaults.redial_interval),
-        message_id: section.choice(
-            "message-id",
-            MessageIdForm::AsIs,
-            &[
-                ("as-is", MessageIdForm::AsIs),
-                ("hex-to-decimal", MessageIdForm::HexToDecimal),
-                ("decimal-to-hex", MessageIdForm::DecimalToHex),
-                ("strip-zeros", MessageIdForm::StripZeros),
-                ("fold-case", MessageIdForm::FoldCase),
-            ],
-        ),
-        long_text: section.choice(
-            "long-text",
-            LongText::Payload,
-            &[("payload", LongText::Payload), ("udh", LongText::Udh), ("sar", LongText::Sar)],
-        ),
-        error_classes: classes,
-        mo_validity: section.duration("mo-validity", defaults.mo_validity),
-        tls,
-        ..defaults
-    };
-    let queue = queue(
-        section,
-        UncertainPolicy::AwaitDlr,
-        &[
-            ("send-again", UncertainPolicy::SendAgain),
-            ("query", UncertainPolicy::Query),
-            ("await-dlr", UncertainPolicy::AwaitDlr),
-        ],
-    );
-    let group = section.text("group");
-    let default_account = section.text("default-account");
-    section.finish();
-    Peer { links, queue, group, default_account }
+}
+
+/// The name of the local socket's peer in routes, queues and the archive.
+pub(crate) const SHELL: &str = "shell";
+
+/// `[shell]`: the local socket of the `switchyard sms` command.
+#[derive(Debug, Clone, Keys)]
+#[keys(check = Self::complete)]
+pub(crate) struct ShellSettings {
+    #[key(flatten)]
+    pub(crate) options: ShellOptions,
+    /// Maximum number of messages queued for inboxes.
+    #[key(range = 1.., default = 1_000_000, live = "takes effect at once")]
+    queue_limit: u64,
+    #[key(skip = PeerSettings::new(UNASSIGNED_PEER))]
+    pub(crate) queue: PeerSettings,
+}
+
+impl ShellSettings {
+    fn complete(&mut self, _: &Section<'_>) {
+        self.queue = PeerSettings { queue_limit: self.queue_limit, ..addressee_queue() };
+    }
+}
+
+/// `[redis]`: the listener for Redis clients.
+#[derive(Debug, Clone, Keys)]
+#[keys(check = Self::check)]
+pub(crate) struct RedisListener {
+    /// Listening addresses; without accounts, loopback addresses only.
+    #[key(example = ["127.0.0.1:6379"], restart = "the listener is opened at the start")]
+    pub(crate) listen: Vec<SocketAddr>,
+    #[key(flatten)]
+    pub(crate) options: RedisOptions,
+}
+
+impl RedisListener {
+    fn check(&mut self, section: &Section<'_>) {
+        let accounts = &self.options.accounts;
+        super::check_unique(&section.sections("account"), accounts.iter().map(|one| &*one.name), "account");
+        if accounts.is_empty()
+            && let Some(open) = self.listen.iter().find(|address| !address.ip().is_loopback())
+        {
+            let what = format!(
+                "{open} is reachable from other machines, and without [[redis.account]] all clients have all permissions: \
+                 add accounts, or listen on 127.0.0.1"
+            );
+            section.error("listen", what);
+        }
+    }
 }

@@ -1,11 +1,11 @@
 //! `[plugins]` and the initial bindings of hooks.
 
-use super::existing_file;
 use capabilities::{CounterGrant, CounterWindow};
-use configuration::Section;
+use configuration::{KeyFormat, Keys, Section, Shape};
 use hooks::{Binding, Grants, InstanceUse, OnFault, Tolerance, Trust, TrustedKey};
 use model::Hook;
-use std::path::{Path, PathBuf};
+use serde_json::json;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// The initial binding of a hook.
@@ -18,157 +18,244 @@ pub(crate) struct FirstBinding {
     pub(crate) binding: Binding,
 }
 
-/// Plugin settings and all initial bindings.
-#[derive(Debug, Clone)]
-pub(crate) struct PluginSettings {
-    pub(crate) first_bindings: Vec<FirstBinding>,
-    pub(crate) trust: Trust,
-    /// How long a message is held after a fault of the router or biller.
-    pub(crate) hold: Duration,
-    /// A static route that replaces the router, for benchmarks.
-    pub(crate) static_peer: Option<String>,
-    /// Maximum memory of an instance in octets, and maximum number of instances.
+/// `[plugins]`: settings shared by all plugins.
+#[derive(Debug, Clone, Keys)]
+#[keys(check = Self::check)]
+pub(crate) struct PluginKeys {
+    /// Public keys of trusted authors by name, Base64.
+    #[key(format = TrustedKeys)]
+    trusted_keys: Vec<TrustedKey>,
+    /// Rejects plugins that are not signed with a trusted key.
+    #[key(default = false)]
+    require_signature: bool,
+    /// Maximum memory of a plugin instance.
+    #[key(size, default = "256MiB")]
     pub(crate) memory: usize,
+    /// Maximum number of running instances.
+    #[key(range = 8..=4_096, default = 256)]
     pub(crate) instances: u32,
     /// Number of threads that call resolvers.
+    #[key(range = 1..=256, default = 16)]
     pub(crate) resolver_threads: usize,
+}
+
+impl PluginKeys {
+    fn check(&mut self, section: &Section<'_>) {
+        if self.require_signature && self.trusted_keys.is_empty() {
+            let what = "needs a key in trusted-keys; otherwise all plugins would be rejected";
+            section.error("require-signature", what);
+        }
+    }
+
+    pub(crate) fn trust(&self) -> Trust {
+        Trust { keys: self.trusted_keys.clone(), required: self.require_signature }
+    }
+}
+
+/// Public keys by name.
+struct TrustedKeys;
+
+impl KeyFormat<Vec<TrustedKey>> for TrustedKeys {
+    fn read(&self, section: &Section<'_>, key: &'static str) -> Option<Vec<TrustedKey>> {
+        let table = section.section(key);
+        let report = |error: hooks::HookError| section.error(key, error.to_string());
+        let keys = table.pairs().into_iter();
+        Some(keys.filter_map(|(name, text)| TrustedKey::new(name, text).map_err(report).ok()).collect())
+    }
+
+    fn shape(&self) -> Shape {
+        Shape::Map(Box::new(Shape::Value("string", json!({ "type": "string" }))))
+    }
+}
+
+/// `[home]`: the home network.
+#[derive(Debug, Clone, Keys)]
+pub(crate) struct HomeKeys {
     /// The peer that serves the home network's subscribers.
-    pub(crate) home: Option<String>,
+    #[key(default_as = "the only `[[gsm]]`")]
+    pub(crate) peer: Option<String>,
 }
 
-impl PluginSettings {
-    pub(crate) fn read(root: &Section<'_>, base: &Path) -> Self {
-        let section = root.section("plugins");
-        let keys = section.section("trusted-keys");
-        let trusted = keys.pairs().into_iter().filter_map(|(name, key)| {
-            TrustedKey::new(name, key).map_err(|error| section.error("trusted-keys", error.to_string())).ok()
-        });
-        let trust = Trust { keys: trusted.collect(), required: section.flag("require-signature", false) };
-        if trust.required && trust.keys.is_empty() {
-            section.error(
-                "require-signature",
-                "needs a key in trusted-keys; otherwise all plugins would be rejected",
-            );
-        }
-        let memory = section.size("memory", 256 << 20) as usize;
-        let instances = section.number("instances", 256, 8..=4_096) as u32;
-        let resolver_threads = section.number("resolver-threads", 16, 1..=256) as usize;
-        section.finish();
-        let home = root.section("home");
-        let home_peer = home.text("peer");
-        home.finish();
-        let router = root.section("router");
-        let static_peer = router.text("static-peer");
-        let hold = router.duration("hold", Duration::from_secs(30));
-        let names = [
-            (Hook::Router, router, "prefix-router"),
-            (Hook::Resolver, root.section("resolver"), "table-resolver"),
-            (Hook::DeliveryPolicy, root.section("delivery-policy"), "retry-ladder"),
-            (Hook::Biller, root.section("biller"), "prepaid"),
-        ];
-        let first_bindings = names.map(|(hook, section, plugin)| seed(hook, &section, plugin, base));
-        Self {
-            first_bindings: first_bindings.into_iter().collect(),
-            trust,
-            hold,
-            static_peer,
-            memory,
-            instances,
-            resolver_threads,
-            home: home_peer,
-        }
-    }
-
-    /// All peer names that bindings refer to: section, key and name.
-    pub(crate) fn peers(&self) -> Vec<(&'static str, &'static str, &str)> {
-        let faults = self.first_bindings.iter().filter_map(|seed| match &seed.binding.on_fault {
-            OnFault::Peer(peer) => Some((seed.hook.name(), "on-fault", peer.as_str())),
-            OnFault::Hold | OnFault::Reject | OnFault::Pass => None,
-        });
-        let static_peer = self.static_peer.as_deref().map(|peer| ("router", "static-peer", peer));
-        faults.chain(static_peer).chain(self.home.as_deref().map(|peer| ("home", "peer", peer))).collect()
-    }
+/// `[router]`: the initial binding of the router.
+#[derive(Debug, Clone, Keys)]
+#[keys(restart = "the routing of each message reads it without a lock")]
+pub(crate) struct RouterKeys {
+    #[key(flatten)]
+    pub(super) binding: BindingKeys,
+    /// How long a message is held after a router fault.
+    #[key(default = "30s")]
+    pub(crate) hold: Duration,
+    /// Sends all messages to this peer without calling a router; for benchmarks.
+    #[key(was = "native")]
+    pub(crate) static_peer: Option<String>,
 }
 
-fn seed(hook: Hook, section: &Section<'_>, plugin: &str, base: &Path) -> FirstBinding {
-    let component = section.text("component").map(|path| existing_file(section, "component", base, &path));
-    let policy = section.text("policy").map(|path| existing_file(section, "policy", base, &path));
-    let on_fault = match section.text("on-fault").as_deref() {
-        None | Some("hold") => OnFault::Hold,
-        Some("reject") => OnFault::Reject,
-        Some("pass") => OnFault::Pass,
-        Some(peer) if hook == Hook::Router => OnFault::Peer(peer.to_owned()),
-        Some(other) => {
-            section.invalid("on-fault", format!("is {other:?}"), "hold, reject or pass");
-            OnFault::Hold
-        }
-    };
-    let plugin = section.text("plugin").unwrap_or_else(|| plugin.to_owned());
-    // Resolvers and billers may wait for I/O; their own running time is still short.
-    let binding = Binding {
-        on_fault,
-        memory: section.size("memory", 16 << 20) as usize,
-        deadline: Duration::from_millis(section.number("deadline-ms", 20, 1..=10_000)),
-        instance: section.choice(
-            "instance",
-            InstanceUse::Warm,
-            &[("warm", InstanceUse::Warm), ("per-call", InstanceUse::PerCall)],
-        ),
-        grants: grants(&section.section("grants")),
-        tolerance: tolerance(&section.section("tolerance")),
-        ..Binding::new(&plugin, "", "")
-    };
-    section.finish();
-    FirstBinding { hook, component, policy, binding }
+const INSTANCE_USES: &[(&str, InstanceUse, &str)] = &[
+    ("warm", InstanceUse::Warm, "An instance serves many calls."),
+    ("per-call", InstanceUse::PerCall, "An instance serves one call."),
+];
+
+/// The initial binding of a hook.
+#[derive(Debug, Clone, Keys)]
+#[keys(live = "none: it applies to the first start only; change bindings at /v1/hooks")]
+pub(crate) struct BindingKeys {
+    /// The plugin's name.
+    #[key(default_as = "the default plugin of the hook")]
+    plugin: Option<String>,
+    /// The plugin's component file.
+    #[key(existing)]
+    component: Option<PathBuf>,
+    /// The policy document passed to the plugin.
+    #[key(existing)]
+    policy: Option<PathBuf>,
+    /// The reaction to a fault: `hold`, `reject`, `pass` or, for a router, the name of a peer.
+    #[key(default = "hold")]
+    on_fault: String,
+    /// Maximum memory of an instance.
+    #[key(size, default = "16MiB")]
+    memory: usize,
+    /// Maximum running time of one call, in milliseconds.
+    #[key(range = 1..=10_000, default = 20)]
+    deadline_ms: u64,
+    /// Whether an instance is reused.
+    #[key(words = INSTANCE_USES, default = "warm")]
+    instance: InstanceUse,
+    /// The plugin's grants.
+    #[key(default_as = "none")]
+    grants: GrantKeys,
+    /// The number of faults after which the previous binding is restored.
+    tolerance: ToleranceKeys,
 }
 
-fn grants(section: &Section<'_>) -> Grants {
-    let known = Grants::default();
-    let timeout = section.duration("http-timeout", Duration::from_millis(known.http_timeout_ms));
-    let grants = Grants {
-        http: section.texts("http").unwrap_or_default(),
-        http_timeout_ms: u64::try_from(timeout.as_millis()).unwrap_or(known.http_timeout_ms),
-        http_answer: section.size("http-response-limit", known.http_answer as u64) as usize,
-        kv: section.size("kv", 0),
-        tables: section.texts("tables").unwrap_or_default(),
-        hlr: section.flag("hlr", false),
-        random: section.flag("random", false),
-        counters: counters(section),
-    };
-    section.finish();
-    grants
-}
-
-fn counters(section: &Section<'_>) -> Vec<CounterGrant> {
-    let counter = |section: &Section<'_>| {
-        let grant = CounterGrant {
-            name: section.required("name", "\"daily\""),
-            window: section.choice("window", CounterWindow::Day, &CounterWindow::ALL),
-            zone: section.text("zone").unwrap_or_else(|| "UTC".to_owned()),
+impl BindingKeys {
+    /// The binding of a hook, whose section has these keys.
+    pub(super) fn first_binding(&self, hook: Hook, section: &Section<'_>) -> FirstBinding {
+        let plugin = match hook {
+            Hook::Router => "prefix-router",
+            Hook::Resolver => "table-resolver",
+            Hook::DeliveryPolicy => "retry-ladder",
+            Hook::Biller => "prepaid",
         };
+        let on_fault = match &*self.on_fault {
+            "hold" => OnFault::Hold,
+            "reject" => OnFault::Reject,
+            "pass" => OnFault::Pass,
+            peer if hook == Hook::Router => OnFault::Peer(peer.to_owned()),
+            other => {
+                section.invalid("on-fault", format!("is {other:?}"), "hold, reject or pass");
+                OnFault::Hold
+            }
+        };
+        // Resolvers and billers may wait for I/O; their own running time is still short.
+        let binding = Binding {
+            on_fault,
+            memory: self.memory,
+            deadline: Duration::from_millis(self.deadline_ms),
+            instance: self.instance,
+            grants: self.grants.grants(),
+            tolerance: Tolerance { faults: self.tolerance.faults, window_ms: millis(self.tolerance.window) },
+            ..Binding::new(self.plugin.as_deref().unwrap_or(plugin), "", "")
+        };
+        FirstBinding { hook, component: self.component.clone(), policy: self.policy.clone(), binding }
+    }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The grants of a plugin.
+#[derive(Debug, Clone, Keys)]
+#[keys(check = Self::check)]
+struct GrantKeys {
+    /// Allowed URL prefixes for HTTP requests.
+    http: Vec<String>,
+    /// Maximum duration of an HTTP request.
+    #[key(default = "2s")]
+    http_timeout: Duration,
+    /// Maximum size of an HTTP response.
+    #[key(size, default = "256KiB", was = "http-answer")]
+    http_response_limit: usize,
+    /// Maximum size of its durable key-value store.
+    #[key(size, default = "0")]
+    kv: u64,
+    /// Lookup tables that it may read.
+    tables: Vec<String>,
+    /// Whether it may query the HLR.
+    #[key(default = false)]
+    hlr: bool,
+    /// Whether it may use random numbers.
+    #[key(default = false)]
+    random: bool,
+    /// Its durable counters. All other counters are kept in memory.
+    counters: Vec<CounterKeys>,
+}
+
+impl GrantKeys {
+    fn check(&mut self, section: &Section<'_>) {
+        // A missing name was reported before.
+        if self.counters.iter().all(|counter| !counter.name.is_empty())
+            && let Err(error) = capabilities::check_counter_grants(&self.grants().counters)
+        {
+            section.error("counters", error.to_string());
+        }
+    }
+
+    fn grants(&self) -> Grants {
+        let counters = self.counters.iter().map(|counter| CounterGrant {
+            name: counter.name.clone(),
+            window: counter.window.unwrap_or(CounterWindow::Day),
+            zone: counter.zone.clone(),
+        });
+        Grants {
+            http: self.http.clone(),
+            http_timeout_ms: millis(self.http_timeout),
+            http_answer: self.http_response_limit,
+            kv: self.kv,
+            tables: self.tables.clone(),
+            hlr: self.hlr,
+            random: self.random,
+            counters: counters.collect(),
+        }
+    }
+}
+
+const COUNTER_WINDOWS: &[(&str, CounterWindow, &str)] = &[
+    ("hour", CounterWindow::Hour, "A full hour."),
+    ("day", CounterWindow::Day, "A day, from midnight to midnight."),
+    ("month", CounterWindow::Month, "A calendar month."),
+];
+
+/// A durable counter.
+#[derive(Debug, Clone, Keys)]
+#[keys(check = Self::check)]
+struct CounterKeys {
+    /// The name by which the plugin refers to it.
+    #[key(example = "daily")]
+    name: String,
+    /// The period that it covers.
+    #[key(words = COUNTER_WINDOWS, required)]
+    window: Option<CounterWindow>,
+    /// The time zone of the period, by IANA name.
+    #[key(default = "UTC")]
+    zone: String,
+}
+
+impl CounterKeys {
+    fn check(&mut self, section: &Section<'_>) {
         if !section.has("window") {
             section.invalid("window", "is missing", "hour, day or month");
         }
-        section.finish();
-        grant
-    };
-    let counters: Vec<CounterGrant> = section.sections("counters").iter().map(counter).collect();
-    // A missing name was reported before.
-    if counters.iter().all(|counter| !counter.name.is_empty())
-        && let Err(error) = capabilities::check_counter_grants(&counters)
-    {
-        section.error("counters", error.to_string());
     }
-    counters
 }
 
-fn tolerance(section: &Section<'_>) -> Tolerance {
-    let known = Tolerance::default();
-    let window = section.duration("window", Duration::from_millis(known.window_ms));
-    let tolerance = Tolerance {
-        faults: section.number("faults", u64::from(known.faults), 0..=100_000) as u32,
-        window_ms: u64::try_from(window.as_millis()).unwrap_or(known.window_ms),
-    };
-    section.finish();
-    tolerance
+/// The fault tolerance of a plugin.
+#[derive(Debug, Clone, Keys)]
+struct ToleranceKeys {
+    /// Maximum number of faults within `window`; 0: any number.
+    #[key(range = 0..=100_000, default = 10)]
+    faults: u32,
+    /// The window in which faults are counted.
+    #[key(default = "10s")]
+    window: Duration,
 }

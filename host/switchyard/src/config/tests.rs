@@ -1,4 +1,6 @@
 use super::*;
+use ports::ServerTlsFiles;
+use std::time::Duration;
 
 fn problems(text: &str) -> Vec<String> {
     Config::parse(text, Path::new("/nowhere")).unwrap_err().iter().map(ToString::to_string).collect()
@@ -14,40 +16,53 @@ fn the_sample_is_valid() {
 }
 
 #[test]
-fn the_schema_matches_the_reader_and_accepts_the_sample() {
-    let sample = include_str!("../../switchyard.toml");
-    let (sample, _) = configuration::from_toml(sample).unwrap();
-    serde_json::from_value::<configuration::ConfigDocument>(sample).unwrap();
-    // All optional sections, so that their keys are read. Their values are invalid, which does not matter here.
-    let whole = serde_json::json!({
-        "http": { "tls": {} },
-        "listener": [{ "tls": {} }, { "protocol": "sgip" }],
-        "account": [{ "source": { "default": "x" }, "sgip": {}, "business": { "push": {} } }],
-        "peer": [{ "tls": {}, "error-classes": {} }],
-        "gateway": [{ "error-classes": {}, "fields": {} }],
-        "gsm": [{}],
-        "numbering": {},
-        "business": { "tls": {} },
-        "shell": { "users": [{}] },
-        "redis": { "account": [{}] },
-        "pool": [{}],
-        "opt-out": [{}],
-        "router": { "grants": { "counters": [{}] } },
-        "resolver": { "grants": { "counters": [{}] } },
-        "delivery-policy": { "grants": { "counters": [{}] } },
-        "biller": { "grants": { "counters": [{}] } },
-        "plugins": { "trusted-keys": {} },
-        "telemetry": {},
-    });
-    let diagnostics = Diagnostics::new(None);
-    let root = Section::root(&diagnostics, &whole);
-    Config::read(&root, Path::new("/nowhere"));
-    root.finish();
-    let (requested, known) =
-        (diagnostics.known_keys(), configuration::document::schema_keys(&configuration::schema()));
-    let missing: Vec<_> = requested.difference(&known).collect();
-    let unread: Vec<_> = known.difference(&requested).collect();
-    assert!(missing.is_empty() && unread.is_empty(), "not in the schema: {missing:?}; not read: {unread:?}");
+fn an_empty_document_has_only_the_mandatory_keys_missing() {
+    assert_eq!(
+        problems(""),
+        ["line 1: appliance.data: is missing; write for example data = \"/var/lib/switchyard\""]
+    );
+    // All defaults are valid, even where a section is missing.
+    let _ = (Peer::defaults(), Gateway::defaults(), Network::defaults(), Account::defaults());
+    let _ = (RedisListener::defaults(), ShellSettings::defaults(), BusinessListener::defaults());
+    let _ = (ListenerKind::defaults(), PoolKeys::defaults(), OptOutKeywords::defaults());
+}
+
+#[test]
+fn the_schema_describes_keys_where_they_are() {
+    let schema = configuration::schema(keys());
+    let peer = &schema["properties"]["peer"]["items"];
+    assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
+    assert_eq!(
+        (&peer["properties"]["password"]["writeOnly"], &peer["additionalProperties"]),
+        (&true.into(), &false.into())
+    );
+    assert_eq!(peer["required"], serde_json::json!(["name", "address"]));
+    assert!(!schema.to_string().contains("null"), "{schema:#}");
+    for path in ["peer.*.tls.ca", "account.*.business.push.url", "shell.users.*.uid", "listener.*.idle"] {
+        let path: Vec<&str> = path.split('.').collect();
+        assert!(configuration::find(keys(), &path).is_some(), "{path:?}");
+    }
+}
+
+#[test]
+fn renamed_keys_and_values_have_only_their_new_names() {
+    fn check(keys: &[Key], path: &str) -> usize {
+        let mut renamed = 0;
+        for key in keys {
+            if let Some(old) = key.was {
+                assert!(!keys.iter().any(|other| other.name == old), "{path}.{old}");
+                renamed += 1;
+            }
+            renamed += key.shape.keys().map_or(0, |below| check(below, &format!("{path}.{}", key.name)));
+        }
+        renamed
+    }
+    assert!(check(keys(), "") >= 37);
+    for (path, old, new) in configuration::RENAMED_VALUES {
+        let path = path.strip_suffix(&["*"]).unwrap_or(path);
+        let shape = configuration::find(keys(), path).unwrap().shape.schema().to_string();
+        assert!(shape.contains(&format!("{new:?}")) && !shape.contains(&format!("{old:?}")), "{path:?}");
+    }
 }
 
 #[test]
@@ -58,7 +73,7 @@ fn the_audit_retention_has_a_minimum() {
         ["line 4: http.audit-retention: is too short, and must be at least \"30d\""]
     );
     let config = Config::parse(&text("30d"), Path::new("/nowhere")).unwrap();
-    assert_eq!(config.audit_retention, Duration::from_secs(30 * 86_400));
+    assert_eq!(config.http.audit_retention, Duration::from_secs(30 * 86_400));
 }
 
 #[test]
@@ -89,10 +104,10 @@ on-fault = "nowhere"
         problems(text),
         [
             "line 1: appliance.data: is missing; write for example data = \"/var/lib/switchyard\"",
-            "line 2: appliance.name: must be 1 to 15 ASCII characters: it is the SMPP system_id",
+            "line 2: appliance.name: must be 1 to 15 ASCII characters",
             "line 3: appliance.dta: is unknown; did you mean \"data\"?",
             "line 7: account[0].password-hash: is not an argon2 hash; create one with: switchyard hash-password",
-            "line 8: account[0].bind: \"both\" is not transmitter, receiver or transceiver",
+            "line 8: account[0].bind: has \"both\", and must be any of: transceiver, transmitter, receiver",
             "line 9: account[0].networks: \"10.0.0.0/99\" is not a network: expected an address with an optional prefix length, such as 10.0.0.0/8 or ::1",
             "line 10: account[0].validity: is \"two days\", and must be a time such as \"500ms\", \"30s\", \"5m\", \"1h\" or \"2d\"",
             "line 11: account[0].rate: must be above 0 messages per second; omit it for no limit",
@@ -273,7 +288,7 @@ fn durable_counters_are_granted_by_name_window_and_zone() {
     let head = "[appliance]\ndata = \"/x\"\n[router.grants]\n";
     let right = "counters = [{ name = \"daily\", window = \"day\", zone = \"Europe/Berlin\" }, { name = \"m\", window = \"month\" }]";
     let config = Config::parse(&format!("{head}{right}"), Path::new("/nowhere")).unwrap();
-    let granted = &config.plugins.first_bindings[0].binding.grants.counters;
+    let granted = &config.first_bindings[0].binding.grants.counters;
     let texts: Vec<_> =
         granted.iter().map(|one| (one.name.as_str(), one.window.name(), one.zone.as_str())).collect();
     assert_eq!(texts, [("daily", "day", "Europe/Berlin"), ("m", "month", "UTC")]);

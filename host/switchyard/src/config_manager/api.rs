@@ -1,11 +1,10 @@
 //! Implements the configuration API.
 
 use super::{
-    ChangeOrigin, ConfigManager, State, change_views, effects, field_errors, invalid_document,
-    version_store_problem,
+    ChangeOrigin, ConfigManager, State, change_views, field_errors, invalid_document, version_store_problem,
 };
 use crate::api_backend::Switchyard;
-use crate::config::ManagementMode;
+use crate::config::{ManagementMode, keys};
 use admin::{ChangeOptions, ConfigurationEdit, PendingConfiguration, Problem, ProblemKind};
 use api::{
     ConfigDifferenceView, ConfigVersionSummaryView, ConfigVersionView, ConfigurationChangeResult,
@@ -34,7 +33,7 @@ impl ConfigManager {
     fn resolve(&self, state: &State, change: ConfigurationEdit) -> Result<Value, Problem> {
         Ok(match change {
             ConfigurationEdit::Document(document) => document,
-            ConfigurationEdit::Patch(patch) => configuration::merge(&state.document, &patch),
+            ConfigurationEdit::Patch(patch) => configuration::merge(keys(), &state.document, &patch),
             ConfigurationEdit::Version(version) => {
                 let mut document = self.version(version)?.document;
                 super::keep_file_only_keys(&mut document, &state.document);
@@ -46,8 +45,8 @@ impl ConfigManager {
     fn current(&self) -> CurrentConfiguration {
         let state = self.state.lock();
         let mut document = state.document.clone();
-        configuration::hide(&mut document);
-        let pending_changes = configuration::diff(&self.startup_document, &state.document);
+        configuration::hide(keys(), &mut document);
+        let pending_changes = configuration::diff(keys(), &self.startup_document, &state.document);
         CurrentConfiguration {
             version: state.summary.version,
             at: state.summary.at,
@@ -66,11 +65,14 @@ impl ConfigManager {
     fn pending_changes(&self) -> PendingConfiguration {
         let state = self.state.lock();
         let unconfirmed = state.unconfirmed.as_ref();
-        let changes = configuration::diff(&self.startup_document, &state.document);
+        let changes = configuration::diff(keys(), &self.startup_document, &state.document);
         PendingConfiguration {
             unconfirmed: unconfirmed
                 .map(|unconfirmed| (unconfirmed.version, state.summary.at, unconfirmed.reverts_at)),
-            restart: changes.iter().filter(|change| effects::effect_of(change).restart).count(),
+            restart: changes
+                .iter()
+                .filter(|change| configuration::effect_of(keys(), change).needs_restart())
+                .count(),
         }
     }
 
@@ -83,7 +85,7 @@ impl ConfigManager {
             let known: Vec<_> = problems.iter().map(|problem| problem.pointer.clone()).collect();
             problems.extend(found.into_iter().filter(|problem| !known.contains(&problem.pointer)));
         }
-        let (changes, restart) = change_views(configuration::diff(&state.document, &document));
+        let (changes, restart) = change_views(configuration::diff(keys(), &state.document, &document));
         Ok(ConfigurationCheck {
             valid: problems.is_empty(),
             problems: field_errors(problems),
@@ -137,8 +139,8 @@ impl ConfigManager {
 
     fn differences(&self, from: u64, to: u64) -> Result<Vec<ConfigDifferenceView>, Problem> {
         let (from, to) = (self.version(from)?, self.version(to)?);
-        let mut changes = configuration::diff(&from.document, &to.document);
-        configuration::hide_changes(&mut changes);
+        let mut changes = configuration::diff(keys(), &from.document, &to.document);
+        configuration::hide_changes(keys(), &mut changes);
         let differences = changes.into_iter().map(|change| ConfigDifferenceView {
             pointer: change.pointer(),
             before: change.before,
@@ -198,7 +200,7 @@ impl admin::Configuration for Switchyard {
 
     fn configuration_version(&self, version: u64) -> Result<ConfigVersionView, Problem> {
         let ConfigVersion { summary: found, mut document } = self.config_manager.version(version)?;
-        configuration::hide(&mut document);
+        configuration::hide(keys(), &mut document);
         Ok(ConfigVersionView { summary: summary(found), document })
     }
 
@@ -216,7 +218,7 @@ impl admin::Configuration for Switchyard {
     }
 
     fn configuration_schema(&self) -> Value {
-        configuration::schema()
+        configuration::schema(keys())
     }
 
     fn configuration_file(&self) -> Result<String, Problem> {

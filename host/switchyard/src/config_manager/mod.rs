@@ -5,14 +5,13 @@
 //! changes.
 
 mod api;
-mod effects;
 mod runtime;
 mod startup;
 
 pub(crate) use runtime::{RuntimeComponents, TunableSettings};
 pub(crate) use startup::{StartupConfig, describe_next_start, load_configuration};
 
-use crate::config::{Config, ConfigFile, ManagementMode};
+use crate::config::{Config, ConfigFile, ManagementMode, keys};
 use crate::core_loop::wall_clock;
 use ::api::{
     ConfigChangeKindView, ConfigChangeView, ConfigurationChangeResult, FieldProblem, UnconfirmedVersionView,
@@ -96,12 +95,12 @@ fn version_store_problem(error: &VersionStoreError) -> Problem {
 
 /// Converts differences into API views: secrets hidden, effects added. Also returns the pointers that need a restart.
 fn change_views(mut changes: Vec<ConfigChange>) -> (Vec<ConfigChangeView>, Vec<String>) {
-    configuration::hide_changes(&mut changes);
+    configuration::hide_changes(keys(), &mut changes);
     let mut restart = Vec::new();
     let mut views = Vec::new();
     for change in changes {
-        let effect = effects::effect_of(&change);
-        if effect.restart {
+        let effect = configuration::effect_of(keys(), &change);
+        if effect.needs_restart() {
             restart.push(change.pointer());
         }
         let what = match change.kind() {
@@ -109,7 +108,7 @@ fn change_views(mut changes: Vec<ConfigChange>) -> (Vec<ConfigChangeView>, Vec<S
             ChangeKind::Changed => ConfigChangeKindView::Changed,
             ChangeKind::Removed => ConfigChangeKindView::Removed,
         };
-        let (pointer, effect) = (change.pointer(), effect.description.to_owned());
+        let (pointer, effect) = (change.pointer(), effect.description().to_owned());
         views.push(ConfigChangeView { pointer, what, effect, before: change.before, after: change.after });
     }
     (views, restart)
@@ -150,12 +149,12 @@ impl ConfigManager {
 
     /// Maximum time that a shutdown waits for outstanding responses.
     pub(crate) fn shutdown_timeout(&self) -> Duration {
-        self.state.lock().running.shutdown_timeout
+        self.state.lock().running.appliance.shutdown_timeout
     }
 
     /// Restores secrets and file-only keys in a document that was sent to the API. Returns the problems found.
     fn restore_secrets(&self, state: &State, document: &mut Value) -> Vec<configuration::ConfigProblem> {
-        let mut problems = configuration::restore(document, &state.document);
+        let mut problems = configuration::restore(keys(), document, &state.document);
         let own = [("/appliance/data", "appliance.data"), ("/configuration", "configuration")];
         for (pointer, key) in own {
             let (given, known) = (document.pointer(pointer), state.document.pointer(pointer));
@@ -199,7 +198,7 @@ impl ConfigManager {
         let Some(live) = self.live.get() else {
             return Err(Problem::new(ProblemKind::Unavailable, "the appliance is still starting; try again"));
         };
-        let changes = configuration::diff(&state.document, &document);
+        let changes = configuration::diff(keys(), &state.document, &document);
         let internal = |error: &dyn std::fmt::Display| {
             Problem::new(ProblemKind::Internal, format!("the change was undone: {error}"))
         };

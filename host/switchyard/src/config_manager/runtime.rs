@@ -2,18 +2,22 @@
 
 use crate::config::{Config, Peer};
 use crate::core_loop::{self, CoreHandle};
+use crate::logging::LogControl;
 use crate::opt_out::KeywordRules;
 use crate::routing::PeerRoles;
 use admin::AttentionLimits;
 use arc_swap::ArcSwap;
+use archive::Archive;
 use business::Business;
-use configuration::ConfigProblem;
+use configuration::{ConfigProblem, Keys as _};
 use engine::{EngineAnswer, Event, PeerSettings};
 use links::{Links, ListenerError, PreparedListeners};
 use model::{Directory, PeerId, PoolAnswer, PoolRequest};
 use parking_lot::Mutex;
-use ports::{EventSink as _, LinkRegistry};
+use pools::RedisServer;
+use ports::{EventSink as _, HttpListenerLimits, LinkRegistry};
 use serde_json::Value;
+use shell::ShellServer;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -36,8 +40,8 @@ impl TunableSettings {
     }
 
     fn set(&self, config: &Config) {
-        self.free_space_watermark.store(config.free_space_watermark, Relaxed);
-        let retention = u64::try_from(config.finished_retention.as_millis()).unwrap_or(u64::MAX);
+        self.free_space_watermark.store(config.appliance.free_space_watermark, Relaxed);
+        let retention = u64::try_from(config.engine.finished_retention.as_millis()).unwrap_or(u64::MAX);
         self.retention_ms.store(retention, Relaxed);
         *self.attention.lock() = config.attention;
     }
@@ -81,6 +85,15 @@ pub(crate) struct RuntimeComponents {
     pub(crate) peer_roles: Arc<ArcSwap<PeerRoles>>,
     pub(crate) keywords: Arc<ArcSwap<KeywordRules>>,
     pub(crate) tuning: Arc<TunableSettings>,
+    pub(crate) access: Arc<access::Access>,
+    pub(crate) logging: Arc<LogControl>,
+    pub(crate) redis: Option<Arc<RedisServer>>,
+    pub(crate) archive: Option<Archive>,
+    /// Once it is open.
+    pub(crate) shell: Option<Arc<ShellServer>>,
+    /// The limits of the listeners of `[http]` and `[business]`, once they are open.
+    pub(crate) http_limits: Option<HttpListenerLimits>,
+    pub(crate) business_limits: Option<HttpListenerLimits>,
     pub(crate) runtime: tokio::runtime::Handle,
 }
 
@@ -91,20 +104,27 @@ fn by_name<T>(list: &[T], name: impl Fn(&T) -> &str) -> HashMap<&str, &T> {
 
 /// The running configuration with all values from `new` that can change without a restart.
 pub(super) fn effective(running: &Config, new: &Config) -> Config {
-    Config {
-        free_space_watermark: new.free_space_watermark,
-        shutdown_timeout: new.shutdown_timeout,
-        finished_retention: new.finished_retention,
-        attention: new.attention,
-        listeners: new.listeners.clone(),
-        sgip_listeners: new.sgip_listeners.clone(),
-        accounts: new.accounts.clone(),
-        peers: new.peers.clone(),
-        gateways: new.gateways.clone(),
-        opt_out: new.opt_out.clone(),
-        pools: new.pools.clone(),
-        ..running.clone()
+    let mut effective = running.clone();
+    effective.take_live(new, false);
+    effective.pools_configured.clone_from(&new.pools_configured);
+    // The links of core networks and of the local socket stay as they are; their queues change.
+    for network in &mut effective.networks {
+        if let Some(new) = new.networks.iter().find(|new| new.links.name == network.links.name) {
+            network.keys.clone_from(&new.keys);
+            network.queue.clone_from(&new.queue);
+        }
     }
+    if let (Some(shell), Some(new)) = (&mut effective.shell, &new.shell) {
+        shell.queue.clone_from(&new.queue);
+    }
+    if let (Some(redis), Some(old)) = (&mut effective.redis, &running.redis)
+        && redis.options.accounts.is_empty()
+        && redis.listen.iter().any(|address| !address.ip().is_loopback())
+    {
+        // The listener is reachable from other machines until the next start: it must not be open to them.
+        redis.options.accounts.clone_from(&old.options.accounts);
+    }
+    effective
 }
 
 fn problem(kind: &str, index: usize, key: &str, message: String) -> ConfigProblem {
@@ -133,15 +153,14 @@ pub(super) fn check(document: &Value, running: &Config, new: &Config) -> Vec<Con
         }
     }
     for listener in &new.listeners {
-        if let Some(Err(error)) = listener.tls.as_ref().map(links::ServerTlsFiles::read) {
-            let index = index(document, "listener", &listener.name);
+        if let Some(Err(error)) = listener.tls().map(links::ServerTlsFiles::read) {
+            let index = index(document, "listener", listener.name());
             problems.push(problem("listener", index, "tls", error.to_string()));
         }
     }
     // A component that is replaced at the next start keeps its name until then.
     let networks = running.networks.iter().map(|network| network.links.name.as_str());
-    let kept: Vec<&str> =
-        networks.chain(running.shell.as_ref().map(|_| crate::config::shell::NAME)).collect();
+    let kept: Vec<&str> = networks.chain(running.shell.as_ref().map(|_| crate::config::SHELL_PEER)).collect();
     let accounts = new.accounts.iter().map(|account| ("account", account.links.name.as_str()));
     let peers = new.peers.iter().map(|peer| ("peer", peer.links.name.as_str()));
     let gateways = new.gateways.iter().map(|gateway| ("gateway", gateway.links.name.as_str()));
@@ -179,7 +198,7 @@ impl RuntimeComponents {
 
     /// Binds new listening addresses; nothing has changed yet.
     pub(super) fn bind_listeners(&self, new: &Config) -> Result<PreparedListeners, ListenerError> {
-        self.runtime.block_on(self.links.prepare_listeners(&new.listeners, &new.sgip_listeners))
+        self.runtime.block_on(self.links.prepare_listeners(&new.listeners))
     }
 
     /// Changes from one configuration to another. Unchanged parts are not touched.
@@ -211,6 +230,7 @@ impl RuntimeComponents {
         self.core.push(queues.into_iter().map(Event::Peer).collect());
         self.peer_roles.store(Arc::new(PeerRoles::of(to, &self.directory.load())));
         self.tuning.set(to);
+        self.front_ends(from, to);
         if from.opt_out != to.opt_out {
             self.keywords.store(Arc::new(KeywordRules::new(&to.opt_out)));
         }
@@ -231,6 +251,34 @@ impl RuntimeComponents {
         self.pools(from, to)?;
         self.remove(from, to);
         Ok(())
+    }
+
+    /// Changes the limits and settings of listeners that stay open, and of the log and the audit log.
+    fn front_ends(&self, from: &Config, to: &Config) {
+        if let Some(limits) = &self.http_limits {
+            limits.set(to.http.limits());
+        }
+        self.access.set_audit_retention(to.http.audit_retention);
+        if let (Some(limits), Some(business)) = (&self.business_limits, &to.business) {
+            limits.set(business.limits());
+            self.business.set_options(business.options.clone());
+        }
+        if let (Some(server), Some(redis)) = (&self.redis, &to.redis) {
+            server.set_options(redis.options.clone());
+        }
+        if let Some(archive) = &self.archive {
+            archive.set_options(to.archive.options);
+        }
+        if let (Some(server), Some(shell)) = (&self.shell, &to.shell)
+            && from.shell.as_ref().is_none_or(|from| from.options != shell.options)
+        {
+            server.set_options(shell.options.clone());
+        }
+        if from.log.level != to.log.level
+            && let Err(error) = self.logging.set(&to.log.level)
+        {
+            tracing::error!(%error, level = to.log.level, "changing the log level failed");
+        }
     }
 
     fn accounts(&self, from: &Config, to: &Config) -> Result<(), ApplyError> {
@@ -254,8 +302,12 @@ impl RuntimeComponents {
     }
 
     fn pools(&self, from: &Config, to: &Config) -> Result<(), ApplyError> {
-        for pool in &to.pools {
-            if from.pools.iter().any(|known| known.name == pool.name && known.settings == pool.settings) {
+        for pool in &to.pools_configured {
+            if from
+                .pools_configured
+                .iter()
+                .any(|known| known.name == pool.name && known.settings == pool.settings)
+            {
                 continue;
             }
             let (name, request) = (pool.name.clone(), PoolRequest::Configure(pool.settings));
@@ -299,7 +351,10 @@ fn queues(config: &Config) -> HashMap<PeerId, &PeerSettings> {
     let accounts = config.accounts.iter().map(|account| &account.queue);
     let peers = config.peers.iter().map(|peer| &peer.queue);
     let gateways = config.gateways.iter().map(|gateway| &gateway.queue);
-    accounts.chain(peers).chain(gateways).map(|queue| (queue.peer, queue)).collect()
+    let networks = config.networks.iter().map(|network| &network.queue);
+    let shell = config.shell.iter().map(|shell| &shell.queue);
+    let queues = accounts.chain(peers).chain(gateways).chain(networks).chain(shell);
+    queues.map(|queue| (queue.peer, queue)).collect()
 }
 
 fn changed_queues(from: &Config, to: &Config) -> Vec<PeerSettings> {

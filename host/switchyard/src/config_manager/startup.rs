@@ -1,7 +1,7 @@
 //! Selects the configuration at startup: the file's, or the newest stored version.
 
 use super::ConfigManager;
-use crate::config::{Config, ConfigError, ConfigFile, ManagementMode};
+use crate::config::{Config, ConfigError, ConfigFile, ManagementMode, keys};
 use crate::core_loop::wall_clock;
 use anyhow::{Context as _, Result, bail};
 use configuration::{
@@ -73,7 +73,7 @@ pub(crate) fn load_configuration(path: &Path) -> Result<(Config, StartupConfig)>
     let open = || -> Result<VersionStore> {
         std::fs::create_dir_all(&data).with_context(|| format!("creating {}", data.display()))?;
         crate::serve::restrict_permissions(&data)?;
-        Ok(VersionStore::open(&versions_path)?)
+        Ok(VersionStore::open(&versions_path, keys())?)
     };
     let file_first = mode == ManagementMode::File || !versions_path.exists();
     if !file_first {
@@ -117,7 +117,7 @@ fn is_file_newer(
     file: &Value,
 ) -> Result<bool, VersionStoreError> {
     let mut file = file.clone();
-    upgrade_keys(&mut file);
+    upgrade_keys(keys(), &mut file);
     // The seed distinguishes versions of the file from those of an author named "file".
     let newest_is_from_file = versions.seed()?.is_none_or(|seed| seed == newest.document)
         || newest.document.pointer("/configuration/mode").is_some_and(|mode| mode == "file");
@@ -139,7 +139,7 @@ pub(crate) fn describe_next_start(path: &Path) -> Result<String> {
     if !versions_path.try_exists().with_context(|| format!("checking for {}", versions_path.display()))? {
         return Ok(format!("the next start uses this file: {} has no configuration yet", data.display()));
     }
-    let versions = VersionStore::open(&versions_path)?;
+    let versions = VersionStore::open(&versions_path, keys())?;
     let Some(newest) = versions.newest()? else {
         return Ok(format!("the next start uses this file: {} has no configuration yet", data.display()));
     };
@@ -165,12 +165,8 @@ pub(crate) fn describe_next_start(path: &Path) -> Result<String> {
 
 /// Reads the few keys that are needed to select the configuration.
 fn bootstrap(source: &ConfigFile) -> Result<(PathBuf, ManagementMode), Vec<ConfigProblem>> {
-    let reading = Diagnostics::new(Some(source.lines.clone()));
-    let (data, mode) = {
-        let root = Section::root(&reading, &source.document);
-        let data = source.base.join(root.section("appliance").required("data", "\"/var/lib/switchyard\""));
-        (data, crate::config::mode(&root))
-    };
+    let reading = Diagnostics::new(Some(source.lines.clone()), &source.base);
+    let (data, mode) = crate::config::bootstrap(&Section::root(&reading, &source.document));
     let problems = reading.problems();
     if problems.is_empty() {
         return Ok((data, mode));
@@ -205,7 +201,7 @@ fn from_version(
     let mut document = newest.document;
     keep_file_only_keys(&mut document, &source.document);
     let mut seeded = source.document.clone();
-    upgrade_keys(&mut seeded);
+    upgrade_keys(keys(), &mut seeded);
     keep_file_only_keys(&mut seeded, &source.document);
     if seeded == document {
         versions.set_seed(&seeded)?;
@@ -375,7 +371,7 @@ mod tests {
         std::fs::write(&path, format!("{FIRST}receipts = false\n")).unwrap();
         let document = ConfigFile::load(&path).unwrap().document;
         std::fs::create_dir(folder.path().join("data")).unwrap();
-        let versions = VersionStore::open(&folder.path().join("data/configuration.redb")).unwrap();
+        let versions = VersionStore::open(&folder.path().join("data/configuration.redb"), keys()).unwrap();
         let (by, why) = (BY_FILE.to_owned(), String::new());
         let draft = VersionDraft { at: 1, by, why, document: document.clone(), confirm_until: None };
         versions.append(&draft).unwrap();

@@ -111,7 +111,7 @@ fn measure(
     let (pumped, plainly) = (database.url("pumped")?, database.url("plainly")?);
     // Without the pauses that the pump makes for the benefit of traffic.
     let settings = archive::ArchiveOptions { batch: BATCH, share: 1.0, ..archive::ArchiveOptions::default() };
-    let archive = Archive::open(&pumped, settings.clone())?;
+    let archive = Archive::open(&pumped, settings)?;
     runtime.block_on(archive.prepare())?;
     // The same tables and indexes, made by the same statements.
     runtime.block_on(Archive::open(&plainly, settings)?.prepare())?;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::operation::RemainingMessagesView;
+use api::{LinkPhase, RemainingMessagesView};
 use serde_json::{Value, json};
 
 /// The time of all tests, in milliseconds since the epoch.
@@ -14,7 +14,7 @@ fn quiet() -> Facts {
         status: Some(StatusView { disk_free: 3 << 30, ..StatusView::default() }),
         drain: None,
         queues: vec![queue("upstream")],
-        links: vec![link("upstream", "bound", None)],
+        links: vec![link("upstream", LinkPhase::Bound, None)],
         networks: Vec::new(),
         hooks: Vec::new(),
         archive: Some(pump(&json!({}))),
@@ -31,17 +31,11 @@ fn queue(peer: &str) -> QueueView {
     }
 }
 
-fn link(peer: &str, phase: &'static str, error: Option<&str>) -> LinkView {
-    let down_since = (phase != "bound").then_some(NOW - MINUTE);
+fn link(peer: &str, phase: LinkPhase, error: Option<&str>) -> LinkView {
+    let down_since = (phase != LinkPhase::Bound).then_some(NOW - MINUTE);
     let last_error = error.map(str::to_owned);
-    LinkView {
-        peer: peer.to_owned(),
-        role: "client".to_owned(),
-        phase: phase.to_owned(),
-        last_error,
-        down_since,
-        ..LinkView::default()
-    }
+    let role = LinkRole::Client;
+    LinkView { peer: peer.to_owned(), role, phase, last_error, down_since, ..LinkView::default() }
 }
 
 fn pump(more: &Value) -> ArchivePumpView {
@@ -96,7 +90,7 @@ fn not_ready_reasons_are_findings() {
         draining: true,
         refuse_binds: false,
         since: Some(7),
-        by: Some("ada".into()),
+        by: Some("ada".to_owned()),
         remaining,
     };
     facts.drain = Some(drain);
@@ -121,11 +115,11 @@ fn attention_without_the_core_lists_known_findings() {
 fn peer_down_is_one_finding_since_the_last_link() {
     let mut facts = quiet();
     facts.links = vec![
-        link("a", "backing-off", Some("connection refused")),
-        LinkView { down_since: Some(NOW - 5), ..link("a", "connecting", None) },
-        link("b", "bound", None),
-        link("b", "backing-off", Some("bind refused")),
-        LinkView { role: "server".to_owned(), ..link("esme", "unbound", None) },
+        link("a", LinkPhase::BackingOff, Some("connection refused")),
+        LinkView { down_since: Some(NOW - 5), ..link("a", LinkPhase::Connecting, None) },
+        link("b", LinkPhase::Bound, None),
+        link("b", LinkPhase::BackingOff, Some("bind refused")),
+        LinkView { role: LinkRole::Server, ..link("esme", LinkPhase::Unbinding, None) },
     ];
     let all = [
         "Error peer-down a: no link to a is up: connection refused",

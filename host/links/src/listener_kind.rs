@@ -1,0 +1,126 @@
+use crate::ListenerOptions;
+use crate::sgip::SgipListenerOptions;
+use configuration::{Key, KeyValue as _, Keys, Natural, Section, Word};
+use ports::link::ListenerSettings;
+use ports::{ConnectionLimits, ServerTlsFiles};
+use std::net::SocketAddr;
+
+/// The options of a listener, by protocol.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ListenerKind {
+    /// For ESMEs.
+    Smpp(ListenerOptions),
+    /// For SPs and gateways.
+    Sgip(SgipListenerOptions),
+}
+
+/// The protocol of a listener.
+#[derive(Debug, Clone, Copy, Word)]
+enum ListenerProtocol {
+    /// SMPP 3.3, 3.4 and 5.0.
+    Smpp,
+    /// SGIP 1.2.
+    Sgip,
+}
+
+impl Keys for ListenerKind {
+    fn read_keys(section: &Section<'_>) -> Self {
+        match section.key_or(&Natural, "protocol", "\"smpp\"") {
+            ListenerProtocol::Smpp => Self::Smpp(ListenerOptions::read_keys(section)),
+            ListenerProtocol::Sgip => Self::Sgip(SgipListenerOptions::read_keys(section)),
+        }
+    }
+
+    fn keys() -> Vec<Key> {
+        let mut keys = ListenerOptions::keys();
+        let protocol = Key::new("protocol", "The protocol.", ListenerProtocol::shape());
+        keys.push(Key { default: Some("\"smpp\""), ..protocol });
+        let is_new = |key: &Key| !keys.iter().any(|known| known.name == key.name);
+        let more: Vec<Key> = SgipListenerOptions::keys().into_iter().filter(is_new).collect();
+        keys.extend(more);
+        keys
+    }
+
+    fn take_live(&mut self, new: &Self, live: bool) {
+        if live {
+            self.clone_from(new);
+        }
+    }
+}
+
+impl From<ListenerOptions> for ListenerKind {
+    fn from(options: ListenerOptions) -> Self {
+        Self::Smpp(options)
+    }
+}
+
+impl From<SgipListenerOptions> for ListenerKind {
+    fn from(options: SgipListenerOptions) -> Self {
+        Self::Sgip(options)
+    }
+}
+
+impl ListenerKind {
+    /// The name in the configuration.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Smpp(options) => &options.name,
+            Self::Sgip(options) => &options.name,
+        }
+    }
+
+    /// The listening address.
+    #[must_use]
+    pub fn listen(&self) -> SocketAddr {
+        match self {
+            Self::Smpp(options) => options.listen,
+            Self::Sgip(options) => options.listen,
+        }
+    }
+
+    /// The limits of connections: all, of one address, and unbound ones.
+    pub fn limits_mut(&mut self) -> [&mut usize; 3] {
+        match self {
+            Self::Smpp(ListenerOptions {
+                connections, connections_per_address, unbound_connections, ..
+            })
+            | Self::Sgip(SgipListenerOptions {
+                connections,
+                connections_per_address,
+                unbound_connections,
+                ..
+            }) => [connections, connections_per_address, unbound_connections],
+        }
+    }
+
+    /// The limits of connections.
+    #[must_use]
+    pub fn limits(&self) -> ConnectionLimits {
+        let [connections, per_address, unidentified] = self.clone().limits_mut().map(|limit| *limit);
+        ConnectionLimits { connections, per_address, unidentified, reserve: 0 }
+    }
+
+    /// The TLS files, if it uses TLS.
+    #[must_use]
+    pub fn tls(&self) -> Option<&ServerTlsFiles> {
+        match self {
+            Self::Smpp(options) => options.tls.as_ref(),
+            Self::Sgip(_) => None,
+        }
+    }
+
+    pub(crate) fn settings(&self) -> ListenerSettings {
+        let handshake_timeout = match self {
+            Self::Smpp(options) => options.bind_timeout,
+            Self::Sgip(options) => options.bind_timeout,
+        };
+        ListenerSettings {
+            name: self.name().to_owned(),
+            listen: self.listen(),
+            limits: self.limits(),
+            handshake_timeout,
+            tls: self.tls().cloned(),
+        }
+    }
+}
