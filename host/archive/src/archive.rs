@@ -25,12 +25,7 @@ pub struct ArchiveOptions {
     #[key(skip = 0.5)]
     pub share: f64,
     /// Messages accepted longer ago than this are deleted.
-    #[key(
-        name = "retention",
-        default_as = "never",
-        live = "applies within ten minutes",
-        was = "keep"
-    )]
+    #[key(name = "retention", default_as = "never", live = "applies within ten minutes", was = "keep")]
     pub keep: Option<Duration>,
     /// Delay before a row that the database refused is tried again.
     #[key(skip = Duration::from_secs(3600))]
