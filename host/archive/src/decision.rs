@@ -20,11 +20,11 @@
 //! * host calls, if flagged: the rest of the value
 
 use crate::PeerDirectory;
-use crate::archived_message::{ArchivedLeg, ArchivedMessage, ArchivedPrice, ArchivedVerdict, PriceState};
+use crate::archived_message::{ArchivedMessage, ArchivedPrice, PriceState};
 use bytes::Bytes;
 use model::{
-    Address, DlrRequest, FinalRecord, Message, MessageId, MessageKind, PeerId, PluginVersion, RejectReason,
-    SenderFallback, SenderRequest, StepKind, Timestamp, Verdict,
+    Address, DlrRequest, FinalRecord, Leg, Message, MessageId, MessageKind, PeerId, PluginVersion,
+    RejectReason, SenderFallback, SenderRequest, StepKind, Timestamp, Verdict,
 };
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -279,32 +279,30 @@ impl DecisionDecoder {
         })
     }
 
-    fn verdict(&mut self, reader: &mut DecisionReader<'_>) -> Result<ArchivedVerdict, DecodeProblem> {
+    fn verdict(&mut self, reader: &mut DecisionReader<'_>) -> Result<Verdict<Arc<str>>, DecodeProblem> {
         Ok(match reader.octet()? {
             0 => {
                 let count = reader.number()?;
-                let mut legs = SmallVec::new();
+                let mut legs = Vec::with_capacity(usize::try_from(count.min(16)).unwrap_or(0));
                 for _ in 0..count {
                     legs.push(self.leg(reader)?);
                 }
-                ArchivedVerdict::Forward(legs)
+                Verdict::Forward(legs)
             }
-            1 => ArchivedVerdict::Hold(reader.time()?),
-            2 => ArchivedVerdict::Reject(
-                RejectReason::from_octet(reader.octet()?).ok_or("unknown reject reason")?,
-            ),
+            1 => Verdict::Hold(reader.time()?),
+            2 => Verdict::Reject(RejectReason::from_octet(reader.octet()?).ok_or("unknown reject reason")?),
             _ => return Err("unknown verdict"),
         })
     }
 
-    fn leg(&mut self, reader: &mut DecisionReader<'_>) -> Result<ArchivedLeg, DecodeProblem> {
+    fn leg(&mut self, reader: &mut DecisionReader<'_>) -> Result<Leg<Arc<str>>, DecodeProblem> {
         let peer = self.names.get(reader.text()?);
         let rank = reader.octet()?;
         let weight = u16::try_from(reader.number()?).map_err(|_| "weight too large")?;
         let cost = u32::try_from(reader.number()?).map_err(|_| "cost too large")?;
         let flags = reader.octet()?;
         let flagged = |bit: u8| flags & bit != 0;
-        Ok(ArchivedLeg {
+        Ok(Leg {
             peer,
             rank,
             weight,
@@ -313,6 +311,7 @@ impl DecisionDecoder {
             source: if flagged(2) { Some(reader.address()?) } else { None },
             destination: if flagged(4) { Some(reader.address()?) } else { None },
             resolve: flagged(8),
+            imsi: None,
         })
     }
 
@@ -380,7 +379,7 @@ impl<'a> DecisionReader<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{Charge, FinalState, Leg, PeerMessageId, Priority, Quote, RoutingDecision, Step, Text};
+    use model::{Charge, FinalState, PeerMessageId, Priority, Quote, RoutingDecision, Step, Text};
     use proptest::collection::vec;
     use proptest::option;
     use proptest::prelude::*;
@@ -514,24 +513,7 @@ mod tests {
             udhi: message.text.udhi,
             dlr_request: message.dlr_request,
             body: None,
-            verdict: match &message.routed.verdict {
-                Verdict::Hold(until) => ArchivedVerdict::Hold(*until),
-                Verdict::Reject(reason) => ArchivedVerdict::Reject(*reason),
-                Verdict::Forward(legs) => ArchivedVerdict::Forward(
-                    legs.iter()
-                        .map(|leg| ArchivedLeg {
-                            peer: Named.name(leg.peer),
-                            rank: leg.rank,
-                            weight: leg.weight,
-                            cost: leg.cost,
-                            longest_wait: leg.longest_wait,
-                            source: leg.source.clone(),
-                            destination: leg.destination.clone(),
-                            resolve: leg.resolve,
-                        })
-                        .collect(),
-                ),
-            },
+            verdict: message.routed.verdict.map_peers(|peer| Named.name(*peer)),
             sender: message.routed.sender.clone(),
             price: message.routed.quote.as_ref().map(|quote| {
                 let charge = quote.charge.as_ref();
