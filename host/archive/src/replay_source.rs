@@ -255,7 +255,7 @@ impl RawBatch {
                 return from_record(record, self.with_body, decoder).ok_or_else(|| damaged("trace"));
             }
             let decision = self.octets.slice(row.decision.0..row.decision.1);
-            let mut message = decoder.message(id, &decision).map_err(damaged)?;
+            let mut message = decoder.message(id, &decision).map_err(|error| damaged(error.what))?;
             if self.with_body {
                 message.body = Some(self.octets.slice(row.body.0..row.body.1));
             }

@@ -6,6 +6,7 @@
 
 mod address;
 mod age_clock;
+mod batch;
 mod delivery_decision;
 mod directory;
 mod dlr;
@@ -31,6 +32,11 @@ mod wording;
 
 pub use address::{Address, AddressBytes};
 pub use age_clock::AgeClock;
+pub use batch::{
+    Batch, IdempotencyKeyRecord, JournalPart, MessageProgress, OperationRecord, OptOut, OrphanDlrRecord,
+    PoolBatch, PoolPurge, PoolRecord, RecoveredMessage, RecoveredRecord, SubmitAttempt, SubmittedSegment,
+    WaitState,
+};
 pub use delivery_decision::{Attempt, DeliveryDecision, NextStep, PeerAdvice};
 pub use directory::{Directory, DirectoryFull};
 pub use dlr::{Dlr, DlrState};

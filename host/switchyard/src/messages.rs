@@ -7,13 +7,13 @@ use crate::records::time;
 use admin::{MessageAction, Problem, ProblemKind};
 use api::MessageStateView;
 use archive::{ArchiveFilter, Cursor, Record, RecordFields, Side};
+use codec::RecordSummary;
 use engine::{EngineAnswer, Event, MessageState};
 use model::{Address, FinalState, Message, MessageId, PeerId, Refusal, SUBMISSION_IDS, Timestamp, Verdict};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use store::record::RecordSummary;
 use store::{ScanStep, StoredMessage};
 
 /// Maximum number of store records scanned per page.

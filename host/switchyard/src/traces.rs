@@ -5,10 +5,10 @@ use crate::messages::message_state;
 use admin::{Problem, ProblemKind};
 use api::MessageStateView;
 use archive::Direction;
-use engine::{LockHolder, MessageProgress, MessageState, MessageStatus};
+use engine::{LockHolder, MessageState, MessageStatus};
 use model::{
-    Address, DlrRequest, FinalRecord, Message, MessageId, Now, PeerId, PeerMessageId, PluginVersion,
-    Priority, RoutingDecision, SenderRequest, Step, StepKind, Text, Timestamp, Verdict,
+    Address, DlrRequest, FinalRecord, Message, MessageId, MessageProgress, Now, PeerId, PeerMessageId,
+    PluginVersion, Priority, RoutingDecision, SenderRequest, Step, StepKind, Text, Timestamp, Verdict,
 };
 use std::sync::Arc;
 

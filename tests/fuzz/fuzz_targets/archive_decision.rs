@@ -61,7 +61,7 @@ fn check_decode(octets: &Bytes) {
     let mut decoder = DecisionDecoder::new();
     let mut read = match decoder.message(ID, octets) {
         Ok(read) => read,
-        Err(damage) => return assert!(!damage.is_empty()),
+        Err(damage) => return assert!(!damage.what.is_empty()),
     };
     assert_eq!(decoder.message(ID, octets).as_ref(), Ok(&read), "names that are known already");
     // Lengths and priorities that no message has, but a damaged value may.
@@ -164,8 +164,8 @@ fn receipt() -> DlrContent {
 }
 
 fn check_archive(octets: &[u8]) {
-    let Ok((message, end)) = store::record::RecordDecoder::new().message(ID, octets) else { return };
-    let Ok(ended) = store::record::decode_final(&octets[end..]) else { return };
+    let Ok((message, end)) = codec::RecordDecoder::new().message(ID, octets) else { return };
+    let Ok(ended) = codec::decode_final(&octets[end..]) else { return };
     let named = NamedPeers(Vec::new());
     let value = Bytes::from(decision::encode(&message, &ended, &named));
     let read = DecisionDecoder::new().message(ID, &value).expect("a decision of ours that is damaged");
