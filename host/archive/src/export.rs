@@ -1,6 +1,7 @@
 use crate::history::MAX_PAGE;
-use crate::record::{format_time, hex};
+use crate::record::format_time;
 use crate::{Archive, ArchiveError, ArchiveFilter, Cursor, Record, RecordFields};
+use model::hex;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 /// The file format of an export.

@@ -3,9 +3,8 @@ use crate::error::Fault;
 use crate::measures::HOUR;
 use crate::record::{columns, record};
 use crate::sql::{ColumnType, Dialect, Statement};
-use crate::text_escape::escape;
 use crate::{ArchiveError, Direction, Record};
-use model::{FinalState, MessageId, Timestamp};
+use model::{FinalState, MessageId, Timestamp, escape};
 use std::fmt;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
@@ -318,7 +317,7 @@ async fn find_ids_by_number(
 }
 
 fn plain(name: &str) -> String {
-    crate::text_escape::replace_nul(name)
+    model::replace_nul(name)
 }
 
 fn select(dialect: Dialect, columns: &[(&'static str, ColumnType)]) -> Statement {

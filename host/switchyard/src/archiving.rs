@@ -9,8 +9,7 @@ use archive::{
 };
 use engine::{EngineAnswer, Event, QueriedState};
 use model::{
-    Address, Directory, DlrRequest, DlrState, FinalRecord, FinalState, Message, MessageId, PeerId,
-    SUBMISSION_IDS, Text,
+    Address, Directory, DlrState, FinalRecord, FinalState, Message, MessageId, PeerId, SUBMISSION_IDS, Text,
 };
 use ports::LinkRegistry;
 use std::collections::BTreeMap;
@@ -143,22 +142,12 @@ impl ArchiveReader {
     /// more.
     fn message(&self, record: &Record) -> Option<(Message, FinalRecord)> {
         let origin = self.directory.load().id(&record.account)?;
-        let trace: serde_json::Value = serde_json::from_str(record.trace.as_ref()?.get()).ok()?;
-        let submission = &trace["submission"];
-        let bits = submission["receipts"].as_u64().and_then(|bits| u8::try_from(bits).ok()).unwrap_or(0);
-        let dlr_request = DlrRequest::from_bits(bits);
+        let DecodedTrace { dlr_request, tlvs, .. } = record.decoded_trace()?;
         let good = matches!(record.state, FinalState::Delivered | FinalState::Relayed);
         if !(if good { dlr_request.on_success } else { dlr_request.on_failure }) {
             return None;
         }
-        let tlvs = submission["tlvs"].as_str().and_then(decode_hex).unwrap_or_default();
-        let (message, ended) = archived_message(record, origin, &DecodedTrace::default());
+        let (message, ended) = archived_message(record, origin);
         Some((Message { dlr_request, tlvs: tlvs.into(), text: Text::default(), ..message }, ended))
     }
-}
-
-/// Decodes hexadecimal digits; `None` if the text is not hexadecimal.
-pub(crate) fn decode_hex(text: &str) -> Option<Vec<u8>> {
-    let digits = text.as_bytes();
-    digits.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
 }

@@ -31,12 +31,13 @@ use capabilities::{
     ChainHlr, CounterWriter, Counters, DurableCounterOptions, DurableCounters, Fetcher, FetcherOptions, Hlr,
     LogBudgets, RedbKvStore, TableHlr, TableStore, TableStoreOptions,
 };
-use engine::{Engine, EngineAnswer, Event, Output, RecoveredRecord, Settings};
+use engine::{Engine, EngineAnswer, Event, Output, Settings};
 use gsm::GsmNetwork;
 use hooks::{ActivationConditions, Binding, BindingChange, Hooks, HooksOptions, HostServices, PeerSnapshots};
 use links::{Links, LinksOptions};
 use model::{
-    Directory, Hook, Leg, Now, PluginVersion, PoolAnswer, PoolRequest, RoutingDecision, Timestamp, Verdict,
+    Directory, Hook, Leg, Now, PluginVersion, PoolAnswer, PoolRequest, RecoveredRecord, RoutingDecision,
+    Timestamp, Verdict,
 };
 use parking_lot::Mutex;
 use ports::{
