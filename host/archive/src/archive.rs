@@ -1,7 +1,7 @@
 use crate::backend::{self, Backend};
 use crate::error::Fault;
 use crate::export::{ExportFormat, HistoryExport};
-use crate::history::{self, ArchiveFilter, ArchivePage, Cursor, RecordFields};
+use crate::history::{self, ArchiveCursor, ArchiveFilter, ArchivePage, RecordFields};
 use crate::retention::{self, TrimReport};
 use crate::statistics::{self, Period, Statistics};
 use crate::{ArchiveError, FinishedSource, Pump, Record, ReplayRange, ReplaySource};
@@ -118,7 +118,7 @@ impl Archive {
     pub async fn page(
         &self,
         filter: &ArchiveFilter,
-        after: Option<Cursor>,
+        after: Option<ArchiveCursor>,
         limit: usize,
         fields: RecordFields,
     ) -> Result<ArchivePage, ArchiveError> {
@@ -133,7 +133,7 @@ impl Archive {
     pub async fn page_within(
         &self,
         filter: &ArchiveFilter,
-        after: Option<Cursor>,
+        after: Option<ArchiveCursor>,
         limit: usize,
         fields: RecordFields,
         timeout: Duration,

@@ -40,7 +40,7 @@ pub use decision::DecisionDecoder;
 pub use error::{ArchiveError, SourceError};
 pub use export::{ExportFormat, HistoryExport};
 pub use finished_source::{FinishedSource, PeerDirectory};
-pub use history::{ArchiveFilter, ArchivePage, Cursor, RecordFields, Side};
+pub use history::{ArchiveCursor, ArchiveFilter, ArchivePage, RecordFields, Side};
 pub use latency::Latency;
 pub use pump::{Pump, RunningPump};
 pub use pump_status::{PumpState, PumpStatus};

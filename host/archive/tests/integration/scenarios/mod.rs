@@ -13,7 +13,7 @@
 pub mod messages;
 
 use archive::{
-    Archive, ArchiveError, ArchiveFilter, ArchiveOptions, ArchivedMessage, Cursor, DecisionDecoder,
+    Archive, ArchiveCursor, ArchiveError, ArchiveFilter, ArchiveOptions, ArchivedMessage, DecisionDecoder,
     ExportFormat, MissingData, PeerDirectory, Period, PumpState, Record, RecordFields, ReplayRange,
     RunningPump, Side, Span,
 };
@@ -94,7 +94,7 @@ fn all(archive: &Archive, filter: &ArchiveFilter, limit: usize) -> Vec<Record> {
             let page = archive.page(filter, after, limit, RecordFields::default()).await.unwrap();
             assert!(page.records.len() <= limit);
             records.extend(page.records);
-            after = page.next.map(|next| next.to_string().parse::<Cursor>().unwrap());
+            after = page.next.map(|next| next.to_string().parse::<ArchiveCursor>().unwrap());
             if after.is_none() {
                 return records;
             }
