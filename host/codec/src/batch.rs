@@ -12,7 +12,7 @@ use model::{AddressBytes, Batch, JournalPart, MessageId, OptOut, PoolBatch, Pool
 use std::sync::Arc;
 
 /// A section of a batch; its octet begins it.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 enum Section {
     /// 8 next id, 8 number of the row of submit attempts. Always first.
@@ -67,6 +67,42 @@ enum Section {
     PoolTrimmed = 25,
     /// 4 pool, 1 kind (0 some: 8 number of rows, 1 the rest).
     PoolPurged = 26,
+}
+
+impl Section {
+    /// All sections, in ascending order.
+    const ALL: [Self; 26] = [
+        Self::Head,
+        Self::Names,
+        Self::Accepted,
+        Self::Replaced,
+        Self::SubmitAttempts,
+        Self::SubmitRowsDone,
+        Self::Progress,
+        Self::Finished,
+        Self::Dropped,
+        Self::IdempotencyKeys,
+        Self::IdempotencyKeysDone,
+        Self::OrphanDlrs,
+        Self::OrphanDlrsDone,
+        Self::OptOuts,
+        Self::Balances,
+        Self::Operations,
+        Self::Settlements,
+        Self::Settled,
+        Self::QueueActions,
+        Self::QueueActionsDone,
+        Self::Archived,
+        Self::Pools,
+        Self::PoolJournal,
+        Self::PoolNumbers,
+        Self::PoolTrimmed,
+        Self::PoolPurged,
+    ];
+
+    fn from_octet(octet: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|section| *section as u8 == octet)
+    }
 }
 
 /// A batch is a row of sections, in ascending order, each at most once: 1 section, 4 length, content. A section without
@@ -194,18 +230,18 @@ pub fn decode_batch(octets: &[u8]) -> Result<Batch, RecordError> {
     let mut batch = Batch::default();
     let mut decoder = RecordDecoder::new();
     let mut cursor = Cursor::new(octets);
-    let mut last = 0;
+    let mut last = None;
     while !cursor.is_at_end() {
-        let section = cursor.u8()?;
-        if section <= last || (last == 0) != (section == Section::Head as u8) {
+        let section = Section::from_octet(cursor.u8()?).ok_or_else(|| cursor.damaged("unknown section"))?;
+        if last >= Some(section) || last.is_none() != (section == Section::Head) {
             return Err(cursor.damaged("a section in the wrong place"));
         }
-        last = section;
+        last = Some(section);
         let content = cursor.long()?;
         let begin = cursor.at() - content.len();
         decode_section(&mut batch, &mut decoder, section, content).map_err(|error| error.behind(begin))?;
     }
-    if last == 0 {
+    if last.is_none() {
         return Err(cursor.damaged("an empty batch"));
     }
     Ok(batch)
@@ -214,7 +250,7 @@ pub fn decode_batch(octets: &[u8]) -> Result<Batch, RecordError> {
 fn decode_section(
     batch: &mut Batch,
     decoder: &mut RecordDecoder,
-    section: u8,
+    section: Section,
     content: &[u8],
 ) -> Result<(), RecordError> {
     let mut cursor = Cursor::new(content);
@@ -222,9 +258,9 @@ fn decode_section(
     while !cursor.is_at_end() {
         let at = &mut cursor;
         match section {
-            1 => (batch.next_id, batch.submit_row) = (Field::read(at)?, Field::read(at)?),
-            2 => batch.names.push((Field::read(at)?, Field::read(at)?)),
-            3 | 4 => {
+            Section::Head => (batch.next_id, batch.submit_row) = (Field::read(at)?, Field::read(at)?),
+            Section::Names => batch.names.push((Field::read(at)?, Field::read(at)?)),
+            Section::Accepted | Section::Replaced => {
                 let message = row(at, |id: MessageId, octets| {
                     let (message, length) = decoder.message(id, octets)?;
                     if length < octets.len() {
@@ -232,47 +268,54 @@ fn decode_section(
                     }
                     Ok(Arc::new(message))
                 })?;
-                if section == 3 { &mut batch.accepted } else { &mut batch.replaced }.push(message);
+                if section == Section::Accepted { &mut batch.accepted } else { &mut batch.replaced }
+                    .push(message);
             }
-            5 => batch.submit_attempts = decode_submit_attempts(at.take(content.len())?)?,
-            6 => batch.submit_rows_done.push(Field::read(at)?),
-            7 => batch.progress.push(row(at, |id, octets| Ok((id, decode_progress(octets)?)))?),
-            8 => batch.finished.push(row(at, |id, octets| Ok((id, decode_final(octets)?)))?),
-            9 => batch.dropped.push(Field::read(at)?),
-            10 => batch.idempotency_keys.push(row(at, decode_idempotency_key)?),
-            11 => batch.idempotency_keys_done = Some(Field::read(at)?),
-            12 => batch.orphan_dlrs.push(row(at, decode_orphan_dlr)?),
-            13 => batch.orphan_dlrs_done.push(Field::read(at)?),
-            14 => {
+            Section::SubmitAttempts => {
+                batch.submit_attempts = decode_submit_attempts(at.take(content.len())?)?;
+            }
+            Section::SubmitRowsDone => batch.submit_rows_done.push(Field::read(at)?),
+            Section::Progress => {
+                batch.progress.push(row(at, |id, octets| Ok((id, decode_progress(octets)?)))?);
+            }
+            Section::Finished => batch.finished.push(row(at, |id, octets| Ok((id, decode_final(octets)?)))?),
+            Section::Dropped => batch.dropped.push(Field::read(at)?),
+            Section::IdempotencyKeys => batch.idempotency_keys.push(row(at, decode_idempotency_key)?),
+            Section::IdempotencyKeysDone => batch.idempotency_keys_done = Some(Field::read(at)?),
+            Section::OrphanDlrs => batch.orphan_dlrs.push(row(at, decode_orphan_dlr)?),
+            Section::OrphanDlrsDone => batch.orphan_dlrs_done.push(Field::read(at)?),
+            Section::OptOuts => {
                 let stop = Field::read(at)?;
                 let sender = AddressBytes::from_slice(at.short()?);
                 let subscriber = AddressBytes::from_slice(at.short()?);
                 batch.opt_outs.push((OptOut { sender, subscriber }, stop));
             }
-            15 => batch.balances.push(row(at, |account, octets| Ok((account, decode_balance(octets)?)))?),
-            16 => batch.operations.push(row(at, decode_operation)?),
-            17 => batch.settlements.push(row(at, decode_settlement)?),
-            18 => batch.settled = Some(Field::read(at)?),
-            19 => batch.queue_actions.push(row(at, decode_queue_action)?),
-            20 => batch.queue_actions_done.push(Field::read(at)?),
-            21 => batch.archived.push(Field::read(at)?),
-            22 => pools.records.push(row(at, decode_pool)?),
-            23 => {
+            Section::Balances => {
+                batch.balances.push(row(at, |account, octets| Ok((account, decode_balance(octets)?)))?);
+            }
+            Section::Operations => batch.operations.push(row(at, decode_operation)?),
+            Section::Settlements => batch.settlements.push(row(at, decode_settlement)?),
+            Section::Settled => batch.settled = Some(Field::read(at)?),
+            Section::QueueActions => batch.queue_actions.push(row(at, decode_queue_action)?),
+            Section::QueueActionsDone => batch.queue_actions_done.push(Field::read(at)?),
+            Section::Archived => batch.archived.push(Field::read(at)?),
+            Section::Pools => pools.records.push(row(at, decode_pool)?),
+            Section::PoolJournal => {
                 let pool = Field::read(at)?;
                 pools.journal.push(row(at, |first, octets| {
                     let (serial, entries) = decode_journal(octets)?;
                     Ok(JournalPart { pool, first, serial, entries })
                 })?);
             }
-            24 => {
+            Section::PoolNumbers => {
                 let pool = Field::read(at)?;
                 pools.numbers.push(row(at, |number, octets| {
                     let row = if octets.is_empty() { None } else { Some(decode_number(octets)?) };
                     Ok((pool, number, row))
                 })?);
             }
-            25 => pools.trimmed.push((Field::read(at)?, Field::read(at)?)),
-            26 => {
+            Section::PoolTrimmed => pools.trimmed.push((Field::read(at)?, Field::read(at)?)),
+            Section::PoolPurged => {
                 let pool = Field::read(at)?;
                 let purge = match at.u8()? {
                     0 => PoolPurge::Some(usize::try_from(at.u64()?).unwrap_or(usize::MAX)),
@@ -281,7 +324,6 @@ fn decode_section(
                 };
                 pools.purged = Some((pool, purge));
             }
-            _ => return Err(RecordError { what: "unknown section", offset: 0 }),
         }
     }
     Ok(())
