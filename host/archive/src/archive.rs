@@ -85,7 +85,7 @@ impl Archive {
 
     /// Changes the options of the pump, also while it runs: batch, linger and retention. Others stay as they were.
     pub fn set_options(&self, options: ArchiveOptions) {
-        *self.options.lock().unwrap_or_else(PoisonError::into_inner) = options;
+        self.options.lock().unwrap_or_else(PoisonError::into_inner).take_live(&options, false);
     }
 
     /// The URL without its password.
