@@ -1,7 +1,7 @@
 use crate::backend::{self, Backend};
 use crate::error::Fault;
 use crate::export::{ExportFormat, HistoryExport};
-use crate::history::{self, ArchiveFilter, ArchivePage, Cursor, RecordFields};
+use crate::history::{self, ArchiveCursor, ArchiveFilter, ArchivePage, RecordFields};
 use crate::retention::{self, TrimReport};
 use crate::statistics::{self, Period, Statistics};
 use crate::{ArchiveError, FinishedSource, Pump, Record, ReplayRange, ReplaySource};
@@ -25,12 +25,7 @@ pub struct ArchiveOptions {
     #[key(skip = 0.5)]
     pub share: f64,
     /// Messages accepted longer ago than this are deleted.
-    #[key(
-        name = "retention",
-        default_as = "never",
-        live = "applies within ten minutes",
-        was = "keep"
-    )]
+    #[key(name = "retention", default_as = "never", live = "applies within ten minutes", was = "keep")]
     pub keep: Option<Duration>,
     /// Delay before a row that the database refused is tried again.
     #[key(skip = Duration::from_secs(3600))]
@@ -90,7 +85,7 @@ impl Archive {
 
     /// Changes the options of the pump, also while it runs: batch, linger and retention. Others stay as they were.
     pub fn set_options(&self, options: ArchiveOptions) {
-        *self.options.lock().unwrap_or_else(PoisonError::into_inner) = options;
+        self.options.lock().unwrap_or_else(PoisonError::into_inner).take_live(&options, false);
     }
 
     /// The URL without its password.
@@ -123,7 +118,7 @@ impl Archive {
     pub async fn page(
         &self,
         filter: &ArchiveFilter,
-        after: Option<Cursor>,
+        after: Option<ArchiveCursor>,
         limit: usize,
         fields: RecordFields,
     ) -> Result<ArchivePage, ArchiveError> {
@@ -138,7 +133,7 @@ impl Archive {
     pub async fn page_within(
         &self,
         filter: &ArchiveFilter,
-        after: Option<Cursor>,
+        after: Option<ArchiveCursor>,
         limit: usize,
         fields: RecordFields,
         timeout: Duration,

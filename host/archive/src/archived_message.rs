@@ -2,12 +2,11 @@
 
 use bytes::Bytes;
 use model::{
-    Address, DlrRequest, FinalRecord, MessageId, PluginVersion, Quote, RejectReason, SenderRequest, StepKind,
-    Timestamp,
+    Address, DlrRequest, FinalRecord, MessageId, PluginVersion, Quote, SenderRequest, StepKind, Timestamp,
+    Verdict,
 };
 use smallvec::SmallVec;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// A finished message: the input of its router and the decision.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,8 +37,9 @@ pub struct ArchivedMessage {
     pub dlr_request: DlrRequest,
     /// The text, if [`crate::ReplayRange::body`] requested it.
     pub body: Option<Bytes>,
-    /// The verdict.
-    pub verdict: ArchivedVerdict,
+    /// The verdict. A message rejected at once is never archived: a rejection is that of a rerouting. With `resolve`, a
+    /// leg names the peer that serves the subscriber, if known.
+    pub verdict: Verdict<Arc<str>>,
     /// The pool sender that was requested, without the number that was assigned.
     pub sender: Option<Box<SenderRequest>>,
     /// The price and its settlement; `None` if no biller was called.
@@ -69,38 +69,6 @@ impl MissingData {
             Self::Older => "archived by a version that did not store host call results",
         }
     }
-}
-
-/// The verdict on an archived message.
-#[derive(Debug, Clone, PartialEq)]
-pub enum ArchivedVerdict {
-    /// Forward by one of these legs, in order of rank; within a rank, in the order drawn.
-    Forward(SmallVec<[ArchivedLeg; 1]>),
-    /// Hold until this time; the message finished before.
-    Hold(Timestamp),
-    /// Rejected when it was rerouted. Messages rejected at once are never archived.
-    Reject(RejectReason),
-}
-
-/// One leg of a verdict.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ArchivedLeg {
-    /// The peer's name; with `resolve`, the peer that serves the subscriber, if known.
-    pub peer: Arc<str>,
-    /// The rank; lower ranks are tried first.
-    pub rank: u8,
-    /// The weight among legs of the same rank; 0 counts as 1.
-    pub weight: u16,
-    /// The cost in millionths.
-    pub cost: u32,
-    /// Maximum time that the message may wait for this leg.
-    pub longest_wait: Option<Duration>,
-    /// The source address to use.
-    pub source: Option<Address>,
-    /// The destination address to use.
-    pub destination: Option<Address>,
-    /// Whether the subscriber must be resolved first.
-    pub resolve: bool,
 }
 
 /// The price of a message. Amounts are millionths of the operator's currency.

@@ -10,9 +10,7 @@
 //! * text: origin; 1: requested DLRs; 1: data coding; 1: priority; number: length of the text in octets
 //! * source, destination: each 1 TON, 1 NPI, number: length, octets
 //! * service type, if flagged: number: length, octets
-//! * verdict: 1 kind: 0 forward (number of legs, legs), 1 hold (8 until), 2 reject (1 reason). A leg: text peer, 1
-//!   rank, number weight, number cost, 1 flags (bit 0 longest wait, 1 source, 2 destination, 3 resolve), then the
-//!   flagged fields: number of ms, address, address
+//! * verdict, as `codec` describes it: the peer is a text, and the IMSI is not written
 //! * price, if flagged: 1 flags (bit 0 charge, 1 kept on failure), 1 state; charge, if flagged: text account, number
 //!   amount; then texts plugin and version
 //! * sender request, if flagged: 1 fallback (0 reject, 1 keep the sender, 2 hold), number: lease in ms plus one, 0
@@ -20,11 +18,12 @@
 //! * host calls, if flagged: the rest of the value
 
 use crate::PeerDirectory;
-use crate::archived_message::{ArchivedLeg, ArchivedMessage, ArchivedPrice, ArchivedVerdict, PriceState};
+use crate::archived_message::{ArchivedMessage, ArchivedPrice, PriceState};
 use bytes::Bytes;
+use codec::{CompactLayout, Cursor, Layout, RecordError, put_leb128, put_verdict, verdict};
 use model::{
-    Address, DlrRequest, FinalRecord, Message, MessageId, MessageKind, PeerId, PluginVersion, RejectReason,
-    SenderFallback, SenderRequest, StepKind, Timestamp, Verdict,
+    DlrRequest, FinalRecord, Message, MessageId, MessageKind, PluginVersion, SenderFallback, SenderRequest,
+    StepKind, Timestamp, Verdict,
 };
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -63,33 +62,35 @@ pub(crate) fn encode(message: &Message, ended: &FinalRecord, directory: &dyn Pee
     if let Some(again) = again {
         out.extend_from_slice(&again.0.to_le_bytes());
     }
-    put_octets(&mut out, directory.name(message.origin).as_bytes());
+    CompactLayout::put_octets(&mut out, directory.name(message.origin).as_bytes());
     out.extend_from_slice(&[message.dlr_request.bits(), message.text.data_coding, message.priority.level()]);
-    put_number(&mut out, message.text.octets.len() as u64);
-    put_address(&mut out, &message.source);
-    put_address(&mut out, &message.destination);
+    put_leb128(&mut out, message.text.octets.len() as u64);
+    CompactLayout::put_address(&mut out, &message.source);
+    CompactLayout::put_address(&mut out, &message.destination);
     if !message.service_type.is_empty() {
-        put_octets(&mut out, &message.service_type);
+        CompactLayout::put_octets(&mut out, &message.service_type);
     }
-    put_verdict(&mut out, &routed.verdict, &|id| directory.name(id));
+    put_verdict::<CompactLayout, _>(&mut out, &routed.verdict, |out, peer| {
+        CompactLayout::put_octets(out, directory.name(*peer).as_bytes());
+    });
     if let Some(quote) = &routed.quote {
         let charge = quote.charge.as_ref();
         let kept = charge.is_some_and(|charge| charge.keep_on_failure);
         out.push(flag(1, charge.is_some()) | flag(2, kept));
         out.push(PriceState::of(quote, ended) as u8);
         if let Some(charge) = charge {
-            put_octets(&mut out, charge.account.as_bytes());
-            put_number(&mut out, charge.amount);
+            CompactLayout::put_octets(&mut out, charge.account.as_bytes());
+            put_leb128(&mut out, charge.amount);
         }
-        put_octets(&mut out, quote.by.plugin.as_bytes());
-        put_octets(&mut out, quote.by.version.as_bytes());
+        CompactLayout::put_octets(&mut out, quote.by.plugin.as_bytes());
+        CompactLayout::put_octets(&mut out, quote.by.version.as_bytes());
     }
     if let Some(request) = sender {
         out.push(request.otherwise as u8);
         let lease = request.lease.map(|lease| u64::try_from(lease.as_millis()).unwrap_or(u64::MAX));
-        put_number(&mut out, lease.map_or(0, |lease| lease.saturating_add(1)));
+        put_leb128(&mut out, lease.map_or(0, |lease| lease.saturating_add(1)));
         for text in [request.pool.as_str(), &request.holder, &request.user, &request.reason] {
-            put_octets(&mut out, text.as_bytes());
+            CompactLayout::put_octets(&mut out, text.as_bytes());
         }
     }
     out.extend_from_slice(host_calls.unwrap_or_default());
@@ -109,68 +110,19 @@ fn last_routed(message: &Message, ended: &FinalRecord) -> Option<Timestamp> {
     }
 }
 
-fn put_verdict(out: &mut Vec<u8>, verdict: &Verdict, name: &dyn Fn(PeerId) -> Arc<str>) {
-    match verdict {
-        Verdict::Forward(legs) => {
-            out.push(0);
-            put_number(out, legs.len() as u64);
-            for leg in legs {
-                put_octets(out, name(leg.peer).as_bytes());
-                out.push(leg.rank);
-                put_number(out, u64::from(leg.weight));
-                put_number(out, u64::from(leg.cost));
-                out.push(
-                    u8::from(leg.longest_wait.is_some())
-                        | u8::from(leg.source.is_some()) << 1
-                        | u8::from(leg.destination.is_some()) << 2
-                        | u8::from(leg.resolve) << 3,
-                );
-                if let Some(wait) = leg.longest_wait {
-                    put_number(out, u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
-                }
-                for address in [&leg.source, &leg.destination].into_iter().flatten() {
-                    put_address(out, address);
-                }
-            }
-        }
-        Verdict::Hold(until) => {
-            out.push(1);
-            out.extend_from_slice(&until.0.to_le_bytes());
-        }
-        Verdict::Reject(reason) => out.extend_from_slice(&[2, *reason as u8]),
-    }
-}
-
-fn sender(reader: &mut DecisionReader<'_>) -> Result<SenderRequest, DecodeProblem> {
-    let otherwise = SenderFallback::from_octet(reader.octet()?).ok_or("unknown sender fallback")?;
-    let lease = reader.number()?.checked_sub(1).map(Duration::from_millis);
+fn sender(cursor: &mut Cursor<'_>) -> Result<SenderRequest, RecordError> {
+    let otherwise =
+        SenderFallback::from_octet(cursor.u8()?).ok_or_else(|| cursor.damaged("unknown sender fallback"))?;
+    let lease = cursor.leb128()?.checked_sub(1).map(Duration::from_millis);
     Ok(SenderRequest {
-        pool: reader.text()?.parse().map_err(|_| "invalid pool name")?,
-        holder: reader.text()?.into(),
-        user: reader.text()?.into(),
-        reason: reader.text()?.into(),
+        pool: text(cursor)?.parse().map_err(|_| cursor.damaged("invalid pool name"))?,
+        holder: text(cursor)?.into(),
+        user: text(cursor)?.into(),
+        reason: text(cursor)?.into(),
         lease,
         otherwise,
         leased: None,
     })
-}
-
-fn put_number(out: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
-}
-
-fn put_octets(out: &mut Vec<u8>, octets: &[u8]) {
-    put_number(out, octets.len() as u64);
-    out.extend_from_slice(octets);
-}
-
-fn put_address(out: &mut Vec<u8>, address: &Address) {
-    out.extend_from_slice(&[address.ton, address.npi]);
-    put_octets(out, &address.value);
 }
 
 /// Decodes decisions and shares repeated names.
@@ -206,9 +158,6 @@ impl Names {
     }
 }
 
-/// The error of a value.
-type DecodeProblem = &'static str;
-
 impl DecisionDecoder {
     /// An empty decoder.
     #[must_use]
@@ -233,29 +182,26 @@ impl DecisionDecoder {
     }
 
     /// Decodes the output of [`encode`]. The message shares the memory of `whole`.
-    pub(crate) fn message(
-        &mut self,
-        id: MessageId,
-        octets: &Bytes,
-    ) -> Result<ArchivedMessage, DecodeProblem> {
-        let mut reader = DecisionReader(octets);
-        if !matches!(reader.octet()?, FORMAT | FORMAT_WITH_SENDER) {
-            return Err("unknown decision format");
+    pub(crate) fn message(&mut self, id: MessageId, value: &Bytes) -> Result<ArchivedMessage, RecordError> {
+        let mut cursor = Cursor::new(value);
+        let cursor = &mut cursor;
+        if !matches!(cursor.u8()?, FORMAT | FORMAT_WITH_SENDER) {
+            return Err(cursor.damaged("unknown decision format"));
         }
-        let flags = reader.octet()?;
-        let accepted_at = reader.time()?;
-        let decided_at = if flags & ROUTED_AGAIN == 0 { accepted_at } else { reader.time()? };
-        let origin = self.names.get(reader.text()?);
-        let dlr_request = DlrRequest::from_bits(reader.octet()?);
-        let (data_coding, priority) = (reader.octet()?, reader.octet()?);
-        let length = u32::try_from(reader.number()?).map_err(|_| "text too long")?;
-        let (source, destination) = (reader.address()?, reader.address()?);
+        let flags = cursor.u8()?;
+        let accepted_at = Timestamp(cursor.u64()?);
+        let decided_at = if flags & ROUTED_AGAIN == 0 { accepted_at } else { Timestamp(cursor.u64()?) };
+        let origin = self.names.get(text(cursor)?);
+        let dlr_request = DlrRequest::from_bits(cursor.u8()?);
+        let (data_coding, priority) = (cursor.u8()?, cursor.u8()?);
+        let length = u32::try_from(cursor.leb128()?).map_err(|_| cursor.damaged("text too long"))?;
+        let (source, destination) = (CompactLayout::address(cursor)?, CompactLayout::address(cursor)?);
         let service_type =
-            if flags & SERVICE_TYPE == 0 { SmallVec::new() } else { SmallVec::from_slice(reader.octets()?) };
-        let verdict = self.verdict(&mut reader)?;
-        let price = if flags & PRICE == 0 { None } else { Some(Box::new(self.price(&mut reader)?)) };
-        let sender = if flags & SENDER == 0 { None } else { Some(Box::new(sender(&mut reader)?)) };
-        let host_calls = (flags & HOST_CALLS != 0).then(|| octets.slice(octets.len() - reader.0.len()..));
+            if flags & SERVICE_TYPE == 0 { SmallVec::new() } else { SmallVec::from_slice(octets(cursor)?) };
+        let verdict = verdict::<CompactLayout, _>(cursor, |cursor| Ok(self.names.get(text(cursor)?)))?;
+        let price = if flags & PRICE == 0 { None } else { Some(Box::new(self.price(cursor)?)) };
+        let sender = if flags & SENDER == 0 { None } else { Some(Box::new(sender(cursor)?)) };
+        let host_calls = (flags & HOST_CALLS != 0).then(|| value.slice(cursor.at()..));
         Ok(ArchivedMessage {
             id,
             accepted_at,
@@ -279,108 +225,33 @@ impl DecisionDecoder {
         })
     }
 
-    fn verdict(&mut self, reader: &mut DecisionReader<'_>) -> Result<ArchivedVerdict, DecodeProblem> {
-        Ok(match reader.octet()? {
-            0 => {
-                let count = reader.number()?;
-                let mut legs = SmallVec::new();
-                for _ in 0..count {
-                    legs.push(self.leg(reader)?);
-                }
-                ArchivedVerdict::Forward(legs)
-            }
-            1 => ArchivedVerdict::Hold(reader.time()?),
-            2 => ArchivedVerdict::Reject(
-                RejectReason::from_octet(reader.octet()?).ok_or("unknown reject reason")?,
-            ),
-            _ => return Err("unknown verdict"),
-        })
-    }
-
-    fn leg(&mut self, reader: &mut DecisionReader<'_>) -> Result<ArchivedLeg, DecodeProblem> {
-        let peer = self.names.get(reader.text()?);
-        let rank = reader.octet()?;
-        let weight = u16::try_from(reader.number()?).map_err(|_| "weight too large")?;
-        let cost = u32::try_from(reader.number()?).map_err(|_| "cost too large")?;
-        let flags = reader.octet()?;
-        let flagged = |bit: u8| flags & bit != 0;
-        Ok(ArchivedLeg {
-            peer,
-            rank,
-            weight,
-            cost,
-            longest_wait: if flagged(1) { Some(Duration::from_millis(reader.number()?)) } else { None },
-            source: if flagged(2) { Some(reader.address()?) } else { None },
-            destination: if flagged(4) { Some(reader.address()?) } else { None },
-            resolve: flagged(8),
-        })
-    }
-
-    fn price(&mut self, reader: &mut DecisionReader<'_>) -> Result<ArchivedPrice, DecodeProblem> {
-        let flags = reader.octet()?;
-        let state = PriceState::from_octet(reader.octet()?).ok_or("unknown price state")?;
+    fn price(&mut self, cursor: &mut Cursor<'_>) -> Result<ArchivedPrice, RecordError> {
+        let flags = cursor.u8()?;
+        let state =
+            PriceState::from_octet(cursor.u8()?).ok_or_else(|| cursor.damaged("unknown price state"))?;
         let (account, amount) =
-            if flags & 1 == 0 { (None, 0) } else { (Some(self.names.get(reader.text()?)), reader.number()?) };
-        let (plugin, version) = (reader.text()?, reader.text()?);
+            if flags & 1 == 0 { (None, 0) } else { (Some(self.names.get(text(cursor)?)), cursor.leb128()?) };
+        let (plugin, version) = (text(cursor)?, text(cursor)?);
         let by = self.decider(plugin, version);
         Ok(ArchivedPrice { account, amount, keep_on_failure: flags & 2 != 0, state, by })
     }
 }
 
-/// The octets left to decode.
-struct DecisionReader<'a>(&'a [u8]);
+fn octets<'a>(cursor: &mut Cursor<'a>) -> Result<&'a [u8], RecordError> {
+    CompactLayout::octets(cursor)
+}
 
-const TRUNCATED: DecodeProblem = "truncated decision";
-
-impl<'a> DecisionReader<'a> {
-    fn octet(&mut self) -> Result<u8, DecodeProblem> {
-        let (first, rest) = self.0.split_first().ok_or(TRUNCATED)?;
-        self.0 = rest;
-        Ok(*first)
-    }
-
-    fn take(&mut self, length: usize) -> Result<&'a [u8], DecodeProblem> {
-        let (taken, rest) = self.0.split_at_checked(length).ok_or(TRUNCATED)?;
-        self.0 = rest;
-        Ok(taken)
-    }
-
-    fn time(&mut self) -> Result<Timestamp, DecodeProblem> {
-        let octets = self.take(8)?.try_into().map_err(|_| TRUNCATED)?;
-        Ok(Timestamp(u64::from_le_bytes(octets)))
-    }
-
-    fn number(&mut self) -> Result<u64, DecodeProblem> {
-        let mut number = 0;
-        for shift in (0..64).step_by(7) {
-            let octet = self.octet()?;
-            number |= u64::from(octet & 0x7f) << shift;
-            if octet & 0x80 == 0 {
-                return Ok(number);
-            }
-        }
-        Err("unterminated number")
-    }
-
-    fn octets(&mut self) -> Result<&'a [u8], DecodeProblem> {
-        let length = usize::try_from(self.number()?).map_err(|_| TRUNCATED)?;
-        self.take(length)
-    }
-
-    fn text(&mut self) -> Result<&'a str, DecodeProblem> {
-        std::str::from_utf8(self.octets()?).map_err(|_| "name is not UTF-8")
-    }
-
-    fn address(&mut self) -> Result<Address, DecodeProblem> {
-        let (ton, npi) = (self.octet()?, self.octet()?);
-        Ok(Address::new(ton, npi, self.octets()?))
-    }
+fn text<'a>(cursor: &mut Cursor<'a>) -> Result<&'a str, RecordError> {
+    std::str::from_utf8(octets(cursor)?).map_err(|_| cursor.damaged("name is not UTF-8"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{Charge, FinalState, Leg, PeerMessageId, Priority, Quote, RoutingDecision, Step, Text};
+    use model::{
+        Address, Charge, FinalState, Leg, PeerId, PeerMessageId, Priority, Quote, RejectReason,
+        RoutingDecision, Step, Text,
+    };
     use proptest::collection::vec;
     use proptest::option;
     use proptest::prelude::*;
@@ -514,24 +385,7 @@ mod tests {
             udhi: message.text.udhi,
             dlr_request: message.dlr_request,
             body: None,
-            verdict: match &message.routed.verdict {
-                Verdict::Hold(until) => ArchivedVerdict::Hold(*until),
-                Verdict::Reject(reason) => ArchivedVerdict::Reject(*reason),
-                Verdict::Forward(legs) => ArchivedVerdict::Forward(
-                    legs.iter()
-                        .map(|leg| ArchivedLeg {
-                            peer: Named.name(leg.peer),
-                            rank: leg.rank,
-                            weight: leg.weight,
-                            cost: leg.cost,
-                            longest_wait: leg.longest_wait,
-                            source: leg.source.clone(),
-                            destination: leg.destination.clone(),
-                            resolve: leg.resolve,
-                        })
-                        .collect(),
-                ),
-            },
+            verdict: message.routed.verdict.map_peers(|peer| Named.name(*peer)),
             sender: message.routed.sender.clone(),
             price: message.routed.quote.as_ref().map(|quote| {
                 let charge = quote.charge.as_ref();

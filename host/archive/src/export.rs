@@ -1,6 +1,7 @@
 use crate::history::MAX_PAGE;
-use crate::record::{format_time, hex};
-use crate::{Archive, ArchiveError, ArchiveFilter, Cursor, Record, RecordFields};
+use crate::record::format_time;
+use crate::{Archive, ArchiveCursor, ArchiveError, ArchiveFilter, Record, RecordFields};
+use model::hex;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 /// The file format of an export.
@@ -37,7 +38,7 @@ pub struct HistoryExport {
 #[derive(Debug)]
 enum ExportPosition {
     Start,
-    After(Cursor),
+    After(ArchiveCursor),
     End,
 }
 

@@ -3,9 +3,8 @@ use crate::error::Fault;
 use crate::measures::HOUR;
 use crate::record::{columns, record};
 use crate::sql::{ColumnType, Dialect, Statement};
-use crate::text_escape::escape;
 use crate::{ArchiveError, Direction, Record};
-use model::{FinalState, MessageId, Timestamp};
+use model::{FinalState, MessageId, Timestamp, escape};
 use std::fmt;
 use std::str::FromStr;
 use std::time::{Duration, Instant};
@@ -63,9 +62,9 @@ pub struct RecordFields {
 
 /// The end of a page; an opaque text for callers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Cursor(i64);
+pub struct ArchiveCursor(i64);
 
-impl Cursor {
+impl ArchiveCursor {
     /// Continues with messages older than this one.
     #[must_use]
     pub fn before(id: MessageId) -> Self {
@@ -79,13 +78,13 @@ impl Cursor {
     }
 }
 
-impl fmt::Display for Cursor {
+impl fmt::Display for ArchiveCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "b{:x}", self.0)
     }
 }
 
-impl FromStr for Cursor {
+impl FromStr for ArchiveCursor {
     type Err = ArchiveError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -103,7 +102,7 @@ pub struct ArchivePage {
     /// little ends after some seconds.
     pub records: Vec<Record>,
     /// The cursor of the next page; `None` at the end.
-    pub next: Option<Cursor>,
+    pub next: Option<ArchiveCursor>,
 }
 
 /// Maximum number of messages per page.
@@ -129,7 +128,7 @@ pub(crate) const DEFAULT_SEARCH_TIMEOUT: Duration = Duration::from_secs(2);
 pub(crate) async fn page(
     backend: &dyn Backend,
     filter: &ArchiveFilter,
-    after: Option<Cursor>,
+    after: Option<ArchiveCursor>,
     limit: usize,
     fields: RecordFields,
     timeout: Duration,
@@ -156,13 +155,13 @@ pub(crate) async fn page(
         last = low.saturating_sub(1);
         // After a scan, never before the first, so that a caller who keeps paging makes progress with any timeout.
         if begun.elapsed() >= timeout && last >= first && page.records.len() <= limit {
-            page.next = Some(Cursor(low));
+            page.next = Some(ArchiveCursor(low));
             return Ok(page);
         }
     }
     if page.records.len() > limit {
         page.records.truncate(limit);
-        page.next = page.records.last().and_then(|last| i64::try_from(last.id.0).ok()).map(Cursor);
+        page.next = page.records.last().and_then(|last| i64::try_from(last.id.0).ok()).map(ArchiveCursor);
     }
     Ok(page)
 }
@@ -221,7 +220,7 @@ impl ReadConnection<'_> {
 pub(crate) async fn range(
     mut connection: ReadConnection<'_>,
     filter: &ArchiveFilter,
-    after: Option<Cursor>,
+    after: Option<ArchiveCursor>,
 ) -> Result<Option<(i64, i64)>, Fault> {
     // One aggregate per SELECT: SQLite reads one end of the index for each, but the whole table for two.
     let ends = "SELECT (SELECT min(id) FROM messages), (SELECT max(id) FROM messages)";
@@ -318,7 +317,7 @@ async fn find_ids_by_number(
 }
 
 fn plain(name: &str) -> String {
-    crate::text_escape::replace_nul(name)
+    model::replace_nul(name)
 }
 
 fn select(dialect: Dialect, columns: &[(&'static str, ColumnType)]) -> Statement {

@@ -31,19 +31,16 @@ mod retention;
 mod row;
 mod sql;
 mod statistics;
-mod text_escape;
 mod trace;
 mod write;
 
 pub use archive::{Archive, ArchiveOptions};
-pub use archived_message::{
-    ArchivedLeg, ArchivedMessage, ArchivedPrice, ArchivedVerdict, MissingData, PriceState,
-};
+pub use archived_message::{ArchivedMessage, ArchivedPrice, MissingData, PriceState};
 pub use decision::DecisionDecoder;
 pub use error::{ArchiveError, SourceError};
 pub use export::{ExportFormat, HistoryExport};
 pub use finished_source::{FinishedSource, PeerDirectory};
-pub use history::{ArchiveFilter, ArchivePage, Cursor, RecordFields, Side};
+pub use history::{ArchiveCursor, ArchiveFilter, ArchivePage, RecordFields, Side};
 pub use latency::Latency;
 pub use pump::{Pump, RunningPump};
 pub use pump_status::{PumpState, PumpStatus};
@@ -52,4 +49,4 @@ pub use replay_source::{RawBatch, ReplayRange, ReplaySource};
 pub use retention::TrimReport;
 pub use row::{Direction, IdTooLarge, Row};
 pub use statistics::{Period, Span, Statistics, StatisticsCounts};
-pub use trace::{DecodedTrace, TracePrice, decode_trace};
+pub use trace::{DecodedTrace, TracePrice};

@@ -1,9 +1,9 @@
 use crate::Direction;
 use crate::archived_message::PriceState;
 use crate::sql::{COLUMNS, Cell, ColumnType};
-use crate::text_escape::unescape;
-use model::{FinalState, MessageId, Timestamp};
-use serde::{Deserialize, Serialize, Serializer};
+use crate::trace::{DecodedTrace, decode_trace};
+use model::{FinalState, MessageId, Timestamp, hex, unescape};
+use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 /// A message as read from the archive.
@@ -94,16 +94,13 @@ impl Record {
     /// destination, or without the trace.
     #[must_use]
     pub fn submission(&self) -> Option<MessageId> {
-        #[derive(Deserialize)]
-        struct Submission {
-            id: Option<String>,
-        }
-        #[derive(Deserialize)]
-        struct Trace {
-            submission: Submission,
-        }
-        let trace: Trace = serde_json::from_str(self.trace.as_ref()?.get()).ok()?;
-        trace.submission.id?.parse().ok()
+        self.decoded_trace()?.submission
+    }
+
+    /// The decoded trace; `None` if it was not requested or cannot be decoded.
+    #[must_use]
+    pub fn decoded_trace(&self) -> Option<DecodedTrace> {
+        decode_trace(self.trace.as_ref()?.get())
     }
 }
 
@@ -197,17 +194,6 @@ pub(crate) fn format_time(at: Timestamp) -> String {
         .and_then(|at| at.format(&time::format_description::well_known::Rfc3339).ok())
         // Beyond the year 9999.
         .unwrap_or_else(|| format!("@{}", at.0))
-}
-
-/// Octets in hexadecimal.
-pub(crate) fn hex(octets: &[u8]) -> String {
-    use std::fmt::Write;
-    let mut text = String::with_capacity(octets.len() * 2);
-    for octet in octets {
-        // Writing into a string cannot fail.
-        let _ = write!(text, "{octet:02x}");
-    }
-    text
 }
 
 // The signature is required by serde.

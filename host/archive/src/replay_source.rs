@@ -1,18 +1,15 @@
 //! Archived messages by ascending id, for replays: one thread reads octets, others decode them.
 
-use crate::archived_message::{ArchivedLeg, ArchivedMessage, ArchivedVerdict, MissingData};
+use crate::archived_message::{ArchivedMessage, MissingData};
 use crate::backend::Session;
 use crate::error::Fault;
 use crate::history::{ReadConnection, conditions, range};
 use crate::record::{columns, record};
 use crate::sql::{ColumnType, Statement};
-use crate::text_escape::unescape;
 use crate::{Archive, ArchiveError, ArchiveFilter, DecisionDecoder, Direction, Record};
 use bytes::{Bytes, BytesMut};
-use model::{Address, DlrRequest, MessageId, RejectReason, Timestamp};
-use serde::Deserialize;
+use model::{Address, MessageId, Timestamp, Verdict, unescape};
 use smallvec::SmallVec;
-use std::time::Duration;
 
 /// The messages to replay.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -258,7 +255,7 @@ impl RawBatch {
                 return from_record(record, self.with_body, decoder).ok_or_else(|| damaged("trace"));
             }
             let decision = self.octets.slice(row.decision.0..row.decision.1);
-            let mut message = decoder.message(id, &decision).map_err(damaged)?;
+            let mut message = decoder.message(id, &decision).map_err(|error| damaged(error.what))?;
             if self.with_body {
                 message.body = Some(self.octets.slice(row.body.0..row.body.1));
             }
@@ -267,78 +264,20 @@ impl RawBatch {
     }
 }
 
-/// Submission and route of a trace.
-#[derive(Deserialize)]
-struct Trace {
-    submission: Submission,
-    route: Route,
-}
-
-#[derive(Deserialize)]
-struct Submission {
-    #[serde(default)]
-    service_type: String,
-    #[serde(default)]
-    receipts: u8,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Route {
-    Legs(Vec<Leg>),
-    Held(Timestamp),
-    Rejected(RejectReason),
-}
-
-#[derive(Deserialize)]
-struct Leg {
-    peer: String,
-    #[serde(default)]
-    rank: u8,
-    #[serde(default = "one")]
-    weight: u16,
-    #[serde(default)]
-    cost: u32,
-    longest_wait_ms: Option<u64>,
-    source: Option<String>,
-    destination: Option<String>,
-}
-
-fn one() -> u16 {
-    1
-}
-
 /// Builds a message of an older version from its columns and its trace.
 fn from_record(record: &Record, with_body: bool, decoder: &mut DecisionDecoder) -> Option<ArchivedMessage> {
-    let trace: Trace = serde_json::from_str(record.trace.as_ref()?.get()).ok()?;
+    let trace = record.decoded_trace()?;
     let address = |ton, npi, text: &str| Some(Address::new(ton, npi, &unescape(text)?));
-    // Older versions did not store the type and plan of rewritten addresses.
-    let rewritten = |text: Option<&String>| match text {
-        Some(text) => address(0, 0, text).map(Some),
-        None => Some(None),
-    };
-    let verdict = match trace.route {
-        Route::Legs(legs) => {
-            let legs: Option<SmallVec<_>> = legs
-                .iter()
-                .map(|leg| {
-                    Some(ArchivedLeg {
-                        peer: decoder.name(&leg.peer),
-                        rank: leg.rank,
-                        weight: leg.weight,
-                        cost: leg.cost,
-                        longest_wait: leg.longest_wait_ms.map(Duration::from_millis),
-                        source: rewritten(leg.source.as_ref())?,
-                        destination: rewritten(leg.destination.as_ref())?,
-                        resolve: false,
-                    })
-                })
-                .collect();
-            ArchivedVerdict::Forward(legs?)
+    let mut verdict = trace.verdict?.map_peers(|peer| decoder.name(peer));
+    if let Verdict::Forward(legs) = &mut verdict {
+        for leg in legs {
+            // Older versions stored neither the type and plan of rewritten addresses nor how a leg was resolved.
+            (leg.resolve, leg.imsi) = (false, None);
+            for address in [&mut leg.source, &mut leg.destination].into_iter().flatten() {
+                (address.ton, address.npi) = (0, 0);
+            }
         }
-        Route::Held(until) => ArchivedVerdict::Hold(until),
-        Route::Rejected(reason) => ArchivedVerdict::Reject(reason),
-    };
+    }
     let body = record.body.as_deref().unwrap_or_default();
     let origin = match record.direction {
         Direction::Mt => &record.account,
@@ -351,12 +290,12 @@ fn from_record(record: &Record, with_body: bool, decoder: &mut DecisionDecoder) 
         origin: decoder.name(origin),
         source: address(record.source_ton, record.source_npi, &record.source)?,
         destination: address(record.destination_ton, record.destination_npi, &record.destination)?,
-        service_type: SmallVec::from_vec(unescape(&trace.submission.service_type)?),
+        service_type: SmallVec::from_vec(trace.service_type),
         data_coding: record.data_coding,
         priority: record.priority,
         length: u32::try_from(body.len()).unwrap_or(u32::MAX),
         udhi: record.udhi,
-        dlr_request: DlrRequest::from_bits(trace.submission.receipts),
+        dlr_request: trace.dlr_request,
         body: with_body.then(|| Bytes::copy_from_slice(body)),
         verdict,
         sender: None,

@@ -2,10 +2,9 @@ use crate::PeerDirectory;
 use crate::archived_message::PriceState;
 use crate::decision;
 use crate::measures::{Measure, MeasureCounts};
-use crate::text_escape::{escape, replace_nul};
 use crate::trace;
 use bytes::Bytes;
-use model::{FinalRecord, Message, MessageId, StepKind, Timestamp, Verdict};
+use model::{FinalRecord, Message, MessageId, StepKind, Timestamp, Verdict, escape, replace_nul};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 

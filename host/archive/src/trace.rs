@@ -11,32 +11,27 @@
 //!
 //! Fields with their default value are omitted. Times are milliseconds since the Unix epoch.
 
-mod decode;
-
-pub use decode::{DecodedTrace, TracePrice, decode_trace};
-
 use crate::PeerDirectory;
 use crate::archived_message::PriceState;
-use crate::text_escape::escape;
 use model::{
-    Address, FinalRecord, Hook, Message, PeerId, Quote, SenderFallback, SenderRequest, Step, StepKind,
-    Timestamp, Verdict,
+    Address, DlrRequest, FinalRecord, Message, MessageId, PeerId, Quote, SenderFallback, SenderRequest, Step,
+    Timestamp, Verdict, escape, from_hex, hex, unescape,
 };
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-use std::fmt::Write;
 use std::sync::Arc;
+use std::time::Duration;
 
 #[derive(Serialize, Deserialize)]
-struct Trace {
+struct Trace<S> {
     submission: Submission,
-    route: Route,
+    route: Verdict<Arc<str>>,
     /// The pool sender that was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sender: Option<Sender>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     price: Option<ArchivedPrice>,
-    steps: Vec<TimedStep>,
+    steps: Vec<S>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -64,14 +59,6 @@ struct Submission {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Route {
-    Legs(Vec<Leg>),
-    Held(Timestamp),
-    Rejected(model::RejectReason),
-}
-
-#[derive(Serialize, Deserialize)]
 struct Sender {
     pool: String,
     otherwise: SenderFallback,
@@ -89,33 +76,6 @@ struct Sender {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Leg {
-    peer: Arc<str>,
-    #[serde(default, skip_serializing_if = "is_zero")]
-    rank: u8,
-    #[serde(default = "one", skip_serializing_if = "is_one")]
-    weight: u16,
-    #[serde(default, skip_serializing_if = "is_zero_32")]
-    cost: u32,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    longest_wait_ms: Option<u64>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    source: Option<String>,
-    /// Type of number and numbering plan of the source.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    source_type: Option<(u8, u8)>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    destination: Option<String>,
-    /// Type of number and numbering plan of the destination.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    destination_type: Option<(u8, u8)>,
-    #[serde(default, skip_serializing_if = "is_false")]
-    resolve: bool,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    imsi: Option<String>,
-}
-
-#[derive(Serialize, Deserialize)]
 struct ArchivedPrice {
     /// Millionths of the operator's currency.
     amount: u64,
@@ -130,117 +90,18 @@ struct ArchivedPrice {
     note: Option<Box<str>>,
 }
 
-#[derive(Serialize, Deserialize)]
-struct TimedStep {
-    at: Timestamp,
-    #[serde(flatten)]
-    kind: TraceStep,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(tag = "step", rename_all = "snake_case")]
-enum TraceStep {
-    Accepted,
-    Submitted {
-        peer: Arc<str>,
-        attempt: u16,
-    },
-    Responded {
-        id: String,
-    },
-    Refused {
-        code: u32,
-    },
-    NotSent,
-    Unanswered,
-    Deferred {
-        until: Timestamp,
-    },
-    NextLeg {
-        peer: Arc<str>,
-    },
-    SentAgain,
-    Asked,
-    Reported {
-        state: u8,
-        error: u16,
-    },
-    Replaced,
-    Held {
-        until: Timestamp,
-    },
-    Rerouted {
-        peer: Arc<str>,
-    },
-    Recovered,
-    Decided {
-        hook: Hook,
-        plugin: String,
-        version: String,
-        #[serde(default)]
-        note: Option<Box<str>>,
-    },
-    Resolving,
-    Resolved {
-        peer: Arc<str>,
-        cached: bool,
-    },
-    UnknownSubscriber {
-        cached: bool,
-    },
-    AskedAnew {
-        imsi: String,
-    },
-    OthersFirst {
-        until: Timestamp,
-    },
-    AwaitingAlert {
-        until: Timestamp,
-    },
-    SenderTaken {
-        pool: String,
-        number: String,
-    },
-    NoSender {
-        pool: String,
-    },
-    Charged {
-        amount: u64,
-    },
-    Refunded {
-        amount: u64,
-    },
-    ByHand {
-        deed: Cow<'static, str>,
-        by: Arc<str>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        order: Option<u32>,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        peer: Option<Arc<str>>,
-    },
-    /// A step of a newer version.
-    #[serde(other)]
-    Unknown,
-}
-
-fn one() -> u16 {
-    1
+/// A step, or one of a kind that only a newer version knows.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum WrittenStep {
+    Known(Step<Arc<str>>),
+    Unknown(serde::de::IgnoredAny),
 }
 
 // The signatures are required by serde.
 #[allow(clippy::trivially_copy_pass_by_ref)]
 fn is_zero(value: &u8) -> bool {
     *value == 0
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref)]
-fn is_zero_32(value: &u32) -> bool {
-    *value == 0
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref)]
-fn is_one(value: &u16) -> bool {
-    *value <= 1
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)]
@@ -253,20 +114,16 @@ pub(crate) fn encode(message: &Message, ended: &FinalRecord, directory: &dyn Pee
     let name = |id: PeerId| directory.name(id);
     let trace = Trace {
         submission: submission(message),
-        route: route(&message.routed.verdict, &name),
+        route: message.routed.verdict.map_peers(|peer| name(*peer)),
         sender: message.routed.sender.as_deref().map(sender),
         price: message.routed.quote.as_deref().map(|quote| price(quote, ended)),
-        steps: ended.steps.iter().map(|step| timed_step(step, &name)).collect(),
+        steps: ended.steps.iter().map(|step| step.map_peers(|peer| name(*peer))).collect(),
     };
     // Strings and numbers only: serialization cannot fail.
     serde_json::to_string(&trace).unwrap_or_default()
 }
 
 fn submission(message: &Message) -> Submission {
-    let mut tlvs = String::with_capacity(message.tlvs.len() * 2);
-    for octet in &message.tlvs {
-        let _ = write!(tlvs, "{octet:02x}");
-    }
     Submission {
         id: message.submission.map(|id| id.to_string()),
         service_type: escape(&message.service_type),
@@ -274,36 +131,9 @@ fn submission(message: &Message) -> Submission {
         esm_class: message.esm_class,
         receipts: message.dlr_request.bits(),
         payload: message.text.payload,
-        tlvs,
+        tlvs: hex(&message.tlvs),
         scheduled: message.scheduled,
         expires_at: message.expires_at,
-    }
-}
-
-fn route(verdict: &Verdict, name: &dyn Fn(PeerId) -> Arc<str>) -> Route {
-    let address = |address: &Option<Address>| address.as_ref().map(|address| escape(&address.value));
-    match verdict {
-        Verdict::Forward(legs) => Route::Legs(
-            legs.iter()
-                .map(|leg| Leg {
-                    peer: name(leg.peer),
-                    rank: leg.rank,
-                    weight: leg.weight,
-                    cost: leg.cost,
-                    longest_wait_ms: leg
-                        .longest_wait
-                        .map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)),
-                    source: address(&leg.source),
-                    source_type: leg.source.as_ref().map(|source| (source.ton, source.npi)),
-                    destination: address(&leg.destination),
-                    destination_type: leg.destination.as_ref().map(|address| (address.ton, address.npi)),
-                    resolve: leg.resolve,
-                    imsi: leg.imsi.as_ref().map(|imsi| escape(&imsi.0)),
-                })
-                .collect(),
-        ),
-        Verdict::Hold(until) => Route::Held(*until),
-        Verdict::Reject(reason) => Route::Rejected(*reason),
     }
 }
 
@@ -332,49 +162,174 @@ fn price(quote: &Quote, ended: &FinalRecord) -> ArchivedPrice {
     }
 }
 
-fn timed_step(step: &Step, name: &dyn Fn(PeerId) -> Arc<str>) -> TimedStep {
-    let kind = match &step.kind {
-        StepKind::Accepted => TraceStep::Accepted,
-        StepKind::Submitted { peer, attempt } => {
-            TraceStep::Submitted { peer: name(*peer), attempt: *attempt }
-        }
-        StepKind::Responded { id } => TraceStep::Responded { id: escape(&id.0) },
-        StepKind::Refused { code } => TraceStep::Refused { code: *code },
-        StepKind::NotSent => TraceStep::NotSent,
-        StepKind::Unanswered => TraceStep::Unanswered,
-        StepKind::Deferred { until } => TraceStep::Deferred { until: *until },
-        StepKind::NextLeg { peer } => TraceStep::NextLeg { peer: name(*peer) },
-        StepKind::SentAgain => TraceStep::SentAgain,
-        StepKind::StatusQueried => TraceStep::Asked,
-        StepKind::DlrReceived { state, error } => TraceStep::Reported { state: *state, error: *error },
-        StepKind::Replaced => TraceStep::Replaced,
-        StepKind::Held { until } => TraceStep::Held { until: *until },
-        StepKind::Rerouted { peer } => TraceStep::Rerouted { peer: name(*peer) },
-        StepKind::Recovered => TraceStep::Recovered,
-        StepKind::Decided { hook, by, note } => TraceStep::Decided {
-            hook: *hook,
-            plugin: by.plugin.clone(),
-            version: by.version.clone(),
-            note: note.clone(),
-        },
-        StepKind::Resolving => TraceStep::Resolving,
-        StepKind::Resolved { peer, cached } => TraceStep::Resolved { peer: name(*peer), cached: *cached },
-        StepKind::UnknownSubscriber { cached } => TraceStep::UnknownSubscriber { cached: *cached },
-        StepKind::SubscriberRequeried { imsi } => TraceStep::AskedAnew { imsi: escape(&imsi.0) },
-        StepKind::MovedBehindOthers { until } => TraceStep::OthersFirst { until: *until },
-        StepKind::AwaitingAlert { until } => TraceStep::AwaitingAlert { until: *until },
-        StepKind::SenderLeased { pool, number } => {
-            TraceStep::SenderTaken { pool: pool.to_string(), number: number.to_string() }
-        }
-        StepKind::SenderUnavailable { pool } => TraceStep::NoSender { pool: pool.to_string() },
-        StepKind::Charged { amount } => TraceStep::Charged { amount: *amount },
-        StepKind::Refunded { amount } => TraceStep::Refunded { amount: *amount },
-        StepKind::AdminAction { action, by, queue_action, peer } => TraceStep::ByHand {
-            deed: action.name().into(),
-            by: by.clone(),
-            order: queue_action.map(|action| action.0),
-            peer: peer.map(name),
-        },
+/// The decoded trace of an archived message.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct DecodedTrace {
+    /// The id of the submission, if it had several destinations.
+    pub submission: Option<MessageId>,
+    /// Its TLVs.
+    pub tlvs: Vec<u8>,
+    /// SMPP service_type; usually empty.
+    pub service_type: Vec<u8>,
+    /// The DLRs requested.
+    pub dlr_request: DlrRequest,
+    /// The end of its validity.
+    pub expires_at: Timestamp,
+    /// The verdict; `None` if it cannot be decoded.
+    pub verdict: Option<Verdict<Arc<str>>>,
+    /// The pool sender that was requested.
+    pub sender: Option<SenderRequest>,
+    /// The price, if a biller was called.
+    pub price: Option<TracePrice>,
+    /// The steps. Unknown kinds are omitted.
+    pub steps: Vec<Step<Arc<str>>>,
+}
+
+/// The price of a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TracePrice {
+    /// The biller.
+    pub plugin: String,
+    /// The biller's version.
+    pub version: String,
+    /// The biller's note.
+    pub note: Option<String>,
+    /// The ledger account; `None` if free.
+    pub account: Option<String>,
+    /// Millionths of the operator's currency.
+    pub amount: u64,
+}
+
+/// Decodes a trace. Returns `None` for text that is not a trace.
+pub(crate) fn decode_trace(text: &str) -> Option<DecodedTrace> {
+    let trace: Trace<WrittenStep> = serde_json::from_str(text).ok()?;
+    let steps = trace.steps.into_iter().filter_map(|step| match step {
+        WrittenStep::Known(step) => Some(step),
+        WrittenStep::Unknown(_) => None,
+    });
+    Some(DecodedTrace {
+        submission: trace.submission.id.and_then(|id| id.parse().ok()),
+        tlvs: from_hex(&trace.submission.tlvs).unwrap_or_default(),
+        service_type: octets(&trace.submission.service_type),
+        dlr_request: DlrRequest::from_bits(trace.submission.receipts),
+        expires_at: trace.submission.expires_at,
+        verdict: Some(trace.route),
+        sender: trace.sender.and_then(decode_sender),
+        price: trace.price.map(|price| TracePrice {
+            plugin: price.plugin,
+            version: price.version,
+            note: price.note.map(Into::into),
+            account: price.account.map(|account| account.to_string()),
+            amount: price.amount,
+        }),
+        steps: steps.collect(),
+    })
+}
+
+fn octets(text: &str) -> Vec<u8> {
+    unescape(text).unwrap_or_else(|| text.as_bytes().to_vec())
+}
+
+fn decode_sender(written: Sender) -> Option<SenderRequest> {
+    Some(SenderRequest {
+        pool: written.pool.parse().ok()?,
+        holder: written.holder,
+        user: written.user,
+        reason: written.reason,
+        lease: written.lease_ms.map(Duration::from_millis),
+        otherwise: written.otherwise,
+        leased: written.given.map(|text| Address::new(0, 0, &octets(&text))),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::{
+        AddressBytes, AdminActionKind, Hook, Imsi, PeerMessageId, PluginVersion, QueueActionId, StepKind,
     };
-    TimedStep { at: step.at, kind }
+
+    #[test]
+    fn steps_survive_a_round_trip() {
+        let (peer, until): (Arc<str>, _) = ("upstream".into(), Timestamp(9));
+        let by = Arc::new(PluginVersion { plugin: "p".to_owned(), version: "v".to_owned() });
+        let kinds = [
+            StepKind::Accepted,
+            StepKind::Submitted { peer: peer.clone(), attempt: 2 },
+            StepKind::Responded { id: PeerMessageId::new(b"4f\\\xff") },
+            StepKind::Refused { code: 88 },
+            StepKind::NotSent,
+            StepKind::Unanswered,
+            StepKind::Deferred { until },
+            StepKind::NextLeg { peer: peer.clone() },
+            StepKind::SentAgain,
+            StepKind::StatusQueried,
+            StepKind::DlrReceived { state: 2, error: 3 },
+            StepKind::Replaced,
+            StepKind::Held { until },
+            StepKind::Rerouted { peer: peer.clone() },
+            StepKind::Recovered,
+            StepKind::Decided { hook: Hook::DeliveryPolicy, by, note: Some("n".into()) },
+            StepKind::Resolving,
+            StepKind::Resolved { peer: peer.clone(), cached: true },
+            StepKind::UnknownSubscriber { cached: false },
+            StepKind::SubscriberRequeried { imsi: Imsi(AddressBytes::from_slice(b"26201")) },
+            StepKind::MovedBehindOthers { until },
+            StepKind::AwaitingAlert { until },
+            StepKind::SenderLeased { pool: "pool".parse().unwrap(), number: "4930".parse().unwrap() },
+            StepKind::SenderUnavailable { pool: "pool".parse().unwrap() },
+            StepKind::Charged { amount: 5 },
+            StepKind::Refunded { amount: 6 },
+            StepKind::AdminAction {
+                action: AdminActionKind::Rerouted,
+                by: "ada".into(),
+                queue_action: Some(QueueActionId(3)),
+                peer: Some(peer),
+            },
+            StepKind::AdminAction {
+                action: AdminActionKind::Retried,
+                by: "ada".into(),
+                queue_action: None,
+                peer: None,
+            },
+        ];
+        for fields in kinds {
+            let step = Step { at: Timestamp(1), kind: fields };
+            let text = serde_json::to_string(&step).unwrap();
+            let read: Step<Arc<str>> =
+                serde_json::from_str(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
+            assert_eq!(read, step, "{text}");
+        }
+    }
+
+    #[test]
+    fn traces_of_other_versions_are_read_partially() {
+        let text = r#"{"submission":{"expires_at":17},"route":{"legs":[{"peer":"a"},{"peer":"b","rank":1,"weight":5}]},
+            "steps":[{"at":1,"step":"submitted","peer":"b","attempt":1},{"at":2,"step":"beamed_up","by":"x"}]}"#;
+        let decoded = decode_trace(text).unwrap();
+        assert_eq!((decoded.expires_at, decoded.steps.len()), (Timestamp(17), 1));
+        let Some(Verdict::Forward(legs)) = decoded.verdict else { panic!("no legs") };
+        assert_eq!((legs[0].weight, legs[1].rank, legs[1].weight), (1, 1, 5));
+        assert_eq!((&*legs[0].peer, &*legs[1].peer), ("a", "b"));
+        assert_eq!(decoded.steps[0].kind, StepKind::Submitted { peer: "b".into(), attempt: 1 });
+        assert_eq!(decode_trace("{}"), None);
+        assert_eq!(decode_trace("no JSON"), None);
+    }
+
+    #[test]
+    fn the_stored_form_of_verdicts_and_steps_is_unchanged() {
+        let text = concat!(
+            r#"{"submission":{"expires_at":17},"route":{"legs":[{"peer":"a"},{"peer":"b","rank":1,"weight":5,"cost":7,"#,
+            r#""longest_wait_ms":9,"source":"10\\\\6","source_type":[5,0],"destination":"49","destination_type":[1,1],"#,
+            r#""resolve":true,"imsi":"26201"}]},"steps":[{"at":1,"step":"accepted"},"#,
+            r#"{"at":2,"step":"submitted","peer":"a","attempt":1},{"at":3,"step":"asked"},"#,
+            r#"{"at":4,"step":"reported","state":2,"error":3},{"at":5,"step":"asked_anew","imsi":"26201"},"#,
+            r#"{"at":6,"step":"others_first","until":8},{"at":7,"step":"sender_taken","pool":"p","number":"49"},"#,
+            r#"{"at":8,"step":"no_sender","pool":"p"},"#,
+            r#"{"at":9,"step":"decided","hook":"router","plugin":"p","version":"v","note":null},"#,
+            r#"{"at":9,"step":"by_hand","deed":"rebound","by":"ada","order":3,"peer":"b"}]}"#,
+        );
+        let read: Trace<Step<Arc<str>>> = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::to_string(&read).unwrap(), text);
+    }
 }

@@ -283,7 +283,7 @@ mod tests {
         version: &str,
         phase: LinkPhase,
         archive: &ArchivePumpView,
-        attention: Vec<AttentionView>,
+        attention: &[AttentionView],
     ) -> FakeApi {
         let status =
             StatusView { version: version.to_owned(), disk_free: 1, ..status(StatusTotals::default()) };
@@ -299,7 +299,7 @@ mod tests {
 
     #[test]
     fn a_running_appliance_is_checked() {
-        let api = api(VERSION, LinkPhase::Bound, &archive("up", 0), Vec::new());
+        let api = api(VERSION, LinkPhase::Bound, &archive("up", 0), &[]);
         let url = api.start();
         let (code, found) = findings(&["doctor"], &url);
         assert_eq!(code, 0, "{found:?}");
@@ -326,7 +326,7 @@ mod tests {
             error("peer-down", AttentionSubjectKind::Peer),
             error("archive-down", AttentionSubjectKind::Archive),
         ];
-        let url = api("0.0.1", LinkPhase::BackingOff, &down, attention).start();
+        let url = api("0.0.1", LinkPhase::BackingOff, &down, &attention).start();
         let (code, found) = findings(&["doctor"], &url);
         assert_eq!(code, 3);
         assert_eq!(level(&found, "version"), ["warning"]);

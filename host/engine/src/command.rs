@@ -1,6 +1,6 @@
-use crate::{Batch, ReplyTo};
+use crate::ReplyTo;
 use model::{
-    AddressBytes, Attempt, Balance, DlrState, LinkId, Message, MessageId, PeerMessageId, PoolAnswer,
+    AddressBytes, Attempt, Balance, Batch, DlrState, LinkId, Message, MessageId, PeerMessageId, PoolAnswer,
     PoolSummary, QueueAction, Refusal, Settlement, SubmitTicket, Timestamp,
 };
 use std::sync::Arc;

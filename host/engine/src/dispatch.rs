@@ -10,9 +10,10 @@ use crate::resolver::SubscriberLookup;
 use crate::serial_delivery::SUBSCRIBER_WAIT_RUN;
 use crate::slab::{Slot, State, flag};
 use crate::timer::Timer;
-use crate::{EngineCommand, Output, SubmitAttempt};
+use crate::{EngineCommand, Output};
 use model::{
-    AdminActionKind, FinalState, Moment, Now, PeerId, Priority, Step, StepKind, SubmitTicket, Verdict,
+    AdminActionKind, FinalState, Moment, Now, PeerId, Priority, Step, StepKind, SubmitAttempt, SubmitTicket,
+    Verdict,
 };
 use std::sync::Arc;
 

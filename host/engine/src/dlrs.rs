@@ -12,11 +12,12 @@ use crate::engine::Engine;
 use crate::sender_numbers::SenderResult;
 use crate::slab::{Slot, State};
 use crate::timer::Timer;
-use crate::{EngineAnswer, EngineCommand, Event, Output, ReplyTo, SubmittedSegment};
+use crate::{EngineAnswer, EngineCommand, Event, Output, ReplyTo};
 use bytes::Bytes;
 use model::{
     Dlr, DlrContent, DlrRequest, DlrState, FinalRecord, FinalState, Leg, Message, MessageId, MessageKind,
-    Now, PeerId, PluginVersion, Priority, Refusal, RoutingDecision, StepKind, Text, Verdict,
+    Now, PeerId, PluginVersion, Priority, Refusal, RoutingDecision, StepKind, SubmittedSegment, Text,
+    Verdict,
 };
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;

@@ -1,8 +1,7 @@
 //! Idempotency keys: a repeated submission gets the first answer and is not accepted again.
 
-use crate::IdempotencyKeyRecord;
 use hashbrown::HashTable;
-use model::{IdempotencyKey, MessageId, Moment, Now, PeerId, Refusal};
+use model::{IdempotencyKey, IdempotencyKeyRecord, MessageId, Moment, Now, PeerId, Refusal};
 use rustc_hash::FxHashMap;
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hasher};

@@ -4,10 +4,10 @@
 use crate::engine::Engine;
 use crate::slab::{Slot, flag};
 use crate::timer::Timer;
-use crate::{EngineAnswer, EngineCommand, LedgerAnswer, OperationRecord, Output, ReplyTo};
+use crate::{EngineAnswer, EngineCommand, LedgerAnswer, Output, ReplyTo};
 use model::{
-    Balance, Charge, FinalRecord, FinalState, LedgerChange, LedgerOperation, Moment, Now, Refusal,
-    RejectReason, RoutingDecision, Settlement, Step, StepKind,
+    Balance, Charge, FinalRecord, FinalState, LedgerChange, LedgerOperation, Moment, Now, OperationRecord,
+    Refusal, RejectReason, RoutingDecision, Settlement, Step, StepKind,
 };
 use rustc_hash::FxHashMap;
 use std::collections::{HashMap, VecDeque};

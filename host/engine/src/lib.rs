@@ -2,14 +2,13 @@
 //! randomness of its own.
 //!
 //! The owner passes [`Event`]s and the time to [`Engine::apply`], calls [`Engine::advance`] once per run of events
-//! and [`Engine::seal`] once per batch. [`Output`] then holds a [`Batch`] of writes and the [`EngineCommand`]s, which
+//! and [`Engine::seal`] once per batch. [`Output`] then holds a [`model::Batch`] of writes and the [`EngineCommand`]s, which
 //! may leave **only after that batch is durable**: the appliance never tells anybody anything that a power cut could
 //! undo.
 #![forbid(unsafe_code)]
 
 mod accept;
 mod admin_actions;
-mod batch;
 mod command;
 mod counts;
 mod delivery_policy;
@@ -49,17 +48,13 @@ mod timer;
 mod uncertain;
 
 pub use admin_actions::AdminAction;
-pub use batch::{
-    Batch, IdempotencyKeyRecord, JournalPart, MessageProgress, OperationRecord, OptOut, OrphanDlrRecord,
-    PoolRecord, RecoveredMessage, RecoveredRecord, SubmitAttempt, SubmittedSegment, WaitState,
-};
 pub use command::{
     EngineAnswer, EngineCommand, LedgerAnswer, Output, QueriedState, QueueActionRefusal, RefusedSubmission,
 };
 pub use counts::{ANSWER_BOUNDS, PeerCounts};
 pub use engine::{Engine, Totals};
 pub use event::{Event, ReplyTo};
-pub use pools::{Pool, PoolBatch, PoolLimits, PoolPurge, StepReply, step};
+pub use pools::{Pool, PoolLimits, StepReply, step};
 pub use queue_actions::{NewQueueAction, QueueActionSurvey};
 pub use resolver::ResolverStatus;
 pub use settings::{PeerSettings, Settings, UncertainPolicy};

@@ -1,7 +1,6 @@
 //! Opt-outs: subscribers who told a sender to stop.
 
-use crate::OptOut;
-use model::AddressBytes;
+use model::{AddressBytes, OptOut};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 

@@ -4,8 +4,11 @@ use crate::counts::Counted;
 use crate::engine::Engine;
 use crate::peer::InFlight;
 use crate::slab::{NONE, Slot, State, flag};
-use crate::{MessageProgress, Output, SubmittedSegment, UncertainPolicy, WaitState};
-use model::{ErrorClass, FinalState, LinkId, MessageId, Now, Outcome, PeerMessageId, Step, StepKind};
+use crate::{Output, UncertainPolicy};
+use model::{
+    ErrorClass, FinalState, LinkId, MessageId, MessageProgress, Now, Outcome, PeerMessageId, Step, StepKind,
+    SubmittedSegment, WaitState,
+};
 
 impl Engine {
     pub(crate) fn outcome(

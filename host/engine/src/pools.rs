@@ -11,8 +11,8 @@ mod state_table;
 mod tests;
 
 pub use pool::Pool;
+pub use registry::PoolLimits;
 pub(crate) use registry::Pools;
-pub use registry::{PoolBatch, PoolLimits, PoolPurge};
 pub use state_table::{StepReply, step};
 
 use model::{MessageId, Moment, NumberState, PoolNumber, Timestamp};

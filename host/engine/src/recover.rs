@@ -1,10 +1,10 @@
 //! Recovery: restores the engine from the tables at start.
 
+use crate::Output;
 use crate::dlrs::OrphanDlr;
 use crate::engine::Engine;
 use crate::slab::{MessageHistory, State};
-use crate::{Output, RecoveredMessage, RecoveredRecord, WaitState};
-use model::{MessageId, Now, Step, StepKind, Verdict};
+use model::{MessageId, Now, RecoveredMessage, RecoveredRecord, Step, StepKind, Verdict, WaitState};
 use std::sync::Arc;
 
 impl Engine {

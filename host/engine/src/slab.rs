@@ -1,7 +1,5 @@
-use model::{DlrRequest, Message, MessageId, Moment, PeerId, Step};
+use model::{DlrRequest, Message, MessageId, Moment, PeerId, Step, SubmittedSegment};
 use std::sync::Arc;
-
-use crate::SubmittedSegment;
 
 /// The position of an entry in the [`Slab`].
 pub(crate) type Slot = u32;

@@ -4,8 +4,10 @@ use crate::engine::Engine;
 pub use crate::peer::BlockedBy;
 use crate::resolver::number_on_leg;
 use crate::slab::State;
-use crate::{OptOut, OrphanDlrRecord, SubmittedSegment};
-use model::{LinkId, MessageId, Moment, PeerId, PluginVersion, Priority, QueueActionId, Step, Timestamp};
+use model::{
+    LinkId, MessageId, Moment, OptOut, OrphanDlrRecord, PeerId, PluginVersion, Priority, QueueActionId, Step,
+    SubmittedSegment, Timestamp,
+};
 use std::sync::Arc;
 
 /// The queue of one peer.

@@ -6,9 +6,11 @@
 
 mod address;
 mod age_clock;
+mod batch;
 mod delivery_decision;
 mod directory;
 mod dlr;
+mod hex;
 mod id;
 mod ledger;
 mod message;
@@ -21,15 +23,24 @@ mod queue_action;
 mod resolution;
 mod segment;
 mod sender_request;
+mod text_escape;
 mod time;
 mod trace;
+mod trace_form;
 mod verdict;
+mod wording;
 
 pub use address::{Address, AddressBytes};
 pub use age_clock::AgeClock;
+pub use batch::{
+    Batch, IdempotencyKeyRecord, JournalPart, MessageProgress, OperationRecord, OptOut, OrphanDlrRecord,
+    PoolBatch, PoolPurge, PoolRecord, RecoveredMessage, RecoveredRecord, SubmitAttempt, SubmittedSegment,
+    WaitState,
+};
 pub use delivery_decision::{Attempt, DeliveryDecision, NextStep, PeerAdvice};
 pub use directory::{Directory, DirectoryFull};
 pub use dlr::{Dlr, DlrState};
+pub use hex::{from_hex, hex};
 pub use id::{IdempotencyKey, LinkId, MessageId, ParseMessageIdError, PeerId, PeerMessageId};
 pub use ledger::{Balance, Charge, LedgerChange, LedgerOperation, Quote, Settlement};
 pub use message::{DlrContent, DlrRequest, Message, MessageKind, Priority, SUBMISSION_IDS, Text};
@@ -47,6 +58,7 @@ pub use queue_action::{
 pub use resolution::{Imsi, Resolution, Subscriber};
 pub use segment::Segment;
 pub use sender_request::{SenderFallback, SenderRequest};
+pub use text_escape::{escape, replace_nul, unescape};
 pub use time::{Moment, Now, Timestamp, parse_duration};
 pub use trace::{FinalRecord, FinalState, Step, StepKind};
 pub use verdict::{Hook, Leg, PluginVersion, RejectReason, RoutingDecision, Verdict};

@@ -1,10 +1,12 @@
 use crate::{AddressBytes, Message, MessageId, PeerId, Timestamp};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// The id of a queue action: from 1, ascending, never reused.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct QueueActionId(pub u32);
 
 impl fmt::Display for QueueActionId {

@@ -6,23 +6,36 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// One timestamped step of a message's trace.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Step {
+///
+/// `P` names peers: their ids while the message is live, their names in the archive. The JSON form is that of the
+/// archive's traces.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Step<P = PeerId> {
     /// The time of the step.
     pub at: Timestamp,
     /// The kind of the step.
-    pub kind: StepKind,
+    #[serde(flatten)]
+    pub kind: StepKind<P>,
 }
 
-/// The kind of a step.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum StepKind {
+impl<P> Step<P> {
+    /// The step with other references to peers.
+    #[must_use]
+    pub fn map_peers<Q>(&self, to: impl Fn(&P) -> Q) -> Step<Q> {
+        Step { at: self.at, kind: self.kind.map_peers(to) }
+    }
+}
+
+/// The kind of a step. Some JSON names are older than the variants' names.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(tag = "step", rename_all = "snake_case")]
+pub enum StepKind<P = PeerId> {
     /// Accepted and durable. Always first; the verdict is in the message itself.
     Accepted,
     /// Sent on a link of this peer.
     Submitted {
         /// The peer.
-        peer: PeerId,
+        peer: P,
         /// The number of the attempt, from 1.
         attempt: u16,
     },
@@ -48,13 +61,15 @@ pub enum StepKind {
     /// Moved to the next leg.
     NextLeg {
         /// The leg's peer.
-        peer: PeerId,
+        peer: P,
     },
     /// Uncertain, and sent again.
     SentAgain,
     /// The peer was queried (query_sm).
+    #[serde(rename = "asked")]
     StatusQueried,
     /// A DLR arrived.
+    #[serde(rename = "reported")]
     DlrReceived {
         /// The state, as SMPP message_state.
         state: u8,
@@ -71,7 +86,7 @@ pub enum StepKind {
     /// Routed again after a hold.
     Rerouted {
         /// The first leg's peer.
-        peer: PeerId,
+        peer: P,
     },
     /// The daemon restarted while the message was on a link.
     Recovered,
@@ -80,8 +95,10 @@ pub enum StepKind {
         /// The hook.
         hook: Hook,
         /// The plugin version.
+        #[serde(flatten)]
         by: Arc<PluginVersion>,
         /// Its note.
+        #[serde(default)]
         note: Option<Box<str>>,
     },
     /// Waiting for the resolver.
@@ -89,7 +106,7 @@ pub enum StepKind {
     /// The subscriber was found.
     Resolved {
         /// The peer that serves the subscriber.
-        peer: PeerId,
+        peer: P,
         /// The answer was cached.
         cached: bool,
     },
@@ -99,6 +116,7 @@ pub enum StepKind {
         cached: bool,
     },
     /// The peer did not know the subscriber; the number is requeried.
+    #[serde(rename = "asked_anew")]
     SubscriberRequeried {
         /// The unknown subscriber.
         imsi: Imsi,
@@ -109,11 +127,13 @@ pub enum StepKind {
         until: Timestamp,
     },
     /// The handset refused this particular message: other messages to the subscriber go first.
+    #[serde(rename = "others_first")]
     MovedBehindOthers {
         /// The time of the next attempt.
         until: Timestamp,
     },
     /// A pool number was leased as its sender.
+    #[serde(rename = "sender_taken")]
     SenderLeased {
         /// The pool.
         pool: PoolName,
@@ -121,6 +141,7 @@ pub enum StepKind {
         number: PoolNumber,
     },
     /// No pool number was available for its sender.
+    #[serde(rename = "no_sender")]
     SenderUnavailable {
         /// The pool.
         pool: PoolName,
@@ -136,16 +157,54 @@ pub enum StepKind {
         amount: u64,
     },
     /// An admin acted on it.
+    #[serde(rename = "by_hand")]
     AdminAction {
         /// The action.
+        #[serde(rename = "deed")]
         action: AdminActionKind,
         /// The admin.
         by: Arc<str>,
         /// The queue action, if it was one.
+        #[serde(rename = "order", default, skip_serializing_if = "Option::is_none")]
         queue_action: Option<QueueActionId>,
         /// Its new peer, if that changed.
-        peer: Option<PeerId>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        peer: Option<P>,
     },
+}
+
+/// Rebuilds steps that refer to no peer: their type changes with that of the references.
+macro_rules! without_peer {
+    ($step:expr, { $($peer_step:pat => $mapped:expr,)* } $($variant:ident $({ $($field:ident),* })?,)*) => {
+        match $step {
+            $($peer_step => $mapped,)*
+            $(StepKind::$variant $({ $($field),* })? => StepKind::$variant $({ $($field: $field.clone()),* })?,)*
+        }
+    };
+}
+
+impl<P> StepKind<P> {
+    /// The step with other references to peers.
+    #[must_use]
+    pub fn map_peers<Q>(&self, to: impl Fn(&P) -> Q) -> StepKind<Q> {
+        without_peer!(self, {
+            Self::Submitted { peer, attempt } => StepKind::Submitted { peer: to(peer), attempt: *attempt },
+            Self::NextLeg { peer } => StepKind::NextLeg { peer: to(peer) },
+            Self::Rerouted { peer } => StepKind::Rerouted { peer: to(peer) },
+            Self::Resolved { peer, cached } => StepKind::Resolved { peer: to(peer), cached: *cached },
+            Self::AdminAction { action, by, queue_action, peer } => StepKind::AdminAction {
+                action: *action,
+                by: by.clone(),
+                queue_action: *queue_action,
+                peer: peer.as_ref().map(to),
+            },
+        }
+        Accepted, Responded { id }, Refused { code }, NotSent, Unanswered, Deferred { until }, SentAgain,
+        StatusQueried, DlrReceived { state, error }, Replaced, Held { until }, Recovered,
+        Decided { hook, by, note }, Resolving, UnknownSubscriber { cached }, SubscriberRequeried { imsi },
+        AwaitingAlert { until }, MovedBehindOthers { until }, SenderLeased { pool, number },
+        SenderUnavailable { pool }, Charged { amount }, Refunded { amount },)
+    }
 }
 
 /// The final state of a message. Every accepted message gets exactly one.

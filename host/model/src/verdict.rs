@@ -1,3 +1,4 @@
+use crate::trace_form::{self, DestinationForm, SourceForm};
 use crate::{Address, Imsi, MessageId, PeerId, Quote, SenderRequest, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -82,32 +83,48 @@ impl fmt::Display for RejectReason {
 }
 
 /// One leg of a route: a peer and how to reach the destination over it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Leg {
+///
+/// `P` names the peer: its id while the message is live, its name in the archive. The JSON form is that of the
+/// archive's traces; fields with their default value are omitted.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Leg<P = PeerId> {
     /// The peer.
-    pub peer: PeerId,
+    pub peer: P,
     /// Lower ranks are tried first.
+    #[serde(default, skip_serializing_if = "trace_form::is_default")]
     pub rank: u8,
     /// Share among legs of the same rank; 0 counts as 1.
+    #[serde(default = "trace_form::one", skip_serializing_if = "trace_form::is_at_most_one")]
     pub weight: u16,
     /// The cost of this leg, in millionths of the plugin's currency; for the trace and for billing.
+    #[serde(default, skip_serializing_if = "trace_form::is_default")]
     pub cost: u32,
     /// How long the message may wait for this leg before the next one is tried; `None`: within its validity.
+    #[serde(
+        rename = "longest_wait_ms",
+        default,
+        skip_serializing_if = "Option::is_none",
+        with = "trace_form::milliseconds"
+    )]
     pub longest_wait: Option<Duration>,
     /// The source on this leg, instead of the submitter's.
+    #[serde(flatten, with = "SourceForm")]
     pub source: Option<Address>,
     /// The destination on this leg, instead of the submitter's.
+    #[serde(flatten, with = "DestinationForm")]
     pub destination: Option<Address>,
     /// The leg requires the subscriber behind the destination to be resolved.
+    #[serde(default, skip_serializing_if = "trace_form::is_default")]
     pub resolve: bool,
     /// The subscriber, once resolved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imsi: Option<Imsi>,
 }
 
-impl Leg {
+impl<P> Leg<P> {
     /// A plain leg to `peer`: rank 0, weight 1, no rewrite.
     #[must_use]
-    pub fn to(peer: PeerId) -> Self {
+    pub fn to(peer: P) -> Self {
         Self {
             peer,
             rank: 0,
@@ -120,17 +137,58 @@ impl Leg {
             imsi: None,
         }
     }
+
+    /// The leg with another reference to its peer.
+    #[must_use]
+    pub fn with_peer<Q>(&self, peer: Q) -> Leg<Q> {
+        Leg {
+            peer,
+            rank: self.rank,
+            weight: self.weight,
+            cost: self.cost,
+            longest_wait: self.longest_wait,
+            source: self.source.clone(),
+            destination: self.destination.clone(),
+            resolve: self.resolve,
+            imsi: self.imsi.clone(),
+        }
+    }
 }
 
 /// The verdict of a routing decision.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Verdict {
+///
+/// The JSON form is that of the archive's traces.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Verdict<P = PeerId> {
     /// Send it on one of these legs, in order.
-    Forward(Vec<Leg>),
+    #[serde(rename = "legs")]
+    Forward(Vec<Leg<P>>),
     /// Hold it, and route it again at the given time.
+    #[serde(rename = "held")]
     Hold(Timestamp),
     /// Refuse it.
+    #[serde(rename = "rejected")]
     Reject(RejectReason),
+}
+
+impl<P> Verdict<P> {
+    /// The verdict with other references to its peers.
+    #[must_use]
+    pub fn map_peers<Q>(&self, mut to: impl FnMut(&P) -> Q) -> Verdict<Q> {
+        match self {
+            Self::Forward(legs) => {
+                Verdict::Forward(legs.iter().map(|leg| leg.with_peer(to(&leg.peer))).collect())
+            }
+            Self::Hold(until) => Verdict::Hold(*until),
+            Self::Reject(reason) => Verdict::Reject(*reason),
+        }
+    }
+
+    /// Whether the message is for one of our own subscribers: the resolver determines where it goes.
+    #[must_use]
+    pub fn is_home(&self) -> bool {
+        matches!(self, Self::Forward(legs) if !legs.is_empty() && legs.iter().all(|leg| leg.resolve))
+    }
 }
 
 /// A hook: a question that plugins answer.

@@ -1,5 +1,4 @@
-use engine::PoolBatch;
-use model::PoolId;
+use model::{PoolBatch, PoolId};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use tokio::sync::watch;
@@ -78,8 +77,7 @@ impl PoolFeed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use engine::{JournalPart, PoolRecord};
-    use model::{JournalEntry, PoolChange, PoolSettings, Timestamp};
+    use model::{JournalEntry, JournalPart, PoolChange, PoolRecord, PoolSettings, Timestamp};
 
     fn part(pool: u32, first: u64) -> JournalPart {
         let entry = JournalEntry {

@@ -7,10 +7,11 @@
 mod messages;
 
 use anyhow::{Context, Result};
-use archive::{Archive, ArchiveOptions, ArchivedMessage, ArchivedVerdict, ReplayRange};
+use archive::{Archive, ArchiveOptions, ArchivedMessage, ReplayRange};
 use messages::{PEER_NAMES, TestSource, archived, finished};
+use model::{Leg, Verdict};
 use replay::{
-    ArchiveSource, Candidate, CandidateDecision, CandidateLeg, CandidateVerdict, MessageBatch, MessageSource,
+    ArchiveSource, Candidate, CandidateDecision, CandidateVerdict, MessageBatch, MessageSource,
     MessageSourceError, ReplayOptions, ReplayReport, Throughput,
 };
 use std::sync::Arc;
@@ -43,16 +44,14 @@ enum ConstantCandidate {
 impl Candidate for ConstantCandidate {
     fn decide(&self, message: &ArchivedMessage) -> CandidateDecision {
         let peer = match (self, &message.verdict) {
-            (Self::Same(names), ArchivedVerdict::Forward(legs)) => names
+            (Self::Same(names), Verdict::Forward(legs)) => names
                 .iter()
                 .find(|name| legs.first().is_some_and(|leg| leg.peer == **name))
                 .unwrap_or(&names[0]),
             (Self::Same(names), _) => &names[0],
             (Self::Different(name), _) => name,
         };
-        CandidateDecision::new(CandidateVerdict::Forward(
-            [CandidateLeg::to(peer.clone())].into_iter().collect(),
-        ))
+        CandidateDecision::new(CandidateVerdict::Decided(Verdict::Forward(vec![Leg::to(peer.clone())])))
     }
 }
 

@@ -4,7 +4,8 @@ use crate::candidate::{Candidate, CandidateDecision, CandidateVerdict};
 use crate::price_tally::PriceTally;
 use crate::{compare, verdict_text};
 use api::DifferenceExample;
-use archive::{ArchivedMessage, ArchivedVerdict};
+use archive::ArchivedMessage;
+use model::Verdict;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -112,7 +113,9 @@ impl Comparer {
         exact: bool,
     ) {
         match decision.verdict {
-            CandidateVerdict::Reject(_) if !matches!(message.verdict, ArchivedVerdict::Reject(_)) => {
+            CandidateVerdict::Decided(Verdict::Reject(_))
+                if !matches!(message.verdict, Verdict::Reject(_)) =>
+            {
                 tally.new_rejects += 1;
             }
             CandidateVerdict::Fault(_) => tally.new_faults += 1,

@@ -1,6 +1,5 @@
 use archive::ArchivedMessage;
-use model::{Address, RejectReason, SenderRequest, Timestamp};
-use smallvec::SmallVec;
+use model::{SenderRequest, Verdict};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -45,41 +44,12 @@ impl CandidateDecision {
 /// A candidate's verdict.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CandidateVerdict {
-    /// Forward to one of these legs. Their order here is irrelevant; their ranks count.
-    Forward(SmallVec<[CandidateLeg; 1]>),
-    /// Deliver to one of our own subscribers.
-    Home,
-    /// Ask again at this time.
-    Hold(Timestamp),
-    /// Refuse.
-    Reject(RejectReason),
+    /// It decides so. The order of legs is irrelevant; of ranks only the order counts, of weights the proportion.
+    Decided(Verdict<Arc<str>>),
     /// The candidate does not decide.
     Pass,
     /// The candidate failed, with this kind of fault.
     Fault(Cow<'static, str>),
-}
-
-/// A leg to the destination.
-#[derive(Debug, Clone, PartialEq)]
-pub struct CandidateLeg {
-    /// The peer's name.
-    pub peer: Arc<str>,
-    /// Lower ranks are tried first. Only their order is compared.
-    pub rank: u8,
-    /// Share among legs of the same rank; 0 counts as 1. Only proportions are compared.
-    pub weight: u16,
-    /// The source address to present.
-    pub source: Option<Address>,
-    /// The destination address to use.
-    pub destination: Option<Address>,
-}
-
-impl CandidateLeg {
-    /// A plain leg: rank 0, weight 1, no rewrite.
-    #[must_use]
-    pub fn to(peer: impl Into<Arc<str>>) -> Self {
-        Self { peer: peer.into(), rank: 0, weight: 1, source: None, destination: None }
-    }
 }
 
 /// A candidate's price. Amounts are in millionths of the appliance's currency.

@@ -1,6 +1,7 @@
-use crate::candidate::{CandidateDecision, CandidateLeg, CandidateVerdict};
-use crate::compared_legs::{AddressComparison, ComparedLegs};
-use archive::{ArchivedLeg, ArchivedMessage, ArchivedVerdict};
+use crate::candidate::{CandidateDecision, CandidateVerdict};
+use crate::compared_legs::{AddressComparison, ComparedLegs, PeerLeg};
+use archive::ArchivedMessage;
+use model::Verdict;
 
 /// Whether the candidate's decision is equivalent to the archived one.
 ///
@@ -12,20 +13,16 @@ pub(crate) fn is_same(message: &ArchivedMessage, decision: &CandidateDecision) -
 }
 
 fn same_verdict(message: &ArchivedMessage, decision: &CandidateDecision) -> bool {
-    match (&message.verdict, &decision.verdict) {
-        (ArchivedVerdict::Forward(archived), CandidateVerdict::Forward(candidate)) => {
-            !is_home(archived) && same_legs(message, archived, candidate)
+    let CandidateVerdict::Decided(candidate) = &decision.verdict else { return false };
+    match (&message.verdict, candidate) {
+        (Verdict::Forward(archived), Verdict::Forward(legs)) => {
+            match (message.verdict.is_home(), candidate.is_home()) {
+                (false, false) => same_legs(message, archived, legs),
+                (archived, candidate) => archived == candidate,
+            }
         }
-        (ArchivedVerdict::Forward(archived), CandidateVerdict::Home) => is_home(archived),
-        (ArchivedVerdict::Hold(archived), CandidateVerdict::Hold(candidate)) => archived == candidate,
-        (ArchivedVerdict::Reject(archived), CandidateVerdict::Reject(candidate)) => archived == candidate,
-        _ => false,
+        (archived, candidate) => archived == candidate,
     }
-}
-
-/// Whether the message is for one of our own subscribers: the resolver determines its destination.
-pub(crate) fn is_home(legs: &[ArchivedLeg]) -> bool {
-    !legs.is_empty() && legs.iter().all(|leg| leg.resolve)
 }
 
 /// If only the trace of a message is left, type and plan of its rewritten addresses are unknown.
@@ -33,7 +30,7 @@ pub(crate) fn address_comparison(message: &ArchivedMessage) -> AddressComparison
     if message.missing.is_some() { AddressComparison::Values } else { AddressComparison::Whole }
 }
 
-fn same_legs(message: &ArchivedMessage, archived: &[ArchivedLeg], candidate: &[CandidateLeg]) -> bool {
+fn same_legs(message: &ArchivedMessage, archived: &[PeerLeg], candidate: &[PeerLeg]) -> bool {
     match (archived, candidate) {
         // Fast path: most messages have one plain leg.
         ([archived], [candidate])

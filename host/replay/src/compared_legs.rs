@@ -1,9 +1,11 @@
-//! A common form of archived and candidate legs, sorted so that they can be compared and described.
+//! Legs, sorted so that they can be compared and described.
 
-use crate::candidate::CandidateLeg;
-use archive::ArchivedLeg;
-use model::Address;
+use model::{Address, Leg};
 use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// A leg to a named peer.
+pub(crate) type PeerLeg = Leg<Arc<str>>;
 
 /// The compared properties of a leg.
 #[derive(Clone, Copy, Debug)]
@@ -15,15 +17,8 @@ pub(crate) struct ComparedLeg<'a> {
     pub(crate) destination: Option<&'a Address>,
 }
 
-impl<'a> From<&'a ArchivedLeg> for ComparedLeg<'a> {
-    fn from(leg: &'a ArchivedLeg) -> Self {
-        let (source, destination) = (leg.source.as_ref(), leg.destination.as_ref());
-        Self { peer: &leg.peer, rank: leg.rank, weight: leg.weight.max(1), source, destination }
-    }
-}
-
-impl<'a> From<&'a CandidateLeg> for ComparedLeg<'a> {
-    fn from(leg: &'a CandidateLeg) -> Self {
+impl<'a> From<&'a PeerLeg> for ComparedLeg<'a> {
+    fn from(leg: &'a PeerLeg) -> Self {
         let (source, destination) = (leg.source.as_ref(), leg.destination.as_ref());
         Self { peer: &leg.peer, rank: leg.rank, weight: leg.weight.max(1), source, destination }
     }
@@ -52,10 +47,7 @@ impl AddressComparison {
 pub(crate) struct ComparedLegs<'a>(SmallVec<[ComparedLeg<'a>; 8]>);
 
 impl<'a> ComparedLegs<'a> {
-    pub(crate) fn of<L>(legs: &'a [L]) -> Self
-    where
-        ComparedLeg<'a>: From<&'a L>,
-    {
+    pub(crate) fn of(legs: &'a [PeerLeg]) -> Self {
         let mut legs: SmallVec<[ComparedLeg<'a>; 8]> = legs.iter().map(ComparedLeg::from).collect();
         let value = |address: Option<&'a Address>| address.map(|address| &address.value[..]);
         let kind = |address: Option<&Address>| address.map(|address| (address.ton, address.npi));

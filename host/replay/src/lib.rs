@@ -29,7 +29,7 @@ pub use api::{
     AccountPrice, DifferenceExample, DifferenceGroup, InexactReason, PriceReport, PriceSums, RemainingGroups,
     ReplayOutcome, ReplayProgress, ReplayReport, Throughput,
 };
-pub use candidate::{Candidate, CandidateDecision, CandidateLeg, CandidatePrice, CandidateVerdict};
+pub use candidate::{Candidate, CandidateDecision, CandidatePrice, CandidateVerdict};
 pub use error::ReplayError;
 pub use message_source::{ArchiveSource, MessageBatch, MessageSource, MessageSourceError};
 pub use running_replay::{ReplayOptions, RunningReplay};

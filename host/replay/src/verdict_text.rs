@@ -5,11 +5,11 @@
 //! Rewritten addresses are mentioned without their values: numbers would put every message into its own group.
 
 use crate::candidate::{CandidateDecision, CandidateVerdict};
-use crate::compare::is_home;
 use crate::compared_legs::{ComparedLeg, ComparedLegs, common_divisor};
-use archive::{ArchivedMessage, ArchivedVerdict};
-use model::{RejectReason, SenderRequest};
+use archive::ArchivedMessage;
+use model::{SenderRequest, Verdict};
 use std::fmt::Write;
+use std::sync::Arc;
 
 /// Separates the archived verdict from the candidate's.
 pub(crate) const SEPARATOR: char = '\u{1f}';
@@ -18,23 +18,15 @@ pub(crate) const SEPARATOR: char = '\u{1f}';
 /// differ.
 pub(crate) fn write(out: &mut String, message: &ArchivedMessage, decision: &CandidateDecision) {
     out.clear();
-    match &message.verdict {
-        ArchivedVerdict::Forward(legs) if is_home(legs) => out.push_str("home"),
-        ArchivedVerdict::Forward(legs) => write_legs(out, &ComparedLegs::of(legs)),
-        ArchivedVerdict::Hold(_) => out.push_str("hold"),
-        ArchivedVerdict::Reject(reason) => write_reject(out, *reason),
-    }
+    write_verdict(out, &message.verdict);
     write_sender(out, message.sender.as_deref());
     let middle = out.len();
     out.push(SEPARATOR);
     match &decision.verdict {
-        CandidateVerdict::Forward(legs) => write_legs(out, &ComparedLegs::of(legs)),
-        CandidateVerdict::Home => out.push_str("home"),
-        CandidateVerdict::Hold(_) if matches!(message.verdict, ArchivedVerdict::Hold(_)) => {
+        CandidateVerdict::Decided(Verdict::Hold(_)) if matches!(message.verdict, Verdict::Hold(_)) => {
             out.push_str("hold until a different time");
         }
-        CandidateVerdict::Hold(_) => out.push_str("hold"),
-        CandidateVerdict::Reject(reason) => write_reject(out, *reason),
+        CandidateVerdict::Decided(verdict) => write_verdict(out, verdict),
         CandidateVerdict::Pass => out.push_str("pass"),
         CandidateVerdict::Fault(kind) => {
             out.push_str("fault ");
@@ -44,6 +36,18 @@ pub(crate) fn write(out: &mut String, message: &ArchivedMessage, decision: &Cand
     write_sender(out, decision.sender.as_deref());
     if out.get(..middle) == out.get(middle + SEPARATOR.len_utf8()..) {
         out.push_str(" otherwise");
+    }
+}
+
+fn write_verdict(out: &mut String, verdict: &Verdict<Arc<str>>) {
+    match verdict {
+        Verdict::Forward(_) if verdict.is_home() => out.push_str("home"),
+        Verdict::Forward(legs) => write_legs(out, &ComparedLegs::of(legs)),
+        Verdict::Hold(_) => out.push_str("hold"),
+        Verdict::Reject(reason) => {
+            out.push_str("reject ");
+            out.push_str(reason.name());
+        }
     }
 }
 
@@ -82,24 +86,4 @@ fn write_leg(out: &mut String, leg: &ComparedLeg<'_>) {
         (false, true) => "(destination rewritten)",
         (true, true) => "(both rewritten)",
     });
-}
-
-fn write_reject(out: &mut String, reason: RejectReason) {
-    out.push_str("reject ");
-    out.push_str(reject_name(reason));
-}
-
-/// The name of a reason, as in policy documents.
-pub(crate) fn reject_name(reason: RejectReason) -> &'static str {
-    match reason {
-        RejectReason::NoRoute => "no-route",
-        RejectReason::InvalidDestination => "invalid-destination",
-        RejectReason::InvalidSource => "invalid-source",
-        RejectReason::Prohibited => "prohibited",
-        RejectReason::NotAuthorised => "not-authorised",
-        RejectReason::TryLater => "try-later",
-        RejectReason::Fault => "fault",
-        RejectReason::OptedOut => "opted-out",
-        RejectReason::NoCredit => "no-credit",
-    }
 }

@@ -6,8 +6,7 @@
 //! every commit updates them ([`MailboxIndex::observe`]) and notifies the followers.
 
 use crate::SubscriberNumber;
-use engine::Batch;
-use model::{Address, AddressBytes, Message, MessageId, MessageKind};
+use model::{Address, AddressBytes, Batch, Message, MessageId, MessageKind};
 use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;

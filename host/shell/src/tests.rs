@@ -7,10 +7,10 @@ use crate::{
     SubscriberNumber,
 };
 use bytes::Bytes;
-use engine::Batch;
 use model::{
-    Address, DlrContent, DlrRequest, DlrState, FinalRecord, FinalState, Message, MessageId, MessageKind,
-    PeerId, PeerMessageId, PluginVersion, Priority, RejectReason, RoutingDecision, Text, Timestamp, Verdict,
+    Address, Batch, DlrContent, DlrRequest, DlrState, FinalRecord, FinalState, Message, MessageId,
+    MessageKind, PeerId, PeerMessageId, PluginVersion, Priority, RejectReason, RoutingDecision, Text,
+    Timestamp, Verdict,
 };
 use parking_lot::Mutex;
 use std::collections::BTreeMap;

@@ -9,10 +9,9 @@
 )]
 
 use bytes::Bytes;
-use engine::{Batch, SubmitAttempt};
 use model::{
-    Address, DlrRequest, FinalRecord, FinalState, Leg, Message, MessageId, MessageKind, PeerId,
-    PeerMessageId, PluginVersion, Priority, RoutingDecision, Text, Timestamp, Verdict,
+    Address, Batch, DlrRequest, FinalRecord, FinalState, Leg, Message, MessageId, MessageKind, PeerId,
+    PeerMessageId, PluginVersion, Priority, RoutingDecision, SubmitAttempt, Text, Timestamp, Verdict,
 };
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-use crate::record::RecordError;
+use codec::RecordError;
 use std::path::PathBuf;
 
 /// Errors of the store.

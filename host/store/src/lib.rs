@@ -1,20 +1,12 @@
 //! The store: tables, group commit and recovery, on redb.
 //!
-//! One [`Store::commit`] is one transaction with an fsync: a whole [`engine::Batch`] or nothing of it. Readers are
-//! not blocked. The tables and the encoding of their records are described above the encoders in [`mod@record`],
-//! [`idempotency_keys`], [`orphan_dlrs`], [`ledger`], [`queue_actions`] and [`pools`].
+//! One [`Store::commit`] is one transaction with an fsync: a whole [`model::Batch`] or nothing of it. Readers are
+//! not blocked. The encoders of [`codec`] describe the records of the tables.
 #![forbid(unsafe_code)]
 
-mod cursor;
 mod error;
-pub mod idempotency_keys;
-pub mod ledger;
-pub mod orphan_dlrs;
 mod peer_groups;
 mod pool_tables;
-pub mod pools;
-pub mod queue_actions;
-pub mod record;
 mod recover;
 mod restore;
 mod scan;
@@ -23,7 +15,6 @@ mod store;
 
 pub use error::StoreError;
 pub use pool_tables::PoolHistory;
-pub use record::RecordError;
 pub use recover::Recovery;
 pub use restore::RestoredCounts;
 pub use scan::{BackwardScan, ScanStep};

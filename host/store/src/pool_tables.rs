@@ -4,11 +4,14 @@
 //! table: a million numbers cost no more than a thousand. Table `numbers` is updated from time to time. A start reads
 //! it and the journal entries that it lacks.
 
-use crate::pools::{decode_journal, decode_number, decode_pool, encode_journal, encode_number, encode_pool};
 use crate::store::damaged;
 use crate::{Store, StoreError};
-use engine::{JournalPart, PoolBatch, PoolPurge, PoolRecord, RecoveredRecord};
-use model::{JournalEntry, PoolId, PoolNumber};
+use codec::{
+    RecordError, decode_journal, decode_number, decode_pool, encode_journal, encode_number, encode_pool,
+};
+use model::{
+    JournalEntry, JournalPart, PoolBatch, PoolId, PoolNumber, PoolPurge, PoolRecord, RecoveredRecord,
+};
 use redb::{ReadTransaction, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction};
 
 /// Pool → its record.
@@ -141,7 +144,7 @@ pub(crate) fn recover(
             let octets = key.value().1;
             let fail = damaged("numbers", octets);
             let number = PoolNumber::from_octets(octets.to_be_bytes());
-            let number = number.ok_or(crate::RecordError { what: "no number of a pool", offset: 0 });
+            let number = number.ok_or(RecordError { what: "no number of a pool", offset: 0 });
             let number = number.map_err(&fail)?;
             each(RecoveredRecord::Number(id, number, decode_number(value.value()).map_err(fail)?));
         }

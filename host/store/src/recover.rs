@@ -1,13 +1,13 @@
-use crate::cursor::Cursor;
 use crate::peer_groups::GROUP_OF;
-use crate::record::{self, RecordDecoder};
 use crate::store::{
     HANDED, KEYS, LEDGER, MESSAGES, META, META_NEXT_HANDED, META_NEXT_ID, META_SETTLED, OPERATIONS, OPTOUTS,
     ORDERS, PARKED, PROGRESS, SETTLEMENTS, damaged,
 };
-use crate::{Store, StoreError, idempotency_keys, ledger, orphan_dlrs, pool_tables, queue_actions};
-use engine::{OptOut, RecoveredMessage, RecoveredRecord, SubmitAttempt};
-use model::{AddressBytes, MessageId, PeerId};
+use crate::{Store, StoreError, pool_tables};
+use codec::{Cursor, RecordDecoder};
+use model::{
+    AddressBytes, MessageId, OptOut, PeerId, QueueActionId, RecoveredMessage, RecoveredRecord, SubmitAttempt,
+};
 use redb::{ReadableDatabase, ReadableTable};
 use rustc_hash::FxHashMap;
 
@@ -41,7 +41,7 @@ impl Store {
             let (seq, value) = row?;
             let seq = seq.value();
             recovery.rows.push(seq);
-            for attempt in record::decode_submit_attempts(value.value()).map_err(damaged("handed", seq))? {
+            for attempt in codec::decode_submit_attempts(value.value()).map_err(damaged("handed", seq))? {
                 // Rows are in order: a later attempt of the same message replaces an earlier one.
                 newest.insert(attempt.id.0, (attempt, seq));
             }
@@ -61,7 +61,7 @@ impl Store {
             }
             let progress = match &state {
                 Some((key, value)) if key.value() == id => {
-                    Some(record::decode_progress(value.value()).map_err(damaged("progress", id))?)
+                    Some(codec::decode_progress(value.value()).map_err(damaged("progress", id))?)
                 }
                 _ => None,
             };
@@ -90,15 +90,15 @@ impl Store {
         for row in transaction.open_table(KEYS)?.iter()? {
             let (serial, value) = row?;
             let serial = serial.value();
-            let record = idempotency_keys::decode_idempotency_key(serial, value.value())
-                .map_err(damaged("keys", serial))?;
+            let record =
+                codec::decode_idempotency_key(serial, value.value()).map_err(damaged("keys", serial))?;
             each(RecoveredRecord::IdempotencyKey(record));
         }
         for row in transaction.open_table(PARKED)?.iter()? {
             let (number, value) = row?;
             let number = number.value();
             let record =
-                orphan_dlrs::decode_orphan_dlr(number, value.value()).map_err(damaged("parked", number))?;
+                codec::decode_orphan_dlr(number, value.value()).map_err(damaged("parked", number))?;
             each(RecoveredRecord::OrphanDlr(record));
         }
         for row in transaction.open_table(OPTOUTS)?.iter()? {
@@ -114,7 +114,7 @@ impl Store {
         for row in transaction.open_table(ORDERS)?.iter()? {
             let (id, value) = row?;
             let id = id.value();
-            let order = queue_actions::decode_queue_action(id, value.value())
+            let order = codec::decode_queue_action(QueueActionId(id), value.value())
                 .map_err(damaged("orders", u64::from(id)))?;
             each(RecoveredRecord::QueueAction(order));
         }
@@ -129,13 +129,13 @@ fn recover_ledger(
 ) -> Result<(), StoreError> {
     for row in transaction.open_table(LEDGER)?.iter()? {
         let (name, value) = row?;
-        let balance = ledger::decode_balance(value.value()).map_err(damaged("ledger", 0))?;
+        let balance = codec::decode_balance(value.value()).map_err(damaged("ledger", 0))?;
         each(RecoveredRecord::Balance(name.value().into(), balance));
     }
     for row in transaction.open_table(OPERATIONS)?.iter()? {
         let (serial, value) = row?;
         let serial = serial.value();
-        let record = ledger::decode_operation(serial, value.value());
+        let record = codec::decode_operation(serial, value.value());
         each(RecoveredRecord::Operation(record.map_err(damaged("ledger_operations", serial))?));
     }
     if let Some(upto) = transaction.open_table(META)?.get(META_SETTLED)? {
@@ -144,7 +144,7 @@ fn recover_ledger(
     for row in transaction.open_table(SETTLEMENTS)?.iter()? {
         let (serial, value) = row?;
         let serial = serial.value();
-        let settlement = ledger::decode_settlement(serial, value.value());
+        let settlement = codec::decode_settlement(serial, value.value());
         each(RecoveredRecord::Settlement(settlement.map_err(damaged("settlements", serial))?));
     }
     Ok(())

@@ -1,10 +1,11 @@
 //! Preparation of a store that was restored from a backup.
 
-use crate::record;
 use crate::store::{META, META_NEXT_HANDED, META_NEXT_ID, PROGRESS};
 use crate::{Store, StoreError};
-use engine::{MessageProgress, RecoveredMessage, WaitState};
-use model::{Message, MessageId, MessageKind, Step, StepKind, Timestamp, Verdict};
+use model::{
+    Message, MessageId, MessageKind, MessageProgress, RecoveredMessage, Step, StepKind, Timestamp, Verdict,
+    WaitState,
+};
 use redb::ReadableTable as _;
 use std::time::Duration;
 
@@ -60,7 +61,7 @@ impl Store {
                 }
                 found.uncertain += 1;
                 buffer.clear();
-                record::encode_progress(&mut buffer, &as_uncertain(recovered, now));
+                codec::encode_progress(&mut buffer, &as_uncertain(recovered, now));
                 failed = rows.insert(id.0, buffer.as_slice()).err();
             })?;
             if let Some(error) = failed {

@@ -1,8 +1,8 @@
 //! Backward scan over waiting and finished messages, in bounded parts.
 
-use crate::record::{self, RecordDecoder, RecordSummary};
 use crate::store::{FINISHED, MESSAGES, damaged, decode_finished};
 use crate::{Store, StoreError, StoredMessage};
+use codec::{RecordDecoder, RecordSummary};
 use model::MessageId;
 use redb::ReadableDatabase;
 
@@ -64,7 +64,7 @@ impl Store {
             let (id, table) = (id.value(), if is_ended { "finished" } else { "messages" });
             scan.looks += 1;
             scan.edge = Some(MessageId(id));
-            let summary = record::read_summary(value.value()).map_err(damaged(table, id))?;
+            let summary = codec::read_summary(value.value()).map_err(damaged(table, id))?;
             match classify(MessageId(id), &summary) {
                 ScanStep::Skip => {}
                 ScanStep::Stop => {

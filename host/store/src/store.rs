@@ -1,11 +1,8 @@
-use crate::cursor::put_short;
-use crate::record::{self, RecordDecoder};
-use crate::{
-    RecordError, StoreError, idempotency_keys, ledger, orphan_dlrs, peer_groups, pool_tables, queue_actions,
-};
-use engine::{Batch, MessageProgress, OperationRecord};
+use crate::{StoreError, peer_groups, pool_tables};
+use codec::{FORMAT, RecordDecoder, RecordError, put_short};
 use model::{
-    Address, Directory, FinalRecord, Message, MessageId, MessageKind, PeerId, SUBMISSION_IDS, Timestamp,
+    Address, Batch, Directory, FinalRecord, Message, MessageId, MessageKind, MessageProgress,
+    OperationRecord, SUBMISSION_IDS, Timestamp,
 };
 use redb::{Database, Durability, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition};
 use std::path::{Path, PathBuf};
@@ -16,22 +13,22 @@ pub(crate) const PROGRESS: TableDefinition<'_, u64, &[u8]> = TableDefinition::ne
 pub(crate) const HANDED: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("handed");
 pub(crate) const FINISHED: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("finished");
 pub(crate) const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
-/// Serial number → idempotency key and its answer; see `idempotency_keys`.
+/// Serial number → idempotency key and its answer; see [`codec`].
 pub(crate) const KEYS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("keys");
-/// Number → orphan DLR; see `orphan_dlrs`.
+/// Number → orphan DLR; see [`codec`].
 pub(crate) const PARKED: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("parked");
 /// 1 length, sender, subscriber, normalised → nothing: an opt-out.
 pub(crate) const OPTOUTS: TableDefinition<'_, &[u8], ()> = TableDefinition::new("optouts");
-/// Account → balance; see `ledger`.
+/// Account → balance; see [`codec`].
 pub(crate) const LEDGER: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("ledger");
-/// Serial number → balance operation; see `ledger`. Kept for ever.
+/// Serial number → balance operation; see [`codec`]. Kept for ever.
 pub(crate) const OPERATIONS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("ledger_operations");
 /// Account, serial number → nothing: index of an account's operations.
 pub(crate) const OPERATIONS_OF: TableDefinition<'_, (&str, u64), ()> =
     TableDefinition::new("ledger_operations_of");
-/// Serial number → settlement that the biller was not notified of; see `ledger`.
+/// Serial number → settlement that the biller was not notified of; see [`codec`].
 pub(crate) const SETTLEMENTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("settlements");
-/// Id → queue action; see `queue_actions`.
+/// Id → queue action; see [`codec`].
 pub(crate) const ORDERS: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("orders");
 /// Peer id → name. Never changed once written.
 pub(crate) const NAMES: TableDefinition<'_, u32, &str> = TableDefinition::new("names");
@@ -131,7 +128,7 @@ impl Store {
         {
             let mut meta = transaction.open_table(META)?;
             let found = meta.get(META_FORMAT)?.map(|format| format.value());
-            let known = u64::from(record::FORMAT);
+            let known = u64::from(FORMAT);
             match found {
                 Some(found) if found > known => {
                     return Err(StoreError::TooNew { path: store.path, found, known });
@@ -190,7 +187,7 @@ impl Store {
             let mut messages = transaction.open_table(MESSAGES)?;
             for message in batch.accepted.iter().chain(&batch.replaced) {
                 buffer.clear();
-                record::encode_message(&mut buffer, message);
+                codec::encode_message(&mut buffer, message);
                 messages.insert(message.id.0, buffer.as_slice())?;
                 done.rows += 1;
                 done.octets += buffer.len() as u64;
@@ -199,7 +196,7 @@ impl Store {
                 let mut progress = transaction.open_table(PROGRESS)?;
                 for (id, state) in &batch.progress {
                     buffer.clear();
-                    record::encode_progress(&mut buffer, state);
+                    codec::encode_progress(&mut buffer, state);
                     progress.insert(id.0, buffer.as_slice())?;
                     done.rows += 1;
                     done.octets += buffer.len() as u64;
@@ -211,7 +208,7 @@ impl Store {
                     if let Some(message) = messages.remove(id.0)? {
                         buffer.clear();
                         buffer.extend_from_slice(message.value());
-                        record::encode_final(&mut buffer, ended);
+                        codec::encode_final(&mut buffer, ended);
                         drop(message);
                         finished.insert(id.0, buffer.as_slice())?;
                         done.octets += buffer.len() as u64;
@@ -233,7 +230,7 @@ impl Store {
                 let mut attempts = transaction.open_table(HANDED)?;
                 if !batch.submit_attempts.is_empty() {
                     buffer.clear();
-                    record::encode_submit_attempts(&mut buffer, &batch.submit_attempts);
+                    codec::encode_submit_attempts(&mut buffer, &batch.submit_attempts);
                     attempts.insert(batch.submit_row, buffer.as_slice())?;
                     done.rows += 1;
                     done.octets += buffer.len() as u64;
@@ -287,7 +284,7 @@ impl Store {
         if let Some(row) = transaction.open_table(MESSAGES)?.get(id.0)? {
             let (message, _) = decoder.message(id, row.value()).map_err(damaged("messages", id.0))?;
             let progress = match transaction.open_table(PROGRESS)?.get(id.0)? {
-                Some(row) => Some(record::decode_progress(row.value()).map_err(damaged("progress", id.0))?),
+                Some(row) => Some(codec::decode_progress(row.value()).map_err(damaged("progress", id.0))?),
                 None => None,
             };
             return Ok(Some(StoredMessage::Waiting(message, progress)));
@@ -421,7 +418,7 @@ impl Store {
         let transaction = self.database.begin_read()?;
         let key = transaction.open_table(KEYS)?.last()?.map(|(serial, value)| {
             let serial = serial.value();
-            idempotency_keys::decode_idempotency_key(serial, value.value())
+            codec::decode_idempotency_key(serial, value.value())
                 .map(|key| key.at)
                 .map_err(damaged("keys", serial))
         });
@@ -457,7 +454,7 @@ impl Store {
             for row in transaction.open_table(table)?.iter()? {
                 let (id, value) = row?;
                 let id = MessageId(id.value());
-                let parties = record::decode_parties(value.value()).map_err(damaged(name, id.0))?;
+                let parties = codec::decode_parties(value.value()).map_err(damaged(name, id.0))?;
                 if let Some((source, destination)) = parties {
                     each(id, &source, &destination);
                 }
@@ -519,7 +516,7 @@ impl Store {
             let (key, _) = row?;
             let serial = key.value().1;
             if let Some(row) = operations.get(serial)? {
-                let record = ledger::decode_operation(serial, row.value());
+                let record = codec::decode_operation(serial, row.value());
                 found.push(record.map_err(damaged("ledger_operations", serial))?);
             }
         }
@@ -540,21 +537,14 @@ impl Store {
                 let _ = directory.intern(name.value());
             }
         }
-        let mut fresh: Vec<(PeerId, &String)> = Vec::new();
+        let mut batch = Batch::default();
         for name in wanted {
             if let Ok((id, true)) = directory.intern(name) {
-                fresh.push((id, name));
+                batch.names.push((id, name.as_str().into()));
             }
         }
-        if !fresh.is_empty() {
-            let transaction = self.begin()?;
-            {
-                let mut names = transaction.open_table(NAMES)?;
-                for (id, name) in fresh {
-                    names.insert(id.0, name.as_str())?;
-                }
-            }
-            transaction.commit()?;
+        if !batch.names.is_empty() {
+            self.commit(&batch)?;
         }
         Ok(directory)
     }
@@ -567,11 +557,18 @@ fn write_side_tables(
     buffer: &mut Vec<u8>,
 ) -> Result<u64, StoreError> {
     let mut rows = 0;
+    if !batch.names.is_empty() {
+        let mut names = transaction.open_table(NAMES)?;
+        for (id, name) in &batch.names {
+            names.insert(id.0, &**name)?;
+            rows += 1;
+        }
+    }
     if !(batch.idempotency_keys.is_empty() && batch.idempotency_keys_done.is_none()) {
         let mut keys = transaction.open_table(KEYS)?;
         for record in &batch.idempotency_keys {
             buffer.clear();
-            idempotency_keys::encode_idempotency_key(buffer, record);
+            codec::encode_idempotency_key(buffer, record);
             keys.insert(record.serial, buffer.as_slice())?;
             rows += 1;
         }
@@ -583,7 +580,7 @@ fn write_side_tables(
         let mut orphans = transaction.open_table(PARKED)?;
         for record in &batch.orphan_dlrs {
             buffer.clear();
-            orphan_dlrs::encode_orphan_dlr(buffer, record);
+            codec::encode_orphan_dlr(buffer, record);
             orphans.insert(record.number, buffer.as_slice())?;
             rows += 1;
         }
@@ -610,7 +607,7 @@ fn write_side_tables(
         let mut table = transaction.open_table(ORDERS)?;
         for order in &batch.queue_actions {
             buffer.clear();
-            queue_actions::encode_queue_action(buffer, order);
+            codec::encode_queue_action(buffer, order);
             table.insert(order.id.0, buffer.as_slice())?;
             rows += 1;
         }
@@ -640,7 +637,7 @@ fn write_ledger(
         let mut accounts = transaction.open_table(LEDGER)?;
         for (name, balance) in &batch.balances {
             buffer.clear();
-            ledger::encode_balance(buffer, balance);
+            codec::encode_balance(buffer, balance);
             accounts.insert(&**name, buffer.as_slice())?;
             rows += 1;
         }
@@ -650,7 +647,7 @@ fn write_ledger(
         let mut index = transaction.open_table(OPERATIONS_OF)?;
         for record in &batch.operations {
             buffer.clear();
-            ledger::encode_operation(buffer, record);
+            codec::encode_operation(buffer, record);
             operations.insert(record.serial, buffer.as_slice())?;
             index.insert((&*record.operation.account, record.serial), ())?;
             rows += 2;
@@ -660,7 +657,7 @@ fn write_ledger(
         let mut settlements = transaction.open_table(SETTLEMENTS)?;
         for settlement in &batch.settlements {
             buffer.clear();
-            ledger::encode_settlement(buffer, settlement);
+            codec::encode_settlement(buffer, settlement);
             settlements.insert(settlement.serial, buffer.as_slice())?;
             rows += 1;
         }
@@ -712,7 +709,7 @@ pub(crate) fn decode_finished(
 ) -> Result<StoredMessage, StoreError> {
     let (message, length) = decoder.message(id, octets).map_err(damaged("finished", id.0))?;
     let ended =
-        record::decode_final(octets.get(length..).unwrap_or_default()).map_err(damaged("finished", id.0))?;
+        codec::decode_final(octets.get(length..).unwrap_or_default()).map_err(damaged("finished", id.0))?;
     Ok(StoredMessage::Finished(message, ended))
 }
 

@@ -11,7 +11,6 @@ use crate::pools::PoolService;
 use crate::replays::Replays;
 use crate::routing::ApplianceRouting;
 use crate::testing::PeerTests;
-use crate::traces::describe_verdict;
 use admin::metrics::{self, MetricsPage};
 use admin::{ApiBackend, AttentionLimits, Export, Problem, ProblemKind};
 use arc_swap::ArcSwap;
@@ -349,9 +348,7 @@ impl ApiBackend for Switchyard {
             Some(StoredMessage::Waiting(message, progress)) => {
                 Ok(self.waiting(&message, live, progress.as_ref(), body))
             }
-            Some(StoredMessage::Finished(message, ended)) => {
-                Ok(self.finished(&message, &ended, body, &|peer| self.name_of(peer)))
-            }
+            Some(StoredMessage::Finished(message, ended)) => Ok(self.finished(&message, &ended, body)),
             None => self.archived_trace(id, body),
         }
     }
@@ -397,7 +394,6 @@ impl ApiBackend for Switchyard {
                 fault_message_id: None,
             },
         };
-        let name = |peer| self.name_of(peer);
         let mut steps = vec![format!("origin: {}", asked.origin)];
         let (considered, routed) = self.routing.explain(&message);
         for considered in considered {
@@ -406,7 +402,7 @@ impl ApiBackend for Switchyard {
                 Ok(Decision { verdict: None, .. }) => format!("{by}: pass"),
                 Ok(Decision { verdict: Some(verdict), sender, note }) => {
                     let note = note.map(|note| format!(" ({note})")).unwrap_or_default();
-                    format!("{by}: {}{note}", describe_verdict(&verdict, sender.as_deref(), &name))
+                    format!("{by}: {}{note}", self.describe_routing(&verdict, sender.as_deref()))
                 }
                 Err(fault) => format!("{by}: fault: {}; its binding's on-fault decides", fault.what),
             });
@@ -415,7 +411,7 @@ impl ApiBackend for Switchyard {
         let note = message.routed.note.as_deref().map(|note| format!(" ({note})")).unwrap_or_default();
         steps.push(format!(
             "after the built-in rules: {}{note}",
-            describe_verdict(&message.routed.verdict, message.routed.sender.as_deref(), &name)
+            self.describe_routing(&message.routed.verdict, message.routed.sender.as_deref())
         ));
         if let Some(quote) = &message.routed.quote {
             let by = format!("biller {} {}", quote.by.plugin, quote.by.version);

@@ -4,13 +4,12 @@ use crate::core_loop::{self, CoreHandle};
 use crate::traces::archived_message;
 use arc_swap::ArcSwap;
 use archive::{
-    Archive, ArchiveFilter, Cursor, DecodedTrace, FinishedSource, PeerDirectory, Record, RecordFields,
+    Archive, ArchiveCursor, ArchiveFilter, DecodedTrace, FinishedSource, PeerDirectory, Record, RecordFields,
     SourceError,
 };
 use engine::{EngineAnswer, Event, QueriedState};
 use model::{
-    Address, Directory, DlrRequest, DlrState, FinalRecord, FinalState, Message, MessageId, PeerId,
-    SUBMISSION_IDS, Text,
+    Address, Directory, DlrState, FinalRecord, FinalState, Message, MessageId, PeerId, SUBMISSION_IDS, Text,
 };
 use ports::LinkRegistry;
 use std::collections::BTreeMap;
@@ -94,7 +93,7 @@ impl ArchiveReader {
         let shared = shared || found.as_ref().is_some_and(|record| record.submission() == Some(id));
         let records = if shared {
             // The messages of a submission have ids from the submission's on; newest first.
-            let end = Cursor::before(MessageId(id.0.saturating_add(SUBMISSION_IDS)));
+            let end = ArchiveCursor::before(MessageId(id.0.saturating_add(SUBMISSION_IDS)));
             let most = usize::try_from(SUBMISSION_IDS).unwrap_or(usize::MAX);
             let fields = RecordFields { body: false, trace: true };
             let mut page = self.archive.page(&ArchiveFilter::default(), Some(end), most, fields).await?;
@@ -133,32 +132,22 @@ impl ArchiveReader {
         before: MessageId,
     ) -> Result<FinishedPage, archive::ArchiveError> {
         let fields = RecordFields { body: false, trace: true };
-        let page = self.archive.page(filter, Some(Cursor::before(before)), 500, fields);
+        let page = self.archive.page(filter, Some(ArchiveCursor::before(before)), 500, fields);
         let page = self.runtime.block_on(page)?;
         let messages = page.records.iter().filter_map(|record| self.message(record)).collect();
-        Ok(FinishedPage { messages, lowest: page.next.map(Cursor::id) })
+        Ok(FinishedPage { messages, lowest: page.next.map(ArchiveCursor::id) })
     }
 
     /// A message with the fields that a DLR needs; `None` if no DLR was requested or the account does not exist any
     /// more.
     fn message(&self, record: &Record) -> Option<(Message, FinalRecord)> {
         let origin = self.directory.load().id(&record.account)?;
-        let trace: serde_json::Value = serde_json::from_str(record.trace.as_ref()?.get()).ok()?;
-        let submission = &trace["submission"];
-        let bits = submission["receipts"].as_u64().and_then(|bits| u8::try_from(bits).ok()).unwrap_or(0);
-        let dlr_request = DlrRequest::from_bits(bits);
+        let DecodedTrace { dlr_request, tlvs, .. } = record.decoded_trace()?;
         let good = matches!(record.state, FinalState::Delivered | FinalState::Relayed);
         if !(if good { dlr_request.on_success } else { dlr_request.on_failure }) {
             return None;
         }
-        let tlvs = submission["tlvs"].as_str().and_then(decode_hex).unwrap_or_default();
-        let (message, ended) = archived_message(record, origin, &DecodedTrace::default());
+        let (message, ended) = archived_message(record, origin);
         Some((Message { dlr_request, tlvs: tlvs.into(), text: Text::default(), ..message }, ended))
     }
-}
-
-/// Decodes hexadecimal digits; `None` if the text is not hexadecimal.
-pub(crate) fn decode_hex(text: &str) -> Option<Vec<u8>> {
-    let digits = text.as_bytes();
-    digits.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
 }

@@ -2,8 +2,7 @@
 
 use arc_swap::ArcSwap;
 use links::Links;
-use model::{Directory, FinalRecord, PeerId, StepKind};
-use serde_json::Value;
+use model::{Directory, FinalRecord, PeerId, Step, StepKind};
 use std::sync::Arc;
 
 /// Data to interpret the codes of peers.
@@ -18,7 +17,7 @@ pub(crate) struct ErrorCauses {
 #[derive(Debug, Default, PartialEq, Eq)]
 struct CodeOrigin {
     /// The peer that last refused the message with this code.
-    refused_by: Option<String>,
+    refused_by: Option<Arc<str>>,
     /// Whether the resolver found no subscriber.
     no_subscriber: bool,
 }
@@ -41,33 +40,13 @@ impl ErrorCauses {
     /// Describes the error code of a finished message. `None` if there is none, or if a DLR contained it, because its
     /// meaning is specific to the operator.
     pub(crate) fn of_final(&self, ended: &FinalRecord) -> Option<String> {
-        self.of_final_with_names(ended, &|peer| self.directory.load().name(peer).to_string())
+        let name = |peer: &PeerId| self.directory.load().name(*peer);
+        self.cause(ended.error, code_origin(ended.error, &ended.steps, name))
     }
 
-    /// Like [`of_final`](Self::of_final), with a function that returns peer names.
-    pub(crate) fn of_final_with_names(
-        &self,
-        ended: &FinalRecord,
-        name: &dyn Fn(PeerId) -> String,
-    ) -> Option<String> {
-        let mut origin = CodeOrigin::default();
-        let mut peer = None;
-        for step in &ended.steps {
-            match &step.kind {
-                StepKind::Submitted { peer: to, .. } => peer = Some(*to),
-                StepKind::Refused { code } if *code == ended.error => {
-                    origin.refused_by = peer.map(name);
-                }
-                StepKind::UnknownSubscriber { .. } => origin.no_subscriber = true,
-                _ => {}
-            }
-        }
-        self.cause(ended.error, origin)
-    }
-
-    /// Describes the error code of an archived message, from its trace.
-    pub(crate) fn of_archived(&self, error: u32, trace: &Value) -> Option<String> {
-        self.cause(error, archived_origin(error, trace))
+    /// Like [`of_final`](Self::of_final), from steps with peer names.
+    pub(crate) fn of_steps(&self, error: u32, steps: &[Step<Arc<str>>]) -> Option<String> {
+        self.cause(error, code_origin(error, steps, Arc::clone))
     }
 
     fn cause(&self, error: u32, origin: CodeOrigin) -> Option<String> {
@@ -80,14 +59,14 @@ impl ErrorCauses {
     }
 }
 
-fn archived_origin(error: u32, trace: &Value) -> CodeOrigin {
+fn code_origin<P>(error: u32, steps: &[Step<P>], name: impl Fn(&P) -> Arc<str>) -> CodeOrigin {
     let mut origin = CodeOrigin::default();
     let mut peer = None;
-    for step in trace["steps"].as_array().into_iter().flatten() {
-        match step["step"].as_str() {
-            Some("submitted") => peer = step["peer"].as_str(),
-            Some("refused") if step["code"] == error => origin.refused_by = peer.map(str::to_owned),
-            Some("unknown_subscriber") => origin.no_subscriber = true,
+    for step in steps {
+        match &step.kind {
+            StepKind::Submitted { peer: to, .. } => peer = Some(to),
+            StepKind::Refused { code } if *code == error => origin.refused_by = peer.map(&name),
+            StepKind::UnknownSubscriber { .. } => origin.no_subscriber = true,
             _ => {}
         }
     }
@@ -97,19 +76,20 @@ fn archived_origin(error: u32, trace: &Value) -> CodeOrigin {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use model::Timestamp;
 
     #[test]
-    fn an_archived_trace_names_the_origin_of_a_code() {
-        let submitted = json!({ "step": "submitted", "peer": "north", "attempt": 1 });
-        let of = |step: Value| archived_origin(27, &json!({ "steps": [submitted, step] }));
-        let north = CodeOrigin { refused_by: Some("north".to_owned()), ..CodeOrigin::default() };
-        assert_eq!(of(json!({ "step": "refused", "code": 27 })), north);
-        assert_eq!(of(json!({ "step": "refused", "code": 28 })), CodeOrigin::default());
+    fn steps_name_the_origin_of_a_code() {
+        let step = |kind| Step { at: Timestamp(1), kind };
+        let submitted = StepKind::Submitted { peer: Arc::from("north"), attempt: 1 };
+        let of = |kind| code_origin(27, &[step(submitted.clone()), step(kind)], Arc::clone);
+        let north = CodeOrigin { refused_by: Some("north".into()), ..CodeOrigin::default() };
+        assert_eq!(of(StepKind::Refused { code: 27 }), north);
+        assert_eq!(of(StepKind::Refused { code: 28 }), CodeOrigin::default());
         // The codes of DLRs are specific to the operator.
-        assert_eq!(of(json!({ "step": "reported", "state": 5, "error": 27 })), CodeOrigin::default());
+        assert_eq!(of(StepKind::DlrReceived { state: 5, error: 27 }), CodeOrigin::default());
         let nobody = CodeOrigin { no_subscriber: true, ..CodeOrigin::default() };
-        assert_eq!(of(json!({ "step": "unknown_subscriber", "cached": false })), nobody);
-        assert_eq!(archived_origin(27, &Value::Null), CodeOrigin::default());
+        assert_eq!(of(StepKind::UnknownSubscriber { cached: false }), nobody);
+        assert_eq!(code_origin(27, &[], Arc::clone), CodeOrigin::default());
     }
 }

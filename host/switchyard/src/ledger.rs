@@ -4,8 +4,8 @@ use crate::api_backend::{Switchyard, shutting_down_problem};
 use crate::core_loop;
 use admin::{Problem, ProblemKind};
 use api::{BalanceChangeView, BalanceView, BalancesView, LedgerChangeRequest, LedgerOperationView};
-use engine::{EngineAnswer, Event, LedgerAnswer, OperationRecord};
-use model::{Balance, LedgerChange, LedgerOperation};
+use engine::{EngineAnswer, Event, LedgerAnswer};
+use model::{Balance, LedgerChange, LedgerOperation, OperationRecord};
 
 /// Maximum length of an actor's name and of a reason, in octets.
 const MAX_ACTOR_OCTETS: usize = 64;

@@ -15,6 +15,8 @@ mod drain;
 mod error_causes;
 mod gsm;
 mod hook_workers;
+mod housekeeper;
+mod http_listeners;
 mod ledger;
 mod logging;
 mod manifest;

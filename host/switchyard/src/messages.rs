@@ -6,14 +6,14 @@ use crate::queue_actions::format_address;
 use crate::records::time;
 use admin::{MessageAction, Problem, ProblemKind};
 use api::MessageStateView;
-use archive::{ArchiveFilter, Cursor, Record, RecordFields, Side};
+use archive::{ArchiveCursor, ArchiveFilter, Record, RecordFields, Side};
+use codec::RecordSummary;
 use engine::{EngineAnswer, Event, MessageState};
 use model::{Address, FinalState, Message, MessageId, PeerId, Refusal, SUBMISSION_IDS, Timestamp, Verdict};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use store::record::RecordSummary;
 use store::{ScanStep, StoredMessage};
 
 /// Maximum number of store records scanned per page.
@@ -81,16 +81,14 @@ impl Subscriber {
     }
 
     fn has_record(&self, record: &Record) -> bool {
-        let trace = record.trace.as_ref();
-        let trace = trace.and_then(|trace| archive::decode_trace(trace.get(), &mut |_| PeerId(0)));
-        let verdict = trace.and_then(|trace| trace.verdict);
+        let verdict = record.decoded_trace().and_then(|trace| trace.verdict);
         let imsi = verdict.as_ref().and_then(resolved_imsi);
         self.matches(&record.source, &record.destination, imsi.as_deref())
     }
 }
 
 /// The IMSI of the subscriber that a number was resolved to.
-fn resolved_imsi(verdict: &Verdict) -> Option<Cow<'_, str>> {
+fn resolved_imsi<P>(verdict: &Verdict<P>) -> Option<Cow<'_, str>> {
     let Verdict::Forward(legs) = verdict else { return None };
     let imsi = legs.iter().find_map(|leg| leg.imsi.as_ref())?;
     Some(String::from_utf8_lossy(&imsi.0))
@@ -316,7 +314,7 @@ impl Switchyard {
         let fields =
             RecordFields { body: true, trace: search.submission.is_some() || search.subscriber.is_some() };
         let timeout = Duration::from_millis(request.timeout_ms);
-        let after = Some(Cursor::before(before));
+        let after = Some(ArchiveCursor::before(before));
         let page = history.archive.page_within(&filter, after, request.limit, fields, timeout);
         let page = history.runtime.block_on(page).map_err(|error| {
             Problem::new(ProblemKind::Unavailable, format!("the archive cannot be read: {error}"))
@@ -328,7 +326,7 @@ impl Switchyard {
         for record in page.records.iter().filter(is_wanted) {
             rows.entry(record.id).or_insert_with(|| archived_row(record, open));
         }
-        Ok(page.next.map(Cursor::id))
+        Ok(page.next.map(ArchiveCursor::id))
     }
 }
 

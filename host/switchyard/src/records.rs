@@ -6,7 +6,7 @@ use crate::core_loop::{self, wall_clock};
 use admin::metrics::{self, MetricsPage};
 use admin::{Export, Problem, ProblemKind};
 use archive::{
-    ArchiveError, ArchiveFilter, Cursor, Direction, ExportFormat, Period, RecordFields, Side, Span,
+    ArchiveCursor, ArchiveError, ArchiveFilter, Direction, ExportFormat, Period, RecordFields, Side, Span,
 };
 use engine::Event;
 use model::{AddressBytes, FinalState, Timestamp};
@@ -176,7 +176,7 @@ impl Switchyard {
         })?;
         let cursor = query
             .text("cursor")
-            .map(str::parse::<Cursor>)
+            .map(str::parse::<ArchiveCursor>)
             .transpose()
             .map_err(|error| archive_problem(&error))?;
         let fields = RecordFields { body: query.flag("body")?, trace: query.flag("trace")? };

@@ -6,17 +6,17 @@ use crate::records::time;
 use crate::routing::ApplianceRouting;
 use admin::{Problem, ProblemKind};
 use arc_swap::ArcSwap;
-use archive::{Archive, ArchivedMessage, ArchivedVerdict, ReplayRange};
+use archive::{Archive, ArchivedMessage, ReplayRange};
 use bytes::Bytes;
 use hooks::{Binding, DryRun, DryRunOutcome};
 use model::{
-    Directory, Hook, Leg, Message, MessageKind, PeerId, PluginVersion, Priority, Quote, RejectReason,
+    Directory, Hook, Message, MessageKind, PeerId, PluginVersion, Priority, Quote, RejectReason,
     RoutingDecision, Text, Timestamp, Verdict,
 };
 use parking_lot::Mutex;
 use replay::{
-    ArchiveSource, Candidate, CandidateDecision, CandidateLeg, CandidatePrice, CandidateVerdict,
-    ReplayOptions, RunningReplay,
+    ArchiveSource, Candidate, CandidateDecision, CandidatePrice, CandidateVerdict, ReplayOptions,
+    RunningReplay,
 };
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -279,12 +279,16 @@ impl PluginCandidate {
         };
         let routed = RoutingDecision { note, sender, ..RoutingDecision::new(verdict, self.nobody.clone()) };
         message.routed = self.routing.apply_own_rules(message, routed);
-        let mut judged =
-            CandidateDecision::new(candidate_verdict(&message.routed.verdict, &self.directory.load()));
+        let mut judged = CandidateDecision::new(self.named(&message.routed.verdict));
         judged.sender = message.routed.sender.take();
         judged.note = message.routed.note.take();
         judged.inexact_because = missing.map(Cow::Borrowed);
         judged
+    }
+
+    fn named(&self, verdict: &Verdict) -> CandidateVerdict {
+        let directory = self.directory.load();
+        CandidateVerdict::Decided(verdict.map_peers(|peer| directory.name(*peer)))
     }
 
     fn price(&self, archived: &ArchivedMessage, message: &Message, judged: &mut CandidateDecision) {
@@ -318,8 +322,10 @@ impl Candidate for PluginCandidate {
         let mut judged = match &self.router {
             Some(router) => self.verdict(router, archived, &mut message),
             None => {
-                message.routed.verdict = archived_verdict(&archived.verdict, &self.directory.load());
-                let verdict = candidate_verdict(&message.routed.verdict, &self.directory.load());
+                let directory = self.directory.load();
+                message.routed.verdict =
+                    archived.verdict.map_peers(|peer| directory.id(peer).unwrap_or(UNKNOWN_PEER));
+                let verdict = self.named(&message.routed.verdict);
                 CandidateDecision { sender: archived.sender.clone(), ..CandidateDecision::new(verdict) }
             }
         };
@@ -328,47 +334,5 @@ impl Candidate for PluginCandidate {
             judged.inexact_because = Some(Cow::Borrowed("an unknown account or peer"));
         }
         judged
-    }
-}
-
-fn candidate_verdict(verdict: &Verdict, directory: &Directory) -> CandidateVerdict {
-    match verdict {
-        Verdict::Forward(legs) if !legs.is_empty() && legs.iter().all(|leg| leg.resolve) => {
-            CandidateVerdict::Home
-        }
-        Verdict::Forward(legs) => CandidateVerdict::Forward(
-            legs.iter()
-                .map(|leg| CandidateLeg {
-                    peer: directory.name(leg.peer),
-                    rank: leg.rank,
-                    weight: leg.weight,
-                    source: leg.source.clone(),
-                    destination: leg.destination.clone(),
-                })
-                .collect(),
-        ),
-        Verdict::Hold(until) => CandidateVerdict::Hold(*until),
-        Verdict::Reject(reason) => CandidateVerdict::Reject(*reason),
-    }
-}
-
-fn archived_verdict(verdict: &ArchivedVerdict, directory: &Directory) -> Verdict {
-    match verdict {
-        ArchivedVerdict::Forward(legs) => Verdict::Forward(
-            legs.iter()
-                .map(|leg| Leg {
-                    rank: leg.rank,
-                    weight: leg.weight,
-                    cost: leg.cost,
-                    longest_wait: leg.longest_wait,
-                    source: leg.source.clone(),
-                    destination: leg.destination.clone(),
-                    resolve: leg.resolve,
-                    ..Leg::to(directory.id(&leg.peer).unwrap_or(UNKNOWN_PEER))
-                })
-                .collect(),
-        ),
-        ArchivedVerdict::Hold(until) => Verdict::Hold(*until),
-        ArchivedVerdict::Reject(reason) => Verdict::Reject(*reason),
     }
 }

@@ -3,14 +3,14 @@
 use crate::api_backend::Switchyard;
 use crate::archiving::{ArchiveReader, FinishedMessages};
 use crate::backup::{self, Backups};
-use crate::config::Config;
-use crate::config::FirstBinding;
-use crate::config::HttpTlsMode;
-use crate::config_manager::{ConfigManager, RuntimeComponents, StartupConfig, TunableSettings};
+use crate::config::{Config, FirstBinding};
+use crate::config_manager::{RuntimeComponents, StartupConfig, TunableSettings};
 use crate::core_loop::{self, BatchObservers, CoreHandle, wall_clock};
 use crate::critical_thread;
 use crate::error_causes::ErrorCauses;
 use crate::hook_workers::HookWorkers;
+use crate::housekeeper::Housekeeper;
+use crate::http_listeners::{AdminCallers, BusinessCallers, certificate};
 use crate::logging::LogControl;
 use crate::memory;
 use crate::opt_out::{KeywordFilter, KeywordRules};
@@ -25,30 +25,26 @@ use admin::OperateClient;
 use anyhow::{Context as _, Result};
 use arc_swap::ArcSwap;
 use archive::Archive;
-use axum::http::HeaderMap;
 use business::Business;
 use capabilities::{
     ChainHlr, CounterWriter, Counters, DurableCounterOptions, DurableCounters, Fetcher, FetcherOptions, Hlr,
     LogBudgets, RedbKvStore, TableHlr, TableStore, TableStoreOptions,
 };
-use engine::{Engine, EngineAnswer, Event, Output, RecoveredRecord, Settings};
+use engine::{Engine, EngineAnswer, Event, Output, Settings};
 use gsm::GsmNetwork;
-use hooks::{ActivationConditions, Binding, BindingChange, Hooks, HooksOptions, HostServices, PeerSnapshots};
+use hooks::{ActivationConditions, Binding, Hooks, HooksOptions, HostServices, PeerSnapshots};
 use links::{Links, LinksOptions};
 use model::{
-    Directory, Hook, Leg, Now, PluginVersion, PoolAnswer, PoolRequest, RoutingDecision, Timestamp, Verdict,
+    Directory, Hook, Leg, Now, PluginVersion, PoolAnswer, PoolRequest, RecoveredRecord, RoutingDecision,
+    Timestamp, Verdict,
 };
 use parking_lot::Mutex;
-use ports::{
-    EventSink, HttpListener, HttpListenerLimits, LinkRegistry, LoginLimiter, RequestClassifier,
-    ServerCertificate,
-};
+use ports::{EventSink, HttpListener, HttpListenerLimits, LinkRegistry, LoginLimiter};
 use shell::{LiteralNumbers, MailboxIndex, NumberParser, ShellDeps, ShellServer};
-use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use store::{Store, StoreOptions};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -611,55 +607,6 @@ async fn open_admin_listener(
     Ok(limits)
 }
 
-/// Callers of the admin API. Readiness probes are answered even if the listener is full.
-struct AdminCallers(Arc<admin::Authenticator>);
-
-impl RequestClassifier for AdminCallers {
-    fn is_identified(&self, headers: &HeaderMap) -> bool {
-        self.0.is_authenticated(headers)
-    }
-
-    fn is_always_answered(&self, path: &str) -> bool {
-        matches!(path, "/v1/ready" | "/v1/health")
-    }
-}
-
-/// Business systems: their password is verified by the handler, which identifies the connection then.
-struct BusinessCallers;
-
-impl RequestClassifier for BusinessCallers {
-    fn is_identified(&self, _: &HeaderMap) -> bool {
-        false
-    }
-
-    fn is_always_answered(&self, _: &str) -> bool {
-        false
-    }
-}
-
-/// The certificate of an HTTP listener; it is reloaded when its files change. Must be called within a tokio runtime.
-fn certificate(
-    config: &Config,
-    mode: &HttpTlsMode,
-    listen: SocketAddr,
-) -> Result<Option<Arc<ServerCertificate>>> {
-    let files = match mode {
-        HttpTlsMode::Plaintext => return Ok(None),
-        HttpTlsMode::SelfSigned => {
-            ports::self_signed_certificate(&config.appliance.data.join("tls"), listen.ip())?
-        }
-        HttpTlsMode::Files(files) => files.clone(),
-    };
-    let certificate = ServerCertificate::read(files)?;
-    let watched = certificate.clone();
-    tokio::spawn(async move {
-        if let Err(error) = watched.watch().await {
-            tracing::warn!(%error, "watching the HTTP certificates failed, changed certificates are not reloaded");
-        }
-    });
-    Ok(Some(certificate))
-}
-
 async fn run(
     config: &Config,
     links: &Links,
@@ -726,79 +673,4 @@ async fn run(
         _ = interrupt.recv() => tracing::info!(signal = "SIGINT", "stopping"),
     }
     Ok(())
-}
-
-/// Runs every second: checks the disk, publishes peer snapshots, watches the resolver, deletes old finished messages.
-struct Housekeeper {
-    core: CoreHandle,
-    store: Arc<Store>,
-    peer_snapshots: Arc<PeerSnapshotPublisher>,
-    data: std::path::PathBuf,
-    tuning: Arc<TunableSettings>,
-    /// Whether an archive takes finished messages; otherwise they are deleted after a while.
-    has_archive: bool,
-    /// The time of the newest record at startup.
-    newest_record: Option<Timestamp>,
-    config_manager: Arc<ConfigManager>,
-    hooks: Arc<Hooks>,
-}
-
-impl Housekeeper {
-    fn run(self, stop: &crossbeam_channel::Receiver<()>) {
-        self.watch_disk();
-        self.peer_snapshots.publish();
-        let mut turn = 0_u64;
-        let mut resolver = self.hooks.status(Hook::Resolver).live.serial;
-        while stop.recv_timeout(Duration::from_secs(1)) == Err(crossbeam_channel::RecvTimeoutError::Timeout) {
-            turn += 1;
-            self.watch_disk();
-            self.peer_snapshots.publish();
-            self.watch_resolver(&mut resolver);
-            self.config_manager.tick();
-            if turn.is_multiple_of(10) {
-                self.trim();
-            }
-        }
-    }
-
-    fn watch_disk(&self) {
-        let counts = &self.core.counts;
-        match store::free_space(&self.data) {
-            Ok(free) => {
-                counts.disk_free.store(free, Relaxed);
-                let watermark = self.tuning.free_space_watermark();
-                let low = free < watermark;
-                if counts.disk_low.swap(low, Relaxed) != low {
-                    tracing::warn!(free, watermark, low, "disk space state changed");
-                    self.core.push(vec![Event::DiskSpace { low }]);
-                }
-            }
-            Err(error) => tracing::warn!(%error, "reading free disk space failed"),
-        }
-    }
-
-    /// After an automatic rollback of the resolver, lets the restored one resolve the numbers that the faulty one
-    /// deferred. Changes by admins are reported to the engine at once.
-    fn watch_resolver(&self, known: &mut u64) {
-        let live = self.hooks.status(Hook::Resolver).live;
-        if std::mem::replace(known, live.serial) != live.serial
-            && live.change == BindingChange::RolledBackAutomatically
-        {
-            self.core.push(vec![hooks_bound_event(&self.hooks), Event::ResolverReplaced]);
-        }
-    }
-
-    fn trim(&self) {
-        if self.has_archive {
-            return;
-        }
-        let keep = u64::try_from(self.tuning.retention().as_millis()).unwrap_or(u64::MAX);
-        let before = Timestamp(self.core.clock.for_ages(self.newest_record).0.saturating_sub(keep));
-        // In steps, so that the core's commits do not wait long.
-        while let Ok(count) = self.store.trim_finished(before, 2_000) {
-            if count < 2_000 {
-                return;
-            }
-        }
-    }
 }

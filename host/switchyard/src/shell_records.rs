@@ -1,12 +1,12 @@
 //! Messages for readers of the local socket, from engine and archive.
 
-use crate::archiving::{ArchiveReader, decode_hex};
+use crate::archiving::ArchiveReader;
 use crate::core_loop::CoreHandle;
 use crate::error_causes::ErrorCauses;
-use archive::{ArchiveFilter, Cursor, Record, RecordFields, Side};
+use archive::{ArchiveCursor, ArchiveFilter, Record, RecordFields, Side};
 use engine::MessageState;
 use model::{Address, FinalRecord, MessageId, Segment, Text};
-use serde_json::Value;
+
 use shell::{ShellArchivePage, ShellArchiveQuery, ShellRecord, ShellRecordEnd, ShellRecordSource};
 
 /// The engine, and the archive if there is one.
@@ -35,30 +35,25 @@ impl EngineShellRecords {
         let address = |ton, npi, text: &str| {
             Address::new(ton, npi, &Record::octets(text).unwrap_or_else(|| text.as_bytes().to_vec()))
         };
-        let trace: Value = record
-            .trace
-            .as_ref()
-            .and_then(|trace| serde_json::from_str(trace.get()).ok())
-            .unwrap_or_default();
+        let trace = record.decoded_trace().unwrap_or_default();
         let text = Text {
             octets: record.body.clone().unwrap_or_default().into(),
             data_coding: record.data_coding,
             udhi: record.udhi,
             payload: false,
         };
-        let tlvs = trace["submission"]["tlvs"].as_str().and_then(decode_hex).unwrap_or_default();
         ShellRecord {
             id: record.id,
             source: address(record.source_ton, record.source_npi, &record.source),
             destination: address(record.destination_ton, record.destination_npi, &record.destination),
-            segment: Segment::of(&text, &tlvs),
+            segment: Segment::of(&text, &trace.tlvs),
             text,
             accepted_at: record.accepted_at,
             end: Some(ShellRecordEnd {
                 state: record.state,
                 at: record.ended_at,
                 error: record.error,
-                cause: self.causes.of_archived(record.error, &trace),
+                cause: self.causes.of_steps(record.error, &trace.steps),
             }),
         }
     }
@@ -88,12 +83,16 @@ impl ShellRecordSource for EngineShellRecords {
         };
         // SAR TLVs and error causes are in the trace.
         let fields = RecordFields { body: true, trace: true };
-        let page =
-            archive_reader.archive.page(&filter, Some(Cursor::before(query.before)), query.limit, fields);
+        let page = archive_reader.archive.page(
+            &filter,
+            Some(ArchiveCursor::before(query.before)),
+            query.limit,
+            fields,
+        );
         let page = archive_reader.runtime.block_on(page).map_err(|error| error.to_string())?;
         Ok(ShellArchivePage {
             messages: page.records.iter().map(|record| self.shell_record(record)).collect(),
-            next: page.next.map(Cursor::id),
+            next: page.next.map(ArchiveCursor::id),
         })
     }
 }

@@ -8,9 +8,8 @@
 use arc_swap::ArcSwap;
 use configuration::Keys;
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError, bounded};
-use engine::Batch;
 use model::{
-    Directory, FinalRecord, FinalState, MessageId, MessageKind, PeerId, PluginVersion, Step, StepKind,
+    Batch, Directory, FinalRecord, FinalState, MessageId, MessageKind, PeerId, PluginVersion, Step, StepKind,
     Timestamp,
 };
 use parking_lot::Mutex;

@@ -4,60 +4,25 @@ use crate::api_backend::Switchyard;
 use crate::messages::message_state;
 use admin::{Problem, ProblemKind};
 use api::MessageStateView;
-use archive::{DecodedTrace, Direction};
-use engine::{LockHolder, MessageProgress, MessageState, MessageStatus};
+use archive::Direction;
+use engine::{LockHolder, MessageState, MessageStatus};
 use model::{
-    Address, AdminActionKind, DlrRequest, DlrState, FinalRecord, Leg, Message, MessageId, Now, PeerId,
-    PeerMessageId, PluginVersion, Priority, RoutingDecision, SenderFallback, SenderRequest, StepKind, Text,
-    Verdict,
+    Address, DlrRequest, FinalRecord, Message, MessageId, MessageProgress, Now, PeerId, PeerMessageId,
+    PluginVersion, Priority, RoutingDecision, SenderRequest, Step, StepKind, Text, Timestamp, Verdict,
 };
 use std::sync::Arc;
 
-/// A function that returns peer names.
-pub(crate) type Names<'a> = &'a dyn Fn(PeerId) -> String;
-
-/// Describes a verdict.
-pub(crate) fn describe_verdict(verdict: &Verdict, sender: Option<&SenderRequest>, name: Names<'_>) -> String {
-    let mut text = match verdict {
-        Verdict::Forward(legs) => {
-            let legs: Vec<String> = legs.iter().map(|leg| describe_leg(leg, name)).collect();
-            format!("forward: {}", legs.join(", then "))
-        }
-        Verdict::Hold(until) => format!("hold until {}", until.0),
-        Verdict::Reject(reason) => format!("reject: {reason}"),
-    };
-    if let Some(request) = sender {
-        let pool = &request.pool;
-        text.push_str(&match request.otherwise {
-            SenderFallback::Reject => format!("; sender from pool {pool}, otherwise reject"),
-            SenderFallback::KeepSender => format!("; sender from pool {pool}, otherwise keep the sender"),
-            SenderFallback::Hold => format!("; sender from pool {pool}, otherwise hold"),
-        });
-    }
-    text
+/// Describes a verdict and its sender request.
+pub(crate) fn describe_verdict(verdict: &Verdict<Arc<str>>, sender: Option<&SenderRequest>) -> String {
+    let sender = sender.map_or(String::new(), |request| format!("; {request}"));
+    format!("{verdict}{sender}")
 }
 
-fn describe_leg(leg: &Leg, name: Names<'_>) -> String {
-    let mut text = format!("{} (rank {}, weight {}", name(leg.peer), leg.rank, leg.weight);
-    if let Some(wait) = leg.longest_wait {
-        text.push_str(&format!(", max wait {wait:?}"));
-    }
-    if leg.source.is_some() {
-        text.push_str(", source rewritten");
-    }
-    if leg.destination.is_some() {
-        text.push_str(", destination rewritten");
-    }
-    text.push(')');
-    text
-}
+/// Stands for a peer that is known by its name only.
+const UNKNOWN_PEER: PeerId = PeerId(u32::MAX);
 
-/// Rebuilds a message from its archive record and trace.
-pub(crate) fn archived_message(
-    record: &archive::Record,
-    origin: PeerId,
-    decoded: &DecodedTrace,
-) -> (Message, FinalRecord) {
+/// Rebuilds a message from its archive record, without route and steps.
+pub(crate) fn archived_message(record: &archive::Record, origin: PeerId) -> (Message, FinalRecord) {
     let address = |ton, npi, text: &str| {
         let octets = archive::Record::octets(text).unwrap_or_else(|| text.as_bytes().to_vec());
         Address::new(ton, npi, &octets)
@@ -85,15 +50,10 @@ pub(crate) fn archived_message(
         tlvs: bytes::Bytes::new(),
         accepted_at: record.accepted_at,
         scheduled: None,
-        expires_at: decoded.expires_at,
+        expires_at: Timestamp::default(),
         routed: RoutingDecision {
-            verdict: decoded.verdict.clone().unwrap_or(Verdict::Forward(Vec::new())),
-            by: Arc::new(by),
             note: record.note.as_deref().map(Into::into),
-            sender: decoded.sender.clone().map(Box::new),
-            quote: None,
-            host_calls: None,
-            fault_message_id: None,
+            ..RoutingDecision::new(Verdict::Forward(Vec::new()), Arc::new(by))
         },
     };
     let ended = FinalRecord {
@@ -102,88 +62,38 @@ pub(crate) fn archived_message(
         error: record.error,
         peer: None,
         peer_id: PeerMessageId::default(),
-        steps: decoded.steps.clone(),
+        steps: Vec::new(),
     };
     (message, ended)
 }
 
 impl Switchyard {
     /// Describes a step; `peer` is the peer of the last submission.
-    fn describe_step(&self, kind: &StepKind, peer: &str, name: Names<'_>) -> String {
+    fn describe_step(&self, kind: &StepKind<Arc<str>>, peer: &str) -> String {
         match kind {
-            StepKind::Accepted => "accepted and written to disk".to_owned(),
-            StepKind::Submitted { peer, attempt } => {
-                format!("submitted to {}, attempt {attempt}", name(*peer))
-            }
-            StepKind::Responded { id } => {
-                format!("accepted by the peer, id {:?}", String::from_utf8_lossy(&id.0))
-            }
             StepKind::Refused { code } => {
                 format!("refused by the peer: {}", self.causes.describe_code(peer, *code))
             }
-            StepKind::NotSent => "not sent: the link closed before the write".to_owned(),
-            StepKind::Unanswered => "unanswered: outcome unknown".to_owned(),
-            StepKind::Deferred { until } => format!("deferred until {}", until.0),
-            StepKind::NextLeg { peer } => format!("next leg: {}", name(*peer)),
-            StepKind::SentAgain => "will be sent again because the outcome is unknown".to_owned(),
-            StepKind::StatusQueried => "status queried at the peer".to_owned(),
-            StepKind::DlrReceived { state, error } => {
-                let state = DlrState::from_octet(*state);
-                format!("DLR: {}, error {error}", state.map_or("?".to_owned(), |state| format!("{state:?}")))
-            }
-            StepKind::Replaced => "text replaced by the submitter".to_owned(),
-            StepKind::Held { until } => format!("held until {}", until.0),
-            StepKind::Rerouted { peer } => format!("rerouted to {}", name(*peer)),
-            StepKind::Recovered => "recovered after a restart of the daemon".to_owned(),
-            StepKind::Decided { hook, by, note } => {
-                let note = note.as_deref().map(|note| format!(": {note}")).unwrap_or_default();
-                format!("decided by {} {} ({}){note}", by.plugin, by.version, hook.name())
-            }
-            StepKind::Resolving => "waiting for number resolution".to_owned(),
-            StepKind::Resolved { peer, cached } => {
-                let how = if *cached { " (cached)" } else { "" };
-                format!("subscriber found{how}: {}", name(*peer))
-            }
-            StepKind::UnknownSubscriber { cached } => {
-                format!("no such subscriber{}", if *cached { " (cached)" } else { "" })
-            }
-            StepKind::SubscriberRequeried { .. } => {
-                "the peer does not know the subscriber; the number is resolved again".to_owned()
-            }
-            StepKind::AwaitingAlert { until } => {
-                format!("waiting for an alert for the subscriber, until {}", until.0)
-            }
-            StepKind::MovedBehindOthers { until } => {
-                format!("deferred until {}; other messages to the subscriber go first", until.0)
-            }
-            StepKind::SenderLeased { pool, number } => {
-                format!("sender: {number}, from pool {pool}")
-            }
-            StepKind::SenderUnavailable { pool } => format!("no sender available in pool {pool}"),
-            StepKind::Charged { amount } => format!("charged {amount}"),
-            StepKind::Refunded { amount } => format!("refunded {amount}"),
-            StepKind::AdminAction { action, by, queue_action, peer } => {
-                let mut text = match action {
-                    AdminActionKind::Resumed => "resumed".to_owned(),
-                    AdminActionKind::Rerouted => match peer {
-                        Some(peer) => format!("rerouted to {}", name(*peer)),
-                        None => "rerouted".to_owned(),
-                    },
-                    AdminActionKind::Cancelled => "cancelled".to_owned(),
-                    AdminActionKind::SentAgain => "settled: will be sent again".to_owned(),
-                    AdminActionKind::GivenUp => "settled: given up".to_owned(),
-                    AdminActionKind::Retried => "retried immediately".to_owned(),
-                };
-                text.push_str(&format!(", by {by}"));
-                if let Some(queue_action) = queue_action {
-                    text.push_str(&format!(" (queue action {queue_action})"));
-                }
-                text
-            }
+            kind => kind.to_string(),
         }
     }
 
-    fn trace(&self, message: &Message, body: bool, name: Names<'_>) -> api::TraceView {
+    fn named_verdict(&self, verdict: &Verdict) -> Verdict<Arc<str>> {
+        let directory = self.directory.load();
+        verdict.map_peers(|peer| directory.name(*peer))
+    }
+
+    fn named_steps(&self, steps: &[Step]) -> Vec<Step<Arc<str>>> {
+        let directory = self.directory.load();
+        steps.iter().map(|step| step.map_peers(|peer| directory.name(*peer))).collect()
+    }
+
+    /// Describes a verdict of live routing.
+    pub(crate) fn describe_routing(&self, verdict: &Verdict, sender: Option<&SenderRequest>) -> String {
+        describe_verdict(&self.named_verdict(verdict), sender)
+    }
+
+    fn trace(&self, message: &Message, origin: String, verdict: String, body: bool) -> api::TraceView {
         let routed = &message.routed;
         let text = || smpp::text::decode(message.text.data_coding, &message.text.octets);
         api::TraceView {
@@ -191,7 +101,7 @@ impl Switchyard {
             submission: message.submission.map(|id| id.to_string()),
             state: MessageStateView::Ending,
             finished: false,
-            origin: name(message.origin),
+            origin,
             source: message.source.text().into_owned(),
             destination: if body {
                 message.destination.text().into_owned()
@@ -204,7 +114,7 @@ impl Switchyard {
                 plugin: routed.by.plugin.clone(),
                 version: routed.by.version.clone(),
                 note: routed.note.as_deref().map(str::to_owned),
-                verdict: describe_verdict(&routed.verdict, routed.sender.as_deref(), name),
+                verdict,
                 leg: None,
             },
             price: routed.quote.as_ref().map(|quote| api::PriceView {
@@ -217,7 +127,7 @@ impl Switchyard {
             waiting_for: None,
             steps: vec![api::StepView {
                 at: message.accepted_at.0,
-                what: self.describe_step(&StepKind::Accepted, "", name),
+                what: self.describe_step(&StepKind::Accepted, ""),
             }],
             peer_ids: Vec::new(),
             length: message.text.octets.len(),
@@ -225,12 +135,12 @@ impl Switchyard {
         }
     }
 
-    fn add_steps(&self, trace: &mut api::TraceView, steps: &[model::Step], name: Names<'_>) {
-        let mut peer = String::new();
+    fn add_steps(&self, trace: &mut api::TraceView, steps: &[Step<Arc<str>>]) {
+        let mut peer = "";
         for step in steps {
-            let what = self.describe_step(&step.kind, &peer, name);
+            let what = self.describe_step(&step.kind, peer);
             if let StepKind::Submitted { peer: to, .. } = &step.kind {
-                peer = name(*to);
+                peer = to;
             }
             trace.steps.push(api::StepView { at: step.at.0, what });
         }
@@ -243,19 +153,11 @@ impl Switchyard {
             .collect();
     }
 
-    /// The trace of a finished message, from store or archive.
-    pub(crate) fn finished(
-        &self,
-        message: &Message,
-        ended: &FinalRecord,
-        body: bool,
-        name: Names<'_>,
-    ) -> api::TraceView {
-        let mut trace = self.trace(message, body, name);
+    fn add_end(&self, trace: &mut api::TraceView, ended: &FinalRecord, steps: &[Step<Arc<str>>]) {
         trace.state = ended.state.into();
         trace.finished = true;
-        self.add_steps(&mut trace, &ended.steps, name);
-        let error = match (ended.error, self.causes.of_final_with_names(ended, name)) {
+        self.add_steps(trace, steps);
+        let error = match (ended.error, self.causes.of_steps(ended.error, steps)) {
             (0, _) => String::new(),
             (code, Some(cause)) => format!(", error {code}: {cause}"),
             (code, None) => format!(", error {code}"),
@@ -263,6 +165,18 @@ impl Switchyard {
         trace
             .steps
             .push(api::StepView { at: ended.at.0, what: format!("ended: {}{error}", ended.state.name()) });
+    }
+
+    fn live_trace(&self, message: &Message, body: bool) -> api::TraceView {
+        let routed = &message.routed;
+        let verdict = self.describe_routing(&routed.verdict, routed.sender.as_deref());
+        self.trace(message, self.name_of(message.origin), verdict, body)
+    }
+
+    /// The trace of a finished message in the store.
+    pub(crate) fn finished(&self, message: &Message, ended: &FinalRecord, body: bool) -> api::TraceView {
+        let mut trace = self.live_trace(message, body);
+        self.add_end(&mut trace, ended, &self.named_steps(&ended.steps));
         trace
     }
 
@@ -274,25 +188,24 @@ impl Switchyard {
         progress: Option<&MessageProgress>,
         body: bool,
     ) -> api::TraceView {
-        let name: Names<'_> = &|peer| self.name_of(peer);
-        let mut trace = self.trace(message, body, name);
+        let mut trace = self.live_trace(message, body);
         let Some((status, now)) = live else {
             if let Some(progress) = progress {
-                self.add_steps(&mut trace, &progress.steps, name);
+                self.add_steps(&mut trace, &self.named_steps(&progress.steps));
             }
             return trace;
         };
         let until = status.until.map(|at| now.wall_of(at).0);
         let peer = self.name_of(status.peer);
         trace.routing.leg = Some(usize::from(status.leg));
-        self.add_steps(&mut trace, &status.steps, name);
+        self.add_steps(&mut trace, &self.named_steps(&status.steps));
         if let Some(at) = status.submitted_at
             && !status.steps.iter().rev().any(
                 |step| matches!(step.kind, StepKind::Submitted { attempt, .. } if attempt == status.attempts),
             )
         {
-            let kind = StepKind::Submitted { peer: status.peer, attempt: status.attempts };
-            trace.steps.push(api::StepView { at: at.0, what: self.describe_step(&kind, "", name) });
+            let kind = StepKind::Submitted { peer: peer.as_str(), attempt: status.attempts };
+            trace.steps.push(api::StepView { at: at.0, what: kind.to_string() });
         }
         let last = status.steps.last();
         let awaits_alert = last.is_some_and(|step| matches!(step.kind, StepKind::AwaitingAlert { .. }));
@@ -363,25 +276,20 @@ impl Switchyard {
         let record =
             history.get(id).map_err(|error| Problem::new(ProblemKind::Unavailable, error.to_string()))?;
         let record = record.ok_or_else(nowhere)?;
-        // Names from the archive; such a peer may have been removed from the configuration.
-        let mut names: Vec<String> = Vec::new();
-        let mut number = |name: &str| {
-            let known = names.iter().position(|known| known == name).unwrap_or_else(|| {
-                names.push(name.to_owned());
-                names.len() - 1
-            });
-            PeerId(u32::try_from(known).unwrap_or(u32::MAX))
-        };
-        let origin = number(match record.direction {
+        let origin = match record.direction {
             Direction::Mt => &record.account,
             Direction::Mo => &record.peer,
-        });
-        let text = record.trace.as_ref().map(|trace| trace.get());
-        let decoded = text.and_then(|text| archive::decode_trace(text, &mut number)).unwrap_or_default();
-        let (message, ended) = archived_message(&record, origin, &decoded);
-        let mut trace = self.finished(&message, &ended, body, &|peer| {
-            names.get(peer.0 as usize).cloned().unwrap_or_default()
-        });
+        };
+        let decoded = record.decoded_trace().unwrap_or_default();
+        // The names come from the archive: such a peer may have been removed from the configuration.
+        let (mut message, ended) = archived_message(&record, UNKNOWN_PEER);
+        message.expires_at = decoded.expires_at;
+        let verdict = match &decoded.verdict {
+            Some(verdict) => describe_verdict(verdict, decoded.sender.as_ref()),
+            None => format!("archived without a route; sent to {}", record.peer),
+        };
+        let mut trace = self.trace(&message, origin.clone(), verdict, body);
+        self.add_end(&mut trace, &ended, &decoded.steps);
         trace.price = decoded.price.map(|price| api::PriceView {
             plugin: price.plugin,
             version: price.version,
@@ -389,9 +297,6 @@ impl Switchyard {
             account: price.account,
             amount: price.amount,
         });
-        if decoded.verdict.is_none() {
-            trace.routing.verdict = format!("archived without a route; sent to {}", record.peer);
-        }
         Ok(trace)
     }
 }

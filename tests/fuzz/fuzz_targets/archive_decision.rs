@@ -11,17 +11,16 @@
 mod archive {
     pub mod archived_message;
     pub mod decision;
-    pub mod text_escape;
     pub mod trace;
 }
 
-use archive::{archived_message, decision, text_escape, trace};
-use archived_message::{ArchivedMessage, ArchivedVerdict, PriceState};
+use archive::{archived_message, decision, trace};
+use archived_message::{ArchivedMessage, PriceState};
 use bytes::Bytes;
 use decision::DecisionDecoder;
 use libfuzzer_sys::fuzz_target;
 use model::{
-    Charge, PluginVersion, FinalRecord, FinalState, MessageKind, Leg, Message, MessageId, PeerId, PeerMessageId, Priority,
+    Charge, PluginVersion, FinalRecord, FinalState, MessageKind, Message, MessageId, PeerId, PeerMessageId, Priority,
     Quote, DlrState, DlrContent, RoutingDecision, Step, StepKind, Text, Timestamp, Verdict,
 };
 use std::sync::Arc;
@@ -62,7 +61,7 @@ fn check_decode(octets: &Bytes) {
     let mut decoder = DecisionDecoder::new();
     let mut read = match decoder.message(ID, octets) {
         Ok(read) => read,
-        Err(damage) => return assert!(!damage.is_empty()),
+        Err(damage) => return assert!(!damage.what.is_empty()),
     };
     assert_eq!(decoder.message(ID, octets).as_ref(), Ok(&read), "names that are known already");
     // Lengths and priorities that no message has, but a damaged value may.
@@ -79,24 +78,7 @@ fn check_decode(octets: &Bytes) {
 fn written(read: &mut ArchivedMessage) -> Option<(Message, FinalRecord, NamedPeers)> {
     let mut named = NamedPeers(Vec::new());
     let mut steps = Vec::new();
-    let verdict = match &read.verdict {
-        ArchivedVerdict::Forward(legs) => Verdict::Forward(
-            legs.iter()
-                .map(|leg| Leg {
-                    rank: leg.rank,
-                    weight: leg.weight,
-                    cost: leg.cost,
-                    longest_wait: leg.longest_wait,
-                    source: leg.source.clone(),
-                    destination: leg.destination.clone(),
-                    resolve: leg.resolve,
-                    ..Leg::to(named.number(&leg.peer))
-                })
-                .collect(),
-        ),
-        ArchivedVerdict::Hold(until) => Verdict::Hold(*until),
-        ArchivedVerdict::Reject(reason) => Verdict::Reject(*reason),
-    };
+    let verdict = read.verdict.map_peers(|peer| named.number(peer));
     if read.decided_at != read.accepted_at {
         steps.push(Step { at: read.decided_at, kind: StepKind::Held { until: read.decided_at } });
     }
@@ -182,8 +164,8 @@ fn receipt() -> DlrContent {
 }
 
 fn check_archive(octets: &[u8]) {
-    let Ok((message, end)) = store::record::RecordDecoder::new().message(ID, octets) else { return };
-    let Ok(ended) = store::record::decode_final(&octets[end..]) else { return };
+    let Ok((message, end)) = codec::RecordDecoder::new().message(ID, octets) else { return };
+    let Ok(ended) = codec::decode_final(&octets[end..]) else { return };
     let named = NamedPeers(Vec::new());
     let value = Bytes::from(decision::encode(&message, &ended, &named));
     let read = DecisionDecoder::new().message(ID, &value).expect("a decision of ours that is damaged");
@@ -194,14 +176,14 @@ fn check_archive(octets: &[u8]) {
     assert_eq!(read.host_calls.as_deref(), message.routed.host_calls.as_deref());
     assert_eq!(read.price.is_some(), message.routed.quote.is_some());
     match (&read.verdict, &message.routed.verdict) {
-        (ArchivedVerdict::Forward(read), Verdict::Forward(legs)) => assert_eq!(read.len(), legs.len()),
-        (ArchivedVerdict::Hold(read), Verdict::Hold(until)) => assert_eq!(read, until),
-        (ArchivedVerdict::Reject(read), Verdict::Reject(reason)) => assert_eq!(read, reason),
+        (Verdict::Forward(read), Verdict::Forward(legs)) => assert_eq!(read.len(), legs.len()),
+        (Verdict::Hold(read), Verdict::Hold(until)) => assert_eq!(read, until),
+        (Verdict::Reject(read), Verdict::Reject(reason)) => assert_eq!(read, reason),
         (read, stored) => panic!("{read:?} of {stored:?}"),
     }
     let trace = trace::encode(&message, &ended, &named);
     let trace: serde_json::Value = serde_json::from_str(&trace).expect("a trace that is no JSON");
     assert_eq!(trace["steps"].as_array().map(Vec::len), Some(ended.steps.len()));
     let service = trace["submission"]["service_type"].as_str().unwrap_or_default();
-    assert_eq!(text_escape::unescape(service).as_deref(), Some(&message.service_type[..]));
+    assert_eq!(model::unescape(service).as_deref(), Some(&message.service_type[..]));
 }

@@ -2,22 +2,15 @@
 //! a record that is read as the same.
 #![no_main]
 
+use codec::{
+    RecordDecoder, RecordError, decode_balance, decode_final, decode_idempotency_key, decode_journal, decode_number,
+    decode_operation, decode_orphan_dlr, decode_pool, decode_progress, decode_settlement, decode_submit_attempts,
+    encode_balance, encode_final, encode_idempotency_key, encode_journal, encode_message, encode_number,
+    encode_operation, encode_orphan_dlr, encode_pool, encode_progress, encode_settlement, encode_submit_attempts,
+};
 use libfuzzer_sys::fuzz_target;
 use model::{MessageId, PoolId};
 use std::fmt::Debug;
-use store::RecordError;
-use store::idempotency_keys::{decode_idempotency_key, encode_idempotency_key};
-use store::ledger::{
-    decode_balance, decode_operation, decode_settlement, encode_balance, encode_operation, encode_settlement,
-};
-use store::orphan_dlrs::{decode_orphan_dlr, encode_orphan_dlr};
-use store::pools::{
-    decode_journal, decode_number, decode_pool, encode_journal, encode_number, encode_pool,
-};
-use store::record::{
-    RecordDecoder, decode_final, decode_submit_attempts, decode_progress, encode_final, encode_submit_attempts, encode_message,
-    encode_progress,
-};
 
 const ID: MessageId = MessageId(7);
 

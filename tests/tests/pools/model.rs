@@ -293,11 +293,13 @@ impl ModelRun {
     fn resolve(&mut self, requests: &[PoolRequest], by: &str, together: usize) -> Result<()> {
         self.crashes += 1;
         self.doubtful += requests.len();
-        let seen = self.server.view(&self.pool)?;
+        // Different prefixes may lead to the same view, with idle numbers in another order (`unreg` and `reg`). The number
+        // of journal entries distinguishes them.
+        let (seen, entries) = (self.server.view(&self.pool)?, self.server.history(&self.pool)?.len());
         let mut candidate = self.model.clone();
         let mut tried = vec![candidate.view()];
         let mut parts = requests.chunks(together.max(1));
-        while tried.last() != Some(&seen) {
+        while tried.last() != Some(&seen) || candidate.journal().len() != entries {
             let part = parts.next().with_context(|| {
                 format!("after the crash nothing explains {seen:#?}\nnot even {tried:#?}\nby {requests:#?}")
             })?;

@@ -41,7 +41,11 @@ const BANNED: &[&str] = &[
 
 /// Lines that may contain such a word: file, part of the line, reason. An entry that matches no line is an error.
 const ALLOWED: &[(&str, &str, &str)] = &[
-    ("host/business/src/options.rs", "was = \"patience\"", "an old key in stored versions of the configuration"),
+    (
+        "host/business/src/options.rs",
+        "was = \"patience\"",
+        "an old key in stored versions of the configuration",
+    ),
     ("host/shell/src/options.rs", "was = \"patience\"", "an old key in stored versions of the configuration"),
 ];
 

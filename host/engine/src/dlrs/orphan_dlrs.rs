@@ -1,5 +1,5 @@
-use crate::{OrphanDlrRecord, ReplyTo};
-use model::{Dlr, Moment, PeerId, PeerMessageId, Timestamp};
+use crate::ReplyTo;
+use model::{Dlr, Moment, OrphanDlrRecord, PeerId, PeerMessageId, Timestamp};
 use std::collections::{HashMap, VecDeque};
 
 /// An orphan DLR: it has overtaken its submit response, or that response was lost.

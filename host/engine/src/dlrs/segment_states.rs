@@ -1,5 +1,4 @@
-use crate::SubmittedSegment;
-use model::DlrState;
+use model::{DlrState, SubmittedSegment};
 
 /// The state of all segments together; `None` while one of them is not final.
 pub(crate) fn state_of_segments(segments: &[SubmittedSegment]) -> Option<DlrState> {

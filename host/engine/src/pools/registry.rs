@@ -2,10 +2,9 @@
 
 use super::pool::Pool;
 use super::sender_leases::SenderLeases;
-use crate::{JournalPart, PoolRecord};
 use model::{
-    Moment, Now, NumberStatus, PoolAnswer, PoolId, PoolName, PoolNumber, PoolOperation, PoolOutcome,
-    PoolRefusal, PoolRequest, PoolSettings, PoolSummary,
+    JournalPart, Moment, Now, NumberStatus, PoolAnswer, PoolBatch, PoolId, PoolName, PoolNumber,
+    PoolOperation, PoolOutcome, PoolPurge, PoolRecord, PoolRefusal, PoolRequest, PoolSettings, PoolSummary,
 };
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,42 +12,6 @@ use std::sync::Arc;
 
 /// Maximum number of pools.
 const MAX_POOLS: usize = 100_000;
-
-/// The writes of pools; see [`crate::Batch`].
-#[derive(Debug, Default)]
-pub struct PoolBatch {
-    /// Pools that are new, changed, or have an up-to-date table again.
-    pub records: Vec<PoolRecord>,
-    /// Journal parts; each continues its pool's journal.
-    pub journal: Vec<JournalPart>,
-    /// Current states of numbers, for table `numbers`; `None`: removed.
-    pub numbers: Vec<(PoolId, PoolNumber, Option<model::NumberRow>)>,
-    /// Journal entries before these may be removed.
-    pub trimmed: Vec<(PoolId, u64)>,
-    /// A removed pool whose rows are deleted in rounds.
-    pub purged: Option<(PoolId, PoolPurge)>,
-}
-
-/// One round of the deletion of a pool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PoolPurge {
-    /// At most this many rows.
-    Some(usize),
-    /// All remaining rows, and the pool's record.
-    Rest,
-}
-
-impl PoolBatch {
-    /// Whether there is nothing to write.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.records.is_empty()
-            && self.journal.is_empty()
-            && self.numbers.is_empty()
-            && self.trimmed.is_empty()
-            && self.purged.is_none()
-    }
-}
 
 #[derive(Debug)]
 pub(crate) struct ManagedPool {

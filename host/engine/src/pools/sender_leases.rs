@@ -2,11 +2,11 @@
 
 use super::Pools;
 use super::pool::Actor;
-use super::registry::{ManagedPool, PoolBatch};
+use super::registry::ManagedPool;
 use crate::opt_out::spellings;
 use model::{
-    AcquireRequest, AddressBytes, LeaseTicket, MessageId, Now, PoolCounts, PoolId, PoolName, PoolNumber,
-    PoolOperation, PoolOutcome, PoolRefusal, SenderRequest, Strategy,
+    AcquireRequest, AddressBytes, LeaseTicket, MessageId, Now, PoolBatch, PoolCounts, PoolId, PoolName,
+    PoolNumber, PoolOperation, PoolOutcome, PoolRefusal, SenderRequest, Strategy,
 };
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;

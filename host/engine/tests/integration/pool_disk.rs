@@ -1,7 +1,9 @@
 //! The number pools on disk.
 
-use engine::{JournalPart, PoolBatch, PoolPurge, PoolRecord, RecoveredRecord};
-use model::{MessageId, NumberRow, PoolId, PoolName, PoolNumber};
+use model::{
+    JournalPart, MessageId, NumberRow, PoolBatch, PoolId, PoolName, PoolNumber, PoolPurge, PoolRecord,
+    RecoveredRecord,
+};
 use std::collections::BTreeMap;
 
 #[derive(Default)]

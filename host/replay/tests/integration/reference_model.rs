@@ -1,7 +1,7 @@
 //! The expected report, computed by plain comparisons of all messages.
 
-use archive::{ArchivedMessage, ArchivedVerdict};
-use model::{Address, RejectReason, SenderRequest};
+use archive::ArchivedMessage;
+use model::{Address, RejectReason, SenderRequest, Verdict};
 use replay::{
     AccountPrice, CandidateDecision, CandidatePrice, CandidateVerdict, DifferenceExample, DifferenceGroup,
     InexactReason, PriceReport, PriceSums, RemainingGroups, ReplayOptions, ReplayOutcome, ReplayReport,
@@ -9,6 +9,7 @@ use replay::{
 };
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// A leg as text, and its compared properties.
 type Leg = (u8, String, u64, Option<Address>, Option<Address>);
@@ -100,33 +101,24 @@ fn plain_verdict(text: impl Into<String>) -> PlainVerdict {
     PlainVerdict { text: text.into(), legs: Vec::new(), at: None, sender: None }
 }
 
-fn archived(message: &ArchivedMessage) -> PlainVerdict {
-    match &message.verdict {
-        ArchivedVerdict::Forward(legs) if legs.iter().all(|leg| leg.resolve) => plain_verdict("home"),
-        ArchivedVerdict::Forward(legs) => {
+fn plain(message: &ArchivedMessage, verdict: &Verdict<Arc<str>>) -> PlainVerdict {
+    match verdict {
+        Verdict::Forward(legs) if legs.iter().all(|leg| leg.resolve) => plain_verdict("home"),
+        Verdict::Forward(legs) => {
             let legs = legs.iter().map(|leg| {
                 let weight = u64::from(leg.weight.max(1));
                 (leg.rank, leg.peer.to_string(), weight, leg.source.clone(), leg.destination.clone())
             });
             forward(legs.collect(), message.missing.is_some())
         }
-        ArchivedVerdict::Hold(until) => PlainVerdict { at: Some(until.0), ..plain_verdict("hold") },
-        ArchivedVerdict::Reject(reason) => plain_verdict(format!("reject {}", reason_name(*reason))),
+        Verdict::Hold(until) => PlainVerdict { at: Some(until.0), ..plain_verdict("hold") },
+        Verdict::Reject(reason) => plain_verdict(format!("reject {}", reason_name(*reason))),
     }
 }
 
 fn plain_decision(message: &ArchivedMessage, decision: &CandidateDecision) -> PlainVerdict {
     match &decision.verdict {
-        CandidateVerdict::Forward(legs) => {
-            let legs = legs.iter().map(|leg| {
-                let weight = u64::from(leg.weight.max(1));
-                (leg.rank, leg.peer.to_string(), weight, leg.source.clone(), leg.destination.clone())
-            });
-            forward(legs.collect(), message.missing.is_some())
-        }
-        CandidateVerdict::Home => plain_verdict("home"),
-        CandidateVerdict::Hold(until) => PlainVerdict { at: Some(until.0), ..plain_verdict("hold") },
-        CandidateVerdict::Reject(reason) => plain_verdict(format!("reject {}", reason_name(*reason))),
+        CandidateVerdict::Decided(verdict) => plain(message, verdict),
         CandidateVerdict::Pass => plain_verdict("pass"),
         CandidateVerdict::Fault(kind) => plain_verdict(format!("fault {kind}")),
     }
@@ -149,7 +141,7 @@ pub(crate) fn expected(
     let different: Vec<_> = seen
         .iter()
         .filter_map(|(message, decision)| {
-            let from = archived(message).with(&message.sender);
+            let from = plain(message, &message.verdict).with(&message.sender);
             let to = plain_decision(message, decision).with(&decision.sender);
             if from == to {
                 return None;
@@ -217,8 +209,8 @@ pub(crate) fn expected(
         same: seen.len() as u64 - different.len() as u64,
         different: different.len() as u64,
         new_rejects: count(&|message, decision| {
-            matches!(decision.verdict, CandidateVerdict::Reject(_))
-                && !matches!(message.verdict, ArchivedVerdict::Reject(_))
+            matches!(decision.verdict, CandidateVerdict::Decided(Verdict::Reject(_)))
+                && !matches!(message.verdict, Verdict::Reject(_))
         }),
         new_faults: count(&|_, decision| matches!(decision.verdict, CandidateVerdict::Fault(_))),
         unrouted: (pairs.len() - seen.len()) as u64,

@@ -1,12 +1,12 @@
 //! The life cycle of a replay: failing candidates and sources, cancellation, messages of the archive.
 
 use crate::messages::{self, PEER_NAMES, TestSource, archived, decided, finished};
-use archive::{Archive, ArchiveOptions, ArchivedMessage, ArchivedVerdict, ReplayRange};
-use model::{MessageId, RejectReason};
+use archive::{Archive, ArchiveOptions, ArchivedMessage, ReplayRange};
+use model::{Leg, MessageId, RejectReason, Verdict};
 use parking_lot::{Condvar, Mutex};
 use replay::{
-    ArchiveSource, Candidate, CandidateDecision, CandidateLeg, CandidatePrice, CandidateVerdict,
-    MessageBatch, MessageSource, MessageSourceError, ReplayOptions, ReplayOutcome, ReplayReport, Throughput,
+    ArchiveSource, Candidate, CandidateDecision, CandidatePrice, CandidateVerdict, MessageBatch,
+    MessageSource, MessageSourceError, ReplayOptions, ReplayOutcome, ReplayReport, Throughput,
 };
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -27,27 +27,12 @@ fn candidate_fn(
 }
 
 fn forward(peer: &str) -> CandidateDecision {
-    CandidateDecision::new(CandidateVerdict::Forward([CandidateLeg::to(peer)].into_iter().collect()))
+    CandidateDecision::new(CandidateVerdict::Decided(Verdict::Forward(vec![Leg::to(peer.into())])))
 }
 
 /// The archived decision.
 fn echo(message: &ArchivedMessage) -> CandidateDecision {
-    CandidateDecision::new(match &message.verdict {
-        ArchivedVerdict::Forward(legs) if legs.iter().all(|leg| leg.resolve) => CandidateVerdict::Home,
-        ArchivedVerdict::Forward(legs) => CandidateVerdict::Forward(
-            legs.iter()
-                .map(|leg| CandidateLeg {
-                    peer: leg.peer.clone(),
-                    rank: leg.rank,
-                    weight: leg.weight,
-                    source: leg.source.clone(),
-                    destination: leg.destination.clone(),
-                })
-                .collect(),
-        ),
-        ArchivedVerdict::Hold(until) => CandidateVerdict::Hold(*until),
-        ArchivedVerdict::Reject(reason) => CandidateVerdict::Reject(*reason),
-    })
+    CandidateDecision::new(CandidateVerdict::Decided(message.verdict.clone()))
 }
 
 fn number(message: &ArchivedMessage) -> u64 {
@@ -103,7 +88,7 @@ fn differences_are_described_in_words() {
         1 => echo(message),
         2 => forward("north"),
         3 => CandidateDecision::new(CandidateVerdict::Pass),
-        4 => CandidateDecision::new(CandidateVerdict::Reject(RejectReason::Prohibited)),
+        4 => CandidateDecision::new(CandidateVerdict::Decided(Verdict::Reject(RejectReason::Prohibited))),
         _ => CandidateDecision::new(CandidateVerdict::Fault(Cow::Borrowed("deadline"))),
     });
     let report = run(MemorySource::of((0..60).map(|n| archived(&decided(n), false)), 7), &candidate, 2);
@@ -278,7 +263,7 @@ fn dropping_a_replay_cancels_it() {
 fn removed_peers_keep_their_names() {
     // No peer has this name any more: verdicts are compared by name.
     let candidate = candidate_fn(|message| match &message.verdict {
-        ArchivedVerdict::Forward(legs) if &*legs[0].peer == "north" => forward("successor of north"),
+        Verdict::Forward(legs) if &*legs[0].peer == "north" => forward("successor of north"),
         _ => echo(message),
     });
     let report = run(MemorySource::of(ordinary(400), 33), &candidate, 2);
@@ -309,7 +294,7 @@ fn mixed_candidate(message: &ArchivedMessage) -> CandidateDecision {
     let inexact_because = message.host_calls.is_none().then_some(Cow::Borrowed("peers were not recorded"));
     let decision = match digits % 5 {
         0 => forward(PEER_NAMES[2]),
-        1 => CandidateDecision::new(CandidateVerdict::Reject(RejectReason::NoRoute)),
+        1 => CandidateDecision::new(CandidateVerdict::Decided(Verdict::Reject(RejectReason::NoRoute))),
         _ => echo(message),
     };
     CandidateDecision { price, inexact_because, note: Some(message.origin.to_string().into()), ..decision }

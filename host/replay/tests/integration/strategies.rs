@@ -1,12 +1,13 @@
 //! Random messages and candidate decisions, with few peers and addresses, so that many are equal or nearly equal.
 
-use archive::{ArchivedLeg, ArchivedMessage, ArchivedPrice, ArchivedVerdict, MissingData, PriceState};
+use archive::{ArchivedMessage, ArchivedPrice, MissingData, PriceState};
 use model::{
-    Address, DlrRequest, MessageId, PluginVersion, RejectReason, SenderFallback, SenderRequest, Timestamp,
+    Address, DlrRequest, Leg, MessageId, PluginVersion, RejectReason, SenderFallback, SenderRequest,
+    Timestamp, Verdict,
 };
 use proptest::prelude::*;
 use proptest::{collection::vec, option, sample::select};
-use replay::{CandidateDecision, CandidateLeg, CandidatePrice, CandidateVerdict};
+use replay::{CandidateDecision, CandidatePrice, CandidateVerdict};
 use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -23,81 +24,59 @@ fn rewritten() -> impl Strategy<Value = Option<Address>> {
     ]
 }
 
-/// A leg that both the archive and a candidate can express.
-fn leg() -> impl Strategy<Value = CandidateLeg> {
+fn leg(resolve: bool) -> impl Strategy<Value = Leg<Arc<str>>> {
     (name(), select(vec![0u8, 1, 1, 7]), select(vec![0u16, 1, 2, 4, 65_535]), rewritten(), rewritten())
-        .prop_map(|(peer, rank, weight, source, destination)| CandidateLeg {
-            peer,
+        .prop_map(move |(peer, rank, weight, source, destination)| Leg {
             rank,
             weight,
+            cost: 7,
             source,
             destination,
+            resolve,
+            ..Leg::to(peer)
         })
-}
-
-fn archived(leg: &CandidateLeg, resolve: bool) -> ArchivedLeg {
-    ArchivedLeg {
-        peer: leg.peer.clone(),
-        rank: leg.rank,
-        weight: leg.weight,
-        cost: 7,
-        longest_wait: None,
-        source: leg.source.clone(),
-        destination: leg.destination.clone(),
-        resolve,
-    }
 }
 
 fn reason() -> impl Strategy<Value = RejectReason> {
     (1..=9u8).prop_map(|octet| RejectReason::from_octet(octet).unwrap())
 }
 
-fn verdict() -> impl Strategy<Value = ArchivedVerdict> {
+fn verdict() -> impl Strategy<Value = Verdict<Arc<str>>> {
     prop_oneof![
-        6 => vec(leg(), 1..4).prop_map(|legs| {
-            ArchivedVerdict::Forward(legs.iter().map(|leg| archived(leg, false)).collect())
-        }),
-        1 => vec(leg(), 1..3).prop_map(|legs| {
-            ArchivedVerdict::Forward(legs.iter().map(|leg| archived(leg, true)).collect())
-        }),
-        1 => (0..3u64).prop_map(|until| ArchivedVerdict::Hold(Timestamp(until))),
-        1 => reason().prop_map(ArchivedVerdict::Reject),
+        6 => vec(leg(false), 1..4).prop_map(Verdict::Forward),
+        1 => vec(leg(true), 1..3).prop_map(Verdict::Forward),
+        1 => (0..3u64).prop_map(|until| Verdict::Hold(Timestamp(until))),
+        1 => reason().prop_map(Verdict::Reject),
     ]
 }
 
 fn candidate_verdict() -> impl Strategy<Value = CandidateVerdict> {
     prop_oneof![
-        6 => vec(leg(), 1..4).prop_map(|legs| CandidateVerdict::Forward(legs.into_iter().collect())),
-        1 => Just(CandidateVerdict::Home),
-        1 => (0..3u64).prop_map(|until| CandidateVerdict::Hold(Timestamp(until))),
-        1 => reason().prop_map(CandidateVerdict::Reject),
+        9 => verdict().prop_map(CandidateVerdict::Decided),
         1 => Just(CandidateVerdict::Pass),
         1 => select(vec!["trap", "deadline"]).prop_map(|kind| CandidateVerdict::Fault(Cow::Borrowed(kind))),
     ]
 }
 
 /// An equivalent candidate verdict in another form: legs in another order, other ranks and multiples of the weights.
-fn faithful(verdict: &ArchivedVerdict, turn: usize) -> CandidateVerdict {
-    match verdict {
-        ArchivedVerdict::Forward(legs) if legs.iter().all(|leg| leg.resolve) => CandidateVerdict::Home,
-        ArchivedVerdict::Forward(legs) => {
-            let mut legs: SmallVec<[CandidateLeg; 1]> = legs
-                .iter()
-                .map(|leg| CandidateLeg {
-                    peer: leg.peer.clone(),
-                    rank: leg.rank.saturating_add(3),
-                    weight: leg.weight.max(1).checked_mul(3).unwrap_or(leg.weight),
-                    source: leg.source.clone(),
-                    destination: leg.destination.clone(),
-                })
-                .collect();
+fn faithful(verdict: &Verdict<Arc<str>>, turn: usize) -> CandidateVerdict {
+    let mut verdict = verdict.clone();
+    match &mut verdict {
+        // Where the resolver sends it is not compared.
+        home if home.is_home() => {
+            *home = Verdict::Forward(vec![Leg { resolve: true, ..Leg::to("home".into()) }]);
+        }
+        Verdict::Forward(legs) => {
+            for leg in &mut *legs {
+                (leg.rank, leg.cost) = (leg.rank.saturating_add(3), 0);
+                leg.weight = leg.weight.max(1).checked_mul(3).unwrap_or(leg.weight);
+            }
             let turn = turn % legs.len();
             legs.rotate_left(turn);
-            CandidateVerdict::Forward(legs)
         }
-        ArchivedVerdict::Hold(until) => CandidateVerdict::Hold(*until),
-        ArchivedVerdict::Reject(reason) => CandidateVerdict::Reject(*reason),
+        Verdict::Hold(_) | Verdict::Reject(_) => {}
     }
+    CandidateVerdict::Decided(verdict)
 }
 
 fn price() -> impl Strategy<Value = Option<Box<ArchivedPrice>>> {

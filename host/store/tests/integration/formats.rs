@@ -1,11 +1,11 @@
 //! Files of earlier versions open and read as before.
 
 use crate::support;
+use codec::{encode_final, encode_message, encode_progress};
 use model::MessageId;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 use redb::{Database, TableDefinition};
-use store::record::{encode_final, encode_message, encode_progress};
 use store::{Store, StoreOptions, StoredMessage};
 
 const ROWS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("messages");
@@ -29,7 +29,7 @@ fn a_file_of_format_2_opens() {
     let mut message = support::message().new_tree(&mut runner).unwrap().current();
     (message.routed.quote, message.routed.host_calls, message.submission) = (None, None, None);
     let plain =
-        |progress: &engine::MessageProgress| progress.steps.is_empty() && !progress.segments.is_empty();
+        |progress: &model::MessageProgress| progress.steps.is_empty() && !progress.segments.is_empty();
     let progress =
         support::progress().prop_filter("no new steps", plain).new_tree(&mut runner).unwrap().current();
     let ended = support::ended().prop_filter("no new steps", |ended| ended.steps.is_empty());

@@ -7,6 +7,5 @@ mod open;
 mod pools;
 mod power_cut;
 mod reading;
-mod records;
 mod restore;
 mod support;

@@ -1,7 +1,6 @@
 //! Creation and opening of the file.
 
-use engine::{Batch, IdempotencyKeyRecord, RecoveredRecord};
-use model::{IdempotencyKey, MessageId, PeerId, Timestamp};
+use model::{Batch, IdempotencyKey, IdempotencyKeyRecord, MessageId, PeerId, RecoveredRecord, Timestamp};
 use store::{Store, StoreOptions};
 
 fn options() -> StoreOptions {

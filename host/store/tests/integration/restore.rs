@@ -1,8 +1,10 @@
 //! A restored store: messages that may have been sent since the backup are uncertain, others are not.
 
 use crate::support;
-use engine::{Batch, MessageProgress, SubmitAttempt, WaitState};
-use model::{DlrContent, Leg, Message, MessageId, MessageKind, PeerId, StepKind, Timestamp, Verdict};
+use model::{
+    Batch, DlrContent, Leg, Message, MessageId, MessageKind, MessageProgress, PeerId, StepKind,
+    SubmitAttempt, Timestamp, Verdict, WaitState,
+};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 use std::path::Path;

@@ -46,6 +46,23 @@ impl KeyValue for HttpTlsMode {
     }
 }
 
+/// The timeouts of an HTTP listener.
+#[derive(Debug, Clone, Copy, Keys)]
+struct RequestTimeouts {
+    /// Maximum time for a request head and for an idle connection.
+    #[key(default = "30s")]
+    head_timeout: Duration,
+    /// Maximum time for a request body, in addition to 1 s per KiB.
+    #[key(default = "30s")]
+    body_timeout: Duration,
+}
+
+impl RequestTimeouts {
+    fn limits(self, connections: ConnectionLimits) -> HttpLimits {
+        HttpLimits { connections, head_timeout: self.head_timeout, body_timeout: self.body_timeout }
+    }
+}
+
 /// `[http]`: the admin API and console.
 #[derive(Debug, Clone, Keys)]
 #[keys(live = "applies to new connections", check = Self::check)]
@@ -72,12 +89,8 @@ pub(crate) struct HttpKeys {
     #[key(range = 1..=1_000_000, at_most = connections, default_as = "a quarter of `connections`",
         default_with = ConnectionLimits::default_unidentified(connections))]
     pub(crate) unauthenticated_connections: usize,
-    /// Maximum time for a request head and for an idle connection.
-    #[key(default = "30s")]
-    head_timeout: Duration,
-    /// Maximum time for a request body, in addition to 1 s per KiB.
-    #[key(default = "30s")]
-    body_timeout: Duration,
+    #[key(flatten)]
+    timeouts: RequestTimeouts,
     /// How long audit log entries are kept, at least 30d.
     #[key(default = "400d", live = "takes effect at once")]
     pub(crate) audit_retention: Duration,
@@ -104,16 +117,12 @@ impl HttpKeys {
 
     /// The limits of connections; some are accepted beyond them.
     pub(crate) fn limits(&self) -> HttpLimits {
-        HttpLimits {
-            connections: ConnectionLimits {
-                connections: self.connections,
-                per_address: self.connections_per_address,
-                unidentified: self.unauthenticated_connections,
-                reserve: RESERVED_CONNECTIONS,
-            },
-            head_timeout: self.head_timeout,
-            body_timeout: self.body_timeout,
-        }
+        self.timeouts.limits(ConnectionLimits {
+            connections: self.connections,
+            per_address: self.connections_per_address,
+            unidentified: self.unauthenticated_connections,
+            reserve: RESERVED_CONNECTIONS,
+        })
     }
 }
 
@@ -137,12 +146,8 @@ pub(crate) struct BusinessListener {
     #[key(range = 1..=1_000_000, at_most = connections, default_as = "a quarter of `connections`",
         default_with = ConnectionLimits::default_unidentified(connections))]
     pub(crate) unauthenticated_connections: usize,
-    /// Maximum time for a request head and for an idle connection.
-    #[key(default = "30s")]
-    head_timeout: Duration,
-    /// Maximum time for a request body, in addition to 1 s per KiB.
-    #[key(default = "30s")]
-    body_timeout: Duration,
+    #[key(flatten)]
+    timeouts: RequestTimeouts,
     #[key(flatten)]
     pub(crate) options: BusinessOptions,
 }
@@ -150,15 +155,11 @@ pub(crate) struct BusinessListener {
 impl BusinessListener {
     /// The limits of connections.
     pub(crate) fn limits(&self) -> HttpLimits {
-        HttpLimits {
-            connections: ConnectionLimits {
-                connections: self.connections,
-                per_address: self.connections_per_address,
-                unidentified: self.unauthenticated_connections,
-                reserve: 0,
-            },
-            head_timeout: self.head_timeout,
-            body_timeout: self.body_timeout,
-        }
+        self.timeouts.limits(ConnectionLimits {
+            connections: self.connections,
+            per_address: self.connections_per_address,
+            unidentified: self.unauthenticated_connections,
+            reserve: 0,
+        })
     }
 }

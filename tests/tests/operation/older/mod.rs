@@ -1,5 +1,5 @@
 //! State files of older formats, octet by octet as their versions documented them above the records of the store
-//! (`git log -G 'FORMAT: u8 =' -- host/store/src/record.rs` leads there). Today's encoders have no part in it.
+//! (`git log -G 'FORMAT: u8 =' -- host/store/src/record.rs host/codec/src/format.rs` leads there). Today's encoders have no part in it.
 
 use redb::{Database, TableDefinition};
 use std::path::Path;

@@ -5,11 +5,11 @@
 mod messages;
 
 use anyhow::Result;
-use archive::{Archive, ArchiveOptions, ArchivedMessage, ArchivedVerdict, ReplayRange};
+use archive::{Archive, ArchiveOptions, ArchivedMessage, ReplayRange};
 use messages::{TestSource, archived, decided};
-use model::RejectReason;
+use model::{Leg, RejectReason, Verdict};
 use replay::{
-    ArchiveSource, Candidate, CandidateDecision, CandidateLeg, CandidateVerdict, MessageBatch, MessageSource,
+    ArchiveSource, Candidate, CandidateDecision, CandidateVerdict, MessageBatch, MessageSource,
     MessageSourceError, ReplayOptions, ReplayOutcome, ReplayReport, Throughput,
 };
 use std::path::Path;
@@ -24,12 +24,12 @@ struct North;
 impl Candidate for North {
     fn decide(&self, message: &ArchivedMessage) -> CandidateDecision {
         let seen = message.host_calls.as_ref().map_or(0, bytes::Bytes::len);
-        let held = matches!(message.verdict, ArchivedVerdict::Hold(_));
-        CandidateDecision::new(if seen % 3 == 1 || held {
-            CandidateVerdict::Reject(RejectReason::Prohibited)
+        let held = matches!(message.verdict, Verdict::Hold(_));
+        CandidateDecision::new(CandidateVerdict::Decided(if seen % 3 == 1 || held {
+            Verdict::Reject(RejectReason::Prohibited)
         } else {
-            CandidateVerdict::Forward([CandidateLeg::to("north")].into_iter().collect())
-        })
+            Verdict::Forward(vec![Leg::to("north".into())])
+        }))
     }
 }
 

@@ -1,8 +1,7 @@
 //! Test messages and an in-memory source.
 
 use archive::{
-    ArchivedLeg, ArchivedMessage, ArchivedPrice, ArchivedVerdict, Direction, FinishedSource, PeerDirectory,
-    PriceState, SourceError,
+    ArchivedMessage, ArchivedPrice, Direction, FinishedSource, PeerDirectory, PriceState, SourceError,
 };
 use bytes::Bytes;
 use model::{
@@ -165,23 +164,13 @@ pub fn archived((message, ended): &Finished, body: bool) -> ArchivedMessage {
         udhi: message.text.udhi,
         dlr_request: message.dlr_request,
         body: body.then(|| message.text.octets.clone()),
-        verdict: match &routed.verdict {
-            Verdict::Forward(legs) => ArchivedVerdict::Forward(
-                legs.iter()
-                    .map(|leg| ArchivedLeg {
-                        peer: name(leg.peer),
-                        rank: leg.rank,
-                        weight: leg.weight,
-                        cost: leg.cost,
-                        longest_wait: leg.longest_wait,
-                        source: leg.source.clone(),
-                        destination: leg.destination.clone(),
-                        resolve: leg.resolve,
-                    })
-                    .collect(),
-            ),
-            Verdict::Hold(until) => ArchivedVerdict::Hold(*until),
-            Verdict::Reject(reason) => ArchivedVerdict::Reject(*reason),
+        verdict: {
+            let mut verdict = routed.verdict.map_peers(|peer| name(*peer));
+            if let Verdict::Forward(legs) = &mut verdict {
+                // The subscriber is in the trace only.
+                legs.iter_mut().for_each(|leg| leg.imsi = None);
+            }
+            verdict
         },
         price: routed.quote.as_ref().map(|quote| {
             let paid = ended.steps.iter().any(|step| matches!(step.kind, StepKind::Charged { .. }));

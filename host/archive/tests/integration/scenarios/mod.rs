@@ -13,9 +13,9 @@
 pub mod messages;
 
 use archive::{
-    Archive, ArchiveError, ArchiveFilter, ArchiveOptions, ArchivedMessage, ArchivedVerdict, Cursor,
-    DecisionDecoder, ExportFormat, MissingData, PeerDirectory, Period, PumpState, Record, RecordFields,
-    ReplayRange, RunningPump, Side, Span,
+    Archive, ArchiveCursor, ArchiveError, ArchiveFilter, ArchiveOptions, ArchivedMessage, DecisionDecoder,
+    ExportFormat, MissingData, PeerDirectory, Period, PumpState, Record, RecordFields, ReplayRange,
+    RunningPump, Side, Span,
 };
 use messages::{Finished, START, TestSource, archived, decided, direction, finished};
 use model::{Address, FinalState, MessageId, StepKind, Timestamp};
@@ -94,7 +94,7 @@ fn all(archive: &Archive, filter: &ArchiveFilter, limit: usize) -> Vec<Record> {
             let page = archive.page(filter, after, limit, RecordFields::default()).await.unwrap();
             assert!(page.records.len() <= limit);
             records.extend(page.records);
-            after = page.next.map(|next| next.to_string().parse::<Cursor>().unwrap());
+            after = page.next.map(|next| next.to_string().parse::<ArchiveCursor>().unwrap());
             if after.is_none() {
                 return records;
             }
@@ -750,7 +750,7 @@ pub fn rows_of_older_versions_stay_readable(url: &str) {
                 (expected.price, expected.host_calls) = (None, None);
                 expected.decided_at = expected.accepted_at;
                 expected.missing = Some(MissingData::Older);
-                if let ArchivedVerdict::Forward(legs) = &mut expected.verdict {
+                if let model::Verdict::Forward(legs) = &mut expected.verdict {
                     for leg in legs {
                         leg.resolve = false;
                         for address in [&mut leg.source, &mut leg.destination].into_iter().flatten() {

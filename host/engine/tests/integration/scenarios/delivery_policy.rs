@@ -1,5 +1,6 @@
 use crate::scenarios::fixture::{ACCOUNT, EngineFixture, FIRST, REPLY, SECOND, VALIDITY, by, message};
-use engine::{BlockedBy, Event, MessageState, PeerSettings, Settings, WaitState};
+use engine::{BlockedBy, Event, MessageState, PeerSettings, Settings};
+use model::WaitState;
 use model::{
     AddressBytes, DeliveryDecision, DlrRequest, ErrorClass, FinalState, Hook, Leg, MessageId, NextStep,
     Outcome, PeerAdvice, PeerId,

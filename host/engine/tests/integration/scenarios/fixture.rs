@@ -1,13 +1,14 @@
 use crate::pool_disk::PoolDisk;
 use bytes::Bytes;
 use engine::{
-    Engine, EngineAnswer, EngineCommand, Event, MessageProgress, Output, PeerSettings, PeerStatus,
-    RecoveredMessage, RecoveredRecord, ReplyTo, Settings, SubmitAttempt, UncertainPolicy,
+    Engine, EngineAnswer, EngineCommand, Event, Output, PeerSettings, PeerStatus, ReplyTo, Settings,
+    UncertainPolicy,
 };
 use model::{
     Address, AddressBytes, Attempt, DlrRequest, FinalRecord, Imsi, Leg, LinkId, Message, MessageId,
-    MessageKind, Moment, Now, Outcome, PeerId, PluginVersion, Priority, QueueAction, QueueActionId, Refusal,
-    Resolution, RoutingDecision, StepKind, SubmitTicket, Subscriber, Text, Timestamp, Verdict,
+    MessageKind, MessageProgress, Moment, Now, Outcome, PeerId, PluginVersion, Priority, QueueAction,
+    QueueActionId, RecoveredMessage, RecoveredRecord, Refusal, Resolution, RoutingDecision, StepKind,
+    SubmitAttempt, SubmitTicket, Subscriber, Text, Timestamp, Verdict,
 };
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -34,7 +35,7 @@ pub(crate) struct EngineFixture {
     next_id: MessageId,
     pub(crate) pools: PoolDisk,
     /// Opt-outs on disk.
-    stopped: Vec<engine::OptOut>,
+    stopped: Vec<model::OptOut>,
     /// Held messages that wait for routing.
     pub(crate) routes: Vec<Arc<Message>>,
     /// Pending queries of the resolver.

@@ -4,7 +4,8 @@ use crate::scenarios::fixture::{
     EngineFixture, FIRST, SERIAL, VALIDITY, by, found, imsi, message, resolved, subscriber_leg,
 };
 use crate::scenarios::serial_delivery::{fixture, refused, to};
-use engine::{Event, LockHolder, MessageState, PeerSettings, Settings, UncertainPolicy, WaitState};
+use engine::{Event, LockHolder, MessageState, PeerSettings, Settings, UncertainPolicy};
+use model::WaitState;
 use model::{
     AddressBytes, DeliveryDecision, ErrorClass, FinalState, Leg, LinkId, MessageId, NextStep, Outcome,
     PeerAdvice,

@@ -1,12 +1,9 @@
 use crate::pool_disk::PoolDisk;
 use crate::simulation::ledger::ExpectedLedger;
-use engine::{
-    Batch, IdempotencyKeyRecord, MessageProgress, OperationRecord, OptOut, OrphanDlrRecord, RecoveredRecord,
-    SubmitAttempt,
-};
 use model::{
-    Balance, FinalRecord, Message, MessageId, MessageKind, QueueAction, QueueActionId, SUBMISSION_IDS,
-    Settlement,
+    Balance, Batch, FinalRecord, IdempotencyKeyRecord, Message, MessageId, MessageKind, MessageProgress,
+    OperationRecord, OptOut, OrphanDlrRecord, QueueAction, QueueActionId, RecoveredRecord, SUBMISSION_IDS,
+    Settlement, SubmitAttempt,
 };
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;

@@ -2,10 +2,10 @@
 
 use crate::simulation::Random;
 use crate::simulation::disk::Disk;
-use engine::{LedgerAnswer, OperationRecord};
+use engine::LedgerAnswer;
 use model::{
     Balance, Charge, FinalRecord, FinalState, LedgerChange, LedgerOperation, Message, MessageId,
-    PluginVersion, Quote, RejectReason, Settlement, StepKind, Verdict,
+    OperationRecord, PluginVersion, Quote, RejectReason, Settlement, StepKind, Verdict,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

@@ -2,11 +2,11 @@
 
 use crate::simulation::Random;
 use crate::simulation::disk::Disk;
-use engine::{Event, WaitState};
+use engine::Event;
 use model::{
     Address, AddressBytes, Attempt, DeliveryDecision, FinalRecord, FinalState, Hook, Imsi, Leg, Message,
     MessageId, MessageKind, NextStep, PeerAdvice, PeerId, PluginVersion, Resolution, StepKind, Subscriber,
-    Verdict,
+    Verdict, WaitState,
 };
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -9,12 +9,11 @@ use crate::simulation::sender_numbers;
 use crate::simulation::serial_delivery::Witness;
 use crate::simulation::{Plan, Random};
 use engine::{
-    Engine, EngineAnswer, EngineCommand, Event, Output, PeerSettings, RecoveredMessage, RecoveredRecord,
-    ReplyTo, Settings, SubmitAttempt, UncertainPolicy,
+    Engine, EngineAnswer, EngineCommand, Event, Output, PeerSettings, ReplyTo, Settings, UncertainPolicy,
 };
 use model::{
     Dlr, DlrState, FinalState, LinkId, Message, MessageId, MessageKind, Moment, Now, Outcome, PeerId,
-    PeerMessageId, Refusal, SubmitTicket, Timestamp,
+    PeerMessageId, RecoveredMessage, RecoveredRecord, Refusal, SubmitAttempt, SubmitTicket, Timestamp,
 };
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

@@ -1,7 +1,9 @@
 //! The expected ledger.
 
-use engine::{Batch, OperationRecord, RecoveredRecord};
-use model::{Balance, LedgerChange, LedgerOperation, MessageId, Settlement, Timestamp};
+use model::{
+    Balance, Batch, LedgerChange, LedgerOperation, MessageId, OperationRecord, RecoveredRecord, Settlement,
+    Timestamp,
+};
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;

@@ -2,13 +2,10 @@
 
 use super::ledger::{LedgerChanges, LedgerReference, ledger_changes};
 use super::{dlr_state, ended, message, peer_id, progress};
-use engine::{
-    Batch, IdempotencyKeyRecord, MessageProgress, OptOut, OrphanDlrRecord, RecoveredMessage, RecoveredRecord,
-    SubmitAttempt,
-};
 use model::{
-    Dlr, FinalRecord, IdempotencyKey, Message, MessageId, PeerId, QueueAction, QueueActionId,
-    QueueActionKind, QueueActionScope, QueueActionState, Refusal, RejectReason, Timestamp,
+    Batch, Dlr, FinalRecord, IdempotencyKey, IdempotencyKeyRecord, Message, MessageId, MessageProgress,
+    OptOut, OrphanDlrRecord, PeerId, QueueAction, QueueActionId, QueueActionKind, QueueActionScope,
+    QueueActionState, RecoveredMessage, RecoveredRecord, Refusal, RejectReason, SubmitAttempt, Timestamp,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;

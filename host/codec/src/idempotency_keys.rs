@@ -1,11 +1,9 @@
-//! Idempotency keys: the encoding of table `keys`. As in `record`, all numbers are little-endian and every record
+//! Idempotency keys: the encoding of table `keys`. All numbers are little-endian and every record
 //! begins with its format version.
 
-use crate::RecordError;
-use crate::cursor::{Cursor, put_short};
-use crate::record::{FORMAT, is_known};
-use engine::IdempotencyKeyRecord;
-use model::{IdempotencyKey, MessageId, PeerId, Refusal, RejectReason, Timestamp};
+use crate::format::begin;
+use crate::{FORMAT, RecordError, put_short};
+use model::{IdempotencyKey, IdempotencyKeyRecord, MessageId, PeerId, Refusal, RejectReason, Timestamp};
 
 /// On disk, table `keys`, value: 1 format, 4 origin, 8 digest, 8 at, key: 1 length, octets; 2 count, then per message
 /// 1 kind (0: accepted, 8 id; otherwise a refusal's octet, and for 3 its reason's).
@@ -54,10 +52,7 @@ fn refusal_octets(refusal: Refusal) -> (u8, Option<u8>) {
 /// # Errors
 /// The octets are no such record.
 pub fn decode_idempotency_key(serial: u64, octets: &[u8]) -> Result<IdempotencyKeyRecord, RecordError> {
-    let mut cursor = Cursor::new(octets);
-    if !is_known(cursor.u8()?) {
-        return Err(RecordError { what: "unknown record format", offset: 0 });
-    }
+    let (mut cursor, _) = begin(octets)?;
     let (origin, digest, at) = (PeerId(cursor.u32()?), cursor.u64()?, Timestamp(cursor.u64()?));
     let key = IdempotencyKey { octets: cursor.short()?.into(), digest, required: true, lifetime: None };
     let count = cursor.u16()?;

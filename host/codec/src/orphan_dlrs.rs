@@ -1,11 +1,9 @@
-//! Orphan DLRs: the encoding of table `parked`. As in `record`, all numbers are little-endian and every record begins
+//! Orphan DLRs: the encoding of table `parked`. All numbers are little-endian and every record begins
 //! with its format version.
 
-use crate::RecordError;
-use crate::cursor::{Cursor, put_short};
-use crate::record::{FORMAT, is_known};
-use engine::OrphanDlrRecord;
-use model::{AddressBytes, Dlr, DlrState, PeerId, PeerMessageId, Timestamp};
+use crate::format::begin;
+use crate::{FORMAT, RecordError, put_short};
+use model::{AddressBytes, Dlr, DlrState, OrphanDlrRecord, PeerId, PeerMessageId, Timestamp};
 
 /// On disk, table `parked`, value: 1 format, 4 peer, 8 at, 1 state, 1 flags (bit 0 intermediate, 1 network error, 2
 /// done date), 2 error, 3 network error if flagged, 8 done if flagged, then id, from, to: each 1 length, octets.
@@ -33,10 +31,7 @@ pub fn encode_orphan_dlr(out: &mut Vec<u8>, record: &OrphanDlrRecord) {
 /// # Errors
 /// The octets are no such record.
 pub fn decode_orphan_dlr(number: u64, octets: &[u8]) -> Result<OrphanDlrRecord, RecordError> {
-    let mut cursor = Cursor::new(octets);
-    if !is_known(cursor.u8()?) {
-        return Err(RecordError { what: "unknown record format", offset: 0 });
-    }
+    let (mut cursor, _) = begin(octets)?;
     let (peer, at) = (PeerId(cursor.u32()?), Timestamp(cursor.u64()?));
     let state = cursor.u8()?;
     let state = DlrState::from_octet(state).ok_or_else(|| cursor.damaged("unknown DLR state"))?;

@@ -1,9 +1,8 @@
-//! The encoding of queue actions. As in `record`, all numbers are little-endian and every record begins with its
+//! The encoding of queue actions. All numbers are little-endian and every record begins with its
 //! format version.
 
-use crate::RecordError;
-use crate::cursor::{Cursor, put_short, put_text};
-use crate::record::{FORMAT, is_known};
+use crate::format::begin;
+use crate::{FORMAT, RecordError, put_short, put_text};
 use model::{
     AddressBytes, MessageId, PeerId, QueueAction, QueueActionId, QueueActionKind, QueueActionScope,
     QueueActionState, Timestamp,
@@ -52,11 +51,8 @@ pub fn encode_queue_action(out: &mut Vec<u8>, action: &QueueAction) {
 ///
 /// # Errors
 /// The octets are no such record.
-pub fn decode_queue_action(id: u32, octets: &[u8]) -> Result<QueueAction, RecordError> {
-    let mut cursor = Cursor::new(octets);
-    if !is_known(cursor.u8()?) {
-        return Err(RecordError { what: "unknown record format", offset: 0 });
-    }
+pub fn decode_queue_action(id: QueueActionId, octets: &[u8]) -> Result<QueueAction, RecordError> {
+    let (mut cursor, _) = begin(octets)?;
     let kind = cursor.u8()?;
     let kind = QueueActionKind::from_octet(kind).ok_or_else(|| cursor.damaged("unknown kind of order"))?;
     let state = cursor.u8()?;
@@ -72,7 +68,7 @@ pub fn decode_queue_action(id: u32, octets: &[u8]) -> Result<QueueAction, Record
         older_than: if flagged(3) { Some(Duration::from_secs(cursor.u64()?)) } else { None },
     };
     Ok(QueueAction {
-        id: QueueActionId(id),
+        id,
         kind,
         scope,
         to: if flagged(4) { Some(PeerId(cursor.u32()?)) } else { None },
@@ -114,12 +110,12 @@ mod tests {
             };
             let mut octets = Vec::new();
             encode_queue_action(&mut octets, &action);
-            assert_eq!(decode_queue_action(action.id.0, &octets), Ok(action));
+            assert_eq!(decode_queue_action(action.id, &octets), Ok(action));
             for cut in 0..octets.len() {
-                assert!(decode_queue_action(1, &octets[..cut]).is_err(), "cut at {cut}");
+                assert!(decode_queue_action(QueueActionId(1), &octets[..cut]).is_err(), "cut at {cut}");
             }
             octets[0] = FORMAT + 1;
-            assert!(decode_queue_action(1, &octets).is_err());
+            assert!(decode_queue_action(QueueActionId(1), &octets).is_err());
         }
     }
 }

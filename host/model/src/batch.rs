@@ -1,5 +1,4 @@
-use crate::PoolBatch;
-use model::{
+use crate::{
     AddressBytes, Balance, Dlr, DlrState, FinalRecord, IdempotencyKey, JournalEntry, LedgerOperation,
     Message, MessageId, NumberRow, PeerId, PeerMessageId, PoolId, PoolName, PoolNumber, PoolSettings,
     QueueAction, QueueActionId, Refusal, Settlement, Step, Timestamp,
@@ -7,8 +6,10 @@ use model::{
 use std::sync::Arc;
 
 /// The writes of a run of events: one transaction, all or nothing.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Batch {
+    /// New peers and accounts: table `names`.
+    pub names: Vec<(PeerId, Arc<str>)>,
     /// New messages and new DLRs for submitters, by ascending id: table `messages`.
     pub accepted: Vec<Arc<Message>>,
     /// Messages whose content changed: table `messages`.
@@ -60,7 +61,8 @@ impl Batch {
     /// Whether there is nothing to write.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.accepted.is_empty()
+        self.names.is_empty()
+            && self.accepted.is_empty()
             && self.replaced.is_empty()
             && self.submit_attempts.is_empty()
             && self.submit_rows_done.is_empty()
@@ -80,6 +82,42 @@ impl Batch {
             && self.queue_actions_done.is_empty()
             && self.archived.is_empty()
             && self.pools.is_empty()
+    }
+}
+
+/// The writes of pools; see [`crate::Batch`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PoolBatch {
+    /// Pools that are new, changed, or have an up-to-date table again.
+    pub records: Vec<PoolRecord>,
+    /// Journal parts; each continues its pool's journal.
+    pub journal: Vec<JournalPart>,
+    /// Current states of numbers, for table `numbers`; `None`: removed.
+    pub numbers: Vec<(PoolId, PoolNumber, Option<NumberRow>)>,
+    /// Journal entries before these may be removed.
+    pub trimmed: Vec<(PoolId, u64)>,
+    /// A removed pool whose rows are deleted in rounds.
+    pub purged: Option<(PoolId, PoolPurge)>,
+}
+
+/// One round of the deletion of a pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PoolPurge {
+    /// At most this many rows.
+    Some(usize),
+    /// All remaining rows, and the pool's record.
+    Rest,
+}
+
+impl PoolBatch {
+    /// Whether there is nothing to write.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty()
+            && self.journal.is_empty()
+            && self.numbers.is_empty()
+            && self.trimmed.is_empty()
+            && self.purged.is_none()
     }
 }
 

@@ -1,13 +1,11 @@
-//! The encoding of number pools. As in `record`, all numbers except those in keys are little-endian and every record
+//! The encoding of number pools. All numbers except those in keys are little-endian and every record
 //! begins with its format version.
 
-use crate::RecordError;
-use crate::cursor::{Cursor, put_text};
-use crate::record::{FORMAT, is_known};
-use engine::PoolRecord;
+use crate::format::begin;
+use crate::{Cursor, FORMAT, RecordError, put_text};
 use model::{
-    JournalEntry, MessageId, NumberRow, NumberState, PoolChange, PoolId, PoolName, PoolNumber, PoolSettings,
-    Strategy, Timestamp,
+    JournalEntry, MessageId, NumberRow, NumberState, PoolChange, PoolId, PoolName, PoolNumber, PoolRecord,
+    PoolSettings, Strategy, Timestamp,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,8 +36,7 @@ pub fn encode_pool(out: &mut Vec<u8>, pool: &PoolRecord) {
 /// # Errors
 /// The octets are no such record.
 pub fn decode_pool(id: PoolId, octets: &[u8]) -> Result<PoolRecord, RecordError> {
-    let mut cursor = Cursor::new(octets);
-    format(&mut cursor)?;
+    let (mut cursor, _) = begin(octets)?;
     let removed = cursor.u8()? & 1 == 1;
     let strategy = usize::from(cursor.u8()?);
     let strategy = *STRATEGIES.get(strategy).ok_or_else(|| cursor.damaged("unknown strategy of a pool"))?;
@@ -65,8 +62,7 @@ pub fn encode_number(out: &mut Vec<u8>, row: &NumberRow) {
 /// # Errors
 /// The octets are no such record.
 pub fn decode_number(octets: &[u8]) -> Result<NumberRow, RecordError> {
-    let mut cursor = Cursor::new(octets);
-    format(&mut cursor)?;
+    let (mut cursor, _) = begin(octets)?;
     row(&mut cursor, None)
 }
 
@@ -99,8 +95,7 @@ pub fn encode_journal(out: &mut Vec<u8>, serial: u64, entries: &[JournalEntry]) 
 /// # Errors
 /// The octets are no such record.
 pub fn decode_journal(octets: &[u8]) -> Result<(u64, Vec<JournalEntry>), RecordError> {
-    let mut cursor = Cursor::new(octets);
-    format(&mut cursor)?;
+    let (mut cursor, _) = begin(octets)?;
     let serial = cursor.u64()?;
     let count = cursor.u32()?;
     let mut entries = Vec::with_capacity((count as usize).min(octets.len() / 17));
@@ -126,13 +121,6 @@ pub fn decode_journal(octets: &[u8]) -> Result<(u64, Vec<JournalEntry>), RecordE
         entries.push(JournalEntry { at, number, change, row, by });
     }
     Ok((serial, entries))
-}
-
-fn format(cursor: &mut Cursor<'_>) -> Result<(), RecordError> {
-    if is_known(cursor.u8()?) {
-        return Ok(());
-    }
-    Err(RecordError { what: "unknown record format", offset: 0 })
 }
 
 fn put_row(out: &mut Vec<u8>, row: &NumberRow, at: Option<Timestamp>) {

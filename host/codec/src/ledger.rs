@@ -1,11 +1,9 @@
-//! The encoding of ledger accounts, balance operations and settlements. As in `record`, all numbers are little-endian
+//! The encoding of ledger accounts, balance operations and settlements. All numbers are little-endian
 //! and every record begins with its format version.
 
-use crate::RecordError;
-use crate::cursor::{Cursor, put_short, put_text};
-use crate::record::{FORMAT, is_known};
-use engine::OperationRecord;
-use model::{Balance, LedgerChange, LedgerOperation, MessageId, Settlement, Timestamp};
+use crate::format::begin;
+use crate::{Cursor, FORMAT, RecordError, put_short, put_text};
+use model::{Balance, LedgerChange, LedgerOperation, MessageId, OperationRecord, Settlement, Timestamp};
 
 /// On disk, table `ledger`, key the account's name, value: 1 format, then as `put_balance`.
 pub fn encode_balance(out: &mut Vec<u8>, balance: &Balance) {
@@ -32,14 +30,6 @@ fn balance(cursor: &mut Cursor<'_>) -> Result<Balance, RecordError> {
     })
 }
 
-fn begin(octets: &[u8]) -> Result<Cursor<'_>, RecordError> {
-    let mut cursor = Cursor::new(octets);
-    if !is_known(cursor.u8()?) {
-        return Err(RecordError { what: "unknown record format", offset: 0 });
-    }
-    Ok(cursor)
-}
-
 fn name<'a>(cursor: &mut Cursor<'a>) -> Result<&'a str, RecordError> {
     let octets = cursor.short()?;
     std::str::from_utf8(octets).map_err(|_| cursor.damaged("text is not UTF-8"))
@@ -50,7 +40,7 @@ fn name<'a>(cursor: &mut Cursor<'a>) -> Result<&'a str, RecordError> {
 /// # Errors
 /// The octets are no such record.
 pub fn decode_balance(octets: &[u8]) -> Result<Balance, RecordError> {
-    balance(&mut begin(octets)?)
+    balance(&mut begin(octets)?.0)
 }
 
 /// On disk, table `ledger_operations`, key the serial number, value: 1 format, 8 at, key, account: each 1 length,
@@ -82,7 +72,7 @@ pub fn encode_operation(out: &mut Vec<u8>, record: &OperationRecord) {
 /// # Errors
 /// The octets are no such record.
 pub fn decode_operation(serial: u64, octets: &[u8]) -> Result<OperationRecord, RecordError> {
-    let mut cursor = begin(octets)?;
+    let (mut cursor, _) = begin(octets)?;
     let at = Timestamp(cursor.u64()?);
     let (key, account) = (name(&mut cursor)?.into(), name(&mut cursor)?.into());
     let change = match cursor.u8()? {
@@ -111,7 +101,7 @@ pub fn encode_settlement(out: &mut Vec<u8>, settlement: &Settlement) {
 /// # Errors
 /// The octets are no such record.
 pub fn decode_settlement(serial: u64, octets: &[u8]) -> Result<Settlement, RecordError> {
-    let mut cursor = begin(octets)?;
+    let (mut cursor, _) = begin(octets)?;
     let (message, amount) = (MessageId(cursor.u64()?), cursor.u64()?);
     let captured = cursor.u8()? != 0;
     let at = Timestamp(cursor.u64()?);

@@ -1,13 +1,13 @@
 //! Every record round-trips, and no octets make a decoder panic.
 
-use crate::support;
-use proptest::collection::vec;
-use proptest::prelude::*;
-use proptest::sample::Index;
-use store::record::{
+use crate::generators;
+use codec::{
     RecordDecoder, decode_final, decode_progress, decode_submit_attempts, encode_final, encode_message,
     encode_progress, encode_submit_attempts,
 };
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::Index;
 
 /// Damages a record: truncates it and changes some octets.
 fn damage(mut octets: Vec<u8>, cut: Index, changes: &[(Index, u8)]) -> Vec<u8> {
@@ -38,7 +38,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn messages_round_trip(messages in vec(support::message(), 1..4), rest in vec(any::<u8>(), 0..20)) {
+    fn messages_round_trip(messages in vec(generators::message(), 1..4), rest in vec(any::<u8>(), 0..20)) {
         // One decoder for all of them: its state must not leak from one record into another.
         let mut decoder = RecordDecoder::new();
         for message in &messages {
@@ -56,7 +56,7 @@ proptest! {
     }
 
     #[test]
-    fn progress_round_trips(progress in support::progress()) {
+    fn progress_round_trips(progress in generators::progress()) {
         let mut octets = Vec::new();
         encode_progress(&mut octets, &progress);
         prop_assert_eq!(&decode_progress(&octets).unwrap(), &progress);
@@ -65,7 +65,7 @@ proptest! {
     }
 
     #[test]
-    fn final_records_round_trip(ended in support::ended()) {
+    fn final_records_round_trip(ended in generators::ended()) {
         let mut octets = Vec::new();
         encode_final(&mut octets, &ended);
         prop_assert_eq!(&decode_final(&octets).unwrap(), &ended);
@@ -74,7 +74,7 @@ proptest! {
     }
 
     #[test]
-    fn submit_attempts_round_trip(handed in vec(support::handed(), 0..40)) {
+    fn submit_attempts_round_trip(handed in vec(generators::handed(), 0..40)) {
         let mut octets = Vec::new();
         encode_submit_attempts(&mut octets, &handed);
         prop_assert_eq!(&decode_submit_attempts(&octets).unwrap(), &handed);
@@ -84,10 +84,10 @@ proptest! {
 
     #[test]
     fn damaged_records_are_refused_or_read(
-        message in support::message(),
-        progress in support::progress(),
-        ended in support::ended(),
-        handed in vec(support::handed(), 0..5),
+        message in generators::message(),
+        progress in generators::progress(),
+        ended in generators::ended(),
+        handed in vec(generators::handed(), 0..5),
         cut in any::<Index>(),
         changes in vec(any::<(Index, u8)>(), 0..4),
     ) {
@@ -108,7 +108,7 @@ proptest! {
     #[test]
     fn arbitrary_octets_never_panic(mut octets in vec(any::<u8>(), 0..400), known in any::<bool>()) {
         if known && let Some(format) = octets.first_mut() {
-            *format = store::record::FORMAT;
+            *format = codec::FORMAT;
         }
         decode_all(&octets);
     }
@@ -116,7 +116,7 @@ proptest! {
 
 #[test]
 fn a_record_of_another_format_is_refused() {
-    let octets = [store::record::FORMAT + 1; 200];
+    let octets = [codec::FORMAT + 1; 200];
     let refusals = [
         RecordDecoder::new().message(model::MessageId(1), &octets).unwrap_err(),
         decode_progress(&octets).unwrap_err(),

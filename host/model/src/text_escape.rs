@@ -4,7 +4,8 @@ use std::fmt::Write;
 ///
 /// Printable characters are unchanged. Control characters, including NUL, and invalid UTF-8 become `\x1f`; a backslash
 /// becomes `\\`.
-pub(crate) fn escape(octets: &[u8]) -> String {
+#[must_use]
+pub fn escape(octets: &[u8]) -> String {
     let mut text = String::with_capacity(octets.len());
     for chunk in octets.utf8_chunks() {
         for character in chunk.valid().chars() {
@@ -28,7 +29,8 @@ pub(crate) fn escape(octets: &[u8]) -> String {
 }
 
 /// Decodes the output of [`escape`]; `None` for other input.
-pub(crate) fn unescape(text: &str) -> Option<Vec<u8>> {
+#[must_use]
+pub fn unescape(text: &str) -> Option<Vec<u8>> {
     let mut octets = Vec::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('\\') {
@@ -48,7 +50,8 @@ pub(crate) fn unescape(text: &str) -> Option<Vec<u8>> {
 }
 
 /// Replaces NUL, which PostgreSQL does not store, in names and notes.
-pub(crate) fn replace_nul(text: &str) -> String {
+#[must_use]
+pub fn replace_nul(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }
 

@@ -1,0 +1,38 @@
+//! The formats of records.
+
+use crate::Cursor;
+
+/// The record format that this version writes. It reads all formats up to it.
+pub const FORMAT: u8 = 7;
+
+/// Whether this version reads a format.
+fn is_known(format: u8) -> bool {
+    (1..=FORMAT).contains(&format)
+}
+
+/// A record that cannot be decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{what} at octet {offset}")]
+pub struct RecordError {
+    /// The cause.
+    pub what: &'static str,
+    /// The offset of the fault.
+    pub offset: usize,
+}
+
+impl RecordError {
+    /// The error of a record that begins at this offset.
+    pub(crate) fn behind(self, offset: usize) -> Self {
+        Self { offset: self.offset + offset, ..self }
+    }
+}
+
+/// A cursor behind the format octet of a record.
+pub(crate) fn begin(octets: &[u8]) -> Result<(Cursor<'_>, u8), RecordError> {
+    let mut cursor = Cursor::new(octets);
+    let format = cursor.u8()?;
+    if is_known(format) {
+        return Ok((cursor, format));
+    }
+    Err(RecordError { what: "unknown record format", offset: 0 })
+}

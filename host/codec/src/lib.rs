@@ -1,0 +1,36 @@
+//! The encoding of messages, records and batches: one for the store, the archive and whoever writes batches elsewhere.
+//!
+//! All numbers are little-endian, and every record begins with its format version; the encoders describe their records.
+//! The same value gives the same octets on every machine. Decoders never panic.
+#![forbid(unsafe_code)]
+
+mod batch;
+mod cursor;
+mod field;
+mod format;
+mod idempotency_keys;
+mod ledger;
+mod message;
+mod orphan_dlrs;
+mod pools;
+mod progress;
+mod queue_actions;
+mod routing;
+mod steps;
+
+pub use batch::{decode_batch, encode_batch};
+pub use cursor::{Cursor, put_address, put_leb128, put_long, put_short, put_text};
+pub use format::{FORMAT, RecordError};
+pub use idempotency_keys::{decode_idempotency_key, encode_idempotency_key};
+pub use ledger::{
+    decode_balance, decode_operation, decode_settlement, encode_balance, encode_operation, encode_settlement,
+};
+pub use message::{RecordDecoder, RecordSummary, decode_parties, encode_message, read_summary};
+pub use orphan_dlrs::{decode_orphan_dlr, encode_orphan_dlr};
+pub use pools::{decode_journal, decode_number, decode_pool, encode_journal, encode_number, encode_pool};
+pub use progress::{
+    decode_final, decode_progress, decode_submit_attempts, encode_final, encode_progress,
+    encode_submit_attempts,
+};
+pub use queue_actions::{decode_queue_action, encode_queue_action};
+pub use routing::{CompactLayout, FixedLayout, Layout, put_verdict, verdict};

@@ -1,0 +1,328 @@
+//! Messages.
+
+use crate::field::Field;
+use crate::format::begin;
+use crate::routing::{FixedLayout, put_verdict, verdict};
+use crate::{Cursor, FORMAT, RecordError, put_address, put_long, put_short, put_text};
+use bytes::Bytes;
+use model::{
+    Address, AddressBytes, Charge, DlrContent, DlrRequest, DlrState, Message, MessageId, MessageKind, PeerId,
+    PeerMessageId, PluginVersion, Priority, Quote, RoutingDecision, SenderFallback, SenderRequest, Text,
+    Timestamp,
+};
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Decodes records; plugin versions shared by many messages are stored once.
+#[derive(Debug, Default)]
+pub struct RecordDecoder {
+    deciders: HashMap<(Box<str>, Box<str>), Arc<PluginVersion>>,
+    last: Option<Arc<PluginVersion>>,
+}
+
+/// On disk, table `messages`, value:
+/// * 1: format (7; 1 to 6 are read too; 4 to 6 are the same, without a submission, and 3 without sender requests)
+/// * 1: flags: bit 0 DLR, 1 UDHI, 2 payload, 3 replace_if_present, 4 scheduled, 5 TLVs, 6 service type, 7 note
+/// * 4: origin; 1: protocol id; 1: esm_class; 1: priority; 1: DLR request; 1: data coding
+/// * 8: accepted; 8: expires (ms since the epoch); 8: scheduled, if flagged
+/// * source, destination: each 1 TON, 1 NPI, 1 length, value
+/// * service type: 1 length, value, if flagged
+/// * text: 4 length, octets; TLVs: 4 length, octets, if flagged
+/// * verdict, see `routing`: 1 count, 4 peer, 2 weight, 4 cost, 8 ms, 1 length
+/// * plugin, version: each 2 length, UTF-8; note likewise, if flagged
+/// * DLR, if flagged: 8 of, 1 state, 1 flags (bit 0 intermediate, 1 network error), 2 error, 3 network error if
+///   flagged, 8 submitted, 8 done, 2 segments, 2 delivered, peer id: 1 length, octets, 2 segment number (from format
+///   2 on)
+/// * from format 3 on: 1 flags: bit 0 quote, 1 host calls, 2 sender request, 3 submission (from format 7 on). Quote:
+///   1 flags (bit 0 charge, 1 kept on failure, 2 settle, 3 note), charge if flagged: account: 1 length, UTF-8; 8
+///   amount; then plugin, version and note as above. Host calls: 4 length, octets. Sender request: 1 flags (bit 0
+///   lease, 1 a number was given), 1 otherwise (0 reject, 1 keep the sender, 2 hold), pool, holder, user, reason:
+///   each 2 length, UTF-8; then the flagged fields: 8 ms, address. Submission: 8 its id
+pub fn encode_message(out: &mut Vec<u8>, message: &Message) {
+    let flags = u8::from(matches!(message.kind, MessageKind::Dlr(_)))
+        | u8::from(message.text.udhi) << 1
+        | u8::from(message.text.payload) << 2
+        | u8::from(message.replace_if_present) << 3
+        | u8::from(message.scheduled.is_some()) << 4
+        | u8::from(!message.tlvs.is_empty()) << 5
+        | u8::from(!message.service_type.is_empty()) << 6
+        | u8::from(message.routed.note.is_some()) << 7;
+    out.extend_from_slice(&[FORMAT, flags]);
+    out.extend_from_slice(&message.origin.0.to_le_bytes());
+    out.extend_from_slice(&[
+        message.protocol_id,
+        message.esm_class,
+        message.priority.level(),
+        message.dlr_request.bits(),
+        message.text.data_coding,
+    ]);
+    out.extend_from_slice(&message.accepted_at.0.to_le_bytes());
+    out.extend_from_slice(&message.expires_at.0.to_le_bytes());
+    if let Some(scheduled) = message.scheduled {
+        out.extend_from_slice(&scheduled.0.to_le_bytes());
+    }
+    put_address(out, &message.source);
+    put_address(out, &message.destination);
+    if !message.service_type.is_empty() {
+        put_short(out, &message.service_type);
+    }
+    put_long(out, &message.text.octets);
+    if !message.tlvs.is_empty() {
+        put_long(out, &message.tlvs);
+    }
+    put_verdict::<FixedLayout, _>(out, &message.routed.verdict, |out, peer| peer.put(out));
+    put_text(out, &message.routed.by.plugin);
+    put_text(out, &message.routed.by.version);
+    if let Some(note) = &message.routed.note {
+        put_text(out, note);
+    }
+    if let MessageKind::Dlr(dlr) = &message.kind {
+        out.extend_from_slice(&dlr.of.0.to_le_bytes());
+        let flags = u8::from(dlr.intermediate) | u8::from(dlr.network_error.is_some()) << 1;
+        out.extend_from_slice(&[dlr.state as u8, flags]);
+        out.extend_from_slice(&dlr.error.to_le_bytes());
+        out.extend_from_slice(dlr.network_error.as_ref().map_or(&[][..], |code| code));
+        out.extend_from_slice(&dlr.submitted_at.0.to_le_bytes());
+        out.extend_from_slice(&dlr.done_at.0.to_le_bytes());
+        out.extend_from_slice(&dlr.segments.0.to_le_bytes());
+        out.extend_from_slice(&dlr.segments.1.to_le_bytes());
+        put_short(out, &dlr.peer_id.0);
+        out.extend_from_slice(&dlr.segment.to_le_bytes());
+    }
+    let RoutingDecision { quote, host_calls, sender, .. } = &message.routed;
+    out.push(
+        u8::from(quote.is_some())
+            | u8::from(host_calls.is_some()) << 1
+            | u8::from(sender.is_some()) << 2
+            | u8::from(message.submission.is_some()) << 3,
+    );
+    if let Some(quote) = quote {
+        encode_quote(out, quote);
+    }
+    if let Some(host_calls) = host_calls {
+        put_long(out, host_calls);
+    }
+    if let Some(sender) = sender {
+        encode_sender(out, sender);
+    }
+    if let Some(submission) = message.submission {
+        out.extend_from_slice(&submission.0.to_le_bytes());
+    }
+}
+
+fn encode_sender(out: &mut Vec<u8>, request: &SenderRequest) {
+    out.push(u8::from(request.lease.is_some()) | u8::from(request.leased.is_some()) << 1);
+    out.push(request.otherwise as u8);
+    for text in [request.pool.as_str(), &request.holder, &request.user, &request.reason] {
+        put_text(out, text);
+    }
+    if let Some(lease) = request.lease {
+        out.extend_from_slice(&u64::try_from(lease.as_millis()).unwrap_or(u64::MAX).to_le_bytes());
+    }
+    if let Some(leased) = &request.leased {
+        put_address(out, leased);
+    }
+}
+
+fn decode_sender(cursor: &mut Cursor<'_>) -> Result<SenderRequest, RecordError> {
+    let flags = cursor.u8()?;
+    let otherwise = cursor.u8()?;
+    let otherwise =
+        SenderFallback::from_octet(otherwise).ok_or_else(|| cursor.damaged("unknown otherwise"))?;
+    Ok(SenderRequest {
+        pool: Field::read(cursor)?,
+        holder: cursor.text()?.into(),
+        user: cursor.text()?.into(),
+        reason: cursor.text()?.into(),
+        lease: if flags & 1 != 0 { Some(Duration::from_millis(cursor.u64()?)) } else { None },
+        otherwise,
+        leased: if flags & 2 != 0 { Some(cursor.address()?) } else { None },
+    })
+}
+
+/// Source and destination of a message record, without decoding the rest; `None` for a DLR.
+///
+/// # Errors
+/// The octets are no such record.
+pub fn decode_parties(octets: &[u8]) -> Result<Option<(Address, Address)>, RecordError> {
+    let (mut cursor, _) = begin(octets)?;
+    let flags = cursor.u8()?;
+    let scheduled = if flags & 1 << 4 != 0 { 8 } else { 0 };
+    cursor.take(4 + 5 + 8 + 8 + scheduled)?;
+    let (source, destination) = (cursor.address()?, cursor.address()?);
+    Ok((flags & 1 == 0).then_some((source, destination)))
+}
+
+/// The fields of a message record that are decoded without its rest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordSummary {
+    /// It is a DLR for a submitter.
+    pub is_own_dlr: bool,
+    /// The submitter.
+    pub origin: PeerId,
+    /// The time of acceptance.
+    pub accepted_at: Timestamp,
+    /// The source.
+    pub source: Address,
+    /// The destination.
+    pub destination: Address,
+}
+
+/// Decodes the first fields of a message record.
+///
+/// # Errors
+/// The octets are no such record.
+pub fn read_summary(octets: &[u8]) -> Result<RecordSummary, RecordError> {
+    let (mut cursor, _) = begin(octets)?;
+    let flags = cursor.u8()?;
+    let origin = PeerId(cursor.u32()?);
+    cursor.take(5)?;
+    let accepted_at = Timestamp(cursor.u64()?);
+    cursor.take(if flags & 1 << 4 != 0 { 16 } else { 8 })?;
+    let (source, destination) = (cursor.address()?, cursor.address()?);
+    Ok(RecordSummary { is_own_dlr: flags & 1 != 0, origin, accepted_at, source, destination })
+}
+
+fn encode_quote(out: &mut Vec<u8>, quote: &Quote) {
+    let charge = quote.charge.as_ref();
+    out.push(
+        u8::from(charge.is_some())
+            | u8::from(charge.is_some_and(|charge| charge.keep_on_failure)) << 1
+            | u8::from(charge.is_some_and(|charge| charge.settle)) << 2
+            | u8::from(quote.note.is_some()) << 3,
+    );
+    if let Some(charge) = charge {
+        put_short(out, charge.account.as_bytes());
+        out.extend_from_slice(&charge.amount.to_le_bytes());
+    }
+    put_text(out, &quote.by.plugin);
+    put_text(out, &quote.by.version);
+    if let Some(note) = &quote.note {
+        put_text(out, note);
+    }
+}
+
+impl RecordDecoder {
+    /// A new decoder.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn decider(&mut self, plugin: &str, version: &str) -> Arc<PluginVersion> {
+        if let Some(last) = &self.last
+            && last.plugin == plugin
+            && last.version == version
+        {
+            return last.clone();
+        }
+        let by = self
+            .deciders
+            .entry((plugin.into(), version.into()))
+            .or_insert_with(|| {
+                Arc::new(PluginVersion { plugin: plugin.to_owned(), version: version.to_owned() })
+            })
+            .clone();
+        self.last = Some(by.clone());
+        by
+    }
+
+    fn quote(&mut self, cursor: &mut Cursor<'_>) -> Result<Quote, RecordError> {
+        let flags = cursor.u8()?;
+        let charge = if flags & 1 != 0 {
+            let account = std::str::from_utf8(cursor.short()?).map_err(|_| cursor.damaged("no UTF-8"))?;
+            Some(Charge {
+                account: account.into(),
+                amount: cursor.u64()?,
+                keep_on_failure: flags & 2 != 0,
+                settle: flags & 4 != 0,
+            })
+        } else {
+            None
+        };
+        let (plugin, version) = (cursor.text()?, cursor.text()?);
+        let by = self.decider(plugin, version);
+        let note = if flags & 8 != 0 { Some(cursor.text()?.into()) } else { None };
+        Ok(Quote { charge, by, note })
+    }
+
+    /// Decodes the output of [`encode_message`]; also returns its length.
+    ///
+    /// # Errors
+    /// The octets are no such record.
+    pub fn message(&mut self, id: MessageId, octets: &[u8]) -> Result<(Message, usize), RecordError> {
+        let (mut cursor, format) = begin(octets)?;
+        let flags = cursor.u8()?;
+        let flagged = |bit: u8| flags & (1 << bit) != 0;
+        let origin = PeerId(cursor.u32()?);
+        let (protocol_id, esm_class) = (cursor.u8()?, cursor.u8()?);
+        let priority = Priority::new(cursor.u8()?);
+        let dlr_request = DlrRequest::from_bits(cursor.u8()?);
+        let data_coding = cursor.u8()?;
+        let accepted_at = Timestamp(cursor.u64()?);
+        let expires_at = Timestamp(cursor.u64()?);
+        let scheduled = if flagged(4) { Some(Timestamp(cursor.u64()?)) } else { None };
+        let source = cursor.address()?;
+        let destination = cursor.address()?;
+        let service_type = if flagged(6) { Bytes::copy_from_slice(cursor.short()?) } else { Bytes::new() };
+        let octets = Bytes::copy_from_slice(cursor.long()?);
+        let tlvs = if flagged(5) { Bytes::copy_from_slice(cursor.long()?) } else { Bytes::new() };
+        let verdict = verdict::<FixedLayout, _>(&mut cursor, Field::read)?;
+        let (plugin, version) = (cursor.text()?, cursor.text()?);
+        let by = self.decider(plugin, version);
+        let note = if flagged(7) { Some(cursor.text()?.into()) } else { None };
+        let kind = if flagged(0) {
+            MessageKind::Dlr(Box::new(decode_dlr_content(&mut cursor, format)?))
+        } else {
+            MessageKind::Text
+        };
+        let extras = if format >= 3 { cursor.u8()? } else { 0 };
+        let quote = if extras & 1 != 0 { Some(Box::new(self.quote(&mut cursor)?)) } else { None };
+        let host_calls = if extras & 2 != 0 { Some(cursor.long()?.into()) } else { None };
+        let sender = if extras & 4 != 0 { Some(Box::new(decode_sender(&mut cursor)?)) } else { None };
+        let submission = if format >= 7 && extras & 8 != 0 { Some(MessageId(cursor.u64()?)) } else { None };
+        let message = Message {
+            id,
+            kind,
+            origin,
+            source,
+            destination,
+            service_type,
+            protocol_id,
+            esm_class,
+            priority,
+            dlr_request,
+            replace_if_present: flagged(3),
+            submission,
+            text: Text { octets, data_coding, udhi: flagged(1), payload: flagged(2) },
+            tlvs,
+            accepted_at,
+            scheduled,
+            expires_at,
+            routed: RoutingDecision { verdict, by, note, sender, quote, host_calls, fault_message_id: None },
+        };
+        Ok((message, cursor.at()))
+    }
+}
+
+fn decode_dlr_content(cursor: &mut Cursor<'_>, format: u8) -> Result<DlrContent, RecordError> {
+    let of = MessageId(cursor.u64()?);
+    let state = cursor.u8()?;
+    let state = DlrState::from_octet(state).ok_or_else(|| cursor.damaged("unknown DLR state"))?;
+    let flags = cursor.u8()?;
+    let error = cursor.u16()?;
+    let network_error = if flags & 2 != 0 { Some([cursor.u8()?, cursor.u8()?, cursor.u8()?]) } else { None };
+    Ok(DlrContent {
+        of,
+        state,
+        intermediate: flags & 1 != 0,
+        error,
+        network_error,
+        submitted_at: Timestamp(cursor.u64()?),
+        done_at: Timestamp(cursor.u64()?),
+        segments: (cursor.u16()?, cursor.u16()?),
+        peer_id: PeerMessageId(AddressBytes::from_slice(cursor.short()?)),
+        segment: if format >= 2 { cursor.u16()? } else { 0 },
+    })
+}

@@ -1,0 +1,295 @@
+//! Random records, for the tests of the codec and of the store.
+
+use bytes::Bytes;
+use model::{
+    Address, AddressBytes, AdminActionKind, Charge, DlrContent, DlrRequest, DlrState, FinalRecord,
+    FinalState, Hook, Imsi, Leg, Message, MessageId, MessageKind, MessageProgress, PeerId, PeerMessageId,
+    PluginVersion, PoolName, PoolNumber, Priority, QueueActionId, Quote, RejectReason, RoutingDecision,
+    SenderFallback, SenderRequest, Step, StepKind, SubmitAttempt, SubmittedSegment, Text, Timestamp, Verdict,
+    WaitState,
+};
+use proptest::collection::vec;
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::select;
+use std::sync::Arc;
+use std::time::Duration;
+
+const RECEIPT_STATES: [DlrState; 10] = [
+    DlrState::Scheduled,
+    DlrState::Enroute,
+    DlrState::Delivered,
+    DlrState::Expired,
+    DlrState::Deleted,
+    DlrState::Undeliverable,
+    DlrState::Accepted,
+    DlrState::Unknown,
+    DlrState::Rejected,
+    DlrState::Skipped,
+];
+
+fn octets(most: usize) -> impl Strategy<Value = Vec<u8>> {
+    vec(any::<u8>(), 0..=most)
+}
+
+fn time() -> impl Strategy<Value = Timestamp> {
+    any::<u64>().prop_map(Timestamp)
+}
+
+fn peer() -> impl Strategy<Value = PeerId> {
+    // The greatest id means "none" in a final record; it is never assigned.
+    (0..u32::MAX).prop_map(PeerId)
+}
+
+pub(crate) fn peer_id() -> impl Strategy<Value = PeerMessageId> {
+    octets(70).prop_map(|raw| PeerMessageId::new(&raw))
+}
+
+fn address() -> impl Strategy<Value = Address> {
+    (any::<u8>(), any::<u8>(), octets(64)).prop_map(|(ton, npi, value)| Address::new(ton, npi, &value))
+}
+
+pub(crate) fn dlr_state() -> impl Strategy<Value = DlrState> {
+    select(&RECEIPT_STATES[..])
+}
+
+fn leg() -> impl Strategy<Value = Leg> {
+    let wait = option::of(any::<u64>().prop_map(Duration::from_millis));
+    let numbers = (peer(), any::<u8>(), any::<u16>(), any::<u32>());
+    let home = (any::<bool>(), option::of(octets(15).prop_map(|raw| Imsi(AddressBytes::from_slice(&raw)))));
+    (numbers, wait, option::of(address()), option::of(address()), home).prop_map(
+        |((peer, rank, weight, cost), longest_wait, source, destination, (resolve, imsi))| Leg {
+            peer,
+            rank,
+            weight,
+            cost,
+            longest_wait,
+            source,
+            destination,
+            resolve,
+            imsi,
+        },
+    )
+}
+
+fn verdict() -> impl Strategy<Value = Verdict> {
+    prop_oneof![
+        3 => vec(leg(), 0..5).prop_map(Verdict::Forward),
+        1 => vec(leg(), 255).prop_map(Verdict::Forward),
+        1 => time().prop_map(Verdict::Hold),
+        1 => (1_u8..=9).prop_filter_map("a reason", RejectReason::from_octet).prop_map(Verdict::Reject),
+    ]
+}
+
+fn routed() -> impl Strategy<Value = RoutingDecision> {
+    let word = "\\PC{0,64}";
+    let host_calls = option::of(octets(90).prop_map(Vec::into_boxed_slice));
+    let note = option::of("\\PC{0,200}");
+    (verdict(), word, "[0-9a-f]{12}", note, option::of(sender()), option::of(quote()), host_calls).prop_map(
+        |(verdict, plugin, version, note, sender, quote, host_calls)| RoutingDecision {
+            verdict,
+            by: Arc::new(PluginVersion { plugin, version }),
+            note: note.map(String::into_boxed_str),
+            sender: sender.map(Box::new),
+            quote: quote.map(Box::new),
+            host_calls,
+            fault_message_id: None,
+        },
+    )
+}
+
+fn pool() -> impl Strategy<Value = PoolName> {
+    "[a-z:]{1,100}".prop_map(|name| name.parse().expect("a name of a pool"))
+}
+
+fn pool_number() -> impl Strategy<Value = PoolNumber> {
+    "[0-9+*#]{1,16}".prop_map(|text| text.parse().expect("a number of a pool"))
+}
+
+fn sender() -> impl Strategy<Value = SenderRequest> {
+    let words = ("\\PC{0,80}", "\\PC{0,80}", "\\PC{0,80}");
+    let otherwise = select(vec![SenderFallback::Reject, SenderFallback::KeepSender, SenderFallback::Hold]);
+    let lease = option::of(any::<u64>().prop_map(Duration::from_millis));
+    (pool(), words, lease, otherwise, option::of(address())).prop_map(
+        |(pool, (holder, user, reason), lease, otherwise, leased)| SenderRequest {
+            pool,
+            holder: holder.into(),
+            user: user.into(),
+            reason: reason.into(),
+            lease,
+            otherwise,
+            leased,
+        },
+    )
+}
+
+fn quote() -> impl Strategy<Value = Quote> {
+    let charge = ("[a-z]{1,64}", any::<u64>(), any::<bool>(), any::<bool>()).prop_map(
+        |(account, amount, keep_on_failure, settle)| Charge {
+            account: account.into(),
+            amount,
+            keep_on_failure,
+            settle,
+        },
+    );
+    (option::of(charge), "\\PC{0,64}", "[0-9a-f]{12}", option::of("\\PC{0,200}")).prop_map(
+        |(charge, plugin, version, note)| Quote {
+            charge,
+            by: Arc::new(PluginVersion { plugin, version }),
+            note: note.map(String::into_boxed_str),
+        },
+    )
+}
+
+fn dlr() -> impl Strategy<Value = DlrContent> {
+    let numbers = (any::<u64>(), dlr_state(), any::<bool>(), any::<u16>(), option::of(any::<[u8; 3]>()));
+    (numbers, time(), time(), any::<(u16, u16, u16)>(), peer_id()).prop_map(
+        |(
+            (of, state, intermediate, error, network_error),
+            submitted_at,
+            done_at,
+            (all, good, segment),
+            peer_id,
+        )| {
+            DlrContent {
+                of: MessageId(of),
+                state,
+                intermediate,
+                error,
+                network_error,
+                submitted_at,
+                done_at,
+                segments: (all, good),
+                segment,
+                peer_id,
+            }
+        },
+    )
+}
+
+/// Messages of both kinds, with and without every optional field.
+pub(crate) fn message() -> impl Strategy<Value = Message> {
+    let kind = prop_oneof![Just(MessageKind::Text), dlr().prop_map(|text| MessageKind::Dlr(Box::new(text)))];
+    let ends = (any::<u64>(), kind, peer(), address(), address());
+    let replaced_or_shared = (any::<bool>(), option::of(any::<u64>()));
+    let octet_fields =
+        (octets(5), any::<u8>(), any::<u8>(), 0_u8..4, any::<[bool; 3]>(), replaced_or_shared, octets(80));
+    let text = (octets(300), any::<u8>(), any::<bool>(), any::<bool>());
+    (ends, octet_fields, text, (time(), option::of(time()), time()), routed()).prop_map(
+        |(
+            (id, kind, origin, source, destination),
+            (service_type, protocol_id, esm_class, priority, wanted, (replace_if_present, submission), tlvs),
+            (octets, data_coding, udhi, payload),
+            (accepted_at, scheduled, expires_at),
+            routed,
+        )| Message {
+            id: MessageId(id),
+            kind,
+            origin,
+            source,
+            destination,
+            service_type: Bytes::from(service_type),
+            protocol_id,
+            esm_class,
+            priority: Priority::new(priority),
+            dlr_request: DlrRequest { on_success: wanted[0], on_failure: wanted[1], intermediate: wanted[2] },
+            replace_if_present,
+            submission: submission.map(MessageId),
+            text: Text { octets: Bytes::from(octets), data_coding, udhi, payload },
+            tlvs: Bytes::from(tlvs),
+            accepted_at,
+            scheduled,
+            expires_at,
+            routed,
+        },
+    )
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let kind = prop_oneof![
+        Just(StepKind::Accepted),
+        (peer(), any::<u16>()).prop_map(|(peer, attempt)| StepKind::Submitted { peer, attempt }),
+        peer_id().prop_map(|id| StepKind::Responded { id }),
+        any::<u32>().prop_map(|code| StepKind::Refused { code }),
+        Just(StepKind::NotSent),
+        Just(StepKind::Unanswered),
+        time().prop_map(|until| StepKind::Deferred { until }),
+        peer().prop_map(|peer| StepKind::NextLeg { peer }),
+        Just(StepKind::SentAgain),
+        Just(StepKind::StatusQueried),
+        any::<(u8, u16)>().prop_map(|(state, error)| StepKind::DlrReceived { state, error }),
+        Just(StepKind::Replaced),
+        time().prop_map(|until| StepKind::Held { until }),
+        peer().prop_map(|peer| StepKind::Rerouted { peer }),
+        Just(StepKind::Recovered),
+        (select(&Hook::ALL[..]), "\\PC{0,9}", "[0-9a-f]{12}", option::of("\\PC{0,30}")).prop_map(
+            |(hook, plugin, version, note)| StepKind::Decided {
+                hook,
+                by: Arc::new(PluginVersion { plugin, version }),
+                note: note.map(String::into_boxed_str),
+            }
+        ),
+        Just(StepKind::Resolving),
+        (peer(), any::<bool>()).prop_map(|(peer, cached)| StepKind::Resolved { peer, cached }),
+        any::<bool>().prop_map(|cached| StepKind::UnknownSubscriber { cached }),
+        time().prop_map(|until| StepKind::AwaitingAlert { until }),
+        time().prop_map(|until| StepKind::MovedBehindOthers { until }),
+        octets(15)
+            .prop_map(|raw| StepKind::SubscriberRequeried { imsi: Imsi(AddressBytes::from_slice(&raw)) }),
+        (pool(), pool_number()).prop_map(|(pool, number)| StepKind::SenderLeased { pool, number }),
+        pool().prop_map(|pool| StepKind::SenderUnavailable { pool }),
+        any::<u64>().prop_map(|amount| StepKind::Charged { amount }),
+        any::<u64>().prop_map(|amount| StepKind::Refunded { amount }),
+        (select(&AdminActionKind::ALL[..]), "\\PC{0,9}", option::of(1_u32..), option::of(peer())).prop_map(
+            |(action, by, queue_action, peer)| StepKind::AdminAction {
+                action,
+                by: by.into(),
+                queue_action: queue_action.map(QueueActionId),
+                peer
+            }
+        ),
+    ];
+    (time(), kind).prop_map(|(at, kind)| Step { at, kind })
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    vec(step(), 0..=FinalRecord::MAX_STEPS)
+}
+
+/// Progress in every wait state.
+pub(crate) fn progress() -> impl Strategy<Value = MessageProgress> {
+    let waiting = prop_oneof![
+        Just(WaitState::Queued),
+        time().prop_map(|until| WaitState::Deferred { until }),
+        time().prop_map(|until| WaitState::Held { until }),
+        time().prop_map(|since| WaitState::Uncertain { since }),
+        (peer(), time()).prop_map(|(peer, since)| WaitState::Dlr { peer, since }),
+    ];
+    let segment = (peer_id(), option::of(dlr_state())).prop_map(|(id, state)| SubmittedSegment { id, state });
+    (waiting, any::<u16>(), any::<u8>(), vec(segment, 0..6), steps()).prop_map(
+        |(waiting, attempts, leg, segments, steps)| MessageProgress {
+            waiting,
+            attempts,
+            leg,
+            segments,
+            steps,
+        },
+    )
+}
+
+/// Every final state.
+pub(crate) fn ended() -> impl Strategy<Value = FinalRecord> {
+    (select(&FinalState::ALL[..]), time(), any::<u32>(), option::of(peer()), peer_id(), steps()).prop_map(
+        |(state, at, error, peer, peer_id, steps)| FinalRecord { state, at, error, peer, peer_id, steps },
+    )
+}
+
+/// A submit attempt.
+pub(crate) fn handed() -> impl Strategy<Value = SubmitAttempt> {
+    (any::<u64>(), any::<u16>(), any::<u8>(), time()).prop_map(|(id, attempt, leg, at)| SubmitAttempt {
+        id: MessageId(id),
+        attempt,
+        leg,
+        at,
+    })
+}

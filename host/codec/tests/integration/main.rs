@@ -1,0 +1,6 @@
+//! Integration tests of the codec.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failed step fails the test")]
+
+mod batches;
+mod generators;
+mod records;

@@ -1,0 +1,91 @@
+//! What the daemon does every second, beside its traffic.
+
+use crate::config_manager::{ConfigManager, TunableSettings};
+use crate::core_loop::CoreHandle;
+use crate::peer_snapshots::PeerSnapshotPublisher;
+use crate::serve::hooks_bound_event;
+use engine::Event;
+use hooks::{BindingChange, Hooks};
+use model::{Hook, Timestamp};
+use ports::EventSink as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+use store::Store;
+
+/// Runs every second: checks the disk, publishes peer snapshots, watches the resolver, deletes old finished messages.
+pub(crate) struct Housekeeper {
+    pub(crate) core: CoreHandle,
+    pub(crate) store: Arc<Store>,
+    pub(crate) peer_snapshots: Arc<PeerSnapshotPublisher>,
+    pub(crate) data: PathBuf,
+    pub(crate) tuning: Arc<TunableSettings>,
+    /// Whether an archive takes finished messages; otherwise they are deleted after a while.
+    pub(crate) has_archive: bool,
+    /// The time of the newest record at startup.
+    pub(crate) newest_record: Option<Timestamp>,
+    pub(crate) config_manager: Arc<ConfigManager>,
+    pub(crate) hooks: Arc<Hooks>,
+}
+
+impl Housekeeper {
+    /// Runs until `stop` is closed.
+    pub(crate) fn run(self, stop: &crossbeam_channel::Receiver<()>) {
+        self.watch_disk();
+        self.peer_snapshots.publish();
+        let mut turn = 0_u64;
+        let mut resolver = self.hooks.status(Hook::Resolver).live.serial;
+        while stop.recv_timeout(Duration::from_secs(1)) == Err(crossbeam_channel::RecvTimeoutError::Timeout) {
+            turn += 1;
+            self.watch_disk();
+            self.peer_snapshots.publish();
+            self.watch_resolver(&mut resolver);
+            self.config_manager.tick();
+            if turn.is_multiple_of(10) {
+                self.trim();
+            }
+        }
+    }
+
+    fn watch_disk(&self) {
+        let counts = &self.core.counts;
+        match store::free_space(&self.data) {
+            Ok(free) => {
+                counts.disk_free.store(free, Relaxed);
+                let watermark = self.tuning.free_space_watermark();
+                let low = free < watermark;
+                if counts.disk_low.swap(low, Relaxed) != low {
+                    tracing::warn!(free, watermark, low, "disk space state changed");
+                    self.core.push(vec![Event::DiskSpace { low }]);
+                }
+            }
+            Err(error) => tracing::warn!(%error, "reading free disk space failed"),
+        }
+    }
+
+    /// After an automatic rollback of the resolver, lets the restored one resolve the numbers that the faulty one
+    /// deferred. Changes by admins are reported to the engine at once.
+    fn watch_resolver(&self, known: &mut u64) {
+        let live = self.hooks.status(Hook::Resolver).live;
+        if std::mem::replace(known, live.serial) != live.serial
+            && live.change == BindingChange::RolledBackAutomatically
+        {
+            self.core.push(vec![hooks_bound_event(&self.hooks), Event::ResolverReplaced]);
+        }
+    }
+
+    fn trim(&self) {
+        if self.has_archive {
+            return;
+        }
+        let keep = u64::try_from(self.tuning.retention().as_millis()).unwrap_or(u64::MAX);
+        let before = Timestamp(self.core.clock.for_ages(self.newest_record).0.saturating_sub(keep));
+        // In steps, so that the core's commits do not wait long.
+        while let Ok(count) = self.store.trim_finished(before, 2_000) {
+            if count < 2_000 {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! Arbitrary octets as a batch: refused with an offset within them, or read; and what is read is written as a batch that
+//! is read as the same.
+#![no_main]
+
+use codec::{decode_batch, encode_batch};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|octets: &[u8]| {
+    match decode_batch(octets) {
+        Err(error) => assert!(error.offset <= octets.len() && !error.what.is_empty(), "{error}"),
+        Ok(read) => {
+            let mut written = Vec::new();
+            encode_batch(&mut written, &read);
+            assert_eq!(decode_batch(&written), Ok(read));
+        }
+    }
+});
