@@ -1,6 +1,6 @@
 //! The driver of one link: the task that moves octets, events, commands and outcomes until the connection ends.
 
-use super::link::{Link, SessionEnd};
+use super::bound_link::{Link, SessionEnd};
 use super::link_record::LinkRecord;
 use super::tracked_socket::TrackedSocket;
 use super::{

@@ -3,10 +3,10 @@
 //! commands and the orderly end are here.
 
 mod back_off;
+mod bound_link;
 mod client_tls;
 mod dialer;
 mod driver;
-mod link;
 mod link_deps;
 mod link_handle;
 mod link_protocol;
@@ -14,14 +14,13 @@ mod link_record;
 mod listener;
 mod tracked_socket;
 
+pub use bound_link::{BoundLink, Link, LoginRefusal};
 pub use client_tls::{ClientTls, TlsError};
 pub use dialer::{DialTarget, DialedPeer, PeerError, dial};
 pub use driver::LinkControl;
-pub use link::{BoundLink, Link, LoginRefusal};
 pub use link_deps::{LinkDeps, LinkLimits, ListenerCounts};
 pub use link_handle::LinkHandle;
 pub use link_protocol::{LinkProtocol, LinkStep, PendingLogin};
-
 pub use link_record::{LinkBlocker, LinkPhase, LinkRecord, LinkRole, LinkState, PduCounts, PduKind, Traffic};
 pub use listener::{IncomingPeer, Listener, ListenerError, ListenerSettings, PreparedListener};
 pub use tracked_socket::Socket;
