@@ -23,7 +23,7 @@ pub use fixture::{Fixture, POLICY, activate, bind, shipped, steady_traffic, step
 pub use kannel::Kannel;
 pub use peer::Peer;
 pub use raw_connection::{RawConnection, RawPdu};
-pub use testkit::{load, random, test_daemon};
+pub use testkit::{load, test_daemon};
 
 /// Timeout for everything that must happen. It is generous: the machine may be busy, and a test that passes
 /// does not wait for it.

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 /// Table of audit records. Key: serial, counted from 1 without a gap; value: JSON of an [`AuditRecord`] in UTF-8.
 pub(crate) const AUDIT: TableDefinition<u64, &[u8]> = TableDefinition::new("audit");
@@ -67,8 +67,8 @@ fn truncate_field(text: &mut String) {
 impl Audit {
     pub(crate) fn new(path: &Path, database: Arc<Database>) -> Result<Self, AccessError> {
         let opened = Instant::now();
-        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let age_clock = AgeClock::trusted(Timestamp::default() + wall);
+        let now = Timestamp::now();
+        let age_clock = AgeClock::trusted(now);
         let (pending, commit_lock) = Default::default();
         let mut audit = Self {
             path: path.to_owned(),
@@ -80,7 +80,7 @@ impl Audit {
             commit_lock,
         };
         let newest = audit.newest().map_err(|error| audit.failed(error))?;
-        audit.age_clock = AgeClock::checked(Timestamp::default() + wall, newest);
+        audit.age_clock = AgeClock::checked(now, newest);
         Ok(audit)
     }
 

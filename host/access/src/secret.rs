@@ -10,26 +10,15 @@ pub(crate) type SecretHash = [u8; 32];
 pub(crate) fn generate() -> Result<String, AccessError> {
     let mut octets = [0; 32];
     getrandom::fill(&mut octets).map_err(AccessError::Random)?;
-    Ok(hex(&octets))
+    Ok(model::hex(&octets))
 }
 
 pub(crate) fn hash(secret: &str) -> SecretHash {
     Sha256::digest(secret.as_bytes()).into()
 }
 
-pub(crate) fn hex(octets: &[u8]) -> String {
-    octets.iter().map(|octet| format!("{octet:02x}")).collect()
-}
-
 pub(crate) fn from_hex(text: &str) -> Option<SecretHash> {
-    if text.len() != 64 || !text.is_ascii() {
-        return None;
-    }
-    let mut hash = [0; 32];
-    for (octet, at) in hash.iter_mut().zip((0..64).step_by(2)) {
-        *octet = u8::from_str_radix(&text[at..at + 2], 16).ok()?;
-    }
-    Some(hash)
+    model::from_hex(text)?.try_into().ok()
 }
 
 /// Compares two texts in constant time.
@@ -48,7 +37,7 @@ mod tests {
         assert_eq!(secret.len(), 64);
         assert_ne!(secret, generate().unwrap());
         let hash = hash(&secret);
-        assert_eq!(from_hex(&hex(&hash)), Some(hash));
+        assert_eq!(from_hex(&model::hex(&hash)), Some(hash));
         for wrong in ["", "00", &"g".repeat(64), &"é".repeat(32)] {
             assert_eq!(from_hex(wrong), None, "{wrong}");
         }

@@ -279,7 +279,7 @@ impl UserDirectory {
             role: new.role,
             account: new.account.map(Into::into),
             bodies: new.bodies,
-            secret_hash: crate::secret::hex(&hash),
+            secret_hash: model::hex(&hash),
             made: wall,
             by: by.to_owned(),
             until,

@@ -8,10 +8,11 @@ use api::{AttentionView, NotReady};
 use axum::Json;
 use axum::extract::State;
 use configuration::Keys;
+use model::Timestamp;
 use rules::{Facts, findings};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -75,9 +76,8 @@ fn collect_facts(backend: &dyn ApiBackend) -> Result<Facts, Problem> {
         // There is no archive.
         Err(_) => None,
     };
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Ok(Facts {
-        now: u64::try_from(now.as_millis()).unwrap_or(u64::MAX),
+        now: Timestamp::now().0,
         limits: backend.attention_limits(),
         status: has_core.then(|| backend.status()).transpose()?,
         drain: has_core.then(|| backend.drain_state()).transpose()?,

@@ -11,7 +11,7 @@ use ports::{LoginInterface, LoginLimiter, PasswordError, PasswordVerifier};
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
 /// Name of the session cookie.
@@ -109,8 +109,7 @@ impl Authenticator {
 
     pub(crate) fn now(&self) -> Now {
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Now { wall: Timestamp(millis(wall)), mono: Moment(millis(self.started.elapsed())) }
+        Now { wall: Timestamp::now(), mono: Moment(millis(self.started.elapsed())) }
     }
 
     /// Authenticates a request. `changes`: the request changes something, so a session must send its CSRF token.

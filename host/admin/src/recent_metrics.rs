@@ -5,10 +5,11 @@ use crate::problem::Problem;
 use api::{MetricsSampleView, RecentMetricsView};
 use axum::Json;
 use axum::extract::Extension;
+use model::Timestamp;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use tokio::time::MissedTickBehavior;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -80,9 +81,8 @@ fn take_sample(
 ) -> Result<(MetricsSampleView, Option<u64>), Problem> {
     let status = backend.status()?;
     let totals = &status.totals;
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let sample = MetricsSampleView {
-        at: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
+        at: Timestamp::now().0,
         accepted: totals.accepted,
         refused: totals.refused,
         submitted: totals.submitted,

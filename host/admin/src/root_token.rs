@@ -35,7 +35,7 @@ impl RootToken {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let mut octets = [0; 32];
                 getrandom::fill(&mut octets).map_err(|error| wrong(format!("no randomness: {error}")))?;
-                let token: String = octets.iter().map(|octet| format!("{octet:02x}")).collect();
+                let token = model::hex(&octets);
                 let mut options = std::fs::OpenOptions::new();
                 let opened = options.write(true).create_new(true).mode(0o600).open(path);
                 let written = opened.and_then(|mut file| {

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
 use tokio::task::spawn_blocking;
 
@@ -384,13 +384,9 @@ fn flatten_join<T>(result: Result<Result<T, SourceError>, tokio::task::JoinError
     }
 }
 
-fn wall_clock() -> Timestamp {
-    Timestamp::default() + SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
-}
-
 /// Deletes old messages regularly.
 async fn trim_loop(archive: Archive, status: Arc<PumpMonitor>) {
-    let (begun, started_at) = (Instant::now(), wall_clock());
+    let (begun, started_at) = (Instant::now(), Timestamp::now());
     while archive.options().keep.is_none() {
         tokio::time::sleep(TRIM_INTERVAL).await;
     }
@@ -409,7 +405,7 @@ async fn trim_loop(archive: Archive, status: Arc<PumpMonitor>) {
         return;
     }
     loop {
-        let now = ages.now(begun.elapsed(), wall_clock()).unwrap_or_default();
+        let now = ages.now(begun.elapsed(), Timestamp::now()).unwrap_or_default();
         let keep = archive.options().keep.map_or(u128::MAX, |keep| keep.as_millis());
         let keep = u64::try_from(keep).unwrap_or(u64::MAX);
         match archive.trim(Timestamp(now.0.saturating_sub(keep))).await {

@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -157,11 +157,6 @@ impl Business {
     }
 }
 
-fn wall_clock() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
-}
-
 impl Shared {
     async fn ask(&self, event: impl FnOnce(engine::ReplyTo) -> Event) -> Result<EngineAnswer, Problem> {
         let submit_timeout = self.options.lock().submit_timeout;
@@ -178,14 +173,14 @@ impl Shared {
     ) -> Result<Value, Problem> {
         let key = key.map(|name| submission_key(&name, &items)).transpose();
         let read =
-            key.and_then(|key| Ok((key, submission::messages(items, &account.options, wall_clock())?)));
+            key.and_then(|key| Ok((key, submission::messages(items, &account.options, Timestamp::now())?)));
         let (key, messages) = read.inspect_err(|problem| self.refused(account, problem))?;
         if !account.take(messages.len(), Instant::now()) {
             let first = messages.first();
             let addresses = first
                 .map(|message| (message.source.clone(), message.destination.clone()))
                 .unwrap_or_default();
-            let refused = RefusalRecord::new(wall_clock(), Protocol::Http, addresses, Refusal::Throttled);
+            let refused = RefusalRecord::new(Timestamp::now(), Protocol::Http, addresses, Refusal::Throttled);
             self.registry.refusals().record(account.options.peer, refused, messages.len() as u64);
             return Err(Problem::of(Refusal::Throttled));
         }
@@ -225,7 +220,7 @@ impl Shared {
             None => problem.kind.name().replace('-', " "),
         };
         let refused = RefusalRecord {
-            at: wall_clock(),
+            at: Timestamp::now(),
             protocol: Protocol::Http,
             source: Address::default(),
             destination: Address::default(),

@@ -72,7 +72,7 @@ fn reply(message: &Message) -> Map<String, Value> {
     shown.insert("octets".to_owned(), STANDARD.encode(&message.text.octets).into());
     shown.insert("received_at".to_owned(), stamp(message.accepted_at).into());
     if let Some((udh, _)) = header {
-        let digits: String = udh.iter().map(|octet| format!("{octet:02x}")).collect();
+        let digits = model::hex(udh);
         shown.insert("udh".to_owned(), digits.into());
     }
     if let Some(reserve) = SgipFields::read(&message.tlvs).reserve {

@@ -14,7 +14,7 @@ use sha2::Sha256;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 /// The header that carries the signature of a push.
@@ -49,7 +49,7 @@ pub fn signature(secret: &str, seconds: u64, body: &[u8]) -> String {
     let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(secret.as_bytes()) else { return String::new() };
     mac.update(format!("{seconds}.").as_bytes());
     mac.update(body);
-    let digest: String = mac.finalize().into_bytes().iter().map(|octet| format!("{octet:02x}")).collect();
+    let digest = model::hex(&mac.finalize().into_bytes());
     format!("t={seconds},v1={digest}")
 }
 
@@ -156,7 +156,7 @@ impl Pusher {
         let refused = |class| Outcome::Refused { class, code: 0, taken: Vec::new() };
         match pushed {
             PushOutcome::Delivered => {
-                counts.pushed(Timestamp(now().1));
+                counts.pushed(Timestamp::now());
                 Outcome::Accepted { ids: Vec::new() }
             }
             PushOutcome::Down(why) => {
@@ -190,7 +190,7 @@ impl Pusher {
                 Err(why) => return PushOutcome::Refused(why),
             },
         };
-        let (seconds, _) = now();
+        let seconds = Timestamp::now().0 / 1000;
         let request = self
             .client
             .post(&self.push.url)
@@ -248,12 +248,6 @@ fn sent(delivery: LinkCommand) -> Option<Arc<Message>> {
 
 fn not_sent(link: model::LinkId, message: &Message) -> Event {
     Event::Outcome { link, id: message.id, outcome: Outcome::NotSent }
-}
-
-/// Seconds and milliseconds since the epoch.
-fn now() -> (u64, u64) {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    (since.as_secs(), u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]

@@ -213,13 +213,6 @@ fn destination(number: &str) -> Result<Address, String> {
     Ok(Address::new(u8::from(number.starts_with('+')), 1, digits.as_bytes()))
 }
 
-fn hex(text: &str) -> Option<Vec<u8>> {
-    if !text.len().is_multiple_of(2) || !text.is_ascii() {
-        return None;
-    }
-    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(text.get(at..at + 2)?, 16).ok()).collect()
-}
-
 fn body(item: &SubmitItem, account: &BusinessAccountOptions, errors: &mut FieldErrors) -> Text {
     let coding = match item.coding.as_deref().map(|name| (name, TextCoding::of(name))) {
         None => TextCoding::Auto,
@@ -238,7 +231,7 @@ fn body(item: &SubmitItem, account: &BusinessAccountOptions, errors: &mut FieldE
             }
         },
         (None, Some(octets)) => {
-            let Some(octets) = hex(octets) else {
+            let Some(octets) = model::from_hex(octets) else {
                 errors.add("octets", "must be pairs of hexadecimal digits");
                 return Text::default();
             };
@@ -256,7 +249,7 @@ fn body(item: &SubmitItem, account: &BusinessAccountOptions, errors: &mut FieldE
             return Text::default();
         }
     };
-    let udh = match item.udh.as_deref().map(hex) {
+    let udh = match item.udh.as_deref().map(model::from_hex) {
         None => Vec::new(),
         Some(Some(udh)) if udh.first().is_some_and(|length| usize::from(*length) + 1 == udh.len()) => udh,
         Some(_) => {

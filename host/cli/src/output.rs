@@ -9,7 +9,6 @@ use std::fmt;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The error of a command.
 #[derive(Debug, thiserror::Error)]
@@ -122,10 +121,7 @@ impl Streams {
             colour: !plain && std::io::stdout().is_terminal(),
             stdout_is_terminal: std::io::stdout().is_terminal(),
             stderr_is_terminal: std::io::stderr().is_terminal(),
-            clock: || {
-                let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-                u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-            },
+            clock: || model::Timestamp::now().0,
         }
     }
 

@@ -2,14 +2,11 @@
 
 use maud::{Markup, html};
 use serde_json::Value;
-use std::time::{SystemTime, UNIX_EPOCH};
 use time::OffsetDateTime;
 
 /// The current time, in milliseconds since the epoch.
 pub(crate) fn now() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+    model::Timestamp::now().0
 }
 
 fn date_time(ms: u64) -> Option<OffsetDateTime> {

@@ -28,7 +28,6 @@ mod peer;
 mod peer_groups;
 mod pools;
 mod queue_actions;
-mod random;
 mod recover;
 mod replace_if_present;
 mod requery;

@@ -15,8 +15,7 @@
 //!   halves it. Probes are timed, so a probe without answer does not stop the next one.
 
 use crate::peer::TokenBucket;
-use crate::random::Random;
-use model::Moment;
+use model::{Moment, Random};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 

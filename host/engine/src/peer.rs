@@ -2,7 +2,7 @@ use crate::PeerSettings;
 use crate::counts::PeerCounts;
 use crate::lane::Lane;
 use crate::pace::Pace;
-use crate::random::Random;
+use model::Random;
 use model::{MessageId, Moment, PeerAdvice, PeerId, Priority, QueueActionId, Timestamp};
 use std::collections::BTreeSet;
 use std::sync::Arc;

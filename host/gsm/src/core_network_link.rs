@@ -16,7 +16,7 @@ use crate::subscribers::{MsisdnChange, PresenceSign, Subscribers};
 use crate::{mapping, mt_refusal};
 use engine::{EngineAnswer, Event, QueriedState, ReplyTo};
 use gsup::{GmmCause, GsupImsi, IpaName, MessageType, Reporter};
-use model::{ErrorClass, LinkId, Message, MessageId, MessageKind, Outcome, Verdict};
+use model::{ErrorClass, LinkId, Message, MessageId, MessageKind, Outcome, Timestamp, Verdict};
 use parking_lot::Mutex;
 use ports::{EventSink, LinkCommand, LinkHandle, LinkRegistry, Protocol, Routing};
 use rustc_hash::FxHashMap;
@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::sync::watch;
 
@@ -120,11 +120,6 @@ fn msisdn_change_event(change: MsisdnChange) -> Event {
 
 fn without_plus(number: &[u8]) -> &[u8] {
     number.strip_prefix(b"+").unwrap_or(number)
-}
-
-pub(crate) fn unix_millis() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Handles to the engine.
@@ -549,7 +544,7 @@ impl CoreNetworkLink {
 
     /// Records that a subscriber was seen on this connection.
     fn note_presence(&self, conn_id: ConnId, imsi: &GsupImsi, sign: PresenceSign) {
-        self.shared.subscribers.set_presence(imsi, unix_millis(), sign);
+        self.shared.subscribers.set_presence(imsi, Timestamp::now().0, sign);
         if let Some(name) = self.conns.get(&conn_id).and_then(|conn| conn.name.as_ref()) {
             self.shared.subscribers.set_msc(imsi, name, Some(conn_id));
         }
@@ -604,7 +599,7 @@ impl CoreNetworkLink {
             self.shared.counts.error(warning);
         }
         if refusal.is_none() {
-            self.shared.subscribers.set_presence(&message.imsi, unix_millis(), PresenceSign::Delivery);
+            self.shared.subscribers.set_presence(&message.imsi, Timestamp::now().0, PresenceSign::Delivery);
         }
         if refusal.is_some_and(|(class, _)| class == ErrorClass::UnknownSubscriber) {
             self.shared.subscribers.remove(&message.imsi);
@@ -641,7 +636,7 @@ impl CoreNetworkLink {
     fn submit_mo(&mut self, conn: ConnId, request: gsup::GsupMessage) {
         let Some(link) = self.link() else { return };
         let subscribers = &self.shared.subscribers;
-        match mo::read_mo(&request, &self.options, subscribers, unix_millis()) {
+        match mo::read_mo(&request, &self.options, subscribers, Timestamp::now().0) {
             Ok(mut submission) => {
                 submission.message.routed = self.routing.route(&submission.message);
                 let now = Instant::now();
@@ -670,7 +665,8 @@ impl CoreNetworkLink {
     fn refuse_mo(&mut self, conn: ConnId, request: &gsup::GsupMessage, refusal: mo::MoRefusal) {
         self.shared.counts.mo_refused(refusal.cause.0);
         tracing::info!(network = self.options.name, cause = %refusal.cause, reason = refusal.reason, "mo refused");
-        let answer = mo::refusal_message(request, refusal, &self.own_name, unix_millis(), self.options.zone);
+        let answer =
+            mo::refusal_message(request, refusal, &self.own_name, Timestamp::now().0, self.options.zone);
         self.queue_for(conn, answer);
     }
 
@@ -694,7 +690,7 @@ impl CoreNetworkLink {
         command: &tpdu::Command,
         state: &QueriedState,
     ) {
-        let now = model::Timestamp(unix_millis());
+        let now = Timestamp::now();
         let timestamp = |at| mapping::timestamp(at, self.options.zone);
         let report = || {
             tpdu::StatusReport {

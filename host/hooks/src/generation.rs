@@ -167,7 +167,7 @@ impl<W: World> Generation<W> {
         state.now = now;
         state.log_lines_left = log::LINES;
         state.fetches_left = crate::host_calls::http::MAX_FETCHES_PER_CALL;
-        state.random_sequence = 0;
+        state.random_sequence = model::Random::new(0);
     }
 
     /// Makes and configures an instance.

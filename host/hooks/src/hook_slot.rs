@@ -181,7 +181,7 @@ impl<W: World> HookSlot<W> {
             let why = format!("it no longer starts: {error}");
             let result = slot.write(|state| {
                 state.candidate = None;
-                add_event(state, crate::hooks::wall_clock(), "candidate-faulty", why.clone());
+                add_event(state, Timestamp::now(), "candidate-faulty", why.clone());
             });
             log_rollback::<W>("candidate ended automatically", &why, result);
         }

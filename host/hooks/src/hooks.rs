@@ -23,7 +23,7 @@ use model::{
 };
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 /// Options for [`Hooks::open`].
 #[derive(Debug, Clone)]
@@ -99,12 +99,6 @@ macro_rules! with_slot {
     };
 }
 
-/// The wall-clock time.
-pub(crate) fn wall_clock() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
-}
-
 impl Hooks {
     /// Opens the plugin folder and restores the stored bindings and candidates. `directory` holds the peers that a
     /// verdict may name.
@@ -141,7 +135,7 @@ impl Hooks {
             .spawn(move || {
                 for hook in faulty_hooks {
                     let Some(hooks) = weak_hooks.upgrade() else { return };
-                    with_slot!(hooks, hook, slot => slot.roll_back_faulty(wall_clock()));
+                    with_slot!(hooks, hook, slot => slot.roll_back_faulty(Timestamp::now()));
                 }
             })
             .map_err(|error| HookError::Engine(format!("starting the rollback thread: {error}")))?;

@@ -70,7 +70,7 @@ pub(crate) fn write_atomically(path: &Path, octets: &[u8]) -> Result<(), HookErr
 
 /// The SHA-256 digest of a component in hexadecimal. Its first [`VERSION_DIGITS`] digits are the version.
 fn sha256_hex(octets: &[u8]) -> String {
-    Sha256::digest(octets).iter().map(|octet| format!("{octet:02x}")).collect()
+    model::hex(&Sha256::digest(octets))
 }
 
 /// Number of digits of a version: enough for people to tell versions apart, but not enough to identify untrusted

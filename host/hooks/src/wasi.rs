@@ -5,6 +5,7 @@
 //! Nothing here blocks: a wait for the clock ends at once, without any progress of the clock. Functions that are not
 //! implemented can be linked, and trap when called.
 
+use model::Random;
 use wasmtime::component::types::ComponentItem;
 use wasmtime::component::{
     Component, ComponentType, Lift, Linker, LinkerInstance, Lower, Resource, ResourceType,
@@ -18,7 +19,7 @@ pub(crate) trait WasiHost {
     /// A random number; `None` without a grant: the fixed sequence is used.
     fn random(&mut self) -> Option<u64>;
     /// State of the fixed sequence. To make calls exactly repeatable, set it to 0 before each call.
-    fn random_sequence(&mut self) -> &mut u64;
+    fn random_sequence(&mut self) -> &mut Random;
     /// Prints a line to the log: at most [`MAX_LINE_OCTETS`], not empty, with any characters that the guest printed.
     fn print_line(&mut self, line: &str);
 }
@@ -307,9 +308,5 @@ fn next_random(from: &mut impl WasiHost) -> u64 {
     if let Some(number) = from.random() {
         return number;
     }
-    let state = from.random_sequence();
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mixed = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
+    from.random_sequence().next()
 }

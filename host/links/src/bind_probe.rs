@@ -7,6 +7,7 @@ use crate::sgip::GatewayOptions;
 use crate::smpp_link::session_options;
 use crate::{Links, PeerOptions};
 use bytes::BytesMut;
+use model::Timestamp;
 use ports::{Socket, clock};
 use sgip::{LoginType, ResultCode, Sequence};
 use smpp::{CommandStatus, Response};
@@ -229,7 +230,7 @@ async fn try_sgip(options: &GatewayOptions, run: &mut ProbeRun) -> Option<()> {
         ..sgip::SgipOptions::default()
     };
     // A counter far from those of the logins of regular connections.
-    let sequence = |counter| Sequence::new(options.node.node, clock::wall(), u32::MAX - counter);
+    let sequence = |counter| Sequence::new(options.node.node, Timestamp::now(), u32::MAX - counter);
     let mut session = sgip::Session::connector(clock::now(), settings, &bind, sequence(1));
     run.step("bind", within, exchange_sgip(&mut socket, &mut session, true)).await?;
     session.unbind(clock::now(), sequence(0));

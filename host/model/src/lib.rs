@@ -20,6 +20,7 @@ mod pool_operation;
 mod pool_record;
 mod pool_request;
 mod queue_action;
+mod random;
 mod resolution;
 mod segment;
 mod sender_request;
@@ -55,6 +56,7 @@ pub use pool_request::{NumberStatus, PoolAnswer, PoolCounts, PoolRequest, PoolSu
 pub use queue_action::{
     AdminActionKind, QueueAction, QueueActionId, QueueActionKind, QueueActionScope, QueueActionState,
 };
+pub use random::Random;
 pub use resolution::{Imsi, Resolution, Subscriber};
 pub use segment::Segment;
 pub use sender_request::{SenderFallback, SenderRequest};

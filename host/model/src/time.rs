@@ -1,11 +1,21 @@
 use serde::{Deserialize, Serialize};
 use std::ops::{Add, Sub};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// Wall-clock time: milliseconds since the Unix epoch, UTC. For timestamps that people and peers read.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Timestamp(pub u64);
+
+impl Timestamp {
+    /// The time of the system's clock; the epoch if the clock shows an earlier time.
+    ///
+    /// This is the only place that reads the wall clock. Sessions and the engine get the time as an argument.
+    #[must_use]
+    pub fn now() -> Self {
+        Self(millis(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()))
+    }
+}
 
 /// Monotonic time: milliseconds since some moment before the process started. For timers and deadlines.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]

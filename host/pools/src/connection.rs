@@ -1,11 +1,11 @@
 //! A connection: moves octets between the socket and the request handler.
 
 use crate::accounts::Account;
-use crate::redis_server::{RedisSettings, Shared, now};
+use crate::redis_server::{RedisSettings, Shared};
 use crate::request_handler::{Login, RequestHandler};
 use ports::{
     ConnectionPermit, LinkCommand, LinkHandle, LoginAccount, LoginAttempt, LoginInterface, LoginRefused,
-    LoginSecret, Protocol,
+    LoginSecret, Protocol, clock,
 };
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -66,7 +66,7 @@ impl Connection {
         let handle = LinkHandle::register(shared.core.clone(), shared.registry.clone(), Protocol::Internal);
         let session = shared.session(&settings, local);
         let handler = RequestHandler::new(shared.clone(), settings.clone(), session, handle.link());
-        let login_deadline = now() + settings.options.login_timeout;
+        let login_deadline = clock::now() + settings.options.login_timeout;
         Self {
             shared,
             settings,
@@ -152,7 +152,7 @@ impl Connection {
 
     /// Checks the deadlines. Returns whether one has passed and the connection must be closed.
     fn deadline_passed(&mut self) -> bool {
-        let passed = self.next_deadline().is_some_and(|at| at <= now());
+        let passed = self.next_deadline().is_some_and(|at| at <= clock::now());
         if passed && self.shared.may_log() {
             let (authenticated, stalled) =
                 (self.handler.session.is_authenticated(), self.stalled_since.is_some());
@@ -195,7 +195,7 @@ impl Connection {
                 Ok(0) => return false,
                 Ok(octets) => octets,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.stalled_since.get_or_insert_with(now);
+                    self.stalled_since.get_or_insert_with(clock::now);
                     return false;
                 }
                 Err(_) => {
@@ -254,8 +254,8 @@ impl Connection {
 /// Waits for the shutdown signal, and returns its deadline.
 async fn shutdown_requested(mut shutdown_signal: watch::Receiver<Option<Instant>>) -> Instant {
     match shutdown_signal.wait_for(Option::is_some).await {
-        Ok(deadline) => deadline.unwrap_or_else(now),
-        Err(_) => now(),
+        Ok(deadline) => deadline.unwrap_or_else(clock::now),
+        Err(_) => clock::now(),
     }
 }
 

@@ -4,18 +4,17 @@ use crate::accounts::Accounts;
 use crate::connection::Connection;
 use crate::counts::{Counts, RedisServerState};
 use crate::redis_options::{AcceptedScripts, RedisOptions};
-use model::Timestamp;
 use parking_lot::Mutex;
 use ports::{
     Acceptor, ConnectionLimiter, ConnectionLimits, ConnectionPermit, EventSink, LinkRegistry,
-    PasswordVerifier, RateLimiter,
+    PasswordVerifier, RateLimiter, clock,
 };
 use resp::{ClusterNode, RespOptions, Scripts, Session};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU16, Ordering::Relaxed};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
 
@@ -111,8 +110,8 @@ impl Shared {
             registry,
             counts: Counts::default(),
             next_connection_id: AtomicI64::new(1),
-            log_limiter: Mutex::new(RateLimiter::new(2.0, 20, now())),
-            started_at: now(),
+            log_limiter: Mutex::new(RateLimiter::new(2.0, 20, clock::now())),
+            started_at: clock::now(),
             port: AtomicU16::new(0),
             settings: Mutex::new(Arc::new(settings)),
         })
@@ -142,7 +141,7 @@ impl Shared {
 
     /// Limits the log rate for repeated failures.
     pub(crate) fn may_log(&self) -> bool {
-        self.log_limiter.lock().take(1, now())
+        self.log_limiter.lock().take(1, clock::now())
     }
 }
 
@@ -209,7 +208,7 @@ impl RedisServer {
     /// Shuts down: stops listening and reading, answers pending requests within the given time, and closes all
     /// connections. The engine must keep running meanwhile.
     pub async fn shutdown(&self, within: Duration) {
-        self.shutdown_signal.send_replace(Some(now() + within));
+        self.shutdown_signal.send_replace(Some(clock::now() + within));
         let Some((sender, mut all_closed)) = self.liveness.lock().take() else { return };
         drop(sender);
         // Connections end at the deadline; a pending login may take a little longer.
@@ -262,15 +261,4 @@ async fn serve_connection(
         () = permit.displaced() => {}
     }
     drop(liveness);
-}
-
-/// The monotonic time of the runtime.
-pub(crate) fn now() -> Instant {
-    tokio::time::Instant::now().into_std()
-}
-
-/// The wall-clock time.
-pub(crate) fn wall() -> Timestamp {
-    let started_at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp(u64::try_from(started_at.as_millis()).unwrap_or(u64::MAX))
 }

@@ -2,11 +2,12 @@
 //! replies.
 
 use crate::accounts::{Account, Authorization, PermissionDenied, PoolAction};
-use crate::redis_server::{RedisSettings, Shared, wall};
+use crate::redis_server::{RedisSettings, Shared};
 use crate::replies;
 use engine::{EngineAnswer, Event, ReplyTo};
 use model::{
-    LinkId, NumberState, PoolAnswer, PoolName, PoolNumber, PoolOperation, PoolRequest, PoolSettings, Strategy,
+    LinkId, NumberState, PoolAnswer, PoolName, PoolNumber, PoolOperation, PoolRequest, PoolSettings,
+    Strategy, Timestamp,
 };
 use resp::{PoolRead, ReplyTicket, RespReply, RespRequest, Session};
 use std::collections::VecDeque;
@@ -531,7 +532,7 @@ fn read_reply(read: &PoolRead, answer: PoolAnswer) -> RespReply {
             standing.map_or(RespReply::Null, |standing| RespReply::State(standing.row.state))
         }
         (PoolRead::Show(Some(_)), PoolAnswer::Number(standing)) => {
-            standing.map_or(RespReply::Null, |standing| replies::number_reply(&standing, wall()))
+            standing.map_or(RespReply::Null, |standing| replies::number_reply(&standing, Timestamp::now()))
         }
         (PoolRead::Show(None), PoolAnswer::Pool(pool)) => replies::pool_reply(&pool),
         (PoolRead::Count, PoolAnswer::Pool(pool)) => count(pool.counts.total()),

@@ -5,7 +5,6 @@ use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// A command of the engine for one link: an [`EngineCommand`](engine::EngineCommand) without the link's id.
@@ -102,8 +101,7 @@ impl LinkRegistry {
         let RefusedSubmission { link, origin, source, destination, refusal } = refused;
         // The protocol of a link that is gone is unknown. Its submitter gets no answer any more.
         let protocol = self.links.read().get(&link).map(|link| link.protocol).unwrap_or_default();
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let at = Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX));
+        let at = Timestamp::now();
         self.refusals.record(origin, RefusalRecord::new(at, protocol, (source, destination), refusal), 1);
     }
 

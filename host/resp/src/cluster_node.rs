@@ -3,7 +3,6 @@
 use bytes::Bytes;
 use redis_protocol::redis_keyslot;
 use sha1::{Digest, Sha1};
-use std::fmt::Write as _;
 
 use crate::{
     pool_commands::parse_integer,
@@ -28,11 +27,7 @@ impl ClusterNode {
     /// 40 hexadecimal digits, stable across restarts.
     fn id(&self) -> String {
         let sum = Sha1::digest(format!("switchyard {} {}", self.host, self.port));
-        sum.iter().fold(String::new(), |mut id, octet| {
-            // Writing to a string cannot fail.
-            let _ = write!(id, "{octet:02x}");
-            id
-        })
+        model::hex(&sum)
     }
 
     /// `CLUSTER` and its subcommands. A subcommand that needs the pools becomes a request.

@@ -23,22 +23,14 @@ impl ScriptSha1 {
     /// Parses 40 hexadecimal digits in either case; `None` for anything else.
     #[must_use]
     pub fn parse(text: &[u8]) -> Option<Self> {
-        let mut sum = [0; 20];
-        if text.len() != 40 {
-            return None;
-        }
-        for (octet, pair) in sum.iter_mut().zip(text.chunks_exact(2)) {
-            for &digit in pair {
-                *octet = (*octet << 4) | u8::try_from(char::from(digit).to_digit(16)?).ok()?;
-            }
-        }
-        Some(Self(sum))
+        let sum = model::from_hex(std::str::from_utf8(text).ok()?)?;
+        Some(Self(sum.try_into().ok()?))
     }
 }
 
 impl fmt::Display for ScriptSha1 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|octet| write!(f, "{octet:02x}"))
+        f.write_str(&model::hex(&self.0))
     }
 }
 

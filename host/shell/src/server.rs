@@ -16,7 +16,7 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use store::Store;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, watch};
@@ -283,11 +283,6 @@ async fn maintain_mailboxes(
     }
 }
 
-fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
-}
-
 impl Shared {
     pub(crate) fn options(&self) -> Arc<ShellOptions> {
         self.options.lock().clone()
@@ -314,7 +309,16 @@ impl Shared {
             ));
         };
         let prepared = submission::idempotency_key(submission, caller).and_then(|key| {
-            Ok((key, submission::message(submission, caller, &*self.number_parser, &self.options(), now())?))
+            Ok((
+                key,
+                submission::message(
+                    submission,
+                    caller,
+                    &*self.number_parser,
+                    &self.options(),
+                    Timestamp::now(),
+                )?,
+            ))
         });
         let rate_checked =
             prepared.and_then(|prepared| self.check_rate(caller, Instant::now()).map(|()| prepared));
@@ -338,7 +342,7 @@ impl Shared {
     /// submission.
     fn record_refusal(&self, caller: &SubscriberNumber, fault: &ShellFault) {
         let (code, source) = (fault.kind.name(), caller.address());
-        let (at, destination) = (now(), model::Address::default());
+        let (at, destination) = (Timestamp::now(), model::Address::default());
         let refused =
             RefusalRecord { at, protocol: Protocol::Shell, source, destination, code, reason: code.into() };
         self.registry.refusals().record(self.options().peer, refused, 1);

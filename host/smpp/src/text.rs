@@ -109,7 +109,7 @@ pub fn decode(data_coding: u8, octets: &[u8]) -> String {
         _ => match alphabet(data_coding) {
             SmppAlphabet::Gsm => decode_gsm(octets),
             SmppAlphabet::Ucs2 => decode_ucs2(octets),
-            SmppAlphabet::Octets => octets.iter().map(|octet| format!("{octet:02x}")).collect(),
+            SmppAlphabet::Octets => model::hex(octets),
         },
     }
 }

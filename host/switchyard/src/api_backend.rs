@@ -3,7 +3,7 @@
 use crate::archiving::ArchiveReader;
 use crate::backup::Backups;
 use crate::config_manager::{ConfigManager, TunableSettings};
-use crate::core_loop::{CoreHandle, SIZE_BOUNDS, TIME_BOUNDS, wall_clock};
+use crate::core_loop::{CoreHandle, SIZE_BOUNDS, TIME_BOUNDS};
 use crate::drain::DrainInfo;
 use crate::error_causes::ErrorCauses;
 use crate::logging::LogControl;
@@ -357,7 +357,7 @@ impl ApiBackend for Switchyard {
         let origin = self.directory.load().id(&asked.origin).ok_or_else(|| {
             Problem::new(ProblemKind::NotFound, format!("{:?} is not an account or peer", asked.origin))
         })?;
-        let now = wall_clock();
+        let now = Timestamp::now();
         let address = |value: &str| {
             let digits = value.trim_start_matches('+');
             if digits.bytes().all(|c| c.is_ascii_digit()) {

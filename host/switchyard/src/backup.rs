@@ -5,10 +5,10 @@
 //! reader therefore delays the copies only, and the data matches the manifest.
 
 use crate::api_backend::Switchyard;
-use crate::core_loop::wall_clock;
 use crate::manifest::{self, Manifest, Member};
 use admin::{Backup, Export, Problem, ProblemKind};
 use anyhow::{Context as _, Result, bail};
+use model::Timestamp;
 use sha2::{Digest as _, Sha256};
 use snapshot::{Snapshot, SnapshotError};
 use std::fs::File;
@@ -95,7 +95,7 @@ impl Backups {
 
     /// Copies everything into a folder.
     fn copy(&self, name: &str) -> Result<(TempDir, Manifest)> {
-        let at = wall_clock();
+        let at = Timestamp::now();
         let snapshots: Vec<Snapshot> =
             self.databases.iter().map(|take_snapshot| take_snapshot()).collect::<Result<_, _>>()?;
         let mut plain = Vec::new();
@@ -184,11 +184,7 @@ fn checksum_member(path: String, copy: &Path) -> Result<Member> {
         sum.update(buffer.get(..read).unwrap_or_default());
         size += read as u64;
     }
-    Ok(Member { path, size, sha256: hex(&sum.finalize()) })
-}
-
-pub(crate) fn hex(octets: &[u8]) -> String {
-    octets.iter().map(|octet| format!("{octet:02x}")).collect()
+    Ok(Member { path, size, sha256: model::hex(&sum.finalize()) })
 }
 
 /// Sends chunks to the client.

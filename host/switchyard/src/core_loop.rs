@@ -16,7 +16,7 @@ use ports::{EventSink, LinkCommand, LinkHandle, LinkRegistry, PoolFeed, Protocol
 use shell::MailboxIndex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 use store::{Store, StoreError};
 
 /// A query that runs on the engine's thread.
@@ -40,11 +40,11 @@ pub(crate) struct Clock {
 impl Clock {
     pub(crate) fn new() -> Self {
         // Leaves an hour for times before the start.
-        Self { started: Instant::now(), started_at: wall_clock() }
+        Self { started: Instant::now(), started_at: Timestamp::now() }
     }
 
     pub(crate) fn now(self) -> Now {
-        Now { wall: wall_clock(), mono: Moment(3_600_000 + millis(self.started.elapsed())) }
+        Now { wall: Timestamp::now(), mono: Moment(3_600_000 + millis(self.started.elapsed())) }
     }
 
     /// The time by which ages of durable records are measured; `newest` is the time of the newest record at startup.
@@ -55,7 +55,7 @@ impl Clock {
     pub(crate) fn for_ages(self, newest: Option<Timestamp>) -> Timestamp {
         let start = newest.map_or(self.started_at, |newest| newest.min(self.started_at));
         let ages = AgeClock::trusted(start);
-        ages.now(self.started.elapsed(), wall_clock()).unwrap_or_default()
+        ages.now(self.started.elapsed(), Timestamp::now()).unwrap_or_default()
     }
 
     /// The wall clock at the start of the process.
@@ -71,11 +71,6 @@ impl Clock {
 
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// The wall clock.
-pub(crate) fn wall_clock() -> Timestamp {
-    Timestamp(millis(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()))
 }
 
 /// Upper bounds of the histograms of commit time (microseconds) and batch size (rows).
@@ -361,7 +356,7 @@ impl Committer {
                 self.observers.mailbox_index.observe(&batch);
                 self.observers.pools.observe(&batch.pools);
                 if let Some(telemetry) = &self.observers.telemetry {
-                    let ended = wall_clock();
+                    let ended = Timestamp::now();
                     let begun = Timestamp(ended.0.saturating_sub(millis(begun.elapsed())));
                     telemetry.observe(&batch, telemetry::CommitTimes { begun, ended });
                 }

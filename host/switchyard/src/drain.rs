@@ -1,7 +1,6 @@
 //! Drain mode: submissions are refused and queued messages are delivered. It ends on request or with the process.
 
 use crate::api_backend::{Switchyard, shutting_down_problem};
-use crate::core_loop::wall_clock;
 use admin::Problem;
 use api::{DrainOptions, DrainStateView, RemainingMessagesView};
 use engine::Event;
@@ -42,7 +41,7 @@ impl Switchyard {
                 Some(before) => before.refuse_binds = how.refuse_binds,
                 None => {
                     *draining = Some(DrainInfo {
-                        since: wall_clock(),
+                        since: Timestamp::now(),
                         by: by.clone(),
                         refuse_binds: how.refuse_binds,
                     });

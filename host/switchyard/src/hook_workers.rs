@@ -1,11 +1,11 @@
 //! Worker threads that call hooks on behalf of the engine; results are sent back as events.
 
-use crate::core_loop::{CoreHandle, wall_clock};
+use crate::core_loop::CoreHandle;
 use crate::critical_thread;
 use crate::routing::ApplianceRouting;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use engine::{EngineCommand, Event};
-use model::{AddressBytes, Attempt, Message, Settlement};
+use model::{AddressBytes, Attempt, Message, Settlement, Timestamp};
 use ports::{EventSink, Routing as _};
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ impl HookWorkers {
         for _ in 0..resolver_threads.max(1) {
             let (to, run) = handles();
             spawn_worker("resolve", to_resolve.clone(), to, move |msisdn: AddressBytes| {
-                let resolution = run.hooks.resolve(&String::from_utf8_lossy(&msisdn), wall_clock());
+                let resolution = run.hooks.resolve(&String::from_utf8_lossy(&msisdn), Timestamp::now());
                 Event::Resolved { msisdn, resolution }
             })?;
         }
@@ -46,11 +46,11 @@ impl HookWorkers {
         spawn_worker("policy", to_decide, to, move |(message, attempt)| Event::Decided {
             id: message.id,
             attempt: attempt.number,
-            next: run.hooks.next(&message, &attempt, wall_clock()),
+            next: run.hooks.next(&message, &attempt, Timestamp::now()),
         })?;
         let (to, run) = handles();
         spawn_worker("settle", to_settle, to, move |settlements: Vec<Settlement>| {
-            let result = run.hooks.settle(&settlements, wall_clock());
+            let result = run.hooks.settle(&settlements, Timestamp::now());
             if let Err(why) = &result {
                 tracing::warn!(
                     why,

@@ -1,7 +1,6 @@
 //! Plugins and hooks in the admin API.
 
 use crate::api_backend::Switchyard;
-use crate::core_loop::wall_clock;
 use admin::metrics::{self, MetricsPage};
 use admin::{Problem, ProblemKind};
 use engine::Event;
@@ -9,7 +8,7 @@ use hooks::{
     ActivationConditions, Binding, BindingRecord, FaultKind, HookError, HookStatus, PluginCounts, TrialMode,
     VersionInfo,
 };
-use model::Hook;
+use model::{Hook, Timestamp};
 use ports::EventSink as _;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -290,7 +289,7 @@ impl admin::Plugins for Switchyard {
         let record = self
             .routing
             .hooks
-            .activate(hook, wall_clock(), chain, conditions)
+            .activate(hook, Timestamp::now(), chain, conditions)
             .map_err(|error| hook_problem(&error))?;
         self.notify_engine(hook);
         tracing::info!(
@@ -304,7 +303,8 @@ impl admin::Plugins for Switchyard {
 
     fn unbind(&self, hook: &str) -> Result<BindingRecord, Problem> {
         let hook = parse_hook(hook)?;
-        let record = self.routing.hooks.unbind(hook, wall_clock()).map_err(|error| hook_problem(&error))?;
+        let record =
+            self.routing.hooks.unbind(hook, Timestamp::now()).map_err(|error| hook_problem(&error))?;
         self.notify_engine(hook);
         tracing::info!(hook = hook.name(), "hook unbound");
         Ok(record)
@@ -312,7 +312,8 @@ impl admin::Plugins for Switchyard {
 
     fn rollback(&self, hook: &str) -> Result<BindingRecord, Problem> {
         let hook = parse_hook(hook)?;
-        let record = self.routing.hooks.rollback(hook, wall_clock()).map_err(|error| hook_problem(&error))?;
+        let record =
+            self.routing.hooks.rollback(hook, Timestamp::now()).map_err(|error| hook_problem(&error))?;
         self.notify_engine(hook);
         tracing::info!(hook = hook.name(), serial = record.serial, "binding rolled back");
         Ok(record)
@@ -343,20 +344,26 @@ impl admin::Plugins for Switchyard {
         let record = self
             .routing
             .hooks
-            .start_trial(hook, wall_clock(), trying, chain, conditions)
+            .start_trial(hook, Timestamp::now(), trying, chain, conditions)
             .map_err(|error| hook_problem(&error))?;
         tracing::info!(hook = hook.name(), ?trying, "candidate trial started");
         Ok(record.into())
     }
 
     fn end_trial(&self, hook: &str) -> Result<(), Problem> {
-        self.routing.hooks.end_trial(parse_hook(hook)?, wall_clock()).map_err(|error| hook_problem(&error))
+        self.routing
+            .hooks
+            .end_trial(parse_hook(hook)?, Timestamp::now())
+            .map_err(|error| hook_problem(&error))
     }
 
     fn promote(&self, hook: &str, expected: Option<u64>) -> Result<BindingRecord, Problem> {
         let hook = parse_hook(hook)?;
-        let record =
-            self.routing.hooks.promote(hook, wall_clock(), expected).map_err(|error| hook_problem(&error))?;
+        let record = self
+            .routing
+            .hooks
+            .promote(hook, Timestamp::now(), expected)
+            .map_err(|error| hook_problem(&error))?;
         self.notify_engine(hook);
         tracing::info!(hook = hook.name(), serial = record.serial, "candidate promoted");
         Ok(record)

@@ -2,7 +2,7 @@
 
 use crate::api_backend::{Switchyard, shutting_down_problem};
 use crate::archiving::ArchiveReader;
-use crate::core_loop::{self, wall_clock};
+use crate::core_loop;
 use admin::metrics::{self, MetricsPage};
 use admin::{Export, Problem, ProblemKind};
 use archive::{
@@ -225,7 +225,7 @@ impl Switchyard {
 
     pub(crate) fn show_statistics(&self, parameters: &HashMap<String, String>) -> Result<Value, Problem> {
         let history = self.archived()?;
-        let period = statistics_period(parameters, wall_clock())?;
+        let period = statistics_period(parameters, Timestamp::now())?;
         let statistics = history.runtime.block_on(history.archive.statistics(&period));
         to_json(&statistics.map_err(|error| archive_problem(&error))?)
     }
@@ -242,7 +242,7 @@ impl Switchyard {
         let orphans = self.core.query(|engine, _| (engine.dlr_counts().0, engine.orphan_dlrs(MAX_LISTED)));
         let (count, orphans) = orphans.ok_or_else(shutting_down_problem)?;
         let dlrs = orphans.into_iter().map(|record| {
-            let id = record.dlr.id.0.iter().map(|octet| format!("{octet:02x}")).collect::<String>();
+            let id = model::hex(&record.dlr.id.0);
             json!({
                 "number": record.number,
                 "peer": self.name_of(record.peer),

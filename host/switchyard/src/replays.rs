@@ -138,7 +138,7 @@ impl Replays {
         let running = running.start(source, &candidate).map_err(|error| internal(&error))?;
         all.next += 1;
         let id = all.next;
-        let begun = crate::core_loop::wall_clock();
+        let begun = Timestamp::now();
         tracing::info!(id, hook = hook.name(), plugins = chain.len(), threads, "replay started");
         all.running.insert(id, StartedReplay { hook, chain, range, begun, running });
         if all.running.len() > MAX_REPLAYS {

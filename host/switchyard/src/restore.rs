@@ -2,8 +2,6 @@
 //!
 //! The backup is unpacked and verified beside the directory, and replaces it only if it is complete.
 
-use crate::backup::hex;
-use crate::core_loop::wall_clock;
 use crate::manifest::{self, Manifest, Member};
 use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
@@ -97,7 +95,8 @@ impl RestoreCommand {
         sync_folders(staging.path())?;
         let mut before = None;
         if is_occupied(&data)? {
-            let aside = data.with_file_name(format!("{}.before-{}", name.to_string_lossy(), wall_clock().0));
+            let aside =
+                data.with_file_name(format!("{}.before-{}", name.to_string_lossy(), Timestamp::now().0));
             std::fs::rename(&data, &aside).with_context(|| format!("renaming {}", data.display()))?;
             before = Some(aside);
         }
@@ -208,7 +207,7 @@ fn write_member(from: &mut impl Read, target: &Path) -> std::io::Result<(u64, St
         size += read as u64;
     }
     file.sync_all()?;
-    Ok((size, hex(&sum.finalize())))
+    Ok((size, model::hex(&sum.finalize())))
 }
 
 /// Prepares the store for the time that has passed since the backup.
@@ -217,7 +216,7 @@ fn prepare_store(folder: &Path, manifest: &Manifest, send_again: bool) -> Result
     ensure!(path.exists(), "the backup does not contain {STORE}");
     let options = StoreOptions { cache: 64 << 20, ..StoreOptions::default() };
     let store = Store::open(&path, options)?;
-    Ok(store.prepare_restored(Timestamp(manifest.at), wall_clock(), send_again)?)
+    Ok(store.prepare_restored(Timestamp(manifest.at), Timestamp::now(), send_again)?)
 }
 
 /// Makes directory entries durable; the files already are.
@@ -261,7 +260,7 @@ mod tests {
         let member = |(path, octets): &(&str, &[u8])| Member {
             path: (*path).to_owned(),
             size: octets.len() as u64,
-            sha256: hex(&Sha256::digest(octets)),
+            sha256: model::hex(&Sha256::digest(octets)),
         };
         let files = files.iter().map(member).collect();
         Manifest { format: 1, version: "0.1.0".to_owned(), at: 5, name: "A".to_owned(), files }

@@ -1,11 +1,11 @@
 //! Routing and pricing for front ends: the hooks, and the daemon's own rules.
 
 use crate::config::Config;
-use crate::core_loop::wall_clock;
 use arc_swap::ArcSwap;
 use hooks::{Hooks, RoutingStep};
 use model::{
-    Address, Directory, Leg, Message, PeerId, PluginVersion, RejectReason, RoutingDecision, Verdict,
+    Address, Directory, Leg, Message, PeerId, PluginVersion, RejectReason, RoutingDecision, Timestamp,
+    Verdict,
 };
 use numbering::{DialledNumber, NumberPlan, NumberTarget};
 use ports::Routing;
@@ -148,7 +148,7 @@ impl ApplianceRouting {
 
     /// Explains how a message would be routed and priced, with the verdict of each router. Nothing is counted.
     pub(crate) fn explain(&self, message: &Message) -> (Vec<RoutingStep>, RoutingDecision) {
-        let now = wall_clock();
+        let now = Timestamp::now();
         let mut considered = Vec::new();
         let mut routed = self.route_by(message, || {
             let (steps, routed) = self.hooks.explain(message, now);
@@ -188,7 +188,7 @@ impl ApplianceRouting {
 
 impl Routing for ApplianceRouting {
     fn route(&self, message: &Message) -> RoutingDecision {
-        let now = wall_clock();
+        let now = Timestamp::now();
         let mut routed = self.route_by(message, || self.hooks.route(message, now));
         if self.peer_roles.load().is_account(message.origin) {
             self.hooks.price(message, &mut routed, now);

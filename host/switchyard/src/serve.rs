@@ -5,7 +5,7 @@ use crate::archiving::{ArchiveReader, FinishedMessages};
 use crate::backup::{self, Backups};
 use crate::config::{Config, FirstBinding};
 use crate::config_manager::{RuntimeComponents, StartupConfig, TunableSettings};
-use crate::core_loop::{self, BatchObservers, CoreHandle, wall_clock};
+use crate::core_loop::{self, BatchObservers, CoreHandle};
 use crate::critical_thread;
 use crate::error_causes::ErrorCauses;
 use crate::hook_workers::HookWorkers;
@@ -91,8 +91,7 @@ pub(crate) fn serve(mut config: Config, startup: StartupConfig, logging: Arc<Log
         config.networks.iter().map(|network| Arc::new(GsmNetwork::new(network.links.clone()))).collect()
     };
     let values = values(&config)?;
-    let counters =
-        DurableCounters::recover(DurableCounterOptions::default(), &values, core_loop::wall_clock())?;
+    let counters = DurableCounters::recover(DurableCounterOptions::default(), &values, Timestamp::now())?;
     let counters = Arc::new(counters);
     let counter_writer = Arc::new(CounterWriter::new(counters.clone(), values.clone()));
     let host_services = host_services(&config, &runtime, &networks, values.clone(), counters.clone())?;
@@ -551,7 +550,7 @@ fn activate_configured(first_binding: &FirstBinding, hooks: &Hooks) -> Result<()
         None => String::new(),
     };
     let binding = Binding { version: info.version.clone(), policy, ..first_binding.binding.clone() };
-    let (now, bindings) = (wall_clock(), vec![binding]);
+    let (now, bindings) = (Timestamp::now(), vec![binding]);
     // At the first start, peers and tables may still be missing. That is logged, and shown until they exist.
     if let Err(error) = hooks.activate(first_binding.hook, now, bindings.clone(), None) {
         hooks.activate(

@@ -1,7 +1,7 @@
 //! One GSM subscriber in the admin API, from core network and engine, and admin actions to reach it.
 
 use crate::api_backend::{Switchyard, shutting_down_problem};
-use crate::core_loop::{self, wall_clock};
+use crate::core_loop;
 use crate::messages::message_state;
 use admin::{Problem, ProblemKind, SubscriberName};
 use api::SubscriberStateView;
@@ -179,7 +179,7 @@ impl Switchyard {
             tlvs: bytes::Bytes::new(),
             accepted_at: Timestamp::default(),
             scheduled: None,
-            expires_at: wall_clock() + SILENT_VALIDITY,
+            expires_at: Timestamp::now() + SILENT_VALIDITY,
             routed: RoutingDecision {
                 note: Some("silent SMS to test whether the handset is reachable".into()),
                 ..RoutingDecision::new(Verdict::Forward(vec![leg]), by)

@@ -1,7 +1,7 @@
 //! Test messages and connection tests of peers.
 
 use crate::api_backend::{Switchyard, shutting_down_problem};
-use crate::core_loop::{self, wall_clock};
+use crate::core_loop;
 use admin::{Problem, ProblemKind, Testing};
 use api::{FieldProblem, PeerTestView, TestStepView};
 use engine::{EngineAnswer, Event};
@@ -117,7 +117,7 @@ impl Testing for Switchyard {
             tlvs: bytes::Bytes::new(),
             accepted_at: Timestamp::default(),
             scheduled: None,
-            expires_at: wall_clock() + account.validity,
+            expires_at: Timestamp::now() + account.validity,
             routed: RoutingDecision {
                 verdict: Verdict::Reject(RejectReason::NoRoute),
                 by: Arc::new(PluginVersion { plugin: String::new(), version: String::new() }),

@@ -9,7 +9,6 @@ pub mod load;
 pub mod manual_page;
 pub mod osmocom;
 pub mod program;
-pub mod random;
 pub mod redis;
 pub mod reference_page;
 pub mod sample;

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
@@ -285,8 +285,7 @@ impl Smsc {
 
 /// Makes the receipt of a message, from its destination to its source.
 fn receipt(of: &Sm, id: &str, number: u64, state: DlrState) -> Sm {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let now = Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX));
+    let now = Timestamp::now();
     let text = DlrContent {
         of: MessageId(number),
         state,

@@ -50,7 +50,7 @@ impl Component {
             Some((hook, version.to_owned()))
         });
         let digest = Sha256::digest(octets);
-        let version = digest.iter().take(6).map(|octet| format!("{octet:02x}")).collect();
+        let version = model::hex(&digest[..6]);
         Ok(Self { path: path.to_owned(), version, size: octets.len(), world, imports, exports })
     }
 

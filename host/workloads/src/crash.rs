@@ -2,10 +2,10 @@
 
 use super::tool_run::{POLICY, ToolRun};
 use anyhow::{Result, ensure};
+use model::{Random, Timestamp};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use testkit::load::{Sink, SinkOptions, Source, SourceOptions, StopFlag, Tally};
-use testkit::random::Random;
 use testkit::test_daemon::PASSWORD;
 
 #[derive(clap::Args)]
@@ -40,7 +40,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 }
 
 fn crash(tool_run: &ToolRun, options: &Options) -> Result<()> {
-    let seed = options.seed.unwrap_or_else(Random::any_seed);
+    let seed = options.seed.unwrap_or_else(|| Timestamp::now().0);
     println!("crash: {} kills, seed {seed}", options.kills);
     let mut random = Random::new(seed);
     let tally = Arc::new(Tally::new(MAX_MESSAGES));

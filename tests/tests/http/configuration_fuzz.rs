@@ -2,9 +2,9 @@
 
 use anyhow::{Context, Result, ensure};
 use behaviour_tests::load::{Sink, SinkOptions, Source, SourceOptions, Tally};
-use behaviour_tests::random::Random;
 use behaviour_tests::test_daemon::{HASH, PASSWORD, TestDaemon, TestDaemonConfig};
 use behaviour_tests::{Fixture, until};
+use model::Random;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 

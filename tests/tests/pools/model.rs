@@ -7,8 +7,8 @@ use behaviour_tests::load::pools::{RedisClient, RedisReply};
 use behaviour_tests::pools::{
     PoolEvent, PoolModel, PoolProtocol, PoolReply, PoolRequest, PoolServer, RequestBatch, legacy_state,
 };
-use behaviour_tests::random::Random;
 use behaviour_tests::{Fixture, until};
+use model::{Random, Timestamp};
 use std::time::Duration;
 
 const NUMBERS: [&str; 14] = [
@@ -344,7 +344,7 @@ impl ModelRun {
 fn seed() -> Result<u64> {
     match std::env::var("SWITCHYARD_SEED") {
         Ok(text) => text.parse().with_context(|| format!("SWITCHYARD_SEED is {text:?}")),
-        Err(_) => Ok(Random::any_seed()),
+        Err(_) => Ok(Timestamp::now().0),
     }
 }
 

@@ -4,8 +4,8 @@ use api::{
     NO_STATE, PoolCountsView, PoolEntryNumberView, PoolEntryView, PoolNumberView, PoolRemovedNumberView,
     PoolRowView, PoolSettingsView, PoolView,
 };
-use model::{JournalEntry, NumberRow, NumberState, NumberStatus, PoolSummary};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use model::{JournalEntry, NumberRow, NumberState, NumberStatus, PoolSummary, Timestamp};
+use std::time::Duration;
 
 pub(super) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
@@ -54,7 +54,7 @@ fn row(row: &NumberRow) -> PoolRowView {
 }
 
 pub(super) fn number(status: &NumberStatus) -> PoolNumberView {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map(millis).unwrap_or(0);
+    let now = Timestamp::now().0;
     let row = row(&status.row);
     let left = |end: Option<u64>| end.map(|end| end.saturating_sub(now));
     let (lease_left_ms, rest_left_ms) = (left(row.lease_ends), left(row.rests_until));

@@ -29,7 +29,6 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The schema of those keys of peers, gateways and accounts that their links have.
 fn configuration_schema() -> Value {
@@ -46,7 +45,7 @@ fn configuration_schema() -> Value {
 const CSRF: &str = "test+csrf=1";
 
 fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
+    model::Timestamp::now().0
 }
 
 fn problem(kind: ProblemKind, detail: &str) -> Response {

@@ -1,7 +1,7 @@
 //! The ready numbers of a pool, in the form that its strategy needs.
 
 use super::Entry;
-use crate::random::Random;
+use model::Random;
 use model::{PoolNumber, Strategy};
 use std::collections::BTreeSet;
 

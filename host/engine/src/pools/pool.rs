@@ -1,7 +1,7 @@
 use super::idle_list::{IdleList, MAX_WEIGHT};
 use super::{Entry, Holder, NEVER, StepReply, step};
-use crate::random::Random;
 use hashbrown::HashTable;
+use model::Random;
 use model::{
     AcquireRequest, JournalEntry, LeaseTicket, MessageId, Moment, Now, NumberEvent, NumberRow, NumberState,
     NumberStatus, PoolChange, PoolCounts, PoolNumber, PoolOperation, PoolOutcome, PoolRefusal, PoolRequest,

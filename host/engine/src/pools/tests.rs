@@ -214,7 +214,7 @@ fn no_number_is_held_twice() {
     let mut pool = pool_of(Strategy::LongestIdle, 0, 40);
     let mut disk = Disk::new();
     let mut held: Vec<Option<(PoolNumber, LeaseTicket)>> = vec![None; 64];
-    let mut random = crate::random::Random::new(64);
+    let mut random = model::Random::new(64);
     let (mut most, mut turned_away) = (0, 0);
     for round in 0..200_000u64 {
         let client = random.below(64) as usize;

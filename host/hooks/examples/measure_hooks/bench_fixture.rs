@@ -94,8 +94,7 @@ impl BenchFixture {
         let octets = std::fs::read(&plugin.component)
             .map_err(|error| format!("{}: {error}", plugin.component.display()))?;
         // Reuse the compiled version of an earlier run: compiling a Python guest takes a minute.
-        let version: String =
-            Sha256::digest(&octets).iter().take(6).map(|octet| format!("{octet:02x}")).collect();
+        let version: String = model::hex(&Sha256::digest(&octets)[..6]);
         if !self.hooks.versions()?.iter().any(|info| info.plugin == plugin.name && info.version == version) {
             self.hooks.upload(&plugin.name, &octets, None)?;
         }

@@ -1,6 +1,7 @@
 use super::InstanceState;
 use crate::bindings::host::switchyard::hooks::log::{Host, Level};
 use crate::generation::truncate;
+use model::Timestamp;
 
 /// Maximum number of lines per call, and of octets per line. Anything beyond is dropped, so that a plugin cannot fill
 /// the disk.
@@ -14,7 +15,7 @@ impl InstanceState {
             self.context.log_budget.drop_line();
             return;
         }
-        let Some(dropped) = self.context.log_budget.take(crate::hooks::wall_clock()) else { return };
+        let Some(dropped) = self.context.log_budget.take(Timestamp::now()) else { return };
         self.log_lines_left -= 1;
         let (plugin, version) = (&*self.context.plugin, &*self.context.version);
         let text = truncate(

@@ -121,7 +121,7 @@ impl GenerationContext {
 
     /// Whether the log budget admits another line of this plugin.
     pub(crate) fn may_log(&self) -> bool {
-        self.log_budget.take(crate::hooks::wall_clock()).is_some()
+        self.log_budget.take(Timestamp::now()).is_some()
     }
 }
 
@@ -157,7 +157,7 @@ pub(crate) struct InstanceState {
     /// The overlay of the key-value store during a preview.
     pub(crate) kv_overlay: Option<Arc<dyn KvStore>>,
     /// State of the fixed random sequence, for guests without a grant for random numbers.
-    pub(crate) random_sequence: u64,
+    pub(crate) random_sequence: model::Random,
 }
 
 impl InstanceState {
@@ -186,7 +186,7 @@ impl InstanceState {
             call_log: HostCallLog::Discard,
             disk_wait: Duration::ZERO,
             kv_overlay: None,
-            random_sequence: 0,
+            random_sequence: model::Random::new(0),
         }
     }
 }

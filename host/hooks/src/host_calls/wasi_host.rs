@@ -28,7 +28,7 @@ impl WasiHost for InstanceState {
         }
     }
 
-    fn random_sequence(&mut self) -> &mut u64 {
+    fn random_sequence(&mut self) -> &mut model::Random {
         &mut self.random_sequence
     }
 

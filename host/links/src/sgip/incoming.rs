@@ -134,7 +134,7 @@ fn record_refusal(deps: &LinkDeps, account: &Account, submit: &Submit, code: Res
     };
     let destination = submit.users.first().map(|user| Address::new(0, 1, user)).unwrap_or_default();
     let refused = RefusalRecord {
-        at: clock::wall(),
+        at: Timestamp::now(),
         protocol: Protocol::Sgip,
         source: Address::new(0, 1, &submit.sp_number),
         destination,
@@ -163,7 +163,7 @@ fn messages_from_submit(
         origin: rules.peer,
         validity: rules.validity,
         quirks: &options.node.quirks,
-        wall: clock::wall(),
+        wall: Timestamp::now(),
     };
     let messages = from.messages(submit, sequence, &source)?;
     if !account.limits.take(u32::try_from(messages.len()).unwrap_or(u32::MAX), clock::now()) {
@@ -221,7 +221,7 @@ impl PendingAnswers {
                 let reply = ReplyTo { link, token: token | REPORT };
                 let refused = messages.into_iter().zip(&results).filter_map(|(message, result)| {
                     let code = of((*result).err()?);
-                    let ended = Box::new(rejected_final(code, clock::wall()));
+                    let ended = Box::new(rejected_final(code, Timestamp::now()));
                     Some(Event::ResendDlr { message: Box::new(message), ended, reply })
                 });
                 let events: Vec<Event> = refused.collect();

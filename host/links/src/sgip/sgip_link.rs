@@ -6,7 +6,7 @@ use super::options::{GatewayOptions, SgipListenerOptions, SgipNodeOptions, SpOpt
 use super::outgoing::{Outgoing, OutgoingTarget};
 use crate::shared::Shared;
 use bytes::BytesMut;
-use model::PeerId;
+use model::{PeerId, Timestamp};
 use ports::link::{
     BoundLink, DialTarget, DialedPeer, IncomingPeer, Link, LinkBlocker, LinkProtocol, LinkStep, LoginRefusal,
     PeerError, dial,
@@ -119,7 +119,7 @@ fn dial_node(
     // Part 3 of the sequences of our own Binds.
     let counter = AtomicU32::new(0);
     dial(&shared.deps, to, move |now| {
-        let sequence = Sequence::new(node, clock::wall(), counter.fetch_add(1, Relaxed));
+        let sequence = Sequence::new(node, Timestamp::now(), counter.fetch_add(1, Relaxed));
         SgipLink {
             session: Session::connector(now, session.clone(), &bind, sequence),
             side: ConnectionSide::Sends(Box::new(Outgoing::new(target.clone()))),
@@ -289,7 +289,7 @@ impl LinkProtocol for SgipLink {
         if !matches!(self.side, ConnectionSide::Sends(_)) {
             return false;
         }
-        self.session.unbind(now, Sequence::new(0, clock::wall(), 0));
+        self.session.unbind(now, Sequence::new(0, Timestamp::now(), 0));
         true
     }
 

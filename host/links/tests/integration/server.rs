@@ -302,9 +302,7 @@ async fn check_095_broadcast_is_refused_by_its_own_answer() {
     let (_fixture, address) = open_fixture().await;
     let mut raw = RawPeer::bound(address, Transmitter).await;
     let v37 = "0000004000000111000000000000001900000031000000000000000006060006005a6f6e65310601000300003306040002000106050003090005042400024869";
-    let octets: Vec<u8> =
-        (0..v37.len()).step_by(2).map(|at| u8::from_str_radix(&v37[at..at + 2], 16).unwrap()).collect();
-    raw.write(&octets).await;
+    raw.write(&model::from_hex(v37).unwrap()).await;
     let (header, _) = raw.answer().await;
     assert_eq!((header.command, header.status), (CommandId(0x8000_0111), CommandStatus::RINVCMDID));
 }

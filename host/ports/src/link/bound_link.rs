@@ -69,7 +69,7 @@ impl Link {
             record,
             events: Vec::new(),
             now: crate::clock::now(),
-            wall: crate::clock::wall(),
+            wall: Timestamp::now(),
             written: 0,
             handle: None,
             permit: None,

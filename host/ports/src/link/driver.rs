@@ -7,6 +7,7 @@ use super::{
     LinkBlocker, LinkDeps, LinkPhase, LinkProtocol, LinkRole, LinkStep, LoginRefusal, PendingLogin, Socket,
 };
 use crate::{LinkCommand, clock};
+use model::Timestamp;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::pin::Pin;
@@ -179,7 +180,7 @@ impl<P: LinkProtocol> Driver<P> {
     /// Handles the events of one wakeup. Returns the end, if the link has ended.
     fn handle_wakeup(&mut self, wakeup: Wakeup<P::Login>) -> Option<SessionEnd> {
         let now = clock::now();
-        (self.link.now, self.link.wall) = (now, clock::wall());
+        (self.link.now, self.link.wall) = (now, Timestamp::now());
         let mut end = wakeup.write_error.map(|error| ending(format!("write failed: {error}"), false));
         match wakeup.read {
             Some(Ok(0)) => end = Some(ending("the peer closed the connection", true)),

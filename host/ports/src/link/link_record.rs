@@ -1,4 +1,3 @@
-use crate::clock;
 use model::{LinkId, PeerId, Timestamp};
 use parking_lot::Mutex;
 use smpp::BindMode;
@@ -262,8 +261,8 @@ impl LinkRecord {
                 bind: None,
                 version: None,
                 window: 0,
-                since: clock::wall(),
-                down_since: clock::wall(),
+                since: Timestamp::now(),
+                down_since: Timestamp::now(),
                 last_error: None,
                 back_off_until: None,
             }),
@@ -273,7 +272,7 @@ impl LinkRecord {
     pub(crate) fn set_phase(&self, phase: LinkPhase) {
         let mut state = self.state.lock();
         if state.phase != phase {
-            let now = clock::wall();
+            let now = Timestamp::now();
             if state.phase == LinkPhase::Bound {
                 state.down_since = now;
             }
@@ -296,7 +295,7 @@ impl LinkRecord {
 
     pub(crate) fn set_back_off(&self, wait: Duration) {
         self.set_phase(LinkPhase::BackingOff);
-        self.state.lock().back_off_until = Some(clock::wall() + wait);
+        self.state.lock().back_off_until = Some(Timestamp::now() + wait);
     }
 
     /// Ends the wait before the next dial, if there is one.

@@ -9,12 +9,12 @@ use super::build::Built;
 use super::virtual_machine::{ReadyBanner, RunningVm, VirtualMachine};
 use super::{Options, TestPart};
 use anyhow::{Result, ensure};
+use model::{Random, Timestamp};
 use serde_json::Value;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use testkit::load::{Sink, SinkOptions, Source, SourceOptions, StopFlag, Tally};
-use testkit::random::Random;
 use testkit::test_daemon::PASSWORD;
 
 /// Number of messages of one run.
@@ -94,7 +94,7 @@ fn run_test(built: &Built, options: &Options, folder: &Path) -> Result<()> {
     let does = |part| options.parts.contains(&part);
     let mut ready = Vec::new();
     if does(TestPart::Cuts) {
-        let mut random = Random::new(Random::any_seed());
+        let mut random = Random::new(Timestamp::now().0);
         let source = test.load(&running)?;
         for cut in 1..=options.cuts {
             let before = test.tally.accepted_count();

@@ -11,8 +11,7 @@ const SP: u32 = 3_010_012_345;
 const GATEWAY: u32 = 101_001;
 
 fn hex(text: &str) -> Vec<u8> {
-    let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_hexdigit).collect();
-    digits.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
+    model::from_hex(&text.replace(char::is_whitespace, "")).unwrap()
 }
 
 #[track_caller]

@@ -322,7 +322,7 @@ fn random_key() -> Result<String, SmsError> {
     let mut octets = [0; 16];
     getrandom::fill(&mut octets)
         .map_err(|error| SmsError::UnexpectedResponse(format!("no random numbers: {error}")))?;
-    Ok(octets.iter().map(|octet| format!("{octet:02x}")).collect())
+    Ok(model::hex(&octets))
 }
 
 #[cfg(test)]

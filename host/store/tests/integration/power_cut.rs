@@ -5,26 +5,13 @@
 //! cargo test -p store power_cut::` replays that one.
 
 use crate::support::reference::{Reference, draft};
+use model::Random;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use redb::StorageBackend;
 use std::io::{Error, ErrorKind, Result};
 use std::sync::{Arc, Mutex, MutexGuard};
 use store::{Store, StoreOptions};
-
-/// Numbers from a seed (splitmix64).
-#[derive(Debug)]
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ mixed >> 31) % limit.max(1)
-    }
-}
 
 /// The atomic unit of a disk's writes.
 const SECTOR: usize = 512;
@@ -53,7 +40,7 @@ struct Platter {
     pending: Vec<Change>,
     powered: bool,
     mishap: Option<(Mishap, u64)>,
-    dice: Dice,
+    random: Random,
 }
 
 fn put(disk: &mut Vec<u8>, offset: usize, data: &[u8]) {
@@ -95,7 +82,7 @@ impl Platter {
     /// Each unsynced change is kept, lost or torn.
     fn scatter(&mut self) {
         for change in std::mem::take(&mut self.pending) {
-            let fate = self.dice.below(3);
+            let fate = self.random.below(3);
             match change {
                 _ if fate == 0 => {}
                 Change::Length(length) => self.durable.resize(length as usize, 0),
@@ -103,10 +90,10 @@ impl Platter {
                 Change::Write(offset, data) => {
                     for (index, sector) in data.chunks(SECTOR).enumerate() {
                         let at = offset as usize + index * SECTOR;
-                        match self.dice.below(5) {
+                        match self.random.below(5) {
                             0 | 1 => put(&mut self.durable, at, sector),
                             2 => {
-                                let torn = self.dice.below(sector.len() as u64) as usize;
+                                let torn = self.random.below(sector.len() as u64) as usize;
                                 put(&mut self.durable, at, &sector[..torn]);
                             }
                             _ => {}
@@ -130,7 +117,7 @@ impl Disk {
             pending: Vec::new(),
             powered: true,
             mishap: None,
-            dice: Dice(seed),
+            random: Random::new(seed),
         })))
     }
 
@@ -192,7 +179,8 @@ impl StorageBackend for Disk {
         }
         let done = platter.step();
         // A failed write may have been done in part.
-        let data = if done.is_ok() { data } else { &data[..platter.dice.below(data.len() as u64) as usize] };
+        let data =
+            if done.is_ok() { data } else { &data[..platter.random.below(data.len() as u64) as usize] };
         put(&mut platter.view, offset as usize, data);
         platter.pending.push(Change::Write(offset, data.to_vec()));
         done
@@ -216,15 +204,15 @@ fn live(seed: u64, mishap: Mishap, quick_repair: bool) {
     octets[..8].copy_from_slice(&seed.to_le_bytes());
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &octets);
     let mut runner = TestRunner::new_with_rng(Config::default(), rng);
-    let mut dice = Dice(seed ^ 0x5eed);
+    let mut random = Random::new(seed ^ 0x5eed);
     let disk = Disk::new(seed);
     let mut reference = Reference::default();
     let mut names: Vec<String> = Vec::new();
     drop(Store::open_on(disk.clone(), options.clone()).unwrap());
     for life in 0..4 {
         // Some faults happen while the file is opened and repaired, some never.
-        let early = dice.below(4) == 0;
-        let countdown = dice.below(if early { 12 } else { 90 });
+        let early = random.below(4) == 0;
+        let countdown = random.below(if early { 12 } else { 90 });
         if early {
             disk.platter().mishap = Some((mishap, countdown));
         }
@@ -233,8 +221,8 @@ fn live(seed: u64, mishap: Mishap, quick_repair: bool) {
             if !early {
                 disk.platter().mishap = Some((mishap, countdown));
             }
-            for _ in 0..=dice.below(12) {
-                if dice.below(4) == 0 {
+            for _ in 0..=random.below(12) {
+                if random.below(4) == 0 {
                     let name = format!("peer-{}-{life}", names.len());
                     if store.directory(std::slice::from_ref(&name)).is_err() {
                         break;

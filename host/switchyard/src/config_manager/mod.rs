@@ -12,7 +12,6 @@ pub(crate) use runtime::{RuntimeComponents, TunableSettings};
 pub(crate) use startup::{StartupConfig, describe_next_start, load_configuration};
 
 use crate::config::{Config, ConfigFile, ManagementMode, keys};
-use crate::core_loop::wall_clock;
 use ::api::{
     ConfigChangeKindView, ConfigChangeView, ConfigurationChangeResult, FieldProblem, UnconfirmedVersionView,
 };
@@ -20,6 +19,7 @@ use admin::{Problem, ProblemKind};
 use configuration::{
     ChangeKind, ConfigChange, ConfigVersionSummary, VersionDraft, VersionStore, VersionStoreError,
 };
+use model::Timestamp;
 use parking_lot::Mutex;
 use serde_json::Value;
 use snapshot::{Snapshot, SnapshotError};
@@ -218,7 +218,7 @@ impl ConfigManager {
                 reverts_at: None,
             });
         }
-        let at = wall_clock().0;
+        let at = Timestamp::now().0;
         let within = origin.confirm_within;
         let reverts_at =
             within.map(|within| at.saturating_add(u64::try_from(within.as_millis()).unwrap_or(u64::MAX)));

@@ -2,12 +2,12 @@
 
 use super::ConfigManager;
 use crate::config::{Config, ConfigError, ConfigFile, ManagementMode, keys};
-use crate::core_loop::wall_clock;
 use anyhow::{Context as _, Result, bail};
 use configuration::{
     ConfigProblem, ConfigVersion, ConfigVersionSummary, Diagnostics, Section, VersionDraft, VersionStore,
     VersionStoreError, upgrade_keys,
 };
+use model::Timestamp;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -96,7 +96,7 @@ pub(crate) fn load_configuration(path: &Path) -> Result<(Config, StartupConfig)>
         }
         None => {
             let why = format!("read from {}", path.display());
-            let (at, by) = (wall_clock().0, BY_FILE.to_owned());
+            let (at, by) = (Timestamp::now().0, BY_FILE.to_owned());
             let draft = VersionDraft { at, by, why, document: document.clone(), confirm_until: None };
             (versions.preview(&draft)?, Some(draft))
         }
@@ -191,7 +191,7 @@ fn from_version(
             bail!("version {} of the configuration was deleted, and {why}", pending.back_to);
         };
         let document = before.document;
-        let (at, by) = (wall_clock().0, BY_DAEMON.to_owned());
+        let (at, by) = (Timestamp::now().0, BY_DAEMON.to_owned());
         let draft =
             VersionDraft { at, by, why: why.clone(), document: document.clone(), confirm_until: None };
         let summary = versions.append(&draft)?;

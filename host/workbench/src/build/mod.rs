@@ -76,7 +76,7 @@ pub fn build(folder: &Path, out: Option<&Path>) -> Result<BuildOutput, Workbench
 }
 
 fn digest(octets: &[u8]) -> String {
-    Sha256::digest(octets).iter().map(|octet| format!("{octet:02x}")).collect()
+    model::hex(&Sha256::digest(octets))
 }
 
 /// The digest of a component's inputs: every file of the folder except results, and this program's version.
@@ -96,7 +96,7 @@ fn inputs(folder: &Path, manifest: &Manifest) -> Result<String, WorkbenchError> 
         hash.update((octets.len() as u64).to_le_bytes());
         hash.update(octets);
     }
-    Ok(hash.finalize().iter().map(|octet| format!("{octet:02x}")).collect())
+    Ok(model::hex(&hash.finalize()))
 }
 
 /// The files of a folder, without results and the tools' own folders.

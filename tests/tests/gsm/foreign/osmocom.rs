@@ -10,6 +10,7 @@ use behaviour_tests::osmocom::{
 };
 use behaviour_tests::test_daemon::{PASSWORD, TestDaemon, TestDaemonConfig, free_port};
 use behaviour_tests::{Capture, CaptureProtocol, Fixture, Peer, TIMEOUT, bind, steps, until};
+use model::hex;
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -316,10 +317,6 @@ fn header_of(tpdu: &[u8]) -> Vec<u8> {
     // First octet, length and type of the originator and its digits, TP-PID, TP-DCS, 7 octets of TP-SCTS, TP-UDL.
     let data = &tpdu[3 + usize::from(tpdu[1]).div_ceil(2) + 10..];
     data[1..1 + usize::from(data[0])].to_vec()
-}
-
-fn hex(octets: &[u8]) -> String {
-    octets.iter().map(|octet| format!("{octet:02x}")).collect()
 }
 
 #[test]

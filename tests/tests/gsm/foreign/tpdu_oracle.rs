@@ -1,6 +1,7 @@
 //! Our TPDUs against Wireshark's decoder: every field of thousands of TPDUs, as GSUP carries them between an MSC and its HLR.
 
 use anyhow::{Context, Result, bail, ensure};
+use model::Random;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,28 +18,19 @@ const SEED: u64 = 20_040_913;
 /// TPDUs of each of the six types.
 const EACH: usize = 2_000;
 
-/// splitmix64.
-struct RandomInput(u64);
+struct RandomInput(Random);
 
 impl RandomInput {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-
     fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit as u64) as usize
+        self.0.below(limit as u64) as usize
     }
 
     fn octet(&mut self) -> u8 {
-        self.next().to_le_bytes()[0]
+        self.0.next().to_le_bytes()[0]
     }
 
     fn flag(&mut self) -> bool {
-        self.next() & 1 == 1
+        self.0.next() & 1 == 1
     }
 
     fn octets(&mut self, count: usize) -> Vec<u8> {
@@ -71,7 +63,7 @@ impl RandomInput {
         // From 1990 to 2089.
         let span = 3_786_825_600_000 - 631_238_400_000;
         let zone = self.below(159) as i64 - 79;
-        Ok(TimeStamp::at(631_238_400_000 + self.next() % span, i8::try_from(zone)?)?)
+        Ok(TimeStamp::at(631_238_400_000 + self.0.next() % span, i8::try_from(zone)?)?)
     }
 
     fn validity(&mut self) -> Result<Validity> {
@@ -95,7 +87,7 @@ impl RandomInput {
             let number = self.below(usize::from(total)) as u8 + 1;
             elements.extend(match self.below(5) {
                 0 => ConcatReference::Short(self.octet()).element(total, number),
-                1 => ConcatReference::Wide(self.next() as u16).element(total, number),
+                1 => ConcatReference::Wide(self.0.next() as u16).element(total, number),
                 2 => vec![0x05, 4, self.octet(), self.octet(), self.octet(), self.octet()],
                 3 => vec![self.one_of(&[0x24, 0x25]), 1, self.below(14) as u8],
                 _ => {
@@ -270,7 +262,7 @@ impl Expected {
         let header = data.header(alphabet);
         header.into_iter().for_each(|header| self.header(header));
         let rest = &data.octets[header.map_or(0, Header::length)..];
-        let hex = rest.iter().map(|octet| format!("{octet:02x}")).collect::<String>();
+        let hex = model::hex(rest);
         // The decoder shows an empty body after a header.
         let shown = if hex.is_empty() && header.is_some() { "<MISSING>".to_owned() } else { hex };
         let octets = match alphabet {
@@ -572,7 +564,7 @@ fn all_types(random: &mut RandomInput) -> Result<Vec<CapturedTpdu>> {
 
 #[test]
 fn every_field_is_decoded_correctly() -> Result<()> {
-    let all = all_types(&mut RandomInput(SEED))?;
+    let all = all_types(&mut RandomInput(Random::new(SEED)))?;
     ensure!(all.len() >= 10_000, "{} TPDUs", all.len());
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("tpdu.pcap");
@@ -587,7 +579,7 @@ fn every_field_is_decoded_correctly() -> Result<()> {
             found.insert(name, values.filter_map(|value| Some(value.as_str()?.to_owned())).collect());
         }
         if found != captured.expected.fields || *zones != captured.expected.zones {
-            let octets: String = captured.octets.iter().map(|octet| format!("{octet:02x}")).collect();
+            let octets = model::hex(&captured.octets);
             wrong.push(format!(
                 "{octets}\nours   {:?} {:?}\ntheirs {found:?} {zones:?}",
                 captured.expected.fields, captured.expected.zones
@@ -602,7 +594,7 @@ fn every_field_is_decoded_correctly() -> Result<()> {
 /// The decoder reassembles segments, too.
 #[test]
 fn long_texts_are_reassembled() -> Result<()> {
-    let mut random = RandomInput(SEED);
+    let mut random = RandomInput(Random::new(SEED));
     let (mut all, mut texts) = (Vec::new(), Vec::new());
     for number in 0..200_u16 {
         let data_coding = random.one_of(&[0x00, 0x08, 0x10, 0x19, 0xF1]);

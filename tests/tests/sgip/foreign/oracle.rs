@@ -4,6 +4,7 @@
 use anyhow::{Context, Result, bail, ensure};
 use behaviour_tests::Peer;
 use bytes::Bytes;
+use model::{Random, hex};
 use serde_json::{Map, Value, json};
 use sgip::text::{self, Coding, SegmentReference};
 use sgip::{
@@ -11,31 +12,21 @@ use sgip::{
     RouteField, RouteRow, RouteValue, Sequence, SgipCommand, Submit, Trace, TraceAnswer, TraceHop,
     UserReport,
 };
-use std::fmt::Write as _;
 
 /// Every run is the same.
 const SEED: u64 = 20_011_001;
 /// PDUs of each layout.
 const EACH: usize = 12;
 
-/// splitmix64.
-struct RandomInput(u64);
+struct RandomInput(Random);
 
 impl RandomInput {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-
     fn below(&mut self, limit: usize) -> usize {
-        (self.next() % limit as u64) as usize
+        self.0.below(limit as u64) as usize
     }
 
     fn octet(&mut self) -> u8 {
-        self.next().to_le_bytes()[0]
+        self.0.next().to_le_bytes()[0]
     }
 
     /// Extremes are more frequent.
@@ -43,7 +34,7 @@ impl RandomInput {
         match self.below(4) {
             0 => 0,
             1 => u32::MAX,
-            _ => self.next() as u32,
+            _ => self.0.next() as u32,
         }
     }
 
@@ -58,7 +49,7 @@ impl RandomInput {
     }
 
     fn reserve(&mut self) -> [u8; 8] {
-        self.next().to_le_bytes()
+        self.0.next().to_le_bytes()
     }
 
     fn sequence(&mut self) -> Sequence {
@@ -199,18 +190,6 @@ const ROW: &[RouteField] = &[
     RouteField::Text(16),
 ];
 const ROW_NAMES: &[&str] = &["type", "number", "mark", "code", "smg_id", "smg_ip", "login_user", "password"];
-
-fn hex(octets: &[u8]) -> String {
-    octets.iter().fold(String::new(), |mut all, octet| {
-        let _ = write!(all, "{octet:02x}");
-        all
-    })
-}
-
-fn unhex(text: &str) -> Result<Vec<u8>> {
-    let pair = |at: usize| u8::from_str_radix(text.get(at..at + 2).unwrap_or_default(), 16);
-    Ok((0..text.len()).step_by(2).map(pair).collect::<Result<_, _>>()?)
-}
 
 /// Latin-1, as the other codec shows texts.
 fn shown(text: &[u8]) -> String {
@@ -411,14 +390,14 @@ fn check_agreement(oracle: &mut Peer, sequence: Sequence, pdu: &Pdu) -> Result<(
     oracle.tell(&json!({ "encode": written }))?;
     let theirs = oracle.expect("encoded")?["hex"].as_str().context("no hex")?.to_owned();
     assert_eq!(theirs, hex(&octets), "{command}");
-    let (again, mine) = decoded(&unhex(&theirs)?)?;
+    let (again, mine) = decoded(&model::from_hex(&theirs).context("no hexadecimal digits")?)?;
     assert_eq!((again, &mine), (sequence, pdu));
     Ok(())
 }
 
 #[test]
 fn both_codecs_encode_every_layout_identically() -> Result<()> {
-    let (mut oracle, mut random) = (oracle()?, RandomInput(SEED));
+    let (mut oracle, mut random) = (oracle()?, RandomInput(Random::new(SEED)));
     for command in SgipCommand::ALL {
         for _ in 0..EACH {
             let (sequence, pdu) = (random.sequence(), random.command(command));
@@ -432,7 +411,7 @@ fn both_codecs_encode_every_layout_identically() -> Result<()> {
 
 #[test]
 fn both_codecs_refuse_wrong_lengths() -> Result<()> {
-    let (mut oracle, mut random) = (oracle()?, RandomInput(SEED));
+    let (mut oracle, mut random) = (oracle()?, RandomInput(Random::new(SEED)));
     for command in SgipCommand::ALL {
         for pdu in [random.command(command), random.answer(command)] {
             // By agreement with deployed systems, an Unbind_Resp may be too long.
@@ -487,7 +466,7 @@ fn every_character_is_decoded_correctly() -> Result<()> {
 
 #[test]
 fn long_texts_are_reassembled() -> Result<()> {
-    let (mut oracle, mut random) = (oracle()?, RandomInput(SEED));
+    let (mut oracle, mut random) = (oracle()?, RandomInput(Random::new(SEED)));
     let letters: [&[char]; 3] = [&['a', 'Z', ' ', '~'], &['测', 'x', '😀', 'é'], &['测', 'x', '丂', '好']];
     for (coding, letters) in [Coding::ASCII, Coding::UCS2, Coding::GBK].into_iter().zip(letters) {
         for length in 1..60 {
@@ -521,7 +500,8 @@ fn long_texts_are_reassembled() -> Result<()> {
             );
             let mut whole = String::new();
             for part in theirs {
-                let part = unhex(part.as_str().context("no hex")?)?;
+                let part =
+                    model::from_hex(part.as_str().context("no hex")?).context("no hexadecimal digits")?;
                 let content = match theirs.len() {
                     1 => &part[..],
                     _ => text::header(&part).context("no header")?.1,

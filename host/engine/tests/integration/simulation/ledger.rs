@@ -136,7 +136,7 @@ impl LedgerClients {
             other => other,
         };
         self.operations = self.operations.max(number + 1);
-        let mut dice = Random(number as u64);
+        let mut dice = Random::new(number as u64);
         let account = ACCOUNTS[number % 2];
         let poor = number % 2;
         let mut change = match number {

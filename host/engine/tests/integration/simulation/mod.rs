@@ -37,23 +37,23 @@ mod world;
 use engine::UncertainPolicy;
 use world::World;
 
-pub(crate) struct Random(u64);
+pub(crate) struct Random(model::Random);
 
 impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(model::Random::new(seed))
+    }
+
     pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+        self.0.next()
     }
 
     pub(crate) fn below(&mut self, end: usize) -> usize {
-        (self.next() % end.max(1) as u64) as usize
+        self.0.below(end as u64) as usize
     }
 
     pub(crate) fn chance(&mut self, percent: u64) -> bool {
-        self.next() % 100 < percent
+        self.0.chance(percent)
     }
 }
 

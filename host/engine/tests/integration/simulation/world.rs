@@ -88,7 +88,7 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new(seed: u64, plan: Plan) -> Self {
         let mut world = Self {
-            random: Random(seed),
+            random: Random::new(seed),
             plan,
             seed,
             engine: Engine::new(Settings::default()),

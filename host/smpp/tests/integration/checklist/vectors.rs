@@ -87,11 +87,7 @@ pub(crate) const V38: &str = "00000020800000040000000000000002303030303031323334
 
 /// The octets of a vector.
 pub(crate) fn hex(digits: &str) -> Vec<u8> {
-    digits
-        .as_bytes()
-        .chunks(2)
-        .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
-        .collect()
+    model::from_hex(digits).unwrap()
 }
 
 /// V27, complete.
