@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod address;
+mod admin_action;
 mod age_clock;
 mod batch;
 mod delivery_decision;
@@ -15,6 +16,7 @@ mod id;
 mod ledger;
 mod message;
 mod outcome;
+mod plugin;
 mod pool_number;
 mod pool_operation;
 mod pool_record;
@@ -32,6 +34,7 @@ mod verdict;
 mod wording;
 
 pub use address::{Address, AddressBytes};
+pub use admin_action::AdminActionKind;
 pub use age_clock::AgeClock;
 pub use batch::{
     Batch, IdempotencyKeyRecord, JournalPart, MessageProgress, OperationRecord, OptOut, OrphanDlrRecord,
@@ -46,6 +49,7 @@ pub use id::{IdempotencyKey, LinkId, MessageId, ParseMessageIdError, PeerId, Pee
 pub use ledger::{Balance, Charge, LedgerChange, LedgerOperation, Quote, Settlement};
 pub use message::{DlrContent, DlrRequest, Message, MessageKind, Priority, SUBMISSION_IDS, Text};
 pub use outcome::{ErrorClass, Outcome, Refusal, SubmitTicket};
+pub use plugin::{Hook, PluginVersion};
 pub use pool_number::{NumberEvent, NumberState, ParsePoolNumberError, PoolNumber};
 pub use pool_operation::{
     AcquireRequest, LeaseTicket, ParseStrategyError, PoolOperation, PoolOutcome, PoolRefusal, PoolSettings,
@@ -53,9 +57,7 @@ pub use pool_operation::{
 };
 pub use pool_record::{JournalEntry, NumberRow, ParsePoolNameError, PoolChange, PoolId, PoolName};
 pub use pool_request::{NumberStatus, PoolAnswer, PoolCounts, PoolRequest, PoolSummary};
-pub use queue_action::{
-    AdminActionKind, QueueAction, QueueActionId, QueueActionKind, QueueActionScope, QueueActionState,
-};
+pub use queue_action::{QueueAction, QueueActionId, QueueActionKind, QueueActionScope, QueueActionState};
 pub use random::Random;
 pub use resolution::{Imsi, Resolution, Subscriber};
 pub use segment::Segment;
@@ -63,4 +65,4 @@ pub use sender_request::{SenderFallback, SenderRequest};
 pub use text_escape::{escape, replace_nul, unescape};
 pub use time::{Moment, Now, Timestamp, parse_duration};
 pub use trace::{FinalRecord, FinalState, Step, StepKind};
-pub use verdict::{Hook, Leg, PluginVersion, RejectReason, RoutingDecision, Verdict};
+pub use verdict::{Leg, RejectReason, RoutingDecision, Verdict};

@@ -1,5 +1,5 @@
 use crate::trace_form::{self, DestinationForm, SourceForm};
-use crate::{Address, Imsi, MessageId, PeerId, Quote, SenderRequest, Timestamp};
+use crate::{Address, Imsi, MessageId, PeerId, PluginVersion, Quote, SenderRequest, Timestamp};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -189,58 +189,6 @@ impl<P> Verdict<P> {
     pub fn is_home(&self) -> bool {
         matches!(self, Self::Forward(legs) if !legs.is_empty() && legs.iter().all(|leg| leg.resolve))
     }
-}
-
-/// A hook: a question that plugins answer.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[repr(u8)]
-pub enum Hook {
-    /// Routes a message.
-    Router = 1,
-    /// Finds the subscriber behind a number.
-    Resolver = 2,
-    /// Decides on a failed attempt.
-    DeliveryPolicy = 3,
-    /// Prices a message.
-    Biller = 4,
-}
-
-impl Hook {
-    /// All hooks.
-    pub const ALL: [Self; 4] = [Self::Router, Self::Resolver, Self::DeliveryPolicy, Self::Biller];
-
-    /// The name used in paths, metrics and files.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Router => "router",
-            Self::Resolver => "resolver",
-            Self::DeliveryPolicy => "delivery-policy",
-            Self::Biller => "biller",
-        }
-    }
-
-    /// The hook of that name.
-    #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|hook| hook.name() == name)
-    }
-
-    /// From the octet on disk.
-    #[must_use]
-    pub fn from_octet(octet: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|hook| *hook as u8 == octet)
-    }
-}
-
-/// A plugin version: name and version (the first twelve hex digits of the component's SHA-256).
-#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub struct PluginVersion {
-    /// The plugin's name, as bound.
-    pub plugin: String,
-    /// Its version.
-    pub version: String,
 }
 
 /// A routing decision: the verdict and its origin, for the trace.

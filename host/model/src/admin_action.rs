@@ -1,0 +1,42 @@
+/// What an admin, or a queue action, did to one message.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+pub enum AdminActionKind {
+    /// Released from a hold.
+    Resumed = 1,
+    /// Moved to another peer.
+    Rerouted = 2,
+    /// Cancelled.
+    Cancelled = 3,
+    /// Uncertain, and sent again.
+    SentAgain = 4,
+    /// Uncertain, and given up.
+    GivenUp = 5,
+    /// Retried at once.
+    Retried = 6,
+}
+
+impl AdminActionKind {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Resumed, Self::Rerouted, Self::Cancelled, Self::SentAgain, Self::GivenUp, Self::Retried];
+
+    /// The name used in the archive's traces.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Resumed => "resumed",
+            Self::Rerouted => "rebound",
+            Self::Cancelled => "cancelled",
+            Self::SentAgain => "sent_again",
+            Self::GivenUp => "given_up",
+            Self::Retried => "retried",
+        }
+    }
+
+    /// From the octet on disk.
+    #[must_use]
+    pub fn from_octet(octet: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| *kind as u8 == octet)
+    }
+}
