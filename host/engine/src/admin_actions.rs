@@ -1,24 +1,11 @@
 //! Actions of an admin on one message: send again, give up, cancel, retry now.
 
 use crate::engine::Engine;
-use crate::resolver::needs_subscriber;
+use crate::leg_subscriber::needs_subscriber;
 use crate::slab::{Slot, State, flag};
-use crate::{EngineAnswer, Event, Output};
+use crate::{AdminAction, EngineAnswer, Event, Output};
 use model::{AdminActionKind, FinalState, Now, Refusal, StepKind};
 use std::sync::Arc;
-
-/// An action on one message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AdminAction {
-    /// Sends an uncertain message again.
-    SendAgain,
-    /// Ends an uncertain message as unknown.
-    GiveUp,
-    /// Cancels a waiting message.
-    Cancel,
-    /// Retries a message that waits for its next attempt or routing.
-    Retry,
-}
 
 impl Engine {
     /// Applies an admin's action to one message.

@@ -1,8 +1,6 @@
 //! Counters per peer and per account.
 
-use crate::engine::Engine;
-use crate::slab::{Slot, flag};
-use model::{FinalState, Now, PeerId};
+use model::FinalState;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -52,7 +50,7 @@ pub(crate) enum Counted {
 }
 
 impl Counted {
-    fn add_to(self, counts: &mut PeerCounts) {
+    pub(crate) fn add_to(self, counts: &mut PeerCounts) {
         match self {
             Self::Submitted => counts.submitted += 1,
             Self::Throttled => counts.throttled += 1,
@@ -60,34 +58,6 @@ impl Counted {
             Self::Answered { after } => counts.answered(after),
             Self::Ended(state) => counts.ended[state as usize] += 1,
         }
-    }
-}
-
-impl Engine {
-    /// Counts for the message's peer and for the account that submitted it.
-    pub(crate) fn count(&mut self, slot: Slot, counted: Counted) {
-        let entry = &self.slab[slot];
-        let (peer, origin, own) = (entry.peer, entry.origin, entry.has(flag::OWN_DLR));
-        // A message without any peer counts for its account only.
-        let ended_nowhere = matches!(counted, Counted::Ended(_)) && peer == origin;
-        if !ended_nowhere {
-            counted.add_to(&mut self.peer_mut(peer).counts);
-        }
-        if !own {
-            counted.add_to(&mut self.peer_mut(origin).submitter_counts);
-        }
-    }
-
-    /// Counts the response time of an attempt that began at `since`.
-    pub(crate) fn count_answer(&mut self, now: Now, slot: Slot, since: Option<model::Moment>) {
-        if let Some(since) = since {
-            self.count(slot, Counted::Answered { after: now.mono - since });
-        }
-    }
-
-    /// The counters of all peers and accounts: as a peer, and as a submitter.
-    pub fn counts(&self) -> impl Iterator<Item = (PeerId, &PeerCounts, &PeerCounts)> {
-        self.peers.iter().map(|peer| (peer.settings.peer, &peer.counts, &peer.submitter_counts))
     }
 }
 

@@ -1,87 +1,22 @@
 //! Delivery policy: the plugin's decision on a failed attempt. Without a decision the built-in schedule applies;
 //! after a restart, pending decisions are deferred by that schedule.
 
+use crate::delivery_policy_state::FailedAttempt;
 use crate::engine::Engine;
-use crate::resolver::number_on_leg;
-use crate::serial_delivery::imsi_on_leg;
+use crate::leg_subscriber::imsi_on_leg;
+use crate::leg_subscriber::number_on_leg;
 use crate::slab::{Slot, State, flag};
 use crate::{EngineCommand, Output};
 use model::{
-    AddressBytes, Attempt, DeliveryDecision, ErrorClass, FinalState, Hook, Imsi, Message, MessageId, Moment,
-    NextStep, Now, PeerMessageId, StepKind, Verdict,
+    Attempt, DeliveryDecision, ErrorClass, FinalState, Hook, Message, MessageId, Moment, NextStep, Now,
+    PeerMessageId, StepKind, Verdict,
 };
-use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 /// From this many attempts on, at least [`MIN_RETRY_DELAY`] passes between attempts, whatever the policy says.
 /// Otherwise a policy that retries at once what a peer refuses at once would keep the disk busy.
 pub(crate) const MANY_ATTEMPTS: u16 = 100;
 pub(crate) const MIN_RETRY_DELAY: Duration = Duration::from_secs(1);
-
-/// A failed attempt with a pending decision.
-#[derive(Debug, Clone, Copy)]
-struct FailedAttempt {
-    attempt: u16,
-    class: ErrorClass,
-    code: u32,
-}
-
-/// Pending decisions, and messages that wait for a subscriber alert.
-#[derive(Debug, Default)]
-pub(crate) struct DeliveryPolicyState {
-    pending: HashMap<MessageId, FailedAttempt>,
-    by_number: HashMap<AddressBytes, BTreeSet<MessageId>>,
-    by_imsi: HashMap<Imsi, BTreeSet<MessageId>>,
-    names: HashMap<MessageId, (AddressBytes, Option<Imsi>)>,
-}
-
-impl DeliveryPolicyState {
-    fn await_alert(&mut self, number: AddressBytes, imsi: Option<Imsi>, id: MessageId) {
-        self.by_number.entry(number.clone()).or_default().insert(id);
-        if let Some(imsi) = &imsi {
-            self.by_imsi.entry(imsi.clone()).or_default().insert(id);
-        }
-        self.names.insert(id, (number, imsi));
-    }
-
-    /// Ends the wait of a message for an alert, if it has one.
-    pub(crate) fn forget_alert(&mut self, id: MessageId) {
-        let Some((number, imsi)) = self.names.remove(&id) else { return };
-        if let Some(ids) = self.by_number.get_mut(&number) {
-            ids.remove(&id);
-            if ids.is_empty() {
-                self.by_number.remove(&number);
-            }
-        }
-        if let Some(imsi) = imsi
-            && let Some(ids) = self.by_imsi.get_mut(&imsi)
-        {
-            ids.remove(&id);
-            if ids.is_empty() {
-                self.by_imsi.remove(&imsi);
-            }
-        }
-    }
-
-    /// The messages that wait for an alert under a number, oldest first.
-    pub(crate) fn waiting_for_number(&self, number: &AddressBytes) -> Vec<MessageId> {
-        self.by_number.get(number).into_iter().flatten().copied().collect()
-    }
-
-    /// The messages under a number that wait for another subscriber than this one, oldest first.
-    pub(crate) fn waiting_for_other_imsi(&self, number: &AddressBytes, imsi: &Imsi) -> Vec<MessageId> {
-        let other = |id: &MessageId| {
-            let named = self.names.get(id).and_then(|(_, named)| named.as_ref());
-            named.is_some_and(|named| named != imsi)
-        };
-        self.by_number.get(number).into_iter().flatten().copied().filter(other).collect()
-    }
-
-    /// The messages that wait for an alert under an IMSI, oldest first.
-    pub(crate) fn waiting_for_imsi(&self, imsi: &Imsi) -> Vec<MessageId> {
-        self.by_imsi.get(imsi).into_iter().flatten().copied().collect()
-    }
-}
 
 impl Engine {
     /// Decides on a failed attempt: asks the policy, or applies the built-in schedule.

@@ -1,21 +1,23 @@
-use crate::delivery_policy::DeliveryPolicyState;
+use crate::counts::{Counted, PeerCounts};
+use crate::delivery_policy_state::DeliveryPolicyState;
 use crate::dlrs::{DlrIndex, OrphanDlrs};
-use crate::finish::PendingFinish;
 use crate::idempotency_keys::IdempotencyKeys;
 use crate::index::{IdIndex, PairIndex};
 use crate::ledger::Ledger;
+use crate::leg_subscriber::needs_subscriber;
 use crate::opt_out::{OptOuts, normalised_pair};
 use crate::peer::{InFlight, Link, Peer};
 use crate::pools::Pools;
 use crate::queue_actions::rules::QueueActions;
-use crate::resolver::{Resolver, needs_subscriber};
-use crate::slab::{Entry, NONE, Slab, Slot, State, flag};
+use crate::resolver_queue::Resolver;
+use crate::slab::{Entry, NONE, PendingFinish, Slab, Slot, State, flag};
 use crate::submissions::Submissions;
 use crate::subscriber_lock::SubscriberLocks;
 use crate::timer::{Timer, Timers};
 use crate::{EngineAnswer, EngineCommand, Event, Output, Settings};
-use model::Random;
-use model::{FinalRecord, FinalState, LinkId, Message, MessageId, Moment, Now, PeerId, Step, StepKind};
+use model::{
+    FinalRecord, FinalState, LinkId, Message, MessageId, Moment, Now, PeerId, Random, Step, StepKind,
+};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -315,6 +317,11 @@ impl Engine {
     #[must_use]
     pub fn totals(&self) -> &Totals {
         &self.totals
+    }
+
+    /// The counters of all peers and accounts: as a peer, and as a submitter.
+    pub fn counts(&self) -> impl Iterator<Item = (PeerId, &PeerCounts, &PeerCounts)> {
+        self.peers.iter().map(|peer| (peer.settings.peer, &peer.counts, &peer.submitter_counts))
     }
 
     /// Estimated octets of cached message content; [`Settings::body_cache`] limits them.
@@ -659,6 +666,27 @@ impl Engine {
         if entry.message.is_none() && !entry.has(flag::LOADING) {
             entry.set(flag::LOADING, true);
             out.commands.push(crate::EngineCommand::Load { ids: vec![entry.id] });
+        }
+    }
+
+    /// Counts for the message's peer and for the account that submitted it.
+    pub(crate) fn count(&mut self, slot: Slot, counted: Counted) {
+        let entry = &self.slab[slot];
+        let (peer, origin, own) = (entry.peer, entry.origin, entry.has(flag::OWN_DLR));
+        // A message without any peer counts for its account only.
+        let ended_nowhere = matches!(counted, Counted::Ended(_)) && peer == origin;
+        if !ended_nowhere {
+            counted.add_to(&mut self.peer_mut(peer).counts);
+        }
+        if !own {
+            counted.add_to(&mut self.peer_mut(origin).submitter_counts);
+        }
+    }
+
+    /// Counts the response time of an attempt that began at `since`.
+    pub(crate) fn count_answer(&mut self, now: Now, slot: Slot, since: Option<Moment>) {
+        if let Some(since) = since {
+            self.count(slot, Counted::Answered { after: now.mono - since });
         }
     }
 }

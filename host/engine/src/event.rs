@@ -1,10 +1,11 @@
-use crate::{AdminAction, NewQueueAction, PeerSettings};
+use crate::settings::PeerSettings;
 use model::{
     Address, AddressBytes, DeliveryDecision, Dlr, DlrRequest, FinalRecord, IdempotencyKey, Imsi,
     LedgerOperation, LinkId, Message, MessageId, Outcome, PeerId, PoolName, PoolRequest, QueueActionId,
-    Resolution, RoutingDecision, Text, Timestamp,
+    QueueActionKind, QueueActionScope, Resolution, RoutingDecision, Text, Timestamp,
 };
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The address of an answer: a link, and the link's own token for the request (an SMPP sequence number, for
 /// instance).
@@ -14,6 +15,36 @@ pub struct ReplyTo {
     pub link: LinkId,
     /// The link's token for the request; the engine returns it unchanged.
     pub token: u64,
+}
+
+/// An action on one message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AdminAction {
+    /// Sends an uncertain message again.
+    SendAgain,
+    /// Ends an uncertain message as unknown.
+    GiveUp,
+    /// Cancels a waiting message.
+    Cancel,
+    /// Retries a message that waits for its next attempt or routing.
+    Retry,
+}
+
+/// A new queue action.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewQueueAction {
+    /// The kind of action.
+    pub kind: QueueActionKind,
+    /// The messages.
+    pub scope: QueueActionScope,
+    /// The target, for [`QueueActionKind::Reroute`].
+    pub to: Option<PeerId>,
+    /// The admin.
+    pub by: Arc<str>,
+    /// The reason; may be empty.
+    pub reason: Arc<str>,
+    /// The undo window, for kinds that cancel messages; at most a day.
+    pub undo_within: Duration,
 }
 
 /// An event: the only way to change the state of a message.

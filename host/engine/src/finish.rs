@@ -3,19 +3,12 @@
 use crate::Output;
 use crate::counts::Counted;
 use crate::engine::Engine;
-use crate::resolver::needs_subscriber;
-use crate::slab::{NONE, Slot, State, flag};
+use crate::leg_subscriber::needs_subscriber;
+use crate::slab::{NONE, PendingFinish, Slot, State, flag};
 use model::{
     AdminActionKind, DlrState, FinalRecord, FinalState, Message, MessageId, Moment, Now, PeerMessageId,
     StepKind,
 };
-
-/// A finish that waits for the content of its message.
-#[derive(Debug)]
-pub(crate) struct PendingFinish {
-    ended: FinalRecord,
-    wants_dlr: bool,
-}
 
 impl Engine {
     /// Ends a message: one final state, one record, and the requested DLR.

@@ -1,63 +1,53 @@
 //! The ledger: amounts reserved when a message is accepted, and captured or released when it ends, in the message's
 //! own transaction.
 
-use crate::engine::Engine;
-use crate::slab::{Slot, flag};
-use crate::timer::Timer;
-use crate::{EngineAnswer, EngineCommand, LedgerAnswer, Output, ReplyTo};
-use model::{
-    Balance, Charge, FinalRecord, FinalState, LedgerChange, LedgerOperation, Moment, Now, OperationRecord,
-    Refusal, RejectReason, RoutingDecision, Settlement, Step, StepKind,
-};
+use crate::LedgerAnswer;
+use model::{Balance, Charge, LedgerChange, LedgerOperation, Moment, Now, OperationRecord, Settlement};
 use rustc_hash::FxHashMap;
 use std::collections::{HashMap, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Maximum number of settlements per notification of the biller.
-const NOTIFY_BATCH: usize = 500;
-
 /// The longest key or account name, in octets.
 const MAX_NAME: usize = 64;
 
-/// Delay before a failed notification is repeated; it doubles up to the longest.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const MAX_PAUSE: Duration = Duration::from_secs(60);
+/// Delay before a failed notification is repeated.
+pub(crate) const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
 /// All ledger accounts, the keys of their operations, and the settlements to report.
 ///
 /// `balance + reserved + captured = funded` holds for every account at every moment, and `balance >= -credit`.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
-    accounts: HashMap<Arc<str>, Account>,
+    pub(crate) accounts: HashMap<Arc<str>, Account>,
     /// Accounts changed since the last batch.
     touched: Vec<Arc<str>>,
     /// Keyed digest of an operation's key → digest of its content. Digests, because operations are kept for ever.
     idempotency_keys: FxHashMap<u128, u64>,
     seed: u64,
     next_operation: u64,
-    biller_queue: BillerQueue,
+    pub(crate) biller_queue: BillerQueue,
 }
 
 #[derive(Debug, Default)]
-struct Account {
-    balance: Balance,
+pub(crate) struct Account {
+    pub(crate) balance: Balance,
     touched: bool,
 }
 
 /// Settlements that the biller was not notified of, oldest first.
 #[derive(Debug)]
-struct BillerQueue {
-    waiting: VecDeque<Settlement>,
+pub(crate) struct BillerQueue {
+    pub(crate) waiting: VecDeque<Settlement>,
     /// The last serial number of the pending notification.
-    in_flight: Option<u64>,
+    pub(crate) in_flight: Option<u64>,
     /// The last serial number reported since the start.
-    last_reported: u64,
-    next: u64,
-    pause: Duration,
+    pub(crate) last_reported: u64,
+    pub(crate) next: u64,
+    pub(crate) pause: Duration,
     /// No notification before this time.
-    not_before: Moment,
+    pub(crate) not_before: Moment,
 }
 
 impl Default for BillerQueue {
@@ -101,7 +91,7 @@ impl Ledger {
     }
 
     /// Reserves an amount. Returns false and changes nothing if the account is unknown or cannot pay.
-    fn reserve(&mut self, charge: &Charge) -> bool {
+    pub(crate) fn reserve(&mut self, charge: &Charge) -> bool {
         let Some(left) = self.balance_after(charge) else { return false };
         if let Some(balance) = self.touch(&charge.account) {
             balance.balance = left;
@@ -112,7 +102,7 @@ impl Ledger {
     }
 
     /// Ends a reservation: captures or releases it.
-    fn release(&mut self, charge: &Charge, capture: bool) {
+    pub(crate) fn release(&mut self, charge: &Charge, capture: bool) {
         let Some(balance) = self.touch(&charge.account) else { return };
         balance.reserved = balance.reserved.saturating_sub(charge.amount);
         if capture {
@@ -141,7 +131,11 @@ impl Ledger {
     }
 
     /// Applies a balance operation, unless it was applied before; returns the record to write.
-    fn operate(&mut self, operation: LedgerOperation, now: Now) -> Result<OperationRecord, LedgerAnswer> {
+    pub(crate) fn operate(
+        &mut self,
+        operation: LedgerOperation,
+        now: Now,
+    ) -> Result<OperationRecord, LedgerAnswer> {
         let named = |name: &str| (1..=MAX_NAME).contains(&name.len());
         if !named(&operation.key) || !named(&operation.account) {
             return Err(LedgerAnswer::BadName);
@@ -211,142 +205,5 @@ impl Ledger {
     pub(crate) fn recover_settlement(&mut self, settlement: Settlement) {
         self.biller_queue.next = self.biller_queue.next.max(settlement.serial + 1);
         self.biller_queue.waiting.push_back(settlement);
-    }
-}
-
-/// Whether the end of a message captures its reservation; otherwise it is released.
-fn is_captured(state: FinalState, handed_over: bool, keep_on_failure: bool) -> bool {
-    match state {
-        FinalState::Delivered | FinalState::Relayed | FinalState::Unknown => true,
-        FinalState::Failed | FinalState::Expired => keep_on_failure && handed_over,
-        FinalState::Cancelled | FinalState::Rejected => false,
-    }
-}
-
-impl Engine {
-    /// Reserves the price of a message, if it has one.
-    pub(crate) fn reserve(&mut self, routed: &RoutingDecision) -> Result<(), Refusal> {
-        let charge = routed.quote.as_ref().and_then(|quote| quote.charge.as_ref());
-        match charge {
-            Some(charge) if !self.ledger.reserve(charge) => {
-                self.totals.unpaid += 1;
-                Err(Refusal::Rejected(RejectReason::NoCredit))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Releases the reservation of a message that is refused after all.
-    pub(crate) fn release_reservation(&mut self, routed: &RoutingDecision) {
-        if let Some(charge) = routed.quote.as_ref().and_then(|quote| quote.charge.as_ref()) {
-            self.ledger.release(charge, false);
-        }
-    }
-
-    /// Captures or releases the reservation of a message that ends; its content must be cached.
-    pub(crate) fn close_reservation(&mut self, slot: Slot, ended: &mut FinalRecord, out: &mut Output) {
-        let entry = &mut self.slab[slot];
-        if !entry.has(flag::PRICED) {
-            return;
-        }
-        let message = entry.message.clone();
-        let quote = message.as_ref().and_then(|message| message.routed.quote.as_ref());
-        let Some(charge) = quote.and_then(|quote| quote.charge.as_ref()) else { return };
-        entry.set(flag::PRICED, false);
-        let captured = is_captured(ended.state, entry.attempts > 0, charge.keep_on_failure);
-        let id = entry.id;
-        self.ledger.release(charge, captured);
-        let amount = charge.amount;
-        let kind = if captured { StepKind::Charged { amount } } else { StepKind::Refunded { amount } };
-        ended.steps.push(Step { at: ended.at, kind });
-        if charge.settle {
-            let serial = self.ledger.biller_queue.next;
-            self.ledger.biller_queue.next += 1;
-            let account = charge.account.clone();
-            let settlement = Settlement { serial, message: id, account, amount, captured, at: ended.at };
-            self.ledger.biller_queue.waiting.push_back(settlement.clone());
-            out.batch.settlements.push(settlement);
-        }
-    }
-
-    pub(crate) fn ledger_operation(
-        &mut self,
-        now: Now,
-        operation: LedgerOperation,
-        reply: ReplyTo,
-        out: &mut Output,
-    ) {
-        let answer = match self.ledger.operate(operation, now) {
-            Ok(record) => {
-                let balance = record.balance;
-                out.batch.operations.push(record);
-                LedgerAnswer::Done { balance }
-            }
-            Err(answer) => answer,
-        };
-        out.commands.push(EngineCommand::Answer { to: reply, answer: EngineAnswer::Ledger(answer) });
-    }
-
-    /// Notifies the biller of settlements, if one is bound and idle.
-    pub(crate) fn notify_biller(&mut self, now: Now, out: &mut Output) {
-        let biller_queue = &mut self.ledger.biller_queue;
-        let idle = biller_queue.in_flight.is_none() && biller_queue.not_before <= now.mono;
-        if !self.settings.biller || !idle || biller_queue.waiting.is_empty() {
-            return;
-        }
-        let settlements: Vec<_> = biller_queue.waiting.iter().take(NOTIFY_BATCH).cloned().collect();
-        biller_queue.in_flight = settlements.last().map(|last| last.serial);
-        biller_queue.last_reported = biller_queue.last_reported.max(biller_queue.in_flight.unwrap_or(0));
-        out.commands.push(EngineCommand::NotifyBiller { settlements });
-    }
-
-    /// Applies the result of a notification. A notification to a previous biller may still be answered.
-    pub(crate) fn biller_notified(&mut self, now: Now, upto: u64, ok: bool, out: &mut Output) {
-        let biller_queue = &mut self.ledger.biller_queue;
-        if biller_queue.in_flight == Some(upto) {
-            biller_queue.in_flight = None;
-        } else if !ok {
-            return;
-        }
-        if !ok {
-            biller_queue.not_before = now.mono + biller_queue.pause;
-            biller_queue.pause = (biller_queue.pause * 2).min(MAX_PAUSE);
-            self.timers.set(biller_queue.not_before, Timer::NotifyBiller);
-            return;
-        }
-        biller_queue.pause = FIRST_PAUSE;
-        let upto = upto.min(biller_queue.last_reported);
-        if biller_queue.waiting.front().is_none_or(|first| first.serial > upto) {
-            return;
-        }
-        while biller_queue.waiting.front().is_some_and(|first| first.serial <= upto) {
-            biller_queue.waiting.pop_front();
-        }
-        out.batch.settled = out.batch.settled.max(Some(upto));
-    }
-
-    /// Another biller, or none, was bound: unanswered notifications are repeated.
-    pub(crate) fn biller_changed(&mut self) {
-        let biller_queue = &mut self.ledger.biller_queue;
-        biller_queue.in_flight = None;
-        biller_queue.not_before = Moment(0);
-        biller_queue.pause = FIRST_PAUSE;
-    }
-
-    /// All ledger accounts, in no order.
-    pub fn balances(&self) -> impl Iterator<Item = (&Arc<str>, Balance)> {
-        self.ledger.accounts.iter().map(|(name, account)| (name, account.balance))
-    }
-
-    /// One ledger account.
-    #[must_use]
-    pub fn balance(&self, account: &str) -> Option<Balance> {
-        self.ledger.accounts.get(account).map(|account| account.balance)
-    }
-
-    /// The number of settlements that the biller has not accepted yet.
-    #[must_use]
-    pub fn unsettled(&self) -> usize {
-        self.ledger.biller_queue.waiting.len()
     }
 }

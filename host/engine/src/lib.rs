@@ -9,9 +9,11 @@
 
 mod accept;
 mod admin_actions;
+mod charging;
 mod command;
 mod counts;
 mod delivery_policy;
+mod delivery_policy_state;
 mod dispatch;
 mod dlrs;
 mod engine;
@@ -21,6 +23,7 @@ mod idempotency_keys;
 mod index;
 mod lane;
 mod ledger;
+mod leg_subscriber;
 mod opt_out;
 mod outcome;
 mod pace;
@@ -32,6 +35,7 @@ mod recover;
 mod replace_if_present;
 mod requery;
 mod resolver;
+mod resolver_queue;
 mod retry_schedule;
 mod sender_numbers;
 mod serial_delivery;
@@ -44,18 +48,18 @@ mod subscriber_cache;
 mod subscriber_lock;
 mod subscriber_survey;
 mod timer;
+mod token_bucket;
 mod uncertain;
 
-pub use admin_actions::AdminAction;
 pub use command::{
     EngineAnswer, EngineCommand, LedgerAnswer, Output, QueriedState, QueueActionRefusal, RefusedSubmission,
 };
 pub use counts::{ANSWER_BOUNDS, PeerCounts};
 pub use engine::{Engine, Totals};
-pub use event::{Event, ReplyTo};
+pub use event::{AdminAction, Event, NewQueueAction, ReplyTo};
 pub use pools::{Pool, PoolLimits, StepReply, step};
-pub use queue_actions::{NewQueueAction, QueueActionSurvey};
-pub use resolver::ResolverStatus;
+pub use queue_actions::QueueActionSurvey;
+pub use resolver_queue::ResolverStatus;
 pub use settings::{PeerSettings, Settings, UncertainPolicy};
 pub use status::{BlockedBy, LockHolder, MessageState, MessageStatus, PeerStatus};
 pub use subscriber_survey::{SubscriberIdentity, SubscriberLockStatus, SubscriberSurvey};

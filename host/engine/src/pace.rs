@@ -14,7 +14,7 @@
 //! * **Pause.** Each refusal also pauses the peer. The pause doubles while each probe is refused, and each success
 //!   halves it. Probes are timed, so a probe without answer does not stop the next one.
 
-use crate::peer::TokenBucket;
+use crate::token_bucket::TokenBucket;
 use model::{Moment, Random};
 use std::ops::RangeInclusive;
 use std::time::Duration;

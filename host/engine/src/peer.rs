@@ -1,64 +1,12 @@
-use crate::PeerSettings;
 use crate::counts::PeerCounts;
 use crate::lane::Lane;
 use crate::pace::Pace;
-use model::Random;
-use model::{MessageId, Moment, PeerAdvice, PeerId, Priority, QueueActionId, Timestamp};
+use crate::settings::PeerSettings;
+use crate::token_bucket::TokenBucket;
+use model::{MessageId, Moment, PeerAdvice, PeerId, Priority, QueueActionId, Random, Timestamp};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// A token bucket in fractions of a message, for whole milliseconds.
-#[derive(Debug)]
-pub(crate) struct TokenBucket {
-    per_second: f64,
-    burst: f64,
-    tokens: f64,
-    at: Moment,
-}
-
-impl TokenBucket {
-    pub(crate) fn new(per_second: f64, burst: f64) -> Self {
-        // A smaller bucket than two milliseconds fill could never reach its own rate.
-        let burst = burst.max(1.0).max(per_second / 500.0);
-        Self { per_second, burst, tokens: burst, at: Moment(0) }
-    }
-
-    /// Takes one token; otherwise returns the time of the next one.
-    pub(crate) fn take(&mut self, now: Moment) -> Result<(), Moment> {
-        self.ready(now)?;
-        self.spend();
-        Ok(())
-    }
-
-    /// Whether a token is available, without taking it; otherwise the time of the next one.
-    pub(crate) fn ready(&mut self, now: Moment) -> Result<(), Moment> {
-        let passed = (now - self.at).as_secs_f64();
-        self.at = self.at.max(now);
-        self.tokens = (self.tokens + passed * self.per_second).min(self.burst);
-        if self.tokens >= 1.0 - 1e-6 {
-            return Ok(());
-        }
-        let wait = ((1.0 - self.tokens) / self.per_second).min(3600.0);
-        Err(now + Duration::from_secs_f64(wait).max(Duration::from_millis(1)))
-    }
-
-    /// Takes a token that [`TokenBucket::ready`] has found.
-    pub(crate) fn spend(&mut self) {
-        self.tokens = (self.tokens - 1.0).max(0.0);
-    }
-
-    /// Changes the rate, without a burst.
-    pub(crate) fn set_rate(&mut self, per_second: f64, burst: f64) {
-        *self = Self { tokens: self.tokens, at: self.at, ..Self::new(per_second, burst) };
-        self.tokens = self.tokens.min(self.burst);
-    }
-
-    /// Keeps one token at most.
-    pub(crate) fn drain(&mut self) {
-        self.tokens = self.tokens.min(1.0);
-    }
-}
 
 /// The longest pause that a delivery policy can advise at a time.
 const MAX_ADVISED_PAUSE: Duration = Duration::from_secs(3600);

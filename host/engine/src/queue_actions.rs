@@ -6,5 +6,4 @@ pub(crate) mod matching;
 pub(crate) mod rules;
 mod survey;
 
-pub use matching::NewQueueAction;
 pub use survey::QueueActionSurvey;

@@ -2,8 +2,8 @@
 
 use crate::Output;
 use crate::engine::Engine;
-use crate::resolver::number_on_leg;
-use crate::serial_delivery::imsi_on_leg;
+use crate::leg_subscriber::imsi_on_leg;
+use crate::leg_subscriber::number_on_leg;
 use crate::slab::Slot;
 use model::{Imsi, Message, Now, Step, StepKind, Verdict};
 use std::time::Duration;

@@ -4,16 +4,16 @@
 //! of them; messages whose content is not cached are loaded in runs.
 
 use crate::engine::Engine;
+use crate::leg_subscriber::{needs_subscriber, number_on_leg, without_plus};
+use crate::resolver_queue::{PendingNumber, ResolverStatus};
 use crate::slab::{Slot, State, flag};
-use crate::subscriber_cache::{ResolverAnswer, SubscriberCache};
+use crate::subscriber_cache::ResolverAnswer;
 use crate::timer::Timer;
 use crate::{EngineCommand, Output};
 use model::{
     AddressBytes, Hook, Imsi, Message, MessageId, MessageKind, Moment, Now, PeerId, PluginVersion,
     Resolution, StepKind, Subscriber, Verdict,
 };
-use smallvec::SmallVec;
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -43,168 +43,6 @@ pub(crate) enum SubscriberLookup {
     Waits,
     /// The answer was available: the message is queued, waits on another leg, or has ended, and that is recorded.
     Settled,
-}
-
-/// Pending numbers and cached answers.
-#[derive(Debug, Default)]
-pub(crate) struct Resolver {
-    numbers: HashMap<AddressBytes, PendingNumber>,
-    cache: SubscriberCache,
-    /// Numbers to query, in order. A number without an answer is here, in `in_flight` or in `retry_times`.
-    queue: VecDeque<AddressBytes>,
-    /// Numbers with a pending query; they stay until it is answered, even without waiting messages.
-    in_flight: HashSet<AddressBytes>,
-    /// Deferred numbers and the time of their next query.
-    retry_times: BTreeSet<(Moment, AddressBytes)>,
-    /// Answered numbers whose messages can move.
-    ready: VecDeque<AddressBytes>,
-    /// Messages whose content is loading because their number is answered.
-    loading: HashSet<MessageId>,
-    messages: u64,
-    hits: u64,
-    questions: u64,
-    /// The resolver was unbound since the last run.
-    orphaned: bool,
-}
-
-/// A number that messages wait for.
-#[derive(Debug, Default)]
-struct PendingNumber {
-    /// The waiting messages, in order. Messages that left in the meantime are skipped.
-    waiting: SmallVec<[MessageId; 2]>,
-    /// How many of `waiting` are done.
-    done: usize,
-    answer: Option<Arc<ResolverAnswer>>,
-    /// The time of the next query, if the resolver deferred it.
-    retry_at: Option<Moment>,
-    /// The deferring plugin version and its note.
-    deferred_by: Option<Arc<ResolverAnswer>>,
-    /// The number is in [`Resolver::ready`].
-    ready: bool,
-}
-
-impl PendingNumber {
-    fn remaining(&self) -> &[MessageId] {
-        self.waiting.get(self.done..).unwrap_or_default()
-    }
-}
-
-/// Counters of the resolver queue.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct ResolverStatus {
-    /// Numbers that messages wait for.
-    pub numbers: u64,
-    /// Messages that wait.
-    pub messages: u64,
-    /// Cached answers.
-    pub cached: u64,
-    /// Messages that found a cached answer, since the start.
-    pub hits: u64,
-    /// Queries since the start.
-    pub questions: u64,
-    /// Pending queries.
-    pub in_flight: u64,
-}
-
-impl Resolver {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self { cache: SubscriberCache::new(seed), ..Self::default() }
-    }
-
-    /// Whether the cache needs the periodic sweep.
-    pub(crate) fn has_cached(&self) -> bool {
-        self.cache.len() > 0
-    }
-
-    pub(crate) fn forget(&mut self, now: Moment) {
-        self.cache.forget(now);
-    }
-
-    /// Queues the numbers whose deferral has ended.
-    pub(crate) fn requeue_due(&mut self, now: Moment) {
-        while self.retry_times.first().is_some_and(|(at, _)| *at <= now)
-            && let Some((_, number)) = self.retry_times.pop_first()
-        {
-            if let Some(waiting) = self.numbers.get_mut(&number) {
-                waiting.retry_at = None;
-            }
-            self.queue.push_back(number);
-        }
-    }
-
-    fn make_ready(&mut self, number: &AddressBytes) {
-        if let Some(waiting) = self.numbers.get_mut(number)
-            && waiting.answer.is_some()
-            && !waiting.ready
-        {
-            waiting.ready = true;
-            self.ready.push_back(number.clone());
-        }
-    }
-
-    /// Adds a message to the waiting messages of a number.
-    fn wait(&mut self, number: AddressBytes, id: MessageId) {
-        match self.numbers.get_mut(&number) {
-            Some(waiting) => {
-                waiting.waiting.push(id);
-                self.make_ready(&number);
-            }
-            None => {
-                self.queue.push_back(number.clone());
-                let waiting = SmallVec::from_slice(&[id]);
-                self.numbers.insert(number, PendingNumber { waiting, ..PendingNumber::default() });
-            }
-        }
-    }
-
-    /// The messages that wait for a number, in order; some may have left in the meantime.
-    pub(crate) fn waiting_for(&self, number: &AddressBytes) -> &[MessageId] {
-        self.numbers.get(number).map(PendingNumber::remaining).unwrap_or_default()
-    }
-
-    /// The cached IMSI of a number.
-    pub(crate) fn cached_imsi(&self, number: &AddressBytes, now: Moment) -> Option<Imsi> {
-        let answer = self.cache.get(number, now)?;
-        answer.subscriber.as_ref().map(|(imsi, _)| imsi.clone())
-    }
-
-    /// Drops the cached answer for a number, if it names this subscriber.
-    pub(crate) fn invalidate(&mut self, number: &AddressBytes, imsi: &Imsi) {
-        self.cache.invalidate(number, imsi);
-    }
-
-    /// Drops the cached answer for a number, if it names another subscriber; returns that subscriber.
-    pub(crate) fn learn(&mut self, number: &AddressBytes, imsi: &Imsi) -> Option<Imsi> {
-        self.cache.learn(number, imsi)
-    }
-
-    /// The time of the next query for a number and the deferring answer, if it is deferred.
-    pub(crate) fn delay(&self, number: &AddressBytes) -> (Option<Moment>, Option<&ResolverAnswer>) {
-        self.numbers
-            .get(number)
-            .map_or((None, None), |waiting| (waiting.retry_at, waiting.deferred_by.as_deref()))
-    }
-}
-
-/// The number to resolve for a leg.
-pub(crate) fn number_on_leg(message: &Message, leg: u8) -> AddressBytes {
-    without_plus(&message.addresses_on(leg).1.value)
-}
-
-/// The number without leading plus signs. All are removed, so that the result is stable and an answer matches its
-/// query.
-pub(crate) fn without_plus(number: &[u8]) -> AddressBytes {
-    number.iter().copied().skip_while(|octet| *octet == b'+').collect()
-}
-
-/// Whether a leg needs the subscriber before the message may take it.
-pub(crate) fn needs_subscriber(message: &Message, leg: u8) -> bool {
-    match &message.routed.verdict {
-        Verdict::Forward(legs) => {
-            legs.get(usize::from(leg)).is_some_and(|leg| leg.resolve && leg.imsi.is_none())
-        }
-        Verdict::Hold(_) | Verdict::Reject(_) => false,
-    }
 }
 
 impl Engine {

@@ -6,12 +6,12 @@
 
 use crate::delivery_policy::{MANY_ATTEMPTS, MIN_RETRY_DELAY};
 use crate::engine::Engine;
-use crate::resolver::{needs_subscriber, number_on_leg};
+use crate::leg_subscriber::{imsi_on_leg, needs_subscriber, number_on_leg};
 use crate::slab::{NONE, Slot, State};
 use crate::subscriber_lock::{SubscriberKey, rank};
 use crate::timer::Timer;
 use crate::{EngineCommand, Output};
-use model::{AddressBytes, Imsi, Message, MessageId, Moment, Now, StepKind, Verdict};
+use model::{AddressBytes, Imsi, Message, MessageId, Moment, Now, StepKind};
 
 /// Maximum number of messages that one dispatch moves behind locks; the rest follow in the next run, so that other
 /// peers get their turn.
@@ -285,7 +285,7 @@ impl Engine {
 
     /// An alert by MSISDN: retries the messages that wait for it or are in back-off.
     pub(crate) fn subscriber_alert(&mut self, now: Now, msisdn: &AddressBytes, out: &mut Output) {
-        let number = crate::resolver::without_plus(msisdn);
+        let number = crate::leg_subscriber::without_plus(msisdn);
         let mut ids = self.policy.waiting_for_number(&number);
         self.alert_locks(SubscriberKey::Number(&number), &mut ids);
         if let Some(imsi) = self.resolver_state.cached_imsi(&number, now.mono) {
@@ -312,7 +312,7 @@ impl Engine {
         before: Option<Imsi>,
         out: &mut Output,
     ) {
-        let number = crate::resolver::without_plus(msisdn);
+        let number = crate::leg_subscriber::without_plus(msisdn);
         let remembered = self.resolver_state.learn(&number, imsi);
         let mut ids = self.policy.waiting_for_other_imsi(&number, imsi);
         for other in [remembered, before].into_iter().flatten().filter(|other| other != imsi) {
@@ -432,13 +432,5 @@ impl Engine {
             .filter(|first| lock.backing_off && self.slab[*first].state == State::Deferred)
             .map(|first| self.slab[first].due);
         Some((first, until))
-    }
-}
-
-/// The subscriber of a leg, if known.
-pub(crate) fn imsi_on_leg(message: &Message, leg: u8) -> Option<&Imsi> {
-    match &message.routed.verdict {
-        Verdict::Forward(legs) => legs.get(usize::from(leg))?.imsi.as_ref(),
-        Verdict::Hold(_) | Verdict::Reject(_) => None,
     }
 }

@@ -1,4 +1,4 @@
-use model::{DlrRequest, Message, MessageId, Moment, PeerId, Step, SubmittedSegment};
+use model::{DlrRequest, FinalRecord, Message, MessageId, Moment, PeerId, Step, SubmittedSegment};
 use std::sync::Arc;
 
 /// The position of an entry in the [`Slab`].
@@ -86,6 +86,13 @@ pub(crate) struct MessageHistory {
     pub(crate) steps: Vec<Step>,
     /// Segments that the peer has accepted.
     pub(crate) segments: Vec<SubmittedSegment>,
+}
+
+/// A finish that waits for the content of its message.
+#[derive(Debug)]
+pub(crate) struct PendingFinish {
+    pub(crate) ended: FinalRecord,
+    pub(crate) wants_dlr: bool,
 }
 
 /// One message in memory. Ten million of them are common: every octet counts.

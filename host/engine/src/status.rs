@@ -1,8 +1,8 @@
 //! Read-only views of the engine, for admins.
 
 use crate::engine::Engine;
+use crate::leg_subscriber::number_on_leg;
 pub use crate::peer::BlockedBy;
-use crate::resolver::number_on_leg;
 use crate::slab::State;
 use model::{
     LinkId, MessageId, Moment, OptOut, OrphanDlrRecord, PeerId, PluginVersion, Priority, QueueActionId, Step,

@@ -1,7 +1,5 @@
 //! Submissions to several destinations: messages that share one id towards their submitter.
 
-use crate::engine::Engine;
-use crate::slab::{Slot, flag};
 use model::MessageId;
 use std::collections::BTreeMap;
 
@@ -42,19 +40,8 @@ impl Submissions {
     }
 
     /// The id of the last message of a live submission.
-    fn last(&self, submission: MessageId) -> Option<MessageId> {
+    pub(crate) fn last(&self, submission: MessageId) -> Option<MessageId> {
         self.live.get(&submission).map(|live| live.last)
-    }
-}
-
-impl Engine {
-    /// The live messages of a submission, by ascending id; empty for any other id.
-    pub(crate) fn live_of_submission(&self, submission: MessageId) -> Vec<Slot> {
-        let Some(last) = self.submissions.last(submission) else { return Vec::new() };
-        (submission.0..=last.0)
-            .filter_map(|id| self.ids.get(&self.slab, MessageId(id)))
-            .filter(|slot| !self.slab[*slot].has(flag::OWN_DLR))
-            .collect()
     }
 }
 

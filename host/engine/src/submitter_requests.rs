@@ -16,6 +16,15 @@ struct MessageClaim<'a> {
 }
 
 impl Engine {
+    /// The live messages of a submission, by ascending id; empty for any other id.
+    pub(crate) fn live_of_submission(&self, submission: MessageId) -> Vec<Slot> {
+        let Some(last) = self.submissions.last(submission) else { return Vec::new() };
+        (submission.0..=last.0)
+            .filter_map(|id| self.ids.get(&self.slab, MessageId(id)))
+            .filter(|slot| !self.slab[*slot].has(flag::OWN_DLR))
+            .collect()
+    }
+
     pub(crate) fn request(&mut self, now: Now, event: Event, out: &mut Output) {
         let (reply, answer) = match &event {
             Event::Query { origin, id, source, reply } => {

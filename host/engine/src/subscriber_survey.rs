@@ -1,7 +1,7 @@
 //! Survey of one subscriber: the messages that wait, and the message that blocks them. Read-only.
 
 use crate::engine::Engine;
-use crate::resolver::without_plus;
+use crate::leg_subscriber::without_plus;
 use crate::slab::{NONE, Slot, State};
 use crate::subscriber_lock::SubscriberKey;
 use crate::{MessageState, MessageStatus};

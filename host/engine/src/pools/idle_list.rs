@@ -1,8 +1,7 @@
 //! The ready numbers of a pool, in the form that its strategy needs.
 
 use super::Entry;
-use model::Random;
-use model::{PoolNumber, Strategy};
+use model::{PoolNumber, Random, Strategy};
 use std::collections::BTreeSet;
 
 /// No slot.

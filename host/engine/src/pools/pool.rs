@@ -1,11 +1,10 @@
 use super::idle_list::{IdleList, MAX_WEIGHT};
 use super::{Entry, Holder, NEVER, StepReply, step};
 use hashbrown::HashTable;
-use model::Random;
 use model::{
     AcquireRequest, JournalEntry, LeaseTicket, MessageId, Moment, Now, NumberEvent, NumberRow, NumberState,
     NumberStatus, PoolChange, PoolCounts, PoolNumber, PoolOperation, PoolOutcome, PoolRefusal, PoolRequest,
-    PoolSettings,
+    PoolSettings, Random,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;

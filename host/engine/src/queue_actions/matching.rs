@@ -1,37 +1,21 @@
 //! Matching of queue actions: their effect on a message at the head of a queue or at its acceptance.
 
 use crate::engine::Engine;
+use crate::leg_subscriber::needs_subscriber;
 use crate::queue_actions::rules::{HoldDecision, MAX_ACTIVE, PendingWork, initial_state};
-use crate::resolver::{SubscriberLookup, needs_subscriber};
+use crate::resolver::SubscriberLookup;
 use crate::slab::{Slot, State};
 use crate::timer::Timer;
-use crate::{EngineAnswer, Output, QueueActionRefusal, ReplyTo};
+use crate::{EngineAnswer, NewQueueAction, Output, QueueActionRefusal, ReplyTo};
 use model::{
     AdminActionKind, Message, MessageId, Moment, Now, PeerId, QueueAction, QueueActionId, QueueActionKind,
-    QueueActionScope, QueueActionState, Step, StepKind, Verdict,
+    QueueActionState, Step, StepKind, Verdict,
 };
 use std::sync::Arc;
 use std::time::Duration;
 
 /// The longest undo window.
 const MAX_UNDO: Duration = Duration::from_secs(86_400);
-
-/// A new queue action.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewQueueAction {
-    /// The kind of action.
-    pub kind: QueueActionKind,
-    /// The messages.
-    pub scope: QueueActionScope,
-    /// The target, for [`QueueActionKind::Reroute`].
-    pub to: Option<PeerId>,
-    /// The admin.
-    pub by: Arc<str>,
-    /// The reason; may be empty.
-    pub reason: Arc<str>,
-    /// The undo window, for kinds that cancel messages; at most a day.
-    pub undo_within: Duration,
-}
 
 /// The result of rerouting one message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
