@@ -1,51 +1,13 @@
 use crate::backend::{self, Backend};
 use crate::error::Fault;
-use crate::export::{ExportFormat, HistoryExport};
 use crate::history::{self, ArchiveCursor, ArchiveFilter, ArchivePage, RecordFields};
 use crate::retention::{self, TrimReport};
 use crate::statistics::{self, Period, Statistics};
-use crate::{ArchiveError, FinishedSource, Pump, Record, ReplayRange, ReplaySource};
+use crate::{ArchiveError, ArchiveOptions, Record};
 use configuration::Keys;
 use model::{MessageId, Timestamp};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-
-/// Options of the archive. The defaults suit most installations.
-#[derive(Debug, Clone, Copy, PartialEq, Keys)]
-pub struct ArchiveOptions {
-    /// Maximum number of messages per transaction.
-    #[key(range = 1..=100_000, default = 2000, live = "applies from the next batch on")]
-    pub batch: usize,
-    /// Maximum time that a batch waits for more messages. With little traffic, this is the delay of a message and the
-    /// minimum interval between transactions.
-    #[key(default = "200ms", live = "applies from the next batch on")]
-    pub linger: Duration,
-    /// The share of time that the pump keeps the database busy while it works off a shrinking backlog, above 0 and at
-    /// most 1. The pump does not rest while the backlog grows.
-    #[key(skip = 0.5)]
-    pub share: f64,
-    /// Messages accepted longer ago than this are deleted.
-    #[key(name = "retention", default_as = "never", live = "applies within ten minutes", was = "keep")]
-    pub keep: Option<Duration>,
-    /// Delay before a row that the database refused is tried again.
-    #[key(skip = Duration::from_secs(3600))]
-    pub refused_retry_interval: Duration,
-    /// Maximum delay between attempts to reach the database; delays double up to it.
-    #[key(skip = Duration::from_secs(30))]
-    pub max_retry_delay: Duration,
-    /// Maximum duration of a statement, after which the connection is given up.
-    #[key(skip = Duration::from_secs(120))]
-    pub timeout: Duration,
-    /// Maximum number of connections for readers.
-    #[key(skip = 4)]
-    pub readers: u32,
-}
-
-impl Default for ArchiveOptions {
-    fn default() -> Self {
-        Self::defaults()
-    }
-}
 
 /// The archive: finished messages in an SQL database.
 ///
@@ -92,12 +54,6 @@ impl Archive {
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
-    }
-
-    /// A pump from `source` into this archive; see [`Pump::start`].
-    #[must_use]
-    pub fn pump(&self, source: Arc<dyn FinishedSource>) -> Pump {
-        Pump::new(self.clone(), source)
     }
 
     /// Migrates the tables now instead of at the first use.
@@ -147,19 +103,6 @@ impl Archive {
     /// Fails if the database does not answer.
     pub async fn get(&self, id: MessageId) -> Result<Option<Record>, ArchiveError> {
         self.with_timeout(history::get(&*self.backend, id)).await
-    }
-
-    /// All matching messages, newest first, as chunks of a file.
-    #[must_use]
-    pub fn export(&self, filter: ArchiveFilter, format: ExportFormat, fields: RecordFields) -> HistoryExport {
-        HistoryExport::new(self.clone(), filter, format, fields)
-    }
-
-    /// Messages of a time range in batches, by ascending id, for replays. It has its own connection, so readers do not
-    /// wait for it; it connects at the first batch, on the caller's runtime.
-    #[must_use]
-    pub fn replay_source(&self, range: ReplayRange) -> ReplaySource {
-        ReplaySource::new(self.clone(), range)
     }
 
     /// Statistics by hour or day, account and peer.

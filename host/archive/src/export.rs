@@ -42,6 +42,14 @@ enum ExportPosition {
     End,
 }
 
+impl Archive {
+    /// All matching messages, newest first, as chunks of a file.
+    #[must_use]
+    pub fn export(&self, filter: ArchiveFilter, format: ExportFormat, fields: RecordFields) -> HistoryExport {
+        HistoryExport::new(self.clone(), filter, format, fields)
+    }
+}
+
 impl HistoryExport {
     pub(crate) fn new(
         archive: Archive,

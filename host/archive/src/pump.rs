@@ -93,6 +93,14 @@ struct ReadBatch {
     skipped: Vec<MessageId>,
 }
 
+impl Archive {
+    /// A pump from `source` into this archive; see [`Pump::start`].
+    #[must_use]
+    pub fn pump(&self, source: Arc<dyn FinishedSource>) -> Pump {
+        Pump::new(self.clone(), source)
+    }
+}
+
 impl Pump {
     pub(crate) fn new(archive: Archive, source: Arc<dyn FinishedSource>) -> Self {
         Self {

@@ -1,15 +1,13 @@
 //! Archived messages by ascending id, for replays: one thread reads octets, others decode them.
 
-use crate::archived_message::{ArchivedMessage, MissingData};
 use crate::backend::Session;
 use crate::error::Fault;
 use crate::history::{ReadConnection, conditions, range};
+use crate::raw_batch::{BATCH_ROWS, RawRow};
 use crate::record::{columns, record};
 use crate::sql::{ColumnType, Statement};
-use crate::{Archive, ArchiveError, ArchiveFilter, DecisionDecoder, Direction, Record};
-use bytes::{Bytes, BytesMut};
-use model::{Address, MessageId, Timestamp, Verdict, unescape};
-use smallvec::SmallVec;
+use crate::{Archive, ArchiveError, ArchiveFilter, RawBatch, Record};
+use model::Timestamp;
 
 /// The messages to replay.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -27,12 +25,6 @@ pub struct ReplayRange {
     pub body: bool,
 }
 
-/// Messages per batch: enough to make a query cheap, few enough for the processor's cache.
-const BATCH_ROWS: u64 = 2048;
-
-/// Maximum size of a batch in octets; it ends early beyond that.
-const BATCH_OCTETS: usize = 4 << 20;
-
 /// Archived messages by ascending id; created by [`Archive::replay_source`].
 pub struct ReplaySource {
     archive: Archive,
@@ -46,6 +38,15 @@ pub struct ReplaySource {
 impl std::fmt::Debug for ReplaySource {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ReplaySource").field("range", &self.range).field("ids", &self.ids).finish()
+    }
+}
+
+impl Archive {
+    /// Messages of a time range in batches, by ascending id, for replays. It has its own connection, so readers do not
+    /// wait for it; it connects at the first batch, on the caller's runtime.
+    #[must_use]
+    pub fn replay_source(&self, range: ReplayRange) -> ReplaySource {
+        ReplaySource::new(self.clone(), range)
     }
 }
 
@@ -163,145 +164,4 @@ async fn undecided_rows(
     let table = session.select(&statement, &kinds).await?;
     let damaged = |(id, what)| Fault::Down(ArchiveError::Damaged { id, what });
     table.into_iter().map(|cells| record(&columns, cells).map_err(damaged)).collect()
-}
-
-/// Messages as read from the database, to be decoded on another thread.
-#[derive(Debug, Default)]
-pub struct RawBatch {
-    rows: Vec<RawRow>,
-    octets: Bytes,
-    with_body: bool,
-    /// Rows that an older version wrote.
-    undecided_rows: Vec<Record>,
-}
-
-/// Collects a batch.
-pub(crate) struct RawBatchBuilder {
-    rows: Vec<RawRow>,
-    octets: BytesMut,
-    with_body: bool,
-}
-
-impl RawBatchBuilder {
-    pub(crate) fn new(with_body: bool) -> Self {
-        let most = usize::try_from(BATCH_ROWS).unwrap_or(0);
-        let octets = BytesMut::with_capacity(most * if with_body { 256 } else { 96 });
-        Self { rows: Vec::with_capacity(most), octets, with_body }
-    }
-
-    /// Adds a row; a missing decision or text is empty. Returns whether there is room for more.
-    pub(crate) fn push(&mut self, id: i64, decision: &[u8], body: &[u8]) -> bool {
-        let mut put = |octets: &[u8]| {
-            let begin = self.octets.len();
-            self.octets.extend_from_slice(octets);
-            (begin, self.octets.len())
-        };
-        let (decision, body) = (put(decision), put(body));
-        self.rows.push(RawRow { id, decision, body });
-        self.octets.len() < BATCH_OCTETS
-    }
-
-    pub(crate) fn finish(self) -> RawBatch {
-        RawBatch {
-            rows: self.rows,
-            octets: self.octets.freeze(),
-            with_body: self.with_body,
-            undecided_rows: Vec::new(),
-        }
-    }
-}
-
-/// A message's values, as ranges of the batch's octets.
-#[derive(Debug)]
-struct RawRow {
-    id: i64,
-    decision: (usize, usize),
-    body: (usize, usize),
-}
-
-impl RawRow {
-    fn lacks_decision(&self) -> bool {
-        self.decision.0 == self.decision.1
-    }
-}
-
-impl RawBatch {
-    /// The number of messages.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.rows.len()
-    }
-
-    /// Whether the batch is empty.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
-
-    /// Decodes the messages, by ascending id. A damaged row yields an error, and decoding continues.
-    pub fn decode<'a>(
-        &'a self,
-        decoder: &'a mut DecisionDecoder,
-    ) -> impl Iterator<Item = Result<ArchivedMessage, ArchiveError>> + 'a {
-        let mut undecided_rows = self.undecided_rows.iter().peekable();
-        self.rows.iter().map(move |row| {
-            let damaged = |what: &str| ArchiveError::Damaged { id: row.id, what: what.to_owned() };
-            let id = MessageId(u64::try_from(row.id).map_err(|_| damaged("a negative id"))?);
-            if row.lacks_decision() {
-                while undecided_rows.next_if(|record| record.id < id).is_some() {}
-                let record = undecided_rows
-                    .next_if(|record| record.id == id)
-                    .ok_or_else(|| damaged("it was changed concurrently"))?;
-                return from_record(record, self.with_body, decoder).ok_or_else(|| damaged("trace"));
-            }
-            let decision = self.octets.slice(row.decision.0..row.decision.1);
-            let mut message = decoder.message(id, &decision).map_err(|error| damaged(error.what))?;
-            if self.with_body {
-                message.body = Some(self.octets.slice(row.body.0..row.body.1));
-            }
-            Ok(message)
-        })
-    }
-}
-
-/// Builds a message of an older version from its columns and its trace.
-fn from_record(record: &Record, with_body: bool, decoder: &mut DecisionDecoder) -> Option<ArchivedMessage> {
-    let trace = record.decoded_trace()?;
-    let address = |ton, npi, text: &str| Some(Address::new(ton, npi, &unescape(text)?));
-    let mut verdict = trace.verdict?.map_peers(|peer| decoder.name(peer));
-    if let Verdict::Forward(legs) = &mut verdict {
-        for leg in legs {
-            // Older versions stored neither the type and plan of rewritten addresses nor how a leg was resolved.
-            (leg.resolve, leg.imsi) = (false, None);
-            for address in [&mut leg.source, &mut leg.destination].into_iter().flatten() {
-                (address.ton, address.npi) = (0, 0);
-            }
-        }
-    }
-    let body = record.body.as_deref().unwrap_or_default();
-    let origin = match record.direction {
-        Direction::Mt => &record.account,
-        Direction::Mo => &record.peer,
-    };
-    Some(ArchivedMessage {
-        id: record.id,
-        accepted_at: record.accepted_at,
-        decided_at: record.accepted_at,
-        origin: decoder.name(origin),
-        source: address(record.source_ton, record.source_npi, &record.source)?,
-        destination: address(record.destination_ton, record.destination_npi, &record.destination)?,
-        service_type: SmallVec::from_vec(trace.service_type),
-        data_coding: record.data_coding,
-        priority: record.priority,
-        length: u32::try_from(body.len()).unwrap_or(u32::MAX),
-        udhi: record.udhi,
-        dlr_request: trace.dlr_request,
-        body: with_body.then(|| Bytes::copy_from_slice(body)),
-        verdict,
-        sender: None,
-        price: None,
-        host_calls: None,
-        routed: true,
-        missing: Some(MissingData::Older),
-    })
 }

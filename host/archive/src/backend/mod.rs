@@ -9,7 +9,7 @@ pub(crate) mod sqlite;
 
 use crate::error::Fault;
 use crate::measures::StatisticsDelta;
-use crate::replay_source::RawBatchBuilder;
+use crate::raw_batch::RawBatchBuilder;
 use crate::row::Row;
 use crate::sql::{Cell, ColumnType, Dialect, Parameter, Statement};
 use crate::{ArchiveError, ArchiveOptions, RawBatch};

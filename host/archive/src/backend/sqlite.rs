@@ -3,7 +3,7 @@
 use super::{Backend, Blame, Session, Table, fault};
 use crate::error::Fault;
 use crate::measures::StatisticsDelta;
-use crate::replay_source::RawBatchBuilder;
+use crate::raw_batch::RawBatchBuilder;
 use crate::row::Row;
 use crate::sql::{COLUMNS, ColumnType, Dialect, Parameter, Statement, Value, add_sums, insert_rows, values};
 use crate::{ArchiveError, ArchiveOptions, RawBatch};
