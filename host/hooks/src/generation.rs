@@ -4,11 +4,12 @@ use crate::call_counts::{AtomicCallCounts, CallCounts};
 use crate::fault::{Fault, FaultKind, FaultWatch, INSTANCE_LIMIT_REACHED};
 use crate::host_call_log::HostCallLog;
 use crate::host_calls::{
-    GenerationContext, HostServices, InstanceState, log, tables::Digits, tables::PluginTables,
+    GenerationContext, HostServices, InstanceState, Purpose, log, tables::Digits, tables::PluginTables,
 };
 use crate::library::StoredComponent;
 use crate::policy_reference::PolicyReference;
 use crate::runtime::{Runtime, TICK};
+use crate::text_limits::{MAX_REASON_OCTETS, truncate};
 use crate::worlds::World;
 use crate::{HookError, deadline};
 use api::{Binding, InstanceUse, PolicyReferenceKind};
@@ -37,18 +38,6 @@ const MAX_HOSTCALL_OCTETS: usize = 2 << 20;
 pub(crate) struct Instance<W: World> {
     pub(crate) store: Store<InstanceState>,
     pub(crate) guest: W::Guest,
-}
-
-/// The purpose of a generation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Purpose {
-    /// Serves traffic. Its policy must name existing tables.
-    Serve,
-    /// Serves traffic without checks: after a restart, a rollback or a forced activation. A missing table is empty for
-    /// it.
-    ServeUnchecked,
-    /// Serves no traffic. Its counters and values are isolated.
-    Isolated,
 }
 
 /// What generations of all hooks need from the host.
@@ -343,21 +332,4 @@ impl<W: World> Generation<W> {
 enum StartError {
     Refused(String),
     Fault(Fault),
-}
-
-/// Maximum length of a plugin's error text, in octets.
-pub(crate) const MAX_REASON_OCTETS: usize = 2_000;
-
-/// Truncates a guest's text at a character boundary.
-pub(crate) fn truncate(mut text: String, octets: usize) -> String {
-    if text.len() > octets {
-        let end = (0..=octets).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
-        text.truncate(end);
-    }
-    text
-}
-
-/// Truncates a note to the length of a trace line.
-pub(crate) fn truncate_note(note: Option<String>) -> Option<Box<str>> {
-    note.map(|note| truncate(note, 200).into_boxed_str())
 }

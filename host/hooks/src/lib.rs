@@ -32,6 +32,7 @@ mod policy_reference;
 mod runtime;
 mod shadow;
 mod signature;
+mod text_limits;
 mod wasi;
 mod worlds;
 

@@ -1,6 +1,6 @@
 use super::InstanceState;
 use crate::bindings::host::switchyard::hooks::log::{Host, Level};
-use crate::generation::truncate;
+use crate::text_limits::truncate;
 use model::Timestamp;
 
 /// Maximum number of lines per call, and of octets per line. Anything beyond is dropped, so that a plugin cannot fill

@@ -14,7 +14,6 @@ pub(crate) mod tables;
 mod wasi_host;
 
 use crate::HookError;
-use crate::generation::Purpose;
 use crate::host_call_log::HostCallLog;
 use crate::policy_reference::{self, PolicyReference};
 use api::{Binding, PolicyReferenceKind};
@@ -49,6 +48,18 @@ pub struct HostServices {
     pub hlr: Arc<dyn Hlr>,
     /// Log budgets of the plugins.
     pub log_budgets: LogBudgets,
+}
+
+/// The purpose of a generation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Serves traffic. Its policy must name existing tables.
+    Serve,
+    /// Serves traffic without checks: after a restart, a rollback or a forced activation. A missing table is empty for
+    /// it.
+    ServeUnchecked,
+    /// Serves no traffic. Its counters and values are isolated.
+    Isolated,
 }
 
 /// The shared context of all instances of one generation.

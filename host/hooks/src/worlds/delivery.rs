@@ -7,10 +7,11 @@ use crate::bindings::delivery as current;
 use crate::bindings::delivery::exports::switchyard::hooks::delivery as wit;
 use crate::contract::WitVersion;
 use crate::fault::Fault;
-use crate::generation::{Generation, Instance, truncate_note};
+use crate::generation::{Generation, Instance};
 use crate::host_calls::InstanceState;
 use crate::host_calls::tables::Digits;
 use crate::runtime::Runtime;
+use crate::text_limits::truncate_note;
 use model::{
     Attempt, DeliveryDecision, Directory, ErrorClass, Hook, Message, MessageId, NextStep, PeerAdvice,
 };

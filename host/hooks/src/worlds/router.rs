@@ -7,10 +7,11 @@ use crate::bindings::router::exports::switchyard::hooks::routing as wit;
 use crate::bindings::router::switchyard::hooks::types::AddressResult;
 use crate::contract::WitVersion;
 use crate::fault::Fault;
-use crate::generation::{Generation, Instance, truncate_note};
+use crate::generation::{Generation, Instance};
 use crate::host_calls::InstanceState;
 use crate::host_calls::tables::Digits;
 use crate::runtime::Runtime;
+use crate::text_limits::truncate_note;
 use model::{
     Address, Directory, Hook, Leg, Message, MessageId, RejectReason, SenderRequest, Timestamp, Verdict,
 };
