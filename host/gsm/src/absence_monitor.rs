@@ -5,8 +5,8 @@
 //! location update and a change of the MSC are detected. A return to the same MSC shows only in a message or an alert
 //! from the handset.
 
-use crate::core_network_link::{LinkInput, LinkInputs};
 use crate::hlr_lookup::{HlrLookup, HlrLookupResult};
+use crate::link_input::{LinkInput, LinkInputs};
 use crate::mt::ConnId;
 use capabilities::HlrFailure;
 use gsup::GsupImsi;

@@ -6,70 +6,30 @@
 mod sender_check;
 
 use crate::absence_monitor::AbsenceMonitor;
-use crate::hlr_lookup::HlrLookupResult;
+use crate::link_input::{ConnectionSender, LinkInput, LinkInputs};
 use crate::location_lookups::{LocationLookups, SubscriberLocation, UnsentMessage};
 use crate::mo::{self, MoAdmission, MoTransactions};
 use crate::mt::{ConnId, Mt, MtAnswer, MtAnswerResult, MtRequest, MtStep, MtTransactions};
 use crate::options::GsmOptions;
-use crate::state::{ConnectionState, Counts};
-use crate::subscribers::{MsisdnChange, PresenceSign, Subscribers};
+use crate::state::{ConnectionState, Shared};
+use crate::subscribers::{MsisdnChange, PresenceSign};
 use crate::{mapping, mt_refusal};
 use engine::{EngineAnswer, Event, QueriedState, ReplyTo};
 use gsup::{GmmCause, GsupImsi, IpaName, MessageType, Reporter};
 use model::{ErrorClass, LinkId, Message, MessageId, MessageKind, Outcome, Timestamp, Verdict};
-use parking_lot::Mutex;
 use ports::{EventSink, LinkCommand, LinkHandle, LinkRegistry, Protocol, Routing};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;
-
-/// An event for the link, mostly from a connection.
-#[derive(Debug)]
-pub(crate) enum LinkInput {
-    /// The connection is ready for messages.
-    Ready {
-        /// The name of the MSC; `None` for the HLR, which reaches all subscribers.
-        name: Option<Arc<str>>,
-        remote: SocketAddr,
-        out: ConnectionSender,
-    },
-    /// A short message, or an answer to one.
-    Message(gsup::GsupMessage),
-    /// A subscriber registered at this MSC.
-    LocationUpdate(GsupImsi),
-    /// The HLR lookup for the recipient of this message is finished.
-    LocationLookedUp(MessageId),
-    /// The HLR lookup for an absent subscriber is finished.
-    AbsentLookedUp(GsupImsi, HlrLookupResult),
-    /// The HLR lookup for the sender of this MO is finished.
-    SenderLookedUp(gsup::GsupMessage, HlrLookupResult),
-    /// The connection is closed.
-    Closed,
-}
-
-/// Sends messages to a connection, in order.
-pub(crate) type ConnectionSender = UnboundedSender<Vec<gsup::GsupMessage>>;
-
-/// Events of one connection, in order.
-pub(crate) type LinkInputs = (ConnId, Vec<LinkInput>);
 
 #[derive(Debug)]
 struct Conn {
     name: Option<Arc<str>>,
     out: ConnectionSender,
-}
-
-/// State shared between the network's tasks and its observers.
-#[derive(Debug, Default)]
-pub(crate) struct Shared {
-    pub(crate) subscribers: Arc<Subscribers>,
-    pub(crate) counts: Arc<Counts>,
-    pub(crate) connections: Mutex<BTreeMap<ConnId, ConnectionState>>,
 }
 
 pub(crate) struct CoreNetworkLink {

@@ -1,9 +1,9 @@
 use crate::absence_monitor::AbsenceMonitor;
-use crate::core_network_link::{CoreNetworkLink, EngineHandles, Shared};
+use crate::core_network_link::{CoreNetworkLink, EngineHandles};
 use crate::hlr_lookup::HlrLookup;
 use crate::location_lookups::LocationLookups;
 use crate::options::{GsmOptions, GsmRole};
-use crate::state::GsmState;
+use crate::state::{GsmState, Shared};
 use crate::{hlr_connection, proxy};
 use capabilities::Hlr;
 use gsup::ccm::Identity;

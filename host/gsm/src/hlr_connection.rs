@@ -1,6 +1,6 @@
 //! The client connection to an HLR that routes short messages by name.
 
-use crate::core_network_link::{LinkInput, LinkInputs};
+use crate::link_input::{LinkInput, LinkInputs};
 use crate::mt::ConnId;
 use crate::options::GsmOptions;
 use crate::state::Counts;

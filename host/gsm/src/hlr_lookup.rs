@@ -1,9 +1,9 @@
 //! HLR lookups: the `hlr` capability of plugins. Uses subscribers learnt from signalling and queries on the CTRL
 //! interface.
 
-use crate::core_network_link::Shared;
 use crate::hlr_connection::connect;
 use crate::options::GsmOptions;
+use crate::state::Shared;
 use bytes::{Buf, BytesMut};
 use capabilities::{Hlr, HlrFailure, HlrSubscriber};
 use gsup::GsupImsi;

@@ -15,6 +15,7 @@ mod fault;
 mod gsm_network;
 mod hlr_connection;
 mod hlr_lookup;
+mod link_input;
 mod location_lookups;
 mod mapping;
 mod mo;

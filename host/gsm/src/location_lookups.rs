@@ -1,8 +1,8 @@
 //! Location lookups: queries the HLR for subscribers with unknown location, and retries messages when a disconnected
 //! MSC returns. After a restart, all locations are unknown and MSCs reconnect one by one.
 
-use crate::core_network_link::{LinkInput, LinkInputs};
 use crate::hlr_lookup::HlrLookup;
+use crate::link_input::{LinkInput, LinkInputs};
 use crate::mt::ConnId;
 use capabilities::HlrFailure;
 use gsup::GsupImsi;

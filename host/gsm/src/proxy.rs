@@ -4,11 +4,12 @@
 //! closed. If the HLR's side fails or the HLR is unreachable, the MSC stays connected for `hlr-outage`: messages
 //! between known subscribers are delivered, and signalling waits for the HLR for 15 to 30 s.
 
-use crate::core_network_link::{ConnectionSender, LinkInput, LinkInputs, Shared};
 use crate::hlr_connection::{connect, wait_until_stopped};
+use crate::link_input::{ConnectionSender, LinkInput, LinkInputs};
 use crate::msc_identity;
 use crate::mt::ConnId;
 use crate::options::GsmOptions;
+use crate::state::Shared;
 use bytes::{Buf, Bytes, BytesMut};
 use gsup::IpaName;
 use gsup::proxy::{Event, Proxy};

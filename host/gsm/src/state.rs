@@ -1,10 +1,21 @@
 //! State of a core network, for the API and metrics.
 
 use crate::fault::{GsmFault, ObservedFaults};
+use crate::mt::ConnId;
+use crate::subscribers::Subscribers;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+
+/// State shared between the network's tasks and its observers.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    pub(crate) subscribers: Arc<Subscribers>,
+    pub(crate) counts: Arc<Counts>,
+    pub(crate) connections: Mutex<BTreeMap<ConnId, ConnectionState>>,
+}
 
 /// Counters since the start.
 #[derive(Debug, Default)]
