@@ -1,8 +1,8 @@
 //! A connection: moves octets between the socket and the request handler.
 
 use crate::accounts::Account;
-use crate::redis_server::{RedisSettings, Shared};
 use crate::request_handler::{Login, RequestHandler};
+use crate::server_state::{RedisSettings, Shared};
 use ports::{
     ConnectionPermit, LinkCommand, LinkHandle, LoginAccount, LoginAttempt, LoginInterface, LoginRefused,
     LoginSecret, Protocol, clock,

@@ -16,6 +16,7 @@ mod redis_options;
 mod redis_server;
 mod replies;
 mod request_handler;
+mod server_state;
 
 pub use counts::RedisServerState;
 pub use redis_options::{AcceptedScripts, RedisAccountOptions, RedisOptions, RedisPermissions};

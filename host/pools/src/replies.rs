@@ -1,7 +1,7 @@
 //! Replies about pools, numbers and the server.
 
 use crate::counts::RedisServerState;
-use crate::redis_server::{REDIS_VERSION, ServerInfo};
+use crate::server_state::{REDIS_VERSION, ServerInfo};
 use model::{NumberState, NumberStatus, PoolSummary, Timestamp};
 use resp::RespReply;
 use std::fmt::Write as _;

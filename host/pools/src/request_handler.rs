@@ -2,8 +2,8 @@
 //! replies.
 
 use crate::accounts::{Account, Authorization, PermissionDenied, PoolAction};
-use crate::redis_server::{RedisSettings, Shared};
 use crate::replies;
+use crate::server_state::{RedisSettings, Shared};
 use engine::{EngineAnswer, Event, ReplyTo};
 use model::{
     LinkId, NumberState, PoolAnswer, PoolName, PoolNumber, PoolOperation, PoolRequest, PoolSettings,
