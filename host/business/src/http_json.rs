@@ -1,7 +1,7 @@
 //! HTTP routes: JSON, and the XML-RPC endpoint.
 
 use crate::accounts::{Account, authenticate};
-use crate::business::{Fetch, Shared};
+use crate::calls::{Fetch, Shared};
 use crate::problem::{Problem, ProblemKind};
 use crate::unique_json::UniqueJson;
 use crate::{openapi, xmlrpc};

@@ -12,6 +12,7 @@
 mod account_state;
 mod accounts;
 mod business;
+mod calls;
 mod http_json;
 mod inbox;
 mod item;

@@ -1,7 +1,7 @@
 //! XML-RPC: the same operations as JSON; values are converted both ways.
 
 use crate::accounts::Account;
-use crate::business::Shared;
+use crate::calls::Shared;
 use crate::problem::{Problem, ProblemKind};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
