@@ -1,6 +1,7 @@
 //! The driver of one link: the task that moves octets, events, commands and outcomes until the connection ends.
 
 use super::bound_link::{Link, SessionEnd};
+use super::link_control::LinkControl;
 use super::link_record::LinkRecord;
 use super::tracked_socket::TrackedSocket;
 use super::{
@@ -16,15 +17,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::UnboundedReceiver;
-
-/// A control message to a link.
-#[derive(Debug, Clone)]
-pub enum LinkControl {
-    /// Close: finish the requests in progress until this moment, log out, close the connection.
-    Close(Instant),
-    /// Show a sign of life until this moment, or be closed: another session needs the permit.
-    ProveAlive(Instant),
-}
 
 /// The receiver of the [`LinkControl`] messages of one link.
 pub(crate) type ControlReceiver = UnboundedReceiver<LinkControl>;
