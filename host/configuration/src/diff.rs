@@ -1,60 +1,8 @@
 //! Differences between two documents.
 
-use crate::Key;
-use crate::path::{is_named_list, items_by_name, pointer};
+use crate::named_list::{is_named_list, items_by_name};
+use crate::{ConfigChange, Key};
 use serde_json::{Map, Value};
-
-/// One difference.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ConfigChange {
-    /// The keys from the root down; an item of a named list is addressed by its name.
-    pub path: Vec<String>,
-    /// The old value.
-    pub before: Option<Value>,
-    /// The new value.
-    pub after: Option<Value>,
-}
-
-/// The kind of a difference.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ChangeKind {
-    /// The value is new.
-    Added,
-    /// The value has changed.
-    Changed,
-    /// The value was removed.
-    Removed,
-}
-
-impl ChangeKind {
-    /// The name used in the API.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Added => "added",
-            Self::Changed => "changed",
-            Self::Removed => "removed",
-        }
-    }
-}
-
-impl ConfigChange {
-    /// The path as a JSON pointer. Items of named lists are addressed by name, as in a patch: `/peer/upstream/rate`.
-    #[must_use]
-    pub fn pointer(&self) -> String {
-        pointer(&self.path)
-    }
-
-    /// The kind of the difference.
-    #[must_use]
-    pub fn kind(&self) -> ChangeKind {
-        match (&self.before, &self.after) {
-            (None, _) => ChangeKind::Added,
-            (_, None) => ChangeKind::Removed,
-            _ => ChangeKind::Changed,
-        }
-    }
-}
 
 /// All differences, in the order of the keys. The order of named items is ignored; an empty named list or an empty
 /// section equals a missing one.
@@ -113,6 +61,7 @@ fn compare_keys(
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::ChangeKind;
     use crate::key::tests::keys;
     use proptest::prelude::*;
     use serde_json::json;
@@ -181,7 +130,7 @@ pub(crate) mod tests {
         };
         if is_named_list(&keys(), walked) && !value.is_object() {
             let items = value.as_array_mut().expect("a list");
-            let index = items.iter().position(|item| crate::path::item_name(item) == Some(key));
+            let index = items.iter().position(|item| crate::named_list::item_name(item) == Some(key));
             walked.push(key.clone());
             match (index, rest.is_empty(), to) {
                 (Some(index), true, None) => drop(items.remove(index)),

@@ -12,6 +12,7 @@
 
 extern crate self as configuration;
 
+mod change;
 mod diagnostics;
 mod diff;
 pub mod files;
@@ -19,15 +20,17 @@ mod format;
 mod key;
 mod key_upgrade;
 mod merge_patch;
-mod path;
+mod named_list;
+mod pointer;
 mod secrets;
 mod section;
 mod toml_file;
 mod version_store;
 
+pub use change::{ChangeKind, ConfigChange};
 pub use configuration_derive::{Keys, Word};
 pub use diagnostics::{ConfigProblem, Diagnostics};
-pub use diff::{ChangeKind, ConfigChange, diff};
+pub use diff::diff;
 pub use format::{
     Ascii, ExistingFile, HostPort, Integer, KeyFormat, KeyItem, KeyValue, MAX_INTEGER, Natural, Size, Word,
     Words, list_or_word,
@@ -35,7 +38,7 @@ pub use format::{
 pub use key::{Effect, Key, Keys, Shape, effect_of, find, schema};
 pub use key_upgrade::{RENAMED_VALUES, upgrade_keys};
 pub use merge_patch::merge;
-pub use path::pointer;
+pub use pointer::pointer;
 pub use secrets::{UNCHANGED, hide, hide_changes, restore};
 pub use section::{Section, parse_size};
 pub use toml_file::{FileError, SourceLines, from_toml, to_toml};

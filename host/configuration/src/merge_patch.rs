@@ -1,7 +1,7 @@
 //! JSON merge patches (RFC 7396) in which items of named lists are addressed by name.
 
 use crate::Key;
-use crate::path::{is_named_list, item_name};
+use crate::named_list::{is_named_list, item_name};
 use serde_json::{Map, Value};
 
 /// Applies a merge patch. Objects are merged, `null` removes a key, any other value replaces the old one. A named list

@@ -1,7 +1,7 @@
 //! Secrets: hidden before a document is shown, restored when it is sent back.
 
 use crate::key::{Key, find};
-use crate::path::{is_named_list, item_name};
+use crate::named_list::{is_named_list, item_name};
 use crate::{ConfigChange, ConfigProblem};
 use serde_json::Value;
 use std::fmt::Write as _;

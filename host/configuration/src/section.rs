@@ -3,7 +3,7 @@
 use crate::diagnostics::{ConfigProblem, Diagnostics};
 use crate::files;
 use crate::format::{KeyFormat, KeyValue};
-use crate::path::push_token;
+use crate::pointer::push_token;
 use serde_json::{Map, Value};
 use std::cell::RefCell;
 use std::ops::RangeInclusive;

@@ -1,7 +1,7 @@
 //! Conversion between the document and TOML.
 
 use crate::diagnostics::ConfigProblem;
-use crate::path::push_token;
+use crate::pointer::push_token;
 use serde_json::{Map, Number, Value};
 use std::collections::HashMap;
 use toml::Spanned;
