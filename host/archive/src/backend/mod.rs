@@ -3,28 +3,90 @@
 //! A [`Backend`] creates [`Session`]s for writers, one connection each, and serves readers from a small pool. All back
 //! ends share the statements of `sql.rs`; differences (bulk inserts, error codes, transactions) are in their files.
 
-pub(crate) mod mysql;
-pub(crate) mod postgres;
-pub(crate) mod sqlite;
-
 use crate::error::Fault;
 use crate::measures::StatisticsDelta;
 use crate::raw_batch::RawBatchBuilder;
 use crate::row::Row;
-use crate::sql::{Cell, ColumnType, Dialect, Parameter, Statement};
+use crate::sql::{COLUMNS, Cell, ColumnType, Dialect, Parameter, Statement, Value, values};
 use crate::{ArchiveError, ArchiveOptions, RawBatch};
 use futures_util::TryStreamExt;
 use futures_util::future::BoxFuture;
 use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator};
-use sqlx::{Arguments, AssertSqlSafe, ColumnIndex, Database, Decode, Encode, Executor, IntoArguments, Type};
+use sqlx::pool::PoolOptions;
+use sqlx::{
+    Arguments, AssertSqlSafe, ColumnIndex, Connection, Database, Decode, Encode, Executor, IntoArguments,
+    Pool, Type,
+};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::OnceCell;
 
 /// Rows of cells, as returned by a query.
 pub(crate) type Table = Vec<Vec<Cell>>;
 
 /// Maximum time that a reader waits for a connection.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The pool of a back end's readers. Nothing connects before the first query.
+struct Readers<DB: Database> {
+    most: u32,
+    pool: OnceCell<Pool<DB>>,
+}
+
+impl<DB: Database> Readers<DB> {
+    fn new(options: &ArchiveOptions) -> Self {
+        Self { most: options.readers.max(1), pool: OnceCell::new() }
+    }
+
+    /// The pool. The first reader may come before the pump: `connection` migrates the tables.
+    async fn pool(
+        &self,
+        connection: impl Future<Output = Result<DB::Connection, Fault>>,
+        options: impl FnOnce() -> <DB::Connection as Connection>::Options,
+    ) -> Result<&Pool<DB>, Fault> {
+        let open = || async {
+            // All statements have ended, so nothing is lost.
+            let _ = connection.await?.close().await;
+            let pool = PoolOptions::new().min_connections(0).max_connections(self.most);
+            Ok(pool.acquire_timeout(ACQUIRE_TIMEOUT).connect_lazy_with(options()))
+        };
+        self.pool.get_or_try_init(open).await
+    }
+}
+
+/// The methods of a [`Session`] that are equal for all drivers. `field` is the driver's connection, unless it is the
+/// session itself.
+macro_rules! driver_methods {
+    ($($field:ident)?) => {
+        fn close(self: Box<Self>) -> BoxFuture<'static, ()> {
+            async move {
+                // No transaction is open, so nothing is lost.
+                let _ = Connection::close((*self)$(.$field)?).await;
+            }
+            .boxed()
+        }
+
+        fn execute<'a>(&'a mut self, statement: &'a Statement) -> BoxFuture<'a, Result<u64, Fault>> {
+            async move {
+                let result = super::execute(&mut (*self)$(.$field)?, statement).await;
+                result.map(|result| result.rows_affected()).map_err(meaning)
+            }
+            .boxed()
+        }
+
+        fn select<'a>(
+            &'a mut self,
+            statement: &'a Statement,
+            kinds: &'a [ColumnType],
+        ) -> BoxFuture<'a, Result<Table, Fault>> {
+            async move { super::select(&mut (*self)$(.$field)?, statement, kinds).await.map_err(meaning) }.boxed()
+        }
+    };
+}
+
+mod mysql;
+mod postgres;
+mod sqlite;
 
 /// A database back end.
 pub(crate) trait Backend: Send + Sync {
@@ -142,6 +204,29 @@ where
             Parameter::Text(text) => arguments.add(text.as_str()),
         }
         .map_err(sqlx::Error::Encode)?;
+    }
+    Ok(arguments)
+}
+
+/// The values of rows, for one INSERT.
+fn row_arguments<DB>(rows: &[Row]) -> Result<DB::Arguments, Fault>
+where
+    DB: Database,
+    for<'q> i64: Encode<'q, DB> + Type<DB>,
+    for<'q> Option<i64>: Encode<'q, DB> + Type<DB>,
+    for<'q> Option<&'q str>: Encode<'q, DB> + Type<DB>,
+    for<'q> Option<&'q [u8]>: Encode<'q, DB> + Type<DB>,
+{
+    let mut arguments = DB::Arguments::default();
+    arguments.reserve(rows.len() * COLUMNS.len(), rows.iter().map(Row::weight).sum());
+    for value in rows.iter().flat_map(values) {
+        match value {
+            Value::Number(number) => arguments.add(number),
+            Value::Maybe(number) => arguments.add(number),
+            Value::Text(text) => arguments.add(text),
+            Value::Octets(octets) => arguments.add(octets),
+        }
+        .map_err(|error| Fault::Row(error.to_string()))?;
     }
     Ok(arguments)
 }

@@ -1,21 +1,16 @@
 //! MySQL and MariaDB.
 
-use super::{Backend, Blame, Session, Table, by_state, fault};
+use super::{Backend, Blame, Readers, Session, Table, by_state, fault};
 use crate::error::Fault;
 use crate::measures::StatisticsDelta;
 use crate::row::Row;
-use crate::sql::{
-    COLUMNS, ColumnType, Dialect, Statement, Value, add_sums, insert_rows, split_by_sizes, values,
-};
+use crate::sql::{ColumnType, Dialect, Statement, add_sums, insert_rows, split_by_sizes};
 use crate::{ArchiveError, ArchiveOptions, RawBatch};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use sqlx::mysql::{
-    MySqlArguments, MySqlConnectOptions, MySqlConnection, MySqlDatabaseError, MySqlPool, MySqlPoolOptions,
-};
-use sqlx::{Arguments, AssertSqlSafe, ConnectOptions, Connection};
+use sqlx::mysql::{MySqlConnectOptions, MySqlConnection, MySqlDatabaseError};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
 use std::str::FromStr;
-use tokio::sync::OnceCell;
 
 const MIGRATIONS: [(i64, &str, &str); 2] = [
     (1, "messages", include_str!("../../migrations/mysql/0001_messages.sql")),
@@ -34,14 +29,13 @@ const BATCH_OCTETS: usize = 1 << 20;
 
 pub(crate) struct MySql {
     options: MySqlConnectOptions,
-    readers: u32,
-    pool: OnceCell<MySqlPool>,
+    readers: Readers<sqlx::MySql>,
 }
 
 impl MySql {
     pub(crate) fn new(url: &str, options: &ArchiveOptions) -> Result<Self, sqlx::Error> {
         let connect = MySqlConnectOptions::from_str(url)?.charset("utf8mb4").disable_statement_logging();
-        Ok(Self { options: connect, readers: options.readers.max(1), pool: OnceCell::new() })
+        Ok(Self { options: connect, readers: Readers::new(options) })
     }
 
     async fn connection(&self) -> Result<MySqlConnection, Fault> {
@@ -72,20 +66,6 @@ impl MySql {
             .map_err(meaning)?;
         Ok(connection)
     }
-
-    async fn pool(&self) -> Result<&MySqlPool, Fault> {
-        self.pool
-            .get_or_try_init(|| async {
-                // The first reader may come before the pump.
-                self.connection().await?.close().await.map_err(meaning)?;
-                let options = MySqlPoolOptions::new()
-                    .min_connections(0)
-                    .max_connections(self.readers)
-                    .acquire_timeout(super::ACQUIRE_TIMEOUT);
-                Ok(options.connect_lazy_with(self.options.clone()))
-            })
-            .await
-    }
 }
 
 impl Backend for MySql {
@@ -102,11 +82,17 @@ impl Backend for MySql {
         statement: &'a Statement,
         kinds: &'a [ColumnType],
     ) -> BoxFuture<'a, Result<Table, Fault>> {
-        async { super::select(self.pool().await?, statement, kinds).await.map_err(meaning) }.boxed()
+        async {
+            let pool = self.readers.pool(self.connection(), || self.options.clone()).await?;
+            super::select(pool, statement, kinds).await.map_err(meaning)
+        }
+        .boxed()
     }
 }
 
 impl Session for MySqlConnection {
+    driver_methods!();
+
     fn insert<'a>(
         &'a mut self,
         rows: &'a [Row],
@@ -116,19 +102,7 @@ impl Session for MySqlConnection {
             let mut transaction = self.begin().await.map_err(meaning)?;
             let heavy = rows.iter().map(Row::weight).max().unwrap_or(0) * ROWS[0] > BATCH_OCTETS;
             for some in split_by_sizes(rows, if heavy { &ROWS[3..] } else { &ROWS }) {
-                let mut arguments = MySqlArguments::default();
-                arguments.reserve(some.len() * COLUMNS.len(), some.iter().map(Row::weight).sum());
-                for row in some {
-                    for value in values(row) {
-                        match value {
-                            Value::Number(number) => arguments.add(number),
-                            Value::Maybe(number) => arguments.add(number),
-                            Value::Text(text) => arguments.add(text),
-                            Value::Octets(octets) => arguments.add(octets),
-                        }
-                        .map_err(|error| Fault::Row(error.to_string()))?;
-                    }
-                }
+                let arguments = super::row_arguments::<sqlx::MySql>(some)?;
                 let sql = AssertSqlSafe(insert_rows(Dialect::MySql, some.len()));
                 sqlx::query_with(sql, arguments).execute(&mut *transaction).await.map_err(meaning)?;
             }
@@ -138,29 +112,6 @@ impl Session for MySqlConnection {
             transaction.commit().await.map_err(meaning)
         }
         .boxed()
-    }
-
-    fn close(self: Box<Self>) -> BoxFuture<'static, ()> {
-        async move {
-            // No transaction is open, so nothing is lost.
-            let _ = Connection::close(*self).await;
-        }
-        .boxed()
-    }
-
-    fn execute<'a>(&'a mut self, statement: &'a Statement) -> BoxFuture<'a, Result<u64, Fault>> {
-        async move {
-            super::execute(self, statement).await.map(|result| result.rows_affected()).map_err(meaning)
-        }
-        .boxed()
-    }
-
-    fn select<'a>(
-        &'a mut self,
-        statement: &'a Statement,
-        kinds: &'a [ColumnType],
-    ) -> BoxFuture<'a, Result<Table, Fault>> {
-        async move { super::select(self, statement, kinds).await.map_err(meaning) }.boxed()
     }
 
     fn scan<'a>(

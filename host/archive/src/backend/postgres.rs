@@ -1,6 +1,6 @@
 //! PostgreSQL.
 
-use super::{Backend, Blame, Session, Table, by_state, fault};
+use super::{Backend, Blame, Readers, Session, Table, by_state, fault};
 use crate::error::Fault;
 use crate::measures::StatisticsDelta;
 use crate::row::Row;
@@ -8,10 +8,9 @@ use crate::sql::{COLUMNS, ColumnType, Dialect, Statement, Value, add_sums, value
 use crate::{ArchiveOptions, RawBatch};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions};
+use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{ConnectOptions, Connection};
 use std::str::FromStr;
-use tokio::sync::OnceCell;
 
 const MIGRATIONS: [(i64, &str, &str); 2] = [
     (1, "messages", include_str!("../../migrations/postgres/0001_messages.sql")),
@@ -20,8 +19,7 @@ const MIGRATIONS: [(i64, &str, &str); 2] = [
 
 pub(crate) struct Postgres {
     options: PgConnectOptions,
-    readers: u32,
-    pool: OnceCell<PgPool>,
+    readers: Readers<sqlx::Postgres>,
 }
 
 impl Postgres {
@@ -31,27 +29,13 @@ impl Postgres {
             // Hides notices such as "relation already exists, skipping".
             .options([("client_min_messages", "warning"), ("lock_timeout", "10000")])
             .disable_statement_logging();
-        Ok(Self { options: connect, readers: options.readers.max(1), pool: OnceCell::new() })
+        Ok(Self { options: connect, readers: Readers::new(options) })
     }
 
     async fn connection(&self) -> Result<PgConnection, Fault> {
         let mut connection = PgConnection::connect_with(&self.options).await.map_err(meaning)?;
         super::migrate(&mut connection, &MIGRATIONS, true).await?;
         Ok(connection)
-    }
-
-    async fn pool(&self) -> Result<&PgPool, Fault> {
-        self.pool
-            .get_or_try_init(|| async {
-                // The first reader may come before the pump.
-                self.connection().await?.close().await.map_err(meaning)?;
-                let options = PgPoolOptions::new()
-                    .min_connections(0)
-                    .max_connections(self.readers)
-                    .acquire_timeout(super::ACQUIRE_TIMEOUT);
-                Ok(options.connect_lazy_with(self.options.clone()))
-            })
-            .await
     }
 }
 
@@ -69,11 +53,17 @@ impl Backend for Postgres {
         statement: &'a Statement,
         kinds: &'a [ColumnType],
     ) -> BoxFuture<'a, Result<Table, Fault>> {
-        async { super::select(self.pool().await?, statement, kinds).await.map_err(meaning) }.boxed()
+        async {
+            let pool = self.readers.pool(self.connection(), || self.options.clone()).await?;
+            super::select(pool, statement, kinds).await.map_err(meaning)
+        }
+        .boxed()
     }
 }
 
 impl Session for PgConnection {
+    driver_methods!();
+
     fn insert<'a>(
         &'a mut self,
         rows: &'a [Row],
@@ -91,29 +81,6 @@ impl Session for PgConnection {
             transaction.commit().await.map_err(meaning)
         }
         .boxed()
-    }
-
-    fn close(self: Box<Self>) -> BoxFuture<'static, ()> {
-        async move {
-            // No transaction is open, so nothing is lost.
-            let _ = Connection::close(*self).await;
-        }
-        .boxed()
-    }
-
-    fn execute<'a>(&'a mut self, statement: &'a Statement) -> BoxFuture<'a, Result<u64, Fault>> {
-        async move {
-            super::execute(self, statement).await.map(|result| result.rows_affected()).map_err(meaning)
-        }
-        .boxed()
-    }
-
-    fn select<'a>(
-        &'a mut self,
-        statement: &'a Statement,
-        kinds: &'a [ColumnType],
-    ) -> BoxFuture<'a, Result<Table, Fault>> {
-        async move { super::select(self, statement, kinds).await.map_err(meaning) }.boxed()
     }
 
     fn scan<'a>(

@@ -1,24 +1,20 @@
 //! SQLite: one file beside the store; the default.
 
-use super::{Backend, Blame, Session, Table, fault};
+use super::{Backend, Blame, Readers, Session, Table, fault};
 use crate::error::Fault;
 use crate::measures::StatisticsDelta;
 use crate::raw_batch::RawBatchBuilder;
 use crate::row::Row;
-use crate::sql::{COLUMNS, ColumnType, Dialect, Parameter, Statement, Value, add_sums, insert_rows, values};
+use crate::sql::{ColumnType, Dialect, Parameter, Statement, add_sums, insert_rows};
 use crate::{ArchiveError, ArchiveOptions, RawBatch};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use rusqlite::OpenFlags;
-use sqlx::sqlite::{
-    SqliteArguments, SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool,
-    SqlitePoolOptions, SqliteSynchronous,
-};
-use sqlx::{Arguments, AssertSqlSafe, ConnectOptions, Connection};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
-use tokio::sync::OnceCell;
 
 const MIGRATIONS: [(i64, &str, &str); 2] = [
     (1, "messages", include_str!("../../migrations/sqlite/0001_messages.sql")),
@@ -33,8 +29,7 @@ const ROWS: usize = 64;
 
 pub(crate) struct Sqlite {
     options: SqliteConnectOptions,
-    readers: u32,
-    pool: OnceCell<SqlitePool>,
+    readers: Readers<sqlx::Sqlite>,
 }
 
 impl Sqlite {
@@ -51,7 +46,7 @@ impl Sqlite {
             // A checkpoint costs about the same for few and many pages that were written often; 16 MiB between them.
             .pragma("wal_autocheckpoint", "4000")
             .disable_statement_logging();
-        Ok(Self { options: connect, readers: options.readers.max(1), pool: OnceCell::new() })
+        Ok(Self { options: connect, readers: Readers::new(options) })
     }
 
     async fn connection(&self) -> Result<SqliteConnection, Fault> {
@@ -69,20 +64,6 @@ impl Sqlite {
         };
         super::migrate(&mut connection, &MIGRATIONS, true).await?;
         Ok(connection)
-    }
-
-    async fn pool(&self) -> Result<&SqlitePool, Fault> {
-        self.pool
-            .get_or_try_init(|| async {
-                // The first reader may come before the pump.
-                self.connection().await?.close().await.map_err(meaning)?;
-                let options = SqlitePoolOptions::new()
-                    .min_connections(0)
-                    .max_connections(self.readers)
-                    .acquire_timeout(super::ACQUIRE_TIMEOUT);
-                Ok(options.connect_lazy_with(self.options.clone().pragma("query_only", "on")))
-            })
-            .await
     }
 }
 
@@ -105,7 +86,14 @@ impl Backend for Sqlite {
         statement: &'a Statement,
         kinds: &'a [ColumnType],
     ) -> BoxFuture<'a, Result<Table, Fault>> {
-        async { super::select(self.pool().await?, statement, kinds).await.map_err(meaning) }.boxed()
+        async {
+            let pool = self
+                .readers
+                .pool(self.connection(), || self.options.clone().pragma("query_only", "on"))
+                .await?;
+            super::select(pool, statement, kinds).await.map_err(meaning)
+        }
+        .boxed()
     }
 }
 
@@ -146,6 +134,8 @@ fn scan(connection: &rusqlite::Connection, statement: &Statement, body: bool) ->
 }
 
 impl Session for SqliteSession {
+    driver_methods!(connection);
+
     fn insert<'a>(
         &'a mut self,
         rows: &'a [Row],
@@ -155,19 +145,7 @@ impl Session for SqliteSession {
             // IMMEDIATE: wait for another writer now, not later with a stale snapshot.
             let mut transaction = self.connection.begin_with("BEGIN IMMEDIATE").await.map_err(meaning)?;
             for some in rows.chunks(ROWS) {
-                let mut arguments = SqliteArguments::default();
-                arguments.reserve(some.len() * COLUMNS.len(), 0);
-                for row in some {
-                    for value in values(row) {
-                        match value {
-                            Value::Number(number) => arguments.add(number),
-                            Value::Maybe(number) => arguments.add(number),
-                            Value::Text(text) => arguments.add(text),
-                            Value::Octets(octets) => arguments.add(octets),
-                        }
-                        .map_err(|error| Fault::Row(error.to_string()))?;
-                    }
-                }
+                let arguments = super::row_arguments::<sqlx::Sqlite>(some)?;
                 let sql = AssertSqlSafe(insert_rows(Dialect::Sqlite, some.len()));
                 sqlx::query_with(sql, arguments)
                     // Full chunks always use the same statement; the last one can have any size.
@@ -182,32 +160,6 @@ impl Session for SqliteSession {
             transaction.commit().await.map_err(meaning)
         }
         .boxed()
-    }
-
-    fn close(self: Box<Self>) -> BoxFuture<'static, ()> {
-        async move {
-            // No transaction is open, so nothing is lost.
-            let _ = Connection::close(self.connection).await;
-        }
-        .boxed()
-    }
-
-    fn execute<'a>(&'a mut self, statement: &'a Statement) -> BoxFuture<'a, Result<u64, Fault>> {
-        async move {
-            super::execute(&mut self.connection, statement)
-                .await
-                .map(|result| result.rows_affected())
-                .map_err(meaning)
-        }
-        .boxed()
-    }
-
-    fn select<'a>(
-        &'a mut self,
-        statement: &'a Statement,
-        kinds: &'a [ColumnType],
-    ) -> BoxFuture<'a, Result<Table, Fault>> {
-        async move { super::select(&mut self.connection, statement, kinds).await.map_err(meaning) }.boxed()
     }
 
     fn scan<'a>(
