@@ -1,6 +1,6 @@
 use crate::backend::{self, Backend};
 use crate::error::Fault;
-use crate::history::{self, ArchiveCursor, ArchiveFilter, ArchivePage, RecordFields};
+use crate::history::{self, ArchiveFilter, ArchivePage, RecordFields};
 use crate::retention::{self, TrimReport};
 use crate::statistics::{self, Period, Statistics};
 use crate::{ArchiveError, ArchiveOptions, Record};
@@ -65,7 +65,8 @@ impl Archive {
         Ok(())
     }
 
-    /// Matching messages, newest first, at most `limit` (1 to 1000), after the previous page's cursor.
+    /// Matching messages, newest first, at most `limit` (1 to 1000), older than `after`: the
+    /// previous page's [`next`](ArchivePage::next).
     ///
     /// Paging is stable: messages archived meanwhile cause neither repetitions nor gaps.
     ///
@@ -74,7 +75,7 @@ impl Archive {
     pub async fn page(
         &self,
         filter: &ArchiveFilter,
-        after: Option<ArchiveCursor>,
+        after: Option<MessageId>,
         limit: usize,
         fields: RecordFields,
     ) -> Result<ArchivePage, ArchiveError> {
@@ -89,7 +90,7 @@ impl Archive {
     pub async fn page_within(
         &self,
         filter: &ArchiveFilter,
-        after: Option<ArchiveCursor>,
+        after: Option<MessageId>,
         limit: usize,
         fields: RecordFields,
         timeout: Duration,

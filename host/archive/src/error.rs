@@ -42,9 +42,6 @@ pub enum ArchiveError {
         /// The error of the row.
         what: String,
     },
-    /// An invalid cursor.
-    #[error("archive: {0:?} is not a cursor: use the `next` of the previous page")]
-    Cursor(String),
     /// The source could not read or remove finished messages.
     #[error("archive: reading or removing finished messages failed: {0}")]
     FinishedSource(#[source] SourceError),

@@ -1,7 +1,7 @@
 use crate::history::MAX_PAGE;
 use crate::record::format_time;
-use crate::{Archive, ArchiveCursor, ArchiveError, ArchiveFilter, Record, RecordFields};
-use model::hex;
+use crate::{Archive, ArchiveError, ArchiveFilter, Record, RecordFields};
+use model::{MessageId, hex};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 /// The file format of an export.
@@ -38,7 +38,7 @@ pub struct HistoryExport {
 #[derive(Debug)]
 enum ExportPosition {
     Start,
-    After(ArchiveCursor),
+    After(MessageId),
     End,
 }
 

@@ -5,8 +5,6 @@ use crate::record::{columns, record};
 use crate::sql::{ColumnType, Dialect, Statement};
 use crate::{ArchiveError, Direction, Record};
 use model::{FinalState, MessageId, Timestamp, escape};
-use std::fmt;
-use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 /// The side of a message on which a number is matched.
@@ -60,49 +58,14 @@ pub struct RecordFields {
     pub trace: bool,
 }
 
-/// The end of a page; an opaque text for callers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct ArchiveCursor(i64);
-
-impl ArchiveCursor {
-    /// Continues with messages older than this one.
-    #[must_use]
-    pub fn before(id: MessageId) -> Self {
-        Self(i64::try_from(id.0).unwrap_or(i64::MAX))
-    }
-
-    /// The message before which the next page begins.
-    #[must_use]
-    pub fn id(self) -> MessageId {
-        MessageId(u64::try_from(self.0).unwrap_or(0))
-    }
-}
-
-impl fmt::Display for ArchiveCursor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "b{:x}", self.0)
-    }
-}
-
-impl FromStr for ArchiveCursor {
-    type Err = ArchiveError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let id = text.strip_prefix('b').filter(|digits| digits.bytes().all(|c| c.is_ascii_hexdigit()));
-        id.and_then(|digits| i64::from_str_radix(digits, 16).ok())
-            .map(Self)
-            .ok_or_else(|| ArchiveError::Cursor(text.to_owned()))
-    }
-}
-
 /// A page of messages, newest first.
 #[derive(Debug, Clone)]
 pub struct ArchivePage {
     /// The messages. A page may have fewer than requested, even none, although there are more: a search that finds
     /// little ends after some seconds.
     pub records: Vec<Record>,
-    /// The cursor of the next page; `None` at the end.
-    pub next: Option<ArchiveCursor>,
+    /// Messages older than this one are on the next page; `None` at the end.
+    pub next: Option<MessageId>,
 }
 
 /// Maximum number of messages per page.
@@ -128,7 +91,7 @@ pub(crate) const DEFAULT_SEARCH_TIMEOUT: Duration = Duration::from_secs(2);
 pub(crate) async fn page(
     backend: &dyn Backend,
     filter: &ArchiveFilter,
-    after: Option<ArchiveCursor>,
+    after: Option<MessageId>,
     limit: usize,
     fields: RecordFields,
     timeout: Duration,
@@ -155,13 +118,13 @@ pub(crate) async fn page(
         last = low.saturating_sub(1);
         // After a scan, never before the first, so that a caller who keeps paging makes progress with any timeout.
         if begun.elapsed() >= timeout && last >= first && page.records.len() <= limit {
-            page.next = Some(ArchiveCursor(low));
+            page.next = u64::try_from(low).ok().map(MessageId);
             return Ok(page);
         }
     }
     if page.records.len() > limit {
         page.records.truncate(limit);
-        page.next = page.records.last().and_then(|last| i64::try_from(last.id.0).ok()).map(ArchiveCursor);
+        page.next = page.records.last().map(|last| last.id);
     }
     Ok(page)
 }
@@ -220,7 +183,7 @@ impl ReadConnection<'_> {
 pub(crate) async fn range(
     mut connection: ReadConnection<'_>,
     filter: &ArchiveFilter,
-    after: Option<ArchiveCursor>,
+    after: Option<MessageId>,
 ) -> Result<Option<(i64, i64)>, Fault> {
     // One aggregate per SELECT: SQLite reads one end of the index for each, but the whole table for two.
     let ends = "SELECT (SELECT min(id) FROM messages), (SELECT max(id) FROM messages)";
@@ -228,8 +191,8 @@ pub(crate) async fn range(
         .select(&Statement::new(connection.dialect(), ends), &[ColumnType::Big, ColumnType::Big])
         .await?;
     let Some((mut first, mut last)) = id_bounds(&table) else { return Ok(None) };
-    if let Some(cursor) = after {
-        last = last.min(cursor.0.saturating_sub(1));
+    if let Some(id) = after {
+        last = last.min(i64::try_from(id.0).unwrap_or(i64::MAX).saturating_sub(1));
     }
     if let Some(id) = filter.first {
         first = first.max(i64::try_from(id.0).unwrap_or(i64::MAX));

@@ -42,7 +42,7 @@ pub use decision::DecisionDecoder;
 pub use error::{ArchiveError, SourceError};
 pub use export::{ExportFormat, HistoryExport};
 pub use finished_source::{FinishedSource, PeerDirectory};
-pub use history::{ArchiveCursor, ArchiveFilter, ArchivePage, RecordFields, Side};
+pub use history::{ArchiveFilter, ArchivePage, RecordFields, Side};
 pub use latency::Latency;
 pub use options::ArchiveOptions;
 pub use pump::{Pump, RunningPump};

@@ -4,8 +4,7 @@ use crate::core_loop::{self, CoreHandle};
 use crate::traces::archived_message;
 use arc_swap::ArcSwap;
 use archive::{
-    Archive, ArchiveCursor, ArchiveFilter, DecodedTrace, FinishedSource, PeerDirectory, Record, RecordFields,
-    SourceError,
+    Archive, ArchiveFilter, DecodedTrace, FinishedSource, PeerDirectory, Record, RecordFields, SourceError,
 };
 use engine::{EngineAnswer, Event, QueriedState};
 use model::{
@@ -93,7 +92,7 @@ impl ArchiveReader {
         let shared = shared || found.as_ref().is_some_and(|record| record.submission() == Some(id));
         let records = if shared {
             // The messages of a submission have ids from the submission's on; newest first.
-            let end = ArchiveCursor::before(MessageId(id.0.saturating_add(SUBMISSION_IDS)));
+            let end = MessageId(id.0.saturating_add(SUBMISSION_IDS));
             let most = usize::try_from(SUBMISSION_IDS).unwrap_or(usize::MAX);
             let fields = RecordFields { body: false, trace: true };
             let mut page = self.archive.page(&ArchiveFilter::default(), Some(end), most, fields).await?;
@@ -132,10 +131,10 @@ impl ArchiveReader {
         before: MessageId,
     ) -> Result<FinishedPage, archive::ArchiveError> {
         let fields = RecordFields { body: false, trace: true };
-        let page = self.archive.page(filter, Some(ArchiveCursor::before(before)), 500, fields);
+        let page = self.archive.page(filter, Some(before), 500, fields);
         let page = self.runtime.block_on(page)?;
         let messages = page.records.iter().filter_map(|record| self.message(record)).collect();
-        Ok(FinishedPage { messages, lowest: page.next.map(ArchiveCursor::id) })
+        Ok(FinishedPage { messages, lowest: page.next })
     }
 
     /// A message with the fields that a DLR needs; `None` if no DLR was requested or the account does not exist any

@@ -6,7 +6,7 @@ use crate::queue_actions::format_address;
 use crate::records::time;
 use admin::{MessageAction, Problem, ProblemKind};
 use api::MessageStateView;
-use archive::{ArchiveCursor, ArchiveFilter, Record, RecordFields, Side};
+use archive::{ArchiveFilter, Record, RecordFields, Side};
 use codec::RecordSummary;
 use engine::{EngineAnswer, Event, MessageState};
 use model::{Address, FinalState, Message, MessageId, PeerId, Refusal, SUBMISSION_IDS, Timestamp, Verdict};
@@ -314,7 +314,7 @@ impl Switchyard {
         let fields =
             RecordFields { body: true, trace: search.submission.is_some() || search.subscriber.is_some() };
         let timeout = Duration::from_millis(request.timeout_ms);
-        let after = Some(ArchiveCursor::before(before));
+        let after = Some(before);
         let page = history.archive.page_within(&filter, after, request.limit, fields, timeout);
         let page = history.runtime.block_on(page).map_err(|error| {
             Problem::new(ProblemKind::Unavailable, format!("the archive cannot be read: {error}"))
@@ -326,7 +326,7 @@ impl Switchyard {
         for record in page.records.iter().filter(is_wanted) {
             rows.entry(record.id).or_insert_with(|| archived_row(record, open));
         }
-        Ok(page.next.map(ArchiveCursor::id))
+        Ok(page.next)
     }
 }
 

@@ -5,11 +5,9 @@ use crate::archiving::ArchiveReader;
 use crate::core_loop;
 use admin::metrics::{self, MetricsPage};
 use admin::{Export, Problem, ProblemKind};
-use archive::{
-    ArchiveCursor, ArchiveError, ArchiveFilter, Direction, ExportFormat, Period, RecordFields, Side, Span,
-};
+use archive::{ArchiveError, ArchiveFilter, Direction, ExportFormat, Period, RecordFields, Side, Span};
 use engine::Event;
-use model::{AddressBytes, FinalState, Timestamp};
+use model::{AddressBytes, FinalState, MessageId, Timestamp};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -98,10 +96,7 @@ impl<'a> Query<'a> {
 }
 
 pub(crate) fn archive_problem(error: &ArchiveError) -> Problem {
-    match error {
-        ArchiveError::Cursor(_) => Problem::new(ProblemKind::BadRequest, error.to_string()),
-        _ => Problem::new(ProblemKind::Unavailable, error.to_string()),
-    }
+    Problem::new(ProblemKind::Unavailable, error.to_string())
 }
 
 fn to_json(value: &impl serde::Serialize) -> Result<Value, Problem> {
@@ -176,9 +171,11 @@ impl Switchyard {
         })?;
         let cursor = query
             .text("cursor")
-            .map(str::parse::<ArchiveCursor>)
-            .transpose()
-            .map_err(|error| archive_problem(&error))?;
+            .map(|text| {
+                let problem = || format!("cursor: {text:?} is not the `next` of a page");
+                text.parse::<MessageId>().map_err(|_| Problem::new(ProblemKind::BadRequest, problem()))
+            })
+            .transpose()?;
         let fields = RecordFields { body: query.flag("body")?, trace: query.flag("trace")? };
         query.finish()?;
         if fields.body {

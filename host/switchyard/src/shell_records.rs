@@ -3,7 +3,7 @@
 use crate::archiving::ArchiveReader;
 use crate::core_loop::CoreHandle;
 use crate::error_causes::ErrorCauses;
-use archive::{ArchiveCursor, ArchiveFilter, Record, RecordFields, Side};
+use archive::{ArchiveFilter, Record, RecordFields, Side};
 use engine::MessageState;
 use model::{Address, FinalRecord, MessageId, Segment, Text};
 
@@ -83,16 +83,11 @@ impl ShellRecordSource for EngineShellRecords {
         };
         // SAR TLVs and error causes are in the trace.
         let fields = RecordFields { body: true, trace: true };
-        let page = archive_reader.archive.page(
-            &filter,
-            Some(ArchiveCursor::before(query.before)),
-            query.limit,
-            fields,
-        );
+        let page = archive_reader.archive.page(&filter, Some(query.before), query.limit, fields);
         let page = archive_reader.runtime.block_on(page).map_err(|error| error.to_string())?;
         Ok(ShellArchivePage {
             messages: page.records.iter().map(|record| self.shell_record(record)).collect(),
-            next: page.next.map(ArchiveCursor::id),
+            next: page.next,
         })
     }
 }

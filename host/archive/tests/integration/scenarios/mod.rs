@@ -13,9 +13,9 @@
 pub mod messages;
 
 use archive::{
-    Archive, ArchiveCursor, ArchiveError, ArchiveFilter, ArchiveOptions, ArchivedMessage, DecisionDecoder,
-    ExportFormat, MissingData, PeerDirectory, Period, PumpState, Record, RecordFields, ReplayRange,
-    RunningPump, Side, Span,
+    Archive, ArchiveError, ArchiveFilter, ArchiveOptions, ArchivedMessage, DecisionDecoder, ExportFormat,
+    MissingData, PeerDirectory, Period, PumpState, Record, RecordFields, ReplayRange, RunningPump, Side,
+    Span,
 };
 use messages::{Finished, START, TestSource, archived, decided, direction, finished};
 use model::{Address, FinalState, MessageId, StepKind, Timestamp};
@@ -94,7 +94,7 @@ fn all(archive: &Archive, filter: &ArchiveFilter, limit: usize) -> Vec<Record> {
             let page = archive.page(filter, after, limit, RecordFields::default()).await.unwrap();
             assert!(page.records.len() <= limit);
             records.extend(page.records);
-            after = page.next.map(|next| next.to_string().parse::<ArchiveCursor>().unwrap());
+            after = page.next;
             if after.is_none() {
                 return records;
             }
