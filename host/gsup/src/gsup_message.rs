@@ -76,8 +76,6 @@ impl MessageClass {
     pub const SUBSCRIBER: Self = Self(1);
     /// Short messages.
     pub const SMS: Self = Self(2);
-    /// Supplementary services.
-    pub const USSD: Self = Self(3);
 }
 
 /// Core network domain.
@@ -96,8 +94,6 @@ impl CnDomain {
 pub struct AlertReason(pub u8);
 
 impl AlertReason {
-    /// The handset is present again. OsmoMSC never sends it.
-    pub const PRESENT: Self = Self(1);
     /// The handset has free memory again.
     pub const MEMORY_AVAILABLE: Self = Self(2);
 }

@@ -15,24 +15,14 @@ impl MessageType {
     pub const SEND_AUTH_INFO_REQUEST: Self = Self(0x08);
     /// An MSC has purged a subscriber.
     pub const PURGE_MS_REQUEST: Self = Self(0x0c);
-    /// The purge is refused.
-    pub const PURGE_MS_ERROR: Self = Self(0x0d);
-    /// The purge is acknowledged.
-    pub const PURGE_MS_RESULT: Self = Self(0x0e);
     /// The HLR sends subscriber data to an MSC, including the MSISDN.
     pub const INSERT_DATA_REQUEST: Self = Self(0x10);
-    /// The MSC acknowledges the data.
-    pub const INSERT_DATA_RESULT: Self = Self(0x12);
     /// The HLR cancels the registration at an MSC.
     pub const LOCATION_CANCEL_REQUEST: Self = Self(0x1c);
-    /// The MSC acknowledges the cancellation.
-    pub const LOCATION_CANCEL_RESULT: Self = Self(0x1e);
     /// A short message from a handset.
     pub const MO_FORWARD_SM_REQUEST: Self = Self(0x24);
     /// The MO is refused.
     pub const MO_FORWARD_SM_ERROR: Self = Self(0x25);
-    /// The MO is accepted.
-    pub const MO_FORWARD_SM_RESULT: Self = Self(0x26);
     /// A short message for a handset.
     pub const MT_FORWARD_SM_REQUEST: Self = Self(0x28);
     /// The MT failed.
@@ -41,8 +31,6 @@ impl MessageType {
     pub const MT_FORWARD_SM_RESULT: Self = Self(0x2a);
     /// A handset can receive short messages again.
     pub const READY_FOR_SM_REQUEST: Self = Self(0x2c);
-    /// The alert is refused.
-    pub const READY_FOR_SM_ERROR: Self = Self(0x2d);
     /// The alert is acknowledged.
     pub const READY_FOR_SM_RESULT: Self = Self(0x2e);
     /// The HLR has no connection to the destination.
@@ -51,12 +39,6 @@ impl MessageType {
     const REQUEST: u8 = 0;
     const ERROR: u8 = 1;
     const RESULT: u8 = 2;
-
-    /// Whether it is a request.
-    #[must_use]
-    pub fn is_request(self) -> bool {
-        self.0 & 3 == Self::REQUEST
-    }
 
     /// Whether it is an error.
     #[must_use]

@@ -33,12 +33,6 @@ impl CandidateDecision {
     pub fn new(verdict: CandidateVerdict) -> Self {
         Self { verdict, sender: None, note: None, inexact_because: None, price: None }
     }
-
-    /// Whether the decision would certainly have been the same at the time.
-    #[must_use]
-    pub fn is_exact(&self) -> bool {
-        self.inexact_because.is_none()
-    }
 }
 
 /// A candidate's verdict.

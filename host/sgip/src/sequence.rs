@@ -44,26 +44,6 @@ impl Sequence {
         octets[8..].copy_from_slice(&self.counter.to_be_bytes());
         octets
     }
-
-    /// The time of the command, as seen from `now`: the latest possible year that is not more than two hundred days
-    /// ahead. `None` if part 2 is no date.
-    #[must_use]
-    pub fn made_at(self, now: Timestamp) -> Option<Timestamp> {
-        let (year, ..) = date_from_days((now.0 + BEIJING_MS) / DAY_MS);
-        let digits = |divisor: u32, modulus: u32| self.time / divisor % modulus;
-        let (month, day) = (digits(100_000_000, 100), digits(1_000_000, 100));
-        let (hour, minute, second) = (digits(10_000, 100), digits(100, 100), digits(1, 100));
-        if !(1..=12).contains(&month) || !(1..=31).contains(&day) || hour > 23 || minute > 59 || second > 60 {
-            return None;
-        }
-        let horizon = now.0 + 200 * DAY_MS;
-        [year + 1, year, year - 1].into_iter().find_map(|year| {
-            let days = days_from_date(year, month, day);
-            let local = days * DAY_MS + u64::from(hour * 3600 + minute * 60 + second) * 1000;
-            let at = local.checked_sub(BEIJING_MS)?;
-            (at <= horizon).then_some(Timestamp(at))
-        })
-    }
 }
 
 /// MMDDhhmmss in Beijing.
@@ -87,17 +67,6 @@ pub(crate) fn date_from_days(days: u64) -> (u64, u32, u32) {
     let month =
         u32::try_from(if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 }).unwrap_or(1);
     (year_of_era + era * 400 + u64::from(month <= 2), month, day)
-}
-
-/// The day since the epoch of a date; the inverse of [`date_from_days`].
-pub(crate) fn days_from_date(year: u64, month: u32, day: u32) -> u64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year / 400;
-    let year_of_era = year % 400;
-    let shifted_month = u64::from(if month > 2 { month - 3 } else { month + 9 });
-    let day_of_year = (153 * shifted_month + 2) / 5 + u64::from(day) - 1;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    (era * 146_097 + day_of_era).saturating_sub(719_468)
 }
 
 /// Thirty digits: node, MMDDhhmmss and counter, ten each, as in operators' logs.
@@ -158,17 +127,19 @@ mod tests {
     }
 
     #[test]
-    fn dates_round_trip() {
-        for day in [0_u64, 59, 60, 365, 789, 11_016, 20_777, 20_778, 47_481] {
-            let (year, month, date) = date_from_days(day);
-            assert_eq!(days_from_date(year, month, date), day, "{year}-{month}-{date}");
+    fn dates_of_days() {
+        for (day, date) in [
+            (0, (1970, 1, 1)),
+            (59, (1970, 3, 1)),
+            (60, (1970, 3, 2)),
+            (365, (1971, 1, 1)),
+            (789, (1972, 2, 29)),
+            (11016, (2000, 2, 29)),
+            (20777, (2026, 11, 20)),
+            (20778, (2026, 11, 21)),
+            (47481, (2099, 12, 31)),
+        ] {
+            assert_eq!(date_from_days(day), date, "{day}");
         }
-        let sequence = Sequence::new(1, EXAMPLE, 0);
-        assert_eq!(sequence.made_at(EXAMPLE), Some(EXAMPLE));
-        // Seen in January, November belongs to the last year.
-        let january = Timestamp(EXAMPLE.0 + 60 * DAY_MS);
-        assert_eq!(sequence.made_at(january), Some(EXAMPLE));
-        assert_eq!(Sequence { time: 1_399_000_000, ..sequence }.made_at(EXAMPLE), None);
-        assert_eq!(Sequence { time: u32::MAX, ..sequence }.made_at(EXAMPLE), None);
     }
 }

@@ -137,15 +137,6 @@ pub fn split_udh(data_coding: u8, text: &Bytes, reference: u8) -> Option<Vec<Byt
     Some(pieces.into_iter().map(part).collect())
 }
 
-/// Splits a text into segments with a UDH (16-bit reference); `None` if there would be more than 255.
-#[must_use]
-pub fn split_udh_wide(data_coding: u8, text: &Bytes, reference: u16) -> Option<Vec<Bytes>> {
-    let (total, pieces) = numbered_segments(data_coding, text, octets_beside_header(data_coding, 7))?;
-    let [high, low] = reference.to_be_bytes();
-    let part = |(number, piece): (u8, Bytes)| with_header(&[6, 8, 4, high, low, total, number], &piece);
-    Some(pieces.into_iter().map(part).collect())
-}
-
 /// Splits a text into segments with SAR TLVs: each text with its three TLVs; `None` if there would be more than 255.
 #[must_use]
 pub fn split_sar(data_coding: u8, text: &Bytes, reference: u16) -> Option<Vec<(Bytes, Tlvs)>> {
@@ -205,10 +196,8 @@ mod tests {
             for count in [1, 60, 150] {
                 let text = Bytes::from(unit.repeat(count));
                 let narrow = split_udh(coding, &text, 9).unwrap();
-                let wide = split_udh_wide(coding, &text, 0x0102).unwrap();
                 let sar = split_sar(coding, &text, 0x0102).unwrap();
                 assert_eq!(narrow.iter().map(|part| part.slice(6..)).collect::<Vec<_>>().concat(), text);
-                assert_eq!(wide.iter().map(|part| part.slice(7..)).collect::<Vec<_>>().concat(), text);
                 assert_eq!(sar.iter().map(|(part, _)| part.clone()).collect::<Vec<_>>().concat(), text);
                 if narrow.len() < 2 {
                     continue;
@@ -221,10 +210,6 @@ mod tests {
                         (narrow.len(), index + 1)
                     );
                 }
-                assert!(
-                    wide.iter()
-                        .all(|part| segment_info(true, part, &Tlvs::default()).unwrap().reference == 0x0102)
-                );
                 assert!(
                     sar.iter()
                         .all(|(part, tlvs)| segment_info(false, part, tlvs).unwrap().reference == 0x0102)

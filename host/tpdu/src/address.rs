@@ -5,12 +5,8 @@ use crate::wire::Reader;
 use crate::{Error, Result, septets};
 use smallvec::SmallVec;
 
-/// Type of number: unknown.
-pub const TON_UNKNOWN: u8 = 0;
 /// Type of number: international.
 pub const TON_INTERNATIONAL: u8 = 1;
-/// Type of number: national.
-pub const TON_NATIONAL: u8 = 2;
 /// Type of number: alphanumeric, a name.
 pub const TON_ALPHANUMERIC: u8 = 5;
 

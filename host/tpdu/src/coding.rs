@@ -70,34 +70,6 @@ pub fn message_class(data_coding: u8) -> Option<u8> {
     }
 }
 
-/// Whether the handset should delete the message after the subscriber read it.
-#[must_use]
-pub fn is_auto_deleted(data_coding: u8) -> bool {
-    (0x40..0x80).contains(&data_coding)
-}
-
-/// A message waiting indication.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct MessageWaiting {
-    /// Whether the handset stores the text.
-    pub stored: bool,
-    /// Whether the indication is set; otherwise it is cleared.
-    pub active: bool,
-    /// Kind: 0 voice mail, 1 fax, 2 e-mail, 3 other.
-    pub kind: u8,
-}
-
-/// The message waiting indication of a data coding scheme.
-#[must_use]
-pub fn message_waiting(data_coding: u8) -> Option<MessageWaiting> {
-    let stored = data_coding >= 0xD0;
-    (0xC0..0xF0).contains(&data_coding).then_some(MessageWaiting {
-        stored,
-        active: data_coding & 8 != 0,
-        kind: data_coding & 3,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -135,14 +107,9 @@ mod tests {
     }
 
     #[test]
-    fn message_class_deletion_and_waiting_indication() {
+    fn message_class_and_compression() {
         assert_eq!([0x10, 0xF1, 0x1A, 0x57].map(message_class), [Some(0), Some(1), Some(2), Some(3)]);
         assert_eq!([0x00, 0x0B, 0x40, 0x81, 0xC1, 0xE2].map(message_class), [None; 6]);
         assert!(is_compressed(0x20) && is_compressed(0x7F) && !is_compressed(0x10) && !is_compressed(0xE0));
-        assert!(is_auto_deleted(0x40) && is_auto_deleted(0x7B) && !is_auto_deleted(0x80));
-        assert_eq!(message_waiting(0xC8), Some(MessageWaiting { stored: false, active: true, kind: 0 }));
-        assert_eq!(message_waiting(0xD1), Some(MessageWaiting { stored: true, active: false, kind: 1 }));
-        assert_eq!(message_waiting(0xEB), Some(MessageWaiting { stored: true, active: true, kind: 3 }));
-        assert_eq!((message_waiting(0x08), message_waiting(0xF0)), (None, None));
     }
 }

@@ -63,7 +63,7 @@ mod user_data;
 pub mod validity;
 mod wire;
 
-pub use address::{TON_ALPHANUMERIC, TON_INTERNATIONAL, TON_NATIONAL, TON_UNKNOWN, TpAddress};
+pub use address::{TON_ALPHANUMERIC, TON_INTERNATIONAL, TpAddress};
 pub use alphabet::{Language, LanguageTables};
 pub use coding::Alphabet;
 pub use error::{Error, Result};

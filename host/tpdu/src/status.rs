@@ -24,40 +24,20 @@ impl TpStatus {
     pub const DELIVERED: Self = Self(0x00);
     /// Forwarded; delivery is not confirmed.
     pub const FORWARDED: Self = Self(0x01);
-    /// Replaced by the service centre.
-    pub const REPLACED: Self = Self(0x02);
     /// Congestion; still trying.
     pub const TRYING_CONGESTION: Self = Self(0x20);
     /// The handset is busy; still trying.
     pub const TRYING_BUSY: Self = Self(0x21);
     /// No response from the handset; still trying.
     pub const TRYING_NO_RESPONSE: Self = Self(0x22);
-    /// Service rejected; still trying.
-    pub const TRYING_REJECTED: Self = Self(0x23);
-    /// Quality of service not available; still trying.
-    pub const TRYING_QUALITY: Self = Self(0x24);
-    /// Error in the handset; still trying.
-    pub const TRYING_ERROR: Self = Self(0x25);
-    /// Remote procedure error.
-    pub const REMOTE_PROCEDURE_ERROR: Self = Self(0x40);
-    /// Incompatible destination.
-    pub const INCOMPATIBLE_DESTINATION: Self = Self(0x41);
     /// Connection rejected by the handset.
     pub const REFUSED: Self = Self(0x42);
     /// Not obtainable.
     pub const NOT_OBTAINABLE: Self = Self(0x43);
-    /// Quality of service not available.
-    pub const QUALITY: Self = Self(0x44);
-    /// No interworking available.
-    pub const NO_INTERWORKING: Self = Self(0x45);
     /// The validity period has expired.
     pub const EXPIRED: Self = Self(0x46);
-    /// Deleted by its sender.
-    pub const DELETED_BY_SENDER: Self = Self(0x47);
     /// Deleted by service centre administration.
     pub const DELETED_BY_ADMIN: Self = Self(0x48);
-    /// The message does not exist.
-    pub const DOES_NOT_EXIST: Self = Self(0x49);
     /// Congestion; given up.
     pub const CONGESTION: Self = Self(0x60);
     /// The handset was busy; given up.
@@ -66,8 +46,6 @@ impl TpStatus {
     pub const NO_RESPONSE: Self = Self(0x62);
     /// Service rejected; given up.
     pub const REJECTED: Self = Self(0x63);
-    /// Quality of service not available; given up.
-    pub const QUALITY_GIVEN_UP: Self = Self(0x64);
     /// Error in the handset; given up.
     pub const ERROR: Self = Self(0x65);
 

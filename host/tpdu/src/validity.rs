@@ -71,13 +71,6 @@ fn enhanced(octets: [u8; 7]) -> Result<Enhanced> {
 }
 
 impl Validity {
-    /// The shortest relative period of at least this duration in milliseconds, at most 63 weeks.
-    #[must_use]
-    pub fn from_duration_ms(ms: u64) -> Self {
-        let octet = (0..=254).find(|octet| relative_ms(*octet) >= ms).unwrap_or(255);
-        Self::Relative(octet)
-    }
-
     /// The expiry time for a message received at `now`, both in milliseconds since the Unix epoch. `None` if no period
     /// is set, or if an enhanced period cannot be decoded.
     #[must_use]
@@ -159,17 +152,6 @@ mod tests {
             assert_eq!(relative_ms(octet), ms, "{octet}");
         }
         assert!((0..255).all(|octet| relative_ms(octet) < relative_ms(octet + 1)));
-    }
-
-    #[test]
-    fn duration_is_rounded_up() {
-        for octet in 0..=255 {
-            let ms = relative_ms(octet);
-            assert_eq!(Validity::from_duration_ms(ms), Validity::Relative(octet));
-            assert_eq!(Validity::from_duration_ms(ms + 1), Validity::Relative(octet.saturating_add(1)));
-        }
-        assert_eq!(Validity::from_duration_ms(0), Validity::Relative(0));
-        assert_eq!(Validity::from_duration_ms(u64::MAX), Validity::Relative(255));
     }
 
     #[test]

@@ -10,8 +10,6 @@ pub struct CommandType(pub u8);
 impl CommandType {
     /// Request a status report about the message.
     pub const ENQUIRY: Self = Self(0);
-    /// Cancel the status report request.
-    pub const CANCEL_REPORT: Self = Self(1);
     /// Delete the message.
     pub const DELETE: Self = Self(2);
     /// Request a status report after all.
