@@ -151,16 +151,13 @@ fn a_misbehaving_plugin_is_contained() -> Result<()> {
     let good = setup.decided_by()?.map_err(|status| anyhow::anyhow!("refused: {status:#x}"))?;
     let mut victim = Probe::bind(setup.appliance.smpp(), "acme", PASSWORD, "666", false)?;
     let mut number = 1_000;
-    for guest in ["test_trap", "test_loop", "test_hog", "test_badpeer"] {
-        let uploaded = setup.appliance.ask(
-            "PUT",
-            &format!("/v1/plugins/{guest}"),
-            &std::fs::read(fixture.guest(guest))?,
-        )?;
+    let component = fixture.component("test_moody_router")?;
+    for guest in ["trap", "loop", "hog", "unknown-peer"] {
+        let uploaded = setup.appliance.ask("PUT", &format!("/v1/plugins/{guest}"), &component)?;
         for (on_fault, refused) in [(json!("reject"), true), (json!("hold"), false)] {
-            // These plugins send everything to the peer in their document, and misbehave for numbers that begin with 666.
+            // It sends everything to the peer in its document, and misbehaves as its mood says for numbers that begin with 666.
             let body = json!({
-                "plugin": guest, "version": uploaded["version"], "policy": "upstream", "on-fault": on_fault,
+                "plugin": guest, "version": uploaded["version"], "policy": format!("{guest} upstream"), "on-fault": on_fault,
             });
             let (status, words) = setup.post("/v1/hooks/router/activate", &body)?;
             assert_eq!(status, 200, "{guest}: {words}");

@@ -99,15 +99,12 @@ fn a_failing_shadow_affects_no_message_and_is_reported() {
     let fixture = HooksFixture::new();
     let live = with_long_deadline(fixture.binding("prefix_router", &route_all_to("north")));
     activate(&fixture, &[&live]);
-    for (guest, kind) in [
-        ("test_trap", "trap"),
-        ("test_loop", "deadline"),
-        ("test_hog", "memory"),
-        ("test_badpeer", "verdict"),
-    ] {
-        let candidate = no_rollback(fixture.binding(guest, "north"));
+    for (mood, kind) in
+        [("trap", "trap"), ("loop", "deadline"), ("hog", "memory"), ("unknown-peer", "verdict")]
+    {
+        let candidate = no_rollback(fixture.moody(mood, "north"));
         // A loop runs into its deadline; the others get all the time they need.
-        let candidate = if guest == "test_loop" { candidate } else { with_long_deadline(candidate) };
+        let candidate = if mood == "loop" { candidate } else { with_long_deadline(candidate) };
         start_trial(&fixture, SHADOW, &[&candidate]);
         for source in ["bad", "good", "bad"] {
             assert_eq!(go(&fixture, source, "8613012345678"), [fixture.peer("north")]);
@@ -127,7 +124,7 @@ fn a_slow_shadow_skips_questions_and_counts_them() {
     let live = with_long_deadline(fixture.binding("prefix_router", &route_all_to("north")));
     activate(&fixture, &[&live]);
     // It does not return for an hour; the queue behind it is full long before.
-    let stuck = fixture.binding("test_loop", "north");
+    let stuck = fixture.moody("loop", "north");
     let stuck = no_rollback(Binding { deadline: Duration::from_secs(3_600), ..stuck });
     start_trial(&fixture, SHADOW, &[&stuck]);
     for _ in 0..5_000 {
@@ -152,7 +149,7 @@ fn two_undecided_chains_agree_and_two_faults_differ() {
     wait_until("it is compared", || comparison(&fixture).compared == 1);
     assert_eq!(comparison(&fixture).same, 1);
 
-    let trap = no_rollback(with_long_deadline(fixture.binding("test_trap", "north")));
+    let trap = no_rollback(with_long_deadline(fixture.moody("trap", "north")));
     activate(&fixture, &[&trap]);
     start_trial(&fixture, SHADOW, &[&trap]);
     assert!(matches!(fixture.route("bad").verdict, Verdict::Hold(_)));
@@ -235,7 +232,7 @@ fn a_canary_fault_falls_back_to_the_live_chain() {
     let live = with_long_deadline(fixture.binding("prefix_router", &route_all_to("north")));
     activate(&fixture, &[&live]);
     for on_fault in [OnFault::Hold, OnFault::Reject, OnFault::Peer("reserve".to_owned()), OnFault::Pass] {
-        let canary = no_rollback(with_long_deadline(fixture.binding("test_trap", "south")));
+        let canary = no_rollback(with_long_deadline(fixture.moody("trap", "south")));
         let canary = Binding { on_fault, ..canary };
         start_trial(&fixture, ALL, &[&canary]);
         assert_eq!(go(&fixture, "good", "8613012345678"), [fixture.peer("south")]);
@@ -250,7 +247,7 @@ fn a_failing_canary_is_dismissed_automatically() {
     let fixture = HooksFixture::new();
     let live = with_long_deadline(fixture.binding("prefix_router", &route_all_to("north")));
     activate(&fixture, &[&live]);
-    let canary = low_tolerance(with_long_deadline(fixture.binding("test_trap", "south")));
+    let canary = low_tolerance(with_long_deadline(fixture.moody("trap", "south")));
     start_trial(&fixture, ALL, &[&canary]);
     for _ in 0..2 {
         assert_eq!(go(&fixture, "bad", "8613012345678"), [fixture.peer("north")]);
@@ -270,7 +267,7 @@ fn a_failing_canary_is_dismissed_automatically() {
 #[test]
 fn unchanged_plugins_of_a_canary_are_shared_with_the_live_chain() {
     let fixture = HooksFixture::new();
-    let guard = with_long_deadline(fixture.binding("test_trap", "north"));
+    let guard = with_long_deadline(fixture.moody("trap", "north"));
     let passing = Binding {
         policy: "[[route]]\nprefix = \"99\"\nlegs = [{ peer = \"north\" }]\n".to_owned(),
         ..with_long_deadline(fixture.binding("prefix_router", ""))
@@ -306,8 +303,8 @@ fn unchanged_plugins_of_a_canary_are_shared_with_the_live_chain() {
 fn a_failing_live_plugin_is_rolled_back_for_good() {
     let fixture = HooksFixture::new();
     let good = with_long_deadline(fixture.binding("prefix_router", &route_all_to("north")));
-    let trap = low_tolerance(with_long_deadline(fixture.binding("test_trap", "south")));
-    let badpeer = low_tolerance(with_long_deadline(fixture.binding("test_badpeer", "south")));
+    let trap = low_tolerance(with_long_deadline(fixture.moody("trap", "south")));
+    let badpeer = low_tolerance(with_long_deadline(fixture.moody("unknown-peer", "south")));
     let bad_peer_after_good = [&good, &badpeer];
     activate(&fixture, &[&good]);
     activate(&fixture, &bad_peer_after_good);
@@ -362,7 +359,7 @@ fn a_failing_live_plugin_is_rolled_back_for_good() {
 #[test]
 fn without_an_earlier_chain_a_failing_plugin_keeps_serving() {
     let fixture = HooksFixture::new();
-    let trap = low_tolerance(with_long_deadline(fixture.binding("test_trap", "south")));
+    let trap = low_tolerance(with_long_deadline(fixture.moody("trap", "south")));
     activate(&fixture, &[&trap]);
     for _ in 0..2 {
         assert!(matches!(fixture.route("bad").verdict, Verdict::Hold(_)));
@@ -385,7 +382,7 @@ fn a_rollback_target_that_does_not_start_is_skipped() {
     let fixture = HooksFixture::new();
     let oldest = with_long_deadline(fixture.binding("prefix_router", &route_all_to("north")));
     let broken = with_long_deadline(fixture.binding("test_peeper", "north"));
-    let trap = low_tolerance(with_long_deadline(fixture.binding("test_trap", "south")));
+    let trap = low_tolerance(with_long_deadline(fixture.moody("trap", "south")));
     activate(&fixture, &[&oldest]);
     activate(&fixture, &[&broken]);
     // Twice, so that the earlier chain is not warm any more.
@@ -406,7 +403,7 @@ fn a_rollback_target_that_does_not_start_is_skipped() {
 fn a_candidate_sharing_a_rolled_back_plugin_is_dismissed() {
     let fixture = HooksFixture::new();
     let good = with_long_deadline(fixture.binding("prefix_router", &route_all_to("north")));
-    let trap = low_tolerance(with_long_deadline(fixture.binding("test_trap", "north")));
+    let trap = low_tolerance(with_long_deadline(fixture.moody("trap", "north")));
     activate(&fixture, &[&good]);
     activate(&fixture, &[&trap, &good]);
     start_trial(&fixture, HALF, &[&trap, &Binding { policy: route_all_to("south"), ..good.clone() }]);
@@ -503,7 +500,7 @@ fn a_candidate_that_fails_to_restart_is_dismissed() {
     let fixture = HooksFixture::new();
     let north = with_long_deadline(fixture.binding("prefix_router", &route_all_to("north")));
     activate(&fixture, &[&north]);
-    let candidate = with_long_deadline(fixture.binding("test_trap", "south"));
+    let candidate = with_long_deadline(fixture.moody("trap", "south"));
     start_trial(&fixture, ALL, &[&candidate]);
     let path = fixture.folder.path().join(format!("components/test_trap/{}.wasm", candidate.version));
     std::fs::write(&path, b"rubbish").unwrap();

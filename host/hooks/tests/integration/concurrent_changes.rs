@@ -17,10 +17,9 @@ fn concurrent_changes_never_lose_a_message() {
     let north = with_long_deadline(fixture.binding("prefix_router", &route_all_to("north")));
     let south = Binding { policy: route_all_to("south"), ..north.clone() };
     let low_tolerance = Tolerance { faults: 3, window_ms: 3_600_000 };
-    let trap =
-        Binding { tolerance: low_tolerance, ..with_long_deadline(fixture.binding("test_trap", "north")) };
+    let trap = Binding { tolerance: low_tolerance, ..with_long_deadline(fixture.moody("trap", "north")) };
     let wrong =
-        Binding { tolerance: low_tolerance, ..with_long_deadline(fixture.binding("test_badpeer", "south")) };
+        Binding { tolerance: low_tolerance, ..with_long_deadline(fixture.moody("unknown-peer", "south")) };
     let good = [vec![north.clone()], vec![south.clone()], vec![north, south]];
     let bad = [vec![trap.clone()], vec![wrong], vec![trap, good[2][1].clone()]];
     let ways: [PeerId; 2] = [fixture.peer("north"), fixture.peer("south")];

@@ -60,7 +60,7 @@ fn a_new_chain_has_as_many_warm_instances_as_the_old_one() {
     let fixture = HooksFixture::with_fetch_and_options(HooksOptions { instances: 12, ..options() }, together);
     let ask = |url: &str| with_long_deadline(fixture.binding("test_prober", &format!("fetch GET {url}")));
     let [one, two] = [ask("http://one/"), ask("http://two/")];
-    let spare = with_long_deadline(fixture.binding("test_trap", "north"));
+    let spare = with_long_deadline(fixture.moody("trap", "north"));
     // All other free instances are taken: none can be created for a call.
     let ready = || {
         let taken: Vec<_> =

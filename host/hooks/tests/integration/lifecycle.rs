@@ -1,6 +1,6 @@
 //! The life cycle of plugins: upload, activation, replacement, rollback, faults and restarts, with real guests.
 
-use crate::support::{guest, services};
+use crate::support::{guest, moody_router, services};
 use arc_swap::ArcSwap;
 use hooks::{
     Binding, BindingChange, BindingRecord, Decision, FaultKind, HookError, Hooks, HooksOptions, InstanceUse,
@@ -63,6 +63,11 @@ impl HooksFixture {
     /// The version of an uploaded guest.
     fn upload(&self, name: &str) -> String {
         self.hooks.upload(name, &guest(name), None).unwrap().version
+    }
+
+    /// Uploads the moody router as plugin `test_<mood>`.
+    fn upload_moody(&self, mood: &str) -> String {
+        self.hooks.upload(&format!("test_{mood}"), &moody_router(mood), None).unwrap().version
     }
 
     fn ask(&self, source: &str) -> RoutingDecision {
@@ -129,11 +134,11 @@ fn a_component_that_is_no_router_is_refused_at_upload() {
     let wrong = refusal("x", b"\0asm\x0d\0\x01\0");
     assert!(matches!(&wrong, HookError::WrongWorld { found, .. } if found == "nothing"), "{wrong}");
     assert!(wrong.to_string().contains("switchyard:hooks/routing"), "{wrong}");
-    let mut broken = guest("test_trap");
+    let mut broken = moody_router("trap");
     broken.truncate(broken.len() / 2);
     assert!(matches!(refusal("x", &broken), HookError::Broken(_)));
     for name in ["", "../x", "a/b", "a.b", "ü", &"x".repeat(65)] {
-        assert!(matches!(refusal(name, &guest("test_trap")), HookError::BadName(_)), "{name:?}");
+        assert!(matches!(refusal(name, &moody_router("trap")), HookError::BadName(_)), "{name:?}");
     }
     assert_eq!(fixture.hooks.versions().unwrap(), []);
 }
@@ -141,8 +146,8 @@ fn a_component_that_is_no_router_is_refused_at_upload() {
 #[test]
 fn an_upload_is_not_activated_and_is_idempotent() {
     let fixture = HooksFixture::new();
-    let first = fixture.hooks.upload("router", &guest("test_trap"), None).unwrap();
-    let again = fixture.hooks.upload("router", &guest("test_trap"), None).unwrap();
+    let first = fixture.hooks.upload("router", &moody_router("trap"), None).unwrap();
+    let again = fixture.hooks.upload("router", &moody_router("trap"), None).unwrap();
     assert_eq!(first, again);
     assert_eq!(first.version.len(), 12);
     assert_eq!(fixture.hooks.versions().unwrap(), [first]);
@@ -186,9 +191,11 @@ fn a_failed_activation_leaves_the_old_binding_live() {
 #[test]
 fn an_activation_under_load_fails_no_call() {
     let fixture = HooksFixture::new();
-    let versions = [fixture.upload("test_trap"), fixture.upload("test_badpeer")];
-    let chains =
-        [vec![bound("test_trap", &versions[0], "east")], vec![bound("test_badpeer", &versions[1], "west")]];
+    let versions = [fixture.upload_moody("trap"), fixture.upload_moody("unknown-peer")];
+    let chains = [
+        vec![bound("test_trap", &versions[0], "trap east")],
+        vec![bound("test_unknown-peer", &versions[1], "unknown-peer west")],
+    ];
     let peers = [fixture.peer("east"), fixture.peer("west")];
     fixture.hooks.activate(Hook::Router, NOW, chains[0].clone(), None).unwrap();
     let done = AtomicBool::new(false);
@@ -263,9 +270,9 @@ fn a_rollback_can_itself_be_rolled_back() {
     assert_eq!(rollbacks, [false, false, true, true, true]);
 }
 
-fn fault(name: &str, kind: FaultKind) {
+fn fault(mood: &str, kind: FaultKind) {
     let fixture = HooksFixture::new();
-    let version = fixture.upload(name);
+    let (name, version) = (format!("test_{mood}"), fixture.upload_moody(mood));
     let index = FaultKind::ALL.iter().position(|known| *known == kind).unwrap();
     let hold = Verdict::Hold(Timestamp(NOW.0 + 30_000));
     for instance in [InstanceUse::Warm, InstanceUse::PerCall] {
@@ -274,7 +281,7 @@ fn fault(name: &str, kind: FaultKind) {
             (OnFault::Reject, Verdict::Reject(RejectReason::Fault)),
             (OnFault::Peer("west".to_owned()), Verdict::Forward(vec![model::Leg::to(fixture.peer("west"))])),
         ] {
-            let mut binding = bound(name, &version, "east");
+            let mut binding = bound(&name, &version, &format!("{mood} east"));
             (binding.on_fault, binding.instance) = (on_fault, instance);
             if kind == FaultKind::Deadline {
                 // Every loop runs into its deadline; this is still ample for the good message after it.
@@ -284,7 +291,7 @@ fn fault(name: &str, kind: FaultKind) {
             for round in 1..=2 {
                 let routed = fixture.ask("bad");
                 assert_eq!(routed.verdict, expected);
-                assert_eq!(*routed.by, PluginVersion { plugin: name.to_owned(), version: version.clone() });
+                assert_eq!(*routed.by, PluginVersion { plugin: name.clone(), version: version.clone() });
                 let note = routed.note.expect("a fault is noted");
                 assert!(note.starts_with(&format!("fault ({})", kind.name())), "{note}");
                 // The next message finds a working plugin.
@@ -304,29 +311,29 @@ fn fault(name: &str, kind: FaultKind) {
 
 #[test]
 fn a_trap_costs_one_call() {
-    fault("test_trap", FaultKind::Trap);
+    fault("trap", FaultKind::Trap);
 }
 
 #[test]
 fn a_loop_costs_one_call() {
-    fault("test_loop", FaultKind::Deadline);
+    fault("loop", FaultKind::Deadline);
 }
 
 #[test]
 fn a_memory_fault_costs_one_call() {
-    fault("test_hog", FaultKind::Memory);
+    fault("hog", FaultKind::Memory);
 }
 
 #[test]
 fn an_unknown_peer_costs_one_call() {
-    fault("test_badpeer", FaultKind::Verdict);
+    fault("unknown-peer", FaultKind::Verdict);
 }
 
 #[test]
 fn concurrent_faults_leak_no_instance() {
     let fixture = HooksFixture::new();
-    let version = fixture.upload("test_trap");
-    fixture.hooks.activate(Hook::Router, NOW, vec![bound("test_trap", &version, "east")], None).unwrap();
+    let version = fixture.upload_moody("trap");
+    fixture.hooks.activate(Hook::Router, NOW, vec![bound("test_trap", &version, "trap east")], None).unwrap();
     // Many more faults than instances: a leak would show as "no instance".
     std::thread::scope(|scope| {
         for _ in 0..4 {
@@ -361,8 +368,8 @@ fn the_first_router_that_decides_ends_the_chain() {
 #[test]
 fn a_restart_uses_the_artefact_and_replaces_a_damaged_one() {
     let fixture = HooksFixture::new();
-    let version = fixture.upload("test_trap");
-    fixture.hooks.activate(Hook::Router, NOW, vec![bound("test_trap", &version, "east")], None).unwrap();
+    let version = fixture.upload_moody("trap");
+    fixture.hooks.activate(Hook::Router, NOW, vec![bound("test_trap", &version, "trap east")], None).unwrap();
     let [artefact] = &fixture.artefacts()[..] else { panic!("one artefact: {:?}", fixture.artefacts()) };
     let whole = std::fs::read(artefact).unwrap();
     let written = || std::fs::metadata(artefact).unwrap().modified().unwrap();
@@ -395,8 +402,8 @@ fn a_restart_uses_the_artefact_and_replaces_a_damaged_one() {
 #[test]
 fn a_missing_component_of_the_live_chain_fails_the_start() {
     let fixture = HooksFixture::new();
-    let version = fixture.upload("test_trap");
-    fixture.hooks.activate(Hook::Router, NOW, vec![bound("test_trap", &version, "east")], None).unwrap();
+    let version = fixture.upload_moody("trap");
+    fixture.hooks.activate(Hook::Router, NOW, vec![bound("test_trap", &version, "trap east")], None).unwrap();
     let HooksFixture { folder, hooks, .. } = fixture;
     drop(hooks);
     std::fs::remove_file(folder.path().join(format!("components/test_trap/{version}.wasm"))).unwrap();

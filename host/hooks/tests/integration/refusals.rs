@@ -2,8 +2,8 @@
 //! or invalid answers.
 
 use crate::support::{
-    HooksFixture, NOW, directory, forwarded_peers, guest, message, options, route_all_to, services,
-    wait_until, with_long_deadline,
+    HooksFixture, NOW, directory, forwarded_peers, guest, message, moody_router, options, route_all_to,
+    services, wait_until, with_long_deadline,
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -98,7 +98,7 @@ fn required_signatures_are_enforced() {
     let router = guest("prefix_router");
     let upload = |signature: Option<&str>| fixture.hooks.upload("router", &router, signature);
     assert!(matches!(upload(None), Err(HookError::Unsigned)));
-    let foreign = [sign(3, &router), sign(1, &guest("test_trap")), "AAAA".to_owned(), String::new()];
+    let foreign = [sign(3, &router), sign(1, &moody_router("trap")), "AAAA".to_owned(), String::new()];
     for signature in &foreign {
         assert!(matches!(upload(Some(signature)), Err(HookError::BadSignature(_))), "{signature}");
     }
@@ -151,9 +151,9 @@ fn stored_versions_need_the_signature_required_now() {
 #[test]
 fn a_plugin_that_fails_to_configure_is_not_activated() {
     let fixture = HooksFixture::new();
-    let live = with_long_deadline(fixture.binding("test_deep_configure", "shallow"));
+    let live = with_long_deadline(fixture.moody("ok", "north"));
     fixture.hooks.activate(Hook::Router, NOW, vec![live.clone()], None).unwrap();
-    let deep = Binding { policy: "deep".to_owned(), ..live.clone() };
+    let deep = Binding { policy: "deep-configure".to_owned(), ..live.clone() };
     let narrow = Binding { memory: 1 << 16, ..live.clone() };
     for (binding, words) in [(deep, "stack"), (narrow, "memory")] {
         let refusals = [
@@ -171,7 +171,7 @@ fn a_plugin_that_fails_to_configure_is_not_activated() {
         }
     }
     assert_eq!(fixture.hooks.history(Hook::Router).len(), 1);
-    assert_eq!(fixture.route("good").note.as_deref(), Some("no router decided"), "the shallow one passes");
+    assert_eq!(forwarded_peers(&fixture.route("good")), [fixture.peer("north")], "the shallow one decides");
     assert_eq!(fixture.hooks.counts(Hook::Router)[0].counts.faults, [0; 5]);
 }
 
@@ -179,8 +179,8 @@ fn a_plugin_that_fails_to_configure_is_not_activated() {
 fn oversized_answers_and_invalid_utf8_cost_one_call() {
     let fixture = HooksFixture::new();
     let north = fixture.peer("north");
-    for name in ["test_giant", "test_badutf8", "test_overflow"] {
-        let binding = with_long_deadline(fixture.binding(name, "north"));
+    for name in ["giant", "many-legs", "bad-utf8", "bad-utf8-peer", "recurse"] {
+        let binding = with_long_deadline(fixture.moody(name, "north"));
         let binding =
             Binding { memory: 60 << 20, tolerance: Tolerance { faults: 0, window_ms: 1 }, ..binding };
         fixture.hooks.activate(Hook::Router, NOW, vec![binding], None).unwrap();

@@ -27,6 +27,12 @@ pub(crate) fn guest(name: &str) -> Vec<u8> {
     std::fs::read(&path).unwrap_or_else(|error| panic!("guest {}: {error}", path.display()))
 }
 
+/// The router that misbehaves as its mood says on messages from "bad" and to numbers that begin with 666. Each mood is a
+/// version of its own, so that a chain can tell them apart.
+pub(crate) fn moody_router(mood: &str) -> Vec<u8> {
+    testkit::guest::variant(&guest("test_moody_router"), mood)
+}
+
 /// Fetches nothing; tests of HTTP replace it.
 pub(crate) struct OfflineFetch;
 
@@ -176,6 +182,13 @@ impl HooksFixture {
     pub(crate) fn binding(&self, guest_name: &str, policy: &str) -> Binding {
         let info = self.hooks.upload(guest_name, &guest(guest_name), None).unwrap();
         Binding { sha256: info.sha256, ..Binding::new(guest_name, &info.version, policy) }
+    }
+
+    /// Uploads the moody router as plugin `test_<mood>`, and binds it to the mood and a peer.
+    pub(crate) fn moody(&self, mood: &str, peer: &str) -> Binding {
+        let plugin = format!("test_{mood}");
+        let info = self.hooks.upload(&plugin, &moody_router(mood), None).unwrap();
+        Binding { sha256: info.sha256, ..Binding::new(&plugin, &info.version, &format!("{mood} {peer}")) }
     }
 
     pub(crate) fn peer(&self, name: &str) -> PeerId {

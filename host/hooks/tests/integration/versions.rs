@@ -1,7 +1,8 @@
 //! Invalid components, and concurrent changes of bindings.
 
 use crate::support::{
-    HooksFixture, NOW, directory, forwarded_peers, guest, options, route_all_to, services, wait_until,
+    HooksFixture, NOW, directory, forwarded_peers, guest, moody_router, options, route_all_to, services,
+    wait_until,
 };
 use hooks::{Binding, HookError, Hooks};
 use model::Hook;
@@ -56,7 +57,7 @@ fn a_component_changed_on_disk_is_not_run() {
     let binding = fixture.binding("prefix_router", &route_all_to("north"));
     let path =
         fixture.folder.path().join("components/prefix_router").join(format!("{}.wasm", binding.version));
-    std::fs::write(&path, guest("test_trap")).unwrap();
+    std::fs::write(&path, moody_router("trap")).unwrap();
     let error = fixture.hooks.activate(Hook::Router, NOW, vec![binding.clone()], None).unwrap_err();
     assert!(matches!(&error, HookError::Damaged { .. }), "{error}");
     assert!(error.to_string().contains("upload it again"), "{error}");

@@ -19,8 +19,12 @@ pub enum Mood {
     Recurse,
     /// Returns 16 MiB of text, or as much in a list.
     Giant,
+    /// Names a peer a hundred thousand times.
+    ManyLegs,
     /// Returns a text that is not UTF-8.
     BadUtf8,
+    /// Names a peer by a text that is not UTF-8.
+    BadUtf8Peer,
     /// Names an unknown peer or account.
     UnknownPeer,
     /// Answers "try later".
@@ -50,14 +54,21 @@ impl Document {
             Some("hog") => Mood::Hog,
             Some("recurse") => Mood::Recurse,
             Some("giant") => Mood::Giant,
+            Some("many-legs") => Mood::ManyLegs,
             Some("bad-utf8") => Mood::BadUtf8,
+            Some("bad-utf8-peer") => Mood::BadUtf8Peer,
             Some("unknown-peer") => Mood::UnknownPeer,
             Some("try-later") => Mood::TryLater,
             Some("absurd") => Mood::Absurd,
+            // Exhausts the stack while it is configured.
+            Some("deep-configure") => {
+                black_box(recurse(0));
+                Mood::Ok
+            }
             other => {
                 return Err(format!(
-                    "{other:?} is no mood; write ok, trap, loop, never, hog, recurse, giant, bad-utf8, unknown-peer, \
-                     try-later or absurd"
+                    "{other:?} is no mood; write ok, trap, loop, never, hog, recurse, giant, many-legs, bad-utf8, \
+                     bad-utf8-peer, unknown-peer, try-later, absurd or deep-configure"
                 ));
             }
         };

@@ -2,7 +2,7 @@
 //! in the document.
 
 use switchyard_sdk::{Decision, Message, RejectReason, Router, clock, forward, hold, leg, reject};
-use test_mood::{Document, Mood, is_bad};
+use test_mood::{Document, Mood, bad_utf8, is_bad};
 
 struct Guest(Document);
 
@@ -21,6 +21,8 @@ impl Router for Guest {
         });
         let mut decision = match mood {
             Mood::UnknownPeer => forward(vec![leg("no-such-peer")]),
+            Mood::ManyLegs => forward(vec![leg(name); 100_000]),
+            Mood::BadUtf8Peer => forward(vec![leg(&bad_utf8())]),
             Mood::TryLater => reject(RejectReason::TryLater),
             Mood::Absurd => hold(u64::MAX),
             _ => forward(vec![leg(name)]),
