@@ -63,7 +63,7 @@ impl Access {
         }
         for (name, record) in rows::<TokenRecord>(path, &database, TOKENS)? {
             let name: Arc<str> = name.into();
-            let hash = secret::from_hex(&record.secret_hash);
+            let hash = secret::stored_hash(&record.secret_hash);
             let hash = hash.ok_or_else(|| damaged(format!("the secret hash of the token {name:?}")))?;
             directory.token_hashes.insert(hash, name.clone());
             directory.tokens.insert(name, record);

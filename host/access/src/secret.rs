@@ -1,6 +1,7 @@
 //! Secrets of tokens and sessions, and their hashes.
 
 use crate::AccessError;
+use model::from_hex;
 use sha2::{Digest, Sha256};
 
 /// The stored hash of a secret: SHA-256. Secrets are 256 random bits, so a slow hash is not needed.
@@ -13,12 +14,13 @@ pub(crate) fn generate() -> Result<String, AccessError> {
     Ok(model::hex(&octets))
 }
 
-pub(crate) fn hash(secret: &str) -> SecretHash {
-    Sha256::digest(secret.as_bytes()).into()
+/// The hash of hexadecimal digits; `None` for other text, or of another length.
+pub(crate) fn stored_hash(digits: &str) -> Option<SecretHash> {
+    from_hex(digits)?.try_into().ok()
 }
 
-pub(crate) fn from_hex(text: &str) -> Option<SecretHash> {
-    model::from_hex(text)?.try_into().ok()
+pub(crate) fn hash(secret: &str) -> SecretHash {
+    Sha256::digest(secret.as_bytes()).into()
 }
 
 /// Compares two texts in constant time.
@@ -37,9 +39,9 @@ mod tests {
         assert_eq!(secret.len(), 64);
         assert_ne!(secret, generate().unwrap());
         let hash = hash(&secret);
-        assert_eq!(from_hex(&model::hex(&hash)), Some(hash));
+        assert_eq!(stored_hash(&model::hex(&hash)), Some(hash));
         for wrong in ["", "00", &"g".repeat(64), &"é".repeat(32)] {
-            assert_eq!(from_hex(wrong), None, "{wrong}");
+            assert_eq!(stored_hash(wrong), None, "{wrong}");
         }
         assert!(
             constant_time_eq("ab", "ab")

@@ -3,15 +3,13 @@
 mod rules;
 
 use crate::backend::{ApiBackend, SharedBackend, call_json};
-use crate::problem::{Problem, ProblemKind};
+use crate::problem::Problem;
 use api::{AttentionView, NotReady};
 use axum::Json;
 use axum::extract::State;
 use configuration::Keys;
 use model::Timestamp;
 use rules::{Facts, findings};
-use serde::de::DeserializeOwned;
-use serde_json::Value;
 use std::time::Duration;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -71,11 +69,6 @@ fn collect_facts(backend: &dyn ApiBackend) -> Result<Facts, Problem> {
         .reasons
         .iter()
         .any(|reason| matches!(reason, NotReady::Starting | NotReady::Stopping | NotReady::CoreStalled));
-    let archive = match backend.archive() {
-        Ok(pump) => Some(parse_view(pump)?),
-        // There is no archive.
-        Err(_) => None,
-    };
     Ok(Facts {
         now: Timestamp::now().0,
         limits: backend.attention_limits(),
@@ -83,18 +76,11 @@ fn collect_facts(backend: &dyn ApiBackend) -> Result<Facts, Problem> {
         drain: has_core.then(|| backend.drain_state()).transpose()?,
         queues: if has_core { backend.queues()? } else { Vec::new() },
         links: backend.links(),
-        networks: parse_view(backend.gsm())?,
+        networks: backend.gsm(),
         hooks: backend.hooks(),
-        archive,
+        // An error: there is no archive.
+        archive: backend.archive().ok(),
         configuration: backend.pending_configuration(),
         readiness,
-    })
-}
-
-/// Parses a backend answer as the view type that the API describes it by.
-fn parse_view<T: DeserializeOwned>(value: Value) -> Result<T, Problem> {
-    serde_json::from_value(value).map_err(|error| {
-        tracing::error!(%error, "a backend answer does not match its view type");
-        Problem::new(ProblemKind::Internal, "the facts cannot be read; see the log")
     })
 }

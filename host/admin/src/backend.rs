@@ -65,7 +65,7 @@ pub trait ApiBackend:
     ///
     /// # Errors
     /// If the query is invalid, or the archive cannot be read.
-    fn history(&self, query: &HashMap<String, String>) -> Result<serde_json::Value, Problem>;
+    fn history(&self, query: &HashMap<String, String>) -> Result<api::HistoryPageView, Problem>;
     /// All finished messages that match the query, as a file.
     ///
     /// # Errors
@@ -75,22 +75,22 @@ pub trait ApiBackend:
     ///
     /// # Errors
     /// As [`ApiBackend::history`].
-    fn statistics(&self, query: &HashMap<String, String>) -> Result<serde_json::Value, Problem>;
+    fn statistics(&self, query: &HashMap<String, String>) -> Result<Vec<api::StatisticsView>, Problem>;
     /// The state of the archive's data pump.
     ///
     /// # Errors
     /// If there is no archive.
-    fn archive(&self) -> Result<serde_json::Value, Problem>;
+    fn archive(&self) -> Result<api::ArchivePumpView, Problem>;
     /// DLRs from peers that match no message yet.
     ///
     /// # Errors
     /// If the daemon is shutting down.
-    fn orphan_dlrs(&self) -> Result<serde_json::Value, Problem>;
-    /// Sends the DLRs of a time range again. `request`: the body of the request.
+    fn orphan_dlrs(&self) -> Result<api::OrphanDlrsView, Problem>;
+    /// Sends the DLRs of a time range again.
     ///
     /// # Errors
     /// If the request is invalid, or a queue is full.
-    fn resend_dlrs(&self, request: serde_json::Value) -> Result<serde_json::Value, Problem>;
+    fn resend_dlrs(&self, request: api::ResendDlrsRequest) -> Result<api::ResendDlrsResult, Problem>;
     /// Refused submissions. Query: account, code, since, limit.
     ///
     /// # Errors
@@ -100,16 +100,16 @@ pub trait ApiBackend:
     ///
     /// # Errors
     /// If the daemon is shutting down.
-    fn opt_outs(&self) -> Result<serde_json::Value, Problem>;
-    /// Adds or removes an opt-out. `request`: the body of the request.
+    fn opt_outs(&self) -> Result<api::OptOutsView, Problem>;
+    /// Adds or removes an opt-out.
     ///
     /// # Errors
-    /// If the request is invalid.
-    fn set_opt_out(&self, request: serde_json::Value) -> Result<(), Problem>;
+    /// If the daemon is shutting down.
+    fn set_opt_out(&self, change: &api::OptOutChange) -> Result<(), Problem>;
     /// Business systems: their calls and pushes.
-    fn business(&self) -> serde_json::Value;
+    fn business(&self) -> Vec<api::BusinessView>;
     /// Core networks: connections, MT and MO messages, HLR requests.
-    fn gsm(&self) -> serde_json::Value;
+    fn gsm(&self) -> Vec<api::CoreNetworkView>;
     /// The limits of the attention rules.
     fn attention_limits(&self) -> AttentionLimits;
     /// All metrics, in the text format of Prometheus.

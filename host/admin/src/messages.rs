@@ -2,10 +2,11 @@
 
 use crate::backend::{SharedBackend, call, call_json};
 use crate::problem::{Problem, ProblemKind};
-use crate::request::{IdText, PathParams, QueryParams, TimeText, page_limit};
+use crate::request::{PathParams, QueryParams, page_limit};
 
 use access::Caller;
 use api::Permission;
+use api::name_schemas::{IdText, TimeText};
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json};

@@ -5,7 +5,7 @@ use crate::problem::Problem;
 use crate::request::{JsonBody, OptionalJsonBody};
 use crate::request_audit::{AuditedResult, with_audit_detail};
 use access::Caller;
-use api::{DrainOptions, DrainStateView, LogLevelView, Readiness};
+use api::{DrainOptions, DrainStateView, LogLevelRequest, LogLevelView, Readiness};
 use axum::extract::State;
 use axum::{Extension, Json};
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub trait Operation: Send + Sync + 'static {
     ///
     /// # Errors
     /// If the level is invalid; the current level stays.
-    fn set_log_level(&self, level: LogLevelView, by: &str) -> Result<LogLevelView, Problem>;
+    fn set_log_level(&self, request: LogLevelRequest, by: &str) -> Result<LogLevelView, Problem>;
 }
 
 pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
@@ -92,12 +92,12 @@ async fn log_level(State(backend): State<SharedBackend>) -> Result<Json<LogLevel
 }
 
 /// Sets the log level, at once and until the next start.
-#[utoipa::path(put, path = "/v1/log", request_body = LogLevelView, responses((status = 200, description = "The new log level.", body = LogLevelView)))]
+#[utoipa::path(put, path = "/v1/log", request_body = LogLevelRequest, responses((status = 200, description = "The new log level.", body = LogLevelView)))]
 async fn set_log_level(
     State(backend): State<SharedBackend>,
     Extension(caller): Extension<Caller>,
-    JsonBody(level): JsonBody<LogLevelView>,
+    JsonBody(request): JsonBody<LogLevelRequest>,
 ) -> AuditedResult<LogLevelView> {
-    let set = call_json(backend, move |backend| backend.set_log_level(level, &caller.name)).await?;
+    let set = call_json(backend, move |backend| backend.set_log_level(request, &caller.name)).await?;
     with_audit_detail(set, |set| set.level.clone())
 }

@@ -7,7 +7,6 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::IntoResponse;
-use serde_json::Value;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -41,13 +40,13 @@ async fn links(State(backend): State<SharedBackend>) -> Result<Json<Vec<api::Lin
 
 /// Lists the business systems with their calls and pushes.
 #[utoipa::path(get, path = "/v1/business", responses((status = 200, description = "All business systems.", body = Vec<api::BusinessView>)))]
-async fn business(State(backend): State<SharedBackend>) -> Result<Json<Value>, Problem> {
+async fn business(State(backend): State<SharedBackend>) -> Result<Json<Vec<api::BusinessView>>, Problem> {
     call_json(backend, |backend| Ok(backend.business())).await
 }
 
 /// Lists the GSM core networks: connections, MT and MO messages, HLR requests.
 #[utoipa::path(get, path = "/v1/gsm", responses((status = 200, description = "All core networks.", body = Vec<api::CoreNetworkView>)))]
-async fn gsm(State(backend): State<SharedBackend>) -> Result<Json<Value>, Problem> {
+async fn gsm(State(backend): State<SharedBackend>) -> Result<Json<Vec<api::CoreNetworkView>>, Problem> {
     call_json(backend, |backend| Ok(backend.gsm())).await
 }
 

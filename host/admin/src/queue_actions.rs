@@ -2,11 +2,12 @@
 
 use crate::backend::{SharedBackend, call_json};
 use crate::problem::Problem;
-use crate::request::{IdText, JsonBody, PathParams, QueryParams, page_limit};
+use crate::request::{JsonBody, PathParams, QueryParams, page_limit};
 use crate::request_audit::{AuditDetail, AuditedResult, append_reason, with_audit_detail};
 
 use access::Caller;
 use api::Permission;
+use api::name_schemas::IdText;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json};

@@ -2,17 +2,19 @@
 
 use crate::backend::{ApiBackend, Export, SharedBackend, call, call_json};
 use crate::problem::Problem;
-use crate::request::{Flag, IdText, JsonBody, TimeText, enum_schema};
+use crate::request::{Flag, JsonBody, enum_schema};
 use crate::request_audit::{AuditedResult, with_audit_detail};
 
+use api::name_schemas::{DirectionSchema, FinalStateSchema, TimeText};
+use api::{
+    ArchivePumpView, HistoryPageView, OptOutChange, OptOutsView, OrphanDlrsView, ResendDlrsRequest,
+    ResendDlrsResult, StatisticsView,
+};
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{Query, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use model::FinalState;
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 use std::collections::HashMap;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
@@ -34,28 +36,6 @@ pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
 
 /// The raw query; the backend parses it.
 type RawQuery = Query<HashMap<String, String>>;
-
-/// The final state of a message.
-struct FinalStateSchema;
-
-impl ToSchema for FinalStateSchema {}
-
-impl PartialSchema for FinalStateSchema {
-    fn schema() -> RefOr<Schema> {
-        enum_schema(FinalState::ALL.map(FinalState::name))
-    }
-}
-
-/// The direction of a message.
-struct DirectionSchema;
-
-impl ToSchema for DirectionSchema {}
-
-impl PartialSchema for DirectionSchema {
-    fn schema() -> RefOr<Schema> {
-        enum_schema(["mt", "mo"])
-    }
-}
 
 /// Filter of finished messages.
 #[derive(IntoParams)]
@@ -104,12 +84,12 @@ struct HistoryPageQuery {
     get,
     path = "/v1/history",
     params(HistoryFilter, HistoryPageQuery),
-    responses((status = 200, description = "A page of messages.", body = api::HistoryPageView)),
+    responses((status = 200, description = "A page of messages.", body = HistoryPageView)),
 )]
 async fn history(
     State(backend): State<SharedBackend>,
     Query(query): RawQuery,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<HistoryPageView>, Problem> {
     call_json(backend, move |backend| backend.history(&query)).await
 }
 
@@ -192,18 +172,18 @@ struct StatisticsQuery {
     get,
     path = "/v1/statistics",
     params(StatisticsQuery),
-    responses((status = 200, description = "One row for each period, account and gateway.", body = Vec<api::StatisticsView>)),
+    responses((status = 200, description = "One row for each period, account and gateway.", body = Vec<StatisticsView>)),
 )]
 async fn statistics(
     State(backend): State<SharedBackend>,
     Query(query): RawQuery,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<Vec<StatisticsView>>, Problem> {
     call_json(backend, move |backend| backend.statistics(&query)).await
 }
 
 /// Shows the archive's data pump: state, backlog, counts, failures.
-#[utoipa::path(get, path = "/v1/archive", responses((status = 200, description = "The current state.", body = api::ArchivePumpView)))]
-async fn archive(State(backend): State<SharedBackend>) -> Result<Json<Value>, Problem> {
+#[utoipa::path(get, path = "/v1/archive", responses((status = 200, description = "The current state.", body = ArchivePumpView)))]
+async fn archive(State(backend): State<SharedBackend>) -> Result<Json<ArchivePumpView>, Problem> {
     call_json(backend, ApiBackend::archive).await
 }
 
@@ -211,9 +191,9 @@ async fn archive(State(backend): State<SharedBackend>) -> Result<Json<Value>, Pr
 #[utoipa::path(
     get,
     path = "/v1/dlrs/orphans",
-    responses((status = 200, description = "The first DLRs, and their total number.", body = api::OrphanDlrsView)),
+    responses((status = 200, description = "The first DLRs, and their total number.", body = OrphanDlrsView)),
 )]
-async fn orphan_dlrs(State(backend): State<SharedBackend>) -> Result<Json<Value>, Problem> {
+async fn orphan_dlrs(State(backend): State<SharedBackend>) -> Result<Json<OrphanDlrsView>, Problem> {
     call_json(backend, ApiBackend::orphan_dlrs).await
 }
 
@@ -254,34 +234,6 @@ async fn refusals(
     call_json(backend, move |backend| backend.refusals(&query)).await
 }
 
-/// The DLRs to send again.
-#[derive(Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct ResendDlrsRequest {
-    /// Only this account; default: all accounts.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    account: Option<String>,
-    /// DLRs of messages accepted at or after this time, such as 2026-11-20T20:32:25Z, or milliseconds since the epoch.
-    #[schema(value_type = TimeText, inline)]
-    from: String,
-    /// DLRs of messages accepted before this time.
-    #[schema(value_type = TimeText, inline)]
-    until: String,
-    /// DLRs of messages with ids below this one: the `next` of the previous answer.
-    #[schema(value_type = Option<IdText>, inline)]
-    #[serde(skip_serializing_if = "Option::is_none")]
-    before: Option<String>,
-}
-
-/// The result of sending DLRs again.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "only a schema")]
-struct ResendDlrsResult {
-    dlrs: u64,
-    /// If an account's queue was full: the `before` of the next request. Null if all DLRs were sent.
-    next: Option<String>,
-}
-
 /// Sends the DLRs of a time range again, newest message first, until all are sent or an account's queue is full.
 #[utoipa::path(
     post,
@@ -292,33 +244,21 @@ struct ResendDlrsResult {
 async fn resend_dlrs(
     State(backend): State<SharedBackend>,
     JsonBody(request): JsonBody<ResendDlrsRequest>,
-) -> AuditedResult<Value> {
+) -> AuditedResult<ResendDlrsResult> {
     let scope = request.account.as_ref().map(|account| format!(" of account {account}")).unwrap_or_default();
     let span = format!("{scope}, from {} until {}", request.from, request.until);
-    let result = call_json(backend, move |backend| backend.resend_dlrs(json!(request))).await?;
-    with_audit_detail(result, |result| format!("{} DLRs{span}", result["dlrs"]))
+    let result = call_json(backend, move |backend| backend.resend_dlrs(request)).await?;
+    with_audit_detail(result, |result| format!("{} DLRs{span}", result.dlrs))
 }
 
 /// Lists the opt-outs: which subscribers have stopped which senders.
 #[utoipa::path(
     get,
     path = "/v1/opt-outs",
-    responses((status = 200, description = "The first 1,000 opt-outs.", body = api::OptOutsView)),
+    responses((status = 200, description = "The first 1,000 opt-outs.", body = OptOutsView)),
 )]
-async fn opt_outs(State(backend): State<SharedBackend>) -> Result<Json<Value>, Problem> {
+async fn opt_outs(State(backend): State<SharedBackend>) -> Result<Json<OptOutsView>, Problem> {
     call_json(backend, ApiBackend::opt_outs).await
-}
-
-/// A change of an opt-out.
-#[derive(Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct OptOutChange {
-    /// The sender's number.
-    sender: String,
-    /// The subscriber's number.
-    subscriber: String,
-    /// True: add the opt-out; messages are refused. False: remove it.
-    stop: bool,
 }
 
 /// Adds or removes an opt-out.
@@ -332,6 +272,6 @@ async fn set_opt_out(
     State(backend): State<SharedBackend>,
     JsonBody(request): JsonBody<OptOutChange>,
 ) -> Result<StatusCode, Problem> {
-    call(backend, move |backend| backend.set_opt_out(json!(request))).await?;
+    call(backend, move |backend| backend.set_opt_out(&request)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

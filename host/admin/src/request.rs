@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_path_to_error::Segment;
 use std::error::Error as _;
-use utoipa::openapi::schema::{AnyOfBuilder, ObjectBuilder, Schema, Type};
+use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::openapi::{KnownFormat, RefOr, SchemaFormat};
 use utoipa::{PartialSchema, ToSchema};
 
@@ -186,32 +186,6 @@ impl ToSchema for Flag {}
 impl PartialSchema for Flag {
     fn schema() -> RefOr<Schema> {
         enum_schema(["true", "false", "1", "0"])
-    }
-}
-
-/// A time as text: RFC 3339, or milliseconds since the epoch.
-pub(crate) struct TimeText;
-
-impl ToSchema for TimeText {}
-
-impl PartialSchema for TimeText {
-    fn schema() -> RefOr<Schema> {
-        let text = || ObjectBuilder::new().schema_type(Type::String);
-        let date_time = SchemaFormat::KnownFormat(KnownFormat::DateTime);
-        let moment = text().format(Some(date_time)).description(Some("RFC 3339."));
-        let count = text().pattern(Some("^[0-9]{1,19}$")).description(Some("Milliseconds since the epoch."));
-        AnyOfBuilder::new().item(moment).item(count).into()
-    }
-}
-
-/// The id of a message.
-pub(crate) struct IdText;
-
-impl ToSchema for IdText {}
-
-impl PartialSchema for IdText {
-    fn schema() -> RefOr<Schema> {
-        ObjectBuilder::new().schema_type(Type::String).pattern(Some("^[0-9]{1,19}$")).into()
     }
 }
 

@@ -4,9 +4,10 @@ use crate::authz::is_visible_to;
 use crate::backend::{SharedBackend, call, call_json};
 use crate::messages::MessageAction;
 use crate::problem::{Problem, ProblemKind};
-use crate::request::{Flag, IdText, JsonBody, PathParams, QueryParams};
+use crate::request::{Flag, JsonBody, PathParams, QueryParams};
 
 use access::Caller;
+use api::name_schemas::IdText;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::{Extension, Json};

@@ -448,6 +448,19 @@ pub struct ActivationRequest {
     pub tolerance: Option<Tolerance>,
 }
 
+impl ActivationRequest {
+    /// An activation of this plugin alone.
+    #[must_use]
+    pub fn of(plugin: &str, version: &str, policy: &str) -> Self {
+        Self {
+            plugin: Some(plugin.to_owned()),
+            version: Some(version.to_owned()),
+            policy: Some(policy.to_owned()),
+            ..Self::default()
+        }
+    }
+}
+
 /// A trial: an [`ActivationRequest`] with a mode.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

@@ -5,12 +5,15 @@
 mod appliance_image;
 mod attention;
 mod bindings;
+mod business;
 mod configuration;
+mod core_networks;
 mod hooks;
 mod ledger;
 mod messages;
 pub mod name_schemas;
 mod names;
+pub mod openapi;
 mod operation;
 mod overview;
 mod peer_test;
@@ -38,11 +41,15 @@ pub use bindings::{
     CounterGrant, CounterWindow, Grants, HookRollbackRequest, InstanceUse, OnFault, PromotionRequest,
     Tolerance, TrialModeView, TrialRequest,
 };
+pub use business::{BusinessPushView, BusinessRequestsView, BusinessView};
 pub use configuration::{
     ConfigChangeKindView, ConfigChangeView, ConfigConfirmRequest, ConfigDifferenceView,
     ConfigRollbackRequest, ConfigVersionPageView, ConfigVersionSummaryView, ConfigVersionView,
     ConfigurationChangeResult, ConfigurationCheck, ConfigurationDiff, CurrentConfiguration, ManagedBy,
     UnconfirmedVersionView,
+};
+pub use core_networks::{
+    CoreConnectionView, CoreNetworkFaultView, CoreNetworkMo, CoreNetworkMt, CoreNetworkView, HlrQuestions,
 };
 pub use hooks::{
     AnswerDifference, CandidateStateView, Comparison, FaultExample, FaultyVersion, HookEvent, HookStateView,
@@ -51,9 +58,12 @@ pub use hooks::{
 pub use ledger::{BalanceChangeView, BalanceView, BalancesView, LedgerChangeRequest, LedgerOperationView};
 pub use messages::{AcceptedMessage, MessageFilter, MessagePageView, MessageRowView, TestMessageRequest};
 pub use names::{
-    BindMode, LinkBlocker, LinkPhase, LinkRole, MessageStateView, ReadinessStatus, SubscriberStateView,
+    BindMode, CoreNetworkFaultKind, CoreNetworkRole, LinkBlocker, LinkPhase, LinkRole, MessageStateView,
+    PresenceSign, PumpState, ReadinessStatus, SubscriberStateView, TestStepKind,
 };
-pub use operation::{DrainOptions, DrainStateView, Health, LogLevelView, RemainingMessagesView};
+pub use operation::{
+    DrainOptions, DrainStateView, Health, LogLevelRequest, LogLevelView, RemainingMessagesView,
+};
 pub use overview::{BlockCause, LinkView, QueueView, StatusTotals, StatusView};
 pub use peer_test::{PeerTestView, TestStepView};
 pub use plugins::PluginVersionView;
@@ -72,10 +82,9 @@ pub use queue_actions::{
 pub use readiness::{NotReady, Readiness};
 pub use recent_metrics::{MetricsSampleView, RecentMetricsView};
 pub use records::{
-    ArchivePumpView, BusinessPushView, BusinessRequestsView, BusinessView, CoreConnectionView,
-    CoreNetworkFaultView, CoreNetworkView, FinishedMessageView, FinishedPriceView, HistoryPageView,
-    LatencyView, OptOutView, OptOutsView, OrphanDlrView, OrphanDlrsView, SpanView, StatisticsCountsView,
-    StatisticsView,
+    ArchivePumpView, FinishedMessageView, FinishedPriceView, HistoryPageView, LatencyView, OptOutChange,
+    OptOutView, OptOutsView, OrphanDlrView, OrphanDlrsView, ResendDlrsRequest, ResendDlrsResult, SpanView,
+    StatisticsCountsView, StatisticsView,
 };
 pub use refusals::{RefusalCountView, RefusalsView, RefusedSubmissionView};
 pub use replay_report::{

@@ -1,9 +1,9 @@
 //! OpenAPI schemas of texts that are one of a fixed set of names. Most of the names are defined in crates on which this one does
 //! not depend; a behaviour test checks the daemon's answers against the document.
 
-use model::{FinalState, Hook, Strategy};
-use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
+use model::{Direction, FinalState, Hook, PriceState, Strategy};
+use utoipa::openapi::schema::{AnyOfBuilder, ObjectBuilder, Schema, Type};
+use utoipa::openapi::{KnownFormat, RefOr, SchemaFormat};
 use utoipa::{PartialSchema, ToSchema};
 
 /// Defines schemas of texts, each with its names.
@@ -28,9 +28,9 @@ name_schemas! {
     /// The final state of a message.
     FinalStateSchema = FinalState::ALL.map(FinalState::name);
     /// The direction of a message.
-    DirectionSchema = ["mt", "mo"];
+    DirectionSchema = Direction::ALL.map(Direction::name);
     /// The settlement of a price.
-    PriceStateSchema = ["free", "captured", "refunded", "open"];
+    PriceStateSchema = PriceState::ALL.map(PriceState::name);
     /// The protocol of a submission.
     ProtocolSchema = ["smpp", "sgip", "http", "gsup", "shell", "internal"];
     /// The state of a message in a DLR.
@@ -38,8 +38,6 @@ name_schemas! {
         "scheduled", "enroute", "delivered", "expired", "deleted", "undeliverable", "accepted", "unknown", "rejected",
         "skipped",
     ];
-    /// The state of the archive's data pump.
-    PumpStateSchema = ["starting", "up", "down"];
     /// A hook.
     HookSchema = Hook::ALL.map(Hook::name);
     /// How a chain became live.
@@ -52,16 +50,6 @@ name_schemas! {
     ReplayStateSchema = ["running", "done", "failed"];
     /// How a replay ended.
     ReplayOutcomeSchema = ["complete", "cancelled", "failed"];
-    /// The appliance's role in a core network.
-    CoreNetworkRoleSchema = ["client", "proxy"];
-    /// The kind of a core network's fault.
-    CoreNetworkFaultKindSchema = ["hlr-down", "hlr-ctrl-down", "no-msc", "msc-without-sms", "double-name"];
-    /// The severity of a core network's fault.
-    CoreNetworkFaultLevelSchema = ["error", "warning"];
-    /// The kind of a handset's sign.
-    PresenceSignSchema = ["location-update", "message", "ready-for-sm", "delivery"];
-    /// A step of a peer test.
-    TestStepSchema = ["resolve", "connect", "tls", "bind", "unbind"];
     /// The state of a number in its pool.
     NumberStateSchema = ["idle+up", "idle+down", "busy+up", "busy+down"];
     /// The state of a number that is not in its pool.
@@ -89,8 +77,25 @@ macro_rules! pattern_schemas {
 }
 
 pattern_schemas! {
+    /// The id of a message.
+    IdText = "^[0-9]{1,19}$";
     /// The name of a pool: at most 100 octets.
     PoolNameSchema = r"^[^\s\u0000-\u001f\u007f-\u009f{}/]{1,100}$";
     /// A number of a pool.
     PoolNumberSchema = "^[0-9+*#]{1,16}$";
+}
+
+/// A time as text: RFC 3339, or milliseconds since the epoch.
+pub struct TimeText;
+
+impl ToSchema for TimeText {}
+
+impl PartialSchema for TimeText {
+    fn schema() -> RefOr<Schema> {
+        let text = || ObjectBuilder::new().schema_type(Type::String);
+        let date_time = SchemaFormat::KnownFormat(KnownFormat::DateTime);
+        let moment = text().format(Some(date_time)).description(Some("RFC 3339."));
+        let count = text().pattern(Some("^[0-9]{1,19}$")).description(Some("Milliseconds since the epoch."));
+        AnyOfBuilder::new().item(moment).item(count).into()
+    }
 }

@@ -58,7 +58,7 @@ names! {
         Binding = "binding",
         /// Bound.
         Bound = "bound",
-        /// The link is closing.
+        /// Requests in progress are finished, then the link unbinds.
         Unbinding = "unbinding",
     }
     /// The bind mode of a link.
@@ -78,13 +78,13 @@ names! {
         None = "none",
         /// The peer has not answered as many messages as its window allows.
         PeerWindow = "peer-window",
-        /// The peer throttles.
+        /// The peer answered "throttled" or "queue full" within the last second.
         PeerThrottles = "peer-throttles",
         /// The peer does not read.
         SlowReader = "slow-reader",
-        /// As many submissions are in progress as the account's window allows.
+        /// As many submissions wait for the engine and the disk as the account's window allows.
         OurWindow = "our-window",
-        /// The account exceeds its rate.
+        /// The account exceeded its rate within the last second.
         AccountRate = "account-rate",
         /// There is no bound connection.
         NotBound = "not-bound",
@@ -147,6 +147,61 @@ names! {
         Full = "full",
         /// A message failed for another reason and waits for its retry.
         BackOff = "back-off",
+    }
+    /// The kind of a handset's sign.
+    PresenceSign {
+        /// A location update.
+        LocationUpdate = "location-update",
+        /// It sent a short message.
+        Message = "message",
+        /// It sent READY-FOR-SM.
+        ReadyForSm = "ready-for-sm",
+        /// It accepted a short message.
+        Delivery = "delivery",
+    }
+    /// A step of a peer test.
+    TestStepKind {
+        /// The name is resolved.
+        Resolve = "resolve",
+        /// The TCP connection is set up.
+        Connect = "connect",
+        /// The TLS handshake.
+        Tls = "tls",
+        /// The bind or login.
+        Bind = "bind",
+        /// The unbind.
+        Unbind = "unbind",
+    }
+    /// The state of the archive's data pump.
+    PumpState {
+        /// It has not reached the database yet.
+        Starting = "starting",
+        /// The database works.
+        Up = "up",
+        /// The database is down.
+        Down = "down",
+    }
+    /// The appliance's role in a core network.
+    #[derive(Default)]
+    CoreNetworkRole {
+        /// It is a client of the HLR.
+        #[default]
+        Client = "client",
+        /// It is a proxy between the MSCs and the HLR.
+        Proxy = "proxy",
+    }
+    /// The kind of a core network's fault.
+    CoreNetworkFaultKind {
+        /// The last connection attempt to the HLR failed.
+        HlrDown = "hlr-down",
+        /// The HLR's CTRL interface does not answer.
+        CtrlDown = "hlr-ctrl-down",
+        /// No MSC is connected (proxy).
+        NoMsc = "no-msc",
+        /// An MSC refuses short messages: `sms-over-gsup` is missing in its configuration.
+        MscWithoutSms = "msc-without-sms",
+        /// Two MSCs are connected under the same name (proxy).
+        DuplicateName = "double-name",
     }
 }
 

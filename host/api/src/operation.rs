@@ -52,9 +52,17 @@ pub struct RemainingMessagesView {
 
 /// The log level.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
 #[schema(as = LogLevel)]
 pub struct LogLevelView {
+    /// As in the request that set it.
+    #[schema(example = "info,links=debug")]
+    pub level: String,
+}
+
+/// A change of the log level.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LogLevelRequest {
     /// `off`, `error`, `warn`, `info`, `debug` or `trace`. For single log targets append `target=level`, separated by commas:
     /// `info,links=debug`.
     #[schema(example = "info,links=debug")]

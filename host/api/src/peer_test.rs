@@ -1,6 +1,6 @@
 //! Connection tests of peers.
 
-use crate::name_schemas::TestStepSchema;
+use crate::TestStepKind;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -19,8 +19,8 @@ pub struct PeerTestView {
 #[schema(as = TestStep)]
 pub struct TestStepView {
     /// `resolve`, `connect`, `tls`, `bind` or `unbind`.
-    #[schema(value_type = TestStepSchema, inline)]
-    pub what: String,
+    #[schema(inline)]
+    pub what: TestStepKind,
     /// Whether the step succeeded.
     pub ok: bool,
     /// Duration of the step, in milliseconds.

@@ -1,11 +1,14 @@
 //! Views of finished messages and their records.
 
+use super::PumpState;
 use super::name_schemas::{
-    CoreNetworkFaultKindSchema, CoreNetworkFaultLevelSchema, CoreNetworkRoleSchema, DirectionSchema,
-    DlrStateSchema, FinalStateSchema, PriceStateSchema, PumpStateSchema,
+    DirectionSchema, DlrStateSchema, FinalStateSchema, IdText, PriceStateSchema, TimeText,
 };
+use model::{Direction, DlrState, FinalState, PriceState};
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use std::collections::BTreeMap;
+use std::time::Duration;
 use utoipa::ToSchema;
 
 /// A page of `GET /v1/history`.
@@ -31,7 +34,7 @@ pub struct FinishedMessageView {
     pub ended_at: String,
     /// `mt`: from an account to the network; `mo`: from the network to an account.
     #[schema(value_type = DirectionSchema, inline)]
-    pub direction: String,
+    pub direction: Direction,
     /// The account.
     pub account: String,
     /// The gateway; empty if the message was never submitted to one.
@@ -50,7 +53,7 @@ pub struct FinishedMessageView {
     pub destination_npi: u8,
     /// The final state.
     #[schema(value_type = FinalStateSchema, inline)]
-    pub state: String,
+    pub state: FinalState,
     /// The decisive error code; 0 if there is none.
     pub error: u32,
     /// The peer's id of the first segment.
@@ -65,6 +68,7 @@ pub struct FinishedMessageView {
     /// Whether the body begins with a user data header.
     pub udhi: bool,
     /// The body in hexadecimal, if requested.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub body: Option<String>,
     /// The plugin that routed the message.
@@ -75,29 +79,32 @@ pub struct FinishedMessageView {
     #[schema(required)]
     pub note: Option<String>,
     /// The submission, the routing and all steps, if requested.
-    #[schema(nullable = false)]
-    pub trace: Option<serde_json::Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, value_type = Option<serde_json::Value>)]
+    pub trace: Option<Box<RawValue>>,
     /// The price, if a biller was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub price: Option<FinishedPriceView>,
 }
 
 /// The price of a finished message.
-#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 #[schema(as = FinishedPrice)]
 pub struct FinishedPriceView {
     /// Millionths of the operator's currency; 0 if the message was free.
     pub amount: u64,
     /// The ledger account; omitted if the message was free.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub account: Option<String>,
     /// Whether the price was captured, released, or neither.
     #[schema(value_type = PriceStateSchema, inline)]
-    pub state: String,
+    pub state: PriceState,
 }
 
 /// A row of `GET /v1/statistics`.
-#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, ToSchema)]
 #[schema(as = Statistics)]
 pub struct StatisticsView {
     /// Start of the hour or day, milliseconds since the epoch.
@@ -113,7 +120,7 @@ pub struct StatisticsView {
 }
 
 /// Counts of messages. Each message counts once in each group.
-#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, ToSchema)]
 #[schema(as = StatisticsCounts)]
 pub struct StatisticsCountsView {
     /// Accepted from the submitter.
@@ -121,11 +128,13 @@ pub struct StatisticsCountsView {
     /// Accepted by the peer.
     pub responded: u64,
     /// Never accepted by the peer, by the last error code.
-    pub refused: BTreeMap<String, u64>,
+    #[schema(value_type = BTreeMap<String, u64>)]
+    pub refused: BTreeMap<u32, u64>,
     /// Delivered, according to the last DLR.
     pub delivered: u64,
     /// Not delivered, by the error code of the last DLR.
-    pub undelivered: BTreeMap<String, u64>,
+    #[schema(value_type = BTreeMap<String, u64>)]
+    pub undelivered: BTreeMap<u32, u64>,
     /// By final state.
     pub ended: BTreeMap<String, u64>,
     /// Time from acceptance to the peer's answer.
@@ -135,7 +144,7 @@ pub struct StatisticsCountsView {
 }
 
 /// Latencies, in milliseconds.
-#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, ToSchema)]
 #[schema(as = Latency)]
 pub struct LatencyView {
     /// Number of measurements.
@@ -153,8 +162,8 @@ pub struct LatencyView {
 #[schema(as = ArchivePump)]
 pub struct ArchivePumpView {
     /// `starting`, `up` or `down`.
-    #[schema(value_type = PumpStateSchema, inline)]
-    pub state: String,
+    #[schema(inline)]
+    pub state: PumpState,
     /// Why it is down.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -188,6 +197,20 @@ pub struct SpanView {
     pub nanos: u32,
 }
 
+impl From<Duration> for SpanView {
+    fn from(span: Duration) -> Self {
+        Self { secs: span.as_secs(), nanos: span.subsec_nanos() }
+    }
+}
+
+impl SpanView {
+    /// In milliseconds.
+    #[must_use]
+    pub fn millis(self) -> u64 {
+        self.secs.saturating_mul(1_000).saturating_add(u64::from(self.nanos / 1_000_000))
+    }
+}
+
 /// `GET /v1/dlrs/orphans`.
 #[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
 #[schema(as = OrphanDlrs)]
@@ -212,9 +235,38 @@ pub struct OrphanDlrView {
     pub peer_message_id: String,
     /// The state of the message.
     #[schema(value_type = DlrStateSchema, inline)]
-    pub state: serde_json::Value,
+    pub state: DlrState,
     /// The network's error code; 0 if there is none.
     pub error: u16,
+}
+
+/// The DLRs to send again.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ResendDlrsRequest {
+    /// Only this account; default: all accounts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
+    /// DLRs of messages accepted at or after this time, such as 2026-11-20T20:32:25Z, or milliseconds since the epoch.
+    #[schema(value_type = TimeText, inline)]
+    pub from: String,
+    /// DLRs of messages accepted before this time.
+    #[schema(value_type = TimeText, inline)]
+    pub until: String,
+    /// DLRs of messages with ids below this one: the `next` of the previous answer.
+    #[schema(value_type = Option<IdText>, inline)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
+}
+
+/// The result of sending DLRs again.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct ResendDlrsResult {
+    /// Number of queued DLRs.
+    pub dlrs: u64,
+    /// If an account's queue was full: the `before` of the next request. Null if all DLRs were sent.
+    #[schema(required)]
+    pub next: Option<String>,
 }
 
 /// `GET /v1/opt-outs`.
@@ -235,164 +287,14 @@ pub struct OptOutView {
     pub subscriber: String,
 }
 
-/// A business system in `GET /v1/business`.
-#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
-#[schema(as = Business)]
-pub struct BusinessView {
-    /// Its account.
-    pub account: String,
-    /// Its calls, by method and result.
-    pub requests: Vec<BusinessRequestsView>,
-    /// Messages accepted from it.
-    pub accepted: u64,
-    /// Messages and DLRs that it has fetched.
-    pub fetched: u64,
-    /// Fetched, but not yet acknowledged.
-    pub leased: u64,
-    /// Pushes to it; null if there are none.
-    #[schema(required)]
-    pub push: Option<BusinessPushView>,
-}
-
-/// Calls of one kind.
-#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
-#[schema(as = BusinessRequests)]
-pub struct BusinessRequestsView {
-    /// The method.
-    pub method: String,
-    /// The result.
-    pub result: String,
-    /// Number of calls.
-    pub count: u64,
-}
-
-/// Pushes to a business system.
-#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
-#[schema(as = BusinessPush)]
-pub struct BusinessPushView {
-    /// The URL.
-    pub url: String,
-    /// Messages and DLRs pushed.
-    pub pushed: u64,
-    /// Failed attempts.
-    pub failures: u64,
-    /// Pushes in flight.
-    pub in_flight: u64,
-    /// Time of the last success, milliseconds since the epoch.
-    #[schema(required)]
-    pub last_success: Option<u64>,
-    /// The last error.
-    #[schema(required)]
-    pub last_error: Option<String>,
-}
-
-/// A core network in `GET /v1/gsm`.
-#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
-#[schema(as = CoreNetwork)]
-pub struct CoreNetworkView {
-    /// Its name.
-    pub name: String,
-    /// The appliance's role in it.
-    #[schema(value_type = CoreNetworkRoleSchema, inline)]
-    pub role: String,
-    /// Connections of the network.
-    pub connections: Vec<CoreConnectionView>,
-    /// Whether the HLR's control interface answers; null if none is configured.
-    #[schema(required, value_type = Option<bool>)]
-    pub hlr_answers: serde_json::Value,
-    /// Known subscribers.
-    pub subscribers_known: u64,
-    /// Unanswered MT messages.
-    pub in_flight: u64,
-    /// Counts of MT messages.
-    #[schema(value_type = CoreNetworkMt)]
-    pub mt: BTreeMap<String, serde_json::Value>,
-    /// Counts of MO messages.
-    #[schema(value_type = CoreNetworkMo)]
-    pub mo: BTreeMap<String, serde_json::Value>,
-    /// READY-FOR-SM notifications: handsets with free memory again.
-    pub ready_for_sm: u64,
-    /// Subscribers that became reachable again.
-    pub attached: u64,
-    /// Frames relayed between MSCs and HLR.
-    pub relayed_frames: u64,
-    /// HLR requests, by result.
-    #[schema(value_type = HlrQuestions)]
-    pub hlr_questions: BTreeMap<String, u64>,
-    /// The last error.
-    #[schema(required)]
-    pub last_error: Option<String>,
-    /// Active faults.
-    pub faults: Vec<CoreNetworkFaultView>,
-}
-
-/// Counts of MT messages in a core network.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "only a schema")]
-struct CoreNetworkMt {
-    /// Written to MSCs.
-    sent: u64,
-    /// Acknowledged by handsets.
-    delivered: u64,
-    /// Refused, by reason.
-    refused: BTreeMap<String, u64>,
-    /// Not answered in time.
-    unanswered: u64,
-    /// Answered after the timeout.
-    answered_late: u64,
-    /// Answered more than once.
-    answered_twice: u64,
-    /// Status reports sent to handsets.
-    status_reports: u64,
-}
-
-/// Counts of MO messages in a core network.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "only a schema")]
-struct CoreNetworkMo {
-    /// Received from handsets.
-    received: u64,
-    /// Of these, repetitions.
-    repeated: u64,
-    /// Refused, by RP cause.
-    refused: BTreeMap<String, u64>,
-}
-
-/// HLR requests, by result.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "only a schema")]
-struct HlrQuestions {
-    /// All requests.
-    asked: u64,
-    /// Of these, not answered.
-    unanswered: u64,
-}
-
-/// A fault of a core network.
-#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
-#[schema(as = CoreNetworkFault)]
-pub struct CoreNetworkFaultView {
-    /// `hlr-down`, `hlr-ctrl-down`, `no-msc`, `msc-without-sms` or `double-name`.
-    #[schema(value_type = CoreNetworkFaultKindSchema, inline)]
-    pub kind: String,
-    /// `error` if the fault stops messages, else `warning`.
-    #[schema(value_type = CoreNetworkFaultLevelSchema, inline)]
-    pub level: String,
-    /// The fault.
-    pub what: String,
-    /// The remedy.
-    pub remedy: String,
-}
-
-/// A connection of a core network.
-#[derive(Debug, Clone, Deserialize, Serialize, ToSchema)]
-#[schema(as = CoreConnection)]
-pub struct CoreConnectionView {
-    /// The name that the remote side has given.
-    #[schema(required)]
-    pub name: Option<String>,
-    /// Address of the remote side.
-    pub remote: String,
-    /// Whether the connection is ready for traffic.
-    pub ready: bool,
+/// A change of an opt-out.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OptOutChange {
+    /// The sender's number.
+    pub sender: String,
+    /// The subscriber's number.
+    pub subscriber: String,
+    /// True: add the opt-out; messages are refused. False: remove it.
+    pub stop: bool,
 }

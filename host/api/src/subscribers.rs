@@ -1,5 +1,4 @@
-use super::SubscriberStateView;
-use super::name_schemas::PresenceSignSchema;
+use super::{PresenceSign, SubscriberStateView};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
@@ -24,8 +23,8 @@ pub struct SubscriberView {
     #[schema(required)]
     pub present_at: Option<u64>,
     /// The kind of that sign: `location-update`, `message` (it sent one), `ready-for-sm`, `delivery` (it accepted one).
-    #[schema(required, value_type = Option<PresenceSignSchema>, inline)]
-    pub present_by: Option<String>,
+    #[schema(required, inline)]
+    pub present_by: Option<PresenceSign>,
     /// State of messages to the subscriber: `idle` (there are none), `waiting`, `sending`, `absent`, `full`, or `back-off`
     /// after another failure. In the last three, nothing is sent until `next_try` or a sign of the handset.
     #[schema(inline)]

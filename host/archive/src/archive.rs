@@ -2,8 +2,9 @@ use crate::backend::{self, Backend};
 use crate::error::Fault;
 use crate::history::{self, ArchiveFilter, ArchivePage, RecordFields};
 use crate::retention::{self, TrimReport};
-use crate::statistics::{self, Period, Statistics};
+use crate::statistics::{self, Period};
 use crate::{ArchiveError, ArchiveOptions, Record};
+use api::StatisticsView;
 use configuration::Keys;
 use model::{MessageId, Timestamp};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -110,7 +111,7 @@ impl Archive {
     ///
     /// # Errors
     /// Fails if the database does not answer.
-    pub async fn statistics(&self, period: &Period) -> Result<Vec<Statistics>, ArchiveError> {
+    pub async fn statistics(&self, period: &Period) -> Result<Vec<StatisticsView>, ArchiveError> {
         self.with_timeout(statistics::query(&*self.backend, period)).await
     }
 

@@ -1,10 +1,7 @@
 //! Finished messages as input of a replay.
 
 use bytes::Bytes;
-use model::{
-    Address, DlrRequest, FinalRecord, MessageId, PluginVersion, Quote, SenderRequest, StepKind, Timestamp,
-    Verdict,
-};
+use model::{Address, DlrRequest, MessageId, PluginVersion, PriceState, SenderRequest, Timestamp, Verdict};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -84,54 +81,4 @@ pub struct ArchivedPrice {
     pub state: PriceState,
     /// The biller.
     pub by: Arc<PluginVersion>,
-}
-
-/// The settlement of a price.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum PriceState {
-    /// The message is free.
-    Free = 0,
-    /// Captured.
-    Captured = 1,
-    /// Refunded.
-    Refunded = 2,
-    /// The trace contains no settlement.
-    Open = 3,
-}
-
-impl PriceState {
-    const ALL: [Self; 4] = [Self::Free, Self::Captured, Self::Refunded, Self::Open];
-
-    /// The value in the table.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Free => "free",
-            Self::Captured => "captured",
-            Self::Refunded => "refunded",
-            Self::Open => "open",
-        }
-    }
-
-    pub(crate) fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.name() == name)
-    }
-
-    pub(crate) fn from_octet(octet: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| *state as u8 == octet)
-    }
-
-    /// Reads the settlement from the trace of a finished message.
-    pub(crate) fn of(quote: &Quote, ended: &FinalRecord) -> Self {
-        if quote.charge.is_none() {
-            return Self::Free;
-        }
-        let settled = ended.steps.iter().rev().find_map(|step| match step.kind {
-            StepKind::Charged { .. } => Some(Self::Captured),
-            StepKind::Refunded { .. } => Some(Self::Refunded),
-            _ => None,
-        });
-        settled.unwrap_or(Self::Open)
-    }
 }

@@ -18,12 +18,12 @@
 //! * host calls, if flagged: the rest of the value
 
 use crate::PeerDirectory;
-use crate::archived_message::{ArchivedMessage, ArchivedPrice, PriceState};
+use crate::archived_message::{ArchivedMessage, ArchivedPrice};
 use bytes::Bytes;
 use codec::{CompactLayout, Cursor, Layout, RecordError, put_leb128, put_verdict, verdict};
 use model::{
-    DlrRequest, FinalRecord, Message, MessageId, MessageKind, PluginVersion, SenderFallback, SenderRequest,
-    StepKind, Timestamp, Verdict,
+    DlrRequest, FinalRecord, Message, MessageId, MessageKind, PluginVersion, PriceState, SenderFallback,
+    SenderRequest, StepKind, Timestamp, Verdict,
 };
 use smallvec::SmallVec;
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 use crate::history::MAX_PAGE;
 use crate::record::format_time;
 use crate::{Archive, ArchiveError, ArchiveFilter, Record, RecordFields};
+use api::FinishedMessageView;
 use model::{MessageId, hex};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
@@ -75,8 +76,9 @@ impl HistoryExport {
             ExportFormat::Csv => self.csv(&page.records)?,
             ExportFormat::JsonLines => {
                 let mut lines = Vec::new();
-                for record in &page.records {
-                    serde_json::to_writer(&mut lines, record).map_err(std::io::Error::from)?;
+                for record in page.records {
+                    serde_json::to_writer(&mut lines, &FinishedMessageView::from(record))
+                        .map_err(std::io::Error::from)?;
                     lines.push(b'\n');
                 }
                 lines

@@ -3,8 +3,8 @@ use crate::error::Fault;
 use crate::measures::HOUR;
 use crate::record::{columns, record};
 use crate::sql::{ColumnType, Dialect, Statement};
-use crate::{ArchiveError, Direction, Record};
-use model::{FinalState, MessageId, Timestamp, escape};
+use crate::{ArchiveError, Record};
+use model::{Direction, FinalState, MessageId, Timestamp, escape};
 use std::time::{Duration, Instant};
 
 /// The side of a message on which a number is matched.

@@ -1,5 +1,8 @@
 //! A latency histogram with four buckets per octave: quantiles are accurate to an eighth.
 
+use api::LatencyView;
+use std::collections::BTreeMap;
+
 /// The bucket of a latency in milliseconds: one each below 4 ms, then four per doubling.
 pub(crate) fn bucket(ms: u64) -> i64 {
     if ms < 4 {
@@ -20,44 +23,28 @@ fn bounds(bucket: i64) -> (f64, f64) {
     ((4 + quarter) as f64 * width, width)
 }
 
-/// Latency quantiles of many messages.
-#[derive(Debug, Clone, Default, PartialEq, serde::Serialize)]
-pub struct Latency {
-    /// The number of messages measured.
-    pub count: u64,
-    /// The median, in milliseconds.
-    pub p50: f64,
-    /// The 95th percentile, in milliseconds.
-    pub p95: f64,
-    /// The 99th percentile, in milliseconds.
-    pub p99: f64,
-}
-
-impl Latency {
-    /// Computes quantiles from counts by bucket.
-    pub(crate) fn from_buckets(buckets: &std::collections::BTreeMap<i64, u64>) -> Self {
-        let count = buckets.values().sum();
-        let quantile = |share: f64| {
-            let fields = share * count as f64;
-            let mut below = 0.0;
-            for (bucket, here) in buckets {
-                let here = *here as f64;
-                if below + here >= fields && here > 0.0 {
-                    let (low, width) = bounds(*bucket);
-                    return low + width * (fields - below) / here;
-                }
-                below += here;
+/// Computes quantiles from counts by bucket.
+pub(crate) fn quantiles(buckets: &BTreeMap<i64, u64>) -> LatencyView {
+    let count = buckets.values().sum();
+    let quantile = |share: f64| {
+        let fields = share * count as f64;
+        let mut below = 0.0;
+        for (bucket, here) in buckets {
+            let here = *here as f64;
+            if below + here >= fields && here > 0.0 {
+                let (low, width) = bounds(*bucket);
+                return low + width * (fields - below) / here;
             }
-            0.0
-        };
-        Self { count, p50: quantile(0.5), p95: quantile(0.95), p99: quantile(0.99) }
-    }
+            below += here;
+        }
+        0.0
+    };
+    LatencyView { count, p50: quantile(0.5), p95: quantile(0.95), p99: quantile(0.99) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeMap;
 
     #[test]
     fn buckets_are_contiguous() {
@@ -79,11 +66,11 @@ mod tests {
         for ms in 1..=1000u64 {
             *buckets.entry(bucket(ms)).or_default() += 1;
         }
-        let latency = Latency::from_buckets(&buckets);
+        let latency = quantiles(&buckets);
         assert_eq!(latency.count, 1000);
         for (found, truth) in [(latency.p50, 500.0), (latency.p95, 950.0), (latency.p99, 990.0)] {
             assert!((found - truth).abs() / truth < 0.125, "{found} for {truth}");
         }
-        assert_eq!(Latency::from_buckets(&BTreeMap::new()), Latency::default());
+        assert_eq!(quantiles(&BTreeMap::new()), LatencyView::default());
     }
 }

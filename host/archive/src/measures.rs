@@ -1,8 +1,8 @@
 //! Measures counted per message, by hour, account, peer and direction.
 
 use crate::latency::bucket;
-use crate::row::{Direction, Row};
-use model::{DlrState, FinalRecord, StepKind, Timestamp};
+use crate::row::Row;
+use model::{Direction, DlrState, FinalRecord, StepKind, Timestamp};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -4,7 +4,8 @@ use crate::pump_status::PumpMonitor;
 use crate::row::Row;
 use crate::sql::{ColumnType, Statement};
 use crate::write::{WriteOutcome, write};
-use crate::{Archive, ArchiveError, FinishedSource, PumpStatus, SourceError};
+use crate::{Archive, ArchiveError, FinishedSource, SourceError};
+use api::ArchivePumpView;
 use model::{AgeClock, MessageId, Timestamp};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::Relaxed;
@@ -62,7 +63,7 @@ impl RunningPump {
 
     /// The pump's status.
     #[must_use]
-    pub fn status(&self) -> PumpStatus {
+    pub fn status(&self) -> ArchivePumpView {
         self.status.read(self.source.backlog())
     }
 

@@ -1,9 +1,9 @@
 //! Batches of archived messages for replays: octets from the database, decoded on another thread.
 
 use crate::archived_message::{ArchivedMessage, MissingData};
-use crate::{ArchiveError, DecisionDecoder, Direction, Record};
+use crate::{ArchiveError, DecisionDecoder, Record};
 use bytes::{Bytes, BytesMut};
-use model::{Address, MessageId, Verdict, unescape};
+use model::{Address, Direction, MessageId, Verdict, unescape};
 use smallvec::SmallVec;
 
 /// Messages per batch: enough to make a query cheap, few enough for the processor's cache.

@@ -1,25 +1,20 @@
-use crate::Direction;
-use crate::archived_message::PriceState;
 use crate::sql::{COLUMNS, Cell, ColumnType};
 use crate::trace::{DecodedTrace, decode_trace};
-use model::{FinalState, MessageId, Timestamp, hex, unescape};
-use serde::{Serialize, Serializer};
+use api::{FinishedMessageView, FinishedPriceView};
+use model::{Direction, FinalState, MessageId, PriceState, Timestamp, hex, unescape};
 use serde_json::value::RawValue;
 
 /// A message as read from the archive.
 ///
 /// Numbers, names and peer message ids are the original text; control characters and invalid UTF-8 appear as `\x1f`, a
-/// backslash as `\\`. Times are serialized as RFC 3339, UTC.
-#[derive(Debug, Clone, Serialize)]
+/// backslash as `\\`.
+#[derive(Debug, Clone)]
 pub struct Record {
-    /// The message id, in decimal digits.
-    #[serde(serialize_with = "digits")]
+    /// The message id.
     pub id: MessageId,
     /// The time of acceptance.
-    #[serde(serialize_with = "rfc3339")]
     pub accepted_at: Timestamp,
     /// The time of the final state.
-    #[serde(serialize_with = "rfc3339")]
     pub ended_at: Timestamp,
     /// The direction.
     pub direction: Direction,
@@ -53,8 +48,7 @@ pub struct Record {
     pub data_coding: u8,
     /// Whether the text begins with a user data header.
     pub udhi: bool,
-    /// The text, if requested; serialized as hexadecimal.
-    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "serialize_hex")]
+    /// The text, if requested.
     pub body: Option<Vec<u8>>,
     /// The plugin that routed the message.
     pub router: String,
@@ -63,24 +57,9 @@ pub struct Record {
     /// The plugin's note.
     pub note: Option<String>,
     /// Submission, route and steps as JSON, if requested.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<Box<RawValue>>,
     /// The price; `None` if no biller was called.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub price: Option<RecordPrice>,
-}
-
-/// The price of a message and its settlement.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct RecordPrice {
-    /// The amount in millionths of the operator's currency; 0 if free.
-    pub amount: u64,
-    /// The ledger account; `None` if free.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub account: Option<String>,
-    /// The settlement.
-    #[serde(serialize_with = "state_name")]
-    pub state: PriceState,
+    pub price: Option<FinishedPriceView>,
 }
 
 impl Record {
@@ -101,6 +80,38 @@ impl Record {
     #[must_use]
     pub fn decoded_trace(&self) -> Option<DecodedTrace> {
         decode_trace(self.trace.as_ref()?.get())
+    }
+}
+
+impl From<Record> for FinishedMessageView {
+    fn from(record: Record) -> Self {
+        Self {
+            id: record.id.to_string(),
+            accepted_at: format_time(record.accepted_at),
+            ended_at: format_time(record.ended_at),
+            direction: record.direction,
+            account: record.account,
+            peer: record.peer,
+            source: record.source,
+            source_ton: record.source_ton,
+            source_npi: record.source_npi,
+            destination: record.destination,
+            destination_ton: record.destination_ton,
+            destination_npi: record.destination_npi,
+            state: record.state,
+            error: record.error,
+            peer_message_id: record.peer_message_id,
+            attempts: record.attempts,
+            priority: record.priority,
+            data_coding: record.data_coding,
+            udhi: record.udhi,
+            body: record.body.as_deref().map(hex),
+            router: record.router,
+            router_version: record.router_version,
+            note: record.note,
+            trace: record.trace,
+            price: record.price,
+        }
     }
 }
 
@@ -172,7 +183,7 @@ pub(crate) fn record(
             None => None,
         },
         price: match take("price").number() {
-            Some(amount) => Some(RecordPrice {
+            Some(amount) => Some(FinishedPriceView {
                 amount: u64::try_from(amount).map_err(|_| damaged("price"))?,
                 account: take("price_account").into_text(),
                 state: PriceState::from_name(&text!("price_state")).ok_or_else(|| damaged("price_state"))?,
@@ -194,24 +205,4 @@ pub(crate) fn format_time(at: Timestamp) -> String {
         .and_then(|at| at.format(&time::format_description::well_known::Rfc3339).ok())
         // Beyond the year 9999.
         .unwrap_or_else(|| format!("@{}", at.0))
-}
-
-// The signature is required by serde.
-#[allow(clippy::trivially_copy_pass_by_ref)]
-fn state_name<S: Serializer>(state: &PriceState, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(state.name())
-}
-
-fn digits<S: Serializer>(id: &MessageId, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(id)
-}
-
-fn rfc3339<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&format_time(*at))
-}
-
-// The signature is required by serde.
-#[allow(clippy::ref_option)]
-fn serialize_hex<S: Serializer>(body: &Option<Vec<u8>>, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&hex(body.as_deref().unwrap_or_default()))
 }

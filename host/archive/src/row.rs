@@ -1,41 +1,12 @@
 use crate::PeerDirectory;
-use crate::archived_message::PriceState;
 use crate::decision;
 use crate::measures::{Measure, MeasureCounts};
 use crate::trace;
 use bytes::Bytes;
-use model::{FinalRecord, Message, MessageId, StepKind, Timestamp, Verdict, escape, replace_nul};
-use serde::{Deserialize, Serialize};
+use model::{
+    Direction, FinalRecord, Message, MessageId, PriceState, StepKind, Timestamp, Verdict, escape, replace_nul,
+};
 use std::sync::Arc;
-
-/// The direction of a message.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Direction {
-    /// From an account to the network.
-    Mt,
-    /// From the network to an account.
-    Mo,
-}
-
-impl Direction {
-    /// The value in the table.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Mt => "mt",
-            Self::Mo => "mo",
-        }
-    }
-
-    pub(crate) fn from_name(name: &str) -> Option<Self> {
-        match name {
-            "mt" => Some(Self::Mt),
-            "mo" => Some(Self::Mo),
-            _ => None,
-        }
-    }
-}
 
 /// A finished message as a row of table `messages`, with its statistics.
 ///

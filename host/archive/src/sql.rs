@@ -1,6 +1,7 @@
 //! Statements, values and columns, independent of a database.
 
-use crate::row::{Direction, Row};
+use crate::row::Row;
+use model::Direction;
 
 /// The type of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

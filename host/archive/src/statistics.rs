@@ -1,11 +1,10 @@
 use crate::backend::Backend;
 use crate::error::Fault;
-use crate::latency::Latency;
+use crate::latency::quantiles;
 use crate::measures::{HOUR, Measure};
-use crate::row::Direction;
 use crate::sql::{ColumnType, Dialect, Statement};
-use model::{FinalState, Timestamp};
-use serde::Serialize;
+use api::{StatisticsCountsView, StatisticsView};
+use model::{Direction, FinalState, Timestamp};
 use std::collections::BTreeMap;
 
 /// How counts are aggregated.
@@ -36,47 +35,10 @@ pub struct Period {
     pub span: Span,
 }
 
-/// Statistics of one hour or day, account and peer. A message counts for the hour of its acceptance, including all its
-/// later events.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Statistics {
-    /// The beginning of the hour or day.
-    pub start: Timestamp,
-    /// The account.
-    pub account: String,
-    /// The peer; empty for messages that were never submitted to one.
-    pub peer: String,
-    /// MT messages.
-    pub mt: StatisticsCounts,
-    /// MO messages; `accepted` counts those received.
-    pub mo: StatisticsCounts,
-}
-
-/// Counts of messages. Each message counts once per group.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct StatisticsCounts {
-    /// Accepted from the submitter.
-    pub accepted: u64,
-    /// Accepted by the receiver.
-    pub responded: u64,
-    /// Never accepted by the receiver, by the code of its last error response.
-    pub refused: BTreeMap<u32, u64>,
-    /// Delivered, by the last DLR.
-    pub delivered: u64,
-    /// Undelivered messages, by the error code of the last DLR.
-    pub undelivered: BTreeMap<u32, u64>,
-    /// By final state.
-    pub ended: BTreeMap<&'static str, u64>,
-    /// Latency from acceptance to the receiver's response.
-    pub response: Latency,
-    /// Latency from acceptance to the last DLR.
-    pub dlr: Latency,
-}
-
 /// Histograms being built.
 #[derive(Default)]
 struct Gathered {
-    counts: StatisticsCounts,
+    counts: StatisticsCountsView,
     response: BTreeMap<i64, u64>,
     report: BTreeMap<i64, u64>,
 }
@@ -93,23 +55,26 @@ impl Gathered {
             Measure::Undelivered => *counts.undelivered.entry(by_code).or_default() += amount,
             Measure::Ended => {
                 let state = u8::try_from(code).ok().and_then(FinalState::from_octet);
-                *counts.ended.entry(state.map_or("?", FinalState::name)).or_default() += amount;
+                let name = state.map_or("?", FinalState::name);
+                *counts.ended.entry(name.to_owned()).or_default() += amount;
             }
             Measure::ResponseTime => *self.response.entry(code).or_default() += amount,
             Measure::DlrTime => *self.report.entry(code).or_default() += amount,
         }
     }
 
-    fn counts(self) -> StatisticsCounts {
-        StatisticsCounts {
-            response: Latency::from_buckets(&self.response),
-            dlr: Latency::from_buckets(&self.report),
+    fn counts(self) -> StatisticsCountsView {
+        StatisticsCountsView {
+            response: quantiles(&self.response),
+            dlr: quantiles(&self.report),
             ..self.counts
         }
     }
 }
 
-pub(crate) async fn query(backend: &dyn Backend, period: &Period) -> Result<Vec<Statistics>, Fault> {
+/// Statistics of each hour or day, account and peer. A message counts for the hour of its acceptance, including all its
+/// later events.
+pub(crate) async fn query(backend: &dyn Backend, period: &Period) -> Result<Vec<StatisticsView>, Fault> {
     let (shift, length) = match period.span {
         Span::Hour => (0, 1),
         Span::Day { east } => (i64::from(east.clamp(-12, 14)), 24),
@@ -175,8 +140,8 @@ pub(crate) async fn query(backend: &dyn Backend, period: &Period) -> Result<Vec<
         .into_iter()
         .map(|((start, account, peer), [mt, mo])| {
             let hours = start * length - shift;
-            Statistics {
-                start: Timestamp(u64::try_from(hours.saturating_mul(HOUR)).unwrap_or(0)),
+            StatisticsView {
+                start: u64::try_from(hours.saturating_mul(HOUR)).unwrap_or(0),
                 account,
                 peer,
                 mt: mt.counts(),

@@ -12,10 +12,9 @@
 //! Fields with their default value are omitted. Times are milliseconds since the Unix epoch.
 
 use crate::PeerDirectory;
-use crate::archived_message::PriceState;
 use model::{
-    Address, DlrRequest, FinalRecord, Message, MessageId, PeerId, Quote, SenderFallback, SenderRequest, Step,
-    Timestamp, Verdict, escape, from_hex, hex, unescape,
+    Address, DlrRequest, FinalRecord, Message, MessageId, PeerId, PriceState, Quote, SenderFallback,
+    SenderRequest, Step, Timestamp, Verdict, escape, from_hex, hex, unescape,
 };
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;

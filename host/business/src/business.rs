@@ -1,8 +1,8 @@
-use crate::account_state::BusinessAccountState;
 use crate::accounts::{Account, Accounts};
 use crate::calls::Shared;
 use crate::options::{BusinessAccountOptions, BusinessOptions};
 use crate::push::{self, PushError, Pusher};
+use api::BusinessView;
 use axum::Router;
 use parking_lot::Mutex;
 use ports::{EngineClient, EventSink, LinkRegistry, PasswordVerifier, Protocol, Routing};
@@ -100,12 +100,12 @@ impl Business {
 
     /// The state of all accounts.
     #[must_use]
-    pub fn states(&self) -> Vec<BusinessAccountState> {
-        let to_item = |account: Arc<Account>| {
+    pub fn states(&self) -> Vec<BusinessView> {
+        let view = |account: Arc<Account>| {
             let url = account.options.push.as_ref().map(|push| push.url.as_str());
-            account.counts.to_item(&account.options.name, url)
+            account.counts.view(&account.options.name, url)
         };
-        self.shared.accounts.all().into_iter().map(to_item).collect()
+        self.shared.accounts.all().into_iter().map(view).collect()
     }
 
     /// Ends pushes within the given time and releases fetched items that were not acknowledged. The core must keep

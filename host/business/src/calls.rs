@@ -1,17 +1,18 @@
 //! The calls of business systems, the same over JSON and XML-RPC.
 
 use crate::accounts::{Account, Accounts};
+use crate::answers::{FetchedBatch, MessageState, StateResult, SubmissionResult};
 use crate::inbox::Inbox;
 use crate::item;
 use crate::options::BusinessOptions;
 use crate::problem::{Problem, ProblemKind};
+use crate::request::Fetch;
 use crate::submission;
 use engine::{EngineAnswer, Event};
 use model::{Address, IdempotencyKey, Message, MessageId, Refusal, Timestamp};
 use parking_lot::Mutex;
 use ports::{EngineClient, EventSink, LinkRegistry, PasswordVerifier, Protocol, RefusalRecord, Routing};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -29,18 +30,6 @@ pub(crate) struct Shared {
     pub(crate) inbox: Arc<Inbox>,
 }
 
-/// The parameters of a fetch.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Fetch {
-    /// Maximum number of items.
-    pub(crate) max: Option<u32>,
-    /// Maximum seconds to wait for the first item.
-    pub(crate) wait: Option<u32>,
-    /// A batch to acknowledge first.
-    pub(crate) acknowledge: Option<String>,
-}
-
 impl Shared {
     async fn ask(&self, event: impl FnOnce(engine::ReplyTo) -> Event) -> Result<EngineAnswer, Problem> {
         let submit_timeout = self.options.lock().submit_timeout;
@@ -54,7 +43,7 @@ impl Shared {
         account: &Account,
         items: Vec<Value>,
         key: Option<String>,
-    ) -> Result<Value, Problem> {
+    ) -> Result<Vec<SubmissionResult>, Problem> {
         let key = key.map(|name| submission_key(&name, &items)).transpose();
         let read =
             key.and_then(|key| Ok((key, submission::messages(items, &account.options, Timestamp::now())?)));
@@ -87,11 +76,8 @@ impl Shared {
             return Err(Problem::of(*refusal));
         }
         let shown = numbers.into_iter().zip(results).map(|(to, result)| match result {
-            Ok(id) => json!({ "to": to, "id": id.to_string() }),
-            Err(refusal) => {
-                let problem = Problem::of(refusal);
-                json!({ "to": to, "error": problem.kind.name(), "detail": problem.detail })
-            }
+            Ok(id) => SubmissionResult::Accepted { to, id: id.to_string() },
+            Err(refusal) => SubmissionResult::refused(to, Problem::of(refusal)),
         });
         Ok(shown.collect())
     }
@@ -115,48 +101,44 @@ impl Shared {
     }
 
     /// The state of one message of the account.
-    pub(crate) async fn state(&self, account: &Account, id: &str) -> Result<Value, Problem> {
+    pub(crate) async fn state(&self, account: &Account, id: &str) -> Result<MessageState, Problem> {
         let unknown = |detail: String| Problem::new(ProblemKind::NotFound, detail);
         let id: MessageId =
             id.parse().map_err(|error: model::ParseMessageIdError| unknown(error.to_string()))?;
         let origin = account.options.peer;
         match self.ask(|reply| Event::Query { origin, id, source: None, reply }).await? {
-            EngineAnswer::State(state) => Ok(json!({
-                "id": id.to_string(),
-                "state": item::state_name(state.state),
-                "final": state.state.is_final(),
-                "final_at": state.final_at.map(item::stamp),
-                "error": state.error,
-            })),
+            EngineAnswer::State(state) => Ok(MessageState {
+                id: id.to_string(),
+                state: state.state.into(),
+                is_final: state.state.is_final(),
+                final_at: state.final_at.map(item::stamp),
+                error: state.error,
+            }),
             EngineAnswer::Refused(refusal) => Err(Problem::of(refusal)),
             _ => Err(Problem::of(Refusal::Internal)),
         }
     }
 
     /// The states of several messages.
-    pub(crate) async fn states(&self, account: &Account, ids: &[Value]) -> Value {
+    pub(crate) async fn states(&self, account: &Account, ids: Vec<String>) -> Vec<StateResult> {
         let mut states = Vec::new();
-        for id in ids.iter().take(account.options.batch) {
-            let id = id.as_str().unwrap_or_default();
-            states.push(match self.state(account, id).await {
-                Ok(state) => state,
-                Err(problem) => json!({ "id": id, "error": problem.kind.name(), "detail": problem.detail }),
+        for id in ids.into_iter().take(account.options.batch) {
+            states.push(match self.state(account, &id).await {
+                Ok(state) => StateResult::Known(state),
+                Err(problem) => StateResult::unknown(id, problem),
             });
         }
-        Value::Array(states)
+        states
     }
 
     /// Fetches MO messages and DLRs that wait for the account.
-    pub(crate) async fn fetch(&self, account: &Arc<Account>, fetch: Fetch) -> Result<Value, Problem> {
+    pub(crate) async fn fetch(&self, account: &Arc<Account>, fetch: Fetch) -> Result<FetchedBatch, Problem> {
         if let Some(batch) = fetch.acknowledge.as_deref().filter(|batch| !batch.is_empty()) {
             self.inbox.acknowledge(account, batch, None).await?;
         }
         let most = usize::try_from(fetch.max.unwrap_or(100)).unwrap_or(usize::MAX);
         let wait = Duration::from_secs(u64::from(fetch.wait.unwrap_or(0)));
-        let fetched = self.inbox.fetch(&self.core, &self.registry, account, most, wait).await?;
-        Ok(
-            json!({ "batch": fetched.batch, "items": fetched.items, "lease": account.options.lease.as_secs() }),
-        )
+        self.inbox.fetch(&self.core, &self.registry, account, most, wait).await
     }
 
     /// Acknowledges a batch, or some of its items.
@@ -164,14 +146,13 @@ impl Shared {
         &self,
         account: &Account,
         batch: &str,
-        ids: Option<&[Value]>,
+        ids: Option<Vec<String>>,
     ) -> Result<usize, Problem> {
-        let parse = |id: &Value| {
-            let id = id.as_str().unwrap_or_default();
+        let parse = |id: String| {
             id.parse::<MessageId>().map_err(|error| Problem::new(ProblemKind::Invalid, error.to_string()))
         };
         let only: Option<Vec<MessageId>> =
-            ids.map(|ids| ids.iter().map(parse).collect::<Result<_, _>>()).transpose()?;
+            ids.map(|ids| ids.into_iter().map(parse).collect::<Result<_, _>>()).transpose()?;
         self.inbox.acknowledge(account, batch, only.as_deref()).await
     }
 }

@@ -1,40 +1,57 @@
 //! HTTP routes: JSON, and the XML-RPC endpoint.
 
 use crate::accounts::{Account, authenticate};
-use crate::calls::{Fetch, Shared};
-use crate::problem::{Problem, ProblemKind};
+use crate::answers::{AcknowledgedItems, FetchedBatch, MessageState, States, SubmissionResults};
+use crate::calls::Shared;
+use crate::problem::{Problem, ProblemDocument, ProblemKind};
+use crate::request::{Acknowledgement, Fetch, Ids, Submission};
 use crate::unique_json::UniqueJson;
 use crate::{openapi, xmlrpc};
 use axum::body::Body;
+use axum::extract::rejection::{BytesRejection, QueryRejection};
 use axum::extract::{ConnectInfo, DefaultBodyLimit, Path, Query, Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{head, post};
 use axum::{Extension, Json, Router};
 use bytes::Bytes;
 use ports::ConnectionPermit;
-use serde_json::{Value, json};
-use std::collections::HashMap;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::error::Error as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// Operations of accounts.
+pub(crate) fn routes() -> OpenApiRouter<Arc<Shared>> {
+    OpenApiRouter::new()
+        .routes(routes!(submit))
+        .routes(routes!(states))
+        .routes(routes!(state))
+        .routes(routes!(fetch))
+        .routes(routes!(acknowledge))
+}
+
+/// Operations that require no account.
+pub(crate) fn public_routes() -> OpenApiRouter<Arc<Shared>> {
+    OpenApiRouter::new().routes(routes!(description))
+}
 
 pub(crate) fn router(shared: Arc<Shared>) -> Router {
     // Slightly above the limit, so that the error for a larger body can be reported in the protocol's own format.
     let limit = shared.options.lock().request_limit.saturating_add(1);
-    Router::new()
+    Router::from(routes())
         .route("/xmlrpc", post(call))
         .route("/RPC2", post(call))
-        .route("/v1/messages", post(submit))
-        .route("/v1/messages/states", post(states))
-        .route("/v1/messages/{id}", get(state))
         // A fetch leases items to the caller, who would not see them in a response to HEAD.
-        .route("/v1/inbox", get(fetch).head(no_head))
-        .route("/v1/inbox/acknowledge", post(acknowledge))
+        .route("/v1/inbox", head(no_head))
         .route_layer(middleware::from_fn(uncompressed))
         // Before the body is read, so that unauthenticated bodies cost nothing.
         .route_layer(middleware::from_fn_with_state(shared.clone(), identify))
-        .route("/v1/openapi.json", get(|| async { Json(openapi::document()) }))
+        .merge(Router::from(public_routes()))
         .fallback(|| async {
             Problem::new(ProblemKind::NotFound, "unknown path; GET /v1/openapi.json lists all paths")
         })
@@ -87,10 +104,7 @@ fn key_of(headers: &HeaderMap) -> Result<Option<String>, Problem> {
 }
 
 /// The body, if its size is within the limit.
-fn sized(
-    shared: &Shared,
-    body: Result<Bytes, axum::extract::rejection::BytesRejection>,
-) -> Result<Bytes, Problem> {
+fn sized(shared: &Shared, body: Result<Bytes, BytesRejection>) -> Result<Bytes, Problem> {
     let limit = shared.options.lock().request_limit;
     match body {
         Ok(body) if body.len() <= limit => Ok(body),
@@ -102,10 +116,11 @@ fn sized(
     }
 }
 
-fn json_of(body: &Bytes) -> Result<Value, Problem> {
-    serde_json::from_slice(body)
-        .map(|UniqueJson(value)| value)
-        .map_err(|error| Problem::new(ProblemKind::Malformed, format!("invalid JSON: {error}")))
+/// The request in a body.
+fn read<T: DeserializeOwned>(shared: &Shared, body: Result<Bytes, BytesRejection>) -> Result<T, Problem> {
+    let UniqueJson(value) = serde_json::from_slice(&sized(shared, body)?)
+        .map_err(|error| Problem::new(ProblemKind::Malformed, format!("invalid JSON: {error}")))?;
+    serde_json::from_value(value).map_err(|error| Problem::new(ProblemKind::Invalid, error.to_string()))
 }
 
 /// Counts a call by its result.
@@ -118,7 +133,7 @@ fn counted<T>(account: &Account, method: &'static str, result: Result<T, Problem
 async fn call(
     State(shared): State<Arc<Shared>>,
     Extension(account): Extension<Arc<Account>>,
-    body: Result<Bytes, axum::extract::rejection::BytesRejection>,
+    body: Result<Bytes, BytesRejection>,
 ) -> Response {
     let text = match sized(&shared, body) {
         Ok(body) => {
@@ -133,106 +148,118 @@ async fn call(
     ([(header::CONTENT_TYPE, "text/xml; charset=utf-8")], Body::from(text)).into_response()
 }
 
-/// The messages of a body: one, or a list.
-fn items_of(body: Value) -> Result<Vec<Value>, Problem> {
-    match body {
-        Value::Object(mut map) if map.contains_key("messages") => match (map.remove("messages"), map.len()) {
-            (Some(Value::Array(items)), 0) => Ok(items),
-            (Some(Value::Array(_)), _) => {
-                Err(Problem::new(ProblemKind::Invalid, "`messages` excludes other members"))
-            }
-            _ => Err(Problem::new(ProblemKind::Invalid, "messages: must be an array")),
-        },
-        item @ Value::Object(_) => Ok(vec![item]),
-        _ => Err(Problem::new(ProblemKind::Invalid, "must be a message, or {\"messages\": [...]}")),
-    }
-}
-
+/// Submits one message, or several. The answer follows when all messages are durable.
+///
+/// If one message is malformed, all are refused.
+#[utoipa::path(
+    post,
+    path = "/v1/messages",
+    params(("Idempotency-Key" = Option<String>, Header, description = "A repeated call with the same key within a day returns the first answer.")),
+    request_body = Submission,
+    responses(
+        (status = 202, description = "One result per number, in the order of the numbers.", body = SubmissionResults),
+        (status = 422, description = "All messages are refused.", body = ProblemDocument, content_type = "application/problem+json"),
+    ),
+)]
 async fn submit(
     State(shared): State<Arc<Shared>>,
     Extension(account): Extension<Arc<Account>>,
     headers: HeaderMap,
-    body: Result<Bytes, axum::extract::rejection::BytesRejection>,
-) -> Result<Response, Problem> {
+    body: Result<Bytes, BytesRejection>,
+) -> Result<(StatusCode, Json<SubmissionResults>), Problem> {
     let key = key_of(&headers);
-    let read = key.and_then(|key| Ok((items_of(json_of(&sized(&shared, body)?)?)?, key)));
-    let result = match read {
+    let request = key.and_then(|key| Ok((read::<Submission>(&shared, body)?.into_items()?, key)));
+    let result = match request {
         Ok((items, key)) => shared.submit(&account, items, key).await,
         Err(problem) => {
             shared.refused(&account, &problem);
             Err(problem)
         }
     };
-    let results = counted(&account, "submit", result)?;
-    Ok((StatusCode::ACCEPTED, Json(json!({ "messages": results }))).into_response())
+    let messages = counted(&account, "submit", result)?;
+    Ok((StatusCode::ACCEPTED, Json(SubmissionResults { messages })))
 }
 
+/// Shows the state of a message.
+#[utoipa::path(
+    get,
+    path = "/v1/messages/{id}",
+    params(("id" = String, Path, description = "The message id.")),
+    responses((status = 200, description = "The state of the message.", body = MessageState)),
+)]
 async fn state(
     State(shared): State<Arc<Shared>>,
     Extension(account): Extension<Arc<Account>>,
     Path(id): Path<String>,
-) -> Result<Json<Value>, Problem> {
+) -> Result<Json<MessageState>, Problem> {
     counted(&account, "state", shared.state(&account, &id).await).map(Json)
 }
 
+/// Shows the states of several messages.
+#[utoipa::path(
+    post,
+    path = "/v1/messages/states",
+    request_body = Ids,
+    responses((status = 200, description = "The states, in the order of the ids.", body = States)),
+)]
 async fn states(
     State(shared): State<Arc<Shared>>,
     Extension(account): Extension<Arc<Account>>,
-    body: Result<Bytes, axum::extract::rejection::BytesRejection>,
-) -> Result<Json<Value>, Problem> {
-    let result = async {
-        match json_of(&sized(&shared, body)?)?.get("ids") {
-            Some(Value::Array(ids)) => Ok(shared.states(&account, ids).await),
-            _ => Err(Problem::new(ProblemKind::Invalid, "must be {\"ids\": [...]}")),
-        }
-    };
-    counted(&account, "states", result.await).map(|states| Json(json!({ "messages": states })))
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Json<States>, Problem> {
+    let Ids { ids } = counted(&account, "states", read(&shared, body))?;
+    Ok(Json(States { messages: shared.states(&account, ids).await }))
 }
 
+/// Fetches replies and DLRs that were not pushed, under a lease.
+#[utoipa::path(
+    get,
+    path = "/v1/inbox",
+    params(Fetch),
+    responses((status = 200, description = "A batch of items.", body = FetchedBatch)),
+)]
 async fn fetch(
     State(shared): State<Arc<Shared>>,
     Extension(account): Extension<Arc<Account>>,
-    Query(query): Query<HashMap<String, String>>,
-) -> Result<Json<Value>, Problem> {
-    let number = |name: &str| match query.get(name).map(|text| text.parse()) {
-        None => Ok(None),
-        Some(Ok(number)) => Ok(Some(number)),
-        Some(Err(_)) => Err(Problem::new(ProblemKind::Invalid, format!("{name}: must be a number"))),
-    };
+    query: Result<Query<Fetch>, QueryRejection>,
+) -> Result<Json<FetchedBatch>, Problem> {
     let result = async {
-        let unknown = query.keys().find(|name| !["max", "wait", "acknowledge"].contains(&name.as_str()));
-        if let Some(unknown) = unknown {
-            return Err(Problem::new(
-                ProblemKind::Invalid,
-                format!("{unknown}: is unknown; known are max, wait, acknowledge"),
-            ));
-        }
-        let fetch = Fetch {
-            max: number("max")?,
-            wait: number("wait")?,
-            acknowledge: query.get("acknowledge").cloned(),
-        };
-        shared.fetch(&account, fetch).await
+        let Query(request) = query.map_err(|error| {
+            // The outer error says only that the query is invalid.
+            let detail = error.source().map_or_else(|| error.body_text(), ToString::to_string);
+            Problem::new(ProblemKind::Invalid, detail)
+        })?;
+        shared.fetch(&account, request).await
     };
     counted(&account, "fetch", result.await).map(Json)
 }
 
+/// Acknowledges a batch, or only some of its items.
+#[utoipa::path(
+    post,
+    path = "/v1/inbox/acknowledge",
+    request_body = Acknowledgement,
+    responses((status = 200, description = "The number of acknowledged items.", body = AcknowledgedItems)),
+)]
 async fn acknowledge(
     State(shared): State<Arc<Shared>>,
     Extension(account): Extension<Arc<Account>>,
-    body: Result<Bytes, axum::extract::rejection::BytesRejection>,
-) -> Result<Json<Value>, Problem> {
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Json<AcknowledgedItems>, Problem> {
     let result = async {
-        let document = json_of(&sized(&shared, body)?)?;
-        let ids = match document.get("ids") {
-            None => None,
-            Some(Value::Array(ids)) => Some(ids.as_slice()),
-            Some(_) => return Err(Problem::new(ProblemKind::Invalid, "ids: must be an array")),
-        };
-        match document.get("batch").and_then(Value::as_str) {
-            Some(batch) => shared.acknowledge(&account, batch, ids).await,
-            None => Err(Problem::new(ProblemKind::Invalid, "batch: is missing")),
-        }
+        let Acknowledgement { batch, ids } = read(&shared, body)?;
+        shared.acknowledge(&account, &batch, ids).await
     };
-    counted(&account, "acknowledge", result.await).map(|count| Json(json!({ "acknowledged": count })))
+    let acknowledged = counted(&account, "acknowledge", result.await)?;
+    Ok(Json(AcknowledgedItems { acknowledged }))
+}
+
+/// Returns this OpenAPI document.
+#[utoipa::path(
+    get,
+    path = "/v1/openapi.json",
+    responses((status = 200, description = "The OpenAPI 3.1 document.", body = serde_json::Value)),
+)]
+async fn description() -> Json<&'static Value> {
+    Json(openapi::document())
 }

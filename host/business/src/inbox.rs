@@ -1,25 +1,17 @@
 //! Fetching: items are leased to the caller and removed once acknowledged.
 
 use crate::accounts::Account;
-use crate::item;
+use crate::answers::FetchedBatch;
+use crate::item::InboxItem;
 use crate::problem::{Problem, ProblemKind};
 use engine::Event;
 use model::{Message, MessageId, Outcome};
 use parking_lot::Mutex;
 use ports::{EventSink, LinkCommand, LinkHandle, LinkRegistry, Protocol};
-use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
-
-/// A fetched batch.
-#[derive(Debug)]
-pub(crate) struct FetchedBatch {
-    /// The name of the lease.
-    pub(crate) batch: String,
-    pub(crate) items: Vec<Value>,
-}
 
 /// Maximum number of items per fetch.
 pub(crate) const MAX_ITEMS: usize = 1000;
@@ -92,17 +84,17 @@ impl Inbox {
             }
         }
         let batch = link.0.to_string();
-        let shown = items.iter().map(|message| item::to_item(message)).collect();
+        let term = account.options.lease;
+        let shown = items.iter().map(|message| InboxItem::of(message)).collect();
         let ids: Vec<MessageId> = items.iter().map(|message| message.id).collect();
         let lease = Lease { account: account.clone(), handle, items: ids };
         if lease.items.is_empty() {
             end(lease, None).await;
-            return Ok(FetchedBatch { batch: String::new(), items: shown });
+            return Ok(FetchedBatch { batch: String::new(), items: shown, lease: term.as_secs() });
         }
         account.counts.leased.fetch_add(lease.items.len() as u64, Relaxed);
         self.leases.lock().insert(batch.clone(), lease);
         let (inbox, name) = (self.clone(), batch.clone());
-        let term = account.options.lease;
         tokio::spawn(async move {
             tokio::time::sleep(term).await;
             let lease = inbox.leases.lock().remove(&name);
@@ -115,7 +107,7 @@ impl Inbox {
                 end(lease, None).await;
             }
         });
-        Ok(FetchedBatch { batch, items: shown })
+        Ok(FetchedBatch { batch, items: shown, lease: term.as_secs() })
     }
 
     /// Acknowledges a batch, or some of its items; the others are offered again. Returns the number of acknowledged

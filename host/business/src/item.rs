@@ -1,13 +1,14 @@
-//! JSON views of MO messages and DLRs, for pushes and fetches.
+//! MO messages and DLRs, as they are pushed and fetched.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use model::{DlrContent, DlrState, Message, MessageKind, Timestamp};
+use model::{DlrContent, DlrState, Message, MessageKind, Timestamp, hex};
 use ports::text;
-use serde_json::{Map, Value, json};
+use serde::Serialize;
 use sgip::SgipFields;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
+use utoipa::ToSchema;
 
 /// RFC 3339, UTC, with milliseconds.
 pub(crate) fn stamp(at: Timestamp) -> String {
@@ -18,27 +19,46 @@ pub(crate) fn stamp(at: Timestamp) -> String {
         .unwrap_or_default()
 }
 
-/// The name of a DLR state.
-pub(crate) fn state_name(state: DlrState) -> &'static str {
-    match state {
-        DlrState::Scheduled => "scheduled",
-        DlrState::Enroute => "enroute",
-        DlrState::Delivered => "delivered",
-        DlrState::Expired => "expired",
-        DlrState::Deleted => "cancelled",
-        DlrState::Undeliverable => "failed",
-        DlrState::Accepted => "relayed",
-        DlrState::Unknown => "unknown",
-        DlrState::Rejected => "rejected",
-        DlrState::Skipped => "skipped",
-    }
+/// The state of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum StateName {
+    /// Waits for its schedule.
+    Scheduled,
+    /// On its way.
+    Enroute,
+    /// Delivered.
+    Delivered,
+    /// Its validity period has ended.
+    Expired,
+    /// Cancelled.
+    Cancelled,
+    /// Not deliverable.
+    Failed,
+    /// Accepted by the network, without a DLR.
+    Relayed,
+    /// Its fate is unknown.
+    Unknown,
+    /// Rejected.
+    Rejected,
+    /// Skipped by the network.
+    Skipped,
 }
 
-/// The type of an item, which is also the last part of its method name.
-pub(crate) fn kind(message: &Message) -> &'static str {
-    match message.kind {
-        MessageKind::Text => "reply",
-        MessageKind::Dlr(_) => "dlr",
+impl From<DlrState> for StateName {
+    fn from(state: DlrState) -> Self {
+        match state {
+            DlrState::Scheduled => Self::Scheduled,
+            DlrState::Enroute => Self::Enroute,
+            DlrState::Delivered => Self::Delivered,
+            DlrState::Expired => Self::Expired,
+            DlrState::Deleted => Self::Cancelled,
+            DlrState::Undeliverable => Self::Failed,
+            DlrState::Accepted => Self::Relayed,
+            DlrState::Unknown => Self::Unknown,
+            DlrState::Rejected => Self::Rejected,
+            DlrState::Skipped => Self::Skipped,
+        }
     }
 }
 
@@ -50,56 +70,131 @@ pub(crate) fn order_key(message: &Message) -> Option<u64> {
     }
 }
 
-/// The view of an item.
-pub(crate) fn to_item(message: &Message) -> Value {
-    let mut shown = match &message.kind {
-        MessageKind::Text => reply(message),
-        MessageKind::Dlr(text) => dlr(message, text),
-    };
-    shown.insert("type".to_owned(), kind(message).into());
-    shown.insert("id".to_owned(), message.id.to_string().into());
-    Value::Object(shown)
+/// An item of the inbox, and the body of a push.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(tag = "type", rename_all = "kebab-case")]
+pub(crate) enum InboxItem {
+    /// A message from a subscriber.
+    Reply(Reply),
+    /// A DLR.
+    Dlr(Dlr),
 }
 
-fn reply(message: &Message) -> Map<String, Value> {
-    let (words, coding) = text::display(&message.text);
-    let mut shown = Map::new();
-    let header = sgip::text::header(&message.text.octets).filter(|_| message.text.udhi);
-    shown.insert("from".to_owned(), message.source.text().into());
-    shown.insert("to".to_owned(), message.destination.text().into());
-    shown.insert("text".to_owned(), words.into());
-    shown.insert("coding".to_owned(), coding.into());
-    shown.insert("octets".to_owned(), STANDARD.encode(&message.text.octets).into());
-    shown.insert("received_at".to_owned(), stamp(message.accepted_at).into());
-    if let Some((udh, _)) = header {
-        let digits = model::hex(udh);
-        shown.insert("udh".to_owned(), digits.into());
-    }
-    if let Some(reserve) = SgipFields::read(&message.tlvs).reserve {
-        let link_id = String::from_utf8_lossy(&reserve).trim_end_matches('\0').to_owned();
-        shown.insert("link_id".to_owned(), link_id.into());
-    }
-    shown
+/// A message from a subscriber.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Reply {
+    /// The id of the item.
+    id: String,
+    /// The subscriber's number.
+    from: String,
+    /// The number to which it was sent.
+    to: String,
+    /// The text; empty for binary messages.
+    text: String,
+    /// The coding of the octets: `ascii`, `gsm`, `ucs2`, `gbk` or `binary`.
+    coding: &'static str,
+    /// The octets of the body, with the user data header if there is one, in base64.
+    octets: String,
+    /// Time of acceptance (RFC 3339).
+    received_at: String,
+    /// The user data header in hexadecimal, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    udh: Option<String>,
+    /// The LinkID of SGIP, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    link_id: Option<String>,
 }
 
-fn dlr(message: &Message, text: &DlrContent) -> Map<String, Value> {
-    let mut shown = Map::new();
-    shown.insert("message_id".to_owned(), message.submission_id().to_string().into());
-    shown.insert("state".to_owned(), state_name(text.state).into());
-    shown.insert("final".to_owned(), (!text.intermediate).into());
-    shown.insert("error".to_owned(), text.error.into());
-    shown.insert("segments".to_owned(), text.segments.0.into());
-    shown.insert("segments_delivered".to_owned(), text.segments.1.into());
-    if text.segment != 0 {
-        shown.insert("segment".to_owned(), text.segment.into());
+/// A DLR.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Dlr {
+    /// The id of the item.
+    id: String,
+    /// The id of the submitted message.
+    message_id: String,
+    /// The state of the message.
+    #[schema(inline)]
+    state: StateName,
+    /// Whether the state is final.
+    #[serde(rename = "final")]
+    is_final: bool,
+    /// The network's error code; 0 if there is none.
+    error: u16,
+    /// Number of segments.
+    segments: u16,
+    /// Number of delivered segments.
+    segments_delivered: u16,
+    /// The segment that the DLR is about, from 1; omitted for the whole message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    segment: Option<u16>,
+    /// Source of the submitted message.
+    from: String,
+    /// Destination of the submitted message.
+    to: String,
+    /// Time of the submission (RFC 3339).
+    submitted_at: String,
+    /// Time of the state (RFC 3339).
+    done_at: String,
+    /// The reference of the submission, if it had one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reference: Option<String>,
+}
+
+impl InboxItem {
+    /// The item for a message to a business system.
+    pub(crate) fn of(message: &Message) -> Self {
+        match &message.kind {
+            MessageKind::Text => Self::Reply(Reply::of(message)),
+            MessageKind::Dlr(text) => Self::Dlr(Dlr::of(message, text)),
+        }
     }
-    // A DLR goes the other way: its source is the destination of the message.
-    shown.insert("from".to_owned(), message.destination.text().into());
-    shown.insert("to".to_owned(), message.source.text().into());
-    shown.insert("submitted_at".to_owned(), stamp(text.submitted_at).into());
-    shown.insert("done_at".to_owned(), stamp(text.done_at).into());
-    if let Some(reference) = SgipFields::read(&message.tlvs).reference {
-        shown.insert("reference".to_owned(), json!(String::from_utf8_lossy(&reference)));
+
+    /// The type, which is also the last part of the method name of a push.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Reply(_) => "reply",
+            Self::Dlr(_) => "dlr",
+        }
     }
-    shown
+}
+
+impl Reply {
+    fn of(message: &Message) -> Self {
+        let (text, coding) = text::display(&message.text);
+        let header = sgip::text::header(&message.text.octets).filter(|_| message.text.udhi);
+        let link_id = SgipFields::read(&message.tlvs).reserve;
+        Self {
+            id: message.id.to_string(),
+            from: message.source.text().into_owned(),
+            to: message.destination.text().into_owned(),
+            text,
+            coding,
+            octets: STANDARD.encode(&message.text.octets),
+            received_at: stamp(message.accepted_at),
+            udh: header.map(|(udh, _)| hex(udh)),
+            link_id: link_id.map(|octets| String::from_utf8_lossy(&octets).trim_end_matches('\0').to_owned()),
+        }
+    }
+}
+
+impl Dlr {
+    fn of(message: &Message, dlr: &DlrContent) -> Self {
+        let reference = SgipFields::read(&message.tlvs).reference;
+        Self {
+            id: message.id.to_string(),
+            message_id: message.submission_id().to_string(),
+            state: dlr.state.into(),
+            is_final: !dlr.intermediate,
+            error: dlr.error,
+            segments: dlr.segments.0,
+            segments_delivered: dlr.segments.1,
+            segment: Some(dlr.segment).filter(|segment| *segment != 0),
+            // A DLR goes the other way: its source is the destination of the message.
+            from: message.destination.text().into_owned(),
+            to: message.source.text().into_owned(),
+            submitted_at: stamp(dlr.submitted_at),
+            done_at: stamp(dlr.done_at),
+            reference: reference.map(|octets| String::from_utf8_lossy(&octets).into_owned()),
+        }
+    }
 }

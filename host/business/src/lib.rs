@@ -11,6 +11,7 @@
 
 mod account_state;
 mod accounts;
+mod answers;
 mod business;
 mod calls;
 mod http_json;
@@ -25,7 +26,6 @@ mod submission;
 mod unique_json;
 mod xmlrpc;
 
-pub use account_state::{BusinessAccountState, PushStatus, RequestCounts};
 pub use business::Business;
 pub use openapi::document;
 pub use options::{BusinessAccountOptions, BusinessOptions, PushFormat, PushOptions};

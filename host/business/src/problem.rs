@@ -1,11 +1,13 @@
+use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use dxr::Fault;
 use model::{Refusal, RejectReason};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// An invalid field of a request.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct FieldError {
     /// The path of the field, for example `messages[3].to[1]`.
     pub(crate) field: String,
@@ -142,20 +144,36 @@ impl Problem {
     }
 }
 
-/// The HTTP response: a problem document (RFC 9457).
+/// A problem document (RFC 9457).
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Problem)]
+pub(crate) struct ProblemDocument {
+    /// A URN of the kind.
+    #[serde(rename = "type")]
+    urn: String,
+    /// The kind, for programs.
+    title: &'static str,
+    /// The HTTP status.
+    status: u16,
+    /// The cause, and what would be valid.
+    detail: String,
+    /// All invalid fields of the request.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(inline, required = false)]
+    errors: Vec<FieldError>,
+}
+
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let status = self.kind.status();
-        let mut document = serde_json::json!({
-            "type": format!("urn:switchyard:problem:{}", self.kind.name()),
-            "title": self.kind.name(),
-            "status": status.as_u16(),
-            "detail": self.detail,
-        });
-        if let (false, Some(map)) = (self.errors.is_empty(), document.as_object_mut()) {
-            map.insert("errors".to_owned(), serde_json::json!(self.errors));
-        }
-        let mut response = (status, document.to_string()).into_response();
+        let document = ProblemDocument {
+            urn: format!("urn:switchyard:problem:{}", self.kind.name()),
+            title: self.kind.name(),
+            status: status.as_u16(),
+            detail: self.detail,
+            errors: self.errors,
+        };
+        let mut response = (status, Json(document)).into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         match self.kind {

@@ -1,14 +1,14 @@
 //! Pushes of MO messages and DLRs to a business system's URL.
 
 use crate::accounts::Account;
-use crate::item;
+use crate::item::{self, InboxItem};
 use crate::options::{PushFormat, PushOptions};
 use crate::xmlrpc;
 use engine::Event;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use hmac::{Hmac, Mac};
-use model::{ErrorClass, Message, Outcome, Timestamp};
+use model::{ErrorClass, Message, Outcome, Timestamp, hex};
 use ports::{EventSink, LinkCommand, LinkHandle, LinkRegistry, Protocol};
 use sha2::Sha256;
 use std::collections::{HashMap, VecDeque};
@@ -49,8 +49,7 @@ pub fn signature(secret: &str, seconds: u64, body: &[u8]) -> String {
     let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(secret.as_bytes()) else { return String::new() };
     mac.update(format!("{seconds}.").as_bytes());
     mac.update(body);
-    let digest = model::hex(&mac.finalize().into_bytes());
-    format!("t={seconds},v1={digest}")
+    format!("t={seconds},v1={}", hex(&mac.finalize().into_bytes()))
 }
 
 /// The client shared by all accounts. It does not follow redirects: a push goes to the configured URL only.
@@ -182,13 +181,16 @@ impl Pusher {
     }
 
     async fn send(&self, message: &Message) -> PushOutcome {
-        let shown = item::to_item(message);
+        let item = InboxItem::of(message);
         let (body, content_type) = match self.push.format {
-            PushFormat::Json => (shown.to_string(), "application/json"),
-            PushFormat::XmlRpc => match xmlrpc::call(&format!("sms.{}", item::kind(message)), &shown) {
-                Ok(body) => (body, "text/xml"),
-                Err(why) => return PushOutcome::Refused(why),
-            },
+            PushFormat::Json => {
+                (serde_json::to_string(&item).map_err(|error| error.to_string()), "application/json")
+            }
+            PushFormat::XmlRpc => (xmlrpc::call(&format!("sms.{}", item.kind()), &item), "text/xml"),
+        };
+        let body = match body {
+            Ok(body) => body,
+            Err(why) => return PushOutcome::Refused(why),
         };
         let seconds = Timestamp::now().0 / 1000;
         let request = self
@@ -197,7 +199,7 @@ impl Pusher {
             .header(reqwest::header::CONTENT_TYPE, content_type)
             .header(SIGNATURE_HEADER, signature(&self.push.secret, seconds, body.as_bytes()))
             .header("Switchyard-Id", message.id.to_string())
-            .header("Switchyard-Type", item::kind(message))
+            .header("Switchyard-Type", item.kind())
             .body(body);
         let response = match request.send().await {
             Ok(response) => response,

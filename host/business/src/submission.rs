@@ -408,7 +408,9 @@ mod tests {
         let messages = read(&[item]).unwrap();
         assert!(messages[0].text.udhi && messages[0].text.data_coding == 15);
         assert_eq!(&messages[0].text.octets[..], [5, 0, 3, 0x2d, 2, 1, 0xc4, 0xe3]);
-        assert!(read(&[json!({ "to": "123", "octets": "c4e" })]).is_err());
+        for wrong in ["c4e", "+4"] {
+            assert!(read(&[json!({ "to": "123", "octets": wrong })]).is_err());
+        }
         assert!(read(&[json!({ "to": "123", "text": "x", "udh": "0600" })]).is_err());
     }
 }

@@ -9,6 +9,7 @@ use dxr::{Fault, FaultResponse, MethodCall, MethodResponse, TryFromValue, TryToV
 use encoding_rs::{Encoding, REPLACEMENT, UTF_8, UTF_16BE, UTF_16LE};
 use quick_xml::events::{BytesEnd, BytesStart, Event};
 use quick_xml::{Reader, Writer};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -208,8 +209,9 @@ fn writable(text: &str) -> String {
 const HEAD: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
 
 /// A method call with one value.
-pub(crate) fn call(method: &str, value: &Value) -> Result<String, String> {
-    let call = MethodCall::new(method.to_owned(), vec![to_xml(value)?]);
+pub(crate) fn call(method: &str, value: &impl Serialize) -> Result<String, String> {
+    let value = serde_json::to_value(value).map_err(|error| error.to_string())?;
+    let call = MethodCall::new(method.to_owned(), vec![to_xml(&value)?]);
     let text = dxr::serialize_xml(&call).map_err(|error| error.to_string())?;
     Ok(format!("{HEAD}{text}"))
 }
@@ -346,19 +348,20 @@ async fn method(shared: &Arc<Shared>, account: &Arc<Account>, call: Call) -> Res
         ("sms.submitMany", Some(Value::Array(items)), key) => {
             submit(shared, account, items, key).await.map_err(|error| error.unwrap_or_else(errors))
         }
-        ("sms.state", Some(id), None) => shared.state(account, id.as_str().unwrap_or_default()).await,
-        ("sms.states", Some(Value::Array(ids)), None) => Ok(shared.states(account, &ids).await),
+        ("sms.state", Some(id), None) => {
+            answer_value(shared.state(account, id.as_str().unwrap_or_default()).await?)
+        }
+        ("sms.states", Some(ids), None) => {
+            let ids = serde_json::from_value(ids).map_err(|_| errors())?;
+            answer_value(shared.states(account, ids).await)
+        }
         ("sms.fetch", options, None) => {
             let options = options.unwrap_or_else(|| json!({}));
-            shared.fetch(account, serde_json::from_value(options).map_err(|_| errors())?).await
+            answer_value(shared.fetch(account, serde_json::from_value(options).map_err(|_| errors())?).await?)
         }
         ("sms.acknowledge", Some(Value::String(batch)), ids) => {
-            let ids = match ids {
-                None => None,
-                Some(Value::Array(ids)) => Some(ids),
-                Some(_) => return Err(errors()),
-            };
-            shared.acknowledge(account, &batch, ids.as_deref()).await.map(|count| json!(count))
+            let ids = ids.map(serde_json::from_value).transpose().map_err(|_| errors())?;
+            answer_value(shared.acknowledge(account, &batch, ids).await?)
         }
         ("system.listMethods", None, None) => Ok(METHODS.iter().map(|(name, ..)| json!(name)).collect()),
         ("system.methodSignature", Some(name), None) => Ok(json!([known(&name)?.1])),
@@ -383,7 +386,13 @@ async fn submit(
         }
     };
     let items = items.into_iter().map(numbers).collect();
-    shared.submit(account, items, key).await.map_err(Some)
+    let results = shared.submit(account, items, key).await?;
+    answer_value(results).map_err(Some)
+}
+
+/// An answer, for the conversion to XML-RPC.
+fn answer_value(answer: impl Serialize) -> Result<Value, Problem> {
+    serde_json::to_value(answer).map_err(|error| Problem::new(ProblemKind::Internal, error.to_string()))
 }
 
 /// Converts an integer to its digits.

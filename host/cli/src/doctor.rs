@@ -152,7 +152,7 @@ mod tests {
     use admin::{Problem, ProblemKind};
     use api::{
         ArchivePumpView, AttentionSeverity, AttentionSubjectKind, AttentionView, Health, LinkPhase, LinkRole,
-        Readiness, StatusTotals, StatusView,
+        PumpState, Readiness, StatusTotals, StatusView,
     };
     use serde_json::{Value, json};
     use std::net::TcpListener;
@@ -299,7 +299,7 @@ mod tests {
 
     #[test]
     fn a_running_appliance_is_checked() {
-        let api = api(VERSION, LinkPhase::Bound, &archive("up", 0), &[]);
+        let api = api(VERSION, LinkPhase::Bound, &archive(PumpState::Up, 0), &[]);
         let url = api.start();
         let (code, found) = findings(&["doctor"], &url);
         assert_eq!(code, 0, "{found:?}");
@@ -317,7 +317,7 @@ mod tests {
 
     #[test]
     fn problems_of_a_running_appliance_are_reported() {
-        let down = ArchivePumpView { error: Some("gone".to_owned()), ..archive("down", 7) };
+        let down = ArchivePumpView { error: Some("gone".to_owned()), ..archive(PumpState::Down, 7) };
         let error = |code: &str, kind| AttentionView {
             remedy: Some("mend it".to_owned()),
             ..finding(AttentionSeverity::Error, code, kind, "it is down")

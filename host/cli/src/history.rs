@@ -3,10 +3,10 @@
 use crate::format::{table, value_text};
 use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
-use crate::paged_list::{PagedList, fetch_items};
+use crate::paged_list::fetch_pages;
+use api::{FinishedMessageView, HistoryPageView};
 use clap::Args;
 use client::ApiClient;
-use serde_json::{Value, json};
 use std::process::ExitCode;
 
 const AFTER: &str = concat!(
@@ -72,47 +72,73 @@ impl HistoryCommand {
 }
 
 fn show(api: &ApiClient, output: &Output, query: &[(&str, String)], limit: usize) -> Result<(), Failure> {
-    let list = PagedList { path: "/v1/history", items: "messages", next: "cursor" };
-    let (messages, next) = fetch_items(api, list, query, limit)?;
+    let page: HistoryPageView = fetch_pages(api, "/v1/history", query, limit)?;
     if output.json {
-        return output.document(&json!({ "messages": messages, "next": next }));
+        return output.document(&page);
     }
-    if messages.is_empty() {
+    if page.messages.is_empty() {
         output.remark("no message matches");
         return Ok(());
     }
-    let rows: Vec<_> = messages.iter().map(row).collect();
+    let rows: Vec<_> = page.messages.iter().map(row).collect();
     let head = ["ID", "ACCEPTED", "ENDED", "STATE", "ERROR", "ACCOUNT", "PEER", "FROM", "TO"];
     output.write(&table(&head, &rows))?;
-    if !next.is_null() {
-        output.remark(&format!("there are more; continue with --cursor {}", value_text(&next)));
+    if let Some(next) = &page.next {
+        output.remark(&format!("there are more; continue with --cursor {}", value_text(next)));
     }
     Ok(())
 }
 
-fn row(message: &Value) -> Vec<String> {
-    let names =
-        ["id", "accepted_at", "ended_at", "state", "error", "account", "peer", "source", "destination"];
-    names.iter().map(|name| value_text(&message[*name])).collect()
+fn row(message: &FinishedMessageView) -> Vec<String> {
+    vec![
+        value_text(&message.id),
+        value_text(&message.accepted_at),
+        value_text(&message.ended_at),
+        value_text(&message.state),
+        message.error.to_string(),
+        value_text(&message.account),
+        value_text(&message.peer),
+        value_text(&message.source),
+        value_text(&message.destination),
+    ]
 }
 
 #[cfg(test)]
 mod tests {
     use crate::fake_api::{FakeApi, run};
-    use serde_json::json;
+    use api::{FinishedMessageView, HistoryPageView};
+    use model::{Direction, FinalState};
 
     #[test]
     fn finished_messages_are_listed_in_pages() {
-        let page = json!({
-            "messages": [{
-                "id": "7", "accepted_at": "2026-11-21T16:03:00Z", "ended_at": "2026-11-21T16:03:02Z", "direction": "mt",
-                "account": "shop", "peer": "north", "source": "10655", "source_ton": 0, "source_npi": 1,
-                "destination": "8613", "destination_ton": 1, "destination_npi": 1, "state": "failed", "error": 11,
-                "peer_message_id": null, "attempts": 1, "priority": 0, "data_coding": 0, "udhi": false,
-                "router": "prefix-router", "router_version": "58cd962459f1", "note": null,
-            }],
-            "next": "c7",
-        });
+        let message = FinishedMessageView {
+            id: "7".to_owned(),
+            accepted_at: "2026-11-21T16:03:00Z".to_owned(),
+            ended_at: "2026-11-21T16:03:02Z".to_owned(),
+            direction: Direction::Mt,
+            account: "shop".to_owned(),
+            peer: "north".to_owned(),
+            source: "10655".to_owned(),
+            source_ton: 0,
+            source_npi: 1,
+            destination: "8613".to_owned(),
+            destination_ton: 1,
+            destination_npi: 1,
+            state: FinalState::Failed,
+            error: 11,
+            peer_message_id: None,
+            attempts: 1,
+            priority: 0,
+            data_coding: 0,
+            udhi: false,
+            body: None,
+            router: "prefix-router".to_owned(),
+            router_version: "58cd962459f1".to_owned(),
+            note: None,
+            trace: None,
+            price: None,
+        };
+        let page = HistoryPageView { messages: vec![message], next: Some("c7".to_owned()) };
         let api = FakeApi::default().with("GET /v1/history?limit=1&account=shop&state=failed", 200, &page);
         let done = run(&api.start(), &["history", "--account", "shop", "--state", "failed", "--limit", "1"]);
         let line =

@@ -14,8 +14,6 @@ mod drain;
 mod explain;
 #[cfg(test)]
 mod fake_api;
-#[cfg(test)]
-mod fixtures;
 pub mod format;
 mod global_args;
 mod history;
@@ -43,3 +41,6 @@ mod user;
 
 pub use command::{CliCommand, CliContext};
 pub use doctor::ConfigFacts;
+
+#[cfg(test)]
+use testkit::fake_api::fixtures;

@@ -3,7 +3,7 @@
 use crate::format::value_text;
 use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::Streams;
-use api::LogLevelView;
+use api::{LogLevelRequest, LogLevelView};
 use clap::Args;
 use std::process::ExitCode;
 
@@ -30,7 +30,7 @@ impl LogLevelCommand {
         let Self { level, global } = self;
         global.run(streams, |api, output| {
             let answer: LogLevelView = match level {
-                Some(level) => api.call("PUT", "/v1/log", &LogLevelView { level })?,
+                Some(level) => api.call("PUT", "/v1/log", &LogLevelRequest { level })?,
                 None => api.read("/v1/log")?,
             };
             if output.json { output.document(&answer) } else { output.line(&value_text(&answer.level)) }

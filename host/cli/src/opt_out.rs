@@ -3,8 +3,8 @@
 use crate::format::{table, value_text};
 use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
+use api::{OptOutChange, OptOutView, OptOutsView};
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
 use std::process::ExitCode;
 
 const AFTER: &str = concat!(
@@ -49,27 +49,27 @@ impl OptOutCommand {
         let Self { task, global } = self;
         global.run(streams, |api, output| {
             let (Pair { sender, subscriber }, stop) = match task {
-                Task::List => return show(output, &api.get("/v1/opt-outs")?),
+                Task::List => return show(output, &api.read("/v1/opt-outs")?),
                 Task::Stop(pair) => (pair, true),
                 Task::Allow(pair) => (pair, false),
             };
-            let body = json!({ "sender": sender, "subscriber": subscriber, "stop": stop });
-            api.post("/v1/opt-outs", &body)?;
+            let change = OptOutChange { sender, subscriber, stop };
+            let () = api.call("POST", "/v1/opt-outs", &change)?;
             if output.json {
-                return output.document(&body);
+                return output.document(&change);
             }
             let becomes = if stop { "blocked" } else { "permitted" };
-            output.line(&format!("{sender} to {subscriber}: {becomes}"))
+            output.line(&format!("{} to {}: {becomes}", change.sender, change.subscriber))
         })
     }
 }
 
-fn show(output: &Output, answer: &Value) -> Result<(), Failure> {
+fn show(output: &Output, opt_outs: &OptOutsView) -> Result<(), Failure> {
     if output.json {
-        return output.document(answer);
+        return output.document(opt_outs);
     }
-    let row = |pair: &Value| vec![value_text(&pair["sender"]), value_text(&pair["subscriber"])];
-    let rows: Vec<_> = answer["stopped"].as_array().into_iter().flatten().map(row).collect();
+    let row = |pair: &OptOutView| vec![value_text(&pair.sender), value_text(&pair.subscriber)];
+    let rows: Vec<_> = opt_outs.stopped.iter().map(row).collect();
     if rows.is_empty() {
         output.remark("there are no opt-outs");
         return Ok(());
@@ -80,14 +80,16 @@ fn show(output: &Output, answer: &Value) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use crate::fake_api::{FakeApi, run};
-    use serde_json::{Value, json};
+    use api::{OptOutChange, OptOutView, OptOutsView};
+    use serde_json::Value;
 
     #[test]
     fn an_opt_out_is_added_and_removed() {
+        let opt_out = OptOutView { sender: "10655".to_owned(), subscriber: "8613".to_owned() };
         let api = FakeApi::default().with("POST /v1/opt-outs", 204, &Value::Null).with(
             "GET /v1/opt-outs",
             200,
-            &json!({ "stopped": [{ "sender": "10655", "subscriber": "8613" }] }),
+            &OptOutsView { stopped: vec![opt_out] },
         );
         let url = api.start();
         assert_eq!(run(&url, &["opt-out", "stop", "10655", "8613"]).out, "10655 to 8613: blocked\n");
@@ -96,7 +98,7 @@ mod tests {
         let stops: Vec<bool> = api
             .requests()
             .iter()
-            .filter_map(|request| serde_json::from_str::<Value>(&request.body).ok()?["stop"].as_bool())
+            .filter_map(|request| Some(serde_json::from_str::<OptOutChange>(&request.body).ok()?.stop))
             .collect();
         assert_eq!(stops, [true, false]);
     }

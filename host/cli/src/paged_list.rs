@@ -2,12 +2,11 @@
 
 use crate::output::Failure;
 use api::{
-    ConfigVersionPageView, ConfigVersionSummaryView, MessagePageView, MessageRowView, UncertainPageView,
-    UncertainView,
+    ConfigVersionPageView, ConfigVersionSummaryView, FinishedMessageView, HistoryPageView, MessagePageView,
+    MessageRowView, UncertainPageView, UncertainView,
 };
 use client::{ApiClient, encode_segment};
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 /// The maximum number of items that are requested at a time.
 const PAGE_SIZE: usize = 1_000;
@@ -28,6 +27,19 @@ impl Page for MessagePageView {
     const NEXT: &'static str = "cursor";
 
     fn items(&mut self) -> &mut Vec<MessageRowView> {
+        &mut self.messages
+    }
+
+    fn next(&self) -> Option<String> {
+        self.next.clone()
+    }
+}
+
+impl Page for HistoryPageView {
+    type Item = FinishedMessageView;
+    const NEXT: &'static str = "cursor";
+
+    fn items(&mut self) -> &mut Vec<FinishedMessageView> {
         &mut self.messages
     }
 
@@ -85,48 +97,5 @@ pub(crate) fn fetch_pages<P: Page>(
             *page.items() = fetched;
             return Ok(page);
         }
-    }
-}
-
-/// A list of the API: its path, and the names of its fields.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct PagedList<'a> {
-    pub(crate) path: &'a str,
-    /// The field of the answer that holds the items.
-    pub(crate) items: &'a str,
-    /// The query parameter for the next page.
-    pub(crate) next: &'a str,
-}
-
-/// Fetches up to `limit` items, and the position of the next one.
-pub(crate) fn fetch_items(
-    api: &ApiClient,
-    list: PagedList<'_>,
-    query: &[(&str, String)],
-    limit: usize,
-) -> Result<(Vec<Value>, Value), Failure> {
-    let mut fetched = Vec::new();
-    let mut after: Option<String> = None;
-    loop {
-        let limit_of_page = (limit - fetched.len()).clamp(1, PAGE_SIZE);
-        let mut path = format!("{}?limit={limit_of_page}", list.path);
-        for (name, value) in query {
-            // After the first page, the position comes from the page before.
-            if after.is_none() || *name != list.next {
-                path.push_str(&format!("&{name}={}", encode_segment(value)));
-            }
-        }
-        if let Some(after) = &after {
-            path.push_str(&format!("&{}={}", list.next, encode_segment(after)));
-        }
-        let mut page = api.get(&path)?;
-        if let Some(Value::Array(items)) = page.get_mut(list.items).map(Value::take) {
-            fetched.extend(items);
-        }
-        let next = page.get_mut("next").map(Value::take).unwrap_or_default();
-        if next.is_null() || fetched.len() >= limit {
-            return Ok((fetched, next));
-        }
-        after = Some(next.as_str().map_or_else(|| next.to_string(), str::to_owned));
     }
 }

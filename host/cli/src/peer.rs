@@ -116,7 +116,7 @@ fn test(api: &ApiClient, output: &Output, name: &str) -> Result<(), Failure> {
     } else {
         let row = |TestStepView { what, ok, ms, detail }: &TestStepView| {
             let ok = if *ok { "ok" } else { "failed" };
-            vec![value_text(what), ok.to_owned(), format!("{ms}ms"), value_text(detail)]
+            vec![what.name().to_owned(), ok.to_owned(), format!("{ms}ms"), value_text(detail)]
         };
         let rows: Vec<Vec<String>> = test.steps.iter().map(row).collect();
         output.write(&table(&["STEP", "RESULT", "TOOK", "DETAIL"], &rows))?;
@@ -130,20 +130,18 @@ fn test(api: &ApiClient, output: &Output, name: &str) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use crate::fake_api::{FakeApi, run};
-    use api::{PeerTestView, TestStepView};
+    use api::{PeerTestView, TestStepKind, TestStepView};
     use serde_json::{Value, json};
 
     #[test]
     fn a_peer_test_prints_each_step() {
-        let step = |what: &str, ok, ms, detail: &str| TestStepView {
-            what: what.to_owned(),
-            ok,
-            ms,
-            detail: Some(detail.to_owned()),
+        let step =
+            |what, ok, ms, detail: &str| TestStepView { what, ok, ms, detail: Some(detail.to_owned()) };
+        let connected = step(TestStepKind::Connect, true, 3, "10.0.0.1:2775");
+        let failed = PeerTestView {
+            ok: false,
+            steps: vec![connected.clone(), step(TestStepKind::Bind, false, 12, "0x0D")],
         };
-        let connected = step("connect", true, 3, "10.0.0.1:2775");
-        let failed =
-            PeerTestView { ok: false, steps: vec![connected.clone(), step("bind", false, 12, "0x0D")] };
         let passed = PeerTestView { ok: true, steps: vec![connected] };
         let url = FakeApi::default()
             .with("POST /v1/peers/up%20stream/test", 200, &json!(failed))

@@ -1,11 +1,11 @@
 //! `switchyard refusals`: shows refused submissions.
 
-use crate::format::{count, table, timestamp, value_text};
+use crate::format::{number, table, timestamp, value_text};
 use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
+use api::{RefusalCountView, RefusalsView, RefusedSubmissionView};
 use clap::Args;
 use client::encode_segment;
-use serde_json::Value;
 use std::process::ExitCode;
 
 const AFTER: &str = concat!(
@@ -49,38 +49,33 @@ impl RefusalsCommand {
                     path.push_str(&format!("&{name}={}", encode_segment(&value)));
                 }
             }
-            show(output, &api.get(&path)?)
+            show(output, &api.read(&path)?)
         })
     }
 }
 
-fn show(output: &Output, answer: &Value) -> Result<(), Failure> {
+fn show(output: &Output, answer: &RefusalsView) -> Result<(), Failure> {
     if output.json {
         return output.document(answer);
     }
-    let counts = answer["counts"].as_array().into_iter().flatten();
-    let counts: Vec<_> = counts
-        .map(|one| {
-            vec![
-                value_text(&one["account"]),
-                value_text(&one["protocol"]),
-                value_text(&one["code"]),
-                count(&one["count"]),
-            ]
-        })
-        .collect();
-    if counts.is_empty() {
+    if answer.counts.is_empty() {
         output.remark("no submission was refused since the start of the daemon");
         return Ok(());
     }
-    output.write(&table(&["ACCOUNT", "PROTOCOL", "CODE", "MESSAGES"], &counts))?;
-    let names = ["account", "protocol", "source", "destination", "code", "reason"];
-    let row = |one: &Value| {
-        let mut row = vec![timestamp(&one["at"])];
-        row.extend(names.iter().map(|name| value_text(&one[*name])));
+    let row = |one: &RefusalCountView| {
+        let mut row = [&one.account, &one.protocol, &one.code].map(value_text).to_vec();
+        row.push(number(one.count));
         row
     };
-    let rows: Vec<_> = answer["refusals"].as_array().into_iter().flatten().map(row).collect();
+    let rows: Vec<_> = answer.counts.iter().map(row).collect();
+    output.write(&table(&["ACCOUNT", "PROTOCOL", "CODE", "MESSAGES"], &rows))?;
+    let row = |one: &RefusedSubmissionView| {
+        let mut row = vec![timestamp(&one.at)];
+        let texts = [&one.account, &one.protocol, &one.source, &one.destination, &one.code, &one.reason];
+        row.extend(texts.map(value_text));
+        row
+    };
+    let rows: Vec<_> = answer.refusals.iter().map(row).collect();
     output.write("\n")?;
     output.write(&table(&["AT", "ACCOUNT", "PROTOCOL", "FROM", "TO", "CODE", "REASON"], &rows))
 }
@@ -88,20 +83,32 @@ fn show(output: &Output, answer: &Value) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use crate::fake_api::{FakeApi, NOW, run};
-    use serde_json::json;
+    use api::{RefusalCountView, RefusalsView, RefusedSubmissionView};
 
     #[test]
     fn refusals_are_counted_and_listed() {
-        let answer = json!({
-            "counts": [{ "account": "acme", "protocol": "smpp", "code": "no-credit", "count": 1_200 }],
-            "refusals": [{
-                "at": NOW, "account": "acme", "protocol": "smpp", "source": "ACME\u{1b}", "destination": "+4915****678",
-                "code": "no-credit", "reason": "rejected: no credit",
-            }],
-        });
+        let text = str::to_owned;
+        let (account, protocol, code) = (text("acme"), text("smpp"), text("no-credit"));
+        let count = RefusalCountView {
+            account: account.clone(),
+            protocol: protocol.clone(),
+            code: code.clone(),
+            count: 1_200,
+        };
+        let refusal = RefusedSubmissionView {
+            at: NOW,
+            account,
+            protocol,
+            source: text("ACME\u{1b}"),
+            destination: text("+4915****678"),
+            code,
+            reason: text("rejected: no credit"),
+        };
+        let answer = RefusalsView { counts: vec![count], refusals: vec![refusal] };
+        let nothing = RefusalsView { counts: Vec::new(), refusals: Vec::new() };
         let url = FakeApi::default()
             .with("GET /v1/refusals?limit=5&account=acme&code=no-credit", 200, &answer)
-            .with("GET /v1/refusals?limit=100", 200, &json!({ "counts": [], "refusals": [] }))
+            .with("GET /v1/refusals?limit=100", 200, &nothing)
             .start();
         let done = run(&url, &["refusals", "--account", "acme", "--code", "no-credit", "--limit", "5"]);
         let expected = "ACCOUNT  PROTOCOL  CODE       MESSAGES\n\

@@ -149,7 +149,7 @@ mod tests {
     use admin::{Problem, ProblemKind};
     use api::{
         AttentionSeverity, AttentionSubjectKind, AttentionView, LinkPhase, LinkRole, LinkView, NotReady,
-        QueueView, Readiness, StatusTotals, StatusView,
+        PumpState, QueueView, Readiness, StatusTotals, StatusView,
     };
     use serde_json::json;
 
@@ -174,7 +174,7 @@ mod tests {
             .with("GET /v1/status", 200, &status)
             .with("GET /v1/ready", 200, &Readiness::of(Vec::new()))
             .with("GET /v1/attention", 200, &json!([]))
-            .with("GET /v1/archive", 200, &archive("up", 3))
+            .with("GET /v1/archive", 200, &archive(PumpState::Up, 3))
             .with("GET /v1/hooks", 200, &[router(100, 9)])
     }
 

@@ -3,7 +3,7 @@
 use crate::format::{duration_text, list, number, plural, timestamp, value_text};
 use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
-use api::{AcceptedMessage, SubscriberView, SubscriberWakeResult};
+use api::{AcceptedMessage, PresenceSign, SubscriberView, SubscriberWakeResult};
 use clap::{Args, Subcommand};
 use client::{ApiClient, encode_segment};
 use serde_json::Value;
@@ -138,13 +138,13 @@ fn rows(subscriber: &SubscriberView, now: u64) -> Vec<(&'static str, String)> {
 }
 
 /// The event that showed the handset's presence.
-fn presence_text(subscriber: &SubscriberView) -> String {
-    match subscriber.present_by.as_deref() {
-        Some("location-update") => "location update".to_owned(),
-        Some("message") => "sent a message".to_owned(),
-        Some("ready-for-sm") => "ready for short messages".to_owned(),
-        Some("delivery") => "accepted a message".to_owned(),
-        _ => value_text(&subscriber.present_by),
+fn presence_text(subscriber: &SubscriberView) -> &'static str {
+    match subscriber.present_by {
+        Some(PresenceSign::LocationUpdate) => "location update",
+        Some(PresenceSign::Message) => "sent a message",
+        Some(PresenceSign::ReadyForSm) => "ready for short messages",
+        Some(PresenceSign::Delivery) => "accepted a message",
+        None => "-",
     }
 }
 
@@ -152,7 +152,8 @@ fn presence_text(subscriber: &SubscriberView) -> String {
 mod tests {
     use crate::fake_api::{FakeApi, NOW, run};
     use api::{
-        AcceptedMessage, SubscriberQueueView, SubscriberStateView, SubscriberView, SubscriberWakeResult,
+        AcceptedMessage, PresenceSign, SubscriberQueueView, SubscriberStateView, SubscriberView,
+        SubscriberWakeResult,
     };
     use serde_json::{Value, json};
     use std::collections::BTreeMap;
@@ -181,7 +182,7 @@ mod tests {
             msc: Some("MSC-1".to_owned()),
             connected: true,
             present_at: Some(NOW - 65_000),
-            present_by: Some("location-update".to_owned()),
+            present_by: Some(PresenceSign::LocationUpdate),
             state: SubscriberStateView::Absent,
             reason: Some("network: network failure (17)".to_owned()),
             next_try: Some(NOW + 60_000),

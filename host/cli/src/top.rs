@@ -95,8 +95,8 @@ mod tests {
     use crate::fake_api::{FakeApi, NOW, run};
     use crate::fixtures;
     use api::{
-        AttentionSeverity, AttentionSubjectKind, AttentionView, LinkPhase, LinkRole, LinkView, QueueView,
-        Readiness, StatusTotals, StatusView,
+        AttentionSeverity, AttentionSubjectKind, AttentionView, LinkPhase, LinkRole, LinkView, PumpState,
+        QueueView, Readiness, StatusTotals, StatusView,
     };
     use serde_json::{Value, json};
     use unicode_width::UnicodeWidthStr;
@@ -156,7 +156,7 @@ mod tests {
             status: status_after(10),
             queues: (0..queues).map(queue).collect(),
             links: (0..3).map(link).collect(),
-            archive: Some(fixtures::archive("up", 17)),
+            archive: Some(fixtures::archive(PumpState::Up, 17)),
             attention: vec![
                 AttentionView {
                     since: Some(NOW - 61_000),

@@ -335,14 +335,6 @@ impl ApiClient {
         self.ask("POST", path, Some(body))
     }
 
-    /// Sends a PUT request with a JSON body.
-    ///
-    /// # Errors
-    /// As [`ApiClient::get`].
-    pub fn put(&self, path: &str, body: &Value) -> Result<Value, ClientError> {
-        self.ask("PUT", path, Some(body))
-    }
-
     /// Sends a DELETE request.
     ///
     /// # Errors

@@ -1,7 +1,6 @@
 //! Formats numbers, times and states.
 
 use maud::{Markup, html};
-use serde_json::Value;
 use time::OffsetDateTime;
 
 /// The current time, in milliseconds since the epoch.
@@ -174,24 +173,6 @@ pub(crate) fn with_readable_times(text: &str) -> String {
     }
     out.push_str(rest);
     out
-}
-
-/// A field of an answer as a number; 0 if it is missing.
-pub(crate) fn number(value: &Value, name: &str) -> u64 {
-    value[name].as_u64().unwrap_or(0)
-}
-
-/// A field of an answer as a text; empty if it is missing.
-pub(crate) fn text<'a>(value: &'a Value, name: &str) -> &'a str {
-    value[name].as_str().unwrap_or_default()
-}
-
-/// A field whose name has hyphens in some answers and underscores in others.
-pub(crate) fn kebab_or_snake<'a>(value: &'a Value, name: &str) -> &'a Value {
-    match &value[name] {
-        Value::Null => &value[name.replace('-', "_")],
-        found => found,
-    }
 }
 
 #[cfg(test)]

@@ -44,6 +44,7 @@ const PAGES: &[ManualPage] = manual_pages![
     "internals/overview",
     "internals/plugin-runtime",
     "internals/pools-journal",
+    "reference/business-api",
     "reference/cli",
     "reference/configuration",
     "reference/configuration-changes",

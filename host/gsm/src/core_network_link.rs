@@ -11,9 +11,10 @@ use crate::location_lookups::{LocationLookups, SubscriberLocation, UnsentMessage
 use crate::mo::{self, MoAdmission, MoTransactions};
 use crate::mt::{ConnId, Mt, MtAnswer, MtAnswerResult, MtRequest, MtStep, MtTransactions};
 use crate::options::GsmOptions;
-use crate::state::{ConnectionState, Shared};
-use crate::subscribers::{MsisdnChange, PresenceSign};
+use crate::state::Shared;
+use crate::subscribers::MsisdnChange;
 use crate::{mapping, mt_refusal};
+use api::{CoreConnectionView, PresenceSign};
 use engine::{EngineAnswer, Event, QueriedState, ReplyTo};
 use gsup::{GmmCause, GsupImsi, IpaName, MessageType, Reporter};
 use model::{ErrorClass, LinkId, Message, MessageId, MessageKind, Outcome, Timestamp, Verdict};
@@ -233,7 +234,6 @@ impl CoreNetworkLink {
                 absence_monitor.watch(now, imsi, false);
             }
             absence_monitor.query_due(now);
-            self.shared.counts.absent_watched.store(absence_monitor.len() as u64, Relaxed);
         }
         let expired = self.mt_transactions.expire_unanswered(now);
         let counts = self.shared.counts.clone();
@@ -443,8 +443,11 @@ impl CoreNetworkLink {
             match input {
                 LinkInput::Ready { name, remote, out } => {
                     tracing::info!(network = self.options.name, msc = name.as_deref(), %remote, "msc connected");
-                    let state =
-                        ConnectionState { name: name.as_deref().map(str::to_owned), remote, ready: true };
+                    let state = CoreConnectionView {
+                        name: name.as_deref().map(str::to_owned),
+                        remote: remote.to_string(),
+                        ready: true,
+                    };
                     self.shared.connections.lock().insert(conn, state);
                     if name.is_some() && self.conns.values().any(|other| other.name == name) {
                         let msc = name.as_deref();

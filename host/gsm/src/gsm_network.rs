@@ -3,8 +3,9 @@ use crate::core_network_link::{CoreNetworkLink, EngineHandles};
 use crate::hlr_lookup::HlrLookup;
 use crate::location_lookups::LocationLookups;
 use crate::options::{GsmOptions, GsmRole};
-use crate::state::{GsmState, Shared};
+use crate::state::Shared;
 use crate::{hlr_connection, proxy};
+use api::{CoreNetworkRole, CoreNetworkView};
 use capabilities::Hlr;
 use gsup::ccm::Identity;
 use gsup::{IpaName, IpaNameError};
@@ -168,21 +169,20 @@ impl GsmNetwork {
 
     /// A snapshot of the network's state for the API and metrics.
     #[must_use]
-    pub fn state(&self) -> GsmState {
+    pub fn state(&self) -> CoreNetworkView {
         let role = match self.options.role {
-            GsmRole::Client => "client",
-            GsmRole::Proxy => "proxy",
+            GsmRole::Client => CoreNetworkRole::Client,
+            GsmRole::Proxy => CoreNetworkRole::Proxy,
         };
         let counts = &self.shared.counts;
         let connections: Vec<_> = self.shared.connections.lock().values().cloned().collect();
         let ctrl_up = counts.ctrl_up.load(Relaxed);
-        let is_proxy = self.options.role == GsmRole::Proxy;
         let ctrl_down = self.options.ctrl.as_deref().filter(|_| counts.ctrl_failed.load(Relaxed));
-        GsmState {
-            faults: counts.observed_faults.faults(is_proxy, &connections, ctrl_down),
+        CoreNetworkView {
+            faults: counts.observed_faults.faults(role, &connections, ctrl_down),
             connections,
-            ctrl: self.options.ctrl.is_some().then_some(ctrl_up),
-            subscribers: self.shared.subscribers.len() as u64,
+            hlr_answers: self.options.ctrl.is_some().then_some(ctrl_up),
+            subscribers_known: self.shared.subscribers.len() as u64,
             ..counts.snapshot(&self.options.name, role)
         }
     }

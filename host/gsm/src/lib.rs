@@ -28,11 +28,9 @@ mod state;
 mod subscriber_info;
 mod subscribers;
 
-pub use fault::{GsmFault, GsmFaultKind};
 pub use gsm_network::{GsmError, GsmNetwork};
 pub use gsup::GsupImsi;
 pub use mt_refusal::{describe_refusal, is_absent, is_memory_full};
 pub use options::{GsmOptions, GsmRole};
-pub use state::{ConnectionState, GsmState};
 pub use subscriber_info::{HlrUnreachable, Presence, SubscriberInfo, SubscriberKey};
 pub use tpdu::Language;

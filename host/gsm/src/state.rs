@@ -1,11 +1,11 @@
 //! State of a core network, for the API and metrics.
 
-use crate::fault::{GsmFault, ObservedFaults};
+use crate::fault::ObservedFaults;
 use crate::mt::ConnId;
 use crate::subscribers::Subscribers;
+use api::{CoreConnectionView, CoreNetworkMo, CoreNetworkMt, CoreNetworkRole, CoreNetworkView, HlrQuestions};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 pub(crate) struct Shared {
     pub(crate) subscribers: Arc<Subscribers>,
     pub(crate) counts: Arc<Counts>,
-    pub(crate) connections: Mutex<BTreeMap<ConnId, ConnectionState>>,
+    pub(crate) connections: Mutex<BTreeMap<ConnId, CoreConnectionView>>,
 }
 
 /// Counters since the start.
@@ -35,7 +35,6 @@ pub(crate) struct Counts {
     pub(crate) in_flight: AtomicU64,
     pub(crate) questions: AtomicU64,
     pub(crate) unanswered_questions: AtomicU64,
-    pub(crate) absent_watched: AtomicU64,
     pub(crate) ctrl_up: AtomicBool,
     /// The CTRL interface has failed, and no connection has succeeded since.
     pub(crate) ctrl_failed: AtomicBool,
@@ -67,97 +66,37 @@ impl Counts {
     }
 }
 
-/// State of one connection.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ConnectionState {
-    /// Name of the MSC; `None` for the HLR.
-    pub name: Option<String>,
-    /// Address of the MSC; of the HLR for a client.
-    pub remote: SocketAddr,
-    /// Whether the connection is ready for messages.
-    pub ready: bool,
-}
-
-/// State of a core network. Counters begin at the start of the daemon.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GsmState {
-    /// Its name.
-    pub name: String,
-    /// Role: `client` or `proxy`.
-    pub role: &'static str,
-    /// Connections: MSCs, or the HLR.
-    pub connections: Vec<ConnectionState>,
-    /// Whether the CTRL interface answers; `None` if none is configured.
-    pub ctrl: Option<bool>,
-    /// Number of known subscribers.
-    pub subscribers: u64,
-    /// Number of subscribers with a message in flight.
-    pub in_flight: u64,
-    /// Short messages written to MSCs.
-    pub mt: u64,
-    /// Messages acknowledged by handsets.
-    pub delivered: u64,
-    /// MT refusals by description.
-    pub refused: BTreeMap<&'static str, u64>,
-    /// MTs without an answer within the timeout.
-    pub unanswered: u64,
-    /// Answers after the timeout.
-    pub late_answers: u64,
-    /// Duplicate answers.
-    pub duplicate_answers: u64,
-    /// MO requests.
-    pub mo: u64,
-    /// Repeated MO requests.
-    pub mo_repeated: u64,
-    /// MO refusals by RP cause.
-    pub mo_refused: BTreeMap<u8, u64>,
-    /// Status reports sent to handsets.
-    pub status_reports: u64,
-    /// Alerts (READY-FOR-SM) from handsets.
-    pub ready_for_sm: u64,
-    /// Location updates.
-    pub attached: u64,
-    /// Relayed frames (proxy).
-    pub relayed_frames: u64,
-    /// Queries on the CTRL interface.
-    pub questions: u64,
-    /// Unanswered queries.
-    pub unanswered_questions: u64,
-    /// Absent subscribers that are monitored by HLR queries (client).
-    pub absent_watched: u64,
-    /// The most recent error.
-    pub last_error: Option<String>,
-    /// Current faults.
-    pub faults: Vec<GsmFault>,
-}
-
 impl Counts {
-    pub(crate) fn snapshot(&self, name: &str, role: &'static str) -> GsmState {
-        GsmState {
+    /// The state of a network without connections, subscribers and faults.
+    pub(crate) fn snapshot(&self, name: &str, role: CoreNetworkRole) -> CoreNetworkView {
+        let refused = self.refused.lock();
+        CoreNetworkView {
             name: name.to_owned(),
             role,
-            connections: Vec::new(),
-            ctrl: None,
-            subscribers: 0,
             in_flight: self.in_flight.load(Relaxed),
-            mt: self.mt.load(Relaxed),
-            delivered: self.delivered.load(Relaxed),
-            refused: self.refused.lock().clone(),
-            unanswered: self.unanswered.load(Relaxed),
-            late_answers: self.late_answers.load(Relaxed),
-            duplicate_answers: self.duplicate_answers.load(Relaxed),
-            mo: self.mo.load(Relaxed),
-            mo_repeated: self.mo_repeated.load(Relaxed),
-            mo_refused: self.mo_refused.lock().clone(),
-            status_reports: self.status_reports.load(Relaxed),
+            mt: CoreNetworkMt {
+                sent: self.mt.load(Relaxed),
+                delivered: self.delivered.load(Relaxed),
+                refused: refused.iter().map(|(what, count)| ((*what).to_owned(), *count)).collect(),
+                unanswered: self.unanswered.load(Relaxed),
+                answered_late: self.late_answers.load(Relaxed),
+                answered_twice: self.duplicate_answers.load(Relaxed),
+                status_reports: self.status_reports.load(Relaxed),
+            },
+            mo: CoreNetworkMo {
+                received: self.mo.load(Relaxed),
+                repeated: self.mo_repeated.load(Relaxed),
+                refused: self.mo_refused.lock().clone(),
+            },
             ready_for_sm: self.ready_for_sm.load(Relaxed),
             attached: self.attached.load(Relaxed),
             relayed_frames: self.relayed_frames.load(Relaxed),
-            questions: self.questions.load(Relaxed),
-            unanswered_questions: self.unanswered_questions.load(Relaxed),
-            absent_watched: self.absent_watched.load(Relaxed),
+            hlr_questions: HlrQuestions {
+                asked: self.questions.load(Relaxed),
+                unanswered: self.unanswered_questions.load(Relaxed),
+            },
             last_error: self.last_error.lock().clone(),
-            faults: Vec::new(),
+            ..CoreNetworkView::default()
         }
     }
 }

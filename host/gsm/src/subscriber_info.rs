@@ -3,7 +3,7 @@
 use crate::gsm_network::GsmNetwork;
 use crate::hlr_lookup::HlrLookupResult;
 use crate::options::GsmRole;
-use crate::subscribers::PresenceSign;
+use api::PresenceSign;
 use capabilities::HlrFailure;
 use gsup::GsupImsi;
 use gsup::ctrl::{LookupSubject, Msisdn};
@@ -38,25 +38,14 @@ pub struct SubscriberInfo {
 pub struct Presence {
     /// Time of the sign.
     pub at: Timestamp,
-    /// Kind of sign: `location-update`, `message` (sent one), `ready-for-sm` or `delivery` (received one).
-    pub sign: &'static str,
+    /// Kind of sign.
+    pub sign: PresenceSign,
 }
 
 /// The HLR does not answer, and the subscriber is not known otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the HLR does not answer")]
 pub struct HlrUnreachable;
-
-impl PresenceSign {
-    fn name(self) -> &'static str {
-        match self {
-            Self::LocationUpdate => "location-update",
-            Self::Message => "message",
-            Self::ReadyForSm => "ready-for-sm",
-            Self::Delivery => "delivery",
-        }
-    }
-}
 
 impl GsmNetwork {
     /// Looks up a subscriber; `None` if the network has no such subscriber. The HLR's answer takes precedence over
@@ -96,9 +85,7 @@ impl GsmNetwork {
         let msisdn = record.and_then(|record| record.msisdn).or_else(|| {
             subscribers.msisdn_of(&imsi).map(|digits| String::from_utf8_lossy(&digits).into_owned())
         });
-        let presence = subscribers
-            .presence_of(&imsi)
-            .map(|(at, sign)| Presence { at: Timestamp(at), sign: sign.name() });
+        let presence = subscribers.presence_of(&imsi).map(|(at, sign)| Presence { at: Timestamp(at), sign });
         Ok(Some(SubscriberInfo { imsi, msisdn, msc, connected, presence }))
     }
 

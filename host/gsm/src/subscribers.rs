@@ -1,6 +1,7 @@
 //! Known subscribers, learnt from relayed signalling and from HLR answers.
 
 use crate::mt::ConnId;
+use api::PresenceSign;
 use gsup::GsupImsi;
 use model::AddressBytes;
 use parking_lot::Mutex;
@@ -43,18 +44,6 @@ struct SubscriberRecord {
     conn: Option<ConnId>,
     /// The last sign of presence, with its time in milliseconds since the epoch.
     presence: Option<(u64, PresenceSign)>,
-}
-
-/// A sign of a handset's presence.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PresenceSign {
-    LocationUpdate,
-    /// The handset sent a short message.
-    Message,
-    /// The handset sent READY-FOR-SM.
-    ReadyForSm,
-    /// The handset received a short message.
-    Delivery,
 }
 
 impl Inner {

@@ -3,7 +3,7 @@
 use crate::HookError;
 use crate::contract::{self, WitVersion};
 use crate::signature::Trust;
-use model::Hook;
+use model::{Hook, hex};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::io::Write;
@@ -70,7 +70,7 @@ pub(crate) fn write_atomically(path: &Path, octets: &[u8]) -> Result<(), HookErr
 
 /// The SHA-256 digest of a component in hexadecimal. Its first [`VERSION_DIGITS`] digits are the version.
 fn sha256_hex(octets: &[u8]) -> String {
-    model::hex(&Sha256::digest(octets))
+    hex(&Sha256::digest(octets))
 }
 
 /// Number of digits of a version: enough for people to tell versions apart, but not enough to identify untrusted

@@ -6,6 +6,7 @@
 use crate::sgip::GatewayOptions;
 use crate::smpp_link::session_options;
 use crate::{Links, PeerOptions};
+use api::{TestStepKind, TestStepView};
 use bytes::BytesMut;
 use model::Timestamp;
 use ports::{Socket, clock};
@@ -16,45 +17,32 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-/// One step of a probe.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProbeStep {
-    /// `resolve`, `connect`, `tls`, `bind` or `unbind`.
-    pub what: &'static str,
-    /// Whether the step succeeded. A step that fails is the last.
-    pub ok: bool,
-    /// The duration of the step.
-    pub took: Duration,
-    /// The result: addresses, the peer's own name, or the error.
-    pub detail: Option<String>,
-}
-
 /// The time that a peer has to answer our unbind.
 const UNBIND_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The steps so far.
 #[derive(Default)]
 struct ProbeRun {
-    steps: Vec<ProbeStep>,
+    steps: Vec<TestStepView>,
 }
 
 impl ProbeRun {
     /// Runs one step, within a time limit; `None` if it fails.
     async fn step<T>(
         &mut self,
-        what: &'static str,
+        what: TestStepKind,
         within: Duration,
         step: impl Future<Output = Result<(T, Option<String>), String>>,
     ) -> Option<T> {
         let started = clock::now();
         let ended = tokio::time::timeout(within, step).await;
         let ended = ended.unwrap_or_else(|_| Err(format!("no answer within {} s", within.as_secs_f32())));
-        let took = clock::now().saturating_duration_since(started);
+        let took = clock::now().saturating_duration_since(started).as_millis();
         let (ok, detail, result) = match ended {
             Ok((result, detail)) => (true, detail, Some(result)),
             Err(why) => (false, Some(why), None),
         };
-        self.steps.push(ProbeStep { what, ok, took, detail });
+        self.steps.push(TestStepView { what, ok, ms: u64::try_from(took).unwrap_or(u64::MAX), detail });
         result
     }
 
@@ -70,20 +58,20 @@ impl ProbeRun {
                 Ok((found, Some(addresses.join(", "))))
             }
         };
-        let found = self.step("resolve", within, found).await?;
+        let found = self.step(TestStepKind::Resolve, within, found).await?;
         let connected = async {
             let stream = TcpStream::connect(&found[..]).await.map_err(|error| error.to_string())?;
             let remote = stream.peer_addr().ok().map(|remote| remote.to_string());
             let _ = stream.set_nodelay(true);
             Ok((stream, remote))
         };
-        self.step("connect", within, connected).await
+        self.step(TestStepKind::Connect, within, connected).await
     }
 }
 
 impl Links {
     /// Probes the peer or gateway of that name; `None` if there is none. Must be called inside a tokio runtime.
-    pub async fn probe(&self, name: &str) -> Option<Vec<ProbeStep>> {
+    pub async fn probe(&self, name: &str) -> Option<Vec<TestStepView>> {
         let peer = self.peer_options(name);
         if let Some(options) = peer {
             return Some(self.probe_smpp(&options).await);
@@ -92,7 +80,7 @@ impl Links {
         Some(probe_sgip(&gateway).await)
     }
 
-    async fn probe_smpp(&self, options: &PeerOptions) -> Vec<ProbeStep> {
+    async fn probe_smpp(&self, options: &PeerOptions) -> Vec<TestStepView> {
         let mut run = ProbeRun::default();
         let _ = self.try_smpp(options, &mut run).await;
         run.steps
@@ -112,13 +100,13 @@ impl Links {
                     let version = stream.get_ref().1.protocol_version().map(|version| format!("{version:?}"));
                     Ok((Socket::Tls(Box::new(stream.into())), version))
                 };
-                run.step("tls", within, handshake).await?
+                run.step(TestStepKind::Tls, within, handshake).await?
             }
         };
         let mut session = smpp::Session::client(clock::now(), session_options(self.system_id(), options));
-        run.step("bind", within, bind_smpp(&mut socket, &mut session, options)).await?;
+        run.step(TestStepKind::Bind, within, bind_smpp(&mut socket, &mut session, options)).await?;
         session.unbind(clock::now());
-        run.step("unbind", UNBIND_TIMEOUT, unbind_smpp(&mut socket, &mut session)).await
+        run.step(TestStepKind::Unbind, UNBIND_TIMEOUT, unbind_smpp(&mut socket, &mut session)).await
     }
 }
 
@@ -208,7 +196,7 @@ async fn unbind_smpp(
     }
 }
 
-async fn probe_sgip(options: &Arc<GatewayOptions>) -> Vec<ProbeStep> {
+async fn probe_sgip(options: &Arc<GatewayOptions>) -> Vec<TestStepView> {
     let mut run = ProbeRun::default();
     let _ = try_sgip(options, &mut run).await;
     run.steps
@@ -232,9 +220,9 @@ async fn try_sgip(options: &GatewayOptions, run: &mut ProbeRun) -> Option<()> {
     // A counter far from those of the logins of regular connections.
     let sequence = |counter| Sequence::new(options.node.node, Timestamp::now(), u32::MAX - counter);
     let mut session = sgip::Session::connector(clock::now(), settings, &bind, sequence(1));
-    run.step("bind", within, exchange_sgip(&mut socket, &mut session, true)).await?;
+    run.step(TestStepKind::Bind, within, exchange_sgip(&mut socket, &mut session, true)).await?;
     session.unbind(clock::now(), sequence(0));
-    run.step("unbind", UNBIND_TIMEOUT, exchange_sgip(&mut socket, &mut session, false)).await
+    run.step(TestStepKind::Unbind, UNBIND_TIMEOUT, exchange_sgip(&mut socket, &mut session, false)).await
 }
 
 /// Exchanges PDUs until the login or the unbind is complete.

@@ -32,7 +32,6 @@ mod shared;
 mod smpp_link;
 mod smsc_requests;
 
-pub use bind_probe::ProbeStep;
 pub use links::{Links, PreparedListeners, ShutdownLeftover};
 pub use listener_kind::ListenerKind;
 pub use options::{LinkAccountOptions, LinksOptions, ListenerOptions, LongText, PeerOptions, Secret};

@@ -1,5 +1,36 @@
 use crate::{Address, DlrState, MessageId, PeerId, PeerMessageId, RoutingDecision, Timestamp, Verdict};
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+/// The direction of a message.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Direction {
+    /// From an account to the network.
+    Mt,
+    /// From the network to an account.
+    Mo,
+}
+
+impl Direction {
+    /// All directions.
+    pub const ALL: [Self; 2] = [Self::Mt, Self::Mo];
+
+    /// The name in the archive and the API.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Mt => "mt",
+            Self::Mo => "mo",
+        }
+    }
+
+    /// The direction of that name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|direction| direction.name() == name)
+    }
+}
 
 /// The priority of a message, 0 (bulk) to 3 (very urgent), as in SMPP 3.4 §5.2.14.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]

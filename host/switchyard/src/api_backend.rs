@@ -16,13 +16,12 @@ use admin::{ApiBackend, AttentionLimits, Export, Problem, ProblemKind};
 use arc_swap::ArcSwap;
 use engine::{BlockedBy, Engine};
 use hooks::Decision;
-use links::{BindMode, LinkBlocker, LinkPhase, LinkRole, Links};
+use links::{BindMode, Links};
 use model::{
     Address, Directory, DlrRequest, FinalState, Message, MessageId, Moment, Now, PeerId, Priority, Refusal,
     RoutingDecision, Text, Timestamp, Verdict,
 };
 use parking_lot::Mutex;
-use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
@@ -125,33 +124,11 @@ fn describe_next(until: Moment, now: Now) -> String {
     format!(", next at {}", now.wall_of(until).0)
 }
 
-fn link_phase(phase: LinkPhase) -> api::LinkPhase {
-    match phase {
-        LinkPhase::BackingOff => api::LinkPhase::BackingOff,
-        LinkPhase::Connecting => api::LinkPhase::Connecting,
-        LinkPhase::Binding => api::LinkPhase::Binding,
-        LinkPhase::Bound => api::LinkPhase::Bound,
-        LinkPhase::Unbinding => api::LinkPhase::Unbinding,
-    }
-}
-
 fn bind_mode(mode: BindMode) -> api::BindMode {
     match mode {
         BindMode::Receiver => api::BindMode::Receiver,
         BindMode::Transmitter => api::BindMode::Transmitter,
         BindMode::Transceiver => api::BindMode::Transceiver,
-    }
-}
-
-fn link_blocker(blocker: LinkBlocker) -> api::LinkBlocker {
-    match blocker {
-        LinkBlocker::None => api::LinkBlocker::None,
-        LinkBlocker::PeerWindow => api::LinkBlocker::PeerWindow,
-        LinkBlocker::PeerThrottles => api::LinkBlocker::PeerThrottles,
-        LinkBlocker::SlowReader => api::LinkBlocker::SlowReader,
-        LinkBlocker::OurWindow => api::LinkBlocker::OurWindow,
-        LinkBlocker::AccountRate => api::LinkBlocker::AccountRate,
-        LinkBlocker::NotBound => api::LinkBlocker::NotBound,
     }
 }
 
@@ -307,11 +284,8 @@ impl ApiBackend for Switchyard {
         let shown = self.links.states().into_iter().map(|link| api::LinkView {
             id: link.link.map(|id| id.0),
             peer: link.name,
-            role: match link.role {
-                LinkRole::Server => api::LinkRole::Server,
-                LinkRole::Client => api::LinkRole::Client,
-            },
-            phase: link_phase(link.phase),
+            role: link.role,
+            phase: link.phase,
             remote: link.remote.map(|remote| remote.to_string()),
             bind: link.bind.map(bind_mode),
             tls: link.tls,
@@ -319,7 +293,7 @@ impl ApiBackend for Switchyard {
             in_flight: link.in_flight,
             unanswered_in: link.unanswered_in,
             round_trip_us: link.round_trip.map(|time| u64::try_from(time.as_micros()).unwrap_or(u64::MAX)),
-            blocked_by: link_blocker(link.blocked_by),
+            blocked_by: link.blocked_by,
             received: kinds(link.inbound.requests),
             sent: kinds(link.outbound.requests),
             refused_by_us: statuses(link.outbound.errors),
@@ -456,7 +430,7 @@ impl ApiBackend for Switchyard {
         Ok(api::ExplanationView { steps, answer })
     }
 
-    fn history(&self, query: &HashMap<String, String>) -> Result<Value, Problem> {
+    fn history(&self, query: &HashMap<String, String>) -> Result<api::HistoryPageView, Problem> {
         self.show_history(query)
     }
 
@@ -464,40 +438,40 @@ impl ApiBackend for Switchyard {
         self.export_history(query)
     }
 
-    fn statistics(&self, query: &HashMap<String, String>) -> Result<Value, Problem> {
+    fn statistics(&self, query: &HashMap<String, String>) -> Result<Vec<api::StatisticsView>, Problem> {
         self.show_statistics(query)
     }
 
-    fn archive(&self) -> Result<Value, Problem> {
+    fn archive(&self) -> Result<api::ArchivePumpView, Problem> {
         self.show_archive()
     }
 
-    fn orphan_dlrs(&self) -> Result<Value, Problem> {
+    fn orphan_dlrs(&self) -> Result<api::OrphanDlrsView, Problem> {
         self.show_orphan_dlrs()
     }
 
-    fn resend_dlrs(&self, request: Value) -> Result<Value, Problem> {
-        Switchyard::resend_dlrs_in_range(self, request)
+    fn resend_dlrs(&self, request: api::ResendDlrsRequest) -> Result<api::ResendDlrsResult, Problem> {
+        self.resend_dlrs_in_range(request)
     }
 
     fn refusals(&self, query: &HashMap<String, String>) -> Result<api::RefusalsView, Problem> {
         self.show_refusals(query)
     }
 
-    fn opt_outs(&self) -> Result<Value, Problem> {
+    fn opt_outs(&self) -> Result<api::OptOutsView, Problem> {
         self.show_opt_outs()
     }
 
-    fn set_opt_out(&self, request: Value) -> Result<(), Problem> {
-        self.change_opt_out(request)
+    fn set_opt_out(&self, change: &api::OptOutChange) -> Result<(), Problem> {
+        self.change_opt_out(change)
     }
 
-    fn business(&self) -> Value {
-        self.show_business()
+    fn business(&self) -> Vec<api::BusinessView> {
+        self.business.states()
     }
 
-    fn gsm(&self) -> Value {
-        self.show_gsm()
+    fn gsm(&self) -> Vec<api::CoreNetworkView> {
+        self.networks.iter().map(|network| network.state()).collect()
     }
 
     fn attention_limits(&self) -> AttentionLimits {

@@ -8,11 +8,10 @@ use crate::api_backend::{Switchyard, shutting_down_problem};
 use crate::core_loop;
 use crate::records::{Query, archive_problem};
 use admin::{Problem, ProblemKind};
-use archive::{ArchiveFilter, Direction};
+use api::{ResendDlrsRequest, ResendDlrsResult};
+use archive::ArchiveFilter;
 use engine::{EngineAnswer, Event};
-use model::{FinalRecord, FinalState, Message, MessageId, Refusal, Timestamp};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use model::{Direction, FinalRecord, FinalState, Message, MessageId, Refusal, Timestamp};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
@@ -21,24 +20,16 @@ const PAGE: usize = 500;
 
 type FinishedById = BTreeMap<MessageId, (Message, FinalRecord)>;
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ResendRequest {
-    account: Option<String>,
-    from: String,
-    until: String,
-    before: Option<String>,
-}
-
 impl Switchyard {
     /// Sends the DLRs of a time range again, newest message first. The result contains the number of DLRs and, if an
     /// account's queue was full, `next`: the id below which to continue.
     ///
     /// # Errors
     /// Fails if the request is invalid, the archive cannot be read, or the daemon stops.
-    pub(crate) fn resend_dlrs_in_range(&self, request: Value) -> Result<Value, Problem> {
-        let request: ResendRequest = serde_json::from_value(request)
-            .map_err(|error| Problem::new(ProblemKind::BadRequest, format!("invalid body: {error}")))?;
+    pub(crate) fn resend_dlrs_in_range(
+        &self,
+        request: ResendDlrsRequest,
+    ) -> Result<ResendDlrsResult, Problem> {
         let times = HashMap::from([("from".to_owned(), request.from), ("until".to_owned(), request.until)]);
         let mut query = Query::new(&times);
         let (Some(from), Some(until)) = (query.time("from")?, query.time("until")?) else {
@@ -66,9 +57,8 @@ impl Switchyard {
                     Some(EngineAnswer::Done) => made += 1,
                     Some(EngineAnswer::Refused(Refusal::QueueFull)) => {
                         tracing::info!(made, "DLR resend stopped at a full queue");
-                        return Ok(
-                            json!({ "dlrs": made, "next": MessageId(id.0.saturating_add(1)).to_string() }),
-                        );
+                        let next = MessageId(id.0.saturating_add(1)).to_string();
+                        return Ok(ResendDlrsResult { dlrs: made, next: Some(next) });
                     }
                     Some(_) => {}
                     None => return Err(shutting_down_problem()),
@@ -80,7 +70,7 @@ impl Switchyard {
             }
         }
         tracing::info!(made, "DLRs resent by admin");
-        Ok(json!({ "dlrs": made, "next": null }))
+        Ok(ResendDlrsResult { dlrs: made, next: None })
     }
 
     /// The next page of matching messages below `before`, and the lowest id that was searched; `None` at the end.

@@ -2,7 +2,7 @@
 
 use crate::api_backend::Switchyard;
 use admin::{Operation, Problem, ProblemKind};
-use api::{DrainOptions, DrainStateView, FieldProblem, LogLevelView, NotReady, Readiness};
+use api::{DrainOptions, DrainStateView, FieldProblem, LogLevelRequest, LogLevelView, NotReady, Readiness};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -47,14 +47,14 @@ impl Operation for Switchyard {
         LogLevelView { level: self.logging.level() }
     }
 
-    fn set_log_level(&self, level: LogLevelView, by: &str) -> Result<LogLevelView, Problem> {
-        if let Err(what) = self.logging.set(&level.level) {
+    fn set_log_level(&self, request: LogLevelRequest, by: &str) -> Result<LogLevelView, Problem> {
+        if let Err(what) = self.logging.set(&request.level) {
             let mut problem = Problem::new(ProblemKind::Unprocessable, format!("level: {what}"));
             let allowed = Some("info, or for example info,links=debug".to_owned());
             problem.problems.push(FieldProblem { pointer: "/level".to_owned(), what, allowed });
             return Err(problem);
         }
-        tracing::info!(by, level = level.level, "log level changed");
+        tracing::info!(by, level = request.level, "log level changed");
         Ok(self.log_level())
     }
 }

@@ -1,15 +1,13 @@
-//! Views of the admin API on archive, statistics, orphan DLRs, opt-outs, business systems and refusals.
+//! Views of the admin API on archive, statistics, orphan DLRs, opt-outs and refusals.
 
 use crate::api_backend::{Switchyard, shutting_down_problem};
 use crate::archiving::ArchiveReader;
 use crate::core_loop;
 use admin::metrics::{self, MetricsPage};
 use admin::{Export, Problem, ProblemKind};
-use archive::{ArchiveError, ArchiveFilter, Direction, ExportFormat, Period, RecordFields, Side, Span};
+use archive::{ArchiveError, ArchiveFilter, ExportFormat, Period, RecordFields, RunningPump, Side, Span};
 use engine::Event;
-use model::{AddressBytes, FinalState, MessageId, Timestamp};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use model::{AddressBytes, Direction, FinalState, MessageId, Timestamp};
 use std::collections::HashMap;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -68,9 +66,7 @@ impl<'a> Query<'a> {
         let state = self.read("state", &format!("one of {}", states.join(", ")), |text| {
             FinalState::ALL.into_iter().find(|state| state.name() == text)
         })?;
-        let direction = self.read("direction", "mt or mo", |text| {
-            [Direction::Mt, Direction::Mo].into_iter().find(|direction| direction.name() == text)
-        })?;
+        let direction = self.read("direction", "mt or mo", Direction::from_name)?;
         Ok(ArchiveFilter {
             number: self.text("number").map(str::to_owned),
             side: Side::Either,
@@ -99,10 +95,6 @@ pub(crate) fn archive_problem(error: &ArchiveError) -> Problem {
     Problem::new(ProblemKind::Unavailable, error.to_string())
 }
 
-fn to_json(value: &impl serde::Serialize) -> Result<Value, Problem> {
-    serde_json::to_value(value).map_err(|error| Problem::new(ProblemKind::Internal, error.to_string()))
-}
-
 /// Parses a time such as 2026-11-20T20:32:25Z, or milliseconds since the epoch. Earlier times count as the epoch.
 pub(crate) fn time(text: &str) -> Option<Timestamp> {
     if let Ok(ms) = text.parse() {
@@ -110,14 +102,6 @@ pub(crate) fn time(text: &str) -> Option<Timestamp> {
     }
     let at = OffsetDateTime::parse(text, &Rfc3339).ok()?;
     u64::try_from((at.unix_timestamp_nanos() / 1_000_000).max(0)).ok().map(Timestamp)
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct OptOutRequest {
-    sender: String,
-    subscriber: String,
-    stop: bool,
 }
 
 /// The period of `GET /v1/statistics`. Without `from` it is a week (by hour) or two years (by day), because all counts
@@ -162,7 +146,10 @@ impl Switchyard {
         })
     }
 
-    pub(crate) fn show_history(&self, parameters: &HashMap<String, String>) -> Result<Value, Problem> {
+    pub(crate) fn show_history(
+        &self,
+        parameters: &HashMap<String, String>,
+    ) -> Result<api::HistoryPageView, Problem> {
         let history = self.archived()?;
         let mut query = Query::new(parameters);
         let filter = query.filter()?;
@@ -184,8 +171,8 @@ impl Switchyard {
         let page =
             history.runtime.block_on(history.archive.page(&filter, cursor, limit.unwrap_or(100), fields));
         let page = page.map_err(|error| archive_problem(&error))?;
-        let next = page.next.map(|cursor| cursor.to_string());
-        Ok(json!({ "messages": to_json(&page.records)?, "next": next }))
+        let messages = page.records.into_iter().map(Into::into).collect();
+        Ok(api::HistoryPageView { messages, next: page.next.map(|cursor| cursor.to_string()) })
     }
 
     pub(crate) fn export_history(&self, parameters: &HashMap<String, String>) -> Result<Export, Problem> {
@@ -220,87 +207,53 @@ impl Switchyard {
         Ok(Export { media_type: format.media_type(), chunks })
     }
 
-    pub(crate) fn show_statistics(&self, parameters: &HashMap<String, String>) -> Result<Value, Problem> {
+    pub(crate) fn show_statistics(
+        &self,
+        parameters: &HashMap<String, String>,
+    ) -> Result<Vec<api::StatisticsView>, Problem> {
         let history = self.archived()?;
         let period = statistics_period(parameters, Timestamp::now())?;
         let statistics = history.runtime.block_on(history.archive.statistics(&period));
-        to_json(&statistics.map_err(|error| archive_problem(&error))?)
+        statistics.map_err(|error| archive_problem(&error))
     }
 
-    pub(crate) fn show_archive(&self) -> Result<Value, Problem> {
+    pub(crate) fn show_archive(&self) -> Result<api::ArchivePumpView, Problem> {
         self.archived()?;
-        match self.pump.lock().as_ref() {
-            Some(pump) => to_json(&pump.status()),
-            None => Err(shutting_down_problem()),
-        }
+        self.pump.lock().as_ref().map(RunningPump::status).ok_or_else(shutting_down_problem)
     }
 
-    pub(crate) fn show_orphan_dlrs(&self) -> Result<Value, Problem> {
+    pub(crate) fn show_orphan_dlrs(&self) -> Result<api::OrphanDlrsView, Problem> {
         let orphans = self.core.query(|engine, _| (engine.dlr_counts().0, engine.orphan_dlrs(MAX_LISTED)));
         let (count, orphans) = orphans.ok_or_else(shutting_down_problem)?;
-        let dlrs = orphans.into_iter().map(|record| {
-            let id = model::hex(&record.dlr.id.0);
-            json!({
-                "number": record.number,
-                "peer": self.name_of(record.peer),
-                "at": record.at.0,
-                "peer_message_id": id,
-                "state": record.dlr.state,
-                "error": record.dlr.error,
-            })
+        let dlrs = orphans.into_iter().map(|record| api::OrphanDlrView {
+            number: record.number,
+            peer: self.name_of(record.peer),
+            at: record.at.0,
+            peer_message_id: model::hex(&record.dlr.id.0),
+            state: record.dlr.state,
+            error: record.dlr.error,
         });
-        Ok(json!({ "total": count, "dlrs": dlrs.collect::<Vec<_>>() }))
+        Ok(api::OrphanDlrsView { total: count as u64, dlrs: dlrs.collect() })
     }
 
-    pub(crate) fn show_opt_outs(&self) -> Result<Value, Problem> {
+    pub(crate) fn show_opt_outs(&self) -> Result<api::OptOutsView, Problem> {
         let stopped =
             self.core.query(|engine, _| engine.opt_outs(MAX_LISTED)).ok_or_else(shutting_down_problem)?;
-        let shown = stopped.into_iter().map(|consent| {
-            json!({
-                "sender": String::from_utf8_lossy(&consent.sender),
-                "subscriber": String::from_utf8_lossy(&consent.subscriber),
-            })
+        let shown = stopped.into_iter().map(|opt_out| api::OptOutView {
+            sender: String::from_utf8_lossy(&opt_out.sender).into_owned(),
+            subscriber: String::from_utf8_lossy(&opt_out.subscriber).into_owned(),
         });
-        Ok(json!({ "stopped": shown.collect::<Vec<_>>() }))
+        Ok(api::OptOutsView { stopped: shown.collect() })
     }
 
-    pub(crate) fn change_opt_out(&self, request: Value) -> Result<(), Problem> {
-        let request_body: OptOutRequest = serde_json::from_value(request)
-            .map_err(|error| Problem::new(ProblemKind::BadRequest, format!("invalid body: {error}")))?;
+    pub(crate) fn change_opt_out(&self, change: &api::OptOutChange) -> Result<(), Problem> {
         let octets = |text: &str| AddressBytes::from_slice(text.as_bytes());
-        let (sender, subscriber) = (octets(&request_body.sender), octets(&request_body.subscriber));
-        let event = |reply| Event::OptOut { sender, subscriber, stop: request_body.stop, reply: Some(reply) };
+        let (sender, subscriber) = (octets(&change.sender), octets(&change.subscriber));
+        let event = |reply| Event::OptOut { sender, subscriber, stop: change.stop, reply: Some(reply) };
         match core_loop::request(&self.core, &self.links.registry(), event) {
             Some(_) => Ok(()),
             None => Err(shutting_down_problem()),
         }
-    }
-
-    pub(crate) fn show_business(&self) -> Value {
-        let accounts = self.business.states().into_iter().map(|state| {
-            let requests = state.requests.into_iter().map(
-                |((method, result), count)| json!({ "method": method, "result": result, "count": count }),
-            );
-            let push = state.push.map(|push| {
-                json!({
-                    "url": push.url,
-                    "pushed": push.pushed,
-                    "failures": push.failures,
-                    "in_flight": push.in_flight,
-                    "last_success": push.last_success.map(|at| at.0),
-                    "last_error": push.last_error,
-                })
-            });
-            json!({
-                "account": state.name,
-                "requests": requests.collect::<Vec<_>>(),
-                "accepted": state.accepted,
-                "fetched": state.fetched,
-                "leased": state.leased,
-                "push": push,
-            })
-        });
-        Value::Array(accounts.collect())
     }
 
     pub(crate) fn show_refusals(
@@ -371,7 +324,7 @@ impl Switchyard {
             page.put(&metrics::ARCHIVED, &[], status.archived as f64);
             page.put(&metrics::ARCHIVE_FAILURES, &[], status.failures as f64);
             page.put(&metrics::ARCHIVE_REFUSED, &[], status.refused as f64);
-            let up = matches!(status.state, archive::PumpState::Up);
+            let up = status.state == api::PumpState::Up;
             page.put(&metrics::ARCHIVE_UP, &[], f64::from(u8::from(up)));
         }
         if let Some(shell) = self.shell.get() {
@@ -384,14 +337,15 @@ impl Switchyard {
         }
         let states = self.business.states();
         for state in &states {
-            for ((method, result), count) in &state.requests {
-                page.put(&metrics::BUSINESS_REQUESTS, &[&state.name, method, result], *count as f64);
+            for calls in &state.requests {
+                let labels = [&*state.account, &*calls.method, &*calls.result];
+                page.put(&metrics::BUSINESS_REQUESTS, &labels, calls.count as f64);
             }
         }
         for (metric, value) in [
             (
                 &metrics::BUSINESS_ACCEPTED,
-                (|state| Some(state.accepted)) as fn(&business::BusinessAccountState) -> Option<u64>,
+                (|state| Some(state.accepted)) as fn(&api::BusinessView) -> Option<u64>,
             ),
             (&metrics::BUSINESS_FETCHED, |state| Some(state.fetched)),
             (&metrics::PUSHED, |state| state.push.as_ref().map(|push| push.pushed)),
@@ -399,7 +353,7 @@ impl Switchyard {
         ] {
             for state in &states {
                 if let Some(value) = value(state) {
-                    page.put(metric, &[&state.name], value as f64);
+                    page.put(metric, &[&state.account], value as f64);
                 }
             }
         }

@@ -6,7 +6,6 @@ use crate::error_causes::ErrorCauses;
 use archive::{ArchiveFilter, Record, RecordFields, Side};
 use engine::MessageState;
 use model::{Address, FinalRecord, MessageId, Segment, Text};
-
 use shell::{ShellArchivePage, ShellArchiveQuery, ShellRecord, ShellRecordEnd, ShellRecordSource};
 
 /// The engine, and the archive if there is one.

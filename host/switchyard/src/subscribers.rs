@@ -217,7 +217,7 @@ impl admin::GsmSubscribers for Switchyard {
             msc: info.msc,
             connected: info.connected,
             present_at: info.presence.map(|presence| presence.at.0),
-            present_by: info.presence.map(|presence| presence.sign.to_owned()),
+            present_by: info.presence.map(|presence| presence.sign),
             state,
             reason: failure.map(Failure::description),
             next_try: next_try.map(|until| now.wall_of(until).0),

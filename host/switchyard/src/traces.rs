@@ -4,11 +4,11 @@ use crate::api_backend::Switchyard;
 use crate::messages::message_state;
 use admin::{Problem, ProblemKind};
 use api::MessageStateView;
-use archive::Direction;
 use engine::{LockHolder, MessageState, MessageStatus};
 use model::{
-    Address, DlrRequest, FinalRecord, Message, MessageId, MessageProgress, Now, PeerId, PeerMessageId,
-    PluginVersion, Priority, RoutingDecision, SenderRequest, Step, StepKind, Text, Timestamp, Verdict,
+    Address, Direction, DlrRequest, FinalRecord, Message, MessageId, MessageProgress, Now, PeerId,
+    PeerMessageId, PluginVersion, Priority, RoutingDecision, SenderRequest, Step, StepKind, Text, Timestamp,
+    Verdict,
 };
 use std::sync::Arc;
 

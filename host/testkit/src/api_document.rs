@@ -1,4 +1,4 @@
-//! Checks JSON against the OpenAPI document of the admin's API: the answers of a daemon under test, and the prepared answers
+//! Checks JSON against the OpenAPI document of an API, usually the admin's: the answers of a daemon under test, and the prepared answers
 //! (fixtures) of tests of its clients. A fixture that passes has the form of a real answer, because a behaviour test checks the
 //! real answers of all operations against the same document.
 //!
@@ -39,18 +39,38 @@ pub fn fixture(method: &str, path: &str, status: u16, body: Value) -> Value {
 /// # Errors
 /// The first difference, with its position.
 pub fn check_answer(method: &str, path: &str, status: u16, body: Option<&Value>) -> Result<()> {
-    check_described(method, path, status, body).with_context(|| format!("{method} {path} {status}"))
+    check_answer_of(document(), method, path, status, body)
 }
 
-fn check_described(method: &str, path: &str, status: u16, body: Option<&Value>) -> Result<()> {
-    let response = described_response(method, path, status)?;
+/// As [`check_answer`], for the API that another document describes.
+///
+/// # Errors
+/// The first difference, with its position.
+pub fn check_answer_of(
+    document: &Value,
+    method: &str,
+    path: &str,
+    status: u16,
+    body: Option<&Value>,
+) -> Result<()> {
+    check_described(document, method, path, status, body).with_context(|| format!("{method} {path} {status}"))
+}
+
+fn check_described(
+    document: &Value,
+    method: &str,
+    path: &str,
+    status: u16,
+    body: Option<&Value>,
+) -> Result<()> {
+    let response = described_response(document, method, path, status)?;
     let Some(body) = body else {
         ensure!(response.get("content").is_none(), "the body is missing");
         return Ok(());
     };
     let mut contents = response["content"].as_object().into_iter().flatten();
     let content = contents.find(|(kind, _)| is_json(kind)).map(|(_, content)| content);
-    check(document(), &content.context("this answer has no JSON body")?["schema"], body, "")?;
+    check(document, &content.context("this answer has no JSON body")?["schema"], body, "")?;
     ensure!(status < 400 || !is_problem(body) || body["status"] == status, "/status: is not {status}");
     Ok(())
 }
@@ -60,8 +80,8 @@ fn check_described(method: &str, path: &str, status: u16, body: Option<&Value>) 
 /// # Errors
 /// If the document does not describe the answer.
 pub fn media_type(method: &str, path: &str, status: u16) -> Result<Option<String>> {
-    let response =
-        described_response(method, path, status).with_context(|| format!("{method} {path} {status}"))?;
+    let response = described_response(document(), method, path, status)
+        .with_context(|| format!("{method} {path} {status}"))?;
     Ok(response["content"].as_object().and_then(|contents| contents.keys().next().cloned()))
 }
 
@@ -74,20 +94,20 @@ fn is_problem(body: &Value) -> bool {
     body.get("detail").is_some()
 }
 
-fn described_response(method: &str, path: &str, status: u16) -> Result<&'static Value> {
+fn described_response<'a>(document: &'a Value, method: &str, path: &str, status: u16) -> Result<&'a Value> {
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
-    let Some(operation) = operation(method, path) else {
+    let Some(operation) = operation(document, method, path) else {
         // As the daemon answers a path or a method that it does not know.
         ensure!([404, 405].contains(&status), "there is no such operation");
-        return document().pointer("/components/responses/Problem").context("no response Problem");
+        return document.pointer("/components/responses/Problem").context("no response Problem");
     };
     check_query(operation, query)?;
-    response(document(), operation, status)
+    response(document, operation, status)
 }
 
 /// The operation for a path of a request. Of several templates that match, the one with the most literal segments.
-fn operation(method: &str, path: &str) -> Option<&'static Value> {
-    let paths = document()["paths"].as_object().into_iter().flatten();
+fn operation<'a>(document: &'a Value, method: &str, path: &str) -> Option<&'a Value> {
+    let paths = document["paths"].as_object().into_iter().flatten();
     let matching = paths.filter_map(|(template, item)| {
         let operation = item.get(method.to_lowercase())?;
         Some((literal_segments(template, path)?, operation))

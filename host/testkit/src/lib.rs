@@ -2,8 +2,10 @@
 #![allow(clippy::print_stdout, reason = "command line tools speak on standard output")]
 
 pub mod api_document;
+pub mod api_reference;
 pub mod built;
 pub mod database;
+pub mod fake_api;
 pub mod guest;
 pub mod load;
 pub mod manual_page;

@@ -2,6 +2,8 @@
 
 use anyhow::{Context, Result, bail, ensure};
 use parking_lot::{Condvar, Mutex};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -493,11 +495,10 @@ impl TestDaemon {
     }
 
     /// Sends a balance operation for a ledger account with this idempotency key; returns status and body.
-    pub fn ledger(&self, account: &str, key: &str, operation: &Value) -> Result<(u16, Value)> {
+    pub fn ledger(&self, account: &str, key: &str, operation: &impl Serialize) -> Result<(u16, Value)> {
         let headers = [("idempotency-key", key)];
-        let body = operation.to_string();
-        let (status, text) =
-            self.send("POST", &format!("/v1/ledger/{account}"), body.as_bytes(), &headers)?;
+        let body = serde_json::to_vec(operation)?;
+        let (status, text) = self.send("POST", &format!("/v1/ledger/{account}"), &body, &headers)?;
         Ok((status, serde_json::from_str(&text).with_context(|| format!("{status}: {text:.200}"))?))
     }
 
@@ -544,14 +545,40 @@ impl TestDaemon {
         self.ask("GET", path, &[])
     }
 
+    /// Like [`TestDaemon::ask`], and reads the answer as its type.
+    pub fn upload<T: DeserializeOwned>(&self, method: &str, path: &str, body: &[u8]) -> Result<T> {
+        typed(path, &self.ask(method, path, body)?)
+    }
+
+    /// Sends a request with a JSON body and reads the answer as its type.
+    pub fn call<T: DeserializeOwned>(&self, method: &str, path: &str, body: &impl Serialize) -> Result<T> {
+        self.upload(method, path, &serde_json::to_vec(body)?)
+    }
+
+    /// Sends a GET request and reads the answer as its type.
+    pub fn read<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
+        self.upload("GET", path, &[])
+    }
+
     /// Polls until the answer satisfies `content`, at most for this time.
     pub fn wait_until(&self, time: Duration, path: &str, content: impl Fn(&Value) -> bool) -> Result<Value> {
+        self.read_until(time, path, content)
+    }
+
+    /// Like [`TestDaemon::wait_until`], and reads the answer as its type.
+    pub fn read_until<T: DeserializeOwned>(
+        &self,
+        time: Duration,
+        path: &str,
+        content: impl Fn(&T) -> bool,
+    ) -> Result<T> {
         let deadline = Instant::now() + time;
         let pause = crate::load::StopFlag::default();
         loop {
             let answer = self.get(path)?;
-            if content(&answer) {
-                return Ok(answer);
+            let read = typed(path, &answer)?;
+            if content(&read) {
+                return Ok(read);
             }
             ensure!(
                 Instant::now() < deadline,
@@ -583,6 +610,11 @@ impl TestDaemon {
             })
             .collect())
     }
+}
+
+/// Reads an answer as its type.
+fn typed<T: DeserializeOwned>(path: &str, answer: &Value) -> Result<T> {
+    T::deserialize(answer).with_context(|| format!("{path} gave an answer of another type: {answer:#}"))
 }
 
 impl Drop for TestDaemon {

@@ -3,6 +3,7 @@
 use super::aims;
 use super::tool_run::ToolRun;
 use anyhow::{Context, Result, ensure};
+use api::ArchivePumpView;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -93,6 +94,12 @@ impl BenchSetup {
             text.contains("bound") && text.contains("peer=upstream")
         })?;
         Ok(setup)
+    }
+
+    /// Waits until every finished message is in the archive.
+    fn wait_for_archive(&self) -> Result<()> {
+        let caught_up = |archive: &ArchivePumpView| archive.backlog == 0;
+        self.appliance.read_until(CATCH_UP, "/v1/archive", caught_up).map(drop)
     }
 
     fn ask(&self, options: &Options) -> SourceOptions {
@@ -346,7 +353,7 @@ fn measure_outage(tool_run: &ToolRun, options: &Options) -> Result<()> {
     config.archive(&database.url()).router(&tool_run.component, POLICY)?;
     let setup = BenchSetup::start(&mut config)?;
     let up = setup.measure("MariaDB up", options, None)?;
-    setup.appliance.wait_until(CATCH_UP, "/v1/archive", |archive| archive["backlog"] == 0)?;
+    setup.wait_for_archive()?;
     database.stop()?;
     let before = setup.tally.accepted_count();
     let down = setup.measure("MariaDB stopped", options, None)?;
@@ -357,7 +364,7 @@ fn measure_outage(tool_run: &ToolRun, options: &Options) -> Result<()> {
     database.start()?;
     let back = setup.measure("MariaDB back, catching up", options, None)?;
     let began = Instant::now();
-    setup.appliance.wait_until(CATCH_UP, "/v1/archive", |archive| archive["backlog"] == 0)?;
+    setup.wait_for_archive()?;
     let took = began.elapsed();
     let rows = database.query("SELECT COUNT(*), COUNT(DISTINCT id) FROM messages")?;
     let accepted = setup.tally.accepted_count();

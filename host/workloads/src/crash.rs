@@ -2,6 +2,7 @@
 
 use super::tool_run::{POLICY, ToolRun};
 use anyhow::{Result, ensure};
+use api::QueueView;
 use model::{Random, Timestamp};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -79,8 +80,8 @@ fn crash(tool_run: &ToolRun, options: &Options) -> Result<()> {
     let source = source.join()?;
     let waited = settle(&tally, &sink);
     let doubtful = if options.uncertain == Uncertain::AwaitDlr {
-        let queues = appliance.get("/v1/queues")?;
-        sum(&queues, "uncertain")
+        let queues: Vec<QueueView> = appliance.read("/v1/queues")?;
+        queues.iter().map(|queue| queue.uncertain).sum()
     } else {
         0
     };
@@ -136,17 +137,5 @@ fn settle(tally: &Tally, sink: &Sink) -> Duration {
         if since.elapsed() > Duration::from_secs(quiet) {
             return last - begun;
         }
-    }
-}
-
-/// Adds up all numbers with this key, at any depth.
-fn sum(value: &serde_json::Value, name: &str) -> u64 {
-    match value {
-        serde_json::Value::Object(fields) => fields
-            .iter()
-            .map(|(key, value)| if key == name { value.as_u64().unwrap_or(0) } else { sum(value, name) })
-            .sum(),
-        serde_json::Value::Array(values) => values.iter().map(|value| sum(value, name)).sum(),
-        _ => 0,
     }
 }

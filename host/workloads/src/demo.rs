@@ -1,6 +1,7 @@
 //! `cargo xtask demo`: an appliance with traffic, for a first look.
 
 use anyhow::{Context, Result, ensure};
+use api::{ActivationRequest, BindingRecord, HookStateView, PluginVersionView, TraceView};
 use serde_json::json;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
@@ -90,10 +91,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     );
 
     let new = guest::variant(&std::fs::read(&component)?, "demo");
-    let uploaded = appliance.ask("PUT", "/v1/plugins/prefix-router", &new)?;
-    let activate = json!({ "plugin": "prefix-router", "version": uploaded["version"], "policy": SECOND });
-    appliance.ask("POST", "/v1/hooks/router/activate", activate.to_string().as_bytes())?;
-    println!("demo: version {before} was replaced by {}, without a restart", uploaded["version"]);
+    let PluginVersionView { version, .. } = appliance.upload("PUT", "/v1/plugins/prefix-router", &new)?;
+    let activation = ActivationRequest::of("prefix-router", &version, SECOND);
+    let _: BindingRecord = appliance.call("POST", "/v1/hooks/router/activate", &activation)?;
+    println!("demo: version {before} was replaced by {version}, without a restart");
     pause.pause(Duration::from_secs(1));
 
     let mut probe = Probe::bind(appliance.smpp(), "demo", PASSWORD, "900", false)?;
@@ -104,10 +105,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let id =
         probe.submit(9_999_999_999)?.map_err(|status| anyhow::anyhow!("refused with status {status:#x}"))?;
     let path = format!("/v1/messages/{id}");
-    let trace = appliance.wait_until(Duration::from_secs(10), &path, |trace| {
-        trace["steps"].as_array().is_some_and(|steps| steps.len() > 1)
-    })?;
-    println!("demo: trace of message {id}:\n{trace:#}");
+    let trace =
+        appliance.read_until(Duration::from_secs(10), &path, |trace: &TraceView| trace.steps.len() > 1)?;
+    println!("demo: trace of message {id}:\n{:#}", json!(trace));
 
     if options.exit {
         source.stop();
@@ -155,9 +155,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 
 /// The version of the live router.
 fn version(appliance: &TestDaemon) -> Result<String> {
-    let hook = appliance.get("/v1/hooks/router")?;
-    let version = hook["live"]["chain"][0]["version"].as_str();
-    Ok(version.context("GET /v1/hooks/router names no live router")?.to_owned())
+    let hook: HookStateView = appliance.read("/v1/hooks/router")?;
+    let router = hook.live.chain.into_iter().next();
+    Ok(router.context("GET /v1/hooks/router names no live router")?.version)
 }
 
 fn wait_for_all(tally: &Tally) -> Result<()> {

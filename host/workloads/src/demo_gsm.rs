@@ -3,6 +3,8 @@
 
 use super::demo::{DemoSetup, Options};
 use anyhow::{Context, Result, ensure};
+use api::TraceView;
+use serde_json::json;
 use std::net::SocketAddr;
 use std::time::Duration;
 use testkit::load::Probe;
@@ -101,9 +103,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     print_texts(&msc, 4)?;
     let path = format!("/v1/messages/{id}");
     let trace = appliance
-        .wait_until(TIMEOUT, &path, |trace| trace["finished"] == true)
-        .or_else(|_| appliance.get(&path))?;
-    println!("demo: the steps of its trace:\n{:#}", trace["steps"]);
+        .read_until(TIMEOUT, &path, |trace: &TraceView| trace.finished)
+        .or_else(|_| appliance.read(&path))?;
+    println!("demo: the steps of its trace:\n{:#}", json!(trace.steps));
     println!("demo: statistics of the network:\n{:#}", appliance.get("/v1/gsm")?);
 
     if options.exit {

@@ -2,6 +2,7 @@
 
 use super::demo::{DemoSetup, Options};
 use anyhow::{Context, Result, ensure};
+use api::{FinishedMessageView, HistoryPageView};
 use serde_json::{Value, json};
 use std::time::Duration;
 use testkit::sample::{SampleBusiness, SampleGateway};
@@ -69,7 +70,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 
     let id = answer["messages"][0]["id"].as_str().context("an id")?.to_owned();
     let found = archived(&appliance, &id)?;
-    println!("demo: the archive's record of the first message:\n{found:#}");
+    println!("demo: the archive's record of the first message:\n{:#}", json!(found));
     let statistics = appliance.get("/v1/statistics?by=day")?;
     println!("demo: statistics of the day:\n{statistics:#}");
     if options.exit {
@@ -118,10 +119,10 @@ fn encode(octets: &[u8]) -> String {
 }
 
 /// The archive's record of a message, once the pump has written it.
-fn archived(appliance: &TestDaemon, id: &str) -> Result<Value> {
-    let history = appliance.wait_until(TIMEOUT, "/v1/history?number=8613012345678&trace=1", |page| {
-        page["messages"].as_array().is_some_and(|found| found.iter().any(|one| one["id"] == id))
+fn archived(appliance: &TestDaemon, id: &str) -> Result<FinishedMessageView> {
+    let path = "/v1/history?number=8613012345678&trace=1";
+    let page = appliance.read_until(TIMEOUT, path, |page: &HistoryPageView| {
+        page.messages.iter().any(|message| message.id == id)
     })?;
-    let found = history["messages"].as_array().and_then(|all| all.iter().find(|one| one["id"] == id));
-    found.cloned().context("the record")
+    page.messages.into_iter().find(|message| message.id == id).context("the record")
 }

@@ -2,7 +2,8 @@
 
 use super::tool_run::{POLICY, ToolRun};
 use super::traffic_phase::{MAX_EXTRA_DELAY, run_under_load};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
+use api::CurrentConfiguration;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -102,7 +103,7 @@ fn patch_for(turn: u32, address: &str) -> Value {
 
 /// Makes one change to the current version; returns the latency of the answer.
 fn change(appliance: &TestDaemon, wanted: &Value) -> Result<Duration> {
-    let version = appliance.get("/v1/configuration")?["version"].as_u64().context("no version")?;
+    let CurrentConfiguration { version, .. } = appliance.read("/v1/configuration")?;
     let tag = format!("\"{version}\"");
     let headers = [("if-match", tag.as_str()), ("content-type", "application/merge-patch+json")];
     let begun = Instant::now();

@@ -3,7 +3,7 @@
 use super::tool_run::{POLICY, ToolRun};
 use super::traffic_phase::{MAX_EXTRA_DELAY, run_under_load};
 use anyhow::{Context, Result, bail, ensure};
-use serde_json::{Value, json};
+use api::{ActivationRequest, BindingRecord, HookRollbackRequest, PluginVersionView, TraceView};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use testkit::guest;
@@ -56,12 +56,9 @@ fn swap(tool_run: &ToolRun, options: &Options) -> Result<()> {
     // The trace of every probe, after all were delivered.
     let mut named = 0;
     for (id, versions) in outcome.traces.drain(..) {
-        let trace = appliance.get(&format!("/v1/messages/{id}"))?;
-        let version = trace["routing"]["version"].as_str().context("a trace without a version")?;
-        ensure!(
-            versions.iter().any(|one| one == version),
-            "message {id} was decided by {version}, live was {versions:?}"
-        );
+        let trace: TraceView = appliance.read(&format!("/v1/messages/{id}"))?;
+        let version = trace.routing.version;
+        ensure!(versions.contains(&version), "message {id} was decided by {version}, live was {versions:?}");
         named += 1;
     }
     let (status, _) = appliance.stop()?;
@@ -112,8 +109,8 @@ fn median(times: &mut [Duration]) -> Duration {
 }
 
 /// The version of the first router in a binding record.
-fn version(record: &Value) -> Result<String> {
-    Ok(record["chain"][0]["version"].as_str().with_context(|| format!("no version in {record}"))?.to_owned())
+fn version(record: BindingRecord) -> Result<String> {
+    Ok(record.chain.into_iter().next().context("a record without a router")?.version)
 }
 
 fn exchange(
@@ -126,23 +123,26 @@ fn exchange(
     let every = (options.swaps / options.rollbacks.max(1)).max(1);
     for turn in 1..=options.swaps {
         let begun = Instant::now();
-        let uploaded = appliance.ask(
+        let uploaded: PluginVersionView = appliance.upload(
             "PUT",
             "/v1/plugins/prefix-router",
             &guest::variant(component, &format!("swap {turn}")),
         )?;
         let policy = POLICY.replace("everything upstream", &format!("everything upstream, turn {turn}"));
-        let wanted = json!({ "plugin": "prefix-router", "version": uploaded["version"], "policy": policy });
-        let live =
-            version(&appliance.ask("POST", "/v1/hooks/router/activate", wanted.to_string().as_bytes())?)?;
-        ensure!(uploaded["version"] == live, "activated {live} in place of {uploaded}");
+        let activation = ActivationRequest::of("prefix-router", &uploaded.version, &policy);
+        let live = version(appliance.call("POST", "/v1/hooks/router/activate", &activation)?)?;
+        ensure!(uploaded.version == live, "activated {live} in place of {}", uploaded.version);
         outcome.swaps.push(begun.elapsed());
         outcome.ask(probe, vec![live])?;
         if turn % every == 0 && outcome.rollbacks.len() < options.rollbacks as usize {
             let begun = Instant::now();
-            let live = version(&appliance.ask("POST", "/v1/hooks/router/rollback", b"{}")?)?;
+            let live = version(appliance.call(
+                "POST",
+                "/v1/hooks/router/rollback",
+                &HookRollbackRequest::default(),
+            )?)?;
             outcome.rollbacks.push(begun.elapsed());
-            ensure!(uploaded["version"] != live, "the rollback kept {live}");
+            ensure!(uploaded.version != live, "the rollback kept {live}");
             outcome.ask(probe, vec![live])?;
         }
     }

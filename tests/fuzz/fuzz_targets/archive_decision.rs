@@ -15,13 +15,14 @@ mod archive {
 }
 
 use archive::{archived_message, decision, trace};
-use archived_message::{ArchivedMessage, PriceState};
+use archived_message::ArchivedMessage;
 use bytes::Bytes;
 use decision::DecisionDecoder;
 use libfuzzer_sys::fuzz_target;
 use model::{
-    Charge, PluginVersion, FinalRecord, FinalState, MessageKind, Message, MessageId, PeerId, PeerMessageId, Priority,
-    Quote, DlrState, DlrContent, RoutingDecision, Step, StepKind, Text, Timestamp, Verdict,
+    Charge, DlrContent, DlrState, FinalRecord, FinalState, Message, MessageId, MessageKind, PeerId,
+    PeerMessageId, PluginVersion, PriceState, Priority, Quote, RoutingDecision, Step, StepKind, Text,
+    Timestamp, Verdict,
 };
 use std::sync::Arc;
 

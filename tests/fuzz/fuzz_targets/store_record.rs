@@ -3,10 +3,11 @@
 #![no_main]
 
 use codec::{
-    RecordDecoder, RecordError, decode_balance, decode_final, decode_idempotency_key, decode_journal, decode_number,
-    decode_operation, decode_orphan_dlr, decode_pool, decode_progress, decode_settlement, decode_submit_attempts,
-    encode_balance, encode_final, encode_idempotency_key, encode_journal, encode_message, encode_number,
-    encode_operation, encode_orphan_dlr, encode_pool, encode_progress, encode_settlement, encode_submit_attempts,
+    RecordDecoder, RecordError, decode_balance, decode_final, decode_idempotency_key, decode_journal,
+    decode_number, decode_operation, decode_orphan_dlr, decode_pool, decode_progress, decode_settlement,
+    decode_submit_attempts, encode_balance, encode_final, encode_idempotency_key, encode_journal,
+    encode_message, encode_number, encode_operation, encode_orphan_dlr, encode_pool, encode_progress,
+    encode_settlement, encode_submit_attempts,
 };
 use libfuzzer_sys::fuzz_target;
 use model::{MessageId, PoolId};
@@ -49,7 +50,9 @@ fuzz_target!(|input: &[u8]| {
         }
         1 => check_round_trip(octets, decode_progress, |out, progress| encode_progress(out, progress)),
         2 => check_round_trip(octets, decode_final, |out, ended| encode_final(out, ended)),
-        3 => check_round_trip(octets, decode_submit_attempts, |out, attempts| encode_submit_attempts(out, attempts)),
+        3 => check_round_trip(octets, decode_submit_attempts, |out, attempts| {
+            encode_submit_attempts(out, attempts)
+        }),
         4 => check_round_trip(octets, |octets| decode_idempotency_key(7, octets), encode_idempotency_key),
         5 => check_round_trip(octets, |octets| decode_orphan_dlr(7, octets), encode_orphan_dlr),
         6 => check_round_trip(octets, decode_balance, encode_balance),
@@ -57,6 +60,8 @@ fuzz_target!(|input: &[u8]| {
         8 => check_round_trip(octets, |octets| decode_settlement(7, octets), encode_settlement),
         9 => check_round_trip(octets, |octets| decode_pool(PoolId(7), octets), encode_pool),
         10 => check_round_trip(octets, decode_number, encode_number),
-        _ => check_round_trip(octets, decode_journal, |out, (serial, entries)| encode_journal(out, *serial, entries)),
+        _ => check_round_trip(octets, decode_journal, |out, (serial, entries)| {
+            encode_journal(out, *serial, entries)
+        }),
     }
 });

@@ -4,7 +4,7 @@ use super::{AttentionLimits, PendingConfiguration};
 use api::{
     ArchivePumpView, AttentionSeverity, AttentionSubject, AttentionSubjectKind, AttentionView, BlockCause,
     CoreNetworkView, DrainStateView, HookStateView, LinkRole, LinkView, NotReady, PluginCountsView,
-    QueueView, Readiness, StatusView,
+    PumpState, QueueView, Readiness, StatusView,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -178,12 +178,12 @@ fn links(links: &[LinkView], found: &mut Vec<AttentionView>) {
 fn networks(networks: &[CoreNetworkView], found: &mut Vec<AttentionView>) {
     for network in networks {
         for fault in &network.faults {
-            let severity =
-                if fault.level == "error" { AttentionSeverity::Error } else { AttentionSeverity::Warning };
-            let (code, text) =
-                (format!("gsm-{}", fault.kind), format!("core network {}: {}", network.name, fault.what));
+            let (code, text) = (
+                format!("gsm-{}", fault.kind.name()),
+                format!("core network {}: {}", network.name, fault.what),
+            );
             let about = (AttentionSubjectKind::CoreNetwork, Some(network.name.as_str()));
-            found.push(finding(severity, &code, about, text, fault.remedy.as_str()));
+            found.push(finding(fault.level, &code, about, text, fault.remedy.as_str()));
         }
     }
 }
@@ -310,7 +310,7 @@ fn plugin_faults(hook: &str, counts: &PluginCountsView) -> Option<AttentionView>
 
 fn archive(pump: &ArchivePumpView, most: u64, found: &mut Vec<AttentionView>) {
     let about = (AttentionSubjectKind::Archive, None);
-    if pump.state == "down" {
+    if pump.state == PumpState::Down {
         let why = pump.error.as_deref().unwrap_or("see the log");
         let text = format!("the archive takes nothing: {why}; {} for it", messages_waiting(pump.backlog));
         let remedy = "check the database; the messages are safe on the disk and are archived when it answers";

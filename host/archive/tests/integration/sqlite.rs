@@ -25,14 +25,12 @@ fn the_pump_waits_for_the_database() {
     let archive = scenarios::open(&format!("sqlite:{}", disk.join("archive.sqlite").display()));
     let source = TestSource::with(0..100);
     let pump = archive.pump(source.clone()).start().unwrap();
-    scenarios::until("the pump reports the database as down", || {
-        matches!(pump.status().state, archive::PumpState::Down(_))
-    });
+    scenarios::until("the pump reports the database as down", || pump.status().state == api::PumpState::Down);
     assert_eq!(source.ids().len(), 100);
     std::fs::create_dir(&disk).unwrap();
     source.wait_for(0);
     let status = pump.status();
     pump.stop();
-    assert_eq!((status.state, status.archived), (archive::PumpState::Up, 100));
+    assert_eq!((status.state, status.archived), (api::PumpState::Up, 100));
     assert!(status.failures > 0);
 }

@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use testkit::api_document::check_answer_of;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 const SHOP: PeerId = PeerId(1);
@@ -135,7 +136,7 @@ async fn fixture(change: impl FnOnce(&mut BusinessAccountOptions)) -> Fixture {
 }
 
 impl Fixture {
-    /// Makes a request on a blocking thread.
+    /// Makes a request on a blocking thread. An answer of the JSON interface must conform to the OpenAPI document.
     async fn request(&self, method: &str, path: &str, key: Option<&str>, body: &str) -> (u16, Value) {
         self.request_as("shop:secret", method, path, key, body).await
     }
@@ -167,7 +168,11 @@ impl Fixture {
             (response.status().as_u16(), response.body_mut().read_to_string().unwrap())
         });
         let (status, text) = response.await.unwrap();
-        (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
+        let Ok(body) = serde_json::from_str(&text) else { return (status, Value::String(text)) };
+        if path.starts_with("/v1") {
+            check_answer_of(business::document(), method, path, status, Some(&body)).unwrap();
+        }
+        (status, body)
     }
 
     async fn submit(&self, body: Value) -> (u16, Value) {

@@ -96,7 +96,7 @@ fn check_snapshot(snapshot: &Snapshot, version: &str, now: u64, found: &mut Vec<
     if is_ok("archive") {
         let what = match &snapshot.archive {
             None => "no archive; finished messages are kept for finished-retention".to_owned(),
-            Some(pump) => format!("{}, {} behind", pump.state, number(pump.backlog)),
+            Some(pump) => format!("{}, {} behind", pump.state.name(), number(pump.backlog)),
         };
         found.push(Finding::new(Level::Ok, "archive", what, ""));
     }

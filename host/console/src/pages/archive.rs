@@ -2,30 +2,23 @@
 
 use crate::api_caller::{ApiError, with_query};
 use crate::form::Form;
-use crate::format::{
-    count, duration_text, kebab_or_snake, now, number, plural, state_badge, text, timestamp,
-};
+use crate::format::{count, duration_text, now, plural, state_badge, timestamp};
 use crate::layout::page;
 use crate::nav::NavItem;
 use crate::pages::QueryParams;
 use crate::request_context::RequestContext;
 use crate::table::{detail_list, table};
+use api::{ArchivePumpView, OrphanDlrsView, PumpState, StatisticsView};
 use axum::extract::Query;
 use axum::http::StatusCode;
 use axum::response::Response;
 use maud::{Markup, html};
-use serde_json::Value;
 
 const DAY: u64 = 86_400_000;
 
 pub(crate) async fn show(context: RequestContext, Query(query): QueryParams) -> Response {
     let body = page_body(&context, &Form::of(query)).await;
     page(&context, "Archive", NavItem::Archive, body)
-}
-
-/// A duration in serde's form, in milliseconds.
-fn millis(value: &Value) -> Option<u64> {
-    Some(value["secs"].as_u64()? * 1_000 + value["nanos"].as_u64()? / 1_000_000)
 }
 
 async fn page_body(context: &RequestContext, query: &Form) -> Result<Markup, ApiError> {
@@ -38,9 +31,9 @@ async fn page_body(context: &RequestContext, query: &Form) -> Result<Markup, Api
     ];
     let path = with_query("/v1/statistics", &parameters);
     let (archive, statistics, orphans) = tokio::join!(
-        context.get::<Value>("/v1/archive"),
-        context.get::<Value>(&path),
-        context.get_optional::<Value>("/v1/dlrs/orphans")
+        context.get::<ArchivePumpView>("/v1/archive"),
+        context.get::<Vec<StatisticsView>>(&path),
+        context.get_optional::<OrphanDlrsView>("/v1/dlrs/orphans")
     );
     let archive = match archive {
         Ok(archive) => archive,
@@ -53,23 +46,23 @@ async fn page_body(context: &RequestContext, query: &Form) -> Result<Markup, Api
         Err(error) => return Err(error),
     };
     let statistics = statistics?;
-    let rows: Vec<_> =
-        statistics.as_array().into_iter().flatten().take(crate::table::MAX_ROWS).map(row).collect();
+    let rows: Vec<_> = statistics.iter().take(crate::table::MAX_ROWS).map(row).collect();
+    let state = if archive.state == PumpState::Up { "ready" } else { archive.state.name() };
     Ok(html! {
         div.heading {
             h1 { "Archive" }
             a.button.quiet href="/v1/history/export?format=csv" { "Export as CSV" }
         }
         section.card {
-            p { (state_badge(match text(&archive, "state") { "up" => "ready", other => other })) " " (text(&archive, "error")) }
+            p { (state_badge(state)) " " (archive.error.as_deref().unwrap_or_default()) }
             (detail_list(&[
-                ("Backlog", html! { (plural(number(&archive, "backlog"), "message", "messages")) }),
-                ("Archived since the start", html! { (count(number(&archive, "archived"))) }),
-                ("Last success", html! { (millis(&archive["since_success"]).map_or_else(|| "—".to_owned(), |ms| format!("{} ago", duration_text(ms)))) }),
-                ("Duration of the last batch", html! { (millis(&archive["last_batch"]).map_or_else(|| "—".to_owned(), duration_text)) }),
-                ("Failures", html! { (count(number(&archive, "failures"))) }),
-                ("Removed by retention", html! { (count(number(&archive, "trimmed"))) }),
-                ("Orphan DLRs", html! { (orphans.as_ref().map_or_else(|| "—".to_owned(), |orphans| count(number(orphans, "total")))) }),
+                ("Backlog", html! { (plural(archive.backlog, "message", "messages")) }),
+                ("Archived since the start", html! { (count(archive.archived)) }),
+                ("Last success", html! { (archive.since_success.map_or_else(|| "—".to_owned(), |span| format!("{} ago", duration_text(span.millis())))) }),
+                ("Duration of the last batch", html! { (duration_text(archive.last_batch.millis())) }),
+                ("Failures", html! { (count(archive.failures)) }),
+                ("Removed by retention", html! { (count(archive.trimmed)) }),
+                ("Orphan DLRs", html! { (orphans.as_ref().map_or_else(|| "—".to_owned(), |orphans| count(orphans.total))) }),
             ]))
         }
         form.card.search method="get" action="/archive" role="search" aria-label="Statistics" {
@@ -90,33 +83,31 @@ async fn page_body(context: &RequestContext, query: &Form) -> Result<Markup, Api
 }
 
 /// The date of a time in milliseconds since the epoch.
-fn day(start: &Value) -> Markup {
-    let Some(start) = start.as_u64().map(timestamp) else { return html! { "—" } };
+fn day(start: u64) -> Markup {
+    let start = timestamp(start);
     let date = start.get(..10).unwrap_or(&start);
     html! { time datetime=(date) { (date) } }
 }
 
-fn row(one: &Value) -> Vec<Markup> {
-    let mt = &one["mt"];
+fn row(one: &StatisticsView) -> Vec<Markup> {
     vec![
-        day(&one["start"]),
-        html! { (text(one, "account")) },
-        html! { (match text(one, "peer") { "" => "—", peer => peer }) },
-        html! { (count(number(mt, "accepted"))) },
-        html! { (count(number(mt, "responded"))) },
-        html! { (count(number(mt, "delivered"))) },
-        html! { (count(kebab_or_snake(&one["mo"], "accepted").as_u64().unwrap_or(0))) },
+        day(one.start),
+        html! { (one.account) },
+        html! { (match one.peer.as_str() { "" => "—", peer => peer }) },
+        html! { (count(one.mt.accepted)) },
+        html! { (count(one.mt.responded)) },
+        html! { (count(one.mt.delivered)) },
+        html! { (count(one.mo.accepted)) },
     ]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     #[test]
     fn a_day_is_shown_as_its_date() {
-        let shown = day(&json!(1_795_564_800_000_u64)).into_string();
+        let shown = day(1_795_564_800_000).into_string();
         assert_eq!(shown, "<time datetime=\"2026-11-25\">2026-11-25</time>");
     }
 }

@@ -8,7 +8,7 @@ use crate::layout::{action_button, csrf_field, error_notice, page};
 use crate::nav::NavItem;
 use crate::request_context::RequestContext;
 use crate::table::detail_list;
-use api::{DrainStateView, ImageStatusView, LogLevelView, Permission, StatusView};
+use api::{DrainStateView, ImageStatusView, LogLevelRequest, LogLevelView, Permission, StatusView};
 use axum::http::Method;
 use axum::response::Response;
 use maud::{Markup, html};
@@ -99,7 +99,7 @@ pub(crate) async fn change(context: RequestContext, form: Form) -> Response {
         "drain" => context.send(Method::POST, "/v1/drain", &form, None).await.map(|_| "draining"),
         "resume" => context.send(Method::DELETE, "/v1/drain", &form, None).await.map(|_| "resumed"),
         "level" => {
-            let request = LogLevelView { level: form.text("level").to_owned() };
+            let request = LogLevelRequest { level: form.text("level").to_owned() };
             context.send_json(Method::PUT, "/v1/log", &form, &request).await.map(|_| "level")
         }
         _ => Err(ApiError::bad_request("This action does not exist.")),

@@ -1,18 +1,20 @@
 //! GSM core networks: connections, MT and MO counters.
 
 use crate::api_caller::{ApiError, with_query};
-use crate::format::{count, number, plural, state_badge, text, with_readable_times};
+use crate::format::{count, plural, state_badge};
 use crate::layout::live_page;
 use crate::live::Region;
 use crate::nav::NavItem;
 use crate::request_context::RequestContext;
 use crate::table::{detail_list, table};
+use api::{CoreNetworkRole, CoreNetworkView};
 use axum::response::Response;
 use maud::{Markup, html};
-use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fmt::Display;
 
 pub(crate) async fn regions(context: &RequestContext) -> Result<Vec<Region>, ApiError> {
-    let found: Vec<Value> = context.get("/v1/gsm").await?;
+    let found: Vec<CoreNetworkView> = context.get("/v1/gsm").await?;
     Ok(vec![(
         "networks",
         html! {
@@ -40,13 +42,9 @@ pub(crate) async fn show(context: RequestContext) -> Response {
 }
 
 /// Refusals by cause, the most frequent first.
-fn causes(refused: &Value) -> Markup {
-    let mut all: Vec<(&String, u64)> = refused
-        .as_object()
-        .into_iter()
-        .flatten()
-        .filter_map(|(cause, count)| Some((cause, count.as_u64().filter(|count| *count > 0)?)))
-        .collect();
+fn causes(refused: &BTreeMap<impl Display, u64>) -> Markup {
+    let all = refused.iter().filter(|(_, count)| **count > 0);
+    let mut all: Vec<(String, u64)> = all.map(|(cause, count)| (cause.to_string(), *count)).collect();
     all.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     html! {
         @if all.is_empty() { "none" }
@@ -58,56 +56,52 @@ fn causes(refused: &Value) -> Markup {
     }
 }
 
-fn network(one: &Value) -> Markup {
-    let name = text(one, "name");
-    let connections: Vec<_> = one["connections"]
-        .as_array()
-        .into_iter()
-        .flatten()
+fn network(one: &CoreNetworkView) -> Markup {
+    let connections: Vec<_> = one
+        .connections
+        .iter()
         .map(|connection| {
-            let is_ready = connection["ready"].as_bool() == Some(true);
             vec![
-                html! { (connection["name"].as_str().unwrap_or("unknown")) },
-                html! { (text(connection, "remote")) },
-                state_badge(if is_ready { "ready" } else { "connecting" }),
+                html! { (connection.name.as_deref().unwrap_or("unknown")) },
+                html! { (connection.remote) },
+                state_badge(if connection.ready { "ready" } else { "connecting" }),
             ]
         })
         .collect();
-    let (mt, mo, hlr) = (&one["mt"], &one["mo"], &one["hlr_questions"]);
-    let role = match text(one, "role") {
-        "proxy" => "The appliance is a proxy between the MSCs and the HLR.",
-        "client" => "The appliance is a client of the HLR.",
-        other => other,
+    let (mt, mo, hlr) = (&one.mt, &one.mo, &one.hlr_questions);
+    let role = match one.role {
+        CoreNetworkRole::Proxy => "The appliance is a proxy between the MSCs and the HLR.",
+        CoreNetworkRole::Client => "The appliance is a client of the HLR.",
     };
     html! {
         section.card {
-            div.heading { h2 { (name) } a.button.quiet href=(with_query("/messages", &[("peer", name)])) { "Messages" } }
-            p { (with_readable_times(role)) " " (plural(number(one, "subscribers_known"), "subscriber is known", "subscribers are known")) "." }
-            @for fault in one["faults"].as_array().into_iter().flatten() {
-                p { strong { (text(fault, "what")) } ": " (text(fault, "remedy")) }
+            div.heading { h2 { (one.name) } a.button.quiet href=(with_query("/messages", &[("peer", &one.name)])) { "Messages" } }
+            p { (role) " " (plural(one.subscribers_known, "subscriber is known", "subscribers are known")) "." }
+            @for fault in &one.faults {
+                p { strong { (fault.what) } ": " (fault.remedy) }
             }
-            @if let Some(error) = one["last_error"].as_str() { p.muted { "Last error: " (error) } }
+            @if let Some(error) = &one.last_error { p.muted { "Last error: " (error) } }
             (table("Connections", &["Name", "Remote address", "State"], &connections, &html! { p { "There are no connections." } }))
             h3 { "To handsets" }
             (detail_list(&[
-                ("Submitted", html! { (count(number(mt, "sent"))) }),
-                ("Delivered", html! { (count(number(mt, "delivered"))) }),
-                ("In flight", html! { (count(number(one, "in_flight"))) }),
-                ("Unanswered", html! { (count(number(mt, "unanswered"))) }),
-                ("Refused", causes(&mt["refused"])),
-                ("Handsets ready again", html! { (count(number(one, "ready_for_sm") + number(one, "attached"))) }),
+                ("Submitted", html! { (count(mt.sent)) }),
+                ("Delivered", html! { (count(mt.delivered)) }),
+                ("In flight", html! { (count(one.in_flight)) }),
+                ("Unanswered", html! { (count(mt.unanswered)) }),
+                ("Refused", causes(&mt.refused)),
+                ("Handsets ready again", html! { (count(one.ready_for_sm + one.attached)) }),
             ]))
             h3 { "From handsets" }
             (detail_list(&[
-                ("Received", html! { (count(number(mo, "received"))) }),
-                ("Repeated", html! { (count(number(mo, "repeated"))) }),
-                ("Refused", causes(&mo["refused"])),
+                ("Received", html! { (count(mo.received)) }),
+                ("Repeated", html! { (count(mo.repeated)) }),
+                ("Refused", causes(&mo.refused)),
             ]))
             h3 { "HLR" }
             (detail_list(&[
-                ("Queries", html! { (count(number(hlr, "asked"))) }),
-                ("Unanswered", html! { (count(number(hlr, "unanswered"))) }),
-                ("Relayed signalling", html! { (plural(number(one, "relayed_frames"), "frame", "frames")) }),
+                ("Queries", html! { (count(hlr.asked)) }),
+                ("Unanswered", html! { (count(hlr.unanswered)) }),
+                ("Relayed signalling", html! { (plural(one.relayed_frames, "frame", "frames")) }),
             ]))
             p.muted { "Its queue is listed under " a href="/queues#queues" { "queues" } "." }
         }

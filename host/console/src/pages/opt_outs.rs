@@ -2,18 +2,16 @@
 
 use crate::api_caller::ApiError;
 use crate::form::Form;
-use crate::format::text;
 use crate::layout::{action_button, csrf_field, error_notice, page};
 use crate::nav::NavItem;
 use crate::pages::QueryParams;
 use crate::request_context::RequestContext;
 use crate::table::{Pagination, table};
-use api::Permission;
+use api::{OptOutChange, OptOutView, OptOutsView, Permission};
 use axum::extract::Query;
 use axum::http::Method;
 use axum::response::Response;
 use maud::{Markup, html};
-use serde_json::{Value, json};
 
 /// The maximum number of opt-outs that the API returns.
 const API_LIMIT: usize = 1_000;
@@ -23,8 +21,10 @@ pub(crate) async fn show(context: RequestContext, Query(query): QueryParams) -> 
 }
 
 async fn render(context: &RequestContext, query: &Form, error: Option<&ApiError>) -> Response {
-    let body =
-        context.get::<Value>("/v1/opt-outs").await.map(|found| page_body(context, &found, query, error));
+    let body = context
+        .get::<OptOutsView>("/v1/opt-outs")
+        .await
+        .map(|found| page_body(context, &found, query, error));
     let mut response = page(context, "Opt-outs", NavItem::OptOuts, body);
     if let Some(error) = error {
         *response.status_mut() = error.status;
@@ -32,22 +32,25 @@ async fn render(context: &RequestContext, query: &Form, error: Option<&ApiError>
     response
 }
 
-fn page_body(context: &RequestContext, found: &Value, query: &Form, error: Option<&ApiError>) -> Markup {
-    let all = found["stopped"].as_array().map(Vec::as_slice).unwrap_or_default();
+fn page_body(
+    context: &RequestContext,
+    found: &OptOutsView,
+    query: &Form,
+    error: Option<&ApiError>,
+) -> Markup {
+    let all = &found.stopped;
     let filter = query.text("q");
-    let fits = |one: &&Value| {
-        filter.is_empty() || text(one, "sender").contains(filter) || text(one, "subscriber").contains(filter)
-    };
-    let chosen: Vec<&Value> = all.iter().filter(fits).collect();
+    let fits = |one: &&OptOutView| one.sender.contains(filter) || one.subscriber.contains(filter);
+    let chosen: Vec<&OptOutView> = all.iter().filter(fits).collect();
     let shown = Pagination::new(chosen.len(), query.text("page"));
     let operates = context.has_permission(Permission::Operate);
     let rows: Vec<_> = chosen[shown.from..shown.upto]
         .iter()
-        .map(|one| {
-            let (sender, subscriber) = (text(one, "sender"), text(one, "subscriber"));
+        .map(|OptOutView { sender, subscriber }| {
             let mut row = vec![html! { (subscriber) }, html! { (sender) }];
             if operates {
-                let fields = [("sender", sender), ("subscriber", subscriber), ("do", "go-on")];
+                let fields =
+                    [("sender", sender.as_str()), ("subscriber", subscriber.as_str()), ("do", "go-on")];
                 row.push(action_button(context, "/opt-outs", "Remove", "", &fields));
             }
             row
@@ -95,9 +98,12 @@ fn add_form(context: &RequestContext) -> Markup {
 
 pub(crate) async fn change(context: RequestContext, form: Form) -> Response {
     let stop = form.text("do") == "stop";
-    let request =
-        json!({ "sender": form.text("sender"), "subscriber": form.text("subscriber"), "stop": stop });
-    match context.send(Method::POST, "/v1/opt-outs", &form, Some(&request)).await {
+    let request = OptOutChange {
+        sender: form.text("sender").to_owned(),
+        subscriber: form.text("subscriber").to_owned(),
+        stop,
+    };
+    match context.send_json(Method::POST, "/v1/opt-outs", &form, &request).await {
         Ok(_) => RequestContext::redirect("/opt-outs", if stop { "stopped" } else { "goes-on" }),
         Err(error) => render(&context, &Form::default(), Some(&error)).await,
     }

@@ -338,7 +338,7 @@ fn test_result(test: &PeerTestView) -> Markup {
             ol.checks {
                 @for step in &test.steps {
                     li {
-                        (state_badge(if step.ok { "ok" } else { "failed" })) " " (step.what) " "
+                        (state_badge(if step.ok { "ok" } else { "failed" })) " " (step.what.name()) " "
                         span.muted { (step.ms) " ms" }
                         @if let Some(detail) = &step.detail { p { (detail) } }
                     }

@@ -9,7 +9,7 @@ use crate::nav::NavItem;
 use crate::pages::QueryParams;
 use crate::request_context::RequestContext;
 use crate::table::detail_list;
-use api::{AcceptedMessage, Permission, SubscriberStateView as State, SubscriberView};
+use api::{AcceptedMessage, Permission, PresenceSign, SubscriberStateView as State, SubscriberView};
 use axum::extract::{Path, Query};
 use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse as _, Redirect, Response};
@@ -89,13 +89,13 @@ fn messages(name: &str) -> String {
     }
 }
 
-fn present_by(found: &SubscriberView) -> &str {
-    match found.present_by.as_deref().unwrap_or_default() {
-        "location-update" => "location update",
-        "message" => "sent a message",
-        "ready-for-sm" => "ready for short messages",
-        "delivery" => "accepted a message",
-        other => other,
+fn present_by(found: &SubscriberView) -> &'static str {
+    match found.present_by {
+        Some(PresenceSign::LocationUpdate) => "location update",
+        Some(PresenceSign::Message) => "sent a message",
+        Some(PresenceSign::ReadyForSm) => "ready for short messages",
+        Some(PresenceSign::Delivery) => "accepted a message",
+        None => "",
     }
 }
 

@@ -1,5 +1,4 @@
 //! Integration tests of the console.
 #![allow(clippy::unwrap_used, reason = "a failed step fails the test")]
 
-mod fake_api;
 mod pages;

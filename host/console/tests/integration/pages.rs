@@ -1,6 +1,5 @@
 //! Tests of all pages with a fake API: content, requests and permissions.
 
-use crate::fake_api;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Method, Request, StatusCode, header};
@@ -10,6 +9,7 @@ use futures_util::StreamExt as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use testkit::fake_api::FakeApi;
 use tower::ServiceExt as _;
 
 struct PageResponse {
@@ -108,7 +108,7 @@ const PAGES: &[&str] = &[
 
 #[tokio::test]
 async fn every_page_is_complete_and_escaped() {
-    let console = console::router(fake_api::api(6, 4));
+    let console = console::router(FakeApi::appliance(6, 4).router());
     for path in PAGES {
         let page = get(&console, path, "admin").await;
         assert_eq!(page.status, StatusCode::OK, "{path}: {}", page.text);
@@ -148,7 +148,7 @@ async fn every_page_is_complete_and_escaped() {
 
 #[tokio::test]
 async fn pages_without_a_session_redirect_to_the_login() {
-    let console = console::router(fake_api::api(2, 2));
+    let console = console::router(FakeApi::appliance(2, 2).router());
     for path in PAGES.iter().filter(|path| **path != "/") {
         let page = get(&console, path, "").await;
         assert_eq!(page.status, StatusCode::SEE_OTHER, "{path}");
@@ -160,7 +160,7 @@ async fn pages_without_a_session_redirect_to_the_login() {
 
 #[tokio::test]
 async fn a_login_opens_a_session_and_redirects_locally() {
-    let console = console::router(fake_api::api(2, 2));
+    let console = console::router(FakeApi::appliance(2, 2).router());
     let enter = |form: &'static str| request(&console, Method::POST, "/login", "", form);
     let page = enter("user=viewer&password=password&next=%2Fpeers").await;
     assert_eq!((page.status, page.location.as_str()), (StatusCode::SEE_OTHER, "/peers"));
@@ -181,7 +181,7 @@ async fn a_login_opens_a_session_and_redirects_locally() {
 
 #[tokio::test]
 async fn a_viewer_has_pages_without_actions() {
-    let console = console::router(fake_api::api(6, 4));
+    let console = console::router(FakeApi::appliance(6, 4).router());
     for path in [
         "/",
         "/peers",
@@ -223,7 +223,7 @@ async fn a_viewer_has_pages_without_actions() {
 
 #[tokio::test]
 async fn a_subscriber_is_found_retried_and_pinged() {
-    let console = console::router(fake_api::api(2, 2));
+    let console = console::router(FakeApi::appliance(2, 2).router());
     let location = |path: &'static str| {
         let console = console.clone();
         async move { get(&console, path, "operator").await.location }
@@ -253,7 +253,7 @@ async fn a_subscriber_is_found_retried_and_pinged() {
 
 #[tokio::test]
 async fn users_of_an_account_are_redirected_to_their_messages() {
-    let console = console::router(fake_api::api(6, 4));
+    let console = console::router(FakeApi::appliance(6, 4).router());
     assert_eq!(get(&console, "/", "account").await.location, "/messages");
     let page = get(&console, "/messages", "account").await;
     assert!(!page.text.contains("href=\"/peers\""), "{}", page.text);
@@ -261,7 +261,7 @@ async fn users_of_an_account_are_redirected_to_their_messages() {
 
 #[tokio::test]
 async fn a_form_without_the_csrf_token_is_rejected() {
-    let console = console::router(fake_api::api(6, 4));
+    let console = console::router(FakeApi::appliance(6, 4).router());
     let page = request(&console, Method::POST, "/messages/2/cancel", "admin", "csrf=guessed").await;
     assert_eq!(page.status, StatusCode::FORBIDDEN);
     let foreign = Request::post("/messages/2/cancel")
@@ -274,7 +274,7 @@ async fn a_form_without_the_csrf_token_is_rejected() {
 
 #[tokio::test]
 async fn a_form_on_another_site_is_rejected() {
-    let console = console::router(fake_api::api(2, 2));
+    let console = console::router(FakeApi::appliance(2, 2).router());
     let post = |path: &'static str, from: Option<&'static str>| {
         let mut request = Request::post(path)
             .header(header::COOKIE, "switchyard-session=admin")
@@ -300,7 +300,7 @@ async fn a_form_on_another_site_is_rejected() {
 
 #[tokio::test]
 async fn errors_are_shown_at_their_fields_and_keep_the_input() {
-    let console = console::router(fake_api::api(6, 4));
+    let console = console::router(FakeApi::appliance(6, 4).router());
     let page =
         post_form(&console, "/peers/north", "admin", "tag=%227%22&address=wrong&links=3&do=save").await;
     assert_eq!(page.status, StatusCode::UNPROCESSABLE_ENTITY);
@@ -330,7 +330,7 @@ async fn errors_are_shown_at_their_fields_and_keep_the_input() {
 
 #[tokio::test]
 async fn actions_redirect_to_a_notice() {
-    let console = console::router(fake_api::api(6, 4));
+    let console = console::router(FakeApi::appliance(6, 4).router());
     let page =
         post_form(&console, "/peers/north", "admin", "tag=%227%22&address=a%3A1&links=3&do=save").await;
     assert_eq!((page.status, page.location.as_str()), (StatusCode::SEE_OTHER, "/peers/north?done=changed"));
@@ -379,7 +379,7 @@ async fn actions_redirect_to_a_notice() {
 
 #[tokio::test]
 async fn large_lists_are_paginated() {
-    let console = console::router(fake_api::api(1_000, 10_000));
+    let console = console::router(FakeApi::appliance(1_000, 10_000).router());
     for path in [
         "/",
         "/peers",
@@ -400,7 +400,7 @@ async fn large_lists_are_paginated() {
 
 #[tokio::test]
 async fn the_api_is_reachable_and_unknown_paths_are_pages() {
-    let console = console::router(fake_api::api(2, 2));
+    let console = console::router(FakeApi::appliance(2, 2).router());
     assert!(get(&console, "/v1/status", "admin").await.text.starts_with('{'));
     assert_eq!(get(&console, "/v1/status", "").await.status, StatusCode::UNAUTHORIZED);
     let nowhere = get(&console, "/nowhere", "admin").await;
@@ -416,11 +416,12 @@ async fn a_live_stream_ends_with_its_session_and_permission() {
     for status in [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN] {
         let ended = Arc::new(AtomicBool::new(false));
         let seen = ended.clone();
-        let api =
-            fake_api::api(2, 2).layer(middleware::from_fn(move |request: Request<Body>, next: Next| {
+        let api = FakeApi::appliance(2, 2).router().layer(middleware::from_fn(
+            move |request: Request<Body>, next: Next| {
                 let over = seen.load(Ordering::Relaxed);
                 async move { if over { status.into_response() } else { next.run(request).await } }
-            }));
+            },
+        ));
         let console = console::router(api);
         let request = Request::get("/live?of=queues")
             .header(header::COOKIE, "switchyard-session=admin")
@@ -442,7 +443,7 @@ async fn a_live_stream_ends_with_its_session_and_permission() {
 /// In the fake API, `harbour` is in back-off, and `north` is bound.
 #[tokio::test]
 async fn a_peer_in_back_off_is_dialled_by_operators() {
-    let console = console::router(fake_api::api(6, 4));
+    let console = console::router(FakeApi::appliance(6, 4).router());
     let button = "Dial now";
     assert!(get(&console, "/peers/harbour", "operator").await.text.contains(button));
     assert!(!get(&console, "/peers/harbour", "viewer").await.text.contains(button));
@@ -459,7 +460,7 @@ async fn a_peer_in_back_off_is_dialled_by_operators() {
 
 #[tokio::test]
 async fn the_page_of_an_account_lists_its_refused_submissions() {
-    let console = console::router(fake_api::api(6, 4));
+    let console = console::router(FakeApi::appliance(6, 4).router());
     let page = get(&console, "/accounts/acme", "viewer").await;
     assert!(page.text.contains("Refused submissions") && page.text.contains("rejected: no credit"));
     assert!(!get(&console, "/peers/north", "viewer").await.text.contains("Refused submissions"));
@@ -467,7 +468,7 @@ async fn the_page_of_an_account_lists_its_refused_submissions() {
 
 #[tokio::test]
 async fn messages_behind_a_subscriber_lock_count_once_and_suspended_ones_are_shown() {
-    let console = console::router(fake_api::api(6, 4));
+    let console = console::router(FakeApi::appliance(6, 4).router());
     let page = get(&console, "/peers/union", "viewer").await;
     assert!(page.text.contains("<dt>Queued</dt><dd>21</dd>"), "{}", page.text);
     let page = get(&console, "/peers/harbour", "viewer").await;
@@ -478,7 +479,7 @@ async fn messages_behind_a_subscriber_lock_count_once_and_suspended_ones_are_sho
 
 #[tokio::test]
 async fn the_expiry_of_a_token_is_shown() {
-    let console = console::router(fake_api::api(2, 2));
+    let console = console::router(FakeApi::appliance(2, 2).router());
     let page = get(&console, "/users", "admin").await;
     let row =
         page.text.split("<strong>monitoring</strong>").nth(1).and_then(|rest| rest.split("</tr>").next());
@@ -488,7 +489,7 @@ async fn the_expiry_of_a_token_is_shown() {
 /// A live page without a session is told to reload; the reload redirects to the login, with the page as the target.
 #[tokio::test]
 async fn a_live_page_without_a_session_reloads() {
-    let console = console::router(fake_api::api(2, 2));
+    let console = console::router(FakeApi::appliance(2, 2).router());
     let request = Request::get("/live?of=queues").body(Body::empty()).unwrap();
     let answer = console.clone().oneshot(request).await.unwrap();
     assert_eq!(answer.status(), StatusCode::OK);
@@ -502,7 +503,7 @@ async fn a_live_page_without_a_session_reloads() {
 
 #[tokio::test]
 async fn live_regions_are_sent_as_events_with_ids() {
-    let console = console::router(fake_api::api(2, 2));
+    let console = console::router(FakeApi::appliance(2, 2).router());
     for path in [
         "/live?of=overview",
         "/live?of=hook&id=router",
@@ -539,7 +540,7 @@ fn help_links(text: &str) -> Vec<&str> {
 
 #[tokio::test]
 async fn every_page_of_the_manual_is_shown_and_its_links_lead_somewhere() {
-    let console = console::router(fake_api::api(2, 2));
+    let console = console::router(FakeApi::appliance(2, 2).router());
     let mut waiting: Vec<String> = PAGES.iter().map(|page| (*page).to_owned()).collect();
     let mut texts = std::collections::BTreeMap::new();
     let mut links = std::collections::BTreeSet::new();

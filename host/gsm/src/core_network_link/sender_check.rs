@@ -5,7 +5,7 @@ use super::CoreNetworkLink;
 use crate::hlr_lookup::HlrLookupResult;
 use crate::mo;
 use crate::mt::ConnId;
-use crate::subscribers::PresenceSign;
+use api::PresenceSign;
 use capabilities::HlrFailure;
 use gsup::{GsupImsi, RpCause};
 use tpdu::FailureCause;

@@ -3,8 +3,9 @@
 use super::back_off::BackOff;
 use super::driver::{ControlReceiver, Driver, LinkEnd};
 use super::link_record::LinkRecord;
-use super::{ClientTls, LinkControl, LinkDeps, LinkPhase, LinkProtocol, LinkRole, Socket, TlsError};
+use super::{ClientTls, LinkControl, LinkDeps, LinkProtocol, Socket, TlsError};
 use crate::clock;
+use api::{LinkPhase, LinkRole};
 use model::PeerId;
 use rustls_pki_types::ServerName;
 use std::sync::Arc;

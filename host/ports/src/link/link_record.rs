@@ -1,3 +1,4 @@
+use api::{LinkBlocker, LinkPhase, LinkRole};
 use model::{LinkId, PeerId, Timestamp};
 use parking_lot::Mutex;
 use smpp::BindMode;
@@ -7,95 +8,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
-
-/// Our role on a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum LinkRole {
-    /// Server: an ESME of an account has bound to us.
-    Server,
-    /// Client: we bind to a peer.
-    Client,
-}
-
-/// The phase of a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum LinkPhase {
-    /// Waiting until the peer may be dialed again.
-    BackingOff,
-    /// TCP and TLS are being set up.
-    Connecting,
-    /// The bind is sent.
-    Binding,
-    /// Bound.
-    Bound,
-    /// Closing: requests in progress are finished, then the link unbinds.
-    Unbinding,
-}
-
-impl LinkPhase {
-    /// The name in JSON and metrics.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::BackingOff => "backing-off",
-            Self::Connecting => "connecting",
-            Self::Binding => "binding",
-            Self::Bound => "bound",
-            Self::Unbinding => "unbinding",
-        }
-    }
-}
-
-/// What limits the throughput of a link, as seen by the link. The engine reports rate limits towards a peer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum LinkBlocker {
-    /// Nothing.
-    None = 0,
-    /// The peer has not answered as many messages as its window allows.
-    PeerWindow = 1,
-    /// The peer answered "throttled" or "queue full" within the last second.
-    PeerThrottles = 2,
-    /// The peer does not read what we write.
-    SlowReader = 3,
-    /// Server: as many submissions wait for the engine and the disk as the account's window allows.
-    OurWindow = 4,
-    /// Server: the account exceeded its rate within the last second.
-    AccountRate = 5,
-    /// There is no bound connection.
-    NotBound = 6,
-}
-
-impl LinkBlocker {
-    fn from_octet(octet: u8) -> Self {
-        [
-            Self::None,
-            Self::PeerWindow,
-            Self::PeerThrottles,
-            Self::SlowReader,
-            Self::OurWindow,
-            Self::AccountRate,
-            Self::NotBound,
-        ]
-        .into_iter()
-        .find(|blocked_by| *blocked_by as u8 == octet)
-        .unwrap_or(Self::None)
-    }
-
-    /// The name in JSON and metrics.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::PeerWindow => "peer-window",
-            Self::PeerThrottles => "peer-throttles",
-            Self::SlowReader => "slow-reader",
-            Self::OurWindow => "our-window",
-            Self::AccountRate => "account-rate",
-            Self::NotBound => "not-bound",
-        }
-    }
-}
 
 /// The kinds of PDU that are counted one by one. Link tests and logouts are not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -328,6 +240,11 @@ impl LinkRecord {
         self.blocked_by.store(blocked_by as u8, Relaxed);
     }
 
+    fn blocked_by(&self) -> LinkBlocker {
+        let index = usize::from(self.blocked_by.load(Relaxed));
+        LinkBlocker::ALL.get(index).copied().unwrap_or_default()
+    }
+
     /// Notes the time that an answer of the peer took.
     pub fn record_round_trip(&self, taken: Duration) {
         let new = u64::try_from(taken.as_micros()).unwrap_or(u64::MAX).max(1);
@@ -365,7 +282,7 @@ impl LinkRecord {
             unanswered_in: self.unanswered_in.load(Relaxed),
             round_trip: (round_trip > 0).then(|| Duration::from_micros(round_trip)),
             silent_for: self.silent_for(Instant::now()),
-            blocked_by: LinkBlocker::from_octet(self.blocked_by.load(Relaxed)),
+            blocked_by: self.blocked_by(),
             inbound: self.inbound.snapshot(),
             outbound: self.outbound.snapshot(),
             since: state.since,

@@ -15,6 +15,7 @@ mod link_record;
 mod listener;
 mod tracked_socket;
 
+pub use api::{LinkBlocker, LinkPhase, LinkRole};
 pub use bound_link::{BoundLink, Link, LoginRefusal};
 pub use client_tls::{ClientTls, TlsError};
 pub use dialer::{DialTarget, DialedPeer, PeerError, dial};
@@ -22,6 +23,6 @@ pub use link_control::LinkControl;
 pub use link_deps::{LinkDeps, LinkLimits, ListenerCounts};
 pub use link_handle::LinkHandle;
 pub use link_protocol::{LinkProtocol, LinkStep, PendingLogin};
-pub use link_record::{LinkBlocker, LinkPhase, LinkRecord, LinkRole, LinkState, PduCounts, PduKind, Traffic};
+pub use link_record::{LinkRecord, LinkState, PduCounts, PduKind, Traffic};
 pub use listener::{IncomingPeer, Listener, ListenerError, ListenerSettings, PreparedListener};
 pub use tracked_socket::Socket;

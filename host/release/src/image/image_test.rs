@@ -8,9 +8,9 @@ mod updates;
 use super::build::Built;
 use super::virtual_machine::{ReadyBanner, RunningVm, VirtualMachine};
 use super::{Options, TestPart};
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use model::{Random, Timestamp};
-use serde_json::Value;
+use serde::de::DeserializeOwned;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,6 +25,9 @@ const RATE: f64 = 200.0;
 const TIMEOUT: Duration = Duration::from_secs(300);
 /// Maximum memory of the idle daemon, in bytes.
 const MAX_RESIDENT: u64 = 100_000_000;
+
+/// The media type of a JSON body.
+const JSON: &str = "application/json";
 
 struct ImageTest {
     tally: Arc<Tally>,
@@ -152,9 +155,21 @@ impl ImageTest {
         println!("image: [{:4} s] {what}", self.begun.elapsed().as_secs());
     }
 
-    fn ask(&self, running: &RunningVm, method: &str, path: &str, body: &Value) -> Result<Value> {
-        let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
-        running.ask(method, path, "application/json", &self.token, body)
+    /// Sends a request to the API and reads the answer as its type.
+    fn call<T: DeserializeOwned>(
+        &self,
+        running: &RunningVm,
+        (method, path): (&str, &str),
+        kind: &str,
+        body: &[u8],
+    ) -> Result<T> {
+        let answer = running.ask(method, path, kind, &self.token, body)?;
+        T::deserialize(&answer).with_context(|| format!("{path} gave an answer of another type: {answer:#}"))
+    }
+
+    /// Sends a GET request to the API and reads the answer as its type.
+    fn read<T: DeserializeOwned>(&self, running: &RunningVm, path: &str) -> Result<T> {
+        self.call(running, ("GET", path), JSON, &[])
     }
 
     fn load(&self, running: &RunningVm) -> Result<Source> {

@@ -1,9 +1,9 @@
 //! Random messages and candidate decisions, with few peers and addresses, so that many are equal or nearly equal.
 
-use archive::{ArchivedMessage, ArchivedPrice, MissingData, PriceState};
+use archive::{ArchivedMessage, ArchivedPrice, MissingData};
 use model::{
-    Address, DlrRequest, Leg, MessageId, PluginVersion, RejectReason, SenderFallback, SenderRequest,
-    Timestamp, Verdict,
+    Address, DlrRequest, Leg, MessageId, PluginVersion, PriceState, RejectReason, SenderFallback,
+    SenderRequest, Timestamp, Verdict,
 };
 use proptest::prelude::*;
 use proptest::{collection::vec, option, sample::select};

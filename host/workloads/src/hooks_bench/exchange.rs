@@ -6,6 +6,7 @@ use super::traffic::TrafficSetup;
 use super::{Options, longest, median};
 use crate::tool_run::{POLICY, ToolRun};
 use anyhow::Result;
+use api::{ActivationRequest, BindingRecord, PluginVersionView};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Instant;
@@ -104,11 +105,11 @@ fn sockets(tool_run: &ToolRun, what: &str, component: &[u8], options: &Options) 
     let during = setup.run_steady(|appliance| {
         for turn in 0..options.activations {
             let octets = guest::padded(component, &format!("daemon {turn}"), OCTETS);
-            let uploaded = appliance.ask("PUT", "/v1/plugins/prefix-router", &octets)?;
-            let wanted =
-                json!({ "plugin": "prefix-router", "version": uploaded["version"], "policy": POLICY });
+            let uploaded: PluginVersionView =
+                appliance.upload("PUT", "/v1/plugins/prefix-router", &octets)?;
+            let activation = ActivationRequest::of("prefix-router", &uploaded.version, POLICY);
             let begun = Instant::now();
-            appliance.ask("POST", "/v1/hooks/router/activate", wanted.to_string().as_bytes())?;
+            let _: BindingRecord = appliance.call("POST", "/v1/hooks/router/activate", &activation)?;
             activated.push(begun.elapsed().as_secs_f64() * 1e3);
         }
         Ok(())

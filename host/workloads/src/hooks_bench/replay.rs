@@ -4,8 +4,10 @@ use super::{Options, median};
 use crate::archive_bench::memory_source::MemorySource;
 use crate::tool_run::ToolRun;
 use anyhow::{Context, Result, ensure};
+use api::{
+    ActivationRequest, HookStateView, ReplayPhase, ReplayReport, ReplayRequest, ReplayStart, ReplayStateView,
+};
 use archive::Archive;
-use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -43,14 +45,13 @@ pub(super) fn measure(tool_run: &ToolRun, options: &Options) -> Result<()> {
         let before = used()?;
         let report = replay(&appliance, threads)?;
         let all = used()?.saturating_sub(before);
-        let (pace, count) = (&report["pace"], report["messages"].as_u64().unwrap_or(0));
-        ensure!(count == options.messages, "only {count} messages were replayed: {report:#}");
-        let number = |what: &str| pace[what].as_f64().unwrap_or(f64::NAN);
+        let (pace, count) = (&report.pace, report.messages);
+        ensure!(count == options.messages, "only {count} messages were replayed: {report:?}");
         let each = |seconds: f64| seconds * 1e6 / count as f64;
-        let (all, comparing) = (each(all.as_secs_f64()), each(number("comparing_seconds")));
+        let (all, comparing) = (each(all.as_secs_f64()), each(pace.comparing_seconds));
         println!(
             "  {threads} thread(s){:>11.0}{all:>31.2}{:>10.2}{comparing:>10.2}{:>15.0}",
-            number("messages_per_second"),
+            pace.messages_per_second,
             all - comparing,
             1e6 / all
         );
@@ -92,16 +93,15 @@ fn fill(url: &str, messages: u64) -> Result<()> {
     Ok(())
 }
 
-fn replay(appliance: &TestDaemon, threads: usize) -> Result<Value> {
-    let live = appliance.get("/v1/hooks/router")?;
-    let mut wanted = json!({ "threads": threads });
-    for key in ["plugin", "version", "policy"] {
-        wanted[key] = live["live"]["chain"][0][key].clone();
-    }
-    let begun = appliance.ask("POST", "/v1/replays", wanted.to_string().as_bytes())?;
-    let path = format!("/v1/replays/{}", begun["id"].as_str().context("a replay's id")?);
-    let done =
-        appliance.wait_until(Duration::from_secs(120), &path, |replay| replay["state"] != "running")?;
-    ensure!(done["state"] == "done", "the replay failed: {done:#}");
-    Ok(done["report"].clone())
+fn replay(appliance: &TestDaemon, threads: usize) -> Result<ReplayReport> {
+    let hook: HookStateView = appliance.read("/v1/hooks/router")?;
+    let router = hook.live.chain.first().context("no live router")?;
+    let activation = ActivationRequest::of(&router.plugin, &router.version, &router.policy);
+    let request = ReplayRequest { threads: Some(threads as u64), activation, ..ReplayRequest::default() };
+    let ReplayStart { id } = appliance.call("POST", "/v1/replays", &request)?;
+    let running = |replay: &ReplayStateView| replay.state == ReplayPhase::Running;
+    let path = format!("/v1/replays/{id}");
+    let done = appliance.read_until(Duration::from_secs(120), &path, |replay| !running(replay))?;
+    ensure!(done.state == ReplayPhase::Done, "the replay failed: {done:?}");
+    done.report.flatten().context("a replay without a report")
 }

@@ -4,7 +4,7 @@ use super::guests::Guests;
 use super::{Options, median};
 use crate::tool_run::ToolRun;
 use anyhow::{Context, Result, ensure};
-use serde_json::{Value, json};
+use api::{ActivationRequest, BalanceView, BindingRecord, Grants, LedgerChangeRequest, PluginVersionView};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use testkit::load::{
@@ -128,13 +128,16 @@ impl TrafficSetup {
     }
 
     /// Makes a plugin live.
-    fn bind(&self, hook: &str, plugin: &str, guests: &Guests, policy: &str, grants: &Value) -> Result<()> {
+    fn bind(&self, hook: &str, plugin: &str, guests: &Guests, policy: &str, grants: Grants) -> Result<()> {
         let octets = std::fs::read(guests.default(&plugin.replace('-', "_")))?;
-        let uploaded = self.appliance.ask("PUT", &format!("/v1/plugins/{plugin}"), &octets)?;
-        let wanted = json!({
-            "plugin": plugin, "version": uploaded["version"], "policy": policy, "grants": grants });
+        let uploaded: PluginVersionView =
+            self.appliance.upload("PUT", &format!("/v1/plugins/{plugin}"), &octets)?;
+        let activation = ActivationRequest {
+            grants: Some(grants),
+            ..ActivationRequest::of(plugin, &uploaded.version, policy)
+        };
         let path = format!("/v1/hooks/{hook}/activate");
-        self.appliance.ask("POST", &path, wanted.to_string().as_bytes()).map(drop)
+        self.appliance.call::<BindingRecord>("POST", &path, &activation).map(drop)
     }
 
     /// Number and total microseconds of the calls of a hook's plugin.
@@ -157,19 +160,27 @@ fn with_all_plugins(tool_run: &ToolRun, guests: &Guests) -> Result<TrafficSetup>
     let setup = TrafficSetup::start(&mut config)?;
     let rows: String = (0..HOME.1).map(|n| format!("{OURS}{n:010},26201{n:010}\n")).collect();
     setup.appliance.ask("PUT", "/v1/tables/hlr?kind=exact", rows.as_bytes())?;
-    let nothing = json!({});
     setup.bind(
         "resolver",
         "table-resolver",
         guests,
         &guests.policy("subscribers.toml")?,
-        &json!({ "tables": ["hlr"] }),
+        Grants { tables: vec!["hlr".to_owned()], ..Grants::default() },
     )?;
-    setup.bind("delivery-policy", "retry-ladder", guests, &guests.policy("retries.toml")?, &nothing)?;
-    setup.bind("biller", "prepaid", guests, &guests.policy("prices.toml")?, &nothing)?;
-    for (key, what, amount) in [("open", "credit", 0), ("fund", "fund", PRICE * MAX_MESSAGES as u64)] {
-        let operation = json!({ what: amount, "reason": "for a benchmark" });
-        let (status, said) = setup.appliance.ledger("load", key, &operation)?;
+    setup.bind(
+        "delivery-policy",
+        "retry-ladder",
+        guests,
+        &guests.policy("retries.toml")?,
+        Grants::default(),
+    )?;
+    setup.bind("biller", "prepaid", guests, &guests.policy("prices.toml")?, Grants::default())?;
+    let reason = Some("for a benchmark".to_owned());
+    let open = LedgerChangeRequest { credit: Some(0), reason, ..LedgerChangeRequest::default() };
+    let fund = Some(i64::try_from(PRICE)? * i64::try_from(MAX_MESSAGES)?);
+    let fund = LedgerChangeRequest { fund, credit: None, ..open.clone() };
+    for (key, change) in [("open", open), ("fund", fund)] {
+        let (status, said) = setup.appliance.ledger("load", key, &change)?;
         ensure!(status < 300, "{key}: {status} {said}");
     }
     Ok(setup)
@@ -240,9 +251,8 @@ fn check_hook_calls(setup: &TrafficSetup) -> Result<()> {
         println!("  {hook}: {calls:.0} calls{cost} ({what})");
     }
     let home = accepted / HOME.0;
-    let balance = setup.appliance.wait_until(Duration::from_secs(20), "/v1/ledger/load", |balance| {
-        balance["captured"].as_u64() == Some(accepted * PRICE) && balance["reserved"] == 0
-    });
+    let is_settled = |balance: &BalanceView| balance.captured == accepted * PRICE && balance.reserved == 0;
+    let balance = setup.appliance.read_until(Duration::from_secs(20), "/v1/ledger/load", is_settled);
     balance.with_context(|| format!("not all of the {accepted} messages were charged {PRICE}"))?;
     println!(
         "  {accepted} messages accepted, about {home} of them through the resolver; the charges match exactly"

@@ -4,7 +4,8 @@
 mod scenarios;
 
 use anyhow::{Context, Result};
-use archive::{PumpState, RunningPump};
+use api::PumpState;
+use archive::RunningPump;
 use parking_lot::Mutex;
 use scenarios::messages::{TestSource, finished};
 use scenarios::until;
@@ -115,7 +116,7 @@ mod postgres {
 }
 
 fn is_unavailable(pump: &RunningPump) -> bool {
-    matches!(pump.status().state, PumpState::Down(_))
+    pump.status().state == PumpState::Down
 }
 
 /// The server is stopped in an orderly way; meanwhile messages finish.

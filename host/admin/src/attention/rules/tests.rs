@@ -1,5 +1,5 @@
 use super::*;
-use api::{LinkPhase, RemainingMessagesView};
+use api::{CoreNetworkFaultKind, CoreNetworkFaultView, LinkPhase, RemainingMessagesView};
 use serde_json::{Value, json};
 
 /// The time of all tests, in milliseconds since the epoch.
@@ -17,7 +17,7 @@ fn quiet() -> Facts {
         links: vec![link("upstream", LinkPhase::Bound, None)],
         networks: Vec::new(),
         hooks: Vec::new(),
-        archive: Some(pump(&json!({}))),
+        archive: Some(pump(PumpState::Up, 3)),
         configuration: PendingConfiguration::default(),
     }
 }
@@ -38,13 +38,19 @@ fn link(peer: &str, phase: LinkPhase, error: Option<&str>) -> LinkView {
     LinkView { peer: peer.to_owned(), role, phase, last_error, down_since, ..LinkView::default() }
 }
 
-fn pump(more: &Value) -> ArchivePumpView {
-    let mut pump = json!({
-        "state": "up", "archived": 0, "batches": 0, "failures": 0, "refused": 0, "trimmed": 0, "backlog": 3,
-        "since_success": null, "last_batch": { "secs": 0, "nanos": 0 },
-    });
-    pump.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    serde_json::from_value(pump).unwrap()
+fn pump(state: PumpState, backlog: u64) -> ArchivePumpView {
+    ArchivePumpView {
+        state,
+        error: None,
+        archived: 0,
+        batches: 0,
+        failures: 0,
+        refused: 0,
+        trimmed: 0,
+        backlog,
+        since_success: None,
+        last_batch: Duration::ZERO.into(),
+    }
 }
 
 fn hook(more: &Value) -> HookStateView {
@@ -195,13 +201,17 @@ fn queue_finding_has_the_most_specific_reason() {
 #[test]
 fn core_network_faults_keep_their_severity() {
     let mut facts = quiet();
-    let fault = |level: &str, kind: &str| json!({ "kind": kind, "level": level, "what": "it is wrong", "remedy": "mend it" });
-    let network = json!([{
-        "name": "home", "role": "proxy", "connections": [], "hlr_answers": null, "subscribers_known": 0,
-        "in_flight": 0, "mt": {}, "mo": {}, "ready_for_sm": 0, "attached": 0, "relayed_frames": 0, "hlr_questions": {},
-        "last_error": null, "faults": [fault("warning", "double-name"), fault("error", "no-msc")],
-    }]);
-    facts.networks = serde_json::from_value(network).unwrap();
+    let fault = |level, kind| CoreNetworkFaultView {
+        kind,
+        level,
+        what: "it is wrong".to_owned(),
+        remedy: "mend it".to_owned(),
+    };
+    let faults = vec![
+        fault(AttentionSeverity::Warning, CoreNetworkFaultKind::DuplicateName),
+        fault(AttentionSeverity::Error, CoreNetworkFaultKind::NoMsc),
+    ];
+    facts.networks = vec![CoreNetworkView { name: "home".to_owned(), faults, ..CoreNetworkView::default() }];
     let all = [
         "Error gsm-no-msc home: core network home: it is wrong",
         "Warning gsm-double-name home: core network home: it is wrong",
@@ -237,14 +247,14 @@ fn plugin_faults_rollbacks_and_unknown_names_are_findings() {
 #[test]
 fn archive_down_backlog_and_refusals_are_findings() {
     let mut facts = quiet();
-    let down = json!({ "state": "down", "error": "no route to host", "backlog": 200_000, "refused": 1 });
-    facts.archive = Some(pump(&down));
+    let error = Some("no route to host".to_owned());
+    facts.archive = Some(ArchivePumpView { error, refused: 1, ..pump(PumpState::Down, 200_000) });
     let all = [
         "Error archive-down -: the archive takes nothing: no route to host; 200000 messages wait for it",
         "Warning archive-refused -: the database refuses 1 message",
     ];
     assert_eq!(finding_texts(&facts), all);
-    facts.archive = Some(pump(&json!({ "backlog": 100_001 })));
+    facts.archive = Some(pump(PumpState::Up, 100_001));
     assert_eq!(codes(&facts), ["archive-backlog"]);
     facts.archive = None;
     assert_eq!(codes(&facts), [""; 0]);

@@ -1,12 +1,11 @@
 //! Test messages and an in-memory source.
 
-use archive::{
-    ArchivedMessage, ArchivedPrice, Direction, FinishedSource, PeerDirectory, PriceState, SourceError,
-};
+use archive::{ArchivedMessage, ArchivedPrice, FinishedSource, PeerDirectory, SourceError};
 use bytes::Bytes;
 use model::{
-    Address, Charge, DlrRequest, FinalRecord, FinalState, Leg, Message, MessageId, PeerId, PeerMessageId,
-    PluginVersion, Priority, Quote, RejectReason, RoutingDecision, Step, StepKind, Text, Timestamp, Verdict,
+    Address, Charge, Direction, DlrRequest, FinalRecord, FinalState, Leg, Message, MessageId, PeerId,
+    PeerMessageId, PluginVersion, PriceState, Priority, Quote, RejectReason, RoutingDecision, Step, StepKind,
+    Text, Timestamp, Verdict,
 };
 use parking_lot::{Condvar, Mutex};
 use smallvec::SmallVec;

@@ -12,10 +12,10 @@
 
 pub mod messages;
 
+use api::{PumpState, StatisticsView};
 use archive::{
     Archive, ArchiveError, ArchiveFilter, ArchiveOptions, ArchivedMessage, DecisionDecoder, ExportFormat,
-    MissingData, PeerDirectory, Period, PumpState, Record, RecordFields, ReplayRange, RunningPump, Side,
-    Span,
+    MissingData, PeerDirectory, Period, Record, RecordFields, ReplayRange, RunningPump, Side, Span,
 };
 use messages::{Finished, START, TestSource, archived, decided, direction, finished};
 use model::{Address, FinalState, MessageId, StepKind, Timestamp};
@@ -219,9 +219,10 @@ pub fn newer_schemas_are_rejected(url: &str) {
     let source = TestSource::with(0..10);
     let pump = start(&archive, &source);
     until("the pump has tried to write", || pump.status().state != PumpState::Starting);
-    let state = pump.status().state;
+    let status = pump.status();
     pump.stop();
-    assert!(matches!(state, PumpState::Down(why) if why.contains("4711")));
+    assert_eq!(status.state, PumpState::Down);
+    assert!(status.error.is_some_and(|why| why.contains("4711")));
     assert_eq!(source.ids().len(), 10);
 }
 
@@ -335,10 +336,10 @@ pub fn filters_match_the_reference(url: &str) {
     let matches = |filter: &ArchiveFilter, (message, ended): &Finished| {
         let (message_source, destination) = (message.source.text(), message.destination.text());
         let (account, peer) = match direction(message) {
-            archive::Direction::Mt => {
+            model::Direction::Mt => {
                 (message.origin, 2 + ((message.id.0 - MessageId::FIRST.0) / 2 % 2) as u32)
             }
-            archive::Direction::Mo => (model::PeerId((message.id.0 % 2) as u32), message.origin.0),
+            model::Direction::Mo => (model::PeerId((message.id.0 % 2) as u32), message.origin.0),
         };
         let (account, peer) = (source.name(account), source.name(model::PeerId(peer)));
         filter.number.as_ref().is_none_or(|number| {
@@ -372,7 +373,7 @@ pub fn filters_match_the_reference(url: &str) {
                     account: (who == 1 || who == 4).then(|| "acme".to_owned()),
                     peer: (who == 2 || who == 4).then(|| "south".to_owned()),
                     state: (who == 3).then_some(FinalState::Delivered),
-                    direction: (who == 4).then_some(archive::Direction::Mo),
+                    direction: (who == 4).then_some(model::Direction::Mo),
                     from: from.map(time),
                     until: until.map(time),
                     first: (who == 2).then_some(MessageId(MessageId::FIRST.0 + 500)),
@@ -555,7 +556,7 @@ pub fn statistics_count_once(url: &str) {
             };
             if counts.accepted > 0 {
                 counted.insert(
-                    (one.start.0, one.account.clone(), one.peer.clone(), mo),
+                    (one.start, one.account.clone(), one.peer.clone(), mo),
                     [
                         counts.accepted,
                         counts.responded,
@@ -578,8 +579,8 @@ pub fn statistics_count_once(url: &str) {
         let period = Period { span: Span::Day { east }, account: Some("acme".into()), ..Period::default() };
         runtime.block_on(archive.statistics(&period)).unwrap()
     };
-    let starts = |days: &[archive::Statistics]| {
-        let mut starts: Vec<_> = days.iter().map(|one| one.start.0).collect();
+    let starts = |days: &[StatisticsView]| {
+        let mut starts: Vec<_> = days.iter().map(|one| one.start).collect();
         starts.dedup();
         starts
     };

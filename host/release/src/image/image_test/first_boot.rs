@@ -1,10 +1,11 @@
 //! The machine right after its first boot: resource use, open ports, what it shows; then an account, a peer and a
 //! plugin are added over the API.
 
-use super::{ImageTest, MAX_RESIDENT};
+use super::{ImageTest, JSON, MAX_RESIDENT};
 use crate::image::virtual_machine::RunningVm;
 use anyhow::{Context, Result, ensure};
-use serde_json::{Value, json};
+use api::{ActivationRequest, BindingRecord, CurrentConfiguration, PluginVersionView};
+use serde_json::json;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -62,7 +63,7 @@ pub(super) fn screenshot(running: &RunningVm, file: &Path) -> Result<()> {
         "no screenshot of the console: {}",
         String::from_utf8_lossy(&output.stderr)
     );
-    let page = running.ask("GET", "/v1/ready", "application/json", "", &[][..])?;
+    let page = running.ask("GET", "/v1/ready", JSON, "", &[][..])?;
     println!("image: the console's login page is in {} ({octets} octets); ready: {page}", file.display());
     Ok(())
 }
@@ -79,20 +80,20 @@ impl ImageTest {
             } },
         });
         let path = "/v1/configuration";
-        let version = self.ask(running, "GET", path, &Value::Null)?["version"].as_u64();
+        let CurrentConfiguration { version, .. } = self.read(running, path)?;
         let kind = "application/merge-patch+json";
-        running.request("PATCH", path, kind, &self.token, version)(patch.to_string())?;
+        running.request("PATCH", path, kind, &self.token, Some(version))(patch.to_string())?;
         self.check_state(running, "after configuration")
     }
 
     pub(super) fn check_state(&self, running: &RunningVm, when: &str) -> Result<()> {
-        let now = self.ask(running, "GET", "/v1/configuration", &Value::Null)?;
+        let CurrentConfiguration { document, .. } = self.read(running, "/v1/configuration")?;
         let has = |section: &str, name: &str| {
-            now["document"][section].as_array().into_iter().flatten().any(|party| party["name"] == name)
+            document[section].as_array().into_iter().flatten().any(|party| party["name"] == name)
         };
         ensure!(
             has("account", "load") && has("peer", "upstream"),
-            "account and peer are missing {when}: {now:#}"
+            "account and peer are missing {when}: {document:#}"
         );
         self.say(&format!("account and peer are present {when}"));
         Ok(())
@@ -101,19 +102,16 @@ impl ImageTest {
     /// Makes another version of the router live.
     pub(super) fn swap(&self, running: &RunningVm, component: &[u8]) -> Result<()> {
         let other = guest::variant(component, "the image test's");
-        let uploaded = running.ask(
-            "PUT",
-            "/v1/plugins/prefix-router",
-            "application/octet-stream",
-            &self.token,
-            &other,
-        )?;
+        let upload = ("PUT", "/v1/plugins/prefix-router");
+        let PluginVersionView { version, .. } =
+            self.call(running, upload, "application/octet-stream", &other)?;
         let policy = "[default]\nlegs = [{ peer = \"upstream\" }]\nnote = \"by the image test\"\n";
-        let wanted = json!({ "plugin": "prefix-router", "version": uploaded["version"], "policy": policy });
-        let live = self.ask(running, "POST", "/v1/hooks/router/activate", &wanted)?;
+        let activation = serde_json::to_vec(&ActivationRequest::of("prefix-router", &version, policy))?;
+        let live: BindingRecord =
+            self.call(running, ("POST", "/v1/hooks/router/activate"), JSON, &activation)?;
         ensure!(
-            live["chain"][0]["version"] == uploaded["version"],
-            "activated {live} in place of {uploaded}"
+            live.chain.first().is_some_and(|router| router.version == version),
+            "activated {live:?} in place of {version}"
         );
         self.say("the router was replaced");
         Ok(())

@@ -5,7 +5,7 @@ use crate::image::Options;
 use crate::image::build::Built;
 use crate::image::virtual_machine::{DISK, Firmware, RunningVm, VirtualMachine};
 use anyhow::{Context, Result, bail, ensure};
-use serde_json::Value;
+use api::{CurrentConfiguration, HistoryPageView};
 use std::path::Path;
 use testkit::manual_page::{CommandBlock, ManualPage, missing_line};
 
@@ -42,13 +42,13 @@ fn follow(running: &mut RunningVm, block: &CommandBlock) -> Result<()> {
 impl ImageTest {
     /// Whether the archive contains finished messages.
     fn has_history(&self, running: &RunningVm) -> Result<bool> {
-        let page = self.ask(running, "GET", "/v1/history?limit=1", &Value::Null)?;
-        Ok(page["messages"].as_array().is_some_and(|messages| !messages.is_empty()))
+        let page: HistoryPageView = self.read(running, "/v1/history?limit=1")?;
+        Ok(!page.messages.is_empty())
     }
 
     fn has_account(&self, running: &RunningVm) -> Result<bool> {
-        let now = self.ask(running, "GET", "/v1/configuration", &Value::Null)?;
-        Ok(now["document"]["account"].as_array().is_some_and(|accounts| !accounts.is_empty()))
+        let CurrentConfiguration { document, .. } = self.read(running, "/v1/configuration")?;
+        Ok(document["account"].as_array().is_some_and(|accounts| !accounts.is_empty()))
     }
 
     /// Runs the page from beginning to end.

@@ -3,6 +3,7 @@
 use super::{ImageTest, TIMEOUT, Updates};
 use crate::image::virtual_machine::RunningVm;
 use anyhow::{Context, Result, ensure};
+use api::ImageStatusView;
 use serde_json::Value;
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -88,7 +89,7 @@ impl ImageTest {
         ));
         // It is on trial until it is found healthy, shortly after it is ready.
         let (pause, deadline) = (StopFlag::default(), Instant::now() + TIMEOUT);
-        while self.ask(running, "GET", "/v1/appliance", &Value::Null)?["on-trial"] != false {
+        while self.read::<ImageStatusView>(running, "/v1/appliance")?.on_trial {
             ensure!(Instant::now() < deadline, "the update does not become healthy");
             pause.pause(Duration::from_millis(500));
         }

@@ -1,21 +1,28 @@
-//! For tests: answers of the API.
+//! Answers that several tests need.
 
-use crate::fake_api::{NOW, VERSION};
 use api::{
     ArchivePumpView, AttentionSeverity, AttentionSubject, AttentionSubjectKind, AttentionView, BindingChange,
     BindingRecord, CurrentConfiguration, HookStateView, LinkPhase, LinkRole, LinkView, ManagedBy,
-    PluginCountsView, PluginFaultCounts, QueueView, SpanView, StatusTotals, StatusView,
+    PluginCountsView, PluginFaultCounts, PumpState, QueueView, SpanView, StatusTotals, StatusView,
 };
 use model::{Hook, Timestamp};
 use serde_json::Value;
 
+/// The current time in tests of commands: 2026-11-21 16:03:02 UTC, in milliseconds.
+pub const NOW: u64 = 1_795_276_982_000;
+
+/// The version of the daemon.
+pub const VERSION: &str = "0.1.0";
+
 /// `GET /v1/status`, with these totals.
-pub(crate) fn status(totals: StatusTotals) -> StatusView {
+#[must_use]
+pub fn status(totals: StatusTotals) -> StatusView {
     StatusView { name: "SWITCHYARD".to_owned(), version: VERSION.to_owned(), totals, ..StatusView::default() }
 }
 
 /// An empty queue in `GET /v1/queues`.
-pub(crate) fn queue(peer: &str) -> QueueView {
+#[must_use]
+pub fn queue(peer: &str) -> QueueView {
     QueueView {
         peer: peer.to_owned(),
         configured: true,
@@ -26,14 +33,16 @@ pub(crate) fn queue(peer: &str) -> QueueView {
 }
 
 /// A link in `GET /v1/links`.
-pub(crate) fn link(peer: &str, role: LinkRole, phase: LinkPhase) -> LinkView {
+#[must_use]
+pub fn link(peer: &str, role: LinkRole, phase: LinkPhase) -> LinkView {
     LinkView { peer: peer.to_owned(), role, phase, ..LinkView::default() }
 }
 
 /// `GET /v1/archive`.
-pub(crate) fn archive(state: &str, backlog: u64) -> ArchivePumpView {
+#[must_use]
+pub fn archive(state: PumpState, backlog: u64) -> ArchivePumpView {
     ArchivePumpView {
-        state: state.to_owned(),
+        state,
         error: None,
         archived: 1_000,
         batches: 10,
@@ -47,7 +56,8 @@ pub(crate) fn archive(state: &str, backlog: u64) -> ArchivePumpView {
 }
 
 /// The router in `GET /v1/hooks`, with one live plugin.
-pub(crate) fn router(calls: u64, nanoseconds: u64) -> HookStateView {
+#[must_use]
+pub fn router(calls: u64, nanoseconds: u64) -> HookStateView {
     HookStateView {
         hook: Hook::Router,
         live: BindingRecord {
@@ -75,7 +85,8 @@ pub(crate) fn router(calls: u64, nanoseconds: u64) -> HookStateView {
 }
 
 /// A finding in `GET /v1/attention`, about a subject without a name.
-pub(crate) fn finding(
+#[must_use]
+pub fn finding(
     severity: AttentionSeverity,
     code: &str,
     kind: AttentionSubjectKind,
@@ -93,7 +104,8 @@ pub(crate) fn finding(
 }
 
 /// `GET /v1/configuration`: version 7, with this document.
-pub(crate) fn configuration(document: Value) -> CurrentConfiguration {
+#[must_use]
+pub fn configuration(document: Value) -> CurrentConfiguration {
     CurrentConfiguration {
         version: 7,
         at: NOW,

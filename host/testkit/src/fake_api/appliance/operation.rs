@@ -1,0 +1,306 @@
+//! State and operation: overview, queues, links, core networks, archive.
+
+use super::{account_name, now, peer_name, problem};
+use crate::fake_api::fixtures;
+use admin::ProblemKind;
+use api::{
+    ArchivePumpView, AttentionSeverity, AttentionSubject, AttentionSubjectKind, AttentionView, BindMode,
+    CoreConnectionView, CoreNetworkFaultKind, CoreNetworkFaultView, CoreNetworkMo, CoreNetworkMt,
+    CoreNetworkRole, CoreNetworkView, DrainStateView, HlrQuestions, LatencyView, LinkBlocker, LinkPhase,
+    LinkRole, LinkView, MetricsSampleView, PeerTestView, PumpState, QueueView, RecentMetricsView,
+    RefusalCountView, RefusalsView, RefusedSubmissionView, RemainingMessagesView, SpanView,
+    StatisticsCountsView, StatisticsView, StatusTotals, StatusView, TestStepKind, TestStepView,
+};
+use axum::extract::Path;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+
+pub(super) fn recent_metrics() -> RecentMetricsView {
+    let every = 2_000;
+    let end = now() / every * every;
+    let wave = |at: u64, slow: f64, high: f64| (1.0 + (at as f64 / slow / 1_000.0).sin()) * high;
+    let (mut accepted, mut delivered, mut failed, mut refused, mut commits, mut commit_us) =
+        (10_000.0, 9_000.0, 12.0, 3.0, 0_u64, 0_u64);
+    let sample = |index: u64| {
+        let at = end - (299 - index) * every;
+        let rate = 180.0 + wave(at, 41.0, 90.0) + wave(at, 7.0, 25.0);
+        accepted += rate * 2.0;
+        delivered += (rate - wave(at, 23.0, 18.0)) * 2.0;
+        failed += wave(at, 31.0, 0.6);
+        refused += wave(at, 57.0, 0.2);
+        commits += 60;
+        commit_us += 60 * (700 + wave(at, 13.0, 300.0) as u64);
+        MetricsSampleView {
+            at,
+            accepted: accepted as u64,
+            delivered: delivered as u64,
+            failed: failed as u64,
+            refused: refused as u64,
+            submitted: delivered as u64,
+            waiting: 800 + wave(at, 37.0, 900.0) as u64,
+            commits,
+            commit_us,
+            round_trip_us: Some(18_000 + wave(at, 19.0, 6_000.0) as u64),
+        }
+    };
+    RecentMetricsView { interval_ms: every, capacity: 300, samples: (0..300).map(sample).collect() }
+}
+
+pub(super) fn status() -> StatusView {
+    StatusView {
+        uptime_seconds: 362_415,
+        waiting: 2_381,
+        finished_kept: 91_220,
+        disk_free: 48_318_382_080,
+        recovered: 1_904,
+        recovery_ms: 212,
+        ..fixtures::status(StatusTotals {
+            accepted: 18_204_771,
+            refused: 311,
+            submitted: 18_202_100,
+            throttled: 21,
+            uncertain: 3,
+            sent_again: 1,
+            dlrs_matched: 18_128_343,
+            dlrs_unmatched: 12,
+            dlrs_made: 18_120_000,
+            dlrs_delivered: 18_119_002,
+            commits: 9_104_002,
+            commit_us: 7_283_201_600,
+            commit_rows: 91_021_004,
+            delivered: 18_100_230,
+            relayed: 71_002,
+            failed: 28_113,
+            expired: 901,
+            cancelled: 9,
+            rejected: 14,
+            unknown: 2,
+        })
+    }
+}
+
+pub(super) fn attention() -> Vec<AttentionView> {
+    let finding = |severity, code, kind, name: Option<&str>, text: &str| AttentionView {
+        subject: AttentionSubject { kind, name: name.map(str::to_owned) },
+        ..fixtures::finding(severity, code, kind, text)
+    };
+    let reverts =
+        format!("version 7 of the configuration reverts at {} unless it is confirmed", now() + 500_000);
+    vec![
+        AttentionView {
+            since: Some(now() - 1_000 * 60 * 47),
+            ..finding(
+                AttentionSeverity::Error,
+                "peer-down",
+                AttentionSubjectKind::Peer,
+                Some("harbour"),
+                &format!("no link to harbour is up: {REFUSED}"),
+            )
+        },
+        AttentionView {
+            since: Some(now() - 100_000),
+            ..finding(
+                AttentionSeverity::Warning,
+                "configuration-unconfirmed",
+                AttentionSubjectKind::Configuration,
+                None,
+                &reverts,
+            )
+        },
+        finding(
+            AttentionSeverity::Warning,
+            "gsm-double-name",
+            AttentionSubjectKind::CoreNetwork,
+            Some("home"),
+            "core network home: 2 MSCs are connected under the name MSC-1 <a>",
+        ),
+        finding(
+            AttentionSeverity::Warning,
+            "messages-uncertain",
+            AttentionSubjectKind::Queue,
+            Some("meridian"),
+            "3 messages were submitted to meridian and never answered",
+        ),
+    ]
+}
+
+/// The error of the peer that is down.
+const REFUSED: &str = "connection refused (192.0.2.1:2775): is the SMSC up, and does it let us in?";
+
+pub(super) fn queues(peers: usize, accounts: usize) -> Vec<QueueView> {
+    let row = |name: String, index: usize| {
+        let place = index as u64;
+        let queued = if index.is_multiple_of(3) { place * 7 % 400 } else { 0 };
+        QueueView {
+            queued,
+            subscriber_locked: queued / 7,
+            suspended: u64::from(index == 1) * 4,
+            deferred: place % 5,
+            in_flight: place % 9,
+            uncertain: u64::from(index == 2) * 3,
+            awaiting_dlr: place * 3 % 50,
+            oldest: (queued > 0).then(|| now() - 1_000 * 60 * (place + 4)),
+            links: usize::from(index != 1) * 2,
+            blocked_by: match (index, queued) {
+                (1, _) => "no link is up".to_owned(),
+                (_, 0) => "idle".to_owned(),
+                _ => format!("rate limit, until {}", now() + 800),
+            },
+            ..fixtures::queue(&name)
+        }
+    };
+    let peers = (0..peers).map(|index| row(peer_name(index), index));
+    peers.chain((0..accounts).map(|index| row(account_name(index), index + 2))).collect()
+}
+
+pub(super) fn links(peers: usize, accounts: usize) -> Vec<LinkView> {
+    let row = |name: String, role: LinkRole, index: usize| {
+        let down = index == 1 && role == LinkRole::Client;
+        let place = index as u64;
+        let phase = if down { LinkPhase::BackingOff } else { LinkPhase::Bound };
+        LinkView {
+            id: (!down).then_some(place),
+            remote: Some(format!("192.0.2.{}:2775", index % 250)),
+            bind: (!down).then_some(BindMode::Transceiver),
+            tls: index.is_multiple_of(2),
+            window: 500,
+            in_flight: (index % 40) as u32,
+            round_trip_us: (!down).then_some(12_000 + place * 130 % 9_000),
+            blocked_by: if down { LinkBlocker::NotBound } else { LinkBlocker::None },
+            since: now() - 1_000 * 60 * 47,
+            down_since: down.then(|| now() - 1_000 * 60 * 47),
+            last_error: down.then(|| REFUSED.to_owned()),
+            back_off_until: down.then(|| now() + 12_000),
+            ..fixtures::link(&name, role, phase)
+        }
+    };
+    let peers = (0..peers).flat_map(|index| {
+        [row(peer_name(index), LinkRole::Client, index), row(peer_name(index), LinkRole::Client, index)]
+    });
+    let accounts = (0..accounts).step_by(2);
+    peers.chain(accounts.map(|index| row(account_name(index), LinkRole::Server, index))).collect()
+}
+
+pub(super) fn drain(draining: bool) -> DrainStateView {
+    DrainStateView {
+        draining,
+        refuse_binds: false,
+        since: draining.then(now),
+        by: draining.then(|| "ada".to_owned()),
+        remaining: RemainingMessagesView { waiting: 2_381, in_flight: 14 },
+    }
+}
+
+pub(super) fn core_networks() -> Vec<CoreNetworkView> {
+    let connection = |name: Option<&str>, remote: &str, ready| CoreConnectionView {
+        name: name.map(str::to_owned),
+        remote: remote.to_owned(),
+        ready,
+    };
+    let refused = [("absent-subscriber", 210), ("memory-capacity-exceeded", 3), ("unknown", 0)];
+    vec![CoreNetworkView {
+        name: "home".to_owned(),
+        role: CoreNetworkRole::Proxy,
+        connections: vec![
+            connection(Some("MSC-1 <a>"), "192.0.2.20:41822", true),
+            connection(None, "192.0.2.21:40022", false),
+        ],
+        hlr_answers: None,
+        subscribers_known: 1_204,
+        in_flight: 7,
+        mt: CoreNetworkMt {
+            sent: 9_120,
+            delivered: 8_802,
+            refused: refused.map(|(reason, count)| (reason.to_owned(), count)).into(),
+            unanswered: 12,
+            answered_late: 1,
+            answered_twice: 0,
+            status_reports: 4,
+        },
+        mo: CoreNetworkMo { received: 811, repeated: 2, refused: [(38, 1)].into() },
+        ready_for_sm: 81,
+        attached: 44,
+        relayed_frames: 120_112,
+        hlr_questions: HlrQuestions { asked: 9_002, unanswered: 1 },
+        last_error: None,
+        faults: vec![CoreNetworkFaultView {
+            kind: CoreNetworkFaultKind::DuplicateName,
+            level: AttentionSeverity::Warning,
+            what: "2 MSCs are connected under the name MSC-1 <a>".to_owned(),
+            remedy: "give each MSC an `ipa-name` of its own".to_owned(),
+        }],
+    }]
+}
+
+pub(super) fn archive() -> ArchivePumpView {
+    ArchivePumpView {
+        archived: 91_220,
+        batches: 812,
+        last_batch: SpanView { secs: 0, nanos: 41_000_000 },
+        ..fixtures::archive(PumpState::Up, 14)
+    }
+}
+
+/// The counts of a day.
+pub(super) fn statistics() -> Vec<StatisticsView> {
+    let latency = || LatencyView { count: 810_190, p50: 14.4, p95: 41.0, p99: 97.5 };
+    let counts = |accepted: u64, responded: u64, delivered: u64| StatisticsCountsView {
+        accepted,
+        responded,
+        refused: Default::default(),
+        delivered,
+        undelivered: [(11, responded - delivered)].into(),
+        ended: [("delivered".to_owned(), delivered)].into(),
+        response: latency(),
+        dlr: latency(),
+    };
+    let day = 86_400_000;
+    vec![StatisticsView {
+        start: now() / day * day - day,
+        account: "acme".to_owned(),
+        peer: "north".to_owned(),
+        mt: counts(810_212, 810_190, 801_774),
+        mo: counts(1_204, 1_204, 1_204),
+    }]
+}
+
+pub(super) fn refusals() -> RefusalsView {
+    let (account, protocol, code) = ("acme".to_owned(), "smpp".to_owned(), "no-credit".to_owned());
+    RefusalsView {
+        counts: vec![RefusalCountView {
+            account: account.clone(),
+            protocol: protocol.clone(),
+            code: code.clone(),
+            count: 1_204,
+        }],
+        refusals: vec![RefusedSubmissionView {
+            at: now() - 5_000,
+            account,
+            protocol,
+            source: "<b>ACME".to_owned(),
+            destination: "+49151****678".to_owned(),
+            code,
+            reason: "rejected: no credit".to_owned(),
+        }],
+    }
+}
+
+pub(super) fn peer_test() -> PeerTestView {
+    let step = |what, ok, ms, detail: &str| TestStepView { what, ok, ms, detail: Some(detail.to_owned()) };
+    let no_answer = "no answer within 2 s: a firewall between here and there?";
+    PeerTestView {
+        ok: false,
+        steps: vec![
+            step(TestStepKind::Resolve, true, 3, "192.0.2.4:2775"),
+            step(TestStepKind::Connect, false, 2_004, no_answer),
+        ],
+    }
+}
+
+pub(super) async fn dial(Path(name): Path<String>) -> Response {
+    if name == "unicom" {
+        let refused = "\"unicom\" is not a peer or gateway that the appliance connects to";
+        return problem(ProblemKind::NotFound, refused);
+    }
+    StatusCode::NO_CONTENT.into_response()
+}
