@@ -40,6 +40,7 @@ const PAGES: &[ManualPage] = manual_pages![
     "guide/subscribers-command-line",
     "guide/tls-and-users",
     "internals/invariants",
+    "internals/journal",
     "internals/life-of-a-message",
     "internals/overview",
     "internals/plugin-runtime",

@@ -1,0 +1,164 @@
+//! The journal: an ordered, durable sequence of records with one writer at a time.
+//!
+//! A batch of changes is durable as soon as its record is appended; the tables of the store follow. After a crash the
+//! store reads the records that its tables lack, and applies them. The journal knows nothing of batches: the payload
+//! of a record is octets.
+//!
+//! [`Journal`] is the interface. [`LocalJournal`] keeps the records in files of one directory and needs one
+//! `fdatasync` a record. The record format ([`record`]) is also the one that a cluster replicates; the format of the
+//! files is described in [`segment`].
+#![forbid(unsafe_code)]
+
+pub mod clock;
+pub mod directory;
+mod error;
+mod local;
+mod preparer;
+mod reader;
+pub mod record;
+mod scan;
+pub mod segment;
+#[cfg(feature = "simulation")]
+pub mod simulation;
+mod window;
+
+pub use error::JournalError;
+pub use local::{DiscardedTail, JournalOptions, LocalJournal};
+pub use preparer::Preparation;
+pub use reader::{JournalReader, Records, SegmentSummary};
+pub use record::{Entry, JournalRecord};
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+/// The place of a record in the journal. The first record is 1; 0 stands for the empty journal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Seq(pub u64);
+
+impl Seq {
+    /// The place after this one.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+}
+
+impl fmt::Display for Seq {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
+
+/// Counts the writers of a journal: each claim begins the next term. 0 stands for the empty journal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Term(pub u64);
+
+impl Term {
+    /// The term after this one.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+}
+
+impl fmt::Display for Term {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
+
+/// A machine that writes to the journal. A single appliance is node 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(pub u64);
+
+/// The end of the journal: the last record and what the next one continues.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Head {
+    /// The term of the last record.
+    pub term: Term,
+    /// The last record.
+    pub seq: Seq,
+    /// The checksum of the last record; 0 in an empty journal.
+    pub crc: u32,
+}
+
+/// The right to append, obtained by [`Journal::claim`] and lost to the next claim.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Writer {
+    head: Head,
+}
+
+impl Writer {
+    /// For implementations of [`Journal`]: the right to continue `head` in its term.
+    #[must_use]
+    pub const fn new(head: Head) -> Self {
+        Self { head }
+    }
+
+    /// The term that the claim began.
+    #[must_use]
+    pub const fn term(&self) -> Term {
+        self.head.term
+    }
+
+    /// The last record: of the claim, and then of each append.
+    #[must_use]
+    pub const fn last(&self) -> Seq {
+        self.head.seq
+    }
+
+    /// The end of the journal as this writer knows it.
+    #[must_use]
+    pub const fn head(&self) -> Head {
+        self.head
+    }
+
+    /// For implementations of [`Journal`]: the head after an append.
+    pub const fn advance(&mut self, seq: Seq, crc: u32) {
+        self.head.seq = seq;
+        self.head.crc = crc;
+    }
+}
+
+/// An ordered, durable sequence of records with one writer at a time.
+pub trait Journal: Send {
+    /// Takes the right to append from its current holder, whose next append fails with [`JournalError::Fenced`].
+    /// The claim is a record of its own: it begins the next term.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append).
+    fn claim(&mut self, node: NodeId) -> Result<Writer, JournalError>;
+
+    /// Appends a record with this payload. When it returns, the record is durable: on this disk, or on a majority of
+    /// the cluster. An implementation resolves unknown outcomes itself: it repeats the same octets and never others.
+    ///
+    /// # Errors
+    /// [`JournalError::Fenced`]: another writer has claimed the journal. [`JournalError::TooLarge`] and
+    /// [`JournalError::Full`]: nothing is written, and a later append may succeed. Any other error: it is unknown
+    /// whether the record is durable, nothing may be promised, and the process must stop.
+    fn append(&mut self, writer: &mut Writer, payload: &[u8]) -> Result<Seq, JournalError>;
+
+    /// The records from `from` on, each checked against its predecessor, until their payloads have `octets` octets
+    /// together: at least one if there is one. Waits up to `timeout` for the first one where another node may append
+    /// it; otherwise there are none at the end of the journal. An error after the first one is left to the next call.
+    ///
+    /// # Errors
+    /// [`JournalError::Behind`]: the record is no longer in the journal. [`JournalError::Damaged`],
+    /// [`JournalError::Io`].
+    fn read(
+        &mut self,
+        from: Seq,
+        octets: usize,
+        timeout: Duration,
+    ) -> Result<Vec<JournalRecord>, JournalError>;
+
+    /// Tells that all records up to `seq` are durable in the tables of this node. They may be overwritten.
+    ///
+    /// # Errors
+    /// In a cluster: other nodes cannot be told.
+    fn applied(&mut self, seq: Seq) -> Result<(), JournalError>;
+
+    /// Until when this writer may hand messages to links without an append that succeeds. Without a cluster: for
+    /// ever.
+    fn holds_until(&self) -> Instant;
+}

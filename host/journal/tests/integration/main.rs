@@ -1,0 +1,10 @@
+//! Integration tests of the journal.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failed step fails the test")]
+
+mod crash;
+mod damage;
+mod files;
+mod format;
+mod keeping;
+mod support;
+mod writing;
