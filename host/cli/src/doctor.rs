@@ -47,6 +47,8 @@ pub struct ConfigFacts {
     pub url: String,
     /// Host and port of the archive's database, if it is reached over the network.
     pub archive: Option<String>,
+    /// The journal of the data directory in a few words, or why it cannot be read; `None` before the first start.
+    pub journal: Option<Result<String, String>>,
 }
 
 /// Arguments of `doctor`.
@@ -206,10 +208,10 @@ mod tests {
     fn a_healthy_machine_has_only_ok_findings() {
         let folder = tempfile::tempdir().unwrap();
         data(folder.path());
-        let path = configuration(folder.path(), &json!({}));
+        let path = configuration(folder.path(), &json!({ "journal": "the journal has the records 1 to 7" }));
         let (code, found) = findings(&["doctor", "--offline", "--config", path.to_str().unwrap()], "");
         assert_eq!(code, 0, "{found:?}");
-        for about in ["configuration", "data", "disk", "token", "clock", "ports"] {
+        for about in ["configuration", "data", "journal", "disk", "token", "clock", "ports"] {
             assert_eq!(level(&found, about), ["ok"], "{about}: {found:?}");
         }
         let done = run("", &["doctor", "--offline", "--config", path.to_str().unwrap()]);
@@ -229,13 +231,13 @@ mod tests {
             folder.path(),
             &json!({
                 "watermark": u64::MAX, "listens": { "smpp": taken.local_addr().unwrap() }, "connections": 1_u64 << 40,
-                "archive": closed.to_string(),
+                "archive": closed.to_string(), "journal": "damaged: record 5",
             }),
         );
         let (code, found) = findings(&["doctor", "--offline", "--config", path.to_str().unwrap()], "");
         assert_eq!(code, 3, "{found:?}");
         assert_eq!(level(&found, "data"), ["warning"]);
-        for about in ["disk", "token", "ports", "archive"] {
+        for about in ["journal", "disk", "token", "ports", "archive"] {
             assert_eq!(level(&found, about), ["error"], "{about}: {found:?}");
         }
         assert_eq!(level(&found, "open files"), ["warning"]);

@@ -42,6 +42,10 @@ fn read_facts(path: &Path) -> Result<ConfigFacts, String> {
         connections: value["connections"].as_u64().unwrap(),
         url: value["url"].as_str().unwrap().to_owned(),
         archive: value["archive"].as_str().map(str::to_owned),
+        journal: value["journal"].as_str().map(|text| match text.strip_prefix("damaged: ") {
+            Some(what) => Err(what.to_owned()),
+            None => Ok(text.to_owned()),
+        }),
     })
 }
 

@@ -67,11 +67,15 @@ enum Section {
     PoolTrimmed = 25,
     /// 4 pool, 1 kind (0 some: 8 number of rows, 1 the rest).
     PoolPurged = 26,
+    /// Per new name of a peer group: name, 4 id.
+    GroupNames = 27,
+    /// Per peer: 4 id, 4 id of its group; 0: it is in none.
+    Groups = 28,
 }
 
 impl Section {
     /// All sections, in ascending order.
-    const ALL: [Self; 26] = [
+    const ALL: [Self; 28] = [
         Self::Head,
         Self::Names,
         Self::Accepted,
@@ -98,6 +102,8 @@ impl Section {
         Self::PoolNumbers,
         Self::PoolTrimmed,
         Self::PoolPurged,
+        Self::GroupNames,
+        Self::Groups,
     ];
 
     fn from_octet(octet: u8) -> Option<Self> {
@@ -114,6 +120,8 @@ pub fn encode_batch(out: &mut Vec<u8>, batch: &Batch) {
     // All fields by name: a new one must get a section.
     let Batch {
         names,
+        group_names,
+        groups,
         accepted,
         replaced,
         submit_attempts,
@@ -220,6 +228,14 @@ pub fn encode_batch(out: &mut Vec<u8>, batch: &Batch) {
             PoolPurge::Rest => out.push(1),
         }
     });
+    put_section(out, Section::GroupNames, group_names, |out, (name, group)| {
+        name.put(out);
+        group.put(out);
+    });
+    put_section(out, Section::Groups, groups, |out, (peer, group)| {
+        peer.put(out);
+        group.unwrap_or_default().put(out);
+    });
 }
 
 /// Decodes the output of [`encode_batch`]. Records may have any format that this version reads.
@@ -323,6 +339,12 @@ fn decode_section(
                     _ => return Err(at.damaged("unknown purge of a pool")),
                 };
                 pools.purged = Some((pool, purge));
+            }
+            Section::GroupNames => batch.group_names.push((Field::read(at)?, Field::read(at)?)),
+            Section::Groups => {
+                let peer = Field::read(at)?;
+                let group: u32 = Field::read(at)?;
+                batch.groups.push((peer, (group != 0).then_some(group)));
             }
         }
     }

@@ -10,6 +10,10 @@ use std::sync::Arc;
 pub struct Batch {
     /// New peers and accounts: table `names`.
     pub names: Vec<(PeerId, Arc<str>)>,
+    /// New names of peer groups: table `groups`.
+    pub group_names: Vec<(Arc<str>, u32)>,
+    /// Peers whose group changed, `None`: they are in none: table `group_of`.
+    pub groups: Vec<(PeerId, Option<u32>)>,
     /// New messages and new DLRs for submitters, by ascending id: table `messages`.
     pub accepted: Vec<Arc<Message>>,
     /// Messages whose content changed: table `messages`.
@@ -62,6 +66,8 @@ impl Batch {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.names.is_empty()
+            && self.group_names.is_empty()
+            && self.groups.is_empty()
             && self.accepted.is_empty()
             && self.replaced.is_empty()
             && self.submit_attempts.is_empty()
@@ -82,6 +88,32 @@ impl Batch {
             && self.queue_actions_done.is_empty()
             && self.archived.is_empty()
             && self.pools.is_empty()
+    }
+
+    /// The number of changes, each of one row or a few.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.names.len()
+            + self.group_names.len()
+            + self.groups.len()
+            + self.accepted.len()
+            + self.replaced.len()
+            + usize::from(!self.submit_attempts.is_empty())
+            + self.submit_rows_done.len()
+            + self.progress.len()
+            + self.finished.len()
+            + self.dropped.len()
+            + self.idempotency_keys.len()
+            + self.orphan_dlrs.len()
+            + self.orphan_dlrs_done.len()
+            + self.opt_outs.len()
+            + self.balances.len()
+            + self.operations.len()
+            + self.settlements.len()
+            + self.queue_actions.len()
+            + self.queue_actions_done.len()
+            + self.archived.len()
+            + self.pools.rows()
     }
 }
 
@@ -118,6 +150,15 @@ impl PoolBatch {
             && self.numbers.is_empty()
             && self.trimmed.is_empty()
             && self.purged.is_none()
+    }
+
+    fn rows(&self) -> usize {
+        let entries: usize = self.journal.iter().map(|part| part.entries.len()).sum();
+        self.records.len()
+            + entries
+            + self.numbers.len()
+            + self.trimmed.len()
+            + usize::from(self.purged.is_some())
     }
 }
 

@@ -83,9 +83,9 @@ impl Fixture {
         Self { reader, archive, next: 1, _folder: folder }
     }
 
-    fn commit(&self, batch: &Batch) {
-        self.reader.store.commit(batch).unwrap();
-        self.reader.mailbox_index.observe(batch);
+    fn commit(&self, batch: Batch) {
+        let observe = |batch: &Batch| self.reader.mailbox_index.observe(batch);
+        self.reader.store.commit_observed(batch, observe).unwrap();
     }
 
     fn message(&mut self, source: Address, to: &str, text: &str) -> Message {
@@ -119,7 +119,7 @@ impl Fixture {
     fn accept(&mut self, from: &str, to: &str, text: &str) -> MessageId {
         let message = self.message(number(from).address(), to, text);
         let id = message.id;
-        self.commit(&Batch { accepted: vec![Arc::new(message)], ..Batch::default() });
+        self.commit(Batch { accepted: vec![Arc::new(message)], ..Batch::default() });
         id
     }
 
@@ -129,7 +129,7 @@ impl Fixture {
         let octets = [&[5, 0, 3, reference, total, number], words.as_bytes()].concat();
         message.text = Text { octets: octets.into(), data_coding: 1, udhi: true, payload: false };
         let id = message.id;
-        self.commit(&Batch { accepted: vec![Arc::new(message)], ..Batch::default() });
+        self.commit(Batch { accepted: vec![Arc::new(message)], ..Batch::default() });
         id
     }
 
@@ -146,7 +146,7 @@ impl Fixture {
             peer_id: PeerMessageId::default(),
             steps: Vec::new(),
         };
-        self.commit(&Batch { finished: vec![(id, end)], ..Batch::default() });
+        self.commit(Batch { finished: vec![(id, end)], ..Batch::default() });
     }
 
     /// Archives as the pump does: first the archive, then a commit that removes it from the store.
@@ -165,7 +165,7 @@ impl Fixture {
             end: Some(ShellRecordEnd { state: end.state, at: end.at, error: end.error, cause: None }),
         };
         self.archive.messages.lock().insert(id, record);
-        self.commit(&Batch { archived: vec![id], ..Batch::default() });
+        self.commit(Batch { archived: vec![id], ..Batch::default() });
     }
 
     fn page(&self, view: &Viewer, of: Option<&str>, inbox: bool, before: u64, limit: usize) -> Page {
@@ -321,7 +321,7 @@ async fn sar_segments_are_joined_and_failures_show_a_cause() {
         let mut message = fixture.message(self::number(BOB).address(), ALICE, words);
         let tlvs = [2, 0x0c, 0, 2, 1, 7, 2, 0x0e, 0, 1, 2, 2, 0x0f, 0, 1, number];
         message.tlvs = Bytes::copy_from_slice(&tlvs);
-        fixture.commit(&Batch { accepted: vec![Arc::new(message)], ..Batch::default() });
+        fixture.commit(Batch { accepted: vec![Arc::new(message)], ..Batch::default() });
     }
     fixture.end(MessageId(2), FinalState::Failed, 27);
     let item = fixture.page(&view, Some(ALICE), false, NOW, 10).items.pop().unwrap();
@@ -342,7 +342,7 @@ async fn subscribers_see_only_their_own_messages_and_operators_no_text() {
     // An alphanumeric sender that looks like a number.
     let named = fixture.message(Address::new(5, 0, alice.digits()), CAROL, "not of alice");
     let named_id = named.id;
-    fixture.commit(&Batch { accepted: vec![Arc::new(named)], ..Batch::default() });
+    fixture.commit(Batch { accepted: vec![Arc::new(named)], ..Batch::default() });
     let view = Viewer::Subscriber(alice);
     assert!(fixture.reader.message_for(&view, id).unwrap().is_none());
     assert!(fixture.reader.message_for(&view, named_id).unwrap().is_none());
@@ -382,7 +382,7 @@ async fn dlrs_are_not_listed() {
         peer_id: PeerMessageId::default(),
     }));
     let id = dlr.id;
-    fixture.commit(&Batch { accepted: vec![Arc::new(dlr)], ..Batch::default() });
+    fixture.commit(Batch { accepted: vec![Arc::new(dlr)], ..Batch::default() });
     assert_eq!(fixture.page(&Viewer::Subscriber(number(ALICE)), Some(ALICE), false, NOW, 10).ids, [0_u64; 0]);
     assert_eq!(fixture.page(&Viewer::Operator, None, false, NOW, 10).ids, [0_u64; 0]);
     assert!(fixture.reader.message_for(&Viewer::Operator, id).unwrap().is_none());

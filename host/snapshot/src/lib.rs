@@ -158,6 +158,24 @@ impl Copier<'_> {
     }
 }
 
+impl Copier<'_> {
+    /// Sets a row of the copy that differs from the original.
+    ///
+    /// # Errors
+    /// A file fails, or the table has other types.
+    pub fn set<'k, 'v, K: Key + 'static, V: Value + 'static>(
+        &mut self,
+        definition: TableDefinition<'_, K, V>,
+        key: K::SelfType<'k>,
+        value: V::SelfType<'v>,
+    ) -> Result<(), redb::Error> {
+        let mut transaction = self.to.begin_write()?;
+        transaction.set_durability(Durability::None)?;
+        transaction.open_table(definition)?.insert(key, value)?;
+        Ok(transaction.commit()?)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

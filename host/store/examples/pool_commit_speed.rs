@@ -49,9 +49,10 @@ impl Run {
         self.engine.advance(now, &mut self.out);
         self.engine.seal(&mut self.out);
         self.applied += begun.elapsed();
-        let out = std::mem::take(&mut self.out);
+        let mut out = std::mem::take(&mut self.out);
+        let batch = std::mem::take(&mut out.batch);
         let begun = Instant::now();
-        self.store.commit(&out.batch).unwrap();
+        self.store.commit(batch).unwrap();
         self.committed += begun.elapsed();
         self.commits += 1;
         let given = |command| match command {

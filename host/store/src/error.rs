@@ -43,6 +43,34 @@ pub enum StoreError {
         /// The cause.
         source: RecordError,
     },
+    /// The journal cannot be opened, read or written. After a failed append, the daemon must stop.
+    #[error(transparent)]
+    Journal(#[from] journal::JournalError),
+    /// A record of the journal is intact and cannot be decoded.
+    #[error(
+        "record {seq} of the journal: {source}; a newer switchyard wrote it: start that version, or name another data \
+         directory"
+    )]
+    JournalRecord {
+        /// The record.
+        seq: journal::Seq,
+        /// The cause.
+        source: RecordError,
+    },
+    /// The file was not closed in order, and its journal is gone.
+    #[error(
+        "{path} was in use when its journal was removed: accepted messages may be in the journal only. Put the directory \
+         {journal} back, or restore a backup"
+    )]
+    JournalMissing {
+        /// The file.
+        path: PathBuf,
+        /// The directory of its journal.
+        journal: PathBuf,
+    },
+    /// A snapshot cannot be taken.
+    #[error(transparent)]
+    Snapshot(#[from] snapshot::SnapshotError),
     /// The free disk space is unknown.
     #[error("free space of {path} is unknown: {source}")]
     FreeSpace {

@@ -1,21 +1,32 @@
-//! The store: tables, group commit and recovery, on redb.
+//! The store: group commit to the journal, tables on redb behind it, and recovery.
 //!
-//! One [`Store::commit`] is one transaction with an fsync: a whole [`model::Batch`] or nothing of it. Readers are
-//! not blocked. The encoders of [`codec`] describe the records of the tables.
+//! One [`Store::commit`] is one record of the journal with one fsync: a whole [`model::Batch`] or nothing of it. The
+//! tables follow: changes wait in memory, merged, until a reader needs them or [`Store::apply`] is called, and are durable
+//! in the tables from the next [`Store::checkpoint`] on. A start applies what the tables lack. The encoders of [`codec`]
+//! describe the records of both.
 #![forbid(unsafe_code)]
 
+mod apply;
+mod decoding;
 mod error;
 mod peer_groups;
+mod pending;
+mod pool_changes;
 mod pool_tables;
+mod reading;
 mod recover;
 mod restore;
+mod retention;
 mod scan;
 mod snapshot;
 mod store;
+mod tables;
 
+pub use decoding::StoredMessage;
 pub use error::StoreError;
 pub use pool_tables::PoolHistory;
+pub use reading::FinishedPage;
 pub use recover::Recovery;
 pub use restore::RestoredCounts;
 pub use scan::{BackwardScan, ScanStep};
-pub use store::{CommitStats, FinishedPage, Store, StoreOptions, StoredMessage, free_space, is_in_use};
+pub use store::{CommitStats, FollowedJournal, Store, StoreOptions, free_space, is_in_use, journal_path};

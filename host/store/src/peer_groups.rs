@@ -1,14 +1,10 @@
 //! Peer groups: the ids of their names, and the group of each peer.
 
+use crate::tables::{GROUP_OF, GROUPS};
 use crate::{Store, StoreError};
-use model::PeerId;
-use redb::{ReadableDatabase, ReadableTable, TableDefinition};
+use model::{Batch, PeerId};
+use redb::ReadableTable as _;
 use std::collections::HashMap;
-
-/// Name → id of a peer group. Never changed once written.
-pub(crate) const GROUPS: TableDefinition<'_, &str, u32> = TableDefinition::new("groups");
-/// Peer id → id of the named group in which the peer was last configured.
-pub(crate) const GROUP_OF: TableDefinition<'_, u32, u32> = TableDefinition::new("group_of");
 
 /// The first id of named groups; lower ones are those of peers, each a group of its own.
 const FIRST_GROUP: u32 = 1 << 31;
@@ -24,7 +20,7 @@ impl Store {
         let mut numbers: HashMap<String, u32> = HashMap::new();
         let mut before: HashMap<u32, u32> = HashMap::new();
         {
-            let transaction = self.database.begin_read()?;
+            let transaction = self.read()?;
             for row in transaction.open_table(GROUPS)?.iter()? {
                 let (name, number) = row?;
                 numbers.insert(name.value().to_owned(), number.value());
@@ -40,31 +36,17 @@ impl Store {
         for (peer, name) in peers {
             let group = name.map(|name| {
                 *numbers.entry(name.to_owned()).or_insert_with(|| {
-                    fresh.push((name, next));
+                    fresh.push(((*name).into(), next));
                     next = next.saturating_add(1);
                     next - 1
                 })
             });
             if before.get(&peer.0).copied() != group {
-                changed.push((peer.0, group));
+                changed.push((*peer, group));
             }
         }
         if !(fresh.is_empty() && changed.is_empty()) {
-            let transaction = self.begin()?;
-            {
-                let mut groups = transaction.open_table(GROUPS)?;
-                for (name, number) in fresh {
-                    groups.insert(name, number)?;
-                }
-                let mut group_of = transaction.open_table(GROUP_OF)?;
-                for (peer, group) in changed {
-                    match group {
-                        Some(group) => group_of.insert(peer, group)?,
-                        None => group_of.remove(peer)?,
-                    };
-                }
-            }
-            transaction.commit()?;
+            self.commit(Batch { group_names: fresh, groups: changed, ..Batch::default() })?;
         }
         Ok(numbers)
     }

@@ -1,14 +1,14 @@
-use crate::peer_groups::GROUP_OF;
-use crate::store::{
-    HANDED, KEYS, LEDGER, MESSAGES, META, META_NEXT_HANDED, META_NEXT_ID, META_SETTLED, OPERATIONS, OPTOUTS,
-    ORDERS, PARKED, PROGRESS, SETTLEMENTS, damaged,
+use crate::decoding::damaged;
+use crate::tables::{
+    GROUP_OF, HANDED, KEYS, LEDGER, MESSAGES, META, META_NEXT_HANDED, META_NEXT_ID, META_SETTLED, OPERATIONS,
+    OPTOUTS, ORDERS, PARKED, PROGRESS, SETTLEMENTS,
 };
 use crate::{Store, StoreError, pool_tables};
 use codec::{Cursor, RecordDecoder};
 use model::{
     AddressBytes, MessageId, OptOut, PeerId, QueueActionId, RecoveredMessage, RecoveredRecord, SubmitAttempt,
 };
-use redb::{ReadableDatabase, ReadableTable};
+use redb::ReadableTable;
 use rustc_hash::FxHashMap;
 
 /// The continuation of ids and rows after a start.
@@ -30,7 +30,7 @@ impl Store {
     /// # Errors
     /// The disk fails or a record is damaged.
     pub fn recover(&self, mut each: impl FnMut(RecoveredMessage)) -> Result<Recovery, StoreError> {
-        let transaction = self.database.begin_read()?;
+        let transaction = self.read()?;
         let mut recovery = Recovery::default();
         let meta = transaction.open_table(META)?;
         let number = |key| -> Result<u64, StoreError> { Ok(meta.get(key)?.map_or(0, |value| value.value())) };
@@ -82,7 +82,7 @@ impl Store {
     /// # Errors
     /// The disk fails or a record is damaged.
     pub fn recover_records(&self, mut each: impl FnMut(RecoveredRecord)) -> Result<(), StoreError> {
-        let transaction = self.database.begin_read()?;
+        let transaction = self.read()?;
         for row in transaction.open_table(GROUP_OF)?.iter()? {
             let (peer, group) = row?;
             each(RecoveredRecord::Group(PeerId(peer.value()), group.value()));

@@ -1,6 +1,6 @@
 //! Preparation of a store that was restored from a backup.
 
-use crate::store::{META, META_NEXT_HANDED, META_NEXT_ID, PROGRESS};
+use crate::tables::{META, META_NEXT_HANDED, META_NEXT_ID, PROGRESS};
 use crate::{Store, StoreError};
 use model::{
     Message, MessageId, MessageKind, MessageProgress, RecoveredMessage, Step, StepKind, Timestamp, Verdict,
@@ -44,7 +44,9 @@ impl Store {
         send_again: bool,
     ) -> Result<RestoredCounts, StoreError> {
         let mut found = RestoredCounts::default();
-        let transaction = self.begin()?;
+        // Reading below must find nothing to apply: there is one transaction that writes at a time.
+        self.apply()?;
+        let transaction = self.begin_durable()?;
         {
             let mut rows = transaction.open_table(PROGRESS)?;
             let mut buffer = Vec::with_capacity(512);

@@ -1,10 +1,10 @@
 //! Backward scan over waiting and finished messages, in bounded parts.
 
-use crate::store::{FINISHED, MESSAGES, damaged, decode_finished};
+use crate::decoding::{damaged, decode_finished};
+use crate::tables::{FINISHED, MESSAGES};
 use crate::{Store, StoreError, StoredMessage};
 use codec::{RecordDecoder, RecordSummary};
 use model::MessageId;
-use redb::ReadableDatabase;
 
 /// The decision on one record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl Store {
         most: usize,
         mut classify: impl FnMut(MessageId, &RecordSummary) -> ScanStep,
     ) -> Result<BackwardScan, StoreError> {
-        let transaction = self.database.begin_read()?;
+        let transaction = self.read()?;
         let (messages, finished) = (transaction.open_table(MESSAGES)?, transaction.open_table(FINISHED)?);
         let mut waiting = messages.range(..before.0)?.rev();
         let mut ended = finished.range(..before.0)?.rev();

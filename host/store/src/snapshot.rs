@@ -1,25 +1,28 @@
 //! A snapshot of the whole file, for backups.
 
-use crate::peer_groups::{GROUP_OF, GROUPS};
-use crate::store::{
-    FINISHED, HANDED, KEYS, LEDGER, MESSAGES, META, NAMES, OPERATIONS, OPERATIONS_OF, OPTOUTS, ORDERS,
-    PARKED, PROGRESS, SETTLEMENTS,
+use crate::tables::{
+    FINISHED, GROUP_OF, GROUPS, HANDED, KEYS, LEDGER, MESSAGES, META, META_FORMAT, NAMES, NUMBERS,
+    OPERATIONS, OPERATIONS_OF, OPTOUTS, ORDERS, PARKED, POOL_JOURNAL, POOLS, PROGRESS, SETTLEMENTS,
 };
-use crate::{Store, pool_tables};
-use snapshot::{Copier, Snapshot, SnapshotError};
+use crate::{Store, StoreError};
+use codec::FORMAT;
+use snapshot::{Copier, Snapshot};
 
 impl Store {
-    /// A snapshot of the tables. Commits are not blocked.
+    /// A snapshot of the tables with all changes of earlier commits. Commits are not blocked. The copy knows the last
+    /// record of the journal in it, and needs no journal to be opened.
     ///
     /// # Errors
     /// The disk fails.
-    pub fn snapshot(&self) -> Result<Snapshot, SnapshotError> {
-        Snapshot::take(self.path(), &self.database, tables)
+    pub fn snapshot(&self) -> Result<Snapshot, StoreError> {
+        self.apply()?;
+        Ok(Snapshot::take(self.path(), &self.database, tables)?)
     }
 }
 
 fn tables(copier: &mut Copier<'_>) -> Result<(), redb::Error> {
     copier.table(META)?;
+    copier.set(META, META_FORMAT, u64::from(FORMAT))?;
     copier.table(NAMES)?;
     copier.table(GROUPS)?;
     copier.table(GROUP_OF)?;
@@ -35,7 +38,7 @@ fn tables(copier: &mut Copier<'_>) -> Result<(), redb::Error> {
     copier.table(OPERATIONS_OF)?;
     copier.table(SETTLEMENTS)?;
     copier.table(ORDERS)?;
-    copier.table(pool_tables::POOLS)?;
-    copier.table(pool_tables::NUMBERS)?;
-    copier.table(pool_tables::JOURNAL)
+    copier.table(POOLS)?;
+    copier.table(NUMBERS)?;
+    copier.table(POOL_JOURNAL)
 }

@@ -1,58 +1,39 @@
-use crate::{StoreError, peer_groups, pool_tables};
-use codec::{FORMAT, RecordDecoder, RecordError, put_short};
-use model::{
-    Address, Batch, Directory, FinalRecord, Message, MessageId, MessageKind, MessageProgress,
-    OperationRecord, SUBMISSION_IDS, Timestamp,
+use crate::StoreError;
+use crate::apply::apply;
+use crate::pending::{Pending, PendingContent};
+use crate::tables::{self, META, META_APPLIED, META_FORMAT, NAMES};
+use codec::FORMAT;
+use journal::{Entry, Journal, JournalReader, JournalRecord, LocalJournal, NodeId, Seq, Writer};
+use model::{Batch, Directory, Message, MessageId, Timestamp};
+use parking_lot::Mutex;
+use redb::{
+    Database, Durability, ReadTransaction, ReadableDatabase as _, ReadableTable as _, WriteTransaction,
 };
-use redb::{Database, Durability, ReadableDatabase, ReadableTable, ReadableTableMetadata, TableDefinition};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-pub(crate) const MESSAGES: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("messages");
-pub(crate) const PROGRESS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("progress");
-pub(crate) const HANDED: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("handed");
-pub(crate) const FINISHED: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("finished");
-pub(crate) const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
-/// Serial number → idempotency key and its answer; see [`codec`].
-pub(crate) const KEYS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("keys");
-/// Number → orphan DLR; see [`codec`].
-pub(crate) const PARKED: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("parked");
-/// 1 length, sender, subscriber, normalised → nothing: an opt-out.
-pub(crate) const OPTOUTS: TableDefinition<'_, &[u8], ()> = TableDefinition::new("optouts");
-/// Account → balance; see [`codec`].
-pub(crate) const LEDGER: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("ledger");
-/// Serial number → balance operation; see [`codec`]. Kept for ever.
-pub(crate) const OPERATIONS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("ledger_operations");
-/// Account, serial number → nothing: index of an account's operations.
-pub(crate) const OPERATIONS_OF: TableDefinition<'_, (&str, u64), ()> =
-    TableDefinition::new("ledger_operations_of");
-/// Serial number → settlement that the biller was not notified of; see [`codec`].
-pub(crate) const SETTLEMENTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("settlements");
-/// Id → queue action; see [`codec`].
-pub(crate) const ORDERS: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("orders");
-/// Peer id → name. Never changed once written.
-pub(crate) const NAMES: TableDefinition<'_, u32, &str> = TableDefinition::new("names");
+/// Added to the format of a file while the journal may have records that its tables lack. A version without a journal
+/// then refuses the file, instead of opening it without them.
+const WITH_JOURNAL: u64 = 1000;
 
-/// The format of the file: the newest record format in it.
-const META_FORMAT: &str = "format";
-pub(crate) const META_NEXT_ID: &str = "next_id";
-pub(crate) const META_NEXT_HANDED: &str = "next_handed";
-/// The biller was notified of all settlements up to this serial number.
-pub(crate) const META_SETTLED: &str = "settled";
+/// Records of the journal are replayed in parts of so many octets.
+const REPLAY_PART: usize = 4 << 20;
 
 /// Options of a store.
 #[derive(Debug, Clone)]
 pub struct StoreOptions {
     /// The page cache, in octets.
     pub cache: usize,
-    /// Write the allocator's state with every commit, so that a start after a crash need not scan the whole file.
-    /// This costs about a tenth more per commit (`commit_speed` example).
-    pub quick_repair: bool,
+    /// How the journal is kept.
+    pub journal: journal::JournalOptions,
 }
 
 impl Default for StoreOptions {
     fn default() -> Self {
-        Self { cache: 256 << 20, quick_repair: true }
+        let journal =
+            journal::JournalOptions { segment_octets: 16 << 20, ..journal::JournalOptions::default() };
+        Self { cache: 256 << 20, journal }
     }
 }
 
@@ -61,38 +42,94 @@ impl Default for StoreOptions {
 pub struct CommitStats {
     /// Rows inserted, changed or removed.
     pub rows: u64,
-    /// Octets of records written.
+    /// Octets of the journal's record.
     pub octets: u64,
 }
 
-/// A message in the store.
-#[derive(Debug)]
-pub enum StoredMessage {
-    /// A waiting message and its progress.
-    Waiting(Message, Option<MessageProgress>),
-    /// A finished message.
-    Finished(Message, FinalRecord),
-}
-
-/// A page of finished messages.
-#[derive(Debug)]
-pub struct FinishedPage {
-    /// The messages, newest first.
-    pub messages: Vec<(Message, FinalRecord)>,
-    /// The lowest id scanned; `None` if nothing is left below it.
-    pub lowest: Option<MessageId>,
-}
-
 /// The store.
-#[derive(Debug)]
 pub struct Store {
     pub(crate) database: Database,
     path: PathBuf,
-    options: StoreOptions,
+    /// Held from the append of a batch until it is pending, so that changes become pending in the order of the journal.
+    journal: Mutex<JournalWriter>,
+    changes: Mutex<Changes>,
+    /// Held while changes are applied.
+    applying: Mutex<()>,
+    /// The last record that is durable in the tables.
+    durable: Mutex<Seq>,
+}
+
+/// The journal, and the right to write to it.
+struct JournalWriter {
+    journal: Box<dyn Journal>,
+    writer: Writer,
+    /// Reused for each record.
+    buffer: Vec<u8>,
+}
+
+/// Changes that the tables lack.
+#[derive(Debug, Default)]
+struct Changes {
+    /// Committed batches in the order of the journal, with the numbers of their records. They are merged when somebody
+    /// needs them, so that commits do not wait for it.
+    committed: Vec<(Seq, Arc<Batch>)>,
+    /// The changes in `committed`, and the octets of their records.
+    rows: usize,
+    octets: usize,
+    /// Merged changes, older than `committed`.
+    next: Pending,
+    /// Changes that are being applied; older than `next`.
+    current: Option<Arc<Pending>>,
+    /// The last record in the tables, durable or not.
+    applied: Seq,
+}
+
+/// With so many changes, a commit applies them itself: the tables cannot keep up.
+const MOST_ROWS: usize = 200_000;
+/// The same for the octets of their records.
+const MOST_OCTETS: usize = 64 << 20;
+
+impl Changes {
+    fn add(&mut self, seq: Seq, octets: usize, batch: Arc<Batch>) {
+        self.rows += batch.rows();
+        self.octets += octets;
+        self.committed.push((seq, batch));
+    }
+
+    fn is_empty(&self) -> bool {
+        self.committed.is_empty() && self.next.is_empty()
+    }
+
+    fn is_full(&self) -> bool {
+        self.rows >= MOST_ROWS || self.octets >= MOST_OCTETS
+    }
+
+    /// The merged changes of all commits.
+    fn merged(&mut self) -> &mut Pending {
+        for (seq, batch) in self.committed.drain(..) {
+            self.next.merge(seq, Arc::unwrap_or_clone(batch));
+        }
+        &mut self.next
+    }
+
+    /// Takes all changes, to apply them.
+    fn take(&mut self) -> Arc<Pending> {
+        (self.rows, self.octets) = (0, 0);
+        let pending = Arc::new(self.merged().take());
+        self.current = Some(pending.clone());
+        pending
+    }
+}
+
+impl std::fmt::Debug for Store {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Store").field("path", &self.path).finish_non_exhaustive()
+    }
 }
 
 impl Store {
-    /// Opens the file; creates it if it does not exist.
+    /// Opens the file, and the journal in the directory `FILE.journal` beside it; creates what does not exist. Records of
+    /// the journal that the tables lack are applied.
     ///
     /// # Errors
     /// Another process uses it, a newer daemon wrote it, or it cannot be read.
@@ -105,60 +142,122 @@ impl Store {
             create_file(path).map_err(failed)?;
         }
         let database = Database::builder().set_cache_size(options.cache).create(path).map_err(failed)?;
-        Self::initialise(database, path, options)
+        let Prepared { applied, is_closed } = prepare(&database, path)?;
+        let directory = journal_path(path);
+        let journal = if directory.join(journal::segment::IDENTITY).exists() {
+            LocalJournal::open(&directory, options.journal, applied)?
+        } else if is_closed {
+            LocalJournal::create(&directory, options.journal, applied)?
+        } else {
+            return Err(StoreError::JournalMissing { path: path.to_owned(), journal: directory });
+        };
+        Self::recover_journal(database, path, Box::new(journal), applied)
     }
 
-    /// Opens the tables over another storage, for tests of failing disks.
+    /// Applies the records of another journal to a file that needs none: a restored backup gets what happened after it.
+    /// Records that were appended after `until` are left out.
+    ///
+    /// # Errors
+    /// The journal has no records from the backup on, or is damaged; a file fails.
+    pub fn follow(
+        path: &Path,
+        options: &StoreOptions,
+        journal: &Path,
+        until: Timestamp,
+    ) -> Result<FollowedJournal, StoreError> {
+        let failed =
+            |error: redb::DatabaseError| StoreError::Open { path: path.to_owned(), source: error.into() };
+        let database = Database::builder().set_cache_size(options.cache).open(path).map_err(failed)?;
+        let Prepared { applied, .. } = prepare(&database, path)?;
+        let mut followed = FollowedJournal { batches: 0, last: None };
+        let (mut pending, mut octets) = (Pending::default(), 0);
+        let mut reader = JournalReader::open(journal)?;
+        for record in reader.records(applied.next()) {
+            let record = record?;
+            if record.at > until.0 {
+                break;
+            }
+            followed.last = Some(Timestamp(record.at));
+            octets += record_octets(&record);
+            followed.batches += u64::from(merge(&mut pending, record)?);
+            if octets >= MOST_OCTETS {
+                octets = 0;
+                write(&database, &pending.take(), Durability::None)?;
+            }
+        }
+        if !pending.is_empty() {
+            write(&database, &pending, Durability::Immediate)?;
+        }
+        Ok(followed)
+    }
+
+    /// Opens the tables over another storage with another journal, for tests of failing disks. `open_journal` gets the last
+    /// record that the tables have; `cache` is that of [`StoreOptions`].
     ///
     /// # Errors
     /// As [`Store::open`].
-    pub fn open_on(backend: impl redb::StorageBackend, options: StoreOptions) -> Result<Self, StoreError> {
+    pub fn open_on(
+        backend: impl redb::StorageBackend,
+        open_journal: impl FnOnce(Seq) -> Result<Box<dyn Journal>, StoreError>,
+        cache: usize,
+    ) -> Result<Self, StoreError> {
         let path = Path::new("(backend)");
         let database = Database::builder()
-            .set_cache_size(options.cache)
+            .set_cache_size(cache)
             .create_with_backend(backend)
             .map_err(|error| StoreError::Open { path: path.to_owned(), source: error.into() })?;
-        Self::initialise(database, path, options)
+        let Prepared { applied, .. } = prepare(&database, path)?;
+        let journal = open_journal(applied)?;
+        Self::recover_journal(database, path, journal, applied)
     }
 
-    fn initialise(database: Database, path: &Path, options: StoreOptions) -> Result<Self, StoreError> {
-        let store = Self { database, path: path.to_owned(), options };
-        let mut transaction = store.database.begin_write()?;
-        transaction.set_two_phase_commit(true);
-        {
-            let mut meta = transaction.open_table(META)?;
-            let found = meta.get(META_FORMAT)?.map(|format| format.value());
-            let known = u64::from(FORMAT);
-            match found {
-                Some(found) if found > known => {
-                    return Err(StoreError::TooNew { path: store.path, found, known });
-                }
-                Some(found) if found == known => {}
-                _ => {
-                    meta.insert(META_FORMAT, known)?;
-                }
-            }
-            transaction.open_table(MESSAGES)?;
-            transaction.open_table(PROGRESS)?;
-            transaction.open_table(HANDED)?;
-            transaction.open_table(FINISHED)?;
-            transaction.open_table(NAMES)?;
-            transaction.open_table(peer_groups::GROUPS)?;
-            transaction.open_table(peer_groups::GROUP_OF)?;
-            transaction.open_table(KEYS)?;
-            transaction.open_table(PARKED)?;
-            transaction.open_table(OPTOUTS)?;
-            transaction.open_table(LEDGER)?;
-            transaction.open_table(OPERATIONS)?;
-            transaction.open_table(OPERATIONS_OF)?;
-            transaction.open_table(SETTLEMENTS)?;
-            transaction.open_table(ORDERS)?;
-            transaction.open_table(pool_tables::POOLS)?;
-            transaction.open_table(pool_tables::NUMBERS)?;
-            transaction.open_table(pool_tables::JOURNAL)?;
-        }
-        transaction.commit()?;
+    /// Takes over the journal, and applies the records that the tables lack.
+    fn recover_journal(
+        database: Database,
+        path: &Path,
+        mut journal: Box<dyn Journal>,
+        applied: Seq,
+    ) -> Result<Self, StoreError> {
+        let writer = journal.claim(NodeId::default())?;
+        let store = Self {
+            database,
+            path: path.to_owned(),
+            journal: Mutex::new(JournalWriter { journal, writer, buffer: Vec::new() }),
+            changes: Mutex::new(Changes { applied, ..Changes::default() }),
+            applying: Mutex::new(()),
+            durable: Mutex::new(applied),
+        };
+        store.replay(applied)?;
+        store.set_format(u64::from(FORMAT) + WITH_JOURNAL)?;
         Ok(store)
+    }
+
+    /// Applies the records of the journal after `applied`.
+    fn replay(&self, mut applied: Seq) -> Result<(), StoreError> {
+        let last = self.journal.lock().writer.last();
+        let mut batches = 0_u64;
+        while applied < last {
+            let records = self.journal.lock().journal.read(applied.next(), REPLAY_PART, Duration::ZERO)?;
+            if records.is_empty() {
+                break;
+            }
+            let mut changes = self.changes.lock();
+            for record in records {
+                applied = record.seq;
+                changes.octets += record_octets(&record);
+                batches += u64::from(merge(&mut changes.next, record)?);
+            }
+            let is_full = changes.is_full();
+            drop(changes);
+            if is_full {
+                self.apply()?;
+            }
+        }
+        self.apply()?;
+        if batches > 0 {
+            tracing::info!(batches, "records of the journal applied to the tables");
+        }
+        Ok(())
     }
 
     /// The path of the file.
@@ -167,94 +266,136 @@ impl Store {
         &self.path
     }
 
-    pub(crate) fn begin(&self) -> Result<redb::WriteTransaction, StoreError> {
+    /// A transaction that is durable when it is committed.
+    pub(crate) fn begin_durable(&self) -> Result<WriteTransaction, StoreError> {
         let mut transaction = self.database.begin_write()?;
         transaction.set_durability(Durability::Immediate)?;
         transaction.set_two_phase_commit(true);
-        transaction.set_quick_repair(self.options.quick_repair);
+        // The allocator's state is written too, so that a start after a crash need not scan the whole file.
+        transaction.set_quick_repair(true);
         Ok(transaction)
     }
 
-    /// Writes a batch as one transaction, durable on return.
+    /// The tables with all changes of earlier commits.
+    pub(crate) fn read(&self) -> Result<ReadTransaction, StoreError> {
+        self.apply()?;
+        Ok(self.database.begin_read()?)
+    }
+
+    /// Writes a batch as one record of the journal, durable on return.
     ///
     /// # Errors
-    /// The disk fails. None of the writes is then visible, and no command of the batch may leave.
-    pub fn commit(&self, batch: &Batch) -> Result<CommitStats, StoreError> {
-        let transaction = self.begin()?;
-        let mut done = CommitStats::default();
-        let mut buffer = Vec::with_capacity(512);
+    /// The disk fails. No command of the batch may leave then.
+    pub fn commit(&self, batch: Batch) -> Result<CommitStats, StoreError> {
+        self.commit_observed(batch, |_| {})
+    }
+
+    /// As [`commit`](Self::commit); passes the batch to `observe` as soon as it is durable and readers see it.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit).
+    pub fn commit_observed(
+        &self,
+        batch: Batch,
+        observe: impl FnOnce(&Batch),
+    ) -> Result<CommitStats, StoreError> {
+        let mut guard = self.journal.lock();
+        let JournalWriter { journal, writer, buffer } = &mut *guard;
+        buffer.clear();
+        codec::encode_batch(buffer, &batch);
+        let seq = journal.append(writer, buffer)?;
+        let done = CommitStats { rows: batch.rows() as u64, octets: buffer.len() as u64 };
+        let batch = Arc::new(batch);
+        let is_full = {
+            let mut changes = self.changes.lock();
+            changes.add(seq, buffer.len(), batch.clone());
+            changes.is_full()
+        };
+        drop(guard);
+        observe(&batch);
+        if is_full {
+            self.apply()?;
+        }
+        Ok(done)
+    }
+
+    /// Applies all changes of earlier commits to the tables. They are durable there after the next
+    /// [`checkpoint`](Self::checkpoint).
+    ///
+    /// # Errors
+    /// The disk fails, or a record is damaged. The process must stop then; the journal has all changes.
+    pub fn apply(&self) -> Result<(), StoreError> {
         {
-            let mut messages = transaction.open_table(MESSAGES)?;
-            for message in batch.accepted.iter().chain(&batch.replaced) {
-                buffer.clear();
-                codec::encode_message(&mut buffer, message);
-                messages.insert(message.id.0, buffer.as_slice())?;
-                done.rows += 1;
-                done.octets += buffer.len() as u64;
-            }
-            if !(batch.progress.is_empty() && batch.finished.is_empty() && batch.dropped.is_empty()) {
-                let mut progress = transaction.open_table(PROGRESS)?;
-                for (id, state) in &batch.progress {
-                    buffer.clear();
-                    codec::encode_progress(&mut buffer, state);
-                    progress.insert(id.0, buffer.as_slice())?;
-                    done.rows += 1;
-                    done.octets += buffer.len() as u64;
-                }
-                // Most messages end without a progress row.
-                let any = !progress.is_empty()?;
-                let mut finished = transaction.open_table(FINISHED)?;
-                for (id, ended) in &batch.finished {
-                    if let Some(message) = messages.remove(id.0)? {
-                        buffer.clear();
-                        buffer.extend_from_slice(message.value());
-                        codec::encode_final(&mut buffer, ended);
-                        drop(message);
-                        finished.insert(id.0, buffer.as_slice())?;
-                        done.octets += buffer.len() as u64;
-                    }
-                    if any {
-                        progress.remove(id.0)?;
-                    }
-                    done.rows += 2;
-                }
-                for id in &batch.dropped {
-                    messages.remove(id.0)?;
-                    if any {
-                        progress.remove(id.0)?;
-                    }
-                    done.rows += 1;
-                }
-            }
-            if !(batch.submit_attempts.is_empty() && batch.submit_rows_done.is_empty()) {
-                let mut attempts = transaction.open_table(HANDED)?;
-                if !batch.submit_attempts.is_empty() {
-                    buffer.clear();
-                    codec::encode_submit_attempts(&mut buffer, &batch.submit_attempts);
-                    attempts.insert(batch.submit_row, buffer.as_slice())?;
-                    done.rows += 1;
-                    done.octets += buffer.len() as u64;
-                }
-                for seq in &batch.submit_rows_done {
-                    attempts.remove(seq)?;
-                    done.rows += 1;
-                }
-            }
-            done.rows += write_side_tables(&transaction, batch, &mut buffer)?;
-            done.rows += write_ledger(&transaction, batch, &mut buffer)?;
-            let (rows, octets) = pool_tables::write(&transaction, &batch.pools, &mut buffer)?;
-            done.rows += rows;
-            done.octets += octets;
-            if !batch.accepted.is_empty() || !batch.submit_attempts.is_empty() {
-                let mut meta = transaction.open_table(META)?;
-                meta.insert(META_NEXT_ID, batch.next_id.0)?;
-                if !batch.submit_attempts.is_empty() {
-                    meta.insert(META_NEXT_HANDED, batch.submit_row + 1)?;
-                }
+            let changes = self.changes.lock();
+            if changes.is_empty() && changes.current.is_none() {
+                return Ok(());
             }
         }
+        let _applying = self.applying.lock();
+        // If an attempt before failed, its changes are still there. Later ones must not get ahead of them.
+        let unapplied = self.changes.lock().current.clone();
+        if let Some(unapplied) = unapplied {
+            self.write_current(&unapplied)?;
+        }
+        let pending = {
+            let mut changes = self.changes.lock();
+            if changes.is_empty() {
+                return Ok(());
+            }
+            changes.take()
+        };
+        self.write_current(&pending)
+    }
+
+    fn write_current(&self, pending: &Pending) -> Result<(), StoreError> {
+        write(&self.database, pending, Durability::None)?;
+        let mut changes = self.changes.lock();
+        changes.applied = pending.last;
+        changes.current = None;
+        Ok(())
+    }
+
+    /// Makes the tables durable with all changes of earlier commits, so that the journal may forget these. Commits do not
+    /// wait for it.
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply).
+    pub fn checkpoint(&self) -> Result<(), StoreError> {
+        self.apply()?;
+        // Two checkpoints at once would tell the journal out of order.
+        let mut durable = self.durable.lock();
+        let applied = self.changes.lock().applied;
+        if *durable == applied {
+            return Ok(());
+        }
+        let transaction = self.begin_durable()?;
+        transaction.open_table(META)?.insert(META_APPLIED, applied.0)?;
         transaction.commit()?;
-        Ok(done)
+        *durable = applied;
+        self.journal.lock().journal.applied(applied)?;
+        Ok(())
+    }
+
+    /// Ends the use of the store: the tables have everything, and versions without a journal can open the file.
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply).
+    pub fn close(&self) -> Result<(), StoreError> {
+        self.checkpoint()?;
+        self.set_format(u64::from(FORMAT))
+    }
+
+    fn set_format(&self, format: u64) -> Result<(), StoreError> {
+        let applied = self.changes.lock().applied;
+        let transaction = self.begin_durable()?;
+        {
+            let mut meta = transaction.open_table(META)?;
+            meta.insert(META_FORMAT, format)?;
+            meta.insert(META_APPLIED, applied.0)?;
+        }
+        transaction.commit()?;
+        *self.durable.lock() = applied;
+        Ok(self.journal.lock().journal.applied(applied)?)
     }
 
     /// Waiting messages by id; `None` for others.
@@ -262,265 +403,19 @@ impl Store {
     /// # Errors
     /// The disk fails or a record is damaged.
     pub fn load(&self, ids: &[MessageId]) -> Result<Vec<Option<Arc<Message>>>, StoreError> {
-        let transaction = self.database.begin_read()?;
-        let messages = transaction.open_table(MESSAGES)?;
-        let mut decoder = RecordDecoder::new();
-        ids.iter()
-            .map(|id| {
-                let Some(row) = messages.get(id.0)? else { return Ok(None) };
-                let (message, _) = decoder.message(*id, row.value()).map_err(damaged("messages", id.0))?;
-                Ok(Some(Arc::new(message)))
-            })
-            .collect()
-    }
-
-    /// One message, waiting or finished.
-    ///
-    /// # Errors
-    /// The disk fails or a record is damaged.
-    pub fn find(&self, id: MessageId) -> Result<Option<StoredMessage>, StoreError> {
-        let transaction = self.database.begin_read()?;
-        let mut decoder = RecordDecoder::new();
-        if let Some(row) = transaction.open_table(MESSAGES)?.get(id.0)? {
-            let (message, _) = decoder.message(id, row.value()).map_err(damaged("messages", id.0))?;
-            let progress = match transaction.open_table(PROGRESS)?.get(id.0)? {
-                Some(row) => Some(codec::decode_progress(row.value()).map_err(damaged("progress", id.0))?),
-                None => None,
-            };
-            return Ok(Some(StoredMessage::Waiting(message, progress)));
+        // The queues wait for it. It does not apply the pending changes first.
+        let mut found: Vec<PendingContent> = Vec::with_capacity(ids.len());
+        {
+            let mut changes = self.changes.lock();
+            changes.merged();
+            let changes = &*changes;
+            found.extend(ids.iter().map(|id| match (changes.next.content_of(*id), &changes.current) {
+                (PendingContent::AsStored, Some(current)) => current.content_of(*id),
+                (content, _) => content,
+            }));
         }
-        if let Some(row) = transaction.open_table(FINISHED)?.get(id.0)? {
-            return Ok(Some(decode_finished(&mut decoder, id, row.value())?));
-        }
-        Ok(None)
-    }
-
-    /// The stored finished messages of a submission to several destinations, by ascending id; for the id of a message
-    /// that was submitted alone, that message.
-    ///
-    /// # Errors
-    /// The disk fails or a record is damaged.
-    pub fn finished_of(&self, id: MessageId) -> Result<Vec<(Message, FinalRecord)>, StoreError> {
         let transaction = self.database.begin_read()?;
-        let finished = transaction.open_table(FINISHED)?;
-        let mut decoder = RecordDecoder::new();
-        let mut found = Vec::new();
-        for row in finished.range(id.0..id.0.saturating_add(SUBMISSION_IDS))? {
-            let (at, value) = row?;
-            let at = MessageId(at.value());
-            let StoredMessage::Finished(message, ended) = decode_finished(&mut decoder, at, value.value())?
-            else {
-                break;
-            };
-            let is_shared = message.submission == Some(id);
-            if is_shared || at == id {
-                found.push((message, ended));
-            }
-            if !is_shared {
-                break;
-            }
-        }
-        Ok(found)
-    }
-
-    /// The number of waiting and of finished messages.
-    ///
-    /// # Errors
-    /// The disk fails.
-    pub fn counts(&self) -> Result<(u64, u64), StoreError> {
-        let transaction = self.database.begin_read()?;
-        Ok((transaction.open_table(MESSAGES)?.len()?, transaction.open_table(FINISHED)?.len()?))
-    }
-
-    /// Finished messages with ids above `after`, by ascending id, at most `most`.
-    ///
-    /// # Errors
-    /// The disk fails or a record is damaged.
-    pub fn finished_after(
-        &self,
-        after: MessageId,
-        most: usize,
-    ) -> Result<Vec<(Message, FinalRecord)>, StoreError> {
-        let transaction = self.database.begin_read()?;
-        let finished = transaction.open_table(FINISHED)?;
-        let mut decoder = RecordDecoder::new();
-        let mut found = Vec::new();
-        for row in finished.range(after.0.saturating_add(1)..)?.take(most) {
-            let (id, value) = row?;
-            if let StoredMessage::Finished(message, ended) =
-                decode_finished(&mut decoder, MessageId(id.value()), value.value())?
-            {
-                found.push((message, ended));
-            }
-        }
-        Ok(found)
-    }
-
-    /// Finished messages with ids below `before`, newest first, out of at most `most` rows.
-    ///
-    /// # Errors
-    /// The disk fails or a record is damaged.
-    pub fn finished_before(&self, before: MessageId, most: usize) -> Result<FinishedPage, StoreError> {
-        let transaction = self.database.begin_read()?;
-        let finished = transaction.open_table(FINISHED)?;
-        let mut decoder = RecordDecoder::new();
-        let (mut found, mut lowest) = (Vec::new(), None);
-        let mut rows = finished.range(..before.0)?.rev();
-        for row in rows.by_ref().take(most) {
-            let (id, value) = row?;
-            let id = MessageId(id.value());
-            lowest = Some(id);
-            if let StoredMessage::Finished(message, ended) = decode_finished(&mut decoder, id, value.value())?
-            {
-                found.push((message, ended));
-            }
-        }
-        let is_more = rows.next().transpose()?.is_some();
-        Ok(FinishedPage { messages: found, lowest: lowest.filter(|_| is_more) })
-    }
-
-    /// The newest waiting and finished messages with ids below `before`, by descending id: at most `most`, without
-    /// DLRs.
-    ///
-    /// # Errors
-    /// The disk fails or a record is damaged.
-    pub fn newest(&self, before: MessageId, most: usize) -> Result<Vec<StoredMessage>, StoreError> {
-        let transaction = self.database.begin_read()?;
-        let mut decoder = RecordDecoder::new();
-        let mut found: Vec<(u64, StoredMessage)> = Vec::new();
-        for row in transaction.open_table(MESSAGES)?.range(..before.0)?.rev() {
-            if found.len() == most {
-                break;
-            }
-            let (id, value) = row?;
-            let id = id.value();
-            let (message, _) =
-                decoder.message(MessageId(id), value.value()).map_err(damaged("messages", id))?;
-            if message.kind == MessageKind::Text {
-                found.push((id, StoredMessage::Waiting(message, None)));
-            }
-        }
-        for row in transaction.open_table(FINISHED)?.range(..before.0)?.rev().take(most) {
-            let (id, value) = row?;
-            let id = id.value();
-            found.push((id, decode_finished(&mut decoder, MessageId(id), value.value())?));
-        }
-        found.sort_by_key(|(id, _)| std::cmp::Reverse(*id));
-        let found = found.into_iter().take(most).map(|(_, found)| found).collect();
-        Ok(found)
-    }
-
-    /// The latest time of the newest message and the newest idempotency key. `None` if there are no such rows.
-    ///
-    /// # Errors
-    /// The disk fails or a record is damaged.
-    pub fn newest_time(&self) -> Result<Option<Timestamp>, StoreError> {
-        let transaction = self.database.begin_read()?;
-        let key = transaction.open_table(KEYS)?.last()?.map(|(serial, value)| {
-            let serial = serial.value();
-            codec::decode_idempotency_key(serial, value.value())
-                .map(|key| key.at)
-                .map_err(damaged("keys", serial))
-        });
-        let message = match self.newest(MessageId(u64::MAX), 1)?.pop() {
-            Some(StoredMessage::Waiting(message, _) | StoredMessage::Finished(message, _)) => {
-                Some(message.accepted_at)
-            }
-            None => None,
-        };
-        Ok(key.transpose()?.into_iter().chain(message).max())
-    }
-
-    /// The oldest waiting or finished message.
-    ///
-    /// # Errors
-    /// The disk fails.
-    pub fn oldest(&self) -> Result<Option<MessageId>, StoreError> {
-        let transaction = self.database.begin_read()?;
-        let (messages, finished) = (transaction.open_table(MESSAGES)?, transaction.open_table(FINISHED)?);
-        let first = messages.first()?.map(|(id, _)| id.value());
-        let other = finished.first()?.map(|(id, _)| id.value());
-        Ok(first.into_iter().chain(other).min().map(MessageId))
-    }
-
-    /// Passes source and destination of every waiting and finished message to `each`, decoding these fields only.
-    /// DLRs are skipped.
-    ///
-    /// # Errors
-    /// The disk fails or a record is damaged.
-    pub fn parties(&self, mut each: impl FnMut(MessageId, &Address, &Address)) -> Result<(), StoreError> {
-        let transaction = self.database.begin_read()?;
-        for (table, name) in [(MESSAGES, "messages"), (FINISHED, "finished")] {
-            for row in transaction.open_table(table)?.iter()? {
-                let (id, value) = row?;
-                let id = MessageId(id.value());
-                let parties = codec::decode_parties(value.value()).map_err(damaged(name, id.0))?;
-                if let Some((source, destination)) = parties {
-                    each(id, &source, &destination);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Removes finished messages that ended before `before`, oldest ids first, at most `most`. Stops at the first
-    /// younger one, so a long-lived message keeps those after it as long as itself.
-    ///
-    /// # Errors
-    /// The disk fails or a record is damaged.
-    pub fn trim_finished(&self, before: Timestamp, most: usize) -> Result<usize, StoreError> {
-        let gone = {
-            let transaction = self.database.begin_read()?;
-            let finished = transaction.open_table(FINISHED)?;
-            let mut decoder = RecordDecoder::new();
-            let mut gone = Vec::new();
-            for row in finished.iter()?.take(most) {
-                let (id, value) = row?;
-                let id = MessageId(id.value());
-                match decode_finished(&mut decoder, id, value.value())? {
-                    StoredMessage::Finished(_, ended) if ended.at < before => gone.push(id.0),
-                    _ => break,
-                }
-            }
-            gone
-        };
-        if !gone.is_empty() {
-            let transaction = self.begin()?;
-            {
-                let mut finished = transaction.open_table(FINISHED)?;
-                for id in &gone {
-                    finished.remove(id)?;
-                }
-            }
-            transaction.commit()?;
-        }
-        Ok(gone.len())
-    }
-
-    /// The balance operations of a ledger account, newest first: at most `most`, with serial numbers below `before`
-    /// if given.
-    ///
-    /// # Errors
-    /// The disk fails or a record is damaged.
-    pub fn operations(
-        &self,
-        account: &str,
-        before: Option<u64>,
-        most: usize,
-    ) -> Result<Vec<OperationRecord>, StoreError> {
-        let transaction = self.database.begin_read()?;
-        let index = transaction.open_table(OPERATIONS_OF)?;
-        let operations = transaction.open_table(OPERATIONS)?;
-        let mut found = Vec::new();
-        for row in index.range((account, 0)..(account, before.unwrap_or(u64::MAX)))?.rev().take(most) {
-            let (key, _) = row?;
-            let serial = key.value().1;
-            if let Some(row) = operations.get(serial)? {
-                let record = codec::decode_operation(serial, row.value());
-                found.push(record.map_err(damaged("ledger_operations", serial))?);
-            }
-        }
-        Ok(found)
+        self.load_stored(&transaction, ids.iter().copied().zip(found))
     }
 
     /// The directory of all peers; new names in `wanted` get ids, durable on return.
@@ -530,7 +425,7 @@ impl Store {
     pub fn directory(&self, wanted: &[String]) -> Result<Directory, StoreError> {
         let mut directory = Directory::new();
         {
-            let transaction = self.database.begin_read()?;
+            let transaction = self.read()?;
             for row in transaction.open_table(NAMES)?.iter()? {
                 let (_, name) = row?;
                 // Ids are consecutive, so reading in their order assigns them again.
@@ -544,130 +439,97 @@ impl Store {
             }
         }
         if !batch.names.is_empty() {
-            self.commit(&batch)?;
+            self.commit(batch)?;
         }
         Ok(directory)
     }
 }
 
-/// Writes the tables other than those of messages. Most batches need none of them, and do not open them.
-fn write_side_tables(
-    transaction: &redb::WriteTransaction,
-    batch: &Batch,
-    buffer: &mut Vec<u8>,
-) -> Result<u64, StoreError> {
-    let mut rows = 0;
-    if !batch.names.is_empty() {
-        let mut names = transaction.open_table(NAMES)?;
-        for (id, name) in &batch.names {
-            names.insert(id.0, &**name)?;
-            rows += 1;
-        }
-    }
-    if !(batch.idempotency_keys.is_empty() && batch.idempotency_keys_done.is_none()) {
-        let mut keys = transaction.open_table(KEYS)?;
-        for record in &batch.idempotency_keys {
-            buffer.clear();
-            codec::encode_idempotency_key(buffer, record);
-            keys.insert(record.serial, buffer.as_slice())?;
-            rows += 1;
-        }
-        if let Some(left) = batch.idempotency_keys_done {
-            keys.retain_in(..left, |_, _| false)?;
-        }
-    }
-    if !(batch.orphan_dlrs.is_empty() && batch.orphan_dlrs_done.is_empty()) {
-        let mut orphans = transaction.open_table(PARKED)?;
-        for record in &batch.orphan_dlrs {
-            buffer.clear();
-            codec::encode_orphan_dlr(buffer, record);
-            orphans.insert(record.number, buffer.as_slice())?;
-            rows += 1;
-        }
-        for number in &batch.orphan_dlrs_done {
-            orphans.remove(number)?;
-            rows += 1;
-        }
-    }
-    if !batch.opt_outs.is_empty() {
-        let mut optouts = transaction.open_table(OPTOUTS)?;
-        for (opt_out, stop) in &batch.opt_outs {
-            buffer.clear();
-            put_short(buffer, &opt_out.sender);
-            buffer.extend_from_slice(&opt_out.subscriber);
-            if *stop {
-                optouts.insert(buffer.as_slice(), ())?;
-            } else {
-                optouts.remove(buffer.as_slice())?;
-            }
-            rows += 1;
-        }
-    }
-    if !(batch.queue_actions.is_empty() && batch.queue_actions_done.is_empty()) {
-        let mut table = transaction.open_table(ORDERS)?;
-        for order in &batch.queue_actions {
-            buffer.clear();
-            codec::encode_queue_action(buffer, order);
-            table.insert(order.id.0, buffer.as_slice())?;
-            rows += 1;
-        }
-        for id in &batch.queue_actions_done {
-            table.remove(id.0)?;
-            rows += 1;
-        }
-    }
-    if !batch.archived.is_empty() {
-        let mut finished = transaction.open_table(FINISHED)?;
-        for id in &batch.archived {
-            finished.remove(id.0)?;
-            rows += 1;
-        }
-    }
-    Ok(rows)
+/// What [`Store::follow`] did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FollowedJournal {
+    /// The number of batches.
+    pub batches: u64,
+    /// The time of the last record; `None` if there was none.
+    pub last: Option<Timestamp>,
 }
 
-/// Writes the ledger tables. Without a biller most batches need none of them.
-fn write_ledger(
-    transaction: &redb::WriteTransaction,
-    batch: &Batch,
-    buffer: &mut Vec<u8>,
-) -> Result<u64, StoreError> {
-    let mut rows = 0;
-    if !batch.balances.is_empty() {
-        let mut accounts = transaction.open_table(LEDGER)?;
-        for (name, balance) in &batch.balances {
-            buffer.clear();
-            codec::encode_balance(buffer, balance);
-            accounts.insert(&**name, buffer.as_slice())?;
-            rows += 1;
+/// Adds a record of the journal. Returns whether it is a batch.
+fn merge(pending: &mut Pending, record: JournalRecord) -> Result<bool, StoreError> {
+    match record.entry {
+        Entry::Payload(payload) => {
+            let batch = codec::decode_batch(&payload)
+                .map_err(|source| StoreError::JournalRecord { seq: record.seq, source })?;
+            pending.merge(record.seq, batch);
+            Ok(true)
+        }
+        Entry::Claim { .. } => {
+            pending.skip(record.seq);
+            Ok(false)
         }
     }
-    if !batch.operations.is_empty() {
-        let mut operations = transaction.open_table(OPERATIONS)?;
-        let mut index = transaction.open_table(OPERATIONS_OF)?;
-        for record in &batch.operations {
-            buffer.clear();
-            codec::encode_operation(buffer, record);
-            operations.insert(record.serial, buffer.as_slice())?;
-            index.insert((&*record.operation.account, record.serial), ())?;
-            rows += 2;
-        }
+}
+
+/// The octets of a record's batch.
+fn record_octets(record: &JournalRecord) -> usize {
+    match &record.entry {
+        Entry::Payload(payload) => payload.len(),
+        Entry::Claim { .. } => 0,
     }
-    if !(batch.settlements.is_empty() && batch.settled.is_none()) {
-        let mut settlements = transaction.open_table(SETTLEMENTS)?;
-        for settlement in &batch.settlements {
-            buffer.clear();
-            codec::encode_settlement(buffer, settlement);
-            settlements.insert(settlement.serial, buffer.as_slice())?;
-            rows += 1;
+}
+
+fn write(database: &Database, pending: &Pending, durability: Durability) -> Result<(), StoreError> {
+    let mut transaction = database.begin_write()?;
+    transaction.set_durability(durability)?;
+    apply(&transaction, pending)?;
+    Ok(transaction.commit()?)
+}
+
+/// The directory of the journal of a file.
+#[must_use]
+pub fn journal_path(path: &Path) -> PathBuf {
+    path.with_extension("journal")
+}
+
+/// The state of the tables before the journal is opened.
+struct Prepared {
+    /// The last record of the journal that they have.
+    applied: Seq,
+    /// The journal has nothing that they lack.
+    is_closed: bool,
+}
+
+/// Creates the tables.
+fn prepare(database: &Database, path: &Path) -> Result<Prepared, StoreError> {
+    let known = u64::from(FORMAT);
+    let mut transaction = database.begin_write()?;
+    transaction.set_two_phase_commit(true);
+    let prepared = {
+        let mut meta = transaction.open_table(META)?;
+        let found = meta.get(META_FORMAT)?.map(|format| format.value());
+        let applied = meta.get(META_APPLIED)?.map(|applied| applied.value());
+        match found {
+            Some(found) if found > known + WITH_JOURNAL || (found > known && found <= WITH_JOURNAL) => {
+                let found = if found > WITH_JOURNAL { found - WITH_JOURNAL } else { found };
+                return Err(StoreError::TooNew { path: path.to_owned(), found, known });
+            }
+            Some(found) => {
+                if applied.is_none() {
+                    tracing::info!(format = found, "store converted: it has a journal from now on");
+                }
+            }
+            None => {
+                meta.insert(META_FORMAT, known)?;
+            }
         }
-        if let Some(upto) = batch.settled {
-            settlements.retain_in(..=upto, |_, _| false)?;
-            transaction.open_table(META)?.insert(META_SETTLED, upto)?;
-            rows += 1;
+        Prepared {
+            applied: Seq(applied.unwrap_or_default()),
+            is_closed: found.is_none_or(|format| format <= WITH_JOURNAL),
         }
-    }
-    Ok(rows)
+    };
+    tables::create_all(&transaction)?;
+    transaction.commit()?;
+    Ok(prepared)
 }
 
 /// Creates an empty file under a temporary name and links it to its own once it is complete: a power cut leaves no
@@ -696,21 +558,6 @@ fn ignore_not_found(removed: std::io::Result<()>) -> std::io::Result<()> {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
-}
-
-pub(crate) fn damaged(table: &'static str, id: u64) -> impl Fn(RecordError) -> StoreError {
-    move |source| StoreError::Record { table, id, source }
-}
-
-pub(crate) fn decode_finished(
-    decoder: &mut RecordDecoder,
-    id: MessageId,
-    octets: &[u8],
-) -> Result<StoredMessage, StoreError> {
-    let (message, length) = decoder.message(id, octets).map_err(damaged("finished", id.0))?;
-    let ended =
-        codec::decode_final(octets.get(length..).unwrap_or_default()).map_err(damaged("finished", id.0))?;
-    Ok(StoredMessage::Finished(message, ended))
 }
 
 /// Whether another process has a store open.

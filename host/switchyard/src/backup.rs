@@ -10,7 +10,7 @@ use admin::{Backup, Export, Problem, ProblemKind};
 use anyhow::{Context as _, Result, bail};
 use model::Timestamp;
 use sha2::{Digest as _, Sha256};
-use snapshot::{Snapshot, SnapshotError};
+use snapshot::Snapshot;
 use std::fs::File;
 use std::io::{Read as _, Write};
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ const COPY_PREFIX: &str = "backup-";
 const CHUNK: usize = 256 << 10;
 
 /// Takes a snapshot of a redb file.
-pub(crate) type SnapshotFn = Box<dyn Fn() -> Result<Snapshot, SnapshotError> + Send + Sync>;
+pub(crate) type SnapshotFn = Box<dyn Fn() -> Result<Snapshot> + Send + Sync>;
 
 /// Held while a backup runs: two at once could exhaust the disk.
 struct RunningBackup(Arc<AtomicBool>);
@@ -71,8 +71,13 @@ impl Backups {
             let name = name.to_string_lossy();
             let kind = entry.file_type()?;
             if kind.is_dir() {
-                // Compiled plugins are rebuilt from their components.
-                if !(name.starts_with(COPY_PREFIX) || name == "artefacts" || name == "lost+found") {
+                // Compiled plugins are rebuilt from their components. The snapshot of the store needs no journal.
+                let is_journal = path == store::journal_path(&self.data.join("switchyard.redb"));
+                if !(name.starts_with(COPY_PREFIX)
+                    || name == "artefacts"
+                    || name == "lost+found"
+                    || is_journal)
+                {
                     folders.push(path);
                 }
             } else if kind.is_file() && !self.is_excluded(&path, &name) {

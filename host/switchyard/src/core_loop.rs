@@ -11,9 +11,10 @@ use crate::message_lookups::{MessageLookup, MessageLookups};
 use crate::telemetry::{self, Telemetry};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
 use engine::{Engine, EngineAnswer, EngineCommand, Event, Output, ReplyTo};
-use model::{AgeClock, MessageId, Moment, Now, Timestamp};
+use model::{AgeClock, Batch, MessageId, Moment, Now, Timestamp};
 use ports::{EventSink, LinkCommand, LinkHandle, LinkRegistry, PoolFeed, Protocol};
 use shell::MailboxIndex;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -245,10 +246,16 @@ pub(crate) fn start(
         clock: handle.clock,
     };
     let clock = handle.clock;
+    let table_writer = TableWriter { store: store.clone() };
+    let (until, stopped) = bounded(0);
     let reader = Reader { store, input: handle.input.clone(), counts: handle.counts.clone() };
     let threads = vec![
         critical_thread::spawn("core", move || run(engine, first, clock, &receiver, &batches))?,
-        critical_thread::spawn("commit", move || committer.run(&commits))?,
+        critical_thread::spawn("commit", move || {
+            committer.run(&commits);
+            drop(until);
+        })?,
+        critical_thread::spawn("tables", move || table_writer.run(&stopped))?,
         critical_thread::spawn("read", move || reader.run(&to_read))?,
         looking_up,
     ];
@@ -259,6 +266,28 @@ pub(crate) fn start(
 const SMALL_BATCH: usize = 384;
 /// ... but no longer than this.
 const BATCH_LINGER: Duration = Duration::from_millis(3);
+/// A batch with messages of so many octets takes no more events: it is one record of the journal.
+const BATCH_OCTETS: usize = 4 << 20;
+
+/// The size of a growing batch, roughly: the octets of its messages.
+#[derive(Default)]
+struct BatchSize {
+    /// So many accepted and replaced messages are counted.
+    counted: (usize, usize),
+    octets: usize,
+}
+
+impl BatchSize {
+    /// Counts new messages. Returns whether the batch is full.
+    fn update(&mut self, batch: &Batch) -> bool {
+        let new = batch.accepted.get(self.counted.0..).unwrap_or_default().iter();
+        for message in new.chain(batch.replaced.get(self.counted.1..).unwrap_or_default()) {
+            self.octets += message.text.octets.len() + message.tlvs.len() + 256;
+        }
+        self.counted = (batch.accepted.len(), batch.replaced.len());
+        self.octets >= BATCH_OCTETS
+    }
+}
 
 fn run(mut engine: Engine, first: Output, clock: Clock, input: &Receiver<Input>, batches: &Sender<Output>) {
     let mut out = first;
@@ -266,6 +295,8 @@ fn run(mut engine: Engine, first: Output, clock: Clock, input: &Receiver<Input>,
     let mut stopping = false;
     let mut last_size = 0;
     let mut last_sent = Instant::now();
+    let mut batch_size = BatchSize::default();
+    let mut deferred = VecDeque::new();
     loop {
         let now = clock.now();
         engine.advance(now, &mut out);
@@ -286,12 +317,23 @@ fn run(mut engine: Engine, first: Output, clock: Clock, input: &Receiver<Input>,
                     return;
                 }
                 committing = true;
+                batch_size = BatchSize::default();
+            }
+        }
+        while committing && batch_size.update(&out.batch) {
+            match input.recv() {
+                Ok(Input::Committed) => committing = false,
+                Ok(other) => deferred.push_back(other),
+                Err(_) => return,
             }
         }
         if stopping && !committing && out.is_empty() {
             return;
         }
         let received = match wait_until {
+            _ if !deferred.is_empty() || batch_size.update(&out.batch) => {
+                deferred.pop_front().ok_or(RecvTimeoutError::Timeout)
+            }
             Some(wait) => input.recv_timeout(wait),
             None => input.recv().map_err(|_| RecvTimeoutError::Disconnected),
         };
@@ -301,7 +343,12 @@ fn run(mut engine: Engine, first: Output, clock: Clock, input: &Receiver<Input>,
             Err(RecvTimeoutError::Disconnected) => return,
         };
         let now = clock.now();
-        for one in first.into_iter().chain(input.try_iter().take(10_000)) {
+        let mut next = first;
+        for _ in 0..10_000 {
+            let Some(one) = next.take().or_else(|| deferred.pop_front()).or_else(|| input.try_recv().ok())
+            else {
+                break;
+            };
             match one {
                 Input::Events(events) => {
                     for event in events {
@@ -314,6 +361,9 @@ fn run(mut engine: Engine, first: Output, clock: Clock, input: &Receiver<Input>,
                     stopping = true;
                     engine.apply(now, Event::Drain, &mut out);
                 }
+            }
+            if batch_size.update(&out.batch) {
+                break;
             }
         }
     }
@@ -338,7 +388,8 @@ impl Committer {
             if !batch.is_empty() {
                 let begun = Instant::now();
                 self.counts.commit_begun.store(self.clock.micros(), Relaxed);
-                let committed = self.store.commit(&batch);
+                // Observers run before commands are sent: the receiver of an answer must find its effect.
+                let committed = self.store.commit_observed(batch, |batch| self.observe(batch, begun));
                 self.counts.commit_begun.store(0, Relaxed);
                 match committed {
                     Ok(done) => {
@@ -352,14 +403,6 @@ impl Committer {
                     }
                     Err(error) => fail_stop(&error),
                 }
-                // Before commands are sent: the receiver of an answer must find its effect.
-                self.observers.mailbox_index.observe(&batch);
-                self.observers.pools.observe(&batch.pools);
-                if let Some(telemetry) = &self.observers.telemetry {
-                    let ended = Timestamp::now();
-                    let begun = Timestamp(ended.0.saturating_sub(millis(begun.elapsed())));
-                    telemetry.observe(&batch, telemetry::CommitTimes { begun, ended });
-                }
             }
             for other in self.registry.dispatch(commands) {
                 match self.hook_workers.dispatch(other) {
@@ -372,6 +415,47 @@ impl Committer {
             }
             self.counts.batch_begun.store(0, Relaxed);
             let _ = self.input.send(Input::Committed);
+        }
+        if let Err(error) = self.store.close() {
+            fail_stop(&error);
+        }
+    }
+
+    fn observe(&self, batch: &Batch, begun: Instant) {
+        self.observers.mailbox_index.observe(batch);
+        self.observers.pools.observe(&batch.pools);
+        if let Some(telemetry) = &self.observers.telemetry {
+            let ended = Timestamp::now();
+            let begun = Timestamp(ended.0.saturating_sub(millis(begun.elapsed())));
+            telemetry.observe(batch, telemetry::CommitTimes { begun, ended });
+        }
+    }
+}
+
+/// Keeps the tables behind the journal: readers apply pending changes too, but nobody else makes them durable.
+struct TableWriter {
+    store: Arc<Store>,
+}
+
+/// The time between two writes of the tables.
+const APPLY_INTERVAL: Duration = Duration::from_millis(200);
+/// After so many of them, the tables are made durable.
+const APPLIES_PER_CHECKPOINT: u32 = 5;
+
+impl TableWriter {
+    /// Runs until `stop` is closed.
+    fn run(self, stop: &Receiver<()>) {
+        let mut applies = 0;
+        while stop.recv_timeout(APPLY_INTERVAL) == Err(RecvTimeoutError::Timeout) {
+            applies += 1;
+            let done = if applies % APPLIES_PER_CHECKPOINT == 0 {
+                self.store.checkpoint()
+            } else {
+                self.store.apply()
+            };
+            if let Err(error) = done {
+                fail_stop(&error);
+            }
         }
     }
 }

@@ -2,7 +2,9 @@
 
 use crate::config::HttpTlsMode;
 use crate::config::{Config, ConfigError};
+use crate::restore::STORE;
 use cli::ConfigFacts;
+use journal::{JournalError, JournalReader};
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -37,7 +39,20 @@ pub(crate) fn config_facts(path: &Path) -> Result<ConfigFacts, String> {
         connections: config.connections(),
         url: format!("{scheme}://{}", local_address(config.http.listen)),
         archive: config.archive.url.as_deref().and_then(database_address),
+        journal: journal(&config.appliance.data),
     })
+}
+
+/// Describes the journal of a data directory.
+fn journal(data: &Path) -> Option<Result<String, String>> {
+    match JournalReader::open(&store::journal_path(&data.join(STORE))) {
+        Ok(reader) => {
+            let (oldest, newest) = (reader.oldest(), reader.head().seq);
+            Some(Ok(format!("the journal has the records {oldest} to {newest}")))
+        }
+        Err(JournalError::NotFound(_)) => None,
+        Err(error) => Some(Err(error.to_string())),
+    }
 }
 
 /// The local address of a listener that is bound to the wildcard address.

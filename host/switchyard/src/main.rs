@@ -17,6 +17,7 @@ mod gsm;
 mod hook_workers;
 mod housekeeper;
 mod http_listeners;
+mod journal_command;
 mod ledger;
 mod logging;
 mod manifest;
@@ -73,6 +74,9 @@ enum Task {
     },
     /// Restore a data directory from a backup.
     Restore(restore::RestoreCommand),
+    /// Show and verify the journal of a data directory, also while a daemon uses it.
+    #[command(subcommand)]
+    Journal(journal_command::JournalCommand),
     /// Read a password from standard input and print its hash for the configuration.
     HashPassword,
     /// Send and read texts, locally or over ssh.
@@ -137,26 +141,28 @@ fn main() -> ExitCode {
         Task::Sink(command) => command.run(),
         Task::Send(command) => command.run(),
         Task::Admin(command) => command.run(&BY_DAEMON),
-        Task::Restore(command) => match command.run() {
-            Ok(words) => {
-                println!("{words}");
-                ExitCode::SUCCESS
-            }
-            Err(error) => {
-                eprintln!("switchyard: {error:#}");
-                ExitCode::FAILURE
-            }
-        },
-        Task::HashPassword => match hash_password() {
-            Ok(hash) => {
-                println!("{hash}");
-                ExitCode::SUCCESS
-            }
-            Err(error) => {
-                eprintln!("switchyard: {error:#}");
-                ExitCode::FAILURE
-            }
-        },
+        Task::Restore(command) => print_result(command.run()),
+        Task::Journal(command) => print_result(command.run()),
+        Task::HashPassword => print_result(hash_password()),
+    }
+}
+
+/// Prints the result of a command.
+#[allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command line tool writes to the standard streams"
+)]
+fn print_result(result: anyhow::Result<String>) -> ExitCode {
+    match result {
+        Ok(text) => {
+            println!("{}", text.trim_end());
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("switchyard: {error:#}");
+            ExitCode::FAILURE
+        }
     }
 }
 

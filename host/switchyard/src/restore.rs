@@ -12,12 +12,12 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{Read, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use store::{RestoredCounts, Store, StoreOptions};
+use store::{FollowedJournal, RestoredCounts, Store, StoreOptions};
 
 /// Maximum size of a manifest, in octets.
 const MAX_MANIFEST_OCTETS: u64 = 64 << 20;
 /// The store's file in a data directory.
-const STORE: &str = "switchyard.redb";
+pub(crate) const STORE: &str = "switchyard.redb";
 
 /// Restore a data directory from a backup (GET /v1/backup).
 ///
@@ -33,6 +33,13 @@ pub(crate) struct RestoreCommand {
     /// Replace a directory that is not empty; it is kept under another name.
     #[arg(long)]
     force: bool,
+    /// The journal of the directory that was backed up (`switchyard.journal` in it): what happened after the backup is
+    /// restored too, as far as the journal has it; see `journal-retention`.
+    #[arg(long)]
+    journal: Option<PathBuf>,
+    /// Restore the state of this moment, as in 2026-01-31T12:00:00Z; needs `--journal`.
+    #[arg(long, requires = "journal", value_parser = parse_time)]
+    until: Option<Timestamp>,
     /// Send messages that were waiting at the time of the backup, although they may have been sent since.
     #[arg(long)]
     send_again: bool,
@@ -43,6 +50,8 @@ pub(crate) struct RestoreCommand {
 pub(crate) struct RestoreResult {
     manifest: Manifest,
     found: RestoredCounts,
+    /// The part of the journal that was applied.
+    followed: Option<FollowedJournal>,
     /// The new path of the previous directory.
     before: Option<PathBuf>,
 }
@@ -56,19 +65,27 @@ impl RestoreCommand {
             let file = File::open(&self.file).with_context(|| format!("opening {}", self.file.display()))?;
             self.restore(std::io::BufReader::new(file))?
         };
-        let RestoreResult { manifest, found, before } = result;
+        let RestoreResult { manifest, found, followed, before } = result;
+        let at = followed.and_then(|followed| followed.last).map_or(manifest.at, |last| last.0);
         let mut text = format!(
             "{}: restored {} files of {:?}, as they were at {}\n{} messages wait; {} of them may have been sent since \
              and are uncertain",
             self.data.display(),
             manifest.files.len(),
             manifest.name,
-            format_time(manifest.at),
+            format_time(at),
             found.waiting,
             found.uncertain,
         );
         if found.uncertain > 0 {
             text.push_str(": GET /v1/uncertain lists them, POST /v1/uncertain/settle settles them");
+        }
+        if let Some(followed) = followed {
+            text.push_str(&format!(
+                "\n{} batches of the journal were applied to the backup of {}",
+                followed.batches,
+                format_time(manifest.at)
+            ));
         }
         if found.dlrs > 0 {
             text.push_str(&format!("\n{} DLRs are sent to accounts, some possibly twice", found.dlrs));
@@ -91,7 +108,7 @@ impl RestoreCommand {
             .tempdir_in(parent)
             .with_context(|| format!("creating a directory in {}", parent.display()))?;
         let manifest = unpack(from, staging.path())?;
-        let found = prepare_store(staging.path(), &manifest, self.send_again)?;
+        let (found, followed) = self.prepare_store(staging.path(), &manifest)?;
         sync_folders(staging.path())?;
         let mut before = None;
         if is_occupied(&data)? {
@@ -105,7 +122,33 @@ impl RestoreCommand {
         std::fs::rename(&staged, &data)
             .with_context(|| format!("moving {} to {}", staged.display(), data.display()))?;
         File::open(parent)?.sync_all()?;
-        Ok(RestoreResult { manifest, found, before })
+        Ok(RestoreResult { manifest, found, followed, before })
+    }
+
+    /// Applies the journal, and prepares the store for the time that has passed since.
+    fn prepare_store(
+        &self,
+        folder: &Path,
+        manifest: &Manifest,
+    ) -> Result<(RestoredCounts, Option<FollowedJournal>)> {
+        let path = folder.join(STORE);
+        ensure!(path.exists(), "the backup does not contain {STORE}");
+        let options = StoreOptions { cache: 64 << 20, ..StoreOptions::default() };
+        let until = self.until.unwrap_or(Timestamp(u64::MAX));
+        ensure!(
+            until.0 >= manifest.at,
+            "the backup was taken at {}, after the time of --until: use an older backup",
+            format_time(manifest.at)
+        );
+        let followed = match &self.journal {
+            Some(journal) => Some(Store::follow(&path, &options, journal, until)?),
+            None => None,
+        };
+        let at = followed.and_then(|followed| followed.last).unwrap_or(Timestamp(manifest.at));
+        let store = Store::open(&path, options)?;
+        let found = store.prepare_restored(at, Timestamp::now(), self.send_again)?;
+        store.close()?;
+        Ok((found, followed))
     }
 
     fn check_target(&self, data: &Path) -> Result<()> {
@@ -210,15 +253,6 @@ fn write_member(from: &mut impl Read, target: &Path) -> std::io::Result<(u64, St
     Ok((size, model::hex(&sum.finalize())))
 }
 
-/// Prepares the store for the time that has passed since the backup.
-fn prepare_store(folder: &Path, manifest: &Manifest, send_again: bool) -> Result<RestoredCounts> {
-    let path = folder.join(STORE);
-    ensure!(path.exists(), "the backup does not contain {STORE}");
-    let options = StoreOptions { cache: 64 << 20, ..StoreOptions::default() };
-    let store = Store::open(&path, options)?;
-    Ok(store.prepare_restored(Timestamp(manifest.at), Timestamp::now(), send_again)?)
-}
-
 /// Makes directory entries durable; the files already are.
 fn sync_folders(folder: &Path) -> std::io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
@@ -230,8 +264,15 @@ fn sync_folders(folder: &Path) -> std::io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
+/// Parses a time in RFC 3339.
+fn parse_time(text: &str) -> Result<Timestamp, String> {
+    let at = time::OffsetDateTime::parse(text, &time::format_description::well_known::Rfc3339)
+        .map_err(|error| format!("{error}; write it like 2026-01-31T12:00:00Z"))?;
+    u64::try_from(at.unix_timestamp_nanos() / 1_000_000).map(Timestamp).map_err(|_| "before 1970".to_owned())
+}
+
 /// A time in RFC 3339.
-fn format_time(at: u64) -> String {
+pub(crate) fn format_time(at: u64) -> String {
     i64::try_from(at / 1000)
         .ok()
         .and_then(|seconds| time::OffsetDateTime::from_unix_timestamp(seconds).ok())

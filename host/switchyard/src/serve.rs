@@ -68,7 +68,8 @@ pub(crate) fn serve(mut config: Config, startup: StartupConfig, logging: Arc<Log
     restrict_permissions(&config.appliance.data)?;
     backup::remove_leftovers(&config.appliance.data)
         .with_context(|| format!("removing leftovers in {}", config.appliance.data.display()))?;
-    let options = StoreOptions { cache: config.engine.store_cache, ..StoreOptions::default() };
+    let mut options = StoreOptions { cache: config.engine.store_cache, ..StoreOptions::default() };
+    options.journal.keep_for = config.engine.journal_retention;
     let store = Arc::new(Store::open(&config.appliance.data.join("switchyard.redb"), options)?);
     let directory = Arc::new(ArcSwap::from_pointee(config.assign_peer_ids(&store)?));
 
@@ -176,13 +177,13 @@ pub(crate) fn serve(mut config: Config, startup: StartupConfig, logging: Arc<Log
         config.archive.url.as_deref(),
     );
     let main_store = store.clone();
-    backups.databases.push(Box::new(move || main_store.snapshot()));
+    backups.databases.push(Box::new(move || Ok(main_store.snapshot()?)));
     let backed_up = counter_writer.clone();
     backups.databases.push(Box::new(move || {
         if let Err(error) = backed_up.flush() {
             tracing::warn!(%error, "flushing durable counters failed, the backup contains older values");
         }
-        values.snapshot()
+        Ok(values.snapshot()?)
     }));
     let access = access::Access::open(&config.appliance.data.join("access.redb"))?;
     access.set_audit_retention(config.http.audit_retention);
@@ -212,9 +213,9 @@ pub(crate) fn serve(mut config: Config, startup: StartupConfig, logging: Arc<Log
         runtime: runtime.handle().clone(),
     };
     let users = access.clone();
-    backups.databases.push(Box::new(move || users.snapshot()));
+    backups.databases.push(Box::new(move || Ok(users.snapshot()?)));
     let versions = config_manager.clone();
-    backups.databases.push(Box::new(move || versions.snapshot()));
+    backups.databases.push(Box::new(move || Ok(versions.snapshot()?)));
     let causes =
         ErrorCauses { networks: networks.clone(), links: links.clone(), directory: directory.clone() };
     let appliance = Arc::new(Switchyard {

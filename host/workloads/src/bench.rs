@@ -288,6 +288,8 @@ fn measure_table(tool_run: &ToolRun, options: &Options) -> Result<()> {
         options.seconds,
         options.window
     );
+    let sync = crate::disk::sync_latency(tool_run.folder.path())?;
+    println!("  bare fdatasync on an idle machine: median {} µs", sync.as_micros());
     println!("  {}", HEAD.replace('\n', "\n  "));
     let mut rows = Vec::new();
 

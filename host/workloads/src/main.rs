@@ -9,6 +9,7 @@ mod crash;
 mod demo;
 mod demo_gsm;
 mod demo_sgip;
+mod disk;
 mod gsm_bench;
 mod hooks_bench;
 mod load;

@@ -26,6 +26,7 @@ const TARGETS: &[FuzzTarget] = &[
     ("business_request", "seeds-business", 4096),
     ("policy_document", "seeds-policy", 4096),
     ("store_record", "seeds-store", 2048),
+    ("journal", "seeds-journal", 4096),
     ("batch", "seeds-batch", 4096),
     ("archive_decision", "seeds-archive", 2048),
     ("table_upload", "seeds-table", 4096),

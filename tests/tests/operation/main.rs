@@ -5,6 +5,7 @@ mod backup;
 mod control;
 mod foreign;
 mod guide;
+mod journal;
 mod older;
 mod supervision;
 mod survival;

@@ -25,6 +25,7 @@ const MIN_TOKEN_LENGTH: usize = 32;
 /// Runs all checks of the machine.
 pub(super) fn check(facts: &ConfigFacts, is_running: bool, now: u64, found: &mut Vec<Finding>) {
     found.push(data(&facts.data));
+    found.extend(facts.journal.as_ref().map(journal));
     found.push(disk(facts));
     found.push(token(facts));
     found.push(clock(&facts.data, now));
@@ -67,6 +68,18 @@ fn data(data: &Path) -> Finding {
         return Finding::new(Level::Warning, about, what, format!("chmod o-rwx {name}"));
     }
     Finding::new(Level::Ok, about, format!("{name} exists and is writable"), "")
+}
+
+fn journal(journal: &Result<String, String>) -> Finding {
+    match journal {
+        Ok(what) => Finding::new(Level::Ok, "journal", what.clone(), ""),
+        Err(what) => Finding::new(
+            Level::Error,
+            "journal",
+            what.clone(),
+            "switchyard journal verify --data DIR tells where",
+        ),
+    }
 }
 
 fn disk(facts: &ConfigFacts) -> Finding {

@@ -228,7 +228,11 @@ fn batch() -> impl Strategy<Value = Batch> {
         any::<Option<u64>>(),
     );
     let others = (
-        vec((any::<u32>().prop_map(PeerId), account()), 0..3),
+        (
+            vec((any::<u32>().prop_map(PeerId), account()), 0..3),
+            vec((account(), any::<u32>()), 0..3),
+            vec((any::<u32>().prop_map(PeerId), option::of(1..u32::MAX)), 0..3),
+        ),
         (vec(key(), 0..3), any::<Option<u64>>()),
         (vec(orphan_dlr(), 0..3), vec(any::<u64>(), 0..3)),
         vec(opt_out(), 0..3),
@@ -242,7 +246,9 @@ fn batch() -> impl Strategy<Value = Batch> {
             (balances, operations, settlements, settled),
             (names, keys, orphan_dlrs, opt_outs, queue_actions, pools, next_id),
         )| Batch {
-            names,
+            names: names.0,
+            group_names: names.1,
+            groups: names.2,
             accepted,
             replaced,
             submit_attempts: attempts.0,
@@ -323,7 +329,7 @@ fn sections_that_are_unknown_or_out_of_order_are_refused() {
     let refusal = |octets: &[u8]| decode_batch(octets).unwrap_err().what;
     assert_eq!(refusal(&octets[21..]), "a section in the wrong place");
     assert_eq!(refusal(&[&octets[..], &octets[21..]].concat()), "a section in the wrong place");
-    octets[21] = 27;
+    octets[21] = 29;
     assert_eq!(refusal(&octets), "unknown section");
 }
 
@@ -360,5 +366,5 @@ fn the_octets_of_a_batch_are_fixed() {
             rest = &content[u32::from_le_bytes([*a, *b, *c, *d]) as usize..];
         }
     }
-    assert!(sections.into_iter().eq(1..=26), "every section");
+    assert!(sections.into_iter().eq(1..=28), "every section");
 }

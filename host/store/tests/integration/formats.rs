@@ -1,12 +1,12 @@
 //! Files of earlier versions open and read as before.
 
-use crate::support;
+use crate::support::{self, options};
 use codec::{encode_final, encode_message, encode_progress};
 use model::MessageId;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 use redb::{Database, TableDefinition};
-use store::{Store, StoreOptions, StoredMessage};
+use store::{Store, StoredMessage};
 
 const ROWS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("messages");
 const PROGRESS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("progress");
@@ -55,7 +55,7 @@ fn a_file_of_format_2_opens() {
         transaction.open_table(FINISHED).unwrap().insert(4, octets.as_slice()).unwrap();
         transaction.commit().unwrap();
     }
-    let store = Store::open(&path, StoreOptions { cache: 1 << 20, ..StoreOptions::default() }).unwrap();
+    let store = Store::open(&path, options()).unwrap();
     message.id = MessageId(5);
     match store.find(MessageId(5)).unwrap().unwrap() {
         StoredMessage::Waiting(found, found_progress) => {

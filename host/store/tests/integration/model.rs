@@ -1,16 +1,21 @@
 //! The store against ordered maps in memory, with reopening in between.
 
+use crate::support::options;
 use crate::support::reference::{Draft, Reference, draft};
 use model::{PeerId, Timestamp};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use redb::{Database, TableDefinition};
-use store::{Store, StoreError, StoreOptions};
+use store::{Store, StoreError};
 
 #[derive(Debug, Clone)]
 enum Action {
     Commit(Draft),
+    Apply,
+    Checkpoint,
+    /// Ends without a word, as after a crash.
     Reopen,
+    Close,
     Trim(u64, usize),
     Names(Vec<String>),
 }
@@ -18,14 +23,13 @@ enum Action {
 fn action() -> impl Strategy<Value = Action> {
     prop_oneof![
         8 => draft().prop_map(Action::Commit),
+        2 => Just(Action::Apply),
+        1 => Just(Action::Checkpoint),
         2 => Just(Action::Reopen),
+        1 => Just(Action::Close),
         2 => (0_u64..110, 0_usize..6).prop_map(|(before, most)| Action::Trim(before, most)),
         2 => vec("[a-d]", 0..4).prop_map(Action::Names),
     ]
-}
-
-fn options() -> StoreOptions {
-    StoreOptions { cache: 1 << 20, ..StoreOptions::default() }
 }
 
 proptest! {
@@ -42,10 +46,17 @@ proptest! {
             match action {
                 Action::Commit(draft) => {
                     let batch = reference.batch(draft);
-                    store.commit(&batch).unwrap();
+                    store.commit(batch.clone()).unwrap();
                     reference.apply(&batch);
+                    // Changes of several batches are merged.
+                    continue;
                 }
-                Action::Reopen => {
+                Action::Apply => store.apply().unwrap(),
+                Action::Checkpoint => store.checkpoint().unwrap(),
+                Action::Reopen | Action::Close => {
+                    if matches!(action, Action::Close) {
+                        store.close().unwrap();
+                    }
                     drop(store);
                     store = Store::open(&path, options()).unwrap();
                 }

@@ -1,11 +1,8 @@
 //! Creation and opening of the file.
 
+use crate::support::options;
 use model::{Batch, IdempotencyKey, IdempotencyKeyRecord, MessageId, PeerId, RecoveredRecord, Timestamp};
-use store::{Store, StoreOptions};
-
-fn options() -> StoreOptions {
-    StoreOptions { cache: 1 << 20, ..StoreOptions::default() }
-}
+use store::Store;
 
 #[test]
 fn a_file_that_is_no_database_is_refused_and_unchanged() {
@@ -22,9 +19,10 @@ fn a_file_that_is_no_database_is_refused_and_unchanged() {
 fn making_the_file_leaves_nothing_beside_it() {
     let folder = tempfile::tempdir().unwrap();
     drop(Store::open(&folder.path().join("switchyard.redb"), options()).unwrap());
-    let names: Vec<_> =
+    let mut names: Vec<_> =
         std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(names, ["switchyard.redb"]);
+    names.sort_unstable();
+    assert_eq!(names, ["switchyard.journal", "switchyard.redb"]);
 }
 
 #[test]
@@ -72,6 +70,6 @@ fn the_newest_time_is_that_of_the_last_key_or_message() {
         at: Timestamp(at),
         results: vec![Ok(MessageId(serial))],
     };
-    store.commit(&Batch { idempotency_keys: vec![key(0, 100), key(1, 200)], ..Batch::default() }).unwrap();
+    store.commit(Batch { idempotency_keys: vec![key(0, 100), key(1, 200)], ..Batch::default() }).unwrap();
     assert_eq!(store.newest_time().unwrap(), Some(Timestamp(200)));
 }

@@ -1,6 +1,8 @@
 //! Number pools through engine and store, with crashes: answered changes are recovered.
 
+use crate::support::open_on;
 use engine::{Engine, EngineAnswer, EngineCommand, Event, Output, PoolLimits, ReplyTo, Settings};
+use journal::simulation::SimulatedDisk;
 use model::{
     AcquireRequest, JournalEntry, LinkId, MessageId, Moment, Now, NumberRow, PoolAnswer, PoolId, PoolNumber,
     PoolOperation, PoolRequest, PoolSettings, PoolSummary, Strategy, Timestamp,
@@ -11,13 +13,9 @@ use redb::StorageBackend;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use store::{Store, StoreOptions};
+use store::Store;
 
 const POOLS: [&str; 3] = ["a", "b", "c"];
-
-fn options() -> StoreOptions {
-    StoreOptions { cache: 1 << 20, ..StoreOptions::default() }
-}
 
 fn at(mono: u64) -> Now {
     Now { wall: Timestamp(1_000_000 + mono), mono: Moment(mono) }
@@ -57,6 +55,7 @@ impl StorageBackend for Memory {
 /// An engine, its tables, and their expected content.
 struct World {
     disk: Memory,
+    journal: Arc<SimulatedDisk>,
     store: Option<Store>,
     engine: Engine,
     out: Output,
@@ -70,10 +69,12 @@ struct World {
 impl World {
     fn new(limits: PoolLimits) -> Self {
         let disk = Memory::default();
-        let store = Store::open_on(disk.clone(), options()).unwrap();
+        let journal = SimulatedDisk::new(0);
+        let store = open_on(disk.clone(), &journal).unwrap();
         let engine = Engine::new(Settings { pools: limits, ..Settings::default() });
         let (out, journals) = (Output::default(), BTreeMap::new());
-        let mut world = Self { disk, store: Some(store), engine, out, limits, now: 1000, journals, folds: 0 };
+        let mut world =
+            Self { disk, journal, store: Some(store), engine, out, limits, now: 1000, journals, folds: 0 };
         world.start();
         world
     }
@@ -94,7 +95,7 @@ impl World {
     /// Loses everything that is not committed.
     fn crash(&mut self) {
         drop(self.store.take());
-        self.store = Some(Store::open_on(self.disk.clone(), options()).unwrap());
+        self.store = Some(open_on(self.disk.clone(), &self.journal).unwrap());
         self.start();
     }
 
@@ -109,7 +110,11 @@ impl World {
         self.engine.advance(at(self.now), &mut self.out);
         self.engine.seal(&mut self.out);
         let out = std::mem::take(&mut self.out);
-        self.store().commit(&out.batch).unwrap();
+        self.store().commit(out.batch.clone()).unwrap();
+        // Most batches become pending, and are merged.
+        if self.now.is_multiple_of(3) {
+            self.store().checkpoint().unwrap();
+        }
         self.folds += usize::from(!out.batch.pools.numbers.is_empty());
         for part in out.batch.pools.journal {
             let journal = self.journals.entry(part.pool).or_default();

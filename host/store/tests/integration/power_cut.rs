@@ -4,14 +4,15 @@
 //! after some of the commits, in their order, and after all commits that returned. A failure prints its seed; `SEED=n
 //! cargo test -p store power_cut::` replays that one.
 
+use crate::support::open_on;
 use crate::support::reference::{Reference, draft};
-use model::Random;
+use journal::simulation::{DiskFault, SimulatedDisk};
+use model::{Random, Timestamp};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use redb::StorageBackend;
 use std::io::{Error, ErrorKind, Result};
 use std::sync::{Arc, Mutex, MutexGuard};
-use store::{Store, StoreOptions};
 
 /// The atomic unit of a disk's writes.
 const SECTOR: usize = 512;
@@ -190,36 +191,45 @@ impl StorageBackend for Disk {
 /// The number of seeds per run.
 const SEEDS: u64 = 40;
 
-fn run(mishap: Mishap, quick_repair: bool) {
+fn run(mishap: Mishap) {
     match std::env::var("SEED") {
-        Ok(seed) => live(seed.parse().expect("SEED is a number"), mishap, quick_repair),
-        Err(_) => (0..SEEDS).for_each(|seed| live(seed, mishap, quick_repair)),
+        Ok(seed) => live(seed.parse().expect("SEED is a number"), mishap),
+        Err(_) => (0..SEEDS).for_each(|seed| live(seed, mishap)),
     }
 }
 
 /// One disk and several runs of the daemon on it, each ended by a fault.
-fn live(seed: u64, mishap: Mishap, quick_repair: bool) {
-    let options = StoreOptions { cache: 1 << 20, quick_repair };
+fn live(seed: u64, mishap: Mishap) {
     let mut octets = [0; 32];
     octets[..8].copy_from_slice(&seed.to_le_bytes());
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &octets);
     let mut runner = TestRunner::new_with_rng(Config::default(), rng);
     let mut random = Random::new(seed ^ 0x5eed);
     let disk = Disk::new(seed);
+    let journal_disk = SimulatedDisk::new(seed);
     let mut reference = Reference::default();
     let mut names: Vec<String> = Vec::new();
-    drop(Store::open_on(disk.clone(), options.clone()).unwrap());
+    drop(open_on(disk.clone(), &journal_disk).unwrap());
     for life in 0..4 {
         // Some faults happen while the file is opened and repaired, some never.
         let early = random.below(4) == 0;
         let countdown = random.below(if early { 12 } else { 90 });
+        let in_journal = random.below(2) == 0;
+        let plan = || {
+            if in_journal {
+                let fault = if mishap == Mishap::Cut { DiskFault::Stop } else { DiskFault::Fail };
+                journal_disk.plan(countdown, fault);
+            } else {
+                disk.platter().mishap = Some((mishap, countdown));
+            }
+        };
         if early {
-            disk.platter().mishap = Some((mishap, countdown));
+            plan();
         }
         let mut after = reference.clone();
-        if let Ok(store) = Store::open_on(disk.clone(), options.clone()) {
+        if let Ok(store) = open_on(disk.clone(), &journal_disk) {
             if !early {
-                disk.platter().mishap = Some((mishap, countdown));
+                plan();
             }
             for _ in 0..=random.below(12) {
                 if random.below(4) == 0 {
@@ -231,7 +241,7 @@ fn live(seed: u64, mishap: Mishap, quick_repair: bool) {
                 }
                 let batch = reference.batch(draft().new_tree(&mut runner).unwrap().current());
                 after.apply(&batch);
-                if store.commit(&batch).is_err() {
+                if store.commit(batch.clone()).is_err() {
                     // None of its writes may be visible afterwards.
                     if let Ok(counts) = store.counts() {
                         assert_eq!(
@@ -243,6 +253,15 @@ fn live(seed: u64, mishap: Mishap, quick_repair: bool) {
                     break;
                 }
                 reference.apply(&batch);
+                let followed = match random.below(6) {
+                    0 => store.apply(),
+                    1 => store.checkpoint(),
+                    2 => store.trim_finished(Timestamp(0), 1).map(drop),
+                    _ => Ok(()),
+                };
+                if followed.is_err() {
+                    break;
+                }
             }
             if mishap == Mishap::Cut {
                 disk.cut();
@@ -250,7 +269,13 @@ fn live(seed: u64, mishap: Mishap, quick_repair: bool) {
             drop(store);
         }
         disk.power_on();
-        let store = Store::open_on(disk.clone(), options.clone())
+        journal_disk.forget_plan();
+        if mishap == Mishap::Cut || random.below(2) == 0 {
+            journal_disk.cut_power();
+        } else {
+            journal_disk.restart();
+        }
+        let store = open_on(disk.clone(), &journal_disk)
             .unwrap_or_else(|error| panic!("SEED={seed}, life {life}: not opened again: {error}"));
         // All durable commits; perhaps also the next one, which failed at an unknown point.
         if let Err(without) = reference.compare(&store) {
@@ -274,15 +299,10 @@ fn live(seed: u64, mishap: Mishap, quick_repair: bool) {
 
 #[test]
 fn no_power_cut_loses_durable_rows() {
-    run(Mishap::Cut, true);
-}
-
-#[test]
-fn no_power_cut_loses_durable_rows_with_full_repair() {
-    run(Mishap::Cut, false);
+    run(Mishap::Cut);
 }
 
 #[test]
 fn no_failed_write_loses_durable_rows() {
-    run(Mishap::Failure, true);
+    run(Mishap::Failure);
 }

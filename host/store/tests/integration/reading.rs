@@ -1,5 +1,6 @@
 //! Reads without an id: the newest, the oldest, and the addresses of messages.
 
+use crate::support::options;
 use crate::support::{ended, message};
 use model::{Batch, Message, MessageId, MessageKind};
 use proptest::collection::vec;
@@ -7,7 +8,7 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use std::sync::Arc;
-use store::{Store, StoreOptions, StoredMessage};
+use store::{Store, StoredMessage};
 
 fn id(found: &StoredMessage) -> MessageId {
     match found {
@@ -25,8 +26,7 @@ proptest! {
         most in 0_usize..25,
     ) {
         let folder = tempfile::tempdir().unwrap();
-        let options = StoreOptions { cache: 1 << 20, ..StoreOptions::default() };
-        let store = Store::open(&folder.path().join("switchyard.redb"), options).unwrap();
+        let store = Store::open(&folder.path().join("switchyard.redb"), options()).unwrap();
         let mut batch = Batch::default();
         let mut expected = Vec::new();
         for (number, (message, ended)) in (1..).zip(messages) {
@@ -41,7 +41,7 @@ proptest! {
             batch.accepted.push(Arc::new(message));
         }
         let oldest = batch.accepted.first().map(|message| message.id);
-        store.commit(&batch).unwrap();
+        store.commit(batch).unwrap();
         prop_assert_eq!(store.oldest().unwrap(), oldest);
 
         let newest = store.newest(MessageId(before), most).unwrap();
@@ -61,8 +61,7 @@ proptest! {
 #[test]
 fn the_finished_messages_of_a_submission_are_found_by_its_id() {
     let folder = tempfile::tempdir().unwrap();
-    let options = StoreOptions { cache: 1 << 20, ..StoreOptions::default() };
-    let store = Store::open(&folder.path().join("switchyard.redb"), options).unwrap();
+    let store = Store::open(&folder.path().join("switchyard.redb"), options()).unwrap();
     let mut runner = TestRunner::deterministic();
     let any = message().new_tree(&mut runner).unwrap().current();
     let end = ended().new_tree(&mut runner).unwrap().current();
@@ -73,12 +72,12 @@ fn the_finished_messages_of_a_submission_are_found_by_its_id() {
         batch.accepted.push(Arc::new(message));
     }
     batch.finished = [1, 2, 4, 5].map(|id| (MessageId(id), end.clone())).into();
-    store.commit(&batch).unwrap();
+    store.commit(batch).unwrap();
     let of = |id| -> Vec<u64> {
         store.finished_of(MessageId(id)).unwrap().iter().map(|(message, _)| message.id.0).collect()
     };
     assert_eq!([1, 2, 3, 4, 5, 6].map(of), [vec![1], vec![2, 4], vec![], vec![4], vec![5], vec![]]);
-    store.commit(&Batch { archived: vec![MessageId(2)], ..Batch::default() }).unwrap();
+    store.commit(Batch { archived: vec![MessageId(2)], ..Batch::default() }).unwrap();
     assert_eq!(of(2), [4]);
     assert_eq!(of(u64::MAX), Vec::<u64>::new());
 }

@@ -1,6 +1,7 @@
 //! A restored store: messages that may have been sent since the backup are uncertain, others are not.
 
 use crate::support;
+use crate::support::options;
 use model::{
     Batch, DlrContent, Leg, Message, MessageId, MessageKind, MessageProgress, PeerId, StepKind,
     SubmitAttempt, Timestamp, Verdict, WaitState,
@@ -9,14 +10,14 @@ use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 use std::path::Path;
 use std::sync::Arc;
-use store::{RestoredCounts, Store, StoreOptions, StoredMessage};
+use store::{RestoredCounts, Store, StoredMessage};
 
 const BACKED_UP: Timestamp = Timestamp(1_000_000);
 const NOW: Timestamp = Timestamp(1_060_000);
 const EXPIRY: Timestamp = Timestamp(2_000_000);
 
 fn open(path: &Path) -> Store {
-    Store::open(path, StoreOptions { cache: 1 << 20, ..StoreOptions::default() }).unwrap()
+    Store::open(path, options()).unwrap()
 }
 
 /// A waiting message, changed by `change`.
@@ -71,7 +72,7 @@ fn fill(store: &Store) {
         next_id: MessageId(11),
         ..Batch::default()
     };
-    store.commit(&batch).unwrap();
+    store.commit(batch).unwrap();
 }
 
 fn waits(store: &Store, id: u64) -> Option<WaitState> {

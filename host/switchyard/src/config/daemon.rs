@@ -61,6 +61,10 @@ pub(crate) struct EngineKeys {
     /// Memory for pages of the store.
     #[key(size, default = "256MiB")]
     pub(crate) store_cache: usize,
+    /// How long the journal keeps what the tables have already, for `switchyard restore --journal`. Needs disk space for
+    /// everything that is accepted, sent and finished in that time.
+    #[key(default = "0s")]
+    pub(crate) journal_retention: Duration,
     /// How long finished messages are kept if there is no archive.
     #[key(default = "3d", live = "takes effect at once")]
     pub(crate) finished_retention: Duration,

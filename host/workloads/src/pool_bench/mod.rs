@@ -2,7 +2,6 @@
 //! Debian's redis-server with an equivalent script.
 
 mod cost;
-mod disk;
 mod rates;
 mod target;
 
@@ -99,7 +98,7 @@ pub(crate) fn run(options: &Options, binary: Option<&Path>) -> Result<()> {
         options.callers
     );
     if options.wants(Part::Disk) {
-        disk::measure(folder.path())?;
+        crate::disk::measure(folder.path())?;
     }
     let measure = |tool_run: Option<&ToolRun>| -> Result<()> {
         if options.wants(Part::Rates) {

@@ -7,3 +7,32 @@ mod ledger;
 pub(crate) mod reference;
 
 pub(crate) use generators::*;
+
+use journal::simulation::SimulatedDisk;
+use journal::{Journal, LocalJournal, Preparation};
+use std::sync::Arc;
+use store::{Store, StoreError, StoreOptions};
+
+/// Options of a small store.
+pub(crate) fn options() -> StoreOptions {
+    let journal = journal::JournalOptions { segment_octets: 1 << 20, ..journal::JournalOptions::default() };
+    StoreOptions { cache: 1 << 20, journal }
+}
+
+/// Opens the store on two disks: one has the tables, one the journal.
+pub(crate) fn open_on(
+    tables: impl redb::StorageBackend,
+    journal: &Arc<SimulatedDisk>,
+) -> Result<Store, StoreError> {
+    let options = journal::JournalOptions {
+        segment_octets: 1 << 16,
+        preparation: Preparation::Inline,
+        ..journal::JournalOptions::default()
+    };
+    let directory = journal.directory();
+    let open_journal = |applied| {
+        let journal = LocalJournal::open_on(directory, options, applied)?;
+        Ok(Box::new(journal) as Box<dyn Journal>)
+    };
+    Store::open_on(tables, open_journal, 1 << 20)
+}

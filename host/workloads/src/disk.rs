@@ -11,7 +11,8 @@ use testkit::load::Histogram;
 const BLOCK: usize = 4096;
 const TIME: Duration = Duration::from_secs(2);
 
-pub(super) fn measure(folder: &Path) -> Result<()> {
+/// Prints the latency of a write with its fdatasync, over old octets and at the end of a file.
+pub(crate) fn measure(folder: &Path) -> Result<()> {
     println!("  the disk: a write of {BLOCK} octets and its fdatasync, µs");
     println!("                                           p50      p99  longest   a second");
     for (name, append) in [("over what is there", false), ("at the end of a file", true)] {
@@ -38,4 +39,23 @@ pub(super) fn measure(folder: &Path) -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// The median of a write over old octets with its fdatasync: what a commit costs at least. Depends on what else the
+/// machine does: a processor that sleeps notices the end of a write late.
+pub(crate) fn sync_latency(folder: &Path) -> Result<Duration> {
+    let path = folder.join("disk");
+    let file = File::create(&path).with_context(|| format!("making {}", path.display()))?;
+    let block = [0xa5; BLOCK];
+    file.write_all_at(&block, 0)?;
+    file.sync_all()?;
+    let mut times = Histogram::default();
+    for _ in 0..100 {
+        let before = Instant::now();
+        file.write_all_at(&block, 0)?;
+        file.sync_data()?;
+        times.record(before.elapsed().as_micros() as u64);
+    }
+    std::fs::remove_file(&path)?;
+    Ok(times.quantile(0.5))
 }

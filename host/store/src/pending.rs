@@ -1,0 +1,252 @@
+//! Changes that are durable in the journal and not yet in the tables, merged.
+//!
+//! A message that is accepted and finished between two writes of the tables costs one row, and one that is also archived
+//! costs none.
+
+use journal::Seq;
+use model::{
+    Balance, Batch, FinalRecord, JournalPart, Message, MessageId, MessageProgress, PoolBatch, PoolId,
+    PoolPurge, SubmitAttempt,
+};
+use rustc_hash::FxHashMap;
+use std::collections::hash_map::Entry;
+use std::mem::take;
+use std::sync::Arc;
+
+/// The table that has a row of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StoredIn {
+    /// No table: the message is new.
+    Nowhere,
+    /// Table `messages`, perhaps also `progress`.
+    Messages,
+    /// Table `finished`.
+    Finished,
+}
+
+/// The state of a message after all pending changes.
+#[derive(Debug)]
+pub(crate) enum MessageState {
+    /// It waits; what is `None` is as in the tables.
+    Waiting { message: Option<Arc<Message>>, progress: Option<MessageProgress> },
+    /// It is finished; without `message` its content is as in the tables.
+    Finished { message: Option<Arc<Message>>, ended: FinalRecord },
+    /// No table has it any more.
+    Removed,
+}
+
+/// The pending change of one message.
+#[derive(Debug)]
+pub(crate) struct MessageChange {
+    pub(crate) stored: StoredIn,
+    pub(crate) state: MessageState,
+}
+
+/// What is known of a waiting message without the tables.
+#[derive(Debug)]
+pub(crate) enum PendingContent {
+    /// Its content.
+    Known(Arc<Message>),
+    /// It does not wait any more.
+    Ended,
+    /// What the tables tell.
+    AsStored,
+}
+
+/// Merged changes of several batches.
+#[derive(Debug, Default)]
+pub(crate) struct Pending {
+    /// The newest record of the journal in it.
+    pub(crate) last: Seq,
+    /// By id.
+    pub(crate) messages: FxHashMap<u64, MessageChange>,
+    /// Rows of submit attempts.
+    pub(crate) submit_attempts: FxHashMap<u64, Vec<SubmitAttempt>>,
+    pub(crate) submit_rows_done: Vec<u64>,
+    /// The next message id, if messages were accepted.
+    pub(crate) next_id: Option<MessageId>,
+    /// The next row of submit attempts, if there were any.
+    pub(crate) next_submit_row: Option<u64>,
+    pub(crate) balances: FxHashMap<Arc<str>, Balance>,
+    pub(crate) purged: Vec<(PoolId, PoolPurge)>,
+    /// All other sections, each one after the other.
+    pub(crate) rest: Batch,
+    /// The newest part of each pool's journal, by its place in `rest`.
+    newest_parts: FxHashMap<u32, usize>,
+    batches: usize,
+}
+
+impl Pending {
+    /// Whether there is nothing to write.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.batches == 0
+    }
+
+    /// Adds a batch: record `seq` of the journal.
+    pub(crate) fn merge(&mut self, seq: Seq, batch: Batch) {
+        self.batches += 1;
+        self.last = seq;
+        if !batch.accepted.is_empty() || !batch.submit_attempts.is_empty() {
+            self.next_id = Some(batch.next_id);
+        }
+        let Batch {
+            names,
+            group_names,
+            groups,
+            accepted,
+            replaced,
+            submit_attempts,
+            submit_row,
+            submit_rows_done,
+            progress,
+            finished,
+            dropped,
+            idempotency_keys,
+            idempotency_keys_done,
+            orphan_dlrs,
+            orphan_dlrs_done,
+            opt_outs,
+            balances,
+            operations,
+            settlements,
+            settled,
+            queue_actions,
+            queue_actions_done,
+            archived,
+            pools,
+            next_id: _,
+        } = batch;
+        for message in accepted {
+            let state = MessageState::Waiting { message: Some(message.clone()), progress: None };
+            self.messages.insert(message.id.0, MessageChange { stored: StoredIn::Nowhere, state });
+        }
+        for message in replaced {
+            if let MessageState::Waiting { message: content, .. } = self.state_of(message.id) {
+                *content = Some(message);
+            }
+        }
+        for (id, state) in progress {
+            if let MessageState::Waiting { progress, .. } = self.state_of(id) {
+                *progress = Some(state);
+            }
+        }
+        for (id, ended) in finished {
+            let state = self.state_of(id);
+            if let MessageState::Waiting { message, .. } = state {
+                *state = MessageState::Finished { message: message.take(), ended };
+            }
+        }
+        for id in dropped {
+            self.remove(id, StoredIn::Messages);
+        }
+        for id in archived {
+            self.remove(id, StoredIn::Finished);
+        }
+        if !submit_attempts.is_empty() {
+            self.next_submit_row = Some(submit_row + 1);
+            self.submit_attempts.insert(submit_row, submit_attempts);
+        }
+        for row in submit_rows_done {
+            if self.submit_attempts.remove(&row).is_none() {
+                self.submit_rows_done.push(row);
+            }
+        }
+        self.balances.extend(balances);
+        self.merge_pools(pools);
+        let rest = &mut self.rest;
+        rest.names.extend(names);
+        rest.group_names.extend(group_names);
+        rest.groups.extend(groups);
+        rest.idempotency_keys.extend(idempotency_keys);
+        rest.idempotency_keys_done = idempotency_keys_done.or(rest.idempotency_keys_done);
+        rest.orphan_dlrs.extend(orphan_dlrs);
+        rest.orphan_dlrs_done.extend(orphan_dlrs_done);
+        rest.opt_outs.extend(opt_outs);
+        rest.operations.extend(operations);
+        rest.settlements.extend(settlements);
+        rest.settled = settled.or(rest.settled);
+        if let Some(upto) = settled {
+            rest.settlements.retain(|settlement| settlement.serial > upto);
+        }
+        if let Some(left) = idempotency_keys_done {
+            rest.idempotency_keys.retain(|record| record.serial >= left);
+        }
+        for action in queue_actions {
+            rest.queue_actions_done.retain(|id| *id != action.id);
+            rest.queue_actions.push(action);
+        }
+        for id in queue_actions_done {
+            rest.queue_actions.retain(|action| action.id != id);
+            rest.queue_actions_done.push(id);
+        }
+    }
+
+    /// Notes a record of the journal that changes nothing.
+    pub(crate) fn skip(&mut self, seq: Seq) {
+        self.batches += 1;
+        self.last = seq;
+    }
+
+    /// What is known of a waiting message.
+    pub(crate) fn content_of(&self, id: MessageId) -> PendingContent {
+        match self.messages.get(&id.0).map(|change| &change.state) {
+            None | Some(MessageState::Waiting { message: None, .. }) => PendingContent::AsStored,
+            Some(MessageState::Waiting { message: Some(message), .. }) => {
+                PendingContent::Known(message.clone())
+            }
+            Some(MessageState::Finished { .. } | MessageState::Removed) => PendingContent::Ended,
+        }
+    }
+
+    fn state_of(&mut self, id: MessageId) -> &mut MessageState {
+        let change = self.messages.entry(id.0).or_insert_with(|| MessageChange {
+            stored: StoredIn::Messages,
+            state: MessageState::Waiting { message: None, progress: None },
+        });
+        &mut change.state
+    }
+
+    /// Removes a message; `stored`: the table that has its row if there is no other change of it.
+    fn remove(&mut self, id: MessageId, stored: StoredIn) {
+        match self.messages.entry(id.0) {
+            Entry::Occupied(entry) if entry.get().stored == StoredIn::Nowhere => drop(entry.remove()),
+            Entry::Occupied(mut entry) => entry.get_mut().state = MessageState::Removed,
+            Entry::Vacant(entry) => {
+                entry.insert(MessageChange { stored, state: MessageState::Removed });
+            }
+        }
+    }
+
+    fn merge_pools(&mut self, pools: PoolBatch) {
+        let PoolBatch { records, journal, numbers, trimmed, purged } = pools;
+        let into = &mut self.rest.pools;
+        into.records.extend(records);
+        for mut part in journal {
+            let newest = self.newest_parts.get(&part.pool.0).and_then(|at| into.journal.get_mut(*at));
+            match newest {
+                Some(newest) if continues(&part, newest) => {
+                    newest.serial = part.serial;
+                    newest.entries.append(&mut part.entries);
+                }
+                _ => {
+                    self.newest_parts.insert(part.pool.0, into.journal.len());
+                    into.journal.push(part);
+                }
+            }
+        }
+        into.numbers.extend(numbers);
+        into.trimmed.extend(trimmed);
+        self.purged.extend(purged);
+    }
+
+    /// Takes all changes, and leaves none.
+    pub(crate) fn take(&mut self) -> Self {
+        take(self)
+    }
+}
+
+/// Whether a part of a pool's journal can be in one row with the part before it.
+fn continues(part: &JournalPart, before: &JournalPart) -> bool {
+    before.entries.len() < JournalPart::MAX_ENTRIES
+        && part.first == before.first.saturating_add(before.entries.len() as u64)
+}

@@ -1,0 +1,259 @@
+//! What is read from the tables.
+
+use crate::decoding::{damaged, decode_finished};
+use crate::pending::PendingContent;
+use crate::tables::{FINISHED, KEYS, MESSAGES, OPERATIONS, OPERATIONS_OF, PROGRESS};
+use crate::{Store, StoreError, StoredMessage};
+use codec::RecordDecoder;
+use model::{
+    Address, FinalRecord, Message, MessageId, MessageKind, OperationRecord, SUBMISSION_IDS, Timestamp,
+};
+use redb::{ReadTransaction, ReadableTable as _, ReadableTableMetadata as _};
+use std::sync::Arc;
+
+/// A page of finished messages.
+#[derive(Debug)]
+pub struct FinishedPage {
+    /// The messages, newest first.
+    pub messages: Vec<(Message, FinalRecord)>,
+    /// The lowest id scanned; `None` if nothing is left below it.
+    pub lowest: Option<MessageId>,
+}
+
+impl Store {
+    /// The content of waiting messages, from the tables where it is not known.
+    pub(crate) fn load_stored(
+        &self,
+        transaction: &ReadTransaction,
+        found: impl Iterator<Item = (MessageId, PendingContent)>,
+    ) -> Result<Vec<Option<Arc<Message>>>, StoreError> {
+        let messages = transaction.open_table(MESSAGES)?;
+        let mut decoder = RecordDecoder::new();
+        found
+            .map(|(id, content)| match content {
+                PendingContent::Known(message) => Ok(Some(message)),
+                PendingContent::Ended => Ok(None),
+                PendingContent::AsStored => {
+                    let Some(row) = messages.get(id.0)? else { return Ok(None) };
+                    let (message, _) = decoder.message(id, row.value()).map_err(damaged("messages", id.0))?;
+                    Ok(Some(Arc::new(message)))
+                }
+            })
+            .collect()
+    }
+
+    /// One message, waiting or finished.
+    ///
+    /// # Errors
+    /// The disk fails or a record is damaged.
+    pub fn find(&self, id: MessageId) -> Result<Option<StoredMessage>, StoreError> {
+        let transaction = self.read()?;
+        let mut decoder = RecordDecoder::new();
+        if let Some(row) = transaction.open_table(MESSAGES)?.get(id.0)? {
+            let (message, _) = decoder.message(id, row.value()).map_err(damaged("messages", id.0))?;
+            let progress = match transaction.open_table(PROGRESS)?.get(id.0)? {
+                Some(row) => Some(codec::decode_progress(row.value()).map_err(damaged("progress", id.0))?),
+                None => None,
+            };
+            return Ok(Some(StoredMessage::Waiting(message, progress)));
+        }
+        if let Some(row) = transaction.open_table(FINISHED)?.get(id.0)? {
+            return Ok(Some(decode_finished(&mut decoder, id, row.value())?));
+        }
+        Ok(None)
+    }
+
+    /// The stored finished messages of a submission to several destinations, by ascending id; for the id of a message
+    /// that was submitted alone, that message.
+    ///
+    /// # Errors
+    /// The disk fails or a record is damaged.
+    pub fn finished_of(&self, id: MessageId) -> Result<Vec<(Message, FinalRecord)>, StoreError> {
+        let transaction = self.read()?;
+        let finished = transaction.open_table(FINISHED)?;
+        let mut decoder = RecordDecoder::new();
+        let mut found = Vec::new();
+        for row in finished.range(id.0..id.0.saturating_add(SUBMISSION_IDS))? {
+            let (at, value) = row?;
+            let at = MessageId(at.value());
+            let StoredMessage::Finished(message, ended) = decode_finished(&mut decoder, at, value.value())?
+            else {
+                break;
+            };
+            let is_shared = message.submission == Some(id);
+            if is_shared || at == id {
+                found.push((message, ended));
+            }
+            if !is_shared {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    /// The number of waiting and of finished messages.
+    ///
+    /// # Errors
+    /// The disk fails.
+    pub fn counts(&self) -> Result<(u64, u64), StoreError> {
+        let transaction = self.read()?;
+        Ok((transaction.open_table(MESSAGES)?.len()?, transaction.open_table(FINISHED)?.len()?))
+    }
+
+    /// Finished messages with ids above `after`, by ascending id, at most `most`.
+    ///
+    /// # Errors
+    /// The disk fails or a record is damaged.
+    pub fn finished_after(
+        &self,
+        after: MessageId,
+        most: usize,
+    ) -> Result<Vec<(Message, FinalRecord)>, StoreError> {
+        let transaction = self.read()?;
+        let finished = transaction.open_table(FINISHED)?;
+        let mut decoder = RecordDecoder::new();
+        let mut found = Vec::new();
+        for row in finished.range(after.0.saturating_add(1)..)?.take(most) {
+            let (id, value) = row?;
+            if let StoredMessage::Finished(message, ended) =
+                decode_finished(&mut decoder, MessageId(id.value()), value.value())?
+            {
+                found.push((message, ended));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Finished messages with ids below `before`, newest first, out of at most `most` rows.
+    ///
+    /// # Errors
+    /// The disk fails or a record is damaged.
+    pub fn finished_before(&self, before: MessageId, most: usize) -> Result<FinishedPage, StoreError> {
+        let transaction = self.read()?;
+        let finished = transaction.open_table(FINISHED)?;
+        let mut decoder = RecordDecoder::new();
+        let (mut found, mut lowest) = (Vec::new(), None);
+        let mut rows = finished.range(..before.0)?.rev();
+        for row in rows.by_ref().take(most) {
+            let (id, value) = row?;
+            let id = MessageId(id.value());
+            lowest = Some(id);
+            if let StoredMessage::Finished(message, ended) = decode_finished(&mut decoder, id, value.value())?
+            {
+                found.push((message, ended));
+            }
+        }
+        let is_more = rows.next().transpose()?.is_some();
+        Ok(FinishedPage { messages: found, lowest: lowest.filter(|_| is_more) })
+    }
+
+    /// The newest waiting and finished messages with ids below `before`, by descending id: at most `most`, without
+    /// DLRs.
+    ///
+    /// # Errors
+    /// The disk fails or a record is damaged.
+    pub fn newest(&self, before: MessageId, most: usize) -> Result<Vec<StoredMessage>, StoreError> {
+        let transaction = self.read()?;
+        let mut decoder = RecordDecoder::new();
+        let mut found: Vec<(u64, StoredMessage)> = Vec::new();
+        for row in transaction.open_table(MESSAGES)?.range(..before.0)?.rev() {
+            if found.len() == most {
+                break;
+            }
+            let (id, value) = row?;
+            let id = id.value();
+            let (message, _) =
+                decoder.message(MessageId(id), value.value()).map_err(damaged("messages", id))?;
+            if message.kind == MessageKind::Text {
+                found.push((id, StoredMessage::Waiting(message, None)));
+            }
+        }
+        for row in transaction.open_table(FINISHED)?.range(..before.0)?.rev().take(most) {
+            let (id, value) = row?;
+            let id = id.value();
+            found.push((id, decode_finished(&mut decoder, MessageId(id), value.value())?));
+        }
+        found.sort_by_key(|(id, _)| std::cmp::Reverse(*id));
+        let found = found.into_iter().take(most).map(|(_, found)| found).collect();
+        Ok(found)
+    }
+
+    /// The latest time of the newest message and the newest idempotency key. `None` if there are no such rows.
+    ///
+    /// # Errors
+    /// The disk fails or a record is damaged.
+    pub fn newest_time(&self) -> Result<Option<Timestamp>, StoreError> {
+        let transaction = self.read()?;
+        let key = transaction.open_table(KEYS)?.last()?.map(|(serial, value)| {
+            let serial = serial.value();
+            codec::decode_idempotency_key(serial, value.value())
+                .map(|key| key.at)
+                .map_err(damaged("keys", serial))
+        });
+        let message = match self.newest(MessageId(u64::MAX), 1)?.pop() {
+            Some(StoredMessage::Waiting(message, _) | StoredMessage::Finished(message, _)) => {
+                Some(message.accepted_at)
+            }
+            None => None,
+        };
+        Ok(key.transpose()?.into_iter().chain(message).max())
+    }
+
+    /// The oldest waiting or finished message.
+    ///
+    /// # Errors
+    /// The disk fails.
+    pub fn oldest(&self) -> Result<Option<MessageId>, StoreError> {
+        let transaction = self.read()?;
+        let (messages, finished) = (transaction.open_table(MESSAGES)?, transaction.open_table(FINISHED)?);
+        let first = messages.first()?.map(|(id, _)| id.value());
+        let other = finished.first()?.map(|(id, _)| id.value());
+        Ok(first.into_iter().chain(other).min().map(MessageId))
+    }
+
+    /// Passes source and destination of every waiting and finished message to `each`, decoding these fields only.
+    /// DLRs are skipped.
+    ///
+    /// # Errors
+    /// The disk fails or a record is damaged.
+    pub fn parties(&self, mut each: impl FnMut(MessageId, &Address, &Address)) -> Result<(), StoreError> {
+        let transaction = self.read()?;
+        for (table, name) in [(MESSAGES, "messages"), (FINISHED, "finished")] {
+            for row in transaction.open_table(table)?.iter()? {
+                let (id, value) = row?;
+                let id = MessageId(id.value());
+                let parties = codec::decode_parties(value.value()).map_err(damaged(name, id.0))?;
+                if let Some((source, destination)) = parties {
+                    each(id, &source, &destination);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The balance operations of a ledger account, newest first: at most `most`, with serial numbers below `before`
+    /// if given.
+    ///
+    /// # Errors
+    /// The disk fails or a record is damaged.
+    pub fn operations(
+        &self,
+        account: &str,
+        before: Option<u64>,
+        most: usize,
+    ) -> Result<Vec<OperationRecord>, StoreError> {
+        let transaction = self.read()?;
+        let index = transaction.open_table(OPERATIONS_OF)?;
+        let operations = transaction.open_table(OPERATIONS)?;
+        let mut found = Vec::new();
+        for row in index.range((account, 0)..(account, before.unwrap_or(u64::MAX)))?.rev().take(most) {
+            let (key, _) = row?;
+            let serial = key.value().1;
+            if let Some(row) = operations.get(serial)? {
+                let record = codec::decode_operation(serial, row.value());
+                found.push(record.map_err(damaged("ledger_operations", serial))?);
+            }
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,72 @@
+//! The tables of messages and of everything beside them.
+
+use redb::{TableDefinition, WriteTransaction};
+
+pub(crate) const MESSAGES: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("messages");
+pub(crate) const PROGRESS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("progress");
+pub(crate) const HANDED: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("handed");
+pub(crate) const FINISHED: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("finished");
+pub(crate) const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
+/// Serial number → idempotency key and its answer; see [`codec`].
+pub(crate) const KEYS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("keys");
+/// Number → orphan DLR; see [`codec`].
+pub(crate) const PARKED: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("parked");
+/// 1 length, sender, subscriber, normalised → nothing: an opt-out.
+pub(crate) const OPTOUTS: TableDefinition<'_, &[u8], ()> = TableDefinition::new("optouts");
+/// Account → balance; see [`codec`].
+pub(crate) const LEDGER: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("ledger");
+/// Serial number → balance operation; see [`codec`]. Kept for ever.
+pub(crate) const OPERATIONS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("ledger_operations");
+/// Account, serial number → nothing: index of an account's operations.
+pub(crate) const OPERATIONS_OF: TableDefinition<'_, (&str, u64), ()> =
+    TableDefinition::new("ledger_operations_of");
+/// Serial number → settlement that the biller was not notified of; see [`codec`].
+pub(crate) const SETTLEMENTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("settlements");
+/// Id → queue action; see [`codec`].
+pub(crate) const ORDERS: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("orders");
+/// Peer id → name. Never changed once written.
+pub(crate) const NAMES: TableDefinition<'_, u32, &str> = TableDefinition::new("names");
+
+/// Name → id of a peer group. Never changed once written.
+pub(crate) const GROUPS: TableDefinition<'_, &str, u32> = TableDefinition::new("groups");
+/// Peer id → id of the named group in which the peer was last configured.
+pub(crate) const GROUP_OF: TableDefinition<'_, u32, u32> = TableDefinition::new("group_of");
+
+/// Pool → its record.
+pub(crate) const POOLS: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("pools");
+/// Pool, number → its row.
+pub(crate) const NUMBERS: TableDefinition<'_, (u32, u64), &[u8]> = TableDefinition::new("numbers");
+/// Pool, number of the first entry → entries.
+pub(crate) const POOL_JOURNAL: TableDefinition<'_, (u32, u64), &[u8]> = TableDefinition::new("pool_journal");
+
+/// The format of the file: the newest record format in it.
+pub(crate) const META_FORMAT: &str = "format";
+pub(crate) const META_NEXT_ID: &str = "next_id";
+pub(crate) const META_NEXT_HANDED: &str = "next_handed";
+/// The biller was notified of all settlements up to this serial number.
+pub(crate) const META_SETTLED: &str = "settled";
+/// The last record of the journal that the tables have.
+pub(crate) const META_APPLIED: &str = "applied";
+
+/// Opens all tables, so that they exist.
+pub(crate) fn create_all(transaction: &WriteTransaction) -> Result<(), redb::TableError> {
+    transaction.open_table(MESSAGES)?;
+    transaction.open_table(PROGRESS)?;
+    transaction.open_table(HANDED)?;
+    transaction.open_table(FINISHED)?;
+    transaction.open_table(NAMES)?;
+    transaction.open_table(GROUPS)?;
+    transaction.open_table(GROUP_OF)?;
+    transaction.open_table(KEYS)?;
+    transaction.open_table(PARKED)?;
+    transaction.open_table(OPTOUTS)?;
+    transaction.open_table(LEDGER)?;
+    transaction.open_table(OPERATIONS)?;
+    transaction.open_table(OPERATIONS_OF)?;
+    transaction.open_table(SETTLEMENTS)?;
+    transaction.open_table(ORDERS)?;
+    transaction.open_table(POOLS)?;
+    transaction.open_table(NUMBERS)?;
+    transaction.open_table(POOL_JOURNAL)?;
+    Ok(())
+}
