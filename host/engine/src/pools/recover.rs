@@ -3,7 +3,15 @@
 use super::idle_list::{IdleList, MAX_WEIGHT};
 use super::pool::Pool;
 use super::{Entry, Holder, NEVER};
-use model::{LeaseTicket, MessageId, Now, NumberRow, NumberState, PoolNumber, PoolSettings};
+use model::{
+    LeaseTicket, MessageId, Moment, Now, NumberRow, NumberState, PoolNumber, PoolSettings, Timestamp,
+};
+
+/// The moment of an end, also of one that has passed: leases that ended while the daemon was down end in their order.
+fn end_of(now: Now, at: Timestamp) -> Moment {
+    let passed = now.wall.0.saturating_sub(at.0);
+    if passed == 0 { now.moment_of(at) } else { Moment(now.mono.0.saturating_sub(passed)) }
+}
 
 impl Pool {
     /// Recovers a number from the tables; `None` if the journal says that it was removed. Later calls override
@@ -29,7 +37,7 @@ impl Pool {
             number,
             stamp: row.stamp,
             since: row.since,
-            ends: row.ends.map_or(NEVER, |at| now.moment_of(at)),
+            ends: row.ends.map_or(NEVER, |at| end_of(now, at)),
             holder: held.then(|| Box::new(holder)),
             calls: row.calls,
             held: row.held,

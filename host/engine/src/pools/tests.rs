@@ -101,6 +101,22 @@ fn the_longest_idle_goes_first() {
 }
 
 #[test]
+fn leases_that_end_while_the_daemon_is_down_end_in_their_order() {
+    let mut pool = pool_of(Strategy::LongestIdle, 0, 2);
+    let mut disk = Disk::new();
+    write(&mut pool, &mut disk);
+    assert_eq!(acquired(call(&mut pool, 1_000_000, Some(100))).0, number(0));
+    assert_eq!(acquired(call(&mut pool, 1_000_000, Some(50))).0, number(1));
+    write(&mut pool, &mut disk);
+    let later = at(1_500_000);
+    let mut pool = restarted(&pool, &disk, later);
+    pool.advance(later);
+    for expected in [1, 0] {
+        assert_eq!(acquired(call(&mut pool, 1_500_000, None)).0, number(expected));
+    }
+}
+
+#[test]
 fn refusal_reasons_when_no_number_is_free() {
     let mut pool = pool_of(Strategy::LongestIdle, 10, 0);
     assert_eq!(call(&mut pool, 0, None), refused(PoolRefusal::Empty));

@@ -1,6 +1,6 @@
 //! Simulation of the engine under faults, from a seed.
 //!
-//! A world of accounts, peers, links, a disk and two clocks drives the engine through random events: answers in any
+//! A world of accounts, peers, links, a journal on a disk, and two clocks drives the engine through random events: answers in any
 //! order, late, or never; DLRs that overtake the submit response; links that drop; clocks that jump; crashes that
 //! lose everything but the committed state. At the end all peers become well-behaved, and then:
 //!
@@ -27,6 +27,7 @@
 //! `SEEDS=n` the first n of every plan instead of as many as fit into an ordinary test run.
 
 mod disk;
+mod journal;
 mod ledger;
 mod plugins;
 mod queue_actions;
@@ -61,6 +62,8 @@ impl Random {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plan {
     pub(crate) crashes: bool,
+    /// Appends to the journal fail, with an unknown outcome.
+    pub(crate) disk_faults: bool,
     pub(crate) drops: bool,
     pub(crate) silence: bool,
     pub(crate) uncertainty: UncertainPolicy,
@@ -123,6 +126,7 @@ fn live(seed: u64, plan: Plan, steps: usize) -> usize {
 
 const CALM: Plan = Plan {
     crashes: false,
+    disk_faults: false,
     drops: false,
     silence: false,
     uncertainty: UncertainPolicy::SendAgain,
@@ -134,6 +138,13 @@ const CALM: Plan = Plan {
     queue_actions: false,
     crash_at: None,
 };
+
+#[test]
+fn a_disk_that_fails_loses_nothing() {
+    for (ledger, senders) in [(false, false), (true, false), (false, true)] {
+        run(Plan { disk_faults: true, crashes: true, drops: true, ledger, senders, ..CALM }, 60);
+    }
+}
 
 #[test]
 fn without_faults_every_message_is_sent_exactly_once() {

@@ -2,6 +2,7 @@ mod peers;
 mod submitters;
 
 use crate::simulation::disk::Disk;
+use crate::simulation::journal::SimulatedJournal;
 use crate::simulation::ledger::LedgerClients;
 use crate::simulation::plugins::{self, Plugins};
 use crate::simulation::queue_actions;
@@ -41,7 +42,9 @@ pub(crate) struct World {
     plan: Plan,
     seed: u64,
     engine: Engine,
+    /// What the tables have: all batches of the journal.
     disk: Disk,
+    journal: SimulatedJournal,
     out: Output,
     mono: u64,
     wall: u64,
@@ -93,6 +96,7 @@ impl World {
             seed,
             engine: Engine::new(Settings::default()),
             disk: Disk::default(),
+            journal: SimulatedJournal::new(seed),
             out: Output::default(),
             mono: 1_000_000,
             wall: 1_795_000_000_000,
@@ -229,6 +233,11 @@ impl World {
 
     /// Loses everything but the disk.
     fn crash(&mut self) {
+        let power_cut = self.plan.disk_faults && self.random.chance(50);
+        for batch in self.journal.restart(power_cut) {
+            self.disk.commit(batch);
+            sender_numbers::check(&self.disk, self.seed);
+        }
         for flight in std::mem::take(&mut self.on_links) {
             self.doubted.insert(flight.message.id);
         }
@@ -275,9 +284,19 @@ impl World {
         let Output { batch, commands } = std::mem::take(&mut self.out);
         self.witness.begin();
         self.queue_action_witness.begin();
-        self.disk.commit(batch);
-        sender_numbers::check(&self.disk, self.seed);
+        if self.plan.disk_faults && !self.healthy && self.random.chance(4) {
+            self.journal.plan_fault(self.random.next() % 4, self.random.chance(50));
+        }
         self.commits += 1;
+        match self.journal.append(&batch) {
+            Ok(batch) => self.disk.commit(batch),
+            // Nothing of the batch leaves; the next start finds it in the journal, or not.
+            Err(_) => return self.crash(),
+        }
+        sender_numbers::check(&self.disk, self.seed);
+        if self.commits.is_multiple_of(7) && self.journal.checkpoint().is_err() {
+            return self.crash();
+        }
         let crash = self.plan.crash_at.filter(|(commit, _)| commit + 1 == self.commits);
         match crash {
             Some((_, true)) => {
@@ -431,6 +450,7 @@ impl World {
 
     pub(crate) fn finish(&mut self) {
         self.healthy = true;
+        self.journal.recover();
         queue_actions::withdraw_all(&self.engine).into_iter().for_each(|event| self.apply(event));
         for peer in [ACCOUNT, PEERS[0], PEERS[1], PEERS[2]] {
             self.link_up(peer);
