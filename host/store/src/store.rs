@@ -85,7 +85,7 @@ struct Changes {
 }
 
 /// With so many changes, a commit applies them itself: the tables cannot keep up.
-const MOST_ROWS: usize = 200_000;
+const MOST_ROWS: usize = 500_000;
 /// The same for the octets of their records.
 const MOST_OCTETS: usize = 64 << 20;
 
@@ -317,6 +317,12 @@ impl Store {
             self.apply()?;
         }
         Ok(done)
+    }
+
+    /// The number of changes that the tables lack, apart from those that are being applied.
+    #[must_use]
+    pub fn pending_changes(&self) -> usize {
+        self.changes.lock().rows
     }
 
     /// Applies all changes of earlier commits to the tables. They are durable there after the next

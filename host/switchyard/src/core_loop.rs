@@ -437,24 +437,35 @@ struct TableWriter {
     store: Arc<Store>,
 }
 
-/// The time between two writes of the tables.
+/// The tables are looked after so often.
+const TABLES_INTERVAL: Duration = Duration::from_millis(20);
+/// Pending changes are applied after this time, or as soon as there are so many. What has ended by then is merged.
 const APPLY_INTERVAL: Duration = Duration::from_millis(200);
-/// After so many of them, the tables are made durable.
-const APPLIES_PER_CHECKPOINT: u32 = 5;
+const APPLY_CHANGES: usize = 20_000;
+/// The tables are made durable after this time, or after so many changes: the disk must not be busy with them for long,
+/// because the journal waits for it too.
+const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
+const CHECKPOINT_CHANGES: usize = 20_000;
 
 impl TableWriter {
     /// Runs until `stop` is closed.
     fn run(self, stop: &Receiver<()>) {
-        let mut applies = 0;
-        while stop.recv_timeout(APPLY_INTERVAL) == Err(RecvTimeoutError::Timeout) {
-            applies += 1;
-            let done = if applies % APPLIES_PER_CHECKPOINT == 0 {
-                self.store.checkpoint()
-            } else {
-                self.store.apply()
-            };
+        let (mut applied_at, mut durable_at) = (Instant::now(), Instant::now());
+        let mut applied = 0;
+        while stop.recv_timeout(TABLES_INTERVAL) == Err(RecvTimeoutError::Timeout) {
+            let pending = self.store.pending_changes();
+            if pending < APPLY_CHANGES && applied_at.elapsed() < APPLY_INTERVAL {
+                continue;
+            }
+            applied += pending;
+            let is_due = applied >= CHECKPOINT_CHANGES || durable_at.elapsed() >= CHECKPOINT_INTERVAL;
+            let done = if is_due { self.store.checkpoint() } else { self.store.apply() };
             if let Err(error) = done {
                 fail_stop(&error);
+            }
+            applied_at = Instant::now();
+            if is_due {
+                (applied, durable_at) = (0, applied_at);
             }
         }
     }
