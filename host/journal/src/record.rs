@@ -103,6 +103,15 @@ pub enum DecodeError {
 }
 
 impl JournalRecord {
+    /// The payload; `None` for a claim.
+    #[must_use]
+    pub fn payload(&self) -> Option<&[u8]> {
+        match &self.entry {
+            Entry::Payload(payload) => Some(payload),
+            Entry::Claim { .. } => None,
+        }
+    }
+
     /// The end of a journal whose last record is this one.
     #[must_use]
     pub const fn head(&self) -> Head {

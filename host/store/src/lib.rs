@@ -29,4 +29,6 @@ pub use reading::FinishedPage;
 pub use recover::Recovery;
 pub use restore::RestoredCounts;
 pub use scan::{BackwardScan, ScanStep};
-pub use store::{CommitStats, FollowedJournal, Store, StoreOptions, free_space, is_in_use, journal_path};
+pub use store::{
+    CommitStats, FollowedJournal, Store, StoreOptions, decode_record, free_space, is_in_use, journal_path,
+};

@@ -3,7 +3,7 @@ use crate::apply::apply;
 use crate::pending::{Pending, PendingContent};
 use crate::tables::{self, META, META_APPLIED, META_FORMAT, NAMES};
 use codec::FORMAT;
-use journal::{Entry, Journal, JournalReader, JournalRecord, LocalJournal, NodeId, Seq, Writer};
+use journal::{Journal, JournalError, JournalReader, JournalRecord, LocalJournal, NodeId, Seq, Writer};
 use model::{Batch, Directory, Message, MessageId, Timestamp};
 use parking_lot::Mutex;
 use redb::{
@@ -169,26 +169,9 @@ impl Store {
             |error: redb::DatabaseError| StoreError::Open { path: path.to_owned(), source: error.into() };
         let database = Database::builder().set_cache_size(options.cache).open(path).map_err(failed)?;
         let Prepared { applied, .. } = prepare(&database, path)?;
-        let mut followed = FollowedJournal { batches: 0, last: None };
-        let (mut pending, mut octets) = (Pending::default(), 0);
         let mut reader = JournalReader::open(journal)?;
-        for record in reader.records(applied.next()) {
-            let record = record?;
-            if record.at > until.0 {
-                break;
-            }
-            followed.last = Some(Timestamp(record.at));
-            octets += record_octets(&record);
-            followed.batches += u64::from(merge(&mut pending, record)?);
-            if octets >= MOST_OCTETS {
-                octets = 0;
-                write(&database, &pending.take(), Durability::None)?;
-            }
-        }
-        if !pending.is_empty() {
-            write(&database, &pending, Durability::Immediate)?;
-        }
-        Ok(followed)
+        let read = |from| reader.read(from, REPLAY_PART, Duration::ZERO);
+        Ok(replay(&database, applied, until, read)?.1)
     }
 
     /// Opens the tables over another storage with another journal, for tests of failing disks. `open_journal` gets the last
@@ -219,6 +202,12 @@ impl Store {
         applied: Seq,
     ) -> Result<Self, StoreError> {
         let writer = journal.claim(NodeId::default())?;
+        let read = |from| journal.read(from, REPLAY_PART, Duration::ZERO);
+        let (applied, FollowedJournal { batches, .. }) =
+            replay(&database, applied, Timestamp(u64::MAX), read)?;
+        if batches > 0 {
+            tracing::info!(batches, "records of the journal applied to the tables");
+        }
         let store = Self {
             database,
             path: path.to_owned(),
@@ -227,37 +216,8 @@ impl Store {
             applying: Mutex::new(()),
             durable: Mutex::new(applied),
         };
-        store.replay(applied)?;
-        store.set_format(u64::from(FORMAT) + WITH_JOURNAL)?;
+        store.make_durable(Some(u64::from(FORMAT) + WITH_JOURNAL))?;
         Ok(store)
-    }
-
-    /// Applies the records of the journal after `applied`.
-    fn replay(&self, mut applied: Seq) -> Result<(), StoreError> {
-        let last = self.journal.lock().writer.last();
-        let mut batches = 0_u64;
-        while applied < last {
-            let records = self.journal.lock().journal.read(applied.next(), REPLAY_PART, Duration::ZERO)?;
-            if records.is_empty() {
-                break;
-            }
-            let mut changes = self.changes.lock();
-            for record in records {
-                applied = record.seq;
-                changes.octets += record_octets(&record);
-                batches += u64::from(merge(&mut changes.next, record)?);
-            }
-            let is_full = changes.is_full();
-            drop(changes);
-            if is_full {
-                self.apply()?;
-            }
-        }
-        self.apply()?;
-        if batches > 0 {
-            tracing::info!(batches, "records of the journal applied to the tables");
-        }
-        Ok(())
     }
 
     /// The path of the file.
@@ -368,18 +328,28 @@ impl Store {
     /// As [`apply`](Self::apply).
     pub fn checkpoint(&self) -> Result<(), StoreError> {
         self.apply()?;
-        // Two checkpoints at once would tell the journal out of order.
+        self.make_durable(None)
+    }
+
+    /// Makes the tables durable as they are, perhaps with another format of the file.
+    fn make_durable(&self, format: Option<u64>) -> Result<(), StoreError> {
+        // Two at once would tell the journal out of order.
         let mut durable = self.durable.lock();
         let applied = self.changes.lock().applied;
-        if *durable == applied {
+        if format.is_none() && *durable == applied {
             return Ok(());
         }
         let transaction = self.begin_durable()?;
-        transaction.open_table(META)?.insert(META_APPLIED, applied.0)?;
+        {
+            let mut meta = transaction.open_table(META)?;
+            meta.insert(META_APPLIED, applied.0)?;
+            if let Some(format) = format {
+                meta.insert(META_FORMAT, format)?;
+            }
+        }
         transaction.commit()?;
         *durable = applied;
-        self.journal.lock().journal.applied(applied)?;
-        Ok(())
+        Ok(self.journal.lock().journal.applied(applied)?)
     }
 
     /// Ends the use of the store: the tables have everything, and versions without a journal can open the file.
@@ -387,21 +357,8 @@ impl Store {
     /// # Errors
     /// As [`apply`](Self::apply).
     pub fn close(&self) -> Result<(), StoreError> {
-        self.checkpoint()?;
-        self.set_format(u64::from(FORMAT))
-    }
-
-    fn set_format(&self, format: u64) -> Result<(), StoreError> {
-        let applied = self.changes.lock().applied;
-        let transaction = self.begin_durable()?;
-        {
-            let mut meta = transaction.open_table(META)?;
-            meta.insert(META_FORMAT, format)?;
-            meta.insert(META_APPLIED, applied.0)?;
-        }
-        transaction.commit()?;
-        *self.durable.lock() = applied;
-        Ok(self.journal.lock().journal.applied(applied)?)
+        self.apply()?;
+        self.make_durable(Some(u64::from(FORMAT)))
     }
 
     /// Waiting messages by id; `None` for others.
@@ -460,32 +417,56 @@ pub struct FollowedJournal {
     pub last: Option<Timestamp>,
 }
 
-/// Adds a record of the journal. Returns whether it is a batch.
-fn merge(pending: &mut Pending, record: JournalRecord) -> Result<bool, StoreError> {
-    match record.entry {
-        Entry::Payload(payload) => {
-            let batch = codec::decode_batch(&payload)
-                .map_err(|source| StoreError::JournalRecord { seq: record.seq, source })?;
-            pending.merge(record.seq, batch);
-            Ok(true)
+/// Applies the records of a journal after `applied`, up to the time `until`, durably. `read` reads records from a number
+/// on, none at the end. Returns the last record that the tables have.
+fn replay(
+    database: &Database,
+    mut applied: Seq,
+    until: Timestamp,
+    mut read: impl FnMut(Seq) -> Result<Vec<JournalRecord>, JournalError>,
+) -> Result<(Seq, FollowedJournal), StoreError> {
+    let mut followed = FollowedJournal { batches: 0, last: None };
+    let (mut pending, mut octets) = (Pending::default(), 0);
+    loop {
+        let records = read(applied.next())?;
+        let is_end = records.is_empty();
+        let mut records = records.into_iter().take_while(|record| record.at <= until.0).peekable();
+        let is_over = records.peek().is_none();
+        for record in records {
+            applied = record.seq;
+            followed.last = Some(Timestamp(record.at));
+            octets += record.payload().map_or(0, <[u8]>::len);
+            match decode_record(&record)? {
+                Some(batch) => {
+                    followed.batches += 1;
+                    pending.merge(applied, batch);
+                }
+                None => pending.skip(applied),
+            }
         }
-        Entry::Claim { .. } => {
-            pending.skip(record.seq);
-            Ok(false)
+        let is_last = is_end || is_over;
+        if !pending.is_empty() && (is_last || octets >= MOST_OCTETS) {
+            octets = 0;
+            write(database, &pending.take(), Durability::Immediate)?;
+        }
+        if is_last {
+            return Ok((applied, followed));
         }
     }
 }
 
-/// The octets of a record's batch.
-fn record_octets(record: &JournalRecord) -> usize {
-    match &record.entry {
-        Entry::Payload(payload) => payload.len(),
-        Entry::Claim { .. } => 0,
-    }
+/// The batch of a record of the journal; `None` for a claim.
+///
+/// # Errors
+/// It cannot be decoded: a newer version wrote it.
+pub fn decode_record(record: &JournalRecord) -> Result<Option<Batch>, StoreError> {
+    let batch = record.payload().map(codec::decode_batch).transpose();
+    batch.map_err(|source| StoreError::JournalRecord { seq: record.seq, source })
 }
 
 fn write(database: &Database, pending: &Pending, durability: Durability) -> Result<(), StoreError> {
     let mut transaction = database.begin_write()?;
+    transaction.set_two_phase_commit(matches!(durability, Durability::Immediate));
     transaction.set_durability(durability)?;
     apply(&transaction, pending)?;
     Ok(transaction.commit()?)

@@ -6,6 +6,7 @@
 
 use crate::api_backend::Switchyard;
 use crate::manifest::{self, Manifest, Member};
+use crate::restore::STORE;
 use admin::{Backup, Export, Problem, ProblemKind};
 use anyhow::{Context as _, Result, bail};
 use model::Timestamp;
@@ -72,7 +73,7 @@ impl Backups {
             let kind = entry.file_type()?;
             if kind.is_dir() {
                 // Compiled plugins are rebuilt from their components. The snapshot of the store needs no journal.
-                let is_journal = path == store::journal_path(&self.data.join("switchyard.redb"));
+                let is_journal = path == store::journal_path(&self.data.join(STORE));
                 if !(name.starts_with(COPY_PREFIX)
                     || name == "artefacts"
                     || name == "lost+found"

@@ -306,7 +306,8 @@ fn run(mut engine: Engine, first: Output, clock: Clock, input: &Receiver<Input>,
         if !committing && !out.is_empty() {
             // Under load, a short wait makes batches larger and messages cheaper; a single message never waits.
             let waited = last_sent.elapsed();
-            if last_size >= SMALL_BATCH / 8 && size < SMALL_BATCH && waited < BATCH_LINGER && !stopping {
+            let is_full = stopping || batch_size.update(&out.batch);
+            if last_size >= SMALL_BATCH / 8 && size < SMALL_BATCH && waited < BATCH_LINGER && !is_full {
                 let left = BATCH_LINGER.saturating_sub(waited);
                 wait_until = Some(wait_until.map_or(left, |until| until.min(left)));
             } else {

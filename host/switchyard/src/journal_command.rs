@@ -1,9 +1,9 @@
 //! `switchyard journal`: what is in the journal of a data directory, for support and for tests.
 
 use crate::restore::{STORE, format_time};
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use clap::{Args, Subcommand};
-use journal::{Entry, JournalReader, JournalRecord, Seq};
+use journal::{Entry, JournalReader, Seq};
 use model::{Batch, Message};
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -78,29 +78,15 @@ fn verify(reader: &mut JournalReader) -> Result<String> {
     let oldest = reader.oldest();
     for record in reader.records(oldest) {
         let record = record?;
-        if let Some(batch) = decode(&record)? {
+        if let Some(batch) = store::decode_record(&record)? {
             messages += batch.accepted.len();
         }
         records += 1;
-        octets += payload(&record).map_or(0, <[u8]>::len);
+        octets += record.payload().map_or(0, <[u8]>::len);
     }
     Ok(format!(
         "{records} records from {oldest} on are intact: {octets} octets, {messages} accepted messages"
     ))
-}
-
-fn payload(record: &JournalRecord) -> Option<&[u8]> {
-    match &record.entry {
-        Entry::Payload(payload) => Some(payload),
-        Entry::Claim { .. } => None,
-    }
-}
-
-fn decode(record: &JournalRecord) -> Result<Option<Batch>> {
-    let batch = payload(record).map(codec::decode_batch).transpose();
-    batch.with_context(|| {
-        format!("record {} is intact and cannot be decoded: a newer switchyard wrote it", record.seq)
-    })
 }
 
 impl ShowCommand {
@@ -113,7 +99,7 @@ impl ShowCommand {
         for record in reader.records(from).take(count) {
             let record = record?;
             let _ = write!(text, "{} term {} {}", record.seq, record.term, format_time(record.at));
-            match (&record.entry, decode(&record)?) {
+            match (&record.entry, store::decode_record(&record)?) {
                 (Entry::Claim { node }, _) => {
                     let _ = writeln!(text, " claim of node {}", node.0);
                 }
