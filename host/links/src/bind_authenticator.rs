@@ -44,16 +44,9 @@ impl BindAuthenticator {
                 password: &bind.password,
                 remote: incoming.remote.ip(),
             };
-            match authenticator.decide(&bind, &attempt).await {
-                Ok(accepted) => {
-                    incoming.on_decision::<CommandStatus>(&attempt, None);
-                    accepted
-                }
-                Err((status, reason)) => {
-                    incoming.on_decision(&attempt, Some((status, reason)));
-                    BindDecision::Refuse { status, reason }
-                }
-            }
+            let decision = authenticator.decide(&bind, &attempt).await;
+            let decision = incoming.on_decision(&attempt, decision);
+            decision.unwrap_or_else(|(status, reason)| BindDecision::Refuse { status, reason })
         })
     }
 

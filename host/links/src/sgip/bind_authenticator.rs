@@ -92,16 +92,9 @@ impl BindAuthenticator {
                 password: &bind.password,
                 remote: incoming.remote.ip(),
             };
-            match authenticator.decide(&bind, &attempt).await {
-                Ok(accepted) => {
-                    incoming.on_decision::<ResultCode>(&attempt, None);
-                    accepted
-                }
-                Err((code, reason)) => {
-                    incoming.on_decision(&attempt, Some((code, reason)));
-                    BindDecision::Refuse { code, reason }
-                }
-            }
+            let decision = authenticator.decide(&bind, &attempt).await;
+            let decision = incoming.on_decision(&attempt, decision);
+            decision.unwrap_or_else(|(code, reason)| BindDecision::Refuse { code, reason })
         })
     }
 

@@ -284,12 +284,16 @@ pub struct IncomingPeer {
 }
 
 impl IncomingPeer {
-    /// Counts and logs the decision on a login. After an accepted login the connection is not displaced any more.
-    pub fn on_decision<C: fmt::Display>(&self, login: &LoginAttempt<'_>, refused: Option<(C, &'static str)>) {
-        let Some((code, reason)) = refused else {
+    /// Counts and logs the decision on a login, and returns it. After an accepted login the connection is not displaced any more.
+    pub fn on_decision<T, C: fmt::Display>(
+        &self,
+        login: &LoginAttempt<'_>,
+        decision: Result<T, (C, &'static str)>,
+    ) -> Result<T, (C, &'static str)> {
+        let Err((code, reason)) = &decision else {
             self.permit.identify();
             self.deps.logins.accepted.fetch_add(1, Relaxed);
-            return;
+            return decision;
         };
         self.deps.logins.refused.fetch_add(1, Relaxed);
         if self.deps.log.take(clock::now()).is_some() {
@@ -297,6 +301,7 @@ impl IncomingPeer {
             let name = String::from_utf8_lossy(login.name);
             tracing::warn!(%listener, %remote, protocol = interface, %name, %code, reason, "login refused");
         }
+        decision
     }
 
     /// Acquires a session permit of an account, and creates the record of its link. `limit` is the number of sessions
