@@ -7,7 +7,7 @@ use super::{Histogram, thread_cpu_time};
 use anyhow::{Context, Result, bail};
 use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, Timespec};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -68,9 +68,13 @@ struct Shared {
     next_id: AtomicU64,
     messages: AtomicU64,
     links: Mutex<Vec<TcpStream>>,
+    /// Bodies of delivery receipts that wait for a link: links that ended left them unsent or unanswered.
+    receipts_left: Mutex<VecDeque<Vec<u8>>>,
     report: Mutex<SinkReport>,
 }
 
+/// Unanswered delivery receipts of a link: a peer that sends more without a limit does not read answers any more.
+const RECEIPT_WINDOW: usize = 2_000;
 /// ESME_RTHROTTLED.
 const THROTTLED: u32 = 0x58;
 
@@ -134,6 +138,7 @@ impl Sink {
             next_id: AtomicU64::new(1),
             messages: AtomicU64::new(0),
             links: Mutex::new(Vec::new()),
+            receipts_left: Mutex::default(),
             report: Mutex::new(SinkReport::default()),
         });
         let mut sink = Self { address, shared: Arc::clone(&shared), acceptor: None };
@@ -230,11 +235,16 @@ fn serve(socket: TcpStream, shared: Arc<Shared>) {
         filled: 0,
         late: VecDeque::new(),
         sequence: 0,
+        unanswered: BTreeMap::new(),
+        unsent: VecDeque::new(),
+        is_bound: false,
         counted: 0,
         ended: false,
         report: SinkReport::default(),
     };
     let outcome = link.drive(socket);
+    let (unanswered, unsent) = (std::mem::take(&mut link.unanswered), std::mem::take(&mut link.unsent));
+    link.shared.receipts_left.lock().extend(unanswered.into_values().chain(unsent));
     let mut report = link.shared.report.lock();
     report.transit.add(&link.report.transit);
     report.messages += link.report.messages;
@@ -258,6 +268,11 @@ struct Link {
     /// Octets to be sent later, oldest first.
     late: VecDeque<(Instant, Vec<u8>)>,
     sequence: u32,
+    /// Bodies of unanswered delivery receipts, by sequence number: at most [`RECEIPT_WINDOW`].
+    unanswered: BTreeMap<u32, Vec<u8>>,
+    /// Bodies of delivery receipts beyond the window.
+    unsent: VecDeque<Vec<u8>>,
+    is_bound: bool,
     counted: u64,
     ended: bool,
     report: SinkReport,
@@ -367,15 +382,14 @@ impl Link {
                     let id = format!("{:010}\0", self.shared.next_id.fetch_add(1, Ordering::Relaxed));
                     wire::put(out, wire::SUBMIT_SM | wire::ANSWER, 0, pdu.sequence, id.as_bytes());
                     if receipts && message.receipt {
-                        self.sequence += 1;
                         self.report.receipts += 1;
-                        let body = wire::delivery_receipt(&message, id.trim_end_matches('\0'));
-                        wire::put(out, wire::DELIVER_SM, 0, self.sequence, &body);
+                        self.unsent.push_back(wire::delivery_receipt(&message, id.trim_end_matches('\0')));
                     }
                 }
                 wire::BIND_TRANSCEIVER | wire::BIND_TRANSMITTER | wire::BIND_RECEIVER => {
                     self.report.binds += 1;
                     wire::put(&mut self.output, pdu.id | wire::ANSWER, 0, pdu.sequence, b"sink\0");
+                    self.is_bound = true;
                 }
                 wire::ENQUIRE_LINK => {
                     wire::put(&mut self.output, wire::ENQUIRE_LINK | wire::ANSWER, 0, pdu.sequence, &[]);
@@ -385,16 +399,37 @@ impl Link {
                     self.ended = true;
                 }
                 id if id == wire::DELIVER_SM | wire::ANSWER => {
-                    self.report.receipts_answered += u64::from(pdu.status == 0);
+                    let body = self.unanswered.remove(&pdu.sequence);
+                    if pdu.status == 0 {
+                        self.report.receipts_answered += 1;
+                    } else if let Some(body) = body {
+                        // Refused: it is sent again.
+                        self.unsent.push_back(body);
+                    }
                 }
                 id if id & wire::ANSWER != 0 => {}
                 _ => wire::put(&mut self.output, wire::GENERIC_NACK, 3, pdu.sequence, &[]),
             }
         }
         self.shared.messages.fetch_add(self.counted - before, Ordering::Relaxed);
+        let mut late_receipts = Vec::new();
+        self.send_receipts(if delay.is_zero() { None } else { Some(&mut late_receipts) });
+        late.append(&mut late_receipts);
         if !late.is_empty() {
             self.late.push_back((now + delay, late));
         }
         Ok(())
+    }
+
+    /// Sends delivery receipts while the window has room: now, or into `late`.
+    fn send_receipts(&mut self, late: Option<&mut Vec<u8>>) {
+        let out = late.unwrap_or(&mut self.output);
+        while self.is_bound && self.unanswered.len() < RECEIPT_WINDOW {
+            let left = || self.shared.receipts_left.lock().pop_front();
+            let Some(body) = self.unsent.pop_front().or_else(left) else { return };
+            self.sequence += 1;
+            wire::put(out, wire::DELIVER_SM, 0, self.sequence, &body);
+            self.unanswered.insert(self.sequence, body);
+        }
     }
 }

@@ -41,6 +41,9 @@ pub struct SourceOptions {
     pub side_traffic: Option<SideTraffic>,
     /// Whether to request delivery receipts.
     pub receipts: bool,
+    /// Requests delivery receipts, and records in the tally which messages got one. Each message goes to a destination of its own
+    /// then, and the connections stay until [`Source::quit`].
+    pub track_receipts: bool,
     /// Whether to reconnect after a connection is lost.
     pub reconnect: bool,
 }
@@ -73,6 +76,7 @@ impl SourceOptions {
             destinations: None,
             side_traffic: None,
             receipts: false,
+            track_receipts: false,
             reconnect: false,
         }
     }
@@ -195,8 +199,10 @@ impl Connection {
         quit: Arc<StopFlag>,
     ) -> Self {
         let template = |prefix: &str| {
-            let template = SubmitTemplate::new("10655", prefix, lane, options.length, options.receipts);
+            let receipts = options.receipts || options.track_receipts;
+            let template = SubmitTemplate::new("10655", prefix, lane, options.length, receipts);
             match options.destinations {
+                _ if options.track_receipts => template.spread(u64::MAX),
                 Some(destinations) => template.spread(destinations),
                 None => template,
             }
@@ -261,7 +267,9 @@ impl Connection {
     }
 
     fn finished(&self) -> bool {
-        self.sending_is_over() && self.in_flight == 0
+        // Who tracks receipts stays bound for them.
+        let waits_for_receipts = self.options.track_receipts && !self.quit.is_set();
+        self.sending_is_over() && self.in_flight == 0 && !waits_for_receipts
     }
 
     fn sending_is_over(&self) -> bool {
@@ -426,6 +434,12 @@ impl Connection {
                 }
                 wire::DELIVER_SM => {
                     self.report.receipts += 1;
+                    if self.options.track_receipts {
+                        match wire::parse_submit(pdu.body).and_then(|receipt| wire::message_of(&receipt)) {
+                            Some(number) => self.tally.receipt(number),
+                            None => self.tally.count_unknown(),
+                        }
+                    }
                     wire::put(&mut self.output, wire::DELIVER_SM | wire::ANSWER, 0, pdu.sequence, &[0]);
                 }
                 wire::ENQUIRE_LINK => {

@@ -19,6 +19,7 @@ pub struct Tally {
     next: AtomicU64,
     fate: Vec<AtomicU8>,
     arrivals: Vec<AtomicU8>,
+    receipts: Vec<AtomicU8>,
     /// When each message was due, in microseconds since `began`.
     due: Vec<AtomicU32>,
     /// Highest number that arrived from each source connection.
@@ -62,6 +63,7 @@ impl Tally {
             next: AtomicU64::new(0),
             fate: (0..capacity).map(|_| AtomicU8::new(0)).collect(),
             arrivals: (0..capacity).map(|_| AtomicU8::new(0)).collect(),
+            receipts: (0..capacity).map(|_| AtomicU8::new(0)).collect(),
             due: (0..capacity).map(|_| AtomicU32::new(0)).collect(),
             lanes: (0..LANES).map(|_| AtomicU64::new(0)).collect(),
             arrived: AtomicU64::new(0),
@@ -69,6 +71,17 @@ impl Tally {
             inversions: AtomicU64::new(0),
             unknown: AtomicU64::new(0),
         }
+    }
+
+    /// Number of messages there is room for.
+    pub fn capacity(&self) -> usize {
+        self.fate.len()
+    }
+
+    /// The numbers of the messages that were answered positively.
+    pub fn accepted_numbers(&self) -> impl Iterator<Item = u64> {
+        let is_accepted = |fate: &AtomicU8| fate.load(Ordering::Relaxed) & ACCEPTED != 0;
+        (0..).zip(&self.fate).filter(move |(_, fate)| is_accepted(fate)).map(|(number, _)| number)
     }
 
     /// The zero of the tally's clock.
@@ -123,6 +136,24 @@ impl Tally {
         Some((now as u32).wrapping_sub(due.load(Ordering::Relaxed)).into())
     }
 
+    /// Records that the source got a delivery receipt.
+    pub fn receipt(&self, number: u64) {
+        let Some(count) = self.receipts.get(number as usize) else { return self.count_unknown() };
+        // The count stops at 255.
+        let _ = count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| count.checked_add(1));
+    }
+
+    /// The first few numbers that were answered positively and have no delivery receipt.
+    pub fn without_receipt(&self, most: usize) -> Vec<u64> {
+        self.accepted_without(&self.receipts, most)
+    }
+
+    /// Number of delivery receipts after the first of each message.
+    pub fn repeated_receipts(&self) -> u64 {
+        let counts = self.receipts.iter().map(|count| u64::from(count.load(Ordering::Relaxed)));
+        counts.map(|count| count.saturating_sub(1)).sum()
+    }
+
     /// Records an arrival without an assigned number.
     pub fn count_unknown(&self) {
         self.unknown.fetch_add(1, Ordering::Relaxed);
@@ -140,10 +171,14 @@ impl Tally {
 
     /// The first few numbers that were answered positively but never arrived.
     pub fn missing(&self, most: usize) -> Vec<u64> {
+        self.accepted_without(&self.arrivals, most)
+    }
+
+    fn accepted_without(&self, counts: &[AtomicU8], most: usize) -> Vec<u64> {
         (0..self.fate.len())
             .filter(|&number| {
                 self.fate[number].load(Ordering::Relaxed) & ACCEPTED != 0
-                    && self.arrivals[number].load(Ordering::Relaxed) == 0
+                    && counts[number].load(Ordering::Relaxed) == 0
             })
             .take(most)
             .map(|number| number as u64)

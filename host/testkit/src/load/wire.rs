@@ -203,6 +203,13 @@ pub(crate) fn parse_number(text: &[u8]) -> Option<(u64, usize)> {
     Some((digits(2, DIGITS)?, digits(2 + DIGITS + 3, 3)? as usize))
 }
 
+/// The number of the message that a delivery receipt is for: the last digits of the destination, where every message has
+/// its own.
+pub(crate) fn message_of(receipt: &SubmitFields<'_>) -> Option<u64> {
+    let digits = receipt.source.get(receipt.source.len().checked_sub(DIGITS)?..)?;
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
 /// The body of a deliver_sm with a delivery receipt (SMPP 3.4 Appendix B).
 pub(crate) fn delivery_receipt(message: &SubmitFields<'_>, id: &str) -> Vec<u8> {
     let mut body = vec![0, 1, 1];
@@ -236,6 +243,8 @@ mod tests {
         assert!(found.receipt);
         assert_eq!(found.text.len(), 100);
         assert_eq!(parse_number(found.text), Some((1_234_567, 7)));
+        let receipt = delivery_receipt(&found, "1");
+        assert_eq!(parse_submit(&receipt).and_then(|receipt| message_of(&receipt)), Some(234_564));
     }
 
     #[test]

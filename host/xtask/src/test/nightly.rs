@@ -8,6 +8,7 @@ use std::process::Command;
 /// Steps that run a verb of this program, with its arguments.
 const STEPS: &[(&str, &[&str])] = &[
     ("crash", &["crash", "--kills", "100"]),
+    ("crash-with", &["crash", "--kills", "100", "--with", "archive,dlrs,pools"]),
     ("crash-await-dlr", &["crash", "--kills", "50", "--uncertain", "await-dlr"]),
     ("swap", &["swap"]),
     ("reconfigure", &["reconfigure"]),

@@ -1,0 +1,136 @@
+//! A client of a number pool that outlives the crashes of the appliance.
+
+use anyhow::{Context as _, Result, bail, ensure};
+use model::Random;
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+use testkit::load::StopFlag;
+use testkit::load::pools::{RedisClient, RedisReply};
+
+/// Numbers in the pool.
+const NUMBERS: usize = 2_000;
+/// The number of leases around which the client stays.
+const USUAL: usize = 500;
+/// The pool's key.
+const POOL: &str = "{crash}";
+/// The SHA-1 by which the appliance knows the script of the number pools.
+pub(super) const SCRIPT: &str = "6f05c87dd30ac0882ecd4a2516eb8cbc575be07d";
+
+/// Leases and releases numbers, one request at a time, and keeps account of the answers.
+pub(super) struct Lessee {
+    address: SocketAddr,
+    stop: Arc<StopFlag>,
+    random: Random,
+    /// Numbers whose lease was answered and whose release was not asked for.
+    held: BTreeSet<String>,
+    /// Numbers whose release was asked for and not answered.
+    doubtful: BTreeSet<String>,
+    /// Leases that were asked for and not answered.
+    unanswered: usize,
+    answered: u64,
+}
+
+/// What the client knows at the end.
+pub(super) struct LesseeReport {
+    /// Answered requests.
+    pub(super) answered: u64,
+    /// Requests whose answer never came.
+    pub(super) unanswered: usize,
+}
+
+impl Lessee {
+    /// Fills the pool, and starts.
+    pub(super) fn start(
+        address: SocketAddr,
+        stop: &Arc<StopFlag>,
+        seed: u64,
+    ) -> Result<JoinHandle<Result<LesseeReport>>> {
+        let mut client = RedisClient::connect(address)?;
+        for index in 0..NUMBERS {
+            for event in ["add", "reg"] {
+                let answer = ask(&mut client, event, &number(index))?;
+                ensure!(answer == RedisReply::Text("1".to_owned()), "filling the pool: {answer:?}");
+            }
+        }
+        let lessee = Self {
+            address,
+            stop: Arc::clone(stop),
+            random: Random::new(seed),
+            held: BTreeSet::new(),
+            doubtful: BTreeSet::new(),
+            unanswered: 0,
+            answered: 0,
+        };
+        Ok(std::thread::Builder::new().name("lessee".to_owned()).spawn(move || lessee.run())?)
+    }
+
+    fn run(mut self) -> Result<LesseeReport> {
+        while !self.stop.is_set() {
+            // Refused connections are those of the time between a kill and the next start.
+            if let Ok(mut client) = RedisClient::connect(self.address) {
+                while !self.stop.is_set() && self.step(&mut client)? {}
+            } else {
+                self.stop.pause(Duration::from_millis(20));
+            }
+        }
+        self.settle()
+    }
+
+    /// One request. Returns whether the connection lives.
+    fn step(&mut self, client: &mut RedisClient) -> Result<bool> {
+        let lease =
+            self.held.is_empty() || self.random.between(0, 2 * USUAL as u64) >= self.held.len() as u64;
+        if lease {
+            let Ok(answer) = client.ask(&["EVALSHA", SCRIPT, "1", POOL, "call"]) else {
+                self.unanswered += 1;
+                return Ok(false);
+            };
+            let RedisReply::Text(number) = answer else { bail!("a lease was answered by {answer:?}") };
+            self.doubtful.remove(&number);
+            ensure!(!self.held.contains(&number), "the number {number} was leased twice");
+            self.held.insert(number);
+        } else {
+            let at = self.random.between(0, self.held.len() as u64 - 1) as usize;
+            let number = self.held.iter().nth(at).cloned().context("no number at this place")?;
+            self.held.remove(&number);
+            let Ok(answer) = ask(client, "hangup", &number) else {
+                self.doubtful.insert(number);
+                return Ok(false);
+            };
+            ensure!(answer == RedisReply::Text("1".to_owned()), "the lease of {number} was lost: {answer:?}");
+        }
+        self.answered += 1;
+        Ok(true)
+    }
+
+    /// Releases everything: each acknowledged lease must exist, and no more than those without an answer beside them.
+    fn settle(mut self) -> Result<LesseeReport> {
+        let mut client = RedisClient::connect(self.address)?;
+        for number in std::mem::take(&mut self.held) {
+            let answer = ask(&mut client, "hangup", &number)?;
+            ensure!(answer == RedisReply::Text("1".to_owned()), "the lease of {number} was lost: {answer:?}");
+        }
+        let idle = match client.ask(&["LLEN", &format!("{POOL}:idle:up")])? {
+            RedisReply::Integer(idle) => usize::try_from(idle).context("a negative length")?,
+            other => bail!("the length of the idle list: {other:?}"),
+        };
+        let unknown = NUMBERS.saturating_sub(idle);
+        let possible = self.unanswered + self.doubtful.len();
+        ensure!(
+            unknown <= possible,
+            "{unknown} numbers are leased by nobody, and only {possible} requests had no answer"
+        );
+        Ok(LesseeReport { answered: self.answered, unanswered: possible })
+    }
+}
+
+fn number(index: usize) -> String {
+    (20_000_000_000 + index as u64).to_string()
+}
+
+fn ask(client: &mut RedisClient, event: &str, number: &str) -> Result<RedisReply> {
+    client.ask(&["EVALSHA", SCRIPT, "1", POOL, event, number])
+}
