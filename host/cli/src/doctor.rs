@@ -49,6 +49,8 @@ pub struct ConfigFacts {
     pub archive: Option<String>,
     /// The journal of the data directory in a few words, or why it cannot be read; `None` before the first start.
     pub journal: Option<Result<String, String>>,
+    /// The tables of the data directory in a few words, or their damage; `None` before the first start.
+    pub tables: Option<Result<String, String>>,
 }
 
 /// Arguments of `doctor`.
@@ -208,10 +210,13 @@ mod tests {
     fn a_healthy_machine_has_only_ok_findings() {
         let folder = tempfile::tempdir().unwrap();
         data(folder.path());
-        let path = configuration(folder.path(), &json!({ "journal": "the journal has the records 1 to 7" }));
+        let path = configuration(
+            folder.path(),
+            &json!({ "journal": "the journal has the records 1 to 7", "tables": "whole" }),
+        );
         let (code, found) = findings(&["doctor", "--offline", "--config", path.to_str().unwrap()], "");
         assert_eq!(code, 0, "{found:?}");
-        for about in ["configuration", "data", "journal", "disk", "token", "clock", "ports"] {
+        for about in ["configuration", "data", "journal", "tables", "disk", "token", "clock", "ports"] {
             assert_eq!(level(&found, about), ["ok"], "{about}: {found:?}");
         }
         let done = run("", &["doctor", "--offline", "--config", path.to_str().unwrap()]);
@@ -231,13 +236,13 @@ mod tests {
             folder.path(),
             &json!({
                 "watermark": u64::MAX, "listens": { "smpp": taken.local_addr().unwrap() }, "connections": 1_u64 << 40,
-                "archive": closed.to_string(), "journal": "damaged: record 5",
+                "archive": closed.to_string(), "journal": "damaged: record 5", "tables": "damaged: a page",
             }),
         );
         let (code, found) = findings(&["doctor", "--offline", "--config", path.to_str().unwrap()], "");
         assert_eq!(code, 3, "{found:?}");
         assert_eq!(level(&found, "data"), ["warning"]);
-        for about in ["journal", "disk", "token", "ports", "archive"] {
+        for about in ["journal", "tables", "disk", "token", "ports", "archive"] {
             assert_eq!(level(&found, about), ["error"], "{about}: {found:?}");
         }
         assert_eq!(level(&found, "open files"), ["warning"]);

@@ -42,11 +42,15 @@ fn read_facts(path: &Path) -> Result<ConfigFacts, String> {
         connections: value["connections"].as_u64().unwrap(),
         url: value["url"].as_str().unwrap().to_owned(),
         archive: value["archive"].as_str().map(str::to_owned),
-        journal: value["journal"].as_str().map(|text| match text.strip_prefix("damaged: ") {
-            Some(what) => Err(what.to_owned()),
-            None => Ok(text.to_owned()),
-        }),
+        journal: stored(&value["journal"]),
+        tables: stored(&value["tables"]),
     })
+}
+
+/// The state of a part of the data directory: damaged if the text says so.
+fn stored(state: &Value) -> Option<Result<String, String>> {
+    let text = state.as_str()?;
+    Some(text.strip_prefix("damaged: ").map_or_else(|| Ok(text.to_owned()), |what| Err(what.to_owned())))
 }
 
 /// The result of a command: exit code and output.

@@ -1,5 +1,7 @@
 //! Writing pending changes to the tables.
 
+use crate::checked::{self, SmallTable, SumChange};
+use crate::decoding::damaged;
 use crate::pending::{MessageChange, MessageState, Pending, StoredIn};
 use crate::tables::{
     FINISHED, GROUP_OF, GROUPS, HANDED, KEYS, LEDGER, MESSAGES, META, META_APPLIED, META_NEXT_HANDED,
@@ -20,9 +22,9 @@ pub(crate) fn apply(transaction: &WriteTransaction, pending: &Pending) -> Result
     if !(pending.submit_attempts.is_empty() && pending.submit_rows_done.is_empty()) {
         let mut attempts = transaction.open_table(HANDED)?;
         for (row, attempts_of_row) in &pending.submit_attempts {
-            buffer.clear();
-            codec::encode_submit_attempts(&mut buffer, attempts_of_row);
-            attempts.insert(row, buffer.as_slice())?;
+            checked::insert(&mut attempts, row, &mut buffer, |out| {
+                codec::encode_submit_attempts(out, attempts_of_row);
+            })?;
         }
         for row in &pending.submit_rows_done {
             attempts.remove(row)?;
@@ -42,7 +44,7 @@ pub(crate) fn apply(transaction: &WriteTransaction, pending: &Pending) -> Result
         meta.insert(META_NEXT_HANDED, next)?;
     }
     meta.insert(META_APPLIED, pending.last.0)?;
-    Ok(())
+    Ok(checked::seal_meta(&mut meta)?)
 }
 
 fn write_messages(
@@ -63,26 +65,31 @@ fn write_messages(
         match state {
             MessageState::Waiting { message, progress } => {
                 if let Some(message) = message {
-                    buffer.clear();
-                    codec::encode_message(buffer, message);
-                    messages.insert(id, buffer.as_slice())?;
+                    checked::insert(&mut messages, id, buffer, |out| codec::encode_message(out, message))?;
                 }
                 if let Some(progress) = progress {
-                    buffer.clear();
-                    codec::encode_progress(buffer, progress);
-                    progress_table.insert(id, buffer.as_slice())?;
+                    checked::insert(&mut progress_table, id, buffer, |out| {
+                        codec::encode_progress(out, progress);
+                    })?;
                 }
             }
             MessageState::Finished { message, ended } => {
-                buffer.clear();
                 let row = if is_waiting_row { messages.remove(id)? } else { None };
                 match (message, row) {
-                    (Some(message), _) => codec::encode_message(buffer, message),
-                    (None, Some(row)) => buffer.extend_from_slice(row.value()),
+                    (Some(message), _) => checked::insert(&mut finished, id, buffer, |out| {
+                        codec::encode_message(out, message);
+                        codec::encode_final(out, ended);
+                    })?,
+                    (None, Some(row)) => {
+                        let record =
+                            checked::record::<u64>(id, row.value()).map_err(damaged("messages", *id))?;
+                        checked::insert(&mut finished, id, buffer, |out| {
+                            out.extend_from_slice(record);
+                            codec::encode_final(out, ended);
+                        })?;
+                    }
                     (None, None) => continue,
                 }
-                codec::encode_final(buffer, ended);
-                finished.insert(id, buffer.as_slice())?;
                 if is_waiting_row && has_progress {
                     progress_table.remove(id)?;
                 }
@@ -108,18 +115,19 @@ fn write_side_tables(
     buffer: &mut Vec<u8>,
 ) -> Result<(), StoreError> {
     if !batch.names.is_empty() {
-        let mut names = transaction.open_table(NAMES)?;
+        let (mut names, mut sum) = (transaction.open_table(NAMES)?, SumChange::default());
         for (id, name) in &batch.names {
-            names.insert(id.0, &**name)?;
+            sum.insert(&mut names, &id.0, &&**name)?;
         }
+        sum.finish(transaction, SmallTable::Names)?;
     }
     write_groups(transaction, batch)?;
     if !(batch.idempotency_keys.is_empty() && batch.idempotency_keys_done.is_none()) {
         let mut keys = transaction.open_table(KEYS)?;
         for record in &batch.idempotency_keys {
-            buffer.clear();
-            codec::encode_idempotency_key(buffer, record);
-            keys.insert(record.serial, buffer.as_slice())?;
+            checked::insert(&mut keys, &record.serial, buffer, |out| {
+                codec::encode_idempotency_key(out, record);
+            })?;
         }
         if let Some(left) = batch.idempotency_keys_done {
             keys.retain_in(..left, |_, _| false)?;
@@ -128,33 +136,32 @@ fn write_side_tables(
     if !(batch.orphan_dlrs.is_empty() && batch.orphan_dlrs_done.is_empty()) {
         let mut orphans = transaction.open_table(PARKED)?;
         for record in &batch.orphan_dlrs {
-            buffer.clear();
-            codec::encode_orphan_dlr(buffer, record);
-            orphans.insert(record.number, buffer.as_slice())?;
+            checked::insert(&mut orphans, &record.number, buffer, |out| {
+                codec::encode_orphan_dlr(out, record);
+            })?;
         }
         for number in &batch.orphan_dlrs_done {
             orphans.remove(number)?;
         }
     }
     if !batch.opt_outs.is_empty() {
-        let mut optouts = transaction.open_table(OPTOUTS)?;
+        let (mut optouts, mut sum) = (transaction.open_table(OPTOUTS)?, SumChange::default());
         for (opt_out, stop) in &batch.opt_outs {
             buffer.clear();
             put_short(buffer, &opt_out.sender);
             buffer.extend_from_slice(&opt_out.subscriber);
             if *stop {
-                optouts.insert(buffer.as_slice(), ())?;
+                sum.insert(&mut optouts, &buffer.as_slice(), &())?;
             } else {
-                optouts.remove(buffer.as_slice())?;
+                sum.remove(&mut optouts, &buffer.as_slice())?;
             }
         }
+        sum.finish(transaction, SmallTable::OptOuts)?;
     }
     if !(batch.queue_actions.is_empty() && batch.queue_actions_done.is_empty()) {
         let mut table = transaction.open_table(ORDERS)?;
         for order in &batch.queue_actions {
-            buffer.clear();
-            codec::encode_queue_action(buffer, order);
-            table.insert(order.id.0, buffer.as_slice())?;
+            checked::insert(&mut table, &order.id.0, buffer, |out| codec::encode_queue_action(out, order))?;
         }
         for id in &batch.queue_actions_done {
             table.remove(id.0)?;
@@ -173,27 +180,25 @@ fn write_ledger(
     if !pending.balances.is_empty() {
         let mut accounts = transaction.open_table(LEDGER)?;
         for (name, balance) in &pending.balances {
-            buffer.clear();
-            codec::encode_balance(buffer, balance);
-            accounts.insert(&**name, buffer.as_slice())?;
+            checked::insert(&mut accounts, &&**name, buffer, |out| codec::encode_balance(out, balance))?;
         }
     }
     if !batch.operations.is_empty() {
         let mut operations = transaction.open_table(OPERATIONS)?;
         let mut index = transaction.open_table(OPERATIONS_OF)?;
         for record in &batch.operations {
-            buffer.clear();
-            codec::encode_operation(buffer, record);
-            operations.insert(record.serial, buffer.as_slice())?;
+            checked::insert(&mut operations, &record.serial, buffer, |out| {
+                codec::encode_operation(out, record);
+            })?;
             index.insert((&*record.operation.account, record.serial), ())?;
         }
     }
     if !(batch.settlements.is_empty() && batch.settled.is_none()) {
         let mut settlements = transaction.open_table(SETTLEMENTS)?;
         for settlement in &batch.settlements {
-            buffer.clear();
-            codec::encode_settlement(buffer, settlement);
-            settlements.insert(settlement.serial, buffer.as_slice())?;
+            checked::insert(&mut settlements, &settlement.serial, buffer, |out| {
+                codec::encode_settlement(out, settlement);
+            })?;
         }
         if let Some(upto) = batch.settled {
             settlements.retain_in(..=upto, |_, _| false)?;
@@ -206,19 +211,21 @@ fn write_ledger(
 /// Writes the peer groups of a batch.
 fn write_groups(transaction: &WriteTransaction, batch: &Batch) -> Result<(), StoreError> {
     if !batch.group_names.is_empty() {
-        let mut groups = transaction.open_table(GROUPS)?;
+        let (mut groups, mut sum) = (transaction.open_table(GROUPS)?, SumChange::default());
         for (name, group) in &batch.group_names {
-            groups.insert(&**name, group)?;
+            sum.insert(&mut groups, &&**name, group)?;
         }
+        sum.finish(transaction, SmallTable::Groups)?;
     }
     if !batch.groups.is_empty() {
-        let mut group_of = transaction.open_table(GROUP_OF)?;
+        let (mut group_of, mut sum) = (transaction.open_table(GROUP_OF)?, SumChange::default());
         for (peer, group) in &batch.groups {
             match group {
-                Some(group) => group_of.insert(peer.0, group)?,
-                None => group_of.remove(peer.0)?,
-            };
+                Some(group) => sum.insert(&mut group_of, &peer.0, group)?,
+                None => sum.remove(&mut group_of, &peer.0)?,
+            }
         }
+        sum.finish(transaction, SmallTable::GroupOf)?;
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Decoding of rows.
 
-use crate::StoreError;
+use crate::{StoreError, checked};
 use codec::{RecordDecoder, RecordError};
 use model::{FinalRecord, Message, MessageId, MessageProgress};
 
@@ -17,11 +17,26 @@ pub(crate) fn damaged(table: &'static str, id: u64) -> impl Fn(RecordError) -> S
     move |source| StoreError::Record { table, id, source }
 }
 
+pub(crate) fn decode_waiting(
+    decoder: &mut RecordDecoder,
+    id: MessageId,
+    row: &[u8],
+) -> Result<Message, StoreError> {
+    let message = checked::record::<u64>(&id.0, row).and_then(|record| decoder.message(id, record));
+    message.map(|(message, _)| message).map_err(damaged("messages", id.0))
+}
+
+pub(crate) fn decode_progress(id: MessageId, row: &[u8]) -> Result<MessageProgress, StoreError> {
+    let progress = checked::record::<u64>(&id.0, row).and_then(codec::decode_progress);
+    progress.map_err(damaged("progress", id.0))
+}
+
 pub(crate) fn decode_finished(
     decoder: &mut RecordDecoder,
     id: MessageId,
-    octets: &[u8],
+    row: &[u8],
 ) -> Result<StoredMessage, StoreError> {
+    let octets = checked::record::<u64>(&id.0, row).map_err(damaged("finished", id.0))?;
     let (message, length) = decoder.message(id, octets).map_err(damaged("finished", id.0))?;
     let ended =
         codec::decode_final(octets.get(length..).unwrap_or_default()).map_err(damaged("finished", id.0))?;

@@ -43,6 +43,18 @@ pub enum StoreError {
         /// The cause.
         source: RecordError,
     },
+    /// A page does not match its checksum.
+    #[error("{path} is damaged: pages do not match their checksums; restore a backup")]
+    DamagedFile {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A small table does not match its checksum.
+    #[error("table {table} is damaged: its checksum does not match; restore a backup")]
+    DamagedTable {
+        /// The table.
+        table: &'static str,
+    },
     /// The journal cannot be opened, read or written. After a failed append, the daemon must stop.
     #[error(transparent)]
     Journal(#[from] journal::JournalError),

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod apply;
+mod checked;
 mod decoding;
 mod error;
 mod peer_groups;
@@ -21,6 +22,7 @@ mod scan;
 mod snapshot;
 mod store;
 mod tables;
+mod verify;
 
 pub use decoding::StoredMessage;
 pub use error::StoreError;
@@ -32,3 +34,4 @@ pub use scan::{BackwardScan, ScanStep};
 pub use store::{
     CommitStats, FollowedJournal, Store, StoreOptions, decode_record, free_space, is_in_use, journal_path,
 };
+pub use verify::verify;

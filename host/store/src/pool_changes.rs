@@ -1,7 +1,7 @@
 //! Writing the changes of number pools to the tables.
 
-use crate::StoreError;
 use crate::tables::{NUMBERS, POOL_JOURNAL, POOLS};
+use crate::{StoreError, checked};
 use codec::{encode_journal, encode_number, encode_pool};
 use model::{PoolBatch, PoolId, PoolNumber, PoolPurge};
 use redb::{ReadableTable as _, WriteTransaction};
@@ -24,17 +24,14 @@ pub(crate) fn write(
     if !batch.records.is_empty() {
         let mut pools = transaction.open_table(POOLS)?;
         for record in &batch.records {
-            buffer.clear();
-            encode_pool(buffer, record);
-            pools.insert(record.id.0, buffer.as_slice())?;
+            checked::insert(&mut pools, &record.id.0, buffer, |out| encode_pool(out, record))?;
         }
     }
     if !(batch.journal.is_empty() && batch.trimmed.is_empty()) {
         let mut journal = transaction.open_table(POOL_JOURNAL)?;
         for part in &batch.journal {
-            buffer.clear();
-            encode_journal(buffer, part.serial, &part.entries);
-            journal.insert((part.pool.0, part.first), buffer.as_slice())?;
+            let encode = |out: &mut Vec<u8>| encode_journal(out, part.serial, &part.entries);
+            checked::insert(&mut journal, &(part.pool.0, part.first), buffer, encode)?;
         }
         for (pool, before) in &batch.trimmed {
             // The last part that begins before it may hold later entries.
@@ -49,9 +46,8 @@ pub(crate) fn write(
         for (pool, number, row) in &batch.numbers {
             match row {
                 Some(row) => {
-                    buffer.clear();
-                    encode_number(buffer, row);
-                    numbers.insert(key(*pool, *number), buffer.as_slice())?;
+                    let encode = |out: &mut Vec<u8>| encode_number(out, row);
+                    checked::insert(&mut numbers, &key(*pool, *number), buffer, encode)?;
                 }
                 None => {
                     numbers.remove(key(*pool, *number))?;

@@ -7,7 +7,7 @@
 use crate::decoding::damaged;
 use crate::pool_changes::all_of;
 use crate::tables::{NUMBERS, POOL_JOURNAL, POOLS};
-use crate::{Store, StoreError};
+use crate::{Store, StoreError, checked};
 use codec::{RecordError, decode_journal, decode_number, decode_pool};
 use model::{JournalEntry, JournalPart, PoolId, PoolNumber, PoolRecord, RecoveredRecord};
 use redb::{ReadTransaction, ReadableTable as _};
@@ -31,7 +31,9 @@ pub(crate) fn recover(
     for row in transaction.open_table(POOLS)?.iter()? {
         let (id, value) = row?;
         let id = id.value();
-        let record = decode_pool(PoolId(id), value.value()).map_err(damaged("pools", u64::from(id)))?;
+        let record = checked::record::<u32>(&id, value.value())
+            .and_then(|record| decode_pool(PoolId(id), record))
+            .map_err(damaged("pools", u64::from(id)))?;
         if record.removed {
             let left = numbers.range(all_of(record.id))?.count() + journal.range(all_of(record.id))?.count();
             each(RecoveredRecord::PoolRemoved(record.id, left));
@@ -48,7 +50,8 @@ pub(crate) fn recover(
             let number = PoolNumber::from_octets(octets.to_be_bytes());
             let number = number.ok_or(RecordError { what: "no number of a pool", offset: 0 });
             let number = number.map_err(&fail)?;
-            each(RecoveredRecord::Number(id, number, decode_number(value.value()).map_err(fail)?));
+            let row = checked::record::<(u32, u64)>(&key.value(), value.value()).and_then(decode_number);
+            each(RecoveredRecord::Number(id, number, row.map_err(fail)?));
         }
         // The part that holds the first of them may begin earlier.
         let first = journal.range((id.0, 0)..=(id.0, folded))?.next_back().transpose()?;
@@ -56,7 +59,9 @@ pub(crate) fn recover(
         for row in journal.range(first..=(id.0, u64::MAX))? {
             let (key, value) = row?;
             let first = key.value().1;
-            let part = decode_journal(value.value()).map_err(damaged("pool_journal", first))?;
+            let part = checked::record::<(u32, u64)>(&key.value(), value.value())
+                .and_then(decode_journal)
+                .map_err(damaged("pool_journal", first))?;
             let (serial, entries) = part;
             each(RecoveredRecord::Journal(JournalPart { pool: id, first, serial, entries }));
         }
@@ -86,7 +91,9 @@ impl Store {
         for row in journal.range((pool.0, 0)..(pool.0, before))?.rev() {
             let (key, value) = row?;
             let first = key.value().1;
-            let (_, part) = decode_journal(value.value()).map_err(damaged("pool_journal", first))?;
+            let (_, part) = checked::record::<(u32, u64)>(&key.value(), value.value())
+                .and_then(decode_journal)
+                .map_err(damaged("pool_journal", first))?;
             for (at, entry) in (first..).zip(part).collect::<Vec<_>>().into_iter().rev() {
                 if at >= before {
                     continue;
@@ -125,7 +132,9 @@ impl Store {
             }
             let (key, value) = row?;
             let first = key.value().1;
-            let (_, part) = decode_journal(value.value()).map_err(damaged("pool_journal", first))?;
+            let (_, part) = checked::record::<(u32, u64)>(&key.value(), value.value())
+                .and_then(decode_journal)
+                .map_err(damaged("pool_journal", first))?;
             let part = (first..).zip(part).filter(|(at, _)| *at >= from);
             entries.extend(part.take(most - entries.len()));
         }

@@ -1,9 +1,9 @@
 //! What is read from the tables.
 
-use crate::decoding::{damaged, decode_finished};
+use crate::decoding::{damaged, decode_finished, decode_progress, decode_waiting};
 use crate::pending::PendingContent;
 use crate::tables::{FINISHED, KEYS, MESSAGES, OPERATIONS, OPERATIONS_OF, PROGRESS};
-use crate::{Store, StoreError, StoredMessage};
+use crate::{Store, StoreError, StoredMessage, checked};
 use codec::RecordDecoder;
 use model::{
     Address, FinalRecord, Message, MessageId, MessageKind, OperationRecord, SUBMISSION_IDS, Timestamp,
@@ -35,8 +35,7 @@ impl Store {
                 PendingContent::Ended => Ok(None),
                 PendingContent::AsStored => {
                     let Some(row) = messages.get(id.0)? else { return Ok(None) };
-                    let (message, _) = decoder.message(id, row.value()).map_err(damaged("messages", id.0))?;
-                    Ok(Some(Arc::new(message)))
+                    Ok(Some(Arc::new(decode_waiting(&mut decoder, id, row.value())?)))
                 }
             })
             .collect()
@@ -50,9 +49,9 @@ impl Store {
         let transaction = self.read()?;
         let mut decoder = RecordDecoder::new();
         if let Some(row) = transaction.open_table(MESSAGES)?.get(id.0)? {
-            let (message, _) = decoder.message(id, row.value()).map_err(damaged("messages", id.0))?;
+            let message = decode_waiting(&mut decoder, id, row.value())?;
             let progress = match transaction.open_table(PROGRESS)?.get(id.0)? {
-                Some(row) => Some(codec::decode_progress(row.value()).map_err(damaged("progress", id.0))?),
+                Some(row) => Some(decode_progress(id, row.value())?),
                 None => None,
             };
             return Ok(Some(StoredMessage::Waiting(message, progress)));
@@ -162,8 +161,7 @@ impl Store {
             }
             let (id, value) = row?;
             let id = id.value();
-            let (message, _) =
-                decoder.message(MessageId(id), value.value()).map_err(damaged("messages", id))?;
+            let message = decode_waiting(&mut decoder, MessageId(id), value.value())?;
             if message.kind == MessageKind::Text {
                 found.push((id, StoredMessage::Waiting(message, None)));
             }
@@ -186,7 +184,8 @@ impl Store {
         let transaction = self.read()?;
         let key = transaction.open_table(KEYS)?.last()?.map(|(serial, value)| {
             let serial = serial.value();
-            codec::decode_idempotency_key(serial, value.value())
+            checked::record::<u64>(&serial, value.value())
+                .and_then(|record| codec::decode_idempotency_key(serial, record))
                 .map(|key| key.at)
                 .map_err(damaged("keys", serial))
         });
@@ -222,7 +221,9 @@ impl Store {
             for row in transaction.open_table(table)?.iter()? {
                 let (id, value) = row?;
                 let id = MessageId(id.value());
-                let parties = codec::decode_parties(value.value()).map_err(damaged(name, id.0))?;
+                let parties = checked::record::<u64>(&id.0, value.value())
+                    .and_then(codec::decode_parties)
+                    .map_err(damaged(name, id.0))?;
                 if let Some((source, destination)) = parties {
                     each(id, &source, &destination);
                 }
@@ -250,7 +251,8 @@ impl Store {
             let (key, _) = row?;
             let serial = key.value().1;
             if let Some(row) = operations.get(serial)? {
-                let record = codec::decode_operation(serial, row.value());
+                let record = checked::record::<u64>(&serial, row.value())
+                    .and_then(|record| codec::decode_operation(serial, record));
                 found.push(record.map_err(damaged("ledger_operations", serial))?);
             }
         }

@@ -1,9 +1,9 @@
-use crate::decoding::damaged;
+use crate::decoding::{damaged, decode_progress, decode_waiting};
 use crate::tables::{
     GROUP_OF, HANDED, KEYS, LEDGER, MESSAGES, META, META_NEXT_HANDED, META_NEXT_ID, META_SETTLED, OPERATIONS,
     OPTOUTS, ORDERS, PARKED, PROGRESS, SETTLEMENTS,
 };
-use crate::{Store, StoreError, pool_tables};
+use crate::{Store, StoreError, checked, pool_tables};
 use codec::{Cursor, RecordDecoder};
 use model::{
     AddressBytes, MessageId, OptOut, PeerId, QueueActionId, RecoveredMessage, RecoveredRecord, SubmitAttempt,
@@ -41,7 +41,10 @@ impl Store {
             let (seq, value) = row?;
             let seq = seq.value();
             recovery.rows.push(seq);
-            for attempt in codec::decode_submit_attempts(value.value()).map_err(damaged("handed", seq))? {
+            for attempt in checked::record::<u64>(&seq, value.value())
+                .and_then(codec::decode_submit_attempts)
+                .map_err(damaged("handed", seq))?
+            {
                 // Rows are in order: a later attempt of the same message replaces an earlier one.
                 newest.insert(attempt.id.0, (attempt, seq));
             }
@@ -54,14 +57,13 @@ impl Store {
         for row in messages.iter()? {
             let (id, value) = row?;
             let id = id.value();
-            let (message, _) =
-                decoder.message(MessageId(id), value.value()).map_err(damaged("messages", id))?;
+            let message = decode_waiting(&mut decoder, MessageId(id), value.value())?;
             while state.as_ref().is_some_and(|(key, _)| key.value() < id) {
                 state = states.next().transpose()?;
             }
             let progress = match &state {
                 Some((key, value)) if key.value() == id => {
-                    Some(codec::decode_progress(value.value()).map_err(damaged("progress", id))?)
+                    Some(decode_progress(MessageId(id), value.value())?)
                 }
                 _ => None,
             };
@@ -90,15 +92,17 @@ impl Store {
         for row in transaction.open_table(KEYS)?.iter()? {
             let (serial, value) = row?;
             let serial = serial.value();
-            let record =
-                codec::decode_idempotency_key(serial, value.value()).map_err(damaged("keys", serial))?;
+            let record = checked::record::<u64>(&serial, value.value())
+                .and_then(|record| codec::decode_idempotency_key(serial, record))
+                .map_err(damaged("keys", serial))?;
             each(RecoveredRecord::IdempotencyKey(record));
         }
         for row in transaction.open_table(PARKED)?.iter()? {
             let (number, value) = row?;
             let number = number.value();
-            let record =
-                codec::decode_orphan_dlr(number, value.value()).map_err(damaged("parked", number))?;
+            let record = checked::record::<u64>(&number, value.value())
+                .and_then(|record| codec::decode_orphan_dlr(number, record))
+                .map_err(damaged("parked", number))?;
             each(RecoveredRecord::OrphanDlr(record));
         }
         for row in transaction.open_table(OPTOUTS)?.iter()? {
@@ -114,7 +118,8 @@ impl Store {
         for row in transaction.open_table(ORDERS)?.iter()? {
             let (id, value) = row?;
             let id = id.value();
-            let order = codec::decode_queue_action(QueueActionId(id), value.value())
+            let order = checked::record::<u32>(&id, value.value())
+                .and_then(|record| codec::decode_queue_action(QueueActionId(id), record))
                 .map_err(damaged("orders", u64::from(id)))?;
             each(RecoveredRecord::QueueAction(order));
         }
@@ -129,13 +134,16 @@ fn recover_ledger(
 ) -> Result<(), StoreError> {
     for row in transaction.open_table(LEDGER)?.iter()? {
         let (name, value) = row?;
-        let balance = codec::decode_balance(value.value()).map_err(damaged("ledger", 0))?;
+        let balance = checked::record::<&str>(&name.value(), value.value())
+            .and_then(codec::decode_balance)
+            .map_err(damaged("ledger", 0))?;
         each(RecoveredRecord::Balance(name.value().into(), balance));
     }
     for row in transaction.open_table(OPERATIONS)?.iter()? {
         let (serial, value) = row?;
         let serial = serial.value();
-        let record = codec::decode_operation(serial, value.value());
+        let record = checked::record::<u64>(&serial, value.value())
+            .and_then(|record| codec::decode_operation(serial, record));
         each(RecoveredRecord::Operation(record.map_err(damaged("ledger_operations", serial))?));
     }
     if let Some(upto) = transaction.open_table(META)?.get(META_SETTLED)? {
@@ -144,7 +152,8 @@ fn recover_ledger(
     for row in transaction.open_table(SETTLEMENTS)?.iter()? {
         let (serial, value) = row?;
         let serial = serial.value();
-        let settlement = codec::decode_settlement(serial, value.value());
+        let settlement = checked::record::<u64>(&serial, value.value())
+            .and_then(|record| codec::decode_settlement(serial, record));
         each(RecoveredRecord::Settlement(settlement.map_err(damaged("settlements", serial))?));
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! Preparation of a store that was restored from a backup.
 
 use crate::tables::{META, META_NEXT_HANDED, META_NEXT_ID, PROGRESS};
-use crate::{Store, StoreError};
+use crate::{Store, StoreError, checked};
 use model::{
     Message, MessageId, MessageKind, MessageProgress, RecoveredMessage, Step, StepKind, Timestamp, Verdict,
     WaitState,
@@ -62,9 +62,9 @@ impl Store {
                     return;
                 }
                 found.uncertain += 1;
-                buffer.clear();
-                codec::encode_progress(&mut buffer, &as_uncertain(recovered, now));
-                failed = rows.insert(id.0, buffer.as_slice()).err();
+                let progress = as_uncertain(recovered, now);
+                let encode = |out: &mut Vec<u8>| codec::encode_progress(out, &progress);
+                failed = checked::insert(&mut rows, &id.0, &mut buffer, encode).err();
             })?;
             if let Some(error) = failed {
                 return Err(error.into());
@@ -76,6 +76,7 @@ impl Store {
                 let next = meta.get(key)?.map_or(least, |next| next.value()).max(least);
                 meta.insert(key, next.saturating_add(gap))?;
             }
+            checked::seal_meta(&mut meta)?;
         }
         transaction.commit()?;
         Ok(found)

@@ -1,8 +1,8 @@
 //! Backward scan over waiting and finished messages, in bounded parts.
 
-use crate::decoding::{damaged, decode_finished};
+use crate::decoding::{damaged, decode_finished, decode_waiting};
 use crate::tables::{FINISHED, MESSAGES};
-use crate::{Store, StoreError, StoredMessage};
+use crate::{Store, StoreError, StoredMessage, checked};
 use codec::{RecordDecoder, RecordSummary};
 use model::MessageId;
 
@@ -64,7 +64,9 @@ impl Store {
             let (id, table) = (id.value(), if is_ended { "finished" } else { "messages" });
             scan.looks += 1;
             scan.edge = Some(MessageId(id));
-            let summary = codec::read_summary(value.value()).map_err(damaged(table, id))?;
+            let summary = checked::record::<u64>(&id, value.value())
+                .and_then(codec::read_summary)
+                .map_err(damaged(table, id))?;
             match classify(MessageId(id), &summary) {
                 ScanStep::Skip => {}
                 ScanStep::Stop => {
@@ -75,8 +77,7 @@ impl Store {
                     scan.found.push(decode_finished(&mut decoder, MessageId(id), value.value())?);
                 }
                 ScanStep::Take => {
-                    let (message, _) =
-                        decoder.message(MessageId(id), value.value()).map_err(damaged("messages", id))?;
+                    let message = decode_waiting(&mut decoder, MessageId(id), value.value())?;
                     scan.found.push(StoredMessage::Waiting(message, None));
                 }
             }

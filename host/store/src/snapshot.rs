@@ -1,11 +1,11 @@
 //! A snapshot of the whole file, for backups.
 
 use crate::tables::{
-    FINISHED, GROUP_OF, GROUPS, HANDED, KEYS, LEDGER, MESSAGES, META, META_FORMAT, NAMES, NUMBERS,
-    OPERATIONS, OPERATIONS_OF, OPTOUTS, ORDERS, PARKED, POOL_JOURNAL, POOLS, PROGRESS, SETTLEMENTS,
+    FILE_FORMAT, FINISHED, GROUP_OF, GROUPS, HANDED, KEYS, LEDGER, MESSAGES, META, META_FORMAT, NAMES,
+    NUMBERS, OPERATIONS, OPERATIONS_OF, OPTOUTS, ORDERS, PARKED, POOL_JOURNAL, POOLS, PROGRESS, SETTLEMENTS,
+    SUMS,
 };
 use crate::{Store, StoreError};
-use codec::FORMAT;
 use snapshot::{Copier, Snapshot};
 
 impl Store {
@@ -22,7 +22,7 @@ impl Store {
 
 fn tables(copier: &mut Copier<'_>) -> Result<(), redb::Error> {
     copier.table(META)?;
-    copier.set(META, META_FORMAT, u64::from(FORMAT))?;
+    copier.set(META, META_FORMAT, FILE_FORMAT)?;
     copier.table(NAMES)?;
     copier.table(GROUPS)?;
     copier.table(GROUP_OF)?;
@@ -40,5 +40,6 @@ fn tables(copier: &mut Copier<'_>) -> Result<(), redb::Error> {
     copier.table(ORDERS)?;
     copier.table(POOLS)?;
     copier.table(NUMBERS)?;
-    copier.table(POOL_JOURNAL)
+    copier.table(POOL_JOURNAL)?;
+    copier.table(SUMS)
 }

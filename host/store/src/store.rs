@@ -1,8 +1,7 @@
-use crate::StoreError;
 use crate::apply::apply;
 use crate::pending::{Pending, PendingContent};
-use crate::tables::{self, META, META_APPLIED, META_FORMAT, NAMES};
-use codec::FORMAT;
+use crate::tables::{self, FILE_FORMAT, META, META_APPLIED, META_FORMAT, NAMES};
+use crate::{StoreError, checked};
 use journal::{Journal, JournalError, JournalReader, JournalRecord, LocalJournal, NodeId, Seq, Writer};
 use model::{Batch, Directory, Message, MessageId, Timestamp};
 use parking_lot::Mutex;
@@ -216,7 +215,7 @@ impl Store {
             applying: Mutex::new(()),
             durable: Mutex::new(applied),
         };
-        store.make_durable(Some(u64::from(FORMAT) + WITH_JOURNAL))?;
+        store.make_durable(Some(FILE_FORMAT + WITH_JOURNAL))?;
         Ok(store)
     }
 
@@ -346,6 +345,7 @@ impl Store {
             if let Some(format) = format {
                 meta.insert(META_FORMAT, format)?;
             }
+            checked::seal_meta(&mut meta)?;
         }
         transaction.commit()?;
         *durable = applied;
@@ -358,7 +358,7 @@ impl Store {
     /// As [`apply`](Self::apply).
     pub fn close(&self) -> Result<(), StoreError> {
         self.apply()?;
-        self.make_durable(Some(u64::from(FORMAT)))
+        self.make_durable(Some(FILE_FORMAT))
     }
 
     /// Waiting messages by id; `None` for others.
@@ -488,11 +488,12 @@ struct Prepared {
 
 /// Creates the tables.
 fn prepare(database: &Database, path: &Path) -> Result<Prepared, StoreError> {
-    let known = u64::from(FORMAT);
+    let known = FILE_FORMAT;
     let mut transaction = database.begin_write()?;
     transaction.set_two_phase_commit(true);
     let prepared = {
         let mut meta = transaction.open_table(META)?;
+        checked::check_meta(&meta)?;
         let found = meta.get(META_FORMAT)?.map(|format| format.value());
         let applied = meta.get(META_APPLIED)?.map(|applied| applied.value());
         match found {
@@ -515,6 +516,7 @@ fn prepare(database: &Database, path: &Path) -> Result<Prepared, StoreError> {
         }
     };
     tables::create_all(&transaction)?;
+    checked::check_small_tables(&transaction)?;
     transaction.commit()?;
     Ok(prepared)
 }

@@ -39,7 +39,14 @@ pub(crate) const NUMBERS: TableDefinition<'_, (u32, u64), &[u8]> = TableDefiniti
 /// Pool, number of the first entry → entries.
 pub(crate) const POOL_JOURNAL: TableDefinition<'_, (u32, u64), &[u8]> = TableDefinition::new("pool_journal");
 
-/// The format of the file: the newest record format in it.
+/// Name of a small table → its checksum; see [`crate::checked`].
+pub(crate) const SUMS: TableDefinition<'_, &str, u64> = TableDefinition::new("sums");
+
+/// The format of files that this version writes. Up to 7 it is the newest record format in the file; from 8 on, rows have
+/// checksums.
+pub(crate) const FILE_FORMAT: u64 = 8;
+
+/// The format of the file.
 pub(crate) const META_FORMAT: &str = "format";
 pub(crate) const META_NEXT_ID: &str = "next_id";
 pub(crate) const META_NEXT_HANDED: &str = "next_handed";
@@ -47,6 +54,8 @@ pub(crate) const META_NEXT_HANDED: &str = "next_handed";
 pub(crate) const META_SETTLED: &str = "settled";
 /// The last record of the journal that the tables have.
 pub(crate) const META_APPLIED: &str = "applied";
+/// The checksum of the other rows; see [`crate::checked`].
+pub(crate) const META_SUM: &str = "sum";
 
 /// Opens all tables, so that they exist.
 pub(crate) fn create_all(transaction: &WriteTransaction) -> Result<(), redb::TableError> {
@@ -68,5 +77,6 @@ pub(crate) fn create_all(transaction: &WriteTransaction) -> Result<(), redb::Tab
     transaction.open_table(POOLS)?;
     transaction.open_table(NUMBERS)?;
     transaction.open_table(POOL_JOURNAL)?;
+    transaction.open_table(SUMS)?;
     Ok(())
 }

@@ -40,6 +40,7 @@ pub(crate) fn config_facts(path: &Path) -> Result<ConfigFacts, String> {
         url: format!("{scheme}://{}", local_address(config.http.listen)),
         archive: config.archive.url.as_deref().and_then(database_address),
         journal: journal(&config.appliance.data),
+        tables: tables(&config.appliance.data),
     })
 }
 
@@ -52,6 +53,23 @@ fn journal(data: &Path) -> Option<Result<String, String>> {
         }
         Err(JournalError::NotFound(_)) => None,
         Err(error) => Some(Err(error.to_string())),
+    }
+}
+
+/// Checks the tables of a data directory, unless the daemon uses them.
+fn tables(data: &Path) -> Option<Result<String, String>> {
+    let path = data.join(STORE);
+    if !path.exists() {
+        return None;
+    }
+    match store::is_in_use(&path) {
+        Ok(true) => Some(Ok("in use; all pages are checked while the appliance is stopped".to_owned())),
+        Ok(false) => Some(
+            store::verify(&path)
+                .map(|()| "all pages match their checksums".to_owned())
+                .map_err(|error| error.to_string()),
+        ),
+        Err(error) => Some(Err(format!("{} cannot be read: {error}", path.display()))),
     }
 }
 

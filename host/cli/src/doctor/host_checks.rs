@@ -25,7 +25,11 @@ const MIN_TOKEN_LENGTH: usize = 32;
 /// Runs all checks of the machine.
 pub(super) fn check(facts: &ConfigFacts, is_running: bool, now: u64, found: &mut Vec<Finding>) {
     found.push(data(&facts.data));
-    found.extend(facts.journal.as_ref().map(journal));
+    let remedy = "switchyard journal verify --data DIR tells where";
+    found.extend(facts.journal.as_ref().map(|state| stored("journal", state, remedy)));
+    let remedy =
+        "stop the appliance and restore a backup, with the journal since; see the manual, backup and upgrade";
+    found.extend(facts.tables.as_ref().map(|state| stored("tables", state, remedy)));
     found.push(disk(facts));
     found.push(token(facts));
     found.push(clock(&facts.data, now));
@@ -70,15 +74,11 @@ fn data(data: &Path) -> Finding {
     Finding::new(Level::Ok, about, format!("{name} exists and is writable"), "")
 }
 
-fn journal(journal: &Result<String, String>) -> Finding {
-    match journal {
-        Ok(what) => Finding::new(Level::Ok, "journal", what.clone(), ""),
-        Err(what) => Finding::new(
-            Level::Error,
-            "journal",
-            what.clone(),
-            "switchyard journal verify --data DIR tells where",
-        ),
+/// A finding about a part of the data directory.
+fn stored(about: &'static str, state: &Result<String, String>, remedy: &str) -> Finding {
+    match state {
+        Ok(what) => Finding::new(Level::Ok, about, what.clone(), ""),
+        Err(what) => Finding::new(Level::Error, about, what.clone(), remedy),
     }
 }
 
