@@ -263,9 +263,9 @@ pub(crate) fn start(
 }
 
 /// A batch smaller than this, soon after a commit under load, waits for more events ...
-const SMALL_BATCH: usize = 384;
+const SMALL_BATCH: usize = 64;
 /// ... but no longer than this.
-const BATCH_LINGER: Duration = Duration::from_millis(3);
+const BATCH_LINGER: Duration = Duration::from_millis(1);
 /// A batch with messages of so many octets takes no more events: it is one record of the journal.
 const BATCH_OCTETS: usize = 4 << 20;
 
@@ -440,6 +440,8 @@ struct TableWriter {
 
 /// The tables are looked after so often.
 const TABLES_INTERVAL: Duration = Duration::from_millis(20);
+/// The niceness of the thread: the tables need not keep up with a peak.
+const TABLES_NICE: i32 = 10;
 /// Pending changes are applied after this time, or as soon as there are so many. What has ended by then is merged.
 const APPLY_INTERVAL: Duration = Duration::from_millis(200);
 const APPLY_CHANGES: usize = 20_000;
@@ -451,6 +453,10 @@ const CHECKPOINT_CHANGES: usize = 20_000;
 impl TableWriter {
     /// Runs until `stop` is closed.
     fn run(self, stop: &Receiver<()>) {
+        // Answers do not wait for the tables: on a busy machine the other threads go first.
+        if let Err(error) = rustix::process::setpriority_process(None, TABLES_NICE) {
+            tracing::warn!(%error, "thread priority unchanged");
+        }
         let (mut applied_at, mut durable_at) = (Instant::now(), Instant::now());
         let mut applied = 0;
         while stop.recv_timeout(TABLES_INTERVAL) == Err(RecvTimeoutError::Timeout) {
