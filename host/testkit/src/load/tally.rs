@@ -169,6 +169,11 @@ impl Tally {
         self.accepted.load(Ordering::Relaxed)
     }
 
+    /// Positive answers beyond the messages that have arrived.
+    pub fn backlog(&self) -> u64 {
+        self.accepted_count().saturating_sub(self.arrived_count())
+    }
+
     /// The first few numbers that were answered positively but never arrived.
     pub fn missing(&self, most: usize) -> Vec<u64> {
         self.accepted_without(&self.arrivals, most)

@@ -236,7 +236,7 @@ fn serial_delivery_with_a_crash_at_every_commit() {
             let body_cache = if seed % 4 < 2 { 0 } else { 1 << 20 };
             let plan = Plan { plugins: seed % 2 == 0, drops: seed % 8 < 4, body_cache, ..SERIAL };
             let commits = live(seed, plan, STEPS);
-            assert!(commits > STEPS / 4, "{commits}");
+            assert!(commits > STEPS / 12, "{commits}");
             for commit in 0..commits {
                 live(seed, Plan { crash_at: Some((commit, crash_before_leaving)), ..plan }, STEPS);
             }
@@ -278,7 +278,7 @@ fn queue_actions_apply_with_a_crash_at_every_commit() {
             let body_cache = if seed % 4 < 2 { 0 } else { 1 << 20 };
             let plan = Plan { ledger: seed % 2 == 0, drops: seed % 8 < 4, body_cache, ..QUEUE_ACTIONS };
             let commits = live(seed, plan, STEPS);
-            assert!(commits > STEPS / 4, "{commits}");
+            assert!(commits > STEPS / 12, "{commits}");
             for commit in 0..commits {
                 live(seed, Plan { crash_at: Some((commit, crash_before_leaving)), ..plan }, STEPS);
             }
@@ -318,7 +318,7 @@ fn pool_numbers_are_released_with_a_crash_at_every_commit() {
             let body_cache = if seed % 4 < 2 { 0 } else { 1 << 20 };
             let plan = Plan { ledger: seed % 2 == 0, drops: seed % 8 < 4, body_cache, ..SENDERS };
             let commits = live(seed, plan, STEPS);
-            assert!(commits > STEPS / 4, "{commits}");
+            assert!(commits > STEPS / 12, "{commits}");
             for commit in 0..commits {
                 live(seed, Plan { crash_at: Some((commit, crash_before_leaving)), ..plan }, STEPS);
             }
