@@ -5,9 +5,11 @@
 //! batch contains the events that arrive during one commit.
 
 use crate::archiving::ArchiveReader;
-use crate::critical_thread;
+use crate::batch_size::BatchSize;
+use crate::critical_thread::{self, fail_stop};
 use crate::hook_workers::HookWorkers;
 use crate::message_lookups::{MessageLookup, MessageLookups};
+use crate::table_writer::TableWriter;
 use crate::telemetry::{self, Telemetry};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
 use engine::{Engine, EngineAnswer, EngineCommand, Event, Output, ReplyTo};
@@ -18,7 +20,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-use store::{Store, StoreError};
+use store::Store;
 
 /// A query that runs on the engine's thread.
 type EngineQuery = Box<dyn FnOnce(&Engine, Now) + Send>;
@@ -266,29 +268,6 @@ pub(crate) fn start(
 const SMALL_BATCH: usize = 64;
 /// ... but no longer than this.
 const BATCH_LINGER: Duration = Duration::from_millis(1);
-/// A batch with messages of so many octets takes no more events: it is one record of the journal.
-const BATCH_OCTETS: usize = 4 << 20;
-
-/// The size of a growing batch, roughly: the octets of its messages.
-#[derive(Default)]
-struct BatchSize {
-    /// So many accepted and replaced messages are counted.
-    counted: (usize, usize),
-    octets: usize,
-}
-
-impl BatchSize {
-    /// Counts new messages. Returns whether the batch is full.
-    fn update(&mut self, batch: &Batch) -> bool {
-        let new = batch.accepted.get(self.counted.0..).unwrap_or_default().iter();
-        for message in new.chain(batch.replaced.get(self.counted.1..).unwrap_or_default()) {
-            self.octets += message.text.octets.len() + message.tlvs.len() + 256;
-        }
-        self.counted = (batch.accepted.len(), batch.replaced.len());
-        self.octets >= BATCH_OCTETS
-    }
-}
-
 fn run(mut engine: Engine, first: Output, clock: Clock, input: &Receiver<Input>, batches: &Sender<Output>) {
     let mut out = first;
     let mut committing = false;
@@ -431,58 +410,6 @@ impl Committer {
             telemetry.observe(batch, telemetry::CommitTimes { begun, ended });
         }
     }
-}
-
-/// Keeps the tables behind the journal: readers apply pending changes too, but nobody else makes them durable.
-struct TableWriter {
-    store: Arc<Store>,
-}
-
-/// The tables are looked after so often.
-const TABLES_INTERVAL: Duration = Duration::from_millis(20);
-/// The niceness of the thread: the tables need not keep up with a peak.
-const TABLES_NICE: i32 = 10;
-/// Pending changes are applied after this time, or as soon as there are so many. What has ended by then is merged.
-const APPLY_INTERVAL: Duration = Duration::from_millis(200);
-const APPLY_CHANGES: usize = 20_000;
-/// The tables are made durable after this time, or after so many changes: the disk must not be busy with them for long,
-/// because the journal waits for it too.
-const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
-const CHECKPOINT_CHANGES: usize = 20_000;
-
-impl TableWriter {
-    /// Runs until `stop` is closed.
-    fn run(self, stop: &Receiver<()>) {
-        // Answers do not wait for the tables: on a busy machine the other threads go first.
-        if let Err(error) = rustix::process::setpriority_process(None, TABLES_NICE) {
-            tracing::warn!(%error, "thread priority unchanged");
-        }
-        let (mut applied_at, mut durable_at) = (Instant::now(), Instant::now());
-        let mut applied = 0;
-        while stop.recv_timeout(TABLES_INTERVAL) == Err(RecvTimeoutError::Timeout) {
-            let pending = self.store.pending_changes();
-            if pending < APPLY_CHANGES && applied_at.elapsed() < APPLY_INTERVAL {
-                continue;
-            }
-            applied += pending;
-            let is_due = applied >= CHECKPOINT_CHANGES || durable_at.elapsed() >= CHECKPOINT_INTERVAL;
-            let done = if is_due { self.store.checkpoint() } else { self.store.apply() };
-            if let Err(error) = done {
-                fail_stop(&error);
-            }
-            applied_at = Instant::now();
-            if is_due {
-                (applied, durable_at) = (0, applied_at);
-            }
-        }
-    }
-}
-
-/// Exits after a failure of the store: no answers may be sent any more. Everything that was answered is on disk; a
-/// restart recovers.
-fn fail_stop(error: &StoreError) -> ! {
-    tracing::error!(%error, "commit failed, exiting; nothing of the failed batch was acknowledged");
-    std::process::exit(3);
 }
 
 /// Loads contents of messages from the store. It does nothing else, because queues wait for it.

@@ -5,6 +5,7 @@ use std::cell::Cell;
 use std::panic::PanicHookInfo;
 use std::sync::Once;
 use std::thread::{Builder, JoinHandle};
+use store::StoreError;
 
 /// The exit status after a panic of a critical thread; 3 is that of a failed store.
 pub(crate) const PANICKED: i32 = 4;
@@ -44,6 +45,13 @@ fn stop(panic: &PanicHookInfo<'_>) -> ! {
         "critical thread panicked, exiting; accepted messages are recovered at the next start"
     );
     std::process::exit(PANICKED);
+}
+
+/// Exits after a failure of the store: no answers may be sent any more. Everything that was answered is on disk; a
+/// restart recovers.
+pub(crate) fn fail_stop(error: &StoreError) -> ! {
+    tracing::error!(%error, "commit failed, exiting; nothing of the failed batch was acknowledged");
+    std::process::exit(3);
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 mod api_backend;
 mod archiving;
 mod backup;
+mod batch_size;
 #[cfg(test)]
 mod cli_reference;
 mod config;
@@ -39,6 +40,7 @@ mod serve;
 mod service_manager;
 mod shell_records;
 mod subscribers;
+mod table_writer;
 mod telemetry;
 mod testing;
 mod traces;

@@ -1,0 +1,26 @@
+//! The size of a batch that grows.
+
+use model::Batch;
+
+/// A batch with messages of so many octets takes no more events: it is one record of the journal.
+const BATCH_OCTETS: usize = 4 << 20;
+
+/// The size of a growing batch, roughly: the octets of its messages.
+#[derive(Default)]
+pub(crate) struct BatchSize {
+    /// So many accepted and replaced messages are counted.
+    counted: (usize, usize),
+    octets: usize,
+}
+
+impl BatchSize {
+    /// Counts new messages. Returns whether the batch is full.
+    pub(crate) fn update(&mut self, batch: &Batch) -> bool {
+        let new = batch.accepted.get(self.counted.0..).unwrap_or_default().iter();
+        for message in new.chain(batch.replaced.get(self.counted.1..).unwrap_or_default()) {
+            self.octets += message.text.octets.len() + message.tlvs.len() + 256;
+        }
+        self.counted = (batch.accepted.len(), batch.replaced.len());
+        self.octets >= BATCH_OCTETS
+    }
+}
