@@ -20,6 +20,8 @@ pub struct Tally {
     fate: Vec<AtomicU8>,
     arrivals: Vec<AtomicU8>,
     receipts: Vec<AtomicU8>,
+    /// Messages with a delivery receipt.
+    with_receipt: AtomicU64,
     /// When each message was due, in microseconds since `began`.
     due: Vec<AtomicU32>,
     /// Highest number that arrived from each source connection.
@@ -64,6 +66,7 @@ impl Tally {
             fate: (0..capacity).map(|_| AtomicU8::new(0)).collect(),
             arrivals: (0..capacity).map(|_| AtomicU8::new(0)).collect(),
             receipts: (0..capacity).map(|_| AtomicU8::new(0)).collect(),
+            with_receipt: AtomicU64::new(0),
             due: (0..capacity).map(|_| AtomicU32::new(0)).collect(),
             lanes: (0..LANES).map(|_| AtomicU64::new(0)).collect(),
             arrived: AtomicU64::new(0),
@@ -140,7 +143,10 @@ impl Tally {
     pub fn receipt(&self, number: u64) {
         let Some(count) = self.receipts.get(number as usize) else { return self.count_unknown() };
         // The count stops at 255.
-        let _ = count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| count.checked_add(1));
+        let before = count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| count.checked_add(1));
+        if before == Ok(0) {
+            self.with_receipt.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// The first few numbers that were answered positively and have no delivery receipt.
@@ -169,9 +175,10 @@ impl Tally {
         self.accepted.load(Ordering::Relaxed)
     }
 
-    /// Positive answers beyond the messages that have arrived.
-    pub fn backlog(&self) -> u64 {
-        self.accepted_count().saturating_sub(self.arrived_count())
+    /// Positive answers beyond the messages that have arrived; with `receipts`, beyond those that have a delivery receipt.
+    pub fn backlog(&self, receipts: bool) -> u64 {
+        let done = if receipts { self.with_receipt.load(Ordering::Relaxed) } else { self.arrived_count() };
+        self.accepted_count().saturating_sub(done)
     }
 
     /// The first few numbers that were answered positively but never arrived.

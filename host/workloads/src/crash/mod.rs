@@ -59,7 +59,7 @@ enum Participant {
 const MAX_MESSAGES: usize = 48_000_000;
 /// Messages per second that all participants can keep up with.
 const RATE_WITH_PARTICIPANTS: f64 = 20_000.0;
-/// Accepted messages that have not arrived, above which no kill happens.
+/// Accepted messages that have not arrived, or have no DLR yet, above which no kill happens.
 const MAX_BACKLOG: u64 = 200_000;
 /// Maximum time for the archive to catch up, and for the backlog to shrink.
 const CATCH_UP: Duration = Duration::from_secs(600);
@@ -112,7 +112,7 @@ fn crash(tool_run: &ToolRun, options: &Options) -> Result<()> {
         pause.pause(Duration::from_millis(moment));
         // Otherwise recoveries take ever longer, and the run becomes one of recoveries.
         let waited_since = Instant::now();
-        while tally.backlog() > MAX_BACKLOG && waited_since.elapsed() < CATCH_UP {
+        while tally.backlog(dlrs) > MAX_BACKLOG && waited_since.elapsed() < CATCH_UP {
             pause.pause(Duration::from_millis(20));
         }
         let config = appliance.kill()?;
