@@ -5,6 +5,10 @@
 //! changes of names that were not synced. A sync that fails leaves in the cache what it did not write, and no later
 //! sync writes it. Reads see the cache.
 
+mod replicated_log;
+
+pub use replicated_log::{ReplicatedJournal, ReplicatedLog, RequestFault};
+
 use crate::directory::{JournalDirectory, JournalFile};
 use model::Random;
 use parking_lot::Mutex;

@@ -6,7 +6,7 @@ use model::{
 };
 use std::collections::BTreeMap;
 
-#[derive(Default)]
+#[derive(Clone, Default, PartialEq)]
 pub(crate) struct PoolDisk {
     records: BTreeMap<PoolId, PoolRecord>,
     journal: BTreeMap<(PoolId, u64), JournalPart>,

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 /// The state that survives a crash.
-#[derive(Default)]
+#[derive(Clone, Default, PartialEq)]
 pub(crate) struct Disk {
     pub(crate) messages: BTreeMap<MessageId, Arc<Message>>,
     pub(crate) progress: BTreeMap<MessageId, MessageProgress>,

@@ -20,7 +20,7 @@ fn charge(message: &Message) -> Option<&Charge> {
 }
 
 /// The expected ledger, computed from the other records on disk.
-#[derive(Default)]
+#[derive(Clone, Default, PartialEq)]
 pub(crate) struct ExpectedLedger {
     funded: HashMap<Arc<str>, i64>,
     captured: HashMap<Arc<str>, u64>,

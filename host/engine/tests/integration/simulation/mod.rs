@@ -21,11 +21,13 @@
 //! * no message leaves that a queue action holds or reroutes; what is undone in time continues, and an action reports
 //!   how many messages it has cancelled;
 //! * every trace is a possible one;
-//! * no answered DLR is lost: peers repeat unanswered ones after a crash.
+//! * no answered DLR is lost: peers repeat unanswered ones after a crash;
+//! * two nodes over one log never both append to one place of it, and the tables of the follower are those of the leader.
 //!
 //! A failure prints its seed and plan: `SEED=n cargo test -p engine simulation::` runs that seed only, and
 //! `SEEDS=n` the first n of every plan instead of as many as fit into an ordinary test run.
 
+mod cluster;
 mod disk;
 mod journal;
 mod ledger;
@@ -78,6 +80,8 @@ pub(crate) struct Plan {
     pub(crate) senders: bool,
     /// An admin creates queue actions.
     pub(crate) queue_actions: bool,
+    /// Two nodes share a log: a crash is also a take-over, and appends have unknown outcomes.
+    pub(crate) cluster: bool,
     /// A single crash at this commit, counted from 0: before its commands leave, or after.
     pub(crate) crash_at: Option<(usize, bool)>,
 }
@@ -136,6 +140,7 @@ const CALM: Plan = Plan {
     serial: false,
     senders: false,
     queue_actions: false,
+    cluster: false,
     crash_at: None,
 };
 
@@ -317,6 +322,37 @@ fn pool_numbers_are_released_with_a_crash_at_every_commit() {
         for crash_before_leaving in [false, true] {
             let body_cache = if seed % 4 < 2 { 0 } else { 1 << 20 };
             let plan = Plan { ledger: seed % 2 == 0, drops: seed % 8 < 4, body_cache, ..SENDERS };
+            let commits = live(seed, plan, STEPS);
+            assert!(commits > STEPS / 12, "{commits}");
+            for commit in 0..commits {
+                live(seed, Plan { crash_at: Some((commit, crash_before_leaving)), ..plan }, STEPS);
+            }
+        }
+    }
+}
+
+/// Two nodes over one log: the leader crashes, stands still, or loses requests and answers.
+const CLUSTER: Plan = Plan { cluster: true, crashes: true, ..CALM };
+
+#[test]
+fn a_take_over_loses_nothing() {
+    for uncertainty in [UncertainPolicy::SendAgain, UncertainPolicy::Query, UncertainPolicy::AwaitDlr] {
+        for body_cache in [0, 1 << 20] {
+            let plan = Plan { uncertainty, body_cache, ..CLUSTER };
+            run(plan, 30);
+            run(Plan { ledger: true, plugins: true, drops: true, silence: true, ..plan }, 30);
+            run(Plan { senders: true, ledger: true, ..plan }, 30);
+            run(Plan { queue_actions: true, drops: true, ..plan }, 20);
+        }
+    }
+}
+
+#[test]
+fn a_take_over_at_every_commit_loses_nothing() {
+    const STEPS: usize = 100;
+    for seed in seeds_of(8) {
+        for crash_before_leaving in [false, true] {
+            let plan = Plan { ledger: seed % 2 == 0, senders: seed % 4 < 2, crashes: false, ..CLUSTER };
             let commits = live(seed, plan, STEPS);
             assert!(commits > STEPS / 12, "{commits}");
             for commit in 0..commits {

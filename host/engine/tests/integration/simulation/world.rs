@@ -1,6 +1,7 @@
 mod peers;
 mod submitters;
 
+use crate::simulation::cluster::Cluster;
 use crate::simulation::disk::Disk;
 use crate::simulation::journal::SimulatedJournal;
 use crate::simulation::ledger::LedgerClients;
@@ -45,6 +46,8 @@ pub(crate) struct World {
     /// What the tables have: all batches of the journal.
     disk: Disk,
     journal: SimulatedJournal,
+    /// In its place, if the plan has a cluster.
+    cluster: Option<Cluster>,
     out: Output,
     mono: u64,
     wall: u64,
@@ -97,6 +100,7 @@ impl World {
             engine: Engine::new(Settings::default()),
             disk: Disk::default(),
             journal: SimulatedJournal::new(seed),
+            cluster: plan.cluster.then(|| Cluster::new(seed)),
             out: Output::default(),
             mono: 1_000_000,
             wall: 1_795_000_000_000,
@@ -233,10 +237,18 @@ impl World {
 
     /// Loses everything but the disk.
     fn crash(&mut self) {
-        let power_cut = self.plan.disk_faults && self.random.chance(50);
-        for batch in self.journal.restart(power_cut) {
-            self.disk.commit(batch);
-            sender_numbers::check(&self.disk, self.seed);
+        if let Some(cluster) = &mut self.cluster {
+            let paused = self.random.chance(40).then(|| {
+                let engine = std::mem::replace(&mut self.engine, Engine::new(Settings::default()));
+                (engine, std::mem::take(&mut self.out))
+            });
+            cluster.take_over(&mut self.disk, &mut self.random, paused);
+        } else {
+            let power_cut = self.plan.disk_faults && self.random.chance(50);
+            for batch in self.journal.restart(power_cut) {
+                self.disk.commit(batch);
+                sender_numbers::check(&self.disk, self.seed);
+            }
         }
         for flight in std::mem::take(&mut self.on_links) {
             self.doubted.insert(flight.message.id);
@@ -288,26 +300,73 @@ impl World {
             self.journal.plan_fault(self.random.next() % 4, self.random.chance(50));
         }
         self.commits += 1;
-        match self.journal.append(&batch) {
+        let appended = match &mut self.cluster {
+            Some(cluster) => {
+                if !self.healthy && self.random.chance(6) {
+                    cluster.plan_faults(&mut self.random);
+                }
+                if self.random.chance(10) {
+                    cluster.wake_stale(&mut self.random);
+                }
+                cluster.append(&batch)
+            }
+            None => self.journal.append(&batch),
+        };
+        match appended {
             Ok(batch) => self.disk.commit(batch),
             // Nothing of the batch leaves; the next start finds it in the journal, or not.
             Err(_) => return self.crash(),
         }
         sender_numbers::check(&self.disk, self.seed);
+        if let Some(cluster) = &mut self.cluster
+            && self.random.chance(50)
+        {
+            cluster.follow(self.random.below(8), &self.disk);
+        }
         if self.commits.is_multiple_of(7) && self.journal.checkpoint().is_err() {
             return self.crash();
         }
         let crash = self.plan.crash_at.filter(|(commit, _)| commit + 1 == self.commits);
         match crash {
-            Some((_, true)) => {
-                // Submitters without an answer do not know of the acceptance, and uncommitted attempts never left.
-                self.crash();
-            }
+            // Submitters without an answer do not know of the acceptance, and uncommitted attempts never left.
+            Some((_, true)) => self.crash_holding(commands),
             Some((_, false)) => {
                 self.leave(commands);
                 self.crash();
             }
+            None if self.cluster.is_some() && self.plan.crashes && !self.healthy && self.random.chance(2) => {
+                self.crash_holding(commands);
+            }
             None => self.leave(commands),
+        }
+    }
+
+    /// A crash before the commands of a durable batch leave. In a cluster, a leader that has lost its place may hold
+    /// them for a moment and let some of them go, while another node has taken over.
+    fn crash_holding(&mut self, commands: Vec<EngineCommand>) {
+        self.crash();
+        if self.cluster.is_none() {
+            return;
+        }
+        for command in commands {
+            if self.random.chance(50) {
+                continue;
+            }
+            match command {
+                EngineCommand::Send { link, message, leg, want_dlr, .. } => {
+                    let is_dlr = matches!(message.kind, MessageKind::Dlr(_));
+                    let (id, seed) = (message.id, self.seed);
+                    assert!(
+                        is_dlr || self.doubted.contains(&id),
+                        "seed {seed}: {id:?} left and is not in doubt"
+                    );
+                    self.take(&OnLink { link, message, leg, want_dlr });
+                }
+                EngineCommand::Answer { answer: EngineAnswer::Accepted(id), .. } => {
+                    self.acknowledged.push(id);
+                }
+                _ => {}
+            }
         }
     }
 
@@ -451,6 +510,9 @@ impl World {
     pub(crate) fn finish(&mut self) {
         self.healthy = true;
         self.journal.recover();
+        if let Some(cluster) = &self.cluster {
+            cluster.recover();
+        }
         queue_actions::withdraw_all(&self.engine).into_iter().for_each(|event| self.apply(event));
         for peer in [ACCOUNT, PEERS[0], PEERS[1], PEERS[2]] {
             self.link_up(peer);
@@ -491,6 +553,9 @@ impl World {
             self.wall += next;
         }
         let seed = self.seed;
+        if let Some(cluster) = &mut self.cluster {
+            cluster.check_end(&self.disk);
+        }
         self.ledger_clients.check_end(&self.disk, seed);
         sender_numbers::check_end(&self.disk, seed);
         queue_actions::check_end(&self.disk, seed);
@@ -544,7 +609,7 @@ impl World {
         assert_eq!(unique.len(), self.acknowledged.len(), "seed {seed}: an id was given out twice");
         for (of, count) in &self.final_dlrs {
             assert!(
-                *count == 1 || self.plan.crashes || self.plan.drops || self.plan.silence,
+                *count == 1 || self.plan.crashes || self.plan.drops || self.plan.silence || self.plan.cluster,
                 "seed {seed}: {count} final DLRs for {of:?}"
             );
         }
