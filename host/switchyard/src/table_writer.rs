@@ -13,8 +13,9 @@ pub(crate) struct TableWriter {
 
 /// The tables are looked after so often.
 const TABLES_INTERVAL: Duration = Duration::from_millis(20);
-/// The niceness of the thread: the tables need not keep up with a peak.
-const TABLES_NICE: i32 = 10;
+/// The niceness of the thread: the tables need not keep up with a peak. Readers wait for it at times, so that it gets a third
+/// of what other threads get, and not a tenth.
+const TABLES_NICE: i32 = 5;
 /// Pending changes are applied after this time, or as soon as there are so many. What has ended by then is merged.
 const APPLY_INTERVAL: Duration = Duration::from_millis(200);
 const APPLY_CHANGES: usize = 20_000;
