@@ -45,6 +45,8 @@ const PAGES: &[ManualPage] = manual_pages![
     "internals/overview",
     "internals/plugin-runtime",
     "internals/pools-journal",
+    "internals/record-formats",
+    "internals/testing",
     "reference/business-api",
     "reference/cli",
     "reference/configuration",
