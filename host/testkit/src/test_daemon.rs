@@ -28,7 +28,7 @@ const FILE_MODE: &str = "[configuration]\nmode = \"file\"\n\n";
 const MAX_LINES: usize = 20_000;
 
 /// Maximum time for a start or a stop; includes the recovery of millions of messages.
-const TIMEOUT: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(180);
 
 /// Maximum time for an HTTP answer. The appliance compiles plugins at the lowest priority, so on a busy machine an upload may
 /// take long.
