@@ -65,7 +65,9 @@ impl Engine {
                     if self.slab[slot].attempts > 0 && !scheduled && !others_first {
                         self.hold_lock_for_retry(slot);
                     }
-                    self.defer(slot, now.moment_of(until));
+                    // `until` comes from the clock of another machine, and may be the end of such a wait.
+                    let earliest = now.mono + self.settings.previous_leader_sends;
+                    self.defer(slot, now.moment_of(until).max(earliest));
                 }
                 Some(WaitState::Held { until }) => self.hold(slot, now.moment_of(until)),
                 Some(WaitState::Uncertain { since }) => {

@@ -132,6 +132,9 @@ pub struct Settings {
     pub country: String,
     /// Limits of number pools.
     pub pools: PoolLimits,
+    /// How long after a take-over a message may still reach a peer from the node that led before. Until then
+    /// recovered uncertain messages are not sent again. Zero without a cluster: the old process has ended.
+    pub previous_leader_sends: Duration,
     /// Seed of the random choices (weights, jitter).
     pub seed: u64,
 }
@@ -159,6 +162,7 @@ impl Default for Settings {
             resolve_in_flight: 1000,
             country: String::new(),
             pools: PoolLimits::default(),
+            previous_leader_sends: Duration::ZERO,
             seed: 0,
         }
     }

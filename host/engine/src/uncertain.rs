@@ -16,7 +16,11 @@ impl Engine {
         if remedy == UncertainPolicy::SendAgain || entry.has(flag::OWN_DLR) {
             self.totals.sent_again += 1;
             self.add_step(now, slot, StepKind::SentAgain);
-            if self.slab[slot].attempts > 1 && !self.recovering {
+            let previous_leader_sends = self.settings.previous_leader_sends;
+            if self.recovering && !previous_leader_sends.is_zero() {
+                self.hold_lock_for_retry(slot);
+                self.wait_until(now, slot, now.mono + previous_leader_sends, out);
+            } else if self.slab[slot].attempts > 1 && !self.recovering {
                 // Otherwise a peer that never answers would get the message as fast as its timer runs. During
                 // recovery the daemon ended, not the peer.
                 self.try_later(now, slot, 0, false, out);

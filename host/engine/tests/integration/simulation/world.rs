@@ -32,6 +32,17 @@ struct OnLink {
     want_dlr: bool,
 }
 
+/// A submission that a node that no longer leads may still write to its link, until a time.
+struct StaleSend {
+    until: u64,
+    on_link: OnLink,
+}
+
+/// How long a leader may write to links after its last append, and how long its successor waits before it sends
+/// uncertain messages again: milliseconds.
+const STALE_LEADER_SENDS: u64 = 1_500;
+const PREVIOUS_LEADER_SENDS: u64 = 1_650;
+
 const LONG: Duration = Duration::from_secs(3 * 86_400);
 const ACCOUNT: PeerId = PeerId(0);
 const PEERS: [PeerId; 3] = [PeerId(1), PeerId(2), PeerId(3)];
@@ -54,6 +65,7 @@ pub(crate) struct World {
     links: Vec<(LinkId, PeerId)>,
     next_link: u64,
     on_links: Vec<OnLink>,
+    stale_sends: Vec<StaleSend>,
     /// Pending load commands of the engine.
     loads: Vec<MessageId>,
     routes: Vec<Arc<Message>>,
@@ -107,6 +119,7 @@ impl World {
             links: Vec::new(),
             next_link: 1,
             on_links: Vec::new(),
+            stale_sends: Vec::new(),
             loads: Vec::new(),
             routes: Vec::new(),
             ledger_clients: LedgerClients::default(),
@@ -159,6 +172,9 @@ impl World {
             delivery_policy: self.plugins.policy,
             resolve_in_flight: plugins::IN_FLIGHT,
             resolve_cache_limit: 20,
+            previous_leader_sends: Duration::from_millis(
+                self.cluster.as_ref().map_or(0, |_| PREVIOUS_LEADER_SENDS),
+            ),
             ..Settings::default()
         };
         self.engine = Engine::new(settings);
@@ -341,8 +357,8 @@ impl World {
         }
     }
 
-    /// A crash before the commands of a durable batch leave. In a cluster, a leader that has lost its place may hold
-    /// them for a moment and let some of them go, while another node has taken over.
+    /// A crash before the commands of a durable batch leave. In a cluster, a leader that has lost its place may have
+    /// them on its links for a while and write some of them, while another node has taken over.
     fn crash_holding(&mut self, commands: Vec<EngineCommand>) {
         self.crash();
         if self.cluster.is_none() {
@@ -360,13 +376,26 @@ impl World {
                         is_dlr || self.doubted.contains(&id),
                         "seed {seed}: {id:?} left and is not in doubt"
                     );
-                    self.take(&OnLink { link, message, leg, want_dlr });
+                    // Its last append was now.
+                    let until = self.mono + STALE_LEADER_SENDS;
+                    let on_link = OnLink { link, message, leg, want_dlr };
+                    self.stale_sends.push(StaleSend { until, on_link });
                 }
                 EngineCommand::Answer { answer: EngineAnswer::Accepted(id), .. } => {
                     self.acknowledged.push(id);
                 }
                 _ => {}
             }
+        }
+    }
+
+    /// A leader that has lost its place writes a message to a link, if it may still do so.
+    fn stale_send(&mut self) {
+        let now = self.mono;
+        self.stale_sends.retain(|send| send.until >= now);
+        if !self.stale_sends.is_empty() {
+            let send = self.stale_sends.swap_remove(self.random.below(self.stale_sends.len()));
+            self.take(&send.on_link);
         }
     }
 
@@ -377,6 +406,15 @@ impl World {
                 EngineCommand::Send { link, message, want_dlr, ticket, leg, .. } => {
                     let peer = self.links.iter().find(|(known, _)| *known == link).map(|(_, peer)| *peer);
                     Plugins::sent(&message, leg, peer);
+                    assert!(
+                        !self
+                            .stale_sends
+                            .iter()
+                            .any(|stale| stale.until >= self.mono && stale.on_link.message.id == message.id),
+                        "seed {}: {:?} is sent while the previous leader may send it",
+                        self.seed,
+                        message.id
+                    );
                     if !self.tickets.insert((message.id, leg, ticket)) {
                         let (id, seed) = (message.id, self.seed);
                         let own = matches!(message.kind, MessageKind::Dlr(_));
@@ -474,6 +512,7 @@ impl World {
                 let jump = self.random.below(7_200_000) as u64;
                 self.wall = if self.random.chance(50) { self.wall + jump } else { self.wall - jump };
             }
+            84 if !self.stale_sends.is_empty() => self.stale_send(),
             78..85 => self.answer_questions(),
             86 => self.answer_biller(),
             93..96 if self.plan.senders => {
@@ -512,6 +551,9 @@ impl World {
         self.journal.recover();
         if let Some(cluster) = &self.cluster {
             cluster.recover();
+        }
+        while !self.stale_sends.is_empty() {
+            self.stale_send();
         }
         queue_actions::withdraw_all(&self.engine).into_iter().for_each(|event| self.apply(event));
         for peer in [ACCOUNT, PEERS[0], PEERS[1], PEERS[2]] {
