@@ -360,6 +360,8 @@ impl World {
     /// A crash before the commands of a durable batch leave. In a cluster, a leader that has lost its place may have
     /// them on its links for a while and write some of them, while another node has taken over.
     fn crash_holding(&mut self, commands: Vec<EngineCommand>) {
+        // A link that closed before the commit writes nothing.
+        let open: Vec<LinkId> = self.links.iter().map(|(link, _)| *link).collect();
         self.crash();
         if self.cluster.is_none() {
             return;
@@ -369,7 +371,7 @@ impl World {
                 continue;
             }
             match command {
-                EngineCommand::Send { link, message, leg, want_dlr, .. } => {
+                EngineCommand::Send { link, message, leg, want_dlr, .. } if open.contains(&link) => {
                     let is_dlr = matches!(message.kind, MessageKind::Dlr(_));
                     let (id, seed) = (message.id, self.seed);
                     assert!(
