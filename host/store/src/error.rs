@@ -80,6 +80,41 @@ pub enum StoreError {
         /// The directory of its journal.
         journal: PathBuf,
     },
+    /// The file is that of a cluster's node, and the configuration has no cluster.
+    #[error(
+        "{path} belongs to a node of a cluster, and the configuration has no section [cluster]: put the section back, or \
+         restore a backup to go on without the cluster"
+    )]
+    InCluster {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file belongs to another cluster.
+    #[error(
+        "{path} belongs to another cluster: check `endpoints` and `prefix` in [cluster], or name another data directory"
+    )]
+    OtherCluster {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file of an appliance that is to join a cluster was not closed.
+    #[error(
+        "{path} was not closed: start the appliance without [cluster], stop it with SIGTERM, and start it again with \
+         [cluster]"
+    )]
+    NotClosed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file has messages of its own, and the cluster has a log already.
+    #[error(
+        "{path} has records of its own, and the cluster has other ones: a node joins a running cluster with an empty data \
+         directory"
+    )]
+    HasOwnRecords {
+        /// The file.
+        path: PathBuf,
+    },
     /// A snapshot cannot be taken.
     #[error(transparent)]
     Snapshot(#[from] snapshot::SnapshotError),

@@ -10,6 +10,7 @@ mod apply;
 mod checked;
 mod decoding;
 mod error;
+mod follower;
 mod peer_groups;
 mod pending;
 mod pool_changes;
@@ -26,6 +27,7 @@ mod verify;
 
 pub use decoding::StoredMessage;
 pub use error::StoreError;
+pub use follower::Follower;
 pub use pool_tables::PoolHistory;
 pub use reading::FinishedPage;
 pub use recover::Recovery;

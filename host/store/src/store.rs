@@ -1,20 +1,20 @@
 use crate::apply::apply;
 use crate::pending::{Pending, PendingContent};
-use crate::tables::{self, FILE_FORMAT, META, META_APPLIED, META_FORMAT, NAMES};
+use crate::tables::{
+    self, FILE_FORMAT, IN_CLUSTER, META, META_APPLIED, META_CLUSTER, META_FORMAT, META_NEXT_ID, NAMES,
+    WITH_JOURNAL,
+};
 use crate::{StoreError, checked};
 use journal::{Journal, JournalError, JournalReader, JournalRecord, LocalJournal, NodeId, Seq, Writer};
 use model::{Batch, Directory, Message, MessageId, Timestamp};
 use parking_lot::Mutex;
 use redb::{
-    Database, Durability, ReadTransaction, ReadableDatabase as _, ReadableTable as _, WriteTransaction,
+    Database, Durability, ReadTransaction, ReadableDatabase as _, ReadableTable as _,
+    ReadableTableMetadata as _, WriteTransaction,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Added to the format of a file while the journal may have records that its tables lack. A version without a journal
-/// then refuses the file, instead of opening it without them.
-const WITH_JOURNAL: u64 = 1000;
 
 /// Records of the journal are replayed in parts of so many octets.
 const REPLAY_PART: usize = 4 << 20;
@@ -56,6 +56,8 @@ pub struct Store {
     applying: Mutex<()>,
     /// The last record that is durable in the tables.
     durable: Mutex<Seq>,
+    /// The format of the file between an orderly end and the next start.
+    closed_format: u64,
 }
 
 /// The journal, and the right to write to it.
@@ -133,15 +135,8 @@ impl Store {
     /// # Errors
     /// Another process uses it, a newer daemon wrote it, or it cannot be read.
     pub fn open(path: &Path, options: StoreOptions) -> Result<Self, StoreError> {
-        let failed = |error: redb::DatabaseError| match error {
-            redb::DatabaseError::DatabaseAlreadyOpen => StoreError::InUse(path.to_owned()),
-            other => StoreError::Open { path: path.to_owned(), source: other.into() },
-        };
-        if !path.exists() {
-            create_file(path).map_err(failed)?;
-        }
-        let database = Database::builder().set_cache_size(options.cache).create(path).map_err(failed)?;
-        let Prepared { applied, is_closed } = prepare(&database, path)?;
+        let database = open_database(path, options.cache)?;
+        let Prepared { applied, is_closed, .. } = prepare_alone(&database, path)?;
         let directory = journal_path(path);
         let journal = if directory.join(journal::segment::IDENTITY).exists() {
             LocalJournal::open(&directory, options.journal, applied)?
@@ -150,7 +145,7 @@ impl Store {
         } else {
             return Err(StoreError::JournalMissing { path: path.to_owned(), journal: directory });
         };
-        Self::recover_journal(database, path, Box::new(journal), applied)
+        Self::recover_journal(database, path, Box::new(journal), NodeId::default(), applied)
     }
 
     /// Applies the records of another journal to a file that needs none: a restored backup gets what happened after it.
@@ -167,7 +162,7 @@ impl Store {
         let failed =
             |error: redb::DatabaseError| StoreError::Open { path: path.to_owned(), source: error.into() };
         let database = Database::builder().set_cache_size(options.cache).open(path).map_err(failed)?;
-        let Prepared { applied, .. } = prepare(&database, path)?;
+        let Prepared { applied, .. } = prepare_alone(&database, path)?;
         let mut reader = JournalReader::open(journal)?;
         let read = |from| reader.read(from, REPLAY_PART, Duration::ZERO);
         Ok(replay(&database, applied, until, read)?.1)
@@ -190,24 +185,32 @@ impl Store {
             .map_err(|error| StoreError::Open { path: path.to_owned(), source: error.into() })?;
         let Prepared { applied, .. } = prepare(&database, path)?;
         let journal = open_journal(applied)?;
-        Self::recover_journal(database, path, journal, applied)
+        Self::recover_journal(database, path, journal, NodeId::default(), applied)
     }
 
-    /// Takes over the journal, and applies the records that the tables lack.
-    fn recover_journal(
+    /// Takes over the journal for `node`, and applies the records that the tables lack. Node 0 is alone.
+    pub(crate) fn recover_journal(
         database: Database,
         path: &Path,
         mut journal: Box<dyn Journal>,
+        node: NodeId,
         applied: Seq,
     ) -> Result<Self, StoreError> {
-        let writer = journal.claim(NodeId::default())?;
+        let writer = journal.claim(node)?;
         let read = |from| journal.read(from, REPLAY_PART, Duration::ZERO);
         let (applied, FollowedJournal { batches, .. }) =
             replay(&database, applied, Timestamp(u64::MAX), read)?;
         if batches > 0 {
             tracing::info!(batches, "records of the journal applied to the tables");
         }
+        let is_alone = node == NodeId::default();
+        let (open_format, closed_format) = if is_alone {
+            (FILE_FORMAT + WITH_JOURNAL, FILE_FORMAT)
+        } else {
+            (FILE_FORMAT + IN_CLUSTER, FILE_FORMAT + IN_CLUSTER)
+        };
         let store = Self {
+            closed_format,
             database,
             path: path.to_owned(),
             journal: Mutex::new(JournalWriter { journal, writer, buffer: Vec::new() }),
@@ -215,7 +218,7 @@ impl Store {
             applying: Mutex::new(()),
             durable: Mutex::new(applied),
         };
-        store.make_durable(Some(FILE_FORMAT + WITH_JOURNAL))?;
+        store.make_durable(Some(open_format))?;
         Ok(store)
     }
 
@@ -352,13 +355,14 @@ impl Store {
         Ok(self.journal.lock().journal.applied(applied)?)
     }
 
-    /// Ends the use of the store: the tables have everything, and versions without a journal can open the file.
+    /// Ends the use of the store: the tables have everything. Without a cluster, versions without a journal can open the
+    /// file.
     ///
     /// # Errors
     /// As [`apply`](Self::apply).
     pub fn close(&self) -> Result<(), StoreError> {
         self.apply()?;
-        self.make_durable(Some(FILE_FORMAT))
+        self.make_durable(Some(self.closed_format))
     }
 
     /// Waiting messages by id; `None` for others.
@@ -464,7 +468,11 @@ pub fn decode_record(record: &JournalRecord) -> Result<Option<Batch>, StoreError
     batch.map_err(|source| StoreError::JournalRecord { seq: record.seq, source })
 }
 
-fn write(database: &Database, pending: &Pending, durability: Durability) -> Result<(), StoreError> {
+pub(crate) fn write(
+    database: &Database,
+    pending: &Pending,
+    durability: Durability,
+) -> Result<(), StoreError> {
     let mut transaction = database.begin_write()?;
     transaction.set_two_phase_commit(matches!(durability, Durability::Immediate));
     transaction.set_durability(durability)?;
@@ -478,16 +486,52 @@ pub fn journal_path(path: &Path) -> PathBuf {
     path.with_extension("journal")
 }
 
+/// Opens the file; creates it if it does not exist.
+pub(crate) fn open_database(path: &Path, cache: usize) -> Result<Database, StoreError> {
+    let failed = |error: redb::DatabaseError| match error {
+        redb::DatabaseError::DatabaseAlreadyOpen => StoreError::InUse(path.to_owned()),
+        other => StoreError::Open { path: path.to_owned(), source: other.into() },
+    };
+    if !path.exists() {
+        create_file(path).map_err(failed)?;
+    }
+    Database::builder().set_cache_size(cache).create(path).map_err(failed)
+}
+
 /// The state of the tables before the journal is opened.
-struct Prepared {
+pub(crate) struct Prepared {
     /// The last record of the journal that they have.
-    applied: Seq,
-    /// The journal has nothing that they lack.
-    is_closed: bool,
+    pub(crate) applied: Seq,
+    /// No journal has anything that they lack.
+    pub(crate) is_closed: bool,
+    /// The cluster whose log they follow, or followed when a backup was taken.
+    pub(crate) cluster: Option<u64>,
+    /// They never had a message or a peer.
+    pub(crate) is_empty: bool,
+}
+
+/// Creates the tables of an appliance without a cluster.
+fn prepare_alone(database: &Database, path: &Path) -> Result<Prepared, StoreError> {
+    let prepared = prepare(database, path)?;
+    if prepared.cluster.is_some() {
+        if !prepared.is_closed {
+            return Err(StoreError::InCluster { path: path.to_owned() });
+        }
+        // A restored backup: from now on it has a history of its own.
+        let mut transaction = database.begin_write()?;
+        transaction.set_two_phase_commit(true);
+        {
+            let mut meta = transaction.open_table(META)?;
+            meta.remove(META_CLUSTER)?;
+            checked::seal_meta(&mut meta)?;
+        }
+        transaction.commit()?;
+    }
+    Ok(prepared)
 }
 
 /// Creates the tables.
-fn prepare(database: &Database, path: &Path) -> Result<Prepared, StoreError> {
+pub(crate) fn prepare(database: &Database, path: &Path) -> Result<Prepared, StoreError> {
     let known = FILE_FORMAT;
     let mut transaction = database.begin_write()?;
     transaction.set_two_phase_commit(true);
@@ -496,9 +540,11 @@ fn prepare(database: &Database, path: &Path) -> Result<Prepared, StoreError> {
         checked::check_meta(&meta)?;
         let found = meta.get(META_FORMAT)?.map(|format| format.value());
         let applied = meta.get(META_APPLIED)?.map(|applied| applied.value());
+        let cluster = meta.get(META_CLUSTER)?.map(|cluster| cluster.value());
+        let is_empty = meta.get(META_NEXT_ID)?.is_none() && transaction.open_table(NAMES)?.is_empty()?;
         match found {
-            Some(found) if found > known + WITH_JOURNAL || (found > known && found <= WITH_JOURNAL) => {
-                let found = if found > WITH_JOURNAL { found - WITH_JOURNAL } else { found };
+            Some(found) if found % WITH_JOURNAL > known || found > IN_CLUSTER + known => {
+                let found = if found < IN_CLUSTER + WITH_JOURNAL { found % WITH_JOURNAL } else { found };
                 return Err(StoreError::TooNew { path: path.to_owned(), found, known });
             }
             Some(found) => {
@@ -513,6 +559,8 @@ fn prepare(database: &Database, path: &Path) -> Result<Prepared, StoreError> {
         Prepared {
             applied: Seq(applied.unwrap_or_default()),
             is_closed: found.is_none_or(|format| format <= WITH_JOURNAL),
+            cluster,
+            is_empty,
         }
     };
     tables::create_all(&transaction)?;

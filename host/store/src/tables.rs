@@ -46,6 +46,12 @@ pub(crate) const SUMS: TableDefinition<'_, &str, u64> = TableDefinition::new("su
 /// checksums.
 pub(crate) const FILE_FORMAT: u64 = 8;
 
+/// Added to the format of a file while the journal may have records that its tables lack. A version without a journal
+/// then refuses the file, instead of opening it without them.
+pub(crate) const WITH_JOURNAL: u64 = 1000;
+/// The same for the file of a cluster's node: its records are in the cluster's log.
+pub(crate) const IN_CLUSTER: u64 = 2000;
+
 /// The format of the file.
 pub(crate) const META_FORMAT: &str = "format";
 pub(crate) const META_NEXT_ID: &str = "next_id";
@@ -54,6 +60,8 @@ pub(crate) const META_NEXT_HANDED: &str = "next_handed";
 pub(crate) const META_SETTLED: &str = "settled";
 /// The last record of the journal that the tables have.
 pub(crate) const META_APPLIED: &str = "applied";
+/// The number of the cluster whose log these tables follow.
+pub(crate) const META_CLUSTER: &str = "cluster";
 /// The checksum of the other rows; see [`crate::checked`].
 pub(crate) const META_SUM: &str = "sum";
 

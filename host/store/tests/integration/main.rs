@@ -1,6 +1,7 @@
 //! Integration tests of the store.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failed step fails the test")]
 
+mod cluster;
 mod damage;
 mod formats;
 mod model;

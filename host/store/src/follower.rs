@@ -1,0 +1,128 @@
+//! The tables of a cluster's node that does not lead: they get the records that the leader appends.
+
+use crate::pending::Pending;
+use crate::store::{Store, decode_record, open_database, prepare, write};
+use crate::tables::{self, FILE_FORMAT, META, META_APPLIED, META_CLUSTER, META_FORMAT};
+use crate::{StoreError, checked};
+use journal::{Journal, JournalRecord, NodeId, Seq};
+use redb::{Database, Durability};
+use std::path::{Path, PathBuf};
+
+/// The tables of a node that follows.
+pub struct Follower {
+    database: Database,
+    path: PathBuf,
+    /// The last record in the tables.
+    applied: Seq,
+    /// The last record that is durable there.
+    durable: Seq,
+}
+
+impl std::fmt::Debug for Follower {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Follower")
+            .field("path", &self.path)
+            .field("applied", &self.applied)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Follower {
+    /// Opens the file for a node of the cluster with this number; creates it if it does not exist. `cache` is that of
+    /// [`StoreOptions`](crate::StoreOptions).
+    ///
+    /// A file of an appliance without a cluster joins with all that it has, provided that it was closed in order and the
+    /// log of the cluster is empty (`log_is_empty`). An empty file joins always.
+    ///
+    /// # Errors
+    /// The file belongs to another cluster or has messages of its own; and as [`Store::open`].
+    pub fn open(path: &Path, cache: usize, cluster: u64, log_is_empty: bool) -> Result<Self, StoreError> {
+        let database = open_database(path, cache)?;
+        let prepared = prepare(&database, path)?;
+        match prepared.cluster {
+            Some(known) if known == cluster => {}
+            Some(_) => return Err(StoreError::OtherCluster { path: path.to_owned() }),
+            None if !prepared.is_closed => return Err(StoreError::NotClosed { path: path.to_owned() }),
+            // A version without a journal may have written the file.
+            None if !log_is_empty && !(prepared.is_empty && prepared.applied == Seq(0)) => {
+                return Err(StoreError::HasOwnRecords { path: path.to_owned() });
+            }
+            None => join(&database, cluster, prepared.applied)?,
+        }
+        let applied = prepared.applied;
+        Ok(Self { database, path: path.to_owned(), applied, durable: applied })
+    }
+
+    /// The last record in the tables.
+    #[must_use]
+    pub const fn applied(&self) -> Seq {
+        self.applied
+    }
+
+    /// The last record that is durable in the tables.
+    #[must_use]
+    pub const fn durable(&self) -> Seq {
+        self.durable
+    }
+
+    /// Applies the records after [`applied`](Self::applied). They are durable after the next
+    /// [`checkpoint`](Self::checkpoint).
+    ///
+    /// # Errors
+    /// A newer version wrote a record, or the disk fails. The process must stop then.
+    pub fn apply(&mut self, records: &[JournalRecord]) -> Result<(), StoreError> {
+        let mut pending = Pending::default();
+        for record in records {
+            match decode_record(record)? {
+                Some(batch) => pending.merge(record.seq, batch),
+                None => pending.skip(record.seq),
+            }
+        }
+        let last = pending.last;
+        if !pending.is_empty() {
+            write(&self.database, &pending, Durability::None)?;
+            self.applied = last;
+        }
+        Ok(())
+    }
+
+    /// Makes the tables durable. Returns the last record in them.
+    ///
+    /// # Errors
+    /// The disk fails. The process must stop then.
+    pub fn checkpoint(&mut self) -> Result<Seq, StoreError> {
+        if self.durable != self.applied {
+            // Writing an empty change durably takes all earlier ones along.
+            let mut pending = Pending::default();
+            pending.skip(self.applied);
+            write(&self.database, &pending, Durability::Immediate)?;
+            self.durable = self.applied;
+        }
+        Ok(self.durable)
+    }
+
+    /// Claims the journal for this node, applies the records that the tables lack, and makes it the store of the leader.
+    ///
+    /// # Errors
+    /// The claim fails, the journal has no record after those in the tables, and as [`Store::open`].
+    pub fn lead(self, journal: Box<dyn Journal>, node: NodeId) -> Result<Store, StoreError> {
+        let Self { database, path, applied, .. } = self;
+        Store::recover_journal(database, &path, journal, node, applied)
+    }
+}
+
+/// Makes the file one of the cluster.
+fn join(database: &Database, cluster: u64, applied: Seq) -> Result<(), StoreError> {
+    let mut transaction = database.begin_write()?;
+    transaction.set_two_phase_commit(true);
+    {
+        let mut meta = transaction.open_table(META)?;
+        meta.insert(META_FORMAT, FILE_FORMAT + tables::IN_CLUSTER)?;
+        meta.insert(META_APPLIED, applied.0)?;
+        meta.insert(META_CLUSTER, cluster)?;
+        checked::seal_meta(&mut meta)?;
+    }
+    transaction.commit()?;
+    Ok(())
+}

@@ -1,0 +1,135 @@
+//! The tables of a cluster's nodes: a leader, and a follower that takes over.
+
+use crate::support::options;
+use crate::support::reference::{Draft, Reference, draft};
+use journal::simulation::ReplicatedLog;
+use journal::{Journal, NodeId, Seq};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+use store::{Follower, Store, StoreError};
+
+const CLUSTER: u64 = 77;
+
+fn follower(path: &Path, log: &ReplicatedLog) -> Result<Follower, StoreError> {
+    Follower::open(path, 1 << 20, CLUSTER, log.head().seq == Seq(0))
+}
+
+fn lead(follower: Follower, log: &Arc<ReplicatedLog>, node: u64) -> Store {
+    follower.lead(Box::new(log.journal(NodeId(node))), NodeId(node)).unwrap()
+}
+
+/// Applies what the follower lacks, in parts of a few octets.
+fn catch_up(follower: &mut Follower, log: &Arc<ReplicatedLog>, parts: usize) {
+    let mut journal = log.journal(NodeId(9));
+    for _ in 0..parts {
+        let records = journal.read(follower.applied().next(), 500, Duration::ZERO).unwrap();
+        follower.apply(&records).unwrap();
+    }
+}
+
+#[derive(Debug, Clone)]
+enum Action {
+    Commit(Draft),
+    Names(Vec<String>),
+    /// The follower applies this many parts of the log.
+    Follow(usize),
+    /// The follower makes its tables durable.
+    Checkpoint,
+    /// The follower ends and starts again.
+    Restart,
+    /// The leader ends without a word, and the follower takes its place.
+    TakeOver,
+}
+
+fn action() -> impl Strategy<Value = Action> {
+    prop_oneof![
+        8 => draft().prop_map(Action::Commit),
+        1 => vec("[a-d]", 0..4).prop_map(Action::Names),
+        3 => (0_usize..4).prop_map(Action::Follow),
+        1 => Just(Action::Checkpoint),
+        1 => Just(Action::Restart),
+        1 => Just(Action::TakeOver),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn a_node_that_takes_over_has_what_the_leader_had(actions in vec(action(), 1..16)) {
+        let folder = tempfile::tempdir().unwrap();
+        let paths: [PathBuf; 2] = ["one.redb", "two.redb"].map(|name| folder.path().join(name));
+        let log = ReplicatedLog::new(1000);
+        let mut reference = Reference::default();
+        let mut leading = 0;
+        let mut store = lead(follower(&paths[0], &log).unwrap(), &log, 1);
+        let mut other = follower(&paths[1], &log).unwrap();
+        for action in actions.into_iter().chain([Action::TakeOver, Action::TakeOver]) {
+            match action {
+                Action::Commit(draft) => {
+                    let batch = reference.batch(draft);
+                    store.commit(batch.clone()).unwrap();
+                    reference.apply(&batch);
+                }
+                Action::Names(wanted) => drop(store.directory(&wanted).unwrap()),
+                Action::Follow(parts) => catch_up(&mut other, &log, parts),
+                Action::Checkpoint => {
+                    let applied = other.applied();
+                    prop_assert_eq!(other.checkpoint().unwrap(), applied);
+                }
+                Action::Restart => {
+                    let durable = other.durable();
+                    drop(other);
+                    other = follower(&paths[1 - leading], &log).unwrap();
+                    prop_assert!(other.applied() >= durable);
+                }
+                Action::TakeOver => {
+                    let names = store.directory(&[]).unwrap();
+                    drop(store);
+                    leading = 1 - leading;
+                    store = lead(other, &log, leading as u64 + 1);
+                    prop_assert_eq!(reference.compare(&store), Ok(()));
+                    prop_assert!(names.iter().eq(store.directory(&[]).unwrap().iter()));
+                    other = follower(&paths[1 - leading], &log).unwrap();
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_closed_appliance_brings_its_messages_into_a_new_cluster() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("messages.redb");
+    let store = Store::open(&path, options()).unwrap();
+    store.directory(&["operator".to_owned()]).unwrap();
+    drop(store);
+    let log = ReplicatedLog::new(10);
+    let error = follower(&path, &log).unwrap_err();
+    assert!(matches!(error, StoreError::NotClosed { .. }), "{error}");
+    Store::open(&path, options()).unwrap().close().unwrap();
+    // Another node was first: its log lacks what this file has.
+    let other = lead(follower(&folder.path().join("other.redb"), &log).unwrap(), &log, 2);
+    let error = follower(&path, &log).unwrap_err();
+    assert!(matches!(error, StoreError::HasOwnRecords { .. }), "{error}");
+    drop(other);
+    let log = ReplicatedLog::new(10);
+    let joined = follower(&path, &log).unwrap();
+    assert_ne!(joined.applied(), Seq(0));
+}
+
+#[test]
+fn the_file_of_a_node_is_of_its_cluster_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("messages.redb");
+    let log = ReplicatedLog::new(10);
+    lead(follower(&path, &log).unwrap(), &log, 1).close().unwrap();
+    let error = Store::open(&path, options()).unwrap_err();
+    assert!(matches!(error, StoreError::InCluster { .. }), "{error}");
+    let error = Follower::open(&path, 1 << 20, CLUSTER + 1, true).unwrap_err();
+    assert!(matches!(error, StoreError::OtherCluster { .. }), "{error}");
+    follower(&path, &log).unwrap();
+}
