@@ -12,6 +12,7 @@
 pub mod clock;
 pub mod directory;
 mod error;
+mod lease;
 mod local;
 mod preparer;
 mod reader;
@@ -23,13 +24,15 @@ pub mod simulation;
 mod window;
 
 pub use error::JournalError;
+pub use lease::{BootTime, LeaderLease};
 pub use local::{DiscardedTail, JournalOptions, LocalJournal};
 pub use preparer::Preparation;
 pub use reader::{JournalReader, Records, SegmentSummary};
 pub use record::{Entry, JournalRecord};
 
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 /// The place of a record in the journal. The first record is 1; 0 stands for the empty journal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -158,7 +161,6 @@ pub trait Journal: Send {
     /// In a cluster: other nodes cannot be told.
     fn applied(&mut self, seq: Seq) -> Result<(), JournalError>;
 
-    /// Until when this writer may hand messages to links without an append that succeeds. Without a cluster: for
-    /// ever.
-    fn holds_until(&self) -> Instant;
+    /// Until when the writer may hand messages to links; [`append`](Self::append) extends it.
+    fn lease(&self) -> Arc<LeaderLease>;
 }

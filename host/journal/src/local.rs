@@ -9,7 +9,7 @@ use crate::scan::{LastFrame, NextFile, Scan, Segment, generations, read_identity
 use crate::segment::{
     FRAME, HEADER, HeaderError, IDENTITY, JournalIdentity, NEW_IDENTITY, SegmentHeader, segment_name,
 };
-use crate::{Head, Journal, JournalError, JournalRecord, NodeId, Seq, Term, Writer};
+use crate::{Head, Journal, JournalError, JournalRecord, LeaderLease, NodeId, Seq, Term, Writer};
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::fmt;
@@ -64,9 +64,6 @@ const SHORTEST_SEGMENT: u64 = 256;
 /// So many segments whose records are applied wait for being used again; more are removed.
 const WAITING: usize = 1;
 
-/// For ever, as far as an `Instant` can tell.
-const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
-
 /// An incomplete record that was found behind the last one: a write that a crash interrupted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiscardedTail {
@@ -96,7 +93,6 @@ pub struct LocalJournal {
     discarded: Option<DiscardedTail>,
     /// Reused for each write.
     buffer: Vec<u8>,
-    holds_until: Instant,
     /// Released last, after the preparer has ended.
     _lock: Box<dyn Send>,
 }
@@ -219,7 +215,6 @@ impl LocalJournal {
             is_foreign: false,
             grown: Condvar::new(),
         });
-        let holds_until = Instant::now().checked_add(FOR_EVER).unwrap_or_else(Instant::now);
         let mut journal = Self {
             reader: JournalReader::new(shared.clone()),
             shared,
@@ -234,7 +229,6 @@ impl LocalJournal {
             poisoned: None,
             discarded,
             buffer: Vec::new(),
-            holds_until,
             _lock: lock,
         };
         journal.retire();
@@ -422,8 +416,8 @@ impl Journal for LocalJournal {
         Ok(())
     }
 
-    fn holds_until(&self) -> Instant {
-        self.holds_until
+    fn lease(&self) -> Arc<LeaderLease> {
+        Arc::new(LeaderLease::alone())
     }
 }
 

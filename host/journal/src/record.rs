@@ -174,7 +174,8 @@ pub fn encode_record(
 }
 
 /// The length of the record that begins with `octets`, as its header says; `None` if there is no valid header.
-pub(crate) fn encoded_length(octets: &[u8]) -> Option<usize> {
+#[must_use]
+pub fn encoded_length(octets: &[u8]) -> Option<usize> {
     let header = octets.get(..RECORD_HEADER)?;
     let payload = usize::try_from(u32_at(header, 8)).ok().filter(|length| *length <= MAX_PAYLOAD)?;
     (header[..4] == MAGIC).then_some(RECORD_HEADER + payload)

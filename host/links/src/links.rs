@@ -63,7 +63,7 @@ impl Links {
             output_limit: options.output_limit,
             close_timeout: options.close_timeout,
         };
-        let registry = Arc::new(LinkRegistry::with_limiter(limiter));
+        let registry = Arc::new(LinkRegistry::with_limiter(limiter, options.lease.clone()));
         let shared = Shared {
             deps: LinkDeps::new(core, routing, registry, limits),
             accounts: Accounts::default(),

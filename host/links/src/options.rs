@@ -1,6 +1,7 @@
 use crate::sgip::SpOptions;
 use bytes::Bytes;
 use configuration::{HostPort, KeyFormat, Keys, Section, Shape, Word};
+use journal::LeaderLease;
 use model::{ErrorClass, PeerId};
 use ports::link::ClientTls;
 use ports::{
@@ -12,6 +13,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::hash::Hash;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A password. It is not shown in debug output.
@@ -31,7 +33,7 @@ impl From<String> for Secret {
 }
 
 /// Options that all links share.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct LinksOptions {
     /// Our SMPP system_id, at most 15 octets.
     pub system_id: Bytes,
@@ -44,6 +46,8 @@ pub struct LinksOptions {
     pub close_timeout: Duration,
     /// Concurrent password verifications; each uses a thread, and some megabytes for some milliseconds.
     pub verifications: usize,
+    /// Until when links may write messages.
+    pub lease: Arc<LeaderLease>,
 }
 
 impl Default for LinksOptions {
@@ -54,6 +58,7 @@ impl Default for LinksOptions {
             output_limit: 1 << 20,
             close_timeout: Duration::from_secs(5),
             verifications: 1,
+            lease: Arc::default(),
         }
     }
 }

@@ -1,5 +1,6 @@
 use crate::{AccountRegistry, LoginLimiter, Protocol, RefusalLog, RefusalRecord};
 use engine::{EngineAnswer, EngineCommand, RefusedSubmission};
+use journal::LeaderLease;
 use model::{LinkId, Message, MessageId, PeerMessageId, SubmitTicket, Timestamp};
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
@@ -66,6 +67,7 @@ pub struct LinkRegistry {
     links: RwLock<FxHashMap<LinkId, Registered>>,
     accounts: AccountRegistry,
     refusals: RefusalLog,
+    lease: Arc<LeaderLease>,
 }
 
 impl LinkRegistry {
@@ -75,10 +77,16 @@ impl LinkRegistry {
         Self::default()
     }
 
-    /// Creates a registry without links. `limiter` limits the wrong passwords of all interfaces.
+    /// Creates a registry without links. `limiter` limits the wrong passwords of all interfaces; links write messages only
+    /// while `lease` holds.
     #[must_use]
-    pub fn with_limiter(limiter: Arc<LoginLimiter>) -> Self {
-        Self { accounts: AccountRegistry::new(limiter), ..Self::default() }
+    pub fn with_limiter(limiter: Arc<LoginLimiter>, lease: Arc<LeaderLease>) -> Self {
+        Self { accounts: AccountRegistry::new(limiter), lease, ..Self::default() }
+    }
+
+    /// Until when links may write messages.
+    pub(crate) fn lease(&self) -> &LeaderLease {
+        &self.lease
     }
 
     /// Registers a link; see [`LinkHandle`](crate::LinkHandle). Returns its id, which is unique for the life of the

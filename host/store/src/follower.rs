@@ -1,10 +1,10 @@
 //! The tables of a cluster's node that does not lead: they get the records that the leader appends.
 
 use crate::pending::Pending;
-use crate::store::{Store, decode_record, open_database, prepare, write};
+use crate::store::{FileFormats, Store, decode_record, open_database, prepare, write};
 use crate::tables::{self, FILE_FORMAT, META, META_APPLIED, META_CLUSTER, META_FORMAT};
 use crate::{StoreError, checked};
-use journal::{Journal, JournalRecord, NodeId, Seq};
+use journal::{Journal, JournalRecord, Seq, Writer};
 use redb::{Database, Durability};
 use std::path::{Path, PathBuf};
 
@@ -44,8 +44,8 @@ impl Follower {
             Some(known) if known == cluster => {}
             Some(_) => return Err(StoreError::OtherCluster { path: path.to_owned() }),
             None if !prepared.is_closed => return Err(StoreError::NotClosed { path: path.to_owned() }),
-            // A version without a journal may have written the file.
-            None if !log_is_empty && !(prepared.is_empty && prepared.applied == Seq(0)) => {
+            // A file that a version without a journal wrote has messages, and no record.
+            None if !log_is_empty && (!prepared.is_empty || prepared.applied != Seq(0)) => {
                 return Err(StoreError::HasOwnRecords { path: path.to_owned() });
             }
             None => join(&database, cluster, prepared.applied)?,
@@ -102,13 +102,20 @@ impl Follower {
         Ok(self.durable)
     }
 
-    /// Claims the journal for this node, applies the records that the tables lack, and makes it the store of the leader.
+    /// Applies the records that the tables lack, and makes this the store of the leader: `writer` is a claim of this node.
     ///
     /// # Errors
-    /// The claim fails, the journal has no record after those in the tables, and as [`Store::open`].
-    pub fn lead(self, journal: Box<dyn Journal>, node: NodeId) -> Result<Store, StoreError> {
+    /// The journal has no record after those in the tables; and as [`Store::open`].
+    pub fn lead(self, journal: Box<dyn Journal>, writer: Writer) -> Result<Store, StoreError> {
         let Self { database, path, applied, .. } = self;
-        Store::recover_journal(database, &path, journal, node, applied)
+        let format = FILE_FORMAT + tables::IN_CLUSTER;
+        Store::recover_journal(
+            database,
+            &path,
+            (journal, writer),
+            FileFormats { open: format, closed: format },
+            applied,
+        )
     }
 }
 

@@ -5,7 +5,9 @@ use crate::tables::{
     WITH_JOURNAL,
 };
 use crate::{StoreError, checked};
-use journal::{Journal, JournalError, JournalReader, JournalRecord, LocalJournal, NodeId, Seq, Writer};
+use journal::{
+    Journal, JournalError, JournalReader, JournalRecord, LeaderLease, LocalJournal, NodeId, Seq, Writer,
+};
 use model::{Batch, Directory, Message, MessageId, Timestamp};
 use parking_lot::Mutex;
 use redb::{
@@ -58,6 +60,15 @@ pub struct Store {
     durable: Mutex<Seq>,
     /// The format of the file between an orderly end and the next start.
     closed_format: u64,
+    lease: Arc<LeaderLease>,
+}
+
+/// The formats of a file.
+pub(crate) struct FileFormats {
+    /// While the store is open.
+    pub(crate) open: u64,
+    /// After an orderly end.
+    pub(crate) closed: u64,
 }
 
 /// The journal, and the right to write to it.
@@ -145,7 +156,7 @@ impl Store {
         } else {
             return Err(StoreError::JournalMissing { path: path.to_owned(), journal: directory });
         };
-        Self::recover_journal(database, path, Box::new(journal), NodeId::default(), applied)
+        Self::claim_alone(database, path, Box::new(journal), applied)
     }
 
     /// Applies the records of another journal to a file that needs none: a restored backup gets what happened after it.
@@ -185,32 +196,38 @@ impl Store {
             .map_err(|error| StoreError::Open { path: path.to_owned(), source: error.into() })?;
         let Prepared { applied, .. } = prepare(&database, path)?;
         let journal = open_journal(applied)?;
-        Self::recover_journal(database, path, journal, NodeId::default(), applied)
+        Self::claim_alone(database, path, journal, applied)
     }
 
-    /// Takes over the journal for `node`, and applies the records that the tables lack. Node 0 is alone.
-    pub(crate) fn recover_journal(
+    /// Opens the store of an appliance without a cluster: nobody else writes to its journal.
+    fn claim_alone(
         database: Database,
         path: &Path,
         mut journal: Box<dyn Journal>,
-        node: NodeId,
         applied: Seq,
     ) -> Result<Self, StoreError> {
-        let writer = journal.claim(node)?;
+        let writer = journal.claim(NodeId::default())?;
+        let formats = FileFormats { open: FILE_FORMAT + WITH_JOURNAL, closed: FILE_FORMAT };
+        Self::recover_journal(database, path, (journal, writer), formats, applied)
+    }
+
+    /// Applies the records that the tables lack.
+    pub(crate) fn recover_journal(
+        database: Database,
+        path: &Path,
+        (mut journal, writer): (Box<dyn Journal>, Writer),
+        formats: FileFormats,
+        applied: Seq,
+    ) -> Result<Self, StoreError> {
         let read = |from| journal.read(from, REPLAY_PART, Duration::ZERO);
         let (applied, FollowedJournal { batches, .. }) =
             replay(&database, applied, Timestamp(u64::MAX), read)?;
         if batches > 0 {
             tracing::info!(batches, "records of the journal applied to the tables");
         }
-        let is_alone = node == NodeId::default();
-        let (open_format, closed_format) = if is_alone {
-            (FILE_FORMAT + WITH_JOURNAL, FILE_FORMAT)
-        } else {
-            (FILE_FORMAT + IN_CLUSTER, FILE_FORMAT + IN_CLUSTER)
-        };
         let store = Self {
-            closed_format,
+            closed_format: formats.closed,
+            lease: journal.lease(),
             database,
             path: path.to_owned(),
             journal: Mutex::new(JournalWriter { journal, writer, buffer: Vec::new() }),
@@ -218,7 +235,7 @@ impl Store {
             applying: Mutex::new(()),
             durable: Mutex::new(applied),
         };
-        store.make_durable(Some(open_format))?;
+        store.make_durable(Some(formats.open))?;
         Ok(store)
     }
 
@@ -279,6 +296,12 @@ impl Store {
             self.apply()?;
         }
         Ok(done)
+    }
+
+    /// Until when the messages of earlier commits may be handed to links.
+    #[must_use]
+    pub fn lease(&self) -> Arc<LeaderLease> {
+        self.lease.clone()
     }
 
     /// The number of changes that the tables lack, apart from those that are being applied.

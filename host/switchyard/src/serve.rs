@@ -113,6 +113,7 @@ pub(crate) fn serve(mut config: Config, startup: StartupConfig, logging: Arc<Log
 
     let options = LinksOptions {
         system_id: bytes::Bytes::from(config.appliance.name.clone().into_bytes()),
+        lease: store.lease(),
         ..LinksOptions::default()
     };
     let keywords = Arc::new(ArcSwap::from_pointee(KeywordRules::new(&config.opt_out)));

@@ -5,11 +5,11 @@
 //! [`ReplicatedJournal`] repeats the same octets then, and never others.
 
 use crate::record::{EntryRef, JournalRecord, decode_record, encode_record};
-use crate::{Head, Journal, JournalError, NodeId, Seq, Term, Writer};
+use crate::{Head, Journal, JournalError, LeaderLease, NodeId, Seq, Term, Writer};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// What happens to the next request of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -209,9 +209,9 @@ impl Journal for ReplicatedJournal {
         Ok(())
     }
 
-    fn holds_until(&self) -> Instant {
+    fn lease(&self) -> Arc<LeaderLease> {
         // A simulation has clocks of its own.
-        Instant::now()
+        Arc::new(LeaderLease::alone())
     }
 }
 

@@ -95,7 +95,7 @@ impl Fixture {
     pub(crate) fn limited(options: RedisOptions, limiter: Arc<ports::LoginLimiter>) -> Self {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-        let registry = Arc::new(LinkRegistry::with_limiter(limiter));
+        let registry = Arc::new(LinkRegistry::with_limiter(limiter, Arc::default()));
         let inner = Mutex::new((Engine::new(Settings::default()), Vec::new()));
         let engine = Arc::new(TestEngine { inner, registry: registry.clone(), held: Mutex::new(false) });
         let options = RedisOptions {

@@ -2,6 +2,7 @@
 
 use super::bound_link::{Link, SessionEnd};
 use super::link_control::LinkControl;
+use super::link_handle::LEASE_INTERVAL;
 use super::link_record::LinkRecord;
 use super::tracked_socket::TrackedSocket;
 use super::{
@@ -99,7 +100,8 @@ impl<P: LinkProtocol> Driver<P> {
                 .closing
                 .as_ref()
                 .map(|closing| if closing.is_unbound { closing.until } else { closing.unbind_at });
-            let deadlines = [self.protocol.deadline(), slow, closing, self.alive_deadline];
+            let held = (waiting > 0 && !self.may_write()).then(|| now + LEASE_INTERVAL);
+            let deadlines = [self.protocol.deadline(), slow, closing, self.alive_deadline, held];
             // A timer that fires early costs one iteration; resetting the timer in every iteration costs much more.
             if let Some(deadline) = deadlines.into_iter().flatten().min()
                 && timer_at.is_none_or(|at| deadline < at)
@@ -127,7 +129,13 @@ impl<P: LinkProtocol> Driver<P> {
             let mut wakeup =
                 Wakeup { batches: Vec::new(), control: None, login: None, read: None, write_error: None };
             let mut ready = false;
-            match socket.poll_write(cx, protocol.output()) {
+            // The output may have messages that another node submits too by now.
+            let written = if link.deps.registry.lease().holds() {
+                socket.poll_write(cx, protocol.output())
+            } else {
+                Poll::Pending
+            };
+            match written {
                 Poll::Ready(Ok(())) => {
                     link.written = socket.written();
                     protocol.on_written(link.written);
@@ -243,6 +251,11 @@ impl<P: LinkProtocol> Driver<P> {
         self.protocol.fill_window(&mut self.link)
     }
 
+    /// Whether the lease of the leader lets this link write.
+    fn may_write(&self) -> bool {
+        self.link.deps.registry.lease().holds()
+    }
+
     fn update_record(&self, now: Instant) {
         let Link { record, handle: Some(_), .. } = &self.link else { return };
         let count = |count| u32::try_from(count).unwrap_or(u32::MAX);
@@ -296,7 +309,7 @@ impl<P: LinkProtocol> Driver<P> {
         if self.link.bound_at.is_some() {
             self.link.record.set_phase(LinkPhase::Unbinding);
         }
-        if end.is_orderly {
+        if end.is_orderly && self.may_write() {
             let timeout = limits.write_timeout.min(Duration::from_secs(5));
             self.socket.flush_and_shutdown(self.protocol.output(), timeout).await;
         }

@@ -2,9 +2,15 @@ use crate::{EventSink, LinkCommand, LinkCommands, LinkRegistry, Protocol};
 use engine::{Event, ReplyTo};
 use model::{LinkId, Outcome, PeerId};
 use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
+use tokio::time::Sleep;
+
+/// How often a link that is held back looks whether the lease holds again.
+pub(super) const LEASE_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The knowledge of the engine about a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +33,8 @@ pub struct LinkHandle {
     link: LinkId,
     commands: LinkCommands,
     stage: LinkStage,
+    /// Ends while a leader without a lease holds commands back.
+    hold: Option<Pin<Box<Sleep>>>,
 }
 
 impl fmt::Debug for LinkHandle {
@@ -49,7 +57,7 @@ impl LinkHandle {
     #[must_use]
     pub fn register(core: Arc<dyn EventSink>, registry: Arc<LinkRegistry>, protocol: Protocol) -> Self {
         let (link, commands) = registry.add(protocol);
-        Self { core, registry, link, commands, stage: LinkStage::Registered }
+        Self { core, registry, link, commands, stage: LinkStage::Registered, hold: None }
     }
 
     /// The link's id, which is unique for the life of the process.
@@ -64,10 +72,9 @@ impl LinkHandle {
         ReplyTo { link: self.link, token }
     }
 
-    /// Waits for the next commands. Cancel safe.
+    /// Waits for the next commands, as [`poll_recv`](Self::poll_recv). Cancel safe.
     pub async fn recv(&mut self) -> Vec<LinkCommand> {
-        // The registry keeps the sender until the handle is gone.
-        self.commands.recv().await.unwrap_or_default()
+        poll_fn(|cx| self.poll_recv(cx)).await
     }
 
     /// Waits for the next commands, outside of a runtime.
@@ -80,8 +87,15 @@ impl LinkHandle {
         self.commands.try_recv().ok()
     }
 
-    /// Polls for the next commands.
+    /// Polls for the next commands. There are none while a leader of a cluster has no lease: another node may have taken
+    /// over, and may submit the same messages.
     pub fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Vec<LinkCommand>> {
+        while !self.registry.lease().holds() {
+            let hold = self.hold.get_or_insert_with(|| Box::pin(tokio::time::sleep(LEASE_INTERVAL)));
+            std::task::ready!(hold.as_mut().poll(cx));
+            self.hold = None;
+        }
+        // The registry keeps the sender until the handle is gone.
         self.commands.poll_recv(cx).map(Option::unwrap_or_default)
     }
 
@@ -131,7 +145,8 @@ impl LinkHandle {
     async fn flushed(&mut self, unsent: &mut Vec<Event>) {
         loop {
             let mut flushed = false;
-            for command in self.recv().await {
+            // Without a lease too: nothing of it leaves.
+            for command in self.commands.recv().await.unwrap_or_default() {
                 match command {
                     LinkCommand::Send { message, .. } => {
                         let (link, id, outcome) = (self.link, message.id, Outcome::NotSent);
@@ -151,6 +166,7 @@ impl LinkHandle {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use journal::{BootTime, LeaderLease};
     use parking_lot::Mutex;
 
     #[derive(Default)]
@@ -191,5 +207,21 @@ mod tests {
         assert!(closing.await);
         assert_eq!(*core.0.lock(), ["LinkPaused", "Flush", "LinkDown"]);
         assert!(registry.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_leader_without_a_lease_holds_commands_back() {
+        let lease = Arc::new(LeaderLease::ended());
+        let registry = Arc::new(LinkRegistry::with_limiter(Arc::default(), lease.clone()));
+        let core = Arc::new(RecordedEvents::default());
+        let mut handle = LinkHandle::register(core, registry.clone(), Protocol::Smpp);
+        registry.dispatch(vec![engine::EngineCommand::Flushed { link: handle.link() }]);
+        assert!(poll_fn(|cx| Poll::Ready(handle.poll_recv(cx))).await.is_pending());
+        // On a busy machine the lease may end before the timer does.
+        let held_back = poll_fn(|cx| {
+            lease.extend(BootTime::now());
+            handle.poll_recv(cx)
+        });
+        assert!(matches!(held_back.await[..], [LinkCommand::Flushed]));
     }
 }

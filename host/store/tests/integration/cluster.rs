@@ -18,7 +18,9 @@ fn follower(path: &Path, log: &ReplicatedLog) -> Result<Follower, StoreError> {
 }
 
 fn lead(follower: Follower, log: &Arc<ReplicatedLog>, node: u64) -> Store {
-    follower.lead(Box::new(log.journal(NodeId(node))), NodeId(node)).unwrap()
+    let mut journal = log.journal(NodeId(node));
+    let writer = journal.claim(NodeId(node)).unwrap();
+    follower.lead(Box::new(journal), writer).unwrap()
 }
 
 /// Applies what the follower lacks, in parts of a few octets.
