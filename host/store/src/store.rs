@@ -64,6 +64,7 @@ pub struct Store {
 }
 
 /// The formats of a file.
+#[derive(Clone, Copy)]
 pub(crate) struct FileFormats {
     /// While the store is open.
     pub(crate) open: u64,
