@@ -16,6 +16,7 @@ use engine::{
 use model::{
     Dlr, DlrState, FinalState, LinkId, Message, MessageId, MessageKind, Moment, Now, Outcome, PeerId,
     PeerMessageId, RecoveredMessage, RecoveredRecord, Refusal, SubmitAttempt, SubmitTicket, Timestamp,
+    WaitState,
 };
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -272,6 +273,12 @@ impl World {
         // Messages taken without a committed outcome are uncertain too.
         for id in self.disk.submit_attempts.values().flatten().map(|handed| handed.id) {
             self.doubted.insert(id);
+        }
+        // So are those whose link closed in the batch that took them, and whose commands never left.
+        for (id, progress) in &self.disk.progress {
+            if matches!(progress.waiting, WaitState::Uncertain { .. }) {
+                self.doubted.insert(*id);
+            }
         }
         let accepted = self.disk.messages.keys().filter(|id| !self.disk.progress.contains_key(id));
         self.truncated.extend(accepted);
