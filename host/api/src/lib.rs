@@ -6,6 +6,7 @@ mod appliance_image;
 mod attention;
 mod bindings;
 mod business;
+mod cluster;
 mod configuration;
 mod core_networks;
 mod hooks;
@@ -42,6 +43,7 @@ pub use bindings::{
     Tolerance, TrialModeView, TrialRequest,
 };
 pub use business::{BusinessPushView, BusinessRequestsView, BusinessView};
+pub use cluster::{ClusterNodeView, ClusterRole, ClusterView, EtcdMemberView};
 pub use configuration::{
     ConfigChangeKindView, ConfigChangeView, ConfigConfirmRequest, ConfigDifferenceView,
     ConfigRollbackRequest, ConfigVersionPageView, ConfigVersionSummaryView, ConfigVersionView,

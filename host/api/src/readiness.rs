@@ -10,6 +10,8 @@ use utoipa::ToSchema;
 pub enum NotReady {
     /// The daemon recovers messages, or opens its listeners.
     Starting,
+    /// Another node of the cluster leads: this one applies its records.
+    Following,
     /// The daemon is shutting down.
     Stopping,
     /// Drain mode: waiting messages are delivered, submissions are refused.
@@ -30,6 +32,9 @@ pub struct Readiness {
     pub status: ReadinessStatus,
     /// All reasons; empty if the daemon is ready.
     pub reasons: Vec<NotReady>,
+    /// The URL of the admin API of the node that leads the cluster; only on a node that follows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub leader: Option<String>,
 }
 
 impl Readiness {
@@ -37,6 +42,6 @@ impl Readiness {
     #[must_use]
     pub fn of(reasons: Vec<NotReady>) -> Self {
         let status = if reasons.is_empty() { ReadinessStatus::Ready } else { ReadinessStatus::NotReady };
-        Self { status, reasons }
+        Self { status, reasons, leader: None }
     }
 }

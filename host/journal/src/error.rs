@@ -95,6 +95,20 @@ pub enum JournalError {
     /// It is unknown whether the record is durable.
     #[error("no answer tells whether the record is durable")]
     Unknown,
+    /// In a cluster: the log cannot be read now.
+    #[error("the log of the cluster cannot be read: {reason}. Check etcd and the network")]
+    Unavailable {
+        /// What was asked, and the answer.
+        reason: String,
+    },
+    /// In a cluster: the log takes no records. Nothing is written.
+    #[error(
+        "the log of the cluster takes no records: {reason}. See `etcdctl alarm list`, and the user of cluster.user"
+    )]
+    Refused {
+        /// What was asked, and the answer.
+        reason: String,
+    },
     /// The payload is too long for a record.
     #[error("a payload of {octets} octets is too long for a record of the journal: at most {limit}")]
     TooLarge {

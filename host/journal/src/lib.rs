@@ -161,6 +161,20 @@ pub trait Journal: Send {
     /// In a cluster: other nodes cannot be told.
     fn applied(&mut self, seq: Seq) -> Result<(), JournalError>;
 
+    /// How many records the journal keeps: a record is overwritten after so many others, whether the tables of this node
+    /// have it or not. `None` if it is kept until [`applied`](Self::applied).
+    fn capacity(&self) -> Option<u64> {
+        None
+    }
+
+    /// Tells at an orderly end that another node may claim at once.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append). Nothing is lost: the others wait a little longer.
+    fn resign(&mut self, _writer: &Writer) -> Result<(), JournalError> {
+        Ok(())
+    }
+
     /// Until when the writer may hand messages to links; [`append`](Self::append) extends it.
     fn lease(&self) -> Arc<LeaderLease>;
 }

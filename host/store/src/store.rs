@@ -16,6 +16,7 @@ use redb::{
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 /// Records of the journal are replayed in parts of so many octets.
@@ -56,11 +57,15 @@ pub struct Store {
     changes: Mutex<Changes>,
     /// Held while changes are applied.
     applying: Mutex<()>,
-    /// The last record that is durable in the tables.
+    /// The last record that is durable in the tables; held while they are made durable.
     durable: Mutex<Seq>,
+    /// The same, for those who do not wait.
+    durable_record: AtomicU64,
     /// The format of the file between an orderly end and the next start.
     closed_format: u64,
     lease: Arc<LeaderLease>,
+    /// So many records may be missing from the durable tables, since the journal overwrites older ones.
+    most_records: Option<u64>,
 }
 
 /// The formats of a file.
@@ -229,12 +234,14 @@ impl Store {
         let store = Self {
             closed_format: formats.closed,
             lease: journal.lease(),
+            most_records: journal.capacity().map(|capacity| capacity / 2),
             database,
             path: path.to_owned(),
             journal: Mutex::new(JournalWriter { journal, writer, buffer: Vec::new() }),
             changes: Mutex::new(Changes { applied, ..Changes::default() }),
             applying: Mutex::new(()),
             durable: Mutex::new(applied),
+            durable_record: AtomicU64::new(applied.0),
         };
         store.make_durable(Some(formats.open))?;
         Ok(store)
@@ -296,7 +303,20 @@ impl Store {
         if is_full {
             self.apply()?;
         }
+        if let Some(most) = self.most_records
+            && seq.0 - self.durable_record.load(Relaxed) >= most
+        {
+            self.checkpoint()?;
+        }
         Ok(done)
+    }
+
+    /// In a cluster: tells the others that this node lives, without a change.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit).
+    pub fn heartbeat(&self) -> Result<(), StoreError> {
+        self.commit(Batch::default()).map(drop)
     }
 
     /// Until when the messages of earlier commits may be handed to links.
@@ -376,6 +396,7 @@ impl Store {
         }
         transaction.commit()?;
         *durable = applied;
+        self.durable_record.store(applied.0, Relaxed);
         Ok(self.journal.lock().journal.applied(applied)?)
     }
 
@@ -386,7 +407,13 @@ impl Store {
     /// As [`apply`](Self::apply).
     pub fn close(&self) -> Result<(), StoreError> {
         self.apply()?;
-        self.make_durable(Some(self.closed_format))
+        self.make_durable(Some(self.closed_format))?;
+        let mut guard = self.journal.lock();
+        let JournalWriter { journal, writer, .. } = &mut *guard;
+        if let Err(error) = journal.resign(writer) {
+            tracing::warn!(%error, "the cluster was not told of the end, another node leads a little later");
+        }
+        Ok(())
     }
 
     /// Waiting messages by id; `None` for others.

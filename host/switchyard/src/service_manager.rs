@@ -168,6 +168,7 @@ fn status_line(reasons: &[NotReady], waiting: usize) -> String {
         .iter()
         .map(|reason| match reason {
             NotReady::Starting => "starting",
+            NotReady::Following => "another node leads",
             NotReady::Stopping => "stopping",
             NotReady::Draining => "draining",
             NotReady::DiskLow => "the disk is nearly full",

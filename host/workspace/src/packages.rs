@@ -117,6 +117,16 @@ const PREREQUISITES: &[Prerequisite] = &[
         reason: "baseline for the number pool benchmark, on a private port; the service that the package may start is not needed",
         is_installed: || exists("/usr/bin/redis-server"),
     },
+    Prerequisite {
+        package: "etcd-server",
+        reason: "log of the test clusters, on private ports; the service that the package may start is not needed",
+        is_installed: || exists("/usr/bin/etcd"),
+    },
+    Prerequisite {
+        package: "etcd-client",
+        reason: "etcdctl, which sets up users of etcd for the tests",
+        is_installed: || exists("/usr/bin/etcdctl"),
+    },
 ];
 
 /// Folder of MariaDB's server, if it is installed.

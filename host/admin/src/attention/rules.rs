@@ -85,6 +85,7 @@ fn appliance(facts: &Facts, found: &mut Vec<AttentionView>) {
     // Drain mode and a full disk have their own findings.
     let reasons = facts.readiness.reasons.iter().filter_map(|reason| match reason {
         NotReady::Starting => Some("it is starting"),
+        NotReady::Following => Some("another node of the cluster leads"),
         NotReady::Stopping => Some("it is shutting down"),
         NotReady::StoreStalled => Some("the disk has not finished a commit for seconds"),
         NotReady::CoreStalled => Some("the core has not answered for seconds"),

@@ -209,6 +209,10 @@ impl Journal for ReplicatedJournal {
         Ok(())
     }
 
+    fn capacity(&self) -> Option<u64> {
+        u64::try_from(self.log.state.lock().capacity).ok()
+    }
+
     fn lease(&self) -> Arc<LeaderLease> {
         // A simulation has clocks of its own.
         Arc::new(LeaderLease::alone())

@@ -135,3 +135,19 @@ fn the_file_of_a_node_is_of_its_cluster_only() {
     assert!(matches!(error, StoreError::OtherCluster { .. }), "{error}");
     follower(&path, &log).unwrap();
 }
+
+#[test]
+fn a_leader_that_dies_finds_in_the_ring_what_its_tables_lack() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("messages.redb");
+    let log = ReplicatedLog::new(20);
+    let store = lead(follower(&path, &log).unwrap(), &log, 1);
+    for name in 0..50 {
+        store.directory(&[format!("peer {name}")]).unwrap();
+        store.heartbeat().unwrap();
+    }
+    let names = store.directory(&[]).unwrap();
+    drop(store);
+    let again = lead(follower(&path, &log).unwrap(), &log, 1);
+    assert!(names.iter().eq(again.directory(&[]).unwrap().iter()));
+}

@@ -1,0 +1,78 @@
+//! The cluster.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// `GET /v1/cluster`: the cluster, as this node sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schema(as = Cluster)]
+pub struct ClusterView {
+    /// The name of this node.
+    pub node: String,
+    /// What it does.
+    pub role: ClusterRole,
+    /// The node that leads; null if the last leader has ended in order.
+    #[schema(required)]
+    pub leader: Option<String>,
+    /// The term of the last claim. Each claim of a node begins the next one.
+    pub term: u64,
+    /// The last record of the log.
+    pub head: u64,
+    /// So many records are in etcd. A node that lacks older ones needs a backup of the leader.
+    pub slots: u64,
+    /// Whether records are on the disk of this node only, because no other node keeps up.
+    pub degraded: bool,
+    /// All nodes, by name.
+    pub nodes: Vec<ClusterNodeView>,
+    /// The members of etcd, as configured here.
+    pub etcd: Vec<EtcdMemberView>,
+    /// Why etcd does not answer; null if it does.
+    #[schema(required)]
+    pub etcd_error: Option<String>,
+}
+
+/// A node of the cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = ClusterNode)]
+pub struct ClusterNodeView {
+    /// Its name.
+    pub name: String,
+    /// What it does, or did when it was seen last.
+    pub role: ClusterRole,
+    /// Whether it was seen in the last seconds.
+    pub alive: bool,
+    /// The URL of its admin API.
+    pub address: String,
+    /// Its version.
+    pub version: String,
+    /// The last record that is durable in its tables.
+    pub durable: u64,
+}
+
+/// What a node of a cluster does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClusterRole {
+    /// It applies the records of the leader.
+    Follower,
+    /// It accepts and sends messages.
+    Leader,
+}
+
+/// A member of etcd.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[schema(as = EtcdMember)]
+pub struct EtcdMemberView {
+    /// Its address.
+    pub endpoint: String,
+    /// Its version; empty if it does not answer.
+    pub version: String,
+    /// Whether it leads etcd.
+    pub leader: bool,
+    /// The octets of its file.
+    pub octets: u64,
+    /// What is wrong with it; null if it is well.
+    #[schema(required)]
+    pub problem: Option<String>,
+}

@@ -1,0 +1,260 @@
+//! Calls of etcd's API v3: several members, TLS, users.
+
+use crate::proto::{AuthenticateRequest, AuthenticateResponse};
+use crate::{ClusterError, ClusterOptions};
+use http::uri::PathAndQuery;
+use parking_lot::Mutex;
+use prost::Message;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use tonic::client::Grpc;
+use tonic::metadata::{Ascii, MetadataValue};
+use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
+use tonic::{Code, Request, Status};
+use tonic_prost::ProstCodec;
+
+/// The maximum time for one answer. etcd elects a leader in one to two seconds.
+pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+/// The delay before the next member is asked.
+const RETRY_DELAY: Duration = Duration::from_millis(50);
+/// The longest answer: etcd's requests are limited to 1.5 MiB, and a part of the ring is read at once.
+const LONGEST_ANSWER: usize = 64 << 20;
+
+pub(crate) const RANGE: &str = "/etcdserverpb.KV/Range";
+pub(crate) const PUT: &str = "/etcdserverpb.KV/Put";
+pub(crate) const TXN: &str = "/etcdserverpb.KV/Txn";
+pub(crate) const COMPACT: &str = "/etcdserverpb.KV/Compact";
+pub(crate) const STATUS: &str = "/etcdserverpb.Maintenance/Status";
+pub(crate) const ALARM: &str = "/etcdserverpb.Maintenance/Alarm";
+const AUTHENTICATE: &str = "/etcdserverpb.Auth/Authenticate";
+
+/// A client of all members of etcd. Must be made within a tokio runtime.
+pub(crate) struct EtcdClient {
+    members: Vec<(String, Channel)>,
+    /// The member to ask.
+    current: AtomicUsize,
+    /// Name and password, if etcd has users.
+    user: Option<(String, String)>,
+    token: Mutex<Option<MetadataValue<Ascii>>>,
+}
+
+impl EtcdClient {
+    pub(crate) fn new(options: &ClusterOptions) -> Result<Self, ClusterError> {
+        let tls = tls(options)?;
+        let members = options.endpoints.iter().map(|endpoint| {
+            let failed = |error: tonic::transport::Error| {
+                let source = std::error::Error::source(&error).map(ToString::to_string);
+                let reason = source.unwrap_or_else(|| error.to_string());
+                ClusterError::Endpoint { endpoint: endpoint.clone(), reason }
+            };
+            let mut member = Endpoint::from_shared(endpoint.clone())
+                .map_err(failed)?
+                .connect_timeout(CONNECT_TIMEOUT)
+                .tcp_nodelay(true)
+                .http2_keep_alive_interval(Duration::from_secs(2))
+                .keep_alive_timeout(Duration::from_secs(2))
+                // The windows of HTTP/2 are too small for a part of the ring.
+                .initial_stream_window_size(4 << 20)
+                .initial_connection_window_size(8 << 20);
+            if endpoint.starts_with("https://") {
+                member = member.tls_config(tls.clone()).map_err(failed)?;
+            }
+            Ok((endpoint.clone(), member.connect_lazy()))
+        });
+        Ok(Self {
+            members: members.collect::<Result<_, ClusterError>>()?,
+            current: AtomicUsize::new(0),
+            user: (!options.user.is_empty()).then(|| (options.user.clone(), options.password.clone())),
+            token: Mutex::default(),
+        })
+    }
+
+    fn current(&self) -> Option<&(String, Channel)> {
+        self.members.get(self.current.load(Relaxed) % self.members.len().max(1))
+    }
+
+    /// The address of the member that is asked.
+    pub(crate) fn endpoint(&self) -> &str {
+        self.current().map_or("", |(endpoint, _)| endpoint)
+    }
+
+    /// The addresses of all members.
+    pub(crate) fn endpoints(&self) -> impl Iterator<Item = &str> {
+        self.members.iter().map(|(endpoint, _)| endpoint.as_str())
+    }
+
+    /// Asks the next member from now on.
+    pub(crate) fn rotate(&self) {
+        self.current.fetch_add(1, Relaxed);
+    }
+
+    /// Calls the current member once.
+    pub(crate) async fn call<Q, A>(&self, path: &'static str, request: &Q) -> Result<A, Status>
+    where
+        Q: Message + Clone + 'static,
+        A: Message + Default + 'static,
+    {
+        let Some((_, channel)) = self.current() else { return Err(Status::unavailable("no members")) };
+        self.call_member(channel, path, request).await
+    }
+
+    /// Calls this member once.
+    pub(crate) async fn call_at<Q, A>(
+        &self,
+        member: usize,
+        path: &'static str,
+        request: &Q,
+    ) -> Result<A, Status>
+    where
+        Q: Message + Clone + 'static,
+        A: Message + Default + 'static,
+    {
+        let Some((_, channel)) = self.members.get(member) else {
+            return Err(Status::unavailable("no such member"));
+        };
+        self.call_member(channel, path, request).await
+    }
+
+    /// Calls until a member answers, or refuses, or the time is over. Only for calls that may be repeated.
+    pub(crate) async fn call_any<Q, A>(
+        &self,
+        path: &'static str,
+        request: &Q,
+        time: Duration,
+    ) -> Result<A, Status>
+    where
+        Q: Message + Clone + 'static,
+        A: Message + Default + 'static,
+    {
+        let begun = Instant::now();
+        loop {
+            let status = match self.call(path, request).await {
+                Ok(answer) => return Ok(answer),
+                Err(status) => status,
+            };
+            if is_refusal(&status) || begun.elapsed() >= time {
+                return Err(status);
+            }
+            self.rotate();
+            tokio::time::sleep(RETRY_DELAY).await;
+        }
+    }
+
+    async fn call_member<Q, A>(&self, channel: &Channel, path: &'static str, request: &Q) -> Result<A, Status>
+    where
+        Q: Message + Clone + 'static,
+        A: Message + Default + 'static,
+    {
+        let Some(user) = &self.user else { return unary(channel, path, request.clone(), None).await };
+        let known = self.token.lock().clone();
+        let token = match known {
+            Some(token) => token,
+            None => self.authenticate(channel, user).await?,
+        };
+        match unary(channel, path, request.clone(), Some(token)).await {
+            Err(status) if is_old_token(&status) => {
+                // etcd has forgotten the token, and has done nothing.
+                let token = self.authenticate(channel, user).await?;
+                unary(channel, path, request.clone(), Some(token)).await
+            }
+            other => other,
+        }
+    }
+
+    async fn authenticate(
+        &self,
+        channel: &Channel,
+        (name, password): &(String, String),
+    ) -> Result<MetadataValue<Ascii>, Status> {
+        let request = AuthenticateRequest { name: name.clone(), password: password.clone() };
+        let answer: AuthenticateResponse = unary(channel, AUTHENTICATE, request, None).await?;
+        let token: MetadataValue<Ascii> =
+            answer.token.parse().map_err(|_| Status::internal("etcd sent a token that is not ASCII"))?;
+        *self.token.lock() = Some(token.clone());
+        Ok(token)
+    }
+}
+
+async fn unary<Q, A>(
+    channel: &Channel,
+    path: &'static str,
+    request: Q,
+    token: Option<MetadataValue<Ascii>>,
+) -> Result<A, Status>
+where
+    Q: Message + 'static,
+    A: Message + Default + 'static,
+{
+    let mut request = Request::new(request);
+    if let Some(token) = token {
+        request.metadata_mut().insert("token", token);
+    }
+    let call = async {
+        let mut grpc = Grpc::new(channel.clone()).max_decoding_message_size(LONGEST_ANSWER);
+        grpc.ready().await.map_err(|error| Status::unavailable(causes(&error)))?;
+        let codec = ProstCodec::<Q, A>::default();
+        grpc.unary(request, PathAndQuery::from_static(path), codec).await
+    };
+    match tokio::time::timeout(ANSWER_TIMEOUT, call).await {
+        Ok(answer) => answer.map(tonic::Response::into_inner),
+        Err(_) => Err(Status::deadline_exceeded("no answer")),
+    }
+}
+
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        text = next.to_string();
+        cause = next.source();
+    }
+    text
+}
+
+/// What etcd answered, for the log.
+pub(crate) fn reason(status: &Status) -> String {
+    let cause = std::error::Error::source(status).map(causes);
+    cause.unwrap_or_else(|| status.message().to_owned())
+}
+
+/// Whether the request has certainly no effect, and a repetition would not help.
+pub(crate) fn is_refusal(status: &Status) -> bool {
+    match status.code() {
+        // Also the answer to a queue that is full, which empties.
+        Code::ResourceExhausted => !status.message().contains("too many requests"),
+        Code::InvalidArgument
+        | Code::PermissionDenied
+        | Code::Unauthenticated
+        | Code::Unimplemented
+        | Code::FailedPrecondition
+        | Code::OutOfRange => true,
+        _ => false,
+    }
+}
+
+/// Whether etcd no longer knows the token.
+fn is_old_token(status: &Status) -> bool {
+    match status.code() {
+        Code::Unauthenticated => true,
+        Code::InvalidArgument => {
+            status.message().contains("auth store") || status.message().contains("user name is empty")
+        }
+        _ => false,
+    }
+}
+
+fn tls(options: &ClusterOptions) -> Result<ClientTlsConfig, ClusterError> {
+    let read = |path: &Path| {
+        std::fs::read(path).map_err(|source| ClusterError::File { path: path.to_owned(), source })
+    };
+    let mut tls = ClientTlsConfig::new();
+    if let Some(ca) = &options.ca {
+        tls = tls.ca_certificate(Certificate::from_pem(read(ca)?));
+    }
+    if let (Some(certificate), Some(key)) = (&options.certificate, &options.key) {
+        tls = tls.identity(Identity::from_pem(read(certificate)?, read(key)?));
+    }
+    Ok(tls)
+}

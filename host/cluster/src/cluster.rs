@@ -1,0 +1,431 @@
+//! What a node knows of its cluster, and tells it.
+
+use crate::client::{
+    ALARM, ANSWER_TIMEOUT, COMPACT, EtcdClient, PUT, RANGE, STATUS, TXN, is_refusal, reason,
+};
+use crate::nodes::{NodeRecord, NodeTable, RENEWAL};
+use crate::proto::{
+    AlarmRequest, AlarmResponse, COMPARE_CREATE, CompactionRequest, Compare, Empty, KeyValue, PutRequest,
+    PutResponse, RangeRequest, RangeResponse, StatusResponse, TxnRequest, TxnResponse, compare,
+};
+use crate::ring::{ClusterKeys, decode_head};
+use crate::{ClusterError, ClusterOptions, DegradedPolicy, EtcdJournal};
+use api::{ClusterNodeView, ClusterRole, ClusterView, EtcdMemberView};
+use journal::{Head, LeaderLease, Seq};
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use tokio::runtime::Handle;
+use tonic::Status;
+
+/// The format of `PREFIX/id`.
+const FORMAT: u32 = 1;
+/// The number of slots of a new ring. At full speed some seconds; a node that was away for longer needs a backup of
+/// the leader.
+const SLOTS: u64 = 1024;
+/// How often etcd's members are asked for their state.
+const MEMBER_INTERVAL: Duration = Duration::from_secs(5);
+/// etcd keeps so many revisions: readers see a consistent state, and its file stays small.
+const REVISIONS: i64 = 200;
+/// A compaction is due after so many revisions more.
+const COMPACTION: i64 = 1000;
+
+/// What all nodes of a cluster have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct Identity {
+    format: u32,
+    /// A random number: tables that follow this log follow no other one.
+    cluster: u64,
+    /// The number of slots of the ring.
+    slots: u64,
+}
+
+/// Who has claimed the log last.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeaderRecord {
+    /// The name of the node.
+    pub node: String,
+    /// The URL of its admin API.
+    pub address: String,
+    /// The term of its claim.
+    pub term: u64,
+    /// Whether it has ended in order: another node may claim at once.
+    pub resigned: bool,
+}
+
+/// The cluster, as one of its nodes sees it.
+pub struct Cluster {
+    pub(crate) client: EtcdClient,
+    pub(crate) keys: ClusterKeys,
+    pub(crate) runtime: Handle,
+    pub(crate) lease: Arc<LeaderLease>,
+    pub(crate) options: ClusterOptions,
+    identity: Identity,
+    own: Mutex<NodeRecord>,
+    nodes: Mutex<NodeTable>,
+    view: Mutex<View>,
+    /// The newest revision of etcd that this node knows.
+    pub(crate) revision: AtomicI64,
+    compacted: AtomicI64,
+    pub(crate) is_degraded: AtomicBool,
+    /// The last record of the log that this node knows.
+    pub(crate) head: AtomicU64,
+}
+
+/// What is known of etcd.
+#[derive(Debug, Default)]
+struct View {
+    members: Vec<EtcdMemberView>,
+    leader: Option<LeaderRecord>,
+    /// Since when, and why, etcd does not answer.
+    silent: Option<(Instant, String)>,
+}
+
+impl std::fmt::Debug for Cluster {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Cluster")
+            .field("node", &self.options.node)
+            .field("identity", &self.identity)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Cluster {
+    /// Finds the cluster in etcd, or founds it. `address` is the URL of this node's admin API. Must run on `runtime`, which
+    /// also renews from then on what the node says of itself.
+    ///
+    /// # Errors
+    /// The settings cannot be used, etcd refuses or does not answer within some seconds, or its keys are of something else.
+    pub async fn join(
+        options: ClusterOptions,
+        address: &str,
+        version: &str,
+        runtime: Handle,
+    ) -> Result<Arc<Self>, ClusterError> {
+        let client = EtcdClient::new(&options)?;
+        let keys = ClusterKeys::new(&options.prefix);
+        let identity = identity(&client, &keys).await?;
+        let own = NodeRecord {
+            role: ClusterRole::Follower,
+            address: options.address.clone().unwrap_or_else(|| address.to_owned()),
+            version: version.to_owned(),
+            applied: 0,
+            renewal: 0,
+        };
+        let cluster = Arc::new(Self {
+            client,
+            keys,
+            runtime: runtime.clone(),
+            lease: Arc::new(LeaderLease::ended()),
+            options,
+            identity,
+            own: Mutex::new(own),
+            nodes: Mutex::default(),
+            view: Mutex::default(),
+            revision: AtomicI64::new(0),
+            compacted: AtomicI64::new(0),
+            is_degraded: AtomicBool::new(false),
+            head: AtomicU64::new(0),
+        });
+        cluster.refresh_nodes().await.map_err(|status| cluster.failed(&status))?;
+        let weak = Arc::downgrade(&cluster);
+        runtime.spawn(async move {
+            let mut next_members = Instant::now();
+            while let Some(cluster) = weak.upgrade() {
+                cluster.renew().await;
+                if Instant::now() >= next_members {
+                    cluster.refresh_members().await;
+                    next_members = Instant::now() + MEMBER_INTERVAL;
+                }
+                drop(cluster);
+                tokio::time::sleep(RENEWAL).await;
+            }
+        });
+        Ok(cluster)
+    }
+
+    /// The number of the cluster.
+    #[must_use]
+    pub const fn number(&self) -> u64 {
+        self.identity.cluster
+    }
+
+    /// The number of slots of the ring.
+    pub(crate) const fn slots(&self) -> u64 {
+        self.identity.slots
+    }
+
+    /// The name of this node.
+    #[must_use]
+    pub fn node(&self) -> &str {
+        &self.options.node
+    }
+
+    /// The log. `start` is the last record that the tables have: a new log begins after it.
+    #[must_use]
+    pub fn journal(self: &Arc<Self>, start: Seq) -> EtcdJournal {
+        EtcdJournal::new(self.clone(), start)
+    }
+
+    /// Says from now on that this node leads, or follows.
+    pub fn set_role(&self, role: ClusterRole) {
+        self.own.lock().role = role;
+    }
+
+    /// Says from now on that records up to this one are durable in the tables of this node.
+    pub fn set_applied(&self, seq: Seq) {
+        self.own.lock().applied = seq.0;
+    }
+
+    /// The URL of this node's admin API.
+    pub(crate) fn address(&self) -> String {
+        self.own.lock().address.clone()
+    }
+
+    /// Who leads, as far as this node knows.
+    #[must_use]
+    pub fn leader(&self) -> Option<LeaderRecord> {
+        self.view.lock().leader.clone()
+    }
+
+    pub(crate) fn set_leader(&self, leader: Option<LeaderRecord>) {
+        self.view.lock().leader = leader;
+    }
+
+    /// The state of the cluster.
+    #[must_use]
+    pub fn status(&self) -> ClusterView {
+        let now = Instant::now();
+        let view = self.view.lock();
+        let head = self.head.load(Relaxed);
+        let nodes = self.nodes.lock();
+        let nodes = nodes.iter().map(|(name, known)| ClusterNodeView {
+            name: name.clone(),
+            role: known.record.role,
+            alive: known.is_live(now),
+            address: known.record.address.clone(),
+            version: known.record.version.clone(),
+            durable: known.record.applied,
+        });
+        ClusterView {
+            node: self.options.node.clone(),
+            role: self.own.lock().role,
+            leader: view.leader.as_ref().filter(|leader| !leader.resigned).map(|leader| leader.node.clone()),
+            term: view.leader.as_ref().map_or(0, |leader| leader.term),
+            head,
+            slots: self.identity.slots,
+            degraded: self.is_degraded.load(Relaxed),
+            nodes: nodes.collect(),
+            etcd: view.members.clone(),
+            etcd_error: view.silent.as_ref().map(|(_, why)| why.clone()),
+        }
+    }
+
+    pub(crate) fn failed(&self, status: &Status) -> ClusterError {
+        ClusterError::Etcd { endpoint: self.client.endpoint().to_owned(), reason: reason(status) }
+    }
+
+    /// Whether the record `seq` may be written over the one that its slot has. Waits for a node that is catching up.
+    pub(crate) async fn make_room(&self, seq: Seq) {
+        let Some(victim) = seq.0.checked_sub(self.identity.slots).filter(|victim| *victim > 0) else {
+            return;
+        };
+        let is_safe = || self.nodes.lock().durable_elsewhere(&self.options.node).0 >= victim;
+        let mut is_safe_now = is_safe();
+        while !is_safe_now {
+            let is_awaited = self.nodes.lock().has_live_other(Instant::now(), &self.options.node)
+                || self.options.degraded == DegradedPolicy::Stop;
+            if !self.is_degraded.swap(!is_awaited, Relaxed) && !is_awaited {
+                tracing::error!("no other node keeps up, older records are on this disk only");
+            }
+            if !is_awaited {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            if let Err(status) = self.refresh_nodes().await {
+                self.client.rotate();
+                tracing::warn!(reason = reason(&status), "reading the nodes from etcd failed");
+            }
+            is_safe_now = is_safe();
+        }
+        if self.is_degraded.swap(false, Relaxed) {
+            tracing::info!("another node keeps up again");
+        }
+    }
+
+    /// Renews what this node says of itself, and learns what the others say.
+    async fn renew(&self) {
+        let value = {
+            let mut own = self.own.lock();
+            own.renewal += 1;
+            serde_json::to_vec(&*own).unwrap_or_default()
+        };
+        let put = PutRequest { key: self.keys.node(&self.options.node).into_bytes(), value };
+        let told: Result<PutResponse, Status> = self.client.call(PUT, &put).await;
+        let outcome = match told {
+            Ok(_) => self.refresh_nodes().await,
+            Err(status) => Err(status),
+        };
+        match outcome {
+            Ok(()) => {
+                if let Some((since, _)) = self.view.lock().silent.take() {
+                    let ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
+                    tracing::info!(ms, "etcd answers again");
+                }
+            }
+            Err(status) => {
+                let why = reason(&status);
+                let endpoint = self.client.endpoint().to_owned();
+                if !is_refusal(&status) {
+                    self.client.rotate();
+                }
+                let mut view = self.view.lock();
+                if view.silent.is_none() {
+                    tracing::warn!(endpoint, reason = why, "etcd does not answer");
+                    view.silent = Some((Instant::now(), format!("{endpoint}: {why}")));
+                }
+            }
+        }
+        self.compact().await;
+    }
+
+    async fn refresh_nodes(&self) -> Result<(), Status> {
+        let prefix = self.keys.nodes();
+        let mut after = prefix.clone();
+        // The octet after the slash.
+        after.pop();
+        after.push('0');
+        let request = RangeRequest {
+            key: prefix.clone().into_bytes(),
+            range_end: after.into_bytes(),
+            limit: 0,
+            serializable: false,
+        };
+        let answer: RangeResponse = self.client.call(RANGE, &request).await?;
+        let found = answer.kvs.iter().filter_map(|found| {
+            let name = std::str::from_utf8(&found.key).ok()?.strip_prefix(&prefix)?;
+            Some((name.to_owned(), serde_json::from_slice(&found.value).ok()?))
+        });
+        self.nodes.lock().observe(Instant::now(), found);
+        Ok(())
+    }
+
+    /// Asks each member of etcd for its state.
+    async fn refresh_members(&self) {
+        let mut members = Vec::new();
+        let alarms: Result<AlarmResponse, Status> = self.client.call(ALARM, &AlarmRequest::default()).await;
+        let alarms = alarms.map(|answer| answer.alarms).unwrap_or_default();
+        for (number, endpoint) in self.client.endpoints().enumerate() {
+            let status: Result<StatusResponse, Status> = self.client.call_at(number, STATUS, &Empty {}).await;
+            members.push(match status {
+                Ok(status) => {
+                    let id = status.header.as_ref().map_or(0, |header| header.member_id);
+                    let raised = alarms.iter().find(|alarm| alarm.member_id == id).map(|alarm| alarm.alarm);
+                    EtcdMemberView {
+                        endpoint: endpoint.to_owned(),
+                        version: status.version,
+                        leader: id != 0 && status.leader == id,
+                        octets: u64::try_from(status.db_size).unwrap_or_default(),
+                        problem: match raised {
+                            Some(1) => Some("its quota is used up (NOSPACE)".to_owned()),
+                            Some(2) => Some("its data are damaged (CORRUPT)".to_owned()),
+                            _ if status.leader == 0 => Some("it knows no leader".to_owned()),
+                            _ => None,
+                        },
+                    }
+                }
+                Err(status) => EtcdMemberView {
+                    endpoint: endpoint.to_owned(),
+                    version: String::new(),
+                    leader: false,
+                    octets: 0,
+                    problem: Some(reason(&status)),
+                },
+            });
+        }
+        let mut view = self.view.lock();
+        for member in &members {
+            let known = view.members.iter().find(|known| known.endpoint == member.endpoint);
+            if let Some(problem) = &member.problem
+                && known.is_none_or(|known| known.problem.is_none())
+            {
+                tracing::warn!(endpoint = member.endpoint, problem, "member of etcd in trouble");
+            }
+        }
+        view.members = members;
+    }
+
+    /// Lets etcd forget old revisions.
+    async fn compact(&self) {
+        let (newest, compacted) = (self.revision.load(Relaxed), self.compacted.load(Relaxed));
+        if self.own.lock().role != ClusterRole::Leader || newest - compacted < REVISIONS + COMPACTION {
+            return;
+        }
+        let revision = newest - REVISIONS;
+        // Another leader may have done it: that is refused, and as good.
+        let done: Result<Empty, Status> = self.client.call(COMPACT, &CompactionRequest { revision }).await;
+        if done.is_ok() || done.is_err_and(|status| is_refusal(&status)) {
+            self.compacted.store(revision, Relaxed);
+        }
+    }
+
+    /// The end of the log; `None` if it is empty.
+    ///
+    /// # Errors
+    /// etcd does not answer for some seconds, or the key is not ours.
+    pub async fn read_head(&self) -> Result<Option<Head>, ClusterError> {
+        let key = self.keys.head();
+        let found = read_key(&self.client, &key).await.map_err(|status| self.failed(&status))?;
+        found.map(|found| decode_head(&found.value).ok_or(ClusterError::Foreign { key })).transpose()
+    }
+}
+
+async fn read_key(client: &EtcdClient, key: &str) -> Result<Option<KeyValue>, Status> {
+    let request = RangeRequest { key: key.into(), range_end: Vec::new(), limit: 1, serializable: false };
+    let answer: RangeResponse = client.call_any(RANGE, &request, ANSWER_TIMEOUT * 10).await?;
+    Ok(answer.kvs.into_iter().next())
+}
+
+/// Reads the identity of the cluster; writes it if there is none.
+async fn identity(client: &EtcdClient, keys: &ClusterKeys) -> Result<Identity, ClusterError> {
+    let key = keys.identity();
+    let failed = |status: Status| ClusterError::Etcd {
+        endpoint: client.endpoint().to_owned(),
+        reason: reason(&status),
+    };
+    if read_key(client, &key).await.map_err(failed)?.is_none() {
+        let mut random = [0; 8];
+        getrandom::fill(&mut random).map_err(ClusterError::Random)?;
+        let new = Identity { format: FORMAT, cluster: u64::from_le_bytes(random), slots: SLOTS };
+        let value = serde_json::to_vec(&new).unwrap_or_default();
+        let request = TxnRequest {
+            compare: vec![Compare {
+                result: 0,
+                target: COMPARE_CREATE,
+                key: key.clone().into_bytes(),
+                target_union: Some(compare::TargetUnion::CreateRevision(0)),
+            }],
+            success: vec![PutRequest { key: key.clone().into_bytes(), value }.into()],
+            failure: Vec::new(),
+        };
+        // Whether this one was first or another: the key is there now.
+        let _: TxnResponse = client.call_any(TXN, &request, ANSWER_TIMEOUT * 10).await.map_err(failed)?;
+    }
+    let found = read_key(client, &key).await.map_err(failed)?;
+    let value = found.map(|found| found.value).unwrap_or_default();
+    let foreign = || ClusterError::Foreign { key: key.clone() };
+    let format: serde_json::Value = serde_json::from_slice(&value).map_err(|_| foreign())?;
+    match format.get("format").and_then(serde_json::Value::as_u64) {
+        Some(found) if found == u64::from(FORMAT) => {}
+        Some(found) => {
+            let found = u32::try_from(found).unwrap_or(u32::MAX);
+            return Err(ClusterError::UnknownFormat { key, found, known: FORMAT });
+        }
+        None => return Err(foreign()),
+    }
+    let identity: Identity = serde_json::from_slice(&value).map_err(|_| foreign())?;
+    if identity.slots < 16 || identity.slots > 10_000 { Err(foreign()) } else { Ok(identity) }
+}

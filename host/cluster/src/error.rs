@@ -1,0 +1,53 @@
+use std::path::PathBuf;
+
+/// Errors of a node of a cluster.
+#[derive(Debug, thiserror::Error)]
+pub enum ClusterError {
+    /// An address of etcd cannot be used.
+    #[error("cluster.endpoints: {endpoint}: {reason}")]
+    Endpoint {
+        /// The address.
+        endpoint: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A file cannot be read.
+    #[error("{path}: {source}. Check the path and who may read the file")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// etcd did not answer, or refused.
+    #[error("etcd at {endpoint}: {reason}")]
+    Etcd {
+        /// The member that was asked last.
+        endpoint: String,
+        /// What it answered.
+        reason: String,
+    },
+    /// A newer version wrote what is in etcd.
+    #[error(
+        "{key} in etcd has format {found}, and this switchyard knows format {known}: start the version that wrote it"
+    )]
+    UnknownFormat {
+        /// The key.
+        key: String,
+        /// The format that was found.
+        found: u32,
+        /// The known format.
+        known: u32,
+    },
+    /// A value in etcd is not what this version writes.
+    #[error(
+        "{key} in etcd cannot be read: something else has written it. Name another prefix in cluster.prefix"
+    )]
+    Foreign {
+        /// The key.
+        key: String,
+    },
+    /// The system has no random numbers.
+    #[error("no random number for the new cluster: {0}")]
+    Random(getrandom::Error),
+}

@@ -1,0 +1,105 @@
+//! What the nodes say of themselves in etcd.
+
+use api::ClusterRole;
+use journal::Seq;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+/// How often a node renews what it says of itself.
+pub(crate) const RENEWAL: Duration = Duration::from_millis(500);
+/// A node that has renewed nothing for so long is not counted on.
+const SILENCE: Duration = Duration::from_secs(3);
+
+/// What a node says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct NodeRecord {
+    pub(crate) role: ClusterRole,
+    /// The URL of its admin API.
+    pub(crate) address: String,
+    pub(crate) version: String,
+    /// The last record that is durable in its tables.
+    pub(crate) applied: u64,
+    /// Counts the renewals.
+    pub(crate) renewal: u64,
+}
+
+/// A node, as another one sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct KnownNode {
+    pub(crate) record: NodeRecord,
+    /// When it last changed here.
+    pub(crate) changed: Instant,
+}
+
+/// All nodes.
+#[derive(Debug, Default)]
+pub(crate) struct NodeTable {
+    nodes: BTreeMap<String, KnownNode>,
+}
+
+impl NodeTable {
+    /// Takes what etcd has now.
+    pub(crate) fn observe(&mut self, now: Instant, found: impl IntoIterator<Item = (String, NodeRecord)>) {
+        let mut nodes = BTreeMap::new();
+        for (name, record) in found {
+            let known = self.nodes.remove(&name).filter(|known| known.record == record);
+            nodes.insert(name, known.unwrap_or(KnownNode { record, changed: now }));
+        }
+        self.nodes = nodes;
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&String, &KnownNode)> {
+        self.nodes.iter()
+    }
+
+    /// The last record that is durable on a node other than this one; dead ones have it on their disks.
+    pub(crate) fn durable_elsewhere(&self, own: &str) -> Seq {
+        let others = self.nodes.iter().filter(|(name, _)| *name != own);
+        Seq(others.map(|(_, known)| known.record.applied).max().unwrap_or_default())
+    }
+
+    /// Whether a node other than this one is there.
+    pub(crate) fn has_live_other(&self, now: Instant, own: &str) -> bool {
+        self.nodes.iter().any(|(name, known)| name != own && known.is_live(now))
+    }
+}
+
+impl KnownNode {
+    pub(crate) fn is_live(&self, now: Instant) -> bool {
+        now.duration_since(self.changed) < SILENCE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(applied: u64, renewal: u64) -> NodeRecord {
+        NodeRecord {
+            role: ClusterRole::Follower,
+            address: String::new(),
+            version: String::new(),
+            applied,
+            renewal,
+        }
+    }
+
+    #[test]
+    fn a_node_lives_as_long_as_its_record_changes() {
+        let begun = Instant::now();
+        let mut table = NodeTable::default();
+        let both = |renewal| [("a".to_owned(), record(9, 1)), ("b".to_owned(), record(5, renewal))];
+        table.observe(begun, both(1));
+        assert_eq!(table.durable_elsewhere("a"), Seq(5));
+        assert_eq!(table.durable_elsewhere("b"), Seq(9));
+        let later = begun + Duration::from_secs(2);
+        table.observe(later, both(2));
+        assert!(table.has_live_other(later + Duration::from_secs(2), "a"));
+        assert!(!table.has_live_other(later + Duration::from_secs(2), "b"), "a has renewed nothing");
+        assert!(!table.has_live_other(later + Duration::from_secs(3), "a"));
+        assert_eq!(table.durable_elsewhere("a"), Seq(5), "it is on its disk");
+        table.observe(later, []);
+        assert_eq!(table.durable_elsewhere("a"), Seq(0));
+    }
+}

@@ -1,0 +1,233 @@
+//! The tail of the log in etcd: the keys, and the values of a slot.
+//!
+//! | key | value |
+//! |---|---|
+//! | `PREFIX/id` | the cluster's number and the number of slots, JSON |
+//! | `PREFIX/head` | term, seq (8 octets each) and checksum (4 octets) of the last record, little-endian |
+//! | `PREFIX/leader` | who has claimed the log last, JSON |
+//! | `PREFIX/node/NAME` | what a node says of itself, JSON |
+//! | `PREFIX/ring/0000` … | the record whose number modulo the number of slots is this |
+//! | `PREFIX/ring/0000/01` … | the rest of a long record, in pieces |
+//!
+//! The value of a slot: 1 octet encoding (0 as it is, 1 LZ4), 4 octets length of the encoded record, its first piece.
+//! Keys are overwritten and never removed, so that etcd's file does not grow.
+
+use crate::proto::KeyValue;
+use journal::record::{MAX_PAYLOAD, RECORD_HEADER};
+use journal::{Head, Seq, Term};
+
+/// The octets of a record in one request: etcd takes 1.5 MiB, and the rest is for keys.
+const PIECE: usize = 1 << 20;
+const SLOT_HEADER: usize = 5;
+const PLAIN: u8 = 0;
+const LZ4: u8 = 1;
+
+/// The keys of a cluster.
+#[derive(Debug, Clone)]
+pub(crate) struct ClusterKeys {
+    prefix: String,
+}
+
+impl ClusterKeys {
+    pub(crate) fn new(prefix: &str) -> Self {
+        Self { prefix: prefix.to_owned() }
+    }
+
+    pub(crate) fn identity(&self) -> String {
+        format!("{}/id", self.prefix)
+    }
+
+    pub(crate) fn head(&self) -> String {
+        format!("{}/head", self.prefix)
+    }
+
+    pub(crate) fn leader(&self) -> String {
+        format!("{}/leader", self.prefix)
+    }
+
+    pub(crate) fn nodes(&self) -> String {
+        format!("{}/node/", self.prefix)
+    }
+
+    pub(crate) fn node(&self, name: &str) -> String {
+        format!("{}/node/{name}", self.prefix)
+    }
+
+    pub(crate) fn slot(&self, slot: u64) -> String {
+        format!("{}/ring/{slot:04}", self.prefix)
+    }
+
+    fn piece(&self, slot: u64, number: usize) -> String {
+        format!("{}/ring/{slot:04}/{number:02}", self.prefix)
+    }
+
+    /// The first key after these of a slot.
+    pub(crate) fn after_slot(&self, slot: u64) -> String {
+        format!("{}/ring/{slot:04}0", self.prefix)
+    }
+}
+
+pub(crate) fn encode_head(head: &Head) -> Vec<u8> {
+    let mut octets = Vec::with_capacity(20);
+    octets.extend_from_slice(&head.term.0.to_le_bytes());
+    octets.extend_from_slice(&head.seq.0.to_le_bytes());
+    octets.extend_from_slice(&head.crc.to_le_bytes());
+    octets
+}
+
+pub(crate) fn decode_head(octets: &[u8]) -> Option<Head> {
+    let (term, rest) = octets.split_first_chunk()?;
+    let (seq, rest) = rest.split_first_chunk()?;
+    let crc = rest.try_into().ok()?;
+    Some(Head {
+        term: Term(u64::from_le_bytes(*term)),
+        seq: Seq(u64::from_le_bytes(*seq)),
+        crc: u32::from_le_bytes(crc),
+    })
+}
+
+/// A record for its slot.
+pub(crate) struct EncodedSlot {
+    /// The key and value of the slot itself.
+    pub(crate) slot: (String, Vec<u8>),
+    /// The keys and values of the other pieces, to be written before.
+    pub(crate) pieces: Vec<(String, Vec<u8>)>,
+}
+
+pub(crate) fn encode_slot(keys: &ClusterKeys, slot: u64, record: &[u8], compress: bool) -> EncodedSlot {
+    let packed = compress.then(|| lz4_flex::compress_prepend_size(record));
+    let (encoding, octets) = match &packed {
+        Some(packed) if packed.len() < record.len() => (LZ4, packed.as_slice()),
+        _ => (PLAIN, record),
+    };
+    let mut pieces = octets.chunks(PIECE);
+    let first = pieces.next().unwrap_or_default();
+    let mut value = Vec::with_capacity(SLOT_HEADER + first.len());
+    value.push(encoding);
+    // A record is shorter than 4 GiB.
+    value.extend_from_slice(&u32::try_from(octets.len()).unwrap_or(u32::MAX).to_le_bytes());
+    value.extend_from_slice(first);
+    let pieces = (1..).zip(pieces).map(|(number, piece)| (keys.piece(slot, number), piece.to_vec()));
+    EncodedSlot { slot: (keys.slot(slot), value), pieces: pieces.collect() }
+}
+
+/// What a slot has.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum DecodedSlot {
+    /// The octets of a record, and the number of keys that they came from.
+    Record(Vec<u8>, usize),
+    /// Pieces are missing.
+    Incomplete,
+    /// No record.
+    Invalid,
+}
+
+/// Decodes the slot whose key and pieces are the first of `found`, in the order of keys.
+pub(crate) fn decode_slot(keys: &ClusterKeys, slot: u64, found: &[KeyValue]) -> DecodedSlot {
+    let Some((first, rest)) = found.split_first() else { return DecodedSlot::Incomplete };
+    if first.key != keys.slot(slot).as_bytes() {
+        return DecodedSlot::Invalid;
+    }
+    let Some((header, piece)) = first.value.split_first_chunk::<SLOT_HEADER>() else {
+        return DecodedSlot::Invalid;
+    };
+    let [encoding, length @ ..] = *header;
+    let length = usize::try_from(u32::from_le_bytes(length)).unwrap_or(usize::MAX);
+    // LZ4 makes octets that it cannot compress a little longer, and those are not encoded.
+    if length > RECORD_HEADER + MAX_PAYLOAD {
+        return DecodedSlot::Invalid;
+    }
+    let mut octets = Vec::with_capacity(length);
+    octets.extend_from_slice(piece);
+    let mut used = 1;
+    for (number, more) in (1..).zip(rest) {
+        if octets.len() >= length {
+            break;
+        }
+        if more.key != keys.piece(slot, number).as_bytes() {
+            return DecodedSlot::Invalid;
+        }
+        octets.extend_from_slice(&more.value);
+        used += 1;
+    }
+    if octets.len() < length {
+        return DecodedSlot::Incomplete;
+    }
+    // Pieces of an older, longer record may follow.
+    let prefix = format!("{}/", keys.slot(slot));
+    used += rest.iter().skip(used - 1).take_while(|more| more.key.starts_with(prefix.as_bytes())).count();
+    if octets.len() > length {
+        return DecodedSlot::Invalid;
+    }
+    match encoding {
+        PLAIN => DecodedSlot::Record(octets, used),
+        LZ4 => {
+            let size = octets.first_chunk().map_or(u32::MAX, |size| u32::from_le_bytes(*size));
+            if usize::try_from(size).unwrap_or(usize::MAX) > RECORD_HEADER + MAX_PAYLOAD {
+                return DecodedSlot::Invalid;
+            }
+            match lz4_flex::decompress_size_prepended(&octets) {
+                Ok(record) => DecodedSlot::Record(record, used),
+                Err(_) => DecodedSlot::Invalid,
+            }
+        }
+        _ => DecodedSlot::Invalid,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    fn keys() -> ClusterKeys {
+        ClusterKeys::new("/test")
+    }
+
+    fn stored(slot: EncodedSlot) -> Vec<KeyValue> {
+        std::iter::once(slot.slot)
+            .chain(slot.pieces)
+            .map(|(key, value)| KeyValue { key: key.into_bytes(), value, mod_revision: 0 })
+            .collect()
+    }
+
+    #[test]
+    fn a_long_record_takes_several_keys() {
+        let record: Vec<u8> =
+            (0..3_000_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+        let mut found = stored(encode_slot(&keys(), 7, &record, false));
+        assert_eq!(found.len(), 3);
+        assert!(found.is_sorted_by(|a, b| a.key < b.key));
+        assert!(found.iter().all(|one| one.key < keys().after_slot(7).into_bytes()));
+        assert!(keys().after_slot(7) < keys().slot(8));
+        for missing in 0..3 {
+            assert_eq!(decode_slot(&keys(), 7, &found[..missing]), DecodedSlot::Incomplete);
+        }
+        assert_eq!(decode_slot(&keys(), 7, &found), DecodedSlot::Record(record, 3));
+        // A short record leaves the pieces of the long one behind.
+        let short = stored(encode_slot(&keys(), 7, b"short", false));
+        found.splice(..1, short);
+        assert_eq!(decode_slot(&keys(), 7, &found), DecodedSlot::Record(b"short".to_vec(), 3));
+    }
+
+    proptest! {
+        #[test]
+        fn a_slot_decodes_to_its_record(record in vec(any::<u8>(), 0..2000), compress: bool, slot in 0_u64..1024) {
+            let found = stored(encode_slot(&keys(), slot, &record, compress));
+            prop_assert_eq!(decode_slot(&keys(), slot, &found), DecodedSlot::Record(record, 1));
+        }
+
+        #[test]
+        fn any_octets_are_a_record_or_refused(value in vec(any::<u8>(), 0..200)) {
+            let found = [KeyValue { key: keys().slot(0).into_bytes(), value, mod_revision: 0 }];
+            let _ = decode_slot(&keys(), 0, &found);
+        }
+
+        #[test]
+        fn a_head_has_20_octets(term: u64, seq: u64, crc: u32) {
+            let head = Head { term: Term(term), seq: Seq(seq), crc };
+            prop_assert_eq!(decode_head(&encode_head(&head)), Some(head));
+        }
+    }
+}

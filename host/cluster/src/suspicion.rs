@@ -1,0 +1,66 @@
+use journal::Head;
+use std::time::{Duration, Instant};
+
+/// When a node that follows takes the leader for dead.
+///
+/// Two signs are needed at once: the head of the log has not moved, although a leader moves it at least every
+/// [`HEARTBEAT`](crate::HEARTBEAT), and a majority of etcd has answered this node all the time. While etcd elects a
+/// leader of its own, no node can append, and that is no sign. A wrong suspicion is safe: whoever claims wins, and the
+/// other one is fenced.
+#[derive(Debug, Default)]
+pub struct Suspicion {
+    head: Option<Head>,
+    /// Since when the head has stood still, as far as etcd has answered without a gap.
+    still_since: Option<Instant>,
+}
+
+impl Suspicion {
+    /// How long the head must stand still.
+    pub const TIME: Duration = Duration::from_secs(1);
+
+    /// A majority of etcd answers that this is the head.
+    pub fn observe(&mut self, now: Instant, head: Option<Head>) {
+        if self.still_since.is_none() || self.head != head {
+            self.still_since = Some(now);
+            self.head = head;
+        }
+    }
+
+    /// etcd has not answered in time: what went on meanwhile is unknown.
+    pub const fn forget(&mut self) {
+        self.still_since = None;
+    }
+
+    /// Whether the leader is taken for dead.
+    #[must_use]
+    pub fn is_dead(&self, now: Instant) -> bool {
+        self.still_since.is_some_and(|since| now.duration_since(since) >= Self::TIME)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use journal::{Seq, Term};
+
+    fn head(seq: u64) -> Option<Head> {
+        Some(Head { term: Term(1), seq: Seq(seq), crc: 7 })
+    }
+
+    #[test]
+    fn a_head_that_stands_still_is_a_sign_only_while_etcd_answers() {
+        let begun = Instant::now();
+        let at = |millis| begun + Duration::from_millis(millis);
+        let mut suspicion = Suspicion::default();
+        assert!(!suspicion.is_dead(at(5000)), "nothing is known");
+        suspicion.observe(at(0), head(1));
+        suspicion.observe(at(900), head(2));
+        assert!(!suspicion.is_dead(at(1800)), "the head has moved");
+        suspicion.observe(at(1800), head(2));
+        suspicion.forget();
+        suspicion.observe(at(3800), head(2));
+        assert!(!suspicion.is_dead(at(4700)), "etcd was silent in between");
+        suspicion.observe(at(4800), head(2));
+        assert!(suspicion.is_dead(at(4800)));
+    }
+}

@@ -1,0 +1,308 @@
+//! The log of a cluster against real etcd servers.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+use cluster::{Cluster, ClusterOptions, DegradedPolicy, EtcdJournal};
+use journal::{Entry, Journal, JournalError, NodeId, Seq, Writer};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+use testkit::etcd::{EtcdServers, EtcdTls};
+use tokio::runtime::Runtime;
+
+const NONE: Duration = Duration::ZERO;
+const MUCH: usize = 64 << 20;
+
+struct Bed {
+    runtime: Runtime,
+    servers: EtcdServers,
+    folder: TempDir,
+}
+
+fn bed(members: usize) -> Bed {
+    let folder = tempfile::tempdir().unwrap();
+    let runtime = Runtime::new().unwrap();
+    Bed { runtime, servers: EtcdServers::start(folder.path(), members, None).unwrap(), folder }
+}
+
+fn options(node: &str, endpoints: Vec<String>) -> ClusterOptions {
+    ClusterOptions {
+        node: node.to_owned(),
+        endpoints,
+        prefix: "/switchyard".to_owned(),
+        address: None,
+        ca: None,
+        certificate: None,
+        key: None,
+        user: String::new(),
+        password: String::new(),
+        degraded: DegradedPolicy::GoOn,
+        compress: true,
+    }
+}
+
+impl Bed {
+    fn join_with(&self, options: ClusterOptions) -> Arc<Cluster> {
+        let handle = self.runtime.handle().clone();
+        self.runtime.block_on(Cluster::join(options, "http://192.0.2.1", "1", handle)).unwrap()
+    }
+
+    fn node(&self, name: &str) -> (Arc<Cluster>, EtcdJournal) {
+        let cluster = self.join_with(options(name, self.servers.endpoints()));
+        let journal = cluster.journal(Seq(0));
+        (cluster, journal)
+    }
+}
+
+fn payloads(journal: &mut EtcdJournal, from: Seq) -> Vec<Vec<u8>> {
+    let mut found = Vec::new();
+    let mut from = from;
+    loop {
+        let records = journal.read(from, MUCH, NONE).unwrap();
+        let Some(last) = records.last() else { return found };
+        from = last.seq.next();
+        found.extend(records.into_iter().filter_map(|record| match record.entry {
+            Entry::Payload(payload) => Some(payload),
+            Entry::Claim { .. } => None,
+        }));
+    }
+}
+
+fn append(journal: &mut EtcdJournal, writer: &mut Writer, payload: &[u8]) -> Seq {
+    journal.append(writer, payload).unwrap()
+}
+
+#[test]
+fn two_nodes_share_a_log_and_the_newer_claim_fences_the_older() {
+    let bed = bed(1);
+    let (a, mut leading) = bed.node("a");
+    let (b, mut following) = bed.node("b");
+    assert_eq!(a.number(), b.number());
+    assert_eq!(payloads(&mut following, Seq(1)), Vec::<Vec<u8>>::new());
+    assert!(!leading.lease().holds());
+    let mut writer = leading.claim(NodeId(1)).unwrap();
+    assert!(leading.lease().holds());
+    // Octets that do not compress, in several pieces.
+    let long: Vec<u8> = (0..2_500_000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    for payload in [b"one".as_slice(), &long, b"", b"four"] {
+        append(&mut leading, &mut writer, payload);
+    }
+    assert_eq!(writer.last(), Seq(5));
+    let want = vec![b"one".to_vec(), long, Vec::new(), b"four".to_vec()];
+    assert_eq!(payloads(&mut following, Seq(1)), want);
+    assert_eq!(payloads(&mut following, Seq(5)), [b"four".to_vec()]);
+    let tail = following.follow(Seq(6), MUCH).unwrap();
+    assert_eq!((tail.head, tail.records.len()), (Some(writer.head()), 0));
+    assert_eq!(tail.leader.unwrap().node, "a");
+
+    let mut newer = following.claim(NodeId(2)).unwrap();
+    assert_eq!((newer.term().0, newer.last()), (2, Seq(6)));
+    append(&mut following, &mut newer, b"of b");
+    let fenced = leading.append(&mut writer, b"too late").unwrap_err();
+    assert!(matches!(fenced, JournalError::Fenced { by } if by == newer.term()), "{fenced}");
+    assert_eq!(payloads(&mut leading, Seq(5)), [b"four".to_vec(), b"of b".to_vec()]);
+    following.resign(&newer).unwrap();
+    assert!(leading.follow(Seq(8), MUCH).unwrap().leader.unwrap().resigned);
+}
+
+#[test]
+fn of_two_claims_at_once_one_succeeds() {
+    let bed = bed(1);
+    let nodes: Vec<_> = ["a", "b", "c"].iter().map(|name| bed.node(name).1).collect();
+    let threads: Vec<_> = (0..)
+        .zip(nodes)
+        .map(|(number, mut journal)| {
+            std::thread::spawn(move || {
+                let mut claims = 0;
+                for _ in 0..20 {
+                    match journal.claim(NodeId(number)) {
+                        Ok(mut writer) => {
+                            claims += 1;
+                            let done = journal.append(&mut writer, b"x");
+                            assert!(matches!(done, Ok(_) | Err(JournalError::Fenced { .. })), "{done:?}");
+                        }
+                        Err(error) => assert!(matches!(error, JournalError::Fenced { .. }), "{error}"),
+                    }
+                }
+                claims
+            })
+        })
+        .collect();
+    let claims: u64 = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
+    let (_, mut reader) = bed.node("reader");
+    let tail = reader.follow(Seq(1), MUCH).unwrap();
+    assert_eq!(tail.head.unwrap().term.0, claims, "each claim that succeeded began a term");
+}
+
+#[test]
+fn appends_whose_outcome_is_unknown_are_in_the_log_once() {
+    let mut bed = bed(3);
+    let (_cluster, mut journal) = bed.node("a");
+    let mut writer = journal.claim(NodeId(1)).unwrap();
+    let mut number = 0_u64;
+    let mut write = |journal: &mut EtcdJournal, count| {
+        for _ in 0..count {
+            number += 1;
+            append(journal, &mut writer, &number.to_le_bytes());
+        }
+    };
+    for member in 0..3 {
+        write(&mut journal, 20);
+        // It takes requests and answers none; it may lead.
+        bed.servers.pause(member, true).unwrap();
+        write(&mut journal, 20);
+        bed.servers.pause(member, false).unwrap();
+        write(&mut journal, 20);
+        bed.servers.kill(member);
+        write(&mut journal, 20);
+        bed.servers.restart(member).unwrap();
+    }
+    let want: Vec<_> = (1..=number).map(|number| number.to_le_bytes().to_vec()).collect();
+    assert_eq!(payloads(&mut journal, Seq(1)), want);
+}
+
+#[test]
+fn without_a_majority_nothing_is_written_and_the_lease_ends() {
+    let mut bed = bed(3);
+    let (_cluster, mut journal) = bed.node("a");
+    let mut writer = journal.claim(NodeId(1)).unwrap();
+    append(&mut journal, &mut writer, b"durable");
+    bed.servers.kill(0);
+    bed.servers.kill(1);
+    let unknown = journal.append(&mut writer, b"unknown").unwrap_err();
+    assert!(matches!(unknown, JournalError::Unknown), "{unknown}");
+    assert!(!journal.lease().holds());
+}
+
+#[test]
+fn the_ring_keeps_what_a_live_node_lacks() {
+    let bed = bed(1);
+    let (_a, mut leading) = bed.node("a");
+    let (b, mut following) = bed.node("b");
+    let mut writer = leading.claim(NodeId(1)).unwrap();
+    let slots = leading.capacity().unwrap();
+    while writer.last().0 < slots {
+        append(&mut leading, &mut writer, b"x");
+    }
+    let (told, done) = std::sync::mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        append(&mut leading, &mut writer, b"over the first");
+        told.send(()).unwrap();
+        (leading, writer)
+    });
+    assert!(done.recv_timeout(Duration::from_millis(700)).is_err(), "b lives and lacks the first record");
+    assert_eq!(following.read(Seq(3), MUCH, NONE).unwrap().first().unwrap().seq, Seq(3));
+    b.set_applied(Seq(1));
+    let (mut leading, mut writer) = thread.join().unwrap();
+    assert!(!b.status().degraded);
+    // A node that is gone is not waited for.
+    drop((b, following));
+    append(&mut leading, &mut writer, b"over the second");
+    let (_c, mut late) = bed.node("c");
+    let behind = late.read(Seq(1), MUCH, NONE).unwrap_err();
+    assert!(matches!(behind, JournalError::Behind { oldest } if oldest == Seq(4)), "{behind}");
+    assert_eq!(late.read(Seq(4), MUCH, NONE).unwrap().first().unwrap().seq, Seq(4));
+}
+
+#[test]
+fn a_foreign_or_damaged_value_is_refused() {
+    let bed = bed(1);
+    let (_cluster, mut journal) = bed.node("a");
+    let mut writer = journal.claim(NodeId(1)).unwrap();
+    append(&mut journal, &mut writer, b"one");
+    bed.servers.control(&["put", "/switchyard/ring/0002", "nonsense"]).unwrap();
+    let damaged = journal.read(Seq(1), MUCH, NONE).unwrap_err();
+    assert!(damaged.to_string().contains("/switchyard/ring/0002"), "{damaged}");
+    bed.servers.control(&["del", "/switchyard/head"]).unwrap();
+    let refused = journal.append(&mut writer, b"two").unwrap_err();
+    assert!(refused.to_string().contains("something else"), "{refused}");
+    bed.servers.control(&["put", "/switchyard/id", "{\"format\":9}"]).unwrap();
+    let handle = bed.runtime.handle().clone();
+    let other = Cluster::join(options("b", bed.servers.endpoints()), "", "1", handle);
+    let error = bed.runtime.block_on(other).unwrap_err();
+    assert!(error.to_string().contains("format 9"), "{error}");
+}
+
+#[test]
+fn users_of_etcd_are_used() {
+    let bed = bed(1);
+    for command in [
+        "user add root:secret",
+        "user grant-role root root",
+        "user add switchyard:hush",
+        "role add switchyard",
+        "role grant-permission switchyard --prefix=true readwrite /switchyard/",
+        "user grant-role switchyard switchyard",
+        "auth enable",
+    ] {
+        bed.servers.control(&command.split(' ').collect::<Vec<_>>()).unwrap();
+    }
+    let with = |password: &str, prefix: &str| ClusterOptions {
+        user: "switchyard".to_owned(),
+        password: password.to_owned(),
+        prefix: prefix.to_owned(),
+        ..options("a", bed.servers.endpoints())
+    };
+    let cluster = bed.join_with(with("hush", "/switchyard"));
+    let mut journal = cluster.journal(Seq(0));
+    let mut writer = journal.claim(NodeId(1)).unwrap();
+    append(&mut journal, &mut writer, b"one");
+    // The permission is taken away while the leader works.
+    let control = |words: &str| {
+        let words: Vec<_> = ["--user", "root:secret"].into_iter().chain(words.split(' ')).collect();
+        bed.servers.control(&words).unwrap();
+    };
+    control("role revoke-permission switchyard --prefix=true /switchyard/");
+    let refused = journal.append(&mut writer, b"two").unwrap_err();
+    assert!(refused.to_string().contains("permission denied"), "{refused}");
+    control("role grant-permission switchyard --prefix=true readwrite /switchyard/");
+    append(&mut journal, &mut writer, b"two");
+    for (password, prefix) in [("wrong", "/switchyard"), ("hush", "/other")] {
+        let handle = bed.runtime.handle().clone();
+        let error = bed.runtime.block_on(Cluster::join(with(password, prefix), "", "1", handle)).unwrap_err();
+        assert!(!error.to_string().contains(password), "{error}");
+    }
+}
+
+/// A certificate authority and a certificate for 127.0.0.1, which server and client use.
+fn certificates(folder: &Path) -> EtcdTls {
+    let mut authority = CertificateParams::new(Vec::new()).unwrap();
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate().unwrap()).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let leaf = CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+    let leaf = leaf.signed_by(&key, &authority).unwrap();
+    let tls = EtcdTls {
+        ca: folder.join("ca.pem"),
+        certificate: folder.join("etcd.pem"),
+        key: folder.join("etcd.key"),
+    };
+    std::fs::write(&tls.ca, authority.pem()).unwrap();
+    std::fs::write(&tls.certificate, leaf.pem()).unwrap();
+    std::fs::write(&tls.key, key.serialize_pem()).unwrap();
+    tls
+}
+
+#[test]
+fn etcd_is_spoken_to_over_tls_with_a_client_certificate() {
+    let folder = tempfile::tempdir().unwrap();
+    let tls = certificates(folder.path());
+    let servers = EtcdServers::start(folder.path(), 1, Some(tls.clone())).unwrap();
+    let bed = Bed { runtime: Runtime::new().unwrap(), servers, folder };
+    let endpoints = bed.servers.endpoints();
+    let with = |certificate, key| ClusterOptions {
+        ca: Some(tls.ca.clone()),
+        certificate,
+        key,
+        ..options("a", endpoints.clone())
+    };
+    let cluster = bed.join_with(with(Some(tls.certificate.clone()), Some(tls.key.clone())));
+    let mut journal = cluster.journal(Seq(7));
+    let mut writer = journal.claim(NodeId(1)).unwrap();
+    assert_eq!(append(&mut journal, &mut writer, b"one"), Seq(9), "the log begins after the tables");
+    let handle = bed.runtime.handle().clone();
+    let error = bed.runtime.block_on(Cluster::join(with(None, None), "", "1", handle)).unwrap_err();
+    assert!(error.to_string().contains("etcd at https://127.0.0.1"), "{error}");
+    assert!(bed.folder.path().exists());
+}

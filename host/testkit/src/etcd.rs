@@ -1,0 +1,119 @@
+//! Private members of etcd from Debian's package: own folders, own loopback ports.
+
+use crate::program::Program;
+use crate::test_daemon::free_port;
+use anyhow::{Context, Result};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// TLS of the clients' side, PEM. Clients need a certificate of the same authority.
+#[derive(Debug, Clone)]
+pub struct EtcdTls {
+    /// The certificate authority.
+    pub ca: PathBuf,
+    /// The certificate of the members, for 127.0.0.1.
+    pub certificate: PathBuf,
+    /// Its key.
+    pub key: PathBuf,
+}
+
+/// The members of an etcd; killed when dropped.
+#[derive(Debug)]
+pub struct EtcdServers {
+    folder: PathBuf,
+    tls: Option<EtcdTls>,
+    members: Vec<EtcdServer>,
+}
+
+#[derive(Debug)]
+struct EtcdServer {
+    client: SocketAddr,
+    peer: SocketAddr,
+    /// `None` while it is dead.
+    program: Option<Program>,
+}
+
+impl EtcdServers {
+    /// Starts so many members, empty.
+    ///
+    /// # Errors
+    /// If etcd is not installed or does not start; the error contains the end of its log.
+    pub fn start(folder: &Path, members: usize, tls: Option<EtcdTls>) -> Result<Self> {
+        std::fs::create_dir_all(folder)?;
+        let mut servers = Self { folder: folder.canonicalize()?, tls, members: Vec::new() };
+        for _ in 0..members {
+            let address = || Ok::<_, anyhow::Error>(SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?)));
+            servers.members.push(EtcdServer { client: address()?, peer: address()?, program: None });
+        }
+        for number in 0..members {
+            servers.restart(number)?;
+        }
+        Ok(servers)
+    }
+
+    /// The addresses for clients.
+    pub fn endpoints(&self) -> Vec<String> {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        self.members.iter().map(|member| format!("{scheme}://{}", member.client)).collect()
+    }
+
+    /// Starts a member again, with the data that it had.
+    pub fn restart(&mut self, number: usize) -> Result<()> {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        let name = |number: usize| format!("e{number}");
+        let cluster: Vec<_> = (0..)
+            .zip(&self.members)
+            .map(|(number, member)| format!("{}=http://{}", name(number), member.peer))
+            .collect();
+        let member = self.members.get(number).context("no such member")?;
+        let client = format!("{scheme}://{}", member.client);
+        let peer = format!("http://{}", member.peer);
+        let mut command = Command::new("etcd");
+        command.args(["--name", &name(number), "--data-dir", &format!("data{number}"), "--logger", "zap"]);
+        command.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
+        command.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer]);
+        command.args(["--initial-cluster", &cluster.join(","), "--initial-cluster-state", "new"]);
+        if let Some(tls) = &self.tls {
+            command.arg("--client-cert-auth");
+            command.arg("--trusted-ca-file").arg(&tls.ca);
+            command.arg("--cert-file").arg(&tls.certificate).arg("--key-file").arg(&tls.key);
+        }
+        let folder = self.folder.join(name(number));
+        std::fs::create_dir_all(&folder)?;
+        let program = Program::start("etcd", &folder, &mut command, &[member.client])?;
+        if let Some(member) = self.members.get_mut(number) {
+            member.program = Some(program);
+        }
+        Ok(())
+    }
+
+    /// Kills a member.
+    pub fn kill(&mut self, number: usize) {
+        if let Some(member) = self.members.get_mut(number) {
+            member.program = None;
+        }
+    }
+
+    /// Stops a member with SIGSTOP, or lets it go on.
+    pub fn pause(&self, number: usize, pause: bool) -> Result<()> {
+        let member = self.members.get(number).context("no such member")?;
+        member.program.as_ref().context("it is dead")?.pause(pause)
+    }
+
+    /// Runs `etcdctl` and returns its output.
+    ///
+    /// # Errors
+    /// If it ends with an error.
+    pub fn control(&self, arguments: &[&str]) -> Result<String> {
+        let output = Command::new("etcdctl")
+            .env("ETCDCTL_API", "3")
+            .args(["--endpoints", &self.endpoints().join(",")])
+            .args(arguments)
+            .output()
+            .context("etcd-client is not installed; run: cargo xtask setup")?;
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        anyhow::ensure!(output.status.success(), "etcdctl {arguments:?}: {complaint}");
+        Ok(String::from_utf8(output.stdout)?)
+    }
+}
