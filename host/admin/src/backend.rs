@@ -3,6 +3,7 @@ use crate::attention::AttentionLimits;
 use crate::authenticator::Authenticator;
 use crate::authz;
 use crate::backup::Backup;
+use crate::cluster::ClusterLeader;
 use crate::configuration::Configuration;
 use crate::known_parameters::{KnownParameters, reject_unknown_parameters};
 use crate::ledger::Ledger;
@@ -36,6 +37,7 @@ pub trait ApiBackend:
     + Operation
     + Backup
     + ApplianceImage
+    + ClusterLeader
     + Testing
     + Configuration
 {
@@ -157,6 +159,7 @@ pub(crate) fn protected_routes() -> OpenApiRouter<SharedBackend> {
         .merge(crate::operation::routes())
         .merge(crate::backup::routes())
         .merge(crate::appliance_image::routes())
+        .merge(crate::cluster::routes())
         .merge(crate::testing::routes())
         .merge(crate::users::routes())
 }

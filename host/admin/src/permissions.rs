@@ -77,6 +77,8 @@ const PERMISSIONS: &[(Method, &str, Permission)] = &[
     (Method::POST, "/v1/peers/{name}/test", Permission::Operate),
     (Method::POST, "/v1/peers/{name}/dial", Permission::Operate),
     (Method::GET, "/v1/backup", Permission::ManageBackups),
+    (Method::GET, "/v1/cluster", Permission::Read),
+    (Method::POST, "/v1/cluster/hand-over", Permission::Configure),
     (Method::GET, "/v1/appliance", Permission::Read),
     (Method::POST, "/v1/appliance/update", Permission::ManageAppliance),
     (Method::POST, "/v1/appliance/rollback", Permission::ManageAppliance),

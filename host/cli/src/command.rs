@@ -38,6 +38,8 @@ pub enum CliCommand {
     Doctor(crate::doctor::DoctorCommand),
     /// Accept no new messages while waiting messages are sent: before an upgrade or a shutdown.
     Drain(crate::drain::DrainCommand),
+    /// Show the nodes of the cluster, and hand the lead over.
+    Cluster(crate::cluster::ClusterCommand),
     /// Manage queues: suspend, resume, drain, reroute, cancel; settle uncertain messages.
     Queue(crate::queue::QueueCommand),
     /// Manage number pools: numbers that many users share, each leased by one user at a time.
@@ -96,6 +98,7 @@ impl CliCommand {
             Self::Config(command) => command.run(streams),
             Self::Doctor(command) => command.run(streams, context),
             Self::Drain(command) => command.run(streams),
+            Self::Cluster(command) => command.run(streams),
             Self::Queue(command) => command.run(streams),
             Self::Pool(command) => command.run(streams),
             Self::Explain(command) => command.run(streams),

@@ -6,6 +6,7 @@ mod appliance;
 mod attention;
 mod audit;
 mod backup;
+mod cluster;
 mod command;
 mod completions;
 mod config;

@@ -350,7 +350,7 @@ impl Journal for EtcdJournal {
                     return Err(error);
                 }
                 Ok(_) | Err(JournalError::Unavailable { .. }) => {
-                    cluster.runtime.block_on(tokio::time::sleep(POLL))
+                    cluster.runtime.block_on(async { tokio::time::sleep(POLL).await });
                 }
                 Err(error) => return Err(error),
             }

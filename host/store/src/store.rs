@@ -16,7 +16,7 @@ use redb::{
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 /// Records of the journal are replayed in parts of so many octets.
@@ -61,6 +61,10 @@ pub struct Store {
     durable: Mutex<Seq>,
     /// The same, for those who do not wait.
     durable_record: AtomicU64,
+    /// The last record of the journal.
+    appended: AtomicU64,
+    /// Whether another node may lead.
+    closed: AtomicBool,
     /// The format of the file between an orderly end and the next start.
     closed_format: u64,
     lease: Arc<LeaderLease>,
@@ -242,6 +246,8 @@ impl Store {
             applying: Mutex::new(()),
             durable: Mutex::new(applied),
             durable_record: AtomicU64::new(applied.0),
+            appended: AtomicU64::new(applied.0),
+            closed: AtomicBool::new(false),
         };
         store.make_durable(Some(formats.open))?;
         Ok(store)
@@ -291,6 +297,7 @@ impl Store {
         buffer.clear();
         codec::encode_batch(buffer, &batch);
         let seq = journal.append(writer, buffer)?;
+        self.appended.store(seq.0, Relaxed);
         let done = CommitStats { rows: batch.rows() as u64, octets: buffer.len() as u64 };
         let batch = Arc::new(batch);
         let is_full = {
@@ -317,6 +324,18 @@ impl Store {
     /// As [`commit`](Self::commit).
     pub fn heartbeat(&self) -> Result<(), StoreError> {
         self.commit(Batch::default()).map(drop)
+    }
+
+    /// The last record that was appended.
+    #[must_use]
+    pub fn last_appended(&self) -> Seq {
+        Seq(self.appended.load(Relaxed))
+    }
+
+    /// Whether the store has been closed: another node may have claimed the journal since.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.closed.load(Relaxed)
     }
 
     /// Until when the messages of earlier commits may be handed to links.
@@ -410,6 +429,7 @@ impl Store {
         self.make_durable(Some(self.closed_format))?;
         let mut guard = self.journal.lock();
         let JournalWriter { journal, writer, .. } = &mut *guard;
+        self.closed.store(true, Relaxed);
         if let Err(error) = journal.resign(writer) {
             tracing::warn!(%error, "the cluster was not told of the end, another node leads a little later");
         }

@@ -76,6 +76,8 @@ pub(crate) struct Switchyard {
     pub(crate) binding: Mutex<()>,
     /// Publishes peers and pools to plugins.
     pub(crate) peer_snapshots: Arc<crate::peer_snapshots::PeerSnapshotPublisher>,
+    /// This node, if it leads a cluster.
+    pub(crate) cluster: Option<Arc<crate::cluster_node::LeadingNode>>,
 }
 
 impl admin::ApplianceImage for Switchyard {

@@ -225,7 +225,7 @@ pub(crate) struct BatchObservers {
 /// Starts the core. `first` is the output of the recovery, to be committed first.
 pub(crate) fn start(
     channel: CoreChannel,
-    (engine, first): (Engine, Output),
+    (engine, first, batch_size): (Engine, Output, BatchSize),
     store: Arc<Store>,
     registry: Arc<LinkRegistry>,
     hook_workers: HookWorkers,
@@ -252,7 +252,7 @@ pub(crate) fn start(
     let (until, stopped) = bounded(0);
     let reader = Reader { store, input: handle.input.clone(), counts: handle.counts.clone() };
     let threads = vec![
-        critical_thread::spawn("core", move || run(engine, first, clock, &receiver, &batches))?,
+        critical_thread::spawn("core", move || run(engine, first, batch_size, clock, &receiver, &batches))?,
         critical_thread::spawn("commit", move || {
             committer.run(&commits);
             drop(until);
@@ -268,13 +268,19 @@ pub(crate) fn start(
 const SMALL_BATCH: usize = 64;
 /// ... but no longer than this.
 const BATCH_LINGER: Duration = Duration::from_millis(1);
-fn run(mut engine: Engine, first: Output, clock: Clock, input: &Receiver<Input>, batches: &Sender<Output>) {
+fn run(
+    mut engine: Engine,
+    first: Output,
+    mut batch_size: BatchSize,
+    clock: Clock,
+    input: &Receiver<Input>,
+    batches: &Sender<Output>,
+) {
     let mut out = first;
     let mut committing = false;
     let mut stopping = false;
     let mut last_size = 0;
     let mut last_sent = Instant::now();
-    let mut batch_size = BatchSize::default();
     let mut deferred = VecDeque::new();
     loop {
         let now = clock.now();
@@ -297,7 +303,7 @@ fn run(mut engine: Engine, first: Output, clock: Clock, input: &Receiver<Input>,
                     return;
                 }
                 committing = true;
-                batch_size = BatchSize::default();
+                batch_size.reset();
             }
         }
         while committing && batch_size.update(&out.batch) {
@@ -471,6 +477,7 @@ pub(crate) fn request(
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::batch_size::BATCH_OCTETS;
     use engine::Settings;
 
     /// A core whose output is discarded.
@@ -480,7 +487,7 @@ pub(crate) mod tests {
         let engine = Engine::new(Settings::default());
         critical_thread::spawn("core", move || {
             let _written = written;
-            run(engine, Output::default(), handle.clock, &receiver, &batches);
+            run(engine, Output::default(), BatchSize::new(BATCH_OCTETS), handle.clock, &receiver, &batches);
         })
         .unwrap();
         core

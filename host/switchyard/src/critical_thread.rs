@@ -1,6 +1,7 @@
 //! Critical threads. If one of them panics, the process exits at once, so that the service manager restarts it;
 //! accepted messages are on disk.
 
+use journal::JournalError;
 use std::cell::Cell;
 use std::panic::PanicHookInfo;
 use std::sync::Once;
@@ -9,6 +10,8 @@ use store::StoreError;
 
 /// The exit status after a panic of a critical thread; 3 is that of a failed store.
 pub(crate) const PANICKED: i32 = 4;
+/// The exit status of a node that another one has replaced.
+const REPLACED: i32 = 5;
 
 thread_local! {
     static VITAL: Cell<bool> = const { Cell::new(false) };
@@ -50,6 +53,11 @@ fn stop(panic: &PanicHookInfo<'_>) -> ! {
 /// Exits after a failure of the store: no answers may be sent any more. Everything that was answered is on disk; a
 /// restart recovers.
 pub(crate) fn fail_stop(error: &StoreError) -> ! {
+    if let StoreError::Journal(JournalError::Fenced { by }) = error {
+        let term = by.0;
+        tracing::error!(term, "another node leads the cluster, exiting; start again to follow it");
+        std::process::exit(REPLACED);
+    }
     tracing::error!(%error, "commit failed, exiting; nothing of the failed batch was acknowledged");
     std::process::exit(3);
 }

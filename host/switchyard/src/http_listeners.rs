@@ -33,6 +33,19 @@ impl RequestClassifier for BusinessCallers {
     }
 }
 
+/// Callers of a node that follows: its probes are public.
+pub(crate) struct PublicProbes;
+
+impl RequestClassifier for PublicProbes {
+    fn is_identified(&self, _: &HeaderMap) -> bool {
+        false
+    }
+
+    fn is_always_answered(&self, path: &str) -> bool {
+        matches!(path, "/v1/ready" | "/v1/health")
+    }
+}
+
 /// The certificate of an HTTP listener; it is reloaded when its files change. Must be called within a tokio runtime.
 pub(crate) fn certificate(
     config: &Config,

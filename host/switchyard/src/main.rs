@@ -6,6 +6,7 @@ mod backup;
 mod batch_size;
 #[cfg(test)]
 mod cli_reference;
+mod cluster_node;
 mod config;
 mod config_manager;
 mod core_loop;

@@ -3,6 +3,8 @@
 use crate::api_backend::Switchyard;
 use crate::archiving::{ArchiveReader, FinishedMessages};
 use crate::backup::{self, Backups};
+use crate::batch_size::{BATCH_OCTETS, BatchSize, REPLICATED_BATCH_OCTETS};
+use crate::cluster_node::{self, Outcome, StopSignals};
 use crate::config::{Config, FirstBinding};
 use crate::config_manager::{RuntimeComponents, StartupConfig, TunableSettings};
 use crate::core_loop::{self, BatchObservers, CoreHandle};
@@ -33,6 +35,7 @@ use capabilities::{
 use engine::{Engine, EngineAnswer, Event, Output, Settings};
 use gsm::GsmNetwork;
 use hooks::{ActivationConditions, Binding, Hooks, HooksOptions, HostServices, PeerSnapshots};
+use journal::LeaderLease;
 use links::{Links, LinksOptions};
 use model::{
     Directory, Hook, Leg, Now, PluginVersion, PoolAnswer, PoolRequest, RecoveredRecord, RoutingDecision,
@@ -44,7 +47,7 @@ use shell::{LiteralNumbers, MailboxIndex, NumberParser, ShellDeps, ShellServer};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use store::{Store, StoreOptions};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -68,12 +71,7 @@ pub(crate) fn serve(mut config: Config, startup: StartupConfig, logging: Arc<Log
     restrict_permissions(&config.appliance.data)?;
     backup::remove_leftovers(&config.appliance.data)
         .with_context(|| format!("removing leftovers in {}", config.appliance.data.display()))?;
-    let mut options = StoreOptions { cache: config.engine.store_cache, ..StoreOptions::default() };
-    options.journal.keep_for = config.engine.journal_retention;
-    let store = Arc::new(Store::open(&config.appliance.data.join("switchyard.redb"), options)?);
-    let directory = Arc::new(ArcSwap::from_pointee(config.assign_peer_ids(&store)?));
-
-    let (channel, core) = core_loop::channel();
+    let access = Arc::new(open_access(&config)?);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(config.appliance.link_threads)
         .thread_name("link")
@@ -87,6 +85,29 @@ pub(crate) fn serve(mut config: Config, startup: StartupConfig, logging: Arc<Log
         .enable_all()
         .build()
         .context("starting the API runtime")?;
+    let (mut signals, mut leading) = (None, None);
+    let store = match &config.cluster {
+        Some(options) => {
+            let mut early_signals = {
+                let _inside = runtime.enter();
+                StopSignals::new()?
+            };
+            match cluster_node::follow(&config, options, &access, &runtime, &mut early_signals)? {
+                Outcome::Leads(store, node) => {
+                    (signals, leading) = (Some(early_signals), Some(node));
+                    store
+                }
+                Outcome::Stopped => return Ok(()),
+            }
+        }
+        None => {
+            let mut options = StoreOptions { cache: config.engine.store_cache, ..StoreOptions::default() };
+            options.journal.keep_for = config.engine.journal_retention;
+            Arc::new(Store::open(&config.appliance.data.join("switchyard.redb"), options)?)
+        }
+    };
+    let directory = Arc::new(ArcSwap::from_pointee(config.assign_peer_ids(&store)?));
+    let (channel, core) = core_loop::channel();
     let networks: Vec<_> = {
         let _inside = runtime.enter();
         config.networks.iter().map(|network| Arc::new(GsmNetwork::new(network.links.clone()))).collect()
@@ -186,15 +207,6 @@ pub(crate) fn serve(mut config: Config, startup: StartupConfig, logging: Arc<Log
         }
         Ok(values.snapshot()?)
     }));
-    let access = access::Access::open(&config.appliance.data.join("access.redb"))?;
-    access.set_audit_retention(config.http.audit_retention);
-    if !access.trims_audit_log() {
-        tracing::warn!(
-            "clock more than 30 days ahead of the audit log, expired audit entries are not deleted; check the clock: if it is \
-             right, the next start deletes them"
-        );
-    }
-    let access = Arc::new(access);
     let mut live = RuntimeComponents {
         store: store.clone(),
         directory: directory.clone(),
@@ -255,15 +267,17 @@ pub(crate) fn serve(mut config: Config, startup: StartupConfig, logging: Arc<Log
         tuning: tuning.clone(),
         binding: Mutex::new(()),
         peer_snapshots: peer_snapshots.clone(),
+        cluster: leading.clone(),
     });
     let hook_workers = HookWorkers::start(&core, &routing, config.plugins.resolver_threads)?;
     let telemetry = match &config.telemetry {
         Some(settings) => Some(Telemetry::start(settings, &config.appliance.name, directory.clone())?),
         None => None,
     };
+    let batch_size = BatchSize::new(if leading.is_some() { REPLICATED_BATCH_OCTETS } else { BATCH_OCTETS });
     let threads = core_loop::start(
         channel,
-        (engine, first),
+        (engine, first, batch_size),
         store.clone(),
         links.registry(),
         hook_workers,
@@ -323,14 +337,29 @@ pub(crate) fn serve(mut config: Config, startup: StartupConfig, logging: Arc<Log
                 tracing::info!(%address, "Redis listener open");
             }
         }
-        run(&config, &links, &business, &appliance, live, limiter, admin_runtime.handle()).await
+        // Before the daemon is visible: a client that sees it may stop it, and the stop must be graceful.
+        let mut signals = match signals {
+            Some(signals) => signals,
+            None => StopSignals::new()?,
+        };
+        open(&config, &links, &business, &appliance, live, limiter, admin_runtime.handle()).await?;
+        tokio::select! {
+            signal = signals.recv() => tracing::info!(signal, "stopping"),
+            () = cluster_node::handed_over(leading.as_deref()) => {
+                tracing::info!("stopping, another node will lead");
+            }
+        }
+        Ok(())
     });
     appliance.stopping.store(true, Relaxed);
     appliance.ready.store(false, Relaxed);
     appliance.replays.end_all();
     pools.feed.close();
     core.push_drain();
-    let shutdown_timeout = config_manager.shutdown_timeout();
+    let mut shutdown_timeout = config_manager.shutdown_timeout();
+    if leading.as_ref().is_some_and(|node| node.is_handing_over()) {
+        shutdown_timeout = shutdown_timeout.min(cluster_node::HAND_OVER_TIMEOUT);
+    }
     service_manager::stopping(shutdown_timeout);
     let shutdown = runtime.block_on(async {
         let networks = async {
@@ -379,6 +408,19 @@ pub(crate) fn serve(mut config: Config, startup: StartupConfig, logging: Arc<Log
     admin_runtime.shutdown_background();
     runtime.shutdown_background();
     result
+}
+
+/// Opens the users, tokens and the audit log.
+fn open_access(config: &Config) -> Result<access::Access> {
+    let access = access::Access::open(&config.appliance.data.join("access.redb"))?;
+    access.set_audit_retention(config.http.audit_retention);
+    if !access.trims_audit_log() {
+        tracing::warn!(
+            "clock more than 30 days ahead of the audit log, expired audit entries are not deleted; check the clock: if it is \
+             right, the next start deletes them"
+        );
+    }
+    Ok(access)
 }
 
 /// Resets pools to their configured settings.
@@ -474,7 +516,10 @@ fn recover(
     let mut seed = [0; 8];
     getrandom::fill(&mut seed)
         .map_err(|error| anyhow::anyhow!("system random numbers unavailable: {error}"))?;
-    let settings = Settings { seed: u64::from_le_bytes(seed), ..config.engine_settings() };
+    // Another node may have led until the claim.
+    let previous_leader_sends = config.cluster.as_ref().map_or(Duration::ZERO, |_| LeaderLease::AFTER_CLAIM);
+    let settings =
+        Settings { seed: u64::from_le_bytes(seed), previous_leader_sends, ..config.engine_settings() };
     let mut engine = Engine::new(settings);
     let mut out = Output::default();
     let now = core.clock.now();
@@ -608,7 +653,8 @@ async fn open_admin_listener(
     Ok(limits)
 }
 
-async fn run(
+/// Opens all listeners, and dials the peers.
+async fn open(
     config: &Config,
     links: &Links,
     business: &Business,
@@ -617,10 +663,7 @@ async fn run(
     limiter: Arc<LoginLimiter>,
     admin_threads: &tokio::runtime::Handle,
 ) -> Result<()> {
-    // Before the daemon is visible: a client that sees it may stop it, and the stop must be graceful.
     let mut hangups = signal(SignalKind::hangup())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
     live.http_limits = Some(open_admin_listener(config, appliance, limiter, admin_threads).await?);
 
     for account in &config.accounts {
@@ -669,9 +712,5 @@ async fn run(
             service_manager::ready();
         }
     });
-    tokio::select! {
-        _ = terminate.recv() => tracing::info!(signal = "SIGTERM", "stopping"),
-        _ = interrupt.recv() => tracing::info!(signal = "SIGINT", "stopping"),
-    }
     Ok(())
 }

@@ -51,6 +51,11 @@ pub(crate) fn starting() {
     notify(&[NotifyState::Status("starting: recovering messages")]);
 }
 
+/// Notifies that the daemon follows the leader of its cluster: for the service manager it is started.
+pub(crate) fn following() {
+    notify(&[NotifyState::Ready, NotifyState::Status("following: another node leads the cluster")]);
+}
+
 /// Notifies that the configuration is being reloaded; [`ready`] follows.
 pub(crate) fn reloading() {
     // The time is for service managers that wait for the end of the reload.

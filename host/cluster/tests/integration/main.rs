@@ -107,6 +107,17 @@ fn two_nodes_share_a_log_and_the_newer_claim_fences_the_older() {
 }
 
 #[test]
+fn a_reader_waits_for_the_next_record() {
+    let bed = bed(1);
+    let (_a, mut leading) = bed.node("a");
+    let (_b, mut following) = bed.node("b");
+    let mut writer = leading.claim(NodeId(1)).unwrap();
+    let reader = std::thread::spawn(move || following.read(Seq(2), MUCH, Duration::from_secs(60)).unwrap());
+    append(&mut leading, &mut writer, b"next");
+    assert_eq!(reader.join().unwrap().len(), 1);
+}
+
+#[test]
 fn of_two_claims_at_once_one_succeeds() {
     let bed = bed(1);
     let nodes: Vec<_> = ["a", "b", "c"].iter().map(|name| bed.node(name).1).collect();

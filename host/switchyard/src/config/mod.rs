@@ -26,6 +26,7 @@ use crate::logging::LogSettings;
 use crate::opt_out::OptOutKeywords;
 use crate::telemetry::TelemetrySettings;
 use admin::AttentionLimits;
+use cluster::ClusterOptions;
 use configuration::{ConfigProblem, Diagnostics, Key, Keys, Section, SourceLines};
 use engine::{PeerSettings, Settings};
 use hooks::OnFault;
@@ -76,6 +77,8 @@ pub(crate) struct Config {
     configuration: ManagementKeys,
     /// The admin API and console.
     pub(crate) http: HttpKeys,
+    /// The cluster that this node belongs to.
+    pub(crate) cluster: Option<ClusterOptions>,
     /// The log.
     pub(crate) log: LogSettings,
     /// Thresholds of `GET /v1/attention`.
@@ -232,6 +235,11 @@ impl Config {
             network.find_plan(section, plans);
         }
         self.archive.resolve(&root.section("archive"), &self.appliance.data);
+        if self.cluster.is_some() && self.archive.url.as_deref().is_some_and(|url| url.starts_with("sqlite:"))
+        {
+            let what = "is a file of this machine: in a cluster, name a mysql:// or postgres:// server that all nodes reach, or \"none\"";
+            root.section("archive").error("url", what);
+        }
         self.pools_configured = self.pool.iter().filter_map(PoolKeys::pool).collect();
         check_unique(&root.sections("pool"), self.pool.iter().map(|pool| &*pool.name), "pool");
         let bindings = [

@@ -1,0 +1,129 @@
+//! The API of the cluster, on the node that leads and on those that follow.
+
+use crate::authenticator::Authenticator;
+use crate::authz;
+use crate::backend::{SharedBackend, call, call_json};
+use crate::problem::{Problem, ProblemKind};
+use crate::request_audit::{AuditedResult, with_audit_detail};
+use crate::security_headers::add_security_headers;
+use api::{ClusterView, Health, NotReady, ProblemReason, Readiness};
+use axum::extract::State;
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use axum::{Json, Router, middleware};
+use std::sync::Arc;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+/// The header with the URL of the node that leads, in answers of nodes that follow.
+const LEADER: HeaderName = HeaderName::from_static("leader");
+
+/// The cluster of the node that leads.
+pub trait ClusterLeader: Send + Sync + 'static {
+    /// The cluster; `None` if there is none.
+    fn cluster(&self) -> Option<ClusterView>;
+    /// Ends this node in order: another one leads. The answer is sent before the end.
+    ///
+    /// # Errors
+    /// If no other node is alive.
+    fn hand_over(&self, by: &str) -> Result<(), Problem>;
+}
+
+pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
+    OpenApiRouter::new().routes(routes!(cluster)).routes(routes!(hand_over))
+}
+
+fn no_cluster() -> Problem {
+    let what = "this appliance belongs to no cluster: its configuration has no section [cluster]";
+    Problem::new(ProblemKind::NotFound, what).with_reason(ProblemReason::of("no-cluster"))
+}
+
+/// Shows the cluster: nodes, log, members of etcd.
+///
+/// Nodes that follow answer it too.
+#[utoipa::path(
+    get,
+    path = "/v1/cluster",
+    responses(
+        (status = 200, description = "The cluster, as this node sees it.", body = ClusterView),
+        (status = 404, description = "The appliance belongs to no cluster."),
+    )
+)]
+async fn cluster(State(backend): State<SharedBackend>) -> Result<Json<ClusterView>, Problem> {
+    call_json(backend, |backend| backend.cluster().ok_or_else(no_cluster)).await
+}
+
+/// Hands the lead over to another node: this one stops in order, and the service manager starts it again as one that follows.
+#[utoipa::path(
+    post,
+    path = "/v1/cluster/hand-over",
+    responses(
+        (status = 200, description = "This node stops now.", body = ClusterView),
+        (status = 404, description = "The appliance belongs to no cluster."),
+        (status = 409, description = "No other node is alive."),
+    )
+)]
+async fn hand_over(
+    State(backend): State<SharedBackend>,
+    axum::Extension(caller): axum::Extension<access::Caller>,
+) -> AuditedResult<ClusterView> {
+    let cluster = call(backend, move |backend| {
+        let cluster = backend.cluster().ok_or_else(no_cluster)?;
+        backend.hand_over(&caller.name)?;
+        Ok(cluster)
+    });
+    with_audit_detail(Json(cluster.await?), |cluster| format!("term {}", cluster.term))
+}
+
+/// A node that follows.
+pub trait ClusterFollower: Send + Sync + 'static {
+    /// The cluster.
+    fn cluster(&self) -> ClusterView;
+    /// The URL of the admin API of the node that leads; `None` if none does.
+    fn leader_address(&self) -> Option<String>;
+}
+
+type SharedFollower = Arc<dyn ClusterFollower>;
+
+/// The API of a node that follows: health, readiness, the cluster. All else is answered with 503 and the node that leads.
+pub fn follower_router(follower: SharedFollower, authenticator: Arc<Authenticator>) -> Router {
+    let protected_routes = Router::new()
+        .route("/v1/cluster", get(followed_cluster))
+        .route_layer(middleware::from_fn_with_state(authenticator, authz::authorize));
+    Router::new()
+        .route("/v1/health", get(|| async { Json(Health { status: "ok".to_owned() }) }))
+        .route("/v1/ready", get(follower_ready))
+        .merge(protected_routes)
+        .fallback(elsewhere)
+        .layer(middleware::map_response(add_security_headers))
+        .with_state(follower)
+}
+
+async fn followed_cluster(State(follower): State<SharedFollower>) -> Json<ClusterView> {
+    Json(follower.cluster())
+}
+
+async fn follower_ready(State(follower): State<SharedFollower>) -> Response {
+    let leader = follower.leader_address();
+    let readiness = Readiness { leader: leader.clone(), ..Readiness::of(vec![NotReady::Following]) };
+    with_leader((StatusCode::SERVICE_UNAVAILABLE, Json(readiness)).into_response(), leader.as_deref())
+}
+
+async fn elsewhere(State(follower): State<SharedFollower>) -> Response {
+    let leader = follower.leader_address();
+    let what = match &leader {
+        Some(leader) => format!("this node follows; the cluster is led by {leader}"),
+        None => {
+            "this node follows, and no node leads the cluster at the moment; try again in a second".to_owned()
+        }
+    };
+    with_leader(Problem::new(ProblemKind::Unavailable, what).into_response(), leader.as_deref())
+}
+
+fn with_leader(mut response: Response, leader: Option<&str>) -> Response {
+    if let Some(leader) = leader.and_then(|leader| HeaderValue::from_str(leader).ok()) {
+        response.headers_mut().insert(LEADER, leader);
+    }
+    response
+}

@@ -1,0 +1,166 @@
+//! `switchyard cluster`: shows the nodes of the cluster, and hands the lead over.
+
+use crate::format::{list, number, octets, table, value_text};
+use crate::global_args::{GlobalArgs, exit_help};
+use crate::output::{Failure, Output, Streams};
+use api::{ClusterNodeView, ClusterRole, ClusterView, EtcdMemberView};
+use clap::{Args, Subcommand};
+use std::process::ExitCode;
+
+const AFTER: &str = concat!(
+    exit_help!(),
+    "
+Any node answers `status`. `hand-over` is for the node that leads: it stops in order, another node leads within a second, and the
+service manager starts this one again as a node that follows.
+
+Examples:
+  switchyard cluster status
+  switchyard cluster hand-over"
+);
+
+/// Arguments of `cluster`.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER)]
+pub struct ClusterCommand {
+    #[command(subcommand)]
+    task: Task,
+    #[command(flatten)]
+    global: GlobalArgs,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Show the nodes, the log and the members of etcd.
+    Status,
+    /// Stop this node in order, so that another one leads.
+    HandOver,
+}
+
+impl ClusterCommand {
+    pub(crate) fn run(self, streams: Streams) -> ExitCode {
+        let Self { task, global } = self;
+        global.run(streams, |api, output| match task {
+            Task::Status => show(output, &api.read("/v1/cluster")?),
+            Task::HandOver => {
+                let cluster: ClusterView = api.call("POST", "/v1/cluster/hand-over", &())?;
+                if output.json {
+                    return output.document(&cluster);
+                }
+                output.line(&format!("{} stops, another node will lead", cluster.node))
+            }
+        })
+    }
+}
+
+fn show(output: &Output, cluster: &ClusterView) -> Result<(), Failure> {
+    if output.json {
+        return output.document(cluster);
+    }
+    let leader = cluster.leader.clone().unwrap_or_else(|| "none".to_owned());
+    output.write(&list(&[
+        ("this node", cluster.node.clone()),
+        ("leader", leader),
+        ("term", number(cluster.term)),
+        ("record", number(cluster.head)),
+        ("on this disk only", if cluster.degraded { "yes: no other node keeps up" } else { "no" }.to_owned()),
+    ]))?;
+    let node = |node: &ClusterNodeView| {
+        let role = match node.role {
+            ClusterRole::Leader => "leader",
+            ClusterRole::Follower => "follower",
+        };
+        vec![
+            node.name.clone(),
+            role.to_owned(),
+            if node.alive { "yes" } else { "no" }.to_owned(),
+            number(cluster.head.saturating_sub(node.durable)),
+            node.version.clone(),
+            node.address.clone(),
+        ]
+    };
+    let nodes: Vec<_> = cluster.nodes.iter().map(node).collect();
+    output.line("")?;
+    output.write(&table(&["NODE", "ROLE", "ALIVE", "RECORDS BEHIND", "VERSION", "ADDRESS"], &nodes))?;
+    let member = |member: &EtcdMemberView| {
+        vec![
+            member.endpoint.clone(),
+            if member.leader { "leader" } else { "follower" }.to_owned(),
+            member.version.clone(),
+            octets(member.octets),
+            value_text(&member.problem),
+        ]
+    };
+    let members: Vec<_> = cluster.etcd.iter().map(member).collect();
+    output.line("")?;
+    output.write(&table(&["ETCD", "ROLE", "VERSION", "SIZE", "PROBLEM"], &members))?;
+    match &cluster.etcd_error {
+        Some(error) => output.line(&format!("\netcd does not answer this node: {error}")),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fake_api::{FakeApi, run};
+    use api::{ClusterNodeView, ClusterRole, ClusterView, EtcdMemberView};
+
+    fn cluster() -> ClusterView {
+        let node = |name: &str, role, alive, durable| ClusterNodeView {
+            name: name.to_owned(),
+            role,
+            alive,
+            address: format!("https://{name}.example"),
+            version: "0.2.0".to_owned(),
+            durable,
+        };
+        let etcd = EtcdMemberView {
+            endpoint: "http://192.0.2.1:2379".to_owned(),
+            version: "3.4.23".to_owned(),
+            leader: true,
+            octets: 80 << 20,
+            problem: None,
+        };
+        ClusterView {
+            node: "b".to_owned(),
+            role: ClusterRole::Follower,
+            leader: Some("a".to_owned()),
+            term: 3,
+            head: 1_200,
+            slots: 1024,
+            degraded: false,
+            nodes: vec![
+                node("a", ClusterRole::Leader, true, 1_190),
+                node("b", ClusterRole::Follower, false, 100),
+            ],
+            etcd: vec![etcd],
+            etcd_error: None,
+        }
+    }
+
+    #[test]
+    fn nodes_and_members_are_shown() {
+        let api = FakeApi::default().with("GET /v1/cluster", 200, &cluster()).with(
+            "POST /v1/cluster/hand-over",
+            200,
+            &cluster(),
+        );
+        let url = api.start();
+        let shown = "\
+this node          b
+leader             a
+term               3
+record             1,200
+on this disk only  no
+
+NODE  ROLE      ALIVE  RECORDS BEHIND  VERSION  ADDRESS
+a     leader    yes    10              0.2.0    https://a.example
+b     follower  no     1,100           0.2.0    https://b.example
+
+ETCD                   ROLE    VERSION  SIZE      PROBLEM
+http://192.0.2.1:2379  leader  3.4.23   80.0 MiB
+";
+        assert_eq!(run(&url, &["cluster", "status"]).out, shown);
+        let done = run(&url, &["cluster", "hand-over"]);
+        assert_eq!((done.code, done.out.as_str()), (0, "b stops, another node will lead\n"));
+    }
+}

@@ -1,0 +1,3 @@
+//! Two appliances and three members of etcd: one dies, the other goes on, and nothing that was answered is lost.
+
+mod take_over;

@@ -1,0 +1,201 @@
+use anyhow::{Context, Result, ensure};
+use api::{ClusterRole, ClusterView};
+use behaviour_tests::load::{Sink, SinkOptions, Source, SourceOptions, Tally};
+use behaviour_tests::test_daemon::{PASSWORD, TestDaemon, TestDaemonConfig, free_port};
+use behaviour_tests::{Fixture, TIMEOUT, until};
+use rustix::process::{Pid, Signal, kill_process};
+use std::process::ExitStatus;
+use std::sync::Arc;
+use testkit::etcd::EtcdServers;
+
+/// The exit status of a leader that another node has replaced.
+const REPLACED: i32 = 5;
+
+struct Bed {
+    fixture: Fixture,
+    servers: EtcdServers,
+    sink: Sink,
+    tally: Arc<Tally>,
+    /// Both nodes have the same address for ESMEs: on one machine, the listener of the leader is what a virtual address is
+    /// on two.
+    smpp: u16,
+}
+
+impl Bed {
+    fn new() -> Result<Self> {
+        let fixture = Fixture::new()?;
+        let servers = EtcdServers::start(&fixture.folder().join("etcd"), 3, None)?;
+        let tally = Arc::new(Tally::new(2_000_000));
+        let sink = Sink::start(SinkOptions::default(), &tally)?;
+        Ok(Self { fixture, servers, sink, tally, smpp: free_port()? })
+    }
+
+    fn node(&self, name: &str, keys: &str) -> Result<TestDaemonConfig> {
+        let folder = self.fixture.folder().join(name);
+        let mut config = TestDaemonConfig::new(self.fixture.binary(), &folder)?;
+        config.ports(self.smpp, free_port()?).archive("none").native("upstream");
+        config.account("acme", "window = 1000");
+        let peer = "links = 2\nwindow = 500\ndlrs = false\nuncertain = \"send-again\"";
+        config.peer("upstream", self.sink.address(), peer);
+        let endpoints = self.servers.endpoints();
+        config.tables(&format!("[cluster]\nnode = {name:?}\nendpoints = {endpoints:?}\n{keys}\n"));
+        Ok(config)
+    }
+
+    fn source(&self) -> Result<Source> {
+        let mut options = SourceOptions::new(([127, 0, 0, 1], self.smpp).into(), "acme", PASSWORD);
+        (options.reconnect, options.rate) = (true, Some(300.0));
+        Source::start(&options, &self.tally)
+    }
+
+    fn wait_for_traffic(&self) -> Result<()> {
+        let before = self.tally.accepted_count();
+        until("traffic", || Ok(self.tally.accepted_count() > before + 300))
+    }
+}
+
+/// Starts a node that follows.
+fn follow(config: &TestDaemonConfig) -> Result<TestDaemon> {
+    let node = config.launch()?;
+    node.wait_for_line(TIMEOUT, |line| line.contains(": following "))?;
+    Ok(node)
+}
+
+fn ended(mut node: TestDaemon) -> Result<(ExitStatus, TestDaemonConfig)> {
+    node.wait_for_end();
+    let mut status = None;
+    until("the end of the process", || {
+        status = node.ended()?;
+        Ok(status.is_some())
+    })?;
+    Ok((status.context("no status")?, node.config().clone()))
+}
+
+#[test]
+fn a_killed_leader_is_replaced_and_nothing_is_lost() -> Result<()> {
+    let bed = Bed::new()?;
+    let mut leader = bed.node("a", "")?.start()?;
+    let mut follower = follow(&bed.node("b", "")?)?;
+    let source = bed.source()?;
+    for _ in 0..3 {
+        bed.wait_for_traffic()?;
+        let dead = leader.kill()?;
+        leader = follower.ready()?;
+        bed.wait_for_traffic()?;
+        follower = follow(&dead)?;
+    }
+    bed.wait_for_traffic()?;
+    source.stop();
+    source.join()?;
+    until("all accepted arrive", || Ok(bed.tally.summary().missing == 0))?;
+    let cluster: ClusterView = leader.read("/v1/cluster")?;
+    assert_eq!((cluster.node.as_str(), cluster.role, cluster.degraded), ("b", ClusterRole::Leader, false));
+    assert_eq!(cluster.term, 4, "{cluster:#?}");
+    let followed: ClusterView = follower.read("/v1/cluster")?;
+    assert_eq!((followed.role, followed.leader.as_deref()), (ClusterRole::Follower, Some("b")));
+    // Both end in order: the one that follows first, then the leader.
+    assert!(follower.stop()?.0.success());
+    assert!(leader.stop()?.0.success());
+    let sums = bed.tally.summary();
+    assert_eq!((sums.missing, sums.unknown, sums.refused), (0, 0, 0), "{sums:?}");
+    Ok(())
+}
+
+#[test]
+fn the_lead_is_handed_over_without_a_duplicate() -> Result<()> {
+    let bed = Bed::new()?;
+    let leader = bed.node("a", "")?.start()?;
+    let alone = bed.fixture.command(&leader).args(["cluster", "hand-over"]).output()?;
+    let complaint = String::from_utf8_lossy(&alone.stderr);
+    assert!(!alone.status.success() && complaint.contains("no other node is alive"), "{complaint}");
+    let follower = follow(&bed.node("b", "")?)?;
+    let source = bed.source()?;
+    bed.wait_for_traffic()?;
+    leader.read_until::<ClusterView>(TIMEOUT, "/v1/cluster", |cluster| {
+        cluster.nodes.iter().filter(|node| node.alive).count() == 2
+    })?;
+    let output = bed.fixture.command(&leader).args(["cluster", "hand-over"]).output()?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let (status, config) = ended(leader)?;
+    assert!(status.success());
+    let leader = follower.ready()?;
+    let follower = follow(&config)?;
+    bed.wait_for_traffic()?;
+    source.stop();
+    source.join()?;
+    until("all accepted arrive", || Ok(bed.tally.summary().missing == 0))?;
+    let shown = bed.fixture.command(&follower).args(["cluster", "status"]).output()?;
+    let shown = String::from_utf8(shown.stdout)?;
+    assert!(shown.contains("leader             b\n"), "{shown}");
+    let (code, answer) = follower.request("GET", "/v1/ready", &[])?;
+    let address = format!("http://{}", leader.config().http());
+    assert!(code == 503 && answer.contains("following") && answer.contains(&address), "{answer}");
+    let (code, answer) = follower.request("GET", "/v1/queues", &[])?;
+    assert!(code == 503 && answer.contains(&address), "{answer}");
+    let sums = bed.tally.summary();
+    assert_eq!((sums.missing, sums.duplicates, sums.unknown), (0, 0, 0), "{sums:?}");
+    Ok(())
+}
+
+#[test]
+fn a_leader_that_was_stopped_is_fenced_and_follows() -> Result<()> {
+    let bed = Bed::new()?;
+    let leader = bed.node("a", "")?.start()?;
+    // The stopped process keeps its listener.
+    let mut other = bed.node("b", "")?;
+    other.ports(free_port()?, free_port()?);
+    let follower = follow(&other)?;
+    let source = bed.source()?;
+    bed.wait_for_traffic()?;
+    let id = Pid::from_raw(i32::try_from(leader.id())?).context("no process")?;
+    kill_process(id, Signal::STOP)?;
+    follower.wait_for_line(TIMEOUT, |line| line.contains(": leading "))?;
+    kill_process(id, Signal::CONT)?;
+    let (status, config) = ended(leader)?;
+    assert_eq!(status.code(), Some(REPLACED));
+    let leader = follower.ready()?;
+    let follower = follow(&config)?;
+    source.stop();
+    source.join()?;
+    until("all accepted arrive", || Ok(bed.tally.summary().missing == 0))?;
+    drop((leader, follower));
+    let sums = bed.tally.summary();
+    assert_eq!((sums.missing, sums.unknown), (0, 0), "{sums:?}");
+    Ok(())
+}
+
+#[test]
+fn a_leader_without_etcd_answers_nothing_and_goes_on_with_it() -> Result<()> {
+    let mut bed = Bed::new()?;
+    let leader = bed.node("a", "")?.start()?;
+    let source = bed.source()?;
+    bed.wait_for_traffic()?;
+    // etcd elects a new leader, and the node asks another member.
+    bed.servers.kill(0);
+    bed.wait_for_traffic()?;
+    bed.servers.restart(0)?;
+    for member in 0..2 {
+        bed.servers.pause(member, true)?;
+    }
+    leader.wait_for_line(TIMEOUT, |line| line.contains("append to etcd not answered"))?;
+    for member in 0..2 {
+        bed.servers.pause(member, false)?;
+    }
+    bed.wait_for_traffic()?;
+    source.stop();
+    source.join()?;
+    until("all accepted arrive", || Ok(bed.tally.summary().missing == 0))?;
+    let (status, _) = leader.stop()?;
+    assert!(status.success());
+    Ok(())
+}
+
+#[test]
+fn a_cluster_refuses_an_archive_in_a_file() -> Result<()> {
+    let bed = Bed::new()?;
+    let mut config = bed.node("a", "")?;
+    config.archive("sqlite:archive.db");
+    let (valid, words) = config.check()?;
+    assert!(!valid && words.contains("archive.url") && words.contains("postgres://"), "{words}");
+    Ok(())
+}
