@@ -22,9 +22,6 @@ use tonic::Status;
 
 /// The format of `PREFIX/id`.
 const FORMAT: u32 = 1;
-/// The number of slots of a new ring. At full speed some seconds; a node that was away for longer needs a backup of
-/// the leader.
-const SLOTS: u64 = 1024;
 /// How often etcd's members are asked for their state.
 const MEMBER_INTERVAL: Duration = Duration::from_secs(5);
 /// etcd keeps so many revisions: readers see a consistent state, and its file stays small.
@@ -107,7 +104,7 @@ impl Cluster {
     ) -> Result<Arc<Self>, ClusterError> {
         let client = EtcdClient::new(&options)?;
         let keys = ClusterKeys::new(&options.prefix);
-        let identity = identity(&client, &keys).await?;
+        let identity = identity(&client, &keys, options.slots).await?;
         let own = NodeRecord {
             role: ClusterRole::Follower,
             address: options.address.clone().unwrap_or_else(|| address.to_owned()),
@@ -390,7 +387,7 @@ async fn read_key(client: &EtcdClient, key: &str) -> Result<Option<KeyValue>, St
 }
 
 /// Reads the identity of the cluster; writes it if there is none.
-async fn identity(client: &EtcdClient, keys: &ClusterKeys) -> Result<Identity, ClusterError> {
+async fn identity(client: &EtcdClient, keys: &ClusterKeys, slots: u64) -> Result<Identity, ClusterError> {
     let key = keys.identity();
     let failed = |status: Status| ClusterError::Etcd {
         endpoint: client.endpoint().to_owned(),
@@ -399,7 +396,7 @@ async fn identity(client: &EtcdClient, keys: &ClusterKeys) -> Result<Identity, C
     if read_key(client, &key).await.map_err(failed)?.is_none() {
         let mut random = [0; 8];
         getrandom::fill(&mut random).map_err(ClusterError::Random)?;
-        let new = Identity { format: FORMAT, cluster: u64::from_le_bytes(random), slots: SLOTS };
+        let new = Identity { format: FORMAT, cluster: u64::from_le_bytes(random), slots };
         let value = serde_json::to_vec(&new).unwrap_or_default();
         let request = TxnRequest {
             compare: vec![Compare {

@@ -35,6 +35,10 @@ pub struct ClusterOptions {
     /// What the leader does while no other node keeps up.
     #[key(default = "go-on")]
     pub degraded: DegradedPolicy,
+    /// The number of records that etcd keeps. A node that was away for longer needs a backup of the leader. The node that founds the
+    /// cluster decides it.
+    #[key(range = 64..=8192, default = 4096)]
+    pub slots: u64,
     /// Whether records are compressed (LZ4).
     #[key(default = true)]
     pub compress: bool,

@@ -237,6 +237,15 @@ fn follow_log(
         match journal.follow(follower.applied().next(), PART) {
             Ok(tail) => {
                 follower.apply(&tail.records)?;
+                if let Some(head) = tail.head.filter(|head| head.seq < follower.applied()) {
+                    bail!(
+                        "the log in etcd ends at record {}, and the tables of this node have record {}: etcd has lost records, such as by \
+                         a restored backup. Stop all nodes, name a new prefix in [cluster], and start the node with the most records \
+                         first",
+                        head.seq,
+                        follower.applied()
+                    );
+                }
                 suspicion.observe(Instant::now(), tail.head);
                 has_more = tail.head.is_some_and(|head| head.seq > follower.applied());
                 if !has_more && let Some(reason) = reason_to_claim(&tail, &suspicion) {
@@ -262,7 +271,7 @@ fn follow_log(
             }
             Err(JournalError::Behind { oldest }) => bail!(
                 "this node has the records up to {}, and etcd begins at {oldest}: stop it, write a backup of the leader with \
-                 `switchyard backup`, restore it here with `switchyard restore`, and start the node again",
+                 `switchyard backup`, restore it here with `switchyard restore --join`, and start the node again",
                 follower.applied()
             ),
             Err(error) => return Err(error.into()),

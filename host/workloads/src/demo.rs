@@ -28,6 +28,9 @@ pub(crate) struct Options {
     /// Show a GSM network: phones that send and receive through the real osmo-hlr.
     #[arg(long, conflicts_with = "sgip")]
     pub(crate) gsm: bool,
+    /// Show a cluster: two appliances and three members of etcd; the leader is killed while traffic flows.
+    #[arg(long, conflicts_with_all = ["sgip", "gsm"])]
+    pub(crate) cluster: bool,
 }
 
 /// Messages per second of the sample ESME.
@@ -160,7 +163,7 @@ fn version(appliance: &TestDaemon) -> Result<String> {
     Ok(router.context("GET /v1/hooks/router names no live router")?.version)
 }
 
-fn wait_for_all(tally: &Tally) -> Result<()> {
+pub(super) fn wait_for_all(tally: &Tally) -> Result<()> {
     let pause = StopFlag::default();
     for _ in 0..200 {
         if tally.is_settled() {

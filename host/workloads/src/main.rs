@@ -7,6 +7,7 @@ mod bench;
 mod console_bench;
 mod crash;
 mod demo;
+mod demo_cluster;
 mod demo_gsm;
 mod demo_sgip;
 mod disk;
@@ -56,6 +57,7 @@ fn main() -> ExitCode {
         aims::ignore();
     }
     let outcome = match arguments.workload {
+        Workload::Demo(options) if options.cluster => demo_cluster::run(&options),
         Workload::Demo(options) if options.gsm => demo_gsm::run(&options),
         Workload::Demo(options) if options.sgip => demo_sgip::run(&options),
         Workload::Demo(options) => demo::run(&options),

@@ -199,3 +199,34 @@ fn a_cluster_refuses_an_archive_in_a_file() -> Result<()> {
     assert!(!valid && words.contains("archive.url") && words.contains("postgres://"), "{words}");
     Ok(())
 }
+
+#[test]
+fn a_node_that_was_away_for_too_long_joins_with_a_backup() -> Result<()> {
+    let bed = Bed::new()?;
+    let leader = bed.node("a", "slots = 512")?.start()?;
+    let away = follow(&bed.node("b", "")?)?.kill()?;
+    let source = bed.source()?;
+    until("more records than etcd keeps", || Ok(leader.read::<ClusterView>("/v1/cluster")?.head > 1_200))?;
+    source.stop();
+    source.join()?;
+    assert!(leader.read::<ClusterView>("/v1/cluster")?.degraded);
+    let late = away.launch()?;
+    late.wait_for_line(TIMEOUT, |line| line.contains("restore --join"))?;
+    let (status, config) = ended(late)?;
+    assert_eq!(status.code(), Some(1));
+    let backup = bed.fixture.folder().join("backup.tar");
+    let output = bed.fixture.command(&leader).arg("backup").arg(&backup).output()?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let mut restore = std::process::Command::new(bed.fixture.binary());
+    restore.arg("restore").arg(&backup).arg("--data").arg(config.data()).args(["--force", "--join"]);
+    let output = restore.output()?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let follower = follow(&config)?;
+    leader.read_until::<ClusterView>(TIMEOUT, "/v1/cluster", |cluster| !cluster.degraded)?;
+    let before = leader.read::<ClusterView>("/v1/cluster")?.head;
+    leader.kill()?;
+    let leader = follower.ready()?;
+    assert!(leader.read::<ClusterView>("/v1/cluster")?.head > before);
+    until("all accepted arrive", || Ok(bed.tally.summary().missing == 0))?;
+    Ok(())
+}

@@ -38,6 +38,7 @@ fn options(node: &str, endpoints: Vec<String>) -> ClusterOptions {
         user: String::new(),
         password: String::new(),
         degraded: DegradedPolicy::GoOn,
+        slots: 1024,
         compress: true,
     }
 }

@@ -16,6 +16,7 @@ const RUNS: &[&[&str]] = &[
     &["demo", "--exit"],
     &["demo", "--sgip", "--exit"],
     &["demo", "--gsm", "--exit"],
+    &["demo", "--cluster", "--exit"],
     &["crash", "--kills", "2"],
     &["crash", "--kills", "2", "--with", "archive,dlrs,pools", "--rate", "500"],
     &["swap", "--swaps", "2", "--rollbacks", "1", "--rate", "200"],
