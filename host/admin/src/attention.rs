@@ -77,6 +77,7 @@ fn collect_facts(backend: &dyn ApiBackend) -> Result<Facts, Problem> {
         queues: if has_core { backend.queues()? } else { Vec::new() },
         links: backend.links(),
         networks: backend.gsm(),
+        cluster: backend.cluster(),
         hooks: backend.hooks(),
         // An error: there is no archive.
         archive: backend.archive().ok(),

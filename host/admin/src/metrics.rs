@@ -225,6 +225,18 @@ metrics! {
     Gauge RECOVERY_SECONDS = "switchyard_recovery_seconds" [];
     /// Messages that the last start recovered.
     Gauge RECOVERED = "switchyard_recovered_messages" [];
+    /// Nodes of the cluster that were seen in the last seconds, this one included. Only in a cluster, as all of them.
+    Gauge CLUSTER_NODES_ALIVE = "switchyard_cluster_nodes_alive" [];
+    /// The term of this leader.
+    Gauge CLUSTER_TERM = "switchyard_cluster_term" [];
+    /// 1 while older records are on the disk of this node only, because no other node keeps up, else 0.
+    Gauge CLUSTER_DEGRADED = "switchyard_cluster_degraded" [];
+    /// Records that are not durable in the tables of a node yet.
+    Gauge CLUSTER_RECORDS_BEHIND = "switchyard_cluster_records_behind" ["node"];
+    /// 1 while a member of etcd is well, else 0.
+    Gauge ETCD_MEMBER_UP = "switchyard_etcd_member_up" ["endpoint"];
+    /// Octets of the file of a member of etcd; its quota is 2 GiB by default.
+    Gauge ETCD_MEMBER_BYTES = "switchyard_etcd_member_bytes" ["endpoint"];
     /// Connections accepted by the SMPP and SGIP listeners.
     Counter CONNECTIONS = "switchyard_connections_total" [];
     /// Connections refused: too many in all or from one address, or not yet bound when a newer connection needed the slot.

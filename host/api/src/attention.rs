@@ -29,6 +29,8 @@ pub enum AttentionSubjectKind {
     Hook,
     /// A GSM core network.
     CoreNetwork,
+    /// The cluster.
+    Cluster,
     /// The archive.
     Archive,
     /// The configuration.

@@ -342,11 +342,11 @@ impl Journal for EtcdJournal {
         let cluster = self.cluster.clone();
         let begun = Instant::now();
         // One member may be dead: the others are asked too.
-        let patience = timeout.max(ANSWER_TIMEOUT * 10);
+        let longest = timeout.max(ANSWER_TIMEOUT * 10);
         loop {
             match self.follow(from, octets) {
                 Ok(tail) if !tail.records.is_empty() || begun.elapsed() >= timeout => return Ok(tail.records),
-                Err(error @ JournalError::Unavailable { .. }) if begun.elapsed() >= patience => {
+                Err(error @ JournalError::Unavailable { .. }) if begun.elapsed() >= longest => {
                     return Err(error);
                 }
                 Ok(_) | Err(JournalError::Unavailable { .. }) => {

@@ -2,7 +2,7 @@
 //!
 //! etcd holds the head of the log and its tail, a ring of records. Each append is one transaction that compares the head:
 //! replication and fencing are one act ([`EtcdJournal`]). A claim compares the head too, and puts a higher term. Safety
-//! rests on no clock, lease or lock; only the patience of a follower does ([`Suspicion`]).
+//! rests on no clock, lease or lock; only when a follower claims does ([`Suspicion`]).
 //!
 //! The crate `journal` has the format of the records and the interface; this crate knows nothing of batches.
 #![forbid(unsafe_code)]

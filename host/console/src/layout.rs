@@ -22,6 +22,7 @@ const NOTICES: &[(&str, &str)] = &[
     ("funded", "Done. The balance below includes the change."),
     ("given-up", "Given up. The submitter gets a DLR if it requested one."),
     ("goes-on", "The opt-out is removed: messages of this sender are sent to this subscriber again."),
+    ("handed-over", "This node stops. Another node leads, at its own address."),
     ("level", "The log level is changed until the next start."),
     ("next-start", "It takes effect at the next start of the machine."),
     (

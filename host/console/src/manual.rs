@@ -23,6 +23,7 @@ const PAGES: &[ManualPage] = manual_pages![
     "guide/archive",
     "guide/backup-and-upgrade",
     "guide/billing",
+    "guide/cluster",
     "guide/command-line",
     "guide/configuration",
     "guide/dlrs-and-retries",

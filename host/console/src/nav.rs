@@ -24,6 +24,7 @@ pub(crate) enum NavItem {
     Configuration,
     Users,
     Audit,
+    Cluster,
     Maintenance,
     Profile,
     Help,
@@ -74,6 +75,7 @@ const NAV_GROUPS: &[(&str, &[NavEntry])] = &[
         &[
             (NavItem::Configuration, "/configuration", "Configuration", Permission::Read),
             (NavItem::Users, "/users", "Users and tokens", Permission::ManageUsers),
+            (NavItem::Cluster, "/cluster", "Cluster", Permission::Read),
             (NavItem::Maintenance, "/maintenance", "Maintenance", Permission::Read),
             (NavItem::Help, "/help", "Help", Permission::Own),
         ],
@@ -99,6 +101,7 @@ const CHAPTERS: &[(NavItem, &str)] = &[
     (NavItem::Configuration, "guide/configuration"),
     (NavItem::Users, "guide/tls-and-users"),
     (NavItem::Audit, "guide/tls-and-users"),
+    (NavItem::Cluster, "guide/cluster"),
     (NavItem::Maintenance, "guide/backup-and-upgrade"),
     (NavItem::Profile, "guide/tls-and-users"),
 ];

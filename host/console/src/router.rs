@@ -104,6 +104,7 @@ fn page_routes() -> Router<ConsoleState> {
         .route("/audit", get(pages::audit::show))
         .route("/help", get(pages::help::contents))
         .route("/help/{*page}", get(pages::help::show))
+        .route("/cluster", get(pages::cluster::show).post(pages::cluster::change))
         .route("/maintenance", get(pages::maintenance::show).post(pages::maintenance::change))
         .route("/maintenance/appliance", post(pages::appliance_image::change))
         .route(

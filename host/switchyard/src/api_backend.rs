@@ -2,6 +2,7 @@
 
 use crate::archiving::ArchiveReader;
 use crate::backup::Backups;
+use crate::cluster_node;
 use crate::config_manager::{ConfigManager, TunableSettings};
 use crate::core_loop::{CoreHandle, SIZE_BOUNDS, TIME_BOUNDS};
 use crate::drain::DrainInfo;
@@ -512,6 +513,9 @@ impl ApiBackend for Switchyard {
         page.put(&metrics::DISK_LOW, &[], f64::from(u8::from(counts.disk_low.load(Relaxed))));
         page.put(&metrics::RECOVERY_SECONDS, &[], self.recovery_ms as f64 / 1e3);
         page.put(&metrics::RECOVERED, &[], self.recovered as f64);
+        if let Some(node) = &self.cluster {
+            cluster_node::write_metrics(&node.view(), &mut page);
+        }
         let listeners = self.links.listener_counts();
         page.put(&metrics::CONNECTIONS, &[], listeners.connections as f64);
         page.put(&metrics::TURNED_AWAY, &[], listeners.turned_away as f64);

@@ -4,6 +4,7 @@ use crate::config::{Config, HttpTlsMode};
 use crate::critical_thread;
 use crate::http_listeners::{PublicProbes, certificate};
 use crate::service_manager;
+use admin::metrics::{self, MetricsPage};
 use admin::{ClusterFollower, ClusterLeader, Problem, ProblemKind};
 use anyhow::{Context as _, Result, bail};
 use api::{ClusterRole, ClusterView};
@@ -106,6 +107,23 @@ impl ClusterLeader for crate::api_backend::Switchyard {
             Some(node) => node.begin_hand_over(by),
             None => Ok(()),
         }
+    }
+}
+
+/// The metrics of a leader.
+pub(crate) fn write_metrics(cluster: &ClusterView, page: &mut MetricsPage) {
+    let flag = |holds: bool| f64::from(u8::from(holds));
+    let alive = cluster.nodes.iter().filter(|node| node.alive).count();
+    page.put(&metrics::CLUSTER_NODES_ALIVE, &[], alive as f64);
+    page.put(&metrics::CLUSTER_TERM, &[], cluster.term as f64);
+    page.put(&metrics::CLUSTER_DEGRADED, &[], flag(cluster.degraded));
+    for node in &cluster.nodes {
+        let behind = cluster.head.saturating_sub(node.durable);
+        page.put(&metrics::CLUSTER_RECORDS_BEHIND, &[&node.name], behind as f64);
+    }
+    for member in &cluster.etcd {
+        page.put(&metrics::ETCD_MEMBER_UP, &[&member.endpoint], flag(member.problem.is_none()));
+        page.put(&metrics::ETCD_MEMBER_BYTES, &[&member.endpoint], member.octets as f64);
     }
 }
 

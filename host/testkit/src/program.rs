@@ -20,9 +20,8 @@ impl Program {
     /// Starts it in this folder and waits until it listens. Its output is appended to `name.log` in that
     /// folder.
     pub fn start(name: &str, folder: &Path, command: &mut Command, listens: &[SocketAddr]) -> Result<Self> {
-        let path = PathBuf::from("/usr/bin").join(name);
-        if !path.exists() {
-            bail!("{} is not installed; run: cargo xtask setup", path.display());
+        if !["/usr/bin", "/usr/sbin"].iter().any(|there| Path::new(there).join(name).exists()) {
+            bail!("{name} is not installed; run: cargo xtask setup");
         }
         let log = folder.join(format!("{name}.log"));
         let output = OpenOptions::new().create(true).append(true).open(&log)?;

@@ -123,6 +123,16 @@ const PREREQUISITES: &[Prerequisite] = &[
         is_installed: || exists("/usr/bin/etcd"),
     },
     Prerequisite {
+        package: "haproxy",
+        reason: "leads ESMEs of the cluster tests to the leader; the service that the package may start is not needed",
+        is_installed: || exists("/usr/sbin/haproxy"),
+    },
+    Prerequisite {
+        package: "keepalived",
+        reason: "checks the configuration of the manual; the service is not needed",
+        is_installed: || exists("/usr/sbin/keepalived"),
+    },
+    Prerequisite {
         package: "etcd-client",
         reason: "etcdctl, which sets up users of etcd for the tests",
         is_installed: || exists("/usr/bin/etcdctl"),

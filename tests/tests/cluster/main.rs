@@ -1,3 +1,5 @@
 //! Two appliances and three members of etcd: one dies, the other goes on, and nothing that was answered is lost.
 
+mod addresses;
+mod nodes;
 mod take_over;

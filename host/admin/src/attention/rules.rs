@@ -3,8 +3,8 @@
 use super::{AttentionLimits, PendingConfiguration};
 use api::{
     ArchivePumpView, AttentionSeverity, AttentionSubject, AttentionSubjectKind, AttentionView, BlockCause,
-    CoreNetworkView, DrainStateView, HookStateView, LinkRole, LinkView, NotReady, PluginCountsView,
-    PumpState, QueueView, Readiness, StatusView,
+    ClusterView, CoreNetworkView, DrainStateView, HookStateView, LinkRole, LinkView, NotReady,
+    PluginCountsView, PumpState, QueueView, Readiness, StatusView,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -23,6 +23,8 @@ pub(super) struct Facts {
     pub(super) queues: Vec<QueueView>,
     pub(super) links: Vec<LinkView>,
     pub(super) networks: Vec<CoreNetworkView>,
+    /// `None` without a cluster.
+    pub(super) cluster: Option<ClusterView>,
     pub(super) hooks: Vec<HookStateView>,
     /// `None` if there is no archive.
     pub(super) archive: Option<ArchivePumpView>,
@@ -33,6 +35,9 @@ pub(super) struct Facts {
 pub(super) fn findings(facts: &Facts) -> Vec<AttentionView> {
     let mut found = Vec::new();
     appliance(facts, &mut found);
+    if let Some(view) = &facts.cluster {
+        cluster(view, &mut found);
+    }
     configuration(&facts.configuration, &mut found);
     links(&facts.links, &mut found);
     networks(&facts.networks, &mut found);
@@ -79,6 +84,47 @@ fn size(octets: u64) -> String {
 fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
+
+/// What one more failure would stop.
+fn cluster(cluster: &ClusterView, found: &mut Vec<AttentionView>) {
+    let about = (AttentionSubjectKind::Cluster, None);
+    let dead: Vec<&str> =
+        cluster.nodes.iter().filter(|node| !node.alive).map(|node| node.name.as_str()).collect();
+    let others = cluster.nodes.iter().filter(|node| node.alive && node.name != cluster.node).count();
+    if others == 0 {
+        let text = if dead.is_empty() {
+            "no other node has joined the cluster: if this machine dies, nobody goes on".to_owned()
+        } else {
+            format!("no other node is alive ({}): if this machine dies, nobody goes on", dead.join(", "))
+        };
+        let remedy = "start the other node; if it was away for long, it says how to join again";
+        found.push(finding(AttentionSeverity::Error, "cluster-alone", about, text, remedy));
+    } else if !dead.is_empty() {
+        let text = format!("nodes of the cluster are not alive: {}", dead.join(", "));
+        let remedy = "start them; a node that was away for long says how to join again";
+        found.push(finding(AttentionSeverity::Warning, "cluster-node-down", about, text, remedy));
+    }
+    if cluster.degraded {
+        let text = "older records of the cluster are on this disk only".to_owned();
+        let remedy = "start another node; it joins with `switchyard restore --join`";
+        found.push(finding(AttentionSeverity::Error, "cluster-degraded", about, text, remedy));
+    }
+    for member in &cluster.etcd {
+        if let Some(problem) = &member.problem {
+            let text = format!("etcd at {}: {problem}", member.endpoint);
+            let remedy = "read the log of that member; with one more member down, nothing is accepted";
+            found.push(finding(AttentionSeverity::Error, "etcd-member", about, text, remedy));
+        } else if member.octets >= ETCD_FULL {
+            let text = format!("the file of etcd at {} has {}", member.endpoint, size(member.octets));
+            let remedy =
+                "see its --quota-backend-bytes (2 GiB by default), and defragment it: etcdctl defrag";
+            found.push(finding(AttentionSeverity::Warning, "etcd-size", about, text, remedy));
+        }
+    }
+}
+
+/// Three quarters of the quota that etcd has by default. The ring needs a tenth.
+const ETCD_FULL: u64 = 1536 << 20;
 
 fn appliance(facts: &Facts, found: &mut Vec<AttentionView>) {
     let about = (AttentionSubjectKind::Appliance, None);

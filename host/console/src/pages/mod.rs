@@ -3,6 +3,7 @@
 pub(crate) mod appliance_image;
 pub(crate) mod archive;
 pub(crate) mod audit;
+pub(crate) mod cluster;
 pub(crate) mod configuration;
 pub(crate) mod faults;
 pub(crate) mod help;

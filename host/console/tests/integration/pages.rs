@@ -99,6 +99,7 @@ const PAGES: &[&str] = &[
     "/configuration/versions/6",
     "/users",
     "/audit",
+    "/cluster",
     "/maintenance",
     "/profile",
     "/help",

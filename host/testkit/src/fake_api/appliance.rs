@@ -84,6 +84,8 @@ pub(super) fn routes(peers: usize, accounts: usize) -> Router {
         .route("/v1/queues", live(move || operation::queues(peers, accounts)))
         .route("/v1/links", live(move || operation::links(peers, accounts)))
         .route("/v1/drain", live(|| operation::drain(false)).post(made(|| operation::drain(true))).delete(made(|| operation::drain(false))))
+        .route("/v1/cluster", live(operation::cluster))
+        .route("/v1/cluster/hand-over", post(made(operation::cluster)))
         .route("/v1/log", live(|| LogLevelView { level: "info,links=debug".to_owned() }).put(|Json(level): Json<LogLevelView>| async move { Json(level) }))
         .route("/v1/hooks", live(|| Hook::ALL.map(|hook| plugins::hook(hook, false)).to_vec()))
         .route("/v1/hooks/{hook}", get(|Path(hook): Path<Hook>| async move { Json(plugins::hook(hook, true)) }).delete(made(|| plugins::record(8, &[], BindingChange::Unbound))))
@@ -159,6 +161,8 @@ mod tests {
         ("GET", "/v1/drain", ""),
         ("POST", "/v1/drain", "{}"),
         ("DELETE", "/v1/drain", ""),
+        ("GET", "/v1/cluster", ""),
+        ("POST", "/v1/cluster/hand-over", ""),
         ("GET", "/v1/log", ""),
         ("PUT", "/v1/log", r#"{"level":"debug"}"#),
         ("GET", "/v1/hooks", ""),

@@ -16,6 +16,7 @@ fn quiet() -> Facts {
         queues: vec![queue("upstream")],
         links: vec![link("upstream", LinkPhase::Bound, None)],
         networks: Vec::new(),
+        cluster: None,
         hooks: Vec::new(),
         archive: Some(pump(PumpState::Up, 3)),
         configuration: PendingConfiguration::default(),
@@ -274,4 +275,52 @@ fn pending_configuration_is_a_finding() {
     ];
     assert_eq!(finding_texts(&facts), all);
     assert_eq!(findings(&facts)[0].since, Some(5));
+}
+
+#[test]
+fn a_cluster_that_one_failure_would_stop_needs_attention() {
+    let node = |name: &str, alive| api::ClusterNodeView {
+        name: name.to_owned(),
+        role: api::ClusterRole::Follower,
+        alive,
+        address: String::new(),
+        version: String::new(),
+        durable: 1,
+    };
+    let member = |octets, problem: Option<&str>| api::EtcdMemberView {
+        endpoint: "http://192.0.2.1:2379".to_owned(),
+        version: String::new(),
+        leader: false,
+        octets,
+        problem: problem.map(str::to_owned),
+    };
+    let codes = |nodes, etcd, degraded| -> Vec<String> {
+        let cluster = ClusterView {
+            node: "a".to_owned(),
+            role: api::ClusterRole::Leader,
+            leader: Some("a".to_owned()),
+            term: 1,
+            head: 1,
+            slots: 4096,
+            degraded,
+            nodes,
+            etcd,
+            etcd_error: None,
+        };
+        let facts = Facts { cluster: Some(cluster), ..quiet() };
+        findings(&facts).into_iter().map(|finding| finding.code).collect()
+    };
+    let well = || vec![member(100 << 20, None)];
+    assert_eq!(codes(vec![node("a", true), node("b", true)], well(), false), Vec::<String>::new());
+    assert_eq!(codes(vec![node("a", true)], well(), false), ["cluster-alone"]);
+    assert_eq!(
+        codes(vec![node("a", true), node("b", false)], well(), true),
+        ["cluster-alone", "cluster-degraded"]
+    );
+    assert_eq!(
+        codes(vec![node("a", true), node("b", true), node("c", false)], well(), false),
+        ["cluster-node-down"]
+    );
+    let sick = vec![member(1700 << 20, None), member(0, Some("no answer"))];
+    assert_eq!(codes(vec![node("a", true), node("b", true)], sick, false), ["etcd-member", "etcd-size"]);
 }

@@ -5,11 +5,12 @@ use crate::fake_api::fixtures;
 use admin::ProblemKind;
 use api::{
     ArchivePumpView, AttentionSeverity, AttentionSubject, AttentionSubjectKind, AttentionView, BindMode,
-    CoreConnectionView, CoreNetworkFaultKind, CoreNetworkFaultView, CoreNetworkMo, CoreNetworkMt,
-    CoreNetworkRole, CoreNetworkView, DrainStateView, HlrQuestions, LatencyView, LinkBlocker, LinkPhase,
-    LinkRole, LinkView, MetricsSampleView, PeerTestView, PumpState, QueueView, RecentMetricsView,
-    RefusalCountView, RefusalsView, RefusedSubmissionView, RemainingMessagesView, SpanView,
-    StatisticsCountsView, StatisticsView, StatusTotals, StatusView, TestStepKind, TestStepView,
+    ClusterNodeView, ClusterRole, ClusterView, CoreConnectionView, CoreNetworkFaultKind,
+    CoreNetworkFaultView, CoreNetworkMo, CoreNetworkMt, CoreNetworkRole, CoreNetworkView, DrainStateView,
+    EtcdMemberView, HlrQuestions, LatencyView, LinkBlocker, LinkPhase, LinkRole, LinkView, MetricsSampleView,
+    PeerTestView, PumpState, QueueView, RecentMetricsView, RefusalCountView, RefusalsView,
+    RefusedSubmissionView, RemainingMessagesView, SpanView, StatisticsCountsView, StatisticsView,
+    StatusTotals, StatusView, TestStepKind, TestStepView,
 };
 use axum::extract::Path;
 use axum::http::StatusCode;
@@ -188,6 +189,43 @@ pub(super) fn drain(draining: bool) -> DrainStateView {
         since: draining.then(now),
         by: draining.then(|| "ada".to_owned()),
         remaining: RemainingMessagesView { waiting: 2_381, in_flight: 14 },
+    }
+}
+
+pub(super) fn cluster() -> ClusterView {
+    let node = |name: &str, role, alive, durable| ClusterNodeView {
+        name: name.to_owned(),
+        role,
+        alive,
+        address: format!("https://{name}.example:8443"),
+        version: "0.2.0".to_owned(),
+        durable,
+    };
+    let member = |endpoint: &str, leader, problem: Option<&str>| EtcdMemberView {
+        endpoint: endpoint.to_owned(),
+        version: "3.4.23".to_owned(),
+        leader,
+        octets: 81 << 20,
+        problem: problem.map(str::to_owned),
+    };
+    ClusterView {
+        node: "a".to_owned(),
+        role: ClusterRole::Leader,
+        leader: Some("a".to_owned()),
+        term: 7,
+        head: 2_000_381,
+        slots: 4096,
+        degraded: false,
+        nodes: vec![
+            node("a", ClusterRole::Leader, true, 2_000_200),
+            node("b", ClusterRole::Follower, true, 2_000_190),
+        ],
+        etcd: vec![
+            member("https://192.0.2.1:2379", true, None),
+            member("https://192.0.2.2:2379", false, None),
+            member("https://192.0.2.3:2379", false, Some("connection <refused>")),
+        ],
+        etcd_error: None,
     }
 }
 

@@ -1,0 +1,76 @@
+//! Two nodes, three members of etcd, an ESME and a peer.
+
+use anyhow::{Context, Result};
+use behaviour_tests::load::{Sink, SinkOptions, Source, SourceOptions, Tally};
+use behaviour_tests::test_daemon::{PASSWORD, TestDaemon, TestDaemonConfig, free_port};
+use behaviour_tests::{Fixture, TIMEOUT, until};
+use std::net::SocketAddr;
+use std::process::ExitStatus;
+use std::sync::Arc;
+use testkit::etcd::EtcdServers;
+
+pub(crate) struct Bed {
+    pub(crate) fixture: Fixture,
+    pub(crate) servers: EtcdServers,
+    sink: Sink,
+    pub(crate) tally: Arc<Tally>,
+    /// Both nodes have the same address for ESMEs: on one machine, the listener of the leader is what a virtual address is
+    /// on two.
+    smpp: u16,
+}
+
+impl Bed {
+    pub(crate) fn new() -> Result<Self> {
+        let fixture = Fixture::new()?;
+        let servers = EtcdServers::start(&fixture.folder().join("etcd"), 3, None)?;
+        let tally = Arc::new(Tally::new(2_000_000));
+        let sink = Sink::start(SinkOptions::default(), &tally)?;
+        Ok(Self { fixture, servers, sink, tally, smpp: free_port()? })
+    }
+
+    pub(crate) fn node(&self, name: &str, keys: &str) -> Result<TestDaemonConfig> {
+        let folder = self.fixture.folder().join(name);
+        let mut config = TestDaemonConfig::new(self.fixture.binary(), &folder)?;
+        config.ports(self.smpp, free_port()?).archive("none").native("upstream");
+        config.account("acme", "window = 1000");
+        let peer = "links = 2\nwindow = 500\ndlrs = false\nuncertain = \"send-again\"";
+        config.peer("upstream", self.sink.address(), peer);
+        let endpoints = self.servers.endpoints();
+        config.tables(&format!("[cluster]\nnode = {name:?}\nendpoints = {endpoints:?}\n{keys}\n"));
+        Ok(config)
+    }
+
+    /// Traffic to the address of the leader.
+    pub(crate) fn source(&self) -> Result<Source> {
+        self.source_at(([127, 0, 0, 1], self.smpp).into())
+    }
+
+    pub(crate) fn source_at(&self, address: SocketAddr) -> Result<Source> {
+        let mut options = SourceOptions::new(address, "acme", PASSWORD);
+        (options.reconnect, options.rate) = (true, Some(300.0));
+        Source::start(&options, &self.tally)
+    }
+
+    pub(crate) fn wait_for_traffic(&self) -> Result<()> {
+        let before = self.tally.accepted_count();
+        until("traffic", || Ok(self.tally.accepted_count() > before + 300))
+    }
+}
+
+/// Starts a node that follows.
+pub(crate) fn follow(config: &TestDaemonConfig) -> Result<TestDaemon> {
+    let node = config.launch()?;
+    node.wait_for_line(TIMEOUT, |line| line.contains(": following "))?;
+    Ok(node)
+}
+
+/// Waits for the end of a process.
+pub(crate) fn ended(mut node: TestDaemon) -> Result<(ExitStatus, TestDaemonConfig)> {
+    node.wait_for_end();
+    let mut status = None;
+    until("the end of the process", || {
+        status = node.ended()?;
+        Ok(status.is_some())
+    })?;
+    Ok((status.context("no status")?, node.config().clone()))
+}
