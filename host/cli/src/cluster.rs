@@ -157,7 +157,7 @@ a     leader    yes    10              0.2.0    https://a.example
 b     follower  no     1,100           0.2.0    https://b.example
 
 ETCD                   ROLE    VERSION  SIZE      PROBLEM
-http://192.0.2.1:2379  leader  3.4.23   80.0 MiB
+http://192.0.2.1:2379  leader  3.4.23   80.0 MiB  -
 ";
         assert_eq!(run(&url, &["cluster", "status"]).out, shown);
         let done = run(&url, &["cluster", "hand-over"]);
