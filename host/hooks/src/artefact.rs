@@ -32,17 +32,25 @@ pub(crate) fn load_or_compile(
     version: &str,
     component: &[u8],
 ) -> Result<Component, HookError> {
-    let path = path(folder, engine, version);
-    if let Some(compiled) = read(&path, component) {
-        // SAFETY: `read` has verified that the octets are what `store_compiled` wrote for this engine configuration.
-        match unsafe { Component::deserialize(engine, &compiled) } {
-            Ok(component) => return Ok(component),
-            Err(error) => tracing::warn!(version, %error, "artefact not usable; compiling again"),
-        }
+    if let Some(compiled) = load(folder, engine, version, component) {
+        return Ok(compiled);
     }
     let compiled = crate::compile::compile(engine, component)?;
     store_compiled(folder, engine, version, component, &compiled);
     Ok(compiled)
+}
+
+/// The compiled component from a matching artefact.
+pub(crate) fn load(folder: &Path, engine: &Engine, version: &str, component: &[u8]) -> Option<Component> {
+    let compiled = read(&path(folder, engine, version), component)?;
+    // SAFETY: `read` has verified that the octets are what `store_compiled` wrote for this engine configuration.
+    match unsafe { Component::deserialize(engine, &compiled) } {
+        Ok(component) => Some(component),
+        Err(error) => {
+            tracing::warn!(version, %error, "artefact not usable; compiling again");
+            None
+        }
+    }
 }
 
 /// Stores a compiled component. If that fails, the component is compiled again next time.

@@ -130,9 +130,17 @@ impl Library {
         let stored =
             stored.filter(|stored| signature.is_none() && self.trust.verify(octets, Some(stored)).is_ok());
         let signed_by = self.trust.verify(octets, signature.or(stored.as_deref()))?;
-        let compiled = crate::compile::compile(engine, octets)?;
+        let folder = self.artefact_folder();
+        let stored = crate::artefact::load(&folder, engine, &version, octets);
+        let is_stored = stored.is_some();
+        let compiled = match stored {
+            Some(compiled) => compiled,
+            None => crate::compile::compile(engine, octets)?,
+        };
         let (hook, wit) = contract::identify(engine, &compiled)?;
-        crate::artefact::store_compiled(&self.artefact_folder(), engine, &version, octets, &compiled);
+        if !is_stored {
+            crate::artefact::store_compiled(&folder, engine, &version, octets, &compiled);
+        }
         let info = VersionInfo {
             plugin: plugin.to_owned(),
             version: version.clone(),

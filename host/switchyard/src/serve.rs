@@ -34,12 +34,12 @@ use capabilities::{
 };
 use engine::{Engine, EngineAnswer, Event, Output, Settings};
 use gsm::GsmNetwork;
-use hooks::{ActivationConditions, Binding, Hooks, HooksOptions, HostServices, PeerSnapshots};
+use hooks::{ActivationConditions, Binding, Hooks, HooksOptions, HostServices, PeerSnapshots, VersionInfo};
 use journal::LeaderLease;
 use links::{Links, LinksOptions};
 use model::{
-    Directory, Hook, Leg, Now, PluginVersion, PoolAnswer, PoolRequest, RecoveredRecord, RoutingDecision,
-    Timestamp, Verdict,
+    Directory, Hook, Leg, Now, PeerId, PluginVersion, PoolAnswer, PoolRequest, RecoveredRecord,
+    RoutingDecision, Timestamp, Verdict,
 };
 use parking_lot::Mutex;
 use ports::{EventSink, HttpListener, HttpListenerLimits, LinkRegistry, LoginLimiter};
@@ -88,6 +88,7 @@ pub(crate) fn serve(mut config: Config, startup: StartupConfig, logging: Arc<Log
     let (mut signals, mut leading) = (None, None);
     let store = match &config.cluster {
         Some(options) => {
+            compile_plugins(&config, &runtime)?;
             let mut early_signals = {
                 let _inside = runtime.enter();
                 StopSignals::new()?
@@ -548,24 +549,13 @@ fn routing(
     host_services: HostServices,
 ) -> Result<ApplianceRouting> {
     let names = directory.load();
-    let plugins = &config.plugins;
     // By default, the only core network serves the home network.
     let home = match (&config.home.peer, &config.networks[..]) {
         (Some(peer), _) => names.id(peer),
         (None, [network]) => Some(network.links.peer),
         (None, _) => None,
     };
-    let options = HooksOptions {
-        memory: plugins.memory,
-        instances: plugins.instances,
-        hold_for: config.router.hold,
-        home,
-        trust: plugins.trust(),
-        // Without an archive, nothing can be replayed.
-        record: config.archive.url.is_some(),
-    };
-    let hooks =
-        Hooks::open(&config.appliance.data.join("plugins"), options, directory.clone(), host_services)?;
+    let hooks = open_hooks(config, home, directory, host_services)?;
     for first_binding in &config.first_bindings {
         if hooks.history(first_binding.hook).is_empty() {
             activate_configured(first_binding, &hooks)?;
@@ -586,12 +576,51 @@ fn routing(
     Ok(ApplianceRouting { hooks, static_route, peer_roles, plan, home, directory, inboxes })
 }
 
-/// Activates an initial binding at the first start. Later bindings are set over the API.
-fn activate_configured(first_binding: &FirstBinding, hooks: &Hooks) -> Result<()> {
-    let Some(component) = &first_binding.component else { return Ok(()) };
+fn open_hooks(
+    config: &Config,
+    home: Option<PeerId>,
+    directory: &Arc<ArcSwap<Directory>>,
+    host_services: HostServices,
+) -> Result<Arc<Hooks>> {
+    let plugins = &config.plugins;
+    let options = HooksOptions {
+        memory: plugins.memory,
+        instances: plugins.instances,
+        hold_for: config.router.hold,
+        home,
+        trust: plugins.trust(),
+        // Without an archive, nothing can be replayed.
+        record: config.archive.url.is_some(),
+    };
+    let folder = config.appliance.data.join("plugins");
+    Ok(Hooks::open(&folder, options, directory.clone(), host_services)?)
+}
+
+/// Compiles the plugins that this node would bind, so that a take-over does not wait for it. Messages wait for a take-over.
+fn compile_plugins(config: &Config, runtime: &tokio::runtime::Runtime) -> Result<()> {
+    let values = values(config)?;
+    let counters = DurableCounters::recover(DurableCounterOptions::default(), &values, Timestamp::now())?;
+    let host_services = host_services(config, runtime, &[], values, Arc::new(counters))?;
+    let hooks = open_hooks(config, None, &Arc::default(), host_services)?;
+    for first_binding in &config.first_bindings {
+        if hooks.history(first_binding.hook).is_empty() {
+            upload_configured(first_binding, &hooks)?;
+        }
+    }
+    Ok(())
+}
+
+/// Uploads the component of an initial binding.
+fn upload_configured(first_binding: &FirstBinding, hooks: &Hooks) -> Result<Option<VersionInfo>> {
+    let Some(component) = &first_binding.component else { return Ok(None) };
     let octets = std::fs::read(component).with_context(|| format!("reading {}", component.display()))?;
     let signature = std::fs::read_to_string(component.with_extension("wasm.sig")).ok();
-    let info = hooks.upload(&first_binding.binding.plugin, &octets, signature.as_deref())?;
+    Ok(Some(hooks.upload(&first_binding.binding.plugin, &octets, signature.as_deref())?))
+}
+
+/// Activates an initial binding at the first start. Later bindings are set over the API.
+fn activate_configured(first_binding: &FirstBinding, hooks: &Hooks) -> Result<()> {
+    let Some(info) = upload_configured(first_binding, hooks)? else { return Ok(()) };
     let policy = match &first_binding.policy {
         Some(path) => std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?,
         None => String::new(),

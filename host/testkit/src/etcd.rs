@@ -58,6 +58,11 @@ impl EtcdServers {
         self.members.iter().map(|member| format!("{scheme}://{}", member.client)).collect()
     }
 
+    /// The process ids of the living members.
+    pub fn process_ids(&self) -> Vec<u32> {
+        self.members.iter().filter_map(|member| Some(member.program.as_ref()?.id())).collect()
+    }
+
     /// Starts a member again, with the data that it had.
     pub fn restart(&mut self, number: usize) -> Result<()> {
         let scheme = if self.tls.is_some() { "https" } else { "http" };

@@ -37,6 +37,8 @@ pub(crate) struct Options {
 enum BenchCommand {
     /// The data pump compared with plain INSERTs into the same database, and queries of a large history.
     Archive(super::archive_bench::Options),
+    /// Two appliances on etcd: rate against one appliance, and how long nobody answers when the leader dies.
+    Cluster(super::cluster_bench::Options),
     /// Every page of the console, in an appliance with many peers, many accounts and a long history.
     Console(super::console_bench::Options),
     /// GSM: messages to phones; cost of the proxy between MSC and HLR.
@@ -259,6 +261,9 @@ fn thousands(count: u64) -> String {
 pub(crate) fn run(options: &Options) -> Result<()> {
     if let Some(BenchCommand::Archive(options)) = &options.command {
         return super::archive_bench::run(options);
+    }
+    if let Some(BenchCommand::Cluster(cluster)) = &options.command {
+        return super::cluster_bench::run(cluster, options.binary.as_deref());
     }
     if let Some(BenchCommand::Console(console)) = &options.command {
         return super::console_bench::run(console, options.binary.as_deref());

@@ -4,6 +4,7 @@
 mod aims;
 mod archive_bench;
 mod bench;
+mod cluster_bench;
 mod console_bench;
 mod crash;
 mod demo;

@@ -23,6 +23,7 @@ const RUNS: &[&[&str]] = &[
     &["reconfigure", "--changes", "5", "--rate", "200"],
     &["bench", "--seconds", "1", "--window", "40", "--waiting", "400"],
     &["bench", "archive", "--rows", "2000", "--questions", "5", "--messages", "4000", "--rounds", "1"],
+    &["bench", "cluster", "--seconds", "1", "--window", "40", "--waiting", "400"],
     &["bench", "console", "--peers", "3", "--accounts", "3", "--messages", "2000", "--rounds", "1"],
     &["bench", "gsm", "--messages", "200", "--window", "40", "--subscribers", "50", "--questions", "50"],
     &["bench", "hooks", "--only", "traffic", "--pairs", "1", "--seconds", "0.5"],

@@ -1,0 +1,240 @@
+//! `cargo xtask bench cluster`: what the second machine costs, and how long nobody answers when the first one dies. All runs on one
+//! machine and its disk: two appliances, three members of etcd, source and sink share its processors.
+
+use super::tool_run::{POLICY, ToolRun};
+use crate::aims;
+use anyhow::{Context, Result, ensure};
+use api::ClusterView;
+use rustix::process::{Pid, Signal, kill_process};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use testkit::etcd::EtcdServers;
+use testkit::load::{Probe, Sink, SinkOptions, Source, SourceOptions, StopFlag, Tally, process_cpu_time};
+use testkit::test_daemon::{PASSWORD, TestDaemon, TestDaemonConfig, free_port};
+
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Seconds per measurement.
+    #[arg(long, default_value_t = 5)]
+    seconds: u64,
+    /// Total window over four connections.
+    #[arg(long, default_value_t = 4000)]
+    window: usize,
+    /// Messages that wait for another peer while the leader dies.
+    #[arg(long, default_value_t = 100_000)]
+    waiting: u64,
+}
+
+const MAX_MESSAGES: usize = 12_000_000;
+const TIMEOUT: Duration = Duration::from_secs(120);
+/// Longest time without answers.
+const SILENCE: Duration = Duration::from_secs(5);
+
+/// `99…` waits for a peer that is down.
+fn policy() -> String {
+    format!("[[route]]\nprefix = \"99\"\nlegs = [{{ peer = \"elsewhere\" }}]\n{POLICY}")
+}
+
+/// Appliances between a source and a sink.
+struct ClusterBench<'a> {
+    tool_run: &'a ToolRun,
+    options: &'a Options,
+    sink: Sink,
+    tally: Arc<Tally>,
+    nobody: SocketAddr,
+}
+
+impl<'a> ClusterBench<'a> {
+    fn new(tool_run: &'a ToolRun, options: &'a Options) -> Result<Self> {
+        let tally = Arc::new(Tally::new(MAX_MESSAGES));
+        let sink = Sink::start(SinkOptions::default(), &tally)?;
+        let nobody = SocketAddr::from(([127, 0, 0, 1], free_port()?));
+        Ok(Self { tool_run, options, sink, tally, nobody })
+    }
+
+    fn config(&self, folder: &str, cluster: Option<(&str, &EtcdServers, bool)>) -> Result<TestDaemonConfig> {
+        let mut config = self.tool_run.config(folder)?;
+        let peer = "links = 2\nwindow = 2000\ndlrs = false\nuncertain = \"send-again\"";
+        config.archive("none").router(&self.tool_run.component, &policy())?;
+        config.peer("upstream", self.sink.address(), peer).peer("elsewhere", self.nobody, "");
+        if let Some((node, servers, compress)) = cluster {
+            let endpoints = servers.endpoints();
+            config.tables(&format!(
+                "[cluster]\nnode = {node:?}\nendpoints = {endpoints:?}\nprefix = \"/{folder}\"\ncompress = {compress}\n"
+            ));
+        }
+        Ok(config)
+    }
+
+    fn source(&self, smpp: SocketAddr) -> SourceOptions {
+        let mut ask = SourceOptions::new(smpp, "load", PASSWORD);
+        ask.window = self.options.window / ask.connections;
+        ask
+    }
+
+    /// Flat out for the time in the options; `processes` are all that share in the work.
+    fn measure(&self, name: &str, smpp: SocketAddr, processes: &[u32]) -> Result<f64> {
+        let mut ask = self.source(smpp);
+        ask.duration = Some(Duration::from_secs(self.options.seconds));
+        let before = self.tally.arrived_count();
+        let processor = || processes.iter().filter_map(|id| process_cpu_time(*id)).sum::<Duration>();
+        let (used, begun) = (processor(), Instant::now());
+        let report = Source::start(&ask, &self.tally)?.join()?;
+        self.wait_for_all()?;
+        let (time, done) = (begun.elapsed(), self.tally.arrived_count() - before);
+        ensure!(report.refusals.is_empty() && done > 0, "{name}: {done} arrived, {:?}", report.refusals);
+        let used = (processor() - used).as_secs_f64() * 1e6 / done as f64;
+        let rate = done as f64 / time.as_secs_f64();
+        println!(
+            "  {name:<28}{rate:>9.0}{:>9.2}{:>9.2}{:>9.2}{used:>12.1}",
+            report.answers.quantile(0.5).as_secs_f64() * 1e3,
+            report.answers.quantile(0.99).as_secs_f64() * 1e3,
+            report.answers.max().as_secs_f64() * 1e3,
+        );
+        Ok(rate)
+    }
+
+    fn wait_for_all(&self) -> Result<()> {
+        let (begun, pause) = (Instant::now(), StopFlag::default());
+        while self.tally.summary().missing > 0 {
+            ensure!(begun.elapsed() < TIMEOUT, "messages are missing: {:?}", self.tally.summary());
+            pause.pause(Duration::from_millis(20));
+        }
+        Ok(())
+    }
+}
+
+fn follow(config: &TestDaemonConfig) -> Result<TestDaemon> {
+    let node = config.launch()?;
+    node.wait_for_line(TIMEOUT, |line| line.contains(": following "))?;
+    Ok(node)
+}
+
+/// Submits to these addresses until one answers; returns the time since `begun`.
+fn answers(begun: Instant, addresses: &[SocketAddr]) -> Result<Duration> {
+    let pause = StopFlag::default();
+    loop {
+        for address in addresses {
+            let probe = Probe::bind(*address, "load", PASSWORD, "992", false);
+            if probe.is_ok_and(|mut probe| matches!(probe.submit(1), Ok(Ok(_)))) {
+                return Ok(begun.elapsed());
+            }
+        }
+        ensure!(begun.elapsed() < TIMEOUT, "no node answers");
+        pause.pause(Duration::from_millis(5));
+    }
+}
+
+pub(crate) fn run(options: &Options, binary: Option<&std::path::Path>) -> Result<()> {
+    workspace::packages::install(|package| package == "etcd-server")?;
+    ToolRun::with("cluster-", binary, |tool_run| {
+        println!(
+            "bench: {} processors shared by appliances, etcd, source and sink; {} s each; texts of 100 octets; window {}",
+            std::thread::available_parallelism()?,
+            options.seconds,
+            options.window
+        );
+        let sync = crate::disk::sync_latency(tool_run.folder.path())?;
+        println!("  bare fdatasync on an idle machine: median {} µs", sync.as_micros());
+        rates(tool_run, options)?;
+        take_overs(tool_run, options)
+    })
+}
+
+fn rates(tool_run: &ToolRun, options: &Options) -> Result<()> {
+    println!("                              messages   answer, ms                 processor, µs a message");
+    println!("                                   a s      p50      p99  longest  of all processes");
+    let bench = ClusterBench::new(tool_run, options)?;
+    let alone = bench.config("alone", None)?.start()?;
+    let single = bench.measure("one appliance", alone.smpp(), &[alone.id()])?;
+    drop(alone);
+    let mut in_cluster = Vec::new();
+    for (name, folder, compress, aim) in
+        [("cluster, plain", "plain", false, 25_000.0), ("cluster, compressed", "compressed", true, 60_000.0)]
+    {
+        let servers = EtcdServers::start(&tool_run.folder.path().join(format!("etcd-{folder}")), 3, None)?;
+        let leader = bench.config(folder, Some(("a", &servers, compress)))?.start()?;
+        let mut other = bench.config(&format!("{folder}-b"), None)?;
+        other.tables(&format!(
+            "[cluster]\nnode = \"b\"\nendpoints = {:?}\nprefix = \"/{folder}\"\n",
+            servers.endpoints()
+        ));
+        let follower = follow(&other)?;
+        let mut processes = servers.process_ids();
+        processes.extend([leader.id(), follower.id()]);
+        let rate = bench.measure(name, leader.smpp(), &processes)?;
+        aims::check(rate >= aim, || format!("{name}: {rate:.0} messages a second, not {aim:.0}"))?;
+        in_cluster.push(rate / single);
+    }
+    let shares: Vec<_> = in_cluster.iter().map(|share| format!("{:.0}%", share * 100.0)).collect();
+    println!("  of one appliance's rate: {}", shares.join(", "));
+    Ok(())
+}
+
+fn take_overs(tool_run: &ToolRun, options: &Options) -> Result<()> {
+    let bench = ClusterBench::new(tool_run, options)?;
+    let mut servers = EtcdServers::start(&tool_run.folder.path().join("etcd"), 3, None)?;
+    let one = bench.config("takeover", Some(("a", &servers, true)))?;
+    let mut other = bench.config("takeover-b", None)?;
+    other.tables(&format!(
+        "[cluster]\nnode = \"b\"\nendpoints = {:?}\nprefix = \"/takeover\"\n",
+        servers.endpoints()
+    ));
+    let mut leader = one.start()?;
+    let mut follower = follow(&other)?;
+    let mut ask = bench.source(leader.smpp());
+    (ask.prefix, ask.count) = ("991".to_owned(), Some(options.waiting));
+    Source::start(&ask, &bench.tally)?.join()?;
+    println!("nobody answered, with {} messages waiting, ms:", options.waiting);
+    let told = |name: &str, silence: Duration| {
+        println!("  {name:<40}{:>8}", silence.as_millis());
+        aims::check(silence <= SILENCE, || format!("{name}: nobody answered for {silence:?}"))
+    };
+
+    let begun = Instant::now();
+    let dead = leader.kill()?;
+    told("leader killed", answers(begun, &[follower.smpp()])?)?;
+    (leader, follower) = (follower.ready()?, follow(&dead)?);
+
+    let begun = Instant::now();
+    let id = Pid::from_raw(i32::try_from(leader.id())?).context("no process")?;
+    kill_process(id, Signal::STOP)?;
+    told("leader stopped (SIGSTOP)", answers(begun, &[follower.smpp()])?)?;
+    kill_process(id, Signal::CONT)?;
+    leader.wait_for_end();
+    let config = leader.config().clone();
+    (leader, follower) = (follower.ready()?, follow(&config)?);
+
+    let etcd_leads = |leader: &TestDaemon| -> Result<usize> {
+        let cluster = leader.read_until::<ClusterView>(TIMEOUT, "/v1/cluster", |cluster| {
+            cluster.etcd.iter().any(|member| member.leader)
+        })?;
+        cluster.etcd.iter().position(|member| member.leader).context("no member leads")
+    };
+    let member = etcd_leads(&leader)?;
+    let begun = Instant::now();
+    servers.kill(member);
+    told("leader of etcd killed", answers(begun, &[leader.smpp()])?)?;
+    servers.restart(member)?;
+
+    let begun = Instant::now();
+    let (first, second) = (leader.kill()?, follower.kill()?);
+    let (first, second) = (first.launch()?, second.launch()?);
+    told("both killed, and started again", answers(begun, &[first.smpp(), second.smpp()])?)?;
+    (leader, follower) = match first.read::<ClusterView>("/v1/cluster")?.role {
+        api::ClusterRole::Leader => (first, second),
+        api::ClusterRole::Follower => (second, first),
+    };
+    leader.read_until::<ClusterView>(TIMEOUT, "/v1/cluster", |cluster| {
+        cluster.nodes.iter().filter(|node| node.alive).count() == 2
+    })?;
+
+    let begun = Instant::now();
+    let _: ClusterView = leader.call("POST", "/v1/cluster/hand-over", &())?;
+    told("hand-over", answers(begun, &[follower.smpp()])?)?;
+    leader.wait_for_end();
+    let waiting = follower.ready()?.read::<serde_json::Value>("/v1/status")?;
+    println!("  waiting at the end: {}", waiting["waiting"]);
+    Ok(())
+}
