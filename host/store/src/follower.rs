@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// The tables of a node that follows.
 pub struct Follower {
-    database: Database,
+    pub(crate) database: Database,
     path: PathBuf,
     /// The last record in the tables.
     applied: Seq,

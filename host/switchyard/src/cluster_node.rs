@@ -11,6 +11,7 @@ use api::{ClusterRole, ClusterView};
 use cluster::{Cluster, ClusterOptions, EtcdJournal, FollowedTail, Suspicion};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use journal::{Journal as _, JournalError, NodeId, Seq, Writer};
+use model::Timestamp;
 use ports::{HttpListener, LoginLimiter};
 use std::future::Future;
 use std::sync::Arc;
@@ -29,6 +30,8 @@ const HEARTBEAT_CHECK: Duration = cluster::HEARTBEAT.checked_div(2).unwrap();
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
 /// Records are applied in parts of so many octets.
 const PART: usize = 4 << 20;
+/// Expired messages are removed in parts of so many, one a checkpoint.
+const TRIMMED_AT_ONCE: usize = 20_000;
 /// A node tries to reach etcd again after this time.
 const JOIN_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum time for outstanding responses when the lead is handed over.
@@ -189,7 +192,9 @@ pub(crate) fn follow(
     tracing::info!(node = cluster.node(), record = follower.applied().0, "following");
     service_manager::following();
     let mut journal = cluster.journal(follower.applied());
-    let claimed = follow_log(&cluster, &mut journal, &mut follower, runtime, signals);
+    // With an archive, the leader says which messages are in it.
+    let retention = config.archive.url.is_none().then_some(config.engine.finished_retention);
+    let claimed = follow_log(&cluster, &mut journal, (&mut follower, retention), runtime, signals);
     listening.shutdown_timeout(Duration::from_secs(1));
     let Some(writer) = claimed? else {
         follower.checkpoint()?;
@@ -244,11 +249,12 @@ async fn listen(config: &Config, cluster: &Arc<Cluster>, access: &Arc<access::Ac
 fn follow_log(
     cluster: &Cluster,
     journal: &mut EtcdJournal,
-    follower: &mut Follower,
+    (follower, retention): (&mut Follower, Option<Duration>),
     runtime: &Runtime,
     signals: &mut StopSignals,
 ) -> Result<Option<Writer>> {
     let mut suspicion = Suspicion::default();
+    let mut leader_time = 0;
     let mut next_checkpoint = Instant::now() + CHECKPOINT_INTERVAL;
     loop {
         let mut has_more = false;
@@ -264,6 +270,7 @@ fn follow_log(
                         follower.applied()
                     );
                 }
+                leader_time = tail.records.last().map_or(leader_time, |record| record.at);
                 suspicion.observe(Instant::now(), tail.head);
                 has_more = tail.head.is_some_and(|head| head.seq > follower.applied());
                 if !has_more && let Some(reason) = reason_to_claim(&tail, &suspicion) {
@@ -295,6 +302,10 @@ fn follow_log(
             Err(error) => return Err(error.into()),
         }
         if Instant::now() >= next_checkpoint {
+            if let Some(retention) = retention {
+                let age = u64::try_from(retention.as_millis()).unwrap_or(u64::MAX);
+                follower.trim_finished(Timestamp(leader_time.saturating_sub(age)), TRIMMED_AT_ONCE)?;
+            }
             cluster.set_applied(follower.checkpoint()?);
             next_checkpoint = Instant::now() + CHECKPOINT_INTERVAL;
         }

@@ -4,6 +4,7 @@ use crate::support::options;
 use crate::support::reference::{Draft, Reference, draft};
 use journal::simulation::ReplicatedLog;
 use journal::{Journal, NodeId, Seq};
+use model::Timestamp;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::path::{Path, PathBuf};
@@ -40,6 +41,8 @@ enum Action {
     Follow(usize),
     /// The follower makes its tables durable.
     Checkpoint,
+    /// Both remove finished messages that ended before this.
+    Trim(u64),
     /// The follower ends and starts again.
     Restart,
     /// The leader ends without a word, and the follower takes its place.
@@ -52,6 +55,7 @@ fn action() -> impl Strategy<Value = Action> {
         1 => vec("[a-d]", 0..4).prop_map(Action::Names),
         3 => (0_usize..4).prop_map(Action::Follow),
         1 => Just(Action::Checkpoint),
+        1 => (0_u64..110).prop_map(Action::Trim),
         1 => Just(Action::Restart),
         1 => Just(Action::TakeOver),
     ]
@@ -81,6 +85,14 @@ proptest! {
                 Action::Checkpoint => {
                     let applied = other.applied();
                     prop_assert_eq!(other.checkpoint().unwrap(), applied);
+                }
+                Action::Trim(before) => {
+                    while other.applied() < log.head().seq {
+                        catch_up(&mut other, &log, 1);
+                    }
+                    let gone = reference.trim(Timestamp(before), usize::MAX);
+                    prop_assert_eq!(store.trim_finished(Timestamp(before), usize::MAX).unwrap(), gone);
+                    prop_assert_eq!(other.trim_finished(Timestamp(before), usize::MAX).unwrap(), gone);
                 }
                 Action::Restart => {
                     let durable = other.durable();
