@@ -226,7 +226,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
     }
 }
 
-fn serve(socket: TcpStream, shared: Arc<Shared>) {
+fn serve(mut socket: TcpStream, shared: Arc<Shared>) {
     let mut link = Link {
         shared,
         output: Vec::with_capacity(1 << 17),
@@ -242,7 +242,9 @@ fn serve(socket: TcpStream, shared: Arc<Shared>) {
         ended: false,
         report: SinkReport::default(),
     };
-    let outcome = link.drive(socket);
+    let outcome = link.drive(&mut socket);
+    // A copy of the socket would keep the connection open.
+    let _ = socket.shutdown(Shutdown::Both);
     let (unanswered, unsent) = (std::mem::take(&mut link.unanswered), std::mem::take(&mut link.unsent));
     link.shared.receipts_left.lock().extend(unanswered.into_values().chain(unsent));
     let mut report = link.shared.report.lock();
@@ -279,7 +281,7 @@ struct Link {
 }
 
 impl Link {
-    fn drive(&mut self, mut socket: TcpStream) -> Result<()> {
+    fn drive(&mut self, socket: &mut TcpStream) -> Result<()> {
         socket.set_nodelay(true)?;
         socket.set_nonblocking(true)?;
         loop {
@@ -293,7 +295,7 @@ impl Link {
                     wait = wait.min(*due - now);
                 }
             }
-            self.write(&mut socket)?;
+            self.write(socket)?;
             if self.ended || self.shared.stop.is_set() {
                 return Ok(());
             }
@@ -306,8 +308,8 @@ impl Link {
                 interest |= PollFlags::OUT;
             }
             let wait = Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: wait.subsec_nanos().into() };
-            rustix::event::poll(&mut [PollFd::new(&socket, interest)], Some(&wait))?;
-            if interest.contains(PollFlags::IN) && !self.read(&mut socket)? {
+            rustix::event::poll(&mut [PollFd::new(socket, interest)], Some(&wait))?;
+            if interest.contains(PollFlags::IN) && !self.read(socket)? {
                 return Ok(());
             }
         }
