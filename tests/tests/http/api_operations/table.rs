@@ -347,5 +347,8 @@ fn operation() -> Vec<Row> {
         Row::new("POST", "/v1/drain", "/v1/drain").body("{}"),
         Row::get("/v1/drain", "/v1/drain"),
         Row::new("DELETE", "/v1/drain", "/v1/drain"),
+        // This appliance belongs to no cluster; the tests of the cluster have one.
+        Row::get("/v1/cluster", "/v1/cluster").status(404),
+        Row::new("POST", "/v1/cluster/hand-over", "/v1/cluster/hand-over").status(404),
     ]
 }
