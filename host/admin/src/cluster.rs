@@ -7,7 +7,7 @@ use crate::problem::{Problem, ProblemKind};
 use crate::request_audit::{AuditedResult, with_audit_detail};
 use crate::security_headers::add_security_headers;
 use api::{ClusterView, Health, NotReady, ProblemReason, Readiness};
-use axum::extract::State;
+use axum::extract::{Path, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -28,13 +28,20 @@ pub trait ClusterLeader: Send + Sync + 'static {
     /// # Errors
     /// If no other node is alive.
     fn hand_over(&self, by: &str) -> Result<(), Problem>;
+    /// Forgets a node that is gone for ever.
+    ///
+    /// # Errors
+    /// If there is no such node, or it is alive, or etcd does not answer.
+    fn remove_node(&self, name: &str, by: &str) -> Result<(), Problem>;
 }
 
 pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
-    OpenApiRouter::new().routes(routes!(cluster)).routes(routes!(hand_over))
+    OpenApiRouter::new().routes(routes!(cluster)).routes(routes!(hand_over)).routes(routes!(remove_node))
 }
 
-fn no_cluster() -> Problem {
+/// The appliance belongs to no cluster.
+#[must_use]
+pub fn no_cluster() -> Problem {
     let what = "this appliance belongs to no cluster: its configuration has no section [cluster]";
     Problem::new(ProblemKind::NotFound, what).with_reason(ProblemReason::of("no-cluster"))
 }
@@ -74,6 +81,28 @@ async fn hand_over(
         Ok(cluster)
     });
     with_audit_detail(Json(cluster.await?), |cluster| format!("term {}", cluster.term))
+}
+
+/// Forgets a node that is gone for ever, so that nobody waits for it.
+///
+/// A node that is only switched off stays known: its disk has what it has applied.
+#[utoipa::path(
+    delete,
+    path = "/v1/cluster/nodes/{name}",
+    params(("name" = String, Path, description = "The name of the node.")),
+    responses(
+        (status = 204, description = "It is forgotten."),
+        (status = 404, description = "There is no such node, or no cluster."),
+        (status = 409, description = "It is alive."),
+    )
+)]
+async fn remove_node(
+    State(backend): State<SharedBackend>,
+    axum::Extension(caller): axum::Extension<access::Caller>,
+    Path(name): Path<String>,
+) -> Result<StatusCode, Problem> {
+    call(backend, move |backend| backend.remove_node(&name, &caller.name)).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// A node that follows.

@@ -42,7 +42,7 @@ pub use attention::{AttentionLimits, PendingConfiguration};
 pub use authenticator::Authenticator;
 pub use backend::{ApiBackend, Export, router};
 pub use backup::Backup;
-pub use cluster::{ClusterFollower, ClusterLeader, follower_router};
+pub use cluster::{ClusterFollower, ClusterLeader, follower_router, no_cluster};
 pub use configuration::{ChangeOptions, Configuration, ConfigurationEdit};
 pub use ledger::Ledger;
 pub use messages::{MessageAction, Messages};

@@ -79,6 +79,7 @@ const PERMISSIONS: &[(Method, &str, Permission)] = &[
     (Method::GET, "/v1/backup", Permission::ManageBackups),
     (Method::GET, "/v1/cluster", Permission::Read),
     (Method::POST, "/v1/cluster/hand-over", Permission::Configure),
+    (Method::DELETE, "/v1/cluster/nodes/{name}", Permission::Configure),
     (Method::GET, "/v1/appliance", Permission::Read),
     (Method::POST, "/v1/appliance/update", Permission::ManageAppliance),
     (Method::POST, "/v1/appliance/rollback", Permission::ManageAppliance),

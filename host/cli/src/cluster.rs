@@ -5,6 +5,7 @@ use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
 use api::{ClusterNodeView, ClusterRole, ClusterView, EtcdMemberView};
 use clap::{Args, Subcommand};
+use client::encode_segment;
 use std::process::ExitCode;
 
 const AFTER: &str = concat!(
@@ -15,7 +16,8 @@ service manager starts this one again as a node that follows.
 
 Examples:
   switchyard cluster status
-  switchyard cluster hand-over"
+  switchyard cluster hand-over
+  switchyard cluster remove b"
 );
 
 /// Arguments of `cluster`.
@@ -34,6 +36,11 @@ enum Task {
     Status,
     /// Stop this node in order, so that another one leads.
     HandOver,
+    /// Forget a node that is gone for ever.
+    Remove {
+        /// The name of the node.
+        node: String,
+    },
 }
 
 impl ClusterCommand {
@@ -47,6 +54,10 @@ impl ClusterCommand {
                     return output.document(&cluster);
                 }
                 output.line(&format!("{} stops, another node will lead", cluster.node))
+            }
+            Task::Remove { node } => {
+                api.delete(&format!("/v1/cluster/nodes/{}", encode_segment(&node)))?;
+                output.line(&format!("{node}: forgotten"))
             }
         })
     }
@@ -144,6 +155,7 @@ mod tests {
             200,
             &cluster(),
         );
+        let api = api.with("DELETE /v1/cluster/nodes/b", 204, &serde_json::Value::Null);
         let url = api.start();
         let shown = "\
 this node          b
@@ -160,6 +172,7 @@ ETCD                   ROLE    VERSION  SIZE      PROBLEM
 http://192.0.2.1:2379  leader  3.4.23   80.0 MiB  -
 ";
         assert_eq!(run(&url, &["cluster", "status"]).out, shown);
+        assert_eq!(run(&url, &["cluster", "remove", "b"]).out, "b: forgotten\n");
         let done = run(&url, &["cluster", "hand-over"]);
         assert_eq!((done.code, done.out.as_str()), (0, "b stops, another node will lead\n"));
     }

@@ -1,12 +1,13 @@
 //! What a node knows of its cluster, and tells it.
 
 use crate::client::{
-    ALARM, ANSWER_TIMEOUT, COMPACT, EtcdClient, PUT, RANGE, STATUS, TXN, is_refusal, reason,
+    ALARM, ANSWER_TIMEOUT, COMPACT, DELETE_RANGE, EtcdClient, PUT, RANGE, STATUS, TXN, is_refusal, reason,
 };
 use crate::nodes::{NodeRecord, NodeTable, RENEWAL};
 use crate::proto::{
-    AlarmRequest, AlarmResponse, COMPARE_CREATE, CompactionRequest, Compare, Empty, KeyValue, PutRequest,
-    PutResponse, RangeRequest, RangeResponse, StatusResponse, TxnRequest, TxnResponse, compare,
+    AlarmRequest, AlarmResponse, COMPARE_CREATE, CompactionRequest, Compare, DeleteRangeRequest,
+    DeleteRangeResponse, Empty, KeyValue, PutRequest, PutResponse, RangeRequest, RangeResponse,
+    StatusResponse, TxnRequest, TxnResponse, compare,
 };
 use crate::ring::{ClusterKeys, decode_head};
 use crate::{ClusterError, ClusterOptions, DegradedPolicy, EtcdJournal};
@@ -367,6 +368,22 @@ impl Cluster {
         if done.is_ok() || done.is_err_and(|status| is_refusal(&status)) {
             self.compacted.store(revision, Relaxed);
         }
+    }
+
+    /// Forgets a node that is gone for ever. Returns whether it was known. Waits for etcd: must not be called on a thread
+    /// of the runtime. A node that still runs is known again at once.
+    ///
+    /// # Errors
+    /// etcd does not answer for some seconds, or refuses.
+    pub fn remove_node(&self, name: &str) -> Result<bool, ClusterError> {
+        let request = DeleteRangeRequest { key: self.keys.node(name).into_bytes() };
+        let removed = self.runtime.block_on(async {
+            let removed: DeleteRangeResponse =
+                self.client.call_any(DELETE_RANGE, &request, ANSWER_TIMEOUT * 10).await?;
+            self.refresh_nodes().await?;
+            Ok(removed)
+        });
+        removed.map(|removed| removed.deleted > 0).map_err(|status: Status| self.failed(&status))
     }
 
     /// The end of the log; `None` if it is empty.

@@ -59,6 +59,19 @@ pub(crate) struct PutResponse {
 }
 
 #[derive(Clone, PartialEq, Message)]
+pub(crate) struct DeleteRangeRequest {
+    #[prost(bytes = "vec", tag = "1")]
+    pub(crate) key: Vec<u8>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(crate) struct DeleteRangeResponse {
+    /// The number of keys that were there.
+    #[prost(int64, tag = "2")]
+    pub(crate) deleted: i64,
+}
+
+#[derive(Clone, PartialEq, Message)]
 pub(crate) struct RequestOp {
     #[prost(oneof = "request_op::Request", tags = "1, 2")]
     pub(crate) request: Option<request_op::Request>,

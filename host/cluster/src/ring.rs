@@ -10,7 +10,7 @@
 //! | `PREFIX/ring/0000/01` … | the rest of a long record, in pieces |
 //!
 //! The value of a slot: 1 octet encoding (0 as it is, 1 LZ4), 4 octets length of the encoded record, its first piece.
-//! Keys are overwritten and never removed, so that etcd's file does not grow.
+//! Keys are overwritten and never removed, so that etcd's file does not grow; but for that of a node that is gone.
 
 use crate::proto::KeyValue;
 use journal::record::{MAX_PAYLOAD, RECORD_HEADER};

@@ -100,6 +100,24 @@ impl LeadingNode {
     }
 }
 
+impl LeadingNode {
+    fn remove(&self, name: &str, by: &str) -> Result<(), Problem> {
+        let view = self.view();
+        let Some(node) = view.nodes.iter().find(|node| node.name == name) else {
+            let what = format!("the cluster has no node {name:?}; GET /v1/cluster lists them");
+            return Err(Problem::new(ProblemKind::NotFound, what));
+        };
+        if node.alive {
+            let what = format!("{name} is alive: stop it first");
+            return Err(Problem::new(ProblemKind::Conflict, what));
+        }
+        let removed = self.cluster.remove_node(name);
+        removed.map_err(|error| Problem::new(ProblemKind::Unavailable, error.to_string()))?;
+        tracing::info!(by, node = name, "node forgotten");
+        Ok(())
+    }
+}
+
 impl ClusterLeader for crate::api_backend::Switchyard {
     fn cluster(&self) -> Option<ClusterView> {
         self.cluster.as_ref().map(|node| node.view())
@@ -108,7 +126,14 @@ impl ClusterLeader for crate::api_backend::Switchyard {
     fn hand_over(&self, by: &str) -> Result<(), Problem> {
         match &self.cluster {
             Some(node) => node.begin_hand_over(by),
-            None => Ok(()),
+            None => Err(admin::no_cluster()),
+        }
+    }
+
+    fn remove_node(&self, name: &str, by: &str) -> Result<(), Problem> {
+        match &self.cluster {
+            Some(node) => node.remove(name, by),
+            None => Err(admin::no_cluster()),
         }
     }
 }

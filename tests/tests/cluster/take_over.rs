@@ -161,9 +161,18 @@ fn a_node_that_was_away_for_too_long_joins_with_a_backup() -> Result<()> {
     let follower = follow(&config)?;
     leader.read_until::<ClusterView>(TIMEOUT, "/v1/cluster", |cluster| !cluster.degraded)?;
     let before = leader.read::<ClusterView>("/v1/cluster")?.head;
+    let alive = bed.fixture.command(&leader).args(["cluster", "remove", "b"]).output()?;
+    let complaint = String::from_utf8_lossy(&alive.stderr);
+    assert!(!alive.status.success() && complaint.contains("b is alive"), "{complaint}");
     leader.kill()?;
     let leader = follower.ready()?;
     assert!(leader.read::<ClusterView>("/v1/cluster")?.head > before);
+    leader.read_until::<ClusterView>(TIMEOUT, "/v1/cluster", |cluster| {
+        cluster.nodes.iter().any(|node| node.name == "a" && !node.alive)
+    })?;
+    let removed = bed.fixture.command(&leader).args(["cluster", "remove", "a"]).output()?;
+    ensure!(removed.status.success(), "{}", String::from_utf8_lossy(&removed.stderr));
+    assert_eq!(leader.read::<ClusterView>("/v1/cluster")?.nodes.len(), 1);
     until("all accepted arrive", || Ok(bed.tally.summary().missing == 0))?;
     Ok(())
 }

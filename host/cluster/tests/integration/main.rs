@@ -216,7 +216,7 @@ fn without_a_majority_nothing_is_written_and_the_lease_ends() {
 #[test]
 fn the_ring_keeps_what_a_live_node_lacks() {
     let bed = bed(1);
-    let (_a, mut leading) = bed.node("a");
+    let (a, mut leading) = bed.node("a");
     let (b, mut following) = bed.node("b");
     let mut writer = leading.claim(NodeId(1)).unwrap();
     let slots = leading.capacity().unwrap();
@@ -237,6 +237,9 @@ fn the_ring_keeps_what_a_live_node_lacks() {
     // A node that is gone is not waited for.
     drop((b, following));
     append(&mut leading, &mut writer, b"over the second");
+    assert!(a.remove_node("b").unwrap());
+    assert!(!a.remove_node("b").unwrap());
+    assert!(a.status().nodes.iter().all(|node| node.name == "a"));
     let (_c, mut late) = bed.node("c");
     let behind = late.read(Seq(1), MUCH, NONE).unwrap_err();
     assert!(matches!(behind, JournalError::Behind { oldest } if oldest == Seq(4)), "{behind}");

@@ -350,5 +350,6 @@ fn operation() -> Vec<Row> {
         // This appliance belongs to no cluster; the tests of the cluster have one.
         Row::get("/v1/cluster", "/v1/cluster").status(404),
         Row::new("POST", "/v1/cluster/hand-over", "/v1/cluster/hand-over").status(404),
+        Row::new("DELETE", "/v1/cluster/nodes/{name}", "/v1/cluster/nodes/b").status(404),
     ]
 }
