@@ -4,10 +4,11 @@ use crate::authenticator::Authenticator;
 use crate::authz;
 use crate::backend::{SharedBackend, call, call_json};
 use crate::problem::{Problem, ProblemKind};
+use crate::request::PathParams;
 use crate::request_audit::{AuditedResult, with_audit_detail};
 use crate::security_headers::add_security_headers;
 use api::{ClusterView, Health, NotReady, ProblemReason, Readiness};
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -99,7 +100,7 @@ async fn hand_over(
 async fn remove_node(
     State(backend): State<SharedBackend>,
     axum::Extension(caller): axum::Extension<access::Caller>,
-    Path(name): Path<String>,
+    PathParams(name): PathParams<String>,
 ) -> Result<StatusCode, Problem> {
     call(backend, move |backend| backend.remove_node(&name, &caller.name)).await?;
     Ok(StatusCode::NO_CONTENT)
