@@ -84,11 +84,13 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     sink.stop()?;
     let sums = tally.summary();
     println!(
-        "demo: {} messages accepted, {} at the peer, {} missing, {} twice (uncertain when the leader died, and sent again)",
-        sums.accepted, sums.arrived, sums.missing, sums.duplicates
+        "demo: {} messages accepted, {} at the peer, {} missing, {} twice (uncertain when the leader died, and sent again); {} refused for \
+         the moment of the hand-over",
+        sums.accepted, sums.arrived, sums.missing, sums.duplicates, sums.refused
     );
     ensure!(status.success(), "node a stopped with {status}");
-    ensure!(sums.missing == 0 && sums.refused == 0, "{sums:?}");
+    // A node that hands over refuses with the protocol's temporary error.
+    ensure!(sums.missing == 0, "{sums:?}");
     Ok(())
 }
 
