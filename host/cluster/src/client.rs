@@ -81,6 +81,11 @@ impl EtcdClient {
         self.current().map_or("", |(endpoint, _)| endpoint)
     }
 
+    /// The error for what the current member answered.
+    pub(crate) fn failed(&self, status: &Status) -> ClusterError {
+        ClusterError::Etcd { endpoint: self.endpoint().to_owned(), reason: reason(status) }
+    }
+
     /// The addresses of all members.
     pub(crate) fn endpoints(&self) -> impl Iterator<Item = &str> {
         self.members.iter().map(|(endpoint, _)| endpoint.as_str())

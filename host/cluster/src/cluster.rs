@@ -128,18 +128,22 @@ impl Cluster {
             is_degraded: AtomicBool::new(false),
             head: AtomicU64::new(0),
         });
-        cluster.refresh_nodes().await.map_err(|status| cluster.failed(&status))?;
-        let weak = Arc::downgrade(&cluster);
+        cluster.refresh_nodes().await.map_err(|status| cluster.client.failed(&status))?;
+        let renewing = Arc::downgrade(&cluster);
         runtime.spawn(async move {
-            let mut next_members = Instant::now();
-            while let Some(cluster) = weak.upgrade() {
+            while let Some(cluster) = renewing.upgrade() {
                 cluster.renew().await;
-                if Instant::now() >= next_members {
-                    cluster.refresh_members().await;
-                    next_members = Instant::now() + MEMBER_INTERVAL;
-                }
                 drop(cluster);
                 tokio::time::sleep(RENEWAL).await;
+            }
+        });
+        // By itself: a member that does not answer must not delay the renewals.
+        let asking = Arc::downgrade(&cluster);
+        runtime.spawn(async move {
+            while let Some(cluster) = asking.upgrade() {
+                cluster.refresh_members().await;
+                drop(cluster);
+                tokio::time::sleep(MEMBER_INTERVAL).await;
             }
         });
         Ok(cluster)
@@ -220,10 +224,6 @@ impl Cluster {
             etcd: view.members.clone(),
             etcd_error: view.silent.as_ref().map(|(_, why)| why.clone()),
         }
-    }
-
-    pub(crate) fn failed(&self, status: &Status) -> ClusterError {
-        ClusterError::Etcd { endpoint: self.client.endpoint().to_owned(), reason: reason(status) }
     }
 
     /// Whether the record `seq` may be written over the one that its slot has. Waits for a node that is catching up.
@@ -383,7 +383,7 @@ impl Cluster {
             self.refresh_nodes().await?;
             Ok(removed)
         });
-        removed.map(|removed| removed.deleted > 0).map_err(|status: Status| self.failed(&status))
+        removed.map(|removed| removed.deleted > 0).map_err(|status: Status| self.client.failed(&status))
     }
 
     /// The end of the log; `None` if it is empty.
@@ -392,7 +392,7 @@ impl Cluster {
     /// etcd does not answer for some seconds, or the key is not ours.
     pub async fn read_head(&self) -> Result<Option<Head>, ClusterError> {
         let key = self.keys.head();
-        let found = read_key(&self.client, &key).await.map_err(|status| self.failed(&status))?;
+        let found = read_key(&self.client, &key).await.map_err(|status| self.client.failed(&status))?;
         found.map(|found| decode_head(&found.value).ok_or(ClusterError::Foreign { key })).transpose()
     }
 }
@@ -406,10 +406,7 @@ async fn read_key(client: &EtcdClient, key: &str) -> Result<Option<KeyValue>, St
 /// Reads the identity of the cluster; writes it if there is none.
 async fn identity(client: &EtcdClient, keys: &ClusterKeys, slots: u64) -> Result<Identity, ClusterError> {
     let key = keys.identity();
-    let failed = |status: Status| ClusterError::Etcd {
-        endpoint: client.endpoint().to_owned(),
-        reason: reason(&status),
-    };
+    let failed = |status: Status| client.failed(&status);
     if read_key(client, &key).await.map_err(failed)?.is_none() {
         let mut random = [0; 8];
         getrandom::fill(&mut random).map_err(ClusterError::Random)?;
