@@ -1,5 +1,6 @@
 //! A node of a cluster: it follows until it leads.
 
+use crate::api_backend::Switchyard;
 use crate::config::{Config, HttpTlsMode};
 use crate::critical_thread;
 use crate::http_listeners::{PublicProbes, certificate};
@@ -15,7 +16,6 @@ use model::Timestamp;
 use ports::{HttpListener, LoginLimiter};
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use store::{Follower, Store};
 use tokio::runtime::Runtime;
@@ -71,36 +71,27 @@ pub(crate) struct LeadingNode {
     cluster: Arc<Cluster>,
     /// Told when the lead is to be handed over.
     hand_over: Notify,
-    handing_over: AtomicBool,
     /// The heartbeats end when it is dropped.
     _heartbeats: Sender<()>,
 }
 
 impl LeadingNode {
-    /// Whether the node ends because the lead is handed over.
-    pub(crate) fn is_handing_over(&self) -> bool {
-        self.handing_over.load(Relaxed)
-    }
-
     /// The cluster, as this node sees it.
     pub(crate) fn view(&self) -> ClusterView {
         self.cluster.status()
     }
 
-    pub(crate) fn begin_hand_over(&self, by: &str) -> Result<(), Problem> {
+    fn begin_hand_over(&self, by: &str) -> Result<(), Problem> {
         let view = self.view();
         if !view.nodes.iter().any(|node| node.alive && node.name != view.node) {
             let what = "no other node is alive, so none could lead; start one, and see GET /v1/cluster";
             return Err(Problem::new(ProblemKind::Conflict, what));
         }
         tracing::info!(by, "handing the lead over");
-        self.handing_over.store(true, Relaxed);
         self.hand_over.notify_one();
         Ok(())
     }
-}
 
-impl LeadingNode {
     fn remove(&self, name: &str, by: &str) -> Result<(), Problem> {
         let view = self.view();
         let Some(node) = view.nodes.iter().find(|node| node.name == name) else {
@@ -118,23 +109,23 @@ impl LeadingNode {
     }
 }
 
-impl ClusterLeader for crate::api_backend::Switchyard {
+impl Switchyard {
+    fn leading(&self) -> Result<&LeadingNode, Problem> {
+        self.cluster.as_deref().ok_or_else(admin::no_cluster)
+    }
+}
+
+impl ClusterLeader for Switchyard {
     fn cluster(&self) -> Option<ClusterView> {
         self.cluster.as_ref().map(|node| node.view())
     }
 
     fn hand_over(&self, by: &str) -> Result<(), Problem> {
-        match &self.cluster {
-            Some(node) => node.begin_hand_over(by),
-            None => Err(admin::no_cluster()),
-        }
+        self.leading()?.begin_hand_over(by)
     }
 
     fn remove_node(&self, name: &str, by: &str) -> Result<(), Problem> {
-        match &self.cluster {
-            Some(node) => node.remove(name, by),
-            None => Err(admin::no_cluster()),
-        }
+        self.leading()?.remove(name, by)
     }
 }
 
@@ -234,12 +225,7 @@ pub(crate) fn follow(
     critical_thread::spawn("heartbeat", move || beat(&beating, &stopped))?;
     let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
     tracing::info!(node = cluster.node(), term, ms, "leading");
-    let node = LeadingNode {
-        cluster,
-        hand_over: Notify::new(),
-        handing_over: false.into(),
-        _heartbeats: heartbeats,
-    };
+    let node = LeadingNode { cluster, hand_over: Notify::new(), _heartbeats: heartbeats };
     Ok(Outcome::Leads(store, Arc::new(node)))
 }
 

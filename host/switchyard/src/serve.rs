@@ -328,7 +328,8 @@ pub(crate) fn serve(mut config: Config, startup: StartupConfig, logging: Arc<Log
         None => None,
     };
     configure_pools(&config, &core, &links.registry());
-    let result = runtime.block_on(async {
+    // Whether the lead is handed over.
+    let result: Result<bool> = runtime.block_on(async {
         for network in &networks {
             network.start(front_end_events.clone(), routing.clone(), links.registry()).await?;
         }
@@ -344,13 +345,16 @@ pub(crate) fn serve(mut config: Config, startup: StartupConfig, logging: Arc<Log
             None => StopSignals::new()?,
         };
         open(&config, &links, &business, &appliance, live, limiter, admin_runtime.handle()).await?;
-        tokio::select! {
-            signal = signals.recv() => tracing::info!(signal, "stopping"),
+        Ok(tokio::select! {
+            signal = signals.recv() => {
+                tracing::info!(signal, "stopping");
+                false
+            }
             () = cluster_node::handed_over(leading.as_deref()) => {
                 tracing::info!("stopping, another node will lead");
+                true
             }
-        }
-        Ok(())
+        })
     });
     appliance.stopping.store(true, Relaxed);
     appliance.ready.store(false, Relaxed);
@@ -358,7 +362,7 @@ pub(crate) fn serve(mut config: Config, startup: StartupConfig, logging: Arc<Log
     pools.feed.close();
     core.push_drain();
     let mut shutdown_timeout = config_manager.shutdown_timeout();
-    if leading.as_ref().is_some_and(|node| node.is_handing_over()) {
+    if matches!(result, Ok(true)) {
         shutdown_timeout = shutdown_timeout.min(cluster_node::HAND_OVER_TIMEOUT);
     }
     service_manager::stopping(shutdown_timeout);
@@ -408,7 +412,7 @@ pub(crate) fn serve(mut config: Config, startup: StartupConfig, logging: Arc<Log
     );
     admin_runtime.shutdown_background();
     runtime.shutdown_background();
-    result
+    result.map(drop)
 }
 
 /// Opens the users, tokens and the audit log.
