@@ -1,5 +1,6 @@
 //! A real daemon in its own folder, on its own ports, for tests and measurements.
 
+use crate::etcd::EtcdServers;
 use anyhow::{Context, Result, bail, ensure};
 use parking_lot::{Condvar, Mutex};
 use serde::Serialize;
@@ -297,6 +298,19 @@ impl TestDaemonConfig {
     /// Starts the daemon and waits until it is ready.
     pub fn start(&self) -> Result<TestDaemon> {
         self.launch()?.ready()
+    }
+
+    /// Makes it a node of the cluster in this etcd; `keys` are more keys of `[cluster]`.
+    pub fn cluster(&mut self, node: &str, servers: &EtcdServers, keys: &str) -> &mut Self {
+        let endpoints = servers.endpoints();
+        self.tables(&format!("[cluster]\nnode = {node:?}\nendpoints = {endpoints:?}\n{keys}\n"))
+    }
+
+    /// Starts a node of a cluster that has a leader, and waits until it follows.
+    pub fn follow(&self) -> Result<TestDaemon> {
+        let node = self.launch()?;
+        node.wait_for_line(TIMEOUT, |line| line.contains(": following "))?;
+        Ok(node)
     }
 
     /// Starts the daemon without waiting.

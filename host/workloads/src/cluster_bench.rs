@@ -53,18 +53,22 @@ impl<'a> ClusterBench<'a> {
         Ok(Self { tool_run, options, sink, tally, nobody })
     }
 
-    fn config(&self, folder: &str, cluster: Option<(&str, &EtcdServers, bool)>) -> Result<TestDaemonConfig> {
+    fn config(&self, folder: &str) -> Result<TestDaemonConfig> {
         let mut config = self.tool_run.config(folder)?;
         let peer = "links = 2\nwindow = 2000\ndlrs = false\nuncertain = \"send-again\"";
         config.archive("none").router(&self.tool_run.component, &policy())?;
         config.peer("upstream", self.sink.address(), peer).peer("elsewhere", self.nobody, "");
-        if let Some((node, servers, compress)) = cluster {
-            let endpoints = servers.endpoints();
-            config.tables(&format!(
-                "[cluster]\nnode = {node:?}\nendpoints = {endpoints:?}\nprefix = \"/{folder}\"\ncompress = {compress}\n"
-            ));
-        }
         Ok(config)
+    }
+
+    /// The nodes a and b of a cluster.
+    fn nodes(&self, name: &str, servers: &EtcdServers, compress: bool) -> Result<[TestDaemonConfig; 2]> {
+        let node = |node: &str| {
+            let mut config = self.config(&format!("{name}-{node}"))?;
+            config.cluster(node, servers, &format!("compress = {compress}"));
+            Ok::<_, anyhow::Error>(config)
+        };
+        Ok([node("a")?, node("b")?])
     }
 
     fn source(&self, smpp: SocketAddr) -> SourceOptions {
@@ -105,12 +109,6 @@ impl<'a> ClusterBench<'a> {
     }
 }
 
-fn follow(config: &TestDaemonConfig) -> Result<TestDaemon> {
-    let node = config.launch()?;
-    node.wait_for_line(TIMEOUT, |line| line.contains(": following "))?;
-    Ok(node)
-}
-
 /// Submits to these addresses until one answers; returns the time since `begun`.
 fn answers(begun: Instant, addresses: &[SocketAddr]) -> Result<Duration> {
     let pause = StopFlag::default();
@@ -146,7 +144,7 @@ fn rates(tool_run: &ToolRun, options: &Options) -> Result<()> {
     println!("                              messages   answer, ms                 processor, µs a message");
     println!("                                   a s      p50      p99  longest  of all processes");
     let bench = ClusterBench::new(tool_run, options)?;
-    let alone = bench.config("alone", None)?.start()?;
+    let alone = bench.config("alone")?.start()?;
     let single = bench.measure("one appliance", alone.smpp(), &[alone.id()])?;
     drop(alone);
     let mut in_cluster = Vec::new();
@@ -154,13 +152,8 @@ fn rates(tool_run: &ToolRun, options: &Options) -> Result<()> {
         [("cluster, plain", "plain", false, 25_000.0), ("cluster, compressed", "compressed", true, 60_000.0)]
     {
         let servers = EtcdServers::start(&tool_run.folder.path().join(format!("etcd-{folder}")), 3, None)?;
-        let leader = bench.config(folder, Some(("a", &servers, compress)))?.start()?;
-        let mut other = bench.config(&format!("{folder}-b"), None)?;
-        other.tables(&format!(
-            "[cluster]\nnode = \"b\"\nendpoints = {:?}\nprefix = \"/{folder}\"\n",
-            servers.endpoints()
-        ));
-        let follower = follow(&other)?;
+        let [one, other] = bench.nodes(folder, &servers, compress)?;
+        let (leader, follower) = (one.start()?, other.follow()?);
         let mut processes = servers.process_ids();
         processes.extend([leader.id(), follower.id()]);
         let rate = bench.measure(name, leader.smpp(), &processes)?;
@@ -175,14 +168,8 @@ fn rates(tool_run: &ToolRun, options: &Options) -> Result<()> {
 fn take_overs(tool_run: &ToolRun, options: &Options) -> Result<()> {
     let bench = ClusterBench::new(tool_run, options)?;
     let mut servers = EtcdServers::start(&tool_run.folder.path().join("etcd"), 3, None)?;
-    let one = bench.config("takeover", Some(("a", &servers, true)))?;
-    let mut other = bench.config("takeover-b", None)?;
-    other.tables(&format!(
-        "[cluster]\nnode = \"b\"\nendpoints = {:?}\nprefix = \"/takeover\"\n",
-        servers.endpoints()
-    ));
-    let mut leader = one.start()?;
-    let mut follower = follow(&other)?;
+    let [one, other] = bench.nodes("takeover", &servers, true)?;
+    let (mut leader, mut follower) = (one.start()?, other.follow()?);
     let mut ask = bench.source(leader.smpp());
     (ask.prefix, ask.count) = ("991".to_owned(), Some(options.waiting));
     Source::start(&ask, &bench.tally)?.join()?;
@@ -195,7 +182,7 @@ fn take_overs(tool_run: &ToolRun, options: &Options) -> Result<()> {
     let begun = Instant::now();
     let dead = leader.kill()?;
     told("leader killed", answers(begun, &[follower.smpp()])?)?;
-    (leader, follower) = (follower.ready()?, follow(&dead)?);
+    (leader, follower) = (follower.ready()?, dead.follow()?);
 
     let begun = Instant::now();
     let id = Pid::from_raw(i32::try_from(leader.id())?).context("no process")?;
@@ -204,7 +191,7 @@ fn take_overs(tool_run: &ToolRun, options: &Options) -> Result<()> {
     kill_process(id, Signal::CONT)?;
     leader.wait_for_end();
     let config = leader.config().clone();
-    (leader, follower) = (follower.ready()?, follow(&config)?);
+    (leader, follower) = (follower.ready()?, config.follow()?);
 
     let etcd_leads = |leader: &TestDaemon| -> Result<usize> {
         let cluster = leader.read_until::<ClusterView>(TIMEOUT, "/v1/cluster", |cluster| {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use testkit::etcd::EtcdServers;
 use testkit::load::{Sink, SinkOptions, Source, SourceOptions, StopFlag, Tally};
-use testkit::test_daemon::{PASSWORD, TestDaemon, TestDaemonConfig, free_port};
+use testkit::test_daemon::{PASSWORD, TestDaemonConfig, free_port};
 
 /// Messages per second of the sample ESME.
 const RATE: f64 = 200.0;
@@ -31,12 +31,11 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         config.ports(smpp, free_port()?).archive("none").native("upstream");
         let peer = "links = 2\nwindow = 100\ndlrs = false\nuncertain = \"send-again\"";
         config.account("demo", "window = 1000").peer("upstream", sink.address(), peer);
-        let endpoints = servers.endpoints();
-        config.tables(&format!("[cluster]\nnode = {name:?}\nendpoints = {endpoints:?}\n"));
+        config.cluster(name, &servers, "");
         Ok(config)
     };
     let first = node("a")?.start()?;
-    let second = follow(&node("b")?)?;
+    let second = node("b")?.follow()?;
     println!("demo: node a leads, node b follows");
 
     let mut ask = SourceOptions::new(SocketAddr::from(([127, 0, 0, 1], smpp)), "demo", PASSWORD);
@@ -53,7 +52,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let second = second.ready()?;
     println!("demo: node b leads; nobody answered for {} ms", silence.as_millis());
 
-    let first = follow(&killed)?;
+    let first = killed.follow()?;
     second.read_until(TIMEOUT, "/v1/cluster", |cluster: &ClusterView| {
         cluster.nodes.iter().filter(|node| node.alive).count() == 2
     })?;
@@ -92,12 +91,6 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     // A node that hands over refuses with the protocol's temporary error.
     ensure!(sums.missing == 0, "{sums:?}");
     Ok(())
-}
-
-fn follow(config: &TestDaemonConfig) -> Result<TestDaemon> {
-    let node = config.launch()?;
-    node.wait_for_line(TIMEOUT, |line| line.contains(": following "))?;
-    Ok(node)
 }
 
 /// How long from now on nobody answers.

@@ -1,6 +1,6 @@
 //! How the world finds the leader: the configurations of the manual's page, run by the programs that they are for.
 
-use crate::nodes::{Bed, follow};
+use crate::nodes::Bed;
 use anyhow::{Context, Result, ensure};
 use behaviour_tests::test_daemon::free_port;
 use behaviour_tests::{Fixture, until};
@@ -38,7 +38,7 @@ fn haproxy_leads_esmes_to_the_leader() -> Result<()> {
     let _haproxy = Program::start("haproxy", &folder, command.args(["-db", "-f", "haproxy.cfg"]), &[front])?;
 
     let leader = one.start()?;
-    let follower = follow(&other)?;
+    let follower = other.follow()?;
     let source = bed.source_at(front)?;
     bed.wait_for_traffic()?;
     leader.kill()?;

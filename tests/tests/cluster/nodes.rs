@@ -3,7 +3,7 @@
 use anyhow::{Context, Result};
 use behaviour_tests::load::{Sink, SinkOptions, Source, SourceOptions, Tally};
 use behaviour_tests::test_daemon::{PASSWORD, TestDaemon, TestDaemonConfig, free_port};
-use behaviour_tests::{Fixture, TIMEOUT, until};
+use behaviour_tests::{Fixture, until};
 use std::net::SocketAddr;
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -35,8 +35,7 @@ impl Bed {
         config.account("acme", "window = 1000");
         let peer = "links = 2\nwindow = 500\ndlrs = false\nuncertain = \"send-again\"";
         config.peer("upstream", self.sink.address(), peer);
-        let endpoints = self.servers.endpoints();
-        config.tables(&format!("[cluster]\nnode = {name:?}\nendpoints = {endpoints:?}\n{keys}\n"));
+        config.cluster(name, &self.servers, keys);
         Ok(config)
     }
 
@@ -55,13 +54,6 @@ impl Bed {
         let before = self.tally.accepted_count();
         until("traffic", || Ok(self.tally.accepted_count() > before + 300))
     }
-}
-
-/// Starts a node that follows.
-pub(crate) fn follow(config: &TestDaemonConfig) -> Result<TestDaemon> {
-    let node = config.launch()?;
-    node.wait_for_line(TIMEOUT, |line| line.contains(": following "))?;
-    Ok(node)
 }
 
 /// Waits for the end of a process.

@@ -1,4 +1,4 @@
-use crate::nodes::{Bed, ended, follow};
+use crate::nodes::{Bed, ended};
 use anyhow::{Context, Result, ensure};
 use api::{ClusterRole, ClusterView};
 use behaviour_tests::test_daemon::free_port;
@@ -12,14 +12,14 @@ const REPLACED: i32 = 5;
 fn a_killed_leader_is_replaced_and_nothing_is_lost() -> Result<()> {
     let bed = Bed::new()?;
     let mut leader = bed.node("a", "")?.start()?;
-    let mut follower = follow(&bed.node("b", "")?)?;
+    let mut follower = bed.node("b", "")?.follow()?;
     let source = bed.source()?;
     for _ in 0..3 {
         bed.wait_for_traffic()?;
         let dead = leader.kill()?;
         leader = follower.ready()?;
         bed.wait_for_traffic()?;
-        follower = follow(&dead)?;
+        follower = dead.follow()?;
     }
     bed.wait_for_traffic()?;
     source.stop();
@@ -45,7 +45,7 @@ fn the_lead_is_handed_over_without_a_duplicate() -> Result<()> {
     let alone = bed.fixture.command(&leader).args(["cluster", "hand-over"]).output()?;
     let complaint = String::from_utf8_lossy(&alone.stderr);
     assert!(!alone.status.success() && complaint.contains("no other node is alive"), "{complaint}");
-    let follower = follow(&bed.node("b", "")?)?;
+    let follower = bed.node("b", "")?.follow()?;
     let source = bed.source()?;
     bed.wait_for_traffic()?;
     leader.read_until::<ClusterView>(TIMEOUT, "/v1/cluster", |cluster| {
@@ -56,7 +56,7 @@ fn the_lead_is_handed_over_without_a_duplicate() -> Result<()> {
     let (status, config) = ended(leader)?;
     assert!(status.success());
     let leader = follower.ready()?;
-    let follower = follow(&config)?;
+    let follower = config.follow()?;
     bed.wait_for_traffic()?;
     source.stop();
     source.join()?;
@@ -81,7 +81,7 @@ fn a_leader_that_was_stopped_is_fenced_and_follows() -> Result<()> {
     // The stopped process keeps its listener.
     let mut other = bed.node("b", "")?;
     other.ports(free_port()?, free_port()?);
-    let follower = follow(&other)?;
+    let follower = other.follow()?;
     let source = bed.source()?;
     bed.wait_for_traffic()?;
     let id = Pid::from_raw(i32::try_from(leader.id())?).context("no process")?;
@@ -91,7 +91,7 @@ fn a_leader_that_was_stopped_is_fenced_and_follows() -> Result<()> {
     let (status, config) = ended(leader)?;
     assert_eq!(status.code(), Some(REPLACED));
     let leader = follower.ready()?;
-    let follower = follow(&config)?;
+    let follower = config.follow()?;
     source.stop();
     source.join()?;
     until("all accepted arrive", || Ok(bed.tally.summary().missing == 0))?;
@@ -141,7 +141,7 @@ fn a_cluster_refuses_an_archive_in_a_file() -> Result<()> {
 fn a_node_that_was_away_for_too_long_joins_with_a_backup() -> Result<()> {
     let bed = Bed::new()?;
     let leader = bed.node("a", "slots = 512")?.start()?;
-    let away = follow(&bed.node("b", "")?)?.kill()?;
+    let away = bed.node("b", "")?.follow()?.kill()?;
     let source = bed.source()?;
     until("more records than etcd keeps", || Ok(leader.read::<ClusterView>("/v1/cluster")?.head > 1_200))?;
     source.stop();
@@ -158,7 +158,7 @@ fn a_node_that_was_away_for_too_long_joins_with_a_backup() -> Result<()> {
     restore.arg("restore").arg(&backup).arg("--data").arg(config.data()).args(["--force", "--join"]);
     let output = restore.output()?;
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let follower = follow(&config)?;
+    let follower = config.follow()?;
     leader.read_until::<ClusterView>(TIMEOUT, "/v1/cluster", |cluster| !cluster.degraded)?;
     let before = leader.read::<ClusterView>("/v1/cluster")?.head;
     let alive = bed.fixture.command(&leader).args(["cluster", "remove", "b"]).output()?;
