@@ -40,8 +40,8 @@ pub(crate) struct RestoreCommand {
     /// Restore the state of this moment, as in 2026-01-31T12:00:00Z; needs `--journal`.
     #[arg(long, requires = "journal", value_parser = parse_time)]
     until: Option<Timestamp>,
-    /// For a node of a cluster: take a backup of the leader as it is, and follow from there. The configuration is left out: each
-    /// node has its own. Start the node soon: etcd keeps a limited number of records.
+    /// For a node of a cluster: take a backup of the leader as it is, and follow from there. Configuration, root token and
+    /// certificate are left out: each node has its own. Start the node soon: etcd keeps a limited number of records.
     #[arg(long, conflicts_with_all = ["journal", "send_again"])]
     join: bool,
     /// Send messages that were waiting at the time of the backup, although they may have been sent since.
