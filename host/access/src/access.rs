@@ -10,14 +10,19 @@ use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use snapshot::{Snapshot, SnapshotError};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 /// Table of users. Key: name; value: JSON of a [`UserRecord`].
 const USERS: TableDefinition<&str, &[u8]> = TableDefinition::new("users");
 /// Table of tokens. Key: name; value: JSON of a [`TokenRecord`].
 const TOKENS: TableDefinition<&str, &[u8]> = TableDefinition::new("tokens");
+
+/// The tables that the nodes of a cluster share.
+const KINDS: [(&str, TableDefinition<&str, &[u8]>); 2] = [("users", USERS), ("tokens", TOKENS)];
 
 /// Prefix of token secrets. Secret scanners find a leaked token by it.
 const TOKEN_PREFIX: &str = "swyd_";
@@ -33,6 +38,8 @@ pub struct Access {
     directory: RwLock<Arc<UserDirectory>>,
     /// Held from the start of a change until it is written.
     write_lock: Mutex<()>,
+    /// Counts the changes of users and tokens since the file was opened.
+    changes: AtomicU64,
     sessions: Sessions,
     audit: Audit,
 }
@@ -56,24 +63,14 @@ impl Access {
             Ok(transaction.commit()?)
         };
         make().map_err(failed)?;
-        let mut directory = UserDirectory::default();
-        let damaged = |what: String| AccessError::Damaged { path: path.to_owned(), what };
-        for (name, record) in rows::<UserRecord>(path, &database, USERS)? {
-            directory.users.insert(name.into(), record);
-        }
-        for (name, record) in rows::<TokenRecord>(path, &database, TOKENS)? {
-            let name: Arc<str> = name.into();
-            let hash = secret::stored_hash(&record.secret_hash);
-            let hash = hash.ok_or_else(|| damaged(format!("the secret hash of the token {name:?}")))?;
-            directory.token_hashes.insert(hash, name.clone());
-            directory.tokens.insert(name, record);
-        }
+        let directory = load(path, &database)?;
         Ok(Self {
             path: path.to_owned(),
             audit: Audit::new(path, database.clone())?,
             database,
             directory: RwLock::new(Arc::new(directory)),
             write_lock: Mutex::default(),
+            changes: AtomicU64::new(0),
             sessions: Sessions::default(),
         })
     }
@@ -141,7 +138,69 @@ impl Access {
         };
         write().map_err(|error| AccessError::Store { path: self.path.clone(), source: Arc::new(error) })?;
         *self.directory.write() = Arc::new(directory);
+        self.changes.fetch_add(1, Relaxed);
         Ok(made)
+    }
+
+    /// Changes of users and tokens since the file was opened.
+    #[must_use]
+    pub fn changes(&self) -> u64 {
+        self.changes.load(Relaxed)
+    }
+
+    /// All users and tokens as they are on disk, for another node of a cluster: `users/NAME` and `tokens/NAME`.
+    ///
+    /// # Errors
+    /// If the disk fails.
+    pub fn records(&self) -> Result<BTreeMap<String, Vec<u8>>, AccessError> {
+        let mut all = BTreeMap::new();
+        for (kind, table) in KINDS {
+            for (name, record) in octets(&self.path, &self.database, table)? {
+                all.insert(format!("{kind}/{name}"), record);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Sets records of another node of the cluster; `None` removes one. All of them, or none.
+    ///
+    /// # Errors
+    /// If one is not a record, or the disk fails.
+    pub fn set_records(&self, changes: &[(String, Option<Vec<u8>>)]) -> Result<(), AccessError> {
+        let _lock = self.write_lock.lock();
+        let damaged = |what: String| AccessError::Damaged { path: self.path.clone(), what };
+        let mut rows = Vec::new();
+        for (full_name, record) in changes {
+            let (kind, name) = full_name.split_once('/').unwrap_or_default();
+            let (_, table) = KINDS
+                .into_iter()
+                .find(|(known, _)| *known == kind)
+                .ok_or_else(|| damaged(format!("{full_name:?} is no user and no token")))?;
+            if let Some(record) = record {
+                let checked = if kind == "users" {
+                    serde_json::from_slice::<UserRecord>(record).map(drop)
+                } else {
+                    serde_json::from_slice::<TokenRecord>(record).map(drop)
+                };
+                checked.map_err(|error| damaged(format!("the record of {full_name:?}: {error}")))?;
+            }
+            rows.push((table, name, record));
+        }
+        let write = || -> Result<(), redb::Error> {
+            let transaction = self.database.begin_write()?;
+            for (table, name, record) in &rows {
+                let mut table = transaction.open_table(*table)?;
+                match record {
+                    Some(record) => drop(table.insert(*name, record.as_slice())?),
+                    None => drop(table.remove(*name)?),
+                }
+            }
+            Ok(transaction.commit()?)
+        };
+        write().map_err(|error| AccessError::Store { path: self.path.clone(), source: Arc::new(error) })?;
+        *self.directory.write() = Arc::new(load(&self.path, &self.database)?);
+        self.changes.fetch_add(1, Relaxed);
+        Ok(())
     }
 
     /// All users, sorted by name.
@@ -369,12 +428,28 @@ impl Access {
     }
 }
 
-/// Reads all rows of a table.
-fn rows<R: DeserializeOwned>(
+/// Reads all users and tokens.
+fn load(path: &Path, database: &Database) -> Result<UserDirectory, AccessError> {
+    let mut directory = UserDirectory::default();
+    let damaged = |what: String| AccessError::Damaged { path: path.to_owned(), what };
+    for (name, record) in rows::<UserRecord>(path, database, USERS)? {
+        directory.users.insert(name.into(), record);
+    }
+    for (name, record) in rows::<TokenRecord>(path, database, TOKENS)? {
+        let name: Arc<str> = name.into();
+        let hash = secret::stored_hash(&record.secret_hash);
+        let hash = hash.ok_or_else(|| damaged(format!("the secret hash of the token {name:?}")))?;
+        directory.token_hashes.insert(hash, name.clone());
+        directory.tokens.insert(name, record);
+    }
+    Ok(directory)
+}
+
+fn octets(
     path: &Path,
     database: &Database,
     table: TableDefinition<&str, &[u8]>,
-) -> Result<Vec<(String, R)>, AccessError> {
+) -> Result<Vec<(String, Vec<u8>)>, AccessError> {
     let read = || -> Result<Vec<(String, Vec<u8>)>, redb::Error> {
         let rows = database.begin_read()?.open_table(table)?;
         rows.iter()?
@@ -382,10 +457,17 @@ fn rows<R: DeserializeOwned>(
             .collect::<Result<_, _>>()
             .map_err(Into::into)
     };
-    let read =
-        read().map_err(|error| AccessError::Store { path: path.to_owned(), source: Arc::new(error) })?;
-    let mut found = Vec::with_capacity(read.len());
-    for (name, octets) in read {
+    read().map_err(|error| AccessError::Store { path: path.to_owned(), source: Arc::new(error) })
+}
+
+/// Reads all rows of a table.
+fn rows<R: DeserializeOwned>(
+    path: &Path,
+    database: &Database,
+    table: TableDefinition<&str, &[u8]>,
+) -> Result<Vec<(String, R)>, AccessError> {
+    let mut found = Vec::new();
+    for (name, octets) in octets(path, database, table)? {
         let record = serde_json::from_slice(&octets).map_err(|error| AccessError::Damaged {
             path: path.to_owned(),
             what: format!("the record of {name:?}: {error}"),

@@ -2,9 +2,11 @@
 
 mod counter_rows;
 mod memory_kv_store;
+mod shared_rows;
 
 pub(crate) use counter_rows::CounterRow;
 pub use memory_kv_store::MemoryKvStore;
+pub use shared_rows::{RowChange, WriteThrough};
 
 use crate::Error;
 use parking_lot::Mutex;
@@ -12,8 +14,8 @@ use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use serde::Serialize;
 use snapshot::{Snapshot, SnapshotError};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use tokio::runtime::RuntimeFlavor;
 
 /// Maximum length of a key, in octets.
@@ -118,6 +120,7 @@ pub struct RedbKvStore {
     changes: AtomicU64,
     commits: AtomicU64,
     over_quota: AtomicU64,
+    write_through: OnceLock<WriteThrough>,
 }
 
 #[derive(Debug)]
@@ -157,6 +160,7 @@ impl RedbKvStore {
             changes: AtomicU64::new(0),
             commits: AtomicU64::new(0),
             over_quota: AtomicU64::new(0),
+            write_through: OnceLock::new(),
         };
         values.write(&[]).map_err(failed)?;
         Ok(values)
@@ -250,6 +254,7 @@ impl RedbKvStore {
         // Keys and values may be untrusted input.
         transaction.set_two_phase_commit(true);
         let mut results = Vec::with_capacity(batch.len());
+        let mut rows: Vec<RowChange> = Vec::new();
         {
             let mut values = transaction.open_table(VALUES)?;
             let mut usages = transaction.open_table(USAGE)?;
@@ -273,9 +278,14 @@ impl RedbKvStore {
                     }
                 }
                 usages.insert(plugin, (after.keys, after.octets))?;
+                rows.push((
+                    shared_rows::value_name(plugin, key),
+                    set.as_ref().map(|(value, _)| value.clone()),
+                ));
                 results.push(Ok(old.is_some()));
             }
         }
+        self.write_elsewhere(&rows)?;
         transaction.commit()?;
         let done = results.iter().filter(|result| result.is_ok()).count();
         self.changes.fetch_add(done as u64, Ordering::Relaxed);
@@ -302,16 +312,21 @@ impl RedbKvStore {
     fn delete_plugin(&self, plugin: &str) -> Result<KvUsage, redb::Error> {
         let mut transaction = self.database.begin_write()?;
         transaction.set_two_phase_commit(true);
+        let mut rows: Vec<RowChange> = Vec::new();
         let usage = {
             let mut values = transaction.open_table(VALUES)?;
             // The smallest key after all of the plugin's is the empty key of the next possible name.
             let end = format!("{plugin}\0");
-            values.retain_in((plugin, "")..(end.as_str(), ""), |_, _| false)?;
-            counter_rows::delete_plugin(&transaction, plugin)?;
+            values.retain_in((plugin, "")..(end.as_str(), ""), |(plugin, key), _| {
+                rows.push((shared_rows::value_name(plugin, key), None));
+                false
+            })?;
+            counter_rows::delete_plugin(&transaction, plugin, &mut rows)?;
             let (keys, octets) =
                 transaction.open_table(USAGE)?.remove(plugin)?.map(|usage| usage.value()).unwrap_or_default();
             KvUsage { keys, octets }
         };
+        self.write_elsewhere(&rows)?;
         transaction.commit()?;
         Ok(usage)
     }

@@ -27,6 +27,6 @@ pub use fetch::{
     HttpGrant, HttpGrants,
 };
 pub use hlr::{ChainHlr, Hlr, HlrFailure, HlrSubscriber, TableHlr};
-pub use kv_store::{KvMetrics, KvStore, KvUsage, MemoryKvStore, RedbKvStore};
+pub use kv_store::{KvMetrics, KvStore, KvUsage, MemoryKvStore, RedbKvStore, RowChange, WriteThrough};
 pub use log_budget::{LogBudget, LogBudgets};
 pub use table_store::{Table, TableHandle, TableStore, TableStoreOptions};

@@ -6,7 +6,9 @@ use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use snapshot::{Snapshot, SnapshotError};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// On disk, table `summaries`: version number → JSON of [`ConfigVersionSummary`].
 const SUMMARIES: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("summaries");
@@ -16,6 +18,11 @@ const DOCUMENTS: TableDefinition<'static, u64, &[u8]> = TableDefinition::new("do
 /// `seed` → the document returned by [`VersionStore::seed`].
 const STATE: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("state");
 
+/// The tables that the nodes of a cluster share.
+const ROW_KINDS: [(&str, TableDefinition<'static, u64, &[u8]>); 2] =
+    [("summaries", SUMMARIES), ("documents", DOCUMENTS)];
+/// The number of versions that the nodes of a cluster share.
+const SHARED_VERSIONS: usize = 100;
 /// The maximum number of versions kept.
 const MAX_VERSIONS: usize = 1_000;
 /// The maximum size of all documents kept, in octets. The newest two versions are always kept.
@@ -104,6 +111,8 @@ pub struct VersionStore {
     database: Database,
     keys: &'static [Key],
     max_versions: usize,
+    /// Counts the changes since the file was opened.
+    changes: AtomicU64,
 }
 
 impl VersionStore {
@@ -137,7 +146,13 @@ impl VersionStore {
             Ok(())
         };
         make().map_err(failed)?;
-        Ok(Self { path: path.to_owned(), database, keys, max_versions: MAX_VERSIONS })
+        Ok(Self {
+            path: path.to_owned(),
+            database,
+            keys,
+            max_versions: MAX_VERSIONS,
+            changes: AtomicU64::new(0),
+        })
     }
 
     fn failed(&self, source: redb::Error) -> VersionStoreError {
@@ -268,7 +283,79 @@ impl VersionStore {
             Ok(())
         };
         write().map_err(|error| self.failed(error))?;
+        self.changes.fetch_add(1, Relaxed);
         Ok(summary)
+    }
+
+    /// Changes since the file was opened.
+    #[must_use]
+    pub fn changes(&self) -> u64 {
+        self.changes.load(Relaxed)
+    }
+
+    /// The newest versions, and which one waits to be confirmed, as they are on disk, for another node of a cluster:
+    /// `summaries/NUMBER`, `documents/NUMBER` and `pending`.
+    ///
+    /// # Errors
+    /// Fails if the file cannot be read.
+    pub fn rows(&self) -> Result<BTreeMap<String, Vec<u8>>, VersionStoreError> {
+        let read = || -> Result<BTreeMap<String, Vec<u8>>, redb::Error> {
+            let transaction = self.database.begin_read()?;
+            let mut all = BTreeMap::new();
+            for (kind, table) in ROW_KINDS {
+                let table = transaction.open_table(table)?;
+                for row in table.iter()?.rev().take(SHARED_VERSIONS) {
+                    let (number, octets) = row?;
+                    all.insert(format!("{kind}/{}", number.value()), octets.value().to_vec());
+                }
+            }
+            let pending = transaction.open_table(STATE)?.get("pending")?;
+            if let Some(pending) = pending {
+                all.insert("pending".to_owned(), pending.value().to_vec());
+            }
+            Ok(all)
+        };
+        read().map_err(|error| self.failed(error))
+    }
+
+    /// Sets rows of another node of the cluster; `None` removes one. All of them, or none.
+    ///
+    /// # Errors
+    /// Fails if one is not JSON or has another name, or the file cannot be written.
+    pub fn set_rows(&self, changes: &[(String, Option<Vec<u8>>)]) -> Result<(), VersionStoreError> {
+        for octets in changes.iter().filter_map(|(_, octets)| octets.as_ref()) {
+            self.read::<serde::de::IgnoredAny>(0, octets)?;
+        }
+        let write = || -> Result<(), redb::Error> {
+            let transaction = self.database.begin_write()?;
+            for (name, octets) in changes {
+                if name == "pending" {
+                    let mut state = transaction.open_table(STATE)?;
+                    match octets {
+                        Some(octets) => drop(state.insert("pending", octets.as_slice())?),
+                        None => drop(state.remove("pending")?),
+                    }
+                    continue;
+                }
+                let parts = name.split_once('/').and_then(|(kind, number)| {
+                    let (_, table) = ROW_KINDS.into_iter().find(|(known, _)| *known == kind)?;
+                    Some((table, number.parse::<u64>().ok()?))
+                });
+                let Some((table, number)) = parts else {
+                    return Err(std::io::Error::other(format!("{name:?} is no row of this file")).into());
+                };
+                let mut table = transaction.open_table(table)?;
+                match octets {
+                    Some(octets) => drop(table.insert(number, octets.as_slice())?),
+                    None => drop(table.remove(number)?),
+                }
+            }
+            transaction.commit()?;
+            Ok(())
+        };
+        write().map_err(|error| self.failed(error))?;
+        self.changes.fetch_add(1, Relaxed);
+        Ok(())
     }
 
     /// The summary that a draft would get if it were [appended](Self::append) next. Nothing is written.
@@ -301,7 +388,9 @@ impl VersionStore {
             transaction.commit()?;
             Ok(())
         };
-        write().map_err(|error| self.failed(error))
+        write().map_err(|error| self.failed(error))?;
+        self.changes.fetch_add(1, Relaxed);
+        Ok(())
     }
 
     fn state(&self, key: &str) -> Result<Option<Vec<u8>>, VersionStoreError> {

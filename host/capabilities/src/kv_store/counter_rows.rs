@@ -1,6 +1,7 @@
 //! Rows of durable counters.
 
 use super::RedbKvStore;
+use super::shared_rows::{RowChange, counter_name};
 use crate::Error;
 use redb::{
     ReadableDatabase, ReadableTable, TableDefinition, TableError, TableHandle as _, WriteTransaction,
@@ -62,7 +63,11 @@ fn ranges_outside(keep: &[u64]) -> Vec<RangeInclusive<u64>> {
 }
 
 /// Deletes all counts of a plugin.
-pub(super) fn delete_plugin(transaction: &WriteTransaction, plugin: &str) -> Result<(), redb::Error> {
+pub(super) fn delete_plugin(
+    transaction: &WriteTransaction,
+    plugin: &str,
+    rows: &mut Vec<RowChange>,
+) -> Result<(), redb::Error> {
     // Opening the table would create it.
     if !transaction.list_tables()?.any(|table| table.name() == COUNTERS.name()) {
         return Ok(());
@@ -70,7 +75,10 @@ pub(super) fn delete_plugin(transaction: &WriteTransaction, plugin: &str) -> Res
     let mut counts = transaction.open_table(COUNTERS)?;
     let end = format!("{plugin}\0");
     let empty: &[u8] = &[];
-    counts.retain_in((plugin, "", "", 0, empty)..(end.as_str(), "", "", 0, empty), |_, _| false)?;
+    counts.retain_in((plugin, "", "", 0, empty)..(end.as_str(), "", "", 0, empty), |key, _| {
+        rows.push((counter_name(key), None));
+        false
+    })?;
     Ok(())
 }
 
@@ -110,13 +118,17 @@ impl RedbKvStore {
             let mut transaction = self.database.begin_write()?;
             // Keys may be untrusted input.
             transaction.set_two_phase_commit(true);
+            let mut changes: Vec<RowChange> = Vec::new();
             {
                 let mut counts = transaction.open_table(COUNTERS)?;
                 for CounterRow { plugin, name, calendar, start, end, key, count } in rows {
                     let value = [&[FORMAT][..], &count.to_le_bytes(), &end.to_le_bytes()].concat();
-                    counts.insert((plugin, name, calendar, start, key), value.as_slice())?;
+                    let key = (plugin, name, calendar, start, key);
+                    counts.insert(key, value.as_slice())?;
+                    changes.push((counter_name(key), Some(value)));
                 }
             }
+            self.write_elsewhere(&changes)?;
             transaction.commit()?;
             Ok(())
         };
@@ -166,12 +178,16 @@ impl RedbKvStore {
             }
             let mut transaction = self.database.begin_write()?;
             transaction.set_two_phase_commit(true);
+            let mut changes: Vec<RowChange> = Vec::new();
             {
                 let mut counts = transaction.open_table(COUNTERS)?;
                 for (start, key) in &expired {
-                    counts.remove((plugin, name, calendar, *start, &key[..]))?;
+                    let key = (plugin, name, calendar, *start, &key[..]);
+                    counts.remove(key)?;
+                    changes.push((counter_name(key), None));
                 }
             }
+            self.write_elsewhere(&changes)?;
             transaction.commit()?;
             Ok(expired.len() < DELETE_BATCH)
         };
