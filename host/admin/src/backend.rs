@@ -18,8 +18,9 @@ use crate::security_headers::add_security_headers;
 use crate::subscribers::GsmSubscribers;
 use crate::testing::Testing;
 
-use axum::extract::DefaultBodyLimit;
-use axum::middleware;
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json, Router};
 use serde::Serialize;
 use std::collections::HashMap;
@@ -174,6 +175,7 @@ fn with_known_parameters(operations: OpenApiRouter<SharedBackend>) -> OpenApiRou
 /// and login.
 pub fn router(backend: SharedBackend, authenticator: Arc<Authenticator>) -> Router {
     let protected_routes = with_known_parameters(protected_routes())
+        .route_layer(middleware::from_fn_with_state(backend.clone(), share_changes))
         .route_layer(middleware::from_fn_with_state(authenticator.clone(), authz::authorize));
     Router::from(with_known_parameters(public_routes()).merge(protected_routes))
         .fallback(|| async {
@@ -188,6 +190,19 @@ pub fn router(backend: SharedBackend, authenticator: Arc<Authenticator>) -> Rout
         .layer(Extension(MetricsSampler::start(&backend)))
         .layer(middleware::map_response(add_security_headers))
         .with_state(backend)
+}
+
+/// Gives what a request has changed to the other nodes of the cluster, before its caller is told.
+async fn share_changes(State(backend): State<SharedBackend>, request: Request, next: Next) -> Response {
+    let changes = !request.method().is_safe();
+    let response = next.run(request).await;
+    if !changes || !response.status().is_success() {
+        return response;
+    }
+    match call(backend, ClusterLeader::publish_shared_state).await {
+        Ok(()) => response,
+        Err(problem) => problem.into_response(),
+    }
 }
 
 /// Calls the backend on a blocking thread.

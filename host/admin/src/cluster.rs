@@ -34,6 +34,11 @@ pub trait ClusterLeader: Send + Sync + 'static {
     /// # Errors
     /// If there is no such node, or it is alive, or etcd does not answer.
     fn remove_node(&self, name: &str, by: &str) -> Result<(), Problem>;
+    /// Gives what has changed in configuration, users, plugins and tables to the cluster. When it returns, the cluster has it.
+    ///
+    /// # Errors
+    /// If etcd does not answer: the change is made on this node only.
+    fn publish_shared_state(&self) -> Result<(), Problem>;
 }
 
 pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {

@@ -48,6 +48,9 @@ pub struct ClusterNodeView {
     pub version: String,
     /// The last record that is durable in its tables.
     pub durable: u64,
+    /// What it lacks of the state that the nodes share, such as a plugin; it does not lead without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lacks: Option<String>,
 }
 
 /// What a node of a cluster does.

@@ -92,6 +92,11 @@ fn show(output: &Output, cluster: &ClusterView) -> Result<(), Failure> {
     let nodes: Vec<_> = cluster.nodes.iter().map(node).collect();
     output.line("")?;
     output.write(&table(&["NODE", "ROLE", "ALIVE", "RECORDS BEHIND", "VERSION", "ADDRESS"], &nodes))?;
+    for node in &cluster.nodes {
+        if let Some(lacks) = &node.lacks {
+            output.line(&format!("{} lacks {lacks}", node.name))?;
+        }
+    }
     let member = |member: &EtcdMemberView| {
         vec![
             member.endpoint.clone(),
@@ -123,6 +128,7 @@ mod tests {
             address: format!("https://{name}.example"),
             version: "0.2.0".to_owned(),
             durable,
+            lacks: (!alive).then(|| "the table blocked".to_owned()),
         };
         let etcd = EtcdMemberView {
             endpoint: "http://192.0.2.1:2379".to_owned(),
@@ -167,6 +173,7 @@ on this disk only  no
 NODE  ROLE      ALIVE  RECORDS BEHIND  VERSION  ADDRESS
 a     leader    yes    10              0.2.0    https://a.example
 b     follower  no     1,100           0.2.0    https://b.example
+b lacks the table blocked
 
 ETCD                   ROLE    VERSION  SIZE      PROBLEM
 http://192.0.2.1:2379  leader  3.4.23   80.0 MiB  -

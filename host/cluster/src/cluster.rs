@@ -61,8 +61,10 @@ pub struct Cluster {
     pub(crate) lease: Arc<LeaderLease>,
     pub(crate) options: ClusterOptions,
     identity: Identity,
-    own: Mutex<NodeRecord>,
-    nodes: Mutex<NodeTable>,
+    pub(crate) own: Mutex<NodeRecord>,
+    pub(crate) nodes: Mutex<NodeTable>,
+    /// The value of `PREFIX/leader` since this node leads.
+    pub(crate) claimed: Mutex<Option<Vec<u8>>>,
     view: Mutex<View>,
     /// The newest revision of etcd that this node knows.
     pub(crate) revision: AtomicI64,
@@ -111,6 +113,10 @@ impl Cluster {
             address: options.address.clone().unwrap_or_else(|| address.to_owned()),
             version: version.to_owned(),
             applied: 0,
+            exchange: None,
+            shared: 0,
+            lacks: Some("the shared state: it is not read yet".to_owned()),
+            is_joining: false,
             renewal: 0,
         };
         let cluster = Arc::new(Self {
@@ -122,6 +128,7 @@ impl Cluster {
             identity,
             own: Mutex::new(own),
             nodes: Mutex::default(),
+            claimed: Mutex::default(),
             view: Mutex::default(),
             revision: AtomicI64::new(0),
             compacted: AtomicI64::new(0),
@@ -182,6 +189,11 @@ impl Cluster {
         self.own.lock().applied = seq.0;
     }
 
+    /// Says from now on that this node fetches a snapshot, so that nobody waits until it has what the log has; or that it has one.
+    pub fn set_joining(&self, is_joining: bool) {
+        self.own.lock().is_joining = is_joining;
+    }
+
     /// The URL of this node's admin API.
     pub(crate) fn address(&self) -> String {
         self.own.lock().address.clone()
@@ -211,6 +223,10 @@ impl Cluster {
             address: known.record.address.clone(),
             version: known.record.version.clone(),
             durable: known.record.applied,
+            lacks: match known.record.is_joining {
+                true => Some("the messages: it is fetching a snapshot".to_owned()),
+                false => known.record.lacks.clone(),
+            },
         });
         ClusterView {
             node: self.options.node.clone(),
@@ -290,7 +306,7 @@ impl Cluster {
         self.compact().await;
     }
 
-    async fn refresh_nodes(&self) -> Result<(), Status> {
+    pub(crate) async fn refresh_nodes(&self) -> Result<(), Status> {
         let prefix = self.keys.nodes();
         let mut after = prefix.clone();
         // The octet after the slash.
@@ -299,8 +315,7 @@ impl Cluster {
         let request = RangeRequest {
             key: prefix.clone().into_bytes(),
             range_end: after.into_bytes(),
-            limit: 0,
-            serializable: false,
+            ..RangeRequest::default()
         };
         let answer: RangeResponse = self.client.call(RANGE, &request).await?;
         let found = answer.kvs.iter().filter_map(|found| {
@@ -398,7 +413,7 @@ impl Cluster {
 }
 
 async fn read_key(client: &EtcdClient, key: &str) -> Result<Option<KeyValue>, Status> {
-    let request = RangeRequest { key: key.into(), range_end: Vec::new(), limit: 1, serializable: false };
+    let request = RangeRequest::of(key.to_owned());
     let answer: RangeResponse = client.call_any(RANGE, &request, ANSWER_TIMEOUT * 10).await?;
     Ok(answer.kvs.into_iter().next())
 }

@@ -47,6 +47,21 @@ pub enum ClusterError {
         /// The key.
         key: String,
     },
+    /// A value of the shared state is too long for etcd.
+    #[error(
+        "{name} has {octets} octets after compression, and the nodes of a cluster can share {limit}: make it smaller"
+    )]
+    TooLarge {
+        /// The name of the value.
+        name: String,
+        /// Its octets after compression.
+        octets: usize,
+        /// The limit.
+        limit: usize,
+    },
+    /// Another node has claimed the log.
+    #[error("this node does not lead the cluster any more")]
+    NotLeader,
     /// The system has no random numbers.
     #[error("no random number for the new cluster: {0}")]
     Random(getrandom::Error),

@@ -92,7 +92,7 @@ impl EtcdJournal {
             key: key.into_bytes(),
             range_end: end.into_bytes(),
             limit,
-            serializable: false,
+            ..RangeRequest::default()
         };
         let keys = &cluster.keys;
         let request = TxnRequest {
@@ -209,7 +209,7 @@ impl EtcdJournal {
             Some(head) => (COMPARE_VALUE, compare::TargetUnion::Value(encode_head(&head))),
             None => (COMPARE_CREATE, compare::TargetUnion::CreateRevision(0)),
         };
-        let read = RangeRequest { key: key.clone(), range_end: Vec::new(), limit: 1, serializable: false };
+        let read = RangeRequest::of(self.cluster.keys.head());
         TxnRequest {
             compare: vec![Compare { result: 0, target, key, target_union: Some(condition) }],
             success: puts,
@@ -320,6 +320,7 @@ impl Journal for EtcdJournal {
             resigned: false,
         };
         cluster.runtime.block_on(self.write(before, next, Some(&leader)))?;
+        *cluster.claimed.lock() = Some(serde_json::to_vec(&leader).unwrap_or_default());
         cluster.set_leader(Some(leader));
         Ok(Writer::new(next))
     }

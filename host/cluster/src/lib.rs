@@ -15,12 +15,15 @@ mod nodes;
 mod options;
 mod proto;
 mod ring;
+mod shared_state;
 mod suspicion;
 
 pub use cluster::{Cluster, LeaderRecord};
 pub use error::ClusterError;
 pub use etcd_journal::{EtcdJournal, FollowedTail};
+pub use nodes::Exchange;
 pub use options::{ClusterOptions, DegradedPolicy};
+pub use shared_state::{SeenElsewhere, SharedChanges, SharedContent, SharedFile};
 pub use suspicion::Suspicion;
 
 use std::time::Duration;

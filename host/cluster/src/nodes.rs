@@ -11,6 +11,15 @@ pub(crate) const RENEWAL: Duration = Duration::from_millis(500);
 /// A node that has renewed nothing for so long is not counted on.
 const SILENCE: Duration = Duration::from_secs(3);
 
+/// Where other nodes get files and snapshots from a node.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exchange {
+    /// Host and port.
+    pub address: String,
+    /// The SHA-256 digest of its certificate (DER), in hexadecimal.
+    pub certificate: String,
+}
+
 /// What a node says of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct NodeRecord {
@@ -20,6 +29,18 @@ pub(crate) struct NodeRecord {
     pub(crate) version: String,
     /// The last record that is durable in its tables.
     pub(crate) applied: u64,
+    /// Where other nodes get files and snapshots from it.
+    #[serde(default)]
+    pub(crate) exchange: Option<Exchange>,
+    /// The revision of the shared state that it has.
+    #[serde(default)]
+    pub(crate) shared: i64,
+    /// What it lacks: it does not lead without.
+    #[serde(default)]
+    pub(crate) lacks: Option<String>,
+    /// Whether it is fetching a snapshot: nobody waits for it meanwhile.
+    #[serde(default)]
+    pub(crate) is_joining: bool,
     /// Counts the renewals.
     pub(crate) renewal: u64,
 }
@@ -59,9 +80,15 @@ impl NodeTable {
         Seq(others.map(|(_, known)| known.record.applied).max().unwrap_or_default())
     }
 
-    /// Whether a node other than this one is there.
+    /// The revision of the shared state that all nodes other than this one have; `None` if there is none.
+    pub(crate) fn shared_everywhere(&self, own: &str) -> Option<i64> {
+        let others = self.nodes.iter().filter(|(name, _)| *name != own);
+        others.map(|(_, known)| known.record.shared).min()
+    }
+
+    /// Whether a node other than this one follows the log.
     pub(crate) fn has_live_other(&self, now: Instant, own: &str) -> bool {
-        self.nodes.iter().any(|(name, known)| name != own && known.is_live(now))
+        self.nodes.iter().any(|(name, known)| name != own && known.is_live(now) && !known.record.is_joining)
     }
 }
 
@@ -81,6 +108,10 @@ mod tests {
             address: String::new(),
             version: String::new(),
             applied,
+            exchange: None,
+            shared: 0,
+            lacks: None,
+            is_joining: false,
             renewal,
         }
     }

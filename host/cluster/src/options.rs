@@ -1,4 +1,5 @@
 use configuration::{Keys, Section, Word};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// The settings of `[cluster]`.
@@ -17,6 +18,14 @@ pub struct ClusterOptions {
     /// The URL of this node's admin API, for clients that ask another node.
     #[key(default_as = "the URL of `http.listen`")]
     pub address: Option<String>,
+    /// The address and port where other nodes get plugins, tables and snapshots from this one, over mutual TLS. Port 0: any free
+    /// port.
+    #[key(default = "0.0.0.0:7733")]
+    pub listen: SocketAddr,
+    /// Sections of the configuration that this node takes from its own file, beside `[http]`, `[cluster]` and `[configuration]`.
+    /// The other sections are the cluster's, unless the configuration is managed by the file.
+    #[key(default_as = "none")]
+    pub own_sections: Vec<String>,
     /// The certificate authority of etcd, PEM; needed for `https`.
     #[key(existing)]
     pub ca: Option<PathBuf>,

@@ -34,6 +34,16 @@ pub(crate) struct RangeRequest {
     /// The member that is asked answers by itself: the answer may be old.
     #[prost(bool, tag = "7")]
     pub(crate) serializable: bool,
+    /// Only keys that were written at this revision or later.
+    #[prost(int64, tag = "10")]
+    pub(crate) min_mod_revision: i64,
+}
+
+impl RangeRequest {
+    /// Reads this key.
+    pub(crate) fn of(key: String) -> Self {
+        Self { key: key.into_bytes(), limit: 1, ..Self::default() }
+    }
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -73,12 +83,12 @@ pub(crate) struct DeleteRangeResponse {
 
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct RequestOp {
-    #[prost(oneof = "request_op::Request", tags = "1, 2")]
+    #[prost(oneof = "request_op::Request", tags = "1, 2, 3")]
     pub(crate) request: Option<request_op::Request>,
 }
 
 pub(crate) mod request_op {
-    use super::{Oneof, PutRequest, RangeRequest};
+    use super::{DeleteRangeRequest, Oneof, PutRequest, RangeRequest};
 
     #[derive(Clone, PartialEq, Oneof)]
     pub(crate) enum Request {
@@ -86,12 +96,20 @@ pub(crate) mod request_op {
         Range(RangeRequest),
         #[prost(message, tag = "2")]
         Put(PutRequest),
+        #[prost(message, tag = "3")]
+        Delete(DeleteRangeRequest),
     }
 }
 
 impl From<RangeRequest> for RequestOp {
     fn from(request: RangeRequest) -> Self {
         Self { request: Some(request_op::Request::Range(request)) }
+    }
+}
+
+impl From<DeleteRangeRequest> for RequestOp {
+    fn from(request: DeleteRangeRequest) -> Self {
+        Self { request: Some(request_op::Request::Delete(request)) }
     }
 }
 
@@ -125,17 +143,19 @@ pub(crate) struct Compare {
     /// 0: equal.
     #[prost(int32, tag = "1")]
     pub(crate) result: i32,
-    /// See [`COMPARE_CREATE`] and [`COMPARE_VALUE`].
+    /// See [`COMPARE_CREATE`], [`COMPARE_MOD`] and [`COMPARE_VALUE`].
     #[prost(int32, tag = "2")]
     pub(crate) target: i32,
     #[prost(bytes = "vec", tag = "3")]
     pub(crate) key: Vec<u8>,
-    #[prost(oneof = "compare::TargetUnion", tags = "5, 7")]
+    #[prost(oneof = "compare::TargetUnion", tags = "5, 6, 7")]
     pub(crate) target_union: Option<compare::TargetUnion>,
 }
 
 /// [`Compare`] with the revision that created the key; 0 if there is no key.
 pub(crate) const COMPARE_CREATE: i32 = 1;
+/// [`Compare`] with the revision that wrote the key last.
+pub(crate) const COMPARE_MOD: i32 = 2;
 /// [`Compare`] with the value.
 pub(crate) const COMPARE_VALUE: i32 = 3;
 
@@ -146,6 +166,8 @@ pub(crate) mod compare {
     pub(crate) enum TargetUnion {
         #[prost(int64, tag = "5")]
         CreateRevision(i64),
+        #[prost(int64, tag = "6")]
+        ModRevision(i64),
         #[prost(bytes = "vec", tag = "7")]
         Value(Vec<u8>),
     }

@@ -6,11 +6,12 @@
 //! | `PREFIX/head` | term, seq (8 octets each) and checksum (4 octets) of the last record, little-endian |
 //! | `PREFIX/leader` | who has claimed the log last, JSON |
 //! | `PREFIX/node/NAME` | what a node says of itself, JSON |
+//! | `PREFIX/shared/…` | what the nodes share beside the log, see `shared_state` |
 //! | `PREFIX/ring/0000` … | the record whose number modulo the number of slots is this |
 //! | `PREFIX/ring/0000/01` … | the rest of a long record, in pieces |
 //!
 //! The value of a slot: 1 octet encoding (0 as it is, 1 LZ4), 4 octets length of the encoded record, its first piece.
-//! Keys are overwritten and never removed, so that etcd's file does not grow; but for that of a node that is gone.
+//! Keys of the log are overwritten and never removed, so that etcd's file does not grow.
 
 use crate::proto::KeyValue;
 use journal::record::{MAX_PAYLOAD, RECORD_HEADER};
@@ -51,6 +52,11 @@ impl ClusterKeys {
 
     pub(crate) fn node(&self, name: &str) -> String {
         format!("{}/node/{name}", self.prefix)
+    }
+
+    /// The prefix of what the nodes share beside the log.
+    pub(crate) fn shared(&self) -> String {
+        format!("{}/shared/", self.prefix)
     }
 
     pub(crate) fn slot(&self, slot: u64) -> String {

@@ -142,6 +142,31 @@ impl Hooks {
         Ok(hooks)
     }
 
+    /// Compiles a component into this folder without storing it as a plugin, so that [`Hooks::upload`] and [`Hooks::open`] need not.
+    ///
+    /// # Errors
+    /// The folder cannot be written, or the octets are no component.
+    pub fn compile(folder: &Path, options: &HooksOptions, octets: &[u8]) -> Result<(), HookError> {
+        let library = Library::open(folder, options.trust.clone())?;
+        let runtime = Runtime::new(options.memory, options.instances)?;
+        library.compile(&runtime.engine, octets)
+    }
+
+    /// Compiles the stored plugins of this folder that are not compiled yet, so that [`Hooks::open`] need not. Returns how many
+    /// there are; one that does not compile is left out.
+    ///
+    /// # Errors
+    /// The folder cannot be read.
+    pub fn compile_stored(folder: &Path, options: &HooksOptions) -> Result<usize, HookError> {
+        let library = Library::open(folder, options.trust.clone())?;
+        let runtime = Runtime::new(options.memory, options.instances)?;
+        let versions = library.list(&runtime.engine)?;
+        let compiled = versions.iter().filter(|info| {
+            library.compiled(&runtime.engine, &info.plugin, &info.version, &info.sha256).is_ok()
+        });
+        Ok(compiled.count())
+    }
+
     /// Stores a new version of a plugin without activating it. `signature` is a base64-encoded ed25519 signature over
     /// the component's octets.
     ///

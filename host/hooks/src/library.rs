@@ -167,6 +167,13 @@ impl Library {
         Ok(info)
     }
 
+    /// Compiles a component, unless that was done.
+    pub(crate) fn compile(&self, engine: &Engine, octets: &[u8]) -> Result<(), HookError> {
+        let sha256 = sha256_hex(octets);
+        let version = &sha256[..VERSION_DIGITS];
+        crate::artefact::load_or_compile(&self.artefact_folder(), engine, version, octets).map(drop)
+    }
+
     /// Refuses a component with the same version digits but another digest than the stored one. A damaged file may be
     /// replaced by its original contents.
     fn check_same_octets(&self, plugin: &str, version: &str, sha256: &str) -> Result<(), HookError> {

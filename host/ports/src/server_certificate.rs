@@ -120,7 +120,8 @@ fn generate_self_signed(address: IpAddr) -> Result<(String, String), ServerCerti
 /// The current certificate of a listener.
 #[derive(Debug)]
 pub struct ServerCertificate {
-    files: ServerTlsFiles,
+    /// What it was read from; `None` if it never changes.
+    files: Option<ServerTlsFiles>,
     current: ArcSwap<ServerConfig>,
     file_stamps: Mutex<FileStamps>,
 }
@@ -133,7 +134,14 @@ impl ServerCertificate {
     pub fn read(files: ServerTlsFiles) -> Result<Arc<Self>, ServerCertificateError> {
         let file_stamps = file_stamps(&files);
         let current = ArcSwap::from_pointee(read(&files)?);
-        Ok(Arc::new(Self { files, current, file_stamps: Mutex::new(file_stamps) }))
+        Ok(Arc::new(Self { files: Some(files), current, file_stamps: Mutex::new(file_stamps) }))
+    }
+
+    /// A certificate that never changes, with settings of its own.
+    #[must_use]
+    pub fn fixed(mut config: ServerConfig) -> Arc<Self> {
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Arc::new(Self { files: None, current: ArcSwap::from_pointee(config), file_stamps: Mutex::default() })
     }
 
     pub(crate) fn current(&self) -> Arc<ServerConfig> {
@@ -146,13 +154,14 @@ impl ServerCertificate {
     /// # Errors
     /// As [`ServerCertificate::read`].
     pub fn reload_if_changed(&self) -> Result<bool, ServerCertificateError> {
+        let Some(files) = &self.files else { return Ok(false) };
         let mut known = self.file_stamps.lock();
-        let file_stamps = file_stamps(&self.files);
+        let file_stamps = file_stamps(files);
         if *known == file_stamps {
             return Ok(false);
         }
         *known = file_stamps;
-        self.current.store(Arc::new(read(&self.files)?));
+        self.current.store(Arc::new(read(files)?));
         Ok(true)
     }
 
@@ -170,10 +179,10 @@ impl ServerCertificate {
                 _ = hang_up.recv() => {}
             }
             let certificate = self.clone();
-            let path = self.files.certificate.display();
+            let path = self.files.as_ref().map(|files| files.certificate.display().to_string());
             match tokio::task::spawn_blocking(move || certificate.reload_if_changed()).await {
                 Ok(Ok(true)) => {
-                    tracing::info!(certificate = %path, "certificate reloaded");
+                    tracing::info!(certificate = path, "certificate reloaded");
                 }
                 Ok(Err(error)) => {
                     tracing::warn!(%error, "certificate not reloaded; the previous one stays in use");

@@ -2,11 +2,11 @@
 
 use crate::archiving::ArchiveReader;
 use crate::backup::Backups;
-use crate::cluster_node;
 use crate::config_manager::{ConfigManager, TunableSettings};
 use crate::core_loop::{CoreHandle, SIZE_BOUNDS, TIME_BOUNDS};
 use crate::drain::DrainInfo;
 use crate::error_causes::ErrorCauses;
+use crate::leading_node;
 use crate::logging::LogControl;
 use crate::pools::PoolService;
 use crate::replays::Replays;
@@ -78,7 +78,7 @@ pub(crate) struct Switchyard {
     /// Publishes peers and pools to plugins.
     pub(crate) peer_snapshots: Arc<crate::peer_snapshots::PeerSnapshotPublisher>,
     /// This node, if it leads a cluster.
-    pub(crate) cluster: Option<Arc<crate::cluster_node::LeadingNode>>,
+    pub(crate) cluster: Option<Arc<crate::leading_node::LeadingNode>>,
 }
 
 impl admin::ApplianceImage for Switchyard {
@@ -514,7 +514,7 @@ impl ApiBackend for Switchyard {
         page.put(&metrics::RECOVERY_SECONDS, &[], self.recovery_ms as f64 / 1e3);
         page.put(&metrics::RECOVERED, &[], self.recovered as f64);
         if let Some(node) = &self.cluster {
-            cluster_node::write_metrics(&node.view(), &mut page);
+            leading_node::write_metrics(&node.view(), &mut page);
         }
         let listeners = self.links.listener_counts();
         page.put(&metrics::CONNECTIONS, &[], listeners.connections as f64);

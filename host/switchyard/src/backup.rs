@@ -21,7 +21,7 @@ use tempfile::TempDir;
 use tokio::sync::mpsc;
 
 /// The prefix of folders that hold copies.
-const COPY_PREFIX: &str = "backup-";
+pub(crate) const COPY_PREFIX: &str = "backup-";
 /// Octets sent at a time.
 const CHUNK: usize = 256 << 10;
 

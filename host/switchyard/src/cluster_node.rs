@@ -1,157 +1,63 @@
 //! A node of a cluster: it follows until it leads.
 
-use crate::api_backend::Switchyard;
 use crate::config::{Config, HttpTlsMode};
-use crate::critical_thread;
+use crate::config_manager::StartupConfig;
 use crate::http_listeners::{PublicProbes, certificate};
+use crate::leading_node::LeadingNode;
 use crate::service_manager;
-use admin::metrics::{self, MetricsPage};
-use admin::{ClusterFollower, ClusterLeader, Problem, ProblemKind};
+use crate::shared_state::{CONFIGURATION, NodeStores, PLUGINS};
+use crate::stop_signals::StopSignals;
+use admin::ClusterFollower;
 use anyhow::{Context as _, Result, bail};
-use api::{ClusterRole, ClusterView};
-use cluster::{Cluster, ClusterOptions, EtcdJournal, FollowedTail, Suspicion};
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
-use journal::{Journal as _, JournalError, NodeId, Seq, Writer};
+use api::ClusterView;
+use cluster::{Cluster, ClusterError, ClusterOptions, EtcdJournal, FollowedTail, Suspicion};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
+use hooks::HooksOptions;
+use journal::{Journal as _, JournalError, NodeId, Writer};
 use model::Timestamp;
+use parking_lot::Mutex;
 use ports::{HttpListener, LoginLimiter};
+use replication::{NodeCertificate, NodeClient, NodeListener, Publisher, Replica, SharedFiles, SharedState};
 use std::future::Future;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use store::{Follower, Store};
 use tokio::runtime::Runtime;
-use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::Notify;
 
 /// How often a node that has all records looks for new ones.
 const POLL: Duration = Duration::from_millis(20);
-/// Twice in the time between two heartbeats the leader looks whether one is due.
-const HEARTBEAT_CHECK: Duration = cluster::HEARTBEAT.checked_div(2).unwrap();
+/// How often a node that follows looks for changes of the shared state.
+const SHARED_STATE_POLL: Duration = Duration::from_millis(200);
 /// How often a node that follows makes its tables durable.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
 /// Records are applied in parts of so many octets.
 const PART: usize = 4 << 20;
 /// Expired messages are removed in parts of so many, one a checkpoint.
 const TRIMMED_AT_ONCE: usize = 20_000;
-/// A node tries to reach etcd again after this time.
+/// A node tries to reach etcd, or to get a snapshot, again after this time.
 const JOIN_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum time for outstanding responses when the lead is handed over.
 pub(crate) const HAND_OVER_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// The signals that stop the daemon.
-pub(crate) struct StopSignals {
-    terminate: Signal,
-    interrupt: Signal,
-}
-
-impl StopSignals {
-    /// Must be called within a tokio runtime. A signal that arrives before [`recv`](Self::recv) is not lost.
-    pub(crate) fn new() -> std::io::Result<Self> {
-        Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
-    }
-
-    /// Waits for a signal and returns its name.
-    pub(crate) async fn recv(&mut self) -> &'static str {
-        tokio::select! {
-            _ = self.terminate.recv() => "SIGTERM",
-            _ = self.interrupt.recv() => "SIGINT",
-        }
-    }
-}
-
 /// What became of a node.
 pub(crate) enum Outcome {
     /// It leads: these are its tables.
-    Leads(Arc<Store>, Arc<LeadingNode>),
+    Leads(Arc<Store>, LeadingNode),
+    /// The cluster has another configuration: it follows on with that.
+    Reconfigured(Box<Config>),
     /// It was stopped.
     Stopped,
 }
 
-/// The node while it leads.
-pub(crate) struct LeadingNode {
+/// A node that has joined its cluster.
+pub(crate) struct ClusterNode {
     cluster: Arc<Cluster>,
-    /// Told when the lead is to be handed over.
-    hand_over: Notify,
-    /// The heartbeats end when it is dropped.
-    _heartbeats: Sender<()>,
-}
-
-impl LeadingNode {
-    /// The cluster, as this node sees it.
-    pub(crate) fn view(&self) -> ClusterView {
-        self.cluster.status()
-    }
-
-    fn begin_hand_over(&self, by: &str) -> Result<(), Problem> {
-        let view = self.view();
-        if !view.nodes.iter().any(|node| node.alive && node.name != view.node) {
-            let what = "no other node is alive, so none could lead; start one, and see GET /v1/cluster";
-            return Err(Problem::new(ProblemKind::Conflict, what));
-        }
-        tracing::info!(by, "handing the lead over");
-        self.hand_over.notify_one();
-        Ok(())
-    }
-
-    fn remove(&self, name: &str, by: &str) -> Result<(), Problem> {
-        let view = self.view();
-        let Some(node) = view.nodes.iter().find(|node| node.name == name) else {
-            let what = format!("the cluster has no node {name:?}; GET /v1/cluster lists them");
-            return Err(Problem::new(ProblemKind::NotFound, what));
-        };
-        if node.alive {
-            let what = format!("{name} is alive: stop it first");
-            return Err(Problem::new(ProblemKind::Conflict, what));
-        }
-        let removed = self.cluster.remove_node(name);
-        removed.map_err(|error| Problem::new(ProblemKind::Unavailable, error.to_string()))?;
-        tracing::info!(by, node = name, "node forgotten");
-        Ok(())
-    }
-}
-
-impl Switchyard {
-    fn leading(&self) -> Result<&LeadingNode, Problem> {
-        self.cluster.as_deref().ok_or_else(admin::no_cluster)
-    }
-}
-
-impl ClusterLeader for Switchyard {
-    fn cluster(&self) -> Option<ClusterView> {
-        self.cluster.as_ref().map(|node| node.view())
-    }
-
-    fn hand_over(&self, by: &str) -> Result<(), Problem> {
-        self.leading()?.begin_hand_over(by)
-    }
-
-    fn remove_node(&self, name: &str, by: &str) -> Result<(), Problem> {
-        self.leading()?.remove(name, by)
-    }
-}
-
-/// The metrics of a leader.
-pub(crate) fn write_metrics(cluster: &ClusterView, page: &mut MetricsPage) {
-    let flag = |holds: bool| f64::from(u8::from(holds));
-    let alive = cluster.nodes.iter().filter(|node| node.alive).count();
-    page.put(&metrics::CLUSTER_NODES_ALIVE, &[], alive as f64);
-    page.put(&metrics::CLUSTER_TERM, &[], cluster.term as f64);
-    page.put(&metrics::CLUSTER_DEGRADED, &[], flag(cluster.degraded));
-    for node in &cluster.nodes {
-        let behind = cluster.head.saturating_sub(node.durable);
-        page.put(&metrics::CLUSTER_RECORDS_BEHIND, &[&node.name], behind as f64);
-    }
-    for member in &cluster.etcd {
-        page.put(&metrics::ETCD_MEMBER_UP, &[&member.endpoint], flag(member.problem.is_none()));
-        page.put(&metrics::ETCD_MEMBER_BYTES, &[&member.endpoint], member.octets as f64);
-    }
-}
-
-/// Waits until the lead is to be handed over; for ever without a cluster.
-pub(crate) async fn handed_over(node: Option<&LeadingNode>) {
-    match node {
-        Some(node) => node.hand_over.notified().await,
-        None => std::future::pending().await,
-    }
+    stores: NodeStores,
+    parts: Vec<Arc<dyn SharedState>>,
+    replica: Arc<Mutex<Replica>>,
+    client: Arc<NodeClient>,
+    listener: Arc<NodeListener>,
 }
 
 /// The node while it follows.
@@ -167,66 +73,357 @@ impl ClusterFollower for FollowingNode {
     }
 }
 
-/// Joins the cluster, and applies the records of its leader until this node takes its place, or a signal stops it.
-pub(crate) fn follow(
-    config: &Config,
-    options: &ClusterOptions,
-    access: &Arc<access::Access>,
-    runtime: &Runtime,
-    signals: &mut StopSignals,
-) -> Result<Outcome> {
-    let address = match config.http.tls() {
-        HttpTlsMode::Plaintext => format!("http://{}", config.http.listen),
-        HttpTlsMode::SelfSigned | HttpTlsMode::Files(_) => format!("https://{}", config.http.listen),
-    };
-    let join = async {
-        loop {
-            let handle = runtime.handle().clone();
-            match Cluster::join(options.clone(), &address, env!("CARGO_PKG_VERSION"), handle).await {
-                Err(cluster::ClusterError::Etcd { endpoint, reason }) => {
-                    tracing::warn!(endpoint, reason, "joining the cluster failed, trying again");
-                    tokio::time::sleep(JOIN_INTERVAL).await;
+impl ClusterNode {
+    /// Joins the cluster; `None` after a signal. Opens the listener for the other nodes.
+    pub(crate) fn join(
+        config: &Config,
+        options: &ClusterOptions,
+        stores: NodeStores,
+        runtime: &Runtime,
+        signals: &mut StopSignals,
+    ) -> Result<Option<Self>> {
+        let address = match config.http.tls() {
+            HttpTlsMode::Plaintext => format!("http://{}", config.http.listen),
+            HttpTlsMode::SelfSigned | HttpTlsMode::Files(_) => format!("https://{}", config.http.listen),
+        };
+        let join = async {
+            loop {
+                let handle = runtime.handle().clone();
+                match Cluster::join(options.clone(), &address, env!("CARGO_PKG_VERSION"), handle).await {
+                    Err(ClusterError::Etcd { endpoint, reason }) => {
+                        tracing::warn!(endpoint, reason, "joining the cluster failed, trying again");
+                        tokio::time::sleep(JOIN_INTERVAL).await;
+                    }
+                    other => return other,
                 }
-                other => return other,
+            }
+        };
+        let Some(cluster) = or_signal(runtime, signals, join) else { return Ok(None) };
+        let cluster = cluster?;
+        let data = &config.appliance.data;
+        let files = Arc::new(SharedFiles::open(&data.join("fetched"))?);
+        let certificate = NodeCertificate::open(&data.join("node"), options.listen.ip())?;
+        let public = options.address.as_deref().unwrap_or(&address);
+        let (listen, host) = (options.listen, host_of(public));
+        let open = NodeListener::open(listen, host, &certificate, &cluster, files.clone());
+        let listener = runtime.block_on(open)?;
+        let client = Arc::new(NodeClient::new(cluster.clone(), certificate, runtime.handle().clone()));
+        let parts = stores.parts(data, &files);
+        let replica = Replica::new(cluster.clone(), parts.clone(), files, client.clone());
+        Ok(Some(Self { cluster, stores, parts, replica: Arc::new(Mutex::new(replica)), client, listener }))
+    }
+
+    /// Applies the records of the leader until this node takes its place, the cluster gets another configuration, or a signal
+    /// stops it.
+    pub(crate) fn follow(
+        &self,
+        (config, startup): (&Config, &StartupConfig),
+        hooks: &HooksOptions,
+        runtime: &Runtime,
+        signals: &mut StopSignals,
+    ) -> Result<Outcome> {
+        let cluster = &self.cluster;
+        let is_empty = runtime.block_on(cluster.read_head())?.is_none();
+        let path = config.appliance.data.join("switchyard.redb");
+        let mut tables = FollowedTables {
+            follower: Follower::open(&path, config.engine.store_cache, cluster.number(), is_empty)?,
+            path,
+            cache: config.engine.store_cache,
+            // With an archive, the leader says which messages are in it.
+            retention: config.archive.url.is_none().then_some(config.engine.finished_retention),
+        };
+        cluster.set_applied(tables.follower.durable());
+        // Its own runtime: when it ends, so do the listener and its connections, and the leader's listener can be opened.
+        let listening = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("follower")
+            .enable_all()
+            .build()
+            .context("starting the runtime of the follower's listener")?;
+        listening.block_on(listen(config, cluster, &self.stores.access))?;
+        tracing::info!(node = cluster.node(), record = tables.follower.applied().0, "following");
+        service_manager::following();
+        let mut journal = cluster.journal(tables.follower.applied());
+        let watch =
+            SharedStateWatch::start(self.replica.clone(), config.appliance.data.join("plugins"), hooks)?;
+        let ended = self.follow_log(&mut journal, &mut tables, (&watch, startup), runtime, signals);
+        drop(watch);
+        listening.shutdown_timeout(Duration::from_secs(1));
+        match ended? {
+            FollowEnd::Claimed(writer) => self.lead(tables.follower, journal, writer),
+            FollowEnd::Reconfigured(config) => {
+                tables.follower.checkpoint()?;
+                Ok(Outcome::Reconfigured(config))
+            }
+            FollowEnd::Stopped => {
+                tables.follower.checkpoint()?;
+                Ok(Outcome::Stopped)
             }
         }
-    };
-    let Some(cluster) = or_signal(runtime, signals, join) else { return Ok(Outcome::Stopped) };
-    let cluster = cluster?;
-    let is_empty = runtime.block_on(cluster.read_head())?.is_none();
-    let path = config.appliance.data.join("switchyard.redb");
-    let mut follower = Follower::open(&path, config.engine.store_cache, cluster.number(), is_empty)?;
-    cluster.set_applied(follower.durable());
-    // Its own runtime: when it ends, so do the listener and its connections, and the leader's listener can be opened.
-    let listening = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .thread_name("follower")
-        .enable_all()
-        .build()
-        .context("starting the runtime of the follower's listener")?;
-    listening.block_on(listen(config, &cluster, access))?;
-    tracing::info!(node = cluster.node(), record = follower.applied().0, "following");
-    service_manager::following();
-    let mut journal = cluster.journal(follower.applied());
-    // With an archive, the leader says which messages are in it.
-    let retention = config.archive.url.is_none().then_some(config.engine.finished_retention);
-    let claimed = follow_log(&cluster, &mut journal, (&mut follower, retention), runtime, signals);
-    listening.shutdown_timeout(Duration::from_secs(1));
-    let Some(writer) = claimed? else {
-        follower.checkpoint()?;
-        return Ok(Outcome::Stopped);
-    };
-    let begun = Instant::now();
-    let term = writer.term().0;
-    cluster.set_role(ClusterRole::Leader);
-    let store = Arc::new(follower.lead(Box::new(journal), writer)?);
-    let beating = store.clone();
-    let (heartbeats, stopped) = bounded(0);
-    critical_thread::spawn("heartbeat", move || beat(&beating, &stopped))?;
-    let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-    tracing::info!(node = cluster.node(), term, ms, "leading");
-    let node = LeadingNode { cluster, hand_over: Notify::new(), _heartbeats: heartbeats };
-    Ok(Outcome::Leads(store, Arc::new(node)))
+    }
+
+    fn lead(&self, follower: Follower, journal: EtcdJournal, writer: Writer) -> Result<Outcome> {
+        let (cluster, begun) = (self.cluster.clone(), Instant::now());
+        let term = writer.term().0;
+        let store = Arc::new(follower.lead(Box::new(journal), writer)?);
+        let replica = self.replica.lock();
+        let publisher = Publisher::new(cluster.clone(), self.parts.clone(), replica.known().clone());
+        let is_founded = replica.is_founded();
+        drop(replica);
+        let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        tracing::info!(node = cluster.node(), term, ms, "leading");
+        let node = LeadingNode::begin(
+            cluster,
+            &store,
+            &self.stores.values,
+            (publisher, is_founded),
+            self.listener.clone(),
+        )?;
+        Ok(Outcome::Leads(store, node))
+    }
+
+    /// Takes over what was written of the shared state before this node has claimed the log: nothing is written any more.
+    /// Returns what is lacking.
+    fn complete_shared_state(&self) -> Option<String> {
+        let mut replica = self.replica.lock();
+        match replica.poll() {
+            Ok(_) => replica.lacks().map(str::to_owned),
+            Err(error) => Some(error.to_string()),
+        }
+    }
+
+    /// Follows the log.
+    fn follow_log(
+        &self,
+        journal: &mut EtcdJournal,
+        tables: &mut FollowedTables,
+        (watch, startup): (&SharedStateWatch, &StartupConfig),
+        runtime: &Runtime,
+        signals: &mut StopSignals,
+    ) -> Result<FollowEnd> {
+        let cluster = &self.cluster;
+        let mut suspicion = Suspicion::default();
+        let mut leader_time = 0;
+        let mut next_checkpoint = Instant::now() + CHECKPOINT_INTERVAL;
+        loop {
+            let mut has_more = false;
+            let follower = &mut tables.follower;
+            match journal.follow(follower.applied().next(), PART) {
+                Ok(tail) => {
+                    follower.apply(&tail.records)?;
+                    if let Some(head) = tail.head.filter(|head| head.seq < follower.applied()) {
+                        bail!(
+                            "the log in etcd ends at record {}, and the tables of this node have record {}: etcd has lost records, \
+                             such as by a restored backup. Stop all nodes, name a new prefix in [cluster], and start the node \
+                             with the most records first",
+                            head.seq,
+                            follower.applied()
+                        );
+                    }
+                    leader_time = tail.records.last().map_or(leader_time, |record| record.at);
+                    suspicion.observe(Instant::now(), tail.head);
+                    has_more = tail.head.is_some_and(|head| head.seq > follower.applied());
+                    if !has_more && let Some(reason) = reason_to_claim(&tail, &suspicion) {
+                        if let Some(writer) = self.claim(journal, reason)? {
+                            return Ok(FollowEnd::Claimed(writer));
+                        }
+                        suspicion.forget();
+                    }
+                }
+                Err(JournalError::Unavailable { reason }) => {
+                    tracing::debug!(reason, "etcd does not answer");
+                    suspicion.forget();
+                }
+                Err(JournalError::Behind { oldest }) => {
+                    tracing::info!(
+                        record = follower.applied().0,
+                        oldest = oldest.0,
+                        "etcd has newer records only"
+                    );
+                    cluster.set_joining(true);
+                    let replaced = tables.replace(&self.client, cluster.number());
+                    cluster.set_applied(tables.follower.durable());
+                    cluster.set_joining(false);
+                    match replaced {
+                        Ok(()) => *journal = cluster.journal(tables.follower.applied()),
+                        Err(error) => {
+                            tracing::warn!(
+                                error = format!("{error:#}"),
+                                "no snapshot of the leader's tables, trying again"
+                            );
+                            let wait = async { tokio::time::sleep(JOIN_INTERVAL).await };
+                            if or_signal(runtime, signals, wait).is_none() {
+                                return Ok(FollowEnd::Stopped);
+                            }
+                        }
+                    }
+                    suspicion.forget();
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            }
+            if Instant::now() >= next_checkpoint {
+                cluster.set_applied(tables.checkpoint(leader_time)?);
+                next_checkpoint = Instant::now() + CHECKPOINT_INTERVAL;
+            }
+            if watch.configuration.try_iter().count() > 0 {
+                match startup.read_newest() {
+                    Ok(Some(config)) => {
+                        self.replica.lock().set_unusable(None);
+                        return Ok(FollowEnd::Reconfigured(Box::new(config)));
+                    }
+                    Ok(None) => {}
+                    Err(error) => self.replica.lock().set_unusable(Some(format!("{error:#}"))),
+                }
+            }
+            let pause = if has_more { Duration::ZERO } else { POLL };
+            if or_signal(runtime, signals, async { tokio::time::sleep(pause).await }).is_none() {
+                return Ok(FollowEnd::Stopped);
+            }
+        }
+    }
+
+    /// Claims the log, unless this node lacks something that a leader needs.
+    fn claim(&self, journal: &mut EtcdJournal, reason: &str) -> Result<Option<Writer>> {
+        let cluster = &self.cluster;
+        if let Some(lacks) = cluster.lacks() {
+            tracing::warn!(reason, lacks, "not claiming the log: this node is not complete");
+            return Ok(None);
+        }
+        tracing::info!(reason, "claiming the log");
+        match journal.claim(NodeId(node_number(cluster.node()))) {
+            Ok(writer) => match self.complete_shared_state() {
+                None => return Ok(Some(writer)),
+                Some(lacks) => {
+                    tracing::warn!(lacks, "resigning: this node is not complete");
+                    journal.resign(&writer)?;
+                }
+            },
+            Err(JournalError::Fenced { by }) => {
+                tracing::info!(term = by.0, "another node leads, going on to follow");
+            }
+            Err(
+                error @ (JournalError::Unknown
+                | JournalError::Unavailable { .. }
+                | JournalError::Refused { .. }),
+            ) => tracing::warn!(%error, "the claim failed, going on to follow"),
+            Err(error) => return Err(error.into()),
+        }
+        Ok(None)
+    }
+}
+
+/// Why a node follows no longer.
+enum FollowEnd {
+    Claimed(Writer),
+    Reconfigured(Box<Config>),
+    Stopped,
+}
+
+/// The tables of a node that follows.
+struct FollowedTables {
+    follower: Follower,
+    path: PathBuf,
+    cache: usize,
+    /// How long finished messages are kept; `None` if an archive decides.
+    retention: Option<Duration>,
+}
+
+impl FollowedTables {
+    /// Makes the tables durable, and removes what has expired.
+    fn checkpoint(&mut self, leader_time: u64) -> Result<journal::Seq> {
+        if let Some(retention) = self.retention {
+            let age = u64::try_from(retention.as_millis()).unwrap_or(u64::MAX);
+            self.follower.trim_finished(Timestamp(leader_time.saturating_sub(age)), TRIMMED_AT_ONCE)?;
+        }
+        Ok(self.follower.checkpoint()?)
+    }
+
+    /// Replaces the tables by those of the leader.
+    fn replace(&mut self, client: &NodeClient, cluster: u64) -> Result<()> {
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        let fetched = client.fetch_snapshot(folder)?;
+        let octets = fetched.as_file().metadata().map_or(0, |metadata| metadata.len());
+        // Opened under its own name first: what is no snapshot of this cluster replaces nothing.
+        let checked = Follower::open(fetched.path(), self.cache, cluster, false)?;
+        anyhow::ensure!(
+            checked.applied() > self.follower.applied(),
+            "the snapshot has records up to {} only",
+            checked.applied()
+        );
+        drop(checked);
+        fetched.persist(&self.path).with_context(|| format!("replacing {}", self.path.display()))?;
+        std::fs::File::open(folder)?.sync_all()?;
+        self.follower = Follower::open(&self.path, self.cache, cluster, false)?;
+        tracing::info!(
+            octets,
+            record = self.follower.applied().0,
+            "snapshot of the leader's tables taken over"
+        );
+        Ok(())
+    }
+}
+
+/// Takes over changes of the shared state, beside the log: a large file must not delay the records.
+struct SharedStateWatch {
+    /// Told when the configuration is another one.
+    configuration: Receiver<()>,
+    /// The thread ends when it is dropped.
+    _stop: Sender<()>,
+}
+
+impl SharedStateWatch {
+    fn start(replica: Arc<Mutex<Replica>>, plugins: PathBuf, hooks: &HooksOptions) -> Result<Self> {
+        let (told, configuration) = unbounded();
+        let (stop, stopped) = bounded::<()>(0);
+        let hooks = hooks.clone();
+        let run = move || {
+            let mut has_failed = false;
+            loop {
+                let polled = replica.lock().poll();
+                match polled {
+                    Ok(changed) => {
+                        has_failed = false;
+                        if changed.contains(PLUGINS) {
+                            compile(&plugins, &hooks);
+                        }
+                        if changed.contains(CONFIGURATION) {
+                            let _ = told.send(());
+                        }
+                    }
+                    Err(error) => {
+                        if !has_failed {
+                            tracing::warn!(%error, "reading the shared state of the cluster failed, trying again");
+                        }
+                        has_failed = true;
+                    }
+                }
+                if stopped.recv_timeout(SHARED_STATE_POLL) != Err(RecvTimeoutError::Timeout) {
+                    return;
+                }
+            }
+        };
+        crate::critical_thread::spawn("shared-state", run)?;
+        Ok(Self { configuration, _stop: stop })
+    }
+}
+
+/// Compiles plugins that came from the leader, so that a take-over does not wait for it.
+fn compile(plugins: &Path, hooks: &HooksOptions) {
+    match hooks::Hooks::compile_stored(plugins, hooks) {
+        Ok(plugins) => tracing::debug!(plugins, "plugins compiled"),
+        Err(error) => tracing::warn!(%error, "compiling the plugins of the cluster failed"),
+    }
+}
+
+/// The host of a URL.
+fn host_of(url: &str) -> &str {
+    let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = authority.split('/').next().unwrap_or_default();
+    match authority.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|c| c.is_ascii_digit()) => host,
+        _ => authority,
+    }
 }
 
 /// Waits for this, or for a signal: then it is `None`.
@@ -256,77 +453,6 @@ async fn listen(config: &Config, cluster: &Arc<Cluster>, access: &Arc<access::Ac
     Ok(())
 }
 
-/// Follows the log until this node has claimed it; `None` after a signal.
-fn follow_log(
-    cluster: &Cluster,
-    journal: &mut EtcdJournal,
-    (follower, retention): (&mut Follower, Option<Duration>),
-    runtime: &Runtime,
-    signals: &mut StopSignals,
-) -> Result<Option<Writer>> {
-    let mut suspicion = Suspicion::default();
-    let mut leader_time = 0;
-    let mut next_checkpoint = Instant::now() + CHECKPOINT_INTERVAL;
-    loop {
-        let mut has_more = false;
-        match journal.follow(follower.applied().next(), PART) {
-            Ok(tail) => {
-                follower.apply(&tail.records)?;
-                if let Some(head) = tail.head.filter(|head| head.seq < follower.applied()) {
-                    bail!(
-                        "the log in etcd ends at record {}, and the tables of this node have record {}: etcd has lost records, such as by \
-                         a restored backup. Stop all nodes, name a new prefix in [cluster], and start the node with the most records \
-                         first",
-                        head.seq,
-                        follower.applied()
-                    );
-                }
-                leader_time = tail.records.last().map_or(leader_time, |record| record.at);
-                suspicion.observe(Instant::now(), tail.head);
-                has_more = tail.head.is_some_and(|head| head.seq > follower.applied());
-                if !has_more && let Some(reason) = reason_to_claim(&tail, &suspicion) {
-                    tracing::info!(reason, "claiming the log");
-                    match journal.claim(NodeId(node_number(cluster.node()))) {
-                        Ok(writer) => return Ok(Some(writer)),
-                        Err(JournalError::Fenced { by }) => {
-                            tracing::info!(term = by.0, "another node leads, going on to follow");
-                        }
-                        Err(
-                            error @ (JournalError::Unknown
-                            | JournalError::Unavailable { .. }
-                            | JournalError::Refused { .. }),
-                        ) => tracing::warn!(%error, "the claim failed, going on to follow"),
-                        Err(error) => return Err(error.into()),
-                    }
-                    suspicion.forget();
-                }
-            }
-            Err(JournalError::Unavailable { reason }) => {
-                tracing::debug!(reason, "etcd does not answer");
-                suspicion.forget();
-            }
-            Err(JournalError::Behind { oldest }) => bail!(
-                "this node has the records up to {}, and etcd begins at {oldest}: stop it, write a backup of the leader with \
-                 `switchyard backup`, restore it here with `switchyard restore --join`, and start the node again",
-                follower.applied()
-            ),
-            Err(error) => return Err(error.into()),
-        }
-        if Instant::now() >= next_checkpoint {
-            if let Some(retention) = retention {
-                let age = u64::try_from(retention.as_millis()).unwrap_or(u64::MAX);
-                follower.trim_finished(Timestamp(leader_time.saturating_sub(age)), TRIMMED_AT_ONCE)?;
-            }
-            cluster.set_applied(follower.checkpoint()?);
-            next_checkpoint = Instant::now() + CHECKPOINT_INTERVAL;
-        }
-        let pause = if has_more { Duration::ZERO } else { POLL };
-        if or_signal(runtime, signals, async { tokio::time::sleep(pause).await }).is_none() {
-            return Ok(None);
-        }
-    }
-}
-
 /// Why this node may try to lead.
 fn reason_to_claim(tail: &FollowedTail, suspicion: &Suspicion) -> Option<&'static str> {
     if tail.head.is_none() {
@@ -341,25 +467,4 @@ fn reason_to_claim(tail: &FollowedTail, suspicion: &Suspicion) -> Option<&'stati
 /// A number for the claims of a node, for people who read the log.
 fn node_number(name: &str) -> u64 {
     name.bytes().fold(0, |number, octet| (number << 8) | u64::from(octet))
-}
-
-/// Appends an empty record when nothing else was appended for a while, so that the others see that this node lives. It
-/// begins before the messages are recovered.
-fn beat(store: &Store, stopped: &Receiver<()>) {
-    let mut last = Seq(0);
-    while !store.is_closed() {
-        let appended = store.last_appended();
-        if appended == last
-            && let Err(error) = store.heartbeat()
-        {
-            if store.is_closed() {
-                return;
-            }
-            critical_thread::fail_stop(&error);
-        }
-        last = store.last_appended();
-        if stopped.recv_timeout(HEARTBEAT_CHECK) != Err(RecvTimeoutError::Timeout) {
-            return;
-        }
-    }
 }

@@ -40,24 +40,17 @@ pub(crate) struct RestoreCommand {
     /// Restore the state of this moment, as in 2026-01-31T12:00:00Z; needs `--journal`.
     #[arg(long, requires = "journal", value_parser = parse_time)]
     until: Option<Timestamp>,
-    /// For a node of a cluster: take a backup of the leader as it is, and follow from there. Configuration, root token and
-    /// certificate are left out: each node has its own. Start the node soon: etcd keeps a limited number of records.
-    #[arg(long, conflicts_with_all = ["journal", "send_again"])]
-    join: bool,
     /// Send messages that were waiting at the time of the backup, although they may have been sent since.
     #[arg(long)]
     send_again: bool,
 }
 
-/// Files of a backup that another node must not have: its configuration, the token and the key of its listener.
-const OF_ONE_NODE: [&str; 3] = ["configuration.redb", "token", "tls"];
-
 /// The result of a restore.
 #[derive(Debug)]
 pub(crate) struct RestoreResult {
     manifest: Manifest,
-    /// What was prepared; nothing in the tables of a node that joins a cluster.
-    found: Option<RestoredCounts>,
+    /// What was prepared.
+    found: RestoredCounts,
     /// The part of the journal that was applied.
     followed: Option<FollowedJournal>,
     /// The new path of the previous directory.
@@ -82,14 +75,10 @@ impl RestoreCommand {
             manifest.name,
             format_time(at),
         );
-        match &found {
-            Some(found) => text.push_str(&format!(
-                "\n{} messages wait; {} of them may have been sent since and are uncertain",
-                found.waiting, found.uncertain
-            )),
-            None => text.push_str("\nstart the node now: it follows the leader from there"),
-        }
-        let found = found.unwrap_or_default();
+        text.push_str(&format!(
+            "\n{} messages wait; {} of them may have been sent since and are uncertain",
+            found.waiting, found.uncertain
+        ));
         if found.uncertain > 0 {
             text.push_str(": GET /v1/uncertain lists them, POST /v1/uncertain/settle settles them");
         }
@@ -121,16 +110,7 @@ impl RestoreCommand {
             .tempdir_in(parent)
             .with_context(|| format!("creating a directory in {}", parent.display()))?;
         let manifest = unpack(from, staging.path())?;
-        let (found, followed) = if self.join {
-            for member in OF_ONE_NODE {
-                remove_member(&staging.path().join(member))?;
-            }
-            ensure!(staging.path().join(STORE).exists(), "the backup does not contain {STORE}");
-            (None, None)
-        } else {
-            let (found, followed) = self.prepare_store(staging.path(), &manifest)?;
-            (Some(found), followed)
-        };
+        let (found, followed) = self.prepare_store(staging.path(), &manifest)?;
         sync_folders(staging.path())?;
         let mut before = None;
         if is_occupied(&data)? {
@@ -189,17 +169,6 @@ impl RestoreCommand {
             data.display()
         );
         Ok(())
-    }
-}
-
-/// Removes a file or a directory, if it is there.
-fn remove_member(path: &Path) -> Result<()> {
-    let removed = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
-    match removed {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("removing {}", path.display()))
-        }
-        _ => Ok(()),
     }
 }
 

@@ -4,7 +4,7 @@ use crate::api_backend::Switchyard;
 use crate::archiving::{ArchiveReader, FinishedMessages};
 use crate::backup::{self, Backups};
 use crate::batch_size::{BATCH_OCTETS, BatchSize, REPLICATED_BATCH_OCTETS};
-use crate::cluster_node::{self, Outcome, StopSignals};
+use crate::cluster_node::{self, ClusterNode, Outcome};
 use crate::config::{Config, FirstBinding};
 use crate::config_manager::{RuntimeComponents, StartupConfig, TunableSettings};
 use crate::core_loop::{self, BatchObservers, CoreHandle};
@@ -13,6 +13,7 @@ use crate::error_causes::ErrorCauses;
 use crate::hook_workers::HookWorkers;
 use crate::housekeeper::Housekeeper;
 use crate::http_listeners::{AdminCallers, BusinessCallers, certificate};
+use crate::leading_node;
 use crate::logging::LogControl;
 use crate::memory;
 use crate::opt_out::{KeywordFilter, KeywordRules};
@@ -21,7 +22,9 @@ use crate::pools::PoolService;
 use crate::replays::Replays;
 use crate::routing::{ApplianceRouting, InboxRoutes, PeerRoles, PlanNumbering};
 use crate::service_manager::{self, ServiceManagerNotifier};
+use crate::shared_state::NodeStores;
 use crate::shell_records::EngineShellRecords;
+use crate::stop_signals::StopSignals;
 use crate::telemetry::Telemetry;
 use admin::OperateClient;
 use anyhow::{Context as _, Result};
@@ -56,7 +59,7 @@ use tokio::signal::unix::{SignalKind, signal};
 const OPERATE_VARIABLE: &str = "SWITCHYARD_OPERATE";
 
 /// Runs the daemon until it is stopped.
-pub(crate) fn serve(mut config: Config, startup: StartupConfig, logging: Arc<LogControl>) -> Result<()> {
+pub(crate) fn serve(mut config: Config, mut startup: StartupConfig, logging: Arc<LogControl>) -> Result<()> {
     let started = Instant::now();
     service_manager::starting();
     let descriptors = ports::raise_descriptor_limit();
@@ -85,20 +88,37 @@ pub(crate) fn serve(mut config: Config, startup: StartupConfig, logging: Arc<Log
         .enable_all()
         .build()
         .context("starting the API runtime")?;
+    let values = values(&config)?;
     let (mut signals, mut leading) = (None, None);
-    let store = match &config.cluster {
+    let store = match config.cluster.clone() {
         Some(options) => {
-            compile_plugins(&config, &runtime)?;
+            compile_plugins(&config)?;
             let mut early_signals = {
                 let _inside = runtime.enter();
                 StopSignals::new()?
             };
-            match cluster_node::follow(&config, options, &access, &runtime, &mut early_signals)? {
-                Outcome::Leads(store, node) => {
-                    (signals, leading) = (Some(early_signals), Some(node));
-                    store
+            let stores = NodeStores {
+                access: access.clone(),
+                versions: startup.shared_versions(),
+                values: values.clone(),
+            };
+            let node = ClusterNode::join(&config, &options, stores, &runtime, &mut early_signals)?;
+            let Some(node) = node else { return Ok(()) };
+            loop {
+                let hooks_options = hooks_options(&config, None);
+                match node.follow((&config, &startup), &hooks_options, &runtime, &mut early_signals)? {
+                    Outcome::Leads(store, node) => {
+                        node.give_snapshots(store.clone(), config.appliance.data.clone());
+                        (signals, leading) = (Some(early_signals), Some(Arc::new(node)));
+                        (config, startup) = startup.select_again(config)?;
+                        break store;
+                    }
+                    Outcome::Reconfigured(newer) => {
+                        tracing::info!("the cluster has another configuration");
+                        config = *newer;
+                    }
+                    Outcome::Stopped => return Ok(()),
                 }
-                Outcome::Stopped => return Ok(()),
             }
         }
         None => {
@@ -113,7 +133,6 @@ pub(crate) fn serve(mut config: Config, startup: StartupConfig, logging: Arc<Log
         let _inside = runtime.enter();
         config.networks.iter().map(|network| Arc::new(GsmNetwork::new(network.links.clone()))).collect()
     };
-    let values = values(&config)?;
     let counters = DurableCounters::recover(DurableCounterOptions::default(), &values, Timestamp::now())?;
     let counters = Arc::new(counters);
     let counter_writer = Arc::new(CounterWriter::new(counters.clone(), values.clone()));
@@ -350,7 +369,7 @@ pub(crate) fn serve(mut config: Config, startup: StartupConfig, logging: Arc<Log
                 tracing::info!(signal, "stopping");
                 false
             }
-            () = cluster_node::handed_over(leading.as_deref()) => {
+            () = leading_node::handed_over(leading.as_deref()) => {
                 tracing::info!("stopping, another node will lead");
                 true
             }
@@ -393,6 +412,15 @@ pub(crate) fn serve(mut config: Config, startup: StartupConfig, logging: Arc<Log
         pump.stop();
     }
     let waiting = core.query(|engine, _| engine.live());
+    if let Some(node) = &leading {
+        // The last record of this node makes another one lead.
+        if let Err(error) = counter_writer.flush() {
+            tracing::warn!(%error, "durable counters not written, the next leader has older ones");
+        }
+        if let Err(problem) = node.publish() {
+            tracing::warn!(problem = problem.0.detail, "the shared state is not written");
+        }
+    }
     core.stop();
     drop(stop_housekeeper);
     threads.join();
@@ -586,8 +614,13 @@ fn open_hooks(
     directory: &Arc<ArcSwap<Directory>>,
     host_services: HostServices,
 ) -> Result<Arc<Hooks>> {
+    let folder = config.appliance.data.join("plugins");
+    Ok(Hooks::open(&folder, hooks_options(config, home), directory.clone(), host_services)?)
+}
+
+fn hooks_options(config: &Config, home: Option<PeerId>) -> HooksOptions {
     let plugins = &config.plugins;
-    let options = HooksOptions {
+    HooksOptions {
         memory: plugins.memory,
         instances: plugins.instances,
         hold_for: config.router.hold,
@@ -595,29 +628,30 @@ fn open_hooks(
         trust: plugins.trust(),
         // Without an archive, nothing can be replayed.
         record: config.archive.url.is_some(),
-    };
-    let folder = config.appliance.data.join("plugins");
-    Ok(Hooks::open(&folder, options, directory.clone(), host_services)?)
+    }
 }
 
 /// Compiles the plugins that this node would bind, so that a take-over does not wait for it. Messages wait for a take-over.
-fn compile_plugins(config: &Config, runtime: &tokio::runtime::Runtime) -> Result<()> {
-    let values = values(config)?;
-    let counters = DurableCounters::recover(DurableCounterOptions::default(), &values, Timestamp::now())?;
-    let host_services = host_services(config, runtime, &[], values, Arc::new(counters))?;
-    let hooks = open_hooks(config, None, &Arc::default(), host_services)?;
+fn compile_plugins(config: &Config) -> Result<()> {
+    let (folder, options) = (config.appliance.data.join("plugins"), hooks_options(config, None));
     for first_binding in &config.first_bindings {
-        if hooks.history(first_binding.hook).is_empty() {
-            upload_configured(first_binding, &hooks)?;
+        if let Some(component) = &first_binding.component {
+            let octets = read_component(component)?;
+            Hooks::compile(&folder, &options, &octets)?;
         }
     }
+    Hooks::compile_stored(&folder, &options)?;
     Ok(())
+}
+
+fn read_component(path: &Path) -> Result<Vec<u8>> {
+    std::fs::read(path).with_context(|| format!("reading {}", path.display()))
 }
 
 /// Uploads the component of an initial binding.
 fn upload_configured(first_binding: &FirstBinding, hooks: &Hooks) -> Result<Option<VersionInfo>> {
     let Some(component) = &first_binding.component else { return Ok(None) };
-    let octets = std::fs::read(component).with_context(|| format!("reading {}", component.display()))?;
+    let octets = read_component(component)?;
     let signature = std::fs::read_to_string(component.with_extension("wasm.sig")).ok();
     Ok(Some(hooks.upload(&first_binding.binding.plugin, &octets, signature.as_deref())?))
 }

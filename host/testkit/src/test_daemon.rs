@@ -303,7 +303,8 @@ impl TestDaemonConfig {
     /// Makes it a node of the cluster in this etcd; `keys` are more keys of `[cluster]`.
     pub fn cluster(&mut self, node: &str, servers: &EtcdServers, keys: &str) -> &mut Self {
         let endpoints = servers.endpoints();
-        self.tables(&format!("[cluster]\nnode = {node:?}\nendpoints = {endpoints:?}\n{keys}\n"))
+        let listen = "listen = \"127.0.0.1:0\"";
+        self.tables(&format!("[cluster]\nnode = {node:?}\nendpoints = {endpoints:?}\n{listen}\n{keys}\n"))
     }
 
     /// Starts a node of a cluster that has a leader, and waits until it follows.

@@ -19,8 +19,10 @@ fn block(words: &str) -> Result<String> {
 #[test]
 fn haproxy_leads_esmes_to_the_leader() -> Result<()> {
     let bed = Bed::new()?;
-    let mut one = bed.node("a", "")?;
-    let mut other = bed.node("b", "")?;
+    // On one machine, each needs ports of its own.
+    let own = "own-sections = [\"listener\"]";
+    let mut one = bed.node("a", own)?;
+    let mut other = bed.node("b", own)?;
     for config in [&mut one, &mut other] {
         config.ports(free_port()?, free_port()?);
     }

@@ -2,4 +2,5 @@
 
 mod addresses;
 mod nodes;
+mod shared_state;
 mod take_over;

@@ -29,9 +29,15 @@ impl Bed {
     }
 
     pub(crate) fn node(&self, name: &str, keys: &str) -> Result<TestDaemonConfig> {
+        let mut config = self.node_without_router(name, keys)?;
+        config.native("upstream");
+        Ok(config)
+    }
+
+    pub(crate) fn node_without_router(&self, name: &str, keys: &str) -> Result<TestDaemonConfig> {
         let folder = self.fixture.folder().join(name);
         let mut config = TestDaemonConfig::new(self.fixture.binary(), &folder)?;
-        config.ports(self.smpp, free_port()?).archive("none").native("upstream");
+        config.ports(self.smpp, free_port()?).archive("none");
         config.account("acme", "window = 1000");
         let peer = "links = 2\nwindow = 500\ndlrs = false\nuncertain = \"send-again\"";
         config.peer("upstream", self.sink.address(), peer);

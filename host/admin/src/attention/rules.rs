@@ -97,17 +97,24 @@ fn cluster(cluster: &ClusterView, found: &mut Vec<AttentionView>) {
         } else {
             format!("no other node is alive ({}): if this machine dies, nobody goes on", dead.join(", "))
         };
-        let remedy = "start the other node; if it was away for long, it says how to join again";
+        let remedy = "start the other node";
         found.push(finding(AttentionSeverity::Error, "cluster-alone", about, text, remedy));
     } else if !dead.is_empty() {
         let text = format!("nodes of the cluster are not alive: {}", dead.join(", "));
-        let remedy = "start them; a node that was away for long says how to join again";
+        let remedy = "start them, or forget those that will not come back: `switchyard cluster remove`";
         found.push(finding(AttentionSeverity::Warning, "cluster-node-down", about, text, remedy));
     }
     if cluster.degraded {
         let text = "older records of the cluster are on this disk only".to_owned();
-        let remedy = "start another node; it joins with `switchyard restore --join`";
+        let remedy = "start another node";
         found.push(finding(AttentionSeverity::Error, "cluster-degraded", about, text, remedy));
+    }
+    for node in cluster.nodes.iter().filter(|node| node.alive && node.name != cluster.node) {
+        if let Some(lacks) = &node.lacks {
+            let text = format!("node {} would not lead, it lacks {lacks}", node.name);
+            let remedy = "if it stays so, see the log of that node";
+            found.push(finding(AttentionSeverity::Warning, "cluster-node-incomplete", about, text, remedy));
+        }
     }
     for member in &cluster.etcd {
         if let Some(problem) = &member.problem {

@@ -1,7 +1,10 @@
-//! The log of a cluster against real etcd servers.
+//! The log of a cluster and its shared state, against real etcd servers.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-use cluster::{Cluster, ClusterOptions, DegradedPolicy, EtcdJournal};
+use cluster::{
+    Cluster, ClusterError, ClusterOptions, DegradedPolicy, EtcdJournal, SeenElsewhere, SharedContent,
+    SharedFile,
+};
 use journal::{Entry, Journal, JournalError, NodeId, Seq, Writer};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use std::path::Path;
@@ -32,6 +35,8 @@ fn options(node: &str, endpoints: Vec<String>) -> ClusterOptions {
         endpoints,
         prefix: "/switchyard".to_owned(),
         address: None,
+        listen: ([127, 0, 0, 1], 0).into(),
+        own_sections: Vec::new(),
         ca: None,
         certificate: None,
         key: None,
@@ -105,6 +110,64 @@ fn two_nodes_share_a_log_and_the_newer_claim_fences_the_older() {
     assert_eq!(payloads(&mut leading, Seq(5)), [b"four".to_vec(), b"of b".to_vec()]);
     following.resign(&newer).unwrap();
     assert!(leading.follow(Seq(8), MUCH).unwrap().leader.unwrap().resigned);
+}
+
+fn value(octets: impl Into<Vec<u8>>) -> SharedContent {
+    SharedContent::Value(octets.into())
+}
+
+#[test]
+fn the_leader_s_shared_state_is_read_in_parts_and_as_changes() {
+    let bed = bed(1);
+    let (a, mut leading) = bed.node("a");
+    let (b, mut following) = bed.node("b");
+    let one = [("users/ann".to_owned(), value("{}"))];
+    assert!(matches!(a.write_shared(&one), Err(ClusterError::NotLeader)));
+    leading.claim(NodeId(1)).unwrap();
+    assert_eq!(b.shared_since(0).unwrap().entries, []);
+    // More than one answer and one transaction hold.
+    let many: Vec<_> = (0..450).map(|n| (format!("n/{n:03}"), value(vec![7; n * 10]))).collect();
+    let revision = a.write_shared(&many).unwrap();
+    let read = b.shared_since(0).unwrap();
+    assert_eq!((read.revision, &read.entries), (revision, &many));
+    let file = SharedFile { sha256: "0a".repeat(32), octets: 7 };
+    let offered = a.offer_files(std::slice::from_ref(&file)).unwrap();
+    assert_eq!(b.shared_since(revision).unwrap().offers, std::slice::from_ref(&file));
+    a.end_offers(std::slice::from_ref(&file)).unwrap();
+    let changes = [("n/003".to_owned(), SharedContent::Removed), ("t".to_owned(), SharedContent::File(file))];
+    let last = a.write_shared(&changes).unwrap();
+    assert!(last > offered);
+    let read = b.shared_since(offered).unwrap();
+    assert_eq!((read.entries.as_slice(), read.offers.len()), (changes.as_slice(), 0));
+    assert_eq!(b.shared_since(last).unwrap().entries, []);
+    // Whoever has lost the log writes nothing.
+    following.claim(NodeId(2)).unwrap();
+    assert!(matches!(a.write_shared(&one), Err(ClusterError::NotLeader)));
+    assert_eq!(b.shared_since(last).unwrap().entries, []);
+    b.write_shared(&one).unwrap();
+}
+
+#[test]
+fn what_was_removed_is_forgotten_when_all_nodes_have_seen_it() {
+    let bed = bed(1);
+    let (a, mut leading) = bed.node("a");
+    let (b, _following) = bed.node("b");
+    leading.claim(NodeId(1)).unwrap();
+    let name = "users/ann".to_owned();
+    a.write_shared(&[(name.clone(), value("{}"))]).unwrap();
+    let removed = a.write_shared(&[(name.clone(), SharedContent::Removed)]).unwrap();
+    while a.seen_elsewhere(removed) == SeenElsewhere::Alone {
+        a.wait(Duration::from_millis(20));
+    }
+    assert_eq!(a.seen_elsewhere(removed), SeenElsewhere::NotYet);
+    a.forget_removed().unwrap();
+    assert_eq!(b.shared_since(0).unwrap().entries, [(name, SharedContent::Removed)]);
+    b.set_shared(removed, None);
+    while a.seen_elsewhere(removed) != SeenElsewhere::Yes {
+        a.wait(Duration::from_millis(20));
+    }
+    a.forget_removed().unwrap();
+    assert_eq!(b.shared_since(0).unwrap().entries, []);
 }
 
 #[test]

@@ -78,7 +78,10 @@ fn node_row(node: &ClusterNodeView, head: u64) -> Vec<Markup> {
     vec![
         html! { (node.name) },
         html! { (role) },
-        state_badge(if node.alive { "ready" } else { "down" }),
+        html! {
+            (state_badge(if node.alive { "ready" } else { "down" }))
+            @if let Some(lacks) = &node.lacks { " it lacks " (lacks) }
+        },
         html! { (count(head.saturating_sub(node.durable))) },
         html! { (node.version) },
         html! { (node.address) },

@@ -25,7 +25,7 @@ use serde_json::Value;
 use snapshot::{Snapshot, SnapshotError};
 use startup::{BY_DAEMON, BY_FILE, FileVersion, keep_file_only_keys};
 use std::path::PathBuf;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// A version that is reverted unless it is confirmed.
@@ -57,7 +57,7 @@ pub(crate) struct ConfigManager {
     file: PathBuf,
     base: PathBuf,
     mode: ManagementMode,
-    versions: VersionStore,
+    versions: Arc<VersionStore>,
     /// The document at startup.
     startup_document: Value,
     state: Mutex<State>,

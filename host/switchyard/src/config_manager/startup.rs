@@ -10,6 +10,7 @@ use configuration::{
 use model::Timestamp;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The startup configuration.
 pub(crate) struct StartupConfig {
@@ -18,7 +19,7 @@ pub(crate) struct StartupConfig {
     /// The folder to which relative paths refer.
     pub(super) base: PathBuf,
     pub(super) mode: ManagementMode,
-    pub(super) versions: VersionStore,
+    pub(super) versions: Arc<VersionStore>,
     pub(super) summary: ConfigVersionSummary,
     pub(super) document: Value,
     /// Warnings to log once logging has started.
@@ -50,7 +51,24 @@ pub(super) const BY_FILE: &str = "file";
 /// The author of versions created by the daemon.
 pub(super) const BY_DAEMON: &str = "switchyard";
 
-/// Copies the file-only keys into a document: the data directory and the management mode.
+/// Whether the nodes of a cluster share the configuration: only what is managed over the API.
+fn is_shared(file: &Value) -> bool {
+    let mode = file.pointer("/configuration/mode").and_then(Value::as_str);
+    file.get("cluster").is_some() && mode != Some("file")
+}
+
+/// The sections that a node of a cluster takes from its own file.
+fn own_sections(file: &Value) -> Vec<&str> {
+    if !is_shared(file) {
+        return Vec::new();
+    }
+    let more = file.pointer("/cluster/own-sections").and_then(Value::as_array);
+    let more = more.into_iter().flatten().filter_map(Value::as_str);
+    ["http", "cluster"].into_iter().chain(more).collect()
+}
+
+/// Copies the file-only keys into a document: the data directory and the management mode, and what a node of a cluster has of
+/// its own.
 pub(super) fn keep_file_only_keys(document: &mut Value, file: &Value) {
     let Some(map) = document.as_object_mut() else { return };
     if let Some(data) = file.pointer("/appliance/data")
@@ -58,10 +76,12 @@ pub(super) fn keep_file_only_keys(document: &mut Value, file: &Value) {
     {
         appliance.insert("data".to_owned(), data.clone());
     }
-    match file.get("configuration") {
-        Some(own) => map.insert("configuration".to_owned(), own.clone()),
-        None => map.remove("configuration"),
-    };
+    for section in own_sections(file).into_iter().chain(["configuration"]) {
+        match file.get(section) {
+            Some(own) => map.insert(section.to_owned(), own.clone()),
+            None => map.remove(section),
+        };
+    }
 }
 
 /// Reads the file and selects the configuration.
@@ -70,16 +90,16 @@ pub(crate) fn load_configuration(path: &Path) -> Result<(Config, StartupConfig)>
     let wrong = |problems| ConfigError::Invalid { path: path.to_owned(), problems };
     let (data, mode) = bootstrap(&source).map_err(wrong)?;
     let versions_path = data.join("configuration.redb");
-    let open = || -> Result<VersionStore> {
+    let open = || -> Result<Arc<VersionStore>> {
         std::fs::create_dir_all(&data).with_context(|| format!("creating {}", data.display()))?;
         crate::serve::restrict_permissions(&data)?;
-        Ok(VersionStore::open(&versions_path, keys())?)
+        Ok(Arc::new(VersionStore::open(&versions_path, keys())?))
     };
     let file_first = mode == ManagementMode::File || !versions_path.exists();
     if !file_first {
         let versions = open()?;
         if let Some(newest) = versions.newest()?
-            && !is_file_newer(&versions, &newest, &source.document)?
+            && (is_shared(&source.document) || !is_file_newer(&versions, &newest, &source.document)?)
         {
             return from_version(path, source, versions, newest);
         }
@@ -181,7 +201,7 @@ fn bootstrap(source: &ConfigFile) -> Result<(PathBuf, ManagementMode), Vec<Confi
 fn from_version(
     path: &Path,
     source: ConfigFile,
-    versions: VersionStore,
+    versions: Arc<VersionStore>,
     newest: ConfigVersion,
 ) -> Result<(Config, StartupConfig)> {
     let (mut newest, mut warnings) = (newest, Vec::new());
@@ -212,16 +232,7 @@ fn from_version(
                 .to_owned(),
         );
     }
-    let config = Config::from_document(&document, None, &source.base).map_err(|problems| {
-        let message: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        anyhow::anyhow!(
-            "correct these errors, or set [configuration] mode = \"file\" in {} to start from that file: the active configuration, \
-             version {}, is no longer valid:\n{}",
-            path.display(),
-            newest.summary.version,
-            message.join("\n"),
-        )
-    })?;
+    let config = read_version(path, &source.base, &document, newest.summary.version)?;
     let (summary, base) = (newest.summary, source.base);
     let startup = StartupConfig {
         file: path.to_owned(),
@@ -236,7 +247,41 @@ fn from_version(
     Ok((config, startup))
 }
 
+/// Reads the document of a stored version, with the file-only keys.
+fn read_version(path: &Path, base: &Path, document: &Value, version: u64) -> Result<Config> {
+    Config::from_document(document, None, base).map_err(|problems| {
+        let message: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        anyhow::anyhow!(
+            "correct these errors, or set [configuration] mode = \"file\" in {} to start from that file: the active configuration, \
+             version {version}, is no longer valid:\n{}",
+            path.display(),
+            message.join("\n"),
+        )
+    })
+}
+
 impl StartupConfig {
+    /// The versions, if the nodes of a cluster share them.
+    pub(crate) fn shared_versions(&self) -> Option<Arc<VersionStore>> {
+        is_shared(&self.document).then(|| self.versions.clone())
+    }
+
+    /// The configuration of the newest version that the cluster has, for a node that follows.
+    pub(crate) fn read_newest(&self) -> Result<Option<Config>> {
+        let Some(mut newest) = self.versions.newest()? else { return Ok(None) };
+        keep_file_only_keys(&mut newest.document, &self.document);
+        let version = newest.summary.version;
+        read_version(&self.file, &self.base, &newest.document, version).map(Some)
+    }
+
+    /// Selects the configuration again, when this node has come to lead its cluster.
+    pub(crate) fn select_again(self, config: Config) -> Result<(Config, Self)> {
+        let newest = self.versions.newest()?.filter(|_| is_shared(&self.document));
+        let Some(newest) = newest else { return Ok((config, self)) };
+        let source = ConfigFile::load(&self.file)?;
+        from_version(&self.file, source, self.versions, newest)
+    }
+
     /// Creates the manager; [`ConfigManager::open`] connects it to the components later.
     pub(crate) fn config_manager(self, config: Config) -> ConfigManager {
         ConfigManager::new(self, config)

@@ -286,6 +286,7 @@ fn a_cluster_that_one_failure_would_stop_needs_attention() {
         address: String::new(),
         version: String::new(),
         durable: 1,
+        lacks: None,
     };
     let member = |octets, problem: Option<&str>| api::EtcdMemberView {
         endpoint: "http://192.0.2.1:2379".to_owned(),
@@ -321,6 +322,8 @@ fn a_cluster_that_one_failure_would_stop_needs_attention() {
         codes(vec![node("a", true), node("b", true), node("c", false)], well(), false),
         ["cluster-node-down"]
     );
+    let lacking = api::ClusterNodeView { lacks: Some("a table".to_owned()), ..node("b", true) };
+    assert_eq!(codes(vec![node("a", true), lacking], well(), false), ["cluster-node-incomplete"]);
     let sick = vec![member(1700 << 20, None), member(0, Some("no answer"))];
     assert_eq!(codes(vec![node("a", true), node("b", true)], sick, false), ["etcd-member", "etcd-size"]);
 }

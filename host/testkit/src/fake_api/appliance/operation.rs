@@ -200,6 +200,7 @@ pub(super) fn cluster() -> ClusterView {
         address: format!("https://{name}.example:8443"),
         version: "0.2.0".to_owned(),
         durable,
+        lacks: None,
     };
     let member = |endpoint: &str, leader, problem: Option<&str>| EtcdMemberView {
         endpoint: endpoint.to_owned(),

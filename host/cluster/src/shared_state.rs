@@ -1,0 +1,394 @@
+//! What the nodes share beside the log: configuration, users, plugins, tables, values of plugins. Names and values in etcd.
+//!
+//! | key | value |
+//! |---|---|
+//! | `PREFIX/shared/name/NAME` | 1 octet `V` and the value, LZ4 with its length before it; or `F` and a file, JSON; or `D`: removed |
+//! | `PREFIX/shared/offer/SHA256` | the length of a file that the others are to fetch, in decimal |
+//!
+//! Only the leader writes: each transaction compares `PREFIX/leader`, so that a node which has lost the log has no effect. A
+//! file is in etcd by its digest only; the nodes fetch it from each other. It is offered first, and named when another node
+//! has it. What was removed stays as a mark until all nodes have seen it.
+
+use crate::client::{ANSWER_TIMEOUT, RANGE, TXN};
+use crate::cluster::Cluster;
+use crate::proto::{
+    COMPARE_MOD, COMPARE_VALUE, Compare, DeleteRangeRequest, PutRequest, RangeRequest, RangeResponse,
+    RequestOp, TxnRequest, TxnResponse, compare,
+};
+use crate::{ClusterError, Exchange};
+use serde::{Deserialize, Serialize};
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+/// The longest encoded value: etcd takes requests of 1.5 MiB.
+const MAX_VALUE: usize = 1 << 20;
+/// Changes in one transaction, and their octets: etcd takes 128 operations.
+const CHANGES_AT_ONCE: usize = 100;
+/// Keys in one answer.
+const KEYS_AT_ONCE: i64 = 200;
+
+const VALUE: u8 = b'V';
+const FILE: u8 = b'F';
+const REMOVED: u8 = b'D';
+
+/// A file that the nodes fetch from each other.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct SharedFile {
+    /// Its SHA-256 digest in hexadecimal.
+    pub sha256: String,
+    /// Its length.
+    pub octets: u64,
+}
+
+impl SharedFile {
+    fn is_valid(&self) -> bool {
+        self.sha256.len() == 64 && self.sha256.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f'))
+    }
+}
+
+/// What a name stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SharedContent {
+    /// These octets.
+    Value(Vec<u8>),
+    /// A file.
+    File(SharedFile),
+    /// Nothing any more.
+    Removed,
+}
+
+/// What has changed in the shared state.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SharedChanges {
+    /// The revision of etcd up to which this is everything.
+    pub revision: i64,
+    /// Files to fetch, though no name stands for them yet.
+    pub offers: Vec<SharedFile>,
+    /// Names and what they stand for now.
+    pub entries: Vec<(String, SharedContent)>,
+}
+
+/// Whether another node has what the leader has written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SeenElsewhere {
+    /// A node that lives has it.
+    Yes,
+    /// Not yet.
+    NotYet,
+    /// No other node lives.
+    Alone,
+}
+
+fn encode(name: &str, content: &SharedContent) -> Result<Vec<u8>, ClusterError> {
+    let (kind, rest) = match content {
+        SharedContent::Value(value) => (VALUE, lz4_flex::compress_prepend_size(value)),
+        SharedContent::File(file) => (FILE, serde_json::to_vec(file).unwrap_or_default()),
+        SharedContent::Removed => (REMOVED, Vec::new()),
+    };
+    if rest.len() > MAX_VALUE {
+        return Err(ClusterError::TooLarge { name: name.to_owned(), octets: rest.len(), limit: MAX_VALUE });
+    }
+    let mut encoded = vec![kind];
+    encoded.extend(rest);
+    Ok(encoded)
+}
+
+/// `None`: not ours, or of a newer version.
+fn decode(octets: &[u8]) -> Option<SharedContent> {
+    let (kind, rest) = octets.split_first()?;
+    match *kind {
+        VALUE => {
+            // LZ4 cannot compress better: a longer length would be a trap for the memory.
+            let length = u32::from_le_bytes(rest.get(..4)?.try_into().ok()?) as usize;
+            if length > rest.len().saturating_mul(256) {
+                return None;
+            }
+            lz4_flex::decompress_size_prepended(rest).ok().map(SharedContent::Value)
+        }
+        FILE => serde_json::from_slice(rest).ok().filter(SharedFile::is_valid).map(SharedContent::File),
+        REMOVED if rest.is_empty() => Some(SharedContent::Removed),
+        _ => None,
+    }
+}
+
+impl Cluster {
+    /// What was written after this revision; everything after 0. Waits for etcd, as all methods for the shared state do: they
+    /// must not be called on a thread of the runtime.
+    ///
+    /// # Errors
+    /// etcd does not answer for some seconds, or a newer version wrote a value.
+    pub fn shared_since(&self, revision: i64) -> Result<SharedChanges, ClusterError> {
+        let prefix = self.keys.shared();
+        let mut end = prefix.clone().into_bytes();
+        // The octet after the slash.
+        *end.last_mut().unwrap_or(&mut 0) = b'0';
+        let mut changes = SharedChanges::default();
+        let mut from = prefix.clone().into_bytes();
+        loop {
+            let request = RangeRequest {
+                key: from,
+                range_end: end.clone(),
+                limit: KEYS_AT_ONCE,
+                min_mod_revision: if revision == 0 { 0 } else { revision + 1 },
+                ..RangeRequest::default()
+            };
+            let answer: Result<RangeResponse, _> =
+                self.runtime.block_on(self.client.call_any(RANGE, &request, ANSWER_TIMEOUT * 10));
+            let answer = answer.map_err(|status| self.client.failed(&status))?;
+            if changes.revision == 0 {
+                // What is written while the next parts are read is read again.
+                changes.revision = answer.header.as_ref().map_or(0, |header| header.revision);
+            }
+            for found in &answer.kvs {
+                let key = String::from_utf8_lossy(&found.key);
+                let foreign = || ClusterError::Foreign { key: key.clone().into_owned() };
+                let name = key.strip_prefix(&prefix).ok_or_else(foreign)?;
+                if let Some(name) = name.strip_prefix("name/") {
+                    changes.entries.push((name.to_owned(), decode(&found.value).ok_or_else(foreign)?));
+                } else if let Some(sha256) = name.strip_prefix("offer/") {
+                    let octets = std::str::from_utf8(&found.value).ok().and_then(|text| text.parse().ok());
+                    let file = SharedFile { sha256: sha256.to_owned(), octets: octets.ok_or_else(foreign)? };
+                    changes.offers.extend(Some(file).filter(SharedFile::is_valid));
+                }
+            }
+            match answer.kvs.last() {
+                Some(last) if answer.kvs.len() >= usize::try_from(KEYS_AT_ONCE).unwrap_or(1) => {
+                    from = [&last.key[..], &[0]].concat();
+                }
+                _ => return Ok(changes),
+            }
+        }
+    }
+
+    /// Writes these names, if this node leads still. Many changes take several transactions, in this order. Returns the
+    /// revision of etcd with all of them.
+    ///
+    /// # Errors
+    /// The node does not lead any more, a value is too long (nothing is written then), or etcd does not answer for some
+    /// seconds: then it is not known what was written, and it may be repeated.
+    pub fn write_shared(&self, changes: &[(String, SharedContent)]) -> Result<i64, ClusterError> {
+        let mut puts = Vec::new();
+        for (name, content) in changes {
+            let key = format!("{}name/{name}", self.keys.shared()).into_bytes();
+            puts.push(PutRequest { key, value: encode(name, content)? });
+        }
+        let mut revision = 0;
+        let mut rest = puts.as_slice();
+        while !rest.is_empty() {
+            let mut octets = 0;
+            let fits = rest.iter().take(CHANGES_AT_ONCE).take_while(|put| {
+                octets += put.key.len() + put.value.len();
+                octets <= MAX_VALUE
+            });
+            let (now, later) = rest.split_at(fits.count().max(1));
+            revision = self.change_as_leader(now.iter().cloned().map(Into::into).collect(), Vec::new())?;
+            rest = later;
+        }
+        Ok(revision)
+    }
+
+    /// Asks the others to fetch these files. Returns the revision of etcd with that.
+    ///
+    /// # Errors
+    /// As [`write_shared`](Self::write_shared).
+    pub fn offer_files(&self, files: &[SharedFile]) -> Result<i64, ClusterError> {
+        let mut revision = 0;
+        for some in files.chunks(CHANGES_AT_ONCE) {
+            let puts = some.iter().map(|file| {
+                let key = format!("{}offer/{}", self.keys.shared(), file.sha256).into_bytes();
+                PutRequest { key, value: file.octets.to_string().into_bytes() }.into()
+            });
+            revision = self.change_as_leader(puts.collect(), Vec::new())?;
+        }
+        Ok(revision)
+    }
+
+    /// Ends the offers of these files.
+    ///
+    /// # Errors
+    /// As [`write_shared`](Self::write_shared).
+    pub fn end_offers(&self, files: &[SharedFile]) -> Result<(), ClusterError> {
+        for some in files.chunks(CHANGES_AT_ONCE) {
+            let removals = some.iter().map(|file| {
+                let key = format!("{}offer/{}", self.keys.shared(), file.sha256).into_bytes();
+                DeleteRangeRequest { key }.into()
+            });
+            self.change_as_leader(removals.collect(), Vec::new())?;
+        }
+        Ok(())
+    }
+
+    /// Forgets which names were removed, as far as all known nodes have seen it.
+    ///
+    /// # Errors
+    /// As [`write_shared`](Self::write_shared).
+    pub fn forget_removed(&self) -> Result<(), ClusterError> {
+        let seen = self.nodes.lock().shared_everywhere(&self.options.node);
+        let prefix = format!("{}name/", self.keys.shared());
+        let end = format!("{}name0", self.keys.shared());
+        let mut from = prefix.into_bytes();
+        loop {
+            let request = RangeRequest {
+                key: from,
+                range_end: end.clone().into_bytes(),
+                limit: KEYS_AT_ONCE,
+                ..RangeRequest::default()
+            };
+            let answer: Result<RangeResponse, _> =
+                self.runtime.block_on(self.client.call_any(RANGE, &request, ANSWER_TIMEOUT * 10));
+            let answer = answer.map_err(|status| self.client.failed(&status))?;
+            for found in answer.kvs.iter().filter(|found| found.value == [REMOVED]) {
+                if seen.is_some_and(|seen| seen < found.mod_revision) {
+                    continue;
+                }
+                // Unless it was written again meanwhile.
+                let unchanged = Compare {
+                    result: 0,
+                    target: COMPARE_MOD,
+                    key: found.key.clone(),
+                    target_union: Some(compare::TargetUnion::ModRevision(found.mod_revision)),
+                };
+                let removal = DeleteRangeRequest { key: found.key.clone() };
+                match self.change_as_leader(vec![removal.into()], vec![unchanged]) {
+                    Ok(_) | Err(ClusterError::NotLeader) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            match answer.kvs.last() {
+                Some(last) if answer.kvs.len() >= usize::try_from(KEYS_AT_ONCE).unwrap_or(1) => {
+                    from = [&last.key[..], &[0]].concat();
+                }
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// One transaction on the condition that this node has claimed the log last. Its operations may be repeated.
+    fn change_as_leader(
+        &self,
+        operations: Vec<RequestOp>,
+        mut conditions: Vec<Compare>,
+    ) -> Result<i64, ClusterError> {
+        let claimed = self.claimed.lock().clone().ok_or(ClusterError::NotLeader)?;
+        conditions.push(Compare {
+            result: 0,
+            target: COMPARE_VALUE,
+            key: self.keys.leader().into_bytes(),
+            target_union: Some(compare::TargetUnion::Value(claimed)),
+        });
+        let request = TxnRequest { compare: conditions, success: operations, failure: Vec::new() };
+        let answer: Result<TxnResponse, _> =
+            self.runtime.block_on(self.client.call_any(TXN, &request, ANSWER_TIMEOUT * 10));
+        let answer = answer.map_err(|status| self.client.failed(&status))?;
+        let revision = answer.header.map_or(0, |header| header.revision);
+        self.revision.fetch_max(revision, Relaxed);
+        if answer.succeeded { Ok(revision) } else { Err(ClusterError::NotLeader) }
+    }
+
+    /// Says from now on that this node has the shared state up to this revision, and what it lacks.
+    pub fn set_shared(&self, revision: i64, lacks: Option<String>) {
+        let mut own = self.own.lock();
+        (own.shared, own.lacks) = (revision, lacks);
+    }
+
+    /// What this node lacks: it does not lead without.
+    #[must_use]
+    pub fn lacks(&self) -> Option<String> {
+        self.own.lock().lacks.clone()
+    }
+
+    /// Says from now on where other nodes get files from this one.
+    pub fn set_exchange(&self, exchange: Exchange) {
+        self.own.lock().exchange = Some(exchange);
+    }
+
+    /// Where files can be fetched: the nodes that live, but for this one, with the leader first.
+    #[must_use]
+    pub fn exchanges(&self) -> Vec<Exchange> {
+        let leader = self.leader().map(|leader| leader.node);
+        let now = Instant::now();
+        let nodes = self.nodes.lock();
+        let mut others: Vec<_> =
+            nodes.iter().filter(|(name, known)| **name != self.options.node && known.is_live(now)).collect();
+        others.sort_by_key(|(name, _)| Some(*name) != leader.as_ref());
+        others.into_iter().filter_map(|(_, known)| known.record.exchange.clone()).collect()
+    }
+
+    /// Whether a certificate with this SHA-256 digest is that of a node.
+    #[must_use]
+    pub fn is_node_certificate(&self, sha256: &str) -> bool {
+        let nodes = self.nodes.lock();
+        nodes.iter().any(|(_, known)| {
+            known.record.exchange.as_ref().is_some_and(|exchange| exchange.certificate == sha256)
+        })
+    }
+
+    /// Waits so long, for a caller that looks again and again. Must not be called on a thread of the runtime.
+    pub fn wait(&self, time: Duration) {
+        self.runtime.block_on(async { tokio::time::sleep(time).await });
+    }
+
+    /// Whether another node has the shared state of this revision.
+    #[must_use]
+    pub fn seen_elsewhere(&self, revision: i64) -> SeenElsewhere {
+        let now = Instant::now();
+        let nodes = self.nodes.lock();
+        let mut others =
+            nodes.iter().filter(|(name, known)| **name != self.options.node && known.is_live(now)).peekable();
+        if others.peek().is_none() {
+            return SeenElsewhere::Alone;
+        }
+        if others.any(|(_, known)| known.record.shared >= revision) {
+            SeenElsewhere::Yes
+        } else {
+            SeenElsewhere::NotYet
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    fn file() -> SharedFile {
+        SharedFile { sha256: "0a".repeat(32), octets: 7 }
+    }
+
+    #[test]
+    fn what_is_too_long_is_refused_by_name() {
+        // What cannot be compressed.
+        let mut state = 1_u32;
+        let noise = std::iter::repeat_with(|| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 24) as u8
+        });
+        let value = SharedContent::Value(noise.take(MAX_VALUE + 1).collect());
+        let error = encode("users/ann", &value).unwrap_err();
+        assert!(error.to_string().contains("users/ann"), "{error}");
+    }
+
+    #[test]
+    fn a_file_has_a_digest() {
+        for wrong in ["", "zz", &"0A".repeat(32), "../x"] {
+            let file = SharedFile { sha256: wrong.to_owned(), octets: 7 };
+            let encoded = encode("tables/t", &SharedContent::File(file)).unwrap();
+            assert_eq!(decode(&encoded), None, "{wrong}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn content_decodes_to_itself(value in vec(any::<u8>(), 0..2000)) {
+            for content in [SharedContent::Value(value), SharedContent::File(file()), SharedContent::Removed] {
+                prop_assert_eq!(decode(&encode("n", &content).unwrap()), Some(content));
+            }
+        }
+
+        #[test]
+        fn any_octets_are_content_or_refused(value in vec(any::<u8>(), 0..200)) {
+            let _ = decode(&value);
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! The node that leads: heartbeats, what it writes of the shared state, the API of the cluster.
+
+use crate::api_backend::Switchyard;
+use crate::critical_thread;
+use crate::shared_state::value_name;
+use admin::metrics::{self, MetricsPage};
+use admin::{ClusterLeader, Problem, ProblemKind};
+use anyhow::{Context as _, Result};
+use api::{ClusterRole, ClusterView};
+use capabilities::{RedbKvStore, WriteThrough};
+use cluster::{Cluster, SharedContent};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use journal::Seq;
+use replication::{NodeListener, Publisher};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use store::Store;
+use tokio::sync::Notify;
+
+/// Twice in the time between two heartbeats the leader looks whether one is due.
+const HEARTBEAT_CHECK: Duration = cluster::HEARTBEAT.checked_div(2).unwrap();
+/// How often the leader looks for changes of the shared state that nobody waits for, such as a rollback of a faulty plugin.
+const PUBLISH_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The node while it leads.
+pub(crate) struct LeadingNode {
+    cluster: Arc<Cluster>,
+    /// Told when the lead is to be handed over.
+    hand_over: Notify,
+    publisher: Arc<Publisher>,
+    listener: Arc<NodeListener>,
+    /// Heartbeats and publishing end when they are dropped.
+    _threads: [Sender<()>; 2],
+}
+
+impl LeadingNode {
+    /// Begins to lead. `is_founded`: whether the shared state of the cluster is in etcd.
+    pub(crate) fn begin(
+        cluster: Arc<Cluster>,
+        store: &Arc<Store>,
+        values: &RedbKvStore,
+        (publisher, is_founded): (Publisher, bool),
+        listener: Arc<NodeListener>,
+    ) -> Result<Self> {
+        cluster.set_role(ClusterRole::Leader);
+        let (heartbeats, stopped) = bounded(0);
+        let beating = store.clone();
+        critical_thread::spawn("heartbeat", move || beat(&beating, &stopped))?;
+        if !is_founded {
+            publisher.found()?;
+        }
+        let written = cluster.clone();
+        values.write_through(WriteThrough::new(move |rows| write_values(&written, rows)));
+        let publisher = Arc::new(publisher);
+        let (publishing, stopped) = bounded(0);
+        let published = publisher.clone();
+        critical_thread::spawn("shared-state", move || publish_regularly(&published, &stopped))?;
+        Ok(Self {
+            cluster,
+            hand_over: Notify::new(),
+            publisher,
+            listener,
+            _threads: [heartbeats, publishing],
+        })
+    }
+
+    /// Gives snapshots of the tables to nodes that join, by copies in a folder of the data directory.
+    pub(crate) fn give_snapshots(&self, store: Arc<Store>, data: PathBuf) {
+        let take = move || {
+            let folder = tempfile::Builder::new()
+                .prefix(crate::backup::COPY_PREFIX)
+                .tempdir_in(&data)
+                .with_context(|| format!("creating a folder in {}", data.display()))?;
+            let path = folder.path().join("snapshot.redb");
+            let rows = store.snapshot()?.copy_to(&path)?;
+            tracing::info!(rows, "snapshot taken for a node that joins");
+            anyhow::Ok((folder, path))
+        };
+        self.listener.give_snapshots(Box::new(move || take().map_err(|error| format!("{error:#}"))));
+    }
+
+    /// Writes what has changed in the shared state. When it returns, the cluster has it.
+    pub(crate) fn publish(&self) -> Result<(), Problem> {
+        self.publisher.publish().map_err(|error| {
+            let what = format!(
+                "the change is made on this node, and the cluster does not have it yet: {error}. It is tried again each second"
+            );
+            Problem::new(ProblemKind::Unavailable, what)
+        })
+    }
+
+    /// The cluster, as this node sees it.
+    pub(crate) fn view(&self) -> ClusterView {
+        self.cluster.status()
+    }
+
+    fn begin_hand_over(&self, by: &str) -> Result<(), Problem> {
+        let view = self.view();
+        let can_lead =
+            |node: &api::ClusterNodeView| node.alive && node.lacks.is_none() && node.name != view.node;
+        if !view.nodes.iter().any(can_lead) {
+            let what = "no other node is alive and has all, so none could lead; see GET /v1/cluster";
+            return Err(Problem::new(ProblemKind::Conflict, what));
+        }
+        tracing::info!(by, "handing the lead over");
+        self.hand_over.notify_one();
+        Ok(())
+    }
+
+    fn remove(&self, name: &str, by: &str) -> Result<(), Problem> {
+        let view = self.view();
+        let Some(node) = view.nodes.iter().find(|node| node.name == name) else {
+            let what = format!("the cluster has no node {name:?}; GET /v1/cluster lists them");
+            return Err(Problem::new(ProblemKind::NotFound, what));
+        };
+        if node.alive {
+            let what = format!("{name} is alive: stop it first");
+            return Err(Problem::new(ProblemKind::Conflict, what));
+        }
+        let removed = self.cluster.remove_node(name);
+        removed.map_err(|error| Problem::new(ProblemKind::Unavailable, error.to_string()))?;
+        tracing::info!(by, node = name, "node forgotten");
+        Ok(())
+    }
+}
+
+impl Switchyard {
+    fn leading(&self) -> Result<&LeadingNode, Problem> {
+        self.cluster.as_deref().ok_or_else(admin::no_cluster)
+    }
+}
+
+impl ClusterLeader for Switchyard {
+    fn cluster(&self) -> Option<ClusterView> {
+        self.cluster.as_ref().map(|node| node.view())
+    }
+
+    fn hand_over(&self, by: &str) -> Result<(), Problem> {
+        self.leading()?.begin_hand_over(by)
+    }
+
+    fn remove_node(&self, name: &str, by: &str) -> Result<(), Problem> {
+        self.leading()?.remove(name, by)
+    }
+
+    fn publish_shared_state(&self) -> Result<(), Problem> {
+        self.cluster.as_ref().map_or(Ok(()), |node| node.publish())
+    }
+}
+
+/// The metrics of a leader.
+pub(crate) fn write_metrics(cluster: &ClusterView, page: &mut MetricsPage) {
+    let flag = |holds: bool| f64::from(u8::from(holds));
+    let alive = cluster.nodes.iter().filter(|node| node.alive).count();
+    page.put(&metrics::CLUSTER_NODES_ALIVE, &[], alive as f64);
+    page.put(&metrics::CLUSTER_TERM, &[], cluster.term as f64);
+    page.put(&metrics::CLUSTER_DEGRADED, &[], flag(cluster.degraded));
+    for node in &cluster.nodes {
+        let behind = cluster.head.saturating_sub(node.durable);
+        page.put(&metrics::CLUSTER_RECORDS_BEHIND, &[&node.name], behind as f64);
+    }
+    for member in &cluster.etcd {
+        page.put(&metrics::ETCD_MEMBER_UP, &[&member.endpoint], flag(member.problem.is_none()));
+        page.put(&metrics::ETCD_MEMBER_BYTES, &[&member.endpoint], member.octets as f64);
+    }
+}
+
+/// Waits until the lead is to be handed over; for ever without a cluster.
+pub(crate) async fn handed_over(node: Option<&LeadingNode>) {
+    match node {
+        Some(node) => node.hand_over.notified().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Appends an empty record when nothing else was appended for a while, so that the others see that this node lives. It
+/// begins before the messages are recovered.
+fn beat(store: &Store, stopped: &Receiver<()>) {
+    let mut last = Seq(0);
+    while !store.is_closed() {
+        let appended = store.last_appended();
+        if appended == last
+            && let Err(error) = store.heartbeat()
+        {
+            if store.is_closed() {
+                return;
+            }
+            critical_thread::fail_stop(&error);
+        }
+        last = store.last_appended();
+        if stopped.recv_timeout(HEARTBEAT_CHECK) != Err(RecvTimeoutError::Timeout) {
+            return;
+        }
+    }
+}
+
+fn publish_regularly(publisher: &Publisher, stopped: &Receiver<()>) {
+    let mut has_failed = false;
+    while stopped.recv_timeout(PUBLISH_INTERVAL) == Err(RecvTimeoutError::Timeout) {
+        match publisher.publish() {
+            Ok(()) => has_failed = false,
+            Err(error) if !has_failed => {
+                has_failed = true;
+                tracing::warn!(%error, "the shared state of the cluster is not written, trying again each second");
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+/// Writes values of plugins. In its own thread: plugins call from threads of runtimes, which must not wait for another one.
+fn write_values(cluster: &Cluster, rows: &[capabilities::RowChange]) -> Result<(), String> {
+    let changes: Vec<_> = rows
+        .iter()
+        .map(|(row, value)| {
+            let content =
+                value.as_ref().map_or(SharedContent::Removed, |value| SharedContent::Value(value.clone()));
+            (value_name(row), content)
+        })
+        .collect();
+    let written = std::thread::scope(|scope| scope.spawn(|| cluster.write_shared(&changes)).join());
+    match written {
+        Ok(written) => written.map(drop).map_err(|error| error.to_string()),
+        Err(_) => Err("writing to etcd failed".to_owned()),
+    }
+}

@@ -1,0 +1,140 @@
+//! What the nodes share beside the log: configuration, users, plugins, tables, counters of plugins.
+
+use crate::nodes::Bed;
+use anyhow::{Context, Result, ensure};
+use api::ClusterView;
+use behaviour_tests::load::Probe;
+use behaviour_tests::test_daemon::{PASSWORD, TestDaemon};
+use behaviour_tests::{AdminClient, TIMEOUT, bind, until};
+use serde_json::{Value, json};
+
+/// A table that is too large for etcd: it passes from node to node.
+fn large_table() -> Vec<u8> {
+    (0..20_000).flat_map(|number| format!("49{number:05},germany\n").into_bytes()).collect()
+}
+
+/// The count that the router of a message saw.
+fn counted(leader: &TestDaemon) -> Result<u64> {
+    let mut esme = Probe::bind(leader.smpp(), "acme", PASSWORD, "861", false)?;
+    let id = esme.submit(7)?.map_err(|status| anyhow::anyhow!("refused: {status:#x}"))?;
+    let trace = leader.get(&format!("/v1/messages/{id}"))?;
+    let note = trace["routing"]["note"].as_str().context("no note")?;
+    let count = note.split("counted ").nth(1).and_then(|rest| rest.split(',').next()).context("no count")?;
+    Ok(count.parse()?)
+}
+
+fn wait_for_both(leader: &TestDaemon) -> Result<ClusterView> {
+    leader.read_until(TIMEOUT, "/v1/cluster", |cluster: &ClusterView| {
+        cluster.nodes.iter().filter(|node| node.alive && node.lacks.is_none()).count() == 2
+    })
+}
+
+/// Changes the configuration; returns its version.
+fn change(leader: &TestDaemon, patch: &Value) -> Result<u64> {
+    let version = leader.get("/v1/configuration")?["version"].as_u64().context("no version")?;
+    let admin = AdminClient::root(leader)?.with_header("if-match", &format!("\"{version}\""));
+    let changed = admin.ask("PATCH", "/v1/configuration", Some(patch))?;
+    ensure!(changed.status == 200, "{}", changed.text);
+    changed.json()?["version"].as_u64().context("no version")
+}
+
+#[test]
+fn the_next_leader_has_what_the_last_one_was_told() -> Result<()> {
+    let bed = Bed::new()?;
+    let leader = bed.node_without_router("a", "")?.start()?;
+    // What was there before the other node comes, and what changes while it follows.
+    let root = AdminClient::root(&leader)?;
+    root.make_user("ann", "correct horse battery", &json!({ "role": "admin" }))?;
+    leader.ask("PUT", "/v1/tables/early?kind=exact", b"a,b\n")?;
+    let mut other = bed.node_without_router("b", "")?;
+    // It never gets to be the cluster's.
+    other.account("of-b-alone", "");
+    let follower = other.follow()?;
+    wait_for_both(&leader)?;
+    let token = root.make_token("robot", &json!({ "role": "operator" }))?;
+    leader.ask("PUT", "/v1/tables/prefixes?kind=prefix", &large_table())?;
+    leader.ask("DELETE", "/v1/tables/early", b"")?;
+    let grants = json!({ "grants": { "counters": [{ "name": "asked", "window": "month", "zone": "Asia/Shanghai" }] } });
+    let component = bed.fixture.component("test_asker")?;
+    let version = bind(&leader, "router", "asker", &component, "to upstream 1", &grants)?;
+    change(&leader, &json!({ "attention": { "queue-age": "7m" } }))?;
+    for expected in 1..=3 {
+        assert_eq!(counted(&leader)?, expected);
+    }
+    // A backup writes the counts first.
+    let backup = bed.fixture.folder().join("backup.tar");
+    let output = bed.fixture.command(&leader).arg("backup").arg(&backup).output()?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let (before, tables) = (leader.get("/v1/configuration/versions")?, leader.get("/v1/tables")?);
+    leader.kill()?;
+    let leader = follower.ready()?;
+    assert_eq!(leader.get("/v1/configuration/versions")?, before);
+    assert_eq!(leader.get("/v1/tables")?, tables);
+    let document = leader.get("/v1/configuration")?;
+    assert_eq!(document["document"]["attention"]["queue-age"], "7m", "{document:#}");
+    assert!(!document.to_string().contains("of-b-alone"));
+    assert_eq!(document["document"]["cluster"]["node"], "b");
+    let robot = AdminClient::anonymous(&leader).with_token(&token);
+    assert_eq!(robot.ask("GET", "/v1/queues", None)?.status, 200);
+    assert_eq!(leader.get("/v1/users/ann")?["role"], "admin");
+    let hook = leader.get("/v1/hooks/router")?;
+    assert_eq!(hook["live"]["chain"][0]["version"], version.as_str(), "{hook:#}");
+    assert_eq!(counted(&leader)?, 4, "the counter goes on");
+    Ok(())
+}
+
+#[test]
+fn a_node_without_a_plugin_or_table_does_not_lead() -> Result<()> {
+    let bed = Bed::new()?;
+    let leader = bed.node("a", "")?.start()?;
+    let away = bed.node("b", "")?.follow()?;
+    wait_for_both(&leader)?;
+    let away = away.kill()?;
+    leader.read_until(TIMEOUT, "/v1/cluster", |cluster: &ClusterView| {
+        cluster.nodes.iter().any(|node| !node.alive)
+    })?;
+    leader.ask("PUT", "/v1/tables/prefixes?kind=prefix", &large_table())?;
+    let dead = leader.kill()?;
+    // etcd names the table, and only the dead node has it.
+    let incomplete = away.follow()?;
+    incomplete.wait_for_line(TIMEOUT, |line| line.contains("not claiming the log"))?;
+    let cluster: ClusterView = incomplete.read_until(TIMEOUT, "/v1/cluster", |cluster: &ClusterView| {
+        cluster.nodes.iter().any(|node| node.name == "b" && node.lacks.is_some())
+    })?;
+    assert_eq!(cluster.role, api::ClusterRole::Follower);
+    // Both have it as soon as the dead one is back; whichever claims first leads.
+    let nodes = [dead.launch()?, incomplete];
+    let leads = |node: &TestDaemon| node.request("GET", "/v1/ready", &[]).is_ok_and(|(code, _)| code == 200);
+    until("one leads", || Ok(nodes.iter().any(leads)))?;
+    let leader = nodes.iter().find(|node| leads(node)).context("none leads")?;
+    wait_for_both(leader)?;
+    assert_eq!(leader.get("/v1/tables")?[0]["name"], "prefixes");
+    Ok(())
+}
+
+#[test]
+fn a_file_that_only_one_node_has_keeps_the_other_from_leading() -> Result<()> {
+    let bed = Bed::new()?;
+    let leader = bed.node("a", "")?.start()?;
+    let follower = bed.node("b", "")?.follow()?;
+    wait_for_both(&leader)?;
+    let own = leader.config().data().join("of-a.txt");
+    std::fs::write(&own, "secret")?;
+    // Relative paths are those of each node's own folder.
+    let peer = json!({ "address": "127.0.0.1:1", "system-id": "a", "password-file": "data/of-a.txt" });
+    change(&leader, &json!({ "peer": { "more": peer } }))?;
+    let lacking = |cluster: &ClusterView| {
+        cluster
+            .nodes
+            .iter()
+            .find(|node| node.name == "b")
+            .is_some_and(|node| node.lacks.as_ref().is_some_and(|lacks| lacks.contains("of-a.txt")))
+    };
+    leader.read_until(TIMEOUT, "/v1/cluster", lacking)?;
+    let refused = bed.fixture.command(&leader).args(["cluster", "hand-over"]).output()?;
+    assert!(!refused.status.success());
+    std::fs::write(follower.config().data().join("of-a.txt"), "secret")?;
+    change(&leader, &json!({ "attention": { "queue-age": "7m" } }))?;
+    wait_for_both(&leader)?;
+    Ok(())
+}
