@@ -3,7 +3,7 @@
 use crate::program::Program;
 use crate::test_daemon::free_port;
 use anyhow::{Context, Result};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -26,10 +26,27 @@ pub struct EtcdServers {
     members: Vec<EtcdServer>,
 }
 
+/// Where a member runs.
+#[derive(Debug, Clone)]
+pub struct EtcdPlace {
+    /// Its network namespace.
+    pub namespace: String,
+    /// Its address there.
+    pub address: IpAddr,
+}
+
+fn name(number: usize) -> String {
+    format!("e{number}")
+}
+
 #[derive(Debug)]
 struct EtcdServer {
+    /// `None`: that of this process.
+    namespace: Option<String>,
     client: SocketAddr,
     peer: SocketAddr,
+    /// Whether it was added to a cluster that was there.
+    is_new: bool,
     /// `None` while it is dead.
     program: Option<Program>,
 }
@@ -44,12 +61,78 @@ impl EtcdServers {
         let mut servers = Self { folder: folder.canonicalize()?, tls, members: Vec::new() };
         for _ in 0..members {
             let address = || Ok::<_, anyhow::Error>(SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?)));
-            servers.members.push(EtcdServer { client: address()?, peer: address()?, program: None });
+            servers.members.push(EtcdServer {
+                namespace: None,
+                client: address()?,
+                peer: address()?,
+                is_new: false,
+                program: None,
+            });
         }
         for number in 0..members {
             servers.restart(number)?;
         }
         Ok(servers)
+    }
+
+    /// Starts a member at each of these places, empty, with the usual ports. Members compare their data when they start.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_at(folder: &Path, places: &[EtcdPlace]) -> Result<Self> {
+        std::fs::create_dir_all(folder)?;
+        let mut servers = Self { folder: folder.canonicalize()?, tls: None, members: Vec::new() };
+        for place in places {
+            servers.members.push(EtcdServer {
+                namespace: Some(place.namespace.clone()),
+                client: SocketAddr::new(place.address, 2379),
+                peer: SocketAddr::new(place.address, 2380),
+                is_new: false,
+                program: None,
+            });
+        }
+        // Members that compare their data wait for the others.
+        let numbers = 0..places.len();
+        for number in numbers.clone() {
+            servers.launch(number)?;
+        }
+        for number in numbers {
+            servers.wait_for(number)?;
+        }
+        Ok(servers)
+    }
+
+    /// Whether a member runs.
+    pub fn is_running(&mut self, number: usize) -> Result<bool> {
+        match self.members.get_mut(number).and_then(|member| member.program.as_mut()) {
+            Some(program) => program.is_running(),
+            None => Ok(false),
+        }
+    }
+
+    /// The data directory of a member.
+    pub fn data(&self, number: usize) -> PathBuf {
+        self.folder.join(name(number)).join(format!("data{number}"))
+    }
+
+    /// Replaces a member that is dead by an empty one in its place.
+    ///
+    /// # Errors
+    /// If the others do not agree, or the new one does not start.
+    pub fn replace(&mut self, number: usize) -> Result<()> {
+        self.kill(number);
+        let peer = format!("http://{}", self.members.get(number).context("no such member")?.peer);
+        let list = self.control(&["member", "list"])?;
+        let id = list.lines().find(|line| line.contains(&peer)).and_then(|line| line.split(',').next());
+        if let Some(id) = id {
+            self.control(&["member", "remove", id])?;
+        }
+        std::fs::remove_dir_all(self.data(number))?;
+        self.control(&["member", "add", &name(number), &format!("--peer-urls={peer}")])?;
+        if let Some(member) = self.members.get_mut(number) {
+            member.is_new = true;
+        }
+        self.restart(number)
     }
 
     /// The addresses for clients.
@@ -65,8 +148,22 @@ impl EtcdServers {
 
     /// Starts a member again, with the data that it had.
     pub fn restart(&mut self, number: usize) -> Result<()> {
+        self.launch(number)?;
+        self.wait_for(number)
+    }
+
+    fn wait_for(&mut self, number: usize) -> Result<()> {
+        let member = self.members.get_mut(number).context("no such member")?;
+        let client = member.client;
+        member.program.as_mut().context("it is dead")?.wait_for(&[client])
+    }
+
+    /// Starts a member without waiting for it.
+    ///
+    /// # Errors
+    /// If etcd is not installed.
+    pub fn launch(&mut self, number: usize) -> Result<()> {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
-        let name = |number: usize| format!("e{number}");
         let cluster: Vec<_> = (0..)
             .zip(&self.members)
             .map(|(number, member)| format!("{}=http://{}", name(number), member.peer))
@@ -74,11 +171,18 @@ impl EtcdServers {
         let member = self.members.get(number).context("no such member")?;
         let client = format!("{scheme}://{}", member.client);
         let peer = format!("http://{}", member.peer);
-        let mut command = Command::new("etcd");
+        let mut command = match &member.namespace {
+            Some(namespace) => crate::namespace::command(namespace, Path::new("etcd")),
+            None => Command::new("etcd"),
+        };
+        if member.namespace.is_some() {
+            command.arg("--experimental-initial-corrupt-check=true");
+        }
+        let state = if member.is_new { "existing" } else { "new" };
         command.args(["--name", &name(number), "--data-dir", &format!("data{number}"), "--logger", "zap"]);
         command.args(["--listen-client-urls", &client, "--advertise-client-urls", &client]);
         command.args(["--listen-peer-urls", &peer, "--initial-advertise-peer-urls", &peer]);
-        command.args(["--initial-cluster", &cluster.join(","), "--initial-cluster-state", "new"]);
+        command.args(["--initial-cluster", &cluster.join(","), "--initial-cluster-state", state]);
         if let Some(tls) = &self.tls {
             command.arg("--client-cert-auth");
             command.arg("--trusted-ca-file").arg(&tls.ca);
@@ -86,7 +190,7 @@ impl EtcdServers {
         }
         let folder = self.folder.join(name(number));
         std::fs::create_dir_all(&folder)?;
-        let program = Program::start("etcd", &folder, &mut command, &[member.client])?;
+        let program = Program::launch("etcd", &folder, &mut command)?;
         if let Some(member) = self.members.get_mut(number) {
             member.program = Some(program);
         }

@@ -10,6 +10,7 @@ pub mod fake_api;
 pub mod guest;
 pub mod load;
 pub mod manual_page;
+pub mod namespace;
 pub mod osmocom;
 pub mod program;
 pub mod redis;

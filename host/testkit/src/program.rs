@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 /// A process; killed when dropped.
 #[derive(Debug)]
 pub struct Program {
+    name: String,
     process: Child,
     log: PathBuf,
 }
@@ -20,6 +21,13 @@ impl Program {
     /// Starts it in this folder and waits until it listens. Its output is appended to `name.log` in that
     /// folder.
     pub fn start(name: &str, folder: &Path, command: &mut Command, listens: &[SocketAddr]) -> Result<Self> {
+        let mut program = Self::launch(name, folder, command)?;
+        program.wait_for(listens)?;
+        Ok(program)
+    }
+
+    /// Like [`Program::start`], without waiting.
+    pub fn launch(name: &str, folder: &Path, command: &mut Command) -> Result<Self> {
         if !["/usr/bin", "/usr/sbin"].iter().any(|there| Path::new(there).join(name).exists()) {
             bail!("{name} is not installed; run: cargo xtask setup");
         }
@@ -32,18 +40,28 @@ impl Program {
             .stderr(output)
             .spawn()
             .with_context(|| format!("starting {name}"))?;
-        let mut program = Self { process, log };
+        Ok(Self { name: name.to_owned(), process, log })
+    }
+
+    /// Waits until it listens.
+    pub fn wait_for(&mut self, listens: &[SocketAddr]) -> Result<()> {
         let (pause, deadline) = (StopFlag::default(), Instant::now() + crate::osmocom::TIMEOUT);
         for address in listens {
             while TcpStream::connect(address).is_err() {
-                if let Some(status) = program.process.try_wait()? {
-                    bail!("{name} ended with {status}:\n{}", program.log());
+                let name = &self.name;
+                if let Some(status) = self.process.try_wait()? {
+                    bail!("{name} ended with {status}:\n{}", self.log());
                 }
-                ensure!(Instant::now() < deadline, "{name} does not listen at {address}:\n{}", program.log());
+                ensure!(Instant::now() < deadline, "{name} does not listen at {address}:\n{}", self.log());
                 pause.pause(Duration::from_millis(20));
             }
         }
-        Ok(program)
+        Ok(())
+    }
+
+    /// Whether it runs.
+    pub fn is_running(&mut self) -> Result<bool> {
+        Ok(self.process.try_wait()?.is_none())
     }
 
     /// The process id.

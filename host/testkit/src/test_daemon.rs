@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
@@ -99,6 +99,8 @@ pub fn last_log() -> Option<PathBuf> {
 pub struct TestDaemonConfig {
     binary: PathBuf,
     folder: PathBuf,
+    host: IpAddr,
+    namespace: Option<String>,
     smpp: u16,
     http: u16,
     parts: Vec<String>,
@@ -117,6 +119,8 @@ impl TestDaemonConfig {
         Ok(Self {
             binary: binary.to_owned(),
             folder: folder.to_owned(),
+            host: Ipv4Addr::LOCALHOST.into(),
+            namespace: None,
             smpp: free_port()?,
             http: free_port()?,
             parts: Vec::new(),
@@ -128,6 +132,12 @@ impl TestDaemonConfig {
             sgip: free_port()?,
             environment: Vec::new(),
         })
+    }
+
+    /// Runs it in this network namespace, where it has this address.
+    pub fn in_namespace(&mut self, namespace: &str, host: IpAddr) -> &mut Self {
+        (self.namespace, self.host) = (Some(namespace.to_owned()), host);
+        self.http_keys("unencrypted = true")
     }
 
     /// Adds an environment variable.
@@ -243,12 +253,12 @@ impl TestDaemonConfig {
 
     /// Address of the SMPP listener.
     pub fn smpp(&self) -> SocketAddr {
-        loopback(self.smpp)
+        SocketAddr::new(self.host, self.smpp)
     }
 
     /// Address of the HTTP server.
     pub fn http(&self) -> SocketAddr {
-        loopback(self.http)
+        SocketAddr::new(self.host, self.http)
     }
 
     /// The data folder.
@@ -303,7 +313,7 @@ impl TestDaemonConfig {
     /// Makes it a node of the cluster in this etcd; `keys` are more keys of `[cluster]`.
     pub fn cluster(&mut self, node: &str, servers: &EtcdServers, keys: &str) -> &mut Self {
         let endpoints = servers.endpoints();
-        let listen = "listen = \"127.0.0.1:0\"";
+        let listen = format!("listen = \"{}\"", SocketAddr::new(self.host, 0));
         self.tables(&format!("[cluster]\nnode = {node:?}\nendpoints = {endpoints:?}\n{listen}\n{keys}\n"))
     }
 
@@ -318,7 +328,11 @@ impl TestDaemonConfig {
     pub fn launch(&self) -> Result<TestDaemon> {
         let config = self.write()?;
         let begun = Instant::now();
-        let mut process = Command::new(&self.binary)
+        let mut process = match &self.namespace {
+            Some(namespace) => crate::namespace::command(namespace, &self.binary),
+            None => Command::new(&self.binary),
+        };
+        let mut process = process
             .arg("serve")
             .arg("--config")
             .arg(&config)

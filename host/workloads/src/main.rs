@@ -5,6 +5,7 @@ mod aims;
 mod archive_bench;
 mod bench;
 mod cluster_bench;
+mod cluster_faults;
 mod console_bench;
 mod crash;
 mod demo;
@@ -50,6 +51,8 @@ enum Workload {
     Bench(bench::Options),
     /// Kill the appliance repeatedly under full load, and check that nothing is lost.
     Crash(crash::Options),
+    /// Let faults happen to a cluster in network namespaces, and check that nothing is lost, doubled or created.
+    Cluster(cluster_faults::Options),
 }
 
 fn main() -> ExitCode {
@@ -67,6 +70,7 @@ fn main() -> ExitCode {
         Workload::Reconfigure(options) => reconfigure::run(&options),
         Workload::Bench(options) => bench::run(&options),
         Workload::Crash(options) => crash::run(&options),
+        Workload::Cluster(options) => cluster_faults::run(&options),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -21,6 +21,14 @@ pub struct Prerequisite {
     pub is_installed: fn() -> bool,
 }
 
+/// The library that changes the clock of a process.
+#[must_use]
+pub fn faketime_library() -> Option<PathBuf> {
+    let folders = std::fs::read_dir("/usr/lib").ok()?;
+    let mut paths = folders.flatten().map(|folder| folder.path().join("faketime/libfaketime.so.1"));
+    paths.find(|path| path.exists())
+}
+
 const PREREQUISITES: &[Prerequisite] = &[
     Prerequisite {
         package: "kannel",
@@ -131,6 +139,16 @@ const PREREQUISITES: &[Prerequisite] = &[
         package: "keepalived",
         reason: "checks the configuration of the manual; the service is not needed",
         is_installed: || exists("/usr/sbin/keepalived"),
+    },
+    Prerequisite {
+        package: "iproute2",
+        reason: "network namespaces of the cluster's fault runs",
+        is_installed: || exists("/usr/sbin/ip"),
+    },
+    Prerequisite {
+        package: "libfaketime",
+        reason: "clocks that jump in the cluster's fault runs",
+        is_installed: || faketime_library().is_some(),
     },
     Prerequisite {
         package: "etcd-client",

@@ -55,6 +55,9 @@ enum Verb {
     /// Kill the appliance repeatedly under full load, and check that nothing is lost.
     #[command(disable_help_flag = true)]
     Crash(PassedOn),
+    /// Let faults happen to a cluster in network namespaces, and check that nothing is lost, doubled or created.
+    #[command(disable_help_flag = true)]
+    Cluster(PassedOn),
     /// Make the release artifacts in target/package: a Debian package, an OCI image layout, a tarball, bills of materials, checksums.
     #[command(disable_help_flag = true)]
     Package(PassedOn),
@@ -83,6 +86,7 @@ fn run(arguments: &Arguments) -> anyhow::Result<()> {
         Verb::Reconfigure(passed) => launch::workload("reconfigure", no_aims, passed),
         Verb::Bench(passed) => launch::workload("bench", no_aims, passed),
         Verb::Crash(passed) => launch::workload("crash", no_aims, passed),
+        Verb::Cluster(passed) => launch::workload("cluster", no_aims, passed),
         Verb::Package(passed) => launch::release("package", passed),
         Verb::Image(passed) => launch::release("image", passed),
         Verb::Plugins { examples } => {

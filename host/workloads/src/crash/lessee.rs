@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 use testkit::load::StopFlag;
 use testkit::load::pools::{RedisClient, RedisReply};
+use testkit::test_daemon::PASSWORD;
 
 /// Numbers in the pool.
 const NUMBERS: usize = 2_000;
@@ -17,11 +18,11 @@ const USUAL: usize = 500;
 /// The pool's key.
 const POOL: &str = "{crash}";
 /// The SHA-1 by which the appliance knows the script of the number pools.
-pub(super) const SCRIPT: &str = "6f05c87dd30ac0882ecd4a2516eb8cbc575be07d";
+pub(crate) const SCRIPT: &str = "6f05c87dd30ac0882ecd4a2516eb8cbc575be07d";
 
 /// Leases and releases numbers, one request at a time, and keeps account of the answers.
-pub(super) struct Lessee {
-    address: SocketAddr,
+pub(crate) struct Lessee {
+    server: Server,
     stop: Arc<StopFlag>,
     random: Random,
     /// Numbers whose lease was answered and whose release was not asked for.
@@ -34,21 +35,43 @@ pub(super) struct Lessee {
 }
 
 /// What the client knows at the end.
-pub(super) struct LesseeReport {
+pub(crate) struct LesseeReport {
     /// Answered requests.
-    pub(super) answered: u64,
+    pub(crate) answered: u64,
     /// Requests whose answer never came.
-    pub(super) unanswered: usize,
+    pub(crate) unanswered: usize,
+}
+
+/// Where the pool is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
+    /// Whether the appliance has the account [`ACCOUNT`].
+    pub(crate) has_account: bool,
+}
+
+/// The account of the client.
+pub(crate) const ACCOUNT: &str = "lessee";
+
+impl Server {
+    fn connect(self) -> Result<RedisClient> {
+        let mut client = RedisClient::connect(self.address)?;
+        if self.has_account {
+            let answer = client.ask(&["AUTH", ACCOUNT, PASSWORD])?;
+            ensure!(matches!(answer, RedisReply::Status(_)), "the login was answered by {answer:?}");
+        }
+        Ok(client)
+    }
 }
 
 impl Lessee {
     /// Fills the pool, and starts.
-    pub(super) fn start(
-        address: SocketAddr,
+    pub(crate) fn start(
+        server: Server,
         stop: &Arc<StopFlag>,
         seed: u64,
     ) -> Result<JoinHandle<Result<LesseeReport>>> {
-        let mut client = RedisClient::connect(address)?;
+        let mut client = server.connect()?;
         for index in 0..NUMBERS {
             for event in ["add", "reg"] {
                 let answer = ask(&mut client, event, &number(index))?;
@@ -56,7 +79,7 @@ impl Lessee {
             }
         }
         let lessee = Self {
-            address,
+            server,
             stop: Arc::clone(stop),
             random: Random::new(seed),
             held: BTreeSet::new(),
@@ -70,7 +93,7 @@ impl Lessee {
     fn run(mut self) -> Result<LesseeReport> {
         while !self.stop.is_set() {
             // Refused connections are those of the time between a kill and the next start.
-            if let Ok(mut client) = RedisClient::connect(self.address) {
+            if let Ok(mut client) = self.server.connect() {
                 while !self.stop.is_set() && self.step(&mut client)? {}
             } else {
                 self.stop.pause(Duration::from_millis(20));
@@ -108,7 +131,7 @@ impl Lessee {
 
     /// Releases everything: each acknowledged lease must exist, and no more than those without an answer beside them.
     fn settle(mut self) -> Result<LesseeReport> {
-        let mut client = RedisClient::connect(self.address)?;
+        let mut client = self.server.connect()?;
         for number in std::mem::take(&mut self.held) {
             let answer = ask(&mut client, "hangup", &number)?;
             ensure!(answer == RedisReply::Text("1".to_owned()), "the lease of {number} was lost: {answer:?}");

@@ -1,7 +1,7 @@
 //! `cargo xtask crash`: SIGKILL under full load, repeatedly; no message may be lost.
 
 mod archived;
-mod lessee;
+pub(crate) mod lessee;
 
 use super::tool_run::{POLICY, ToolRun};
 use anyhow::{Result, bail, ensure};
@@ -102,7 +102,14 @@ fn crash(tool_run: &ToolRun, options: &Options) -> Result<()> {
     ask.destinations = Some(u64::MAX);
     ask.rate = options.rate.or_else(|| (!options.with.is_empty()).then_some(RATE_WITH_PARTICIPANTS));
     let lessee_stop = Arc::new(StopFlag::default());
-    let lessee = if pools { Some(Lessee::start(redis, &lessee_stop, seed)?) } else { None };
+    let lessee = if pools {
+        {
+            let server = lessee::Server { address: redis, has_account: false };
+            Some(Lessee::start(server, &lessee_stop, seed)?)
+        }
+    } else {
+        None
+    };
     let source = Source::start(&ask, &tally)?;
     let pause = StopFlag::default();
     for kill in 1..=options.kills {

@@ -9,6 +9,7 @@ use std::process::Command;
 const STEPS: &[(&str, &[&str])] = &[
     ("crash", &["crash", "--kills", "100"]),
     ("crash-with", &["crash", "--kills", "100", "--with", "archive,dlrs,pools"]),
+    ("cluster", &["cluster", "--rounds", "20"]),
     ("crash-await-dlr", &["crash", "--kills", "50", "--uncertain", "await-dlr"]),
     ("swap", &["swap"]),
     ("reconfigure", &["reconfigure"]),

@@ -19,6 +19,7 @@ const RUNS: &[&[&str]] = &[
     &["demo", "--cluster", "--exit"],
     &["crash", "--kills", "2"],
     &["crash", "--kills", "2", "--with", "archive,dlrs,pools", "--rate", "500"],
+    &["cluster", "--rounds", "3", "--rate", "100"],
     &["swap", "--swaps", "2", "--rollbacks", "1", "--rate", "200"],
     &["reconfigure", "--changes", "5", "--rate", "200"],
     &["bench", "--seconds", "1", "--window", "40", "--waiting", "400"],
