@@ -3,7 +3,7 @@ use crate::secret;
 use crate::session::Sessions;
 use crate::user_directory::{TokenRecord, UserDirectory, UserRecord, token_info};
 use crate::{AccessError, AuditQuery, Caller, NewSession, NewUser, Principal, Session, UserChange};
-use api::{AuditPage, AuditRecord, TokenInfo, TokenRequest, User};
+use api::{AuditEntry, AuditPage, AuditRecord, TokenInfo, TokenRequest, User};
 use model::Now;
 use parking_lot::{Mutex, RwLock};
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
@@ -417,6 +417,14 @@ impl Access {
     /// If the disk fails.
     pub fn append_audit(&self, record: AuditRecord) -> Result<u64, AccessError> {
         self.audit.add(record)
+    }
+
+    /// The audit records after this serial, oldest first, at most `limit`.
+    ///
+    /// # Errors
+    /// If the disk fails, or a record is damaged.
+    pub fn audit_after(&self, serial: u64, limit: usize) -> Result<Vec<AuditEntry>, AccessError> {
+        self.audit.after(serial, limit)
     }
 
     /// A page of the audit log, newest first.

@@ -182,6 +182,25 @@ impl Audit {
         AccessError::Damaged { path: self.path.clone(), what: what.into() }
     }
 
+    fn decode(&self, serial: u64, octets: &[u8]) -> Result<AuditEntry, AccessError> {
+        let record = serde_json::from_slice(octets)
+            .map_err(|error| self.damaged(format!("record {serial} of the audit log: {error}")))?;
+        Ok(AuditEntry { serial, record })
+    }
+
+    /// The records after this one, oldest first.
+    pub(crate) fn after(&self, serial: u64, limit: usize) -> Result<Vec<AuditEntry>, AccessError> {
+        let read = || -> Result<Vec<(u64, Vec<u8>)>, redb::Error> {
+            let table = self.database.begin_read()?.open_table(AUDIT)?;
+            let rows = table.range(serial.saturating_add(1)..)?.take(limit);
+            rows.map(|row| row.map(|(serial, value)| (serial.value(), value.value().to_vec())))
+                .collect::<Result<_, _>>()
+                .map_err(Into::into)
+        };
+        let rows = read().map_err(|error| self.failed(error))?;
+        rows.iter().map(|(serial, octets)| self.decode(*serial, octets)).collect()
+    }
+
     pub(crate) fn page(&self, query: &AuditQuery) -> Result<AuditPage, AccessError> {
         let failed = |error: redb::Error| self.failed(error);
         let transaction = self.database.begin_read().map_err(|error| failed(error.into()))?;
@@ -194,10 +213,9 @@ impl Audit {
             if entries.len() >= query.limit.max(1) || scanned >= SCAN_LIMIT {
                 return Ok(AuditPage { entries, next: Some(serial + 1) });
             }
-            let record: AuditRecord = serde_json::from_slice(value.value())
-                .map_err(|error| self.damaged(format!("record {serial} of the audit log: {error}")))?;
-            if query.matches(&record) {
-                entries.push(AuditEntry { serial, record });
+            let entry = self.decode(serial, value.value())?;
+            if query.matches(&entry.record) {
+                entries.push(entry);
             }
         }
         Ok(AuditPage { entries, next: None })

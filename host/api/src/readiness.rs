@@ -20,6 +20,8 @@ pub enum NotReady {
     DiskLow,
     /// The disk has not finished a commit for seconds. No request is answered until it has.
     StoreStalled,
+    /// The majority of etcd does not answer this leader, or another node has taken its place: no request is answered.
+    NoMajority,
     /// The core has not answered for seconds. No message moves until it does.
     CoreStalled,
 }

@@ -1,10 +1,11 @@
+use crate::audit;
 use crate::backend::{self, Backend};
 use crate::error::Fault;
 use crate::history::{self, ArchiveFilter, ArchivePage, RecordFields};
 use crate::retention::{self, TrimReport};
 use crate::statistics::{self, Period};
-use crate::{ArchiveError, ArchiveOptions, Record};
-use api::StatisticsView;
+use crate::{ArchiveError, ArchiveOptions, AuditLog, Record};
+use api::{AuditEntry, StatisticsView};
 use configuration::Keys;
 use model::{MessageId, Timestamp};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -125,6 +126,32 @@ impl Archive {
         let trimmed = retention::trim(&mut *session, self.backend.dialect(), before).await;
         session.close().await;
         trimmed.map_err(Fault::into_error)
+    }
+
+    /// The serial of the newest record of an audit log.
+    ///
+    /// # Errors
+    /// Fails if the database does not answer.
+    pub async fn newest_audit_record(&self, log: &AuditLog) -> Result<Option<u64>, ArchiveError> {
+        let mut session = self.with_timeout(self.backend.connect()).await?;
+        let newest = audit::newest(&mut *session, self.backend.dialect(), log).await;
+        session.close().await;
+        newest.map_err(Fault::into_error)
+    }
+
+    /// Adds records of an audit log, at most 100 at once: all, or none.
+    ///
+    /// # Errors
+    /// Fails if the database does not answer, or has one of them.
+    pub async fn add_audit_records(
+        &self,
+        log: &AuditLog,
+        entries: &[AuditEntry],
+    ) -> Result<(), ArchiveError> {
+        let mut session = self.with_timeout(self.backend.connect()).await?;
+        let added = audit::insert(&mut *session, self.backend.dialect(), log, entries).await;
+        session.close().await;
+        added.map_err(Fault::into_error)
     }
 
     /// The end of the newest hour before `at` for which the archive has messages.

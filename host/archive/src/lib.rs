@@ -9,12 +9,14 @@
 //!   no index.
 //! * `statistics`: counts by hour of acceptance, account, peer, direction, measure and code, updated in the transaction
 //!   that inserts the messages.
+//! * `audit`: the audit logs of the nodes of a cluster.
 //!
 //! The back ends for SQLite, MySQL/MariaDB and PostgreSQL are in `backend/`.
 #![forbid(unsafe_code)]
 
 mod archive;
 mod archived_message;
+mod audit;
 mod backend;
 mod decision;
 mod error;
@@ -38,6 +40,7 @@ mod write;
 
 pub use archive::Archive;
 pub use archived_message::{ArchivedMessage, ArchivedPrice, MissingData};
+pub use audit::AuditLog;
 pub use decision::DecisionDecoder;
 pub use error::{ArchiveError, SourceError};
 pub use export::{ExportFormat, HistoryExport};

@@ -1,5 +1,6 @@
 //! `switchyard cluster`: shows the nodes of the cluster, and hands the lead over.
 
+use crate::cluster_setup::Machines;
 use crate::format::{list, number, octets, table, value_text};
 use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
@@ -11,10 +12,12 @@ use std::process::ExitCode;
 const AFTER: &str = concat!(
     exit_help!(),
     "
-Any node answers `status`. `hand-over` is for the node that leads: it stops in order, another node leads within a second, and the
+`etcd` and `join` print what a machine of a new cluster is set up with; they ask no appliance. Any node answers `status`. `hand-over` is for the node that leads: it stops in order, another node leads within a second, and the
 service manager starts this one again as a node that follows.
 
 Examples:
+  switchyard cluster etcd --this w --machine a=192.0.2.1 --machine b=192.0.2.2 --machine w=192.0.2.3
+  switchyard cluster join --this b --machine a=192.0.2.1 --machine b=192.0.2.2 --machine w=192.0.2.3
   switchyard cluster status
   switchyard cluster hand-over
   switchyard cluster remove b"
@@ -32,6 +35,10 @@ pub struct ClusterCommand {
 
 #[derive(Debug, Subcommand)]
 enum Task {
+    /// Print the settings of etcd on this machine, for /etc/default/etcd. A machine that has nothing else is a witness.
+    Etcd(Machines),
+    /// Print the section [cluster] of this node's configuration.
+    Join(Machines),
     /// Show the nodes, the log and the members of etcd.
     Status,
     /// Stop this node in order, so that another one leads.
@@ -46,7 +53,17 @@ enum Task {
 impl ClusterCommand {
     pub(crate) fn run(self, streams: Streams) -> ExitCode {
         let Self { task, global } = self;
+        let printed = match &task {
+            Task::Etcd(machines) => Some(machines.etcd_settings()),
+            Task::Join(machines) => Some(machines.section()),
+            _ => None,
+        };
+        if let Some(printed) = printed {
+            let output = Output::new(streams, false);
+            return output.finish(printed.map_err(Failure::Usage).and_then(|text| output.write(&text)));
+        }
         global.run(streams, |api, output| match task {
+            Task::Etcd(_) | Task::Join(_) => Ok(()),
             Task::Status => show(output, &api.read("/v1/cluster")?),
             Task::HandOver => {
                 let cluster: ClusterView = api.call("POST", "/v1/cluster/hand-over", &())?;

@@ -7,6 +7,7 @@ mod attention;
 mod audit;
 mod backup;
 mod cluster;
+mod cluster_setup;
 mod command;
 mod completions;
 mod config;

@@ -10,6 +10,7 @@ use crate::stop_signals::StopSignals;
 use admin::ClusterFollower;
 use anyhow::{Context as _, Result, bail};
 use api::ClusterView;
+use archive::AuditLog;
 use cluster::{Cluster, ClusterError, ClusterOptions, EtcdJournal, FollowedTail, Suspicion};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
 use hooks::HooksOptions;
@@ -102,7 +103,7 @@ impl ClusterNode {
         let cluster = cluster?;
         let data = &config.appliance.data;
         let files = Arc::new(SharedFiles::open(&data.join("fetched"))?);
-        let certificate = NodeCertificate::open(&data.join("node"), options.listen.ip())?;
+        let certificate = certificate_of(config, options)?;
         let public = options.address.as_deref().unwrap_or(&address);
         let (listen, host) = (options.listen, host_of(public));
         let open = NodeListener::open(listen, host, &certificate, &cluster, files.clone());
@@ -204,6 +205,7 @@ impl ClusterNode {
         let cluster = &self.cluster;
         let mut suspicion = Suspicion::default();
         let mut leader_time = 0;
+        let mut told = None;
         let mut next_checkpoint = Instant::now() + CHECKPOINT_INTERVAL;
         loop {
             let mut has_more = false;
@@ -224,7 +226,7 @@ impl ClusterNode {
                     suspicion.observe(Instant::now(), tail.head);
                     has_more = tail.head.is_some_and(|head| head.seq > follower.applied());
                     if !has_more && let Some(reason) = reason_to_claim(&tail, &suspicion) {
-                        if let Some(writer) = self.claim(journal, reason)? {
+                        if let Some(writer) = self.claim(journal, reason, &mut told)? {
                             return Ok(FollowEnd::Claimed(writer));
                         }
                         suspicion.forget();
@@ -283,11 +285,20 @@ impl ClusterNode {
         }
     }
 
-    /// Claims the log, unless this node lacks something that a leader needs.
-    fn claim(&self, journal: &mut EtcdJournal, reason: &str) -> Result<Option<Writer>> {
+    /// Claims the log, unless this node lacks something that a leader needs. `told` is what was last said of that.
+    fn claim(
+        &self,
+        journal: &mut EtcdJournal,
+        reason: &str,
+        told: &mut Option<String>,
+    ) -> Result<Option<Writer>> {
         let cluster = &self.cluster;
-        if let Some(lacks) = cluster.lacks() {
+        let lacks = cluster.lacks();
+        if let Some(lacks) = lacks.as_ref().filter(|_| *told != lacks) {
             tracing::warn!(reason, lacks, "not claiming the log: this node is not complete");
+        }
+        *told = lacks;
+        if told.is_some() {
             return Ok(None);
         }
         tracing::info!(reason, "claiming the log");
@@ -424,6 +435,18 @@ fn host_of(url: &str) -> &str {
         Some((host, port)) if port.bytes().all(|c| c.is_ascii_digit()) => host,
         _ => authority,
     }
+}
+
+/// The certificate of this node towards the others. It is lost with the disk.
+fn certificate_of(config: &Config, options: &ClusterOptions) -> Result<NodeCertificate> {
+    Ok(NodeCertificate::open(&config.appliance.data.join("node"), options.listen.ip())?)
+}
+
+/// The audit log of this node in the archive.
+pub(crate) fn audit_log(config: &Config, options: &ClusterOptions) -> Result<AuditLog> {
+    let certificate = certificate_of(config, options)?;
+    let log = certificate.sha256().get(..16).unwrap_or_default().to_owned();
+    Ok(AuditLog { node: options.node.clone(), log })
 }
 
 /// Waits for this, or for a signal: then it is `None`.

@@ -2,6 +2,7 @@
 
 mod api_backend;
 mod archiving;
+mod audit_collector;
 mod backup;
 mod batch_size;
 #[cfg(test)]

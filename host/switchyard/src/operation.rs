@@ -23,6 +23,8 @@ impl Operation for Switchyard {
             (NotReady::Draining, self.draining.lock().is_some()),
             (NotReady::DiskLow, self.core.counts.disk_low.load(Relaxed)),
             (NotReady::StoreStalled, self.core.commit_duration().is_some_and(|time| time > STALLED)),
+            // A load balancer turns to the other node as soon as that one leads.
+            (NotReady::NoMajority, ready && !self.store.lease().holds()),
             // Before it is ready, the core is recovering; during shutdown, it may have ended.
             (NotReady::CoreStalled, ready && !stopping && !self.core.responds_within(CORE_ANSWERS_WITHIN)),
         ];

@@ -2,6 +2,7 @@
 
 use crate::api_backend::Switchyard;
 use crate::archiving::{ArchiveReader, FinishedMessages};
+use crate::audit_collector::AuditCollector;
 use crate::backup::{self, Backups};
 use crate::batch_size::{BATCH_OCTETS, BatchSize, REPLICATED_BATCH_OCTETS};
 use crate::cluster_node::{self, ClusterNode, Outcome};
@@ -90,6 +91,8 @@ pub(crate) fn serve(mut config: Config, mut startup: StartupConfig, logging: Arc
         .context("starting the API runtime")?;
     let values = values(&config)?;
     let (mut signals, mut leading) = (None, None);
+    // Ends with the daemon.
+    let mut _audit_collector = None;
     let store = match config.cluster.clone() {
         Some(options) => {
             compile_plugins(&config)?;
@@ -101,6 +104,14 @@ pub(crate) fn serve(mut config: Config, mut startup: StartupConfig, logging: Arc
                 access: access.clone(),
                 versions: startup.shared_versions(),
                 values: values.clone(),
+            };
+            _audit_collector = match &config.archive.url {
+                Some(url) => {
+                    let archive = Archive::open(url, config.archive.options)?;
+                    let log = cluster_node::audit_log(&config, &options)?;
+                    Some(AuditCollector::start(log, access.clone(), archive, runtime.handle().clone())?)
+                }
+                None => None,
             };
             let node = ClusterNode::join(&config, &options, stores, &runtime, &mut early_signals)?;
             let Some(node) = node else { return Ok(()) };

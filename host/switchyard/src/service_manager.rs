@@ -178,6 +178,7 @@ fn status_line(reasons: &[NotReady], waiting: usize) -> String {
             NotReady::Draining => "draining",
             NotReady::DiskLow => "the disk is nearly full",
             NotReady::StoreStalled => "the disk is slow",
+            NotReady::NoMajority => "etcd does not answer",
             NotReady::CoreStalled => "the core does not respond",
         })
         .collect();

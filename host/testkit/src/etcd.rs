@@ -176,7 +176,8 @@ impl EtcdServers {
             None => Command::new("etcd"),
         };
         if member.namespace.is_some() {
-            command.arg("--experimental-initial-corrupt-check=true");
+            // As in the manual.
+            command.args(["--experimental-initial-corrupt-check=true", "--pre-vote=true"]);
         }
         let state = if member.is_new { "existing" } else { "new" };
         command.args(["--name", &name(number), "--data-dir", &format!("data{number}"), "--logger", "zap"]);

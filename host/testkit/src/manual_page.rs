@@ -85,7 +85,7 @@ impl ManualPage {
     /// machine. `COMMAND` stands for any of them.
     pub fn named_commands(&self) -> Vec<String> {
         let mut named: Vec<String> = self.commands_not_run().map(str::to_owned).collect();
-        let machine = self.blocks.iter().filter(|block| block.mark == "sh machine");
+        let machine = self.blocks.iter().filter(|block| matches!(&*block.mark, "sh machine" | "sh cluster"));
         let lines = machine.flat_map(|block| block.script.lines());
         named.extend(lines.filter(|line| line.starts_with("switchyard ")).map(str::to_owned));
         for span in &self.spans {

@@ -312,7 +312,11 @@ impl TestDaemonConfig {
 
     /// Makes it a node of the cluster in this etcd; `keys` are more keys of `[cluster]`.
     pub fn cluster(&mut self, node: &str, servers: &EtcdServers, keys: &str) -> &mut Self {
-        let endpoints = servers.endpoints();
+        self.cluster_at(node, &servers.endpoints(), keys)
+    }
+
+    /// Like [`TestDaemonConfig::cluster`]; the member of etcd that is asked first comes first.
+    pub fn cluster_at(&mut self, node: &str, endpoints: &[String], keys: &str) -> &mut Self {
         let listen = format!("listen = \"{}\"", SocketAddr::new(self.host, 0));
         self.tables(&format!("[cluster]\nnode = {node:?}\nendpoints = {endpoints:?}\n{listen}\n{keys}\n"))
     }

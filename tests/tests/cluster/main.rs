@@ -4,3 +4,4 @@ mod addresses;
 mod nodes;
 mod shared_state;
 mod take_over;
+mod three_machines;

@@ -4,9 +4,10 @@ use crate::nodes::Bed;
 use anyhow::{Context, Result, ensure};
 use api::ClusterView;
 use behaviour_tests::load::Probe;
-use behaviour_tests::test_daemon::{PASSWORD, TestDaemon};
+use behaviour_tests::test_daemon::{PASSWORD, TestDaemon, TestDaemonConfig};
 use behaviour_tests::{AdminClient, TIMEOUT, bind, until};
 use serde_json::{Value, json};
+use testkit::database::Database;
 
 /// A table that is too large for etcd: it passes from node to node.
 fn large_table() -> Vec<u8> {
@@ -136,5 +137,34 @@ fn a_file_that_only_one_node_has_keeps_the_other_from_leading() -> Result<()> {
     std::fs::write(follower.config().data().join("of-a.txt"), "secret")?;
     change(&leader, &json!({ "attention": { "queue-age": "7m" } }))?;
     wait_for_both(&leader)?;
+    Ok(())
+}
+
+#[test]
+fn the_audit_logs_of_all_nodes_are_in_the_archive() -> Result<()> {
+    let bed = Bed::new()?;
+    let folder = bed.fixture.folder().join("postgres");
+    std::fs::create_dir_all(&folder)?;
+    let database = Database::postgres(&folder)?;
+    let url = database.create("audited")?;
+    let node = |name: &str| -> Result<TestDaemonConfig> {
+        let mut config = bed.node(name, "")?;
+        config.archive(&url);
+        Ok(config)
+    };
+    let logged = |name: &str, what: &str| -> Result<bool> {
+        let sql =
+            format!("SELECT operation, subject, outcome FROM audit WHERE node = '{name}' ORDER BY serial");
+        Ok(database.query_in("audited", &sql)?.iter().any(|row| row.join(" ") == what))
+    };
+    let leader = node("a")?.start()?;
+    let follower = node("b")?.follow()?;
+    wait_for_both(&leader)?;
+    leader.ask("PUT", "/v1/tables/one?kind=exact", b"a,b\n")?;
+    until("the line of a", || logged("a", "PUT /v1/tables/{name} one done"))?;
+    leader.kill()?;
+    let leader = follower.ready()?;
+    leader.ask("DELETE", "/v1/tables/one", b"")?;
+    until("the line of b", || logged("b", "DELETE /v1/tables/{name} one done"))?;
     Ok(())
 }

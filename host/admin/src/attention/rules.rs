@@ -140,6 +140,7 @@ fn appliance(facts: &Facts, found: &mut Vec<AttentionView>) {
         NotReady::Starting => Some("it is starting"),
         NotReady::Following => Some("another node of the cluster leads"),
         NotReady::Stopping => Some("it is shutting down"),
+        NotReady::NoMajority => Some("the majority of etcd does not answer"),
         NotReady::StoreStalled => Some("the disk has not finished a commit for seconds"),
         NotReady::CoreStalled => Some("the core has not answered for seconds"),
         NotReady::Draining | NotReady::DiskLow => None,

@@ -12,9 +12,10 @@ use sqlx::mysql::{MySqlConnectOptions, MySqlConnection, MySqlDatabaseError};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection};
 use std::str::FromStr;
 
-const MIGRATIONS: [(i64, &str, &str); 2] = [
+const MIGRATIONS: [(i64, &str, &str); 3] = [
     (1, "messages", include_str!("../../migrations/mysql/0001_messages.sql")),
     (2, "decisions", include_str!("../../migrations/mysql/0002_decisions.sql")),
+    (3, "audit", include_str!("../../migrations/mysql/0003_audit.sql")),
 ];
 
 /// Rows per statement. Few sizes keep the number of prepared statements small: dropping one costs 40 ms, because the

@@ -12,9 +12,10 @@ use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{ConnectOptions, Connection};
 use std::str::FromStr;
 
-const MIGRATIONS: [(i64, &str, &str); 2] = [
+const MIGRATIONS: [(i64, &str, &str); 3] = [
     (1, "messages", include_str!("../../migrations/postgres/0001_messages.sql")),
     (2, "decisions", include_str!("../../migrations/postgres/0002_decisions.sql")),
+    (3, "audit", include_str!("../../migrations/postgres/0003_audit.sql")),
 ];
 
 pub(crate) struct Postgres {

@@ -16,9 +16,10 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-const MIGRATIONS: [(i64, &str, &str); 2] = [
+const MIGRATIONS: [(i64, &str, &str); 3] = [
     (1, "messages", include_str!("../../migrations/sqlite/0001_messages.sql")),
     (2, "decisions", include_str!("../../migrations/sqlite/0002_decisions.sql")),
+    (3, "audit", include_str!("../../migrations/sqlite/0003_audit.sql")),
 ];
 
 /// Maximum time to wait for another writer.

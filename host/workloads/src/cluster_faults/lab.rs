@@ -131,7 +131,10 @@ impl Lab {
             config.environment("FAKETIME_TIMESTAMP_FILE", clock.as_os_str());
             config.environment("FAKETIME_NO_CACHE", "1");
             config.environment("FAKETIME_DONT_FAKE_MONOTONIC", "1").environment("DONT_FAKE_MONOTONIC", "1");
-            config.cluster(machine, &servers, "own-sections = [\"listener\", \"redis\"]");
+            // The nearest first.
+            let mut endpoints = servers.endpoints();
+            endpoints.rotate_left(number);
+            config.cluster_at(machine, &endpoints, "own-sections = [\"listener\", \"redis\"]");
             configure(&mut config)?;
             appliances.push(Appliance { config, running: None, clock, failures: 0 });
         }

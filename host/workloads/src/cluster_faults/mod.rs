@@ -277,9 +277,15 @@ fn check(tally: &Tally, doubtful: u64, money: &Value, terms: &BTreeMap<u64, Vec<
     );
     ensure!(balance + reserved + captured == FUNDS, "money was made or lost: {money}");
     ensure!(reserved == doubtful as i64 * PRICE, "{reserved} are reserved, and {doubtful} messages in doubt");
-    // A message that arrived was accepted, though its answer may have been lost.
+    // A message that arrived was accepted, though its answer may have been lost. One that was handed over when the leader died, and
+    // whose validity ended before its receipt came, has an unknown fate and is paid; it was never answered.
+    let paid_only = captured / PRICE - sums.arrived as i64;
+    println!(
+        "messages that were paid and did not arrive (fate unknown, never answered): {}",
+        paid_only.max(0)
+    );
     ensure!(
-        captured >= (sums.accepted - sums.missing) as i64 * PRICE && captured <= sums.arrived as i64 * PRICE,
+        captured >= (sums.accepted - sums.missing) as i64 * PRICE && paid_only <= sums.unanswered as i64,
         "{} messages were paid, and {} arrived",
         captured / PRICE,
         sums.arrived

@@ -12,10 +12,11 @@
 
 pub mod messages;
 
-use api::{PumpState, StatisticsView};
+use api::{AuditEntry, AuditOutcome, AuditRecord, PumpState, StatisticsView};
 use archive::{
-    Archive, ArchiveError, ArchiveFilter, ArchiveOptions, ArchivedMessage, DecisionDecoder, ExportFormat,
-    MissingData, PeerDirectory, Period, Record, RecordFields, ReplayRange, RunningPump, Side, Span,
+    Archive, ArchiveError, ArchiveFilter, ArchiveOptions, ArchivedMessage, AuditLog, DecisionDecoder,
+    ExportFormat, MissingData, PeerDirectory, Period, Record, RecordFields, ReplayRange, RunningPump, Side,
+    Span,
 };
 use messages::{Finished, START, TestSource, archived, decided, direction, finished};
 use model::{Address, FinalState, MessageId, StepKind, Timestamp};
@@ -213,7 +214,7 @@ pub fn newer_schemas_are_rejected(url: &str) {
     )
     .unwrap();
     let error = runtime().block_on(archive.prepare()).unwrap_err();
-    assert!(matches!(error, ArchiveError::NewerSchema { found: 4711, known: 2 }), "{error}");
+    assert!(matches!(error, ArchiveError::NewerSchema { found: 4711, known: 3 }), "{error}");
     let text = error.to_string();
     assert!(text.contains("4711") && text.contains("up to 2"), "{text}");
     let source = TestSource::with(0..10);
@@ -779,6 +780,37 @@ pub fn damaged_decisions_are_reported(url: &str) {
     assert!(matches!(wrong[..], [ArchiveError::Damaged { id, .. }] if id.unsigned_abs() == bad), "{wrong:?}");
 }
 
+pub fn audit_logs_of_nodes_are_kept_apart(url: &str) {
+    let archive = open(url);
+    let log = |node: &str, log: &str| AuditLog { node: node.to_owned(), log: log.to_owned() };
+    let entry = |serial, detail: Option<&str>| AuditEntry {
+        serial,
+        record: AuditRecord {
+            at: Timestamp(START + serial),
+            by: "ann".to_owned(),
+            what: "PATCH /v1/users/{name}".to_owned(),
+            subject: "a\0b".to_owned(),
+            detail: detail.map(str::to_owned),
+            from: None,
+            outcome: AuditOutcome::Done,
+            status: 200,
+        },
+    };
+    runtime().block_on(async {
+        let (a, b, anew) = (log("a", "1"), log("b", "1"), log("a", "2"));
+        assert_eq!(archive.newest_audit_record(&a).await.unwrap(), None);
+        let many: Vec<_> = (1..=100).map(|serial| entry(serial, Some(&"ж".repeat(1024)))).collect();
+        archive.add_audit_records(&a, &many).await.unwrap();
+        archive.add_audit_records(&b, &[entry(7, None)]).await.unwrap();
+        archive.add_audit_records(&anew, &[]).await.unwrap();
+        assert_eq!(archive.newest_audit_record(&a).await.unwrap(), Some(100));
+        assert_eq!(archive.newest_audit_record(&b).await.unwrap(), Some(7));
+        assert_eq!(archive.newest_audit_record(&anew).await.unwrap(), None);
+        assert!(archive.add_audit_records(&a, &[entry(101, None), entry(100, None)]).await.is_err());
+        assert_eq!(archive.newest_audit_record(&a).await.unwrap(), Some(100), "all or none");
+    });
+}
+
 /// Defines all scenarios as tests; `$fixture` creates something with a `url()` of an empty database that lives as long
 /// as it.
 #[macro_export]
@@ -788,7 +820,7 @@ macro_rules! every_scenario {
             a_rejected_row_does_not_block_others, many_rejected_rows_do_not_block, arbitrary_octets_survive,
             filters_match_the_reference, paging_is_stable, retention_deletes_old_messages, old_messages_are_deleted_automatically, exports_match_the_records,
             statistics_count_once, decisions_survive_a_round_trip, history_shows_prices, rows_of_older_versions_stay_readable,
-            damaged_decisions_are_reported, long_texts_survive_a_round_trip);
+            damaged_decisions_are_reported, long_texts_survive_a_round_trip, audit_logs_of_nodes_are_kept_apart);
     };
     ($fixture:expr; $($name:ident),*) => {
         $(#[test]

@@ -1,0 +1,134 @@
+//! What a machine of a new cluster is set up with: etcd's settings and the section `[cluster]`.
+
+use clap::Args;
+use std::net::IpAddr;
+
+/// A machine, by its name.
+type Machine = (String, IpAddr);
+
+/// The machines of a cluster.
+#[derive(Debug, Args)]
+pub(crate) struct Machines {
+    /// The name of the machine that is set up.
+    #[arg(long, value_name = "NAME")]
+    this: String,
+    /// A machine with a member of etcd, as `NAME=IP-ADDRESS`; once for each of them. Three are the least that one may die of.
+    #[arg(long = "machine", value_name = "NAME=ADDRESS", required = true, value_parser = machine)]
+    machines: Vec<Machine>,
+}
+
+fn machine(text: &str) -> Result<Machine, String> {
+    let (name, address) = text.split_once('=').ok_or("write it like a=192.0.2.1")?;
+    let is_name = !name.is_empty() && name.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'-');
+    if !is_name {
+        return Err("a name has letters, digits and hyphens".to_owned());
+    }
+    let address = address.parse().map_err(|_| format!("{address:?} is no IP address"))?;
+    Ok((name.to_owned(), address))
+}
+
+/// An address in a URL.
+fn host(address: IpAddr) -> String {
+    match address {
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => format!("[{address}]"),
+    }
+}
+
+impl Machines {
+    /// The address of this machine, and the machines with it in front.
+    fn this_first(&self) -> Result<(IpAddr, Vec<&Machine>), String> {
+        if self.machines.len() < 3 || self.machines.len().is_multiple_of(2) {
+            return Err(format!(
+                "{} machines: one more than the double of those that may die is needed, such as 3",
+                self.machines.len()
+            ));
+        }
+        let mut names: Vec<_> = self.machines.iter().map(|(name, _)| name).collect();
+        names.sort();
+        names.dedup();
+        if names.len() < self.machines.len() {
+            return Err("two machines have the same name".to_owned());
+        }
+        let this = self.machines.iter().position(|(name, _)| *name == self.this);
+        let this = this.ok_or_else(|| format!("no --machine has the name of this one, {:?}", self.this))?;
+        let mut order: Vec<_> = self.machines.iter().collect();
+        order.rotate_left(this);
+        let address = order.first().map_or(IpAddr::from([0, 0, 0, 0]), |(_, address)| *address);
+        Ok((address, order))
+    }
+
+    /// The settings of etcd on this machine, for `/etc/default/etcd`.
+    ///
+    /// # Errors
+    /// If the machines make no cluster.
+    pub(crate) fn etcd_settings(&self) -> Result<String, String> {
+        let own = host(self.this_first()?.0);
+        let members: Vec<_> = self
+            .machines
+            .iter()
+            .map(|(name, address)| format!("{name}=http://{}:2380", host(*address)))
+            .collect();
+        let settings = [
+            ("NAME", self.this.clone()),
+            ("LISTEN_PEER_URLS", format!("http://{own}:2380")),
+            ("INITIAL_ADVERTISE_PEER_URLS", format!("http://{own}:2380")),
+            ("LISTEN_CLIENT_URLS", format!("http://{own}:2379")),
+            ("ADVERTISE_CLIENT_URLS", format!("http://{own}:2379")),
+            ("INITIAL_CLUSTER", members.join(",")),
+            ("INITIAL_CLUSTER_TOKEN", "switchyard".to_owned()),
+            ("PRE_VOTE", "true".to_owned()),
+            ("EXPERIMENTAL_INITIAL_CORRUPT_CHECK", "true".to_owned()),
+        ];
+        let lines = settings.into_iter().map(|(name, value)| format!("ETCD_{name}=\"{value}\"\n"));
+        Ok(lines.collect())
+    }
+
+    /// The section `[cluster]` of this machine's configuration.
+    ///
+    /// # Errors
+    /// If the machines make no cluster.
+    pub(crate) fn section(&self) -> Result<String, String> {
+        let (own, order) = self.this_first()?;
+        let endpoints: Vec<_> =
+            order.iter().map(|(_, address)| format!("\"http://{}:2379\"", host(*address))).collect();
+        Ok(format!(
+            "\n[cluster]\nnode = \"{}\"\nendpoints = [{}]\naddress = \"https://{own}:8443\"\nlisten = \"{own}:7733\"\n",
+            self.this,
+            endpoints.join(", "),
+            own = host(own)
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machines(this: &str, all: &[&str]) -> Machines {
+        Machines { this: this.to_owned(), machines: all.iter().map(|one| machine(one).unwrap()).collect() }
+    }
+
+    #[test]
+    fn each_machine_asks_its_own_member_first() {
+        let b = machines("b", &["a=192.0.2.1", "b=192.0.2.2", "w=2001:db8::3"]);
+        let section = b.section().unwrap();
+        let endpoints =
+            "[\"http://192.0.2.2:2379\", \"http://[2001:db8::3]:2379\", \"http://192.0.2.1:2379\"]";
+        assert!(section.contains(endpoints) && section.contains("node = \"b\""), "{section}");
+        let settings = b.etcd_settings().unwrap();
+        assert!(settings.contains("ETCD_LISTEN_CLIENT_URLS=\"http://192.0.2.2:2379\"\n"), "{settings}");
+        let members = "ETCD_INITIAL_CLUSTER=\"a=http://192.0.2.1:2380,b=http://192.0.2.2:2380,w=http://[2001:db8::3]:2380\"\n";
+        assert!(settings.contains(members), "{settings}");
+    }
+
+    #[test]
+    fn what_makes_no_cluster_is_refused() {
+        assert!(machines("c", &["a=192.0.2.1", "b=192.0.2.2", "w=192.0.2.3"]).section().is_err());
+        assert!(machines("a", &["a=192.0.2.1", "b=192.0.2.2"]).section().is_err());
+        assert!(machines("a", &["a=192.0.2.1", "a=192.0.2.2", "w=192.0.2.3"]).etcd_settings().is_err());
+        for wrong in ["a", "a=", "=192.0.2.1", "a b=192.0.2.1", "a=example.org"] {
+            assert!(machine(wrong).is_err(), "{wrong}");
+        }
+    }
+}
