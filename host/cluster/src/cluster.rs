@@ -116,6 +116,7 @@ impl Cluster {
             exchange: None,
             shared: 0,
             lacks: Some("the shared state: it is not read yet".to_owned()),
+            disk_low: false,
             is_joining: false,
             renewal: 0,
         };
@@ -187,6 +188,17 @@ impl Cluster {
     /// Says from now on that records up to this one are durable in the tables of this node.
     pub fn set_applied(&self, seq: Seq) {
         self.own.lock().applied = seq.0;
+    }
+
+    /// Says from now on whether the disk of this node is below the watermark.
+    pub fn set_disk_low(&self, low: bool) {
+        self.own.lock().disk_low = low;
+    }
+
+    /// Whether another node could lead, and has space on its disk.
+    #[must_use]
+    pub fn has_other_with_space(&self) -> bool {
+        self.nodes.lock().has_other_with_space(Instant::now(), &self.options.node)
     }
 
     /// Says from now on that this node fetches a snapshot, so that nobody waits until it has what the log has; or that it has one.

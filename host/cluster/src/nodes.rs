@@ -38,6 +38,9 @@ pub(crate) struct NodeRecord {
     /// What it lacks: it does not lead without.
     #[serde(default)]
     pub(crate) lacks: Option<String>,
+    /// Whether its disk is below the watermark: it would refuse submissions.
+    #[serde(default)]
+    pub(crate) disk_low: bool,
     /// Whether it is fetching a snapshot: nobody waits for it meanwhile.
     #[serde(default)]
     pub(crate) is_joining: bool,
@@ -86,6 +89,18 @@ impl NodeTable {
         others.map(|(_, known)| known.record.shared).min()
     }
 
+    /// Whether a node other than this one could lead, and has space on its disk.
+    pub(crate) fn has_other_with_space(&self, now: Instant, own: &str) -> bool {
+        self.nodes.iter().any(|(name, known)| {
+            let record = &known.record;
+            name != own
+                && known.is_live(now)
+                && record.lacks.is_none()
+                && !record.disk_low
+                && !record.is_joining
+        })
+    }
+
     /// Whether a node other than this one follows the log.
     pub(crate) fn has_live_other(&self, now: Instant, own: &str) -> bool {
         self.nodes.iter().any(|(name, known)| name != own && known.is_live(now) && !known.record.is_joining)
@@ -111,6 +126,7 @@ mod tests {
             exchange: None,
             shared: 0,
             lacks: None,
+            disk_low: false,
             is_joining: false,
             renewal,
         }
@@ -132,5 +148,20 @@ mod tests {
         assert_eq!(table.durable_elsewhere("a"), Seq(5), "it is on its disk");
         table.observe(later, []);
         assert_eq!(table.durable_elsewhere("a"), Seq(0));
+    }
+
+    #[test]
+    fn the_lead_is_handed_only_to_a_node_that_has_all_and_space() {
+        let now = Instant::now();
+        let has_other = |other: NodeRecord| {
+            let mut table = NodeTable::default();
+            table.observe(now, [("a".to_owned(), record(9, 1)), ("b".to_owned(), other)]);
+            table.has_other_with_space(now, "a")
+        };
+        assert!(has_other(record(9, 1)));
+        assert!(!has_other(NodeRecord { disk_low: true, ..record(9, 1) }));
+        assert!(!has_other(NodeRecord { lacks: Some("a table".to_owned()), ..record(9, 1) }));
+        assert!(!has_other(NodeRecord { is_joining: true, ..record(9, 1) }));
+        assert!(!NodeTable::default().has_other_with_space(now, "a"));
     }
 }

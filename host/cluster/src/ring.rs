@@ -6,7 +6,7 @@
 //! | `PREFIX/head` | term, seq (8 octets each) and checksum (4 octets) of the last record, little-endian |
 //! | `PREFIX/leader` | who has claimed the log last, JSON |
 //! | `PREFIX/node/NAME` | what a node says of itself, JSON |
-//! | `PREFIX/shared/…` | what the nodes share beside the log, see `shared_state` |
+//! | `PREFIX/shared/…`, `PREFIX/changed` | what the nodes share beside the log, see `shared_state` |
 //! | `PREFIX/ring/0000` … | the record whose number modulo the number of slots is this |
 //! | `PREFIX/ring/0000/01` … | the rest of a long record, in pieces |
 //!
@@ -52,6 +52,11 @@ impl ClusterKeys {
 
     pub(crate) fn node(&self, name: &str) -> String {
         format!("{}/node/{name}", self.prefix)
+    }
+
+    /// The key that is written with each change of what the nodes share beside the log.
+    pub(crate) fn changed(&self) -> String {
+        format!("{}/changed", self.prefix)
     }
 
     /// The prefix of what the nodes share beside the log.

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `PREFIX/shared/name/NAME` | 1 octet `V` and the value, LZ4 with its length before it; or `F` and a file, JSON; or `D`: removed |
 //! | `PREFIX/shared/offer/SHA256` | the length of a file that the others are to fetch, in decimal |
+//! | `PREFIX/changed` | empty; written with each change, so that a reader need not look at all names |
 //!
 //! Only the leader writes: each transaction compares `PREFIX/leader`, so that a node which has lost the log has no effect. A
 //! file is in etcd by its digest only; the nodes fetch it from each other. It is offered first, and named when another node
@@ -122,6 +123,9 @@ impl Cluster {
         let mut end = prefix.clone().into_bytes();
         // The octet after the slash.
         *end.last_mut().unwrap_or(&mut 0) = b'0';
+        if revision > 0 && self.last_change()? <= revision {
+            return Ok(SharedChanges { revision, ..SharedChanges::default() });
+        }
         let mut changes = SharedChanges::default();
         let mut from = prefix.clone().into_bytes();
         loop {
@@ -158,6 +162,15 @@ impl Cluster {
                 _ => return Ok(changes),
             }
         }
+    }
+
+    /// The revision of the last change.
+    fn last_change(&self) -> Result<i64, ClusterError> {
+        let request = RangeRequest::of(self.keys.changed());
+        let answer: Result<RangeResponse, _> =
+            self.runtime.block_on(self.client.call_any(RANGE, &request, ANSWER_TIMEOUT * 10));
+        let answer = answer.map_err(|status| self.client.failed(&status))?;
+        Ok(answer.kvs.first().map_or(0, |found| found.mod_revision))
     }
 
     /// Writes these names, if this node leads still. Many changes take several transactions, in this order. Returns the
@@ -266,9 +279,10 @@ impl Cluster {
     /// One transaction on the condition that this node has claimed the log last. Its operations may be repeated.
     fn change_as_leader(
         &self,
-        operations: Vec<RequestOp>,
+        mut operations: Vec<RequestOp>,
         mut conditions: Vec<Compare>,
     ) -> Result<i64, ClusterError> {
+        operations.push(PutRequest { key: self.keys.changed().into_bytes(), value: Vec::new() }.into());
         let claimed = self.claimed.lock().clone().ok_or(ClusterError::NotLeader)?;
         conditions.push(Compare {
             result: 0,

@@ -40,6 +40,7 @@ const PAGES: &[ManualPage] = manual_pages![
     "guide/smpp",
     "guide/subscribers-command-line",
     "guide/tls-and-users",
+    "internals/cluster-faults",
     "internals/invariants",
     "internals/journal",
     "internals/life-of-a-message",

@@ -125,8 +125,12 @@ impl SharedState for SharedFolder {
             match &content {
                 Some(content) => {
                     self.put(&path, content).map_err(ReplicationError::file(&path))?;
-                    if let LocalContent::File(file, _) = content {
+                    if let LocalContent::File(file, from) = content {
                         self.files.put(&file.sha256, &path);
+                        if from.starts_with(self.files.folder()) {
+                            // It is in its place now; should it stay, a later start removes it.
+                            let _ = std::fs::remove_file(from);
+                        }
                     }
                 }
                 None => match std::fs::remove_file(&path) {

@@ -58,7 +58,9 @@ impl NodeListener {
         cluster: &Arc<Cluster>,
         files: Arc<SharedFiles>,
     ) -> Result<Arc<Self>, ReplicationError> {
-        let settings = ServerCertificate::fixed(certificate.server_config(cluster.clone())?);
+        let known = cluster.clone();
+        let is_known = Box::new(move |sha256: &str| known.is_node_certificate(sha256));
+        let settings = ServerCertificate::fixed(certificate.server_config(is_known)?);
         let limits = HttpLimits::new(MAX_CONNECTIONS, MAX_CONNECTIONS);
         let opened = HttpListener::open("cluster", listen, Some(settings), limits, Arc::default()).await;
         let listener = opened.map_err(|source| ReplicationError::File {

@@ -2,7 +2,6 @@
 //! there is a node.
 
 use crate::ReplicationError;
-use cluster::Cluster;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
@@ -50,9 +49,8 @@ impl NodeCertificate {
         ReplicationError::Certificate { folder: self.folder.clone(), reason: reason.to_string() }
     }
 
-    /// The settings of a listener that only nodes of this cluster can use.
-    pub(crate) fn server_config(&self, cluster: Arc<Cluster>) -> Result<ServerConfig, ReplicationError> {
-        let is_known = Box::new(move |sha256: &str| cluster.is_node_certificate(sha256));
+    /// The settings of a listener that only nodes can use: those whose certificates have a digest that `is_known`.
+    pub(crate) fn server_config(&self, is_known: IsKnown) -> Result<ServerConfig, ReplicationError> {
         ServerConfig::builder_with_provider(ports::crypto_provider())
             .with_safe_default_protocol_versions()
             .map(|builder| builder.with_client_cert_verifier(Arc::new(NodeVerifier::new(is_known))))
@@ -73,9 +71,12 @@ impl NodeCertificate {
     }
 }
 
+/// Whether a digest is that of a node's certificate.
+pub(crate) type IsKnown = Box<dyn Fn(&str) -> bool + Send + Sync>;
+
 /// Takes a certificate by its digest: no authority signs it, and its names and dates say nothing.
 struct NodeVerifier {
-    is_known: Box<dyn Fn(&str) -> bool + Send + Sync>,
+    is_known: IsKnown,
     provider: Arc<CryptoProvider>,
 }
 
@@ -86,7 +87,7 @@ impl std::fmt::Debug for NodeVerifier {
 }
 
 impl NodeVerifier {
-    fn new(is_known: Box<dyn Fn(&str) -> bool + Send + Sync>) -> Self {
+    fn new(is_known: IsKnown) -> Self {
         Self { is_known, provider: ports::crypto_provider() }
     }
 
@@ -191,5 +192,66 @@ impl ClientCertVerifier for NodeVerifier {
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustls::{ClientConnection, ServerConnection};
+
+    fn certificate(folder: &tempfile::TempDir) -> NodeCertificate {
+        NodeCertificate::open(folder.path(), [127, 0, 0, 1].into()).unwrap()
+    }
+
+    /// Whether both sides complete the handshake.
+    fn shake_hands(server: ServerConfig, client: ClientConfig) -> bool {
+        let name = ServerName::try_from("192.0.2.1").unwrap();
+        let mut client = ClientConnection::new(Arc::new(client), name).unwrap();
+        let mut server = ServerConnection::new(Arc::new(server)).unwrap();
+        while client.is_handshaking() || server.is_handshaking() {
+            let mut octets = Vec::new();
+            while client.wants_write() {
+                client.write_tls(&mut octets).unwrap();
+            }
+            server.read_tls(&mut octets.as_slice()).unwrap();
+            if server.process_new_packets().is_err() {
+                return false;
+            }
+            let mut octets = Vec::new();
+            while server.wants_write() {
+                server.write_tls(&mut octets).unwrap();
+            }
+            client.read_tls(&mut octets.as_slice()).unwrap();
+            if client.process_new_packets().is_err() {
+                return false;
+            }
+        }
+        true
+    }
+
+    #[test]
+    fn nodes_know_each_other_by_digest_and_nobody_else() {
+        let folders = [(); 3].map(|()| tempfile::tempdir().unwrap());
+        let [a, b, stranger] = folders.each_ref().map(certificate);
+        assert_eq!(certificate(&folders[0]).sha256(), a.sha256(), "it is kept");
+        let nodes = [a.sha256().to_owned(), b.sha256().to_owned()];
+        let listener = |of: &NodeCertificate| {
+            let nodes = nodes.clone();
+            of.server_config(Box::new(move |sha256| nodes.iter().any(|node| node == sha256))).unwrap()
+        };
+        let to = |from: &NodeCertificate, to: &NodeCertificate| {
+            from.client_config(to.sha256().to_owned()).unwrap()
+        };
+        assert!(shake_hands(listener(&a), to(&b, &a)));
+        assert!(!shake_hands(listener(&a), to(&stranger, &a)), "a client that is no node");
+        assert!(!shake_hands(listener(&stranger), to(&b, &a)), "a server that is another one");
+        let without = ClientConfig::builder_with_provider(ports::crypto_provider())
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(NodeVerifier::new(Box::new(|_| true))))
+            .with_no_client_auth();
+        assert!(!shake_hands(listener(&a), without), "a client without a certificate");
     }
 }

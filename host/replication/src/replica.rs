@@ -12,8 +12,10 @@ pub struct Replica {
     parts: Vec<Arc<dyn SharedState>>,
     files: Arc<SharedFiles>,
     client: Arc<NodeClient>,
-    /// Up to which revision of etcd this node has everything; 0 before the first reading.
+    /// From which revision of etcd on changes are read; 0 until the shared state was taken over as a whole.
     revision: i64,
+    /// Up to which revision this node has everything, also what is only offered.
+    seen: i64,
     is_founded: bool,
     /// What this node has of the cluster's state: digests by name.
     known: BTreeMap<String, String>,
@@ -37,6 +39,7 @@ impl Replica {
             files,
             client,
             revision: 0,
+            seen: 0,
             is_founded: false,
             known: BTreeMap::new(),
             lacks: None,
@@ -73,11 +76,14 @@ impl Replica {
             tracing::warn!(reason, "the shared state of the cluster is not complete here");
         }
         if lacks.is_none() {
+            self.seen = changes.revision;
             // Before that, the entries come again.
-            self.revision = changes.revision;
+            if self.is_founded {
+                self.revision = changes.revision;
+            }
         }
         self.lacks = lacks;
-        self.cluster.set_shared(self.revision, self.lacks().map(str::to_owned));
+        self.cluster.set_shared(self.seen, self.lacks().map(str::to_owned));
         Ok(changed)
     }
 
@@ -105,7 +111,7 @@ impl Replica {
             tracing::warn!(reason, "this node cannot use the shared state of the cluster");
         }
         self.unusable = reason;
-        self.cluster.set_shared(self.revision, self.lacks().map(str::to_owned));
+        self.cluster.set_shared(self.seen, self.lacks().map(str::to_owned));
     }
 
     fn take_over(

@@ -74,10 +74,13 @@ impl Backups {
             if kind.is_dir() {
                 // Compiled plugins are rebuilt from their components. The snapshot of the store needs no journal.
                 let is_journal = path == store::journal_path(&self.data.join(STORE));
+                // A node of a cluster is one machine, and its copies of files are in their places too.
+                let is_node = path == self.data.join("node") || path == self.data.join("fetched");
                 if !(name.starts_with(COPY_PREFIX)
                     || name == "artefacts"
                     || name == "lost+found"
-                    || is_journal)
+                    || is_journal
+                    || is_node)
                 {
                     folders.push(path);
                 }

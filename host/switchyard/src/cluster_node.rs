@@ -130,6 +130,7 @@ impl ClusterNode {
             follower: Follower::open(&path, config.engine.store_cache, cluster.number(), is_empty)?,
             path,
             cache: config.engine.store_cache,
+            watermark: config.appliance.free_space_watermark,
             // With an archive, the leader says which messages are in it.
             retention: config.archive.url.is_none().then_some(config.engine.finished_retention),
         };
@@ -266,6 +267,8 @@ impl ClusterNode {
             }
             if Instant::now() >= next_checkpoint {
                 cluster.set_applied(tables.checkpoint(leader_time)?);
+                let free = tables.path.parent().map(store::free_space).transpose()?;
+                cluster.set_disk_low(free.is_some_and(|free| free < tables.watermark));
                 next_checkpoint = Instant::now() + CHECKPOINT_INTERVAL;
             }
             if watch.configuration.try_iter().count() > 0 {
@@ -336,6 +339,8 @@ struct FollowedTables {
     follower: Follower,
     path: PathBuf,
     cache: usize,
+    /// Free octets of the disk below which submissions would be refused.
+    watermark: u64,
     /// How long finished messages are kept; `None` if an archive decides.
     retention: Option<Duration>,
 }

@@ -2,6 +2,7 @@
 
 use crate::config_manager::{ConfigManager, TunableSettings};
 use crate::core_loop::CoreHandle;
+use crate::leading_node::LeadingNode;
 use crate::peer_snapshots::PeerSnapshotPublisher;
 use crate::serve::hooks_bound_event;
 use engine::Event;
@@ -27,6 +28,8 @@ pub(crate) struct Housekeeper {
     pub(crate) newest_record: Option<Timestamp>,
     pub(crate) config_manager: Arc<ConfigManager>,
     pub(crate) hooks: Arc<Hooks>,
+    /// `None` without a cluster.
+    pub(crate) leading: Option<Arc<LeadingNode>>,
 }
 
 impl Housekeeper {
@@ -58,6 +61,9 @@ impl Housekeeper {
                 if counts.disk_low.swap(low, Relaxed) != low {
                     tracing::warn!(free, watermark, low, "disk space state changed");
                     self.core.push(vec![Event::DiskSpace { low }]);
+                }
+                if let Some(node) = &self.leading {
+                    node.tell_disk(low);
                 }
             }
             Err(error) => tracing::warn!(%error, "reading free disk space failed"),

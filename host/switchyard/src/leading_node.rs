@@ -80,6 +80,16 @@ impl LeadingNode {
         self.listener.give_snapshots(Box::new(move || take().map_err(|error| format!("{error:#}"))));
     }
 
+    /// Says whether the disk is below the watermark. Then this node refuses submissions, and hands the lead over if another one would
+    /// not.
+    pub(crate) fn tell_disk(&self, low: bool) {
+        self.cluster.set_disk_low(low);
+        if low && self.cluster.has_other_with_space() {
+            tracing::warn!("handing the lead over: the disk is nearly full, and another node has space");
+            self.hand_over.notify_one();
+        }
+    }
+
     /// Writes what has changed in the shared state. When it returns, the cluster has it.
     pub(crate) fn publish(&self) -> Result<(), Problem> {
         self.publisher.publish().map_err(|error| {

@@ -325,6 +325,7 @@ pub(crate) fn serve(mut config: Config, mut startup: StartupConfig, logging: Arc
         newest_record,
         config_manager: config_manager.clone(),
         hooks: routing.hooks.clone(),
+        leading: leading.clone(),
     };
     let notifier = ServiceManagerNotifier::start(&core, &appliance)?;
     let (stop_housekeeper, stopped) = crossbeam_channel::bounded::<()>(1);

@@ -77,7 +77,7 @@ pub(crate) struct Config {
     configuration: ManagementKeys,
     /// The admin API and console.
     pub(crate) http: HttpKeys,
-    /// The cluster that this node belongs to.
+    /// The cluster that this node belongs to. Set in the file only; the API cannot change it.
     pub(crate) cluster: Option<ClusterOptions>,
     /// The log.
     pub(crate) log: LogSettings,

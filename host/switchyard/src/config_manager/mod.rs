@@ -325,7 +325,7 @@ impl ConfigManager {
         };
         Config::from_document(&document, Some(lines), &base).map_err(listed)?;
         let mut state = self.state.lock();
-        for pointer in ["/appliance/data", "/configuration"] {
+        for pointer in ["/appliance/data", "/configuration", "/cluster"] {
             if document.pointer(pointer) != state.document.pointer(pointer) {
                 tracing::warn!(pointer, "key changed in the file, takes effect at the next start");
             }

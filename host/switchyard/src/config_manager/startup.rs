@@ -57,18 +57,18 @@ fn is_shared(file: &Value) -> bool {
     file.get("cluster").is_some() && mode != Some("file")
 }
 
-/// The sections that a node of a cluster takes from its own file.
+/// The sections that a node of a cluster takes from its own file, beside those that every appliance does.
 fn own_sections(file: &Value) -> Vec<&str> {
     if !is_shared(file) {
         return Vec::new();
     }
     let more = file.pointer("/cluster/own-sections").and_then(Value::as_array);
     let more = more.into_iter().flatten().filter_map(Value::as_str);
-    ["http", "cluster"].into_iter().chain(more).collect()
+    ["http"].into_iter().chain(more).collect()
 }
 
-/// Copies the file-only keys into a document: the data directory and the management mode, and what a node of a cluster has of
-/// its own.
+/// Copies the file-only keys into a document: the data directory, the management mode and the cluster, and what a node of a
+/// cluster has of its own.
 pub(super) fn keep_file_only_keys(document: &mut Value, file: &Value) {
     let Some(map) = document.as_object_mut() else { return };
     if let Some(data) = file.pointer("/appliance/data")
@@ -76,7 +76,7 @@ pub(super) fn keep_file_only_keys(document: &mut Value, file: &Value) {
     {
         appliance.insert("data".to_owned(), data.clone());
     }
-    for section in own_sections(file).into_iter().chain(["configuration"]) {
+    for section in own_sections(file).into_iter().chain(["configuration", "cluster"]) {
         match file.get(section) {
             Some(own) => map.insert(section.to_owned(), own.clone()),
             None => map.remove(section),
