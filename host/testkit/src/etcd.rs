@@ -1,11 +1,13 @@
 //! Private members of etcd from Debian's package: own folders, own loopback ports.
 
+use crate::load::StopFlag;
 use crate::program::Program;
 use crate::test_daemon::free_port;
 use anyhow::{Context, Result};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 /// TLS of the clients' side, PEM. Clients need a certificate of the same authority.
 #[derive(Debug, Clone)]
@@ -122,13 +124,13 @@ impl EtcdServers {
     pub fn replace(&mut self, number: usize) -> Result<()> {
         self.kill(number);
         let peer = format!("http://{}", self.members.get(number).context("no such member")?.peer);
-        let list = self.control(&["member", "list"])?;
+        let list = self.control_until_done(&["member", "list"])?;
         let id = list.lines().find(|line| line.contains(&peer)).and_then(|line| line.split(',').next());
         if let Some(id) = id {
-            self.control(&["member", "remove", id])?;
+            self.control_until_done(&["member", "remove", id])?;
         }
         std::fs::remove_dir_all(self.data(number))?;
-        self.control(&["member", "add", &name(number), &format!("--peer-urls={peer}")])?;
+        self.control_until_done(&["member", "add", &name(number), &format!("--peer-urls={peer}")])?;
         if let Some(member) = self.members.get_mut(number) {
             member.is_new = true;
         }
@@ -209,6 +211,20 @@ impl EtcdServers {
     pub fn pause(&self, number: usize, pause: bool) -> Result<()> {
         let member = self.members.get(number).context("no such member")?;
         member.program.as_ref().context("it is dead")?.pause(pause)
+    }
+
+    /// Runs `etcdctl` until it succeeds: the others may be electing a leader.
+    fn control_until_done(&self, arguments: &[&str]) -> Result<String> {
+        let (pause, deadline) = (StopFlag::default(), Instant::now() + crate::osmocom::TIMEOUT);
+        loop {
+            match self.control(arguments) {
+                Err(error) if Instant::now() >= deadline => return Err(error),
+                // A request that timed out may have been done.
+                Err(error) if error.to_string().contains("not found") => return Ok(String::new()),
+                Err(_) => drop(pause.pause(Duration::from_millis(200))),
+                Ok(output) => return Ok(output),
+            }
+        }
     }
 
     /// Runs `etcdctl` and returns its output.
