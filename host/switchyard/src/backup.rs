@@ -5,7 +5,7 @@
 //! reader therefore delays the copies only, and the data matches the manifest.
 
 use crate::api_backend::Switchyard;
-use crate::manifest::{self, Manifest, Member};
+use crate::manifest::{self, COPY_PREFIX, Manifest, Member};
 use crate::restore::STORE;
 use admin::{Backup, Export, Problem, ProblemKind};
 use anyhow::{Context as _, Result, bail};
@@ -20,8 +20,6 @@ use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Release};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 
-/// The prefix of folders that hold copies.
-pub(crate) const COPY_PREFIX: &str = "backup-";
 /// Octets sent at a time.
 const CHUNK: usize = 256 << 10;
 

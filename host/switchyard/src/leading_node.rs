@@ -1,10 +1,9 @@
 //! The node that leads: heartbeats, what it writes of the shared state, the API of the cluster.
 
-use crate::api_backend::Switchyard;
 use crate::critical_thread;
 use crate::shared_state::value_name;
 use admin::metrics::{self, MetricsPage};
-use admin::{ClusterLeader, Problem, ProblemKind};
+use admin::{Problem, ProblemKind};
 use anyhow::{Context as _, Result};
 use api::{ClusterRole, ClusterView};
 use capabilities::{RedbKvStore, WriteThrough};
@@ -69,7 +68,7 @@ impl LeadingNode {
     pub(crate) fn give_snapshots(&self, store: Arc<Store>, data: PathBuf) {
         let take = move || {
             let folder = tempfile::Builder::new()
-                .prefix(crate::backup::COPY_PREFIX)
+                .prefix(crate::manifest::COPY_PREFIX)
                 .tempdir_in(&data)
                 .with_context(|| format!("creating a folder in {}", data.display()))?;
             let path = folder.path().join("snapshot.redb");
@@ -105,7 +104,8 @@ impl LeadingNode {
         self.cluster.status()
     }
 
-    fn begin_hand_over(&self, by: &str) -> Result<(), Problem> {
+    /// Ends the lead in order, if another node can take it.
+    pub(crate) fn begin_hand_over(&self, by: &str) -> Result<(), Problem> {
         let view = self.view();
         let can_lead =
             |node: &api::ClusterNodeView| node.alive && node.lacks.is_none() && node.name != view.node;
@@ -118,7 +118,8 @@ impl LeadingNode {
         Ok(())
     }
 
-    fn remove(&self, name: &str, by: &str) -> Result<(), Problem> {
+    /// Forgets a node that is gone.
+    pub(crate) fn remove(&self, name: &str, by: &str) -> Result<(), Problem> {
         let view = self.view();
         let Some(node) = view.nodes.iter().find(|node| node.name == name) else {
             let what = format!("the cluster has no node {name:?}; GET /v1/cluster lists them");
@@ -132,30 +133,6 @@ impl LeadingNode {
         removed.map_err(|error| Problem::new(ProblemKind::Unavailable, error.to_string()))?;
         tracing::info!(by, node = name, "node forgotten");
         Ok(())
-    }
-}
-
-impl Switchyard {
-    fn leading(&self) -> Result<&LeadingNode, Problem> {
-        self.cluster.as_deref().ok_or_else(admin::no_cluster)
-    }
-}
-
-impl ClusterLeader for Switchyard {
-    fn cluster(&self) -> Option<ClusterView> {
-        self.cluster.as_ref().map(|node| node.view())
-    }
-
-    fn hand_over(&self, by: &str) -> Result<(), Problem> {
-        self.leading()?.begin_hand_over(by)
-    }
-
-    fn remove_node(&self, name: &str, by: &str) -> Result<(), Problem> {
-        self.leading()?.remove(name, by)
-    }
-
-    fn publish_shared_state(&self) -> Result<(), Problem> {
-        self.cluster.as_ref().map_or(Ok(()), |node| node.publish())
     }
 }
 

@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use std::path::{Component, Path};
 
+/// The prefix of folders in a data directory that hold copies.
+pub(crate) const COPY_PREFIX: &str = "backup-";
 /// The name of the first member of the tar file.
 pub(crate) const NAME: &str = "manifest.json";
 /// The format that this version writes, and the newest that it reads.

@@ -1,8 +1,12 @@
-//! Operation of the daemon: readiness, drain, log level.
+//! Operation of the daemon: readiness, drain, log level, the cluster.
 
 use crate::api_backend::Switchyard;
-use admin::{Operation, Problem, ProblemKind};
-use api::{DrainOptions, DrainStateView, FieldProblem, LogLevelRequest, LogLevelView, NotReady, Readiness};
+use crate::leading_node::LeadingNode;
+use admin::{ClusterLeader, Operation, Problem, ProblemKind};
+use api::{
+    ClusterView, DrainOptions, DrainStateView, FieldProblem, LogLevelRequest, LogLevelView, NotReady,
+    Readiness,
+};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -58,5 +62,29 @@ impl Operation for Switchyard {
         }
         tracing::info!(by, level = request.level, "log level changed");
         Ok(self.log_level())
+    }
+}
+
+impl Switchyard {
+    fn leading(&self) -> Result<&LeadingNode, Problem> {
+        self.cluster.as_deref().ok_or_else(admin::no_cluster)
+    }
+}
+
+impl ClusterLeader for Switchyard {
+    fn cluster(&self) -> Option<ClusterView> {
+        self.cluster.as_ref().map(|node| node.view())
+    }
+
+    fn hand_over(&self, by: &str) -> Result<(), Problem> {
+        self.leading()?.begin_hand_over(by)
+    }
+
+    fn remove_node(&self, name: &str, by: &str) -> Result<(), Problem> {
+        self.leading()?.remove(name, by)
+    }
+
+    fn publish_shared_state(&self) -> Result<(), Problem> {
+        self.cluster.as_ref().map_or(Ok(()), |node| node.publish())
     }
 }

@@ -87,7 +87,8 @@ impl ManualPage {
         let mut named: Vec<String> = self.commands_not_run().map(str::to_owned).collect();
         let machine = self.blocks.iter().filter(|block| matches!(&*block.mark, "sh machine" | "sh cluster"));
         let lines = machine.flat_map(|block| block.script.lines());
-        named.extend(lines.filter(|line| line.starts_with("switchyard ")).map(str::to_owned));
+        let commands = lines.filter(|line| line.starts_with("switchyard "));
+        named.extend(commands.map(|line| line.split(" | ").next().unwrap_or(line).to_owned()));
         for span in &self.spans {
             if !span.starts_with("switchyard ") && !span.starts_with("cargo xtask ") {
                 continue;
