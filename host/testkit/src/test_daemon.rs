@@ -2,6 +2,7 @@
 
 use crate::etcd::EtcdServers;
 use anyhow::{Context, Result, bail, ensure};
+use api::ClusterView;
 use parking_lot::{Condvar, Mutex};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -321,8 +322,23 @@ impl TestDaemonConfig {
         self.tables(&format!("[cluster]\nnode = {node:?}\nendpoints = {endpoints:?}\n{listen}\n{keys}\n"))
     }
 
-    /// Starts a node of a cluster that has a leader, and waits until it follows.
+    /// Starts a node of a cluster that has a leader, and waits until it follows and has all that a leader needs.
     pub fn follow(&self) -> Result<TestDaemon> {
+        let node = self.follow_incomplete()?;
+        let (deadline, pause) = (Instant::now() + TIMEOUT, crate::load::StopFlag::default());
+        let is_complete = |view: &ClusterView| {
+            view.nodes.iter().any(|one| one.name == view.node && one.alive && one.lacks.is_none())
+        };
+        // Its listener is closed for a moment when it takes over a configuration.
+        while !node.read::<ClusterView>("/v1/cluster").is_ok_and(|view| is_complete(&view)) {
+            ensure!(Instant::now() < deadline, "the node is not complete:\n{}", node.log(20));
+            pause.pause(Duration::from_millis(20));
+        }
+        Ok(node)
+    }
+
+    /// Starts a node of a cluster, and waits until it follows, whatever it lacks.
+    pub fn follow_incomplete(&self) -> Result<TestDaemon> {
         let node = self.launch()?;
         node.wait_for_line(TIMEOUT, |line| line.contains(": following "))?;
         Ok(node)
@@ -619,6 +635,13 @@ impl TestDaemon {
             );
             pause.pause(Duration::from_millis(20));
         }
+    }
+
+    /// Waits until the leader sees so many nodes that live and lack nothing.
+    pub fn wait_for_nodes(&self, nodes: usize) -> Result<ClusterView> {
+        self.read_until(TIMEOUT, "/v1/cluster", |view: &ClusterView| {
+            view.nodes.iter().filter(|node| node.alive && node.lacks.is_none()).count() == nodes
+        })
     }
 
     /// Sum of a metric over its labels.

@@ -213,9 +213,7 @@ fn take_overs(tool_run: &ToolRun, options: &Options) -> Result<()> {
         api::ClusterRole::Leader => (first, second),
         api::ClusterRole::Follower => (second, first),
     };
-    leader.read_until::<ClusterView>(TIMEOUT, "/v1/cluster", |cluster| {
-        cluster.nodes.iter().filter(|node| node.alive).count() == 2
-    })?;
+    leader.wait_for_nodes(2)?;
 
     let begun = Instant::now();
     let _: ClusterView = leader.call("POST", "/v1/cluster/hand-over", &())?;

@@ -53,9 +53,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     println!("demo: node b leads; nobody answered for {} ms", silence.as_millis());
 
     let first = killed.follow()?;
-    second.read_until(TIMEOUT, "/v1/cluster", |cluster: &ClusterView| {
-        cluster.nodes.iter().filter(|node| node.alive).count() == 2
-    })?;
+    second.wait_for_nodes(2)?;
     pause.pause(Duration::from_secs(1));
     println!("demo: node a is back, and follows; now node b hands the lead over");
     let _: ClusterView = second.call("POST", "/v1/cluster/hand-over", &())?;

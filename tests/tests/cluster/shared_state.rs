@@ -24,12 +24,6 @@ fn counted(leader: &TestDaemon) -> Result<u64> {
     Ok(count.parse()?)
 }
 
-fn wait_for_both(leader: &TestDaemon) -> Result<ClusterView> {
-    leader.read_until(TIMEOUT, "/v1/cluster", |cluster: &ClusterView| {
-        cluster.nodes.iter().filter(|node| node.alive && node.lacks.is_none()).count() == 2
-    })
-}
-
 /// Changes the configuration; returns its version.
 fn change(leader: &TestDaemon, patch: &Value) -> Result<u64> {
     let version = leader.get("/v1/configuration")?["version"].as_u64().context("no version")?;
@@ -51,7 +45,7 @@ fn the_next_leader_has_what_the_last_one_was_told() -> Result<()> {
     // It never gets to be the cluster's.
     other.account("of-b-alone", "");
     let follower = other.follow()?;
-    wait_for_both(&leader)?;
+    leader.wait_for_nodes(2)?;
     let token = root.make_token("robot", &json!({ "role": "operator" }))?;
     leader.ask("PUT", "/v1/tables/prefixes?kind=prefix", &large_table())?;
     leader.ask("DELETE", "/v1/tables/early", b"")?;
@@ -89,7 +83,7 @@ fn a_node_without_a_plugin_or_table_does_not_lead() -> Result<()> {
     let bed = Bed::new()?;
     let leader = bed.node("a", "")?.start()?;
     let away = bed.node("b", "")?.follow()?;
-    wait_for_both(&leader)?;
+    leader.wait_for_nodes(2)?;
     let away = away.kill()?;
     leader.read_until(TIMEOUT, "/v1/cluster", |cluster: &ClusterView| {
         cluster.nodes.iter().any(|node| !node.alive)
@@ -97,7 +91,7 @@ fn a_node_without_a_plugin_or_table_does_not_lead() -> Result<()> {
     leader.ask("PUT", "/v1/tables/prefixes?kind=prefix", &large_table())?;
     let dead = leader.kill()?;
     // etcd names the table, and only the dead node has it.
-    let incomplete = away.follow()?;
+    let incomplete = away.follow_incomplete()?;
     incomplete.wait_for_line(TIMEOUT, |line| line.contains("not claiming the log"))?;
     let cluster: ClusterView = incomplete.read_until(TIMEOUT, "/v1/cluster", |cluster: &ClusterView| {
         cluster.nodes.iter().any(|node| node.name == "b" && node.lacks.is_some())
@@ -108,7 +102,7 @@ fn a_node_without_a_plugin_or_table_does_not_lead() -> Result<()> {
     let leads = |node: &TestDaemon| node.request("GET", "/v1/ready", &[]).is_ok_and(|(code, _)| code == 200);
     until("one leads", || Ok(nodes.iter().any(leads)))?;
     let leader = nodes.iter().find(|node| leads(node)).context("none leads")?;
-    wait_for_both(leader)?;
+    leader.wait_for_nodes(2)?;
     assert_eq!(leader.get("/v1/tables")?[0]["name"], "prefixes");
     Ok(())
 }
@@ -118,7 +112,7 @@ fn a_file_that_only_one_node_has_keeps_the_other_from_leading() -> Result<()> {
     let bed = Bed::new()?;
     let leader = bed.node("a", "")?.start()?;
     let follower = bed.node("b", "")?.follow()?;
-    wait_for_both(&leader)?;
+    leader.wait_for_nodes(2)?;
     let own = leader.config().data().join("of-a.txt");
     std::fs::write(&own, "secret")?;
     // Relative paths are those of each node's own folder.
@@ -136,7 +130,7 @@ fn a_file_that_only_one_node_has_keeps_the_other_from_leading() -> Result<()> {
     assert!(!refused.status.success());
     std::fs::write(follower.config().data().join("of-a.txt"), "secret")?;
     change(&leader, &json!({ "attention": { "queue-age": "7m" } }))?;
-    wait_for_both(&leader)?;
+    leader.wait_for_nodes(2)?;
     Ok(())
 }
 
@@ -159,7 +153,7 @@ fn the_audit_logs_of_all_nodes_are_in_the_archive() -> Result<()> {
     };
     let leader = node("a")?.start()?;
     let follower = node("b")?.follow()?;
-    wait_for_both(&leader)?;
+    leader.wait_for_nodes(2)?;
     leader.ask("PUT", "/v1/tables/one?kind=exact", b"a,b\n")?;
     until("the line of a", || logged("a", "PUT /v1/tables/{name} one done"))?;
     leader.kill()?;

@@ -48,9 +48,7 @@ fn the_lead_is_handed_over_without_a_duplicate() -> Result<()> {
     let follower = bed.node("b", "")?.follow()?;
     let source = bed.source()?;
     bed.wait_for_traffic()?;
-    leader.read_until::<ClusterView>(TIMEOUT, "/v1/cluster", |cluster| {
-        cluster.nodes.iter().filter(|node| node.alive).count() == 2
-    })?;
+    leader.wait_for_nodes(2)?;
     let output = bed.fixture.command(&leader).args(["cluster", "hand-over"]).output()?;
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let (status, config) = ended(leader)?;
