@@ -65,7 +65,8 @@ impl<'a> ClusterBench<'a> {
     fn nodes(&self, name: &str, servers: &EtcdServers, compress: bool) -> Result<[TestDaemonConfig; 2]> {
         let node = |node: &str| {
             let mut config = self.config(&format!("{name}-{node}"))?;
-            config.cluster(node, servers, &format!("compress = {compress}"));
+            // On one machine, each needs a port of its own.
+            config.cluster(node, servers, &format!("compress = {compress}\nown-sections = [\"listener\"]"));
             Ok::<_, anyhow::Error>(config)
         };
         Ok([node("a")?, node("b")?])
