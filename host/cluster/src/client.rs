@@ -199,7 +199,7 @@ where
     }
     let call = async {
         let mut grpc = Grpc::new(channel.clone()).max_decoding_message_size(LONGEST_ANSWER);
-        grpc.ready().await.map_err(|error| Status::unavailable(causes(&error)))?;
+        grpc.ready().await.map_err(|error| Status::unavailable(innermost_cause(&error)))?;
         let codec = ProstCodec::<Q, A>::default();
         grpc.unary(request, PathAndQuery::from_static(path), codec).await
     };
@@ -209,7 +209,9 @@ where
     }
 }
 
-fn causes(error: &dyn std::error::Error) -> String {
+/// The innermost cause of an error: those around it say only what was tried.
+#[must_use]
+pub fn innermost_cause(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(next) = cause {
@@ -221,7 +223,7 @@ fn causes(error: &dyn std::error::Error) -> String {
 
 /// What etcd answered, for the log.
 pub(crate) fn reason(status: &Status) -> String {
-    let cause = std::error::Error::source(status).map(causes);
+    let cause = std::error::Error::source(status).map(innermost_cause);
     cause.unwrap_or_else(|| status.message().to_owned())
 }
 

@@ -320,16 +320,7 @@ impl Cluster {
 
     pub(crate) async fn refresh_nodes(&self) -> Result<(), Status> {
         let prefix = self.keys.nodes();
-        let mut after = prefix.clone();
-        // The octet after the slash.
-        after.pop();
-        after.push('0');
-        let request = RangeRequest {
-            key: prefix.clone().into_bytes(),
-            range_end: after.into_bytes(),
-            ..RangeRequest::default()
-        };
-        let answer: RangeResponse = self.client.call(RANGE, &request).await?;
+        let answer: RangeResponse = self.client.call(RANGE, &RangeRequest::below(&prefix)).await?;
         let found = answer.kvs.iter().filter_map(|found| {
             let name = std::str::from_utf8(&found.key).ok()?.strip_prefix(&prefix)?;
             Some((name.to_owned(), serde_json::from_slice(&found.value).ok()?))

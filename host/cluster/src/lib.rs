@@ -18,6 +18,7 @@ mod ring;
 mod shared_state;
 mod suspicion;
 
+pub use client::innermost_cause;
 pub use cluster::{Cluster, LeaderRecord};
 pub use error::ClusterError;
 pub use etcd_journal::{EtcdJournal, FollowedTail};

@@ -44,6 +44,15 @@ impl RangeRequest {
     pub(crate) fn of(key: String) -> Self {
         Self { key: key.into_bytes(), limit: 1, ..Self::default() }
     }
+
+    /// Reads all keys with this prefix, which ends with a slash.
+    pub(crate) fn below(prefix: &str) -> Self {
+        let mut end = prefix.as_bytes().to_vec();
+        end.pop();
+        // The octet after the slash.
+        end.push(b'0');
+        Self { key: prefix.as_bytes().to_vec(), range_end: end, ..Self::default() }
+    }
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -13,10 +13,11 @@
 use crate::client::{ANSWER_TIMEOUT, RANGE, TXN};
 use crate::cluster::Cluster;
 use crate::proto::{
-    COMPARE_MOD, COMPARE_VALUE, Compare, DeleteRangeRequest, PutRequest, RangeRequest, RangeResponse,
-    RequestOp, TxnRequest, TxnResponse, compare,
+    COMPARE_MOD, COMPARE_VALUE, Compare, DeleteRangeRequest, KeyValue, PutRequest, RangeRequest,
+    RangeResponse, RequestOp, TxnRequest, TxnResponse, compare,
 };
 use crate::{ClusterError, Exchange};
+use prost::Message;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -119,57 +120,61 @@ impl Cluster {
     /// # Errors
     /// etcd does not answer for some seconds, or a newer version wrote a value.
     pub fn shared_since(&self, revision: i64) -> Result<SharedChanges, ClusterError> {
-        let prefix = self.keys.shared();
-        let mut end = prefix.clone().into_bytes();
-        // The octet after the slash.
-        *end.last_mut().unwrap_or(&mut 0) = b'0';
         if revision > 0 && self.last_change()? <= revision {
             return Ok(SharedChanges { revision, ..SharedChanges::default() });
         }
-        let mut changes = SharedChanges::default();
-        let mut from = prefix.clone().into_bytes();
+        let prefix = self.keys.shared();
+        let after = if revision == 0 { 0 } else { revision + 1 };
+        let (revision, found) = self.read_below(&prefix, after)?;
+        let mut changes = SharedChanges { revision, ..SharedChanges::default() };
+        for found in &found {
+            let key = String::from_utf8_lossy(&found.key);
+            let foreign = || ClusterError::Foreign { key: key.clone().into_owned() };
+            let name = key.strip_prefix(&prefix).ok_or_else(foreign)?;
+            if let Some(name) = name.strip_prefix("name/") {
+                changes.entries.push((name.to_owned(), decode(&found.value).ok_or_else(foreign)?));
+            } else if let Some(sha256) = name.strip_prefix("offer/") {
+                let octets = std::str::from_utf8(&found.value).ok().and_then(|text| text.parse().ok());
+                let file = SharedFile { sha256: sha256.to_owned(), octets: octets.ok_or_else(foreign)? };
+                changes.offers.extend(Some(file).filter(SharedFile::is_valid));
+            }
+        }
+        Ok(changes)
+    }
+
+    /// The keys below this prefix that were written at this revision or later, and the revision of etcd when they were read: what is
+    /// written while the later parts are read has a newer one.
+    fn read_below(&self, prefix: &str, since: i64) -> Result<(i64, Vec<KeyValue>), ClusterError> {
+        let (mut revision, mut all) = (0, Vec::new());
+        let mut request =
+            RangeRequest { limit: KEYS_AT_ONCE, min_mod_revision: since, ..RangeRequest::below(prefix) };
         loop {
-            let request = RangeRequest {
-                key: from,
-                range_end: end.clone(),
-                limit: KEYS_AT_ONCE,
-                min_mod_revision: if revision == 0 { 0 } else { revision + 1 },
-                ..RangeRequest::default()
-            };
-            let answer: Result<RangeResponse, _> =
-                self.runtime.block_on(self.client.call_any(RANGE, &request, ANSWER_TIMEOUT * 10));
-            let answer = answer.map_err(|status| self.client.failed(&status))?;
-            if changes.revision == 0 {
-                // What is written while the next parts are read is read again.
-                changes.revision = answer.header.as_ref().map_or(0, |header| header.revision);
+            let answer: RangeResponse = self.ask(RANGE, &request)?;
+            if revision == 0 {
+                revision = answer.header.as_ref().map_or(0, |header| header.revision);
             }
-            for found in &answer.kvs {
-                let key = String::from_utf8_lossy(&found.key);
-                let foreign = || ClusterError::Foreign { key: key.clone().into_owned() };
-                let name = key.strip_prefix(&prefix).ok_or_else(foreign)?;
-                if let Some(name) = name.strip_prefix("name/") {
-                    changes.entries.push((name.to_owned(), decode(&found.value).ok_or_else(foreign)?));
-                } else if let Some(sha256) = name.strip_prefix("offer/") {
-                    let octets = std::str::from_utf8(&found.value).ok().and_then(|text| text.parse().ok());
-                    let file = SharedFile { sha256: sha256.to_owned(), octets: octets.ok_or_else(foreign)? };
-                    changes.offers.extend(Some(file).filter(SharedFile::is_valid));
-                }
-            }
-            match answer.kvs.last() {
-                Some(last) if answer.kvs.len() >= usize::try_from(KEYS_AT_ONCE).unwrap_or(1) => {
-                    from = [&last.key[..], &[0]].concat();
-                }
-                _ => return Ok(changes),
+            let is_full = answer.kvs.len() >= usize::try_from(KEYS_AT_ONCE).unwrap_or(1);
+            all.extend(answer.kvs);
+            match all.last() {
+                Some(last) if is_full => request.key = [&last.key[..], &[0]].concat(),
+                _ => return Ok((revision, all)),
             }
         }
     }
 
+    /// Asks etcd until a member answers, for some seconds. Only for what may be repeated.
+    fn ask<Q, A>(&self, path: &'static str, request: &Q) -> Result<A, ClusterError>
+    where
+        Q: Message + Clone + 'static,
+        A: Message + Default + 'static,
+    {
+        let answer = self.runtime.block_on(self.client.call_any(path, request, ANSWER_TIMEOUT * 10));
+        answer.map_err(|status| self.client.failed(&status))
+    }
+
     /// The revision of the last change.
     fn last_change(&self) -> Result<i64, ClusterError> {
-        let request = RangeRequest::of(self.keys.changed());
-        let answer: Result<RangeResponse, _> =
-            self.runtime.block_on(self.client.call_any(RANGE, &request, ANSWER_TIMEOUT * 10));
-        let answer = answer.map_err(|status| self.client.failed(&status))?;
+        let answer: RangeResponse = self.ask(RANGE, &RangeRequest::of(self.keys.changed()))?;
         Ok(answer.kvs.first().map_or(0, |found| found.mod_revision))
     }
 
@@ -237,43 +242,25 @@ impl Cluster {
     /// As [`write_shared`](Self::write_shared).
     pub fn forget_removed(&self) -> Result<(), ClusterError> {
         let seen = self.nodes.lock().shared_everywhere(&self.options.node);
-        let prefix = format!("{}name/", self.keys.shared());
-        let end = format!("{}name0", self.keys.shared());
-        let mut from = prefix.into_bytes();
-        loop {
-            let request = RangeRequest {
-                key: from,
-                range_end: end.clone().into_bytes(),
-                limit: KEYS_AT_ONCE,
-                ..RangeRequest::default()
-            };
-            let answer: Result<RangeResponse, _> =
-                self.runtime.block_on(self.client.call_any(RANGE, &request, ANSWER_TIMEOUT * 10));
-            let answer = answer.map_err(|status| self.client.failed(&status))?;
-            for found in answer.kvs.iter().filter(|found| found.value == [REMOVED]) {
-                if seen.is_some_and(|seen| seen < found.mod_revision) {
-                    continue;
-                }
-                // Unless it was written again meanwhile.
-                let unchanged = Compare {
-                    result: 0,
-                    target: COMPARE_MOD,
-                    key: found.key.clone(),
-                    target_union: Some(compare::TargetUnion::ModRevision(found.mod_revision)),
-                };
-                let removal = DeleteRangeRequest { key: found.key.clone() };
-                match self.change_as_leader(vec![removal.into()], vec![unchanged]) {
-                    Ok(_) | Err(ClusterError::NotLeader) => {}
-                    Err(error) => return Err(error),
-                }
+        let (_, names) = self.read_below(&format!("{}name/", self.keys.shared()), 0)?;
+        for found in names.iter().filter(|found| found.value == [REMOVED]) {
+            if seen.is_some_and(|seen| seen < found.mod_revision) {
+                continue;
             }
-            match answer.kvs.last() {
-                Some(last) if answer.kvs.len() >= usize::try_from(KEYS_AT_ONCE).unwrap_or(1) => {
-                    from = [&last.key[..], &[0]].concat();
-                }
-                _ => return Ok(()),
+            // Unless it was written again meanwhile.
+            let unchanged = Compare {
+                result: 0,
+                target: COMPARE_MOD,
+                key: found.key.clone(),
+                target_union: Some(compare::TargetUnion::ModRevision(found.mod_revision)),
+            };
+            let removal = DeleteRangeRequest { key: found.key.clone() };
+            match self.change_as_leader(vec![removal.into()], vec![unchanged]) {
+                Ok(_) | Err(ClusterError::NotLeader) => {}
+                Err(error) => return Err(error),
             }
         }
+        Ok(())
     }
 
     /// One transaction on the condition that this node has claimed the log last. Its operations may be repeated.
@@ -291,9 +278,7 @@ impl Cluster {
             target_union: Some(compare::TargetUnion::Value(claimed)),
         });
         let request = TxnRequest { compare: conditions, success: operations, failure: Vec::new() };
-        let answer: Result<TxnResponse, _> =
-            self.runtime.block_on(self.client.call_any(TXN, &request, ANSWER_TIMEOUT * 10));
-        let answer = answer.map_err(|status| self.client.failed(&status))?;
+        let answer: TxnResponse = self.ask(TXN, &request)?;
         let revision = answer.header.map_or(0, |header| header.revision);
         self.revision.fetch_max(revision, Relaxed);
         if answer.succeeded { Ok(revision) } else { Err(ClusterError::NotLeader) }

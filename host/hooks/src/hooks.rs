@@ -142,24 +142,21 @@ impl Hooks {
         Ok(hooks)
     }
 
-    /// Compiles a component into this folder without storing it as a plugin, so that [`Hooks::upload`] and [`Hooks::open`] need not.
+    /// Compiles the stored plugins of this folder, and these components beside them, as far as they are not compiled yet, so that
+    /// [`Hooks::open`] and [`Hooks::upload`] need not. Returns how many stored ones there are; one that does not compile is left out.
     ///
     /// # Errors
-    /// The folder cannot be written, or the octets are no component.
-    pub fn compile(folder: &Path, options: &HooksOptions, octets: &[u8]) -> Result<(), HookError> {
+    /// The folder cannot be read or written, or the octets are no component.
+    pub fn compile_ahead(
+        folder: &Path,
+        options: &HooksOptions,
+        components: &[Vec<u8>],
+    ) -> Result<usize, HookError> {
         let library = Library::open(folder, options.trust.clone())?;
         let runtime = Runtime::new(options.memory, options.instances)?;
-        library.compile(&runtime.engine, octets)
-    }
-
-    /// Compiles the stored plugins of this folder that are not compiled yet, so that [`Hooks::open`] need not. Returns how many
-    /// there are; one that does not compile is left out.
-    ///
-    /// # Errors
-    /// The folder cannot be read.
-    pub fn compile_stored(folder: &Path, options: &HooksOptions) -> Result<usize, HookError> {
-        let library = Library::open(folder, options.trust.clone())?;
-        let runtime = Runtime::new(options.memory, options.instances)?;
+        for octets in components {
+            library.compile(&runtime.engine, octets)?;
+        }
         let versions = library.list(&runtime.engine)?;
         let compiled = versions.iter().filter(|info| {
             library.compiled(&runtime.engine, &info.plugin, &info.version, &info.sha256).is_ok()

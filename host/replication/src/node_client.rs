@@ -1,5 +1,5 @@
 use crate::{NodeCertificate, ReplicationError, SharedFiles};
-use cluster::{Cluster, Exchange, SharedFile};
+use cluster::{Cluster, Exchange, SharedFile, innermost_cause};
 use reqwest::{Client, Response};
 use sha2::{Digest as _, Sha256};
 use std::io::Write as _;
@@ -97,9 +97,9 @@ impl NodeClient {
             .connect_timeout(CONNECT_TIMEOUT)
             .read_timeout(timeout)
             .build()
-            .map_err(|error| causes(&error))?;
+            .map_err(|error| innermost_cause(&error))?;
         let url = format!("https://{}/{path}", exchange.address);
-        let response = client.get(url).send().await.map_err(|error| causes(&error))?;
+        let response = client.get(url).send().await.map_err(|error| innermost_cause(&error))?;
         match response.status() {
             status if status.is_success() => Ok(response),
             status => Err(format!("it answered {status}")),
@@ -110,7 +110,7 @@ impl NodeClient {
 async fn receive(mut response: Response, file: &mut NamedTempFile) -> Result<(String, u64), String> {
     let expected = response.content_length();
     let (mut sum, mut octets) = (Sha256::new(), 0);
-    while let Some(chunk) = response.chunk().await.map_err(|error| causes(&error))? {
+    while let Some(chunk) = response.chunk().await.map_err(|error| innermost_cause(&error))? {
         sum.update(&chunk);
         octets += chunk.len() as u64;
         file.write_all(&chunk).map_err(|error| error.to_string())?;
@@ -120,14 +120,4 @@ async fn receive(mut response: Response, file: &mut NamedTempFile) -> Result<(St
     }
     file.as_file().sync_all().map_err(|error| error.to_string())?;
     Ok((model::hex(&sum.finalize()), octets))
-}
-
-fn causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(next) = cause {
-        text = next.to_string();
-        cause = next.source();
-    }
-    text
 }

@@ -426,7 +426,7 @@ impl SharedStateWatch {
 
 /// Compiles plugins that came from the leader, so that a take-over does not wait for it.
 fn compile(plugins: &Path, hooks: &HooksOptions) {
-    match hooks::Hooks::compile_stored(plugins, hooks) {
+    match hooks::Hooks::compile_ahead(plugins, hooks, &[]) {
         Ok(plugins) => tracing::debug!(plugins, "plugins compiled"),
         Err(error) => tracing::warn!(%error, "compiling the plugins of the cluster failed"),
     }

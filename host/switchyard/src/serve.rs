@@ -645,14 +645,10 @@ fn hooks_options(config: &Config, home: Option<PeerId>) -> HooksOptions {
 
 /// Compiles the plugins that this node would bind, so that a take-over does not wait for it. Messages wait for a take-over.
 fn compile_plugins(config: &Config) -> Result<()> {
-    let (folder, options) = (config.appliance.data.join("plugins"), hooks_options(config, None));
-    for first_binding in &config.first_bindings {
-        if let Some(component) = &first_binding.component {
-            let octets = read_component(component)?;
-            Hooks::compile(&folder, &options, &octets)?;
-        }
-    }
-    Hooks::compile_stored(&folder, &options)?;
+    let configured =
+        config.first_bindings.iter().filter_map(|first_binding| first_binding.component.as_deref());
+    let components = configured.map(read_component).collect::<Result<Vec<_>>>()?;
+    Hooks::compile_ahead(&config.appliance.data.join("plugins"), &hooks_options(config, None), &components)?;
     Ok(())
 }
 
