@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod apply;
+mod changes;
 mod checked;
 mod decoding;
 mod error;

@@ -1,5 +1,6 @@
 use crate::apply::apply;
-use crate::pending::{Pending, PendingContent};
+use crate::changes::{Changes, MOST_OCTETS};
+use crate::pending::Pending;
 use crate::tables::{
     self, FILE_FORMAT, IN_CLUSTER, META, META_APPLIED, META_CLUSTER, META_FORMAT, META_NEXT_ID, NAMES,
     WITH_JOURNAL,
@@ -54,7 +55,7 @@ pub struct Store {
     path: PathBuf,
     /// Held from the append of a batch until it is pending, so that changes become pending in the order of the journal.
     journal: Mutex<JournalWriter>,
-    changes: Mutex<Changes>,
+    changes: Changes,
     /// Held while changes are applied.
     applying: Mutex<()>,
     /// The last record that is durable in the tables; held while they are made durable.
@@ -87,60 +88,6 @@ struct JournalWriter {
     writer: Writer,
     /// Reused for each record.
     buffer: Vec<u8>,
-}
-
-/// Changes that the tables lack.
-#[derive(Debug, Default)]
-struct Changes {
-    /// Committed batches in the order of the journal, with the numbers of their records. They are merged when somebody
-    /// needs them, so that commits do not wait for it.
-    committed: Vec<(Seq, Arc<Batch>)>,
-    /// The changes in `committed`, and the octets of their records.
-    rows: usize,
-    octets: usize,
-    /// Merged changes, older than `committed`.
-    next: Pending,
-    /// Changes that are being applied; older than `next`.
-    current: Option<Arc<Pending>>,
-    /// The last record in the tables, durable or not.
-    applied: Seq,
-}
-
-/// With so many changes, a commit applies them itself: the tables cannot keep up.
-const MOST_ROWS: usize = 500_000;
-/// The same for the octets of their records.
-const MOST_OCTETS: usize = 64 << 20;
-
-impl Changes {
-    fn add(&mut self, seq: Seq, octets: usize, batch: Arc<Batch>) {
-        self.rows += batch.rows();
-        self.octets += octets;
-        self.committed.push((seq, batch));
-    }
-
-    fn is_empty(&self) -> bool {
-        self.committed.is_empty() && self.next.is_empty()
-    }
-
-    fn is_full(&self) -> bool {
-        self.rows >= MOST_ROWS || self.octets >= MOST_OCTETS
-    }
-
-    /// The merged changes of all commits.
-    fn merged(&mut self) -> &mut Pending {
-        for (seq, batch) in self.committed.drain(..) {
-            self.next.merge(seq, Arc::unwrap_or_clone(batch));
-        }
-        &mut self.next
-    }
-
-    /// Takes all changes, to apply them.
-    fn take(&mut self) -> Arc<Pending> {
-        (self.rows, self.octets) = (0, 0);
-        let pending = Arc::new(self.merged().take());
-        self.current = Some(pending.clone());
-        pending
-    }
 }
 
 impl std::fmt::Debug for Store {
@@ -242,7 +189,7 @@ impl Store {
             database,
             path: path.to_owned(),
             journal: Mutex::new(JournalWriter { journal, writer, buffer: Vec::new() }),
-            changes: Mutex::new(Changes { applied, ..Changes::default() }),
+            changes: Changes::new(applied),
             applying: Mutex::new(()),
             durable: Mutex::new(applied),
             durable_record: AtomicU64::new(applied.0),
@@ -300,11 +247,7 @@ impl Store {
         self.appended.store(seq.0, Relaxed);
         let done = CommitStats { rows: batch.rows() as u64, octets: buffer.len() as u64 };
         let batch = Arc::new(batch);
-        let is_full = {
-            let mut changes = self.changes.lock();
-            changes.add(seq, buffer.len(), batch.clone());
-            changes.is_full()
-        };
+        let is_full = self.changes.add(seq, buffer.len(), batch.clone());
         drop(guard);
         observe(&batch);
         if is_full {
@@ -347,7 +290,7 @@ impl Store {
     /// The number of changes that the tables lack, apart from those that are being applied.
     #[must_use]
     pub fn pending_changes(&self) -> usize {
-        self.changes.lock().rows
+        self.changes.rows()
     }
 
     /// Applies all changes of earlier commits to the tables. They are durable there after the next
@@ -356,33 +299,23 @@ impl Store {
     /// # Errors
     /// The disk fails, or a record is damaged. The process must stop then; the journal has all changes.
     pub fn apply(&self) -> Result<(), StoreError> {
-        {
-            let changes = self.changes.lock();
-            if changes.is_empty() && changes.current.is_none() {
-                return Ok(());
-            }
+        if self.changes.is_empty() {
+            return Ok(());
         }
         let _applying = self.applying.lock();
         // If an attempt before failed, its changes are still there. Later ones must not get ahead of them.
-        let unapplied = self.changes.lock().current.clone();
-        if let Some(unapplied) = unapplied {
+        if let Some(unapplied) = self.changes.unapplied() {
             self.write_current(&unapplied)?;
         }
-        let pending = {
-            let mut changes = self.changes.lock();
-            if changes.is_empty() {
-                return Ok(());
-            }
-            changes.take()
-        };
-        self.write_current(&pending)
+        match self.changes.take() {
+            Some(pending) => self.write_current(&pending),
+            None => Ok(()),
+        }
     }
 
     fn write_current(&self, pending: &Pending) -> Result<(), StoreError> {
         write(&self.database, pending, Durability::None)?;
-        let mut changes = self.changes.lock();
-        changes.applied = pending.last;
-        changes.current = None;
+        self.changes.set_applied(pending.last);
         Ok(())
     }
 
@@ -400,7 +333,7 @@ impl Store {
     fn make_durable(&self, format: Option<u64>) -> Result<(), StoreError> {
         // Two at once would tell the journal out of order.
         let mut durable = self.durable.lock();
-        let applied = self.changes.lock().applied;
+        let applied = self.changes.applied();
         if format.is_none() && *durable == applied {
             return Ok(());
         }
@@ -442,16 +375,7 @@ impl Store {
     /// The disk fails or a record is damaged.
     pub fn load(&self, ids: &[MessageId]) -> Result<Vec<Option<Arc<Message>>>, StoreError> {
         // The queues wait for it. It does not apply the pending changes first.
-        let mut found: Vec<PendingContent> = Vec::with_capacity(ids.len());
-        {
-            let mut changes = self.changes.lock();
-            changes.merged();
-            let changes = &*changes;
-            found.extend(ids.iter().map(|id| match (changes.next.content_of(*id), &changes.current) {
-                (PendingContent::AsStored, Some(current)) => current.content_of(*id),
-                (content, _) => content,
-            }));
-        }
+        let found = self.changes.contents_of(ids);
         let transaction = self.database.begin_read()?;
         self.load_stored(&transaction, ids.iter().copied().zip(found))
     }

@@ -18,11 +18,11 @@ const TABLES_INTERVAL: Duration = Duration::from_millis(20);
 const TABLES_NICE: i32 = 5;
 /// Pending changes are applied after this time, or as soon as there are so many. What has ended by then is merged.
 const APPLY_INTERVAL: Duration = Duration::from_millis(200);
-const APPLY_CHANGES: usize = 20_000;
+const APPLY_CHANGES: usize = 10_000;
 /// The tables are made durable after this time, or after so many changes: the disk must not be busy with them for long,
-/// because the journal waits for it too.
-const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
-const CHECKPOINT_CHANGES: usize = 20_000;
+/// because the journal waits for it too. A start replays what is not durable: so many changes take milliseconds.
+const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(10);
+const CHECKPOINT_CHANGES: usize = 10_000;
 
 impl TableWriter {
     /// Runs until `stop` is closed.

@@ -81,14 +81,19 @@ struct BenchSetup {
 
 impl BenchSetup {
     fn start(config: &mut TestDaemonConfig) -> Result<Self> {
+        Self::start_with(config, false)
+    }
+
+    /// With `receipts`, the peer sends a receipt for each message.
+    fn start_with(config: &mut TestDaemonConfig, receipts: bool) -> Result<Self> {
         let tally = Arc::new(Tally::new(MAX_MESSAGES));
-        let sink = Sink::start(SinkOptions::default(), &tally)?;
+        let sink = Sink::start(SinkOptions { receipts, ..SinkOptions::default() }, &tally)?;
         let nobody = SocketAddr::from(([127, 0, 0, 1], free_port()?));
         config
             .peer(
                 "upstream",
                 sink.address(),
-                "links = 2\nwindow = 2000\ndlrs = false\nuncertain = \"send-again\"",
+                &format!("links = 2\nwindow = 2000\ndlrs = {receipts}\nuncertain = \"send-again\""),
             )
             .peer("elsewhere", nobody, "");
         let setup = Self { appliance: config.start()?, sink, tally };
@@ -114,6 +119,11 @@ impl BenchSetup {
     fn measure(&self, name: &str, options: &Options, rate: Option<f64>) -> Result<Row> {
         let mut ask = self.ask(options);
         ask.rate = rate;
+        self.measure_source(name, options, ask)
+    }
+
+    /// Runs the traffic of this source for the time in the options.
+    fn measure_source(&self, name: &str, options: &Options, mut ask: SourceOptions) -> Result<Row> {
         // The first second is the warm-up.
         ask.duration = Some(Duration::from_secs(options.seconds + 1));
         let source = Source::start(&ask, &self.tally)?;
@@ -305,6 +315,7 @@ fn measure_table(tool_run: &ToolRun, options: &Options) -> Result<()> {
     rows.push(setup.measure("at half of that", options, Some(full.rate / 2.0))?);
     let limit = full.rate;
     rows.insert(0, full);
+    let lonely = one_at_a_time(&setup, options)?;
     for waiting in [options.waiting / 10, options.waiting] {
         setup.fill_queue(options, waiting)?;
         rows.push(setup.measure(&format!("{} wait elsewhere", thousands(waiting)), options, None)?);
@@ -319,6 +330,15 @@ fn measure_table(tool_run: &ToolRun, options: &Options) -> Result<()> {
     let native = setup.measure("no plugin: native constant", options, None)?;
     let (links, links_native) = (rows[0].groups.get("links"), native.groups.get("links"));
     let difference = links.zip(links_native).map(|(with, without)| with - without);
+    drop(setup);
+
+    let mut config = tool_run.config("receipts")?;
+    config.router(&tool_run.component, POLICY)?;
+    let setup = BenchSetup::start_with(&mut config, true)?;
+    let mut ask = setup.ask(options);
+    ask.receipts = true;
+    let with_receipts = setup.measure_source("with a receipt for each", options, ask)?;
+    ensure!(with_receipts.source.receipts > 0, "no receipt reached the source");
     drop(setup);
 
     let memory = memory(tool_run, options)?;
@@ -336,6 +356,8 @@ fn measure_table(tool_run: &ToolRun, options: &Options) -> Result<()> {
         (crowded / limit - 1.0) * 100.0
     );
     println!("memory of a waiting message: {memory:.0} octets, caches full before and after");
+    println!("{lonely}");
+    println!("{} receipts reached the source while it was bound", with_receipts.source.receipts);
     println!("{recovery}");
     let (source, sent) = (&rows[0].source, rows[0].source.answers.count().max(1));
     println!(
@@ -343,6 +365,25 @@ fn measure_table(tool_run: &ToolRun, options: &Options) -> Result<()> {
         source.processor.as_secs_f64() * 1e6 / sent as f64
     );
     Ok(())
+}
+
+/// One connection that waits for each answer: what a message costs without company.
+fn one_at_a_time(setup: &BenchSetup, options: &Options) -> Result<String> {
+    let written = || -> Result<(f64, f64)> {
+        let metric = |name| setup.appliance.metric(name);
+        Ok((metric("switchyard_commit_seconds_count")?, metric("switchyard_commit_bytes_total")?))
+    };
+    let mut ask = setup.ask(options);
+    (ask.connections, ask.window) = (1, 1);
+    let before = written()?;
+    let row = setup.measure_source("one at a time", options, ask)?;
+    let after = written()?;
+    let messages = row.source.answers.count().max(1) as f64;
+    Ok(format!(
+        "one at a time: {:.2} commits, each with one fdatasync, and {:.0} octets of the journal a message",
+        (after.0 - before.0) / messages,
+        (after.1 - before.1) / messages
+    ))
 }
 
 /// The archive's database stops and restarts under full load.
