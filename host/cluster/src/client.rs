@@ -1,7 +1,8 @@
 //! Calls of etcd's API v3: several members, TLS, users.
 
-use crate::proto::{AuthenticateRequest, AuthenticateResponse};
+use crate::proto::{AuthenticateRequest, AuthenticateResponse, RangeRequest, RangeResponse};
 use crate::{ClusterError, ClusterOptions};
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use http::uri::PathAndQuery;
 use parking_lot::Mutex;
 use prost::Message;
@@ -17,7 +18,7 @@ use tonic_prost::ProstCodec;
 /// The maximum time for one answer. etcd elects a leader in one to two seconds.
 pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
-/// The delay before the next member is asked.
+/// The delay before a call is repeated.
 const RETRY_DELAY: Duration = Duration::from_millis(50);
 /// The longest answer: etcd's requests are limited to 1.5 MiB, and a part of the ring is read at once.
 const LONGEST_ANSWER: usize = 64 << 20;
@@ -91,9 +92,26 @@ impl EtcdClient {
         self.members.iter().map(|(endpoint, _)| endpoint.as_str())
     }
 
-    /// Asks the next member from now on.
-    pub(crate) fn rotate(&self) {
-        self.current.fetch_add(1, Relaxed);
+    /// The current member does not answer: asks all at once, and from now on the first one that answers for a majority.
+    ///
+    /// One by one would take long: a member that cannot be reached and one that waits for etcd's election both say nothing.
+    pub(crate) async fn find_member(&self) {
+        let silent = self.current.load(Relaxed);
+        // No key has this name: the answer is short, and it is linearizable.
+        let request = RangeRequest::of("\0".to_owned());
+        let asked = (0..self.members.len()).map(|member| {
+            let request = &request;
+            async move { (member, self.call_at::<_, RangeResponse>(member, RANGE, request).await) }
+        });
+        let mut asked: FuturesUnordered<_> = asked.collect();
+        while let Some((member, answer)) = asked.next().await {
+            if answer.is_ok() || answer.is_err_and(|status| is_refusal(&status)) {
+                self.current.store(member, Relaxed);
+                return;
+            }
+        }
+        // Another caller may have found one meanwhile.
+        let _ = self.current.compare_exchange(silent, silent.wrapping_add(1), Relaxed, Relaxed);
     }
 
     /// Calls the current member once.
@@ -143,7 +161,7 @@ impl EtcdClient {
             if is_refusal(&status) || begun.elapsed() >= time {
                 return Err(status);
             }
-            self.rotate();
+            self.find_member().await;
             tokio::time::sleep(RETRY_DELAY).await;
         }
     }

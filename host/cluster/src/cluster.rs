@@ -272,7 +272,7 @@ impl Cluster {
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
             if let Err(status) = self.refresh_nodes().await {
-                self.client.rotate();
+                self.client.find_member().await;
                 tracing::warn!(reason = reason(&status), "reading the nodes from etcd failed");
             }
             is_safe_now = is_safe();
@@ -306,7 +306,7 @@ impl Cluster {
                 let why = reason(&status);
                 let endpoint = self.client.endpoint().to_owned();
                 if !is_refusal(&status) {
-                    self.client.rotate();
+                    self.client.find_member().await;
                 }
                 let mut view = self.view.lock();
                 if view.silent.is_none() {

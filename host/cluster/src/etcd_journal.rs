@@ -107,10 +107,11 @@ impl EtcdJournal {
         let answer: TxnResponse = match cluster.client.call(TXN, &request).await {
             Ok(answer) => answer,
             Err(status) => {
+                let error = unavailable(cluster, &status);
                 if !is_refusal(&status) {
-                    cluster.client.rotate();
+                    cluster.client.find_member().await;
                 }
-                return Err(unavailable(cluster, &status));
+                return Err(error);
             }
         };
         let mut ranges = ranges(answer);
@@ -265,7 +266,7 @@ impl EtcdJournal {
             if begun.elapsed() >= RESOLUTION {
                 return Err(JournalError::Unknown);
             }
-            cluster.client.rotate();
+            cluster.client.find_member().await;
             tokio::time::sleep(RETRY_DELAY).await;
         }
     }

@@ -7,6 +7,7 @@ use cluster::{
 };
 use journal::{Entry, Journal, JournalError, NodeId, Seq, Writer};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use std::net::TcpListener;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -274,6 +275,21 @@ fn without_a_majority_nothing_is_written_and_the_lease_ends() {
     let unknown = journal.append(&mut writer, b"unknown").unwrap_err();
     assert!(matches!(unknown, JournalError::Unknown), "{unknown}");
     assert!(!journal.lease().holds());
+}
+
+#[test]
+fn members_that_say_nothing_are_passed_over() {
+    let bed = bed(1);
+    // The kernel accepts, and nobody reads: as a stopped member, or one behind a cut.
+    let silent = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    let mut endpoints: Vec<_> =
+        silent.iter().map(|silent| format!("http://{}", silent.local_addr().unwrap())).collect();
+    endpoints.extend(bed.servers.endpoints());
+    let cluster = bed.join_with(options("a", endpoints));
+    let mut journal = cluster.journal(Seq(0));
+    let mut writer = claim(&mut journal);
+    append(&mut journal, &mut writer, b"one");
+    assert_eq!(payloads(&mut journal, Seq(1)), [b"one"]);
 }
 
 #[test]
