@@ -315,7 +315,7 @@ fn measure_table(tool_run: &ToolRun, options: &Options) -> Result<()> {
     rows.push(setup.measure("at half of that", options, Some(full.rate / 2.0))?);
     let limit = full.rate;
     rows.insert(0, full);
-    let lonely = one_at_a_time(&setup, options)?;
+    let single_message_cost = one_at_a_time(&setup, options)?;
     for waiting in [options.waiting / 10, options.waiting] {
         setup.fill_queue(options, waiting)?;
         rows.push(setup.measure(&format!("{} wait elsewhere", thousands(waiting)), options, None)?);
@@ -356,7 +356,7 @@ fn measure_table(tool_run: &ToolRun, options: &Options) -> Result<()> {
         (crowded / limit - 1.0) * 100.0
     );
     println!("memory of a waiting message: {memory:.0} octets, caches full before and after");
-    println!("{lonely}");
+    println!("{single_message_cost}");
     println!("{} receipts reached the source while it was bound", with_receipts.source.receipts);
     println!("{recovery}");
     let (source, sent) = (&rows[0].source, rows[0].source.answers.count().max(1));
