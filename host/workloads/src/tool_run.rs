@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use testkit::built;
 use testkit::test_daemon::TestDaemonConfig;
 
@@ -58,5 +59,31 @@ impl ToolRun {
 pub(crate) fn runs_dir() -> Result<PathBuf> {
     let above = workspace::target().join("runs");
     std::fs::create_dir_all(&above).with_context(|| format!("creating {}", above.display()))?;
+    remove_old_runs(&above)?;
     Ok(above)
+}
+
+/// Folders of failed and interrupted runs that are kept: the newest. A folder may have a gigabyte.
+const KEPT_RUNS: usize = 4;
+
+/// No run takes this long, so an older folder belongs to none.
+const LONGEST_RUN: Duration = Duration::from_secs(6 * 3600);
+
+fn remove_old_runs(above: &Path) -> Result<()> {
+    let mut folders = Vec::new();
+    for entry in std::fs::read_dir(above)? {
+        let entry = entry?;
+        // Another run may remove its folder meanwhile.
+        if let Ok(changed) = entry.metadata().and_then(|metadata| metadata.modified()) {
+            folders.push((changed, entry.path()));
+        }
+    }
+    folders.sort();
+    let kept = folders.len().saturating_sub(KEPT_RUNS);
+    for (changed, folder) in folders.into_iter().take(kept) {
+        if changed.elapsed().is_ok_and(|age| age > LONGEST_RUN) {
+            std::fs::remove_dir_all(&folder).with_context(|| format!("removing {}", folder.display()))?;
+        }
+    }
+    Ok(())
 }
