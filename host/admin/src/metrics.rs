@@ -237,7 +237,7 @@ metrics! {
     Gauge ETCD_MEMBER_UP = "switchyard_etcd_member_up" ["endpoint"];
     /// Octets of the file of a member of etcd; its quota is 2 GiB by default.
     Gauge ETCD_MEMBER_BYTES = "switchyard_etcd_member_bytes" ["endpoint"];
-    /// Connections accepted by the SMPP and SGIP listeners.
+    /// Connections accepted by the listeners for ESMEs, SPs and gateways.
     Counter CONNECTIONS = "switchyard_connections_total" [];
     /// Connections refused: too many in all or from one address, or not yet bound when a newer connection needed the slot.
     Counter TURNED_AWAY = "switchyard_connections_turned_away_total" [];

@@ -32,7 +32,7 @@ name_schemas! {
     /// The settlement of a price.
     PriceStateSchema = PriceState::ALL.map(PriceState::name);
     /// The protocol of a submission.
-    ProtocolSchema = ["smpp", "sgip", "http", "gsup", "shell", "internal"];
+    ProtocolSchema = ["smpp", "sgip", "cmpp", "smgp", "http", "gsup", "shell", "internal"];
     /// The state of a message in a DLR.
     DlrStateSchema = [
         "scheduled", "enroute", "delivered", "expired", "deleted", "undeliverable", "accepted", "unknown", "rejected",

@@ -20,7 +20,7 @@ pub struct RefusalsView {
 pub struct RefusalCountView {
     /// The account, or the peer or core network that sent the messages.
     pub account: String,
-    /// `smpp`, `sgip`, `http`, `gsup`, `shell`, or `internal` for test messages.
+    /// `smpp`, `sgip`, `cmpp`, `smgp`, `http`, `gsup`, `shell`, or `internal` for test messages.
     #[schema(value_type = ProtocolSchema, inline)]
     pub protocol: String,
     /// The reason, for programs: `throttled`, `no-route`, `no-credit`, `opted-out`, `queue-full`, `invalid-source` and so on.

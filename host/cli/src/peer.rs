@@ -53,7 +53,7 @@ enum Task {
         #[arg(required = true)]
         settings: Vec<String>,
         /// The protocol of a new peer.
-        #[arg(long, value_parser = ["smpp", "sgip", "gsup"], default_value = "smpp")]
+        #[arg(long, value_parser = ["smpp", "sgip", "cmpp", "smgp", "gsup"], default_value = "smpp")]
         protocol: String,
         #[command(flatten)]
         change_args: ConfigChangeArgs,
@@ -84,9 +84,13 @@ impl PeerCommand {
         global.run(streams, |api, output| match task {
             Task::List => print_all(output, &load_all(api, false)?, false),
             Task::Show { name } => print(output, &load(api, false, &name)?),
-            Task::Set { name, settings, protocol, change_args } => {
+            Task::Set { name, mut settings, protocol, change_args } => {
                 let section = match protocol.as_str() {
                     "sgip" => "gateway",
+                    "cmpp" | "smgp" => {
+                        settings.push(format!("protocol={protocol}"));
+                        "gateway"
+                    }
                     "gsup" => "gsm",
                     _ => "peer",
                 };

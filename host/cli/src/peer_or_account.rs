@@ -13,7 +13,7 @@ use client::ApiClient;
 use client::terminal::visible;
 use serde_json::{Map, Value, json};
 
-/// The sections of the configuration that hold peers, and the protocol of each.
+/// The sections of the configuration that hold peers, and the protocol of each. A gateway may name another.
 const PEERS: [(&str, &str); 3] = [("peer", "SMPP"), ("gateway", "SGIP"), ("gsm", "GSUP")];
 
 /// A peer or an account.
@@ -55,7 +55,12 @@ fn from_configuration(document: &Value, accounts: bool) -> Vec<PeerOrAccount> {
             entries.push(PeerOrAccount {
                 name: settings["name"].as_str().unwrap_or_default().to_owned(),
                 is_account: accounts,
-                protocol: (!protocol.is_empty()).then_some(protocol),
+                protocol: match settings["protocol"].as_str() {
+                    _ if protocol.is_empty() => None,
+                    Some("cmpp") => Some("CMPP"),
+                    Some("smgp") => Some("SMGP"),
+                    _ => Some(protocol),
+                },
                 settings: settings.clone(),
                 queue: None,
                 links: Vec::new(),

@@ -24,6 +24,7 @@ const PAGES: &[ManualPage] = manual_pages![
     "guide/backup-and-upgrade",
     "guide/billing",
     "guide/cluster",
+    "guide/cmpp-and-smgp",
     "guide/command-line",
     "guide/configuration",
     "guide/dlrs-and-retries",

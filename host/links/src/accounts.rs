@@ -36,9 +36,11 @@ impl Accounts {
         until: Instant,
     ) -> Arc<Account> {
         let limits = registry.set(options.peer, options.rate, options.burst, clock::now());
-        // An SGIP side may have more connections than the account has sessions; then they count for all protocols.
-        let connections_in = options.sgip.as_ref().map_or(0, |sp| sp.node.connections_in);
-        limits.set_sessions(options.sessions.max(connections_in));
+        // Another protocol may have more connections than the account has sessions; then they count for all protocols.
+        let sgip = options.sgip.as_ref().map_or(0, |sp| sp.node.connections_in);
+        let [cmpp, smgp] =
+            [&options.cmpp, &options.smgp].map(|sp| sp.as_ref().map_or(0, |sp| sp.connections_in));
+        limits.set_sessions(options.sessions.max(sgip).max(cmpp).max(smgp));
         let mut accounts = self.by_system_id.write();
         let renamed = accounts
             .iter()

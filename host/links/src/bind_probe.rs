@@ -3,32 +3,35 @@
 //! It carries no traffic: no message is sent over it, and the peer's messages are refused with a temporary status.
 //! The existing links are not affected.
 
+use crate::gateway_kind::GatewayKind;
 use crate::sgip::GatewayOptions;
 use crate::smpp_link::session_options;
-use crate::{Links, PeerOptions};
+use crate::{Links, PeerOptions, sp};
 use api::{TestStepKind, TestStepView};
 use bytes::BytesMut;
+use cmpp::Cmpp;
 use model::Timestamp;
+use ports::link::ClientTls;
 use ports::{Socket, clock};
 use sgip::{LoginType, ResultCode, Sequence};
+use smgp::Smgp;
 use smpp::{CommandStatus, Response};
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 /// The time that a peer has to answer our unbind.
-const UNBIND_TIMEOUT: Duration = Duration::from_secs(2);
+pub(crate) const UNBIND_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The steps so far.
 #[derive(Default)]
-struct ProbeRun {
+pub(crate) struct ProbeRun {
     steps: Vec<TestStepView>,
 }
 
 impl ProbeRun {
     /// Runs one step, within a time limit; `None` if it fails.
-    async fn step<T>(
+    pub(crate) async fn step<T>(
         &mut self,
         what: TestStepKind,
         within: Duration,
@@ -67,6 +70,30 @@ impl ProbeRun {
         };
         self.step(TestStepKind::Connect, within, connected).await
     }
+
+    /// Connects, with TLS if there are options for it.
+    pub(crate) async fn connect_tls(
+        &mut self,
+        address: &str,
+        tls: Option<&ClientTls>,
+        within: Duration,
+    ) -> Option<Socket> {
+        let stream = self.connect(address, within).await?;
+        let Some(files) = tls else { return Some(Socket::Plain(stream)) };
+        let host = address.rsplit_once(':').map_or("", |(host, _)| host);
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let handshake = async {
+            let (connector, name) = files.connector(host).map_err(|error| error.to_string())?;
+            let stream = connector.connect(name, stream).await.map_err(|error| error.to_string())?;
+            let version = stream.get_ref().1.protocol_version().map(|version| format!("{version:?}"));
+            Ok((Socket::Tls(Box::new(stream.into())), version))
+        };
+        self.step(TestStepKind::Tls, within, handshake).await
+    }
+
+    pub(crate) fn into_steps(self) -> Vec<TestStepView> {
+        self.steps
+    }
 }
 
 impl Links {
@@ -76,8 +103,11 @@ impl Links {
         if let Some(options) = peer {
             return Some(self.probe_smpp(&options).await);
         }
-        let gateway = self.gateway_options(name)?;
-        Some(probe_sgip(&gateway).await)
+        Some(match self.gateway_options(name)? {
+            GatewayKind::Sgip(options) => probe_sgip(&options).await,
+            GatewayKind::Cmpp(options) => sp::probe::<Cmpp>(&options).await,
+            GatewayKind::Smgp(options) => sp::probe::<Smgp>(&options).await,
+        })
     }
 
     async fn probe_smpp(&self, options: &PeerOptions) -> Vec<TestStepView> {
@@ -88,21 +118,7 @@ impl Links {
 
     async fn try_smpp(&self, options: &PeerOptions, run: &mut ProbeRun) -> Option<()> {
         let within = options.bind_timeout;
-        let stream = run.connect(&options.address, within).await?;
-        let mut socket = match &options.tls {
-            None => Socket::Plain(stream),
-            Some(files) => {
-                let host = options.address.rsplit_once(':').map_or("", |(host, _)| host);
-                let host = host.trim_start_matches('[').trim_end_matches(']');
-                let handshake = async {
-                    let (connector, name) = files.connector(host).map_err(|error| error.to_string())?;
-                    let stream = connector.connect(name, stream).await.map_err(|error| error.to_string())?;
-                    let version = stream.get_ref().1.protocol_version().map(|version| format!("{version:?}"));
-                    Ok((Socket::Tls(Box::new(stream.into())), version))
-                };
-                run.step(TestStepKind::Tls, within, handshake).await?
-            }
-        };
+        let mut socket = run.connect_tls(&options.address, options.tls.as_ref(), within).await?;
         let mut session = smpp::Session::client(clock::now(), session_options(self.system_id(), options));
         run.step(TestStepKind::Bind, within, bind_smpp(&mut socket, &mut session, options)).await?;
         session.unbind(clock::now());
@@ -110,7 +126,7 @@ impl Links {
     }
 }
 
-async fn write(socket: &mut Socket, output: &mut BytesMut) -> Result<(), String> {
+pub(crate) async fn write(socket: &mut Socket, output: &mut BytesMut) -> Result<(), String> {
     let written = async {
         socket.write_all_buf(output).await?;
         socket.flush().await
@@ -118,7 +134,7 @@ async fn write(socket: &mut Socket, output: &mut BytesMut) -> Result<(), String>
     written.await.map_err(|error: std::io::Error| error.to_string())
 }
 
-async fn read(socket: &mut Socket, input: &mut BytesMut) -> Result<(), String> {
+pub(crate) async fn read(socket: &mut Socket, input: &mut BytesMut) -> Result<(), String> {
     match socket.read_buf(input).await {
         Ok(0) => Err("the peer closed the connection".to_owned()),
         Ok(_) => Ok(()),
@@ -196,7 +212,7 @@ async fn unbind_smpp(
     }
 }
 
-async fn probe_sgip(options: &Arc<GatewayOptions>) -> Vec<TestStepView> {
+async fn probe_sgip(options: &GatewayOptions) -> Vec<TestStepView> {
     let mut run = ProbeRun::default();
     let _ = try_sgip(options, &mut run).await;
     run.steps

@@ -1,5 +1,5 @@
-//! The SMPP and SGIP links: ESMEs that bind to us, SMSCs that we dial, gateways and SPs; one tokio task per
-//! connection.
+//! The SMPP, SGIP, CMPP and SMGP links: ESMEs that bind to us, SMSCs that we dial, gateways and SPs; one tokio task
+//! per connection.
 //!
 //! A link knows nothing of queues. Its input becomes [`engine::Event`]s, pushed into the [`ports::EventSink`] once
 //! per socket read; the engine's commands come through the [`ports::LinkRegistry`], one batch per link. The protocol
@@ -16,13 +16,17 @@
 mod accounts;
 mod bind_authenticator;
 mod bind_probe;
+mod content_coding;
 mod dlr;
 mod esme_requests;
+mod gateway_kind;
 mod links;
 mod listener_kind;
 mod message_to_pdu;
+mod messages_in_flight;
 mod options;
 mod pdu_to_message;
+mod pending_answers;
 mod refusal_status;
 mod request_context;
 mod request_token;
@@ -31,7 +35,9 @@ mod sgip;
 mod shared;
 mod smpp_link;
 mod smsc_requests;
+mod sp;
 
+pub use gateway_kind::GatewayKind;
 pub use links::{Links, PreparedListeners, ShutdownLeftover};
 pub use listener_kind::ListenerKind;
 pub use options::{LinkAccountOptions, LinksOptions, ListenerOptions, LongText, PeerOptions, Secret};
@@ -43,3 +49,4 @@ pub use ports::link::{
 pub use sgip::{GatewayOptions, SgipListenerOptions, SgipNodeOptions, SgipQuirks, SpOptions};
 pub use smpp::BindMode;
 pub use smpp::message_id::MessageIdForm;
+pub use sp::{SpAccountOptions, SpGatewayOptions, SpListenerOptions, SpNodeOptions};

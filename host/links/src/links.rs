@@ -1,9 +1,13 @@
 use crate::accounts::Accounts;
+use crate::gateway_kind::GatewayKind;
 use crate::listener_kind::ListenerKind;
-use crate::sgip::{self, GatewayOptions, SgipLink, SpOptions};
+use crate::sgip::{self, SgipLink, SpOptions};
 use crate::shared::Shared;
 use crate::smpp_link::{SmppLink, dial_target};
+use crate::sp::state::SpState;
+use crate::sp::{self, SpLink};
 use crate::{LinkAccountOptions, LinkState, LinksOptions, PeerOptions};
+use cmpp::Cmpp;
 use model::PeerId;
 use parking_lot::Mutex;
 use ports::link::{
@@ -11,6 +15,8 @@ use ports::link::{
     dial,
 };
 use ports::{EventSink, LinkRegistry, LoginLimiter, PasswordVerifier, Routing, clock};
+use smgp::Smgp;
+use sp_session::SpProtocol as _;
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,7 +28,7 @@ pub struct Links {
     shared: Arc<Shared>,
     listeners: Mutex<HashMap<String, Listener<ListenerKind>>>,
     peers: Mutex<HashMap<String, (Arc<PeerOptions>, DialedPeer)>>,
-    gateways: Mutex<HashMap<String, (Arc<GatewayOptions>, DialedPeer)>>,
+    gateways: Mutex<HashMap<String, (GatewayKind, DialedPeer)>>,
     sps: Mutex<HashMap<String, (Arc<SpOptions>, DialedPeer)>>,
 }
 
@@ -68,6 +74,8 @@ impl Links {
             deps: LinkDeps::new(core, routing, registry, limits),
             accounts: Accounts::default(),
             logins: sgip::bind_authenticator::Logins::default(),
+            cmpp: SpState::new(),
+            smgp: SpState::new(),
             verifier: PasswordVerifier::new(options.verifications)?,
             options,
         };
@@ -120,6 +128,10 @@ impl Links {
             }
             ListenerKind::Sgip(options) => prepared
                 .open(&self.shared.deps, before, move |peer| SgipLink::server(&shared, &options, peer)),
+            ListenerKind::Cmpp(options) => prepared
+                .open(&self.shared.deps, before, move |peer| SpLink::<Cmpp>::server(&shared, &options, peer)),
+            ListenerKind::Smgp(options) => prepared
+                .open(&self.shared.deps, before, move |peer| SpLink::<Smgp>::server(&shared, &options, peer)),
         }
     }
 
@@ -193,7 +205,10 @@ impl Links {
     pub fn set_account(&self, options: LinkAccountOptions) -> Result<(), PeerError> {
         let (name, peer, sp) = (options.name.clone(), options.peer, options.sgip.clone());
         let registry = self.shared.deps.registry.accounts();
+        let (cmpp, smgp) = (options.cmpp.clone(), options.smgp.clone());
         let account = self.shared.accounts.set(options, registry, clock::now() + CLOSE_TIMEOUT);
+        self.shared.cmpp.set(&account, cmpp.as_ref());
+        self.shared.smgp.set(&account, smgp.as_ref());
         let Some(sp) = sp.map(Arc::new) else {
             self.remove_sp_links(&name, peer);
             return Ok(());
@@ -225,6 +240,8 @@ impl Links {
     pub fn remove_account(&self, name: &str) -> bool {
         if let Some(peer) = self.shared.accounts.remove(name, clock::now() + CLOSE_TIMEOUT) {
             self.remove_sp_links(name, peer);
+            self.shared.cmpp.remove(peer);
+            self.shared.smgp.remove(peer);
             return true;
         }
         false
@@ -235,24 +252,42 @@ impl Links {
     ///
     /// # Errors
     /// If the options cannot be used; the old ones stay in effect.
-    pub fn set_gateway(&self, options: GatewayOptions) -> Result<(), PeerError> {
+    pub fn set_gateway(&self, options: impl Into<GatewayKind>) -> Result<(), PeerError> {
+        let options = options.into();
         let mut gateways = self.gateways.lock();
-        let options = Arc::new(options);
-        if gateways.get(&options.name).is_some_and(|(old, _)| *old == options) {
+        let name = options.name().to_owned();
+        if gateways.get(&name).is_some_and(|(old, _)| *old == options) {
             return Ok(());
         }
-        let dialed = sgip::dial_gateway(&self.shared, &options)?;
-        let limits = self.shared.deps.registry.accounts().set(options.peer, None, 1, clock::now());
-        self.shared.logins.set_gateway(&options, limits);
-        if let Some((_, old)) = gateways.insert(options.name.clone(), (options, dialed)) {
+        let dialed = match &options {
+            GatewayKind::Sgip(options) => sgip::dial_gateway(&self.shared, options)?,
+            GatewayKind::Cmpp(options) => sp::dial_gateway::<Cmpp>(&self.shared, options)?,
+            GatewayKind::Smgp(options) => sp::dial_gateway::<Smgp>(&self.shared, options)?,
+        };
+        match &options {
+            GatewayKind::Sgip(options) => {
+                let limits = self.shared.deps.registry.accounts().set(options.peer, None, 1, clock::now());
+                self.shared.logins.set_gateway(options, limits);
+            }
+            GatewayKind::Cmpp(_) | GatewayKind::Smgp(_) => self.shared.logins.remove_gateway(&name),
+        }
+        if let Some((_, old)) = gateways.insert(name, (options, dialed)) {
             old.stop(clock::now() + CLOSE_TIMEOUT);
         }
         Ok(())
     }
 
-    /// Whether the peer is a gateway or an SP.
-    pub fn is_sgip(&self, name: &str) -> bool {
-        self.gateways.lock().contains_key(name) || self.sps.lock().contains_key(name)
+    /// What a code of the peer's means, if the peer is a gateway or an SP; the codes of other peers are SMPP's.
+    #[must_use]
+    pub fn result_text(&self, peer: &str, code: u32) -> Option<String> {
+        let sgip = || u8::try_from(code).ok().map(|code| ::sgip::ResultCode(code).to_string());
+        match self.gateways.lock().get(peer).map(|(options, _)| options) {
+            Some(GatewayKind::Sgip(_)) => sgip(),
+            Some(GatewayKind::Cmpp(_)) => Some(format!("{code}: {}", Cmpp::status_text(code))),
+            Some(GatewayKind::Smgp(_)) => Some(format!("{code}: {}", Smgp::status_text(code))),
+            None if self.sps.lock().contains_key(peer) => sgip(),
+            None => None,
+        }
     }
 
     /// Removes a gateway: closes its connections and refuses its logins. Returns whether there was one.
@@ -306,7 +341,7 @@ impl Links {
         self.peers.lock().get(name).map(|(options, _)| options.clone())
     }
 
-    pub(crate) fn gateway_options(&self, name: &str) -> Option<Arc<GatewayOptions>> {
+    pub(crate) fn gateway_options(&self, name: &str) -> Option<GatewayKind> {
         self.gateways.lock().get(name).map(|(options, _)| options.clone())
     }
 

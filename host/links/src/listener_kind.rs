@@ -1,5 +1,6 @@
 use crate::ListenerOptions;
 use crate::sgip::SgipListenerOptions;
+use crate::sp::SpListenerOptions;
 use configuration::{Key, KeyValue as _, Keys, Natural, Section, Word};
 use ports::link::ListenerSettings;
 use ports::{ConnectionLimits, ServerTlsFiles};
@@ -12,6 +13,10 @@ pub enum ListenerKind {
     Smpp(ListenerOptions),
     /// For SPs and gateways.
     Sgip(SgipListenerOptions),
+    /// For SPs.
+    Cmpp(SpListenerOptions),
+    /// For SPs.
+    Smgp(SpListenerOptions),
 }
 
 /// The protocol of a listener.
@@ -21,6 +26,10 @@ enum ListenerProtocol {
     Smpp,
     /// SGIP 1.2.
     Sgip,
+    /// CMPP 2.0 and 3.0.
+    Cmpp,
+    /// SMGP 3.0 and 3.1.
+    Smgp,
 }
 
 impl Keys for ListenerKind {
@@ -28,6 +37,8 @@ impl Keys for ListenerKind {
         match section.key_or(&Natural, "protocol", "\"smpp\"") {
             ListenerProtocol::Smpp => Self::Smpp(ListenerOptions::read_keys(section)),
             ListenerProtocol::Sgip => Self::Sgip(SgipListenerOptions::read_keys(section)),
+            ListenerProtocol::Cmpp => Self::Cmpp(SpListenerOptions::read_keys(section)),
+            ListenerProtocol::Smgp => Self::Smgp(SpListenerOptions::read_keys(section)),
         }
     }
 
@@ -67,6 +78,7 @@ impl ListenerKind {
         match self {
             Self::Smpp(options) => &options.name,
             Self::Sgip(options) => &options.name,
+            Self::Cmpp(options) | Self::Smgp(options) => &options.name,
         }
     }
 
@@ -76,6 +88,7 @@ impl ListenerKind {
         match self {
             Self::Smpp(options) => options.listen,
             Self::Sgip(options) => options.listen,
+            Self::Cmpp(options) | Self::Smgp(options) => options.listen,
         }
     }
 
@@ -86,6 +99,18 @@ impl ListenerKind {
                 connections, connections_per_address, unbound_connections, ..
             })
             | Self::Sgip(SgipListenerOptions {
+                connections,
+                connections_per_address,
+                unbound_connections,
+                ..
+            })
+            | Self::Cmpp(SpListenerOptions {
+                connections,
+                connections_per_address,
+                unbound_connections,
+                ..
+            })
+            | Self::Smgp(SpListenerOptions {
                 connections,
                 connections_per_address,
                 unbound_connections,
@@ -107,6 +132,7 @@ impl ListenerKind {
         match self {
             Self::Smpp(options) => options.tls.as_ref(),
             Self::Sgip(_) => None,
+            Self::Cmpp(options) | Self::Smgp(options) => options.tls.as_ref(),
         }
     }
 
@@ -114,6 +140,7 @@ impl ListenerKind {
         let handshake_timeout = match self {
             Self::Smpp(options) => options.bind_timeout,
             Self::Sgip(options) => options.bind_timeout,
+            Self::Cmpp(options) | Self::Smgp(options) => options.bind_timeout,
         };
         ListenerSettings {
             name: self.name().to_owned(),

@@ -1,4 +1,5 @@
 use crate::sgip::SpOptions;
+use crate::sp::SpAccountOptions;
 use bytes::Bytes;
 use configuration::{HostPort, KeyFormat, Keys, Section, Shape, Word};
 use journal::LeaderLease;
@@ -83,7 +84,7 @@ pub struct ListenerOptions {
         default_with = ConnectionLimits::default_unidentified(connections))]
     pub unbound_connections: usize,
     /// Maximum time until a connection must be bound, TLS handshake included.
-    #[key(default = "10s", default_as = "10s, with SGIP 30s")]
+    #[key(default = "10s", default_as = "10s, with the other protocols 30s")]
     pub bind_timeout: Duration,
     /// Idle time after which a session is unbound (SMPP only).
     #[key(default = "300s")]
@@ -100,7 +101,7 @@ pub struct ListenerOptions {
     /// Maximum time for an ESME's response to a deliver_sm (SMPP only).
     #[key(default = "30s")]
     pub response_timeout: Duration,
-    /// TLS (SMPP only).
+    /// TLS (not with SGIP).
     pub tls: Option<ServerTlsFiles>,
 }
 
@@ -167,6 +168,12 @@ pub struct LinkAccountOptions {
     /// The SGIP settings of an account that is an SP.
     #[key(live = "its SGIP links reconnect")]
     pub sgip: Option<SpOptions>,
+    /// The CMPP settings of an account that is an SP.
+    #[key(live = "applies from its next login on")]
+    pub cmpp: Option<SpAccountOptions>,
+    /// The SMGP settings of an account that is an SP.
+    #[key(live = "applies from its next login on")]
+    pub smgp: Option<SpAccountOptions>,
 }
 
 impl LinkAccountOptions {
@@ -188,6 +195,17 @@ impl LinkAccountOptions {
         }
         if let Some(sp) = &mut self.sgip {
             sp.complete(&self.name, &section.section("sgip"));
+        }
+        let sides = [self.sgip.is_some(), self.cmpp.is_some(), self.smgp.is_some()];
+        if sides.into_iter().filter(|side| *side).count() > 1 {
+            let what = "has several of sgip, cmpp and smgp: a report must come back by the protocol of its message, so \
+                        each protocol needs an account of its own";
+            section.error("name", what);
+        }
+        for (sp, width, key) in [(&mut self.cmpp, 6, "cmpp"), (&mut self.smgp, 8, "smgp")] {
+            if let Some(sp) = sp {
+                sp.complete(&self.name, width, &section.section(key));
+            }
         }
     }
 }

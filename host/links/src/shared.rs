@@ -1,6 +1,7 @@
 use crate::LinksOptions;
 use crate::accounts::Accounts;
 use crate::sgip::bind_authenticator::Logins;
+use crate::sp::state::SpState;
 use ports::PasswordVerifier;
 use ports::link::LinkDeps;
 use std::sync::Arc;
@@ -12,5 +13,9 @@ pub(crate) struct Shared {
     pub(crate) accounts: Accounts,
     /// The SGIP logins.
     pub(crate) logins: Logins,
+    /// What CMPP links share.
+    pub(crate) cmpp: SpState,
+    /// What SMGP links share.
+    pub(crate) smgp: SpState,
     pub(crate) verifier: PasswordVerifier,
 }

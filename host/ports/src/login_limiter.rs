@@ -15,6 +15,10 @@ pub enum LoginInterface {
     Smpp,
     /// SGIP binds.
     Sgip,
+    /// CMPP logins.
+    Cmpp,
+    /// SMGP logins.
+    Smgp,
     /// Calls of business systems: HTTP and XML-RPC.
     Business,
     /// Redis `AUTH`.
@@ -29,7 +33,9 @@ impl LoginInterface {
     fn period(self) -> Duration {
         match self {
             Self::Admin => Duration::from_secs(300),
-            Self::Smpp | Self::Sgip | Self::Business | Self::Redis => Duration::from_secs(60),
+            Self::Smpp | Self::Sgip | Self::Cmpp | Self::Smgp | Self::Business | Self::Redis => {
+                Duration::from_secs(60)
+            }
         }
     }
 
@@ -37,6 +43,8 @@ impl LoginInterface {
         match self {
             Self::Smpp => "smpp",
             Self::Sgip => "sgip",
+            Self::Cmpp => "cmpp",
+            Self::Smgp => "smgp",
             Self::Business => "business",
             Self::Redis => "redis",
             Self::Admin => "admin",

@@ -5,6 +5,10 @@ pub enum Protocol {
     Smpp,
     /// SGIP.
     Sgip,
+    /// CMPP.
+    Cmpp,
+    /// SMGP.
+    Smgp,
     /// HTTP of business systems: JSON or XML-RPC.
     Http,
     /// GSUP, from a core network.
@@ -23,6 +27,8 @@ impl Protocol {
         match self {
             Self::Smpp => "smpp",
             Self::Sgip => "sgip",
+            Self::Cmpp => "cmpp",
+            Self::Smgp => "smgp",
             Self::Http => "http",
             Self::Gsup => "gsup",
             Self::Shell => "shell",

@@ -98,14 +98,42 @@ impl SegmentReference {
     }
 }
 
+/// How long texts in ASCII may be, in octets. The octets of other codings are those of the radio interface.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AsciiLimits {
+    /// A single message.
+    pub single: usize,
+    /// A segment, its UDH included.
+    pub segment: usize,
+}
+
+impl Default for AsciiLimits {
+    fn default() -> Self {
+        Self { single: MAX_ASCII, segment: MAX_OCTETS }
+    }
+}
+
 /// Splits content into segments with a UDH; one segment without, if it fits. It never splits a character: neither a
 /// surrogate pair nor the two or four octets of a GB18030 character. `None` if there would be more than 255 segments.
 #[must_use]
 pub fn split(coding: Coding, octets: &Bytes, reference: SegmentReference) -> Option<Vec<Bytes>> {
-    if octets.len() <= coding.limit() {
+    split_within(coding, octets, reference, AsciiLimits::default())
+}
+
+/// As [`split`], with limits of the peer's for ASCII.
+#[must_use]
+pub fn split_within(
+    coding: Coding,
+    octets: &Bytes,
+    reference: SegmentReference,
+    ascii: AsciiLimits,
+) -> Option<Vec<Bytes>> {
+    let (single, segment) =
+        if coding == Coding::ASCII { (ascii.single, ascii.segment) } else { (MAX_OCTETS, MAX_OCTETS) };
+    if octets.len() <= single {
         return Some(vec![octets.clone()]);
     }
-    let max_octets = MAX_OCTETS - reference.header(0, 0).len();
+    let max_octets = segment - reference.header(0, 0).len().min(segment);
     let mut pieces = Vec::new();
     let mut rest = &octets[..];
     while !rest.is_empty() {

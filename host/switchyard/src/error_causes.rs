@@ -31,10 +31,7 @@ impl ErrorCauses {
         if self.networks.iter().any(|network| network.name() == peer) {
             return gsm::describe_refusal(code);
         }
-        match u8::try_from(code) {
-            Ok(code) if self.links.is_sgip(peer) => sgip::ResultCode(code).to_string(),
-            _ => smpp::CommandStatus(code).to_string(),
-        }
+        self.links.result_text(peer, code).unwrap_or_else(|| smpp::CommandStatus(code).to_string())
     }
 
     /// Describes the error code of a finished message. `None` if there is none, or if a DLR contained it, because its

@@ -50,7 +50,7 @@ impl PeerRoles {
     pub(crate) fn of(config: &Config, names: &Directory) -> Self {
         let peers = config.peers.iter().map(|peer| (peer.links.peer, &peer.keys.default_account));
         let gateways =
-            config.gateways.iter().map(|gateway| (gateway.links.peer, &gateway.keys.default_account));
+            config.gateways.iter().map(|gateway| (gateway.links.peer(), &gateway.keys.default_account));
         let networks =
             config.networks.iter().map(|network| (network.links.peer, &network.keys.default_account));
         let defaults = peers.chain(gateways).chain(networks);

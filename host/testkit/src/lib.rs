@@ -16,4 +16,5 @@ pub mod program;
 pub mod redis;
 pub mod reference_page;
 pub mod sample;
+pub mod sample_sp;
 pub mod test_daemon;

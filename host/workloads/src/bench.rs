@@ -9,8 +9,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use testkit::load::{
-    Sink, SinkOptions, Source, SourceOptions, SourceReport, StopFlag, Tally, cpu_time_by_thread,
-    resident_memory,
+    GatewayProtocol, GatewaySink, Sink, SinkOptions, Source, SourceOptions, SourceReport, StopFlag, Tally,
+    cpu_time_by_thread, resident_memory,
 };
 use testkit::test_daemon::{PASSWORD, TestDaemon, TestDaemonConfig, free_port};
 
@@ -75,7 +75,8 @@ struct Row {
 /// An appliance between a source and a sink.
 struct BenchSetup {
     appliance: TestDaemon,
-    sink: Sink,
+    /// The SMSC; `None` if the peer is another one.
+    sink: Option<Sink>,
     tally: Arc<Tally>,
 }
 
@@ -88,15 +89,19 @@ impl BenchSetup {
     fn start_with(config: &mut TestDaemonConfig, receipts: bool) -> Result<Self> {
         let tally = Arc::new(Tally::new(MAX_MESSAGES));
         let sink = Sink::start(SinkOptions { receipts, ..SinkOptions::default() }, &tally)?;
+        config.peer(
+            "upstream",
+            sink.address(),
+            &format!("links = 2\nwindow = 2000\ndlrs = {receipts}\nuncertain = \"send-again\""),
+        );
+        Ok(Self { sink: Some(sink), ..Self::start_towards(config, tally)? })
+    }
+
+    /// The peer `upstream` is in the configuration and runs.
+    fn start_towards(config: &mut TestDaemonConfig, tally: Arc<Tally>) -> Result<Self> {
         let nobody = SocketAddr::from(([127, 0, 0, 1], free_port()?));
-        config
-            .peer(
-                "upstream",
-                sink.address(),
-                &format!("links = 2\nwindow = 2000\ndlrs = {receipts}\nuncertain = \"send-again\""),
-            )
-            .peer("elsewhere", nobody, "");
-        let setup = Self { appliance: config.start()?, sink, tally };
+        config.peer("elsewhere", nobody, "");
+        let setup = Self { appliance: config.start()?, sink: None, tally };
         setup.appliance.wait_for_line(Duration::from_secs(20), |text| {
             text.contains("bound") && text.contains("peer=upstream")
         })?;
@@ -341,8 +346,14 @@ fn measure_table(tool_run: &ToolRun, options: &Options) -> Result<()> {
     ensure!(with_receipts.source.receipts > 0, "no receipt reached the source");
     drop(setup);
 
+    let gateways = [GatewayProtocol::Cmpp, GatewayProtocol::Smgp]
+        .map(|protocol| gateway_row(tool_run, options, protocol));
+
     let memory = memory(tool_run, options)?;
     println!();
+    for (gateway, protocol) in gateways.into_iter().zip(["CMPP", "SMGP"]) {
+        println!("rate by {protocol}, against SMPP: {:.2}", gateway?.rate / limit);
+    }
     match rows[0].hook {
         Some(hook) => println!("router call, as the appliance measures it: {hook:.2} µs"),
         None => println!("router call: none measured"),
@@ -365,6 +376,23 @@ fn measure_table(tool_run: &ToolRun, options: &Options) -> Result<()> {
         source.processor.as_secs_f64() * 1e6 / sent as f64
     );
     Ok(())
+}
+
+/// The same traffic as flat out, with a gateway of China as the peer. Its answers come in two windows of the peer's size.
+fn gateway_row(tool_run: &ToolRun, options: &Options, protocol: GatewayProtocol) -> Result<Row> {
+    WAITING.store(0, std::sync::atomic::Ordering::Relaxed);
+    let tally = Arc::new(Tally::new(MAX_MESSAGES));
+    let gateway = GatewaySink::start(protocol, &tally)?;
+    let name = protocol.name();
+    let mut config = tool_run.config(name)?;
+    config.router(&tool_run.component, POLICY)?;
+    config.tables(&format!(
+        "[[gateway]]\nname = \"upstream\"\nprotocol = \"{name}\"\naddress = \"{}\"\nlogin-name = \"901234\"\n\
+         login-password = \"1234\"\nconnections = 2\nwindow = 2000\ndlrs = false\nuncertain = \"send-again\"\n",
+        gateway.address()
+    ));
+    let setup = BenchSetup::start_towards(&mut config, tally)?;
+    setup.measure(&format!("flat out, to a gateway by {name}"), options, None)
 }
 
 /// One connection that waits for each answer: what a message costs without company.

@@ -25,11 +25,14 @@ pub(crate) struct Options {
     /// Show the SGIP platform: a sample business system on one side, a sample gateway on the other.
     #[arg(long)]
     pub(crate) sgip: bool,
-    /// Show a GSM network: phones that send and receive through the real osmo-hlr.
+    /// Show the three networks of China: a business system, and gateways by CMPP, SMGP and SGIP.
     #[arg(long, conflicts_with = "sgip")]
+    pub(crate) china: bool,
+    /// Show a GSM network: phones that send and receive through the real osmo-hlr.
+    #[arg(long, conflicts_with_all = ["sgip", "china"])]
     pub(crate) gsm: bool,
     /// Show a cluster: two appliances and three members of etcd; the leader is killed while traffic flows.
-    #[arg(long, conflicts_with_all = ["sgip", "gsm"])]
+    #[arg(long, conflicts_with_all = ["sgip", "china", "gsm"])]
     pub(crate) cluster: bool,
 }
 

@@ -9,7 +9,7 @@ use testkit::sample::{SampleBusiness, SampleGateway};
 use testkit::test_daemon::{PASSWORD, TestDaemon, TestDaemonConfig};
 
 const SECRET: &str = "sample-secret";
-const TIMEOUT: Duration = Duration::from_secs(20);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(20);
 
 pub(crate) fn run(options: &Options) -> Result<()> {
     let DemoSetup { binary, guests, folder } = DemoSetup::new(options, "demo-sgip")?;
@@ -69,7 +69,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     ensure!(status == 422, "not refused");
 
     let id = answer["messages"][0]["id"].as_str().context("an id")?.to_owned();
-    let found = archived(&appliance, &id)?;
+    let found = archived(&appliance, "8613012345678", &id)?;
     println!("demo: the archive's record of the first message:\n{:#}", json!(found));
     let statistics = appliance.get("/v1/statistics?by=day")?;
     println!("demo: statistics of the day:\n{statistics:#}");
@@ -99,7 +99,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 }
 
 /// A call of the business system.
-fn submit(config: &TestDaemonConfig, body: &Value, key: Option<&str>) -> Result<(u16, Value)> {
+pub(super) fn submit(config: &TestDaemonConfig, body: &Value, key: Option<&str>) -> Result<(u16, Value)> {
     // base64 of "shop:" and the password.
     let login = format!("Basic {}", encode(format!("shop:{PASSWORD}").as_bytes()));
     let agent: ureq::Agent = ureq::Agent::config_builder().http_status_as_error(false).build().into();
@@ -119,9 +119,9 @@ fn encode(octets: &[u8]) -> String {
 }
 
 /// The archive's record of a message, once the pump has written it.
-fn archived(appliance: &TestDaemon, id: &str) -> Result<FinishedMessageView> {
-    let path = "/v1/history?number=8613012345678&trace=1";
-    let page = appliance.read_until(TIMEOUT, path, |page: &HistoryPageView| {
+pub(super) fn archived(appliance: &TestDaemon, number: &str, id: &str) -> Result<FinishedMessageView> {
+    let path = format!("/v1/history?number={number}&trace=1");
+    let page = appliance.read_until(TIMEOUT, &path, |page: &HistoryPageView| {
         page.messages.iter().any(|message| message.id == id)
     })?;
     page.messages.into_iter().find(|message| message.id == id).context("the record")

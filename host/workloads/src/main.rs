@@ -9,6 +9,7 @@ mod cluster_faults;
 mod console_bench;
 mod crash;
 mod demo;
+mod demo_china;
 mod demo_cluster;
 mod demo_gsm;
 mod demo_sgip;
@@ -64,6 +65,7 @@ fn main() -> ExitCode {
         Workload::Demo(options) if options.cluster => demo_cluster::run(&options),
         Workload::Demo(options) if options.gsm => demo_gsm::run(&options),
         Workload::Demo(options) if options.sgip => demo_sgip::run(&options),
+        Workload::Demo(options) if options.china => demo_china::run(&options),
         Workload::Demo(options) => demo::run(&options),
         Workload::Load(options) => load::run(&options),
         Workload::Swap(options) => swap::run(&options),

@@ -22,6 +22,8 @@ const TARGETS: &[FuzzTarget] = &[
     ("smpp_session", "", 4096),
     ("sgip_decoder", "seeds-sgip", 2048),
     ("sgip_session", "", 4096),
+    ("sp_decoder", "seeds-sp", 2048),
+    ("sp_session", "", 4096),
     ("gsup", "seeds-gsup", 2048),
     ("business_request", "seeds-business", 4096),
     ("policy_document", "seeds-policy", 4096),

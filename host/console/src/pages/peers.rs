@@ -43,7 +43,7 @@ const GATEWAYS: ListKind = ListKind {
     title: "Gateways",
     nav_item: NavItem::Gateways,
     add: "Add a gateway",
-    empty: "A gateway is an operator's SGIP gateway. The appliance logs in to submit messages; the gateway logs in to deliver replies and reports.",
+    empty: "A gateway is an operator's gateway in China, by SGIP, CMPP or SMGP. The appliance logs in to submit messages, and the gateway delivers replies and reports.",
     reach: ("Address", "address"),
 };
 

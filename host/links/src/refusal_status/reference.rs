@@ -1,17 +1,20 @@
 //! Generates `docs/reference/status-map.md` from the functions that map codes.
 
 use super::{deliver_status, submit_status};
-use model::{ErrorClass, Refusal, RejectReason};
+use cmpp::Cmpp;
+use model::{DlrState, ErrorClass, Refusal, RejectReason};
 use sgip::{Dialect, ResultCode};
+use smgp::Smgp;
 use smpp::CommandStatus;
+use sp_session::SpProtocol;
 use std::fmt::Write as _;
 
 const HEAD: &str = "# Error codes\n\n\
-    Generated from `host/links`, `host/smpp` and `host/sgip` (`UPDATE=1 cargo test --workspace --lib --bins is_up_to_date`), do not edit.\n\n\
+    Generated from `host/links` and the protocol crates (`UPDATE=1 cargo test --workspace --lib --bins is_up_to_date`), do not edit.\n\n\
     ## Refused submissions\n\n\
     The code that a submitter gets if the daemon refuses its message. The column *peer* is the command_status for an MO message or a \
     DLR of an SMPP peer. An SP that speaks SGIP 1.3 gets 33 instead of 88.\n\n\
-    | refusal | SMPP | SGIP | peer |\n|---|---|---|---|\n";
+    | refusal | SMPP | SGIP | CMPP 3.0 | CMPP 2.0 | SMGP | peer |\n|---|---|---|---|---|---|---|\n";
 
 const CLASSES: &str = "\n## Refusals by peers\n\n\
     The error class that the daemon gives to a peer's refusal. `error-classes` of a peer or gateway overrides single codes.\n\n\
@@ -21,6 +24,19 @@ const SMPP: &str = "\n### SMPP command_status\n\nCodes that are not listed are p
 
 const SGIP: &str = "\n### SGIP result\n\n\
     Codes that are not listed are permanent.\n\n| code | meaning | class in 1.2 | class in 1.3 |\n|---|---|---|---|\n";
+
+const STATES: &str = "\n## States of delivery\n\n\
+    What an SP or ESME is told. An SGIP Report has the operator's error code instead of the second number, if there is one.\n\n\
+    | state | SMPP message_state | SGIP State / ErrorCode | SMPP, CMPP and SMGP `stat` |\n|---|---|---|---|\n";
+
+const WORDS: &str = "\n### Words of CMPP and SMGP gateways\n\nWhat is read. Any other word is `Undeliverable`.\n\n\
+    | word | state | |\n|---|---|---|\n";
+
+const READ_WORDS: [&str; 28] = [
+    "DELIVRD", "EXPIRED", "DELETED", "UNDELIV", "ACCEPTD", "UNKNOWN", "REJECTD", "MI:", "MC:", "IC:", "CC:",
+    "DC:", "SC:", "MJ:", "MK:", "ML:", "MM:", "MN:", "CB:", "DB:", "MB:", "IB:", "SB:", "CA:", "DA:", "MA:",
+    "IA:", "SA:",
+];
 
 const REFUSALS: [Refusal; 19] = [
     Refusal::QueueFull,
@@ -72,8 +88,15 @@ fn page() -> String {
     let mut text = HEAD.to_owned();
     for refusal in REFUSALS {
         let (submit, deliver) = (submit_status(refusal), deliver_status(refusal));
-        let _ =
-            writeln!(text, "| `{}` | {submit} | {} | {deliver} |", refusal.name(), ResultCode::of(refusal));
+        let _ = writeln!(
+            text,
+            "| `{}` | {submit} | {} | {} | {} | {} | {deliver} |",
+            refusal.name(),
+            ResultCode::of(refusal),
+            Cmpp::status_of(refusal, 0x30),
+            Cmpp::status_of(refusal, 0x20),
+            Smgp::status_of(refusal, 0x30),
+        );
     }
     text.push_str(CLASSES);
     for (class, meaning) in MEANINGS {
@@ -95,7 +118,46 @@ fn page() -> String {
             let _ = writeln!(text, "| {code} | {} | {first} | {second} |", result.meaning(Dialect::V12));
         }
     }
+    statuses::<Cmpp>(&mut text, "CMPP Result");
+    statuses::<Smgp>(&mut text, "SMGP Status");
+    text.push_str(STATES);
+    for state in (0..=9).filter_map(DlrState::from_octet) {
+        let word = String::from_utf8_lossy(sp_session::word_of(state));
+        let _ = writeln!(text, "| {state:?} | {} | {} | {word} |", state as u8, sgip_state(state));
+    }
+    text.push_str(WORDS);
+    for word in READ_WORDS {
+        let state = sp_session::state_of(word.as_bytes());
+        let ends = if sp_session::is_final(state) { "final" } else { "another report follows" };
+        let _ = writeln!(text, "| `{word}` | {state:?} | {ends} |");
+    }
     text
+}
+
+/// The results of a gateway's that are not permanent, or have a meaning.
+fn statuses<P: SpProtocol>(text: &mut String, title: &str) {
+    let _ = writeln!(
+        text,
+        "\n### {title}\n\nCodes that are not listed are permanent.\n\n| code | meaning | class |\n|---|---|---|"
+    );
+    for code in 1..=255 {
+        let (meaning, class) = (P::status_text(code), P::class(code));
+        if class != ErrorClass::Permanent {
+            let _ = writeln!(text, "| {code} | {meaning} | {} |", class_name(class));
+        }
+    }
+}
+
+/// The State of an SGIP Report.
+fn sgip_state(state: DlrState) -> &'static str {
+    match state {
+        DlrState::Delivered | DlrState::Accepted => "0",
+        DlrState::Scheduled | DlrState::Enroute => "1",
+        DlrState::Expired => "2 / 25",
+        DlrState::Rejected => "2 / 30",
+        DlrState::Undeliverable => "2 / 28",
+        _ => "2 / 32",
+    }
 }
 
 #[test]
@@ -108,7 +170,8 @@ fn every_class_in_the_tables_is_explained() {
     let smpp = (1..=0x1FF).map(|code| CommandStatus(code).class());
     let sgip = (1..=u8::MAX)
         .flat_map(|code| [Dialect::V12, Dialect::V13].map(|dialect| ResultCode(code).class(dialect)));
-    for class in smpp.chain(sgip) {
+    let sp = (1..=255).flat_map(|code| [Cmpp::class(code), Smgp::class(code)]);
+    for class in smpp.chain(sgip).chain(sp) {
         assert!(MEANINGS.iter().any(|(explained, _)| *explained == class), "{class:?}");
     }
     let reasons = REFUSALS.iter().filter(|refusal| matches!(refusal, Refusal::Rejected(_))).count();

@@ -1,7 +1,7 @@
 //! Delivery receipts: a gateway's Report is read as a DLR, and a DLR for an SP is written as a Report.
 
-use super::mapping::user_number;
 use super::options::SgipQuirks;
+use crate::content_coding::user_number;
 use model::{DlrContent, DlrState, Message};
 use sgip::{Report, SgipFields};
 
@@ -22,7 +22,7 @@ pub(super) fn report_from_dlr(message: &Message, dlr: &DlrContent, quirks: &Sgip
         _ => error_code.unwrap_or(32),
     };
     // The user number in the form that the SP used in its Submit.
-    let user = user_number(&message.source.value, quirks);
+    let user = user_number(&message.source.value, quirks.add_86);
     Some(Report { submit, report_type: 0, user, state, error, reserve: [0; 8] })
 }
 

@@ -3,16 +3,13 @@
 use super::mapping::{self, SubmitContext};
 use super::options::{GatewayOptions, SpOptions};
 use crate::accounts::Account;
-use engine::{EngineAnswer, Event, ReplyTo};
-use model::{
-    Address, FinalRecord, FinalState, IdempotencyKey, LinkId, Message, PeerId, PeerMessageId, Refusal,
-    Timestamp,
-};
+use crate::pending_answers::PendingAnswer;
+use engine::Event;
+use model::{Address, IdempotencyKey, Message, PeerId, Refusal, Timestamp};
 use ports::link::{Link, LinkDeps};
 use ports::{Protocol, RefusalRecord, clock};
 use sgip::{Dialect, Pdu, ResultCode, Sequence, SgipCommand, Submit};
 use smpp::BindMode;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The sender of the commands on an incoming connection.
@@ -22,15 +19,6 @@ pub(crate) enum IncomingSource {
     Gateway { options: Arc<GatewayOptions> },
     /// An SP with an account.
     Sp { account: Arc<Account>, options: Arc<SpOptions> },
-}
-
-/// What must arrive before a command is answered.
-#[derive(Debug)]
-pub(super) enum PendingAnswer {
-    /// One answer of the engine.
-    EngineAnswer,
-    /// The engine's answer to a Submit. Each refused message of it then gets a Report.
-    Submit(Vec<Message>),
 }
 
 impl IncomingSource {
@@ -64,6 +52,11 @@ impl IncomingSource {
 
     pub(super) fn version(&self) -> u8 {
         super::version(self.dialect())
+    }
+
+    /// The result code of a refusal.
+    pub(super) fn code(&self, refusal: Refusal) -> u32 {
+        u32::from(refusal_code(refusal, self.dialect()).0)
     }
 
     /// Handles one command. Returns what must arrive before the command is answered. `number` is its token.
@@ -175,89 +168,9 @@ fn messages_from_submit(
     Ok(messages)
 }
 
-/// Set in the tokens of the Reports of a Submit that is refused in part.
-const REPORT: u64 = 1 << 48;
-
-/// Commands that wait for the engine, by number.
-#[derive(Debug, Default)]
-pub(super) struct PendingAnswers {
-    waiting: HashMap<u64, PendingAnswer>,
-    /// The number of Reports that must be durable before their Submit is answered.
-    reports: HashMap<u64, usize>,
-}
-
-impl PendingAnswers {
-    pub(super) fn add(&mut self, number: u64, pending: PendingAnswer) {
-        self.waiting.insert(number, pending);
-    }
-
-    /// Handles the engine's answer. Returns further events for the engine, and the command that can now be answered,
-    /// with its code.
-    pub(super) fn on_engine_answer(
-        &mut self,
-        source: &IncomingSource,
-        link: LinkId,
-        token: u64,
-        answer: EngineAnswer,
-    ) -> (Vec<Event>, Option<(u64, ResultCode)>) {
-        if token & REPORT != 0 {
-            let number = token & !REPORT;
-            return (Vec::new(), self.on_report_stored(number).then_some((number, ResultCode::OK)));
-        }
-        let Some(pending) = self.waiting.remove(&token) else { return (Vec::new(), None) };
-        let of = |refusal: Refusal| refusal_code(refusal, source.dialect());
-        let results = match answer {
-            EngineAnswer::AcceptedMany(results) => results,
-            EngineAnswer::Refused(refusal) => return (Vec::new(), Some((token, of(refusal)))),
-            _ => return (Vec::new(), Some((token, ResultCode::OK))),
-        };
-        let first_refusal = results.iter().find_map(|result| result.err());
-        let all_refused = results.iter().all(Result::is_err);
-        match (first_refusal, pending) {
-            (None, _) => (Vec::new(), Some((token, ResultCode::OK))),
-            (Some(refusal), _) if all_refused => (Vec::new(), Some((token, of(refusal)))),
-            (Some(refusal), PendingAnswer::EngineAnswer) => (Vec::new(), Some((token, of(refusal)))),
-            (Some(_), PendingAnswer::Submit(messages)) => {
-                let reply = ReplyTo { link, token: token | REPORT };
-                let refused = messages.into_iter().zip(&results).filter_map(|(message, result)| {
-                    let code = of((*result).err()?);
-                    let ended = Box::new(rejected_final(code, Timestamp::now()));
-                    Some(Event::ResendDlr { message: Box::new(message), ended, reply })
-                });
-                let events: Vec<Event> = refused.collect();
-                self.reports.insert(token, events.len());
-                (events, None)
-            }
-        }
-    }
-
-    fn on_report_stored(&mut self, number: u64) -> bool {
-        match self.reports.get_mut(&number) {
-            Some(left) if *left > 1 => {
-                *left -= 1;
-                false
-            }
-            Some(_) => self.reports.remove(&number).is_some(),
-            None => false,
-        }
-    }
-}
-
 fn refusal_code(refusal: Refusal, dialect: Dialect) -> ResultCode {
     match (ResultCode::of(refusal), dialect) {
         (ResultCode::FLOW, Dialect::V13) => ResultCode(33),
         (code, _) => code,
-    }
-}
-
-/// The final record of a message that was never accepted, for the Report to its user.
-fn rejected_final(code: ResultCode, at: Timestamp) -> FinalRecord {
-    FinalRecord {
-        state: FinalState::Rejected,
-        at,
-        error: u32::from(code.0),
-        peer: None,
-        peer_id: PeerMessageId::default(),
-        steps: Vec::new(),
     }
 }

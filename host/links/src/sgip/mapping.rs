@@ -1,14 +1,14 @@
 //! The mapping between messages and SGIP commands.
 
 use super::options::{GatewayOptions, SgipQuirks};
+use crate::content_coding::{Segments, address, beijing_time, segments, text_of, user_number};
 use crate::pdu_to_message::unrouted;
 use bytes::{BufMut, Bytes, BytesMut};
 use model::{
-    Address, DlrRequest, Message, MessageId, MessageKind, PeerId, Priority, SubmitTicket, Text, Timestamp,
+    Address, DlrRequest, Message, MessageId, MessageKind, PeerId, Priority, SubmitTicket, Timestamp,
 };
-use sgip::text::{self, Coding, SegmentReference};
+use sgip::text::{self, AsciiLimits};
 use sgip::{Deliver, Dialect, MAX_PDU, Pdu, ResultCode, Sequence, SgipFields, Submit};
-use smpp::text::SmppAlphabet;
 use std::time::Duration;
 
 /// The sequence of a segment of a submit attempt. It is a function of what is on disk before the attempt, so a
@@ -26,94 +26,6 @@ pub(super) fn sequence(node: u32, id: MessageId, ticket: SubmitTicket, part: usi
 /// SGIP cannot express the message; the code gives the reason.
 pub(super) type MappingError = ResultCode;
 
-/// The content of a command: coding, octets, and whether they begin with a UDH.
-struct Content {
-    coding: Coding,
-    octets: Bytes,
-    header: bool,
-}
-
-fn content(body: &Text, gbk: bool) -> Content {
-    let as_is = |coding| Content { coding, octets: body.octets.clone(), header: body.udhi };
-    let (head, words) = match text::header(&body.octets).filter(|_| body.udhi) {
-        Some((head, words)) => (head, words),
-        None => (&[][..], &body.octets[..]),
-    };
-    match body.data_coding {
-        8 if gbk && !body.udhi => {
-            let words = text::decode(8, words);
-            // Damaged text is passed on unchanged: its meaning is unknown.
-            let same = text::utf16(&words) == body.octets;
-            match text::encode_as(&words, Coding::GBK).filter(|_| same) {
-                Some(octets) => Content { coding: Coding::GBK, octets, header: false },
-                None => as_is(Coding::UCS2),
-            }
-        }
-        8 => as_is(Coding::UCS2),
-        15 => as_is(Coding::GBK),
-        2 | 4 => as_is(Coding::BINARY),
-        0xF6 => as_is(Coding::CARD),
-        // ASCII, and the part of the default alphabet that has the same octets.
-        0 | 1
-            if words.iter().all(|octet| is_common(*octet) || (body.data_coding == 1 && octet.is_ascii())) =>
-        {
-            as_is(Coding::ASCII)
-        }
-        other => match smpp::text::alphabet(other) {
-            // SGIP has no Latin-1.
-            SmppAlphabet::Octets if other != 3 => as_is(Coding(other)),
-            _ => {
-                let words = smpp::text::decode(other, words);
-                let encoded = text::encode_as(&words, Coding::ASCII).map(|octets| (Coding::ASCII, octets));
-                let encoded = encoded.or_else(|| {
-                    text::encode_as(&words, Coding::GBK).filter(|_| gbk).map(|octets| (Coding::GBK, octets))
-                });
-                let (coding, octets) = encoded.unwrap_or_else(|| (Coding::UCS2, text::utf16(&words)));
-                let octets = [head, &octets].concat().into();
-                Content { coding, octets, header: body.udhi }
-            }
-        },
-    }
-}
-
-/// Whether ASCII and the GSM default alphabet have the character at the same position.
-fn is_common(octet: u8) -> bool {
-    matches!(octet, b'\n' | b'\r' | b' '..=b'#' | b'%'..=b'?' | b'A'..=b'Z' | b'a'..=b'z')
-}
-
-/// The contents of the segments. A text that has a UDH already is one segment.
-fn segments(body: &Text, gbk: bool, id: MessageId) -> Result<(Coding, Vec<Bytes>, bool), MappingError> {
-    let content = content(body, gbk);
-    if content.header {
-        return Ok((content.coding, vec![content.octets], true));
-    }
-    let reference = SegmentReference::Short(u8::try_from(id.0 & 0xFF).unwrap_or(0));
-    let segments = text::split(content.coding, &content.octets, reference).ok_or(ResultCode::LENGTH)?;
-    let split = segments.len() > 1;
-    Ok((content.coding, segments, split))
-}
-
-pub(super) fn user_number(number: &[u8], quirks: &SgipQuirks) -> Bytes {
-    let home = sgip::home_number(number);
-    let is_mobile = home.len() == 11 && home.first() == Some(&b'1') && home.iter().all(u8::is_ascii_digit);
-    if quirks.add_86 && is_mobile { [b"86", home].concat().into() } else { Bytes::copy_from_slice(home) }
-}
-
-/// The address of a user number.
-fn address(number: &[u8], quirks: &SgipQuirks) -> Address {
-    let kept = if quirks.strip_86 { sgip::home_number(number) } else { number };
-    let ton = u8::from(kept.len() > 11 && kept.starts_with(b"86"));
-    Address::new(ton, 1, kept)
-}
-
-/// `yymmddhhmmss032+`, in Beijing time.
-fn time(at: Timestamp) -> Bytes {
-    let mut zoned = smpp::time::format(Timestamp(at.0 + 8 * 3_600_000)).into_bytes();
-    zoned.truncate(12);
-    zoned.extend_from_slice(b"032+");
-    zoned.into()
-}
-
 /// Makes the Submits of a message for one of its legs.
 pub(super) fn submits(
     message: &Message,
@@ -122,19 +34,21 @@ pub(super) fn submits(
     gateway: &GatewayOptions,
 ) -> Result<Vec<Submit>, MappingError> {
     let (source, destination) = message.addresses_on(leg);
-    let user = user_number(&destination.value, &gateway.node.quirks);
+    let user = user_number(&destination.value, gateway.node.quirks.add_86);
     if user.is_empty() || user.len() > 21 || !user.iter().all(u8::is_ascii_digit) {
         return Err(ResultCode::NUMBER);
     }
     if source.value.len() > 21 {
         return Err(ResultCode::PARAMETER);
     }
-    let (coding, segments, header) = segments(&message.text, gateway.node.quirks.gbk, message.id)?;
+    let Segments { coding, contents, header } =
+        segments(&message.text, gateway.node.quirks.gbk, message.id, AsciiLimits::default())
+            .ok_or(ResultCode::LENGTH)?;
     let mut template = Submit {
         sp_number: Bytes::copy_from_slice(&source.value),
         users: vec![user],
         priority: [0, 3, 6, 9].get(usize::from(message.priority.level())).copied().unwrap_or(0),
-        expire_time: time(message.expires_at),
+        expire_time: beijing_time(message.expires_at),
         schedule_time: Bytes::new(),
         tp_pid: message.protocol_id,
         tp_udhi: if header { gateway.node.quirks.udhi } else { 0 },
@@ -161,7 +75,7 @@ pub(super) fn submits(
         return Err(ResultCode(40));
     }
     let submits: Vec<Submit> =
-        segments.into_iter().map(|content| Submit { content, ..template.clone() }).collect();
+        contents.into_iter().map(|content| Submit { content, ..template.clone() }).collect();
     let fits = submits.iter().all(|submit| 143 + 21 + submit.content.len() <= MAX_PDU);
     if fits { Ok(submits) } else { Err(ResultCode::LENGTH) }
 }
@@ -172,10 +86,11 @@ pub(super) fn delivers(message: &Message, quirks: &SgipQuirks) -> Result<Vec<Del
     if source.value.len() > 19 || destination.value.len() > 21 {
         return Err(ResultCode::NUMBER);
     }
-    let (coding, segments, header) = segments(&message.text, quirks.gbk, message.id)?;
+    let Segments { coding, contents, header } =
+        segments(&message.text, quirks.gbk, message.id, AsciiLimits::default()).ok_or(ResultCode::LENGTH)?;
     let fields = SgipFields::read(&message.tlvs);
     let template = Deliver {
-        user: user_number(&source.value, quirks),
+        user: user_number(&source.value, quirks.add_86),
         sp_number: Bytes::copy_from_slice(&destination.value),
         tp_pid: message.protocol_id,
         tp_udhi: if header { quirks.udhi } else { 0 },
@@ -183,22 +98,7 @@ pub(super) fn delivers(message: &Message, quirks: &SgipQuirks) -> Result<Vec<Del
         content: Bytes::new(),
         reserve: fields.reserve.filter(|_| quirks.link_id).unwrap_or_default(),
     };
-    Ok(segments.into_iter().map(|content| Deliver { content, ..template.clone() }).collect())
-}
-
-fn body(coding: u8, tp_udhi: u8, content: &Bytes) -> Text {
-    Text {
-        octets: content.clone(),
-        data_coding: match coding {
-            // ASCII (34 §5.2.19).
-            0 => 1,
-            // SIM-specific, class 2 (GSM 03.38).
-            3 => 0xF6,
-            other => other,
-        },
-        udhi: text::has_header(tp_udhi) && text::header(content).is_some(),
-        payload: false,
-    }
+    Ok(contents.into_iter().map(|content| Deliver { content, ..template.clone() }).collect())
 }
 
 /// Makes the message of a gateway's Deliver, an MO.
@@ -211,7 +111,7 @@ pub(super) fn mo_from_deliver(deliver: &Deliver, gateway: &GatewayOptions, wall:
         id: MessageId::default(),
         kind: MessageKind::Text,
         origin: gateway.peer,
-        source: address(&deliver.user, &gateway.node.quirks),
+        source: address(&deliver.user, gateway.node.quirks.strip_86),
         destination: Address::new(0, 1, &deliver.sp_number),
         service_type: Bytes::new(),
         protocol_id: deliver.tp_pid,
@@ -220,7 +120,7 @@ pub(super) fn mo_from_deliver(deliver: &Deliver, gateway: &GatewayOptions, wall:
         dlr_request: DlrRequest::NONE,
         replace_if_present: false,
         submission: None,
-        text: body(deliver.coding, deliver.tp_udhi, &deliver.content),
+        text: text_of(deliver.coding, text::has_header(deliver.tp_udhi), &deliver.content),
         tlvs: tlvs.freeze(),
         accepted_at: Timestamp::default(),
         scheduled: None,
@@ -277,7 +177,7 @@ impl SubmitContext<'_> {
                 kind: MessageKind::Text,
                 origin: self.origin,
                 source: source.clone(),
-                destination: address(user, self.quirks),
+                destination: address(user, self.quirks.strip_86),
                 service_type: Bytes::new(),
                 protocol_id: submit.tp_pid,
                 esm_class: 0,
@@ -285,7 +185,7 @@ impl SubmitContext<'_> {
                 dlr_request,
                 replace_if_present: false,
                 submission: None,
-                text: body(submit.coding, submit.tp_udhi, &submit.content),
+                text: text_of(submit.coding, text::has_header(submit.tp_udhi), &submit.content),
                 tlvs: tlvs.clone(),
                 accepted_at: Timestamp::default(),
                 scheduled,

@@ -2,11 +2,13 @@
 
 use super::mapping;
 use super::options::{GatewayOptions, SgipNodeOptions, SpOptions};
+use crate::messages_in_flight::{InFlightMessage, MessagesInFlight};
 use engine::Event;
-use model::{ErrorClass, LinkId, Message, MessageKind, Outcome, PeerId, PeerMessageId, SubmitTicket};
+use model::{
+    ErrorClass, LinkId, Message, MessageId, MessageKind, Outcome, PeerId, PeerMessageId, SubmitTicket,
+};
 use ports::link::{Link, LinkRecord};
 use sgip::{Pdu, ResultCode, Sequence, Session, SgipRequestError};
-use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -32,36 +34,16 @@ impl OutgoingTarget {
     }
 }
 
-/// One message in progress. Its segments are sent one after the other, so that nothing is sent after a refused
-/// segment.
-#[derive(Debug)]
-struct InFlightMessage {
-    message: Arc<Message>,
-    ticket: SubmitTicket,
-    segments: Vec<Pdu>,
-    /// The segment that is sent next or is unanswered.
-    next: usize,
-    /// The ids of the segments that were accepted on this connection.
-    taken: Vec<PeerMessageId>,
-    /// The offset of the unanswered segment in the stream, and the time when the session got it.
-    sent: Option<(u64, Instant)>,
-    /// The message was given up; only a late answer can come.
-    given_up: bool,
-}
-
 /// All messages in progress on an outgoing connection.
 #[derive(Debug)]
 pub(super) struct Outgoing {
     target: OutgoingTarget,
-    messages: HashMap<u64, InFlightMessage>,
-    /// Messages with a segment to send, in the engine's order.
-    ready: VecDeque<u64>,
-    next: u64,
+    messages: MessagesInFlight<Pdu>,
 }
 
 impl Outgoing {
     pub(super) fn new(target: OutgoingTarget) -> Self {
-        Self { target, messages: HashMap::new(), ready: VecDeque::new(), next: 1 }
+        Self { target, messages: MessagesInFlight::default() }
     }
 
     pub(super) fn peer(&self) -> PeerId {
@@ -85,7 +67,7 @@ impl Outgoing {
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        self.messages.values().all(|in_flight| in_flight.given_up)
+        self.messages.is_idle()
     }
 
     /// Enqueues a message of the engine. A message that SGIP cannot express is refused at once.
@@ -125,24 +107,12 @@ impl Outgoing {
         if next >= segments.len() {
             return refused(ResultCode::LENGTH);
         }
-        let token = self.next;
-        self.next += 1;
-        let in_flight = InFlightMessage {
-            message,
-            ticket,
-            segments,
-            next,
-            taken: Vec::new(),
-            sent: None,
-            given_up: false,
-        };
-        self.messages.insert(token, in_flight);
-        self.ready.push_back(token);
+        self.messages.enqueue(message, ticket, segments, next);
         None
     }
 
     /// The sequence of the current segment, and the id that its DLR will name.
-    fn identity(node: u32, in_flight: &InFlightMessage) -> (Sequence, PeerMessageId) {
+    fn identity(node: u32, in_flight: &InFlightMessage<Pdu>) -> (Sequence, PeerMessageId) {
         let sequence = mapping::sequence(node, in_flight.message.id, in_flight.ticket, in_flight.next);
         let id = match in_flight.segments.get(in_flight.next) {
             Some(Pdu::Submit(submit)) => {
@@ -154,37 +124,37 @@ impl Outgoing {
         (sequence, id)
     }
 
+    /// The id that the DLR of a Submit will name; a Deliver or Report has none.
+    fn known_id(&self, in_flight: &InFlightMessage<Pdu>) -> Option<PeerMessageId> {
+        let is_known = matches!(self.target, OutgoingTarget::Gateway(_)) && in_flight.is_last();
+        is_known.then(|| Self::identity(self.node(), in_flight).1)
+    }
+
     /// Gives the session as many segments as its window allows. Returns whether there were any.
     pub(super) fn fill_window(&mut self, session: &mut Session, link: &mut Link) -> bool {
         let mut any = false;
         while session.window_free() > 0
-            && let Some(token) = self.ready.pop_front()
+            && let Some(token) = self.messages.pop_ready()
         {
-            let node = self.node();
-            let Some(in_flight) = self.messages.get_mut(&token) else { continue };
-            let (sequence, _) = Self::identity(node, in_flight);
+            let Some(in_flight) = self.messages.get(token) else { continue };
+            let (sequence, _) = Self::identity(self.node(), in_flight);
             let Some(pdu) = in_flight.segments.get(in_flight.next) else { continue };
             let begins = link.written + session.output().len() as u64;
             match session.send(link.now, token, sequence, pdu) {
                 Ok(()) => {
                     link.record.outbound.count(super::kind(pdu));
-                    in_flight.sent = Some((begins, link.now));
+                    self.messages.sent(token, begins, link.now);
                     any = true;
                 }
                 Err(SgipRequestError::SequenceInUse) => {
                     // An earlier submit attempt of the same message is unanswered here; its answer settles both.
-                    if let Some(in_flight) = self.messages.remove(&token) {
-                        let outcome = Outcome::Refused {
-                            class: ErrorClass::Temporary,
-                            code: u32::from(ResultCode::SEQUENCE.0),
-                            taken: in_flight.taken,
-                        };
-                        let (link_id, id) = (link.id(), in_flight.message.id);
-                        link.events.push(Event::Outcome { link: link_id, id, outcome });
-                    }
+                    let code = u32::from(ResultCode::SEQUENCE.0);
+                    let refused = self.messages.refused(token, ErrorClass::Temporary, code);
+                    let link_id = link.id();
+                    link.events.extend(refused.map(|outcome| event(link_id, outcome)));
                 }
                 Err(SgipRequestError::NotBound | SgipRequestError::WindowFull) => {
-                    self.ready.push_front(token);
+                    self.messages.put_back(token);
                     break;
                 }
             }
@@ -201,20 +171,12 @@ impl Outgoing {
         result: ResultCode,
         link: LinkId,
     ) -> Option<Event> {
-        let node = self.node();
-        let in_flight = self.messages.get_mut(&token)?;
-        if let Some((_, at)) = in_flight.sent.take() {
-            record.record_round_trip(now.saturating_duration_since(at));
+        if let Some(time) = self.messages.round_trip(token, now) {
+            record.record_round_trip(time);
         }
-        let (_, id) = Self::identity(node, in_flight);
+        let (_, id) = Self::identity(self.node(), self.messages.get(token)?);
         let outcome = if result.is_ok() {
-            in_flight.taken.push(id);
-            in_flight.next += 1;
-            if in_flight.next < in_flight.segments.len() && !in_flight.given_up {
-                self.ready.push_back(token);
-                return None;
-            }
-            Outcome::Accepted { ids: std::mem::take(&mut in_flight.taken) }
+            self.messages.accepted(token, id)
         } else {
             let special = match &self.target {
                 OutgoingTarget::Gateway(options) => options.error_classes.get(&result.0).copied(),
@@ -227,71 +189,25 @@ impl Outgoing {
                     (_, class) => class,
                 }
             });
-            Outcome::Refused { class, code: u32::from(result.0), taken: std::mem::take(&mut in_flight.taken) }
+            self.messages.refused(token, class, u32::from(result.0))
         };
-        let in_flight = self.messages.remove(&token)?;
-        if in_flight.given_up
-            && matches!(outcome, Outcome::Accepted { .. })
-            && in_flight.next < in_flight.segments.len()
-        {
-            // A late answer to one segment of several does not change how the doubt was settled.
-            return None;
-        }
-        Some(Event::Outcome { link, id: in_flight.message.id, outcome })
+        outcome.map(|outcome| event(link, outcome))
     }
 
     /// Handles a command that the session has given up.
     pub(super) fn on_answer_timeout(&mut self, token: u64, link: LinkId) -> Option<Event> {
-        let node = self.node();
-        let in_flight = self.messages.get_mut(&token)?;
-        in_flight.given_up = true;
-        let (_, id) = Self::identity(node, in_flight);
-        let known = if matches!(self.target, OutgoingTarget::Gateway(_))
-            && in_flight.next + 1 == in_flight.segments.len()
-        {
-            vec![id]
-        } else {
-            Vec::new()
-        };
-        let outcome = Outcome::Unanswered { taken: std::mem::take(&mut in_flight.taken), known };
-        let id = in_flight.message.id;
-        // A late answer is useful as long as the session remembers the command; the oldest messages are dropped.
-        if self.messages.len() > 2048
-            && let Some(oldest) = self
-                .messages
-                .iter()
-                .filter(|(_, in_flight)| in_flight.given_up)
-                .map(|(token, _)| *token)
-                .min()
-        {
-            self.messages.remove(&oldest);
-        }
-        Some(Event::Outcome { link, id, outcome })
+        let known = self.known_id(self.messages.get(token)?);
+        self.messages.unanswered(token, known).map(|outcome| event(link, outcome))
     }
 
     /// Returns an outcome for each message that has none, after the connection has ended. `written` octets of the
     /// stream are written.
-    pub(super) fn close(self, written: u64, link: LinkId, events: &mut Vec<Event>) {
-        let node = self.node();
-        let to_gateway = matches!(self.target, OutgoingTarget::Gateway(_));
-        let mut messages: Vec<_> =
-            self.messages.into_iter().filter(|(_, in_flight)| !in_flight.given_up).collect();
-        messages.sort_unstable_by_key(|(token, _)| *token);
-        for (_, mut in_flight) in messages {
-            let (_, id) = Self::identity(node, &in_flight);
-            let taken = std::mem::take(&mut in_flight.taken);
-            let left = in_flight.sent.is_some_and(|(begins, _)| begins < written);
-            let outcome = match (left, taken.is_empty()) {
-                (true, _) => {
-                    let last = in_flight.next + 1 == in_flight.segments.len();
-                    let known = if to_gateway && last { vec![id] } else { Vec::new() };
-                    Outcome::Unanswered { taken, known }
-                }
-                (false, true) => Outcome::NotSent,
-                // Some segments were accepted and the rest was not sent: no doubt, and no error of the peer.
-                (false, false) => Outcome::Refused { class: ErrorClass::Temporary, code: 0, taken },
-            };
-            events.push(Event::Outcome { link, id: in_flight.message.id, outcome });
-        }
+    pub(super) fn close(mut self, written: u64, link: LinkId, events: &mut Vec<Event>) {
+        let messages = std::mem::take(&mut self.messages);
+        messages.close(written, |in_flight| self.known_id(in_flight), link, events);
     }
+}
+
+fn event(link: LinkId, (id, outcome): (MessageId, Outcome)) -> Event {
+    Event::Outcome { link, id, outcome }
 }

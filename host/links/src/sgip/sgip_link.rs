@@ -1,9 +1,10 @@
 //! SGIP on a link. The side that connected sends commands, the other answers.
 
 use super::bind_authenticator::{BindAuthenticator, BindDecision};
-use super::incoming::{IncomingSource, PendingAnswers};
+use super::incoming::IncomingSource;
 use super::options::{GatewayOptions, SgipListenerOptions, SgipNodeOptions, SpOptions};
 use super::outgoing::{Outgoing, OutgoingTarget};
+use crate::pending_answers::PendingAnswers;
 use crate::shared::Shared;
 use bytes::BytesMut;
 use model::{PeerId, Timestamp};
@@ -253,12 +254,13 @@ impl LinkProtocol for SgipLink {
                 link.events.extend(outcome);
             }
             (LinkCommand::Answer { token, answer }, ConnectionSide::Receives(source)) => {
+                let code = |refusal| source.code(refusal);
                 let (events, answered) =
-                    self.pending_answers.on_engine_answer(source, link.id(), token, answer);
+                    self.pending_answers.on_engine_answer(link.id(), token, answer, code);
                 link.events.extend(events);
                 if let Some((number, code)) = answered {
-                    link.record.outbound.count_answer(u32::from(code.0));
-                    self.session.respond(number, code);
+                    link.record.outbound.count_answer(code);
+                    self.session.respond(number, ResultCode(u8::try_from(code).unwrap_or(u8::MAX)));
                 }
             }
             _ => {}

@@ -26,7 +26,7 @@ impl Config {
 
     fn dialled_connections(&self) -> u64 {
         let peers = self.peers.iter().map(|peer| peer.links.links);
-        let gateways = self.gateways.iter().map(|gateway| gateway.links.node.connections);
+        let gateways = self.gateways.iter().map(|gateway| gateway.links.connections());
         peers.chain(gateways).sum::<usize>() as u64
     }
 

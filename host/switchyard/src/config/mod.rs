@@ -87,7 +87,7 @@ pub(crate) struct Config {
     /// OpenTelemetry traces of messages.
     #[key(restart = "a message is traced from its first event to its last")]
     pub(crate) telemetry: Option<TelemetrySettings>,
-    /// Listeners for ESMEs and SGIP nodes.
+    /// Listeners for ESMEs, SPs and gateways.
     #[key(
         name = "listener",
         named,
@@ -114,7 +114,7 @@ pub(crate) struct Config {
         removed = "its links are closed; its queue stays, and is sent if the peer is configured again"
     )]
     pub(crate) peers: Vec<Peer>,
-    /// SGIP gateways (SMGs) that the appliance connects to.
+    /// Gateways of operators in China that the appliance connects to, by SGIP, CMPP or SMGP.
     #[key(
         name = "gateway",
         named,
@@ -260,7 +260,7 @@ impl Config {
         };
         let accounts = self.accounts.iter().map(|account| &*account.links.name).collect();
         let peers = self.peers.iter().map(|peer| &*peer.links.name).collect();
-        let gateways = self.gateways.iter().map(|gateway| &*gateway.links.name).collect();
+        let gateways = self.gateways.iter().map(|gateway| gateway.links.name()).collect();
         let networks = self.networks.iter().map(|network| &*network.links.name).collect();
         names("account", "account", accounts)
             .chain(names("peer", "peer", peers))
@@ -364,7 +364,7 @@ impl Config {
     pub(crate) fn names(&self) -> Vec<String> {
         let accounts = self.accounts.iter().map(|account| account.links.name.clone());
         let peers = self.peers.iter().map(|peer| peer.links.name.clone());
-        let gateways = self.gateways.iter().map(|gateway| gateway.links.name.clone());
+        let gateways = self.gateways.iter().map(|gateway| gateway.links.name().to_owned());
         let networks = self.networks.iter().map(|network| network.links.name.clone());
         let shell = self.shell.iter().map(|_| SHELL.to_owned());
         accounts.chain(peers).chain(gateways).chain(networks).chain(shell).collect()
@@ -385,7 +385,9 @@ impl Config {
             }
         }
         for Gateway { links, queue, .. } in &mut self.gateways {
-            assign(&links.name, &mut links.peer, queue);
+            let mut peer = links.peer();
+            assign(links.name(), &mut peer, queue);
+            links.set_peer(peer);
         }
         for Network { links, queue, .. } in &mut self.networks {
             assign(&links.name, &mut links.peer, queue);

@@ -6,7 +6,7 @@ use business::BusinessAccountOptions;
 use configuration::{Keys, Section};
 use engine::{PeerSettings, UncertainPolicy};
 use gsm::GsmOptions;
-use links::{GatewayOptions, LinkAccountOptions, PeerOptions};
+use links::{GatewayKind, LinkAccountOptions, PeerOptions};
 use model::PeerId;
 use numbering::NumberPlans;
 use ports::default_burst;
@@ -167,19 +167,23 @@ impl Peer {
 #[keys(live = "takes effect at once; its links stay up", check = Self::complete)]
 pub(crate) struct Gateway {
     #[key(flatten)]
-    pub(crate) links: GatewayOptions,
+    pub(crate) links: GatewayKind,
     #[key(flatten)]
     pub(crate) keys: QueueKeys,
-    /// The treatment of a message without a response. A repeated Submit has the same sequence number, by which the
-    /// gateway recognises it.
-    #[key(words = &[SEND_AGAIN, AWAIT_DLR], default = "send-again", label = "Uncertain messages")]
+    /// The treatment of a message without a response. By SGIP a repeated Submit has the same sequence number, by which
+    /// the gateway recognises it; by CMPP and SMGP a repetition is another message.
+    #[key(words = &[SEND_AGAIN, AWAIT_DLR], default = "send-again", default_as = "send-again with SGIP, otherwise await-dlr",
+        label = "Uncertain messages")]
     uncertain: UncertainPolicy,
     #[key(skip = PeerSettings::new(UNASSIGNED_PEER))]
     pub(crate) queue: PeerSettings,
 }
 
 impl Gateway {
-    fn complete(&mut self, _: &Section<'_>) {
+    fn complete(&mut self, section: &Section<'_>) {
+        if !section.has("uncertain") && !self.links.recognizes_repetitions() {
+            self.uncertain = UncertainPolicy::AwaitDlr;
+        }
         self.queue = self.keys.settings(self.uncertain);
     }
 }

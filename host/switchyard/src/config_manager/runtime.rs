@@ -163,7 +163,7 @@ pub(super) fn check(document: &Value, running: &Config, new: &Config) -> Vec<Con
     let kept: Vec<&str> = networks.chain(running.shell.as_ref().map(|_| crate::config::SHELL_PEER)).collect();
     let accounts = new.accounts.iter().map(|account| ("account", account.links.name.as_str()));
     let peers = new.peers.iter().map(|peer| ("peer", peer.links.name.as_str()));
-    let gateways = new.gateways.iter().map(|gateway| ("gateway", gateway.links.name.as_str()));
+    let gateways = new.gateways.iter().map(|gateway| ("gateway", gateway.links.name()));
     for (kind, name) in accounts.chain(peers).chain(gateways) {
         if kept.contains(&name) {
             let what =
@@ -235,9 +235,9 @@ impl RuntimeComponents {
             self.keywords.store(Arc::new(KeywordRules::new(&to.opt_out)));
         }
         self.accounts(from, to)?;
-        let known = by_name(&from.gateways, |gateway| &gateway.links.name);
+        let known = by_name(&from.gateways, |gateway| gateway.links.name());
         for gateway in &to.gateways {
-            let before = known.get(gateway.links.name.as_str());
+            let before = known.get(gateway.links.name());
             if before.is_none_or(|before| before.links != gateway.links) {
                 self.links.set_gateway(gateway.links.clone())?;
             }
@@ -327,14 +327,14 @@ impl RuntimeComponents {
     /// Removes what the new configuration no longer contains.
     fn remove(&self, from: &Config, to: &Config) {
         let accounts = by_name(&to.accounts, |account| &account.links.name);
-        let gateways = by_name(&to.gateways, |gateway| &gateway.links.name);
+        let gateways = by_name(&to.gateways, |gateway| gateway.links.name());
         let peers = by_name(&to.peers, |peer: &Peer| &peer.links.name);
         for account in from.accounts.iter().filter(|old| !accounts.contains_key(old.links.name.as_str())) {
             self.business.remove_account(&account.links.name);
             self.links.remove_account(&account.links.name);
         }
-        for gateway in from.gateways.iter().filter(|old| !gateways.contains_key(old.links.name.as_str())) {
-            self.links.remove_gateway(&gateway.links.name);
+        for gateway in from.gateways.iter().filter(|old| !gateways.contains_key(old.links.name())) {
+            self.links.remove_gateway(gateway.links.name());
         }
         for peer in from.peers.iter().filter(|old| !peers.contains_key(old.links.name.as_str())) {
             self.links.remove_peer(&peer.links.name);

@@ -7,6 +7,7 @@
 //! The text of every message contains a unique number; the [`Tally`] records for each number whether and when it was sent, how it
 //! was answered and how often it arrived.
 
+mod gateway_sink;
 pub mod gsm;
 mod histogram;
 pub mod pools;
@@ -18,6 +19,7 @@ mod stop_flag;
 mod tally;
 mod wire;
 
+pub use gateway_sink::{GatewayProtocol, GatewaySink};
 pub use histogram::Histogram;
 pub use probe::Probe;
 pub use process_usage::{cpu_time_by_thread, process_cpu_time, resident_memory, thread_cpu_time};

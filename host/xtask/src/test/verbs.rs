@@ -15,6 +15,7 @@ const RUNS: &[&[&str]] = &[
     &["load", "--count", "20000"],
     &["demo", "--exit"],
     &["demo", "--sgip", "--exit"],
+    &["demo", "--china", "--exit"],
     &["demo", "--gsm", "--exit"],
     &["demo", "--cluster", "--exit"],
     &["crash", "--kills", "2"],

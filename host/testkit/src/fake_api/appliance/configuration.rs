@@ -12,7 +12,7 @@ use axum::extract::Path;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use configuration::{Key, Keys as _, Shape};
-use links::{GatewayOptions, LinkAccountOptions, PeerOptions};
+use links::{GatewayKind, LinkAccountOptions, PeerOptions};
 use serde_json::{Value, json};
 
 fn document(peers: usize, accounts: usize) -> Value {
@@ -34,7 +34,7 @@ fn document(peers: usize, accounts: usize) -> Value {
 pub(super) fn schema() -> Value {
     let lists = [
         ("peer", PeerOptions::keys()),
-        ("gateway", GatewayOptions::keys()),
+        ("gateway", GatewayKind::keys()),
         ("account", LinkAccountOptions::keys()),
     ];
     let keys = lists.map(|(name, keys)| Key::new(name, "A list.", Shape::Tables(keys)));

@@ -1,0 +1,68 @@
+//! The connections to a gateway, which we dial.
+
+use super::outgoing::FarEnd;
+use super::sp_link::SpLink;
+use super::{LinkedProtocol, SpGatewayOptions};
+use crate::shared::Shared;
+use model::Timestamp;
+use ports::link::{DialTarget, DialedPeer, PeerError, dial};
+use sp_session::{OwnLogin, SessionOptions, china_time};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+/// The longest wait before a gateway is dialed again: gateways lock accounts that try too often.
+const REDIAL_INTERVAL: Duration = Duration::from_secs(300);
+
+/// The session's options for a gateway.
+pub(super) fn session_options<P: LinkedProtocol>(options: &SpGatewayOptions) -> SessionOptions {
+    SessionOptions {
+        window_out: options.node.window.max(1),
+        response_timeout: options.node.response_timeout,
+        tries: options.node.tries.max(1),
+        login_timeout: options.bind_timeout,
+        idle: options.node.link_test_interval,
+        limit: options.node.max_pdu_length.unwrap_or(P::MAX_LENGTH),
+        ..SessionOptions::default()
+    }
+}
+
+/// Our login at a gateway, with the time of this moment.
+pub(super) fn login<P: LinkedProtocol>(options: &SpGatewayOptions, at: Timestamp) -> P::Pdu {
+    P::login(&OwnLogin {
+        name: &options.login_name,
+        secret: &options.login_password.0,
+        timestamp: china_time(at),
+        version: options.version,
+        unpadded: options.unpadded_login_name,
+    })
+}
+
+/// Starts to dial a gateway.
+pub(crate) fn dial_gateway<P: LinkedProtocol>(
+    shared: &Arc<Shared>,
+    options: &Arc<SpGatewayOptions>,
+) -> Result<DialedPeer, PeerError> {
+    let target = DialTarget {
+        name: options.name.clone(),
+        peer: options.peer,
+        address: options.address.clone(),
+        links: options.connections,
+        connect_timeout: options.bind_timeout,
+        redial_interval: REDIAL_INTERVAL,
+        redial_stable_after: None,
+        tls: options.tls.clone(),
+    };
+    let (of_links, options) = (shared.clone(), options.clone());
+    // A gateway may refuse a login that it has seen, and the time in a login has no more than seconds: connections
+    // that are opened at once say that they were opened one second after the other.
+    let last = AtomicU64::new(0);
+    dial(&shared.deps, target, move |now| {
+        let second = Timestamp::now().0 / 1000;
+        let next = |last: u64| Some(second.max(last + 1));
+        let second = last.fetch_update(Relaxed, Relaxed, next).map_or(second, |last| second.max(last + 1));
+        let login = login::<P>(&options, Timestamp(second * 1000));
+        let far_end = FarEnd::Gateway(options.clone());
+        SpLink::<P>::client(now, &of_links, session_options::<P>(&options), options.version, login, far_end)
+    })
+}

@@ -1,0 +1,190 @@
+//! The messages in progress on one connection: Submits to a gateway, Delivers to an SP.
+
+use super::LinkedProtocol;
+use super::mapping;
+use super::options::SpGatewayOptions;
+use super::state::SpLogin;
+use crate::messages_in_flight::MessagesInFlight;
+use engine::Event;
+use model::{ErrorClass, LinkId, Message, MessageId, MessageKind, Outcome, PeerMessageId, SubmitTicket};
+use ports::link::{Link, PduKind};
+use sp_session::{Meaning, Session, SpRequestError};
+use std::sync::Arc;
+
+/// The other end of a connection.
+#[derive(Clone, Debug)]
+pub(super) enum FarEnd {
+    /// A gateway, which takes Submits.
+    Gateway(Arc<SpGatewayOptions>),
+    /// An SP, which takes Delivers.
+    Sp(SpLogin),
+}
+
+/// All messages in progress on a connection.
+#[derive(Debug)]
+pub(super) struct Outgoing<P: LinkedProtocol> {
+    messages: MessagesInFlight<P::Pdu>,
+}
+
+impl<P: LinkedProtocol> Default for Outgoing<P> {
+    fn default() -> Self {
+        Self { messages: MessagesInFlight::default() }
+    }
+}
+
+impl<P: LinkedProtocol> Outgoing<P> {
+    pub(super) fn is_idle(&self) -> bool {
+        self.messages.is_idle()
+    }
+
+    /// Enqueues a message of the engine. A message that the protocol cannot express is refused at once.
+    #[expect(clippy::too_many_arguments, reason = "the fields of the engine's command")]
+    pub(super) fn enqueue(
+        &mut self,
+        far_end: &FarEnd,
+        version: u8,
+        message: Arc<Message>,
+        leg: u8,
+        taken: u16,
+        want_dlr: bool,
+        ticket: SubmitTicket,
+        link: LinkId,
+    ) -> Option<Event> {
+        let refused = |code: u32| {
+            let outcome = Outcome::Refused { class: ErrorClass::Permanent, code, taken: Vec::new() };
+            Some(Event::Outcome { link, id: message.id, outcome })
+        };
+        let segments: Vec<P::Pdu> = match Self::requests(far_end, version, &message, leg, want_dlr) {
+            Ok(segments) => segments,
+            Err(status) => return refused(status),
+        };
+        let next = usize::from(taken);
+        if next >= segments.len() {
+            return refused(P::STATUS.length);
+        }
+        self.messages.enqueue(message, ticket, segments, next);
+        None
+    }
+
+    fn requests(
+        far_end: &FarEnd,
+        version: u8,
+        message: &Message,
+        leg: u8,
+        want_dlr: bool,
+    ) -> Result<Vec<P::Pdu>, u32> {
+        match (far_end, &message.kind) {
+            (FarEnd::Gateway(gateway), _) => {
+                let submissions = mapping::submissions(message, leg, want_dlr, gateway, &P::STATUS)?;
+                Ok(submissions.iter().map(P::submit).collect())
+            }
+            (FarEnd::Sp(sp), MessageKind::Text) => {
+                let options = &sp.options;
+                let deliveries = mapping::deliveries::<P>(message, &options.node, options.gateway_code)?;
+                Ok(deliveries.iter().map(P::deliver).collect())
+            }
+            (FarEnd::Sp(sp), MessageKind::Dlr(dlr)) => {
+                let options = &sp.options;
+                let report = mapping::report_from_dlr::<P>(message, dlr, &options.node, options.gateway_code)
+                    .ok_or(P::STATUS.command)?;
+                Ok(vec![P::report(&report, version)])
+            }
+        }
+    }
+
+    /// Gives the session as many requests as its window allows. Returns whether there were any.
+    pub(super) fn fill_window(
+        &mut self,
+        session: &mut Session<P>,
+        far_end: &FarEnd,
+        link: &mut Link,
+    ) -> bool {
+        let mut any = false;
+        let kind = match far_end {
+            FarEnd::Gateway(_) => PduKind::Submit,
+            FarEnd::Sp(_) => PduKind::Deliver,
+        };
+        while session.window_free() > 0
+            && let Some(token) = self.messages.pop_ready()
+        {
+            let Some(in_flight) = self.messages.get(token) else { continue };
+            let Some(pdu) = in_flight.segments.get(in_flight.next) else { continue };
+            let begins = link.written + session.output().len() as u64;
+            match session.send(link.now, token, pdu) {
+                Ok(()) => {
+                    link.record.outbound.count(kind);
+                    self.messages.sent(token, begins, link.now);
+                    any = true;
+                }
+                Err(SpRequestError::Unencodable(error)) => {
+                    if link.deps.log.take(link.now).is_some() {
+                        tracing::warn!(peer = %link.record.name, %error, "message does not fit the protocol's fields");
+                    }
+                    let refused = self.messages.refused(token, ErrorClass::Permanent, P::STATUS.structure);
+                    let id = link.id();
+                    link.events.extend(refused.map(|outcome| event(id, outcome)));
+                }
+                Err(SpRequestError::NotLoggedIn | SpRequestError::WindowFull) => {
+                    self.messages.put_back(token);
+                    break;
+                }
+            }
+        }
+        any
+    }
+
+    /// Handles an answer: the next segment becomes ready, or the message has an outcome.
+    pub(super) fn on_answer(&mut self, far_end: &FarEnd, link: &mut Link, token: u64, pdu: &P::Pdu) {
+        if let Some(time) = self.messages.round_trip(token, link.now) {
+            link.record.record_round_trip(time);
+        }
+        let (id, status) = match P::meaning(pdu) {
+            Meaning::SubmitAnswer { id, status } => (id, status),
+            Meaning::DeliverAnswer { status } => (None, status),
+            // The answer to another request than ours.
+            _ => (None, P::STATUS.structure),
+        };
+        link.record.inbound.count_answer(status);
+        let outcome = if status == 0 {
+            if id.is_none() && matches!(far_end, FarEnd::Gateway(_)) && link.deps.log.take(link.now).is_some()
+            {
+                tracing::warn!(peer = %link.record.name, "the gateway gives no id: its reports cannot be matched");
+            }
+            let id = id.map_or_else(PeerMessageId::default, |id| PeerMessageId::new(&id));
+            self.messages.accepted(token, id)
+        } else {
+            self.messages.refused(token, Self::class(far_end, status), status)
+        };
+        let id = link.id();
+        link.events.extend(outcome.map(|outcome| event(id, outcome)));
+    }
+
+    fn class(far_end: &FarEnd, status: u32) -> ErrorClass {
+        match far_end {
+            FarEnd::Gateway(options) => {
+                options.error_classes.get(&status).copied().unwrap_or_else(|| P::class(status))
+            }
+            // An SP whose handler fails answers anything; only a PDU that it cannot read never succeeds.
+            FarEnd::Sp(_) if [P::STATUS.structure, P::STATUS.command].contains(&status) => {
+                ErrorClass::Permanent
+            }
+            FarEnd::Sp(_) if status == P::STATUS.throttled => ErrorClass::Throttled,
+            FarEnd::Sp(_) => ErrorClass::Temporary,
+        }
+    }
+
+    /// Handles a request that the session has given up.
+    pub(super) fn on_answer_timeout(&mut self, token: u64, link: LinkId) -> Option<Event> {
+        self.messages.unanswered(token, None).map(|outcome| event(link, outcome))
+    }
+
+    /// Returns an outcome for each message that has none, after the connection has ended. `written` octets of the
+    /// stream are written.
+    pub(super) fn close(self, written: u64, link: LinkId, events: &mut Vec<Event>) {
+        self.messages.close(written, |_| None, link, events);
+    }
+}
+
+fn event(link: LinkId, (id, outcome): (MessageId, Outcome)) -> Event {
+    Event::Outcome { link, id, outcome }
+}

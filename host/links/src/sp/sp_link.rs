@@ -1,0 +1,325 @@
+//! One CMPP or SMGP connection, of either role.
+
+use super::LinkedProtocol;
+use super::incoming::Incoming;
+use super::login::{LoginAuthenticator, LoginDecision};
+use super::options::SpListenerOptions;
+use super::outgoing::{FarEnd, Outgoing};
+use crate::shared::Shared;
+use bytes::BytesMut;
+use ports::link::{BoundLink, IncomingPeer, Link, LinkBlocker, LinkProtocol, LinkStep, LoginRefusal};
+use ports::{LinkCommand, Protocol, clock};
+use smpp::BindMode;
+use sp_session::{Event, Meaning, PduRole, Session, SessionOptions, SpCloseReason};
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The two ends of a connection, before and after the login.
+enum Ends<P: LinkedProtocol> {
+    /// An incoming connection that has not logged in.
+    Unbound(LoginAuthenticator<P>),
+    /// Requests are exchanged.
+    Known(FarEnd),
+}
+
+/// One connection.
+pub(crate) struct SpLink<P: LinkedProtocol> {
+    session: Session<P>,
+    ends: Ends<P>,
+    shared: Arc<Shared>,
+    /// Our login, whose answer proves the gateway's password.
+    login: Option<P::Pdu>,
+    outgoing: Outgoing<P>,
+    incoming: Incoming,
+    /// Whether the SP submits; a login may be for Delivers only.
+    submits: bool,
+}
+
+impl<P: LinkedProtocol> SpLink<P> {
+    /// An incoming connection of a listener.
+    pub(crate) fn server(shared: &Arc<Shared>, options: &SpListenerOptions, peer: IncomingPeer) -> Self {
+        let session = SessionOptions {
+            login_timeout: options.bind_timeout,
+            limit: P::MAX_LENGTH,
+            ..SessionOptions::default()
+        };
+        let authenticator = LoginAuthenticator {
+            shared: shared.clone(),
+            timeout: options.bind_timeout / 2,
+            incoming: Arc::new(peer),
+            protocol: PhantomData,
+        };
+        Self {
+            session: Session::gateway(clock::now(), session),
+            ends: Ends::Unbound(authenticator),
+            shared: shared.clone(),
+            login: None,
+            outgoing: Outgoing::default(),
+            incoming: Incoming::default(),
+            submits: true,
+        }
+    }
+
+    /// A connection to a gateway.
+    pub(super) fn client(
+        now: Instant,
+        shared: &Arc<Shared>,
+        options: SessionOptions,
+        version: u8,
+        login: P::Pdu,
+        far_end: FarEnd,
+    ) -> Self {
+        Self {
+            session: Session::sp(now, options, version, &login),
+            ends: Ends::Known(far_end),
+            shared: shared.clone(),
+            login: Some(login),
+            outgoing: Outgoing::default(),
+            incoming: Incoming::default(),
+            submits: true,
+        }
+    }
+
+    /// The gateway has accepted our login.
+    fn on_logged_in(&mut self, link: &mut Link, answer: &P::Pdu) {
+        let Ends::Known(FarEnd::Gateway(options)) = &self.ends else { return };
+        let secret = &options.login_password.0;
+        let proves = self.login.as_ref().is_some_and(|login| P::proves_secret(answer, login, secret));
+        if !proves && options.gateway_proof {
+            let check = Some("login-password, and whether the gateway can prove it: gateway-proof");
+            let reason = "the gateway does not prove the password".to_owned();
+            link.refused(LoginRefusal { reason: reason.clone(), least_wait: Duration::from_secs(60), check });
+            return link.end(reason, false);
+        }
+        if !proves && link.deps.log.take(link.now).is_some() {
+            tracing::warn!(peer = %link.record.name, "the gateway does not prove the password");
+        }
+        link.bind(BoundLink {
+            peer: options.peer,
+            mode: BindMode::Transceiver,
+            version: self.session.version(),
+            window: options.node.window,
+            takes_messages: true,
+        });
+    }
+}
+
+impl<P: LinkedProtocol> LinkProtocol for SpLink<P> {
+    const PROTOCOL: Protocol = P::PROTOCOL;
+    type Login = LoginDecision;
+
+    fn input(&mut self) -> &mut BytesMut {
+        self.session.input()
+    }
+
+    fn output(&mut self) -> &mut BytesMut {
+        self.session.output()
+    }
+
+    fn wants_input(&self) -> bool {
+        self.session.wants_input()
+    }
+
+    fn process(&mut self, now: Instant) {
+        self.session.process(now);
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.session.deadline()
+    }
+
+    fn on_timeout(&mut self, now: Instant) {
+        self.session.on_timeout(now);
+    }
+
+    fn is_bound(&self) -> bool {
+        self.session.is_logged_in()
+    }
+
+    fn in_flight(&self) -> usize {
+        self.session.in_flight()
+    }
+
+    fn unanswered_in(&self) -> usize {
+        self.session.unanswered_in()
+    }
+
+    fn next_event(&mut self, link: &mut Link) -> LinkStep<LoginDecision> {
+        let Some(event) = self.session.poll_event() else { return LinkStep::Idle };
+        match (event, &self.ends) {
+            (Event::Login(pdu), Ends::Unbound(authenticator)) => {
+                if let Meaning::Login(login) = P::meaning(&pdu) {
+                    return LinkStep::Login(authenticator.authenticate(login));
+                }
+            }
+            (Event::LoggedIn(answer), _) => self.on_logged_in(link, &answer),
+            (Event::LoginRefused(answer), _) => {
+                if let PduRole::LoginAnswer(status) = P::role(&answer) {
+                    link.refused(refusal::<P>(status));
+                }
+            }
+            (Event::Request { sequence, pdu }, Ends::Known(far_end)) => {
+                if self.submits {
+                    let session = &mut self.session;
+                    self.incoming.on_request(session, far_end, &self.shared, link, sequence, &pdu);
+                } else {
+                    link.record.outbound.count_answer(P::STATUS.command);
+                    self.session.refuse(sequence, P::STATUS.command, true);
+                }
+            }
+            (Event::Answer { token, pdu, late }, Ends::Known(far_end)) => {
+                if late && link.deps.log.take(link.now).is_some() {
+                    tracing::info!(peer = %link.record.name, "late response");
+                }
+                self.outgoing.on_answer(far_end, link, token, &pdu);
+            }
+            (Event::Unanswered { token }, _) => {
+                if link.deps.log.take(link.now).is_some() {
+                    tracing::warn!(peer = %link.record.name, "request timed out");
+                }
+                let outcome = self.outgoing.on_answer_timeout(token, link.id());
+                link.events.extend(outcome);
+            }
+            (Event::UnexpectedAnswer { sequence }, _) => {
+                tracing::debug!(peer = %link.record.name, sequence, "unexpected response");
+            }
+            (Event::Closing(reason), _) => {
+                link.end(close_reason_text::<P>(reason), reason != SpCloseReason::Dead);
+            }
+            // Events that the end of the connection excludes.
+            (Event::Login(_) | Event::Request { .. } | Event::Answer { .. }, _) => {}
+        }
+        LinkStep::Handled
+    }
+
+    fn on_login(&mut self, link: &mut Link, decision: LoginDecision) {
+        match decision {
+            LoginDecision::Refuse { status, reason, login, highest } => {
+                link.refuse(reason);
+                // The client reads the answer in the layout that it offered.
+                let answer = P::login_answer(status, &login, highest, &[]);
+                self.session.refuse_login(&answer, login.version, status);
+            }
+            LoginDecision::Accept { sp, session: (record, permit), login } => {
+                link.identify(record, permit);
+                let options = sp.options.clone();
+                let answer = P::login_answer(0, &login, login.version, &options.inbound_password.0);
+                self.session.set_windows(options.node.window, options.window_in);
+                self.session.set_times(
+                    options.node.response_timeout,
+                    options.node.tries,
+                    options.node.link_test_interval,
+                );
+                self.session.accept_login(link.now, &answer, login.version);
+                if !self.is_bound() {
+                    // The connection ended during the authentication.
+                    return;
+                }
+                self.submits = login.submits;
+                link.bind(BoundLink {
+                    peer: sp.account.options().peer,
+                    mode: match (login.submits, login.receives) {
+                        (true, false) => BindMode::Transmitter,
+                        (false, _) => BindMode::Receiver,
+                        (true, true) => BindMode::Transceiver,
+                    },
+                    version: login.version,
+                    window: options.node.window,
+                    takes_messages: login.receives,
+                });
+                self.ends = Ends::Known(FarEnd::Sp(sp));
+            }
+        }
+    }
+
+    fn on_command(&mut self, link: &mut Link, command: LinkCommand) {
+        let Ends::Known(far_end) = &self.ends else { return };
+        match command {
+            LinkCommand::Send { message, leg, taken, want_dlr, ticket, .. } => {
+                let (version, id) = (self.session.version(), link.id());
+                let outcome =
+                    self.outgoing.enqueue(far_end, version, message, leg, taken, want_dlr, ticket, id);
+                link.events.extend(outcome);
+            }
+            LinkCommand::Answer { token, answer } => {
+                self.incoming.on_engine_answer(&mut self.session, far_end, link, token, answer);
+            }
+            // The protocols have no question for one message.
+            LinkCommand::QueryPeer { .. } | LinkCommand::Flushed => {}
+        }
+    }
+
+    fn fill_window(&mut self, link: &mut Link) -> bool {
+        match &self.ends {
+            Ends::Known(far_end) => self.outgoing.fill_window(&mut self.session, far_end, link),
+            Ends::Unbound(_) => false,
+        }
+    }
+
+    fn blocked_by(&self, _: Instant) -> LinkBlocker {
+        let is_full = self.session.is_logged_in() && self.session.window_free() == 0;
+        if is_full { LinkBlocker::PeerWindow } else { LinkBlocker::None }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.outgoing.is_idle()
+    }
+
+    fn probe(&mut self) -> bool {
+        self.session.test_link(clock::now());
+        true
+    }
+
+    fn unbind(&mut self, now: Instant) -> bool {
+        self.session.logout(now);
+        true
+    }
+
+    fn close(mut self, link: &mut Link) {
+        self.session.close();
+        self.outgoing.close(link.written, link.id(), &mut link.events);
+    }
+}
+
+/// The effect of a refused login on the dialer.
+fn refusal<P: LinkedProtocol>(status: u32) -> LoginRefusal {
+    // An admin has to correct them, and gateways lock accounts that try too often.
+    let wrong = [P::STATUS.login_name, P::STATUS.login_secret, P::STATUS.login_version];
+    let is_wrong = wrong.contains(&status);
+    LoginRefusal {
+        reason: format!("login refused: {}", login_status_text::<P>(status)),
+        least_wait: Duration::from_secs(if is_wrong { 60 } else { 5 }),
+        check: is_wrong.then_some("login-name, login-password and version, and the clock of this machine"),
+    }
+}
+
+/// What a status means in the answer to a login.
+pub(super) fn login_status_text<P: LinkedProtocol>(status: u32) -> String {
+    let status_of = P::STATUS;
+    let text = match status {
+        status if status == status_of.login_version => "version not served",
+        status if status == status_of.login_secret => "authentication failed",
+        status if status == status_of.login_name => "source address wrong",
+        status if status == status_of.login_busy => "not now, or too many connections",
+        status if status == status_of.structure => "structure wrong",
+        _ => "refused",
+    };
+    format!("{status}: {text}")
+}
+
+fn close_reason_text<P: LinkedProtocol>(reason: SpCloseReason) -> String {
+    match reason {
+        SpCloseReason::LoginRefused(status) => {
+            format!("login of the peer refused: {}", login_status_text::<P>(status))
+        }
+        SpCloseReason::Refused(status) => format!("login refused: {}", login_status_text::<P>(status)),
+        SpCloseReason::NoLogin => "login timeout".to_owned(),
+        SpCloseReason::RequestBeforeLogin => "request before login".to_owned(),
+        SpCloseReason::Malformed(what) => format!("malformed PDU: {what}"),
+        SpCloseReason::Partial => "incomplete PDU".to_owned(),
+        SpCloseReason::Dead => "no answer to link tests".to_owned(),
+        SpCloseReason::LoggedOut => "we logged out".to_owned(),
+        SpCloseReason::PeerLoggedOut => "the peer logged out".to_owned(),
+    }
+}

@@ -1,0 +1,24 @@
+//! SMGP 3.0 and 3.1, China Telecom's protocol between SPs and gateways (SMGW), without I/O. The layout of 1.3 is read
+//! and written too.
+//!
+//! [`Pdu`] is the codec; [`Smgp`] tells [`sp_session::Session`] what the PDUs are; [`SmgpTlvs`] are the optional fields,
+//! [`ReportText`] the text of a status report, [`status_text`] and [`class`] the statuses.
+//!
+//! Sources are cited as "SMGP 3.0.3 §x" (China Telecom, August 2008).
+#![forbid(unsafe_code)]
+
+mod msg_id;
+mod pdu;
+mod protocol;
+mod report_text;
+mod status;
+mod tlv;
+
+pub use msg_id::SmgpMsgId;
+pub use pdu::{
+    Deliver, Login, LoginAnswer, MAX_USERS, SmgpForward, SmgpPdu, SmgpQuery, SmgpQueryAnswer, Submit,
+};
+pub use protocol::{Session, Smgp};
+pub use report_text::ReportText;
+pub use status::{class, status_text};
+pub use tlv::{SmgpTlvs, tag};

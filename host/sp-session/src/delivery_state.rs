@@ -1,0 +1,107 @@
+//! The words of status reports (`Stat`) and the delivery states that they stand for.
+//!
+//! SMPP's seven words are used by both protocols. Gateways add their own: two letters and a colon, the first for the
+//! network element that answers, the second for what it says, and four characters for the code (CMPP 3.0 §8.4.5,
+//! table of `Stat`). Any word that is not known means that the message was not delivered.
+
+use model::DlrState;
+
+/// The words that SMPP has too.
+const WORDS: [(&[u8], DlrState); 7] = [
+    (b"DELIVRD", DlrState::Delivered),
+    (b"EXPIRED", DlrState::Expired),
+    (b"DELETED", DlrState::Deleted),
+    (b"UNDELIV", DlrState::Undeliverable),
+    (b"ACCEPTD", DlrState::Accepted),
+    (b"UNKNOWN", DlrState::Unknown),
+    (b"REJECTD", DlrState::Rejected),
+];
+
+/// The two letters of gateways' own words.
+const PREFIXES: [(&[u8], DlrState); 21] = [
+    // No report came, or the message centre says what SMPP's words say.
+    (b"MI:", DlrState::Expired),
+    (b"MC:", DlrState::Expired),
+    (b"IC:", DlrState::Expired),
+    (b"MJ:", DlrState::Deleted),
+    (b"MK:", DlrState::Undeliverable),
+    (b"ML:", DlrState::Accepted),
+    (b"MM:", DlrState::Unknown),
+    (b"MN:", DlrState::Rejected),
+    // An element before the message centre refuses it.
+    (b"CB:", DlrState::Rejected),
+    (b"DB:", DlrState::Rejected),
+    (b"MB:", DlrState::Rejected),
+    (b"IB:", DlrState::Rejected),
+    (b"SB:", DlrState::Rejected),
+    // An element does not answer.
+    (b"CA:", DlrState::Undeliverable),
+    (b"DA:", DlrState::Undeliverable),
+    (b"MA:", DlrState::Undeliverable),
+    (b"IA:", DlrState::Undeliverable),
+    (b"SA:", DlrState::Undeliverable),
+    (b"CC:", DlrState::Expired),
+    (b"DC:", DlrState::Expired),
+    (b"SC:", DlrState::Expired),
+];
+
+/// The state that a report's word stands for.
+#[must_use]
+pub fn state_of(word: &[u8]) -> DlrState {
+    let known = WORDS.iter().find(|(known, _)| known.eq_ignore_ascii_case(word));
+    let prefixed = || PREFIXES.iter().find(|(prefix, _)| word.starts_with(prefix));
+    known.or_else(prefixed).map_or(DlrState::Undeliverable, |(_, state)| *state)
+}
+
+/// Whether a state ends the waiting for a report. "Accepted" does not: gateways may leave it out, and another report
+/// follows it.
+#[must_use]
+pub fn is_final(state: DlrState) -> bool {
+    state.is_final() && state != DlrState::Accepted
+}
+
+/// The word that a state is reported with.
+#[must_use]
+pub fn word_of(state: DlrState) -> &'static [u8] {
+    match state {
+        DlrState::Delivered => b"DELIVRD",
+        DlrState::Expired => b"EXPIRED",
+        DlrState::Deleted | DlrState::Skipped => b"DELETED",
+        DlrState::Undeliverable => b"UNDELIV",
+        DlrState::Accepted | DlrState::Enroute | DlrState::Scheduled => b"ACCEPTD",
+        DlrState::Unknown => b"UNKNOWN",
+        DlrState::Rejected => b"REJECTD",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn check_60_every_word_has_its_state_and_back() {
+        for (word, state) in WORDS {
+            assert_eq!(state_of(word), state);
+            assert_eq!(word_of(state), word);
+        }
+        for (word, state) in [
+            (&b"MI:0024"[..], DlrState::Expired),
+            (b"MK:0001", DlrState::Undeliverable),
+            (b"ML:0000", DlrState::Accepted),
+            (b"MN:0011", DlrState::Rejected),
+            (b"MA:0054", DlrState::Undeliverable),
+            (b"CB:0010", DlrState::Rejected),
+            (b"IC:0151", DlrState::Expired),
+        ] {
+            assert_eq!(state_of(word), state);
+        }
+        assert!(!is_final(DlrState::Accepted) && !is_final(DlrState::Enroute) && is_final(DlrState::Unknown));
+    }
+
+    #[test]
+    fn check_61_any_other_word_means_not_delivered() {
+        for word in ["HD:0001", "CJ:0007", "NOSEND", "HIGRISK", "1", "", "00138"] {
+            assert_eq!(state_of(word.as_bytes()), DlrState::Undeliverable);
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! What PDUs of both protocols say about a message, in one form.
+
+use crate::SpFields;
+use bytes::Bytes;
+
+/// The text of a PDU.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Content {
+    /// The coding: `Msg_Fmt` of CMPP, `MsgFormat` of SMGP.
+    pub format: u8,
+    /// The octets, including a user data header.
+    pub octets: Bytes,
+    /// Whether they begin with a user data header.
+    pub udhi: bool,
+    /// The part of a long text that this is, as the PDU itself says.
+    pub part: Option<PartOf>,
+}
+
+/// A part of a long text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PartOf {
+    /// The number of parts, from 2.
+    pub total: u8,
+    /// This part, from 1.
+    pub number: u8,
+}
+
+/// An SP's message for subscribers: Submit.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Submission {
+    /// The number that the handset shows: access code and extension.
+    pub source: Bytes,
+    /// The subscribers' numbers; at least one.
+    pub destinations: Vec<Bytes>,
+    /// The text.
+    pub content: Content,
+    /// Whether the SP wants a status report. `None`: a billing record that no handset gets.
+    pub wants_report: Option<bool>,
+    /// The priority, from 0 (low) to 3.
+    pub priority: u8,
+    /// TP-PID.
+    pub protocol_id: u8,
+    /// Until when it may be delivered: `YYMMDDhhmmsstnnp`, or empty.
+    pub valid_until: Bytes,
+    /// Not to be delivered before: `YYMMDDhhmmsstnnp`, or empty.
+    pub deliver_at: Bytes,
+    /// What no other protocol has.
+    pub fields: SpFields,
+}
+
+/// A subscriber's message for an SP: Deliver.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Delivery {
+    /// The gateway's id of this PDU.
+    pub id: Bytes,
+    /// The subscriber's number.
+    pub source: Bytes,
+    /// The SP's access code with extension.
+    pub destination: Bytes,
+    /// The text.
+    pub content: Content,
+    /// TP-PID.
+    pub protocol_id: u8,
+    /// What no other protocol has: service and `LinkID`.
+    pub fields: SpFields,
+    /// When the gateway received it, `YYYYMMDDhhmmss`; only SMGP tells it.
+    pub received: Bytes,
+}
+
+/// The gateway's report on a submission: a Deliver with a mark.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct SpStatusReport {
+    /// The gateway's id of this PDU.
+    pub id: Bytes,
+    /// The id of the submission, as its answer gave it: as text where it is read, as octets where it is written.
+    pub submission: Bytes,
+    /// The subscriber's number.
+    pub subscriber: Bytes,
+    /// The number that the submission came from.
+    pub source: Bytes,
+    /// The service of the submission.
+    pub service: Bytes,
+    /// The state, at most seven characters; see [`crate::state_of`].
+    pub word: Bytes,
+    /// The network's code, 0 to 999; only SMGP has a field for it.
+    pub error: u16,
+    /// When the submission came, `YYMMDDhhmm` in China.
+    pub submitted: Bytes,
+    /// When the state was reached, `YYMMDDhhmm` in China.
+    pub done: Bytes,
+}

@@ -1,0 +1,143 @@
+//! The fields of CMPP and SMGP that other protocols have no place for. They travel with the message as TLVs of a
+//! private range, so that they survive between an SP's Submit and a gateway's.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use std::ops::RangeInclusive;
+
+/// The tags, within the range that [`sgip::PRIVATE_TAGS`] keeps from SMPP peers.
+pub const TAGS: RangeInclusive<u16> = 0x1520..=0x152F;
+
+/// The fields, each as on the wire; empty if not set.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct SpFields {
+    /// The id that the SP knows the message by, which its status report names.
+    pub submission: Bytes,
+    /// The business code: at most 10 characters.
+    pub service: Bytes,
+    /// Who pays: one octet, 0 the destination, 1 the source, 2 the SP, 3 the number of `payer`.
+    pub payer_type: Bytes,
+    /// The number that pays.
+    pub payer: Bytes,
+    /// The kind of the charge, in CMPP's form: 01 free, 02 per message, 03 monthly, 04 capped, 05 charged by the SP.
+    pub fee_type: Bytes,
+    /// The price of the message in fen: at most six digits.
+    pub fee_code: Bytes,
+    /// SMGP: the price of a month in fen.
+    pub fixed_fee: Bytes,
+    /// The SP's enterprise code.
+    pub sp_code: Bytes,
+    /// The id that ties the messages of one transaction together.
+    pub link_id: Bytes,
+    /// SMGP: the product that is charged for.
+    pub product: Bytes,
+    /// SMGP: TLVs without a field here, as on the wire.
+    pub more: Bytes,
+}
+
+/// A field as a place to read and write.
+type Place = fn(&mut SpFields) -> &mut Bytes;
+
+/// The places, in the order of their tags.
+const PLACES: [Place; 11] = [
+    |fields| &mut fields.submission,
+    |fields| &mut fields.service,
+    |fields| &mut fields.payer_type,
+    |fields| &mut fields.payer,
+    |fields| &mut fields.fee_type,
+    |fields| &mut fields.fee_code,
+    |fields| &mut fields.fixed_fee,
+    |fields| &mut fields.sp_code,
+    |fields| &mut fields.link_id,
+    |fields| &mut fields.product,
+    |fields| &mut fields.more,
+];
+
+impl SpFields {
+    /// Appends the fields that are set as TLVs: two octets tag, two length, value.
+    pub fn append_to(&self, tlvs: &mut BytesMut) {
+        let mut fields = self.clone();
+        for (place, tag) in PLACES.iter().zip(TAGS) {
+            let value = place(&mut fields);
+            let Ok(length) = u16::try_from(value.len()) else { continue };
+            if length > 0 {
+                tlvs.put_u16(tag);
+                tlvs.put_u16(length);
+                tlvs.put_slice(value);
+            }
+        }
+    }
+
+    /// Reads the fields from a message's TLVs. Other TLVs are ignored; a malformed one ends the reading.
+    #[must_use]
+    pub fn read(tlvs: &Bytes) -> Self {
+        let mut fields = Self::default();
+        let mut at = 0;
+        while let Some(&[high, low, length_high, length_low]) = tlvs.get(at..at + 4) {
+            let start = at + 4;
+            let end = start + usize::from(u16::from_be_bytes([length_high, length_low]));
+            if end > tlvs.len() {
+                break;
+            }
+            let tag = u16::from_be_bytes([high, low]);
+            let index = TAGS.contains(&tag).then(|| usize::from(tag - TAGS.start()));
+            if let Some(place) = index.and_then(|index| PLACES.get(index)) {
+                *place(&mut fields) = tlvs.slice(start..end);
+            }
+            at = end;
+        }
+        fields
+    }
+
+    /// These fields, with those of `defaults` where they are not set.
+    #[must_use]
+    pub fn or(mut self, defaults: &Self) -> Self {
+        let mut defaults = defaults.clone();
+        for place in PLACES {
+            let default = std::mem::take(place(&mut defaults));
+            let own = place(&mut self);
+            if own.is_empty() {
+                *own = default;
+            }
+        }
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn octets() -> impl Strategy<Value = Bytes> {
+        prop::collection::vec(any::<u8>(), 0..40).prop_map(Bytes::from)
+    }
+
+    proptest! {
+        #[test]
+        fn fields_survive_as_tlvs(values in prop::collection::vec(octets(), PLACES.len())) {
+            let mut fields = SpFields::default();
+            for (place, value) in PLACES.iter().zip(&values) {
+                *place(&mut fields) = value.clone();
+            }
+            let mut tlvs = BytesMut::from(&[0x02, 0x0C, 0, 2, 1, 2][..]);
+            fields.append_to(&mut tlvs);
+            prop_assert_eq!(SpFields::read(&tlvs.freeze()), fields);
+        }
+
+        #[test]
+        fn any_octets_can_be_read(octets in octets()) {
+            let _ = SpFields::read(&octets);
+        }
+    }
+
+    #[test]
+    fn the_tags_are_kept_from_smpp_peers() {
+        assert!(sgip::PRIVATE_TAGS.contains(TAGS.start()) && sgip::PRIVATE_TAGS.contains(TAGS.end()));
+        let defaults = SpFields { fee_type: "01".into(), service: "A".into(), ..SpFields::default() };
+        let own = SpFields { service: "B".into(), ..SpFields::default() };
+        assert_eq!(
+            own.or(&defaults),
+            SpFields { fee_type: "01".into(), service: "B".into(), ..SpFields::default() }
+        );
+    }
+}
