@@ -26,7 +26,7 @@ answer to a Submit that wants one; "before" also if the answer never comes), "st
 unanswered), "first_sequence" (1), "code" (of the gateway, in message ids: CMPP a number, SMGP 6 digits), "quiet": true
 (no events about single messages). Only the login is checked; an SP that offers a higher major version than "version" is
 refused. SMGP connections of LoginMode 0 get no Delivers.
-Actions: {"set": {options}}; {"deliver": {"source", "destination", "text" (a long one becomes parts) or "content": hex,
+Actions: {"set": {options}} (null removes one); {"deliver": {"source", "destination", "text" (a long one becomes parts) or "content": hex,
   "format", "udhi", "link_id", "service", "id": hex, "tlvs"}, "times": n (same id, new sequences)}; {"report": {"id":
   hex of the Submit, "number", "stat", "err", "report_length", "report_on", …}, "times": n}; {"answer": true | n |
   "backwards"} (sends held answers); {"link_test": true}; {"exit": true}; {"drop": true} (aborts all connections);
@@ -452,6 +452,11 @@ class Peer:
         self.options[name] = max(left - 1, 0)
         return left > 0
 
+    def change(self, options):
+        """Sets options; null removes one."""
+        self.options.update(options)
+        self.options = {name: value for name, value in self.options.items() if value is not None}
+
     def say(self, event, link, **more):
         """An event about a single message."""
         if not self.options.get("quiet"):
@@ -524,7 +529,7 @@ class Peer:
         return True
 
     def act(self, action):
-        self.options.update(action.get("set", {}))
+        self.change(action.get("set", {}))
         for key, command in (("link_test", "active_test"), ("exit", "exit")):
             for link in self.links if action.get(key) else []:
                 link.send(command, link.next_sequence())
@@ -769,7 +774,7 @@ class Sp(Peer):
     def act(self, action):
         super().act(action)
         if "connect" in action:
-            self.options.update(action["connect"])
+            self.change(action["connect"])
             self.background(self.connect(dict(self.options)))
         if "submit" in action:
             for number, pdu in enumerate(self.templates(action["submit"])):

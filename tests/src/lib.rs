@@ -5,6 +5,7 @@
 
 mod admin_client;
 mod capture;
+pub mod china;
 mod directory;
 pub mod fake_image_service;
 mod fixture;

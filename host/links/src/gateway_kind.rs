@@ -158,6 +158,6 @@ mod tests {
         let keys = GatewayKind::keys();
         let key = |name: &str| keys.iter().find(|key| key.name == name).unwrap();
         assert!(key("name").required && !key("node").required && key("window").default.is_none());
-        assert!(matches!(&key("version").shape, Shape::Words(words) if words.len() == 7));
+        assert!(matches!(&key("version").shape, Shape::Words(words) if words.len() == 6));
     }
 }

@@ -1,0 +1,5 @@
+//! With nodes of CMPP, SMGP and SGIP in Python.
+
+mod as_gateway;
+mod as_sp;
+mod chain;

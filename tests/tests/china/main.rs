@@ -1,0 +1,3 @@
+//! CMPP and SMGP, as an SP and as a gateway.
+
+mod foreign;
