@@ -18,6 +18,8 @@ pub enum CaptureProtocol {
     Smpp,
     /// GSUP in IPA frames.
     Gsup,
+    /// CMPP 3.0: the decoder knows no other version.
+    Cmpp,
 }
 
 impl CaptureProtocol {
@@ -26,13 +28,14 @@ impl CaptureProtocol {
         match self {
             Self::Smpp => 2775,
             Self::Gsup => 4222,
+            Self::Cmpp => 7890,
         }
     }
 
     /// Display filter for errors.
     fn error_filter(self) -> &'static str {
         match self {
-            Self::Smpp => "_ws.malformed || _ws.expert.severity >= \"Error\"",
+            Self::Smpp | Self::Cmpp => "_ws.malformed || _ws.expert.severity >= \"Error\"",
             // The decoder takes the TPDU of every MO-forwardSM for an SMS-SUBMIT, but in an error (37) it is an
             // SMS-SUBMIT-REPORT: there, only the layers below are checked.
             Self::Gsup => {
@@ -47,6 +50,7 @@ impl CaptureProtocol {
         match self {
             Self::Smpp => "smpp",
             Self::Gsup => "gsm_ipa",
+            Self::Cmpp => "cmpp",
         }
     }
 }
