@@ -2,10 +2,12 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 use model::{DlrContent, DlrState, Message, MessageKind, Timestamp, hex};
 use ports::text;
 use serde::Serialize;
 use sgip::SgipFields;
+use sp_session::SpFields;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use utoipa::ToSchema;
@@ -100,7 +102,7 @@ pub(crate) struct Reply {
     /// The user data header in hexadecimal, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     udh: Option<String>,
-    /// The LinkID of SGIP, if there is one.
+    /// The LinkID of SGIP, CMPP or SMGP, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     link_id: Option<String>,
 }
@@ -162,7 +164,9 @@ impl Reply {
     fn of(message: &Message) -> Self {
         let (text, coding) = text::display(&message.text);
         let header = sgip::text::header(&message.text.octets).filter(|_| message.text.udhi);
-        let link_id = SgipFields::read(&message.tlvs).reserve;
+        let reserve = SgipFields::read(&message.tlvs).reserve.map(|octets| Bytes::copy_from_slice(&octets));
+        let link_id =
+            reserve.or_else(|| Some(SpFields::read(&message.tlvs).link_id).filter(|id| !id.is_empty()));
         Self {
             id: message.id.to_string(),
             from: message.source.text().into_owned(),

@@ -116,7 +116,7 @@ fn dlr_schema() -> Object {
     one_of(["none", "final", "failure", "all"], "The requested DLRs; the default is `final`.")
 }
 
-/// Fields of an SGIP Submit (SGIP 1.2 §4.2.3.3).
+/// Fields of an SGIP Submit (SGIP 1.2 §4.2.3.3). CMPP and SMGP have the service and the LinkID too.
 #[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = SgipFields)]
@@ -151,8 +151,8 @@ pub(crate) struct SgipFieldsInput {
     /// The requested report: 3 for a fee record; the other values follow from `dlr`.
     #[schema(maximum = 3)]
     pub(crate) report_flag: Option<u8>,
-    /// The LinkID: the message of the subscriber that is answered.
-    #[schema(max_length = 8)]
+    /// The LinkID: the message of the subscriber that is answered. SGIP has at most 8 characters of it.
+    #[schema(max_length = 20)]
     pub(crate) link_id: Option<String>,
 }
 

@@ -10,6 +10,7 @@ use model::{
 };
 use ports::text::{self, TextCoding};
 use sgip::SgipFields;
+use sp_session::SpFields;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use time::OffsetDateTime;
@@ -290,14 +291,14 @@ fn fields(item: &SubmitItem, errors: &mut FieldErrors) -> Bytes {
         reference: short("reference", item.reference.clone(), 100),
         ..SgipFields::default()
     };
-    let link_id = short("sgip.link_id", input.link_id.take(), 8);
-    fields.reserve = link_id.map(|link_id| {
-        let mut reserve = [0; 8];
-        for (octet, from) in reserve.iter_mut().zip(link_id.iter()) {
-            *octet = *from;
-        }
-        reserve
-    });
+    let link_id = short("sgip.link_id", input.link_id.take(), 20).unwrap_or_default();
+    let mut reserve = [0; 8];
+    if let Some(start) = reserve.get_mut(..link_id.len())
+        && !link_id.is_empty()
+    {
+        start.copy_from_slice(&link_id);
+        fields.reserve = Some(reserve);
+    }
     let SgipFieldsInput { fee_type, agent_flag, mo_related, priority, report_flag, .. } = input;
     let limits = [
         ("sgip.fee_type", fee_type, 4),
@@ -315,6 +316,9 @@ fn fields(item: &SubmitItem, errors: &mut FieldErrors) -> Bytes {
     (fields.priority, fields.report_flag) = (priority, report_flag);
     let mut tlvs = BytesMut::new();
     fields.append_to(&mut tlvs);
+    if fields.reserve.is_none() {
+        SpFields { link_id, ..SpFields::default() }.append_to(&mut tlvs);
+    }
     tlvs.freeze()
 }
 

@@ -64,6 +64,20 @@ fn content(body: &Text, gbk: bool) -> Content {
     }
 }
 
+/// The words of a text; `None` for octets that are no text, and for a part of a longer one.
+pub(crate) fn words_of(text: &Text) -> Option<String> {
+    if text.udhi {
+        return None;
+    }
+    match text.data_coding {
+        coding @ (8 | 15) => Some(text::decode(coding, &text.octets)),
+        coding => match smpp::text::alphabet(coding) {
+            SmppAlphabet::Octets if coding != 3 => None,
+            _ => Some(smpp::text::decode(coding, &text.octets)),
+        },
+    }
+}
+
 /// Whether ASCII and the GSM default alphabet have the character at the same position.
 fn is_common(octet: u8) -> bool {
     matches!(octet, b'\n' | b'\r' | b' '..=b'#' | b'%'..=b'?' | b'A'..=b'Z' | b'a'..=b'z')

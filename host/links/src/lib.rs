@@ -49,4 +49,4 @@ pub use ports::link::{
 pub use sgip::{GatewayOptions, SgipListenerOptions, SgipNodeOptions, SgipQuirks, SpOptions};
 pub use smpp::BindMode;
 pub use smpp::message_id::MessageIdForm;
-pub use sp::{SpAccountOptions, SpGatewayOptions, SpListenerOptions, SpNodeOptions};
+pub use sp::{SignaturePlace, SpAccountOptions, SpGatewayOptions, SpListenerOptions, SpNodeOptions};

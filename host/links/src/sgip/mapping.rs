@@ -9,6 +9,7 @@ use model::{
 };
 use sgip::text::{self, AsciiLimits};
 use sgip::{Deliver, Dialect, MAX_PDU, Pdu, ResultCode, Sequence, SgipFields, Submit};
+use sp_session::SpFields;
 use std::time::Duration;
 
 /// The sequence of a segment of a submit attempt. It is a function of what is on disk before the attempt, so a
@@ -25,6 +26,13 @@ pub(super) fn sequence(node: u32, id: MessageId, ticket: SubmitTicket, part: usi
 
 /// SGIP cannot express the message; the code gives the reason.
 pub(super) type MappingError = ResultCode;
+
+/// The LinkID of a message that came by CMPP or SMGP, if it fits SGIP's field.
+fn reserve_of(link_id: &[u8]) -> Option<[u8; 8]> {
+    let mut reserve = [0; 8];
+    reserve.get_mut(..link_id.len())?.copy_from_slice(link_id);
+    (!link_id.is_empty()).then_some(reserve)
+}
 
 /// Makes the Submits of a message for one of its legs.
 pub(super) fn submits(
@@ -57,8 +65,11 @@ pub(super) fn submits(
     };
     gateway.fields.put_into(&mut template);
     let fields = SgipFields::read(&message.tlvs);
+    let sp = SpFields::read(&message.tlvs);
+    let service = if sp.service.is_empty() { &message.service_type } else { &sp.service };
     let service = SgipFields {
-        service_type: (!message.service_type.is_empty()).then(|| message.service_type.clone()),
+        service_type: (!service.is_empty()).then(|| service.clone()),
+        reserve: reserve_of(&sp.link_id),
         ..SgipFields::default()
     };
     service.put_into(&mut template);
@@ -96,7 +107,11 @@ pub(super) fn delivers(message: &Message, quirks: &SgipQuirks) -> Result<Vec<Del
         tp_udhi: if header { quirks.udhi } else { 0 },
         coding: coding.0,
         content: Bytes::new(),
-        reserve: fields.reserve.filter(|_| quirks.link_id).unwrap_or_default(),
+        reserve: fields
+            .reserve
+            .or_else(|| reserve_of(&SpFields::read(&message.tlvs).link_id))
+            .filter(|_| quirks.link_id)
+            .unwrap_or_default(),
     };
     Ok(contents.into_iter().map(|content| Deliver { content, ..template.clone() }).collect())
 }

@@ -2,6 +2,7 @@
 
 use super::options::{SpGatewayOptions, SpNodeOptions};
 use super::part_references::PartReferences;
+use super::signature;
 use crate::content_coding::{Segments, address, beijing_time, segments, text_of, user_number};
 use crate::pdu_to_message::unrouted;
 use bytes::{BufMut as _, Bytes, BytesMut};
@@ -9,6 +10,7 @@ use model::{
     Address, AddressBytes, Dlr, DlrContent, DlrRequest, DlrState, Message, MessageId, MessageKind, PeerId,
     PeerMessageId, Priority, Timestamp,
 };
+use sgip::SgipFields;
 use smpp::segmentation::segment_info;
 use smpp::{Tlvs, tag};
 use sp_session::{
@@ -23,7 +25,13 @@ const MAX_OCTETS: usize = 140;
 const MAX_ASCII: usize = 160;
 
 /// The contents of a message's requests. A text that is a part already stays one; SMPP's SAR TLVs become a UDH.
-fn contents(message: &Message, node: &SpNodeOptions, status: &Statuses) -> Result<Vec<Content>, u32> {
+/// With `signed`, the text gets the node's signature.
+fn contents(
+    message: &Message,
+    node: &SpNodeOptions,
+    signed: bool,
+    status: &Statuses,
+) -> Result<Vec<Content>, u32> {
     let mut text = message.text.clone();
     let tlvs = Tlvs::from_raw(message.tlvs.clone());
     let info = segment_info(text.udhi, &text.octets, &tlvs);
@@ -31,6 +39,9 @@ fn contents(message: &Message, node: &SpNodeOptions, status: &Statuses) -> Resul
         let [_, reference] = info.reference.to_be_bytes();
         text.octets = [&[5, 0, 3, reference, info.total, info.number], &text.octets[..]].concat().into();
         text.udhi = true;
+    }
+    if let Some(signed) = signed.then(|| signature::signed(&text, info.is_some(), node)).flatten() {
+        text = signed;
     }
     let Segments { coding, contents, header } =
         segments(&text, node.gbk, message.id, node.ascii_length).ok_or(status.length)?;
@@ -49,6 +60,19 @@ fn contents(message: &Message, node: &SpNodeOptions, status: &Statuses) -> Resul
     contents.into_iter().zip(1..=u8::MAX).map(content).collect()
 }
 
+/// The fields of a message, which may have come by SGIP or from a business system.
+fn fields_of(message: &Message) -> SpFields {
+    let sgip = SgipFields::read(&message.tlvs);
+    let link_id = sgip.reserve.unwrap_or_default();
+    let end = link_id.iter().position(|octet| *octet == 0).unwrap_or(link_id.len());
+    let others = SpFields {
+        service: sgip.service_type.unwrap_or_else(|| message.service_type.clone()),
+        link_id: Bytes::copy_from_slice(&link_id[..end]),
+        ..SpFields::default()
+    };
+    SpFields::read(&message.tlvs).or(&others)
+}
+
 /// Makes the Submits of a message for one of its legs.
 pub(super) fn submissions(
     message: &Message,
@@ -65,11 +89,7 @@ pub(super) fn submissions(
     if source.value.len() > 21 {
         return Err(status.source);
     }
-    let mut fields = SpFields::read(&message.tlvs);
-    if fields.service.is_empty() {
-        fields.service = message.service_type.clone();
-    }
-    let mut fields = fields.or(&gateway.submit_fields);
+    let mut fields = fields_of(message).or(&gateway.submit_fields);
     if fields.sp_code.is_empty() {
         fields.sp_code = gateway.login_name.clone();
     }
@@ -84,7 +104,7 @@ pub(super) fn submissions(
         deliver_at: Bytes::new(),
         fields: fields.clone(),
     };
-    Ok(contents(message, &gateway.node, status)?.into_iter().map(one).collect())
+    Ok(contents(message, &gateway.node, true, status)?.into_iter().map(one).collect())
 }
 
 /// The id of a Deliver. It is a function of the message, so a repetition has the same id, by which the SP knows it.
@@ -105,10 +125,7 @@ pub(super) fn deliveries<P: SpProtocol>(
     if source.value.len() > 19 || destination.value.len() > 21 {
         return Err(status.destination);
     }
-    let mut fields = SpFields::read(&message.tlvs);
-    if fields.service.is_empty() {
-        fields.service = message.service_type.clone();
-    }
+    let fields = fields_of(message);
     let one = |(content, part): (Content, u32)| Delivery {
         id: deliver_id::<P>(message, part, gateway),
         source: user_number(&source.value, node.add_86),
@@ -118,7 +135,7 @@ pub(super) fn deliveries<P: SpProtocol>(
         fields: fields.clone(),
         received: format!("20{}", wall_clock(message.accepted_at)).into(),
     };
-    Ok(contents(message, node, status)?.into_iter().zip(0..).map(one).collect())
+    Ok(contents(message, node, false, status)?.into_iter().zip(0..).map(one).collect())
 }
 
 /// Makes the status report of a DLR for an SP; `None` if the message was not submitted by its protocol: then it has no
@@ -250,6 +267,7 @@ impl SubmitRules<'_> {
         }
         let (scheduled, expires) = (self.time(&submission.deliver_at)?, self.time(&submission.valid_until)?);
         let text = text_of(coding(content.format), content.udhi, &content.octets);
+        let text = signature::signed(&text, content.part.is_some(), self.node).unwrap_or(text);
         let sar = content.part.filter(|_| !text.udhi).map(|part| {
             let users: Vec<&[u8]> = submission.destinations.iter().map(|user| &user[..]).collect();
             let reference = self.references.of(self.origin, &source.value, &users, part, self.now);

@@ -13,11 +13,12 @@ mod options;
 mod outgoing;
 mod part_references;
 mod probe;
+mod signature;
 mod sp_link;
 pub(crate) mod state;
 
 pub(crate) use gateway_link::dial_gateway;
-pub use options::{SpAccountOptions, SpGatewayOptions, SpListenerOptions, SpNodeOptions};
+pub use options::{SignaturePlace, SpAccountOptions, SpGatewayOptions, SpListenerOptions, SpNodeOptions};
 pub(crate) use probe::probe;
 pub(crate) use sp_link::SpLink;
 

@@ -1,7 +1,7 @@
 use crate::Secret;
 use crate::options::ErrorClasses;
 use bytes::Bytes;
-use configuration::{HostPort, KeyFormat, KeyValue as _, Keys, Section, Shape};
+use configuration::{HostPort, KeyFormat, KeyValue as _, Keys, Section, Shape, Word};
 use model::{ErrorClass, PeerId};
 use ports::link::ClientTls;
 use ports::{ConnectionLimits, ServerTlsFiles};
@@ -24,6 +24,15 @@ const ASCII: &[(&str, AsciiLimits, &str)] = &[
     ("160", AsciiLimits { single: 160, segment: 159 }, "160 characters, parts of 153."),
     ("140", AsciiLimits { single: 159, segment: 140 }, "159 characters, parts of 134."),
 ];
+
+/// Where the signature of a text is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Word)]
+pub enum SignaturePlace {
+    /// At its begin.
+    Front,
+    /// At its end.
+    End,
+}
 
 /// Whether a text fits the widest login field, that of SMGP.
 fn fits_login(octets: &Bytes) -> Result<(), String> {
@@ -68,6 +77,12 @@ pub struct SpNodeOptions {
     /// The length of texts in ASCII that the node takes.
     #[key(words = ASCII, default = "159")]
     pub ascii_length: AsciiLimits,
+    /// The name in the signature 【name】 that texts must have; it is added to a text that has no signature, before the
+    /// text is split. Texts to a gateway get it when they are sent, those of an SP when they are accepted.
+    pub signature: String,
+    /// Where the signature is.
+    #[key(default = "front")]
+    pub signature_place: SignaturePlace,
 }
 
 /// A gateway of an operator that speaks CMPP or SMGP, to which we are an SP.

@@ -193,3 +193,25 @@ fn reports_wait_for_the_sp_and_are_repeated_until_it_takes_them() -> Result<()> 
     }
     Ok(())
 }
+
+#[test]
+fn check_35_a_login_of_smgp_may_be_for_one_direction() -> Result<()> {
+    let mut china = ChinaGatewayFixture::new(Dialect::Smgp, "", "")?;
+    let (upstream, _appliance) = Upstream::start(&mut china)?;
+    // A connection that only receives may not submit.
+    let receiver = china.log_in(&json!({ "mode": 1 }))?;
+    assert_eq!(receiver["status"], 0);
+    let submit = json!({ "destinations": [USER], "text": "one", "report": 1 });
+    china.sp.tell(&json!({ "submit": submit }))?;
+    assert_eq!(china.sp.expect("answered")?["status"], 11);
+    // One that only submits gets no report: it comes on the other.
+    let mut other = Dialect::Smgp.peer("sp", &json!({ "source": "10655" }))?;
+    other.tell(&json!({ "connect": { "port": china.port, "mode": 0 } }))?;
+    assert_eq!(other.expect("logged_in")?["status"], 0);
+    other.tell(&json!({ "submit": submit }))?;
+    let answer = other.expect("answered")?;
+    assert_eq!(answer["status"], 0);
+    assert_eq!(china.sp.expect("reported")?["submission"], answer["id"]);
+    assert_eq!(upstream.messages(), 1);
+    Ok(())
+}

@@ -29,6 +29,9 @@ fn a_text_goes_out_and_its_report_and_a_reply_come_back() -> Result<()> {
             "times": 3 }))?;
         let reply = china.pushed(|push| push["type"] == "reply")?;
         assert_eq!((&reply["text"], &reply["from"]), (&json!("谢谢"), &json!(USER)));
+        // 2.0 has no LinkID.
+        let link_id = if dialect == Dialect::Cmpp2 { Value::Null } else { json!("LINK0001") };
+        assert_eq!(reply["link_id"], link_id);
         // The gateway repeats its Deliver: it is answered each time, and pushed once.
         for _ in 0..3 {
             assert_eq!(china.gateway.expect("answered")?["status"], 0);
@@ -64,6 +67,38 @@ fn a_long_text_is_one_message_in_parts() -> Result<()> {
         }
         let dlr = china.dlr(&id)?;
         assert_eq!((&dlr["state"], &dlr["segments"]), (&json!("delivered"), &json!(3)));
+    }
+    Ok(())
+}
+
+#[test]
+fn a_text_gets_the_signature_that_the_network_wants() -> Result<()> {
+    for dialect in Dialect::ALL {
+        let mut china = ChinaSpFixture::new(dialect, &json!({}), "signature = \"商店\"")?;
+        let _appliance = china.start()?;
+        china.submit(USER, "hello")?;
+        assert_eq!(china.gateway.expect("submitted")?["text"], "【商店】hello");
+        china.submit(USER, "【商店】您好")?;
+        assert_eq!(china.gateway.expect("submitted")?["text"], "【商店】您好");
+        // Before the text is split: with it, these are 71 characters.
+        china.submit(USER, &"您".repeat(67))?;
+        let parts: Vec<Value> = (0..2).map(|_| china.gateway.expect("submitted")).collect::<Result<_>>()?;
+        let joined: String = parts.iter().filter_map(|part| part["text"].as_str()).collect();
+        assert_eq!(joined, format!("【商店】{}", "您".repeat(67)));
+    }
+    Ok(())
+}
+
+#[test]
+fn a_report_on_nothing_is_answered() -> Result<()> {
+    for dialect in Dialect::ALL {
+        let mut china = ChinaSpFixture::new(dialect, &json!({}), "")?;
+        let appliance = china.start()?;
+        let id = if dialect == Dialect::Smgp { "01006107080907000017" } else { "be5098018a890001" };
+        china.gateway.tell(&json!({ "report": { "id": id, "number": USER, "stat": "DELIVRD" } }))?;
+        assert_eq!(china.gateway.expect("answered")?["status"], 0);
+        let orphans = appliance.get("/v1/dlrs/orphans")?;
+        assert_eq!((&orphans["total"], &orphans["dlrs"][0]["state"]), (&json!(1), &json!("delivered")));
     }
     Ok(())
 }
