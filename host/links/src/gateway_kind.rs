@@ -87,6 +87,13 @@ impl GatewayKind {
         if options.login_name.len() > width {
             section.error("login-name", format!("is longer than the field of {width} octets"));
         }
+        for (key, value) in
+            [("login-name", &options.login_name), ("login-password", &options.login_password.0)]
+        {
+            if value.is_empty() {
+                section.error(key, "is missing: the appliance logs in with it".to_owned());
+            }
+        }
         if !is_version(options.version) {
             section.error("version", "is not a version of this protocol".to_owned());
         }

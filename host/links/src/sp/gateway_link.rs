@@ -2,6 +2,7 @@
 
 use super::outgoing::FarEnd;
 use super::sp_link::SpLink;
+use super::options::session_options;
 use super::{LinkedProtocol, SpGatewayOptions};
 use crate::shared::Shared;
 use model::Timestamp;
@@ -15,16 +16,8 @@ use std::time::Duration;
 const REDIAL_INTERVAL: Duration = Duration::from_secs(300);
 
 /// The session's options for a gateway.
-pub(super) fn session_options<P: LinkedProtocol>(options: &SpGatewayOptions) -> SessionOptions {
-    SessionOptions {
-        window_out: options.node.window.max(1),
-        response_timeout: options.node.response_timeout,
-        tries: options.node.tries.max(1),
-        login_timeout: options.bind_timeout,
-        idle: options.node.link_test_interval,
-        limit: options.node.max_pdu_length.unwrap_or(P::MAX_LENGTH),
-        ..SessionOptions::default()
-    }
+pub(super) fn gateway_session<P: LinkedProtocol>(options: &SpGatewayOptions) -> SessionOptions {
+    SessionOptions { login_timeout: options.bind_timeout, ..session_options::<P>(&options.node) }
 }
 
 /// Our login at a gateway, with the time of this moment.
@@ -63,6 +56,6 @@ pub(crate) fn dial_gateway<P: LinkedProtocol>(
         let second = last.fetch_update(Relaxed, Relaxed, next).map_or(second, |last| second.max(last + 1));
         let login = login::<P>(&options, Timestamp(second * 1000));
         let far_end = FarEnd::Gateway(options.clone());
-        SpLink::<P>::client(now, &of_links, session_options::<P>(&options), options.version, login, far_end)
+        SpLink::<P>::client(now, &of_links, gateway_session::<P>(&options), options.version, login, far_end)
     })
 }

@@ -6,7 +6,7 @@ use model::{ErrorClass, PeerId};
 use ports::link::ClientTls;
 use ports::{ConnectionLimits, ServerTlsFiles};
 use sgip::text::AsciiLimits;
-use sp_session::SpFields;
+use sp_session::{SessionOptions, SpFields, SpProtocol};
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -83,6 +83,18 @@ pub struct SpNodeOptions {
     /// Where the signature is.
     #[key(default = "front")]
     pub signature_place: SignaturePlace,
+}
+
+/// The session's options for a node.
+pub(super) fn session_options<P: SpProtocol>(node: &SpNodeOptions) -> SessionOptions {
+    SessionOptions {
+        window_out: node.window.max(1),
+        response_timeout: node.response_timeout,
+        tries: node.tries.max(1),
+        idle: node.link_test_interval,
+        limit: node.max_pdu_length.unwrap_or(P::MAX_LENGTH),
+        ..SessionOptions::default()
+    }
 }
 
 /// A gateway of an operator that speaks CMPP or SMGP, to which we are an SP.

@@ -1,6 +1,6 @@
 //! The probe of a gateway: an extra connection that logs in and out.
 
-use super::gateway_link::{login, session_options};
+use super::gateway_link::{login, gateway_session};
 use super::sp_link::login_status_text;
 use super::{LinkedProtocol, SpGatewayOptions};
 use crate::bind_probe::{ProbeRun, UNBIND_TIMEOUT, read, write};
@@ -21,7 +21,7 @@ async fn try_gateway<P: LinkedProtocol>(options: &SpGatewayOptions, run: &mut Pr
     let mut socket = run.connect_tls(&options.address, options.tls.as_ref(), within).await?;
     // The time of a login that no regular connection has had.
     let login = login::<P>(options, Timestamp(Timestamp::now().0.saturating_sub(60_000)));
-    let mut session = Session::<P>::sp(clock::now(), session_options::<P>(options), options.version, &login);
+    let mut session = Session::<P>::sp(clock::now(), gateway_session::<P>(options), options.version, &login);
     let bind = exchange(&mut socket, &mut session, Some((&login, &options.login_password.0)));
     run.step(TestStepKind::Bind, within, bind).await?;
     session.logout(clock::now());

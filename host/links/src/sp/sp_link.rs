@@ -3,7 +3,7 @@
 use super::LinkedProtocol;
 use super::incoming::Incoming;
 use super::login::{LoginAuthenticator, LoginDecision};
-use super::options::SpListenerOptions;
+use super::options::{SpListenerOptions, session_options};
 use super::outgoing::{FarEnd, Outgoing};
 use crate::shared::Shared;
 use bytes::BytesMut;
@@ -205,12 +205,8 @@ impl<P: LinkedProtocol> LinkProtocol for SpLink<P> {
                 link.identify(record, permit);
                 let options = sp.options.clone();
                 let answer = P::login_answer(0, &login, login.version, &options.inbound_password.0);
-                self.session.set_windows(options.node.window, options.window_in);
-                self.session.set_times(
-                    options.node.response_timeout,
-                    options.node.tries,
-                    options.node.link_test_interval,
-                );
+                let session = session_options::<P>(&options.node);
+                self.session.set_options(SessionOptions { window_in: options.window_in, ..session });
                 self.session.accept_login(link.now, &answer, login.version);
                 if !self.is_bound() {
                     // The connection ended during the authentication.

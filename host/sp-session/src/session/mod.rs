@@ -167,17 +167,9 @@ impl<P: SpProtocol> Session<P> {
         self.answers.waiting()
     }
 
-    /// Changes the windows, which a login determines: our requests, and the peer's.
-    pub fn set_windows(&mut self, window_out: usize, window_in: usize) {
-        self.options.window_out = window_out.max(1);
-        self.options.window_in = window_in.max(1);
-    }
-
-    /// Changes the times, which a login determines: for an answer, how often a request is sent, and until a link test.
-    pub fn set_times(&mut self, response_timeout: Duration, tries: u32, idle: Duration) {
-        self.options.response_timeout = response_timeout;
-        self.options.tries = tries.max(1);
-        self.options.idle = idle;
+    /// Changes the options to those of the peer, whom a login makes known.
+    pub fn set_options(&mut self, options: SessionOptions) {
+        self.options = options;
     }
 
     /// Accepts a login, with this answer. Later PDUs have the layout of `version`.
