@@ -1,7 +1,7 @@
 //! SMGP 3.0 and 3.1, China Telecom's protocol between SPs and gateways (SMGW), without I/O. The layout of 1.3 is read
 //! and written too.
 //!
-//! [`Pdu`] is the codec; [`Smgp`] tells [`sp_session::Session`] what the PDUs are; [`SmgpTlvs`] are the optional fields,
+//! [`SmgpPdu`] is the codec; [`Smgp`] tells [`sp_session::Session`] what the PDUs are; [`SmgpTlvs`] are the optional fields,
 //! [`ReportText`] the text of a status report, [`status_text`] and [`class`] the statuses.
 //!
 //! Sources are cited as "SMGP 3.0.3 §x" (China Telecom, August 2008).

@@ -1,8 +1,8 @@
 //! The connections to a gateway, which we dial.
 
+use super::options::session_options;
 use super::outgoing::FarEnd;
 use super::sp_link::SpLink;
-use super::options::session_options;
 use super::{LinkedProtocol, SpGatewayOptions};
 use crate::shared::Shared;
 use model::Timestamp;

@@ -1,6 +1,6 @@
 //! The probe of a gateway: an extra connection that logs in and out.
 
-use super::gateway_link::{login, gateway_session};
+use super::gateway_link::{gateway_session, login};
 use super::sp_link::login_status_text;
 use super::{LinkedProtocol, SpGatewayOptions};
 use crate::bind_probe::{ProbeRun, UNBIND_TIMEOUT, read, write};
