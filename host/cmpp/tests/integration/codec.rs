@@ -157,3 +157,16 @@ fn the_end_of_a_message_may_be_missing_or_longer() {
     let too_long = [&whole[..], &[7; 65]].concat();
     assert_eq!(body_error(0x30, &too_long), DecodeError::Invalid(4));
 }
+
+#[test]
+fn check_27_the_versions_that_are_served() {
+    for version in [0x20, 0x21, 0x2F, 0x30, 0x31] {
+        assert_eq!(Cmpp::version_status(version), 0, "{version:#x}");
+    }
+    for version in [0x40, 0x7F, 0xFF] {
+        assert_eq!(Cmpp::version_status(version), 4, "{version:#x}: too high");
+    }
+    for version in [0x00, 0x01, 0x10, 0x12] {
+        assert_eq!(Cmpp::version_status(version), 5, "{version:#x}");
+    }
+}

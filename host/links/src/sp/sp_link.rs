@@ -319,3 +319,24 @@ fn close_reason_text<P: LinkedProtocol>(reason: SpCloseReason) -> String {
         SpCloseReason::PeerLoggedOut => "the peer logged out".to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cmpp::Cmpp;
+    use smgp::Smgp;
+
+    #[test]
+    fn check_34_a_refused_login_is_not_repeated_at_once() {
+        for status in [2, 3, 4] {
+            assert_eq!(refusal::<Cmpp>(status).least_wait, Duration::from_secs(60));
+        }
+        for status in [21, 22] {
+            assert_eq!(refusal::<Smgp>(status).least_wait, Duration::from_secs(60));
+        }
+        for status in [5, 6, 200, 0x0100_0000] {
+            assert_eq!(refusal::<Cmpp>(status).least_wait, Duration::from_secs(5));
+            assert!(refusal::<Cmpp>(status).check.is_none());
+        }
+    }
+}
