@@ -10,6 +10,7 @@ use sp_session::{
     ClientAuthenticator, Content, DecodeError, Delivery, FieldError, Header, Meaning, OfferedLogin, OwnLogin,
     PartOf, PduRole, SpFields, SpProtocol, SpStatusReport, Statuses, Submission, server_authenticator,
 };
+use std::ops::RangeInclusive;
 
 /// CMPP.
 #[derive(Debug, PartialEq)]
@@ -42,6 +43,7 @@ impl SpProtocol for Cmpp {
         other: 9,
     };
     const MAX_LENGTH: u32 = 4096;
+    const VENDOR_STATUSES: RangeInclusive<u32> = 100..=199;
     const ID_LENGTH: usize = 8;
 
     fn decode(version: u8, header: Header, body: &[u8]) -> Result<CmppPdu, DecodeError> {

@@ -10,6 +10,7 @@ use sp_session::{
     ClientAuthenticator, Content, DecodeError, Delivery, FieldError, Header, Meaning, OfferedLogin, OwnLogin,
     PartOf, PduRole, SpFields, SpProtocol, SpStatusReport, Statuses, Submission, server_authenticator,
 };
+use std::ops::RangeInclusive;
 
 /// SMGP.
 #[derive(Debug, PartialEq)]
@@ -42,6 +43,7 @@ impl SpProtocol for Smgp {
         other: 10,
     };
     const MAX_LENGTH: u32 = 8192;
+    const VENDOR_STATUSES: RangeInclusive<u32> = 128..=255;
     const ID_LENGTH: usize = 10;
 
     fn decode(version: u8, header: Header, body: &[u8]) -> Result<SmgpPdu, DecodeError> {

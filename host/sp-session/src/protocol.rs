@@ -4,6 +4,7 @@ use crate::{ClientAuthenticator, DecodeError, Delivery, FieldError, Header, SpSt
 use bytes::{Bytes, BytesMut};
 use model::{ErrorClass, Refusal};
 use std::fmt::Debug;
+use std::ops::RangeInclusive;
 
 /// What a PDU is to a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -131,6 +132,8 @@ pub trait SpProtocol: Debug + Send + Sized + 'static {
     const MAX_LENGTH: u32;
     /// Octets of a message's id on the wire.
     const ID_LENGTH: usize;
+    /// The statuses of vendors' own, whose meaning nobody else knows.
+    const VENDOR_STATUSES: RangeInclusive<u32>;
 
     /// Decodes the body of a PDU, in the layout of a version.
     ///

@@ -11,6 +11,9 @@ use ports::link::{Link, PduKind};
 use sp_session::{Meaning, Session, SpRequestError};
 use std::sync::Arc;
 
+/// Attempts of a message that a gateway refuses with a status of its vendor's own.
+const VENDOR_ATTEMPTS: u16 = 3;
+
 /// The other end of a connection.
 #[derive(Clone, Debug)]
 pub(super) enum FarEnd {
@@ -153,16 +156,24 @@ impl<P: LinkedProtocol> Outgoing<P> {
             let id = id.map_or_else(PeerMessageId::default, |id| PeerMessageId::new(&id));
             self.messages.accepted(token, id)
         } else {
-            self.messages.refused(token, Self::class(far_end, status), status)
+            let attempt = self.messages.get(token).map_or(0, |in_flight| in_flight.ticket.attempt);
+            self.messages.refused(token, Self::class(far_end, status, attempt), status)
         };
         let id = link.id();
         link.events.extend(outcome.map(|outcome| event(id, outcome)));
     }
 
-    fn class(far_end: &FarEnd, status: u32) -> ErrorClass {
+    fn class(far_end: &FarEnd, status: u32, attempt: u16) -> ErrorClass {
         match far_end {
             FarEnd::Gateway(options) => {
-                options.error_classes.get(&status).copied().unwrap_or_else(|| P::class(status))
+                options.error_classes.get(&status).copied().unwrap_or_else(|| {
+                    // Whether a status of a vendor's own ever ends is unknown.
+                    if P::VENDOR_STATUSES.contains(&status) && attempt >= VENDOR_ATTEMPTS {
+                        ErrorClass::Permanent
+                    } else {
+                        P::class(status)
+                    }
+                })
             }
             // An SP whose handler fails answers anything; only a PDU that it cannot read never succeeds.
             FarEnd::Sp(_) if [P::STATUS.structure, P::STATUS.command].contains(&status) => {

@@ -90,6 +90,20 @@ fn a_text_gets_the_signature_that_the_network_wants() -> Result<()> {
 }
 
 #[test]
+fn check_48_a_status_of_a_vendors_own_has_three_attempts() -> Result<()> {
+    for (dialect, status) in [(Dialect::Cmpp3, 150), (Dialect::Smgp, 200)] {
+        let mut china = ChinaSpFixture::new(dialect, &json!({ "result": status }), "")?;
+        let _appliance = china.start()?;
+        let id = china.submit(USER, "hello")?;
+        let dlr = china.dlr(&id)?;
+        assert_eq!((&dlr["state"], &dlr["error"]), (&json!("failed"), &json!(status)), "{dlr}");
+        china.gateway.tell(&json!({ "count": true }))?;
+        assert_eq!(china.gateway.expect("counts")?["refused"], 3);
+    }
+    Ok(())
+}
+
+#[test]
 fn a_report_on_nothing_is_answered() -> Result<()> {
     for dialect in Dialect::ALL {
         let mut china = ChinaSpFixture::new(dialect, &json!({}), "")?;
