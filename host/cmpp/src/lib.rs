@@ -15,8 +15,8 @@ mod result;
 
 pub use msg_id::CmppMsgId;
 pub use pdu::{
-    CmppForward, CmppPdu, CmppQuery, CmppQueryAnswer, Connect, ConnectAnswer, Deliver, ReportContent, Submit,
-    is_wide, max_users,
+    CmppForward, CmppPdu, CmppQuery, CmppQueryAnswer, Connect, ConnectAnswer, Deliver, MAX_USERS,
+    ReportContent, Submit, is_wide,
 };
 pub use protocol::{Cmpp, Session};
 pub use result::{class, result_text};

@@ -112,10 +112,7 @@ pub(crate) fn address(number: &[u8], strip_86: bool) -> Address {
 
 /// `yymmddhhmmss032+`, in Beijing time.
 pub(crate) fn beijing_time(at: Timestamp) -> Bytes {
-    let mut zoned = smpp::time::format(Timestamp(at.0 + 8 * 3_600_000)).into_bytes();
-    zoned.truncate(12);
-    zoned.extend_from_slice(b"032+");
-    zoned.into()
+    format!("{}032+", sp_session::wall_clock(at)).into()
 }
 /// The text of a request: its coding, whether it says that it begins with a UDH, and its octets.
 pub(crate) fn text_of(coding: u8, header: bool, content: &Bytes) -> Text {

@@ -27,6 +27,6 @@ pub use authenticator::{ClientAuthenticator, china_time, server_authenticator, w
 pub use delivery_state::{is_final, state_of, word_of};
 pub use message::{Content, Delivery, PartOf, SpStatusReport, Submission};
 pub use protocol::{Meaning, OfferedLogin, OwnLogin, PduRole, SpProtocol, Statuses};
-pub use session::{Event, Session, SessionOptions, SessionRole, SpCloseReason, SpRequestError};
+pub use session::{Event, Session, SessionOptions, SpCloseReason, SpRequestError};
 pub use sp_fields::{SpFields, TAGS};
-pub use wire::{DecodeError, FieldError, HEADER_LENGTH, Header, PduReader, PduWriter, number_text};
+pub use wire::{DecodeError, FieldError, HEADER_LENGTH, Header, PduReader, PduWriter};

@@ -239,12 +239,6 @@ impl<'a> PduWriter<'a> {
     }
 }
 
-/// A number as a text that is padded with zeros at its left, as gateway codes and times are (CMPP 3.0 §8.1).
-#[must_use]
-pub fn number_text(number: u64, digits: usize) -> Vec<u8> {
-    format!("{number:0digits$}").into_bytes()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

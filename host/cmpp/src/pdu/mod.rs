@@ -10,7 +10,7 @@ pub use connect::{Connect, ConnectAnswer};
 pub use deliver::{Deliver, ReportContent};
 pub use forward::CmppForward;
 pub use query::{CmppQuery, CmppQueryAnswer};
-pub use submit::{Submit, max_users};
+pub use submit::{MAX_USERS, Submit};
 
 use crate::CmppMsgId;
 use bytes::BytesMut;

@@ -51,9 +51,7 @@ pub struct Submit {
 }
 
 /// The most users of a Submit that is read; the specification has one fewer.
-pub const fn max_users() -> usize {
-    100
-}
+pub const MAX_USERS: usize = 100;
 
 impl Submit {
     pub(super) fn encode(&self, writer: &mut PduWriter<'_>, wide: bool) {
@@ -72,7 +70,7 @@ impl Submit {
         );
         writer.text(&self.valid_until, 17, "ValId_Time").text(&self.deliver_at, 17, "At_Time");
         writer.text(&self.source, 21, "Src_Id");
-        writer.count(self.destinations.len(), max_users(), "DestUsr_tl");
+        writer.count(self.destinations.len(), MAX_USERS, "DestUsr_tl");
         for destination in &self.destinations {
             writer.text(destination, number, "Dest_terminal_Id");
         }
@@ -106,7 +104,7 @@ impl Submit {
             ..Self::default()
         };
         let count = usize::from(reader.u8("DestUsr_tl")?);
-        if count == 0 || count > max_users() || count * number > reader.remaining() {
+        if count == 0 || count > MAX_USERS || count * number > reader.remaining() {
             return Err(DecodeError::Invalid(RESULT_STRUCTURE));
         }
         for _ in 0..count {

@@ -1,15 +1,15 @@
 //! The connections to a gateway, which we dial.
 
 use super::options::session_options;
-use super::outgoing::FarEnd;
+use super::outgoing::LinkPeer;
 use super::sp_link::SpLink;
 use super::{LinkedProtocol, SpGatewayOptions};
 use crate::shared::Shared;
 use model::Timestamp;
+use parking_lot::Mutex;
 use ports::link::{DialTarget, DialedPeer, PeerError, dial};
 use sp_session::{OwnLogin, SessionOptions, china_time};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 /// The longest wait before a gateway is dialed again: gateways lock accounts that try too often.
@@ -49,13 +49,15 @@ pub(crate) fn dial_gateway<P: LinkedProtocol>(
     let (of_links, options) = (shared.clone(), options.clone());
     // A gateway may refuse a login that it has seen, and the time in a login has no more than seconds: connections
     // that are opened at once say that they were opened one second after the other.
-    let last = AtomicU64::new(0);
+    let last = Mutex::new(0);
     dial(&shared.deps, target, move |now| {
-        let second = Timestamp::now().0 / 1000;
-        let next = |last: u64| Some(second.max(last + 1));
-        let second = last.fetch_update(Relaxed, Relaxed, next).map_or(second, |last| second.max(last + 1));
+        let second = {
+            let mut last = last.lock();
+            *last = (Timestamp::now().0 / 1000).max(*last + 1);
+            *last
+        };
         let login = login::<P>(&options, Timestamp(second * 1000));
-        let far_end = FarEnd::Gateway(options.clone());
-        SpLink::<P>::client(now, &of_links, gateway_session::<P>(&options), options.version, login, far_end)
+        let link_peer = LinkPeer::Gateway(options.clone());
+        SpLink::<P>::client(now, &of_links, gateway_session::<P>(&options), options.version, login, link_peer)
     })
 }

@@ -3,7 +3,7 @@
 use super::LinkedProtocol;
 use super::mapping::{self, SubmitRules};
 use super::options::SpGatewayOptions;
-use super::outgoing::FarEnd;
+use super::outgoing::LinkPeer;
 use super::state::SpLogin;
 use crate::pending_answers::{PendingAnswer, PendingAnswers};
 use crate::shared::Shared;
@@ -20,7 +20,7 @@ use std::time::Duration;
 /// How long a gateway may repeat a Deliver: it then has the same id.
 const DELIVER_MEMORY: Duration = Duration::from_secs(72 * 3600);
 
-/// The requests of the other end that wait for the engine.
+/// The requests of the peer that wait for the engine.
 #[derive(Debug, Default)]
 pub(super) struct Incoming {
     pending: PendingAnswers,
@@ -33,20 +33,20 @@ impl Incoming {
     pub(super) fn on_request<P: LinkedProtocol>(
         &mut self,
         session: &mut Session<P>,
-        far_end: &FarEnd,
+        link_peer: &LinkPeer,
         shared: &Shared,
         link: &mut Link,
         sequence: u32,
         pdu: &P::Pdu,
     ) {
-        let answer = match (far_end, P::meaning(pdu)) {
-            (FarEnd::Gateway(options), Meaning::Deliver(delivery)) => {
+        let answer = match (link_peer, P::meaning(pdu)) {
+            (LinkPeer::Gateway(options), Meaning::Deliver(delivery)) => {
                 link.record.inbound.count(PduKind::Deliver);
                 self.ids.insert(sequence, delivery.id.clone());
                 deliver(link, options, &delivery, sequence);
                 Ok(PendingAnswer::EngineAnswer)
             }
-            (FarEnd::Gateway(options), Meaning::Report(report)) => {
+            (LinkPeer::Gateway(options), Meaning::Report(report)) => {
                 link.record.inbound.count(PduKind::Report);
                 self.ids.insert(sequence, report.id.clone());
                 let reply = link.reply(u64::from(sequence));
@@ -54,7 +54,7 @@ impl Incoming {
                 link.events.push(Event::Dlr { peer: options.peer, dlr, reply });
                 Ok(PendingAnswer::EngineAnswer)
             }
-            (FarEnd::Sp(sp), Meaning::Submit(submission)) => {
+            (LinkPeer::Sp(sp), Meaning::Submit(submission)) => {
                 link.record.inbound.count(PduKind::Submit);
                 submit::<P>(shared, sp, link, &submission, sequence)
                     .inspect_err(|status| record_refusal::<P>(link, sp, &submission, *status))
@@ -81,7 +81,7 @@ impl Incoming {
     pub(super) fn on_engine_answer<P: LinkedProtocol>(
         &mut self,
         session: &mut Session<P>,
-        far_end: &FarEnd,
+        link_peer: &LinkPeer,
         link: &mut Link,
         token: u64,
         answer: EngineAnswer,
@@ -94,10 +94,10 @@ impl Incoming {
         let Ok(sequence) = u32::try_from(number) else { return };
         link.record.outbound.count_answer(status);
         let id = self.ids.remove(&sequence).unwrap_or_default();
-        let pdu = match (far_end, status) {
-            (FarEnd::Gateway(_), _) => P::deliver_answer(&id, status),
-            (FarEnd::Sp(_), 0) => P::submit_answer(&id, 0),
-            (FarEnd::Sp(_), _) => P::submit_answer(&[], status),
+        let pdu = match (link_peer, status) {
+            (LinkPeer::Gateway(_), _) => P::deliver_answer(&id, status),
+            (LinkPeer::Sp(_), 0) => P::submit_answer(&id, 0),
+            (LinkPeer::Sp(_), _) => P::submit_answer(&[], status),
         };
         // What is refused for now may be sent again with the same sequence id.
         session.respond(sequence, &pdu, status != P::STATUS.throttled);

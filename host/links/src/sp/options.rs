@@ -201,15 +201,6 @@ impl KeyFormat<SpFields> for SpFieldKeys {
     }
 }
 
-impl SpGatewayOptions {
-    /// A gateway with the defaults of the specifications: one connection, a window of 16, answers within 60 s, three
-    /// tries.
-    #[must_use]
-    pub fn new(name: &str, peer: PeerId, address: &str) -> Self {
-        Self { name: name.to_owned(), peer, address: address.to_owned(), ..Self::defaults() }
-    }
-}
-
 /// The CMPP or SMGP side of an account: an SP, to which we are the gateway.
 #[derive(Clone, Debug, PartialEq, Keys)]
 pub struct SpAccountOptions {
@@ -240,16 +231,6 @@ pub struct SpAccountOptions {
 }
 
 impl SpAccountOptions {
-    /// An SP with the defaults of the specifications.
-    #[must_use]
-    pub fn new(inbound_login_name: &str, password: &str) -> Self {
-        Self {
-            inbound_login_name: Bytes::copy_from_slice(inbound_login_name.as_bytes()),
-            inbound_password: password.to_owned().into(),
-            ..Self::defaults()
-        }
-    }
-
     /// Sets the login name to that of the account, unless it has one, and checks its length.
     pub(crate) fn complete(&mut self, account: &str, width: usize, section: &Section<'_>) {
         if !section.has("inbound-login-name") {
@@ -288,12 +269,4 @@ pub struct SpListenerOptions {
     pub bind_timeout: Duration,
     /// TLS.
     pub tls: Option<ServerTlsFiles>,
-}
-
-impl SpListenerOptions {
-    /// Options with the defaults of the specifications. Port 0 takes any free port.
-    #[must_use]
-    pub fn new(name: &str, listen: SocketAddr) -> Self {
-        Self { name: name.to_owned(), listen, ..Self::defaults() }
-    }
 }

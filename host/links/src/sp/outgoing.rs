@@ -14,9 +14,9 @@ use std::sync::Arc;
 /// Attempts of a message that a gateway refuses with a status of its vendor's own.
 const VENDOR_ATTEMPTS: u16 = 3;
 
-/// The other end of a connection.
+/// The peer of a connection.
 #[derive(Clone, Debug)]
-pub(super) enum FarEnd {
+pub(super) enum LinkPeer {
     /// A gateway, which takes Submits.
     Gateway(Arc<SpGatewayOptions>),
     /// An SP, which takes Delivers.
@@ -44,7 +44,7 @@ impl<P: LinkedProtocol> Outgoing<P> {
     #[expect(clippy::too_many_arguments, reason = "the fields of the engine's command")]
     pub(super) fn enqueue(
         &mut self,
-        far_end: &FarEnd,
+        link_peer: &LinkPeer,
         version: u8,
         message: Arc<Message>,
         leg: u8,
@@ -57,7 +57,7 @@ impl<P: LinkedProtocol> Outgoing<P> {
             let outcome = Outcome::Refused { class: ErrorClass::Permanent, code, taken: Vec::new() };
             Some(Event::Outcome { link, id: message.id, outcome })
         };
-        let segments: Vec<P::Pdu> = match Self::requests(far_end, version, &message, leg, want_dlr) {
+        let segments: Vec<P::Pdu> = match Self::requests(link_peer, version, &message, leg, want_dlr) {
             Ok(segments) => segments,
             Err(status) => return refused(status),
         };
@@ -70,23 +70,23 @@ impl<P: LinkedProtocol> Outgoing<P> {
     }
 
     fn requests(
-        far_end: &FarEnd,
+        link_peer: &LinkPeer,
         version: u8,
         message: &Message,
         leg: u8,
         want_dlr: bool,
     ) -> Result<Vec<P::Pdu>, u32> {
-        match (far_end, &message.kind) {
-            (FarEnd::Gateway(gateway), _) => {
+        match (link_peer, &message.kind) {
+            (LinkPeer::Gateway(gateway), _) => {
                 let submissions = mapping::submissions(message, leg, want_dlr, gateway, &P::STATUS)?;
                 Ok(submissions.iter().map(P::submit).collect())
             }
-            (FarEnd::Sp(sp), MessageKind::Text) => {
+            (LinkPeer::Sp(sp), MessageKind::Text) => {
                 let options = &sp.options;
                 let deliveries = mapping::deliveries::<P>(message, &options.node, options.gateway_code)?;
                 Ok(deliveries.iter().map(P::deliver).collect())
             }
-            (FarEnd::Sp(sp), MessageKind::Dlr(dlr)) => {
+            (LinkPeer::Sp(sp), MessageKind::Dlr(dlr)) => {
                 let options = &sp.options;
                 let report = mapping::report_from_dlr::<P>(message, dlr, &options.node, options.gateway_code)
                     .ok_or(P::STATUS.command)?;
@@ -99,13 +99,13 @@ impl<P: LinkedProtocol> Outgoing<P> {
     pub(super) fn fill_window(
         &mut self,
         session: &mut Session<P>,
-        far_end: &FarEnd,
+        link_peer: &LinkPeer,
         link: &mut Link,
     ) -> bool {
         let mut any = false;
-        let kind = match far_end {
-            FarEnd::Gateway(_) => PduKind::Submit,
-            FarEnd::Sp(_) => PduKind::Deliver,
+        let kind = match link_peer {
+            LinkPeer::Gateway(_) => PduKind::Submit,
+            LinkPeer::Sp(_) => PduKind::Deliver,
         };
         while session.window_free() > 0
             && let Some(token) = self.messages.pop_ready()
@@ -137,7 +137,7 @@ impl<P: LinkedProtocol> Outgoing<P> {
     }
 
     /// Handles an answer: the next segment becomes ready, or the message has an outcome.
-    pub(super) fn on_answer(&mut self, far_end: &FarEnd, link: &mut Link, token: u64, pdu: &P::Pdu) {
+    pub(super) fn on_answer(&mut self, link_peer: &LinkPeer, link: &mut Link, token: u64, pdu: &P::Pdu) {
         if let Some(time) = self.messages.round_trip(token, link.now) {
             link.record.record_round_trip(time);
         }
@@ -149,7 +149,9 @@ impl<P: LinkedProtocol> Outgoing<P> {
         };
         link.record.inbound.count_answer(status);
         let outcome = if status == 0 {
-            if id.is_none() && matches!(far_end, FarEnd::Gateway(_)) && link.deps.log.take(link.now).is_some()
+            if id.is_none()
+                && matches!(link_peer, LinkPeer::Gateway(_))
+                && link.deps.log.take(link.now).is_some()
             {
                 tracing::warn!(peer = %link.record.name, "the gateway gives no id: its reports cannot be matched");
             }
@@ -157,15 +159,15 @@ impl<P: LinkedProtocol> Outgoing<P> {
             self.messages.accepted(token, id)
         } else {
             let attempt = self.messages.get(token).map_or(0, |in_flight| in_flight.ticket.attempt);
-            self.messages.refused(token, Self::class(far_end, status, attempt), status)
+            self.messages.refused(token, Self::class(link_peer, status, attempt), status)
         };
         let id = link.id();
         link.events.extend(outcome.map(|outcome| event(id, outcome)));
     }
 
-    fn class(far_end: &FarEnd, status: u32, attempt: u16) -> ErrorClass {
-        match far_end {
-            FarEnd::Gateway(options) => {
+    fn class(link_peer: &LinkPeer, status: u32, attempt: u16) -> ErrorClass {
+        match link_peer {
+            LinkPeer::Gateway(options) => {
                 options.error_classes.get(&status).copied().unwrap_or_else(|| {
                     // Whether a status of a vendor's own ever ends is unknown.
                     if P::VENDOR_STATUSES.contains(&status) && attempt >= VENDOR_ATTEMPTS {
@@ -176,11 +178,11 @@ impl<P: LinkedProtocol> Outgoing<P> {
                 })
             }
             // An SP whose handler fails answers anything; only a PDU that it cannot read never succeeds.
-            FarEnd::Sp(_) if [P::STATUS.structure, P::STATUS.command].contains(&status) => {
+            LinkPeer::Sp(_) if [P::STATUS.structure, P::STATUS.command].contains(&status) => {
                 ErrorClass::Permanent
             }
-            FarEnd::Sp(_) if status == P::STATUS.throttled => ErrorClass::Throttled,
-            FarEnd::Sp(_) => ErrorClass::Temporary,
+            LinkPeer::Sp(_) if status == P::STATUS.throttled => ErrorClass::Throttled,
+            LinkPeer::Sp(_) => ErrorClass::Temporary,
         }
     }
 

@@ -4,7 +4,7 @@ use super::LinkedProtocol;
 use super::incoming::Incoming;
 use super::login::{LoginAuthenticator, LoginDecision};
 use super::options::{SpListenerOptions, session_options};
-use super::outgoing::{FarEnd, Outgoing};
+use super::outgoing::{LinkPeer, Outgoing};
 use crate::shared::Shared;
 use bytes::BytesMut;
 use ports::link::{BoundLink, IncomingPeer, Link, LinkBlocker, LinkProtocol, LinkStep, LoginRefusal};
@@ -15,18 +15,18 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The two ends of a connection, before and after the login.
-enum Ends<P: LinkedProtocol> {
+/// The peer of a connection, before and after the login.
+enum LinkSide<P: LinkedProtocol> {
     /// An incoming connection that has not logged in.
     Unbound(LoginAuthenticator<P>),
     /// Requests are exchanged.
-    Known(FarEnd),
+    Known(LinkPeer),
 }
 
 /// One connection.
 pub(crate) struct SpLink<P: LinkedProtocol> {
     session: Session<P>,
-    ends: Ends<P>,
+    side: LinkSide<P>,
     shared: Arc<Shared>,
     /// Our login, whose answer proves the gateway's password.
     login: Option<P::Pdu>,
@@ -52,7 +52,7 @@ impl<P: LinkedProtocol> SpLink<P> {
         };
         Self {
             session: Session::gateway(clock::now(), session),
-            ends: Ends::Unbound(authenticator),
+            side: LinkSide::Unbound(authenticator),
             shared: shared.clone(),
             login: None,
             outgoing: Outgoing::default(),
@@ -68,11 +68,11 @@ impl<P: LinkedProtocol> SpLink<P> {
         options: SessionOptions,
         version: u8,
         login: P::Pdu,
-        far_end: FarEnd,
+        link_peer: LinkPeer,
     ) -> Self {
         Self {
             session: Session::sp(now, options, version, &login),
-            ends: Ends::Known(far_end),
+            side: LinkSide::Known(link_peer),
             shared: shared.clone(),
             login: Some(login),
             outgoing: Outgoing::default(),
@@ -83,7 +83,7 @@ impl<P: LinkedProtocol> SpLink<P> {
 
     /// The gateway has accepted our login.
     fn on_logged_in(&mut self, link: &mut Link, answer: &P::Pdu) {
-        let Ends::Known(FarEnd::Gateway(options)) = &self.ends else { return };
+        let LinkSide::Known(LinkPeer::Gateway(options)) = &self.side else { return };
         let secret = &options.login_password.0;
         let proves = self.login.as_ref().is_some_and(|login| P::proves_secret(answer, login, secret));
         if !proves && options.gateway_proof {
@@ -147,8 +147,8 @@ impl<P: LinkedProtocol> LinkProtocol for SpLink<P> {
 
     fn next_event(&mut self, link: &mut Link) -> LinkStep<LoginDecision> {
         let Some(event) = self.session.poll_event() else { return LinkStep::Idle };
-        match (event, &self.ends) {
-            (Event::Login(pdu), Ends::Unbound(authenticator)) => {
+        match (event, &self.side) {
+            (Event::Login(pdu), LinkSide::Unbound(authenticator)) => {
                 if let Meaning::Login(login) = P::meaning(&pdu) {
                     return LinkStep::Login(authenticator.authenticate(login));
                 }
@@ -159,20 +159,20 @@ impl<P: LinkedProtocol> LinkProtocol for SpLink<P> {
                     link.refused(refusal::<P>(status));
                 }
             }
-            (Event::Request { sequence, pdu }, Ends::Known(far_end)) => {
+            (Event::Request { sequence, pdu }, LinkSide::Known(link_peer)) => {
                 if self.submits {
                     let session = &mut self.session;
-                    self.incoming.on_request(session, far_end, &self.shared, link, sequence, &pdu);
+                    self.incoming.on_request(session, link_peer, &self.shared, link, sequence, &pdu);
                 } else {
                     link.record.outbound.count_answer(P::STATUS.command);
                     self.session.refuse(sequence, P::STATUS.command, true);
                 }
             }
-            (Event::Answer { token, pdu, late }, Ends::Known(far_end)) => {
+            (Event::Answer { token, pdu, late }, LinkSide::Known(link_peer)) => {
                 if late && link.deps.log.take(link.now).is_some() {
                     tracing::info!(peer = %link.record.name, "late response");
                 }
-                self.outgoing.on_answer(far_end, link, token, &pdu);
+                self.outgoing.on_answer(link_peer, link, token, &pdu);
             }
             (Event::Unanswered { token }, _) => {
                 if link.deps.log.take(link.now).is_some() {
@@ -187,7 +187,7 @@ impl<P: LinkedProtocol> LinkProtocol for SpLink<P> {
             (Event::Closing(reason), _) => {
                 link.end(close_reason_text::<P>(reason), reason != SpCloseReason::Dead);
             }
-            // Events that the end of the connection excludes.
+            // Events that the side of the connection excludes.
             (Event::Login(_) | Event::Request { .. } | Event::Answer { .. }, _) => {}
         }
         LinkStep::Handled
@@ -224,22 +224,22 @@ impl<P: LinkedProtocol> LinkProtocol for SpLink<P> {
                     window: options.node.window,
                     takes_messages: login.receives,
                 });
-                self.ends = Ends::Known(FarEnd::Sp(sp));
+                self.side = LinkSide::Known(LinkPeer::Sp(sp));
             }
         }
     }
 
     fn on_command(&mut self, link: &mut Link, command: LinkCommand) {
-        let Ends::Known(far_end) = &self.ends else { return };
+        let LinkSide::Known(link_peer) = &self.side else { return };
         match command {
             LinkCommand::Send { message, leg, taken, want_dlr, ticket, .. } => {
                 let (version, id) = (self.session.version(), link.id());
                 let outcome =
-                    self.outgoing.enqueue(far_end, version, message, leg, taken, want_dlr, ticket, id);
+                    self.outgoing.enqueue(link_peer, version, message, leg, taken, want_dlr, ticket, id);
                 link.events.extend(outcome);
             }
             LinkCommand::Answer { token, answer } => {
-                self.incoming.on_engine_answer(&mut self.session, far_end, link, token, answer);
+                self.incoming.on_engine_answer(&mut self.session, link_peer, link, token, answer);
             }
             // The protocols have no question for one message.
             LinkCommand::QueryPeer { .. } | LinkCommand::Flushed => {}
@@ -247,9 +247,9 @@ impl<P: LinkedProtocol> LinkProtocol for SpLink<P> {
     }
 
     fn fill_window(&mut self, link: &mut Link) -> bool {
-        match &self.ends {
-            Ends::Known(far_end) => self.outgoing.fill_window(&mut self.session, far_end, link),
-            Ends::Unbound(_) => false,
+        match &self.side {
+            LinkSide::Known(link_peer) => self.outgoing.fill_window(&mut self.session, link_peer, link),
+            LinkSide::Unbound(_) => false,
         }
     }
 

@@ -3,7 +3,7 @@ use std::time::Duration;
 
 /// Our side of the connection: the SP connects, the gateway accepts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum SessionRole {
+pub(super) enum SessionRole {
     /// We are the SP.
     Sp,
     /// We are the gateway.

@@ -5,7 +5,8 @@ mod event;
 mod input;
 mod window;
 
-pub use event::{Event, SessionOptions, SessionRole, SpCloseReason, SpRequestError};
+use event::SessionRole;
+pub use event::{Event, SessionOptions, SpCloseReason, SpRequestError};
 
 use crate::SpProtocol;
 use answers::Answers;
@@ -113,12 +114,6 @@ impl<P: SpProtocol> Session<P> {
             partial_by: None,
             logout_by: None,
         }
-    }
-
-    /// Our side of the connection.
-    #[must_use]
-    pub fn role(&self) -> SessionRole {
-        self.role
     }
 
     /// The version of the session, once it is logged in.
