@@ -29,6 +29,11 @@ pub trait Plugins: Send + Sync + 'static {
         component: &[u8],
         signature: Option<&str>,
     ) -> Result<PluginVersionView, Problem>;
+    /// Stores the debug information of a version.
+    ///
+    /// # Errors
+    /// If there is no such version, or it belongs to another component.
+    fn add_debug_info(&self, name: &str, version: &str, octets: &[u8]) -> Result<PluginVersionView, Problem>;
     /// All hooks with live chain, candidate, counts and events.
     fn hooks(&self) -> Vec<HookStateView>;
     /// One hook, with its history.
@@ -114,6 +119,7 @@ pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
     OpenApiRouter::new()
         .routes(routes!(plugins))
         .routes(routes!(upload).layer(DefaultBodyLimit::max(MAX_COMPONENT_OCTETS)))
+        .routes(routes!(add_debug_info).layer(DefaultBodyLimit::max(MAX_COMPONENT_OCTETS)))
         .routes(routes!(hooks))
         .routes(routes!(hook, unbind))
         .routes(routes!(activate))
@@ -195,6 +201,30 @@ async fn upload(
         Some(key) => format!("version {}, signed by {key}", stored.version),
         None => format!("version {}, not signed", stored.version),
     })
+}
+
+/// Stores the debug information of a plugin version, so that the call stacks of its faults show places in the source.
+#[utoipa::path(
+    put,
+    path = "/v1/plugins/{name}/{version}/debug-info",
+    params(
+        ("name" = String, Path, description = "The plugin's name."),
+        ("version" = String, Path, description = "The version: 12 hexadecimal digits."),
+    ),
+    request_body(
+        content = Binary,
+        content_type = "application/wasm",
+        description = "The component with its debug sections, as the build wrote it; without them it must be the stored component.",
+    ),
+    responses((status = 200, description = "The debug information is stored.", body = PluginVersionView)),
+)]
+async fn add_debug_info(
+    State(backend): State<SharedBackend>,
+    PathParams((name, version)): PathParams<(String, String)>,
+    RawBody(body): RawBody,
+) -> AuditedResult<PluginVersionView> {
+    let stored = call_json(backend, move |backend| backend.add_debug_info(&name, &version, &body)).await?;
+    with_audit_detail(stored, |stored| format!("version {}", stored.version))
 }
 
 /// Lists all hooks: live chain, candidate with its comparison, counts, events.

@@ -160,6 +160,8 @@ pub struct FaultyVersion {
 /// A question on which a plugin version failed.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 pub struct FaultExample {
+    /// The number of the fault among all faults of the hook since the start of the daemon, from 1.
+    pub id: u64,
     /// Time of the fault, milliseconds since the epoch.
     #[schema(value_type = u64)]
     pub at: Timestamp,
@@ -168,11 +170,26 @@ pub struct FaultExample {
     pub kind: String,
     /// The fault, for people.
     pub what: String,
+    /// What the plugin reported last: the words of a panic or an exception, over several lines; null if it reported nothing.
+    #[schema(required)]
+    pub report: Option<String>,
+    /// The plugin's call stack, innermost frame first; empty if the call has returned.
+    pub stack: Vec<StackFrame>,
     /// The question, with masked numbers.
     pub question: String,
     /// The message id; null if the question is not about one message, or the message was refused.
     #[schema(required)]
     pub message: Option<String>,
+}
+
+/// A frame of a plugin's call stack.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+pub struct StackFrame {
+    /// The function, as its language names it.
+    pub function: String,
+    /// The place in the source, as `FILE:LINE`; null if the plugin's debug information is not stored.
+    #[schema(required)]
+    pub source: Option<String>,
 }
 
 /// An event of a hook.

@@ -55,7 +55,7 @@ pub use core_networks::{
 };
 pub use hooks::{
     AnswerDifference, CandidateStateView, Comparison, FaultExample, FaultyVersion, HookEvent, HookStateView,
-    PluginCountsView, PluginFaultCounts, PolicyReferenceKind, UnknownReference,
+    PluginCountsView, PluginFaultCounts, PolicyReferenceKind, StackFrame, UnknownReference,
 };
 pub use ledger::{BalanceChangeView, BalanceView, BalancesView, LedgerChangeRequest, LedgerOperationView};
 pub use messages::{AcceptedMessage, MessageFilter, MessagePageView, MessageRowView, TestMessageRequest};

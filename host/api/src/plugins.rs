@@ -27,4 +27,7 @@ pub struct PluginVersionView {
     /// The name of the trusted key that signed the component; null if it is not signed.
     #[schema(required)]
     pub signed_by: Option<String>,
+    /// Whether its debug information is stored: then the call stacks of its faults show places in the source.
+    #[serde(default)]
+    pub debug_info: bool,
 }

@@ -1,7 +1,10 @@
 //! Finished messages as input of a replay.
 
 use bytes::Bytes;
-use model::{Address, DlrRequest, MessageId, PluginVersion, PriceState, SenderRequest, Timestamp, Verdict};
+use model::{
+    Address, DlrRequest, MessageChanges, MessageId, PluginVersion, PriceState, SenderRequest, Timestamp,
+    Verdict,
+};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -39,6 +42,8 @@ pub struct ArchivedMessage {
     pub verdict: Verdict<Arc<str>>,
     /// The pool sender that was requested, without the number that was assigned.
     pub sender: Option<Box<SenderRequest>>,
+    /// What the router changed in the message.
+    pub changes: Option<Box<MessageChanges>>,
     /// The price and its settlement; `None` if no biller was called.
     pub price: Option<Box<ArchivedPrice>>,
     /// The host call log of the router, as written by `hooks`; `None` if the router made no host calls whose results

@@ -4,8 +4,9 @@
 //! Encoding: one-octet numbers as is; times as 8 octets, little-endian; other numbers as LEB128; a text as its length
 //! (LEB128) and UTF-8.
 //!
-//! * 1: format (2 if a sender request is present, which readers of format 1 do not know; otherwise 1)
-//! * 1: flags: bit 0 UDHI, 1 rerouted, 2 service type, 3 price, 4 host calls, 5 no router was called, 6 sender request
+//! * 1: format (3 with changes, 2 with a sender request, otherwise 1: a reader does not know what a later format has)
+//! * 1: flags: bit 0 UDHI, 1 rerouted, 2 service type, 3 price, 4 host calls, 5 no router was called, 6 sender request,
+//!   7 changes
 //! * 8: time of acceptance (ms since the epoch); 8: time of the last rerouting, if flagged
 //! * text: origin; 1: requested DLRs; 1: data coding; 1: priority; number: length of the text in octets
 //! * source, destination: each 1 TON, 1 NPI, number: length, octets
@@ -15,6 +16,8 @@
 //!   amount; then texts plugin and version
 //! * sender request, if flagged: 1 fallback (0 reject, 1 keep the sender, 2 hold), number: lease in ms plus one, 0
 //!   without a lease; texts pool, holder, user, reason
+//! * changes, if flagged: number of TLVs, each 2 tag, 1 whether it is set, number: length, octets if so; number of
+//!   attributes, each texts name and value
 //! * host calls, if flagged: the rest of the value
 
 use crate::PeerDirectory;
@@ -22,8 +25,8 @@ use crate::archived_message::{ArchivedMessage, ArchivedPrice};
 use bytes::Bytes;
 use codec::{CompactLayout, Cursor, Layout, RecordError, put_leb128, put_verdict, verdict};
 use model::{
-    DlrRequest, FinalRecord, Message, MessageId, MessageKind, PluginVersion, PriceState, SenderFallback,
-    SenderRequest, StepKind, Timestamp, Verdict,
+    DlrRequest, FinalRecord, Message, MessageChanges, MessageId, MessageKind, PluginVersion, PriceState,
+    SenderFallback, SenderRequest, StepKind, Timestamp, Verdict,
 };
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -31,6 +34,7 @@ use std::time::Duration;
 
 const FORMAT: u8 = 1;
 const FORMAT_WITH_SENDER: u8 = 2;
+const FORMAT_WITH_CHANGES: u8 = 3;
 
 const UDHI: u8 = 1;
 const ROUTED_AGAIN: u8 = 2;
@@ -39,6 +43,7 @@ const PRICE: u8 = 8;
 const HOST_CALLS: u8 = 16;
 const NOT_ROUTED: u8 = 32;
 const SENDER: u8 = 64;
+const CHANGES: u8 = 128;
 
 /// Encodes the decision of a finished message.
 pub(crate) fn encode(message: &Message, ended: &FinalRecord, directory: &dyn PeerDirectory) -> Vec<u8> {
@@ -48,7 +53,12 @@ pub(crate) fn encode(message: &Message, ended: &FinalRecord, directory: &dyn Pee
     let flag = |bit: u8, set: bool| if set { bit } else { 0 };
     let mut out = Vec::with_capacity(112 + host_calls.map_or(0, <[u8]>::len));
     let sender = routed.sender.as_deref();
-    out.push(if sender.is_some() { FORMAT_WITH_SENDER } else { FORMAT });
+    let changes = routed.changes.as_deref();
+    out.push(match (changes, sender) {
+        (Some(_), _) => FORMAT_WITH_CHANGES,
+        (None, Some(_)) => FORMAT_WITH_SENDER,
+        (None, None) => FORMAT,
+    });
     out.push(
         flag(UDHI, message.text.udhi)
             | flag(ROUTED_AGAIN, again.is_some())
@@ -56,7 +66,8 @@ pub(crate) fn encode(message: &Message, ended: &FinalRecord, directory: &dyn Pee
             | flag(PRICE, routed.quote.is_some())
             | flag(HOST_CALLS, host_calls.is_some())
             | flag(NOT_ROUTED, matches!(message.kind, MessageKind::Dlr(_)))
-            | flag(SENDER, sender.is_some()),
+            | flag(SENDER, sender.is_some())
+            | flag(CHANGES, changes.is_some()),
     );
     out.extend_from_slice(&message.accepted_at.0.to_le_bytes());
     if let Some(again) = again {
@@ -93,8 +104,36 @@ pub(crate) fn encode(message: &Message, ended: &FinalRecord, directory: &dyn Pee
             CompactLayout::put_octets(&mut out, text.as_bytes());
         }
     }
+    if let Some(changes) = changes {
+        put_leb128(&mut out, changes.tlvs.len() as u64);
+        for (tag, value) in &changes.tlvs {
+            out.extend_from_slice(&tag.to_le_bytes());
+            out.push(u8::from(value.is_some()));
+            if let Some(value) = value {
+                CompactLayout::put_octets(&mut out, value);
+            }
+        }
+        put_leb128(&mut out, changes.attributes.len() as u64);
+        for (name, value) in &changes.attributes {
+            CompactLayout::put_octets(&mut out, name.as_bytes());
+            CompactLayout::put_octets(&mut out, value.as_bytes());
+        }
+    }
     out.extend_from_slice(host_calls.unwrap_or_default());
     out
+}
+
+fn changes(cursor: &mut Cursor<'_>) -> Result<MessageChanges, RecordError> {
+    let mut changes = MessageChanges::default();
+    for _ in 0..cursor.leb128()? {
+        let (tag, is_set) = (cursor.u16()?, cursor.u8()?);
+        let value = if is_set == 0 { None } else { Some(octets(cursor)?.into()) };
+        changes.tlvs.push((tag, value));
+    }
+    for _ in 0..cursor.leb128()? {
+        changes.attributes.push((text(cursor)?.into(), text(cursor)?.into()));
+    }
+    Ok(changes)
 }
 
 /// The time of the last rerouting; `None` if the verdict was made at the acceptance.
@@ -185,7 +224,7 @@ impl DecisionDecoder {
     pub(crate) fn message(&mut self, id: MessageId, value: &Bytes) -> Result<ArchivedMessage, RecordError> {
         let mut cursor = Cursor::new(value);
         let cursor = &mut cursor;
-        if !matches!(cursor.u8()?, FORMAT | FORMAT_WITH_SENDER) {
+        if !matches!(cursor.u8()?, FORMAT | FORMAT_WITH_SENDER | FORMAT_WITH_CHANGES) {
             return Err(cursor.damaged("unknown decision format"));
         }
         let flags = cursor.u8()?;
@@ -201,6 +240,7 @@ impl DecisionDecoder {
         let verdict = verdict::<CompactLayout, _>(cursor, |cursor| Ok(self.names.get(text(cursor)?)))?;
         let price = if flags & PRICE == 0 { None } else { Some(Box::new(self.price(cursor)?)) };
         let sender = if flags & SENDER == 0 { None } else { Some(Box::new(sender(cursor)?)) };
+        let changes = if flags & CHANGES == 0 { None } else { Some(Box::new(changes(cursor)?)) };
         let host_calls = (flags & HOST_CALLS != 0).then(|| value.slice(cursor.at()..));
         Ok(ArchivedMessage {
             id,
@@ -218,6 +258,7 @@ impl DecisionDecoder {
             body: None,
             verdict,
             sender,
+            changes,
             price,
             host_calls,
             routed: flags & NOT_ROUTED == 0,
@@ -318,13 +359,20 @@ mod tests {
         )
     }
 
+    fn message_changes() -> impl Strategy<Value = MessageChanges> {
+        let tlv = (any::<u16>(), option::of(vec(any::<u8>(), 0..40).prop_map(Vec::into_boxed_slice)));
+        let attribute = ("[a-z.-]{1,64}", "\\PC{0,60}").prop_map(|(name, value)| (name.into(), value.into()));
+        (vec(tlv, 0..4), vec(attribute, 0..4))
+            .prop_map(|(tlvs, attributes)| MessageChanges { tlvs, attributes })
+    }
+
     prop_compose! {
         fn message()(
             id: u64, origin: u32, source in address(), destination in address(),
             service_type in vec(any::<u8>(), 0..10), data_coding: u8, priority in 0..4u8, dlr_request in 0..8u8,
             octets in vec(any::<u8>(), 0..200), udhi: bool, accepted_at: u64, verdict in verdict(),
             quote in option::of(quote()), host_calls in option::of(vec(any::<u8>(), 0..100)),
-            sender in option::of(wish()),
+            sender in option::of(wish()), changes in option::of(message_changes()),
         ) -> Message {
             Message {
                 id: MessageId(id),
@@ -341,6 +389,7 @@ mod tests {
                 submission: None,
                 text: Text { octets: octets.into(), data_coding, udhi, payload: false },
                 tlvs: Bytes::new(),
+                protocol_fields: Bytes::new(),
                 accepted_at: Timestamp(accepted_at),
                 scheduled: None,
                 expires_at: Timestamp(0),
@@ -349,6 +398,7 @@ mod tests {
                     by: Arc::new(PluginVersion { plugin: "p".into(), version: "1".into() }),
                     note: None,
                     sender: sender.map(Box::new),
+                    changes: changes.map(Box::new),
                     quote: quote.map(Box::new),
                     host_calls: host_calls.map(Vec::into_boxed_slice),
                     fault_message_id: None,
@@ -387,6 +437,7 @@ mod tests {
             body: None,
             verdict: message.routed.verdict.map_peers(|peer| Named.name(*peer)),
             sender: message.routed.sender.clone(),
+            changes: message.routed.changes.clone(),
             price: message.routed.quote.as_ref().map(|quote| {
                 let charge = quote.charge.as_ref();
                 Box::new(ArchivedPrice {
@@ -466,6 +517,7 @@ mod tests {
             submission: None,
             text: Text::default(),
             tlvs: Bytes::new(),
+            protocol_fields: Bytes::new(),
             accepted_at: Timestamp(1),
             scheduled: None,
             expires_at: Timestamp(2),

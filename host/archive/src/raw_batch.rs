@@ -146,6 +146,7 @@ fn from_record(record: &Record, with_body: bool, decoder: &mut DecisionDecoder) 
         body: with_body.then(|| Bytes::copy_from_slice(body)),
         verdict,
         sender: None,
+        changes: None,
         price: None,
         host_calls: None,
         routed: true,

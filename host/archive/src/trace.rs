@@ -13,8 +13,8 @@
 
 use crate::PeerDirectory;
 use model::{
-    Address, DlrRequest, FinalRecord, Message, MessageId, PeerId, PriceState, Quote, SenderFallback,
-    SenderRequest, Step, Timestamp, Verdict, escape, from_hex, hex, unescape,
+    Address, DlrRequest, FinalRecord, Message, MessageChanges, MessageId, PeerId, PriceState, Quote,
+    SenderFallback, SenderRequest, Step, Timestamp, Verdict, escape, from_hex, hex, unescape,
 };
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -28,6 +28,9 @@ struct Trace<S> {
     /// The pool sender that was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sender: Option<Sender>,
+    /// What the router changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    changes: Option<Changes>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     price: Option<ArchivedPrice>,
     steps: Vec<S>,
@@ -52,6 +55,9 @@ struct Submission {
     /// Hexadecimal.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     tlvs: String,
+    /// Fields of other protocols than SMPP, in the form of TLVs; hexadecimal. Older rows have them among `tlvs`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    protocol_fields: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     scheduled: Option<Timestamp>,
     expires_at: Timestamp,
@@ -72,6 +78,16 @@ struct Sender {
     /// The address shown to the receiver.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     given: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Changes {
+    /// By tag: the value in hexadecimal, or null if the TLV was removed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    tlvs: Vec<(u16, Option<String>)>,
+    /// Names and values.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    attributes: Vec<(Box<str>, Box<str>)>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -115,6 +131,7 @@ pub(crate) fn encode(message: &Message, ended: &FinalRecord, directory: &dyn Pee
         submission: submission(message),
         route: message.routed.verdict.map_peers(|peer| name(*peer)),
         sender: message.routed.sender.as_deref().map(sender),
+        changes: message.routed.changes.as_deref().map(changes),
         price: message.routed.quote.as_deref().map(|quote| price(quote, ended)),
         steps: ended.steps.iter().map(|step| step.map_peers(|peer| name(*peer))).collect(),
     };
@@ -131,6 +148,7 @@ fn submission(message: &Message) -> Submission {
         receipts: message.dlr_request.bits(),
         payload: message.text.payload,
         tlvs: hex(&message.tlvs),
+        protocol_fields: hex(&message.protocol_fields),
         scheduled: message.scheduled,
         expires_at: message.expires_at,
     }
@@ -146,6 +164,11 @@ fn sender(wish: &SenderRequest) -> Sender {
         lease_ms: wish.lease.map(|lease| u64::try_from(lease.as_millis()).unwrap_or(u64::MAX)),
         given: wish.leased.as_ref().map(|address| escape(&address.value)),
     }
+}
+
+fn changes(changes: &MessageChanges) -> Changes {
+    let tlv = |(tag, value): &(u16, Option<Box<[u8]>>)| (*tag, value.as_deref().map(hex));
+    Changes { tlvs: changes.tlvs.iter().map(tlv).collect(), attributes: changes.attributes.clone() }
 }
 
 fn price(quote: &Quote, ended: &FinalRecord) -> ArchivedPrice {
@@ -178,6 +201,8 @@ pub struct DecodedTrace {
     pub verdict: Option<Verdict<Arc<str>>>,
     /// The pool sender that was requested.
     pub sender: Option<SenderRequest>,
+    /// What the router changed in the message.
+    pub changes: Option<MessageChanges>,
     /// The price, if a biller was called.
     pub price: Option<TracePrice>,
     /// The steps. Unknown kinds are omitted.
@@ -214,6 +239,7 @@ pub(crate) fn decode_trace(text: &str) -> Option<DecodedTrace> {
         expires_at: trace.submission.expires_at,
         verdict: Some(trace.route),
         sender: trace.sender.and_then(decode_sender),
+        changes: trace.changes.map(decode_changes),
         price: trace.price.map(|price| TracePrice {
             plugin: price.plugin,
             version: price.version,
@@ -227,6 +253,13 @@ pub(crate) fn decode_trace(text: &str) -> Option<DecodedTrace> {
 
 fn octets(text: &str) -> Vec<u8> {
     unescape(text).unwrap_or_else(|| text.as_bytes().to_vec())
+}
+
+fn decode_changes(written: Changes) -> MessageChanges {
+    let tlv = |(tag, value): (u16, Option<String>)| {
+        (tag, value.map(|value| from_hex(&value).unwrap_or_default().into_boxed_slice()))
+    };
+    MessageChanges { tlvs: written.tlvs.into_iter().map(tlv).collect(), attributes: written.attributes }
 }
 
 fn decode_sender(written: Sender) -> Option<SenderRequest> {

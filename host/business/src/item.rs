@@ -164,9 +164,10 @@ impl Reply {
     fn of(message: &Message) -> Self {
         let (text, coding) = text::display(&message.text);
         let header = sgip::text::header(&message.text.octets).filter(|_| message.text.udhi);
-        let reserve = SgipFields::read(&message.tlvs).reserve.map(|octets| Bytes::copy_from_slice(&octets));
-        let link_id =
-            reserve.or_else(|| Some(SpFields::read(&message.tlvs).link_id).filter(|id| !id.is_empty()));
+        let reserve =
+            SgipFields::read(&message.protocol_fields).reserve.map(|octets| Bytes::copy_from_slice(&octets));
+        let link_id = reserve
+            .or_else(|| Some(SpFields::read(&message.protocol_fields).link_id).filter(|id| !id.is_empty()));
         Self {
             id: message.id.to_string(),
             from: message.source.text().into_owned(),
@@ -183,7 +184,7 @@ impl Reply {
 
 impl Dlr {
     fn of(message: &Message, dlr: &DlrContent) -> Self {
-        let reference = SgipFields::read(&message.tlvs).reference;
+        let reference = SgipFields::read(&message.protocol_fields).reference;
         Self {
             id: message.id.to_string(),
             message_id: message.submission_id().to_string(),

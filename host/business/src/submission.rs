@@ -134,7 +134,7 @@ fn one(
     if service_type.len() > 5 || !service_type.is_ascii() {
         errors.add("service_type", "must be at most five ASCII characters");
     }
-    let tlvs = fields(item, errors);
+    let protocol_fields = fields(item, errors);
     let numbers = item.to.clone().into_vec();
     if numbers.is_empty() {
         errors.add("to", "must have at least one number");
@@ -170,7 +170,8 @@ fn one(
         replace_if_present: false,
         submission: None,
         text,
-        tlvs,
+        tlvs: Bytes::new(),
+        protocol_fields,
         accepted_at: Timestamp::default(),
         scheduled,
         expires_at: start + validity,
@@ -314,12 +315,12 @@ fn fields(item: &SubmitItem, errors: &mut FieldErrors) -> Bytes {
     }
     (fields.fee_type, fields.agent_flag, fields.mo_related) = (fee_type, agent_flag, mo_related);
     (fields.priority, fields.report_flag) = (priority, report_flag);
-    let mut tlvs = BytesMut::new();
-    fields.append_to(&mut tlvs);
+    let mut protocol_fields = BytesMut::new();
+    fields.append_to(&mut protocol_fields);
     if fields.reserve.is_none() {
-        SpFields { link_id, ..SpFields::default() }.append_to(&mut tlvs);
+        SpFields { link_id, ..SpFields::default() }.append_to(&mut protocol_fields);
     }
-    tlvs.freeze()
+    protocol_fields.freeze()
 }
 
 #[cfg(test)]
@@ -356,7 +357,7 @@ mod tests {
         assert_eq!((message.text.data_coding, message.text.octets.len()), (8, 4));
         assert_eq!((message.dlr_request.on_success, message.dlr_request.on_failure), (false, true));
         assert_eq!(message.expires_at, WALL + Duration::from_secs(60));
-        let fields = SgipFields::read(&message.tlvs);
+        let fields = SgipFields::read(&message.protocol_fields);
         assert_eq!((fields.fee_type, fields.reserve), (Some(2), Some(*b"LINK\0\0\0\0")));
         assert_eq!(fields.reference.as_deref(), Some(&b"order 7"[..]));
     }

@@ -3,7 +3,7 @@
 use crate::Cursor;
 
 /// The record format that this version writes. It reads all formats up to it.
-pub const FORMAT: u8 = 7;
+pub const FORMAT: u8 = 8;
 
 /// Whether this version reads a format.
 fn is_known(format: u8) -> bool {

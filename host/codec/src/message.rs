@@ -6,9 +6,9 @@ use crate::routing::{FixedLayout, put_verdict, verdict};
 use crate::{Cursor, FORMAT, RecordError, put_address, put_long, put_short, put_text};
 use bytes::Bytes;
 use model::{
-    Address, AddressBytes, Charge, DlrContent, DlrRequest, DlrState, Message, MessageId, MessageKind, PeerId,
-    PeerMessageId, PluginVersion, Priority, Quote, RoutingDecision, SenderFallback, SenderRequest, Text,
-    Timestamp,
+    Address, AddressBytes, Charge, DlrContent, DlrRequest, DlrState, Message, MessageChanges, MessageId,
+    MessageKind, PeerId, PeerMessageId, PluginVersion, Priority, Quote, RoutingDecision, SenderFallback,
+    SenderRequest, Text, Timestamp, put_tlv, tlvs,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,7 +22,8 @@ pub struct RecordDecoder {
 }
 
 /// On disk, table `messages`, value:
-/// * 1: format (7; 1 to 6 are read too; 4 to 6 are the same, without a submission, and 3 without sender requests)
+/// * 1: format (8; 1 to 7 are read too; 7 is the same, with the protocol fields among the TLVs and without changes; 4 to 6
+///   are without a submission, and 3 without sender requests)
 /// * 1: flags: bit 0 DLR, 1 UDHI, 2 payload, 3 replace_if_present, 4 scheduled, 5 TLVs, 6 service type, 7 note
 /// * 4: origin; 1: protocol id; 1: esm_class; 1: priority; 1: DLR request; 1: data coding
 /// * 8: accepted; 8: expires (ms since the epoch); 8: scheduled, if flagged
@@ -34,11 +35,14 @@ pub struct RecordDecoder {
 /// * DLR, if flagged: 8 of, 1 state, 1 flags (bit 0 intermediate, 1 network error), 2 error, 3 network error if
 ///   flagged, 8 submitted, 8 done, 2 segments, 2 delivered, peer id: 1 length, octets, 2 segment number (from format
 ///   2 on)
-/// * from format 3 on: 1 flags: bit 0 quote, 1 host calls, 2 sender request, 3 submission (from format 7 on). Quote:
+/// * from format 3 on: 1 flags: bit 0 quote, 1 host calls, 2 sender request, 3 submission (from format 7 on), 4 protocol
+///   fields, 5 changes (from format 8 on). Quote:
 ///   1 flags (bit 0 charge, 1 kept on failure, 2 settle, 3 note), charge if flagged: account: 1 length, UTF-8; 8
 ///   amount; then plugin, version and note as above. Host calls: 4 length, octets. Sender request: 1 flags (bit 0
 ///   lease, 1 a number was given), 1 otherwise (0 reject, 1 keep the sender, 2 hold), pool, holder, user, reason:
-///   each 2 length, UTF-8; then the flagged fields: 8 ms, address. Submission: 8 its id
+///   each 2 length, UTF-8; then the flagged fields: 8 ms, address. Submission: 8 its id.
+///   Protocol fields: 4 length, octets. Changes: 2 number of TLVs, each 2 tag, 1 whether it is set, 4 length and octets
+///   if so; 2 number of attributes, each two texts as above
 pub fn encode_message(out: &mut Vec<u8>, message: &Message) {
     let flags = u8::from(matches!(message.kind, MessageKind::Dlr(_)))
         | u8::from(message.text.udhi) << 1
@@ -90,12 +94,14 @@ pub fn encode_message(out: &mut Vec<u8>, message: &Message) {
         put_short(out, &dlr.peer_id.0);
         out.extend_from_slice(&dlr.segment.to_le_bytes());
     }
-    let RoutingDecision { quote, host_calls, sender, .. } = &message.routed;
+    let RoutingDecision { quote, host_calls, sender, changes, .. } = &message.routed;
     out.push(
         u8::from(quote.is_some())
             | u8::from(host_calls.is_some()) << 1
             | u8::from(sender.is_some()) << 2
-            | u8::from(message.submission.is_some()) << 3,
+            | u8::from(message.submission.is_some()) << 3
+            | u8::from(!message.protocol_fields.is_empty()) << 4
+            | u8::from(changes.is_some()) << 5,
     );
     if let Some(quote) = quote {
         encode_quote(out, quote);
@@ -109,6 +115,63 @@ pub fn encode_message(out: &mut Vec<u8>, message: &Message) {
     if let Some(submission) = message.submission {
         out.extend_from_slice(&submission.0.to_le_bytes());
     }
+    if !message.protocol_fields.is_empty() {
+        put_long(out, &message.protocol_fields);
+    }
+    if let Some(changes) = changes {
+        encode_changes(out, changes);
+    }
+}
+
+/// The number of entries of a list; entries beyond it are left out.
+fn put_count(out: &mut Vec<u8>, entries: usize) -> usize {
+    let count = u16::try_from(entries).unwrap_or(u16::MAX);
+    out.extend_from_slice(&count.to_le_bytes());
+    usize::from(count)
+}
+
+fn encode_changes(out: &mut Vec<u8>, changes: &MessageChanges) {
+    let count = put_count(out, changes.tlvs.len());
+    for (tag, value) in changes.tlvs.iter().take(count) {
+        out.extend_from_slice(&tag.to_le_bytes());
+        out.push(u8::from(value.is_some()));
+        if let Some(value) = value {
+            put_long(out, value);
+        }
+    }
+    let count = put_count(out, changes.attributes.len());
+    for (name, value) in changes.attributes.iter().take(count) {
+        put_text(out, name);
+        put_text(out, value);
+    }
+}
+
+fn decode_changes(cursor: &mut Cursor<'_>) -> Result<MessageChanges, RecordError> {
+    let mut changes = MessageChanges::default();
+    for _ in 0..cursor.u16()? {
+        let (tag, is_set) = (cursor.u16()?, cursor.u8()?);
+        let value = if is_set == 0 { None } else { Some(cursor.long()?.into()) };
+        changes.tlvs.push((tag, value));
+    }
+    for _ in 0..cursor.u16()? {
+        changes.attributes.push((cursor.text()?.into(), cursor.text()?.into()));
+    }
+    Ok(changes)
+}
+
+/// The tags of protocol fields, which records before format 8 have among the TLVs.
+const FORMER_FIELD_TAGS: std::ops::RangeInclusive<u16> = 0x1500..=0x15FF;
+
+/// The TLVs and the protocol fields of a record before format 8.
+fn split_former_tlvs(octets: &[u8]) -> (Vec<u8>, Vec<u8>) {
+    if !tlvs(octets).any(|(tag, _)| FORMER_FIELD_TAGS.contains(&tag)) {
+        return (octets.to_vec(), Vec::new());
+    }
+    let (mut kept, mut fields) = (Vec::new(), Vec::new());
+    for (tag, value) in tlvs(octets) {
+        put_tlv(if FORMER_FIELD_TAGS.contains(&tag) { &mut fields } else { &mut kept }, tag, value);
+    }
+    (kept, fields)
 }
 
 fn encode_sender(out: &mut Vec<u8>, request: &SenderRequest) {
@@ -267,7 +330,7 @@ impl RecordDecoder {
         let destination = cursor.address()?;
         let service_type = if flagged(6) { Bytes::copy_from_slice(cursor.short()?) } else { Bytes::new() };
         let octets = Bytes::copy_from_slice(cursor.long()?);
-        let tlvs = if flagged(5) { Bytes::copy_from_slice(cursor.long()?) } else { Bytes::new() };
+        let tlvs = if flagged(5) { cursor.long()? } else { &[] };
         let verdict = verdict::<FixedLayout, _>(&mut cursor, Field::read)?;
         let (plugin, version) = (cursor.text()?, cursor.text()?);
         let by = self.decider(plugin, version);
@@ -282,6 +345,16 @@ impl RecordDecoder {
         let host_calls = if extras & 2 != 0 { Some(cursor.long()?.into()) } else { None };
         let sender = if extras & 4 != 0 { Some(Box::new(decode_sender(&mut cursor)?)) } else { None };
         let submission = if format >= 7 && extras & 8 != 0 { Some(MessageId(cursor.u64()?)) } else { None };
+        let (tlvs, protocol_fields) = if format < 8 {
+            let (tlvs, fields) = split_former_tlvs(tlvs);
+            (Bytes::from(tlvs), Bytes::from(fields))
+        } else if extras & 16 != 0 {
+            (Bytes::copy_from_slice(tlvs), Bytes::copy_from_slice(cursor.long()?))
+        } else {
+            (Bytes::copy_from_slice(tlvs), Bytes::new())
+        };
+        let changes =
+            if format >= 8 && extras & 32 != 0 { Some(Box::new(decode_changes(&mut cursor)?)) } else { None };
         let message = Message {
             id,
             kind,
@@ -297,10 +370,20 @@ impl RecordDecoder {
             submission,
             text: Text { octets, data_coding, udhi: flagged(1), payload: flagged(2) },
             tlvs,
+            protocol_fields,
             accepted_at,
             scheduled,
             expires_at,
-            routed: RoutingDecision { verdict, by, note, sender, quote, host_calls, fault_message_id: None },
+            routed: RoutingDecision {
+                verdict,
+                by,
+                note,
+                sender,
+                changes,
+                quote,
+                host_calls,
+                fault_message_id: None,
+            },
         };
         Ok((message, cursor.at()))
     }

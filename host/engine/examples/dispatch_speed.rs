@@ -33,6 +33,7 @@ fn message(number: u64, by: &Arc<PluginVersion>) -> Message {
         submission: None,
         text: Text { octets: Bytes::from_static(b"hello"), ..Text::default() },
         tlvs: Bytes::new(),
+        protocol_fields: Bytes::new(),
         accepted_at: Timestamp(0),
         scheduled: None,
         expires_at: Timestamp(1_795_000_000_000 + 86_400_000),

@@ -376,7 +376,8 @@ impl Engine {
                 udhi: message.text.udhi,
                 payload: false,
             },
-            tlvs: private(&message.tlvs),
+            tlvs: Bytes::new(),
+            protocol_fields: message.protocol_fields.clone(),
             accepted_at: now.wall,
             scheduled: None,
             expires_at: now.wall + self.settings.own_dlr_validity,
@@ -437,25 +438,6 @@ impl Engine {
 /// Whether the state of a segment is final. "Accepted" is not: many SMSCs send it before the final state.
 fn is_final_state(state: DlrState) -> bool {
     state.is_final() && state != DlrState::Accepted
-}
-
-/// Private TLV tags, for fields that SMPP lacks; see [`Message::tlvs`].
-const PRIVATE: std::ops::RangeInclusive<u16> = 0x1500..=0x15FF;
-
-/// The private TLVs that a DLR inherits from its message. The submitter's protocol may identify the message by them,
-/// as SGIP does by the sequence number of its Submit.
-fn private(tlvs: &bytes::Bytes) -> bytes::Bytes {
-    let mut inherited = Vec::new();
-    let mut at = 0;
-    while let Some(&[tag_high, tag_low, length_high, length_low]) = tlvs.get(at..at + 4) {
-        let end = at + 4 + usize::from(u16::from_be_bytes([length_high, length_low]));
-        let Some(whole) = tlvs.get(at..end) else { break };
-        if PRIVATE.contains(&u16::from_be_bytes([tag_high, tag_low])) {
-            inherited.extend_from_slice(whole);
-        }
-        at = end;
-    }
-    inherited.into()
 }
 
 /// The part of a text that a DLR contains: its header, if any, and twenty characters of at most two octets.

@@ -128,7 +128,7 @@ pub struct Totals {
 const CONTENT_OVERHEAD: usize = 400;
 
 pub(crate) fn content_size(message: &Message) -> usize {
-    CONTENT_OVERHEAD + message.text.octets.len() + message.tlvs.len()
+    CONTENT_OVERHEAD + message.text.octets.len() + message.tlvs.len() + message.protocol_fields.len()
 }
 
 impl Engine {

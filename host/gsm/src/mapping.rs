@@ -108,7 +108,7 @@ fn status_report(
     dlr: &DlrContent,
     options: &GsmOptions,
 ) -> Result<StatusReport, tpdu::Error> {
-    let (message_reference, recipient) = match read_submission_tlv(&message.tlvs) {
+    let (message_reference, recipient) = match read_submission_tlv(&message.protocol_fields) {
         Some(read_submission_tlv) => read_submission_tlv,
         None => (0, address(&message.source)?),
     };
@@ -165,6 +165,7 @@ mod tests {
             submission: None,
             text: Text { octets: Bytes::copy_from_slice(octets), data_coding, udhi: false, payload: false },
             tlvs: Bytes::new(),
+            protocol_fields: Bytes::new(),
             accepted_at: Timestamp(1_703_367_462_000),
             scheduled: None,
             expires_at: Timestamp(1_803_367_462_000),

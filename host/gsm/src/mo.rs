@@ -210,7 +210,8 @@ fn message(
         replace_if_present: false,
         submission: None,
         text: Text { octets: text.octets, data_coding: text.data_coding, udhi: text.udhi, payload: false },
-        tlvs: if reported {
+        tlvs: Bytes::new(),
+        protocol_fields: if reported {
             mapping::submission_tlv(submit.message_reference, &submit.destination)
         } else {
             Bytes::new()
@@ -324,7 +325,7 @@ pub(crate) mod tests {
         assert_eq!(message.source, Address::international("15551234567"));
         assert_eq!(message.destination, Address::international("4915112345"));
         assert_eq!(&message.text.octets[..], b"hello");
-        assert_eq!(mapping::read_submission_tlv(&message.tlvs).unwrap().0, 42);
+        assert_eq!(mapping::read_submission_tlv(&message.protocol_fields).unwrap().0, 42);
         assert_eq!(message.expires_at, Timestamp(WALL) + options().mo_validity);
         let hour = accepted_submission(&Submit { validity: Validity::Relative(11), ..submit() }).message;
         assert_eq!(hour.expires_at, Timestamp(WALL + 3_600_000));

@@ -1,9 +1,10 @@
 //! Chains: generations that are asked one after the other.
 
 use crate::Fault;
-use crate::fault_examples::LazyMessageId;
+use crate::fault_examples::{LazyMessageId, NewFault};
 use crate::fault_reporter::FaultReporter;
 use crate::generation::Generation;
+use crate::host_answer::HostAnswer;
 use crate::host_call_log::HostCallLog;
 use crate::worlds::World;
 use api::{OnFault, UnknownReference};
@@ -70,18 +71,29 @@ impl<W: World> Chain<W> {
         (reporter, message_id): (&FaultReporter, &LazyMessageId),
         strict: impl Fn(&Arc<Generation<W>>) -> bool,
     ) -> ChainOutcome<W> {
-        let mut last_fault = None;
+        let (mut earlier, mut last_fault) = (None, None);
         for generation in &self.0 {
-            match generation.ask(question, now, call_log) {
-                Ok(answer) if W::decides(&answer) => {
-                    return ChainOutcome::Decided(answer, generation.clone());
+            match generation.ask(question, earlier.as_ref(), now, call_log) {
+                Ok(answer) => {
+                    let decides = W::decides(&answer);
+                    let answer = W::after(earlier.take(), answer);
+                    if decides {
+                        return ChainOutcome::Decided(answer, generation.clone());
+                    }
+                    earlier = Some(answer);
                 }
-                Ok(_) => {}
                 Err(fault) => {
-                    let shared_id = message_id.shared(W::message_id(question));
-                    let description =
-                        W::describe_question(question, &generation.environment.directory.load());
-                    reporter.examples.add(W::HOOK, &generation.by, now, &fault, description, shared_id);
+                    let new = NewFault {
+                        details: generation.fault_details(
+                            fault.clone(),
+                            now,
+                            W::failed_question(question),
+                            HostAnswer::all(call_log),
+                        ),
+                        description: W::describe_question(question, &generation.environment.directory.load()),
+                        shared_id: message_id.shared(W::message_id(question)),
+                    };
+                    reporter.examples.add(W::HOOK, new);
                     report_fault(generation, &fault, reporter);
                     if generation.binding.on_fault != OnFault::Pass || strict(generation) {
                         return ChainOutcome::Fault(fault, generation.clone());
@@ -101,15 +113,19 @@ impl<W: World> Chain<W> {
         now: Timestamp,
         mut each: impl FnMut(&Arc<PluginVersion>, &Result<W::Answer, Fault>),
     ) -> ChainOutcome<W> {
-        let mut last_fault = None;
+        let (mut earlier, mut last_fault) = (None, None);
         for generation in &self.0 {
-            let outcome = generation.ask(question, now, &mut HostCallLog::Preview);
+            let outcome = generation.ask(question, earlier.as_ref(), now, &mut HostCallLog::Preview);
             each(&generation.by, &outcome);
             match outcome {
-                Ok(answer) if W::decides(&answer) => {
-                    return ChainOutcome::Decided(answer, generation.clone());
+                Ok(answer) => {
+                    let decides = W::decides(&answer);
+                    let answer = W::after(earlier.take(), answer);
+                    if decides {
+                        return ChainOutcome::Decided(answer, generation.clone());
+                    }
+                    earlier = Some(answer);
                 }
-                Ok(_) => {}
                 Err(fault) if generation.binding.on_fault == OnFault::Pass => last_fault = Some(fault),
                 Err(fault) => return ChainOutcome::Fault(fault, generation.clone()),
             }
@@ -149,6 +165,7 @@ pub(crate) fn report_fault<W: World>(generation: &Generation<W>, fault: &Fault, 
             version = binding.version,
             kind = fault.kind.name(),
             what = fault.what,
+            report = fault.report.as_deref().unwrap_or_default(),
             "plugin fault"
         );
     }

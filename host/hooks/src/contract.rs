@@ -13,12 +13,15 @@ use wasmtime::component::Component;
 /// A supported version of `switchyard:hooks`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WitVersion {
-    /// The previous version: routers only.
+    /// Routers only.
     #[serde(rename = "0.1.0")]
     V0_1,
-    /// The current version.
+    /// The version before the current one.
     #[serde(rename = "0.2.0")]
     V0_2,
+    /// The current version.
+    #[serde(rename = "0.3.0")]
+    V0_3,
 }
 
 impl WitVersion {
@@ -28,31 +31,73 @@ impl WitVersion {
         match self {
             Self::V0_1 => "0.1.0",
             Self::V0_2 => "0.2.0",
+            Self::V0_3 => "0.3.0",
         }
     }
 }
 
-const PACKAGE: &str = "switchyard:hooks/";
-pub(crate) const SERVED_VERSIONS: &str = "switchyard:hooks@0.2.0 and, for routers, @0.1.0";
+pub(crate) const PACKAGE: &str = "switchyard:hooks/";
+pub(crate) const SERVED_VERSIONS: &str = "switchyard:hooks@0.3.0, @0.2.0 and, for routers, @0.1.0";
 
-/// The exports of a component for each world, and its allowed imports.
-const WORLDS: [(Hook, &str, WitVersion, &[&str]); 5] = [
-    (
-        Hook::Router,
-        "routing",
-        WitVersion::V0_2,
-        &["types", "log", "clock", "tables", "counters", "peers", "numbers", "body"],
-    ),
-    (Hook::Router, "routing", WitVersion::V0_1, &["types", "log", "clock", "tables", "peers", "body"]),
-    (
-        Hook::Resolver,
-        "resolution",
-        WitVersion::V0_2,
-        &["log", "clock", "tables", "counters", "kv", "http", "hlr"],
-    ),
-    (Hook::DeliveryPolicy, "delivery", WitVersion::V0_2, &["types", "log", "clock", "tables", "peers"]),
-    (Hook::Biller, "billing", WitVersion::V0_2, &["types", "log", "clock", "tables", "kv", "http"]),
-];
+/// A world of a contract version.
+struct WorldContract {
+    hook: Hook,
+    version: WitVersion,
+    /// The interface that its components export.
+    export: &'static str,
+    /// The interfaces that its components may import.
+    imports: &'static [&'static str],
+}
+
+const fn world(
+    hook: Hook,
+    version: WitVersion,
+    export: &'static str,
+    imports: &'static [&'static str],
+) -> WorldContract {
+    WorldContract { hook, version, export, imports }
+}
+
+const WORLDS: [WorldContract; 9] = {
+    use Hook::{Biller, DeliveryPolicy, Resolver, Router};
+    use WitVersion::{V0_1, V0_2, V0_3};
+    [
+        world(
+            Router,
+            V0_3,
+            "routing",
+            &["types", "log", "clock", "tables", "counters", "peers", "numbers", "body", "details", "fault"],
+        ),
+        world(
+            Resolver,
+            V0_3,
+            "resolution",
+            &["log", "clock", "tables", "counters", "kv", "http", "hlr", "fault"],
+        ),
+        world(
+            DeliveryPolicy,
+            V0_3,
+            "delivery",
+            &["types", "log", "clock", "tables", "peers", "details", "fault"],
+        ),
+        world(
+            Biller,
+            V0_3,
+            "billing",
+            &["types", "log", "clock", "tables", "kv", "http", "details", "fault"],
+        ),
+        world(
+            Router,
+            V0_2,
+            "routing",
+            &["types", "log", "clock", "tables", "counters", "peers", "numbers", "body"],
+        ),
+        world(Resolver, V0_2, "resolution", &["log", "clock", "tables", "counters", "kv", "http", "hlr"]),
+        world(DeliveryPolicy, V0_2, "delivery", &["types", "log", "clock", "tables", "peers"]),
+        world(Biller, V0_2, "billing", &["types", "log", "clock", "tables", "kv", "http"]),
+        world(Router, V0_1, "routing", &["types", "log", "clock", "tables", "peers", "body"]),
+    ]
+};
 
 /// Names of a component's imports.
 pub(crate) fn imports(engine: &Engine, component: &Component) -> Vec<String> {
@@ -64,12 +109,12 @@ pub(crate) fn imports(engine: &Engine, component: &Component) -> Vec<String> {
 pub(crate) fn identify(engine: &Engine, component: &Component) -> Result<(Hook, WitVersion), HookError> {
     let exports: Vec<String> =
         component.component_type().exports(engine).map(|(name, _)| name.to_owned()).collect();
-    let found = WORLDS.iter().find(|(_, interface, wit, _)| {
-        exports.iter().any(|name| *name == format!("{PACKAGE}{interface}@{}", wit.number()))
+    let found = WORLDS.iter().find(|world| {
+        exports.iter().any(|name| *name == format!("{PACKAGE}{}@{}", world.export, world.version.number()))
     });
-    let Some((hook, _, wit, allowed)) = found else {
+    let Some(world) = found else {
         let ours = |name: &&String| {
-            WORLDS.iter().any(|(_, interface, ..)| name.starts_with(&format!("{PACKAGE}{interface}@")))
+            WORLDS.iter().any(|world| name.starts_with(&format!("{PACKAGE}{}@", world.export)))
         };
         return Err(match exports.iter().find(ours) {
             Some(found) => HookError::WrongVersion { found: found.clone(), served: SERVED_VERSIONS },
@@ -79,14 +124,13 @@ pub(crate) fn identify(engine: &Engine, component: &Component) -> Result<(Hook, 
         });
     };
     for name in imports(engine, component) {
-        let ours = name
-            .strip_prefix(PACKAGE)
-            .and_then(|rest| rest.split_once('@'))
-            .is_some_and(|(interface, version)| version == wit.number() && allowed.contains(&interface));
+        let ours = name.strip_prefix(PACKAGE).and_then(|rest| rest.split_once('@')).is_some_and(
+            |(interface, version)| version == world.version.number() && world.imports.contains(&interface),
+        );
         // The empty WASI world satisfies the imports of other languages' run-time libraries.
         if !ours && !wasi::is_wasi(&name) {
-            return Err(HookError::ForeignImport { name, hook: hook.name() });
+            return Err(HookError::ForeignImport { name, hook: world.hook.name() });
         }
     }
-    Ok((*hook, *wit))
+    Ok((world.hook, world.version))
 }

@@ -4,10 +4,11 @@ use crate::chain::{Chain, ChainOutcome};
 use crate::fault_examples::LazyMessageId;
 use crate::fault_reporter::FaultReporter;
 use crate::host_call_log::HostCallLog;
-use crate::worlds::{Biller, DeliveryPolicy, Resolver, Router};
+use crate::worlds::{Biller, DeliveryPolicy, PriceQuestion, Resolver, Router};
 use crate::{Fault, FaultKind};
 use model::{
-    Attempt, DeliveryDecision, Leg, Message, Quote, Resolution, SenderRequest, Settlement, Timestamp, Verdict,
+    Attempt, DeliveryDecision, Leg, Message, MessageChanges, Quote, Resolution, SenderRequest, Settlement,
+    Timestamp, Verdict,
 };
 
 /// The started and configured plugins of one hook. Questions to them change nothing.
@@ -30,6 +31,8 @@ pub struct DryRunOutcome {
     pub verdict: Result<Option<Verdict>, Fault>,
     /// The requested sender of the message.
     pub sender: Option<Box<SenderRequest>>,
+    /// What changes in the message.
+    pub changes: Option<Box<MessageChanges>>,
     /// The router's note.
     pub note: Option<Box<str>>,
     /// The first kind of host call that the record did not answer, so that the verdict may differ from the original
@@ -39,8 +42,14 @@ pub struct DryRunOutcome {
     pub call_log: Option<Box<[u8]>>,
 }
 
+impl DryRunOutcome {
+    fn without_changes(verdict: Result<Option<Verdict>, Fault>) -> Self {
+        Self { verdict, sender: None, changes: None, note: None, missing: None, call_log: None }
+    }
+}
+
 fn wrong_hook_fault() -> Fault {
-    Fault { kind: FaultKind::Instance, what: "the plugin serves another hook".to_owned() }
+    Fault::new(FaultKind::Instance, "the plugin serves another hook")
 }
 
 impl DryRun {
@@ -70,22 +79,23 @@ impl DryRun {
     #[must_use]
     pub fn route(&self, message: &Message, now: Timestamp, call_log: Option<&[u8]>) -> DryRunOutcome {
         let DryRunChain::Router(chain) = &self.chain else {
-            return DryRunOutcome {
-                verdict: Err(wrong_hook_fault()),
-                sender: None,
-                note: None,
-                missing: None,
-                call_log: None,
-            };
+            return DryRunOutcome::without_changes(Err(wrong_hook_fault()));
         };
         let mut call_log = call_log.map_or_else(HostCallLog::recording, HostCallLog::replaying);
-        let (verdict, sender, note) =
-            match chain.ask(message, now, &mut call_log, &self.reporter, &LazyMessageId::default()) {
-                ChainOutcome::Decided(decision, _) => (Ok(decision.verdict), decision.sender, decision.note),
-                ChainOutcome::Fault(fault, _) => (Err(fault), None, None),
-                ChainOutcome::Undecided { .. } => (Ok(None), None, None),
-            };
-        DryRunOutcome { verdict, sender, note, missing: call_log.missing(), call_log: call_log.into_record() }
+        let outcome = match chain.ask(message, now, &mut call_log, &self.reporter, &LazyMessageId::default())
+        {
+            ChainOutcome::Decided(decision, _) => DryRunOutcome {
+                verdict: Ok(decision.verdict),
+                sender: decision.sender,
+                changes: decision.changes,
+                note: decision.note,
+                missing: None,
+                call_log: None,
+            },
+            ChainOutcome::Fault(fault, _) => DryRunOutcome::without_changes(Err(fault)),
+            ChainOutcome::Undecided { .. } => DryRunOutcome::without_changes(Ok(None)),
+        };
+        DryRunOutcome { missing: call_log.missing(), call_log: call_log.into_record(), ..outcome }
     }
 
     /// Asks the resolver.
@@ -129,7 +139,7 @@ impl DryRun {
     ) -> Result<Result<Quote, Option<Box<str>>>, Fault> {
         let DryRunChain::Biller(chain) = &self.chain else { return Err(wrong_hook_fault()) };
         into_answer(chain.ask(
-            (message, leg),
+            PriceQuestion { message, leg, changes: None },
             now,
             &mut HostCallLog::Off,
             &self.reporter,
@@ -157,8 +167,6 @@ fn into_answer<W: crate::worlds::World>(outcome: ChainOutcome<W>) -> Result<W::A
     match outcome {
         ChainOutcome::Decided(answer, _) => Ok(answer),
         ChainOutcome::Fault(fault, _) | ChainOutcome::Undecided { fault: Some(fault), .. } => Err(fault),
-        ChainOutcome::Undecided { .. } => {
-            Err(Fault { kind: FaultKind::Verdict, what: "it did not decide".to_owned() })
-        }
+        ChainOutcome::Undecided { .. } => Err(Fault::new(FaultKind::Verdict, "it did not decide")),
     }
 }

@@ -52,6 +52,17 @@ pub enum HookError {
         /// The hook that it would serve.
         hook: &'static str,
     },
+    /// Debug information of another component.
+    #[error(
+        "debug information of another component than {plugin} {version}: upload the .debug.wasm file that `switchyard plugin \
+         build` wrote with it"
+    )]
+    OtherDebugInfo {
+        /// The plugin.
+        plugin: String,
+        /// Its version.
+        version: String,
+    },
     /// The component is not signed.
     #[error(
         "the component is not signed, but this appliance requires signatures: send one in the header \

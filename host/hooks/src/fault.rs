@@ -1,11 +1,13 @@
 //! Faults: failed calls, and the tolerance for them.
 
+use crate::stack::WasmFrame;
+use crate::text_limits::{MAX_SUMMARY_OCTETS, truncate};
 use api::Tolerance;
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use wasmtime::Trap;
+use wasmtime::{Trap, WasmBacktrace};
 
 /// The kind of a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -46,36 +48,61 @@ pub struct Fault {
     pub kind: FaultKind,
     /// Description of the fault.
     pub what: String,
+    /// What the plugin last reported in the call: the words of a panic or an exception, over several lines.
+    pub report: Option<Box<str>>,
+    /// The plugin's call stack, innermost first; empty if it has returned.
+    pub(crate) frames: Box<[WasmFrame]>,
 }
 
 /// Description of the fault of a call that got no instance. It is not the plugin's fault.
 pub(crate) const INSTANCE_LIMIT_REACHED: &str = "no instance: the limit of instances is reached";
 
 impl Fault {
+    pub(crate) fn new(kind: FaultKind, what: impl Into<String>) -> Self {
+        Self { kind, what: what.into(), report: None, frames: Box::default() }
+    }
+
+    /// The first line of the plugin's report, otherwise the description.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let line =
+            self.report.as_deref().and_then(|report| report.lines().find(|line| !line.trim().is_empty()));
+        match line {
+            Some(line) => truncate(line.trim().to_owned(), MAX_SUMMARY_OCTETS),
+            None => self.what.clone(),
+        }
+    }
+
     /// Whether the fault is the host's own. A rollback of the plugin would not help.
     pub(crate) fn is_host_fault(&self) -> bool {
         self.kind == FaultKind::Instance && self.what == INSTANCE_LIMIT_REACHED
     }
 
     pub(crate) fn verdict(what: String) -> Self {
-        Self { kind: FaultKind::Verdict, what }
+        Self::new(FaultKind::Verdict, what)
     }
 
-    pub(crate) fn of(error: &wasmtime::Error) -> Self {
+    /// The fault of a call that did not return, with the plugin's report.
+    pub(crate) fn of(error: &wasmtime::Error, report: Option<String>) -> Self {
+        let frames = error
+            .downcast_ref::<WasmBacktrace>()
+            .map_or_else(Box::default, |backtrace| backtrace.frames().iter().map(WasmFrame::of).collect());
+        Self { report: report.map(String::into_boxed_str), frames, ..Self::without_stack(error) }
+    }
+
+    fn without_stack(error: &wasmtime::Error) -> Self {
         if let Some(Trap::Interrupt) = error.downcast_ref::<Trap>() {
-            let what = "did not return within its deadline".to_owned();
-            return Self { kind: FaultKind::Deadline, what };
+            return Self::new(FaultKind::Deadline, "did not return within its deadline");
         }
         let text = format!("{error:#}");
         // The binding's limit, the host's limit, and a component whose initial memory exceeds the binding's limit.
         let memory_errors =
             ["forcing trap when growing memory", "Memory maximum size exceeded", "memory minimum size"];
         if memory_errors.iter().any(|words| text.contains(words)) {
-            let what = "exceeded the memory limit of its binding".to_owned();
-            return Self { kind: FaultKind::Memory, what };
+            return Self::new(FaultKind::Memory, "exceeded the memory limit of its binding");
         }
         let what = error.root_cause().to_string().lines().next().unwrap_or("trap").to_owned();
-        Self { kind: FaultKind::Trap, what: format!("trapped: {what}") }
+        Self::new(FaultKind::Trap, format!("trapped: {what}"))
     }
 }
 
@@ -133,7 +160,7 @@ mod tests {
     use super::*;
 
     fn trap() -> Fault {
-        Fault { kind: FaultKind::Trap, what: "trapped: unreachable".to_owned() }
+        Fault::new(FaultKind::Trap, "trapped: unreachable")
     }
 
     #[test]
@@ -157,7 +184,7 @@ mod tests {
     #[test]
     fn host_faults_are_not_counted() {
         let watch = FaultWatch::default();
-        let full = Fault { kind: FaultKind::Instance, what: INSTANCE_LIMIT_REACHED.to_owned() };
+        let full = Fault::new(FaultKind::Instance, INSTANCE_LIMIT_REACHED);
         assert_eq!(watch.fault(Tolerance { faults: 1, window_ms: 1_000 }, &full, Instant::now()), None);
         assert!(!watch.tripped());
     }

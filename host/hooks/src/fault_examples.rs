@@ -2,12 +2,16 @@
 //!
 //! They are kept in memory by version, not by generation, so that they outlive an automatic rollback.
 
+use crate::debug_info::DebugInfo;
 use crate::fault::Fault;
+use crate::host_answer::HostAnswer;
+use crate::stack::describe_stack;
 use api::{FaultExample, FaultyVersion};
-use model::{Hook, MessageId, PluginVersion, Timestamp};
+use model::{Attempt, Hook, Leg, Message, MessageId, PluginVersion, Settlement, Timestamp};
 use parking_lot::Mutex;
 use std::cell::OnceCell;
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 /// Maximum number of versions with stored faults, and of examples for each. The latest are kept.
@@ -38,13 +42,55 @@ impl LazyMessageId {
     }
 }
 
+/// The question of a call that failed, in host types.
+#[derive(Debug, Clone)]
+pub enum FailedQuestion {
+    /// Where a message goes.
+    Route(Box<Message>),
+    /// The subscriber of a number.
+    Resolve(String),
+    /// The step after a failed attempt.
+    Next(Box<(Message, Attempt)>),
+    /// The price of a message, with the leg that is tried first.
+    Price(Box<(Message, Option<Leg>)>),
+    /// How charges ended.
+    Settle(Vec<Settlement>),
+}
+
+/// A call that failed, with all that it depended on.
+#[derive(Debug, Clone)]
+pub struct FaultDetails {
+    /// The version that failed.
+    pub by: Arc<PluginVersion>,
+    /// Its policy document.
+    pub policy: String,
+    /// The time of the call.
+    pub at: Timestamp,
+    /// The fault.
+    pub fault: Fault,
+    /// The question, with whole numbers and texts.
+    pub question: FailedQuestion,
+    /// The host's answers, as far as they were recorded.
+    pub host_answers: Vec<HostAnswer>,
+}
+
+/// A fault that is to be stored.
+pub(crate) struct NewFault {
+    pub(crate) details: FaultDetails,
+    /// The question with masked numbers.
+    pub(crate) description: String,
+    pub(crate) shared_id: SharedMessageId,
+}
+
+#[derive(Clone)]
 struct StoredFault {
-    at: Timestamp,
-    fault: Fault,
+    id: u64,
+    details: FaultDetails,
     question: String,
     shared_id: SharedMessageId,
 }
 
+#[derive(Clone)]
 struct FaultHistory {
     hook: Hook,
     by: Arc<PluginVersion>,
@@ -54,35 +100,35 @@ struct FaultHistory {
 
 /// Stored faults by version; the version that failed last is at the end.
 #[derive(Default)]
-pub(crate) struct FaultExamples(Mutex<Vec<FaultHistory>>);
+pub(crate) struct FaultExamples {
+    histories: Mutex<Vec<FaultHistory>>,
+    /// The number of the last fault of each hook.
+    last_id: [AtomicU64; Hook::ALL.len()],
+}
 
 impl FaultExamples {
     /// Stores a fault, unless it is the host's own: such a fault says nothing about the version.
-    pub(crate) fn add(
-        &self,
-        hook: Hook,
-        by: &Arc<PluginVersion>,
-        at: Timestamp,
-        fault: &Fault,
-        question: String,
-        shared_id: SharedMessageId,
-    ) {
-        if fault.is_host_fault() {
+    pub(crate) fn add(&self, hook: Hook, new: NewFault) {
+        let NewFault { details, description, shared_id } = new;
+        if details.fault.is_host_fault() {
             return;
         }
-        let mut all = self.0.lock();
-        let known = all.iter().position(|one| one.hook == hook && *one.by == **by);
+        let index = Hook::ALL.iter().position(|one| *one == hook).unwrap_or_default();
+        let id = self.last_id[index].fetch_add(1, Relaxed) + 1;
+        let mut all = self.histories.lock();
+        let known = all.iter().position(|one| one.hook == hook && *one.by == *details.by);
         let mut faulty = match known {
             Some(place) => all.remove(place),
             None => {
-                FaultHistory { hook, by: by.clone(), faults: 0, last: VecDeque::with_capacity(MAX_EXAMPLES) }
+                let by = details.by.clone();
+                FaultHistory { hook, by, faults: 0, last: VecDeque::with_capacity(MAX_EXAMPLES) }
             }
         };
         faulty.faults += 1;
         if faulty.last.len() == MAX_EXAMPLES {
             faulty.last.pop_front();
         }
-        faulty.last.push_back(StoredFault { at, fault: fault.clone(), question, shared_id });
+        faulty.last.push_back(StoredFault { id, details, question: description, shared_id });
         all.push(faulty);
         if all.iter().filter(|one| one.hook == hook).count() > MAX_VERSIONS
             && let Some(oldest) = all.iter().position(|one| one.hook == hook)
@@ -91,26 +137,43 @@ impl FaultExamples {
         }
     }
 
-    /// The versions of a hook that have failed, latest first.
-    pub(crate) fn of(&self, hook: Hook) -> Vec<FaultyVersion> {
-        let shown = |one: &StoredFault| FaultExample {
-            at: one.at,
-            kind: one.fault.kind.name().to_owned(),
-            what: one.fault.what.clone(),
-            question: one.question.clone(),
-            message: one.shared_id.get().map(ToString::to_string),
-        };
-        let all = self.0.lock();
-        all.iter()
-            .rev()
-            .filter(|one| one.hook == hook)
-            .map(|one| FaultyVersion {
-                plugin: one.by.plugin.clone(),
-                version: one.by.version.clone(),
-                faults: one.faults,
-                examples: one.last.iter().rev().map(shown).collect(),
-            })
-            .collect()
+    /// The fault of a hook with this number, if it is still stored.
+    pub(crate) fn details(&self, hook: Hook, id: u64) -> Option<FaultDetails> {
+        let all = self.histories.lock();
+        let of_hook = all.iter().filter(|one| one.hook == hook);
+        of_hook.flat_map(|one| &one.last).find(|one| one.id == id).map(|one| one.details.clone())
+    }
+
+    /// The versions of a hook that have failed, latest first. `debug_info` finds the debug information of a version.
+    pub(crate) fn of(
+        &self,
+        hook: Hook,
+        debug_info: impl Fn(&PluginVersion) -> Option<Vec<u8>>,
+    ) -> Vec<FaultyVersion> {
+        // Calls add faults while debug information is read.
+        let found: Vec<FaultHistory> =
+            self.histories.lock().iter().rev().filter(|one| one.hook == hook).cloned().collect();
+        let described = found.into_iter().map(|history| {
+            let octets = debug_info(&history.by);
+            let debug_info = octets.as_deref().and_then(DebugInfo::read);
+            let shown = |one: &StoredFault| FaultExample {
+                id: one.id,
+                at: one.details.at,
+                kind: one.details.fault.kind.name().to_owned(),
+                what: one.details.fault.what.clone(),
+                report: one.details.fault.report.as_deref().map(str::to_owned),
+                stack: describe_stack(&one.details.fault.frames, debug_info.as_ref()),
+                question: one.question.clone(),
+                message: one.shared_id.get().map(ToString::to_string),
+            };
+            FaultyVersion {
+                plugin: history.by.plugin.clone(),
+                version: history.by.version.clone(),
+                faults: history.faults,
+                examples: history.last.iter().rev().map(shown).collect(),
+            }
+        });
+        described.collect()
     }
 }
 
@@ -125,53 +188,58 @@ mod tests {
     }
 
     fn trap() -> Fault {
-        Fault { kind: FaultKind::Trap, what: "trapped: unreachable".to_owned() }
+        Fault::new(FaultKind::Trap, "trapped: unreachable")
+    }
+
+    fn fault_of(version: usize, fault: Fault, at: u64, shared_id: SharedMessageId) -> NewFault {
+        NewFault {
+            details: FaultDetails {
+                by: by(version),
+                policy: String::new(),
+                at: Timestamp(at),
+                fault,
+                question: FailedQuestion::Resolve(at.to_string()),
+                host_answers: Vec::new(),
+            },
+            description: format!("question {at}"),
+            shared_id,
+        }
+    }
+
+    fn no_id() -> SharedMessageId {
+        LazyMessageId::default().shared(None)
     }
 
     #[test]
     fn the_newest_examples_are_kept_and_all_faults_counted() {
         let examples = FaultExamples::default();
-        let message_ids: Vec<SharedMessageId> =
-            (0..20).map(|_| LazyMessageId::default().shared(None)).collect();
+        let message_ids: Vec<SharedMessageId> = (0..20).map(|_| no_id()).collect();
         for (at, shared_id) in message_ids.iter().enumerate() {
-            examples.add(
-                Hook::Router,
-                &by(1),
-                Timestamp(at as u64),
-                &trap(),
-                format!("question {at}"),
-                shared_id.clone(),
-            );
+            examples.add(Hook::Router, fault_of(1, trap(), at as u64, shared_id.clone()));
         }
         // The message is accepted only now.
         message_ids[19].set(MessageId(1_000_000_007)).unwrap();
-        let found = examples.of(Hook::Router);
+        let found = examples.of(Hook::Router, |_| None);
         assert_eq!((found.len(), found[0].faults, found[0].examples.len()), (1, 20, MAX_EXAMPLES));
         let last = &found[0].examples[0];
-        assert_eq!((last.question.as_str(), last.kind.as_str()), ("question 19", "trap"));
+        assert_eq!((last.id, last.question.as_str(), last.kind.as_str()), (20, "question 19", "trap"));
         assert_eq!(last.message.as_deref(), Some("1000000007"));
         assert_eq!(found[0].examples[1].message, None);
-        assert!(examples.of(Hook::Biller).is_empty());
+        let details = examples.details(Hook::Router, 20).unwrap();
+        assert!(matches!(details.question, FailedQuestion::Resolve(number) if number == "19"));
+        assert!(examples.details(Hook::Router, 1).is_none() && examples.details(Hook::Biller, 20).is_none());
+        assert!(examples.of(Hook::Biller, |_| None).is_empty());
     }
 
     #[test]
     fn the_version_with_the_oldest_fault_is_evicted() {
         let examples = FaultExamples::default();
-        let add = |version| {
-            examples.add(
-                Hook::Router,
-                &by(version),
-                Timestamp(0),
-                &trap(),
-                String::new(),
-                LazyMessageId::default().shared(None),
-            );
-        };
+        let add = |version| examples.add(Hook::Router, fault_of(version, trap(), 0, no_id()));
         (0..MAX_VERSIONS).for_each(add);
         add(0);
         add(MAX_VERSIONS);
         let versions: Vec<String> =
-            examples.of(Hook::Router).into_iter().map(|found| found.version).collect();
+            examples.of(Hook::Router, |_| None).into_iter().map(|found| found.version).collect();
         assert_eq!((versions.len(), versions[0].as_str(), versions[1].as_str()), (MAX_VERSIONS, "16", "0"));
         assert!(!versions.contains(&"1".to_owned()), "{versions:?}");
     }
@@ -179,16 +247,9 @@ mod tests {
     #[test]
     fn host_faults_are_not_stored() {
         let examples = FaultExamples::default();
-        let full = Fault { kind: FaultKind::Instance, what: INSTANCE_LIMIT_REACHED.to_owned() };
-        examples.add(
-            Hook::Router,
-            &by(1),
-            Timestamp(0),
-            &full,
-            String::new(),
-            LazyMessageId::default().shared(None),
-        );
-        assert!(examples.of(Hook::Router).is_empty());
+        let full = Fault::new(FaultKind::Instance, INSTANCE_LIMIT_REACHED);
+        examples.add(Hook::Router, fault_of(1, full, 0, no_id()));
+        assert!(examples.of(Hook::Router, |_| None).is_empty());
     }
 
     #[test]

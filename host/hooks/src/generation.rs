@@ -1,10 +1,15 @@
 //! A generation: one plugin version running with one policy document, its warm instances, limits and counts.
 
 use crate::call_counts::{AtomicCallCounts, CallCounts};
+use crate::contract::WitVersion;
 use crate::fault::{Fault, FaultKind, FaultWatch, INSTANCE_LIMIT_REACHED};
+use crate::fault_examples::{FailedQuestion, FaultDetails};
+use crate::guest_function::{Configure, Exports, GuestFunction};
+use crate::host_answer::HostAnswer;
 use crate::host_call_log::HostCallLog;
 use crate::host_calls::{
-    GenerationContext, HostServices, InstanceState, Purpose, log, tables::Digits, tables::PluginTables,
+    CurrentMessage, GenerationContext, HostServices, InstanceState, Purpose, log, tables::Digits,
+    tables::PluginTables,
 };
 use crate::library::StoredComponent;
 use crate::policy_reference::PolicyReference;
@@ -14,12 +19,12 @@ use crate::worlds::World;
 use crate::{HookError, deadline};
 use api::{Binding, InstanceUse, PolicyReferenceKind};
 use arc_swap::ArcSwap;
-use bytes::Bytes;
 use model::{Directory, PeerId, PluginVersion, Timestamp};
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
+use wasmtime::component::InstancePre;
 use wasmtime::{PoolConcurrencyLimitError, Store, StoreLimitsBuilder, UpdateDeadline};
 
 /// Host memory of one table row while it is copied, in octets: the record and a key of 30 digits.
@@ -37,6 +42,7 @@ const MAX_HOSTCALL_OCTETS: usize = 2 << 20;
 
 pub(crate) struct Instance<W: World> {
     pub(crate) store: Store<InstanceState>,
+    /// The functions of the world.
     pub(crate) guest: W::Guest,
 }
 
@@ -69,7 +75,8 @@ pub(crate) struct Generation<W: World> {
     pub(crate) environment: HostEnvironment,
     pub(crate) watch: FaultWatch,
     context: Arc<GenerationContext>,
-    pre: W::Pre,
+    pre: InstancePre<InstanceState>,
+    version: WitVersion,
     engine: wasmtime::Engine,
     tables: Arc<PluginTables>,
     /// Names of the appliance's objects in the policy document.
@@ -91,8 +98,7 @@ impl<W: World> Generation<W> {
         environment: HostEnvironment,
         purpose: Purpose,
     ) -> Result<Self, HookError> {
-        let pre = W::pre(runtime, &stored.component, stored.wit)
-            .map_err(|error| HookError::Broken(format!("{error:#}")))?;
+        let pre = runtime.link(&stored.component).map_err(|error| HookError::Broken(format!("{error:#}")))?;
         let by = Arc::new(PluginVersion { plugin: binding.plugin.clone(), version: binding.version.clone() });
         let context = Arc::new(GenerationContext::new(&binding, purpose, &environment.services)?);
         let mut generation = Self {
@@ -103,6 +109,7 @@ impl<W: World> Generation<W> {
             watch: FaultWatch::default(),
             context,
             pre,
+            version: stored.wit,
             engine: runtime.engine.clone(),
             references: Vec::new(),
             idle: Mutex::new(IdlePool { waiting: Vec::new(), peak: 0 }),
@@ -120,12 +127,14 @@ impl<W: World> Generation<W> {
             Err(StartError::Refused(why)) => {
                 return Err(HookError::Refused { plugin: generation.binding.plugin.clone(), why });
             }
-            Err(StartError::Fault(fault)) => return Err(faulty("configuration")(fault.what)),
+            Err(StartError::Fault(fault)) => return Err(faulty("configuration")(fault.summary())),
         };
         generation.arm(&mut first, Timestamp(0));
         // The self-check is no traffic and must not count, because the counters may be shared with a live plugin.
         first.store.data_mut().call_log = HostCallLog::Discard;
-        W::check(&mut first).map_err(|error| faulty("self-check")(Fault::of(&error).what))?;
+        let checked = W::check(&mut first);
+        let report = first.store.data_mut().report.take();
+        checked.map_err(|error| faulty("self-check")(Fault::of(&error, report).summary()))?;
         generation.references = std::mem::take(&mut first.store.data_mut().references).into_iter().collect();
         if generation.binding.instance == InstanceUse::Warm {
             generation.idle.lock().push(first);
@@ -191,18 +200,25 @@ impl<W: World> Generation<W> {
                 .unwrap_or(UpdateDeadline::Interrupt))
         });
         store.set_epoch_deadline(ticks.1);
-        let guest = W::instantiate(&self.pre, &mut store).map_err(|error| {
+        let instantiated = self.pre.instantiate(&mut store).and_then(|instance| {
+            let exports =
+                &mut Exports { store: &mut store, instance, interface: W::INTERFACE, version: self.version };
+            Ok((GuestFunction::<Configure>::find(exports)?, W::guest(exports)?))
+        });
+        let (configure, guest) = instantiated.map_err(|error| {
             let what = if error.is::<PoolConcurrencyLimitError>() {
                 INSTANCE_LIMIT_REACHED.to_owned()
             } else {
                 format!("no instance: {error:#}")
             };
-            StartError::Fault(Fault { kind: FaultKind::Instance, what })
+            StartError::Fault(Fault::new(FaultKind::Instance, what))
         })?;
-        match W::configure(&guest, &mut store, &self.binding.policy) {
+        match configure.call(&mut store, (&self.binding.policy,)) {
             Ok(Ok(())) => {}
             Ok(Err(why)) => return Err(StartError::Refused(truncate(why, MAX_REASON_OCTETS))),
-            Err(error) => return Err(StartError::Fault(Fault::of(&error))),
+            Err(error) => {
+                return Err(StartError::Fault(Fault::of(&error, store.data_mut().report.take())));
+            }
         }
         let state = store.data_mut();
         (state.configuring, state.call_log) = (false, HostCallLog::Off);
@@ -210,15 +226,16 @@ impl<W: World> Generation<W> {
         Ok(Instance { store, guest })
     }
 
-    /// Calls the plugin's function.
+    /// Calls the plugin's function. `earlier`: see [`World::prepare`].
     pub(crate) fn ask(
         &self,
         question: W::Question<'_>,
+        earlier: Option<&W::Answer>,
         now: Timestamp,
         call_log: &mut HostCallLog,
     ) -> Result<W::Answer, Fault> {
         self.call(now, call_log, |instance| {
-            W::prepare(instance.store.data_mut(), question);
+            W::prepare(instance.store.data_mut(), question, earlier);
             W::ask(self, instance, question)
         })
     }
@@ -253,7 +270,7 @@ impl<W: World> Generation<W> {
             Some(instance) => instance,
             None => self.instance().map_err(|failed| match failed {
                 StartError::Fault(fault) => fault,
-                StartError::Refused(what) => Fault { kind: FaultKind::Instance, what },
+                StartError::Refused(what) => Fault::new(FaultKind::Instance, what),
             })?,
         };
         self.arm(&mut instance, now);
@@ -264,9 +281,10 @@ impl<W: World> Generation<W> {
         *call_log = std::mem::take(&mut state.call_log);
         (state.kv_overlay, state.disk_wait) = (None, Duration::ZERO);
         // A fault drops the instance; only an instance that returned is reused.
-        let answer = answer.map_err(|error| Fault::of(&error))?;
+        let report = state.report.take();
+        let answer = answer.map_err(|error| Fault::of(&error, report))?;
         if self.binding.instance == InstanceUse::Warm {
-            state.body = Bytes::new();
+            state.message = CurrentMessage::default();
             state.destination = Digits::NONE;
             let mut idle = self.idle.lock();
             if idle.waiting.is_empty() || !self.retired.load(Relaxed) {
@@ -274,6 +292,24 @@ impl<W: World> Generation<W> {
             }
         }
         answer
+    }
+
+    /// A fault with all that it depended on.
+    pub(crate) fn fault_details(
+        &self,
+        fault: Fault,
+        at: Timestamp,
+        question: FailedQuestion,
+        host_answers: Vec<HostAnswer>,
+    ) -> FaultDetails {
+        FaultDetails {
+            by: self.by.clone(),
+            policy: self.binding.policy.clone(),
+            at,
+            fault,
+            question,
+            host_answers,
+        }
     }
 
     /// Retires the generation after its replacement: keeps one instance for a rollback and frees the others.

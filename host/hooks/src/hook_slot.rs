@@ -665,7 +665,11 @@ impl<W: World> HookSlot<W> {
             counts: counts(&live.chain, true),
             candidate,
             events: self.state.lock().events.iter().rev().cloned().collect(),
-            faults: self.deps.reporter.examples.of(W::HOOK),
+            faults: self
+                .deps
+                .reporter
+                .examples
+                .of(W::HOOK, |version| self.deps.library.debug_info(&version.plugin, &version.version)),
             unknown: live.chain.unknown(),
         }
     }

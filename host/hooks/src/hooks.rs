@@ -3,7 +3,7 @@
 use crate::binding::{CandidateRecord, TrialMode};
 use crate::chain::ChainOutcome;
 use crate::dry_run::DryRun;
-use crate::fault_examples::LazyMessageId;
+use crate::fault_examples::{FailedQuestion, FaultDetails, LazyMessageId, NewFault};
 use crate::fault_reporter::FaultReporter;
 use crate::generation::HostEnvironment;
 use crate::hook_slot::{HookDeps, HookSlot, HookStatus, PluginCounts};
@@ -13,7 +13,7 @@ use crate::library::{Library, VersionInfo};
 use crate::policy_reference::ActivationConditions;
 use crate::runtime::Runtime;
 use crate::signature::Trust;
-use crate::worlds::{Biller, Decision, DeliveryPolicy, Resolver, Router};
+use crate::worlds::{Biller, Decision, DeliveryPolicy, PriceQuestion, Resolver, Router};
 use crate::{Fault, HookError};
 use api::{Binding, BindingRecord, OnFault};
 use arc_swap::ArcSwap;
@@ -178,6 +178,19 @@ impl Hooks {
         self.deps.library.add(&self.deps.runtime.engine, plugin, octets, signature)
     }
 
+    /// Stores the debug information of a stored version, which the stacks of its faults then use.
+    ///
+    /// # Errors
+    /// There is no such version, or the octets without their debug sections are not its component.
+    pub fn add_debug_info(
+        &self,
+        plugin: &str,
+        version: &str,
+        octets: &[u8],
+    ) -> Result<VersionInfo, HookError> {
+        self.deps.library.add_debug_info(&self.deps.runtime.engine, plugin, version, octets)
+    }
+
     /// Activates a chain: compiles, instantiates, configures and self-checks every plugin, then replaces the live chain
     /// atomically. Calls in flight finish on the old chain. A failure changes nothing. `conditions` may be a serial
     /// alone.
@@ -266,6 +279,12 @@ impl Hooks {
         with_slot!(self, hook, slot => slot.status())
     }
 
+    /// The fault of a hook with this number, with its whole question; `None` once later faults have replaced it.
+    #[must_use]
+    pub fn fault(&self, hook: Hook, id: u64) -> Option<FaultDetails> {
+        self.deps.reporter.examples.details(hook, id)
+    }
+
     /// Call counts of all active plugins of a hook.
     #[must_use]
     pub fn counts(&self, hook: Hook) -> Vec<PluginCounts> {
@@ -320,12 +339,14 @@ impl Hooks {
         now: Timestamp,
     ) -> RoutingDecision {
         match outcome {
-            ChainOutcome::Decided(Decision { verdict, sender, note }, generation) => {
+            ChainOutcome::Decided(Decision { verdict, sender, changes, note }, generation) => {
                 let verdict = verdict.unwrap_or(Verdict::Reject(RejectReason::NoRoute));
+                let changes = changes.filter(|_| matches!(verdict, Verdict::Forward(_)));
                 let by = generation.by.clone();
                 RoutingDecision {
                     note,
                     sender,
+                    changes,
                     host_calls: call_log.into_record(),
                     ..RoutingDecision::new(verdict, by)
                 }
@@ -364,7 +385,8 @@ impl Hooks {
             return;
         }
         let message_id = LazyMessageId::resume(routed.fault_message_id.take());
-        let outcome = self.biller.ask((message, priced_leg(legs)), now, &mut HostCallLog::Off, &message_id);
+        let question = PriceQuestion { message, leg: priced_leg(legs), changes: routed.changes.as_deref() };
+        let outcome = self.biller.ask(question, now, &mut HostCallLog::Off, &message_id);
         routed.fault_message_id = message_id.into_shared();
         self.apply_quote(outcome, routed, now);
     }
@@ -433,10 +455,14 @@ impl Hooks {
         match biller.settle(settlements, now) {
             Ok(result) => result,
             Err(fault) => {
-                let question = format!("how charges ended: {}", settlements.len());
-                let shared_id =
-                    LazyMessageId::default().shared(settlements.first().map(|first| first.message));
-                self.deps.reporter.examples.add(Hook::Biller, &biller.by, now, &fault, question, shared_id);
+                let question = FailedQuestion::Settle(settlements.to_vec());
+                let new = NewFault {
+                    details: biller.fault_details(fault.clone(), now, question, Vec::new()),
+                    description: format!("how charges ended: {}", settlements.len()),
+                    shared_id: LazyMessageId::default()
+                        .shared(settlements.first().map(|first| first.message)),
+                };
+                self.deps.reporter.examples.add(Hook::Biller, new);
                 crate::chain::report_fault(biller, &fault, &self.deps.reporter);
                 Err(describe_fault(&fault).into())
             }
@@ -457,7 +483,8 @@ impl Hooks {
     /// Explains the price of a message with a forward verdict, without effects.
     pub fn explain_price(&self, message: &Message, routed: &mut RoutingDecision, now: Timestamp) {
         let Verdict::Forward(legs) = &routed.verdict else { return };
-        let outcome = self.biller.chain().explain((message, priced_leg(legs)), now, |_, _| ());
+        let question = PriceQuestion { message, leg: priced_leg(legs), changes: routed.changes.as_deref() };
+        let outcome = self.biller.chain().explain(question, now, |_, _| ());
         self.apply_quote(outcome, routed, now);
     }
 }
@@ -468,5 +495,5 @@ fn priced_leg(legs: &[Leg]) -> Option<&Leg> {
 }
 
 fn describe_fault(fault: &Fault) -> Box<str> {
-    format!("fault ({}): {}", fault.kind.name(), fault.what).into()
+    format!("fault ({}): {}", fault.kind.name(), fault.summary()).into()
 }

@@ -19,9 +19,28 @@ pub(crate) enum HostCallKind {
     Prefix = 5,
     Random = 6,
     Pool = 7,
+    Attribute = 8,
+    Detail = 9,
 }
 
 impl HostCallKind {
+    const ALL: [Self; 9] = [
+        Self::Clock,
+        Self::Peer,
+        Self::Counter,
+        Self::Table,
+        Self::Prefix,
+        Self::Random,
+        Self::Pool,
+        Self::Attribute,
+        Self::Detail,
+    ];
+
+    /// The kind of an entry.
+    fn named(octet: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| *kind as u8 == octet)
+    }
+
     /// Whether the same call has the same answer throughout one question.
     fn is_stable(self) -> bool {
         !matches!(self, Self::Counter | Self::Random)
@@ -35,6 +54,8 @@ impl HostCallKind {
             Self::Table | Self::Prefix => "an appliance table",
             Self::Random => "a random number",
             Self::Pool => "a number pool's state",
+            Self::Attribute => "an account's attribute",
+            Self::Detail => "a detail of the message",
         }
     }
 }
@@ -229,6 +250,15 @@ impl HostCallLog {
             Self::Recording { record, .. } if !record.is_empty() => Some(record.as_slice().into()),
             _ => None,
         }
+    }
+
+    /// The calls so far, if the log is recording: kinds, keys and answers.
+    pub(crate) fn calls(&self) -> impl Iterator<Item = (HostCallKind, &[u8], &[u8])> {
+        let record = match self {
+            Self::Recording { record, .. } => record.as_slice(),
+            _ => &[],
+        };
+        entries(record).filter_map(|(kind, key, answer)| Some((HostCallKind::named(kind)?, key, answer)))
     }
 
     /// The first kind of call that the record did not answer.

@@ -2,6 +2,7 @@
 
 use crate::HookError;
 use crate::contract::{self, WitVersion};
+use crate::debug_info::strip_debug_info;
 use crate::signature::Trust;
 use model::{Hook, hex};
 use serde::{Deserialize, Serialize};
@@ -33,6 +34,9 @@ pub struct VersionInfo {
     /// The name of the trusted key that signed it.
     #[serde(default)]
     pub signed_by: Option<String>,
+    /// Whether its debug information is stored.
+    #[serde(skip)]
+    pub debug_info: bool,
 }
 
 /// A compiled component and its description.
@@ -42,7 +46,7 @@ pub(crate) struct StoredComponent {
     pub(crate) wit: WitVersion,
 }
 
-/// The plugin folder: `components/NAME/VERSION.wasm` with `.sig` and `.json` beside it, `artefacts/`, and one file per
+/// The plugin folder: `components/NAME/VERSION.wasm` with `.sig`, `.json` and `.debug` beside it, `artefacts/`, and one file per
 /// hook with its bindings and history.
 #[derive(Debug)]
 pub(crate) struct Library {
@@ -150,6 +154,7 @@ impl Library {
             wit,
             imports: contract::imports(engine, &compiled),
             signed_by,
+            debug_info: path.with_extension("debug").exists(),
         };
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(HookError::storage(folder))?;
@@ -215,6 +220,31 @@ impl Library {
         Ok(octets)
     }
 
+    /// Stores the debug information of a version: the component as the build made it, before its debug sections were
+    /// removed.
+    pub(crate) fn add_debug_info(
+        &self,
+        engine: &Engine,
+        plugin: &str,
+        version: &str,
+        octets: &[u8],
+    ) -> Result<VersionInfo, HookError> {
+        let sha256 = self.sha256(plugin, version)?;
+        let stripped = strip_debug_info(octets).ok_or(HookError::NotWasm)?;
+        if sha256_hex(&stripped) != sha256 {
+            return Err(HookError::OtherDebugInfo { plugin: plugin.to_owned(), version: version.to_owned() });
+        }
+        let path = self.component(plugin, version);
+        write_atomically(&path.with_extension("debug"), octets)?;
+        self.version_info(engine, plugin, version, &path)
+            .ok_or_else(|| HookError::Damaged { path, version: version.to_owned() })
+    }
+
+    /// The debug information of a version, if it is stored.
+    pub(crate) fn debug_info(&self, plugin: &str, version: &str) -> Option<Vec<u8>> {
+        std::fs::read(self.component(plugin, version).with_extension("debug")).ok()
+    }
+
     /// The compiled component of a version. If the binding has a digest (`sha256`), the component must match it.
     pub(crate) fn compiled(
         &self,
@@ -250,20 +280,22 @@ impl Library {
                 if path.extension().is_none_or(|ending| ending != "wasm") {
                     continue;
                 }
-                let description = std::fs::read(path.with_extension("json")).ok();
-                let description = description.and_then(|octets| serde_json::from_slice(&octets).ok());
-                match description {
-                    Some(info) => found.push(info),
-                    // Stored by a release that wrote no description.
-                    None => {
-                        let version = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-                        found.extend(self.describe(engine, &name, &version.unwrap_or_default(), &path));
-                    }
-                }
+                let version = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+                found.extend(self.version_info(engine, &name, &version.unwrap_or_default(), &path));
             }
         }
         found.sort_by(|a, b| (&a.plugin, &a.version).cmp(&(&b.plugin, &b.version)));
         Ok(found)
+    }
+
+    /// The description of a stored version. A release that wrote none leaves it to be made now.
+    fn version_info(&self, engine: &Engine, plugin: &str, version: &str, path: &Path) -> Option<VersionInfo> {
+        let description = std::fs::read(path.with_extension("json")).ok();
+        let description = description.and_then(|octets| serde_json::from_slice::<VersionInfo>(&octets).ok());
+        match description {
+            Some(info) => Some(VersionInfo { debug_info: path.with_extension("debug").exists(), ..info }),
+            None => self.describe(engine, plugin, version, path),
+        }
     }
 
     fn describe(&self, engine: &Engine, plugin: &str, version: &str, path: &Path) -> Option<VersionInfo> {
@@ -278,6 +310,7 @@ impl Library {
             wit: stored.wit,
             imports: contract::imports(engine, &stored.component),
             signed_by: None,
+            debug_info: path.with_extension("debug").exists(),
         };
         if let Ok(octets) = serde_json::to_vec_pretty(&info)
             && let Err(error) = write_atomically(&path.with_extension("json"), &octets)

@@ -1,11 +1,10 @@
 //! The WebAssembly engine that all plugins share.
 
 use crate::HookError;
-use crate::bindings::{biller, delivery, previous, resolver, router};
+use crate::bindings::host::All;
 use crate::contract::WitVersion;
-use crate::host_calls::InstanceState;
+use crate::host_calls::{InstanceState, previous};
 use crate::wasi;
-use model::Hook;
 use std::sync::Arc;
 use std::time::Duration;
 use wasmtime::component::{Component, HasSelf, InstancePre, Linker};
@@ -14,14 +13,11 @@ use wasmtime::{Config, Engine, InstanceAllocationStrategy, PoolingAllocationConf
 /// The interval of deadline checks.
 pub(crate) const TICK: Duration = Duration::from_millis(5);
 
-/// The engine, a linker per world, and the thread that increments the engine's epoch.
+/// The engine, a linker with the capabilities of all worlds, and the thread that increments the engine's epoch. A component
+/// imports only what its world has: [`crate::contract::identify`] refuses others.
 pub(crate) struct Runtime {
     pub(crate) engine: Engine,
-    router: Linker<InstanceState>,
-    previous_router: Linker<InstanceState>,
-    resolver: Linker<InstanceState>,
-    delivery: Linker<InstanceState>,
-    biller: Linker<InstanceState>,
+    linker: Linker<InstanceState>,
     _alive: Arc<()>,
 }
 
@@ -67,42 +63,20 @@ impl Runtime {
                 }
             })
             .map_err(|error| HookError::Engine(format!("starting the epoch thread: {error}")))?;
-        let linker = |add: fn(&mut Linker<InstanceState>) -> wasmtime::Result<()>| {
-            let mut linker = Linker::new(&engine);
-            add(&mut linker).map_err(|error| failed(&error))?;
-            Ok::<_, HookError>(linker)
+        let mut linker = Linker::new(&engine);
+        let link = |linker: &mut Linker<InstanceState>| {
+            All::add_to_linker::<_, HasSelf<_>>(linker, |state| state)?;
+            previous::link(linker, WitVersion::V0_2)?;
+            previous::link(linker, WitVersion::V0_1)
         };
-        Ok(Self {
-            router: linker(|to| router::Router::add_to_linker::<_, HasSelf<_>>(to, |state| state))?,
-            previous_router: linker(|to| {
-                previous::Router::add_to_linker::<_, HasSelf<_>>(to, |state| state)
-            })?,
-            resolver: linker(|to| resolver::Resolver::add_to_linker::<_, HasSelf<_>>(to, |state| state))?,
-            delivery: linker(|to| {
-                delivery::DeliveryPolicy::add_to_linker::<_, HasSelf<_>>(to, |state| state)
-            })?,
-            biller: linker(|to| biller::Biller::add_to_linker::<_, HasSelf<_>>(to, |state| state))?,
-            engine,
-            _alive: alive,
-        })
+        link(&mut linker).map_err(|error| failed(&error))?;
+        Ok(Self { linker, engine, _alive: alive })
     }
 
-    /// Links a component of a world.
-    pub(crate) fn link(
-        &self,
-        hook: Hook,
-        wit: WitVersion,
-        component: &Component,
-    ) -> wasmtime::Result<InstancePre<InstanceState>> {
-        let linker = match (hook, wit) {
-            (Hook::Router, WitVersion::V0_2) => &self.router,
-            (Hook::Router, WitVersion::V0_1) => &self.previous_router,
-            (Hook::Resolver, _) => &self.resolver,
-            (Hook::DeliveryPolicy, _) => &self.delivery,
-            (Hook::Biller, _) => &self.biller,
-        };
+    /// Links a component.
+    pub(crate) fn link(&self, component: &Component) -> wasmtime::Result<InstancePre<InstanceState>> {
         // The WASI names differ between components: they carry the version of the tools that built the component.
-        let mut linker = linker.clone();
+        let mut linker = self.linker.clone();
         wasi::link(&mut linker, component)?;
         linker.instantiate_pre(component)
     }

@@ -73,6 +73,7 @@ impl Routing for ConstantRouting {
             by: self.0.clone(),
             note: None,
             sender: None,
+            changes: None,
             quote: None,
             host_calls: None,
             fault_message_id: None,

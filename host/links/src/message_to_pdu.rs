@@ -117,9 +117,7 @@ impl PduStyle {
                 sm.validity_period = validity_formatter.format(message.expires_at, wall);
             }
         }
-        if !message.tlvs.is_empty() {
-            sm.tlvs = Tlvs::from_raw(sgip::without_private_tlvs(&message.tlvs));
-        }
+        sm.tlvs = Tlvs::from_raw(message.outgoing_tlvs());
         if let Some(message) = gbk_to_ucs2(message) {
             sm.data_coding = message.text.data_coding;
             return self.put_text(&message, sm);
@@ -318,14 +316,29 @@ mod tests {
     fn sgip_codings_and_fields_do_not_reach_an_smpp_peer() {
         let mut message = message(&[0xc4, 0xe3, 0xba, 0xc3]);
         message.text.data_coding = 15;
-        let mut tlvs = BytesMut::from(&[0x02, 0x04, 0, 2, 0, 9][..]);
-        sgip::SgipFields { fee_type: Some(2), ..sgip::SgipFields::default() }.append_to(&mut tlvs);
-        message.tlvs = tlvs.freeze();
+        message.tlvs = Bytes::from_static(&[0x02, 0x04, 0, 2, 0, 9, 0x15, 0x01, 0, 1, b'x']);
+        let mut fields = BytesMut::new();
+        sgip::SgipFields { fee_type: Some(2), ..sgip::SgipFields::default() }.append_to(&mut fields);
+        message.protocol_fields = fields.freeze();
         let MessagePdus::Single(sm) = compose(&style(LongText::Payload, true), &message).unwrap() else {
             panic!()
         };
         assert_eq!((sm.data_coding, &sm.short_message[..]), (8, &[0x4f, 0x60, 0x59, 0x7d][..]));
-        assert_eq!(sm.tlvs.raw()[..], [0x02, 0x04, 0, 2, 0, 9]);
+        assert_eq!(sm.tlvs.raw()[..], message.tlvs[..], "a customer's own TLVs pass");
+    }
+
+    #[test]
+    fn the_changes_of_the_router_are_on_the_wire() {
+        let mut message = message(b"x");
+        message.tlvs = Bytes::from_static(&[0x02, 0x04, 0, 2, 0, 9, 0x14, 0x01, 0, 1, b'x']);
+        let mut changes = model::MessageChanges::default();
+        changes.change_tlv(0x1401, Some(b"brand"[..].into()));
+        changes.change_tlv(0x0204, None);
+        message.routed.changes = Some(Box::new(changes));
+        let MessagePdus::Single(sm) = compose(&style(LongText::Payload, true), &message).unwrap() else {
+            panic!()
+        };
+        assert_eq!(sm.tlvs.raw()[..], *b"\x14\x01\0\x05brand");
     }
 
     #[test]

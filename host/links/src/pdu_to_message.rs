@@ -24,12 +24,8 @@ pub(crate) fn unrouted() -> RoutingDecision {
 const ESM_KEPT: u8 = 0xBC;
 
 /// Whether a TLV concerns this hop only, or is carried in another form. All others are passed on unchanged, including
-/// unknown ones. user_message_reference belongs to the ESME and is passed on. TLVs of the private range are written
-/// by our own front ends only: they say what a gateway charges, and to whom.
+/// unknown ones. user_message_reference belongs to the ESME and is passed on.
 fn is_hop_tlv(tag: u16) -> bool {
-    if sgip::PRIVATE_TAGS.contains(&tag) {
-        return true;
-    }
     matches!(
         tag,
         tag::MESSAGE_PAYLOAD
@@ -134,6 +130,7 @@ impl SubmissionContext<'_> {
             replace_if_present: sm.replace_if_present != 0,
             submission: None,
             tlvs: forwarded_tlvs(&sm.tlvs, udhi, &text)?,
+            protocol_fields: Bytes::new(),
             text: Text {
                 payload: sm.short_message.is_empty() && !text.is_empty(),
                 octets: copy_octets(&text),
@@ -183,6 +180,7 @@ fn message_from_data_sm(
         replace_if_present: false,
         submission: None,
         tlvs: forwarded_tlvs(&data.tlvs, udhi, &text)?,
+        protocol_fields: Bytes::new(),
         text: Text { octets: copy_octets(&text), data_coding: data.data_coding, udhi, payload: true },
         source: data.source,
         destination: data.destination,
@@ -213,6 +211,7 @@ pub(crate) fn mo_from_deliver_sm(
         replace_if_present: false,
         submission: None,
         tlvs: forwarded_tlvs(&sm.tlvs, udhi, &text).unwrap_or_default(),
+        protocol_fields: Bytes::new(),
         text: Text {
             payload: sm.short_message.is_empty() && !text.is_empty(),
             octets: copy_octets(&text),
@@ -290,10 +289,12 @@ mod tests {
         let vendor = Tlvs::default().with(0x1401, &[0xDE, 0xAD]).with(tag::USER_MESSAGE_REFERENCE, &[0, 42]);
         assert_eq!(with(vendor.clone(), 0).unwrap().tlvs, *vendor.raw());
         let fee = sgip::SgipFields { fee_value: Some("9999".into()), ..sgip::SgipFields::default() };
-        let mut forged = bytes::BytesMut::from(&vendor.raw()[..]);
-        fee.append_to(&mut forged);
-        let forged = with(Tlvs::from_raw(forged.freeze()), 0).unwrap();
-        assert_eq!(forged.tlvs, *vendor.raw(), "an ESME does not say what a gateway charges");
+        let mut same_tags = bytes::BytesMut::from(&vendor.raw()[..]);
+        fee.append_to(&mut same_tags);
+        let same_tags = same_tags.freeze();
+        let passed = with(Tlvs::from_raw(same_tags.clone()), 0).unwrap();
+        assert_eq!(passed.tlvs, same_tags, "0x1500 to 0x15FF are the customer's");
+        assert!(passed.protocol_fields.is_empty(), "an ESME does not say what a gateway charges");
         assert_eq!(
             with(Tlvs::default().with(tag::SAR_TOTAL_SEGMENTS, &[0, 2]), 0),
             Err(CommandStatus::RINVPARLEN)

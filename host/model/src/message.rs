@@ -191,6 +191,10 @@ pub struct Message {
     pub text: Text,
     /// SMPP TLVs that are passed on unchanged: each two octets tag, two octets length, value.
     pub tlvs: Bytes,
+    /// Fields of other protocols that SMPP has no place for, such as what SGIP charges; in the form of TLVs, with tags
+    /// of their own. The front ends of these protocols read them, and a DLR has those of its message. No SMPP link
+    /// sends them.
+    pub protocol_fields: Bytes,
     /// The time of acceptance; set by the engine.
     pub accepted_at: Timestamp,
     /// Not to be delivered before this time (SMPP schedule_delivery_time).
@@ -228,6 +232,15 @@ impl Message {
         let source = leg.and_then(|leg| leg.source.as_ref()).or_else(given).unwrap_or(&self.source);
         let destination = leg.and_then(|leg| leg.destination.as_ref()).unwrap_or(&self.destination);
         (source, destination)
+    }
+
+    /// The TLVs on the way out: as submitted, with the changes of the routing decision.
+    #[must_use]
+    pub fn outgoing_tlvs(&self) -> Bytes {
+        match &self.routed.changes {
+            Some(changes) => changes.apply_to_tlvs(&self.tlvs),
+            None => self.tlvs.clone(),
+        }
     }
 }
 

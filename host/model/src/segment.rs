@@ -1,3 +1,4 @@
+use crate::tlv::tlvs;
 use crate::{Message, Text};
 
 /// The position of a message in a concatenated message.
@@ -16,9 +17,9 @@ const CONCATENATED_8_BIT: u8 = 0x00;
 const CONCATENATED_16_BIT: u8 = 0x08;
 
 /// TLVs of SMPP 3.4 §5.3.2.22 to .24.
-const SAR_MSG_REF_NUM: [u8; 2] = [0x02, 0x0c];
-const SAR_TOTAL_SEGMENTS: [u8; 2] = [0x02, 0x0e];
-const SAR_SEGMENT_SEQNUM: [u8; 2] = [0x02, 0x0f];
+const SAR_MSG_REF_NUM: u16 = 0x020c;
+const SAR_TOTAL_SEGMENTS: u16 = 0x020e;
+const SAR_SEGMENT_SEQNUM: u16 = 0x020f;
 
 impl Segment {
     /// The segment of a text, by its user data header, otherwise by its SAR TLVs; `None` if it is not concatenated.
@@ -65,17 +66,15 @@ fn by_header(text: &[u8]) -> Option<Segment> {
     None
 }
 
-fn by_tlvs(mut tlvs: &[u8]) -> Option<Segment> {
+fn by_tlvs(octets: &[u8]) -> Option<Segment> {
     let (mut reference, mut total, mut number) = (None, None, None);
-    while let [high, low, long, short, rest @ ..] = tlvs {
-        let (value, rest) = rest.split_at_checked(usize::from(u16::from_be_bytes([*long, *short])))?;
-        match ([*high, *low], value) {
+    for (tag, value) in tlvs(octets) {
+        match (tag, value) {
             (SAR_MSG_REF_NUM, &[high, low]) => reference = Some((u16::from_be_bytes([high, low]), true)),
             (SAR_TOTAL_SEGMENTS, &[value]) => total = Some(value),
             (SAR_SEGMENT_SEQNUM, &[value]) => number = Some(value),
             _ => {}
         }
-        tlvs = rest;
     }
     Segment { reference: reference?, total: total?, number: number? }.sane()
 }

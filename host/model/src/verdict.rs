@@ -1,5 +1,7 @@
 use crate::trace_form::{self, DestinationForm, SourceForm};
-use crate::{Address, Imsi, MessageId, PeerId, PluginVersion, Quote, SenderRequest, Timestamp};
+use crate::{
+    Address, Imsi, MessageChanges, MessageId, PeerId, PluginVersion, Quote, SenderRequest, Timestamp,
+};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -202,6 +204,8 @@ pub struct RoutingDecision {
     pub note: Option<Box<str>>,
     /// The pool number to use as the sender, if the plugin requests one.
     pub sender: Option<Box<SenderRequest>>,
+    /// What the plugin changes, with a forward verdict.
+    pub changes: Option<Box<MessageChanges>>,
     /// The price, if a biller is bound.
     pub quote: Option<Box<Quote>>,
     /// The host calls of the router and their results, encoded by `hooks`; `None` if there were none that could
@@ -212,10 +216,19 @@ pub struct RoutingDecision {
 }
 
 impl RoutingDecision {
-    /// A verdict without note, sender request, price and host calls.
+    /// A verdict without note, sender request, changes, price and host calls.
     #[must_use]
     pub fn new(verdict: Verdict, by: Arc<PluginVersion>) -> Self {
-        Self { verdict, by, note: None, sender: None, quote: None, host_calls: None, fault_message_id: None }
+        Self {
+            verdict,
+            by,
+            note: None,
+            sender: None,
+            changes: None,
+            quote: None,
+            host_calls: None,
+            fault_message_id: None,
+        }
     }
 
     /// Adds a note.

@@ -111,6 +111,13 @@ pub fn display(text: &Text) -> (String, &'static str) {
     }
 }
 
+/// The characters of a text without its header; `None` for 8-bit data.
+#[must_use]
+pub fn characters(text: &Text) -> Option<String> {
+    let (characters, coding) = display(text);
+    (coding != "binary").then_some(characters)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

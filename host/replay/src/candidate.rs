@@ -1,5 +1,5 @@
 use archive::ArchivedMessage;
-use model::{SenderRequest, Verdict};
+use model::{MessageChanges, SenderRequest, Verdict};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -17,6 +17,8 @@ pub struct CandidateDecision {
     pub verdict: CandidateVerdict,
     /// The requested sender of the message.
     pub sender: Option<Box<SenderRequest>>,
+    /// What changes in the message.
+    pub changes: Option<Box<MessageChanges>>,
     /// Its note, shown in examples.
     pub note: Option<Box<str>>,
     /// The reason why the verdict may differ from what the candidate would have decided at the time: a host call that
@@ -28,10 +30,10 @@ pub struct CandidateDecision {
 }
 
 impl CandidateDecision {
-    /// An exact verdict without sender request, note and price.
+    /// An exact verdict without sender request, changes, note and price.
     #[must_use]
     pub fn new(verdict: CandidateVerdict) -> Self {
-        Self { verdict, sender: None, note: None, inexact_because: None, price: None }
+        Self { verdict, sender: None, changes: None, note: None, inexact_because: None, price: None }
     }
 }
 

@@ -5,11 +5,13 @@ use model::Verdict;
 
 /// Whether the candidate's decision is equivalent to the archived one.
 ///
-/// Compared are the peers, the order of their ranks, the shares within a rank, rewritten addresses, and the sender
-/// request with all its details. Not compared are the rank numbers themselves, the costs of legs, and the maximum waits
+/// Compared are the peers, the order of their ranks, the shares within a rank, rewritten addresses, the sender request with
+/// all its details, and what changes in the message. Not compared are the rank numbers themselves, the costs of legs, and the maximum waits
 /// of a message for its legs.
 pub(crate) fn is_same(message: &ArchivedMessage, decision: &CandidateDecision) -> bool {
-    message.sender == decision.sender && same_verdict(message, decision)
+    message.sender == decision.sender
+        && message.changes == decision.changes
+        && same_verdict(message, decision)
 }
 
 fn same_verdict(message: &ArchivedMessage, decision: &CandidateDecision) -> bool {

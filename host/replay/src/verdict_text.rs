@@ -2,12 +2,13 @@
 //!
 //! Peers of one rank are joined by `|`, ranks by `,`: `forward north|south,reserve`. Shares are shown if they differ:
 //! `forward north*9|south*1`. A sender request follows, with its fallback: `forward north, sender of texts else hold`.
+//! Then comes what changes in the message.
 //! Rewritten addresses are mentioned without their values: numbers would put every message into its own group.
 
 use crate::candidate::{CandidateDecision, CandidateVerdict};
 use crate::compared_legs::{ComparedLeg, ComparedLegs, common_divisor};
 use archive::ArchivedMessage;
-use model::{SenderRequest, Verdict};
+use model::{MessageChanges, SenderRequest, Verdict};
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -20,6 +21,7 @@ pub(crate) fn write(out: &mut String, message: &ArchivedMessage, decision: &Cand
     out.clear();
     write_verdict(out, &message.verdict);
     write_sender(out, message.sender.as_deref());
+    write_changes(out, message.changes.as_deref());
     let middle = out.len();
     out.push(SEPARATOR);
     match &decision.verdict {
@@ -34,6 +36,7 @@ pub(crate) fn write(out: &mut String, message: &ArchivedMessage, decision: &Cand
         }
     }
     write_sender(out, decision.sender.as_deref());
+    write_changes(out, decision.changes.as_deref());
     if out.get(..middle) == out.get(middle + SEPARATOR.len_utf8()..) {
         out.push_str(" otherwise");
     }
@@ -54,6 +57,12 @@ fn write_verdict(out: &mut String, verdict: &Verdict<Arc<str>>) {
 fn write_sender(out: &mut String, request: Option<&SenderRequest>) {
     if let Some(request) = request {
         let _ = write!(out, ", sender of {} else {}", request.pool, request.otherwise.name());
+    }
+}
+
+fn write_changes(out: &mut String, changes: Option<&MessageChanges>) {
+    if let Some(changes) = changes {
+        let _ = write!(out, ", {changes}");
     }
 }
 

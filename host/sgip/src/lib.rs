@@ -33,5 +33,5 @@ pub use peer_message_id::{home_number, peer_message_id};
 pub use result_code::{Dialect, ResultCode};
 pub use sequence::{ParseSequenceError, Sequence};
 pub use session::{Event, Session, SgipCloseReason, SgipOptions, SgipRequestError, SgipRole};
-pub use sgip_fields::{PRIVATE_TAGS, SgipFields, without_private_tlvs};
+pub use sgip_fields::SgipFields;
 pub use wire::{DecodeError, HEADER_LENGTH, Header, MAX_PDU};

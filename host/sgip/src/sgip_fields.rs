@@ -1,12 +1,8 @@
-//! The fields of SGIP messages that SMPP has no place for. They travel with the message as TLVs of a private range,
+//! The fields of SGIP messages that SMPP has no place for. They travel with the message, beside its TLVs and in their form,
 //! so that they survive between an SP's Submit, our own interfaces and a gateway's Submit.
 
 use crate::{Sequence, Submit};
 use bytes::{BufMut, Bytes, BytesMut};
-use std::ops::RangeInclusive;
-
-/// The tags. SMPP leaves 0x1400 to 0x3FFF to vendors; links to SMPP peers remove these.
-pub const PRIVATE_TAGS: RangeInclusive<u16> = 0x1500..=0x15FF;
 
 const CHARGE_NUMBER: u16 = 0x1501;
 const CORP_ID: u16 = 0x1502;
@@ -170,22 +166,6 @@ impl SgipFields {
     }
 }
 
-/// A message's TLVs without the private ones, for SMPP peers.
-#[must_use]
-pub fn without_private_tlvs(tlvs: &Bytes) -> Bytes {
-    let is_private = |tag: u16| PRIVATE_TAGS.contains(&tag);
-    if !Parameters::new(tlvs).any(|(tag, _)| is_private(tag)) {
-        return tlvs.clone();
-    }
-    let mut kept = BytesMut::with_capacity(tlvs.len());
-    for (tag, range) in Parameters::new(tlvs) {
-        if !is_private(tag) {
-            kept.put_slice(&tlvs[range.start - 4..range.end]);
-        }
-    }
-    kept.freeze()
-}
-
 /// Tags, and the ranges of their values.
 struct Parameters<'a> {
     octets: &'a [u8],
@@ -238,7 +218,6 @@ mod tests {
         let mut again = Submit::default();
         fields.put_into(&mut again);
         assert_eq!(again, submit);
-        assert_eq!(without_private_tlvs(&tlvs), &[0x02, 0x04, 0, 2, 9, 9][..]);
         assert_eq!(SgipFields::read(&tlvs.slice(..6)), SgipFields::default());
         assert_eq!(SgipFields::read(&Bytes::from_static(&[0x15, 0x0C, 0, 9, 1])), SgipFields::default());
     }

@@ -52,6 +52,7 @@ pub(crate) fn message(
         submission: None,
         text: Text { payload: octets.len() > 140, octets, data_coding, udhi: false },
         tlvs: bytes::Bytes::new(),
+        protocol_fields: bytes::Bytes::new(),
         accepted_at: Timestamp::default(),
         scheduled: None,
         expires_at: now + options.validity,

@@ -1,10 +1,10 @@
-//! The fields of CMPP and SMGP that other protocols have no place for. They travel with the message as TLVs of a
-//! private range, so that they survive between an SP's Submit and a gateway's.
+//! The fields of CMPP and SMGP that other protocols have no place for. They travel with the message, beside its TLVs and in
+//! their form, so that they survive between an SP's Submit and a gateway's.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use std::ops::RangeInclusive;
 
-/// The tags, within the range that [`sgip::PRIVATE_TAGS`] keeps from SMPP peers.
+/// The tags; SGIP's fields have others.
 pub const TAGS: RangeInclusive<u16> = 0x1520..=0x152F;
 
 /// The fields, each as on the wire; empty if not set.
@@ -131,8 +131,16 @@ mod tests {
     }
 
     #[test]
-    fn the_tags_are_kept_from_smpp_peers() {
-        assert!(sgip::PRIVATE_TAGS.contains(TAGS.start()) && sgip::PRIVATE_TAGS.contains(TAGS.end()));
+    fn sgip_does_not_read_these_fields_as_its_own() {
+        let mut fields = SpFields::default();
+        PLACES.iter().for_each(|place| *place(&mut fields) = "1".into());
+        let mut octets = BytesMut::new();
+        fields.append_to(&mut octets);
+        assert_eq!(sgip::SgipFields::read(&octets.freeze()), sgip::SgipFields::default());
+    }
+
+    #[test]
+    fn set_fields_have_precedence_over_defaults() {
         let defaults = SpFields { fee_type: "01".into(), service: "A".into(), ..SpFields::default() };
         let own = SpFields { service: "B".into(), ..SpFields::default() };
         assert_eq!(

@@ -358,6 +358,7 @@ impl ApiBackend for Switchyard {
             submission: None,
             text: Text { octets: bytes::Bytes::from(asked.text.into_bytes()), ..Text::default() },
             tlvs: bytes::Bytes::new(),
+            protocol_fields: bytes::Bytes::new(),
             accepted_at: now,
             scheduled: None,
             expires_at: Timestamp(now.0 + 86_400_000),
@@ -366,6 +367,7 @@ impl ApiBackend for Switchyard {
                 by: Arc::new(model::PluginVersion { plugin: String::new(), version: String::new() }),
                 note: None,
                 sender: None,
+                changes: None,
                 quote: None,
                 host_calls: None,
                 fault_message_id: None,
@@ -377,18 +379,25 @@ impl ApiBackend for Switchyard {
             let by = format!("router {} {}", considered.by.plugin, considered.by.version);
             steps.push(match considered.outcome {
                 Ok(Decision { verdict: None, .. }) => format!("{by}: pass"),
-                Ok(Decision { verdict: Some(verdict), sender, note }) => {
+                Ok(Decision { verdict: Some(verdict), sender, changes, note }) => {
                     let note = note.map(|note| format!(" ({note})")).unwrap_or_default();
-                    format!("{by}: {}{note}", self.describe_routing(&verdict, sender.as_deref()))
+                    format!(
+                        "{by}: {}{note}",
+                        self.describe_routing(&verdict, sender.as_deref(), changes.as_deref())
+                    )
                 }
-                Err(fault) => format!("{by}: fault: {}; its binding's on-fault decides", fault.what),
+                Err(fault) => format!("{by}: fault: {}; its binding's on-fault decides", fault.summary()),
             });
         }
         message.routed = routed;
         let note = message.routed.note.as_deref().map(|note| format!(" ({note})")).unwrap_or_default();
         steps.push(format!(
             "after the built-in rules: {}{note}",
-            self.describe_routing(&message.routed.verdict, message.routed.sender.as_deref())
+            self.describe_routing(
+                &message.routed.verdict,
+                message.routed.sender.as_deref(),
+                message.routed.changes.as_deref()
+            )
         ));
         if let Some(quote) = &message.routed.quote {
             let by = format!("biller {} {}", quote.by.plugin, quote.by.version);

@@ -29,7 +29,8 @@ impl BatchSize {
     pub(crate) fn update(&mut self, batch: &Batch) -> bool {
         let new = batch.accepted.get(self.counted.0..).unwrap_or_default().iter();
         for message in new.chain(batch.replaced.get(self.counted.1..).unwrap_or_default()) {
-            self.octets += message.text.octets.len() + message.tlvs.len() + 256;
+            self.octets +=
+                message.text.octets.len() + message.tlvs.len() + message.protocol_fields.len() + 256;
         }
         self.counted = (batch.accepted.len(), batch.replaced.len());
         self.octets >= self.limit

@@ -167,6 +167,7 @@ mod tests {
             submission: None,
             text: Text { octets: Bytes::copy_from_slice(octets), data_coding, udhi: false, payload: false },
             tlvs: Bytes::new(),
+            protocol_fields: Bytes::new(),
             accepted_at: Timestamp(0),
             scheduled: None,
             expires_at: Timestamp(0),

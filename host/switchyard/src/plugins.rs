@@ -112,6 +112,7 @@ fn plugin_version(info: VersionInfo) -> api::PluginVersionView {
         wit: info.wit.number().to_owned(),
         imports: info.imports,
         signed_by: info.signed_by,
+        debug_info: info.debug_info,
     }
 }
 
@@ -267,6 +268,18 @@ impl admin::Plugins for Switchyard {
         let info =
             self.routing.hooks.upload(name, component, signature).map_err(|error| hook_problem(&error))?;
         tracing::info!(plugin = info.plugin, version = info.version, size = info.size, "plugin uploaded");
+        Ok(plugin_version(info))
+    }
+
+    fn add_debug_info(
+        &self,
+        name: &str,
+        version: &str,
+        octets: &[u8],
+    ) -> Result<api::PluginVersionView, Problem> {
+        let info =
+            self.routing.hooks.add_debug_info(name, version, octets).map_err(|error| hook_problem(&error))?;
+        tracing::info!(plugin = name, version, size = octets.len(), "debug information stored");
         Ok(plugin_version(info))
     }
 

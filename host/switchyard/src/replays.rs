@@ -251,6 +251,7 @@ impl PluginCandidate {
             submission: None,
             text: Text { octets, data_coding: archived.data_coding, udhi: archived.udhi, payload: false },
             tlvs: Bytes::new(),
+            protocol_fields: Bytes::new(),
             accepted_at: archived.accepted_at,
             scheduled: None,
             expires_at: archived.accepted_at,
@@ -266,21 +267,24 @@ impl PluginCandidate {
         message: &mut Message,
     ) -> CandidateDecision {
         let host_calls = archived.host_calls.as_deref().unwrap_or_default();
-        let DryRunOutcome { verdict, sender, note, missing, .. } =
+        let DryRunOutcome { verdict, sender, changes, note, missing, .. } =
             router.route(message, archived.decided_at, Some(host_calls));
         let verdict = match verdict {
             Ok(verdict) => verdict.unwrap_or(Verdict::Reject(RejectReason::NoRoute)),
             Err(fault) => {
                 let mut judged =
                     CandidateDecision::new(CandidateVerdict::Fault(Cow::Borrowed(fault.kind.name())));
-                judged.note = Some(fault.what.into());
+                judged.note = Some(fault.summary().into());
                 return judged;
             }
         };
-        let routed = RoutingDecision { note, sender, ..RoutingDecision::new(verdict, self.nobody.clone()) };
+        let changes = changes.filter(|_| matches!(verdict, Verdict::Forward(_)));
+        let routed =
+            RoutingDecision { note, sender, changes, ..RoutingDecision::new(verdict, self.nobody.clone()) };
         message.routed = self.routing.apply_own_rules(message, routed);
         let mut judged = CandidateDecision::new(self.named(&message.routed.verdict));
         judged.sender = message.routed.sender.take();
+        judged.changes.clone_from(&message.routed.changes);
         judged.note = message.routed.note.take();
         judged.inexact_because = missing.map(Cow::Borrowed);
         judged
@@ -323,10 +327,15 @@ impl Candidate for PluginCandidate {
             Some(router) => self.verdict(router, archived, &mut message),
             None => {
                 let directory = self.directory.load();
+                message.routed.changes.clone_from(&archived.changes);
                 message.routed.verdict =
                     archived.verdict.map_peers(|peer| directory.id(peer).unwrap_or(UNKNOWN_PEER));
                 let verdict = self.named(&message.routed.verdict);
-                CandidateDecision { sender: archived.sender.clone(), ..CandidateDecision::new(verdict) }
+                CandidateDecision {
+                    sender: archived.sender.clone(),
+                    changes: archived.changes.clone(),
+                    ..CandidateDecision::new(verdict)
+                }
             }
         };
         self.price(archived, &message, &mut judged);

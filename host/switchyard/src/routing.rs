@@ -2,7 +2,7 @@
 
 use crate::config::Config;
 use arc_swap::ArcSwap;
-use hooks::{Hooks, RoutingStep};
+use hooks::{AccountAttributes, Hooks, RoutingStep};
 use model::{
     Address, Directory, Leg, Message, PeerId, PluginVersion, RejectReason, RoutingDecision, Timestamp,
     Verdict,
@@ -24,6 +24,8 @@ pub(crate) struct ApplianceRouting {
     pub(crate) static_route: Option<RoutingDecision>,
     /// The roles of peers; replaced when the configuration changes.
     pub(crate) peer_roles: Arc<ArcSwap<PeerRoles>>,
+    /// What plugins are told about accounts; replaced when the configuration changes.
+    pub(crate) account_attributes: Arc<AccountAttributes>,
     /// The number plan. A number that it assigns to the home network or to a peer is routed there without calling a
     /// router.
     pub(crate) plan: Option<NumberPlan>,
@@ -172,7 +174,7 @@ impl ApplianceRouting {
             legs.retain(|leg| leg.resolve || leg.peer != message.origin);
             if legs.is_empty() {
                 routed.verdict = Verdict::Reject(RejectReason::NoRoute);
-                routed.sender = None;
+                (routed.sender, routed.changes) = (None, None);
                 routed.note = Some("every leg leads back to the origin".into());
             }
         }

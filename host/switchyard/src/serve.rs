@@ -244,6 +244,7 @@ pub(crate) fn serve(mut config: Config, mut startup: StartupConfig, logging: Arc
         core: core.clone(),
         links: links.clone(),
         business: business.clone(),
+        account_attributes: routing.account_attributes.clone(),
         peer_roles: routing.peer_roles.clone(),
         keywords,
         tuning: tuning.clone(),
@@ -533,6 +534,8 @@ fn host_services(
     Ok(HostServices {
         peer_snapshots: Arc::new(PeerSnapshots::default()),
         pool_snapshots: Arc::default(),
+        account_attributes: Arc::default(),
+        decode_text: ports::text::characters,
         counters: Arc::new(Counters::default()),
         durable_counters,
         kv_store: values,
@@ -599,6 +602,8 @@ fn routing(
         (None, [network]) => Some(network.links.peer),
         (None, _) => None,
     };
+    let account_attributes = host_services.account_attributes.clone();
+    account_attributes.publish(config.account_attributes());
     let hooks = open_hooks(config, home, directory, host_services)?;
     for first_binding in &config.first_bindings {
         if hooks.history(first_binding.hook).is_empty() {
@@ -617,7 +622,16 @@ fn routing(
     let plan = config.default_plan().cloned();
     let directory = directory.clone();
     let inboxes = shell.map(InboxRoutes::new);
-    Ok(ApplianceRouting { hooks, static_route, peer_roles, plan, home, directory, inboxes })
+    Ok(ApplianceRouting {
+        hooks,
+        static_route,
+        peer_roles,
+        account_attributes,
+        plan,
+        home,
+        directory,
+        inboxes,
+    })
 }
 
 fn open_hooks(

@@ -177,6 +177,7 @@ impl Switchyard {
             submission: None,
             text: Text::default(),
             tlvs: bytes::Bytes::new(),
+            protocol_fields: bytes::Bytes::new(),
             accepted_at: Timestamp::default(),
             scheduled: None,
             expires_at: Timestamp::now() + SILENT_VALIDITY,

@@ -6,16 +6,21 @@ use admin::{Problem, ProblemKind};
 use api::MessageStateView;
 use engine::{LockHolder, MessageState, MessageStatus};
 use model::{
-    Address, Direction, DlrRequest, FinalRecord, Message, MessageId, MessageProgress, Now, PeerId,
-    PeerMessageId, PluginVersion, Priority, RoutingDecision, SenderRequest, Step, StepKind, Text, Timestamp,
-    Verdict,
+    Address, Direction, DlrRequest, FinalRecord, Message, MessageChanges, MessageId, MessageProgress, Now,
+    PeerId, PeerMessageId, PluginVersion, Priority, RoutingDecision, SenderRequest, Step, StepKind, Text,
+    Timestamp, Verdict,
 };
 use std::sync::Arc;
 
 /// Describes a verdict and its sender request.
-pub(crate) fn describe_verdict(verdict: &Verdict<Arc<str>>, sender: Option<&SenderRequest>) -> String {
+pub(crate) fn describe_verdict(
+    verdict: &Verdict<Arc<str>>,
+    sender: Option<&SenderRequest>,
+    changes: Option<&MessageChanges>,
+) -> String {
     let sender = sender.map_or(String::new(), |request| format!("; {request}"));
-    format!("{verdict}{sender}")
+    let changes = changes.map_or(String::new(), |changes| format!("; {changes}"));
+    format!("{verdict}{sender}{changes}")
 }
 
 /// Stands for a peer that is known by its name only.
@@ -48,6 +53,7 @@ pub(crate) fn archived_message(record: &archive::Record, origin: PeerId) -> (Mes
             payload: false,
         },
         tlvs: bytes::Bytes::new(),
+        protocol_fields: bytes::Bytes::new(),
         accepted_at: record.accepted_at,
         scheduled: None,
         expires_at: Timestamp::default(),
@@ -89,8 +95,13 @@ impl Switchyard {
     }
 
     /// Describes a verdict of live routing.
-    pub(crate) fn describe_routing(&self, verdict: &Verdict, sender: Option<&SenderRequest>) -> String {
-        describe_verdict(&self.named_verdict(verdict), sender)
+    pub(crate) fn describe_routing(
+        &self,
+        verdict: &Verdict,
+        sender: Option<&SenderRequest>,
+        changes: Option<&MessageChanges>,
+    ) -> String {
+        describe_verdict(&self.named_verdict(verdict), sender, changes)
     }
 
     fn trace(&self, message: &Message, origin: String, verdict: String, body: bool) -> api::TraceView {
@@ -169,7 +180,8 @@ impl Switchyard {
 
     fn live_trace(&self, message: &Message, body: bool) -> api::TraceView {
         let routed = &message.routed;
-        let verdict = self.describe_routing(&routed.verdict, routed.sender.as_deref());
+        let verdict =
+            self.describe_routing(&routed.verdict, routed.sender.as_deref(), routed.changes.as_deref());
         self.trace(message, self.name_of(message.origin), verdict, body)
     }
 
@@ -285,7 +297,7 @@ impl Switchyard {
         let (mut message, ended) = archived_message(&record, UNKNOWN_PEER);
         message.expires_at = decoded.expires_at;
         let verdict = match &decoded.verdict {
-            Some(verdict) => describe_verdict(verdict, decoded.sender.as_ref()),
+            Some(verdict) => describe_verdict(verdict, decoded.sender.as_ref(), decoded.changes.as_ref()),
             None => format!("archived without a route; sent to {}", record.peer),
         };
         let mut trace = self.trace(&message, origin.clone(), verdict, body);

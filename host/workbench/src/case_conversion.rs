@@ -99,6 +99,7 @@ impl CaseConversion<'_> {
                 payload: message.text.len() > 254,
             },
             tlvs: Bytes::new(),
+            protocol_fields: Bytes::new(),
             accepted_at: self.now,
             scheduled: None,
             expires_at: self.now + Duration::from_secs(86_400),

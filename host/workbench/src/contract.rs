@@ -4,8 +4,10 @@ use crate::WorkbenchError;
 use model::Hook;
 use std::path::Path;
 
-/// The package's name and version.
+/// The package's name.
 pub(crate) const PACKAGE: &str = "switchyard:hooks";
+/// The version of the package in `wit/`.
+pub(crate) const VERSION: &str = "0.3.0";
 
 /// The files of the contract.
 pub(crate) const FILES: [(&str, &str); 6] = [
@@ -43,10 +45,12 @@ pub(crate) fn export(hook: Hook) -> &'static str {
 /// The interfaces that a world may import.
 pub(crate) fn allowed_imports(hook: Hook) -> &'static [&'static str] {
     match hook {
-        Hook::Router => &["types", "log", "clock", "tables", "counters", "peers", "numbers", "body"],
-        Hook::Resolver => &["types", "log", "clock", "tables", "counters", "kv", "http", "hlr"],
-        Hook::DeliveryPolicy => &["types", "log", "clock", "tables", "peers"],
-        Hook::Biller => &["types", "log", "clock", "tables", "kv", "http"],
+        Hook::Router => {
+            &["types", "log", "clock", "tables", "counters", "peers", "numbers", "body", "details", "fault"]
+        }
+        Hook::Resolver => &["types", "log", "clock", "tables", "counters", "kv", "http", "hlr", "fault"],
+        Hook::DeliveryPolicy => &["types", "log", "clock", "tables", "peers", "details", "fault"],
+        Hook::Biller => &["types", "log", "clock", "tables", "kv", "http", "details", "fault"],
     }
 }
 
@@ -69,6 +73,8 @@ pub(crate) fn describe_import(interface: &str) -> Option<(&'static str, Option<&
             None,
         ),
         "body" => ("reads the text of the current message", None),
+        "details" => ("reads the TLVs, header, text and attributes of the current message", None),
+        "fault" => ("says why a call fails", None),
         "kv" => ("stores values durably, up to a quota", Some("kv = OCTETS")),
         "http" => (
             "sends HTTP requests to granted URLs",
@@ -82,9 +88,6 @@ pub(crate) fn describe_import(interface: &str) -> Option<(&'static str, Option<&
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// The version that the templates use.
-    const VERSION: &str = "0.2.0";
 
     #[test]
     fn the_lists_match_the_wit() {

@@ -27,6 +27,7 @@ pub(crate) fn version(version: &PluginVersionView) -> String {
         ("hook", version.hook.name().to_owned()),
         ("contract", value_text(&version.wit)),
         ("signed by", value_text(&version.signed_by)),
+        ("debug information", (if version.debug_info { "stored" } else { "none" }).to_owned()),
     ])
 }
 
@@ -251,7 +252,7 @@ mod tests {
     use api::{
         BindingChange, CandidateStateView, CounterWindow, DifferenceExample, DifferenceGroup, FaultExample,
         FaultyVersion, HookEvent, PluginFaultCounts, PolicyReferenceKind, RemainingGroups, ReplayOutcome,
-        Throughput, TrialModeView, UnknownReference,
+        StackFrame, Throughput, TrialModeView, UnknownReference,
     };
     use model::{Hook, MessageId};
     use std::time::Duration;
@@ -277,9 +278,15 @@ mod tests {
             ..Binding::new("first", "96fced7a19c6", "abc")
         };
         let example = FaultExample {
+            id: 3,
             at: Timestamp(AT.0 + 1_000),
             kind: "trap".to_owned(),
             what: "unreachable".to_owned(),
+            report: Some("panicked at src/lib.rs:7:1:\nno rule".to_owned()),
+            stack: vec![StackFrame {
+                function: "first::choose".to_owned(),
+                source: Some("src/lib.rs:7".to_owned()),
+            }],
             question: "to 8613*".to_owned(),
             message: None,
         };

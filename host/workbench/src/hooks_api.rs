@@ -1,5 +1,6 @@
 //! Client of the appliance's HTTP API for plugins.
 
+use crate::build::debug_info_path;
 use crate::component::Component;
 use crate::{WorkbenchError, signing};
 use api::{
@@ -159,13 +160,24 @@ impl HooksApi {
         Ok(self.0.call("POST", &format!("/v1/hooks/{}/{verb}", hook.name()), request)?)
     }
 
+    /// Uploads a component with its signature, and with its debug information if that is beside it.
     pub(crate) fn push(&self, file: &Path, name: &str) -> Result<PluginVersionView, WorkbenchError> {
         let octets = std::fs::read(file).map_err(WorkbenchError::file(file))?;
         Component::new(file, &octets)?.hook()?;
         let signature = signing::read(file)?;
         let mut headers = vec![("content-type", "application/wasm")];
         headers.extend(signature.as_deref().map(|signature| ("switchyard-signature", signature)));
-        Ok(self.0.upload("PUT", &format!("/v1/plugins/{}", encode_segment(name)), &headers, &octets)?)
+        let path = format!("/v1/plugins/{}", encode_segment(name));
+        let stored: PluginVersionView = self.0.upload("PUT", &path, &headers, &octets)?;
+        let debug_path = debug_info_path(file);
+        match std::fs::read(&debug_path) {
+            Ok(octets) => {
+                let path = format!("{path}/{}/debug-info", stored.version);
+                Ok(self.0.upload("PUT", &path, &[("content-type", "application/wasm")], &octets)?)
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(stored),
+            Err(error) => Err(WorkbenchError::file(&debug_path)(error)),
+        }
     }
 
     pub(crate) fn activate(

@@ -74,7 +74,7 @@ mod tests {
             path: "a.wasm".into(),
             version: "0123456789ab".to_owned(),
             size: 4096,
-            world: world.map(|hook| (hook, "0.2.0".to_owned())),
+            world: world.map(|hook| (hook, "0.3.0".to_owned())),
             imports: imports.iter().map(|&name| name.to_owned()).collect(),
             exports: exports.iter().map(|&name| name.to_owned()).collect(),
         }
@@ -83,16 +83,16 @@ mod tests {
     #[test]
     fn required_grants_are_shown() {
         let resolver = component(
-            &["switchyard:hooks/clock@0.2.0", "switchyard:hooks/http@0.2.0"],
-            &["switchyard:hooks/resolution@0.2.0"],
+            &["switchyard:hooks/clock@0.3.0", "switchyard:hooks/http@0.3.0"],
+            &["switchyard:hooks/resolution@0.3.0"],
             Some(Hook::Resolver),
         );
         let expected = "\
 version    0123456789ab
 size       4096 octets
-world      resolver (switchyard:hooks@0.2.0)
+world      resolver (switchyard:hooks@0.3.0)
 signature  none
-exports    switchyard:hooks/resolution@0.2.0
+exports    switchyard:hooks/resolution@0.3.0
 imports    clock     reads the start time of the call
            http      sends HTTP requests to granted URLs
                      grant in the binding: http = [\"https://HOST/PATH\"], for each URL prefix
@@ -104,12 +104,12 @@ imports    clock     reads the start time of the call
     #[test]
     fn another_worlds_import_is_refused() {
         let router = component(
-            &["switchyard:hooks/http@0.2.0", "wasi:cli/environment@0.2.0"],
-            &["switchyard:hooks/routing@0.2.0"],
+            &["switchyard:hooks/http@0.3.0", "wasi:cli/environment@0.2.0"],
+            &["switchyard:hooks/routing@0.3.0"],
             Some(Hook::Router),
         );
         let text = text(&router, "none");
-        assert!(text.contains("imports    switchyard:hooks/http@0.2.0: REFUSED"), "{text}");
+        assert!(text.contains("imports    switchyard:hooks/http@0.3.0: REFUSED"), "{text}");
         assert!(text.contains("wasi:cli/environment@0.2.0: served by an empty world"), "{text}");
         assert!(!text.contains("nothing else"), "{text}");
         assert!(self::text(&component(&[], &[], None), "none").contains("no hook calls"));

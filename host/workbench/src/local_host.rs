@@ -113,6 +113,8 @@ fn services(tables: &Path, setup: &CaseSetup) -> Result<HostServices, String> {
     Ok(HostServices {
         peer_snapshots: Arc::new(peer_snapshots),
         pool_snapshots: Arc::new(pool_snapshots),
+        account_attributes: Arc::default(),
+        decode_text: ports::text::characters,
         counters: Arc::new(counters),
         durable_counters: Arc::new(durable_counters),
         kv_store: Arc::new(kv_store),

@@ -1,6 +1,6 @@
 // Routes by the longest prefix of the destination; policy.txt is an example of its policy document.
 
-import { definePrefixes, matchDestination } from 'switchyard:hooks/tables@0.2.0';
+import { definePrefixes, matchDestination } from 'switchyard:hooks/tables@0.3.0';
 
 let rules = [];     // [{ prefix, peer }]; without a peer: refused
 let sender = null;  // a sender, and the peer for its messages: { name, peer }
@@ -32,15 +32,15 @@ export const routing = {
     const found = matchDestination(table, 0xffffffff);
     const rule = found && rules[found.value];
     if (rule && !rule.peer) {
-      return { verdict: { tag: 'reject', val: 'prohibited' }, note: `prefix ${rule.prefix} is refused` };
+      return { verdict: { tag: 'reject', val: 'prohibited' }, note: `prefix ${rule.prefix} is refused`, changes: [] };
     }
     if (sender && sender.name === message.source.value) {
       return forward(sender.peer, `sender ${sender.name}`);
     }
-    return rule ? forward(rule.peer, `prefix ${rule.prefix}`) : { verdict: { tag: 'pass' } };
+    return rule ? forward(rule.peer, `prefix ${rule.prefix}`) : { verdict: { tag: 'pass' }, changes: [] };
   },
 };
 
 function forward(peer, note) {
-  return { verdict: { tag: 'forward', val: [{ peer, rank: 0, weight: 1, cost: 0 }] }, note };
+  return { verdict: { tag: 'forward', val: [{ peer, rank: 0, weight: 1, cost: 0 }] }, note, changes: [] };
 }

@@ -49,14 +49,14 @@ class Routing(exports.Routing):
         found = tables.match_destination(table, 0xFFFFFFFF)
         prefix, peer = rules[found.value] if found else (None, None)
         if found and peer is None:
-            return Decision(Verdict_Reject(RejectReason.PROHIBITED), f"prefix {prefix} is refused")
+            return Decision(Verdict_Reject(RejectReason.PROHIBITED), f"prefix {prefix} is refused", [])
         if sender and sender[0] == message.source.value:
             return forward(sender[1], f"sender {sender[0]}")
         if peer:
             return forward(peer, f"prefix {prefix}")
-        return Decision(Verdict_Pass(), None)
+        return Decision(Verdict_Pass(), None, [])
 
 
 def forward(peer, note):
     leg = Leg(peer, rank=0, weight=1, cost=0, longest_wait=None, source=None, destination=None)
-    return Decision(Verdict_Forward([leg]), note)
+    return Decision(Verdict_Forward([leg]), note, [])

@@ -24,10 +24,11 @@ pub mod resolver {
         export_macro_name: "export_resolver_component",
         default_bindings_module: "switchyard_sdk::bindings::resolver",
         with: {
-            "switchyard:hooks/log@0.2.0": super::router::switchyard::hooks::log,
-            "switchyard:hooks/clock@0.2.0": super::router::switchyard::hooks::clock,
-            "switchyard:hooks/tables@0.2.0": super::router::switchyard::hooks::tables,
-            "switchyard:hooks/counters@0.2.0": super::router::switchyard::hooks::counters,
+            "switchyard:hooks/log@0.3.0": super::router::switchyard::hooks::log,
+            "switchyard:hooks/fault@0.3.0": super::router::switchyard::hooks::fault,
+            "switchyard:hooks/clock@0.3.0": super::router::switchyard::hooks::clock,
+            "switchyard:hooks/tables@0.3.0": super::router::switchyard::hooks::tables,
+            "switchyard:hooks/counters@0.3.0": super::router::switchyard::hooks::counters,
         },
     });
 }
@@ -42,11 +43,13 @@ pub mod delivery_policy {
         export_macro_name: "export_delivery_policy_component",
         default_bindings_module: "switchyard_sdk::bindings::delivery_policy",
         with: {
-            "switchyard:hooks/types@0.2.0": super::router::switchyard::hooks::types,
-            "switchyard:hooks/log@0.2.0": super::router::switchyard::hooks::log,
-            "switchyard:hooks/clock@0.2.0": super::router::switchyard::hooks::clock,
-            "switchyard:hooks/tables@0.2.0": super::router::switchyard::hooks::tables,
-            "switchyard:hooks/peers@0.2.0": super::router::switchyard::hooks::peers,
+            "switchyard:hooks/types@0.3.0": super::router::switchyard::hooks::types,
+            "switchyard:hooks/log@0.3.0": super::router::switchyard::hooks::log,
+            "switchyard:hooks/fault@0.3.0": super::router::switchyard::hooks::fault,
+            "switchyard:hooks/details@0.3.0": super::router::switchyard::hooks::details,
+            "switchyard:hooks/clock@0.3.0": super::router::switchyard::hooks::clock,
+            "switchyard:hooks/tables@0.3.0": super::router::switchyard::hooks::tables,
+            "switchyard:hooks/peers@0.3.0": super::router::switchyard::hooks::peers,
         },
     });
 }
@@ -61,12 +64,14 @@ pub mod biller {
         export_macro_name: "export_biller_component",
         default_bindings_module: "switchyard_sdk::bindings::biller",
         with: {
-            "switchyard:hooks/types@0.2.0": super::router::switchyard::hooks::types,
-            "switchyard:hooks/log@0.2.0": super::router::switchyard::hooks::log,
-            "switchyard:hooks/clock@0.2.0": super::router::switchyard::hooks::clock,
-            "switchyard:hooks/tables@0.2.0": super::router::switchyard::hooks::tables,
-            "switchyard:hooks/kv@0.2.0": super::resolver::switchyard::hooks::kv,
-            "switchyard:hooks/http@0.2.0": super::resolver::switchyard::hooks::http,
+            "switchyard:hooks/types@0.3.0": super::router::switchyard::hooks::types,
+            "switchyard:hooks/log@0.3.0": super::router::switchyard::hooks::log,
+            "switchyard:hooks/fault@0.3.0": super::router::switchyard::hooks::fault,
+            "switchyard:hooks/details@0.3.0": super::router::switchyard::hooks::details,
+            "switchyard:hooks/clock@0.3.0": super::router::switchyard::hooks::clock,
+            "switchyard:hooks/tables@0.3.0": super::router::switchyard::hooks::tables,
+            "switchyard:hooks/kv@0.3.0": super::resolver::switchyard::hooks::kv,
+            "switchyard:hooks/http@0.3.0": super::resolver::switchyard::hooks::http,
         },
     });
 }

@@ -36,6 +36,11 @@ impl<T> Default for Configured<T> {
     }
 }
 
+/// Reports the words and the place of a panic to the host, which shows them beside the fault.
+pub fn report_panics() {
+    std::panic::set_hook(Box::new(|panic| crate::fault::report(&panic.to_string())));
+}
+
 /// Stores a plugin in its instance, and implements the exported functions for it.
 #[doc(hidden)]
 #[macro_export]
@@ -47,6 +52,7 @@ macro_rules! __configured_guest {
         struct Exported;
         impl $crate::$guest for Exported {
             fn configure(document: String) -> Result<(), String> {
+                $crate::configured::report_panics();
                 let plugin = <$plugin as $crate::$trait>::configure(&document)?;
                 PLUGIN.with(|cell| cell.set(plugin))
             }

@@ -27,7 +27,7 @@
 //! ```
 //!
 //! Each capability of the host has a module: [`log`], [`clock`], [`tables`], [`counters`], [`peers`], [`numbers`],
-//! [`body`], [`kv`], [`http`], [`hlr`]. A component imports only the functions that it calls. If it calls one that its
+//! [`body`], [`details`], [`kv`], [`http`], [`hlr`], [`fault`]. A component imports only the functions that it calls. If it calls one that its
 //! world does not have (such as [`http`] in a router), the host refuses the component.
 //!
 //! An instance is never called by two threads at once and never re-entered. There are several instances, which do not
@@ -46,14 +46,14 @@ mod router;
 
 pub use biller::{Biller, Charge, Fee, FirstLeg, Quote, Settlement, charge, free, refuse};
 pub use bindings::resolver::switchyard::hooks::{hlr, http, kv};
-pub use bindings::router::switchyard::hooks::types::{Address, Message};
-pub use bindings::router::switchyard::hooks::{body, clock, counters, log, numbers, peers, tables};
+pub use bindings::router::switchyard::hooks::types::{Address, Attribute, Message, Tlv};
+pub use bindings::router::switchyard::hooks::{body, clock, counters, details, fault, log, numbers, peers, tables};
 pub use delivery_policy::{
     Advice, Attempt, DeliveryPolicy, ErrorClass, NextStep, Step, await_alert, fail, next_leg, retry_after,
 };
 pub use resolver::{Answer, Resolved, Resolver, Subscriber, found, try_later, unknown};
 pub use router::{
-    Decision, Leg, RejectReason, Router, Verdict, forward, hold, home, leg, names_peers, names_pools, pass,
+    Change, Decision, Leg, RejectReason, Router, Verdict, forward, hold, home, leg, names_peers, names_pools, pass,
     reject, take_sender,
 };
 

@@ -1,16 +1,17 @@
 //! Routers: plugins that decide where a message goes.
 
-use crate::Message;
+use crate::{Attribute, Message, Tlv};
 use crate::bindings::router::exports::switchyard::hooks::routing;
 use crate::numbers::{SenderRequest, WithoutNumber};
 use std::time::Duration;
 
 #[doc(hidden)]
 pub use routing::Guest;
-pub use routing::{Decision, Leg, RejectReason, Verdict};
+pub use routing::{Change, Decision, Leg, RejectReason, Verdict};
 
 /// A router. It may use [`log`](crate::log), [`clock`](crate::clock), [`tables`](crate::tables),
-/// [`counters`](crate::counters), [`peers`](crate::peers), [`numbers`](crate::numbers) and [`body`](crate::body).
+/// [`counters`](crate::counters), [`peers`](crate::peers), [`numbers`](crate::numbers), [`body`](crate::body) and
+/// [`details`](crate::details).
 pub trait Router: Sized {
     /// Reads a policy document.
     ///
@@ -91,34 +92,38 @@ pub fn names_pools<'a>(pools: impl IntoIterator<Item = &'a str>) {
     }
 }
 
+fn decision(verdict: Verdict) -> Decision {
+    Decision { verdict, note: None, changes: Vec::new() }
+}
+
 /// Forward the message to one of these legs.
 #[must_use]
 pub fn forward(legs: Vec<Leg>) -> Decision {
-    Decision { verdict: Verdict::Forward(legs), note: None }
+    decision(Verdict::Forward(legs))
 }
 
 /// Deliver the message to one of our own subscribers: the resolver finds the subscriber of the number.
 #[must_use]
 pub fn home() -> Decision {
-    Decision { verdict: Verdict::Home, note: None }
+    decision(Verdict::Home)
 }
 
 /// Ask again at this time, in milliseconds since the Unix epoch.
 #[must_use]
 pub fn hold(until: u64) -> Decision {
-    Decision { verdict: Verdict::Hold(until), note: None }
+    decision(Verdict::Hold(until))
 }
 
 /// Refuse the message.
 #[must_use]
 pub fn reject(reason: RejectReason) -> Decision {
-    Decision { verdict: Verdict::Reject(reason), note: None }
+    decision(Verdict::Reject(reason))
 }
 
 /// Let the next router decide.
 #[must_use]
 pub fn pass() -> Decision {
-    Decision { verdict: Verdict::Pass, note: None }
+    decision(Verdict::Pass)
 }
 
 impl Decision {
@@ -126,6 +131,27 @@ impl Decision {
     #[must_use]
     pub fn because(mut self, note: impl Into<String>) -> Self {
         self.note = Some(note.into());
+        self
+    }
+
+    /// The same decision, and the message goes out with this TLV.
+    #[must_use]
+    pub fn set_tlv(mut self, tag: u16, value: impl Into<Vec<u8>>) -> Self {
+        self.changes.push(Change::SetTlv(Tlv { tag, value: value.into() }));
+        self
+    }
+
+    /// The same decision, and the message goes out without the TLV of this tag.
+    #[must_use]
+    pub fn remove_tlv(mut self, tag: u16) -> Self {
+        self.changes.push(Change::RemoveTlv(tag));
+        self
+    }
+
+    /// The same decision, and later plugins see this attribute of the message.
+    #[must_use]
+    pub fn set_attribute(mut self, name: &str, value: &str) -> Self {
+        self.changes.push(Change::SetAttribute(Attribute { name: name.to_owned(), value: value.to_owned() }));
         self
     }
 }

@@ -17,7 +17,7 @@ class Routing(exports.Routing):
         wanted = document
 
     def route(self, message):
-        return Decision(Verdict_Reject(RejectReason.PROHIBITED), str(TRIED[wanted]()))
+        return Decision(Verdict_Reject(RejectReason.PROHIBITED), str(TRIED[wanted]()), [])
 
 
 def read():

@@ -84,6 +84,7 @@ impl Routing for FixedRouting {
             note: None,
             quote: None,
             sender: None,
+            changes: None,
             host_calls: None,
             fault_message_id: None,
         }

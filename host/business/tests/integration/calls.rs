@@ -80,6 +80,7 @@ impl Routing for RouteToGateway {
             by,
             note: None,
             sender: None,
+            changes: None,
             quote: None,
             host_calls: None,
             fault_message_id: None,

@@ -3,10 +3,10 @@
 use bytes::Bytes;
 use model::{
     Address, AddressBytes, AdminActionKind, Charge, DlrContent, DlrRequest, DlrState, FinalRecord,
-    FinalState, Hook, Imsi, Leg, Message, MessageId, MessageKind, MessageProgress, PeerId, PeerMessageId,
-    PluginVersion, PoolName, PoolNumber, Priority, QueueActionId, Quote, RejectReason, RoutingDecision,
-    SenderFallback, SenderRequest, Step, StepKind, SubmitAttempt, SubmittedSegment, Text, Timestamp, Verdict,
-    WaitState,
+    FinalState, Hook, Imsi, Leg, Message, MessageChanges, MessageId, MessageKind, MessageProgress, PeerId,
+    PeerMessageId, PluginVersion, PoolName, PoolNumber, Priority, QueueActionId, Quote, RejectReason,
+    RoutingDecision, SenderFallback, SenderRequest, Step, StepKind, SubmitAttempt, SubmittedSegment, Text,
+    Timestamp, Verdict, WaitState,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -85,17 +85,24 @@ fn routed() -> impl Strategy<Value = RoutingDecision> {
     let word = "\\PC{0,64}";
     let host_calls = option::of(octets(90).prop_map(Vec::into_boxed_slice));
     let note = option::of("\\PC{0,200}");
-    (verdict(), word, "[0-9a-f]{12}", note, option::of(sender()), option::of(quote()), host_calls).prop_map(
-        |(verdict, plugin, version, note, sender, quote, host_calls)| RoutingDecision {
+    let changes = option::of(message_changes());
+    (verdict(), word, "[0-9a-f]{12}", note, option::of(sender()), changes, option::of(quote()), host_calls)
+        .prop_map(|(verdict, plugin, version, note, sender, changes, quote, host_calls)| RoutingDecision {
             verdict,
             by: Arc::new(PluginVersion { plugin, version }),
             note: note.map(String::into_boxed_str),
             sender: sender.map(Box::new),
+            changes: changes.map(Box::new),
             quote: quote.map(Box::new),
             host_calls,
             fault_message_id: None,
-        },
-    )
+        })
+}
+
+fn message_changes() -> impl Strategy<Value = MessageChanges> {
+    let tlv = (any::<u16>(), option::of(octets(40).prop_map(Vec::into_boxed_slice)));
+    let attribute = ("[a-z.-]{1,64}", "\\PC{0,60}").prop_map(|(name, value)| (name.into(), value.into()));
+    (vec(tlv, 0..4), vec(attribute, 0..4)).prop_map(|(tlvs, attributes)| MessageChanges { tlvs, attributes })
 }
 
 fn pool() -> impl Strategy<Value = PoolName> {
@@ -172,13 +179,28 @@ pub(crate) fn message() -> impl Strategy<Value = Message> {
     let kind = prop_oneof![Just(MessageKind::Text), dlr().prop_map(|text| MessageKind::Dlr(Box::new(text)))];
     let ends = (any::<u64>(), kind, peer(), address(), address());
     let replaced_or_shared = (any::<bool>(), option::of(any::<u64>()));
-    let octet_fields =
-        (octets(5), any::<u8>(), any::<u8>(), 0_u8..4, any::<[bool; 3]>(), replaced_or_shared, octets(80));
+    let octet_fields = (
+        octets(5),
+        any::<u8>(),
+        any::<u8>(),
+        0_u8..4,
+        any::<[bool; 3]>(),
+        replaced_or_shared,
+        (octets(80), octets(40)),
+    );
     let text = (octets(300), any::<u8>(), any::<bool>(), any::<bool>());
     (ends, octet_fields, text, (time(), option::of(time()), time()), routed()).prop_map(
         |(
             (id, kind, origin, source, destination),
-            (service_type, protocol_id, esm_class, priority, wanted, (replace_if_present, submission), tlvs),
+            (
+                service_type,
+                protocol_id,
+                esm_class,
+                priority,
+                wanted,
+                (replace_if_present, submission),
+                (tlvs, fields),
+            ),
             (octets, data_coding, udhi, payload),
             (accepted_at, scheduled, expires_at),
             routed,
@@ -197,6 +219,7 @@ pub(crate) fn message() -> impl Strategy<Value = Message> {
             submission: submission.map(MessageId),
             text: Text { octets: Bytes::from(octets), data_coding, udhi, payload },
             tlvs: Bytes::from(tlvs),
+            protocol_fields: Bytes::from(fields),
             accepted_at,
             scheduled,
             expires_at,

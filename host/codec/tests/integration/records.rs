@@ -1,13 +1,17 @@
 //! Every record round-trips, and no octets make a decoder panic.
 
 use crate::generators;
+use bytes::Bytes;
 use codec::{
     RecordDecoder, decode_final, decode_progress, decode_submit_attempts, encode_final, encode_message,
     encode_progress, encode_submit_attempts,
 };
+use model::Message;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 
 /// Damages a record: truncates it and changes some octets.
 fn damage(mut octets: Vec<u8>, cut: Index, changes: &[(Index, u8)]) -> Vec<u8> {
@@ -126,4 +130,25 @@ fn a_record_of_another_format_is_refused() {
     for refusal in refusals {
         assert_eq!(refusal.to_string(), "unknown record format at octet 0");
     }
+}
+
+/// Until format 7 the fields of SGIP, CMPP, SMGP and GSM were among the TLVs, with tags that no customer's TLV could have.
+#[test]
+fn records_before_format_8_have_the_protocol_fields_among_the_tlvs() {
+    let mut runner = TestRunner::deterministic();
+    let mut message = generators::message().new_tree(&mut runner).unwrap().current();
+    (message.routed.changes, message.protocol_fields) = (None, Bytes::new());
+    let (mut tlvs, mut fields) = (Vec::new(), Vec::new());
+    model::put_tlv(&mut tlvs, 0x0204, &[0, 9]);
+    model::put_tlv(&mut fields, 0x1501, b"13900000000");
+    model::put_tlv(&mut fields, 0x15F0, b"7");
+    message.tlvs = [&tlvs[..], &fields].concat().into();
+    let mut octets = Vec::new();
+    encode_message(&mut octets, &message);
+    // Without the fields of format 8 the rest is the same.
+    octets[0] = 7;
+    let (read, length) = RecordDecoder::new().message(message.id, &octets).unwrap();
+    assert_eq!(length, octets.len());
+    let expected = Message { tlvs: tlvs.into(), protocol_fields: fields.into(), ..message };
+    assert_eq!(read, expected);
 }

@@ -48,7 +48,17 @@ fn examples(faulty: &FaultyVersion) -> Markup {
             vec![
                 time_tag(one.at.0),
                 html! { (one.kind) },
-                html! { (one.what) },
+                html! {
+                    (one.what)
+                    @if let Some(report) = &one.report { pre { (report) } }
+                    @if !one.stack.is_empty() {
+                        ol.stack aria-label="Call stack, innermost first" {
+                            @for frame in &one.stack {
+                                li { code { (frame.function) } @if let Some(source) = &frame.source { " " (source) } }
+                            }
+                        }
+                    }
+                },
                 html! { (one.question) },
                 message(one.message.as_deref(), "not accepted"),
             ]
@@ -70,7 +80,7 @@ pub(crate) fn message(id: Option<&str>, otherwise: &str) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use api::{BindingChange, BindingRecord, FaultExample};
+    use api::{BindingChange, BindingRecord, FaultExample, StackFrame};
     use model::{Hook, Timestamp};
 
     #[test]
@@ -81,9 +91,15 @@ mod tests {
             version: version.to_owned(),
             faults,
             examples: vec![FaultExample {
+                id: 1,
                 at,
                 kind: "trap".to_owned(),
                 what: "trapped: <unreachable>".to_owned(),
+                report: Some("panicked at src/lib.rs:7:1:\nno <rule>".to_owned()),
+                stack: vec![StackFrame {
+                    function: "router::choose".to_owned(),
+                    source: Some("src/lib.rs:7".to_owned()),
+                }],
                 question: "acme: 106** to +4915****".to_owned(),
                 message: message.map(str::to_owned),
             }],
@@ -113,6 +129,7 @@ mod tests {
         let (old, live) = html_text.split_once("aaaa").unwrap();
         assert!(old.contains("not in use") && live.contains(">live<"), "{html_text}");
         assert!(html_text.contains("&lt;unreachable&gt;"), "{html_text}");
+        assert!(html_text.contains("no &lt;rule&gt;") && html_text.contains("router::choose"), "{html_text}");
         found.faults.clear();
         assert!(faults(&found).into_string().contains("no faults since the start"));
     }

@@ -90,7 +90,8 @@ fn message() -> Message {
         submission: None,
         text: Text { octets: Bytes::from_static(b"text"), ..Text::default() },
         // One public TLV, and a private one.
-        tlvs: Bytes::from_static(&[0x02, 0x04, 0, 1, 7, 0x15, 0x0E, 0, 2, b'o', b'k']),
+        tlvs: Bytes::from_static(&[0x02, 0x04, 0, 1, 7]),
+        protocol_fields: Bytes::from_static(&[0x15, 0x0E, 0, 2, b'o', b'k']),
         accepted_at: Timestamp(0),
         scheduled: None,
         expires_at: Timestamp(1_795_000_000_000 + 3_600_000),
@@ -99,6 +100,7 @@ fn message() -> Message {
             by,
             note: None,
             sender: None,
+            changes: None,
             quote: None,
             host_calls: None,
             fault_message_id: None,
@@ -152,7 +154,7 @@ fn dlrs_merged_or_per_segment() {
             assert_eq!(second[0].segments, (2, 1));
         }
         // A DLR inherits private TLVs only.
-        let tlvs = &second_out.batch.accepted[0].tlvs;
+        let tlvs = &second_out.batch.accepted[0].protocol_fields;
         assert_eq!(tlvs[..], [0x15, 0x0E, 0, 2, b'o', b'k']);
     }
 }

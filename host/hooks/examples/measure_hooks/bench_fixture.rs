@@ -59,6 +59,8 @@ impl BenchFixture {
         let services = HostServices {
             peer_snapshots: Arc::new(PeerSnapshots::default()),
             pool_snapshots: Arc::default(),
+            account_attributes: Arc::default(),
+            decode_text: |_| None,
             counters: Arc::new(Counters::new(CounterOptions::default())),
             durable_counters: Arc::default(),
             kv_store: Arc::new(MemoryKvStore::default()),
@@ -143,6 +145,7 @@ fn message(origin: PeerId, peer: PeerId, destination: &str) -> Message {
         submission: None,
         text: Text { octets: bytes::Bytes::from_static(&[b'x'; 140]), ..Text::default() },
         tlvs: bytes::Bytes::new(),
+        protocol_fields: bytes::Bytes::new(),
         accepted_at: NOW,
         scheduled: None,
         expires_at: NOW,

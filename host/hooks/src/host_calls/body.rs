@@ -3,6 +3,6 @@ use crate::bindings::host::switchyard::hooks::body::Host;
 
 impl Host for InstanceState {
     fn octets(&mut self) -> Vec<u8> {
-        self.body.to_vec()
+        self.message.text.octets.to_vec()
     }
 }

@@ -3,21 +3,25 @@
 mod body;
 mod clock;
 mod counters;
+mod details;
+mod fault;
 mod hlr;
 pub(crate) mod http;
 mod kv;
 pub(crate) mod log;
 pub(crate) mod numbers;
 pub(crate) mod peers;
-mod previous;
+pub(crate) mod previous;
 pub(crate) mod tables;
 mod wasi_host;
+
+pub use details::AccountAttributes;
+pub(crate) use details::CurrentMessage;
 
 use crate::HookError;
 use crate::host_call_log::HostCallLog;
 use crate::policy_reference::{self, PolicyReference};
 use api::{Binding, PolicyReferenceKind};
-use bytes::Bytes;
 use capabilities::{
     CounterSpace, Counters, DurableCounter, DurableCounters, Fetch, FetchLimits, Hlr, HttpGrant, KvStore,
     LogBudget, LogBudgets, TableStore,
@@ -32,6 +36,10 @@ use wasmtime::StoreLimits;
 pub struct HostServices {
     /// Snapshots of the peers.
     pub peer_snapshots: Arc<peers::PeerSnapshots>,
+    /// The attributes of accounts.
+    pub account_attributes: Arc<AccountAttributes>,
+    /// The characters of a text without its header; `None` for 8-bit data.
+    pub decode_text: fn(&model::Text) -> Option<String>,
     /// Snapshots of the number pools.
     pub pool_snapshots: Arc<numbers::PoolSnapshots>,
     /// Counters over sliding windows.
@@ -145,8 +153,10 @@ pub(crate) struct InstanceState {
     pub(crate) now: Timestamp,
     /// The destination of the current message, as digits.
     pub(crate) destination: tables::Digits,
-    /// The text of the current message.
-    pub(crate) body: Bytes,
+    /// The current message.
+    pub(crate) message: CurrentMessage,
+    /// What the call last reported about a fault.
+    pub(crate) report: Option<String>,
     /// The sender that the call requested for the message.
     pub(crate) sender: Option<Box<SenderRequest>>,
     pub(crate) tables: Arc<tables::PluginTables>,
@@ -184,7 +194,8 @@ impl InstanceState {
             services,
             now: Timestamp(0),
             destination: tables::Digits::NONE,
-            body: Bytes::new(),
+            message: CurrentMessage::default(),
+            report: None,
             sender: None,
             tables,
             configuring: true,
@@ -211,6 +222,4 @@ impl InstanceState {
     }
 }
 
-impl crate::bindings::router::switchyard::hooks::types::Host for InstanceState {}
-impl crate::bindings::delivery::switchyard::hooks::types::Host for InstanceState {}
-impl crate::bindings::biller::switchyard::hooks::types::Host for InstanceState {}
+impl crate::bindings::host::switchyard::hooks::types::Host for InstanceState {}

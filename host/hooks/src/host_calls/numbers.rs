@@ -45,7 +45,7 @@ impl PoolState {
         [self.ready, self.busy, self.down, self.total].iter().flat_map(|count| count.to_le_bytes()).collect()
     }
 
-    fn read(octets: &[u8]) -> Option<Self> {
+    pub(crate) fn read(octets: &[u8]) -> Option<Self> {
         let mut counts = octets.chunks_exact(8).map(|count| count.try_into().map(u64::from_le_bytes));
         let mut next = || counts.next()?.ok();
         Some(Self { ready: next()?, busy: next()?, down: next()?, total: next()? })

@@ -25,17 +25,19 @@ impl PeerSnapshots {
     }
 }
 
-/// Encoding in the record: empty, or links (4 octets) and queued messages (8).
-fn read(octets: &[u8]) -> Option<PeerState> {
-    let (links, queued) = octets.split_first_chunk::<4>()?;
-    Some(PeerState { links: u32::from_le_bytes(*links), queued: u64::from_le_bytes(queued.try_into().ok()?) })
+impl PeerState {
+    /// Encoding in the record: empty, or links (4 octets) and queued messages (8).
+    pub(crate) fn read(octets: &[u8]) -> Option<Self> {
+        let (links, queued) = octets.split_first_chunk::<4>()?;
+        Some(Self { links: u32::from_le_bytes(*links), queued: u64::from_le_bytes(queued.try_into().ok()?) })
+    }
 }
 
 impl InstanceState {
     pub(super) fn peer_state(&mut self, peer: &str) -> Option<PeerState> {
         self.add_reference(PolicyReferenceKind::Peer, peer);
         if let Some(recorded) = self.call_log.recall(HostCallKind::Peer, &[peer.as_bytes()]) {
-            return read(&recorded);
+            return PeerState::read(&recorded);
         }
         let state = self.services.peer_snapshots.0.load().get(peer).copied();
         let mut octets = Vec::new();

@@ -1,56 +1,59 @@
-//! Implements the interfaces of the previous contract version with those of the current one.
+//! The capabilities under the names of earlier contract versions. Their functions and types are those of the current
+//! version, as far as they had them.
 
 use super::InstanceState;
-use crate::bindings::host::switchyard::hooks as current;
-use crate::bindings::previous::switchyard::hooks as old;
+use crate::bindings::host::switchyard::hooks::{
+    body, clock, counters, hlr, http, kv, log, numbers, peers, tables,
+};
+use crate::contract::{PACKAGE, WitVersion};
+use wasmtime::Result;
+use wasmtime::component::Linker;
 
-impl old::types::Host for InstanceState {}
-
-impl old::log::Host for InstanceState {
-    fn write(&mut self, level: old::log::Level, text: String) {
-        let level = match level {
-            old::log::Level::Debug => current::log::Level::Debug,
-            old::log::Level::Info => current::log::Level::Info,
-            old::log::Level::Warn => current::log::Level::Warn,
-            old::log::Level::Error => current::log::Level::Error,
+/// Adds what plugins of an earlier version import.
+pub(crate) fn link(linker: &mut Linker<InstanceState>, version: WitVersion) -> Result<()> {
+    /// Adds functions of an interface that have a result: name in the contract, method, arguments.
+    macro_rules! interface {
+        ($module:ident { $($name:literal: $method:ident($($argument:ident),*);)* }) => {
+            let mut interface =
+                linker.instance(&format!("{PACKAGE}{}@{}", stringify!($module), version.number()))?;
+            $(interface.func_wrap($name, |mut store, ($($argument,)*)| {
+                Ok(($module::Host::$method(store.data_mut(), $($argument),*),))
+            })?;)*
         };
-        current::log::Host::write(self, level, text);
     }
-}
-
-impl old::clock::Host for InstanceState {
-    fn now(&mut self) -> u64 {
-        current::clock::Host::now(self)
-    }
-}
-
-impl old::body::Host for InstanceState {
-    fn octets(&mut self) -> Vec<u8> {
-        current::body::Host::octets(self)
-    }
-}
-
-impl old::peers::Host for InstanceState {
-    fn state(&mut self, peer: String) -> Option<old::peers::PeerState> {
-        let state = self.peer_state(&peer)?;
-        Some(old::peers::PeerState { links: state.links, queued: state.queued })
-    }
-}
-
-impl old::tables::Host for InstanceState {
-    fn define_prefixes(&mut self, name: String, rows: Vec<old::tables::Row>) -> Result<u32, String> {
-        let rows =
-            rows.into_iter().map(|row| current::tables::Row { key: row.key, value: row.value }).collect();
-        current::tables::Host::define_prefixes(self, name, rows)
-    }
-
-    fn longest_prefix(&mut self, table: u32, key: String) -> Option<old::tables::Found> {
-        let found = current::tables::Host::longest_prefix(self, table, key)?;
-        Some(old::tables::Found { length: found.length, value: found.value })
-    }
-
-    fn match_destination(&mut self, table: u32, digits: u32) -> Option<old::tables::Found> {
-        let found = current::tables::Host::match_destination(self, table, digits)?;
-        Some(old::tables::Found { length: found.length, value: found.value })
-    }
+    linker.instance(&format!("{PACKAGE}types@{}", version.number()))?;
+    linker.instance(&format!("{PACKAGE}log@{}", version.number()))?.func_wrap(
+        "write",
+        |mut store, (level, text)| {
+            log::Host::write(store.data_mut(), level, text);
+            Ok(())
+        },
+    )?;
+    interface!(clock { "now": now(); });
+    interface!(tables {
+        "define-prefixes": define_prefixes(name, rows);
+        "longest-prefix": longest_prefix(table, key);
+        "match-destination": match_destination(table, digits);
+        "open": open(name);
+        "get": get(table, key);
+        "get-prefix": get_prefix(table, key);
+    });
+    interface!(counters {
+        "add": add(name, key, amount, window);
+        "sum": sum(name, key, window);
+    });
+    interface!(peers { "state": state(peer); });
+    interface!(numbers {
+        "state": state(pool);
+        "take-sender": take_sender(request);
+    });
+    interface!(body { "octets": octets(); });
+    interface!(kv {
+        "get": get(key);
+        "set": set(key, value);
+        "delete": delete(key);
+    });
+    interface!(http { "fetch": fetch(request); });
+    interface!(hlr { "look-up": look_up(msisdn); });
+    Ok(())
 }

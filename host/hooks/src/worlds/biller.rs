@@ -1,21 +1,52 @@
 //! The biller hook: the price of a message.
 
-use super::{MessageTexts, World, accepted_id, canary_bucket, masked_route, message_param, probe};
-use crate::bindings::biller as current;
-use crate::bindings::biller::exports::switchyard::hooks::billing as wit;
-use crate::contract::WitVersion;
+use super::{
+    MessageTexts, PROBE_DESTINATION, World, accepted_id, canary_bucket, masked_route, message_record, probe,
+};
+use crate::bindings::guest::exports::switchyard::hooks::billing as wit;
 use crate::fault::Fault;
+use crate::fault_examples::FailedQuestion;
 use crate::generation::{Generation, Instance};
+use crate::guest_function::{Exports, GuestFunction, Signature};
 use crate::host_call_log::HostCallLog;
 use crate::host_calls::InstanceState;
 use crate::host_calls::tables::Digits;
-use crate::runtime::Runtime;
 use crate::text_limits::{MAX_REASON_OCTETS, truncate, truncate_note};
-use model::{Charge, Directory, Hook, Leg, Message, MessageId, Quote, Settlement, Timestamp};
-use wasmtime::Store;
-use wasmtime::component::Component;
+use model::{Charge, Directory, Hook, Leg, Message, MessageChanges, MessageId, Quote, Settlement, Timestamp};
 
 pub(crate) struct Biller;
+
+pub(crate) struct Price;
+
+impl Signature for Price {
+    const NAME: &'static str = "price";
+    type Arguments<'a> = (wit::Message<'a>, Option<wit::FirstLeg<'a>>);
+    type Answer = wit::Quote;
+}
+
+pub(crate) struct Settle;
+
+impl Signature for Settle {
+    const NAME: &'static str = "settle";
+    type Arguments<'a> = (&'a [wit::Settlement<'a>],);
+    type Answer = Result<(), String>;
+}
+
+/// The functions of a biller.
+pub(crate) struct BillerGuest {
+    price: GuestFunction<Price>,
+    settle: GuestFunction<Settle>,
+}
+
+/// A message that is to be priced.
+#[derive(Clone, Copy)]
+pub(crate) struct PriceQuestion<'a> {
+    pub(crate) message: &'a Message,
+    /// The leg that is tried first, if it is known.
+    pub(crate) leg: Option<&'a Leg>,
+    /// What the router that has just decided changes; otherwise the message has its changes.
+    pub(crate) changes: Option<&'a MessageChanges>,
+}
 
 /// A price; `Err` is a refusal.
 #[derive(Clone)]
@@ -25,66 +56,55 @@ pub(crate) struct PriceAnswer {
 
 impl World for Biller {
     const HOOK: Hook = Hook::Biller;
-    type Pre = current::BillerPre<InstanceState>;
-    type Guest = current::Biller;
-    type Question<'a> = (&'a Message, Option<&'a Leg>);
-    type Owned = (Message, Option<Leg>);
+    const INTERFACE: &'static str = "billing";
+    type Guest = BillerGuest;
+    type Question<'a> = PriceQuestion<'a>;
+    type Owned = (Message, Option<Leg>, Option<MessageChanges>);
     type Answer = PriceAnswer;
 
-    fn pre(runtime: &Runtime, component: &Component, version: WitVersion) -> wasmtime::Result<Self::Pre> {
-        current::BillerPre::new(runtime.link(Hook::Biller, version, component)?)
-    }
-
-    fn instantiate(pre: &Self::Pre, store: &mut Store<InstanceState>) -> wasmtime::Result<Self::Guest> {
-        pre.instantiate(store)
-    }
-
-    fn configure(
-        guest: &Self::Guest,
-        store: &mut Store<InstanceState>,
-        document: &str,
-    ) -> wasmtime::Result<Result<(), String>> {
-        guest.switchyard_hooks_billing().call_configure(store, document)
+    fn guest(exports: &mut Exports<'_>) -> wasmtime::Result<Self::Guest> {
+        Ok(BillerGuest { price: GuestFunction::find(exports)?, settle: GuestFunction::find(exports)? })
     }
 
     fn check(instance: &mut Instance<Self>) -> wasmtime::Result<()> {
-        let Instance { store, guest } = instance;
-        store.data_mut().destination = Digits::of(b"1000000000");
+        let Instance { store, guest, .. } = instance;
+        store.data_mut().destination = Digits::of(PROBE_DESTINATION.as_bytes());
         store.data_mut().may_fetch = false;
-        let probe = probe!(wit, current::switchyard::hooks::types::Address);
-        guest.switchyard_hooks_billing().call_price(store, probe, None).map(drop)
+        guest.price.call(store, (probe(), None)).map(drop)
     }
 
-    fn prepare(state: &mut InstanceState, (message, _): Self::Question<'_>) {
-        state.destination = Digits::of_address(&message.destination.value);
+    fn prepare(state: &mut InstanceState, question: PriceQuestion<'_>, _: Option<&PriceAnswer>) {
+        state.set_message(question.message);
+        if let Some(changes) = question.changes {
+            state.message.attributes.clone_from(&changes.attributes);
+        }
         state.may_fetch = false;
     }
 
     fn ask(
         generation: &Generation<Self>,
         instance: &mut Instance<Self>,
-        (message, leg): Self::Question<'_>,
+        PriceQuestion { message, leg, .. }: PriceQuestion<'_>,
     ) -> wasmtime::Result<Result<PriceAnswer, Fault>> {
         let directory = generation.environment.directory.load();
         let texts = MessageTexts::of(message, &directory);
-        let question = message_param!(wit, current::switchyard::hooks::types::Address, message, &texts);
+        let question = message_record(message, &texts);
         let peer = leg.map(|leg| (directory.name(leg.peer), leg.cost));
         let leg = peer.as_ref().map(|(peer, cost)| wit::FirstLeg { peer, cost: *cost });
-        let Instance { store, guest } = instance;
-        let quote = guest.switchyard_hooks_billing().call_price(store, question, leg)?;
+        let quote = instance.guest.price.call(&mut instance.store, (question, leg))?;
         Ok(decode_answer(generation, quote))
     }
 
-    fn own_question((message, leg): Self::Question<'_>) -> Self::Owned {
-        (message.clone(), leg.cloned())
+    fn own_question(PriceQuestion { message, leg, changes }: PriceQuestion<'_>) -> Self::Owned {
+        (message.clone(), leg.cloned(), changes.cloned())
     }
 
-    fn borrow_question((message, leg): &Self::Owned) -> Self::Question<'_> {
-        (message, leg.as_ref())
+    fn borrow_question((message, leg, changes): &Self::Owned) -> PriceQuestion<'_> {
+        PriceQuestion { message, leg: leg.as_ref(), changes: changes.as_ref() }
     }
 
-    fn canary_bucket((message, _): Self::Question<'_>) -> u16 {
-        canary_bucket(&message.destination.value)
+    fn canary_bucket(question: PriceQuestion<'_>) -> u16 {
+        canary_bucket(&question.message.destination.value)
     }
 
     fn decides(_: &PriceAnswer) -> bool {
@@ -106,12 +126,20 @@ impl World for Biller {
         }
     }
 
-    fn message_id((message, _): Self::Question<'_>) -> Option<MessageId> {
-        accepted_id(message)
+    fn message_id(question: PriceQuestion<'_>) -> Option<MessageId> {
+        accepted_id(question.message)
     }
 
-    fn describe_question((message, _): Self::Question<'_>, directory: &Directory) -> String {
-        masked_route(message, directory)
+    fn failed_question(PriceQuestion { message, leg, changes }: PriceQuestion<'_>) -> FailedQuestion {
+        let mut message = message.clone();
+        if let Some(changes) = changes {
+            message.routed.changes = Some(Box::new(changes.clone()));
+        }
+        FailedQuestion::Price(Box::new((message, leg.cloned())))
+    }
+
+    fn describe_question(question: PriceQuestion<'_>, directory: &Directory) -> String {
+        masked_route(question.message, directory)
     }
 }
 
@@ -135,8 +163,7 @@ impl Generation<Biller> {
             .collect();
         let result = self.call(now, &mut HostCallLog::Off, |instance| {
             instance.store.data_mut().may_fetch = true;
-            let Instance { store, guest } = instance;
-            guest.switchyard_hooks_billing().call_settle(store, &result).map(Ok)
+            instance.guest.settle.call(&mut instance.store, (&result,)).map(Ok)
         })?;
         Ok(result.map_err(|why| truncate(why, MAX_REASON_OCTETS)))
     }

@@ -1,54 +1,46 @@
 //! The delivery policy hook: the step after a failed attempt.
 
 use super::{
-    MessageTexts, World, accepted_id, canary_bucket, clamped_duration, masked_route, message_param, probe,
+    MessageTexts, PROBE_DESTINATION, World, accepted_id, canary_bucket, clamped_duration, masked_route,
+    message_record, probe,
 };
-use crate::bindings::delivery as current;
-use crate::bindings::delivery::exports::switchyard::hooks::delivery as wit;
-use crate::contract::WitVersion;
+use crate::bindings::guest::exports::switchyard::hooks::delivery as wit;
 use crate::fault::Fault;
+use crate::fault_examples::FailedQuestion;
 use crate::generation::{Generation, Instance};
+use crate::guest_function::{Exports, GuestFunction, Signature};
 use crate::host_calls::InstanceState;
 use crate::host_calls::tables::Digits;
-use crate::runtime::Runtime;
 use crate::text_limits::truncate_note;
 use model::{
     Attempt, DeliveryDecision, Directory, ErrorClass, Hook, Message, MessageId, NextStep, PeerAdvice,
 };
 use std::time::Duration;
-use wasmtime::Store;
-use wasmtime::component::Component;
 
 pub(crate) struct DeliveryPolicy;
 
+pub(crate) struct Next;
+
+impl Signature for Next {
+    const NAME: &'static str = "next";
+    type Arguments<'a> = (wit::Message<'a>, wit::Attempt<'a>);
+    type Answer = wit::NextStep;
+}
+
 impl World for DeliveryPolicy {
     const HOOK: Hook = Hook::DeliveryPolicy;
-    type Pre = current::DeliveryPolicyPre<InstanceState>;
-    type Guest = current::DeliveryPolicy;
+    const INTERFACE: &'static str = "delivery";
+    type Guest = GuestFunction<Next>;
     type Question<'a> = (&'a Message, &'a Attempt);
     type Owned = (Message, Attempt);
     type Answer = DeliveryDecision;
 
-    fn pre(runtime: &Runtime, component: &Component, version: WitVersion) -> wasmtime::Result<Self::Pre> {
-        current::DeliveryPolicyPre::new(runtime.link(Hook::DeliveryPolicy, version, component)?)
-    }
-
-    fn instantiate(pre: &Self::Pre, store: &mut Store<InstanceState>) -> wasmtime::Result<Self::Guest> {
-        pre.instantiate(store)
-    }
-
-    fn configure(
-        guest: &Self::Guest,
-        store: &mut Store<InstanceState>,
-        document: &str,
-    ) -> wasmtime::Result<Result<(), String>> {
-        guest.switchyard_hooks_delivery().call_configure(store, document)
+    fn guest(exports: &mut Exports<'_>) -> wasmtime::Result<Self::Guest> {
+        GuestFunction::find(exports)
     }
 
     fn check(instance: &mut Instance<Self>) -> wasmtime::Result<()> {
-        let Instance { store, guest } = instance;
-        store.data_mut().destination = Digits::of(b"1000000000");
-        let probe = probe!(wit, current::switchyard::hooks::types::Address);
+        instance.store.data_mut().destination = Digits::of(PROBE_DESTINATION.as_bytes());
         let attempt = wit::Attempt {
             number: 1,
             leg: 0,
@@ -59,11 +51,11 @@ impl World for DeliveryPolicy {
             age: 1_000,
             left: 86_400_000,
         };
-        guest.switchyard_hooks_delivery().call_next(store, probe, attempt).map(drop)
+        instance.guest.call(&mut instance.store, (probe(), attempt)).map(drop)
     }
 
-    fn prepare(state: &mut InstanceState, (message, _): (&Message, &Attempt)) {
-        state.destination = Digits::of_address(&message.destination.value);
+    fn prepare(state: &mut InstanceState, (message, _): (&Message, &Attempt), _: Option<&DeliveryDecision>) {
+        state.set_message(message);
     }
 
     fn ask(
@@ -73,7 +65,6 @@ impl World for DeliveryPolicy {
     ) -> wasmtime::Result<Result<DeliveryDecision, Fault>> {
         let directory = generation.environment.directory.load();
         let texts = MessageTexts::of(message, &directory);
-        let question = message_param!(wit, current::switchyard::hooks::types::Address, message, &texts);
         let peer = directory.name(attempt.peer);
         let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let attempt = wit::Attempt {
@@ -94,8 +85,8 @@ impl World for DeliveryPolicy {
             age: milliseconds(attempt.age),
             left: milliseconds(attempt.left),
         };
-        let Instance { store, guest } = instance;
-        let next = guest.switchyard_hooks_delivery().call_next(store, question, attempt)?;
+        let question = message_record(message, &texts);
+        let next = instance.guest.call(&mut instance.store, (question, attempt))?;
         Ok(decode_answer(generation, next))
     }
 
@@ -131,6 +122,10 @@ impl World for DeliveryPolicy {
 
     fn message_id((message, _): (&Message, &Attempt)) -> Option<MessageId> {
         accepted_id(message)
+    }
+
+    fn failed_question((message, attempt): (&Message, &Attempt)) -> FailedQuestion {
+        FailedQuestion::Next(Box::new((message.clone(), attempt.clone())))
     }
 
     fn describe_question((message, attempt): (&Message, &Attempt), directory: &Directory) -> String {

@@ -5,29 +5,28 @@ mod delivery;
 mod resolver;
 mod router;
 
-pub(crate) use biller::Biller;
+pub(crate) use biller::{Biller, PriceQuestion};
 pub(crate) use delivery::DeliveryPolicy;
 pub(crate) use resolver::Resolver;
 pub use router::Decision;
 pub(crate) use router::Router;
 
-use crate::contract::WitVersion;
+use crate::bindings::guest::switchyard::hooks::types as wit;
 use crate::fault::Fault;
+use crate::fault_examples::FailedQuestion;
 use crate::generation::{Generation, Instance};
+use crate::guest_function::Exports;
 use crate::host_calls::InstanceState;
-use crate::runtime::Runtime;
 use model::{Address, Directory, Hook, Message, MessageId};
 use std::borrow::Cow;
 use std::time::Duration;
-use wasmtime::Store;
-use wasmtime::component::Component;
 
 /// One hook's side of the contract in `wit/`.
 pub(crate) trait World: Sized + Send + Sync + 'static {
     const HOOK: Hook;
-    /// A linked component of this world.
-    type Pre: Send + Sync;
-    /// An instance of it.
+    /// The interface that its components export.
+    const INTERFACE: &'static str;
+    /// The functions of an instance, except `configure`.
     type Guest: Send;
     /// The question to the guest.
     type Question<'a>: Copy;
@@ -36,17 +35,13 @@ pub(crate) trait World: Sized + Send + Sync + 'static {
     /// The guest's answer, in host types.
     type Answer: Clone + Send + 'static;
 
-    fn pre(runtime: &Runtime, component: &Component, wit: WitVersion) -> wasmtime::Result<Self::Pre>;
-    fn instantiate(pre: &Self::Pre, store: &mut Store<InstanceState>) -> wasmtime::Result<Self::Guest>;
-    fn configure(
-        guest: &Self::Guest,
-        store: &mut Store<InstanceState>,
-        document: &str,
-    ) -> wasmtime::Result<Result<(), String>>;
+    /// Finds the functions of an instance.
+    fn guest(exports: &mut Exports<'_>) -> wasmtime::Result<Self::Guest>;
     /// Asks a question that any plugin can answer (self-check).
     fn check(instance: &mut Instance<Self>) -> wasmtime::Result<()>;
-    /// Sets the state that host calls refer to during the question.
-    fn prepare(state: &mut InstanceState, question: Self::Question<'_>);
+    /// Sets the state that host calls refer to during the question. `earlier`: what the plugins before it in the chain
+    /// answered without deciding.
+    fn prepare(state: &mut InstanceState, question: Self::Question<'_>, earlier: Option<&Self::Answer>);
     /// Asks the question. The outer error is a trap, the inner one an invalid answer.
     fn ask(
         generation: &Generation<Self>,
@@ -59,12 +54,19 @@ pub(crate) trait World: Sized + Send + Sync + 'static {
     fn canary_bucket(question: Self::Question<'_>) -> u16;
     /// Whether the answer ends the chain.
     fn decides(answer: &Self::Answer) -> bool;
+    /// The answer of a chain whose earlier plugins answered `earlier` without deciding.
+    fn after(earlier: Option<Self::Answer>, answer: Self::Answer) -> Self::Answer {
+        let _ = earlier;
+        answer
+    }
     /// Whether two answers are equivalent; notes do not count.
     fn is_same_answer(one: &Self::Answer, other: &Self::Answer) -> bool;
     /// Describes an answer, for comparisons.
     fn describe_answer(answer: &Self::Answer, directory: &Directory) -> String;
     /// The id of the message that the question is about, if it has one already.
     fn message_id(question: Self::Question<'_>) -> Option<MessageId>;
+    /// The question of a call that failed.
+    fn failed_question(question: Self::Question<'_>) -> FailedQuestion;
     /// Describes a question with masked numbers, for samples of differences and faults.
     fn describe_question(question: Self::Question<'_>, directory: &Directory) -> String;
 }
@@ -96,50 +98,45 @@ impl<'a> MessageTexts<'a> {
     }
 }
 
-/// Builds the record for WIT's `message` in the module of one world.
-macro_rules! message_param {
-    ($wit:path, $address:path, $message:expr, $texts:expr) => {{
-        use $address as WitAddress;
-        use $wit as wit;
-        let (message, texts): (&model::Message, &crate::worlds::MessageTexts<'_>) = ($message, $texts);
-        let address =
-            |address: &model::Address, value| WitAddress { ton: address.ton, npi: address.npi, value };
-        wit::Message {
-            origin: &texts.origin,
-            source: address(&message.source, &texts.source),
-            destination: address(&message.destination, &texts.destination),
-            service_type: (!texts.service_type.is_empty()).then_some(&*texts.service_type),
-            data_coding: message.text.data_coding,
-            priority: message.priority.level(),
-            length: u32::try_from(message.text.octets.len()).unwrap_or(u32::MAX),
-            parts: message.text.segment_count(),
-            udhi: message.text.udhi,
-            wants_receipt: message.dlr_request.any(),
-        }
-    }};
+fn address<'a>(address: &Address, value: &'a str) -> wit::AddressParam<'a> {
+    wit::AddressParam { ton: address.ton, npi: address.npi, value }
 }
-pub(crate) use message_param;
 
-/// A message for self-checks.
-macro_rules! probe {
-    ($wit:path, $address:path) => {{
-        use $address as WitAddress;
-        use $wit as wit;
-        wit::Message {
-            origin: "self-check",
-            source: WitAddress { ton: 1, npi: 1, value: "10000" },
-            destination: WitAddress { ton: 1, npi: 1, value: "1000000000" },
-            service_type: None,
-            data_coding: 0,
-            priority: 0,
-            length: 0,
-            parts: 1,
-            udhi: false,
-            wants_receipt: false,
-        }
-    }};
+/// A message, as plugins receive it.
+pub(crate) fn message_record<'a>(message: &Message, texts: &'a MessageTexts<'_>) -> wit::Message<'a> {
+    wit::Message {
+        origin: &texts.origin,
+        source: address(&message.source, &texts.source),
+        destination: address(&message.destination, &texts.destination),
+        service_type: (!texts.service_type.is_empty()).then_some(&*texts.service_type),
+        data_coding: message.text.data_coding,
+        priority: message.priority.level(),
+        length: u32::try_from(message.text.octets.len()).unwrap_or(u32::MAX),
+        parts: message.text.segment_count(),
+        udhi: message.text.udhi,
+        wants_receipt: message.dlr_request.any(),
+    }
 }
-pub(crate) use probe;
+
+/// The destination of [`probe`].
+pub(crate) const PROBE_DESTINATION: &str = "1000000000";
+
+/// A message for the self-check, which any plugin can answer.
+pub(crate) fn probe() -> wit::Message<'static> {
+    let number = |value| wit::AddressParam { ton: 1, npi: 1, value };
+    wit::Message {
+        origin: "self-check",
+        source: number("10000"),
+        destination: number(PROBE_DESTINATION),
+        service_type: None,
+        data_coding: 0,
+        priority: 0,
+        length: 0,
+        parts: 1,
+        udhi: false,
+        wants_receipt: false,
+    }
+}
 
 /// The id of a message; it has none before it is accepted.
 pub(crate) fn accepted_id(message: &Message) -> Option<MessageId> {

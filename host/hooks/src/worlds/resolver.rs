@@ -1,43 +1,36 @@
 //! The resolver hook: the subscriber of a number.
 
 use super::{World, canary_bucket, clamped_duration};
-use crate::bindings::resolver as current;
-use crate::bindings::resolver::exports::switchyard::hooks::resolution as wit;
-use crate::contract::WitVersion;
+use crate::bindings::guest::exports::switchyard::hooks::resolution as wit;
 use crate::fault::Fault;
+use crate::fault_examples::FailedQuestion;
 use crate::generation::{Generation, Instance};
+use crate::guest_function::{Exports, GuestFunction, Signature};
 use crate::host_calls::InstanceState;
 use crate::host_calls::tables::Digits;
-use crate::runtime::Runtime;
 use crate::text_limits::truncate_note;
 use model::{Address, AddressBytes, Directory, Hook, Imsi, MessageId, Resolution, Subscriber};
-use wasmtime::Store;
-use wasmtime::component::Component;
 
 pub(crate) struct Resolver;
 
+pub(crate) struct Resolve;
+
+impl Signature for Resolve {
+    const NAME: &'static str = "resolve";
+    type Arguments<'a> = (&'a str,);
+    type Answer = wit::Resolved;
+}
+
 impl World for Resolver {
     const HOOK: Hook = Hook::Resolver;
-    type Pre = current::ResolverPre<InstanceState>;
-    type Guest = current::Resolver;
+    const INTERFACE: &'static str = "resolution";
+    type Guest = GuestFunction<Resolve>;
     type Question<'a> = &'a str;
     type Owned = String;
     type Answer = Resolution;
 
-    fn pre(runtime: &Runtime, component: &Component, version: WitVersion) -> wasmtime::Result<Self::Pre> {
-        current::ResolverPre::new(runtime.link(Hook::Resolver, version, component)?)
-    }
-
-    fn instantiate(pre: &Self::Pre, store: &mut Store<InstanceState>) -> wasmtime::Result<Self::Guest> {
-        pre.instantiate(store)
-    }
-
-    fn configure(
-        guest: &Self::Guest,
-        store: &mut Store<InstanceState>,
-        document: &str,
-    ) -> wasmtime::Result<Result<(), String>> {
-        guest.switchyard_hooks_resolution().call_configure(store, document)
+    fn guest(exports: &mut Exports<'_>) -> wasmtime::Result<Self::Guest> {
+        GuestFunction::find(exports)
     }
 
     /// No self-check: a question may query other systems.
@@ -45,7 +38,7 @@ impl World for Resolver {
         Ok(())
     }
 
-    fn prepare(state: &mut InstanceState, msisdn: &str) {
+    fn prepare(state: &mut InstanceState, msisdn: &str, _: Option<&Resolution>) {
         state.destination = Digits::of(msisdn.as_bytes());
         state.may_fetch = true;
     }
@@ -55,8 +48,7 @@ impl World for Resolver {
         instance: &mut Instance<Self>,
         msisdn: &str,
     ) -> wasmtime::Result<Result<Resolution, Fault>> {
-        let Instance { store, guest } = instance;
-        let resolved = guest.switchyard_hooks_resolution().call_resolve(store, msisdn)?;
+        let resolved = instance.guest.call(&mut instance.store, (msisdn,))?;
         Ok(decode_answer(generation, resolved))
     }
 
@@ -93,6 +85,10 @@ impl World for Resolver {
 
     fn message_id(_: &str) -> Option<MessageId> {
         None
+    }
+
+    fn failed_question(msisdn: &str) -> FailedQuestion {
+        FailedQuestion::Resolve(msisdn.to_owned())
     }
 
     fn describe_question(msisdn: &str, _: &Directory) -> String {

@@ -1,23 +1,25 @@
 //! The router hook: the next step of a message.
 
-use super::{MessageTexts, World, accepted_id, canary_bucket, masked_route, message_param, probe};
-use crate::bindings::previous;
-use crate::bindings::router as current;
-use crate::bindings::router::exports::switchyard::hooks::routing as wit;
-use crate::bindings::router::switchyard::hooks::types::AddressResult;
+mod previous;
+
+use super::{
+    MessageTexts, PROBE_DESTINATION, World, accepted_id, canary_bucket, masked_route, message_record, probe,
+};
+use crate::bindings::guest::exports::switchyard::hooks::routing as wit;
+use crate::bindings::guest::switchyard::hooks::types::AddressResult;
 use crate::contract::WitVersion;
 use crate::fault::Fault;
+use crate::fault_examples::FailedQuestion;
 use crate::generation::{Generation, Instance};
+use crate::guest_function::{Exports, GuestFunction, Signature};
 use crate::host_calls::InstanceState;
 use crate::host_calls::tables::Digits;
-use crate::runtime::Runtime;
 use crate::text_limits::truncate_note;
 use model::{
-    Address, Directory, Hook, Leg, Message, MessageId, RejectReason, SenderRequest, Timestamp, Verdict,
+    Address, Directory, Hook, Leg, Message, MessageChanges, MessageId, RejectReason, SenderRequest,
+    Timestamp, Verdict,
 };
 use std::time::Duration;
-use wasmtime::Store;
-use wasmtime::component::Component;
 
 pub(crate) struct Router;
 
@@ -31,6 +33,8 @@ pub struct Decision {
     pub verdict: Option<Verdict>,
     /// The requested sender of the message; with a forward verdict only.
     pub sender: Option<Box<SenderRequest>>,
+    /// What changes in the message, if anything; it counts with a forward verdict only.
+    pub changes: Option<Box<MessageChanges>>,
     /// The reason.
     pub note: Option<Box<str>>,
 }
@@ -50,68 +54,61 @@ impl Decision {
     }
 }
 
-pub(crate) enum Pre {
-    Current(current::RouterPre<InstanceState>),
-    Previous(previous::RouterPre<InstanceState>),
+pub(crate) struct Route;
+
+impl Signature for Route {
+    const NAME: &'static str = "route";
+    type Arguments<'a> = (wit::Message<'a>,);
+    type Answer = wit::Decision;
 }
 
-pub(crate) enum Guest {
-    Current(current::Router),
-    Previous(previous::Router),
+/// `route` in each contract version.
+pub(crate) enum RouterGuest {
+    V0_3(GuestFunction<Route>),
+    V0_2(GuestFunction<previous::RouteV0_2>),
+    V0_1(GuestFunction<previous::RouteV0_1>),
+}
+
+impl RouterGuest {
+    fn call(
+        &self,
+        store: &mut wasmtime::Store<InstanceState>,
+        message: wit::Message<'_>,
+    ) -> wasmtime::Result<wit::Decision> {
+        match self {
+            Self::V0_3(route) => route.call(store, (message,)),
+            Self::V0_2(route) => route.call(store, (message,)).map(Into::into),
+            Self::V0_1(route) => route.call(store, (message.into(),)).map(Into::into),
+        }
+    }
 }
 
 impl World for Router {
     const HOOK: Hook = Hook::Router;
-    type Pre = Pre;
-    type Guest = Guest;
+    const INTERFACE: &'static str = "routing";
+    type Guest = RouterGuest;
     type Question<'a> = &'a Message;
     type Owned = Message;
     type Answer = Decision;
 
-    fn pre(runtime: &Runtime, component: &Component, version: WitVersion) -> wasmtime::Result<Pre> {
-        let pre = runtime.link(Hook::Router, version, component)?;
-        Ok(match version {
-            WitVersion::V0_2 => Pre::Current(current::RouterPre::new(pre)?),
-            WitVersion::V0_1 => Pre::Previous(previous::RouterPre::new(pre)?),
+    fn guest(exports: &mut Exports<'_>) -> wasmtime::Result<RouterGuest> {
+        Ok(match exports.version {
+            WitVersion::V0_3 => RouterGuest::V0_3(GuestFunction::find(exports)?),
+            WitVersion::V0_2 => RouterGuest::V0_2(GuestFunction::find(exports)?),
+            WitVersion::V0_1 => RouterGuest::V0_1(GuestFunction::find(exports)?),
         })
-    }
-
-    fn instantiate(pre: &Pre, store: &mut Store<InstanceState>) -> wasmtime::Result<Guest> {
-        Ok(match pre {
-            Pre::Current(pre) => Guest::Current(pre.instantiate(store)?),
-            Pre::Previous(pre) => Guest::Previous(pre.instantiate(store)?),
-        })
-    }
-
-    fn configure(
-        guest: &Guest,
-        store: &mut Store<InstanceState>,
-        document: &str,
-    ) -> wasmtime::Result<Result<(), String>> {
-        match guest {
-            Guest::Current(guest) => guest.switchyard_hooks_routing().call_configure(store, document),
-            Guest::Previous(guest) => guest.switchyard_hooks_routing().call_configure(store, document),
-        }
     }
 
     fn check(instance: &mut Instance<Self>) -> wasmtime::Result<()> {
-        let Instance { store, guest } = instance;
-        store.data_mut().destination = Digits::of(b"1000000000");
-        match guest {
-            Guest::Current(guest) => {
-                let probe = probe!(wit, current::switchyard::hooks::types::AddressParam);
-                guest.switchyard_hooks_routing().call_route(store, probe).map(drop)
-            }
-            Guest::Previous(guest) => {
-                let probe = contract_v0_1::probe();
-                guest.switchyard_hooks_routing().call_route(store, probe).map(drop)
-            }
-        }
+        instance.store.data_mut().destination = Digits::of(PROBE_DESTINATION.as_bytes());
+        instance.guest.call(&mut instance.store, probe()).map(drop)
     }
 
-    fn prepare(state: &mut InstanceState, message: &Message) {
-        state.destination = Digits::of_address(&message.destination.value);
-        state.body = message.text.octets.clone();
+    fn prepare(state: &mut InstanceState, message: &Message, earlier: Option<&Decision>) {
+        state.set_message(message);
+        state.message.attributes = earlier
+            .and_then(|earlier| earlier.changes.as_deref())
+            .map_or_else(Vec::new, |changes| changes.attributes.clone());
         state.sender = None;
     }
 
@@ -122,18 +119,7 @@ impl World for Router {
     ) -> wasmtime::Result<Result<Decision, Fault>> {
         let directory = generation.environment.directory.load();
         let texts = MessageTexts::of(message, &directory);
-        let Instance { store, guest } = instance;
-        let decision = match guest {
-            Guest::Current(guest) => {
-                let question =
-                    message_param!(wit, current::switchyard::hooks::types::AddressParam, message, &texts);
-                guest.switchyard_hooks_routing().call_route(store, question)?
-            }
-            Guest::Previous(guest) => {
-                let question = contract_v0_1::question(message, &texts);
-                contract_v0_1::decision(guest.switchyard_hooks_routing().call_route(store, question)?)
-            }
-        };
+        let decision = instance.guest.call(&mut instance.store, message_record(message, &texts))?;
         let sender = instance.store.data_mut().sender.take();
         Ok(decode_answer(generation, &directory, decision)
             .map(|decision| decision.with_sender(sender, &texts.origin)))
@@ -155,8 +141,18 @@ impl World for Router {
         decision.verdict.is_some()
     }
 
+    fn after(earlier: Option<Decision>, mut answer: Decision) -> Decision {
+        if let Some(mut changes) = earlier.and_then(|earlier| earlier.changes) {
+            if let Some(own) = answer.changes.take() {
+                changes.extend(*own);
+            }
+            answer.changes = Some(changes);
+        }
+        answer
+    }
+
     fn is_same_answer(one: &Decision, other: &Decision) -> bool {
-        one.verdict == other.verdict && one.sender == other.sender
+        one.verdict == other.verdict && one.sender == other.sender && one.changes == other.changes
     }
 
     fn describe_answer(decision: &Decision, directory: &Directory) -> String {
@@ -173,11 +169,18 @@ impl World for Router {
         if let Some(request) = &decision.sender {
             words.push_str(&format!(", sender of {} else {}", request.pool, request.otherwise.name()));
         }
+        if let Some(changes) = &decision.changes {
+            words.push_str(&format!(", {changes}"));
+        }
         words
     }
 
     fn message_id(message: &Message) -> Option<MessageId> {
         accepted_id(message)
+    }
+
+    fn failed_question(message: &Message) -> FailedQuestion {
+        FailedQuestion::Route(Box::new(message.clone()))
     }
 
     fn describe_question(message: &Message, directory: &Directory) -> String {
@@ -220,7 +223,56 @@ fn decode_answer(
             wit::RejectReason::TryLater => RejectReason::TryLater,
         })),
     };
-    Ok(Decision { verdict, sender: None, note: truncate_note(decision.note) })
+    let changes = convert_changes(decision.changes)?;
+    Ok(Decision { verdict, sender: None, changes, note: truncate_note(decision.note) })
+}
+
+fn convert_changes(changes: Vec<wit::Change>) -> Result<Option<Box<MessageChanges>>, Fault> {
+    if changes.is_empty() {
+        return Ok(None);
+    }
+    let mut converted = MessageChanges::default();
+    for change in changes {
+        match change {
+            wit::Change::SetTlv(tlv) => {
+                if MessageChanges::FIXED_TAGS.contains(&tlv.tag) {
+                    return Err(Fault::verdict(format!(
+                        "TLV {:#06x} set: the appliance makes its value itself",
+                        tlv.tag
+                    )));
+                }
+                if tlv.value.len() > usize::from(u16::MAX) {
+                    let length = tlv.value.len();
+                    return Err(Fault::verdict(format!(
+                        "TLV {:#06x} with a value of {length} octets; the maximum is 65535",
+                        tlv.tag
+                    )));
+                }
+                converted.change_tlv(tlv.tag, Some(tlv.value.into()));
+            }
+            wit::Change::RemoveTlv(tag) => converted.change_tlv(tag, None),
+            wit::Change::SetAttribute(attribute) => {
+                if !MessageChanges::is_attribute_name(&attribute.name) {
+                    let name: String = attribute.name.chars().take(64).collect();
+                    return Err(Fault::verdict(format!(
+                        "attribute {name:?}: a name has 1 to 64 of a-z, 0-9, dot, hyphen and underscore"
+                    )));
+                }
+                if attribute.value.len() > MessageChanges::MAX_ATTRIBUTE {
+                    let (name, length) = (attribute.name, attribute.value.len());
+                    return Err(Fault::verdict(format!(
+                        "attribute {name} with a value of {length} octets; the maximum is {}",
+                        MessageChanges::MAX_ATTRIBUTE
+                    )));
+                }
+                converted.set_attribute(attribute.name.into(), attribute.value.into());
+            }
+        }
+        if converted.len() > MessageChanges::MAX {
+            return Err(Fault::verdict(format!("more than {} changes of a message", MessageChanges::MAX)));
+        }
+    }
+    Ok(Some(Box::new(converted)))
 }
 
 fn convert_address(address: &AddressResult) -> Result<Address, Fault> {
@@ -254,76 +306,4 @@ fn convert_legs(legs: Vec<wit::Leg>, directory: &Directory) -> Result<Vec<Leg>, 
             })
         })
         .collect()
-}
-
-/// Converts between the previous contract version and the current one.
-mod contract_v0_1 {
-    use super::{AddressResult, Message, MessageTexts, wit};
-    use crate::bindings::previous::exports::switchyard::hooks::routing as old;
-    use crate::bindings::previous::switchyard::hooks::types as old_types;
-    use model::Address;
-
-    pub(super) fn probe() -> old::Message<'static> {
-        old::Message {
-            origin: "self-check",
-            source: old_types::AddressParam { ton: 1, npi: 1, value: "10000" },
-            destination: old_types::AddressParam { ton: 1, npi: 1, value: "1000000000" },
-            service_type: None,
-            data_coding: 0,
-            priority: 0,
-            length: 0,
-            udhi: false,
-            wants_receipt: false,
-        }
-    }
-
-    pub(super) fn question<'a>(message: &Message, texts: &'a MessageTexts<'_>) -> old::Message<'a> {
-        let address =
-            |address: &Address, value| old_types::AddressParam { ton: address.ton, npi: address.npi, value };
-        old::Message {
-            origin: &texts.origin,
-            source: address(&message.source, &texts.source),
-            destination: address(&message.destination, &texts.destination),
-            service_type: (!texts.service_type.is_empty()).then_some(&*texts.service_type),
-            data_coding: message.text.data_coding,
-            priority: message.priority.level(),
-            length: u32::try_from(message.text.octets.len()).unwrap_or(u32::MAX),
-            udhi: message.text.udhi,
-            wants_receipt: message.dlr_request.any(),
-        }
-    }
-
-    pub(super) fn decision(decision: old::Decision) -> wit::Decision {
-        let verdict = match decision.verdict {
-            old_types::Verdict::Pass => wit::Verdict::Pass,
-            old_types::Verdict::Forward(legs) => wit::Verdict::Forward(legs.into_iter().map(leg).collect()),
-            old_types::Verdict::Hold(until) => wit::Verdict::Hold(until),
-            old_types::Verdict::Reject(reason) => wit::Verdict::Reject(match reason {
-                old_types::RejectReason::NoRoute => wit::RejectReason::NoRoute,
-                old_types::RejectReason::InvalidDestination => wit::RejectReason::InvalidDestination,
-                old_types::RejectReason::InvalidSource => wit::RejectReason::InvalidSource,
-                old_types::RejectReason::Prohibited => wit::RejectReason::Prohibited,
-                old_types::RejectReason::NotAuthorised => wit::RejectReason::NotAuthorised,
-                old_types::RejectReason::TryLater => wit::RejectReason::TryLater,
-            }),
-        };
-        wit::Decision { verdict, note: decision.note }
-    }
-
-    fn leg(leg: old_types::Leg) -> wit::Leg {
-        let address = |address: old_types::AddressResult| AddressResult {
-            ton: address.ton,
-            npi: address.npi,
-            value: address.value,
-        };
-        wit::Leg {
-            peer: leg.peer,
-            rank: leg.rank,
-            weight: leg.weight,
-            cost: leg.cost,
-            longest_wait: leg.longest_wait,
-            source: leg.source.map(address),
-            destination: leg.destination.map(address),
-        }
-    }
 }

@@ -116,6 +116,7 @@ fn message(source: &str) -> Message {
         submission: None,
         text: Text { octets: bytes::Bytes::from_static(b"hello"), ..Text::default() },
         tlvs: bytes::Bytes::new(),
+        protocol_fields: bytes::Bytes::new(),
         accepted_at: NOW,
         scheduled: None,
         expires_at: Timestamp(u64::MAX),

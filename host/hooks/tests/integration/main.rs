@@ -4,12 +4,13 @@
 mod call_replay;
 mod candidates;
 mod concurrent_changes;
-mod contract_0_1;
 mod cpu_contention;
 mod fault_handling;
 mod host_services;
 mod instances;
 mod lifecycle;
+mod message_details;
+mod previous_contracts;
 mod refusals;
 mod sender_requests;
 mod support;

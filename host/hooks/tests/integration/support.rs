@@ -6,7 +6,10 @@ use capabilities::{
     CounterOptions, Counters, DurableCounters, Fetch, FetchFailure, FetchRequest, FetchResponse, HttpGrants,
     LogBudgets, MemoryKvStore, TableHlr, TableStore, TableStoreOptions,
 };
-use hooks::{ActivationConditions, Binding, Hooks, HooksOptions, HostServices, PeerSnapshots, PoolSnapshots};
+use hooks::{
+    AccountAttributes, ActivationConditions, Binding, Hooks, HooksOptions, HostServices, PeerSnapshots,
+    PoolSnapshots,
+};
 use model::{
     Address, Directory, DlrRequest, Message, MessageId, MessageKind, PeerId, PluginVersion, Priority,
 };
@@ -48,6 +51,8 @@ pub(crate) fn services(folder: &Path) -> HostServices {
     HostServices {
         peer_snapshots: Arc::new(PeerSnapshots::default()),
         pool_snapshots: Arc::default(),
+        account_attributes: Arc::default(),
+        decode_text: |text| String::from_utf8(text.octets.to_vec()).ok(),
         counters: Arc::new(Counters::new(CounterOptions::default())),
         durable_counters: Arc::default(),
         kv_store: Arc::new(MemoryKvStore::default()),
@@ -64,6 +69,7 @@ pub(crate) struct HooksFixture {
     pub(crate) durable: Arc<DurableCounters>,
     pub(crate) peer_snapshots: Arc<PeerSnapshots>,
     pub(crate) pool_snapshots: Arc<PoolSnapshots>,
+    pub(crate) account_attributes: Arc<AccountAttributes>,
     pub(crate) tables: Arc<TableStore>,
     pub(crate) values: Arc<MemoryKvStore>,
     fetch: Arc<dyn Fetch>,
@@ -140,7 +146,8 @@ impl HooksFixture {
         };
         let (counters, peer_snapshots, tables) =
             (own.counters.clone(), own.peer_snapshots.clone(), own.tables.clone());
-        let pool_snapshots = own.pool_snapshots.clone();
+        let (pool_snapshots, account_attributes) =
+            (own.pool_snapshots.clone(), own.account_attributes.clone());
         let hooks = Hooks::open(folder.path(), options.clone(), directory(), own).unwrap();
         let directory = directory();
         Self {
@@ -149,6 +156,7 @@ impl HooksFixture {
             durable,
             peer_snapshots,
             pool_snapshots,
+            account_attributes,
             tables,
             values,
             fetch,
@@ -244,6 +252,7 @@ pub(crate) fn message(source: &str, destination: &str) -> Message {
         submission: None,
         text: Text { octets: Bytes::from_static(b"hello"), ..Text::default() },
         tlvs: Bytes::new(),
+        protocol_fields: Bytes::new(),
         accepted_at: NOW,
         scheduled: None,
         expires_at: NOW,

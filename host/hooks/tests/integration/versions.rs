@@ -36,10 +36,10 @@ fn an_unknown_world_version_or_import_is_refused_by_name() {
     let router = guest("prefix_router");
     let refusal = |octets: &[u8]| fixture.hooks.upload("p", octets, None).unwrap_err();
     assert!(matches!(refusal(&EMPTY_COMPONENT), HookError::WrongWorld { .. }));
-    let newer = refusal(&replaced(&router, b"@0.2.0", b"@0.9.0"));
+    let newer = refusal(&replaced(&router, b"@0.3.0", b"@0.9.0"));
     assert!(matches!(&newer, HookError::WrongVersion { .. }), "{newer}");
     let words = newer.to_string();
-    assert!(words.contains("0.9.0") && words.contains("0.2.0"), "both versions are named: {words}");
+    assert!(words.contains("0.9.0") && words.contains("0.3.0"), "both versions are named: {words}");
     let other = refusal(&replaced(&router, b"switchyard:hooks/routing@", b"switchyard:hooks/tearing@"));
     assert!(matches!(&other, HookError::WrongWorld { .. }), "{other}");
     let foreign = refusal(&replaced(&router, b"switchyard:hooks/tables@", b"switchyard:hooks/wallet@"));

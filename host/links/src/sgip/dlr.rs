@@ -7,7 +7,7 @@ use sgip::{Report, SgipFields};
 
 /// Makes the Report of a DLR for an SP; `None` if the message was not submitted by SGIP.
 pub(super) fn report_from_dlr(message: &Message, dlr: &DlrContent, quirks: &SgipQuirks) -> Option<Report> {
-    let submit = SgipFields::read(&message.tlvs).sequence?;
+    let submit = SgipFields::read(&message.protocol_fields).sequence?;
     let state = match dlr.state {
         DlrState::Delivered | DlrState::Accepted => 0,
         DlrState::Scheduled | DlrState::Enroute => 1,

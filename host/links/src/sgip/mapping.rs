@@ -64,8 +64,8 @@ pub(super) fn submits(
         ..Submit::default()
     };
     gateway.fields.put_into(&mut template);
-    let fields = SgipFields::read(&message.tlvs);
-    let sp = SpFields::read(&message.tlvs);
+    let fields = SgipFields::read(&message.protocol_fields);
+    let sp = SpFields::read(&message.protocol_fields);
     let service = if sp.service.is_empty() { &message.service_type } else { &sp.service };
     let service = SgipFields {
         service_type: (!service.is_empty()).then(|| service.clone()),
@@ -99,7 +99,7 @@ pub(super) fn delivers(message: &Message, quirks: &SgipQuirks) -> Result<Vec<Del
     }
     let Segments { coding, contents, header } =
         segments(&message.text, quirks.gbk, message.id, AsciiLimits::default()).ok_or(ResultCode::LENGTH)?;
-    let fields = SgipFields::read(&message.tlvs);
+    let fields = SgipFields::read(&message.protocol_fields);
     let template = Deliver {
         user: user_number(&source.value, quirks.add_86),
         sp_number: Bytes::copy_from_slice(&destination.value),
@@ -109,7 +109,7 @@ pub(super) fn delivers(message: &Message, quirks: &SgipQuirks) -> Result<Vec<Del
         content: Bytes::new(),
         reserve: fields
             .reserve
-            .or_else(|| reserve_of(&SpFields::read(&message.tlvs).link_id))
+            .or_else(|| reserve_of(&SpFields::read(&message.protocol_fields).link_id))
             .filter(|_| quirks.link_id)
             .unwrap_or_default(),
     };
@@ -118,9 +118,9 @@ pub(super) fn delivers(message: &Message, quirks: &SgipQuirks) -> Result<Vec<Del
 
 /// Makes the message of a gateway's Deliver, an MO.
 pub(super) fn mo_from_deliver(deliver: &Deliver, gateway: &GatewayOptions, wall: Timestamp) -> Message {
-    let mut tlvs = BytesMut::new();
+    let mut fields = BytesMut::new();
     if gateway.node.quirks.link_id && deliver.reserve != [0; 8] {
-        SgipFields { reserve: Some(deliver.reserve), ..SgipFields::default() }.append_to(&mut tlvs);
+        SgipFields { reserve: Some(deliver.reserve), ..SgipFields::default() }.append_to(&mut fields);
     }
     Message {
         id: MessageId::default(),
@@ -136,7 +136,8 @@ pub(super) fn mo_from_deliver(deliver: &Deliver, gateway: &GatewayOptions, wall:
         replace_if_present: false,
         submission: None,
         text: text_of(deliver.coding, text::has_header(deliver.tp_udhi), &deliver.content),
-        tlvs: tlvs.freeze(),
+        tlvs: Bytes::new(),
+        protocol_fields: fields.freeze(),
         accepted_at: Timestamp::default(),
         scheduled: None,
         expires_at: wall + gateway.mo_validity,
@@ -173,9 +174,9 @@ impl SubmitContext<'_> {
         }
         let when = |field: &[u8]| smpp::time::parse(field, self.wall).map_err(|_| ResultCode::PARAMETER);
         let (scheduled, expires) = (when(&submit.schedule_time)?, when(&submit.expire_time)?);
-        let mut tlvs = BytesMut::new();
-        SgipFields::of(submit, sequence).append_to(&mut tlvs);
-        let tlvs = tlvs.freeze();
+        let mut fields = BytesMut::new();
+        SgipFields::of(submit, sequence).append_to(&mut fields);
+        let fields = fields.freeze();
         let dlr_request = match submit.report_flag {
             0 => DlrRequest { on_failure: true, ..DlrRequest::NONE },
             1 => DlrRequest::FINAL,
@@ -201,7 +202,8 @@ impl SubmitContext<'_> {
                 replace_if_present: false,
                 submission: None,
                 text: text_of(submit.coding, text::has_header(submit.tp_udhi), &submit.content),
-                tlvs: tlvs.clone(),
+                tlvs: Bytes::new(),
+                protocol_fields: fields.clone(),
                 accepted_at: Timestamp::default(),
                 scheduled,
                 expires_at: expires.unwrap_or(self.wall + self.validity),

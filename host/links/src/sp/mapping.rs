@@ -33,7 +33,7 @@ fn contents(
     status: &Statuses,
 ) -> Result<Vec<Content>, u32> {
     let mut text = message.text.clone();
-    let tlvs = Tlvs::from_raw(message.tlvs.clone());
+    let tlvs = Tlvs::from_raw(message.outgoing_tlvs());
     let info = segment_info(text.udhi, &text.octets, &tlvs);
     if let (false, Some(info)) = (text.udhi, info) {
         let [_, reference] = info.reference.to_be_bytes();
@@ -62,7 +62,7 @@ fn contents(
 
 /// The fields of a message, which may have come by SGIP or from a business system.
 fn fields_of(message: &Message) -> SpFields {
-    let sgip = SgipFields::read(&message.tlvs);
+    let sgip = SgipFields::read(&message.protocol_fields);
     let link_id = sgip.reserve.unwrap_or_default();
     let end = link_id.iter().position(|octet| *octet == 0).unwrap_or(link_id.len());
     let others = SpFields {
@@ -70,7 +70,7 @@ fn fields_of(message: &Message) -> SpFields {
         link_id: Bytes::copy_from_slice(&link_id[..end]),
         ..SpFields::default()
     };
-    SpFields::read(&message.tlvs).or(&others)
+    SpFields::read(&message.protocol_fields).or(&others)
 }
 
 /// Makes the Submits of a message for one of its legs.
@@ -146,7 +146,7 @@ pub(super) fn report_from_dlr<P: SpProtocol>(
     node: &SpNodeOptions,
     gateway: u32,
 ) -> Option<SpStatusReport> {
-    let fields = SpFields::read(&message.tlvs);
+    let fields = SpFields::read(&message.protocol_fields);
     if fields.submission.len() != P::ID_LENGTH {
         return None;
     }
@@ -204,8 +204,8 @@ fn done_at(text: &[u8]) -> Option<Timestamp> {
 
 /// Makes the message of a gateway's Deliver, an MO.
 pub(super) fn mo_from_delivery(delivery: &Delivery, gateway: &SpGatewayOptions, wall: Timestamp) -> Message {
-    let mut tlvs = BytesMut::new();
-    delivery.fields.append_to(&mut tlvs);
+    let mut fields = BytesMut::new();
+    delivery.fields.append_to(&mut fields);
     Message {
         id: MessageId::default(),
         kind: MessageKind::Text,
@@ -220,7 +220,8 @@ pub(super) fn mo_from_delivery(delivery: &Delivery, gateway: &SpGatewayOptions, 
         replace_if_present: false,
         submission: None,
         text: text_of(coding(delivery.content.format), delivery.content.udhi, &delivery.content.octets),
-        tlvs: tlvs.freeze(),
+        tlvs: Bytes::new(),
+        protocol_fields: fields.freeze(),
         accepted_at: Timestamp::default(),
         scheduled: None,
         expires_at: wall + gateway.mo_validity,
@@ -278,9 +279,9 @@ impl SubmitRules<'_> {
             if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
                 return Err(self.status.destination);
             }
-            let mut tlvs = BytesMut::from(sar.as_deref().unwrap_or_default());
+            let mut fields = BytesMut::new();
             let id = P::following_id(first_id, index);
-            SpFields { submission: id, ..submission.fields.clone() }.append_to(&mut tlvs);
+            SpFields { submission: id, ..submission.fields.clone() }.append_to(&mut fields);
             Ok(Message {
                 id: MessageId::default(),
                 kind: MessageKind::Text,
@@ -295,7 +296,8 @@ impl SubmitRules<'_> {
                 replace_if_present: false,
                 submission: None,
                 text: text.clone(),
-                tlvs: tlvs.freeze(),
+                tlvs: sar.as_deref().map(Bytes::copy_from_slice).unwrap_or_default(),
+                protocol_fields: fields.freeze(),
                 accepted_at: Timestamp::default(),
                 scheduled,
                 expires_at: expires.unwrap_or(self.wall + self.validity),

@@ -227,7 +227,7 @@ async fn mos_and_reports_come_over_the_gateways_own_connection() {
     assert_eq!(&key.octets[..], seq(2).octets());
     let message = &messages[0];
     assert_eq!((message.origin, message.source.text(), message.text.data_coding), (PEER, USER.into(), 15));
-    assert_eq!(SgipFields::read(&message.tlvs).reserve, Some(*b"LINK-ID1"));
+    assert_eq!(SgipFields::read(&message.protocol_fields).reserve, Some(*b"LINK-ID1"));
     // The same octets have the same key and digest; other content has another digest.
     node.send(seq(2), &Pdu::Deliver(deliver.clone())).await;
     let Event::AcceptMany { key: again, reply: second, .. } = fixture.event().await else { panic!() };
@@ -359,7 +359,7 @@ async fn reports_and_mos_go_to_the_sps_listener() {
     }));
     let mut tlvs = bytes::BytesMut::new();
     SgipFields::of(&submit(&[USER]), seq(5)).append_to(&mut tlvs);
-    dlr.tlvs = tlvs.freeze();
+    dlr.protocol_fields = tlvs.freeze();
     send(&fixture, link, dlr, 0, TICKET);
     let Some((sequence, Pdu::Report(report))) = node.receive().await else { panic!() };
     assert_eq!(

@@ -1,7 +1,7 @@
 //! The expected report, computed by plain comparisons of all messages.
 
 use archive::ArchivedMessage;
-use model::{Address, RejectReason, SenderRequest, Verdict};
+use model::{Address, MessageChanges, RejectReason, SenderRequest, Verdict};
 use replay::{
     AccountPrice, CandidateDecision, CandidatePrice, CandidateVerdict, DifferenceExample, DifferenceGroup,
     InexactReason, PriceReport, PriceSums, RemainingGroups, ReplayOptions, ReplayOutcome, ReplayReport,
@@ -25,14 +25,20 @@ struct PlainVerdict {
     legs: Vec<Vec<PlainLeg>>,
     at: Option<u64>,
     sender: Option<Box<SenderRequest>>,
+    changes: Option<Box<MessageChanges>>,
 }
 
 impl PlainVerdict {
-    fn with(mut self, sender: &Option<Box<SenderRequest>>) -> Self {
+    fn with(mut self, sender: &Option<Box<SenderRequest>>, changes: &Option<Box<MessageChanges>>) -> Self {
+        self.changes.clone_from(changes);
         self.sender.clone_from(sender);
         if let Some(request) = sender {
             let otherwise = serde_json::to_value(request.otherwise).unwrap();
             self.text += &format!(", sender of {} else {}", request.pool, otherwise.as_str().unwrap());
+        }
+        if let Some(changes) = changes {
+            let becomes = if changes.tlvs[0].1.is_some() { "set" } else { "removed" };
+            self.text += &format!(", TLV 0x1401 {becomes}, attribute brand set");
         }
         self
     }
@@ -58,7 +64,8 @@ fn forward(mut legs: Vec<Leg>, values_only: bool) -> PlainVerdict {
         leg.4 = bare(&leg.4);
     }
     let ranks: BTreeSet<u8> = legs.iter().map(|leg| leg.0).collect();
-    let mut plain = PlainVerdict { text: String::new(), legs: Vec::new(), at: None, sender: None };
+    let mut plain =
+        PlainVerdict { text: String::new(), legs: Vec::new(), at: None, sender: None, changes: None };
     let mut shown = Vec::new();
     for rank in ranks {
         let mut these: Vec<_> = legs.iter().filter(|leg| leg.0 == rank).cloned().collect();
@@ -98,7 +105,7 @@ fn forward(mut legs: Vec<Leg>, values_only: bool) -> PlainVerdict {
 }
 
 fn plain_verdict(text: impl Into<String>) -> PlainVerdict {
-    PlainVerdict { text: text.into(), legs: Vec::new(), at: None, sender: None }
+    PlainVerdict { text: text.into(), legs: Vec::new(), at: None, sender: None, changes: None }
 }
 
 fn plain(message: &ArchivedMessage, verdict: &Verdict<Arc<str>>) -> PlainVerdict {
@@ -141,8 +148,8 @@ pub(crate) fn expected(
     let different: Vec<_> = seen
         .iter()
         .filter_map(|(message, decision)| {
-            let from = plain(message, &message.verdict).with(&message.sender);
-            let to = plain_decision(message, decision).with(&decision.sender);
+            let from = plain(message, &message.verdict).with(&message.sender, &message.changes);
+            let to = plain_decision(message, decision).with(&decision.sender, &decision.changes);
             if from == to {
                 return None;
             }

@@ -2,8 +2,8 @@
 
 use archive::{ArchivedMessage, ArchivedPrice, MissingData};
 use model::{
-    Address, DlrRequest, Leg, MessageId, PluginVersion, PriceState, RejectReason, SenderFallback,
-    SenderRequest, Timestamp, Verdict,
+    Address, DlrRequest, Leg, MessageChanges, MessageId, PluginVersion, PriceState, RejectReason,
+    SenderFallback, SenderRequest, Timestamp, Verdict,
 };
 use proptest::prelude::*;
 use proptest::{collection::vec, option, sample::select};
@@ -116,6 +116,15 @@ fn sender() -> impl Strategy<Value = Option<Box<SenderRequest>>> {
     option::weighted(0.2, request.prop_map(Box::new))
 }
 
+/// Changes that differ in what is shown, and in values, which are not.
+fn changes() -> impl Strategy<Value = Option<Box<MessageChanges>>> {
+    let changes = (any::<bool>(), select(vec!["one", "two"])).prop_map(|(removes, brand)| MessageChanges {
+        tlvs: vec![(0x1401, (!removes).then(|| b"x"[..].into()))],
+        attributes: vec![("brand".into(), brand.into())],
+    });
+    option::weighted(0.15, changes.prop_map(Box::new))
+}
+
 prop_compose! {
     /// A message and a decision. Its id is 0.
     pub(crate) fn pair()(
@@ -123,6 +132,7 @@ prop_compose! {
         verdict in verdict(),
         price in price(),
         senders in (sender(), sender()),
+        both_changes in (changes(), changes()),
         routed in prop::bool::weighted(0.95),
         older in prop::bool::weighted(0.1),
         candidate_verdict in candidate_verdict(),
@@ -132,8 +142,14 @@ prop_compose! {
         note in option::of(select(vec!["cheaper", "prefix 49"])),
     ) -> (ArchivedMessage, CandidateDecision) {
         let (wanted, wants) = senders;
+        let (archived_changes, new_changes) = both_changes;
         let decision = CandidateDecision {
             sender: if faithfully.is_some_and(|turn| turn % 3 > 0) { wanted.clone() } else { wants },
+            changes: if faithfully.is_some_and(|turn| turn % 5 > 0) {
+                archived_changes.clone()
+            } else {
+                new_changes
+            },
             verdict: faithfully.map_or(candidate_verdict, |turn| faithful(&verdict, turn)),
             note: note.map(Box::from),
             inexact_because: inexact_reason.map(Cow::Borrowed),
@@ -158,6 +174,7 @@ prop_compose! {
             host_calls: None,
             routed,
             sender: wanted,
+            changes: archived_changes,
             missing: older.then_some(MissingData::Older),
         };
         (message, decision)

@@ -34,7 +34,7 @@ use links::ListenerKind;
 use model::{Directory, Hook, PeerId};
 use numbering::NumberPlan;
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -358,6 +358,12 @@ impl Config {
             many(self.gateways.len(), "gateway"),
         ]
         .join(", ")
+    }
+
+    /// What plugins are told about accounts.
+    pub(crate) fn account_attributes(&self) -> HashMap<PeerId, BTreeMap<String, String>> {
+        let with_attributes = self.accounts.iter().filter(|account| !account.attributes.is_empty());
+        with_attributes.map(|account| (account.links.peer, account.attributes.clone())).collect()
     }
 
     /// The names of all peers, in the order of the document.

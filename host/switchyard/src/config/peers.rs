@@ -3,14 +3,16 @@
 
 use ::pools::RedisOptions;
 use business::BusinessAccountOptions;
-use configuration::{Keys, Section};
+use configuration::{KeyFormat, Keys, Section, Shape};
 use engine::{PeerSettings, UncertainPolicy};
 use gsm::GsmOptions;
 use links::{GatewayKind, LinkAccountOptions, PeerOptions};
-use model::PeerId;
+use model::{MessageChanges, PeerId};
 use numbering::NumberPlans;
 use ports::default_burst;
+use serde_json::json;
 use shell::ShellOptions;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,9 +44,38 @@ pub(crate) struct Account {
     /// Whether subscribers can opt out of its messages.
     #[key(default = true)]
     opt_out: bool,
+    /// What plugins are told about the account's messages: names of a-z, 0-9, dot, hyphen and underscore with their
+    /// values, such as `{ brand = "B12345" }`.
+    #[key(format = Attributes, default_as = "none")]
+    pub(crate) attributes: BTreeMap<String, String>,
     /// The HTTP settings of an account that is a business system.
     #[key(live = "applies to its next calls and pushes")]
     pub(crate) business: Option<BusinessAccountOptions>,
+}
+
+/// Attributes of an account: names and values.
+struct Attributes;
+
+impl KeyFormat<BTreeMap<String, String>> for Attributes {
+    fn read(&self, section: &Section<'_>, key: &'static str) -> Option<BTreeMap<String, String>> {
+        let mut attributes = BTreeMap::new();
+        for (name, value) in section.section(key).pairs() {
+            if !MessageChanges::is_attribute_name(name) {
+                let what = "a name has 1 to 64 of a-z, 0-9, dot, hyphen and underscore";
+                section.error(key, format!("has the name {name:?}: {what}"));
+            } else if value.len() > MessageChanges::MAX_ATTRIBUTE {
+                let most = MessageChanges::MAX_ATTRIBUTE;
+                section.error(key, format!("has more than {most} octets for {name:?}"));
+            } else {
+                attributes.insert(name.to_owned(), value.to_owned());
+            }
+        }
+        Some(attributes)
+    }
+
+    fn shape(&self) -> Shape {
+        Shape::Map(Box::new(Shape::Value("string", json!({ "type": "string" }))))
+    }
 }
 
 impl Account {

@@ -83,6 +83,7 @@ pub(crate) struct RuntimeComponents {
     pub(crate) links: Arc<Links>,
     pub(crate) business: Arc<Business>,
     pub(crate) peer_roles: Arc<ArcSwap<PeerRoles>>,
+    pub(crate) account_attributes: Arc<hooks::AccountAttributes>,
     pub(crate) keywords: Arc<ArcSwap<KeywordRules>>,
     pub(crate) tuning: Arc<TunableSettings>,
     pub(crate) access: Arc<access::Access>,
@@ -229,6 +230,7 @@ impl RuntimeComponents {
         let queues = changed_queues(from, to);
         self.core.push(queues.into_iter().map(Event::Peer).collect());
         self.peer_roles.store(Arc::new(PeerRoles::of(to, &self.directory.load())));
+        self.account_attributes.publish(to.account_attributes());
         self.tuning.set(to);
         self.front_ends(from, to);
         if from.opt_out != to.opt_out {

@@ -55,7 +55,9 @@ pub(super) fn build(folder: &Path, manifest: &Manifest, work: &Path) -> Result<V
     let mut command = Command::new(python);
     command.current_dir(folder);
     command.args(["-m", "ziglang", "cc", "--target=wasm32-wasi", "-mexec-model=reactor"]);
-    command.args(["-O2", "-s", "-Wall", "-Wextra", "-Ibindings", "-Wl,--no-entry", STACK]);
+    // The places of the source, for the stacks of faults; they are removed from the component itself.
+    command.arg("-gline-tables-only");
+    command.args(["-O2", "-Wall", "-Wextra", "-Ibindings", "-Wl,--no-entry", STACK]);
     command.arg(manifest.language.source()).args(glue);
     command.arg("-o").arg(std::path::absolute(&out).map_err(WorkbenchError::file(&out))?);
     for name in ["ZIG_GLOBAL_CACHE_DIR", "ZIG_LOCAL_CACHE_DIR"] {

@@ -1,4 +1,5 @@
 use crate::WorkbenchError;
+use crate::contract;
 use crate::manifest::Manifest;
 use crate::tools::{self, PrivateTool};
 use std::path::Path;
@@ -22,18 +23,46 @@ pub(super) const TOOL: PrivateTool = PrivateTool {
     remedy: "sudo apt-get install nodejs npm",
 };
 
+/// The file that is built: the author's, with [`REPORTER`] after it, so that lines keep their numbers. It is in the same
+/// folder, so that imports find their files.
+const BUILT: &str = ".plugin-with-reports.js";
+
+/// Reports what a call throws to the host, which shows it beside the fault.
+pub(super) const REPORTER: &str = r"
+import { report as reportFault } from 'switchyard:hooks/fault@VERSION';
+for (const [name, call] of Object.entries(EXPORT)) {
+  EXPORT[name] = (...given) => {
+    try {
+      return call.apply(EXPORT, given);
+    } catch (thrown) {
+      const stack = thrown instanceof Error ? `\n${thrown.stack}` : '';
+      reportFault(`${thrown}${stack}`.replaceAll('.plugin-with-reports.js', 'plugin.js'));
+      throw thrown;
+    }
+  };
+}
+";
+
 pub(super) fn build(folder: &Path, manifest: &Manifest, work: &Path) -> Result<Vec<u8>, WorkbenchError> {
     let program = TOOL.ensure_installed()?;
     let out = work.join("component.wasm");
+    let source = folder.join(manifest.language.source());
+    let mut text = std::fs::read_to_string(&source).map_err(WorkbenchError::file(&source))?;
+    let reporter = REPORTER.replace("VERSION", contract::VERSION);
+    text.push_str(&reporter.replace("EXPORT", contract::export(manifest.world)));
+    let built = folder.join(BUILT);
+    std::fs::write(&built, text).map_err(WorkbenchError::file(&built))?;
     let mut command = Command::new(program);
     command.current_dir(folder);
-    command.args(["--wit", "wit", "--js", manifest.language.source(), "--world", manifest.world.name()]);
+    command.args(["--wit", "wit", "--js", BUILT, "--world", manifest.world.name()]);
     // No asynchronous calls: the host does not make any.
-    command.args(["--sync", "--minify"]);
+    command.arg("--sync");
     if !manifest.wasi {
         command.arg("--stub-wasi");
     }
     command.arg("--output").arg(std::path::absolute(&out).map_err(WorkbenchError::file(&out))?);
-    tools::build(&mut command)?;
+    let result = tools::build(&mut command);
+    std::fs::remove_file(&built).map_err(WorkbenchError::file(&built))?;
+    result?;
     std::fs::read(&out).map_err(WorkbenchError::file(&out))
 }

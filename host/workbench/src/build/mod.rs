@@ -27,8 +27,8 @@ pub struct BuildOutput {
     pub up_to_date: bool,
 }
 
-/// Builds a plugin's folder. The component is written to `out`, or to NAME.wasm in the folder. Does nothing if nothing
-/// has changed since the last build.
+/// Builds a plugin's folder. The component is written to `out`, or to NAME.wasm in the folder, and its debug information
+/// beside it. Does nothing if nothing has changed since the last build.
 ///
 /// # Errors
 /// The folder is not a plugin's, a tool is missing (the message names the command that installs it), the code does not
@@ -62,8 +62,17 @@ pub fn build(folder: &Path, out: Option<&Path>) -> Result<BuildOutput, Workbench
         PluginLanguage::Python => python::build(folder, &manifest, &work)?,
         PluginLanguage::C => c::build(folder, &manifest, &work)?,
     };
+    let component = hooks::strip_debug_info(&made).unwrap_or_else(|| made.clone());
+    let has_debug_info = component.len() < made.len();
+    let (with_debug_info, made) = (made, component);
     let component = Component::new(&path, &made)?;
     component.check_manifest(&manifest)?;
+    let debug_path = debug_info_path(&path);
+    if has_debug_info {
+        std::fs::write(&debug_path, &with_debug_info).map_err(WorkbenchError::file(&debug_path))?;
+    } else if debug_path.exists() {
+        std::fs::remove_file(&debug_path).map_err(WorkbenchError::file(&debug_path))?;
+    }
     let up_to_date = std::fs::read(&path).is_ok_and(|old| old == made);
     if !up_to_date {
         if let Some(parent) = path.parent() {
@@ -73,6 +82,12 @@ pub fn build(folder: &Path, out: Option<&Path>) -> Result<BuildOutput, Workbench
     }
     std::fs::write(&stamp, format!("{inputs} {}", digest(&made))).map_err(WorkbenchError::file(&stamp))?;
     Ok(BuildOutput { path, version: component.version, size: component.size, up_to_date })
+}
+
+/// The file beside a component that has its debug information: NAME.debug.wasm, which is the component before its debug
+/// sections were removed.
+pub(crate) fn debug_info_path(component: &Path) -> PathBuf {
+    component.with_extension("debug.wasm")
 }
 
 fn digest(octets: &[u8]) -> String {
@@ -89,6 +104,9 @@ fn inputs(folder: &Path, manifest: &Manifest) -> Result<String, WorkbenchError> 
     hash.update(env!("CARGO_PKG_VERSION"));
     for tool in [javascript::TOOL, python::TOOL, c::TOOL] {
         hash.update(tool.folder);
+    }
+    for reporter in [javascript::REPORTER, python::REPORTER] {
+        hash.update(reporter);
     }
     for file in files {
         let octets = std::fs::read(&file).map_err(WorkbenchError::file(&file))?;

@@ -13,6 +13,8 @@ pub(super) fn build(folder: &Path, manifest: &Manifest) -> Result<Vec<u8>, Workb
     let compiler = compiler()?;
     let mut cargo = Command::new("cargo");
     cargo.current_dir(folder).args(["build", "--quiet", "--release", "--target", TARGET]);
+    // The places of the source, for the stacks of faults; they are removed from the component itself.
+    cargo.env("CARGO_PROFILE_RELEASE_DEBUG", "line-tables-only").env("CARGO_PROFILE_RELEASE_STRIP", "none");
     cargo.env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", "wasm-component-ld");
     // Remove this machine's paths from the component: the same code must give the same version everywhere.
     let mut remap = String::new();

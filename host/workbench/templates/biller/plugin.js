@@ -1,6 +1,6 @@
 // Charges by the longest prefix of the destination, for each part; policy.txt is an example of its policy document.
 
-import { definePrefixes, matchDestination } from 'switchyard:hooks/tables@0.2.0';
+import { definePrefixes, matchDestination } from 'switchyard:hooks/tables@0.3.0';
 
 let table = 0;         // the host's table of prefixes; a value is a price in millionths
 let free = new Set();  // accounts that are not charged

@@ -1,6 +1,6 @@
 // Finds subscribers in a table of the appliance; policy.txt is an example of its policy document.
 
-import { get, open } from 'switchyard:hooks/tables@0.2.0';
+import { get, open } from 'switchyard:hooks/tables@0.3.0';
 
 let table = 0;          // the appliance's table
 let valid = undefined;  // validity of an answer, in milliseconds

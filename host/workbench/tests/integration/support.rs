@@ -61,6 +61,7 @@ pub(crate) fn message(destination: &str) -> Message {
         submission: None,
         text: Text { octets: Bytes::from_static(b"hello"), ..Text::default() },
         tlvs: Bytes::new(),
+        protocol_fields: Bytes::new(),
         accepted_at: Timestamp(0),
         scheduled: None,
         expires_at: Timestamp(u64::MAX),

@@ -76,6 +76,7 @@ fn decide(policy: &Policy, message: &Message) -> Decision {
         return Decision {
             verdict: Verdict::Reject(RejectReason::Prohibited),
             note: Some(format!("prefix {prefix} is refused")),
+            changes: Vec::new(),
         };
     }
     if let Some((name, peer)) = &policy.sender
@@ -99,9 +100,9 @@ fn forward(peer: &str, note: String) -> Decision {
         source: None,
         destination: None,
     };
-    Decision { verdict: Verdict::Forward(vec![leg]), note: Some(note) }
+    Decision { verdict: Verdict::Forward(vec![leg]), note: Some(note), changes: Vec::new() }
 }
 
 fn pass() -> Decision {
-    Decision { verdict: Verdict::Pass, note: None }
+    Decision { verdict: Verdict::Pass, note: None, changes: Vec::new() }
 }

@@ -7,7 +7,7 @@ mod bindings {
             package test:hoarder;
 
             world hoarder {
-                include switchyard:hooks/router@0.2.0;
+                include switchyard:hooks/router@0.3.0;
                 import wasi:clocks/monotonic-clock@0.2.0;
             }
 
@@ -59,7 +59,7 @@ impl Guest for Hoarder {
         let peer = PEER.with_borrow(Clone::clone);
         let (rank, weight, cost) = (0, 1, 0);
         let leg = Leg { peer, rank, weight, cost, longest_wait: None, source: None, destination: None };
-        Decision { verdict: Verdict::Forward(vec![leg]), note: Some(format!("{ready} were ready")) }
+        Decision { verdict: Verdict::Forward(vec![leg]), note: Some(format!("{ready} were ready")), changes: Vec::new() }
     }
 }
 

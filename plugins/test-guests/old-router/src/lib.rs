@@ -1,8 +1,8 @@
-//! A test guest: a router built against the previous contract version. It forwards everything to the peer in its
+//! A test guest: a router built for contract version 0.1.0. It forwards everything to the peer in its
 //! document, with a note, and refuses a document without a name.
 
 mod bindings {
-    wit_bindgen::generate!({ path: "../../../wit/previous", world: "router" });
+    wit_bindgen::generate!({ path: "../../../wit/previous/0.1", world: "router" });
 }
 
 use bindings::exports::switchyard::hooks::routing::Guest;

@@ -76,6 +76,7 @@ pub fn finished(n: u64) -> Finished {
             payload: false,
         },
         tlvs: Bytes::new(),
+        protocol_fields: Bytes::new(),
         accepted_at,
         scheduled: None,
         expires_at: at(172_800_000),
@@ -84,6 +85,7 @@ pub fn finished(n: u64) -> Finished {
             by: Arc::new(PluginVersion { plugin: "prefix-router".into(), version: "0123456789ab".into() }),
             note: None,
             sender: None,
+            changes: None,
             quote: None,
             host_calls: None,
             fault_message_id: None,
@@ -188,6 +190,7 @@ pub fn archived((message, ended): &Finished, body: bool) -> ArchivedMessage {
         host_calls: routed.host_calls.as_ref().map(|host_calls| Bytes::copy_from_slice(host_calls)),
         routed: true,
         sender: None,
+        changes: None,
         missing: None,
     }
 }

@@ -375,6 +375,7 @@ pub(crate) fn message(number: &str, mut legs: Vec<Leg>) -> Message {
         submission: None,
         text: Text { octets: Bytes::from_static(b"text"), ..Text::default() },
         tlvs: Bytes::new(),
+        protocol_fields: Bytes::new(),
         accepted_at: Timestamp(0),
         scheduled: None,
         expires_at: Timestamp(1_795_000_000_000 + u64::try_from(VALIDITY.as_millis()).unwrap()),

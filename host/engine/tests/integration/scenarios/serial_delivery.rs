@@ -429,14 +429,14 @@ fn a_dlr_for_a_subscriber_is_resolved_and_waits_for_the_handset() {
     mo.origin = SERIAL;
     mo.source = Address::international(ANNE);
     mo.dlr_request = DlrRequest::FINAL;
-    mo.tlvs = [&[0x15, 0x01, 0, 1, 42][..], &[0x02, 0x04, 0, 1, 7]].concat().into();
+    (mo.tlvs, mo.protocol_fields) = (vec![0x02, 0x04, 0, 1, 7].into(), vec![0x15, 0x01, 0, 1, 42].into());
     let id = fixture.submit(mo).unwrap();
     fixture.answer(id, ACCEPTED);
     assert_eq!(fixture.questions.len(), 1);
     fixture.answer_all(&found("262011"));
     let (peer, dlr, leg) = fixture.sent[0].clone();
     assert!(matches!(&dlr.kind, MessageKind::Dlr(text) if text.of == id));
-    assert_eq!((peer, &dlr.tlvs[..]), (SERIAL, &[0x15, 0x01, 0, 1, 42][..]));
+    assert_eq!((peer, &dlr.protocol_fields[..]), (SERIAL, &[0x15, 0x01, 0, 1, 42][..]));
     let model::Verdict::Forward(legs) = &dlr.routed.verdict else { panic!() };
     assert_eq!(legs[usize::from(leg)].imsi, Some(crate::scenarios::fixture::imsi("262011")));
     fixture.answer(dlr.id, refused(ErrorClass::Absent));

@@ -7,7 +7,7 @@ use api::{
     Comparison, DifferenceExample, DifferenceGroup, FaultExample, FaultyVersion, HookEvent, HookStateView,
     LongestKeyView, OnFault, PluginCountsView, PluginFaultCounts, PluginVersionName, PluginVersionView,
     RemainingGroups, ReplayOutcome, ReplayPhase, ReplayProgress, ReplayReport, ReplayRequest, ReplayStart,
-    ReplayStateView, TableKind, TableLookUpView, TableView, Throughput, TrialModeView,
+    ReplayStateView, StackFrame, TableKind, TableLookUpView, TableView, Throughput, TrialModeView,
 };
 use axum::Json;
 use axum::body::Bytes;
@@ -71,10 +71,22 @@ fn event(age: u64, kind: &str, what: &str) -> HookEvent {
 }
 
 fn fault(age: u64, kind: &str, what: &str, question: &str, message: Option<&str>) -> FaultExample {
+    let traps = kind == "trap";
+    let frame = |function: &str, source: Option<&str>| StackFrame {
+        function: function.to_owned(),
+        source: source.map(str::to_owned),
+    };
     FaultExample {
+        id: age,
         at: Timestamp(now() - age),
         kind: kind.to_owned(),
         what: what.to_owned(),
+        report: traps.then(|| "panicked at src/lib.rs:42:18:\nno <route> for this prefix".to_owned()),
+        stack: if traps {
+            vec![frame("router::choose", Some("src/lib.rs:42")), frame("<Router as Guest>::route", None)]
+        } else {
+            Vec::new()
+        },
         question: question.to_owned(),
         message: message.map(str::to_owned),
     }
@@ -183,6 +195,7 @@ pub(super) fn versions() -> [PluginVersionView; 3] {
         wit: "0.3".to_owned(),
         imports: imports(names),
         signed_by: signed_by.map(str::to_owned),
+        debug_info: signed_by.is_some(),
     };
     [
         version(FORMER, 211_802, &["counters"], None),

@@ -52,6 +52,8 @@ impl WasiGuest {
         let services = HostServices {
             peer_snapshots: Arc::new(PeerSnapshots::default()),
             pool_snapshots: Arc::default(),
+            account_attributes: Arc::default(),
+            decode_text: |_| None,
             counters: Arc::new(Counters::default()),
             durable_counters: Arc::default(),
             kv_store: Arc::new(MemoryKvStore::default()),

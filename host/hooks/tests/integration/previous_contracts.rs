@@ -1,10 +1,11 @@
-//! Plugins built for the previous contract version.
+//! Plugins built for earlier contract versions.
 
 use crate::support::{
     HooksFixture, NOW, forwarded_peers, message, route_all_to, wait_until, with_long_deadline,
 };
 use hooks::{Binding, HookError, InstanceUse, TrialMode, WitVersion};
 use model::Hook;
+use std::path::Path;
 
 fn destination_peer(fixture: &HooksFixture, destination: &str) -> String {
     let routed = fixture.hooks.route(&message("good", destination), NOW);
@@ -22,9 +23,9 @@ fn a_0_1_router_serves_and_reports_its_contract() {
     assert_eq!((of("test_old_router").wit, of("test_old_router").hook), (WitVersion::V0_1, Hook::Router));
     assert_eq!(
         (of("prefix_router").wit, of("prefix_router").version.as_str()),
-        (WitVersion::V0_2, &*new.version)
+        (WitVersion::V0_3, &*new.version)
     );
-    assert_eq!((WitVersion::V0_1.number(), WitVersion::V0_2.number()), ("0.1.0", "0.2.0"));
+    assert_eq!((WitVersion::V0_1.number(), WitVersion::V0_3.number()), ("0.1.0", "0.3.0"));
     assert!(of("test_old_router").imports.iter().all(|import| import.ends_with("@0.1.0")));
 
     for instance in [InstanceUse::Warm, InstanceUse::PerCall] {
@@ -55,7 +56,68 @@ fn a_0_1_router_serves_and_reports_its_contract() {
 }
 
 #[test]
-fn a_0_1_and_a_0_2_router_serve_in_one_chain() {
+fn a_0_2_router_serves_with_its_host_calls() {
+    let fixture = HooksFixture::new();
+    let binding = with_long_deadline(fixture.binding("test_router_0_2", "north"));
+    let versions = fixture.hooks.versions().unwrap();
+    assert_eq!((versions[0].wit, versions[0].hook), (WitVersion::V0_2, Hook::Router));
+    fixture.hooks.activate(Hook::Router, NOW, vec![binding], None).unwrap();
+    for asked in 1..=2 {
+        let routed = fixture.route("good");
+        assert_eq!(forwarded_peers(&routed), [fixture.peer("north")]);
+        let note = format!("{asked} of 1 parts at {}, Ok(())", NOW.0);
+        assert_eq!(routed.note.as_deref(), Some(&*note));
+        let sender = routed.sender.unwrap();
+        assert_eq!((sender.pool.as_str(), &*sender.holder, routed.changes), ("shared", "acme", None));
+    }
+}
+
+/// A component of a world whose functions all trap.
+fn trapping_component(wit: &Path, world: &str) -> Vec<u8> {
+    let mut resolve = wit_parser::Resolve::default();
+    let (package, _) = resolve.push_dir(wit).unwrap();
+    let world = resolve.packages[package].worlds[world];
+    let mut module = wit_component::dummy_module(&resolve, world, wit_parser::ManglingAndAbi::Standard32);
+    wit_component::embed_component_metadata(
+        &mut module,
+        &resolve,
+        world,
+        wit_component::StringEncoding::UTF8,
+    )
+    .unwrap();
+    wit_component::ComponentEncoder::default().module(&module).unwrap().encode().unwrap()
+}
+
+/// A guest is linked and its functions have the right types before `configure` is called: one that traps there has passed
+/// both checks.
+#[test]
+fn every_world_of_every_version_is_linked_with_its_types() {
+    let fixture = HooksFixture::new();
+    let wit = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../wit");
+    let mut served = 0;
+    for (folder, version) in
+        [("", WitVersion::V0_3), ("previous/0.2", WitVersion::V0_2), ("previous/0.1", WitVersion::V0_1)]
+    {
+        for hook in Hook::ALL {
+            if version == WitVersion::V0_1 && hook != Hook::Router {
+                continue;
+            }
+            let component = trapping_component(&wit.join(folder), hook.name());
+            let plugin = format!("{}-{}", hook.name(), version.number().replace('.', "-"));
+            let info = fixture.hooks.upload(&plugin, &component, None).unwrap();
+            assert_eq!((info.hook, info.wit), (hook, version));
+            let binding = Binding::new(&plugin, &info.version, "");
+            let refused = fixture.hooks.activate(hook, NOW, vec![binding], None).unwrap_err();
+            let HookError::Faulty { stage, why, .. } = &refused else { panic!("{plugin}: {refused}") };
+            assert_eq!((*stage, why.contains("unreachable")), ("configuration", true), "{plugin}: {why}");
+            served += 1;
+        }
+    }
+    assert_eq!(served, 9);
+}
+
+#[test]
+fn a_0_1_and_a_0_3_router_serve_in_one_chain() {
     let fixture = HooksFixture::new();
     let old = with_long_deadline(fixture.binding("test_old_router", "north"));
     let new = with_long_deadline(fixture.binding("prefix_router", &route_all_to("south")));

@@ -1,0 +1,242 @@
+//! Debug information of components: what a build writes for the places of the source (DWARF), kept beside the component that
+//! serves, and read when somebody looks at a fault.
+//!
+//! The component that serves has none, so that it is small. The debug information belongs to it if removing the debug
+//! sections from it gives exactly the octets of the component: then all offsets in the code are the same.
+
+use crate::stack::WasmFrame;
+use addr2line::gimli::{Dwarf, EndianSlice, LittleEndian};
+use std::collections::HashMap;
+use std::ops::Range;
+use wasmparser::{Parser, Payload};
+
+type Octets<'a> = EndianSlice<'a, LittleEndian>;
+
+/// The name of the function and the place in the source of a frame.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SourcePlace {
+    pub(crate) function: Option<String>,
+    pub(crate) file: String,
+    pub(crate) line: Option<u32>,
+}
+
+/// The core modules of a component with debug information.
+pub(crate) struct DebugInfo<'a> {
+    modules: Vec<ModuleDebugInfo<'a>>,
+}
+
+#[derive(Default)]
+struct ModuleDebugInfo<'a> {
+    /// Where the module begins in the component.
+    start: usize,
+    /// Where the contents of its code section begin, from the module's start.
+    code: usize,
+    /// Its functions' bodies, from the module's start.
+    bodies: Vec<Range<usize>>,
+    sections: HashMap<&'a str, &'a [u8]>,
+}
+
+impl<'a> DebugInfo<'a> {
+    /// Finds the modules with debug information. `None` if the octets are no valid component.
+    pub(crate) fn read(component: &'a [u8]) -> Option<Self> {
+        let mut modules: Vec<ModuleDebugInfo<'a>> = Vec::new();
+        // Nesting: components and modules that have begun and not ended.
+        let mut open: Vec<Option<usize>> = vec![None];
+        for payload in Parser::new(0).parse_all(component) {
+            let payload = payload.ok()?;
+            let module = open.last().copied().flatten();
+            match payload {
+                Payload::ModuleSection { unchecked_range, .. } => {
+                    modules
+                        .push(ModuleDebugInfo { start: unchecked_range.start, ..ModuleDebugInfo::default() });
+                    open.push(Some(modules.len() - 1));
+                }
+                Payload::ComponentSection { .. } => open.push(None),
+                Payload::End(_) => {
+                    open.pop();
+                }
+                Payload::CodeSectionStart { range, .. } => {
+                    if let Some(module) = module.and_then(|index| modules.get_mut(index)) {
+                        module.code = range.start.checked_sub(module.start)?;
+                    }
+                }
+                Payload::CodeSectionEntry(body) => {
+                    if let Some(module) = module.and_then(|index| modules.get_mut(index)) {
+                        let Range { start, end } = body.range();
+                        module.bodies.push(start.checked_sub(module.start)?..end.checked_sub(module.start)?);
+                    }
+                }
+                Payload::CustomSection(section) if is_debug_section(section.name()) => {
+                    if let Some(module) = module.and_then(|index| modules.get_mut(index)) {
+                        module.sections.insert(section.name(), section.data());
+                    }
+                }
+                _ => {}
+            }
+        }
+        modules.retain(|module| !module.sections.is_empty());
+        Some(Self { modules })
+    }
+
+    /// The places of a frame: of the function itself, after those of functions that were inlined into it.
+    pub(crate) fn places(&self, frame: &WasmFrame) -> Vec<SourcePlace> {
+        let Some(offset) = frame.offset() else { return Vec::new() };
+        let has_frame = |module: &&ModuleDebugInfo<'_>| {
+            module.bodies.iter().any(|body| body.contains(&offset) && frame.is_in_body(body.start))
+        };
+        let module = self.modules.iter().find(has_frame);
+        module.and_then(|module| module.places(offset)).unwrap_or_default()
+    }
+}
+
+impl ModuleDebugInfo<'_> {
+    fn places(&self, offset: usize) -> Option<Vec<SourcePlace>> {
+        let section = |id: addr2line::gimli::SectionId| {
+            let octets = self.sections.get(id.name()).copied().unwrap_or_default();
+            Ok::<_, addr2line::gimli::Error>(Octets::new(octets, LittleEndian))
+        };
+        let dwarf = Dwarf::load(section).ok()?;
+        let context = addr2line::Context::from_dwarf(dwarf).ok()?;
+        let address = u64::try_from(offset.checked_sub(self.code)?).ok()?;
+        let mut frames = context.find_frames(address).skip_all_loads().ok()?;
+        let mut places = Vec::new();
+        while let Ok(Some(frame)) = frames.next() {
+            let Some((file, line)) = frame.location.and_then(|at| Some((at.file?.to_owned(), at.line)))
+            else {
+                continue;
+            };
+            let function = frame
+                .function
+                .and_then(|function| function.raw_name().ok().map(|name| crate::stack::demangle(&name)));
+            places.push(SourcePlace { function, file, line });
+        }
+        Some(places)
+    }
+}
+
+fn is_debug_section(name: &str) -> bool {
+    name.starts_with(".debug_")
+}
+
+/// The octets of a component or module without its debug sections. `None` if its sections cannot be read.
+#[must_use]
+pub fn strip_debug_info(octets: &[u8]) -> Option<Vec<u8>> {
+    /// Sections of components (Component Model, Binary.md): core modules and components are nested.
+    const CORE_MODULE: u8 = 1;
+    const COMPONENT: u8 = 4;
+    /// A custom section of modules and components.
+    const CUSTOM: u8 = 0;
+    /// The deepest nesting. Tools nest one level.
+    const MAX_DEPTH: usize = 8;
+
+    fn strip(octets: &[u8], depth: usize) -> Option<Vec<u8>> {
+        let (header, mut rest) = octets.split_at_checked(8)?;
+        let is_component = header.get(4..8)? != [1, 0, 0, 0];
+        let mut out = header.to_vec();
+        while let Some((id, after)) = rest.split_first() {
+            let (length, after) = read_length(after)?;
+            let (content, after) = after.split_at_checked(length)?;
+            let whole = rest.get(..rest.len() - after.len())?;
+            rest = after;
+            let nested = is_component && matches!(*id, CORE_MODULE | COMPONENT);
+            if nested && depth < MAX_DEPTH {
+                let stripped = strip(content, depth + 1)?;
+                if stripped.len() != content.len() {
+                    out.push(*id);
+                    put_length(&mut out, stripped.len());
+                    out.extend_from_slice(&stripped);
+                    continue;
+                }
+            }
+            if *id == CUSTOM && is_debug_section(&section_name(content)?) {
+                continue;
+            }
+            out.extend_from_slice(whole);
+        }
+        Some(out)
+    }
+    strip(octets, 0)
+}
+
+fn section_name(content: &[u8]) -> Option<String> {
+    let (length, rest) = read_length(content)?;
+    Some(String::from_utf8_lossy(rest.get(..length)?).into_owned())
+}
+
+/// Reads an unsigned LEB128 number of at most 32 bits.
+fn read_length(octets: &[u8]) -> Option<(usize, &[u8])> {
+    let mut value = 0_u64;
+    for (index, octet) in octets.iter().enumerate().take(5) {
+        value |= u64::from(octet & 0x7f) << (7 * index);
+        if octet & 0x80 == 0 {
+            return Some((usize::try_from(value).ok()?, octets.get(index + 1..)?));
+        }
+    }
+    None
+}
+
+fn put_length(out: &mut Vec<u8>, mut value: usize) {
+    loop {
+        let octet = (value & 0x7f) as u8;
+        value >>= 7;
+        out.push(if value == 0 { octet } else { octet | 0x80 });
+        if value == 0 {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn section(id: u8, content: &[u8]) -> Vec<u8> {
+        let mut out = vec![id];
+        put_length(&mut out, content.len());
+        out.extend_from_slice(content);
+        out
+    }
+
+    fn custom(name: &str, content: &[u8]) -> Vec<u8> {
+        let mut inner = Vec::new();
+        put_length(&mut inner, name.len());
+        inner.extend_from_slice(name.as_bytes());
+        inner.extend_from_slice(content);
+        section(0, &inner)
+    }
+
+    const MODULE: &[u8] = b"\0asm\x01\0\0\0";
+    const COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
+
+    #[test]
+    fn debug_sections_are_removed_and_nothing_else() {
+        let kept = [MODULE, &custom("name", b"names"), &custom("producers", b"x")].concat();
+        let with = |lines: &[u8]| {
+            [MODULE, &custom("name", b"names"), &custom(".debug_line", lines), &custom("producers", b"x")]
+                .concat()
+        };
+        assert_eq!(strip_debug_info(&with(&[1; 300])).unwrap(), kept);
+        let component = |module: &[u8]| [COMPONENT, &section(1, module), &custom("name", b"c")].concat();
+        assert_eq!(strip_debug_info(&component(&with(&[1; 300]))).unwrap(), component(&kept));
+        let nested = |module: &[u8]| [COMPONENT, &section(4, &component(module))].concat();
+        assert_eq!(strip_debug_info(&nested(&with(b""))).unwrap(), nested(&kept));
+        assert_eq!(strip_debug_info(&component(&kept)).unwrap(), component(&kept));
+    }
+
+    #[test]
+    fn a_length_with_needless_octets_stays_if_nothing_changes() {
+        let padded = [MODULE, &[0, 0x83, 0x80, 0x00, 1, b'n', b'x']].concat();
+        assert_eq!(strip_debug_info(&padded).unwrap(), padded);
+    }
+
+    #[test]
+    fn damaged_octets_have_no_sections() {
+        let whole = [COMPONENT, &section(1, &[MODULE, &custom(".debug_info", b"abc")].concat())].concat();
+        for cut in 0..whole.len() {
+            if let Some(stripped) = strip_debug_info(&whole[..cut]) {
+                assert_eq!((cut, stripped), (8, COMPONENT.to_vec()));
+            }
+        }
+        assert!(DebugInfo::read(b"\0asm").is_none());
+    }
+}

@@ -1,0 +1,120 @@
+//! The call stack of a plugin at a fault.
+
+use crate::debug_info::DebugInfo;
+use api::StackFrame;
+use wasmtime::FrameInfo;
+
+/// A frame as wasmtime describes it. Names and places are made when somebody looks at the fault.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct WasmFrame {
+    /// The function's name in the module, perhaps mangled.
+    name: Option<Box<str>>,
+    /// The function's index in its module.
+    function: u32,
+    /// Offset of the instruction in the module's file, in octets.
+    offset: Option<usize>,
+    /// Offset of the function's body in the module's file, in octets.
+    body: Option<usize>,
+}
+
+impl WasmFrame {
+    pub(crate) fn of(frame: &FrameInfo) -> Self {
+        let offset = frame.module_offset();
+        Self {
+            name: frame.func_name().map(Into::into),
+            function: frame.func_index(),
+            offset,
+            body: offset.zip(frame.func_offset()).and_then(|(offset, within)| offset.checked_sub(within)),
+        }
+    }
+
+    pub(crate) fn offset(&self) -> Option<usize> {
+        self.offset
+    }
+
+    /// Whether it is in the function whose body begins at this offset.
+    pub(crate) fn is_in_body(&self, start: usize) -> bool {
+        self.body.is_none_or(|body| body == start)
+    }
+}
+
+/// The name as in the source: without the mangling and the hash of Rust's compiler.
+pub(crate) fn demangle(name: &str) -> String {
+    format!("{:#}", rustc_demangle::demangle(name))
+}
+
+/// Beginnings of the names of functions that stand between a panic and the code that panicked.
+const PANIC_FUNCTIONS: [&str; 14] = [
+    "std::panicking",
+    "core::panicking",
+    "std::sys",
+    "std::process",
+    "std::rt",
+    "core::result::unwrap_failed",
+    "core::option::unwrap_failed",
+    "core::option::expect_failed",
+    "core::slice::index",
+    "core::str::slice_error",
+    "alloc::alloc::handle",
+    "rust_panic",
+    "__rust",
+    "abort",
+];
+
+fn is_of_panic(function: &str) -> bool {
+    let name = function.trim_start_matches('<');
+    PANIC_FUNCTIONS.iter().any(|begin| name.starts_with(begin))
+}
+
+/// The frames for people, innermost first, without the machinery of a panic. The debug information gives the places in the
+/// source, and the functions that were inlined.
+pub(crate) fn describe_stack(frames: &[WasmFrame], debug_info: Option<&DebugInfo<'_>>) -> Vec<StackFrame> {
+    let described = frames.iter().flat_map(|frame| {
+        let name = match &frame.name {
+            Some(name) => demangle(name),
+            None => format!("function {}", frame.function),
+        };
+        let places = debug_info.map(|info| info.places(frame)).unwrap_or_default();
+        if places.is_empty() {
+            return vec![StackFrame { function: name, source: None }];
+        }
+        let last = places.len() - 1;
+        let place = |(index, place): (usize, crate::debug_info::SourcePlace)| StackFrame {
+            function: place
+                .function
+                .unwrap_or_else(|| if index == last { name.clone() } else { "inlined".to_owned() }),
+            source: Some(match place.line {
+                Some(line) => format!("{}:{line}", place.file),
+                None => place.file,
+            }),
+        };
+        places.into_iter().enumerate().map(place).collect()
+    });
+    let described: Vec<StackFrame> = described.collect();
+    let begin = described.iter().position(|frame| !is_of_panic(&frame.function)).unwrap_or_default();
+    described.into_iter().skip(begin).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(name: &str) -> WasmFrame {
+        WasmFrame { name: Some(name.into()), function: 7, offset: None, body: None }
+    }
+
+    #[test]
+    fn names_are_demangled_and_the_machinery_of_a_panic_is_left_out() {
+        let frames = [
+            frame("abort"),
+            frame("_ZN4core9panicking9panic_fmt17h0123456789abcdefE"),
+            frame("_ZN6router5check17h0123456789abcdefE"),
+            frame("rust_panic_later"),
+            WasmFrame { name: None, ..frame("") },
+        ];
+        let names: Vec<String> =
+            describe_stack(&frames, None).into_iter().map(|frame| frame.function).collect();
+        assert_eq!(names, ["router::check", "rust_panic_later", "function 7"]);
+        assert_eq!(describe_stack(&frames[..2], None).len(), 2, "nothing else is known");
+    }
+}

@@ -1,0 +1,152 @@
+use crate::tlv::{put_tlv, tlvs};
+use bytes::Bytes;
+use std::fmt;
+
+/// What a message has on its way out that it did not have when it was submitted, as its router decided. It applies to a
+/// forward verdict only, and is replaced when the message is routed again.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct MessageChanges {
+    /// The tags of TLVs, each with its new value, or `None`: the message goes without it.
+    pub tlvs: Vec<(u16, Option<Box<[u8]>>)>,
+    /// Attributes for the plugins that are asked later: name and value.
+    pub attributes: Vec<(Box<str>, Box<str>)>,
+}
+
+/// Replaces the entry with this key, or adds one.
+fn set<K: PartialEq, V>(entries: &mut Vec<(K, V)>, key: K, value: V) {
+    match entries.iter_mut().find(|(known, _)| *known == key) {
+        Some((_, known)) => *known = value,
+        None => entries.push((key, value)),
+    }
+}
+
+impl MessageChanges {
+    /// The largest number of changes of one message.
+    pub const MAX: usize = 32;
+    /// The longest value of an attribute, in octets.
+    pub const MAX_ATTRIBUTE: usize = 255;
+
+    /// Tags that a change cannot have, because the appliance makes their values itself: receipted_message_id,
+    /// qos_time_to_live, the sar_ tags, sc_interface_version, network_error_code, message_payload, more_messages_to_send,
+    /// message_state and congestion_state (SMPP 3.4 §5.3.2, 5.0 §4.8.4).
+    pub const FIXED_TAGS: [u16; 11] =
+        [0x001E, 0x0017, 0x020C, 0x020E, 0x020F, 0x0210, 0x0423, 0x0424, 0x0426, 0x0427, 0x0428];
+
+    /// Whether nothing changes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.tlvs.is_empty() && self.attributes.is_empty()
+    }
+
+    /// The number of changes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.tlvs.len() + self.attributes.len()
+    }
+
+    /// Sets or removes a TLV.
+    pub fn change_tlv(&mut self, tag: u16, value: Option<Box<[u8]>>) {
+        set(&mut self.tlvs, tag, value);
+    }
+
+    /// Sets an attribute.
+    pub fn set_attribute(&mut self, name: Box<str>, value: Box<str>) {
+        set(&mut self.attributes, name, value);
+    }
+
+    /// The value of an attribute, if it was set.
+    #[must_use]
+    pub fn attribute(&self, name: &str) -> Option<&str> {
+        self.attributes.iter().find(|(known, _)| **known == *name).map(|(_, value)| &**value)
+    }
+
+    /// Adds the changes of a later router, which take precedence.
+    pub fn extend(&mut self, later: Self) {
+        later.tlvs.into_iter().for_each(|(tag, value)| self.change_tlv(tag, value));
+        later.attributes.into_iter().for_each(|(name, value)| self.set_attribute(name, value));
+    }
+
+    /// The TLVs of a message with these changes.
+    #[must_use]
+    pub fn apply_to_tlvs(&self, submitted: &Bytes) -> Bytes {
+        if self.tlvs.is_empty() {
+            return submitted.clone();
+        }
+        let mut out = Vec::with_capacity(submitted.len());
+        for (tag, value) in tlvs(submitted) {
+            if self.tlvs.iter().all(|(changed, _)| *changed != tag) {
+                put_tlv(&mut out, tag, value);
+            }
+        }
+        for (tag, value) in &self.tlvs {
+            if let Some(value) = value {
+                put_tlv(&mut out, *tag, value);
+            }
+        }
+        out.into()
+    }
+
+    /// Whether a text can be the name of an attribute: 1 to 64 of a-z, 0-9, dot, hyphen and underscore.
+    #[must_use]
+    pub fn is_attribute_name(name: &str) -> bool {
+        (1..=64).contains(&name.len())
+            && name
+                .bytes()
+                .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, b'.' | b'-' | b'_'))
+    }
+}
+
+/// What changes, without values: they may be personal.
+impl fmt::Display for MessageChanges {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut separator = "";
+        for (tag, value) in &self.tlvs {
+            let becomes = if value.is_some() { "set" } else { "removed" };
+            write!(f, "{separator}TLV {tag:#06x} {becomes}")?;
+            separator = ", ";
+        }
+        for (name, _) in &self.attributes {
+            write!(f, "{separator}attribute {name} set")?;
+            separator = ", ";
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_later_change_of_the_same_thing_wins() {
+        let mut changes = MessageChanges::default();
+        changes.change_tlv(0x1401, Some(b"brand"[..].into()));
+        changes.set_attribute("mcc".into(), "262".into());
+        let mut later = MessageChanges::default();
+        later.change_tlv(0x1401, None);
+        later.change_tlv(0x1402, Some(b"campaign"[..].into()));
+        later.set_attribute("mcc".into(), "460".into());
+        changes.extend(later);
+        assert_eq!(
+            (changes.len(), changes.attribute("mcc"), changes.attribute("mnc")),
+            (3, Some("460"), None)
+        );
+        assert_eq!(changes.to_string(), "TLV 0x1401 removed, TLV 0x1402 set, attribute mcc set");
+        let mut submitted = Vec::new();
+        put_tlv(&mut submitted, 0x1401, b"theirs");
+        put_tlv(&mut submitted, 0x0204, &[0, 9]);
+        let changed = changes.apply_to_tlvs(&submitted.into());
+        let changed: Vec<_> = tlvs(&changed).collect();
+        assert_eq!(changed, [(0x0204, &[0, 9][..]), (0x1402, b"campaign")]);
+    }
+
+    #[test]
+    fn names_of_attributes() {
+        for good in ["mcc", "line-type", "hlr.imsi_2", &"a".repeat(64)] {
+            assert!(MessageChanges::is_attribute_name(good), "{good}");
+        }
+        for bad in ["", "MCC", "a b", "ä", &"a".repeat(65)] {
+            assert!(!MessageChanges::is_attribute_name(bad), "{bad}");
+        }
+    }
+}
