@@ -93,10 +93,10 @@ impl CaseConversion<'_> {
             replace_if_present: false,
             submission: None,
             text: model::Text {
-                octets: Bytes::from(message.text.clone()),
+                octets: Bytes::from(message.text.octets.clone()),
                 data_coding: message.data_coding,
-                udhi: false,
-                payload: message.text.len() > 254,
+                udhi: message.text.udhi,
+                payload: message.text.octets.len() > 254,
             },
             tlvs: Bytes::new(),
             accepted_at: self.now,
