@@ -84,7 +84,7 @@ fn describe_expected(case: &Case) -> String {
     append_note_and_advice(with_sender(answer, case.sender.as_ref()), case.note.as_deref(), case.advice)
 }
 
-fn describe_answer(answer: &CaseAnswer) -> String {
+pub(crate) fn describe_answer(answer: &CaseAnswer) -> String {
     let (answer, note, advice) = match answer {
         CaseAnswer::Configured => (quote("configured"), None, None),
         CaseAnswer::Settled => (quote("settled"), None, None),
@@ -147,11 +147,11 @@ fn describe_question(question: &CaseQuestion) -> String {
 }
 
 /// The form in a file of cases.
-fn to_toml<T: Serialize>(value: &T) -> String {
+pub(crate) fn to_toml<T: Serialize>(value: &T) -> String {
     toml::Value::try_from(value).map_or_else(|error| error.to_string(), |value| value.to_string())
 }
 
-fn describe_resolution(resolution: &CaseResolution) -> String {
+pub(crate) fn describe_resolution(resolution: &CaseResolution) -> String {
     match resolution {
         CaseResolution::Unknown(None) => quote("unknown"),
         CaseResolution::TryLater(None) => quote("try-later"),
@@ -159,7 +159,7 @@ fn describe_resolution(resolution: &CaseResolution) -> String {
     }
 }
 
-fn quote(text: &str) -> String {
+pub(crate) fn quote(text: &str) -> String {
     toml::Value::from(text).to_string()
 }
 

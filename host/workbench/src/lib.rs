@@ -4,11 +4,13 @@
 mod build;
 mod case_check;
 mod case_conversion;
+mod case_writer;
 mod cases;
 mod component;
 mod contract;
 mod error;
 mod format;
+mod fuzz;
 mod hooks_api;
 mod inspect;
 mod language;
@@ -29,4 +31,10 @@ pub use plugin_command::PluginCommand;
 #[allow(clippy::print_stderr, reason = "a command line tool uses the standard streams")]
 fn print_status(line: &str) {
     eprintln!("{line}");
+}
+
+/// Prints a result to standard output, before the command ends.
+#[allow(clippy::print_stdout, reason = "a command line tool uses the standard streams")]
+fn print_result(text: &str) {
+    println!("{}", text.trim_end());
 }

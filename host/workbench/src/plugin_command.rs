@@ -1,4 +1,5 @@
 use crate::component::Component;
+use crate::fuzz::{FuzzArgs, component_and_folder};
 use crate::hooks_api::{ApiArgs, BindingArgs, HooksApi, stem};
 use crate::{PluginLanguage, WorkbenchError, build, case_check, cases, format, inspect, signing, template};
 use api::{ReplayPhase, ReplayReport, ReplayRequest, TimeValue};
@@ -46,6 +47,9 @@ pub enum PluginCommand {
         #[arg(long)]
         cases: Option<PathBuf>,
     },
+    /// Ask a plugin generated questions in the real host, and print a case for the first one at which it fails, or at which its
+    /// answer depends on earlier questions to the instance.
+    Fuzz(FuzzArgs),
     /// Build a Rust compiler for plugins from Debian's packages, if rustup cannot add the target.
     Toolchain,
     /// Describe a component and its permissions.
@@ -245,15 +249,11 @@ impl PluginCommand {
                 ))
             }
             Self::Test { plugin, cases } => {
-                let (component, folder) = if plugin.is_dir() {
-                    (build(&plugin, None)?.path, plugin)
-                } else {
-                    let folder = plugin.parent().map(PathBuf::from).unwrap_or_default();
-                    (plugin, folder)
-                };
+                let (component, folder) = component_and_folder(&plugin)?;
                 let cases = cases::read(&cases.unwrap_or_else(|| folder.join("cases.toml")))?;
                 case_check::run_cases(&component, &cases)
             }
+            Self::Fuzz(fuzz_args) => fuzz_args.run(),
             Self::Toolchain => Ok(format!("{}: ready", build::toolchain()?.display())),
             Self::Inspect { file, key } => inspect::inspect(&file, key.as_deref()),
             Self::Keygen { file } => {
