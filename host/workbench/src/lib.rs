@@ -8,6 +8,7 @@ mod case_writer;
 mod cases;
 mod component;
 mod contract;
+mod dev;
 mod error;
 mod format;
 mod fuzz;
@@ -15,6 +16,7 @@ mod hooks_api;
 mod inspect;
 mod language;
 mod local_host;
+mod log_follow;
 mod manifest;
 mod plugin_command;
 pub mod plugin_host;
@@ -33,7 +35,7 @@ fn print_status(line: &str) {
     eprintln!("{line}");
 }
 
-/// Prints a result to standard output, before the command ends.
+/// Prints a result to standard output while the command runs.
 #[allow(clippy::print_stdout, reason = "a command line tool uses the standard streams")]
 fn print_result(text: &str) {
     println!("{}", text.trim_end());

@@ -1,7 +1,10 @@
 use crate::component::Component;
+use crate::dev::DevArgs;
 use crate::fuzz::{FuzzArgs, component_and_folder};
 use crate::hooks_api::{ApiArgs, BindingArgs, HooksApi, stem};
-use crate::{PluginLanguage, WorkbenchError, build, case_check, cases, format, inspect, signing, template};
+use crate::{
+    PluginLanguage, WorkbenchError, build, case_check, cases, format, inspect, log_follow, signing, template,
+};
 use api::{ReplayPhase, ReplayReport, ReplayRequest, TimeValue};
 use clap::Subcommand;
 use model::Hook;
@@ -50,6 +53,8 @@ pub enum PluginCommand {
     /// Ask a plugin generated questions in the real host, and print a case for the first one at which it fails, or at which its
     /// answer depends on earlier questions to the instance.
     Fuzz(FuzzArgs),
+    /// Build and test a plugin's folder after each change, and try it in shadow on an appliance, until Ctrl-C.
+    Dev(DevArgs),
     /// Build a Rust compiler for plugins from Debian's packages, if rustup cannot add the target.
     Toolchain,
     /// Describe a component and its permissions.
@@ -194,6 +199,9 @@ pub enum PluginCommand {
         /// The hook.
         #[arg(value_parser = hook)]
         hook: Hook,
+        /// Print them oldest first, and then new ones as they come, until Ctrl-C; with --json one object a line.
+        #[arg(long)]
+        follow: bool,
         /// The appliance, and the output format.
         #[command(flatten)]
         api: ApiArgs,
@@ -222,7 +230,10 @@ impl PluginCommand {
     pub fn run(self) -> ExitCode {
         match self.execute() {
             Ok(text) => {
-                println!("{}", text.trim_end());
+                // Commands that go on print their results themselves.
+                if !text.is_empty() {
+                    println!("{}", text.trim_end());
+                }
                 ExitCode::SUCCESS
             }
             Err(error) => {
@@ -254,6 +265,7 @@ impl PluginCommand {
                 case_check::run_cases(&component, &cases)
             }
             Self::Fuzz(fuzz_args) => fuzz_args.run(),
+            Self::Dev(dev_args) => dev_args.run(),
             Self::Toolchain => Ok(format!("{}: ready", build::toolchain()?.display())),
             Self::Inspect { file, key } => inspect::inspect(&file, key.as_deref()),
             Self::Keygen { file } => {
@@ -294,7 +306,11 @@ impl PluginCommand {
             Self::Status { api } => api.run(|hooks| format::hooks(hooks), HooksApi::hooks),
             Self::List { api } => api.run(|versions| format::versions(versions), HooksApi::versions),
             Self::Show { hook, api } => api.run(format::hook, |hooks| hooks.hook(hook)),
-            Self::Log { hook, api } => api.run(format::log, |hooks| hooks.hook(hook)),
+            Self::Log { hook, follow: true, api } => {
+                let (hooks, json) = api.connect()?;
+                log_follow::follow(&hooks, hook, json)
+            }
+            Self::Log { hook, follow: false, api } => api.run(format::log, |hooks| hooks.hook(hook)),
             Self::Replay { binding_args, from, until, limit, api } => {
                 let request = ReplayRequest {
                     from: Some(TimeValue::Text(from)),
