@@ -47,7 +47,7 @@ fn message(vocabulary: &Vocabulary) -> BoxedStrategy<CaseMessage> {
         0.3,
         prop_oneof![
             4 => select(vec!["CMT", "CPT", "VMN", "VMA", "WAP", "USSD"]).prop_map(str::to_owned),
-            1 => characters(1..=5),
+            1 => characters(1..=5).prop_map(|text| text.replace('\0', "")),
         ],
     );
     let data_coding = prop_oneof![
@@ -114,10 +114,10 @@ fn characters(count: RangeInclusive<usize>) -> BoxedStrategy<String> {
     vec(proptest::char::any(), count).prop_map(String::from_iter).boxed()
 }
 
-/// As much of a text as an address has room for.
+/// As much of a text as an address has room for. No protocol carries a NUL in an address.
 fn first_octets(text: &str) -> String {
     let mut short = String::with_capacity(MAX_ADDRESS);
-    for c in text.chars() {
+    for c in text.chars().filter(|c| *c != '\0') {
         if short.len() + c.len_utf8() > MAX_ADDRESS {
             break;
         }

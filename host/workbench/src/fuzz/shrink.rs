@@ -2,14 +2,17 @@
 
 use super::property::Violation;
 use crate::WorkbenchError;
-use crate::plugin_host::{CaseQuestion, CaseSetup};
+use crate::plugin_host::{CaseAddress, CaseAttempt, CaseMessage, CaseQuestion, CaseSetup, CaseText};
 use proptest::strategy::ValueTree;
+use std::time::{Duration, Instant};
 
 /// A generated question that can be simplified.
 pub(super) type QuestionTree = Box<dyn ValueTree<Value = CaseQuestion>>;
 
 /// Maximum number of repetitions while a violation is shrunk.
 const MAX_REPETITIONS: u32 = 1_500;
+/// Maximum time for that. A repetition with a plugin in an interpreted language takes long.
+const MAX_TIME: Duration = Duration::from_secs(60);
 
 /// What a violation can be repeated with.
 pub(super) trait Repeat {
@@ -35,6 +38,7 @@ struct Shrinker<'a> {
     target: &'a dyn Repeat,
     best: Counterexample,
     repetitions: u32,
+    started: Instant,
 }
 
 /// Shrinks the questions of `trees`, of which the last violated a property. `None` if the violation does not repeat.
@@ -46,7 +50,7 @@ pub(super) fn shrink(
 ) -> Result<Option<Counterexample>, WorkbenchError> {
     let questions = current(&trees);
     let best = Counterexample { setup: setup.clone(), questions, violation };
-    let mut shrinker = Shrinker { target, best, repetitions: 0 };
+    let mut shrinker = Shrinker { target, best, repetitions: 0, started: Instant::now() };
     // Most plugins keep no state, so that the earlier questions do not matter.
     let last = trees.len().saturating_sub(1);
     if shrinker.repeats(setup, trees.get(last..).map(current).unwrap_or_default())? {
@@ -57,8 +61,8 @@ pub(super) fn shrink(
     } else {
         return Ok(None);
     }
-    for index in (0..trees.len()).rev() {
-        shrinker.simplify(&mut trees, index)?;
+    for (index, tree) in trees.iter_mut().enumerate().rev() {
+        shrinker.simplify(tree, index)?;
     }
     Ok(Some(shrinker.best))
 }
@@ -69,7 +73,7 @@ pub(super) fn shrink_peers(
     counterexample: Counterexample,
 ) -> Result<Counterexample, WorkbenchError> {
     let names: Vec<String> = counterexample.setup.peers.keys().cloned().collect();
-    let mut shrinker = Shrinker { target, best: counterexample, repetitions: 0 };
+    let mut shrinker = Shrinker { target, best: counterexample, repetitions: 0, started: Instant::now() };
     for name in names {
         let mut setup = shrinker.best.setup.clone();
         setup.peers.remove(&name);
@@ -100,7 +104,7 @@ impl Shrinker<'_> {
     }
 
     fn may_go_on(&self) -> bool {
-        self.repetitions < MAX_REPETITIONS
+        self.repetitions < MAX_REPETITIONS && self.started.elapsed() < MAX_TIME
     }
 
     /// Removes earlier questions, first many at a time, then one by one.
@@ -125,20 +129,76 @@ impl Shrinker<'_> {
         Ok(())
     }
 
-    /// Simplifies one question as far as the violation still occurs.
-    fn simplify(&mut self, trees: &mut [QuestionTree], index: usize) -> Result<(), WorkbenchError> {
-        let setup = self.best.setup.clone();
-        let Some(tree) = trees.get_mut(index) else { return Ok(()) };
-        let mut questions = self.best.questions.clone();
+    /// Simplifies one question as far as the violation still occurs: first whole fields, then what is in them.
+    fn simplify(&mut self, tree: &mut QuestionTree, index: usize) -> Result<(), WorkbenchError> {
+        let mut kept: Vec<Reset> = Vec::new();
+        for reset in RESETS {
+            let Some(mut question) = self.best.questions.get(index).cloned() else { return Ok(()) };
+            reset(&mut question);
+            if self.may_go_on() && self.repeats_with(index, question)? {
+                kept.push(reset);
+            }
+        }
         let mut moved = tree.simplify();
         while moved && self.may_go_on() {
-            if let Some(question) = questions.get_mut(index) {
-                *question = tree.current();
-            }
-            moved =
-                if self.repeats(&setup, questions.clone())? { tree.simplify() } else { tree.complicate() };
+            let mut question = tree.current();
+            kept.iter().for_each(|reset| reset(&mut question));
+            moved = if self.repeats_with(index, question)? { tree.simplify() } else { tree.complicate() };
         }
         Ok(())
+    }
+
+    /// Whether the violation occurs with this question at this place.
+    fn repeats_with(&mut self, index: usize, question: CaseQuestion) -> Result<bool, WorkbenchError> {
+        let mut questions = self.best.questions.clone();
+        match questions.get_mut(index) {
+            // A change of a field that was reset.
+            Some(best) if *best == question => return Ok(true),
+            Some(best) => *best = question,
+            // An earlier question violates the property now.
+            None => return Ok(false),
+        }
+        self.repeats(&self.best.setup.clone(), questions)
+    }
+}
+
+/// Sets a field of a question to its simplest value.
+type Reset = fn(&mut CaseQuestion);
+
+const RESETS: [Reset; 13] = [
+    |question| on_message(question, |message| message.text = CaseText::default()),
+    |question| on_message(question, |message| message.source = CaseAddress::default()),
+    |question| on_message(question, |message| message.service_type = None),
+    |question| on_message(question, |message| message.data_coding = 0),
+    |question| on_message(question, |message| message.priority = 0),
+    |question| on_message(question, |message| message.wants_receipt = false),
+    |question| on_message(question, |message| message.destination = CaseAddress::default()),
+    |question| {
+        on_message(question, |message| message.destination = message.destination.value.clone().into());
+    },
+    |question| on_message(question, |message| message.source = message.source.value.clone().into()),
+    |question| {
+        if let CaseQuestion::Price(_, leg) = question {
+            *leg = None;
+        }
+    },
+    |question| on_attempt(question, |attempt| (attempt.leg, attempt.legs) = (0, 1)),
+    |question| on_attempt(question, |attempt| (attempt.number, attempt.code) = (1, 0)),
+    |question| on_attempt(question, |attempt| (attempt.age_ms, attempt.left_ms) = (0, 86_400_000)),
+];
+
+fn on_message(question: &mut CaseQuestion, change: fn(&mut CaseMessage)) {
+    match question {
+        CaseQuestion::Route(message) | CaseQuestion::Next(message, _) | CaseQuestion::Price(message, _) => {
+            change(message);
+        }
+        CaseQuestion::Configure | CaseQuestion::Resolve(_) | CaseQuestion::Settle(_) => {}
+    }
+}
+
+fn on_attempt(question: &mut CaseQuestion, change: fn(&mut CaseAttempt)) {
+    if let CaseQuestion::Next(_, attempt) = question {
+        change(attempt);
     }
 }
 
@@ -148,7 +208,7 @@ mod tests {
     use crate::fuzz::questions::questions;
     use crate::fuzz::runner;
     use crate::fuzz::vocabulary::Vocabulary;
-    use crate::plugin_host::{CasePeerState, CaseText};
+    use crate::plugin_host::CasePeerState;
     use api::InstanceUse;
     use model::Hook;
     use proptest::strategy::Strategy as _;

@@ -24,17 +24,18 @@ pub(super) struct Vocabulary {
 
 impl Vocabulary {
     pub(super) fn of(setup: &CaseSetup) -> Self {
-        let (words, mut numbers) = words(&setup.policy);
+        let (own, mut numbers) = words(&setup.policy);
         let peers: Vec<String> = setup.peers.keys().cloned().collect();
         // The origin of a message in a case.
         let mut names = vec!["shop".to_owned()];
-        for name in peers.iter().cloned().chain(evenly_spaced(words)) {
+        for name in peers.iter().cloned().chain(evenly_spaced(own)) {
             if !names.contains(&name) {
                 names.push(name);
             }
         }
         let keys = setup.tables.values().flat_map(|table| table.rows.keys()).chain(setup.hlr.keys());
         numbers.extend(keys.filter(|key| is_number(key)).cloned());
+        numbers.extend(setup.http.iter().flat_map(|exchange| words(&exchange.url).1));
         let peers = if peers.is_empty() { names.clone() } else { peers };
         Self { names, peers, numbers: evenly_spaced(numbers) }
     }
