@@ -50,8 +50,7 @@ pub enum PluginCommand {
         #[arg(long)]
         cases: Option<PathBuf>,
     },
-    /// Ask a plugin generated questions in the real host, and print a case for the first one at which it fails, or at which its
-    /// answer depends on earlier questions to the instance.
+    /// Ask a plugin generated questions in the real host, and print the first one with a fault or an unstable answer as a case.
     Fuzz(FuzzArgs),
     /// Build and test a plugin's folder after each change, and try it in shadow on an appliance, until Ctrl-C.
     Dev(DevArgs),

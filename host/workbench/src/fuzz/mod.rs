@@ -67,7 +67,7 @@ impl FuzzArgs {
             None => u64::from(getrandom::u32().map_err(|error| WorkbenchError::Random(error.to_string()))?),
         };
         let limits = Limits { questions: self.questions, time: Duration::from_secs(self.seconds) };
-        let outcome = fuzz(&host, &setup, seed, limits)?;
+        let outcome = fuzz(&host, &setup, seed, &limits)?;
         let summary = outcome.summary(&component, seed);
         let Some(found) = outcome.found else { return Ok(summary) };
         crate::print_result(&report::case(&found, seed, setup.given.as_ref()));
@@ -147,7 +147,7 @@ fn fuzz(
     host: &LocalHost,
     FuzzSetup { setup, given }: &FuzzSetup,
     seed: u64,
-    limits: Limits,
+    limits: &Limits,
 ) -> Result<Outcome, WorkbenchError> {
     let vocabulary = Vocabulary::of(setup);
     let strategy = questions::questions(host.hook(), &vocabulary);

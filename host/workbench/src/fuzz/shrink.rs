@@ -84,7 +84,7 @@ pub(super) fn shrink_peers(
 }
 
 fn current(trees: impl AsRef<[QuestionTree]>) -> Vec<CaseQuestion> {
-    trees.as_ref().iter().map(|tree| tree.current()).collect()
+    trees.as_ref().iter().map(ValueTree::current).collect()
 }
 
 impl Shrinker<'_> {
