@@ -173,7 +173,7 @@ pub struct FaultExample {
     /// What the plugin reported last: the words of a panic or an exception, over several lines; null if it reported nothing.
     #[schema(required)]
     pub report: Option<String>,
-    /// The plugin's call stack, innermost frame first; empty if the call has returned.
+    /// The plugin's call stack, innermost frame first; empty if the call has returned, or the report has a stack.
     pub stack: Vec<StackFrame>,
     /// The question, with masked numbers.
     pub question: String,

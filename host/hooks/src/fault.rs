@@ -1,8 +1,9 @@
 //! Faults: failed calls, and the tolerance for them.
 
-use crate::stack::WasmFrame;
+use crate::debug_info::DebugInfo;
+use crate::stack::{WasmFrame, describe_stack};
 use crate::text_limits::{MAX_SUMMARY_OCTETS, truncate};
-use api::Tolerance;
+use api::{StackFrame, Tolerance};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -62,15 +63,49 @@ impl Fault {
         Self { kind, what: what.into(), report: None, frames: Box::default() }
     }
 
-    /// The first line of the plugin's report, otherwise the description.
+    /// The first line of the plugin's report, otherwise the description. A panic of Rust has its words on the line behind its
+    /// place.
     #[must_use]
     pub fn summary(&self) -> String {
-        let line =
-            self.report.as_deref().and_then(|report| report.lines().find(|line| !line.trim().is_empty()));
-        match line {
-            Some(line) => truncate(line.trim().to_owned(), MAX_SUMMARY_OCTETS),
-            None => self.what.clone(),
+        let (summary, _) = self.report_parts();
+        summary.unwrap_or_else(|| self.what.clone())
+    }
+
+    /// The lines behind the summary: those of the report, otherwise the plugin's call stack, innermost frame first.
+    /// `debug_info`: the component as its build made it, for the places in the source.
+    #[must_use]
+    pub fn details(&self, debug_info: Option<&[u8]>) -> Vec<String> {
+        let (_, rest) = self.report_parts();
+        if !rest.is_empty() {
+            return rest;
         }
+        let debug_info = debug_info.and_then(DebugInfo::read);
+        let lines = self.stack(debug_info.as_ref()).into_iter().map(|frame| match frame.source {
+            Some(source) => format!("in {} at {source}", frame.function),
+            None => format!("in {}", frame.function),
+        });
+        lines.collect()
+    }
+
+    /// The plugin's call stack; empty if the report has one, since an interpreter's own is of no interest.
+    pub(crate) fn stack(&self, debug_info: Option<&DebugInfo<'_>>) -> Vec<StackFrame> {
+        let (_, rest) = self.report_parts();
+        if rest.is_empty() { describe_stack(&self.frames, debug_info) } else { Vec::new() }
+    }
+
+    /// The report's summary and the lines behind it.
+    fn report_parts(&self) -> (Option<String>, Vec<String>) {
+        let mut lines = self.report.as_deref().unwrap_or_default().lines().map(str::trim_end);
+        let mut lines = lines.by_ref().filter(|line| !line.is_empty());
+        let Some(first) = lines.next() else { return (None, Vec::new()) };
+        let mut summary = first.trim().to_owned();
+        if summary.ends_with(':')
+            && let Some(words) = lines.next()
+        {
+            summary.push(' ');
+            summary.push_str(words.trim());
+        }
+        (Some(truncate(summary, MAX_SUMMARY_OCTETS)), lines.map(str::to_owned).collect())
     }
 
     /// Whether the fault is the host's own. A rollback of the plugin would not help.
@@ -179,6 +214,18 @@ mod tests {
         assert_eq!(watch.fault(tolerance, &trap(), at(1_601)), None);
         watch.reset();
         assert_eq!(watch.fault(tolerance, &trap(), at(1_602)), None);
+    }
+
+    #[test]
+    fn a_fault_is_told_by_the_plugins_own_words() {
+        let reported = |report: &str| Fault { report: Some(report.into()), ..trap() };
+        assert_eq!((trap().summary(), trap().details(None)), ("trapped: unreachable".to_owned(), Vec::new()));
+        let panic = reported("panicked at src/lib.rs:7:5:\nno such route\n");
+        assert_eq!(panic.summary(), "panicked at src/lib.rs:7:5: no such route");
+        assert!(panic.details(None).is_empty());
+        let raised = reported("KeyError: 'north'\n  route /1/plugin.py:12\n");
+        assert_eq!(raised.summary(), "KeyError: 'north'");
+        assert_eq!(raised.details(None), ["  route /1/plugin.py:12"]);
     }
 
     #[test]

@@ -5,7 +5,6 @@
 use crate::debug_info::DebugInfo;
 use crate::fault::Fault;
 use crate::host_answer::HostAnswer;
-use crate::stack::describe_stack;
 use api::{FaultExample, FaultyVersion};
 use model::{Attempt, Hook, Leg, Message, MessageId, PluginVersion, Settlement, Timestamp};
 use parking_lot::Mutex;
@@ -162,7 +161,7 @@ impl FaultExamples {
                 kind: one.details.fault.kind.name().to_owned(),
                 what: one.details.fault.what.clone(),
                 report: one.details.fault.report.as_deref().map(str::to_owned),
-                stack: describe_stack(&one.details.fault.frames, debug_info.as_ref()),
+                stack: one.details.fault.stack(debug_info.as_ref()),
                 question: one.question.clone(),
                 message: one.shared_id.get().map(ToString::to_string),
             };

@@ -10,9 +10,7 @@ use std::path::Path;
 
 /// Runs all cases on a component. Returns a summary for people; an error if some cases failed.
 pub(crate) fn run_cases(component: &Path, cases: &[Case]) -> Result<String, WorkbenchError> {
-    let octets = std::fs::read(component).map_err(WorkbenchError::file(component))?;
-    let host = LocalHost::new(&octets)
-        .map_err(|why| WorkbenchError::Rejected { path: component.to_owned(), why })?;
+    let host = LocalHost::read(component)?;
     let (text, failed) = check_cases(&host, cases);
     if failed == 0 { Ok(text) } else { Err(WorkbenchError::CasesFailed { text, failed, cases: cases.len() }) }
 }
@@ -26,7 +24,7 @@ fn check_cases(host: &dyn PluginHost, cases: &[Case]) -> (String, usize) {
                 let _ = writeln!(text, "ok    {}", case.name);
                 continue;
             }
-            Ok(answer) => describe_answer(&answer),
+            Ok(answer) => describe_answer(&answer) + &fault_details(&answer),
             Err(why) => format!("no answer: {why}"),
         };
         failed += 1;
@@ -42,6 +40,12 @@ fn check_cases(host: &dyn PluginHost, cases: &[Case]) -> (String, usize) {
         let _ = writeln!(text, "{} cases, all right", cases.len());
     }
     (text, failed)
+}
+
+/// The stack of a fault: the lines behind its first one.
+fn fault_details(answer: &CaseAnswer) -> String {
+    let CaseAnswer::Fault(text) = answer else { return String::new() };
+    text.lines().skip(1).map(|line| format!("\n                {}", line.trim_start())).collect()
 }
 
 fn is_expected(case: &Case, answer: &CaseAnswer) -> bool {
@@ -84,13 +88,16 @@ fn describe_expected(case: &Case) -> String {
     append_note_and_advice(with_sender(answer, case.sender.as_ref()), case.note.as_deref(), case.advice)
 }
 
-fn describe_answer(answer: &CaseAnswer) -> String {
+pub(crate) fn describe_answer(answer: &CaseAnswer) -> String {
     let (answer, note, advice) = match answer {
         CaseAnswer::Configured => (quote("configured"), None, None),
         CaseAnswer::Settled => (quote("settled"), None, None),
         CaseAnswer::Refused(text) => (format!("{{ refused = {} }}", quote(text)), None, None),
         CaseAnswer::Unsettled(text) => (format!("{{ again = {} }}", quote(text)), None, None),
-        CaseAnswer::Fault(text) => (format!("{{ fault = {} }}", quote(text)), None, None),
+        CaseAnswer::Fault(text) => {
+            let what = text.lines().next().unwrap_or_default();
+            (format!("{{ fault = {} }}", quote(what)), None, None)
+        }
         CaseAnswer::Verdict { verdict, sender, note } => {
             (with_sender(to_toml(verdict), sender.as_ref()), note.as_deref(), None)
         }
@@ -147,11 +154,11 @@ fn describe_question(question: &CaseQuestion) -> String {
 }
 
 /// The form in a file of cases.
-fn to_toml<T: Serialize>(value: &T) -> String {
+pub(crate) fn to_toml<T: Serialize>(value: &T) -> String {
     toml::Value::try_from(value).map_or_else(|error| error.to_string(), |value| value.to_string())
 }
 
-fn describe_resolution(resolution: &CaseResolution) -> String {
+pub(crate) fn describe_resolution(resolution: &CaseResolution) -> String {
     match resolution {
         CaseResolution::Unknown(None) => quote("unknown"),
         CaseResolution::TryLater(None) => quote("try-later"),
@@ -159,7 +166,7 @@ fn describe_resolution(resolution: &CaseResolution) -> String {
     }
 }
 
-fn quote(text: &str) -> String {
+pub(crate) fn quote(text: &str) -> String {
     toml::Value::from(text).to_string()
 }
 

@@ -18,13 +18,21 @@ use std::time::Duration;
 pub(crate) struct CaseConversion<'a> {
     pub(crate) directory: &'a Directory,
     pub(crate) now: Timestamp,
+    /// The component as its build made it, for the stacks of faults.
+    pub(crate) debug_info: Option<&'a [u8]>,
 }
 
 impl CaseConversion<'_> {
     /// Asks a plugin a question.
     pub(crate) fn ask_or_fault(&self, dry_run: &DryRun, question: &CaseQuestion) -> CaseAnswer {
-        self.ask(dry_run, question)
-            .unwrap_or_else(|fault| CaseAnswer::Fault(format!("{}: {}", fault.kind.name(), fault.what)))
+        self.ask(dry_run, question).unwrap_or_else(|fault| {
+            let mut text = format!("{}: {}", fault.kind.name(), fault.summary());
+            for line in fault.details(self.debug_info) {
+                text.push('\n');
+                text.push_str(&line);
+            }
+            CaseAnswer::Fault(text)
+        })
     }
 
     fn ask(&self, dry_run: &DryRun, question: &CaseQuestion) -> Result<CaseAnswer, Fault> {
@@ -93,10 +101,10 @@ impl CaseConversion<'_> {
             replace_if_present: false,
             submission: None,
             text: model::Text {
-                octets: Bytes::from(message.text.clone()),
+                octets: Bytes::from(message.text.octets.clone()),
                 data_coding: message.data_coding,
-                udhi: false,
-                payload: message.text.len() > 254,
+                udhi: message.text.udhi,
+                payload: message.text.octets.len() > 254,
             },
             tlvs: Bytes::new(),
             protocol_fields: Bytes::new(),

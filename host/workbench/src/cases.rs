@@ -13,7 +13,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
 /// A case.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Case {
     pub(crate) name: String,
     pub(crate) setup: CaseSetup,
@@ -131,16 +131,29 @@ impl From<QuestionEntry> for CaseQuestion {
     }
 }
 
+fn read_file(path: &Path) -> Result<(CaseFile, CaseSetup), WorkbenchError> {
+    let text = std::fs::read_to_string(path).map_err(WorkbenchError::file(path))?;
+    let mut file: CaseFile = toml::from_str(&text)
+        .map_err(|error| WorkbenchError::Unreadable { path: path.to_owned(), why: error.to_string() })?;
+    let given = std::mem::take(&mut file.given);
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let common = apply_setup(folder, CaseSetup::default(), given)?;
+    Ok((file, common))
+}
+
+/// Reads the setup of all cases from a file of cases: its `[given]`.
+pub(crate) fn read_given(path: &Path) -> Result<CaseSetup, WorkbenchError> {
+    Ok(read_file(path)?.1)
+}
+
 /// Reads a file of cases.
 pub(crate) fn read(path: &Path) -> Result<Vec<Case>, WorkbenchError> {
-    let text = std::fs::read_to_string(path).map_err(WorkbenchError::file(path))?;
+    let (file, common) = read_file(path)?;
     let wrong = |why: String| WorkbenchError::Unreadable { path: path.to_owned(), why };
-    let file: CaseFile = toml::from_str(&text).map_err(|error| wrong(error.to_string()))?;
     if file.case.is_empty() {
         return Err(wrong("there is no [[case]] in it".to_owned()));
     }
     let folder = path.parent().unwrap_or(Path::new("."));
-    let common = apply_setup(folder, CaseSetup::default(), file.given)?;
     let mut cases = Vec::new();
     for entry in file.case {
         let name = entry.name.clone();

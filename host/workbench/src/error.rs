@@ -146,6 +146,14 @@ pub enum WorkbenchError {
         /// Number of all cases.
         cases: usize,
     },
+    /// A plugin violates a property that every plugin must have.
+    #[error("{what}\n{summary}")]
+    Violation {
+        /// The violation.
+        what: String,
+        /// What was asked, and the seed that repeats it.
+        summary: String,
+    },
 }
 
 impl WorkbenchError {

@@ -1,8 +1,8 @@
 //! Formats the appliance's answers about plugins for people.
 
 use api::{
-    Binding, BindingRecord, CandidateRecordView, CounterGrant, Grants, HookStateView, PluginCountsView,
-    PluginVersionView, ReplayReport,
+    Binding, BindingRecord, CandidateRecordView, CounterGrant, FaultExample, Grants, HookStateView,
+    PluginCountsView, PluginVersionView, ReplayReport,
 };
 use cli::format::{list, number, octets, table, timestamp, value_text};
 use model::Timestamp;
@@ -189,6 +189,24 @@ pub(crate) fn hook(hook: &HookStateView) -> String {
     format
 }
 
+/// What went wrong, in one line: what the plugin reported, otherwise the host's description, and the innermost place in the
+/// source that is known.
+pub(crate) fn fault(fault: &FaultExample) -> String {
+    let reported = fault.report.as_deref().map(|report| {
+        let mut lines = report.lines().map(str::trim).filter(|line| !line.is_empty());
+        match (lines.next(), lines.next()) {
+            // A panic of Rust has its words behind its place.
+            (Some(first), Some(second)) if first.ends_with(':') => format!("{first} {second}"),
+            (first, _) => first.unwrap_or_default().to_owned(),
+        }
+    });
+    let what = value_text(&reported.unwrap_or_else(|| fault.what.clone()));
+    match fault.stack.iter().find_map(|frame| Some((&frame.function, frame.source.as_ref()?))) {
+        Some((function, source)) => format!("{what}, in {} at {}", value_text(function), value_text(source)),
+        None => what,
+    }
+}
+
 /// The events of a hook, and the questions at which plugins failed; newest first.
 pub(crate) fn log(hook: &HookStateView) -> String {
     let mut rows: Vec<(Timestamp, String, String)> = hook
@@ -199,7 +217,7 @@ pub(crate) fn log(hook: &HookStateView) -> String {
     for version in &hook.faults {
         let by = plugin_label(&version.plugin, &version.version);
         rows.extend(version.examples.iter().map(|fault| {
-            let (what, question) = (value_text(&fault.what), value_text(&fault.question));
+            let (what, question) = (self::fault(fault), value_text(&fault.question));
             let kind = format!("fault {}", value_text(&fault.kind));
             (fault.at, kind, format!("{by}: {what}; asked: {question}"))
         }));
@@ -250,9 +268,9 @@ pub(crate) fn report(report: &ReplayReport) -> String {
 mod tests {
     use super::*;
     use api::{
-        BindingChange, CandidateStateView, CounterWindow, DifferenceExample, DifferenceGroup, FaultExample,
-        FaultyVersion, HookEvent, PluginFaultCounts, PolicyReferenceKind, RemainingGroups, ReplayOutcome,
-        StackFrame, Throughput, TrialModeView, UnknownReference,
+        BindingChange, CandidateStateView, CounterWindow, DifferenceExample, DifferenceGroup, FaultyVersion,
+        HookEvent, PluginFaultCounts, PolicyReferenceKind, RemainingGroups, ReplayOutcome, StackFrame,
+        Throughput, TrialModeView, UnknownReference,
     };
     use model::{Hook, MessageId};
     use std::time::Duration;

@@ -57,12 +57,17 @@ impl ApiArgs {
         describe: impl FnOnce(&T) -> String,
         task: impl FnOnce(&HooksApi) -> Result<T, WorkbenchError>,
     ) -> Result<String, WorkbenchError> {
-        let answer = task(&HooksApi(self.connection.connect()?))?;
+        let answer = task(&HooksApi::connect(self.connection)?)?;
         if self.json {
             // The fields of a `Value` are sorted, those of a type are not.
             return Ok(terminal::json(&serde_json::to_value(answer).unwrap_or_default()));
         }
         Ok(describe(&answer))
+    }
+
+    /// The appliance, and whether to print JSON.
+    pub(crate) fn connect(self) -> Result<(HooksApi, bool), WorkbenchError> {
+        Ok((HooksApi::connect(self.connection)?, self.json))
     }
 }
 
@@ -70,6 +75,11 @@ impl ApiArgs {
 pub(crate) struct HooksApi(ApiClient);
 
 impl BindingArgs {
+    /// The binding of NAME@VERSION with these settings.
+    pub(crate) fn of(plugin: String, settings: &[String], force: bool) -> Self {
+        Self { plugin, policy: None, position: None, settings: settings.to_vec(), force, why: None }
+    }
+
     /// The request to activate the binding.
     pub(crate) fn request(&self) -> Result<ActivationRequest, WorkbenchError> {
         let (plugin, version) = parse_plugin_reference(&self.plugin)?;
@@ -151,6 +161,10 @@ fn apply_setting(binding: &mut Map<String, Value>, setting: &str) -> Result<(), 
 }
 
 impl HooksApi {
+    pub(crate) fn connect(connection: ConnectionArgs) -> Result<Self, WorkbenchError> {
+        Ok(Self(connection.connect()?))
+    }
+
     fn post<T: DeserializeOwned>(
         &self,
         hook: Hook,

@@ -4,15 +4,19 @@
 mod build;
 mod case_check;
 mod case_conversion;
+mod case_writer;
 mod cases;
 mod component;
 mod contract;
+mod dev;
 mod error;
 mod format;
+mod fuzz;
 mod hooks_api;
 mod inspect;
 mod language;
 mod local_host;
+mod log_follow;
 mod manifest;
 mod plugin_command;
 pub mod plugin_host;
@@ -29,4 +33,10 @@ pub use plugin_command::PluginCommand;
 #[allow(clippy::print_stderr, reason = "a command line tool uses the standard streams")]
 fn print_status(line: &str) {
     eprintln!("{line}");
+}
+
+/// Prints a result to standard output while the command runs.
+#[allow(clippy::print_stdout, reason = "a command line tool uses the standard streams")]
+fn print_result(text: &str) {
+    println!("{}", text.trim_end());
 }

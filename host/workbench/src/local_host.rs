@@ -1,20 +1,24 @@
 //! The local plugin host: the appliance's own host, with the services of a case in place of the appliance's.
 
+use crate::WorkbenchError;
+use crate::build::debug_info_path;
 use crate::case_conversion::CaseConversion;
 use crate::plugin_host::{
     CaseAnswer, CasePoolState, CaseQuestion, CaseSetup, CaseSubscriber, HttpExchange, HttpFailure, PluginHost,
 };
+use api::InstanceUse;
 use arc_swap::ArcSwap;
 use capabilities::{Counters, DurableCounters, Fetch, FetchFailure, Hlr, HlrFailure, HlrSubscriber};
 use capabilities::{
     FetchRequest, FetchResponse, KvStore as _, LogBudgets, MemoryKvStore, TableStore, TableStoreOptions,
 };
-use hooks::{Binding, HookError, Hooks, HooksOptions, HostServices, PeerSnapshots, PoolSnapshots};
+use hooks::{Binding, DryRun, HookError, Hooks, HooksOptions, HostServices, PeerSnapshots, PoolSnapshots};
 use model::{Directory, Timestamp};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use tempfile::TempDir;
 
 /// The name of the component in the local host.
 const PLUGIN: &str = "plugin";
@@ -23,42 +27,115 @@ pub(crate) const HOME_PEER: &str = "(home)";
 
 /// A component in the local host.
 pub(crate) struct LocalHost {
-    folder: tempfile::TempDir,
+    folder: TempDir,
     version: String,
     hook: model::Hook,
+    debug_info: Option<Arc<Vec<u8>>>,
+}
+
+/// A started plugin with the setup of a case, in its own host. Its instances, counters and values keep their state from one
+/// question to the next.
+pub(crate) struct Session {
+    directory: Directory,
+    now: Timestamp,
+    dry_run: DryRun,
+    debug_info: Option<Arc<Vec<u8>>>,
+    /// Keeps the host's clock for deadlines running.
+    _hooks: Arc<Hooks>,
+    _tables: TempDir,
+}
+
+impl Session {
+    /// Asks a question. Its peers must be among the names with which the session was started.
+    pub(crate) fn ask(&self, question: &CaseQuestion) -> CaseAnswer {
+        let debug_info = self.debug_info.as_deref().map(Vec::as_slice);
+        let conversion = CaseConversion { directory: &self.directory, now: self.now, debug_info };
+        conversion.ask_or_fault(&self.dry_run, question)
+    }
 }
 
 impl LocalHost {
     /// Loads a component, with the same checks as an upload.
     pub(crate) fn new(component: &[u8]) -> Result<Self, String> {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-        let (hooks, _) = open(folder.path(), &CaseSetup::default(), &[])?;
+        let (hooks, _) = open(folder.path(), &folder.path().join("tables"), &CaseSetup::default(), &[])?;
         let info = hooks.upload(PLUGIN, component, None).map_err(|error| error.to_string())?;
-        Ok(Self { folder, version: info.version, hook: info.hook })
+        Ok(Self { folder, version: info.version, hook: info.hook, debug_info: None })
+    }
+
+    /// Loads a component's file, with the debug information beside it if that belongs to it.
+    pub(crate) fn read(path: &Path) -> Result<Self, WorkbenchError> {
+        let octets = std::fs::read(path).map_err(WorkbenchError::file(path))?;
+        let host =
+            Self::new(&octets).map_err(|why| WorkbenchError::Rejected { path: path.to_owned(), why })?;
+        let debug_info = std::fs::read(debug_info_path(path)).ok();
+        let is_own = |debug_info: &Vec<u8>| hooks::strip_debug_info(debug_info).as_deref() == Some(&octets);
+        Ok(Self { debug_info: debug_info.filter(is_own).map(Arc::new), ..host })
+    }
+
+    /// The hook that the component serves.
+    pub(crate) fn hook(&self) -> model::Hook {
+        self.hook
+    }
+
+    /// Starts the component with a setup; `names` are the accounts and peers that questions may have beside the setup's
+    /// peers. The inner error is the plugin's answer to its policy document: a refusal or a fault.
+    pub(crate) fn start(
+        &self,
+        setup: &CaseSetup,
+        names: &[&str],
+        instance: InstanceUse,
+    ) -> Result<Result<Session, CaseAnswer>, String> {
+        // Each session has its own tables.
+        let tables = tempfile::tempdir_in(self.folder.path()).map_err(|error| error.to_string())?;
+        let (hooks, directory) = open(self.folder.path(), tables.path(), setup, names)?;
+        let mut binding = Binding::new(PLUGIN, &self.version, &setup.policy);
+        binding.instance = instance;
+        binding.grants = hooks::Grants {
+            http: setup.grants.http.clone(),
+            kv: setup.grants.kv,
+            tables: setup.grants.tables.clone(),
+            hlr: setup.grants.hlr,
+            random: setup.grants.random,
+            counters: setup.grants.counters.clone(),
+            ..hooks::Grants::default()
+        };
+        binding.memory = setup.memory.unwrap_or(binding.memory);
+        binding.deadline = setup.deadline_ms.map_or(binding.deadline, Duration::from_millis);
+        match hooks.dry_run(self.hook, &[binding]) {
+            Ok(dry_run) => {
+                let now = Timestamp(setup.now);
+                let debug_info = self.debug_info.clone();
+                Ok(Ok(Session { directory, now, dry_run, debug_info, _hooks: hooks, _tables: tables }))
+            }
+            Err(HookError::Refused { why, .. }) => Ok(Err(CaseAnswer::Refused(why))),
+            Err(error @ HookError::Faulty { .. }) => Ok(Err(CaseAnswer::Fault(error.to_string()))),
+            Err(error) => Err(error.to_string()),
+        }
     }
 }
 
 /// Opens the host with the setup of a case and the names in its questions.
 fn open(
     folder: &Path,
+    tables: &Path,
     setup: &CaseSetup,
-    questions: &[CaseQuestion],
+    names: &[&str],
 ) -> Result<(Arc<Hooks>, Directory), String> {
     let mut directory = Directory::new();
-    let question_peers = questions.iter().flat_map(peer_names);
-    for name in std::iter::once(HOME_PEER).chain(setup.peers.keys().map(String::as_str)).chain(question_peers)
-    {
+    let peers = setup.peers.keys().map(String::as_str);
+    for name in std::iter::once(HOME_PEER).chain(peers).chain(names.iter().copied()) {
         directory.intern(name).map_err(|error| error.to_string())?;
     }
     let options = HooksOptions { instances: 8, home: directory.id(HOME_PEER), ..HooksOptions::default() };
-    let services = services(&folder.join("tables"), setup)?;
+    let services = services(tables, setup)?;
     let shared = Arc::new(ArcSwap::from_pointee(directory.clone()));
     let hooks = Hooks::open(&folder.join("plugins"), options, shared, services);
     Ok((hooks.map_err(|error| error.to_string())?, directory))
 }
 
 /// Accounts and peers of a question; on an appliance the configuration has them.
-fn peer_names(question: &CaseQuestion) -> Vec<&str> {
+pub(crate) fn peer_names(question: &CaseQuestion) -> Vec<&str> {
     match question {
         CaseQuestion::Configure | CaseQuestion::Resolve(_) | CaseQuestion::Settle(_) => Vec::new(),
         CaseQuestion::Route(message) | CaseQuestion::Price(message, None) => vec![&message.origin],
@@ -68,10 +145,6 @@ fn peer_names(question: &CaseQuestion) -> Vec<&str> {
 }
 
 fn services(tables: &Path, setup: &CaseSetup) -> Result<HostServices, String> {
-    // Each case has its own tables.
-    if tables.exists() {
-        std::fs::remove_dir_all(tables).map_err(|error| error.to_string())?;
-    }
     let tables = TableStore::open(tables, TableStoreOptions::default()).map_err(|error| error.to_string())?;
     for (name, table) in &setup.tables {
         let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
@@ -167,29 +240,14 @@ impl Hlr for FixedHlr {
 
 impl PluginHost for LocalHost {
     fn ask(&self, setup: &CaseSetup, questions: &[CaseQuestion]) -> Result<CaseAnswer, String> {
-        let (hooks, directory) = open(self.folder.path(), setup, questions)?;
-        let mut binding = Binding::new(PLUGIN, &self.version, &setup.policy);
-        binding.grants = hooks::Grants {
-            http: setup.grants.http.clone(),
-            kv: setup.grants.kv,
-            tables: setup.grants.tables.clone(),
-            hlr: setup.grants.hlr,
-            random: setup.grants.random,
-            counters: setup.grants.counters.clone(),
-            ..hooks::Grants::default()
+        let names: Vec<&str> = questions.iter().flat_map(peer_names).collect();
+        let session = match self.start(setup, &names, InstanceUse::Warm)? {
+            Ok(session) => session,
+            Err(answer) => return Ok(answer),
         };
-        binding.memory = setup.memory.unwrap_or(binding.memory);
-        binding.deadline = setup.deadline_ms.map_or(binding.deadline, Duration::from_millis);
-        let dry_run = match hooks.dry_run(self.hook, &[binding]) {
-            Ok(dry_run) => dry_run,
-            Err(HookError::Refused { why, .. }) => return Ok(CaseAnswer::Refused(why)),
-            Err(error @ HookError::Faulty { .. }) => return Ok(CaseAnswer::Fault(error.to_string())),
-            Err(error) => return Err(error.to_string()),
-        };
-        let conversion = CaseConversion { directory: &directory, now: Timestamp(setup.now) };
         let mut answer = CaseAnswer::Configured;
         for question in questions {
-            answer = conversion.ask_or_fault(&dry_run, question);
+            answer = session.ask(question);
         }
         Ok(answer)
     }

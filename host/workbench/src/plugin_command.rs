@@ -1,6 +1,10 @@
 use crate::component::Component;
+use crate::dev::DevArgs;
+use crate::fuzz::{FuzzArgs, component_and_folder};
 use crate::hooks_api::{ApiArgs, BindingArgs, HooksApi, stem};
-use crate::{PluginLanguage, WorkbenchError, build, case_check, cases, format, inspect, signing, template};
+use crate::{
+    PluginLanguage, WorkbenchError, build, case_check, cases, format, inspect, log_follow, signing, template,
+};
 use api::{ReplayPhase, ReplayReport, ReplayRequest, TimeValue};
 use clap::Subcommand;
 use model::Hook;
@@ -46,6 +50,10 @@ pub enum PluginCommand {
         #[arg(long)]
         cases: Option<PathBuf>,
     },
+    /// Ask a plugin generated questions in the real host, and print the first one with a fault or an unstable answer as a case.
+    Fuzz(FuzzArgs),
+    /// Build and test a plugin's folder after each change, and try it in shadow on an appliance, until Ctrl-C.
+    Dev(DevArgs),
     /// Build a Rust compiler for plugins from Debian's packages, if rustup cannot add the target.
     Toolchain,
     /// Describe a component and its permissions.
@@ -190,6 +198,9 @@ pub enum PluginCommand {
         /// The hook.
         #[arg(value_parser = hook)]
         hook: Hook,
+        /// Print them oldest first, and then new ones as they come, until Ctrl-C; with --json one object a line.
+        #[arg(long)]
+        follow: bool,
         /// The appliance, and the output format.
         #[command(flatten)]
         api: ApiArgs,
@@ -218,7 +229,10 @@ impl PluginCommand {
     pub fn run(self) -> ExitCode {
         match self.execute() {
             Ok(text) => {
-                println!("{}", text.trim_end());
+                // Commands that go on print their results themselves.
+                if !text.is_empty() {
+                    println!("{}", text.trim_end());
+                }
                 ExitCode::SUCCESS
             }
             Err(error) => {
@@ -245,15 +259,12 @@ impl PluginCommand {
                 ))
             }
             Self::Test { plugin, cases } => {
-                let (component, folder) = if plugin.is_dir() {
-                    (build(&plugin, None)?.path, plugin)
-                } else {
-                    let folder = plugin.parent().map(PathBuf::from).unwrap_or_default();
-                    (plugin, folder)
-                };
+                let (component, folder) = component_and_folder(&plugin)?;
                 let cases = cases::read(&cases.unwrap_or_else(|| folder.join("cases.toml")))?;
                 case_check::run_cases(&component, &cases)
             }
+            Self::Fuzz(fuzz_args) => fuzz_args.run(),
+            Self::Dev(dev_args) => dev_args.run(),
             Self::Toolchain => Ok(format!("{}: ready", build::toolchain()?.display())),
             Self::Inspect { file, key } => inspect::inspect(&file, key.as_deref()),
             Self::Keygen { file } => {
@@ -294,7 +305,11 @@ impl PluginCommand {
             Self::Status { api } => api.run(|hooks| format::hooks(hooks), HooksApi::hooks),
             Self::List { api } => api.run(|versions| format::versions(versions), HooksApi::versions),
             Self::Show { hook, api } => api.run(format::hook, |hooks| hooks.hook(hook)),
-            Self::Log { hook, api } => api.run(format::log, |hooks| hooks.hook(hook)),
+            Self::Log { hook, follow: true, api } => {
+                let (hooks, json) = api.connect()?;
+                log_follow::follow(&hooks, hook, json)
+            }
+            Self::Log { hook, follow: false, api } => api.run(format::log, |hooks| hooks.hook(hook)),
             Self::Replay { binding_args, from, until, limit, api } => {
                 let request = ReplayRequest {
                     from: Some(TimeValue::Text(from)),

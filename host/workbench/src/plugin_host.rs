@@ -209,9 +209,9 @@ pub struct CaseMessage {
     /// 0 (bulk) to 3 (very urgent).
     #[serde(default)]
     pub priority: u8,
-    /// The text, as octets in its data coding; a case writes it in UTF-8.
+    /// The text: in UTF-8, or a table with the octets in hexadecimal.
     #[serde(default)]
-    pub text: String,
+    pub text: CaseText,
     /// Whether the submitter requests a DLR.
     #[serde(default)]
     pub wants_receipt: bool,
@@ -219,6 +219,46 @@ pub struct CaseMessage {
 
 fn origin() -> String {
     "shop".to_owned()
+}
+
+/// The octets of a message's text, in its data coding, including a user data header.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(try_from = "TextEntry")]
+pub struct CaseText {
+    /// The octets.
+    pub octets: Vec<u8>,
+    /// Whether they begin with a user data header.
+    pub udhi: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "expected a text, or an object of hex and udhi")]
+enum TextEntry {
+    Utf8(String),
+    Octets(TextTable),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TextTable {
+    hex: String,
+    #[serde(default)]
+    udhi: bool,
+}
+
+impl TryFrom<TextEntry> for CaseText {
+    type Error = String;
+
+    fn try_from(written: TextEntry) -> Result<Self, String> {
+        match written {
+            TextEntry::Utf8(text) => Ok(Self { octets: text.into_bytes(), udhi: false }),
+            TextEntry::Octets(TextTable { hex, udhi }) => {
+                let octets = model::from_hex(&hex)
+                    .ok_or_else(|| format!("hex = {hex:?} is not pairs of hexadecimal digits"))?;
+                Ok(Self { octets, udhi })
+            }
+        }
+    }
 }
 
 /// An address: its value alone, or with TON and NPI.
@@ -250,13 +290,17 @@ impl From<AddressEntry> for CaseAddress {
     fn from(written: AddressEntry) -> Self {
         match written {
             AddressEntry::Whole { ton, npi, value } => Self { ton, npi, value },
-            AddressEntry::Value(value) => {
-                // As in SMPP: digits are an international E.164 number, anything else is alphanumeric.
-                let number = value.bytes().all(|octet| octet.is_ascii_digit() || octet == b'+');
-                let (ton, npi) = if number { (1, 1) } else { (5, 0) };
-                Self { ton, npi, value }
-            }
+            AddressEntry::Value(value) => value.into(),
         }
+    }
+}
+
+impl From<String> for CaseAddress {
+    fn from(value: String) -> Self {
+        // As in SMPP: digits are an international E.164 number, anything else is alphanumeric.
+        let number = value.bytes().all(|octet| octet.is_ascii_digit() || octet == b'+');
+        let (ton, npi) = if number { (1, 1) } else { (5, 0) };
+        Self { ton, npi, value }
     }
 }
 

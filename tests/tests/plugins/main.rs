@@ -2,6 +2,8 @@
 
 mod counters;
 mod foreign;
+mod fuzz;
 mod ledger;
+mod log;
 mod policy;
 mod resolver;

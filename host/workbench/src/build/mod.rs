@@ -118,7 +118,7 @@ fn inputs(folder: &Path, manifest: &Manifest) -> Result<String, WorkbenchError> 
 }
 
 /// The files of a folder, without results and the tools' own folders.
-fn collect_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), WorkbenchError> {
+pub(crate) fn collect_files(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), WorkbenchError> {
     let entries = std::fs::read_dir(folder).map_err(WorkbenchError::file(folder))?;
     for entry in entries {
         let path = entry.map_err(WorkbenchError::file(folder))?.path();
