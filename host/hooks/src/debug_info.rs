@@ -27,8 +27,10 @@ pub(crate) struct DebugInfo<'a> {
 
 #[derive(Default)]
 struct ModuleDebugInfo<'a> {
-    /// Where the module begins in the component.
+    /// Where the module begins in these octets.
     start: usize,
+    /// Where it begins in the component without debug sections, from whose start a frame's offsets count.
+    stripped_start: usize,
     /// Where the contents of its code section begin, from the module's start.
     code: usize,
     /// Its functions' bodies, from the module's start.
@@ -74,23 +76,32 @@ impl<'a> DebugInfo<'a> {
                 _ => {}
             }
         }
+        let stripped = strip_debug_info(component)?;
+        let starts = Parser::new(0).parse_all(&stripped).filter_map(|payload| match payload {
+            Ok(Payload::ModuleSection { unchecked_range, .. }) => Some(unchecked_range.start),
+            _ => None,
+        });
+        for (module, start) in modules.iter_mut().zip(starts) {
+            module.stripped_start = start;
+        }
         modules.retain(|module| !module.sections.is_empty());
         Some(Self { modules })
     }
 
     /// The places of a frame: of the function itself, after those of functions that were inlined into it.
     pub(crate) fn places(&self, frame: &WasmFrame) -> Vec<SourcePlace> {
-        let Some(offset) = frame.offset() else { return Vec::new() };
-        let has_frame = |module: &&ModuleDebugInfo<'_>| {
-            module.bodies.iter().any(|body| body.contains(&offset) && frame.is_in_body(body.start))
-        };
-        let module = self.modules.iter().find(has_frame);
-        module.and_then(|module| module.places(offset)).unwrap_or_default()
+        self.modules.iter().find_map(|module| module.places(frame)).unwrap_or_default()
     }
 }
 
 impl ModuleDebugInfo<'_> {
-    fn places(&self, offset: usize) -> Option<Vec<SourcePlace>> {
+    /// The places of a frame, if it is in this module.
+    fn places(&self, frame: &WasmFrame) -> Option<Vec<SourcePlace>> {
+        let offset = frame.offset()?.checked_sub(self.stripped_start)?;
+        let body = self.bodies.iter().find(|body| body.contains(&offset))?;
+        if !frame.is_in_body(self.stripped_start + body.start) {
+            return None;
+        }
         let section = |id: addr2line::gimli::SectionId| {
             let octets = self.sections.get(id.name()).copied().unwrap_or_default();
             Ok::<_, addr2line::gimli::Error>(Octets::new(octets, LittleEndian))

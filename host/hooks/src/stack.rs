@@ -1,6 +1,6 @@
 //! The call stack of a plugin at a fault.
 
-use crate::debug_info::DebugInfo;
+use crate::debug_info::{DebugInfo, SourcePlace};
 use api::StackFrame;
 use wasmtime::FrameInfo;
 
@@ -11,9 +11,9 @@ pub(crate) struct WasmFrame {
     name: Option<Box<str>>,
     /// The function's index in its module.
     function: u32,
-    /// Offset of the instruction in the module's file, in octets.
+    /// Offset of the instruction in the component, in octets.
     offset: Option<usize>,
-    /// Offset of the function's body in the module's file, in octets.
+    /// Offset of the function's body in the component, in octets.
     body: Option<usize>,
 }
 
@@ -66,6 +66,18 @@ fn is_of_panic(function: &str) -> bool {
     PANIC_FUNCTIONS.iter().any(|begin| name.starts_with(begin))
 }
 
+/// Beginnings of the places of a language's own library, as compilers and our builds write them. A call through it says
+/// nothing about the plugin.
+const LIBRARY_SOURCES: [&str; 3] = ["/rustc/", "/guest-toolchain/", "/cargo/"];
+
+/// The name without its type arguments.
+fn without_type_arguments(name: &str) -> String {
+    match name.find('<') {
+        Some(end) if end > 0 => name[..end].trim_end_matches("::").to_owned(),
+        _ => name.to_owned(),
+    }
+}
+
 /// The frames for people, innermost first, without the machinery of a panic. The debug information gives the places in the
 /// source, and the functions that were inlined.
 pub(crate) fn describe_stack(frames: &[WasmFrame], debug_info: Option<&DebugInfo<'_>>) -> Vec<StackFrame> {
@@ -79,10 +91,12 @@ pub(crate) fn describe_stack(frames: &[WasmFrame], debug_info: Option<&DebugInfo
             return vec![StackFrame { function: name, source: None }];
         }
         let last = places.len() - 1;
-        let place = |(index, place): (usize, crate::debug_info::SourcePlace)| StackFrame {
-            function: place
-                .function
-                .unwrap_or_else(|| if index == last { name.clone() } else { "inlined".to_owned() }),
+        let place = |(index, place): (usize, SourcePlace)| StackFrame {
+            function: match place.function {
+                Some(function) => without_type_arguments(&function),
+                None if index == last => name.clone(),
+                None => "inlined".to_owned(),
+            },
             source: Some(match place.line {
                 Some(line) => format!("{}:{line}", place.file),
                 None => place.file,
@@ -90,7 +104,13 @@ pub(crate) fn describe_stack(frames: &[WasmFrame], debug_info: Option<&DebugInfo
         };
         places.into_iter().enumerate().map(place).collect()
     });
-    let described: Vec<StackFrame> = described.collect();
+    let is_library = |frame: &StackFrame| {
+        let source = frame.source.as_deref().unwrap_or_default();
+        LIBRARY_SOURCES.iter().any(|begin| source.starts_with(begin))
+    };
+    let mut described: Vec<StackFrame> = described.filter(|frame| !is_library(frame)).collect();
+    // A closure and what was inlined around it are at one place.
+    described.dedup();
     let begin = described.iter().position(|frame| !is_of_panic(&frame.function)).unwrap_or_default();
     described.into_iter().skip(begin).collect()
 }
@@ -116,5 +136,7 @@ mod tests {
             describe_stack(&frames, None).into_iter().map(|frame| frame.function).collect();
         assert_eq!(names, ["router::check", "rust_panic_later", "function 7"]);
         assert_eq!(describe_stack(&frames[..2], None).len(), 2, "nothing else is known");
+        assert_eq!(without_type_arguments("try_with<core::cell::RefCell<T>, F>"), "try_with");
+        assert_eq!(without_type_arguments("<T as Guest>::route"), "<T as Guest>::route");
     }
 }

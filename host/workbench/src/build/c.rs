@@ -57,6 +57,8 @@ pub(super) fn build(folder: &Path, manifest: &Manifest, work: &Path) -> Result<V
     command.args(["-m", "ziglang", "cc", "--target=wasm32-wasi", "-mexec-model=reactor"]);
     // The places of the source, for the stacks of faults; they are removed from the component itself.
     command.arg("-gline-tables-only");
+    let here = std::path::absolute(folder).map_err(WorkbenchError::file(folder))?;
+    command.arg(format!("-ffile-prefix-map={}=.", here.display()));
     command.args(["-O2", "-Wall", "-Wextra", "-Ibindings", "-Wl,--no-entry", STACK]);
     command.arg(manifest.language.source()).args(glue);
     command.arg("-o").arg(std::path::absolute(&out).map_err(WorkbenchError::file(&out))?);

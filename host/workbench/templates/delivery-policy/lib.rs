@@ -4,6 +4,7 @@ wit_bindgen::generate!({ path: "wit", world: "delivery-policy" });
 
 use exports::switchyard::hooks::delivery::{Advice, Attempt, ErrorClass, Guest, Message, NextStep, Step};
 use std::cell::RefCell;
+use switchyard::hooks::fault;
 
 #[derive(Default)]
 struct Policy {
@@ -22,6 +23,8 @@ struct Plugin;
 
 impl Guest for Plugin {
     fn configure(document: String) -> Result<(), String> {
+        // The host shows the words of a panic beside the fault.
+        std::panic::set_hook(Box::new(|panic| fault::report(&panic.to_string())));
         let policy = read(&document)?;
         POLICY.set(policy);
         Ok(())

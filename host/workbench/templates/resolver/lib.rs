@@ -4,6 +4,7 @@ wit_bindgen::generate!({ path: "wit", world: "resolver" });
 
 use exports::switchyard::hooks::resolution::{Answer, Guest, Resolved, Subscriber};
 use std::cell::RefCell;
+use switchyard::hooks::fault;
 use switchyard::hooks::tables;
 
 struct Policy {
@@ -22,6 +23,8 @@ struct Plugin;
 
 impl Guest for Plugin {
     fn configure(document: String) -> Result<(), String> {
+        // The host shows the words of a panic beside the fault.
+        std::panic::set_hook(Box::new(|panic| fault::report(&panic.to_string())));
         let policy = read(&document)?;
         POLICY.set(Some(policy));
         Ok(())

@@ -4,6 +4,7 @@ wit_bindgen::generate!({ path: "wit", world: "router" });
 
 use exports::switchyard::hooks::routing::{Decision, Guest, Leg, RejectReason, Verdict};
 use std::cell::RefCell;
+use switchyard::hooks::fault;
 use switchyard::hooks::tables::{self, Row};
 use switchyard::hooks::types::Message;
 
@@ -31,6 +32,8 @@ struct Plugin;
 
 impl Guest for Plugin {
     fn configure(document: String) -> Result<(), String> {
+        // The host shows the words of a panic beside the fault.
+        std::panic::set_hook(Box::new(|panic| fault::report(&panic.to_string())));
         let policy = read(&document)?;
         POLICY.set(Some(policy));
         Ok(())
