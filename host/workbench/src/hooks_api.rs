@@ -1,14 +1,14 @@
 //! Client of the appliance's HTTP API for plugins.
 
 use crate::component::Component;
-use crate::{WorkbenchError, signing};
+use crate::{WorkbenchError, format, signing};
 use api::{
     ActivationRequest, BindingRecord, CandidateRecordView, HookRollbackRequest, HookStateView,
     PluginVersionView, PromotionRequest, ReplayRequest, ReplayStart, ReplayStateView, TrialModeView,
     TrialRequest,
 };
 use clap::Args;
-use client::{ApiClient, ConnectionArgs, encode_segment, terminal};
+use client::{ApiClient, ConnectionArgs, encode_segment};
 use model::Hook;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -46,7 +46,7 @@ pub struct ApiArgs {
     connection: ConnectionArgs,
     /// Print JSON, for programs.
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
 }
 
 impl ApiArgs {
@@ -57,11 +57,7 @@ impl ApiArgs {
         task: impl FnOnce(&HooksApi) -> Result<T, WorkbenchError>,
     ) -> Result<String, WorkbenchError> {
         let answer = task(&HooksApi(self.connection.connect()?))?;
-        if self.json {
-            // The fields of a `Value` are sorted, those of a type are not.
-            return Ok(terminal::json(&serde_json::to_value(answer).unwrap_or_default()));
-        }
-        Ok(describe(&answer))
+        Ok(format::result(self.json, &answer, describe))
     }
 }
 
@@ -162,10 +158,19 @@ impl HooksApi {
     pub(crate) fn push(&self, file: &Path, name: &str) -> Result<PluginVersionView, WorkbenchError> {
         let octets = std::fs::read(file).map_err(WorkbenchError::file(file))?;
         Component::new(file, &octets)?.hook()?;
-        let signature = signing::read(file)?;
+        self.upload(name, &octets, signing::read(file)?.as_deref())
+    }
+
+    /// Uploads a component that was checked.
+    pub(crate) fn upload(
+        &self,
+        name: &str,
+        component: &[u8],
+        signature: Option<&str>,
+    ) -> Result<PluginVersionView, WorkbenchError> {
         let mut headers = vec![("content-type", "application/wasm")];
-        headers.extend(signature.as_deref().map(|signature| ("switchyard-signature", signature)));
-        Ok(self.0.upload("PUT", &format!("/v1/plugins/{}", encode_segment(name)), &headers, &octets)?)
+        headers.extend(signature.map(|signature| ("switchyard-signature", signature)));
+        Ok(self.0.upload("PUT", &format!("/v1/plugins/{}", encode_segment(name)), &headers, component)?)
     }
 
     pub(crate) fn activate(

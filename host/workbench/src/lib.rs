@@ -7,6 +7,7 @@ mod case_conversion;
 mod cases;
 mod component;
 mod contract;
+mod distribution;
 mod error;
 mod format;
 mod hooks_api;
