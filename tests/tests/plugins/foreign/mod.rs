@@ -1,5 +1,6 @@
-//! With the tools that build plugins in JavaScript, and with databases.
+//! With the tools that build plugins in JavaScript, with databases, and with a registry.
 
 mod author;
 mod life;
+mod registry;
 mod replay;
