@@ -48,7 +48,8 @@ pub trait ContentStore {
     /// See the trait.
     fn write_manifest(&self, manifest: &ImageManifest, tag: Option<&str>) -> Result<Descriptor, OciError>;
 
-    /// The manifests whose `subject` is this one, as the place lists them; the latest is the last.
+    /// The manifests whose `subject` is this one, as the place lists them; the latest is the last. Of a registry that sends its list
+    /// in pages, the first.
     ///
     /// # Errors
     /// See the trait.

@@ -92,7 +92,7 @@ impl RegistryClient {
     fn get_manifest(&self, name: &str) -> Result<Option<(ContentDigest, Vec<u8>)>, OciError> {
         let url = self.url(&format!("manifests/{name}"));
         let accept = format!("{}, {}", media_type::MANIFEST, media_type::INDEX);
-        let answer = self.fetch(&url, &[("accept", &accept)])?;
+        let answer = self.fetch(&Method::GET, &url, &[("accept", &accept)])?;
         if answer.status() == StatusCode::NOT_FOUND {
             return Ok(None);
         }
@@ -158,7 +158,7 @@ impl ContentStore for RegistryClient {
         if descriptor.size > limit {
             return Err(OciError::too_large(&self.location, &descriptor.digest, limit));
         }
-        let answer = self.fetch(&url, &[])?;
+        let answer = self.fetch(&Method::GET, &url, &[])?;
         if answer.status() == StatusCode::NOT_FOUND {
             return Err(OciError::not_found(&self.location, &descriptor.digest));
         }
@@ -171,7 +171,7 @@ impl ContentStore for RegistryClient {
 
     fn write_blob(&self, descriptor: &Descriptor, octets: &[u8]) -> Result<(), OciError> {
         let url = self.url(&format!("blobs/{}", descriptor.digest));
-        let answer = self.send(&Method::HEAD, &url, &[], None)?;
+        let answer = self.fetch(&Method::HEAD, &url, &[])?;
         if answer.status().is_success() {
             return Ok(());
         }
@@ -205,8 +205,10 @@ impl ContentStore for RegistryClient {
 
     fn referrers(&self, subject: ContentDigest) -> Result<Vec<Descriptor>, OciError> {
         let url = self.url(&format!("referrers/{subject}"));
-        let answer = self.fetch(&url, &[("accept", media_type::INDEX)])?;
-        let index = if answer.status() == StatusCode::NOT_FOUND {
+        let answer = self.fetch(&Method::GET, &url, &[("accept", media_type::INDEX)])?;
+        // 404 is the answer of the specification; older registries have others for a path that they do not know.
+        let unknown = [StatusCode::NOT_FOUND, StatusCode::BAD_REQUEST, StatusCode::METHOD_NOT_ALLOWED];
+        let index = if unknown.contains(&answer.status()) {
             self.tagged_referrers(subject)?
         } else {
             let answer = self.check_success(&url, answer)?;

@@ -85,14 +85,19 @@ impl RegistryClient {
 
     /// Sends a request for content and follows redirections, as registries send them that keep blobs in a store of objects. Each
     /// step gets credentials only if it is to the registry itself; the HTTP library would compare hosts without their ports.
-    pub(super) fn fetch(&self, url: &str, headers: &[(&str, &str)]) -> Result<Response<Body>, OciError> {
-        let mut answer = self.send(&Method::GET, url, headers, None)?;
+    pub(super) fn fetch(
+        &self,
+        method: &Method,
+        url: &str,
+        headers: &[(&str, &str)],
+    ) -> Result<Response<Body>, OciError> {
+        let mut answer = self.send(method, url, headers, None)?;
         for _ in 0..MAX_REDIRECTIONS {
             if !answer.status().is_redirection() {
                 return Ok(answer);
             }
             let next = self.next_url(&answer)?;
-            answer = self.send(&Method::GET, &next, headers, None)?;
+            answer = self.send(method, &next, headers, None)?;
         }
         let why = "it redirects without end".to_owned();
         Err(OciError::Unreachable { url: without_query(url), why })
@@ -115,7 +120,8 @@ impl RegistryClient {
             return Ok(answer);
         }
         // A token may have expired, or be for less than this request.
-        let authorization = self.authenticate(url, *method != Method::GET, &answer)?;
+        let is_read = [Method::GET, Method::HEAD].contains(method);
+        let authorization = self.authenticate(url, !is_read, &answer)?;
         let answer = self.transmit(method, url, headers, Some(&authorization), body)?;
         if answer.status() == StatusCode::UNAUTHORIZED {
             return Err(self.unauthorized(url));

@@ -149,7 +149,8 @@ fn a_token_is_fetched_from_the_token_server_and_goes_to_no_other_host() {
         let is_read = ["GET", "HEAD"].contains(&&*request.method);
         let token = bearer(request);
         if token == Some("writer") || (token == Some("reader") && is_read) {
-            if request.method == "GET" && request.target.contains("/blobs/") {
+            // Also whether a blob is there.
+            if is_read && request.target.contains("/blobs/") {
                 return FakeAnswer::new(307)
                     .header("location", &format!("http://{elsewhere}{}", request.target));
             }
