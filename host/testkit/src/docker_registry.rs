@@ -14,6 +14,22 @@ pub const REGISTRY_PASSWORD: &str = "hush-hush";
 /// The line of htpasswd with both: bcrypt, the only form that the registry accepts, with its least cost.
 const HTPASSWD: &str = "publisher:$2b$04$yA3KLkQ5OrTQU5oBQm.yB.YNqJJdvxkC1AkJirPUMN4iGY/9BLrlC\n";
 
+/// What a registry demands of its clients.
+#[derive(Debug, Clone)]
+pub enum RegistryAccess {
+    /// Nothing.
+    Open,
+    /// The credentials [`REGISTRY_USER`] and [`REGISTRY_PASSWORD`].
+    Credentials,
+    /// TLS, with this certificate and this key, PEM.
+    Tls {
+        /// The certificate.
+        certificate: String,
+        /// Its key.
+        key: String,
+    },
+}
+
 /// A registry; killed when dropped.
 #[derive(Debug)]
 pub struct DockerRegistry {
@@ -24,11 +40,11 @@ pub struct DockerRegistry {
 }
 
 impl DockerRegistry {
-    /// Starts an empty registry, with or without a demand for credentials.
+    /// Starts an empty registry.
     ///
     /// # Errors
     /// If it is not installed or does not start; the error contains the end of its log.
-    pub fn start(folder: &Path, with_credentials: bool) -> Result<Self> {
+    pub fn start(folder: &Path, access: &RegistryAccess) -> Result<Self> {
         std::fs::create_dir_all(folder)?;
         let folder = folder.canonicalize()?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()?));
@@ -37,10 +53,21 @@ impl DockerRegistry {
             "version: 0.1\nstorage:\n  filesystem:\n    rootdirectory: {}\nhttp:\n  addr: {address}\n",
             storage.display()
         );
-        if with_credentials {
-            let path = folder.join("htpasswd");
-            std::fs::write(&path, HTPASSWD)?;
-            config += &format!("auth:\n  htpasswd:\n    realm: test\n    path: {}\n", path.display());
+        let write = |name: &str, text: &str| -> Result<String> {
+            let path = folder.join(name);
+            std::fs::write(&path, text)?;
+            Ok(path.display().to_string())
+        };
+        match access {
+            RegistryAccess::Open => {}
+            RegistryAccess::Credentials => {
+                let path = write("htpasswd", HTPASSWD)?;
+                config += &format!("auth:\n  htpasswd:\n    realm: test\n    path: {path}\n");
+            }
+            RegistryAccess::Tls { certificate, key } => {
+                let (certificate, key) = (write("certificate.pem", certificate)?, write("key.pem", key)?);
+                config += &format!("  tls:\n    certificate: {certificate}\n    key: {key}\n");
+            }
         }
         std::fs::write(folder.join("config.yml"), config)?;
         let mut command = Command::new("docker-registry");

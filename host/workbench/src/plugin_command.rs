@@ -71,8 +71,10 @@ pub enum PluginCommand {
         /// The component.
         file: PathBuf,
     },
-    /// Upload a component, and its signature if there is one, to an appliance, without activating it; or write it to a registry or
-    /// a folder, with its bill of materials, NAME.sbom.json or NAME.bom.json beside it.
+    /// Upload a component to an appliance, without activating it, or write it to a registry or a folder.
+    ///
+    /// Its signature, NAME.wasm.sig, goes with it. To a registry or a folder so does its bill of materials, NAME.sbom.json or
+    /// NAME.bom.json.
     Push {
         /// The component's file, or an artifact in a registry or in a folder: oci://HOST/REPOSITORY:TAG, oci-layout:FOLDER:TAG. A
         /// digest in place of the tag, @sha256:DIGEST, names one artifact for ever.

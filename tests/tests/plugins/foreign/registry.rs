@@ -6,7 +6,7 @@ use behaviour_tests::test_daemon::TestDaemon;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use testkit::docker_registry::{DockerRegistry, REGISTRY_PASSWORD, REGISTRY_USER};
+use testkit::docker_registry::{DockerRegistry, REGISTRY_PASSWORD, REGISTRY_USER, RegistryAccess};
 
 const BILL: &str = r#"{"spdxVersion":"SPDX-2.3","name":"first"}"#;
 
@@ -33,8 +33,8 @@ impl Author {
         Ok(author)
     }
 
-    fn registry(&self, name: &str, with_credentials: bool) -> Result<DockerRegistry> {
-        DockerRegistry::start(&self.fixture.folder().join(name), with_credentials)
+    fn registry(&self, name: &str, access: &RegistryAccess) -> Result<DockerRegistry> {
+        DockerRegistry::start(&self.fixture.folder().join(name), access)
     }
 
     /// `switchyard plugin` in the author's folder, without credentials from outside.
@@ -103,7 +103,8 @@ fn sha256(path: &Path) -> Result<String> {
 #[test]
 fn a_plugin_passes_through_registries_and_folders_unchanged() -> Result<()> {
     let author = Author::new()?;
-    let (first, second) = (author.registry("first", false)?, author.registry("second", false)?);
+    let (first, second) =
+        (author.registry("first", &RegistryAccess::Open)?, author.registry("second", &RegistryAccess::Open)?);
     let at_first = format!("{}/sms/routers/first", first.address());
     let tagged = format!("oci://{at_first}:1.0");
     let pushed = author.json(&["push", "first.wasm", &tagged])?;
@@ -170,7 +171,7 @@ fn a_plugin_passes_through_registries_and_folders_unchanged() -> Result<()> {
 #[test]
 fn a_registry_gets_the_credentials_that_it_wants_and_no_message_has_them() -> Result<()> {
     let author = Author::new()?;
-    let registry = author.registry("closed", true)?;
+    let registry = author.registry("closed", &RegistryAccess::Credentials)?;
     let location = format!("oci://{}/first:1.0", registry.address());
     let push = ["push", "first.wasm", &*location];
     let message = author.fail(&push)?;
@@ -198,6 +199,28 @@ fn a_registry_gets_the_credentials_that_it_wants_and_no_message_has_them() -> Re
     Ok(())
 }
 
+#[test]
+fn a_registry_on_another_machine_is_reached_over_tls() -> Result<()> {
+    let author = Author::new()?;
+    // Loopback as IPv6 sees it: for us another machine, which a registry on this machine cannot be.
+    let host = "::ffff:127.0.0.1";
+    let signed = rcgen::generate_simple_self_signed([host.to_owned()])?;
+    let (certificate, key) = (signed.cert.pem(), signed.signing_key.serialize_pem());
+    std::fs::write(author.folder.join("ca.pem"), &certificate)?;
+    let registry = author.registry("tls", &RegistryAccess::Tls { certificate, key })?;
+    let location = format!("oci://[{host}]:{}/first:1.0", registry.address().port());
+
+    author.json(&["push", "first.wasm", &location, "--registry-ca", "ca.pem"])?;
+    let pull = ["pull", &*location, "--out", "pulled.wasm"];
+    let message = author.fail(&pull)?;
+    assert!(message.contains("certificate") && message.contains("--registry-ca"), "{message}");
+    // The registry answers plain HTTP with a refusal of its own.
+    assert!(author.fail(&[&pull[..], &["--plain-http"]].concat())?.contains("http://[::ffff:127.0.0.1]"));
+    author.succeed(&[&pull[..], &["--registry-ca", "ca.pem"]].concat())?;
+    assert_eq!(author.octets("first.wasm")?, author.octets("pulled.wasm")?);
+    Ok(())
+}
+
 /// `switchyard plugin push` of a location to an appliance.
 fn upload(author: &Author, appliance: &TestDaemon, location: &str) -> Result<Output> {
     let mut command = author.fixture.command(appliance);
@@ -208,7 +231,7 @@ fn upload(author: &Author, appliance: &TestDaemon, location: &str) -> Result<Out
 #[test]
 fn an_appliance_takes_a_signed_plugin_from_a_registry_and_from_a_stick() -> Result<()> {
     let author = Author::new()?;
-    let registry = author.registry("open", false)?;
+    let registry = author.registry("open", &RegistryAccess::Open)?;
     let mut config = author.fixture.config()?;
     let key = text(&author.octets("author.key.pub")?);
     config.tables(&format!("[plugins]\ntrusted-keys = {{ author = {:?} }}\n", key.trim()));
