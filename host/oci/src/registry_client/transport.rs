@@ -99,6 +99,9 @@ impl RegistryClient {
             let next = self.next_url(&answer)?;
             answer = self.send(method, &next, headers, None)?;
         }
+        if !answer.status().is_redirection() {
+            return Ok(answer);
+        }
         let why = "it redirects without end".to_owned();
         Err(OciError::Unreachable { url: without_query(url), why })
     }
