@@ -8,3 +8,4 @@ pub mod terminal;
 mod tls_args;
 
 pub use api_client::{ApiClient, ClientError, ConnectionArgs, encode_segment};
+pub use tls_args::root_certificates;

@@ -44,6 +44,18 @@ fn read_certificates(path: &Path) -> Result<Vec<Certificate<'static>>, ClientErr
     Ok(certificates)
 }
 
+/// The certificate authorities of a PEM file; without one, those that the system trusts.
+///
+/// # Errors
+/// [`ClientError::Certificate`] if the file cannot be read or has no certificate.
+pub fn root_certificates(ca: Option<&Path>) -> Result<RootCerts, ClientError> {
+    let system = Path::new(SYSTEM_AUTHORITIES);
+    match ca.or_else(|| system.exists().then_some(system)) {
+        Some(path) => Ok(RootCerts::Specific(Arc::new(read_certificates(path)?))),
+        None => Ok(RootCerts::WebPki),
+    }
+}
+
 impl TlsArgs {
     /// The TLS configuration for a URL; `None` without HTTPS.
     pub(crate) fn config(self, url: &str) -> Result<Option<TlsConfig>, ClientError> {
@@ -51,13 +63,7 @@ impl TlsArgs {
             return Ok(None);
         }
         let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-        let roots = match self.ca.or_else(|| set("SWITCHYARD_CA")) {
-            Some(path) => RootCerts::Specific(Arc::new(read_certificates(&path)?)),
-            None if Path::new(SYSTEM_AUTHORITIES).exists() => {
-                RootCerts::Specific(Arc::new(read_certificates(Path::new(SYSTEM_AUTHORITIES))?))
-            }
-            None => RootCerts::WebPki,
-        };
+        let roots = root_certificates(self.ca.or_else(|| set("SWITCHYARD_CA")).as_deref())?;
         let client_certificate =
             match self.client_certificate.or_else(|| set("SWITCHYARD_CLIENT_CERTIFICATE")) {
                 Some(path) => Some(client_certificate(&path)?),

@@ -5,6 +5,7 @@ pub mod api_document;
 pub mod api_reference;
 pub mod built;
 pub mod database;
+pub mod docker_registry;
 pub mod etcd;
 pub mod fake_api;
 pub mod guest;

@@ -2,7 +2,9 @@
 
 use crate::WorkbenchError;
 use model::Hook;
+use std::collections::BTreeSet;
 use std::path::Path;
+use wit_parser::{Resolve, SourceMap};
 
 /// The package's name.
 pub(crate) const PACKAGE: &str = "switchyard:hooks";
@@ -30,6 +32,37 @@ pub(crate) fn write(folder: &Path) -> Result<(), WorkbenchError> {
         std::fs::write(&path, text).map_err(WorkbenchError::file(&path))?;
     }
     Ok(())
+}
+
+/// The contract as a WIT package in binary form, as tools for components exchange it.
+pub(crate) struct ContractPackage {
+    /// The package.
+    pub(crate) octets: Vec<u8>,
+    /// Full names of its worlds and interfaces, in order.
+    pub(crate) names: Vec<String>,
+    /// Its version.
+    pub(crate) version: String,
+}
+
+/// Encodes the contract.
+///
+/// # Errors
+/// None that a user can cause: the contract is part of the program, and a test encodes it.
+pub(crate) fn package() -> Result<ContractPackage, WorkbenchError> {
+    let wrong = |why: String| WorkbenchError::Wit { path: PACKAGE.into(), why };
+    let mut sources = SourceMap::default();
+    for (name, text) in FILES {
+        sources.push_str(name, text);
+    }
+    let group = sources.parse().map_err(|(_, error)| wrong(error.to_string()))?;
+    let mut resolve = Resolve::default();
+    let id = resolve.push_group(group).map_err(|error| wrong(error.to_string()))?;
+    let octets = wit_component::encode(&resolve, id).map_err(|error| wrong(format!("{error:#}")))?;
+    let package = resolve.packages.get(id).ok_or_else(|| wrong("it is empty".to_owned()))?;
+    let names = package.interfaces.keys().chain(package.worlds.keys());
+    let names: BTreeSet<_> = names.map(|name| resolve.id_of_name(id, name)).collect();
+    let version = package.name.version.as_ref().map(ToString::to_string).unwrap_or_default();
+    Ok(ContractPackage { octets, names: names.into_iter().collect(), version })
 }
 
 /// The interface that a plugin of this hook exports.
@@ -88,6 +121,19 @@ pub(crate) fn describe_import(interface: &str) -> Option<(&'static str, Option<&
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_package_is_the_contract() {
+        let package = package().unwrap();
+        assert_eq!(package.version, VERSION);
+        for name in
+            ["switchyard:hooks/router@0.3.0", "switchyard:hooks/routing@0.3.0", "switchyard:hooks/kv@0.3.0"]
+        {
+            assert!(package.names.iter().any(|found| found == name), "{name}: {:?}", package.names);
+        }
+        let decoded = wit_component::decode(&package.octets).unwrap();
+        assert!(matches!(decoded, wit_component::DecodedWasm::WitPackage(..)));
+    }
 
     #[test]
     fn the_lists_match_the_wit() {

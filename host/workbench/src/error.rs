@@ -125,6 +125,9 @@ pub enum WorkbenchError {
     /// The appliance refused the request, or is unreachable.
     #[error(transparent)]
     Appliance(#[from] client::ClientError),
+    /// An artifact cannot be pushed or pulled.
+    #[error(transparent)]
+    Artifact(#[from] oci::OciError),
     /// Conflicting arguments.
     #[error("{0}")]
     Usage(String),

@@ -5,7 +5,18 @@ use api::{
     PluginCountsView, PluginVersionView, ReplayReport,
 };
 use cli::format::{list, number, octets, table, timestamp, value_text};
+use client::terminal;
 use model::Timestamp;
+use serde::Serialize;
+
+/// A result as JSON, for programs, or as a description.
+pub(crate) fn result<T: Serialize>(json: bool, result: &T, describe: impl FnOnce(&T) -> String) -> String {
+    if json {
+        // The fields of a `Value` are sorted, those of a type are not.
+        return terminal::json(&serde_json::to_value(result).unwrap_or_default());
+    }
+    describe(result)
+}
 
 fn plugin_label(plugin: &str, version: &str) -> String {
     format!("{} {}", value_text(plugin), value_text(version))

@@ -2,14 +2,14 @@
 
 use crate::build::debug_info_path;
 use crate::component::Component;
-use crate::{WorkbenchError, signing};
+use crate::{WorkbenchError, format, signing};
 use api::{
     ActivationRequest, BindingRecord, CandidateRecordView, HookRollbackRequest, HookStateView,
     PluginVersionView, PromotionRequest, ReplayRequest, ReplayStart, ReplayStateView, TrialModeView,
     TrialRequest,
 };
 use clap::Args;
-use client::{ApiClient, ConnectionArgs, encode_segment, terminal};
+use client::{ApiClient, ConnectionArgs, encode_segment};
 use model::Hook;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -47,7 +47,7 @@ pub struct ApiArgs {
     connection: ConnectionArgs,
     /// Print JSON, for programs.
     #[arg(long)]
-    json: bool,
+    pub(crate) json: bool,
 }
 
 impl ApiArgs {
@@ -58,11 +58,7 @@ impl ApiArgs {
         task: impl FnOnce(&HooksApi) -> Result<T, WorkbenchError>,
     ) -> Result<String, WorkbenchError> {
         let answer = task(&HooksApi::connect(self.connection)?)?;
-        if self.json {
-            // The fields of a `Value` are sorted, those of a type are not.
-            return Ok(terminal::json(&serde_json::to_value(answer).unwrap_or_default()));
-        }
-        Ok(describe(&answer))
+        Ok(format::result(self.json, &answer, describe))
     }
 
     /// The appliance, and whether to print JSON.
@@ -178,20 +174,28 @@ impl HooksApi {
     pub(crate) fn push(&self, file: &Path, name: &str) -> Result<PluginVersionView, WorkbenchError> {
         let octets = std::fs::read(file).map_err(WorkbenchError::file(file))?;
         Component::new(file, &octets)?.hook()?;
-        let signature = signing::read(file)?;
-        let mut headers = vec![("content-type", "application/wasm")];
-        headers.extend(signature.as_deref().map(|signature| ("switchyard-signature", signature)));
-        let path = format!("/v1/plugins/{}", encode_segment(name));
-        let stored: PluginVersionView = self.0.upload("PUT", &path, &headers, &octets)?;
+        let stored = self.upload(name, &octets, signing::read(file)?.as_deref())?;
         let debug_path = debug_info_path(file);
         match std::fs::read(&debug_path) {
             Ok(octets) => {
-                let path = format!("{path}/{}/debug-info", stored.version);
+                let path = format!("/v1/plugins/{}/{}/debug-info", encode_segment(name), stored.version);
                 Ok(self.0.upload("PUT", &path, &[("content-type", "application/wasm")], &octets)?)
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(stored),
             Err(error) => Err(WorkbenchError::file(&debug_path)(error)),
         }
+    }
+
+    /// Uploads a component that was checked.
+    pub(crate) fn upload(
+        &self,
+        name: &str,
+        component: &[u8],
+        signature: Option<&str>,
+    ) -> Result<PluginVersionView, WorkbenchError> {
+        let mut headers = vec![("content-type", "application/wasm")];
+        headers.extend(signature.map(|signature| ("switchyard-signature", signature)));
+        Ok(self.0.upload("PUT", &format!("/v1/plugins/{}", encode_segment(name)), &headers, component)?)
     }
 
     pub(crate) fn activate(

@@ -9,6 +9,7 @@ mod cases;
 mod component;
 mod contract;
 mod dev;
+mod distribution;
 mod error;
 mod format;
 mod fuzz;

@@ -1,5 +1,6 @@
 use crate::component::Component;
 use crate::dev::DevArgs;
+use crate::distribution::{self, ArtifactView, RegistryArgs};
 use crate::fuzz::{FuzzArgs, component_and_folder};
 use crate::hooks_api::{ApiArgs, BindingArgs, HooksApi, stem};
 use crate::{
@@ -8,6 +9,7 @@ use crate::{
 use api::{ReplayPhase, ReplayReport, ReplayRequest, TimeValue};
 use clap::Subcommand;
 use model::Hook;
+use oci::ArtifactLocation;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -77,16 +79,56 @@ pub enum PluginCommand {
         /// The component.
         file: PathBuf,
     },
-    /// Upload a component, and its signature if there is one, to an appliance, without activating it.
+    /// Upload a component to an appliance, without activating it, or write it to a registry or a folder.
+    ///
+    /// Its signature, NAME.wasm.sig, goes with it. To a registry or a folder so does its bill of materials, NAME.sbom.json or
+    /// NAME.bom.json.
     Push {
-        /// The component.
-        file: PathBuf,
-        /// The plugin's name; default: the file's name.
-        #[arg(long)]
+        /// The component's file, or an artifact in a registry or in a folder: oci://HOST/REPOSITORY:TAG, oci-layout:FOLDER:TAG. A
+        /// digest in place of the tag, @sha256:DIGEST, names one artifact for ever.
+        #[arg(value_name = "FILE|LOCATION")]
+        source: PathBuf,
+        /// The registry or the folder to write the file to: oci://HOST/REPOSITORY:TAG or oci-layout:FOLDER:TAG. Default: upload to
+        /// the appliance.
+        #[arg(value_name = "LOCATION")]
+        target: Option<String>,
+        /// The plugin's name on the appliance; default: the file's name.
+        #[arg(long, conflicts_with = "target")]
         name: Option<String>,
+        /// The registry.
+        #[command(flatten)]
+        registry: RegistryArgs,
         /// The appliance, and the output format.
         #[command(flatten)]
         api: ApiArgs,
+    },
+    /// Read a component from a registry or a folder into a file, with its signature and its bill of materials.
+    Pull {
+        /// The artifact: oci://HOST/REPOSITORY:TAG or oci-layout:FOLDER:TAG. A digest in place of the tag, @sha256:DIGEST, names one
+        /// artifact for ever.
+        #[arg(value_name = "LOCATION")]
+        source: String,
+        /// The component's file, which must not exist; default: its name in the artifact, or the repository's.
+        #[arg(long)]
+        out: Option<PathBuf>,
+        /// The registry.
+        #[command(flatten)]
+        registry: RegistryArgs,
+        /// Print JSON, for programs.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write the contract with plugins, the WIT package switchyard:hooks, to a registry or a folder.
+    Contract {
+        /// The registry or the folder: oci://HOST/REPOSITORY:TAG or oci-layout:FOLDER:TAG.
+        #[arg(value_name = "LOCATION")]
+        target: String,
+        /// The registry.
+        #[command(flatten)]
+        registry: RegistryArgs,
+        /// Print JSON, for programs.
+        #[arg(long)]
+        json: bool,
     },
     /// Make a plugin live.
     Activate {
@@ -276,9 +318,28 @@ impl PluginCommand {
                 Component::read(&file)?.hook()?;
                 Ok(format!("{}: signed", signing::sign(&key, &file)?.display()))
             }
-            Self::Push { file, name, api } => {
-                let name = name.map_or_else(|| stem(&file), Ok)?;
-                api.run(format::version, |hooks| hooks.push(&file, &name))
+            Self::Push { source, target: Some(target), registry, api, .. } => {
+                let pushed = distribution::push(&source, &target, &registry)?;
+                Ok(format::result(api.json, &pushed, ArtifactView::text))
+            }
+            Self::Push { source, name, registry, api, .. } => {
+                let Some(location) = source.to_str().filter(|text| ArtifactLocation::is_meant_by(text))
+                else {
+                    let name = name.map_or_else(|| stem(&source), Ok)?;
+                    return api.run(format::version, |hooks| hooks.push(&source, &name));
+                };
+                let pulled = distribution::pull(location, &registry)?;
+                let name = name.map_or_else(|| pulled.name(), Ok)?;
+                crate::print_status(&format!("{}: uploading", pulled.bound()));
+                api.run(format::version, |hooks| hooks.upload(&name, pulled.component(), pulled.signature()))
+            }
+            Self::Pull { source, out, registry, json } => {
+                let pulled = distribution::pull(&source, &registry)?.write(out)?;
+                Ok(format::result(json, &pulled, ArtifactView::text))
+            }
+            Self::Contract { target, registry, json } => {
+                let pushed = distribution::push_contract(&target, &registry)?;
+                Ok(format::result(json, &pushed, ArtifactView::text))
             }
             Self::Activate { hook, binding_args, api } => {
                 let request = binding_args.request()?;

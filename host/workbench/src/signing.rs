@@ -61,8 +61,14 @@ pub(crate) fn read(component: &Path) -> Result<Option<String>, WorkbenchError> {
         Err(error) => return Err(WorkbenchError::file(&path)(error)),
     };
     let text = text.trim();
-    signature(text).ok_or(WorkbenchError::Key { path, why: "it is not a signature: base64 of 64 octets" })?;
+    check(&path, text)?;
     Ok(Some(text.to_owned()))
+}
+
+/// Refuses a text that is not a signature. `path` is its place, for the message.
+pub(crate) fn check(path: &Path, text: &str) -> Result<(), WorkbenchError> {
+    let why = "it is not a signature: base64 of 64 octets";
+    signature(text).map(drop).ok_or_else(|| WorkbenchError::Key { path: path.to_owned(), why })
 }
 
 /// Verifies a signature of these octets by this key.

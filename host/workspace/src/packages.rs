@@ -151,6 +151,16 @@ const PREREQUISITES: &[Prerequisite] = &[
         is_installed: || faketime_library().is_some(),
     },
     Prerequisite {
+        package: "docker-registry",
+        reason: "registry of the plugin tests, on a private port; the service that the package may start is not needed",
+        is_installed: || exists("/usr/bin/docker-registry"),
+    },
+    Prerequisite {
+        package: "skopeo",
+        reason: "copies plugins between registries and folders in the plugin tests",
+        is_installed: || runs("skopeo", "--version"),
+    },
+    Prerequisite {
         package: "etcd-client",
         reason: "etcdctl, which sets up users of etcd for the tests",
         is_installed: || exists("/usr/bin/etcdctl"),

@@ -1,0 +1,105 @@
+use crate::OciError;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+/// Maximum size of a bill of materials, in octets.
+pub const MAX_BILL_OCTETS: u64 = 16 << 20;
+
+/// The format of a bill of materials.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BillFormat {
+    /// SPDX, as JSON.
+    Spdx,
+    /// CycloneDX, as JSON.
+    CycloneDx,
+}
+
+impl BillFormat {
+    /// All formats.
+    pub const ALL: [Self; 2] = [Self::Spdx, Self::CycloneDx];
+
+    /// Its media type, as registered with IANA.
+    #[must_use]
+    pub fn media_type(self) -> &'static str {
+        match self {
+            Self::Spdx => "application/spdx+json",
+            Self::CycloneDx => "application/vnd.cyclonedx+json",
+        }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Spdx => "SPDX",
+            Self::CycloneDx => "CycloneDX",
+        }
+    }
+}
+
+/// A bill of materials (SBOM): what a component was built from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BillOfMaterials {
+    format: BillFormat,
+    octets: Vec<u8>,
+}
+
+impl BillOfMaterials {
+    /// Recognises the format. The document is not checked further.
+    ///
+    /// # Errors
+    /// If it is larger than [`MAX_BILL_OCTETS`], or not JSON of one of the formats.
+    pub fn new(octets: Vec<u8>) -> Result<Self, OciError> {
+        #[derive(Deserialize)]
+        struct Marks {
+            #[serde(rename = "spdxVersion", default)]
+            spdx: Option<IgnoredAny>,
+            /// The mark of SPDX 3, which is JSON-LD.
+            #[serde(rename = "@graph", default)]
+            graph: Option<IgnoredAny>,
+            #[serde(rename = "bomFormat", default)]
+            cyclone_dx: Option<String>,
+        }
+        if octets.len() as u64 > MAX_BILL_OCTETS {
+            return Err(OciError::too_large("the component", &"its bill of materials", MAX_BILL_OCTETS));
+        }
+        let marks: Marks = serde_json::from_slice(&octets).map_err(|_| OciError::BillOfMaterials)?;
+        let format = match marks {
+            Marks { cyclone_dx: Some(name), .. } if name == "CycloneDX" => BillFormat::CycloneDx,
+            Marks { spdx, graph, .. } if spdx.is_some() || graph.is_some() => BillFormat::Spdx,
+            _ => return Err(OciError::BillOfMaterials),
+        };
+        Ok(Self { format, octets })
+    }
+
+    /// The format.
+    #[must_use]
+    pub fn format(&self) -> BillFormat {
+        self.format
+    }
+
+    /// The document.
+    #[must_use]
+    pub fn octets(&self) -> &[u8] {
+        &self.octets
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_format_is_recognised() {
+        let format = |text: &str| BillOfMaterials::new(text.into()).map(|bill| bill.format());
+        assert_eq!(format(r#"{"spdxVersion":"SPDX-2.3"}"#).unwrap(), BillFormat::Spdx);
+        assert_eq!(format(r#"{"@context":"x","@graph":[]}"#).unwrap(), BillFormat::Spdx);
+        assert_eq!(
+            format(r#"{"bomFormat":"CycloneDX","specVersion":"1.6"}"#).unwrap(),
+            BillFormat::CycloneDx
+        );
+        for wrong in ["", "{}", "[]", r#"{"bomFormat":"other"}"#, "SPDXVersion: SPDX-2.3"] {
+            assert!(format(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+use crate::{ContentDigest, Descriptor, ImageManifest, OciError};
+use std::io::Read;
+
+/// The manifest that a tag or a digest named.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResolvedManifest {
+    /// The digest of its octets, which were compared with it.
+    pub digest: ContentDigest,
+    /// The manifest.
+    pub manifest: ImageManifest,
+}
+
+/// A place with blobs and manifests that are named by their digests: one repository of a registry, or a folder.
+///
+/// All that it returns has been compared with its digest, its size and a limit. The errors of all functions are those of
+/// [`OciError`]: the place cannot be reached, refuses, or has something else than the descriptor says.
+pub trait ContentStore {
+    /// Its name for messages, without tag and digest.
+    fn location(&self) -> String;
+
+    /// The manifest of the tag or digest in the reference; the digest counts if it has both. The tag is resolved once.
+    ///
+    /// # Errors
+    /// [`OciError::NotFound`] if there is none.
+    fn resolve(&self) -> Result<ResolvedManifest, OciError>;
+
+    /// Reads a manifest.
+    ///
+    /// # Errors
+    /// See the trait.
+    fn read_manifest(&self, descriptor: &Descriptor) -> Result<ImageManifest, OciError>;
+
+    /// Reads a blob of at most `limit` octets.
+    ///
+    /// # Errors
+    /// See the trait.
+    fn read_blob(&self, descriptor: &Descriptor, limit: u64) -> Result<Vec<u8>, OciError>;
+
+    /// Writes a blob, unless it is there.
+    ///
+    /// # Errors
+    /// See the trait.
+    fn write_blob(&self, descriptor: &Descriptor, octets: &[u8]) -> Result<(), OciError>;
+
+    /// Writes a manifest, whose blobs must be there. A tag is moved from the manifest that had it. Returns its descriptor.
+    ///
+    /// # Errors
+    /// See the trait.
+    fn write_manifest(&self, manifest: &ImageManifest, tag: Option<&str>) -> Result<Descriptor, OciError>;
+
+    /// The manifests whose `subject` is this one, as the place lists them; the latest is the last. Of a registry that sends its list
+    /// in pages, the first.
+    ///
+    /// # Errors
+    /// See the trait.
+    fn referrers(&self, subject: ContentDigest) -> Result<Vec<Descriptor>, OciError>;
+}
+
+/// Reads content that a descriptor describes, and compares it with the descriptor. Reads at most one octet more than its size.
+pub(crate) fn read_verified(
+    location: &str,
+    descriptor: &Descriptor,
+    limit: u64,
+    source: impl Read,
+    failed: impl FnOnce(std::io::Error) -> OciError,
+) -> Result<Vec<u8>, OciError> {
+    let Descriptor { digest, size, .. } = descriptor;
+    if *size > limit {
+        return Err(OciError::too_large(location, digest, limit));
+    }
+    // The size is a claim of the place: room is made for what comes.
+    let mut octets = Vec::new();
+    source.take(size.saturating_add(1)).read_to_end(&mut octets).map_err(failed)?;
+    if octets.len() as u64 != *size {
+        return Err(OciError::SizeMismatch {
+            location: location.to_owned(),
+            digest: *digest,
+            expected: *size,
+        });
+    }
+    verify(location, *digest, &octets)?;
+    Ok(octets)
+}
+
+/// Compares octets with the digest that was asked for.
+pub(crate) fn verify(location: &str, expected: ContentDigest, octets: &[u8]) -> Result<(), OciError> {
+    let found = ContentDigest::of(octets);
+    if found == expected {
+        return Ok(());
+    }
+    Err(OciError::DigestMismatch { location: location.to_owned(), expected, found })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::media_type;
+
+    fn read(descriptor: &Descriptor, limit: u64, octets: &[u8]) -> Result<Vec<u8>, OciError> {
+        read_verified("here", descriptor, limit, octets, |error| panic!("{error}"))
+    }
+
+    #[test]
+    fn content_is_compared_with_digest_size_and_limit() {
+        let descriptor = Descriptor::of(media_type::WASM, b"component");
+        assert_eq!(read(&descriptor, 9, b"component").unwrap(), b"component");
+        assert!(matches!(read(&descriptor, 8, b"component"), Err(OciError::TooLarge { limit: 8, .. })));
+        assert!(matches!(read(&descriptor, 9, b"compONENT"), Err(OciError::DigestMismatch { .. })));
+        for other in [&b"componen"[..], b"component+", b""] {
+            let error = read(&descriptor, 99, other).unwrap_err();
+            assert!(matches!(error, OciError::SizeMismatch { expected: 9, .. }), "{error}");
+        }
+        let huge = Descriptor { size: u64::MAX, ..descriptor };
+        assert!(matches!(read(&huge, 99, b"component"), Err(OciError::TooLarge { .. })));
+    }
+}
