@@ -43,6 +43,7 @@ const PERMISSIONS: &[(Method, &str, Permission)] = &[
     (Method::PUT, "/v1/plugins/{name}/{version}/debug-info", Permission::ManagePlugins),
     (Method::GET, "/v1/hooks", Permission::Read),
     (Method::GET, "/v1/hooks/{hook}", Permission::Read),
+    (Method::GET, "/v1/hooks/{hook}/faults/{id}/case", Permission::ReadBodies),
     (Method::DELETE, "/v1/hooks/{hook}", Permission::ManagePlugins),
     (Method::POST, "/v1/hooks/{hook}/activate", Permission::ManagePlugins),
     (Method::POST, "/v1/hooks/{hook}/rollback", Permission::ManagePlugins),
@@ -124,14 +125,14 @@ const UNAUDITED: &[(Method, &str)] = &[
     (Method::POST, "/v1/pools/{pool}/events"),
 ];
 
-/// Whether an operation is audited: all operations that change something, backups (they contain message texts) and support
-/// bundles. Requests for message texts are audited too; the parameter `body` marks them.
+/// Whether an operation is audited: all operations that change something, backups (they contain message texts), support
+/// bundles, and cases of faults (they contain message texts). Requests for message texts are audited too; the parameter `body` marks them.
 pub(crate) fn is_audited(method: &Method, path: &str) -> bool {
     let changes = !method.is_safe() && !UNAUDITED.iter().any(|(row, route)| row == method && *route == path);
     changes
         || matches!(
             required_permission(method, path),
-            Some(Permission::ManageBackups | Permission::ManageAppliance)
+            Some(Permission::ManageBackups | Permission::ManageAppliance | Permission::ReadBodies)
         )
 }
 

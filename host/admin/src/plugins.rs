@@ -5,7 +5,10 @@ use crate::problem::{Problem, ProblemKind};
 use crate::request::{Binary, JsonContent, OptionalJsonBody, PathParams, RawBody};
 use crate::request_audit::{AuditedResult, append_reason, with_audit_detail};
 
-use api::{ActivationRequest, Binding, BindingRecord, CandidateRecordView, HookStateView, PluginVersionView};
+use api::{
+    ActivationRequest, Binding, BindingRecord, CandidateRecordView, FaultCase, HookStateView,
+    PluginVersionView,
+};
 use axum::Json;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, StatusCode};
@@ -41,6 +44,11 @@ pub trait Plugins: Send + Sync + 'static {
     /// # Errors
     /// If there is no such hook.
     fn hook(&self, hook: &str) -> Result<HookStateView, Problem>;
+    /// A fault of a hook as a case.
+    ///
+    /// # Errors
+    /// If there is no such hook, or the fault is not kept any more.
+    fn fault_case(&self, hook: &str, id: u64) -> Result<FaultCase, Problem>;
     /// Activates a chain of plugins.
     ///
     /// # Errors
@@ -122,6 +130,7 @@ pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
         .routes(routes!(add_debug_info).layer(DefaultBodyLimit::max(MAX_COMPONENT_OCTETS)))
         .routes(routes!(hooks))
         .routes(routes!(hook, unbind))
+        .routes(routes!(fault_case))
         .routes(routes!(activate))
         .routes(routes!(rollback))
         .routes(routes!(start_trial, end_trial))
@@ -249,6 +258,24 @@ async fn hook(
     PathParams(hook): PathParams<String>,
 ) -> Answer<HookStateView> {
     call_json(backend, move |backend| backend.hook(&hook)).await
+}
+
+/// Makes a case of a fault for the plugin's author. It has whole numbers and the text of the message.
+#[utoipa::path(
+    get,
+    path = "/v1/hooks/{hook}/faults/{id}/case",
+    params(
+        ("hook" = String, Path, description = "router, resolver, delivery-policy or biller."),
+        ("id" = u64, Path, description = "The number of the fault, as in the hook's examples."),
+    ),
+    responses((status = 200, description = "The case.", body = FaultCase)),
+)]
+async fn fault_case(
+    State(backend): State<SharedBackend>,
+    PathParams((hook, id)): PathParams<(String, u64)>,
+) -> AuditedResult<FaultCase> {
+    let case = call_json(backend, move |backend| backend.fault_case(&hook, id)).await?;
+    with_audit_detail(case, |case| format!("{} {}", case.plugin, case.version))
 }
 
 /// Removes all plugins from a hook.

@@ -182,6 +182,18 @@ pub struct FaultExample {
     pub message: Option<String>,
 }
 
+/// A fault as a case for the plugin's author.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
+pub struct FaultCase {
+    /// The plugin.
+    pub plugin: String,
+    /// The plugin's version.
+    pub version: String,
+    /// A `[[case]]` to append to `cases.toml`: the question with whole numbers and its text, the policy document, the time and the
+    /// host's answers.
+    pub case: String,
+}
+
 /// A frame of a plugin's call stack.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, ToSchema)]
 pub struct StackFrame {

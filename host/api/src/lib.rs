@@ -54,8 +54,8 @@ pub use core_networks::{
     CoreConnectionView, CoreNetworkFaultView, CoreNetworkMo, CoreNetworkMt, CoreNetworkView, HlrQuestions,
 };
 pub use hooks::{
-    AnswerDifference, CandidateStateView, Comparison, FaultExample, FaultyVersion, HookEvent, HookStateView,
-    PluginCountsView, PluginFaultCounts, PolicyReferenceKind, StackFrame, UnknownReference,
+    AnswerDifference, CandidateStateView, Comparison, FaultCase, FaultExample, FaultyVersion, HookEvent,
+    HookStateView, PluginCountsView, PluginFaultCounts, PolicyReferenceKind, StackFrame, UnknownReference,
 };
 pub use ledger::{BalanceChangeView, BalanceView, BalancesView, LedgerChangeRequest, LedgerOperationView};
 pub use messages::{AcceptedMessage, MessageFilter, MessagePageView, MessageRowView, TestMessageRequest};

@@ -294,6 +294,23 @@ impl admin::Plugins for Switchyard {
         Ok(hook_state(self.routing.hooks.status(hook), Some(history)))
     }
 
+    fn fault_case(&self, hook: &str, id: u64) -> Result<api::FaultCase, Problem> {
+        let hook = parse_hook(hook)?;
+        let Some(details) = self.routing.hooks.fault(hook, id) else {
+            let what = format!(
+                "hook {} keeps no fault {id}: the examples of GET /v1/hooks/{} have the numbers",
+                hook.name(),
+                hook.name()
+            );
+            return Err(Problem::new(ProblemKind::NotFound, what));
+        };
+        Ok(api::FaultCase {
+            plugin: details.by.plugin.clone(),
+            version: details.by.version.clone(),
+            case: workbench::fault_case(&details, &self.directory.load()),
+        })
+    }
+
     fn activate(&self, hook: &str, request: api::ActivationRequest) -> Result<BindingRecord, Problem> {
         let hook = parse_hook(hook)?;
         let conditions = conditions(&request);

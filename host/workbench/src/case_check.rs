@@ -1,6 +1,7 @@
 //! Compares expected and actual answers of cases.
 
 use crate::WorkbenchError;
+use crate::case_details::CaseChanges;
 use crate::cases::{Case, ExpectedAnswer};
 use crate::local_host::LocalHost;
 use crate::plugin_host::{CaseAdvice, CaseAnswer, CaseQuestion, CaseResolution, CaseSender, PluginHost};
@@ -56,8 +57,8 @@ fn is_expected(case: &Case, answer: &CaseAnswer) -> bool {
         (ExpectedAnswer::Refused(fragment), CaseAnswer::Refused(text))
         | (ExpectedAnswer::Unsettled(fragment), CaseAnswer::Unsettled(text))
         | (ExpectedAnswer::Fault(fragment), CaseAnswer::Fault(text)) => text.contains(fragment),
-        (ExpectedAnswer::Verdict(expected), CaseAnswer::Verdict { verdict, sender, note }) => {
-            expected == verdict && case.sender == *sender && note_is(note)
+        (ExpectedAnswer::Verdict(expected), CaseAnswer::Verdict { verdict, sender, changes, note }) => {
+            expected == verdict && case.sender == *sender && case.changes == *changes && note_is(note)
         }
         (ExpectedAnswer::Resolved(expected), CaseAnswer::Resolved { answer, note }) => {
             expected == answer && note_is(note)
@@ -85,7 +86,8 @@ fn describe_expected(case: &Case) -> String {
         ExpectedAnswer::Next(step) => to_toml(step),
         ExpectedAnswer::Price(price) => to_toml(price),
     };
-    append_note_and_advice(with_sender(answer, case.sender.as_ref()), case.note.as_deref(), case.advice)
+    let answer = with_changes(with_sender(answer, case.sender.as_ref()), &case.changes);
+    append_note_and_advice(answer, case.note.as_deref(), case.advice)
 }
 
 pub(crate) fn describe_answer(answer: &CaseAnswer) -> String {
@@ -98,8 +100,8 @@ pub(crate) fn describe_answer(answer: &CaseAnswer) -> String {
             let what = text.lines().next().unwrap_or_default();
             (format!("{{ fault = {} }}", quote(what)), None, None)
         }
-        CaseAnswer::Verdict { verdict, sender, note } => {
-            (with_sender(to_toml(verdict), sender.as_ref()), note.as_deref(), None)
+        CaseAnswer::Verdict { verdict, sender, changes, note } => {
+            (with_changes(with_sender(to_toml(verdict), sender.as_ref()), changes), note.as_deref(), None)
         }
         CaseAnswer::Resolved { answer, note } => (describe_resolution(answer), note.as_deref(), None),
         CaseAnswer::Next { step, advice, note } => (to_toml(step), note.as_deref(), *advice),
@@ -111,6 +113,13 @@ pub(crate) fn describe_answer(answer: &CaseAnswer) -> String {
 fn with_sender(mut answer: String, sender: Option<&CaseSender>) -> String {
     if let Some(sender) = sender {
         let _ = write!(answer, ", sender = {}", to_toml(sender));
+    }
+    answer
+}
+
+fn with_changes(mut answer: String, changes: &CaseChanges) -> String {
+    if *changes != CaseChanges::default() {
+        let _ = write!(answer, ", changes = {}", to_toml(changes));
     }
     answer
 }
@@ -193,6 +202,7 @@ mod tests {
             questions: vec![CaseQuestion::Resolve("49".to_owned())],
             expected,
             sender: None,
+            changes: CaseChanges::default(),
             note: note.map(str::to_owned),
             advice,
         }
@@ -214,7 +224,12 @@ mod tests {
     fn a_failing_case_shows_expected_and_actual() {
         let forward = |rank| CaseVerdict::Forward(vec![leg("north", rank)]);
         let note = Some("prefix 8613".to_owned());
-        let host = FixedHost(CaseAnswer::Verdict { verdict: forward(1), sender: None, note });
+        let host = FixedHost(CaseAnswer::Verdict {
+            verdict: forward(1),
+            sender: None,
+            changes: CaseChanges::default(),
+            note,
+        });
         let cases = [
             case(ExpectedAnswer::Verdict(forward(0)), Some("why"), CaseAdvice::default()),
             case(ExpectedAnswer::Verdict(forward(1)), None, CaseAdvice::default()),
@@ -232,7 +247,12 @@ mod tests {
     #[test]
     fn senders_must_match_exactly() {
         let sender = |pool: &str| CaseSender::from(pool.to_owned());
-        let answer_with = |sender| CaseAnswer::Verdict { verdict: CaseVerdict::Home, sender, note: None };
+        let answer_with = |sender| CaseAnswer::Verdict {
+            verdict: CaseVerdict::Home,
+            sender,
+            changes: CaseChanges::default(),
+            note: None,
+        };
         let case_expecting = |sender| Case {
             sender,
             ..case(ExpectedAnswer::Verdict(CaseVerdict::Home), None, CaseAdvice::default())

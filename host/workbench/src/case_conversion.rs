@@ -1,5 +1,6 @@
 //! Converts questions and answers between case types and host types.
 
+use crate::case_details::CaseChanges;
 use crate::local_host::HOME_PEER;
 use crate::plugin_host::{
     CaseAddress, CaseAdvice, CaseAnswer, CaseAttempt, CaseCharge, CaseErrorClass, CaseLeg, CaseMessage,
@@ -41,10 +42,12 @@ impl CaseConversion<'_> {
             CaseQuestion::Configure => CaseAnswer::Configured,
             CaseQuestion::Route(message) => {
                 let outcome = dry_run.route(&self.message(message), self.now, None);
+                let changes = outcome.changes.as_deref().map(CaseChanges::of).unwrap_or_default();
                 let sender = outcome.sender.map(|request| sender(&request, &message.origin));
                 CaseAnswer::Verdict {
                     verdict: self.verdict(outcome.verdict?),
                     sender,
+                    changes,
                     note: note(outcome.note),
                 }
             }
@@ -94,8 +97,8 @@ impl CaseConversion<'_> {
             source: address(&message.source),
             destination: address(&message.destination),
             service_type: Bytes::from(message.service_type.clone().unwrap_or_default()),
-            protocol_id: 0,
-            esm_class: 0,
+            protocol_id: message.protocol_id,
+            esm_class: message.esm_class,
             priority: model::Priority::new(message.priority),
             dlr_request: if message.wants_receipt { DlrRequest::FINAL } else { DlrRequest::NONE },
             replace_if_present: false,
@@ -106,7 +109,7 @@ impl CaseConversion<'_> {
                 udhi: message.text.udhi,
                 payload: message.text.octets.len() > 254,
             },
-            tlvs: Bytes::new(),
+            tlvs: message.tlvs.octets().into(),
             protocol_fields: Bytes::new(),
             accepted_at: self.now,
             scheduled: None,

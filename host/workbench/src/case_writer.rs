@@ -1,6 +1,7 @@
 //! Writes a case in the format that `cases.rs` reads.
 
 use crate::case_check::{describe_resolution, quote, to_toml};
+use crate::case_details::CaseChanges;
 use crate::cases::{Case, ExpectedAnswer};
 use crate::plugin_host::{
     CaseAddress, CaseAdvice, CaseAttempt, CaseErrorClass, CaseFirstLeg, CaseMessage, CaseQuestion,
@@ -35,6 +36,9 @@ pub(crate) fn write(case: &Case, common: &CaseSetup) -> String {
     line("expect", &expected(&case.expected));
     if let Some(sender) = &case.sender {
         line("sender", &to_toml(sender));
+    }
+    if case.changes != CaseChanges::default() {
+        line("changes", &to_toml(&case.changes));
     }
     if let Some(note) = &case.note {
         line("note", &quote(note));
@@ -100,8 +104,20 @@ fn integer(number: u64) -> Value {
 }
 
 fn message(message: &CaseMessage) -> Table {
-    let CaseMessage { origin, source, destination, service_type, data_coding, priority, text, wants_receipt } =
-        message;
+    let CaseMessage {
+        origin,
+        source,
+        destination,
+        service_type,
+        data_coding,
+        priority,
+        text,
+        wants_receipt,
+        esm_class,
+        protocol_id,
+        tlvs,
+        attributes,
+    } = message;
     let mut value = table([("origin", origin.as_str().into()), ("destination", address(destination))]);
     let mut put = |is_set: bool, key: &str, entry: Value| {
         if is_set {
@@ -116,6 +132,14 @@ fn message(message: &CaseMessage) -> Table {
     put(*priority != 0, "priority", i64::from(*priority).into());
     put(*text != CaseText::default(), "text", octets(text));
     put(*wants_receipt, "wants-receipt", true.into());
+    put(*esm_class != 0, "esm-class", i64::from(*esm_class).into());
+    put(*protocol_id != 0, "protocol-id", i64::from(*protocol_id).into());
+    if let Ok(tlvs) = Value::try_from(tlvs)
+        && tlvs.as_table().is_some_and(|tlvs| !tlvs.is_empty())
+    {
+        put(true, "tlvs", tlvs);
+    }
+    put(!attributes.is_empty(), "attributes", texts(attributes).into());
     value
 }
 
@@ -290,6 +314,7 @@ fn exchange(exchange: &HttpExchange) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::case_details::CaseTlvs;
     use crate::cases;
     use crate::plugin_host::{
         CaseCharge, CaseGrants, CaseLeg, CasePeerState, CasePoolState, CasePrice, CaseResolution, CaseSender,
@@ -320,6 +345,7 @@ mod tests {
             questions: vec![question],
             expected,
             sender: None,
+            changes: CaseChanges::default(),
             note: None,
             advice: CaseAdvice::default(),
         }
@@ -335,6 +361,10 @@ mod tests {
             priority: 0,
             text: CaseText::default(),
             wants_receipt: false,
+            esm_class: 0,
+            protocol_id: 0,
+            tlvs: CaseTlvs::default(),
+            attributes: BTreeMap::new(),
         }
     }
 
@@ -397,6 +427,10 @@ mod tests {
             priority: 3,
             text,
             wants_receipt: true,
+            esm_class: 0x80,
+            protocol_id: 0x40,
+            tlvs: CaseTlvs([(0x1401, b"brand".to_vec()), (0x0204, vec![0, 9])].into()),
+            attributes: [("mcc".to_owned(), "262".to_owned())].into(),
             ..message()
         };
         let attempt = CaseAttempt {

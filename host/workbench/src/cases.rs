@@ -1,6 +1,7 @@
 //! Files of cases: questions with expected answers. `plugins/README.md` describes the format.
 
 use crate::WorkbenchError;
+use crate::case_details::CaseChanges;
 use crate::plugin_host::{
     CaseAdvice, CaseAttempt, CaseFirstLeg, CaseGrants, CaseMessage, CasePeerState, CasePoolState, CasePrice,
     CaseQuestion, CaseResolution, CaseSender, CaseSettlement, CaseSetup, CaseStep, CaseSubscriber, CaseTable,
@@ -22,6 +23,8 @@ pub(crate) struct Case {
     pub(crate) expected: ExpectedAnswer,
     /// The expected sender request of a router; `None`: no request.
     pub(crate) sender: Option<CaseSender>,
+    /// The expected changes of a router; default: none.
+    pub(crate) changes: CaseChanges,
     /// The expected note; `None`: any note or none.
     pub(crate) note: Option<String>,
     /// The expected advice of a delivery policy; the default is none.
@@ -90,6 +93,8 @@ struct CaseEntry {
     settle: Option<Vec<CaseSettlement>>,
     expect: toml::Value,
     sender: Option<CaseSender>,
+    #[serde(default)]
+    changes: CaseChanges,
     note: Option<String>,
     #[serde(default)]
     advice: CaseAdvice,
@@ -222,8 +227,8 @@ fn parse_case(folder: &Path, common: CaseSetup, entry: CaseEntry) -> Result<Case
         parse_expected(question, entry.expect).map_err(|why| CaseError::Invalid(format!("expect: {why}")))?;
     let mut questions: Vec<CaseQuestion> = entry.earlier.into_iter().map(CaseQuestion::from).collect();
     questions.append(&mut own_questions);
-    let CaseEntry { name, sender, note, advice, .. } = entry;
-    Ok(Case { name, setup, questions, expected, sender, note, advice })
+    let CaseEntry { name, sender, changes, note, advice, .. } = entry;
+    Ok(Case { name, setup, questions, expected, sender, changes, note, advice })
 }
 
 fn parse_expected(question: &CaseQuestion, entry: toml::Value) -> Result<ExpectedAnswer, String> {

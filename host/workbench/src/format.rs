@@ -230,7 +230,7 @@ pub(crate) fn log(hook: &HookStateView) -> String {
         rows.extend(version.examples.iter().map(|fault| {
             let (what, question) = (self::fault(fault), value_text(&fault.question));
             let kind = format!("fault {}", value_text(&fault.kind));
-            (fault.at, kind, format!("{by}: {what}; asked: {question}"))
+            (fault.at, kind, format!("{by}: {what}; asked: {question}; fault {}", fault.id))
         }));
     }
     if rows.is_empty() {
@@ -406,7 +406,10 @@ mod tests {
         let format = log(&state());
         let lines: Vec<&str> = format.lines().collect();
         assert!(
-            lines[1].contains("fault trap  first 96fced7a19c6: unreachable; asked: to 8613*"),
+            lines[1].contains(
+                "fault trap  first 96fced7a19c6: panicked at src/lib.rs:7:1: no rule, in first::choose at src/lib.rs:7; \
+                 asked: to 8613*; fault 3"
+            ),
             "{format}"
         );
         assert!(lines[2].ends_with("activated   first"), "{format}");

@@ -4,7 +4,7 @@ use crate::build::debug_info_path;
 use crate::component::Component;
 use crate::{WorkbenchError, format, signing};
 use api::{
-    ActivationRequest, BindingRecord, CandidateRecordView, HookRollbackRequest, HookStateView,
+    ActivationRequest, BindingRecord, CandidateRecordView, FaultCase, HookRollbackRequest, HookStateView,
     PluginVersionView, PromotionRequest, ReplayRequest, ReplayStart, ReplayStateView, TrialModeView,
     TrialRequest,
 };
@@ -237,6 +237,19 @@ impl HooksApi {
 
     pub(crate) fn hook(&self, hook: Hook) -> Result<HookStateView, WorkbenchError> {
         Ok(self.0.read(&format!("/v1/hooks/{}", hook.name()))?)
+    }
+
+    /// The number of the last fault of a hook.
+    pub(crate) fn last_fault(&self, hook: Hook) -> Result<u64, WorkbenchError> {
+        let state = self.hook(hook)?;
+        let ids = state.faults.iter().flat_map(|version| &version.examples).map(|example| example.id);
+        ids.max().ok_or_else(|| {
+            WorkbenchError::Usage(format!("the hook {} had no fault since the start", hook.name()))
+        })
+    }
+
+    pub(crate) fn fault_case(&self, hook: Hook, id: u64) -> Result<FaultCase, WorkbenchError> {
+        Ok(self.0.read(&format!("/v1/hooks/{}/faults/{id}/case", hook.name()))?)
     }
 
     pub(crate) fn hooks(&self) -> Result<Vec<HookStateView>, WorkbenchError> {

@@ -4,6 +4,7 @@
 mod build;
 mod case_check;
 mod case_conversion;
+mod case_details;
 mod case_writer;
 mod cases;
 mod component;
@@ -11,6 +12,7 @@ mod contract;
 mod dev;
 mod distribution;
 mod error;
+mod fault_case;
 mod format;
 mod fuzz;
 mod hooks_api;
@@ -27,6 +29,7 @@ mod tools;
 
 pub use build::{BuildOutput, build};
 pub use error::WorkbenchError;
+pub use fault_case::fault_case;
 pub use language::PluginLanguage;
 pub use plugin_command::PluginCommand;
 

@@ -12,7 +12,10 @@ use capabilities::{Counters, DurableCounters, Fetch, FetchFailure, Hlr, HlrFailu
 use capabilities::{
     FetchRequest, FetchResponse, KvStore as _, LogBudgets, MemoryKvStore, TableStore, TableStoreOptions,
 };
-use hooks::{Binding, DryRun, HookError, Hooks, HooksOptions, HostServices, PeerSnapshots, PoolSnapshots};
+use hooks::{
+    AccountAttributes, Binding, DryRun, HookError, Hooks, HooksOptions, HostServices, PeerSnapshots,
+    PoolSnapshots,
+};
 use model::{Directory, Timestamp};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -39,6 +42,7 @@ pub(crate) struct Session {
     directory: Directory,
     now: Timestamp,
     dry_run: DryRun,
+    attributes: Arc<AccountAttributes>,
     debug_info: Option<Arc<Vec<u8>>>,
     /// Keeps the host's clock for deadlines running.
     _hooks: Arc<Hooks>,
@@ -48,6 +52,18 @@ pub(crate) struct Session {
 impl Session {
     /// Asks a question. Its peers must be among the names with which the session was started.
     pub(crate) fn ask(&self, question: &CaseQuestion) -> CaseAnswer {
+        let (CaseQuestion::Route(message) | CaseQuestion::Next(message, _) | CaseQuestion::Price(message, _)) =
+            question
+        else {
+            return self.ask_as_is(question);
+        };
+        let origin = self.directory.id(&message.origin);
+        self.attributes
+            .publish(origin.map(|origin| (origin, message.attributes.clone())).into_iter().collect());
+        self.ask_as_is(question)
+    }
+
+    fn ask_as_is(&self, question: &CaseQuestion) -> CaseAnswer {
         let debug_info = self.debug_info.as_deref().map(Vec::as_slice);
         let conversion = CaseConversion { directory: &self.directory, now: self.now, debug_info };
         conversion.ask_or_fault(&self.dry_run, question)
@@ -58,7 +74,8 @@ impl LocalHost {
     /// Loads a component, with the same checks as an upload.
     pub(crate) fn new(component: &[u8]) -> Result<Self, String> {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-        let (hooks, _) = open(folder.path(), &folder.path().join("tables"), &CaseSetup::default(), &[])?;
+        let (hooks, _) =
+            open(folder.path(), &folder.path().join("tables"), &CaseSetup::default(), &[], Arc::default())?;
         let info = hooks.upload(PLUGIN, component, None).map_err(|error| error.to_string())?;
         Ok(Self { folder, version: info.version, hook: info.hook, debug_info: None })
     }
@@ -88,7 +105,8 @@ impl LocalHost {
     ) -> Result<Result<Session, CaseAnswer>, String> {
         // Each session has its own tables.
         let tables = tempfile::tempdir_in(self.folder.path()).map_err(|error| error.to_string())?;
-        let (hooks, directory) = open(self.folder.path(), tables.path(), setup, names)?;
+        let attributes = Arc::<AccountAttributes>::default();
+        let (hooks, directory) = open(self.folder.path(), tables.path(), setup, names, attributes.clone())?;
         let mut binding = Binding::new(PLUGIN, &self.version, &setup.policy);
         binding.instance = instance;
         binding.grants = hooks::Grants {
@@ -106,7 +124,15 @@ impl LocalHost {
             Ok(dry_run) => {
                 let now = Timestamp(setup.now);
                 let debug_info = self.debug_info.clone();
-                Ok(Ok(Session { directory, now, dry_run, debug_info, _hooks: hooks, _tables: tables }))
+                Ok(Ok(Session {
+                    directory,
+                    now,
+                    dry_run,
+                    attributes,
+                    debug_info,
+                    _hooks: hooks,
+                    _tables: tables,
+                }))
             }
             Err(HookError::Refused { why, .. }) => Ok(Err(CaseAnswer::Refused(why))),
             Err(error @ HookError::Faulty { .. }) => Ok(Err(CaseAnswer::Fault(error.to_string()))),
@@ -121,6 +147,7 @@ fn open(
     tables: &Path,
     setup: &CaseSetup,
     names: &[&str],
+    attributes: Arc<AccountAttributes>,
 ) -> Result<(Arc<Hooks>, Directory), String> {
     let mut directory = Directory::new();
     let peers = setup.peers.keys().map(String::as_str);
@@ -128,7 +155,7 @@ fn open(
         directory.intern(name).map_err(|error| error.to_string())?;
     }
     let options = HooksOptions { instances: 8, home: directory.id(HOME_PEER), ..HooksOptions::default() };
-    let services = services(tables, setup)?;
+    let services = services(tables, setup, attributes)?;
     let shared = Arc::new(ArcSwap::from_pointee(directory.clone()));
     let hooks = Hooks::open(&folder.join("plugins"), options, shared, services);
     Ok((hooks.map_err(|error| error.to_string())?, directory))
@@ -144,7 +171,11 @@ pub(crate) fn peer_names(question: &CaseQuestion) -> Vec<&str> {
     }
 }
 
-fn services(tables: &Path, setup: &CaseSetup) -> Result<HostServices, String> {
+fn services(
+    tables: &Path,
+    setup: &CaseSetup,
+    attributes: Arc<AccountAttributes>,
+) -> Result<HostServices, String> {
     let tables = TableStore::open(tables, TableStoreOptions::default()).map_err(|error| error.to_string())?;
     for (name, table) in &setup.tables {
         let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
@@ -186,7 +217,7 @@ fn services(tables: &Path, setup: &CaseSetup) -> Result<HostServices, String> {
     Ok(HostServices {
         peer_snapshots: Arc::new(peer_snapshots),
         pool_snapshots: Arc::new(pool_snapshots),
-        account_attributes: Arc::default(),
+        account_attributes: attributes,
         decode_text: ports::text::characters,
         counters: Arc::new(counters),
         durable_counters: Arc::new(durable_counters),

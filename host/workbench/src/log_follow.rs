@@ -72,7 +72,7 @@ impl LogEntry {
                 let by = format!("{} {}", value_text(plugin), value_text(version));
                 let (what, question) = (format::fault(example), value_text(&example.question));
                 let kind = format!("fault {}", value_text(&example.kind));
-                line(&example.at, &kind, &format!("{by}: {what}; asked: {question}"))
+                line(&example.at, &kind, &format!("{by}: {what}; asked: {question}; fault {}", example.id))
             }
             Self::MoreFaults(FaultCount { plugin, version, count }) => format!(
                 "(and {} more faults of {} {})",
@@ -233,7 +233,7 @@ mod tests {
             lines(&mut cursor, &first),
             [
                 "1970-01-01 00:00:01Z  activated              first",
-                "1970-01-01 00:00:02Z  fault trap             first 96fced7a19c6: unreachable; asked: to 8613*",
+                "1970-01-01 00:00:02Z  fault trap             first 96fced7a19c6: unreachable; asked: to 8613*; fault 2000",
                 "1970-01-01 00:00:03Z  candidate              first",
             ]
         );

@@ -6,11 +6,12 @@ use crate::hooks_api::{ApiArgs, BindingArgs, HooksApi, stem};
 use crate::{
     PluginLanguage, WorkbenchError, build, case_check, cases, format, inspect, log_follow, signing, template,
 };
-use api::{ReplayPhase, ReplayReport, ReplayRequest, TimeValue};
+use api::{FaultCase, ReplayPhase, ReplayReport, ReplayRequest, TimeValue};
 use clap::Subcommand;
 use model::Hook;
 use oci::ArtifactLocation;
-use std::path::PathBuf;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -247,6 +248,21 @@ pub enum PluginCommand {
         #[command(flatten)]
         api: ApiArgs,
     },
+    /// Make a case of a fault in the appliance: its question, with whole numbers and its text, the policy document and the
+    /// host's answers.
+    Case {
+        /// The hook.
+        #[arg(value_parser = hook)]
+        hook: Hook,
+        /// The number of the fault, as `switchyard plugin log` shows it; default: the last one.
+        fault: Option<u64>,
+        /// Append the case to this file instead of printing it.
+        #[arg(long, value_name = "FILE")]
+        append: Option<PathBuf>,
+        /// The appliance, and the output format.
+        #[command(flatten)]
+        api: ApiArgs,
+    },
     /// Show the live plugins of all hooks, the candidates on trial, and their counts.
     Status {
         /// The appliance, and the output format.
@@ -366,6 +382,22 @@ impl PluginCommand {
             Self::Status { api } => api.run(|hooks| format::hooks(hooks), HooksApi::hooks),
             Self::List { api } => api.run(|versions| format::versions(versions), HooksApi::versions),
             Self::Show { hook, api } => api.run(format::hook, |hooks| hooks.hook(hook)),
+            Self::Case { hook, fault, append, api } => {
+                let made = |made: &FaultCase| match &append {
+                    Some(file) => {
+                        format!("{}: a case of {} {} appended", file.display(), made.plugin, made.version)
+                    }
+                    None => made.case.trim_start().to_owned(),
+                };
+                api.run(made, |hooks| {
+                    let id = fault.map_or_else(|| hooks.last_fault(hook), Ok)?;
+                    let made = hooks.fault_case(hook, id)?;
+                    if let Some(file) = &append {
+                        append_text(file, &made.case)?;
+                    }
+                    Ok(made)
+                })
+            }
             Self::Log { hook, follow: true, api } => {
                 let (hooks, json) = api.connect()?;
                 log_follow::follow(&hooks, hook, json)
@@ -383,6 +415,12 @@ impl PluginCommand {
             }
         }
     }
+}
+
+fn append_text(path: &Path, text: &str) -> Result<(), WorkbenchError> {
+    let file = std::fs::OpenOptions::new().append(true).create(true).open(path);
+    let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
+    written.map_err(WorkbenchError::file(path))
 }
 
 /// Runs a replay, prints its progress, and returns the report.

@@ -2,6 +2,7 @@
 //!
 //! Names follow `wit/`, so that a case reads like the contract. Times are in milliseconds.
 
+use crate::case_details::{CaseChanges, CaseTlvs};
 use capabilities::{CounterGrant, TableKind};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -215,6 +216,18 @@ pub struct CaseMessage {
     /// Whether the submitter requests a DLR.
     #[serde(default)]
     pub wants_receipt: bool,
+    /// SMPP esm_class, without the UDH indicator and the mode.
+    #[serde(default)]
+    pub esm_class: u8,
+    /// SMPP protocol_id.
+    #[serde(default)]
+    pub protocol_id: u8,
+    /// Its TLVs.
+    #[serde(default)]
+    pub tlvs: CaseTlvs,
+    /// Its attributes: of the account, or set by earlier plugins.
+    #[serde(default)]
+    pub attributes: BTreeMap<String, String>,
 }
 
 fn origin() -> String {
@@ -402,6 +415,8 @@ pub enum CaseAnswer {
         verdict: CaseVerdict,
         /// The requested sender of the message.
         sender: Option<CaseSender>,
+        /// What it changes.
+        changes: CaseChanges,
         /// The reason.
         note: Option<String>,
     },

@@ -32,15 +32,15 @@ export const routing = {
     const found = matchDestination(table, 0xffffffff);
     const rule = found && rules[found.value];
     if (rule && !rule.peer) {
-      return { verdict: { tag: 'reject', val: 'prohibited' }, note: `prefix ${rule.prefix} is refused`, changes: [] };
+      return { verdict: { tag: 'reject', val: 'prohibited' }, note: `prefix ${rule.prefix} is refused` };
     }
     if (sender && sender.name === message.source.value) {
       return forward(sender.peer, `sender ${sender.name}`);
     }
-    return rule ? forward(rule.peer, `prefix ${rule.prefix}`) : { verdict: { tag: 'pass' }, changes: [] };
+    return rule ? forward(rule.peer, `prefix ${rule.prefix}`) : { verdict: { tag: 'pass' } };
   },
 };
 
 function forward(peer, note) {
-  return { verdict: { tag: 'forward', val: [{ peer, rank: 0, weight: 1, cost: 0 }] }, note, changes: [] };
+  return { verdict: { tag: 'forward', val: [{ peer, rank: 0, weight: 1, cost: 0 }] }, note };
 }

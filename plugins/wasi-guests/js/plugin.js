@@ -15,6 +15,6 @@ export const routing = {
   },
 
   route() {
-    return { verdict: { tag: 'reject', val: 'prohibited' }, note: String(tried[wanted]()), changes: [] };
+    return { verdict: { tag: 'reject', val: 'prohibited' }, note: String(tried[wanted]()) };
   },
 };

@@ -5,5 +5,6 @@ mod foreign;
 mod fuzz;
 mod ledger;
 mod log;
+mod message_details;
 mod policy;
 mod resolver;

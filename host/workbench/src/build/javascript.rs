@@ -27,13 +27,16 @@ pub(super) const TOOL: PrivateTool = PrivateTool {
 /// folder, so that imports find their files.
 const BUILT: &str = ".plugin-with-reports.js";
 
-/// Reports what a call throws to the host, which shows it beside the fault.
+/// Reports what a call throws to the host, which shows it beside the fault, and completes the decision of a router.
 pub(super) const REPORTER: &str = r"
 import { report as reportFault } from 'switchyard:hooks/fault@VERSION';
 for (const [name, call] of Object.entries(EXPORT)) {
   EXPORT[name] = (...given) => {
     try {
-      return call.apply(EXPORT, given);
+      const answer = call.apply(EXPORT, given);
+      // The list of changes may be left out, as every value that may be missing.
+      if (answer && answer.verdict) answer.changes ??= [];
+      return answer;
     } catch (thrown) {
       const stack = thrown instanceof Error ? `\n${thrown.stack}` : '';
       reportFault(`${thrown}${stack}`.replaceAll('.plugin-with-reports.js', 'plugin.js'));

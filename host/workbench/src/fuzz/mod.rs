@@ -196,6 +196,7 @@ fn runner(seed: u64) -> TestRunner {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::case_details::CaseChanges;
     use crate::case_writer;
     use crate::cases::{Case, ExpectedAnswer};
     use crate::plugin_host::{CaseAdvice, CaseQuestion};
@@ -232,6 +233,7 @@ mod tests {
                     questions: questions.to_vec(),
                     expected: ExpectedAnswer::Fault("trap".to_owned()),
                     sender: None,
+                    changes: CaseChanges::default(),
                     note: None,
                     advice: CaseAdvice::default(),
                 })

@@ -1,16 +1,18 @@
 //! Generates questions from the types of the contract, as strategies of proptest: each value can be shrunk.
 
 use super::vocabulary::Vocabulary;
+use crate::case_details::CaseTlvs;
 use crate::plugin_host::{
     CaseAddress, CaseAttempt, CaseErrorClass, CaseFirstLeg, CaseMessage, CaseQuestion, CaseSettlement,
     CaseText,
 };
 use model::Hook;
-use proptest::collection::vec;
+use proptest::collection::{btree_map, vec};
 use proptest::option;
 use proptest::prelude::{Just, Strategy as _, any, prop_oneof};
 use proptest::sample::select;
 use proptest::strategy::BoxedStrategy;
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 /// Maximum length of an address, in octets (SMPP 3.4 §5.2.8, without the final NUL).
@@ -54,8 +56,30 @@ fn message(vocabulary: &Vocabulary) -> BoxedStrategy<CaseMessage> {
         4 => select(vec![0, 1, 2, 3, 4, 8, 0x10, 0x18, 0xC0, 0xD0, 0xE0, 0xF0, 0xF5]),
         1 => any::<u8>(),
     ];
-    (addresses, select(vocabulary.names.clone()), service_type, data_coding, 0..=3_u8, text(), any::<bool>())
-        .prop_map(|((destination, source), origin, service_type, data_coding, priority, text, dlr)| {
+    let octets = || vec(any::<u8>(), 0..=12);
+    let tlvs = prop_oneof![
+        4 => Just(BTreeMap::new()),
+        1 => btree_map(prop_oneof![select(vec![0x0204, 0x020A, 0x1400, 0x1401]), any::<u16>()], octets(), 1..=3),
+    ];
+    let attributes = prop_oneof![
+        4 => Just(BTreeMap::new()),
+        1 => btree_map(select(vec!["brand", "mcc", "mnc"]).prop_map(str::to_owned), characters(0..=8), 1..=2),
+    ];
+    let esm_class = prop_oneof![4 => Just(0_u8), 1 => any::<u8>().prop_map(|octet| octet & 0xBC)];
+    let protocol_id = prop_oneof![4 => Just(0_u8), 1 => any::<u8>()];
+    let details = (esm_class, protocol_id, tlvs, attributes);
+    (
+        addresses,
+        select(vocabulary.names.clone()),
+        service_type,
+        data_coding,
+        0..=3_u8,
+        text(),
+        any::<bool>(),
+        details,
+    )
+        .prop_map(|(addresses, origin, service_type, data_coding, priority, text, dlr, details)| {
+            let ((destination, source), (esm_class, protocol_id, tlvs, attributes)) = (addresses, details);
             CaseMessage {
                 origin,
                 source,
@@ -65,6 +89,10 @@ fn message(vocabulary: &Vocabulary) -> BoxedStrategy<CaseMessage> {
                 priority,
                 text,
                 wants_receipt: dlr,
+                esm_class,
+                protocol_id,
+                tlvs: CaseTlvs(tlvs),
+                attributes,
             }
         })
         .boxed()

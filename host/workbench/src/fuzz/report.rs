@@ -3,9 +3,10 @@
 use super::property::Violation;
 use super::shrink::Counterexample;
 use crate::case_check::describe_answer;
+use crate::case_details::CaseChanges;
 use crate::case_writer;
 use crate::cases::{Case, ExpectedAnswer};
-use crate::plugin_host::{CaseAdvice, CaseAnswer, CaseSender, CaseSetup};
+use crate::plugin_host::{CaseAdvice, CaseAnswer, CaseSetup};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -36,41 +37,46 @@ pub(super) fn case(found: &Counterexample, seed: u64, given: Option<&(PathBuf, C
             comment("This case expects the answer of a fresh instance, and fails as long as they differ.");
         }
     }
-    let (expected, sender, note, advice) = match &found.violation {
-        Violation::Fault { .. } => {
-            (ExpectedAnswer::Fault(found.violation.kind().to_owned()), None, None, CaseAdvice::default())
-        }
-        Violation::Differs { fresh, .. } => expect(fresh),
-    };
-    let case = Case {
+    let mut case = Case {
         name: format!("fuzz: {}, seed {seed}", found.violation.kind()),
         setup: found.setup.clone(),
         questions: found.questions.clone(),
-        expected,
-        sender,
-        note,
-        advice,
+        expected: ExpectedAnswer::Fault(found.violation.kind().to_owned()),
+        sender: None,
+        changes: CaseChanges::default(),
+        note: None,
+        advice: CaseAdvice::default(),
     };
+    if let Violation::Differs { fresh, .. } = &found.violation {
+        expect(&mut case, fresh);
+    }
     let common = given.map(|(_, setup)| setup.clone()).unwrap_or_default();
     text + &case_writer::write(&case, &common)
 }
 
-/// What a case expects if this is the right answer.
-fn expect(answer: &CaseAnswer) -> (ExpectedAnswer, Option<CaseSender>, Option<String>, CaseAdvice) {
-    let none = CaseAdvice::default();
-    match answer.clone() {
-        CaseAnswer::Configured => (ExpectedAnswer::Configured, None, None, none),
-        CaseAnswer::Refused(why) => (ExpectedAnswer::Refused(why), None, None, none),
-        CaseAnswer::Verdict { verdict, sender, note } => {
-            (ExpectedAnswer::Verdict(verdict), sender, note, none)
+/// Lets a case expect this answer.
+fn expect(case: &mut Case, answer: &CaseAnswer) {
+    case.expected = match answer.clone() {
+        CaseAnswer::Configured => ExpectedAnswer::Configured,
+        CaseAnswer::Refused(why) => ExpectedAnswer::Refused(why),
+        CaseAnswer::Verdict { verdict, sender, changes, note } => {
+            (case.sender, case.changes, case.note) = (sender, changes, note);
+            ExpectedAnswer::Verdict(verdict)
         }
-        CaseAnswer::Resolved { answer, note } => (ExpectedAnswer::Resolved(answer), None, note, none),
+        CaseAnswer::Resolved { answer, note } => {
+            case.note = note;
+            ExpectedAnswer::Resolved(answer)
+        }
         CaseAnswer::Next { step, advice, note } => {
-            (ExpectedAnswer::Next(step), None, note, advice.unwrap_or_default())
+            (case.note, case.advice) = (note, advice.unwrap_or_default());
+            ExpectedAnswer::Next(step)
         }
-        CaseAnswer::Price { price, note } => (ExpectedAnswer::Price(price), None, note, none),
-        CaseAnswer::Settled => (ExpectedAnswer::Settled, None, None, none),
-        CaseAnswer::Unsettled(why) => (ExpectedAnswer::Unsettled(why), None, None, none),
-        CaseAnswer::Fault(what) => (ExpectedAnswer::Fault(what), None, None, none),
-    }
+        CaseAnswer::Price { price, note } => {
+            case.note = note;
+            ExpectedAnswer::Price(price)
+        }
+        CaseAnswer::Settled => ExpectedAnswer::Settled,
+        CaseAnswer::Unsettled(why) => ExpectedAnswer::Unsettled(why),
+        CaseAnswer::Fault(what) => ExpectedAnswer::Fault(what),
+    };
 }

@@ -132,6 +132,10 @@ impl ApiFixture {
                     let newest = self.appliance.get("/v1/queue-actions")?[0]["id"].to_string();
                     text = text.replace("$ACTION", &newest);
                 }
+                text = text.replace("$VERSION", &self.version);
+                if text.contains("$FAULT") {
+                    text = text.replace("$FAULT", &self.fault()?);
+                }
                 if text.contains("$DEFERRED") {
                     text = text.replace("$DEFERRED", &self.deferred()?);
                 }
@@ -147,6 +151,22 @@ impl ApiFixture {
     /// A new unique number.
     fn new_number(&self) -> u64 {
         self.numbers.fetch_add(1, Relaxed)
+    }
+
+    /// The number of a fault of the router, which names a peer that does not exist.
+    fn fault(&self) -> Result<String> {
+        let mut broken = self.binding();
+        broken["policy"] = "[default]\nlegs = [{ peer = \"nowhere\" }]\n".into();
+        broken["force"] = true.into();
+        let activate = |binding: &Value| {
+            self.appliance.ask("POST", "/v1/hooks/router/activate", binding.to_string().as_bytes())
+        };
+        activate(&broken)?;
+        let message = r#"{"account":"acme","from":"100","to":"49171234","text":"hello"}"#;
+        let _ = self.appliance.send("POST", "/v1/messages", message.as_bytes(), &[])?;
+        activate(&self.binding())?;
+        let hook = self.appliance.get("/v1/hooks/router")?;
+        Ok(hook["faults"][0]["examples"][0]["id"].to_string())
     }
 
     /// The id of a message that waits for its next attempt.

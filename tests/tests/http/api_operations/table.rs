@@ -99,6 +99,14 @@ fn plugins() -> Vec<Row> {
         Row::new("PUT", "/v1/plugins/{name}", "/v1/plugins/prefix-router")
             .body("$COMPONENT")
             .bad(b"this is no component", 422),
+        Row::new(
+            "PUT",
+            "/v1/plugins/{name}/{version}/debug-info",
+            "/v1/plugins/prefix-router/$VERSION/debug-info",
+        )
+        .body("$COMPONENT")
+        .bad(b"this is no component", 422),
+        Row::get("/v1/hooks/{hook}/faults/{id}/case", "/v1/hooks/router/faults/$FAULT/case"),
         with_history(Row::get("/v1/hooks", "/v1/hooks")),
         with_history(Row::get("/v1/hooks/{hook}", "/v1/hooks/router")),
         hook("POST", "/v1/hooks/{hook}/activate", "/v1/hooks/router/activate")
