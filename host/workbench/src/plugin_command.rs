@@ -248,8 +248,8 @@ pub enum PluginCommand {
         #[command(flatten)]
         api: ApiArgs,
     },
-    /// Make a case of a fault in the appliance: its question, with whole numbers and its text, the policy document and the
-    /// host's answers.
+    /// Make a case of a fault in the appliance: its question, with whole numbers and its text, the policy document and, if the
+    /// appliance has an archive, the host's answers.
     Case {
         /// The hook.
         #[arg(value_parser = hook)]

@@ -58,7 +58,8 @@ fn tlvs_of_customers_pass_and_a_router_changes_them() -> Result<()> {
 fn a_fault_becomes_a_case_that_repeats_it() -> Result<()> {
     let fixture = Fixture::new()?;
     let mut config = fixture.config()?;
-    config.account("acme", "attributes = { brand = \"B12345\" }");
+    // The host's answers are recorded for replays, which need an archive.
+    config.account("acme", "attributes = { brand = \"B12345\" }").archive("sqlite:archive.db");
     let appliance = config.start()?;
     let policy = "note attribute brand\npanic no such route";
     let reject = json!({ "on-fault": "reject" });
