@@ -3,11 +3,12 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
-use model::{DlrContent, DlrState, Message, MessageKind, Timestamp, hex};
+use model::{DlrContent, DlrState, Message, MessageKind, Timestamp, hex, tlvs};
 use ports::text;
 use serde::Serialize;
 use sgip::SgipFields;
 use sp_session::SpFields;
+use std::collections::BTreeMap;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use utoipa::ToSchema;
@@ -102,6 +103,10 @@ pub(crate) struct Reply {
     /// The user data header in hexadecimal, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     udh: Option<String>,
+    /// Its SMPP TLVs, if it has any: by tag in four hexadecimal digits, values in hexadecimal.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    #[schema(value_type = HashMap<String, String>)]
+    tlvs: BTreeMap<String, String>,
     /// The LinkID of SGIP, CMPP or SMGP, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     link_id: Option<String>,
@@ -177,6 +182,9 @@ impl Reply {
             octets: STANDARD.encode(&message.text.octets),
             received_at: stamp(message.accepted_at),
             udh: header.map(|(udh, _)| hex(udh)),
+            tlvs: tlvs(&message.outgoing_tlvs())
+                .map(|(tag, value)| (format!("{tag:04x}"), hex(value)))
+                .collect(),
             link_id: link_id.map(|octets| String::from_utf8_lossy(&octets).trim_end_matches('\0').to_owned()),
         }
     }

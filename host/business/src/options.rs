@@ -1,6 +1,6 @@
 use configuration::{Keys, Section, Word};
 use model::PeerId;
-use ports::{IpNetwork, SourceRules};
+use ports::{IpNetwork, SourceRules, TlvRules};
 use std::fmt;
 use std::time::Duration;
 
@@ -109,6 +109,9 @@ pub struct BusinessAccountOptions {
     /// The source addresses that it may use.
     #[key(skip)]
     pub source: SourceRules,
+    /// TLVs that its messages must have, and those that they get.
+    #[key(skip)]
+    pub tlv_rules: TlvRules,
     /// The validity of submissions that specify none.
     #[key(skip = Duration::from_secs(2 * 86_400))]
     pub validity: Duration,

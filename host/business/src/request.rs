@@ -3,6 +3,7 @@
 use crate::problem::{Problem, ProblemKind};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use utoipa::openapi::schema::{Object, ObjectBuilder, Type};
 use utoipa::{IntoParams, ToSchema};
 
@@ -93,6 +94,10 @@ pub(crate) struct SubmitItem {
     /// The service type: at most five ASCII characters.
     #[schema(max_length = 5)]
     pub(crate) service_type: Option<String>,
+    /// SMPP TLVs for peers that take them, at most 32: by tag in four hexadecimal digits, values in hexadecimal.
+    #[serde(default)]
+    #[schema(value_type = HashMap<String, String>, example = json!({ "1401": "423132333435" }))]
+    pub(crate) tlvs: BTreeMap<String, String>,
     /// The client's own reference, returned in DLRs.
     #[schema(max_length = 100)]
     pub(crate) reference: Option<String>,

@@ -5,8 +5,8 @@ use crate::problem::{FieldError, Problem, ProblemKind};
 use crate::request::{SgipFieldsInput, SubmitItem};
 use bytes::{Bytes, BytesMut};
 use model::{
-    Address, DlrRequest, Message, MessageId, MessageKind, PluginVersion, Priority, RejectReason,
-    RoutingDecision, Text, Timestamp, Verdict,
+    Address, DlrRequest, Message, MessageChanges, MessageId, MessageKind, PluginVersion, Priority,
+    RejectReason, RoutingDecision, Text, Timestamp, Verdict,
 };
 use ports::text::{self, TextCoding};
 use sgip::SgipFields;
@@ -134,6 +134,7 @@ fn one(
     if service_type.len() > 5 || !service_type.is_ascii() {
         errors.add("service_type", "must be at most five ASCII characters");
     }
+    let tlvs = tlvs(item, account, errors);
     let protocol_fields = fields(item, errors);
     let numbers = item.to.clone().into_vec();
     if numbers.is_empty() {
@@ -170,7 +171,7 @@ fn one(
         replace_if_present: false,
         submission: None,
         text,
-        tlvs: Bytes::new(),
+        tlvs,
         protocol_fields,
         accepted_at: Timestamp::default(),
         scheduled,
@@ -178,6 +179,38 @@ fn one(
         routed: RoutingDecision::new(Verdict::Reject(RejectReason::NoRoute), UNROUTED.clone()),
     };
     destinations.into_iter().map(|destination| Message { destination, ..message.clone() }).collect()
+}
+
+/// Maximum number of TLVs of a message, and of octets of their values together.
+const MAX_TLVS: usize = 32;
+const MAX_TLV_OCTETS: usize = 4_096;
+
+fn tlvs(item: &SubmitItem, account: &BusinessAccountOptions, errors: &mut FieldErrors) -> Bytes {
+    let mut octets = Vec::new();
+    if item.tlvs.len() > MAX_TLVS {
+        errors.add("tlvs", format!("has {} TLVs; at most {MAX_TLVS} are allowed", item.tlvs.len()));
+        return Bytes::new();
+    }
+    for (tag, value) in &item.tlvs {
+        let number = Some(tag).filter(|tag| tag.len() == 4).and_then(|tag| u16::from_str_radix(tag, 16).ok());
+        match (number, model::from_hex(value)) {
+            (Some(tag), _) if MessageChanges::FIXED_TAGS.contains(&tag) => {
+                errors.add("tlvs", format!("has the tag {tag:04x}, whose value the appliance makes itself"));
+            }
+            (Some(tag), Some(value)) => model::put_tlv(&mut octets, tag, &value),
+            (None, _) => {
+                errors.add("tlvs", format!("has the tag {tag:?}, and must have four hexadecimal digits"));
+            }
+            (_, None) => errors.add("tlvs", format!("{tag}: must be pairs of hexadecimal digits")),
+        }
+    }
+    if octets.len() > MAX_TLV_OCTETS {
+        errors.add("tlvs", format!("has more than {MAX_TLV_OCTETS} octets"));
+    }
+    account.tlv_rules.apply(octets.into()).unwrap_or_else(|tag| {
+        errors.add("tlvs", format!("lacks the tag {tag:04x}, which the account requires"));
+        Bytes::new()
+    })
 }
 
 fn source(from: Option<&str>, account: &BusinessAccountOptions, errors: &mut FieldErrors) -> Address {
@@ -360,6 +393,27 @@ mod tests {
         let fields = SgipFields::read(&message.protocol_fields);
         assert_eq!((fields.fee_type, fields.reserve), (Some(2), Some(*b"LINK\0\0\0\0")));
         assert_eq!(fields.reference.as_deref(), Some(&b"order 7"[..]));
+    }
+
+    #[test]
+    fn tlvs_go_with_the_message_unless_the_appliance_makes_them() {
+        let with = |tlvs: Value| read(&[json!({ "to": "123456", "text": "x", "tlvs": tlvs })]);
+        let message = &with(json!({ "1401": "6272616e64", "1501": "" })).unwrap()[0];
+        let found: Vec<_> = model::tlvs(&message.tlvs).collect();
+        assert_eq!(found, [(0x1401, &b"brand"[..]), (0x1501, b"")]);
+        let mut account = account();
+        account.tlv_rules.required = vec![0x1400];
+        let lacking = messages(vec![json!({ "to": "123456", "text": "x" })], &account, WALL).unwrap_err();
+        assert!(lacking.errors[0].reason.contains("lacks the tag 1400"), "{:?}", lacking.errors);
+        for (tlvs, expected) in [
+            (json!({ "0424": "00" }), "makes itself"),
+            (json!({ "14": "00" }), "four hexadecimal digits"),
+            (json!({ "1401": "0" }), "pairs of hexadecimal digits"),
+            (json!({ "1401": "00".repeat(5_000) }), "more than 4096 octets"),
+        ] {
+            let errors = with(tlvs).unwrap_err().join(" ");
+            assert!(errors.contains(expected), "{errors}");
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::LongText;
 use bytes::{BufMut, Bytes, BytesMut};
 use model::{Message, MessageKind, Timestamp};
+use ports::TlvRules;
 use smpp::segmentation::{self, ESM_UDHI};
 use smpp::{CommandStatus, Sm, Tlvs, delivery_receipt, tag};
 
@@ -17,6 +18,8 @@ pub(crate) struct PduStyle {
     pub(crate) long: LongText,
     /// Whether validity_period is passed on.
     pub(crate) validity: bool,
+    /// TLVs that messages must have, and those that they get, if the peer takes TLVs.
+    pub(crate) tlv_rules: TlvRules,
 }
 
 /// The PDUs of one message.
@@ -117,7 +120,8 @@ impl PduStyle {
                 sm.validity_period = validity_formatter.format(message.expires_at, wall);
             }
         }
-        sm.tlvs = Tlvs::from_raw(message.outgoing_tlvs());
+        let tlvs = self.tlv_rules.apply(message.outgoing_tlvs());
+        sm.tlvs = Tlvs::from_raw(tlvs.map_err(|_| CommandStatus::RMISSINGTLV)?);
         if let Some(message) = gbk_to_ucs2(message) {
             sm.data_coding = message.text.data_coding;
             return self.put_text(&message, sm);
@@ -224,7 +228,7 @@ mod tests {
     }
 
     fn style(long: LongText, tlvs: bool) -> PduStyle {
-        PduStyle { submits: true, tlvs, long, validity: true }
+        PduStyle { submits: true, tlvs, long, validity: true, tlv_rules: TlvRules::default() }
     }
 
     fn compose(style: &PduStyle, message: &Message) -> Result<MessagePdus, CommandStatus> {
@@ -302,7 +306,13 @@ mod tests {
             segment: 0,
             peer_id: model::PeerMessageId::default(),
         }));
-        let deliver = |tlvs| PduStyle { submits: false, tlvs, long: LongText::Payload, validity: false };
+        let deliver = |tlvs| PduStyle {
+            submits: false,
+            tlvs,
+            long: LongText::Payload,
+            validity: false,
+            tlv_rules: TlvRules::default(),
+        };
         let MessagePdus::Single(sm) = compose(&deliver(true), &message).unwrap() else { panic!() };
         assert!(sm.short_message.starts_with(b"id:1000000000 sub:001 dlvrd:001"));
         assert_eq!((sm.esm_class, sm.tlvs.u8(tag::MESSAGE_STATE)), (4, Some(2)));
@@ -325,6 +335,18 @@ mod tests {
         };
         assert_eq!((sm.data_coding, &sm.short_message[..]), (8, &[0x4f, 0x60, 0x59, 0x7d][..]));
         assert_eq!(sm.tlvs.raw()[..], message.tlvs[..], "a customer's own TLVs pass");
+    }
+
+    #[test]
+    fn a_peer_requires_tlvs_and_gets_defaults() {
+        let mut style = style(LongText::Payload, true);
+        style.tlv_rules =
+            TlvRules { defaults: vec![(0x1401, Bytes::from_static(b"brand"))], required: vec![0x1400] };
+        let mut message = message(b"x");
+        assert_eq!(compose(&style, &message), Err(CommandStatus::RMISSINGTLV));
+        message.tlvs = Bytes::from_static(b"\x14\x00\0\x01e");
+        let MessagePdus::Single(sm) = compose(&style, &message).unwrap() else { panic!() };
+        assert_eq!(sm.tlvs.raw()[..], *b"\x14\x00\0\x01e\x14\x01\0\x05brand");
     }
 
     #[test]

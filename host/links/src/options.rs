@@ -6,7 +6,8 @@ use journal::LeaderLease;
 use model::{ErrorClass, PeerId};
 use ports::link::ClientTls;
 use ports::{
-    ConnectionLimits, IpNetwork, PasswordHashKey, ServerTlsFiles, SourceKeys, SourceRules, default_burst,
+    ConnectionLimits, IpNetwork, PasswordHashKey, ServerTlsFiles, SourceKeys, SourceRules, TlvKeys, TlvRules,
+    default_burst,
 };
 use smpp::BindMode;
 use smpp::message_id::MessageIdForm;
@@ -162,6 +163,10 @@ pub struct LinkAccountOptions {
     /// The source addresses that the account may use.
     #[key(format = SourceKeys, live = "applies from its next message on")]
     pub source: SourceRules,
+    /// TLVs that its messages must have, and those that they get if they lack them. They also apply to its business
+    /// interface.
+    #[key(format = TlvKeys, default_as = "none", live = "applies from its next message on")]
+    pub tlv_rules: TlvRules,
     /// The validity of messages that specify none.
     #[key(default = "2d", live = "applies from its next message on", label = "Validity")]
     pub validity: Duration,
@@ -272,6 +277,9 @@ pub struct PeerOptions {
     /// Whether the peer accepts TLVs.
     #[key(default_as = "by its version")]
     pub tlvs: Option<bool>,
+    /// TLVs without which the peer gets no message, and those that messages get on their way to it if they lack them.
+    #[key(format = TlvKeys, default_as = "none")]
+    pub tlv_rules: TlvRules,
     /// Whether validity_period is passed on.
     #[key(default = true)]
     pub pass_validity: bool,

@@ -100,6 +100,11 @@ impl SubmissionContext<'_> {
         }
     }
 
+    /// The TLVs with the account's defaults.
+    fn with_rules(&self, tlvs: Bytes) -> Result<Bytes, CommandStatus> {
+        self.options.tlv_rules.apply(tlvs).map_err(|_| CommandStatus::RMISSINGTLV)
+    }
+
     pub(crate) fn scheduled(&self, field: &[u8]) -> Result<Option<Timestamp>, CommandStatus> {
         time::parse(field, self.wall).map_err(|_| CommandStatus::RINVSCHED)
     }
@@ -129,7 +134,7 @@ impl SubmissionContext<'_> {
             dlr_request: requested_dlrs(sm.registered_delivery, self.version),
             replace_if_present: sm.replace_if_present != 0,
             submission: None,
-            tlvs: forwarded_tlvs(&sm.tlvs, udhi, &text)?,
+            tlvs: self.with_rules(forwarded_tlvs(&sm.tlvs, udhi, &text)?)?,
             protocol_fields: Bytes::new(),
             text: Text {
                 payload: sm.short_message.is_empty() && !text.is_empty(),
@@ -156,6 +161,7 @@ impl SubmissionContext<'_> {
         let (dlr_request, wall) = (requested_dlrs(data.registered_delivery, self.version), self.wall);
         let mut message = message_from_data_sm(data, self.options.peer, dlr_request, wall + lifetime)?;
         message.source = self.allowed_source(message.source)?;
+        message.tlvs = self.with_rules(message.tlvs)?;
         Ok(message)
     }
 }
@@ -279,6 +285,18 @@ mod tests {
         let odd = Sm { source: Address::new(5, 0, &[0xE9, 0x41]), ..sm() };
         let message = submission(&options).message_from_submit(odd).unwrap();
         assert_eq!((message.source.ton, message.source.value.as_slice()), (5, &[0xE9, 0x41][..]));
+    }
+
+    #[test]
+    fn an_account_requires_tlvs_and_adds_defaults() {
+        let mut options = account();
+        options.tlv_rules.required = vec![0x1400];
+        options.tlv_rules.defaults = vec![(0x1401, Bytes::from_static(b"brand"))];
+        let with = |tlvs| submission(&options).message_from_submit(Sm { tlvs, ..sm() });
+        assert_eq!(with(Tlvs::default()), Err(CommandStatus::RMISSINGTLV));
+        let own = Tlvs::default().with(0x1400, b"entity");
+        let both = own.clone().with(0x1401, b"brand");
+        assert_eq!(with(own).unwrap().tlvs, *both.raw());
     }
 
     #[test]

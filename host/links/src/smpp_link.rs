@@ -14,7 +14,7 @@ use model::ErrorClass;
 use ports::link::{
     BoundLink, DialTarget, IncomingPeer, Link, LinkBlocker, LinkProtocol, LinkStep, LoginRefusal,
 };
-use ports::{LinkCommand, Protocol};
+use ports::{LinkCommand, Protocol, TlvRules};
 use smpp::message_id::MessageIdForm;
 use smpp::{
     Bind, CloseReason, CommandId, CommandStatus, InterfaceVersion, Request, Session, SmppClientOptions,
@@ -93,6 +93,7 @@ impl SmppLink {
             tlvs: ours && theirs,
             long: options.long_text,
             validity: options.pass_validity,
+            tlv_rules: options.tlv_rules.clone(),
         };
         tracing::debug!(peer = %options.name, name = %String::from_utf8_lossy(system_id), "bind accepted");
         link.bind(BoundLink {
@@ -226,6 +227,7 @@ impl LinkProtocol for SmppLink {
                     tlvs: version.takes_tlvs(),
                     long: LongText::Payload,
                     validity: false,
+                    tlv_rules: TlvRules::default(),
                 };
                 link.bind(BoundLink {
                     peer: options.peer,

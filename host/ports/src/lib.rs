@@ -38,6 +38,7 @@ mod server_certificate;
 mod source_rules;
 pub mod text;
 mod tls_files;
+mod tlv_rules;
 
 pub use acceptor::Acceptor;
 pub use account_registry::{
@@ -73,3 +74,4 @@ pub use tls_files::{
     ServerTlsFiles, TlsFileError, crypto_provider, read_certificates, read_private_key,
     read_root_certificates,
 };
+pub use tlv_rules::{TlvKeys, TlvRules};

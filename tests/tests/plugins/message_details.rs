@@ -55,6 +55,38 @@ fn tlvs_of_customers_pass_and_a_router_changes_them() -> Result<()> {
 }
 
 #[test]
+fn an_account_requires_tlvs_and_adds_those_of_its_brand() -> Result<()> {
+    let fixture = Fixture::new()?;
+    let mut config = fixture.config()?;
+    config.account("acme", "tlv-rules = { required = [\"1400\"], defaults = { 1401 = \"brand\" } }");
+    config.account("receiver", "");
+    let appliance = config.start()?;
+    bind(
+        &appliance,
+        "router",
+        "examiner",
+        &fixture.component("test_examiner")?,
+        "forward receiver",
+        &json!({}),
+    )?;
+    let (mut receiver, mut esme) =
+        (RawConnection::connect(appliance.smpp())?, RawConnection::connect(appliance.smpp())?);
+    ensure!(receiver.bind("receiver", PASSWORD)? == 0 && esme.bind("acme", PASSWORD)? == 0, "not bound");
+    esme.send_pdu(SUBMIT_SM, 2, &submit("4917012345678", &[]))?;
+    let (_, status, ..) = esme.receive()?;
+    // ESME_RMISSINGOPTPARAM (SMPP 3.4 §5.1.3).
+    ensure!(status == 0xC3, "status {status:#x}");
+    esme.send_pdu(SUBMIT_SM, 3, &submit("4917012345678", &tlv(0x1400, b"entity")))?;
+    let (_, status, ..) = esme.receive()?;
+    ensure!(status == 0, "status {status:#x}");
+    let (id, _, sequence, body) = receiver.receive()?;
+    receiver.send_pdu(DELIVER_SM | RESPONSE, sequence, &[0])?;
+    let expected = [tlv(0x1400, b"entity"), tlv(0x1401, b"brand")].concat();
+    ensure!(id == DELIVER_SM && body.ends_with(&expected), "{id:#x}: {body:02x?}");
+    Ok(())
+}
+
+#[test]
 fn a_fault_becomes_a_case_that_repeats_it() -> Result<()> {
     let fixture = Fixture::new()?;
     let mut config = fixture.config()?;

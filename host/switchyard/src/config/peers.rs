@@ -96,6 +96,7 @@ impl Account {
                 rate: links.rate,
                 burst: links.burst,
                 source: links.source.clone(),
+                tlv_rules: links.tlv_rules.clone(),
                 validity: links.validity,
                 ..business
             });
