@@ -64,7 +64,8 @@ pub(super) fn pack(staging: &StagingDir) -> Result<PathBuf> {
         "docs/internals",
         "docs/adr",
         "wit",
-        "wit/previous",
+        "wit/previous/0.1",
+        "wit/previous/0.2",
     ] {
         put_all(&root.join(folder), &top.join("share/doc/switchyard").join(folder))?;
     }
