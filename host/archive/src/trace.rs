@@ -55,9 +55,10 @@ struct Submission {
     /// Hexadecimal.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     tlvs: String,
-    /// Fields of other protocols than SMPP, in the form of TLVs; hexadecimal. Older rows have them among `tlvs`.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    protocol_fields: String,
+    /// Fields of other protocols than SMPP, in the form of TLVs; hexadecimal. Older rows have them among `tlvs`, and no such
+    /// key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    protocol_fields: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     scheduled: Option<Timestamp>,
     expires_at: Timestamp,
@@ -148,7 +149,8 @@ fn submission(message: &Message) -> Submission {
         receipts: message.dlr_request.bits(),
         payload: message.text.payload,
         tlvs: hex(&message.tlvs),
-        protocol_fields: hex(&message.protocol_fields),
+        protocol_fields: (!message.tlvs.is_empty() || !message.protocol_fields.is_empty())
+            .then(|| hex(&message.protocol_fields)),
         scheduled: message.scheduled,
         expires_at: message.expires_at,
     }
@@ -191,6 +193,8 @@ pub struct DecodedTrace {
     pub submission: Option<MessageId>,
     /// Its TLVs.
     pub tlvs: Vec<u8>,
+    /// Its fields of other protocols than SMPP.
+    pub protocol_fields: Vec<u8>,
     /// SMPP service_type; usually empty.
     pub service_type: Vec<u8>,
     /// The DLRs requested.
@@ -231,9 +235,15 @@ pub(crate) fn decode_trace(text: &str) -> Option<DecodedTrace> {
         WrittenStep::Known(step) => Some(step),
         WrittenStep::Unknown(_) => None,
     });
+    let tlvs = from_hex(&trace.submission.tlvs).unwrap_or_default();
+    let (tlvs, protocol_fields) = match &trace.submission.protocol_fields {
+        Some(fields) => (tlvs, from_hex(fields).unwrap_or_default()),
+        None => codec::split_former_tlvs(&tlvs),
+    };
     Some(DecodedTrace {
         submission: trace.submission.id.and_then(|id| id.parse().ok()),
-        tlvs: from_hex(&trace.submission.tlvs).unwrap_or_default(),
+        tlvs,
+        protocol_fields,
         service_type: octets(&trace.submission.service_type),
         dlr_request: DlrRequest::from_bits(trace.submission.receipts),
         expires_at: trace.submission.expires_at,
@@ -280,6 +290,23 @@ mod tests {
     use model::{
         AddressBytes, AdminActionKind, Hook, Imsi, PeerMessageId, PluginVersion, QueueActionId, StepKind,
     };
+
+    #[test]
+    fn older_rows_have_the_protocol_fields_among_the_tlvs() {
+        let row = |more: &str| {
+            let tlvs = "15010001780204000209ff";
+            let text = format!(
+                r#"{{"submission":{{"tlvs":"{tlvs}"{more},"expires_at":1}},"route":{{"legs":[]}},"steps":[]}}"#
+            );
+            let decoded = decode_trace(&text).unwrap();
+            (hex(&decoded.tlvs), hex(&decoded.protocol_fields))
+        };
+        assert_eq!(row(""), ("0204000209ff".to_owned(), "1501000178".to_owned()));
+        assert_eq!(
+            row(r#","protocol_fields":"15f0000101""#),
+            ("15010001780204000209ff".to_owned(), "15f0000101".to_owned())
+        );
+    }
 
     #[test]
     fn steps_survive_a_round_trip() {

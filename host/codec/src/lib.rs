@@ -25,7 +25,9 @@ pub use idempotency_keys::{decode_idempotency_key, encode_idempotency_key};
 pub use ledger::{
     decode_balance, decode_operation, decode_settlement, encode_balance, encode_operation, encode_settlement,
 };
-pub use message::{RecordDecoder, RecordSummary, decode_parties, encode_message, read_summary};
+pub use message::{
+    RecordDecoder, RecordSummary, decode_parties, encode_message, read_summary, split_former_tlvs,
+};
 pub use orphan_dlrs::{decode_orphan_dlr, encode_orphan_dlr};
 pub use pools::{decode_journal, decode_number, decode_pool, encode_journal, encode_number, encode_pool};
 pub use progress::{

@@ -162,8 +162,9 @@ fn decode_changes(cursor: &mut Cursor<'_>) -> Result<MessageChanges, RecordError
 /// The tags of protocol fields, which records before format 8 have among the TLVs.
 const FORMER_FIELD_TAGS: std::ops::RangeInclusive<u16> = 0x1500..=0x15FF;
 
-/// The TLVs and the protocol fields of a record before format 8.
-fn split_former_tlvs(octets: &[u8]) -> (Vec<u8>, Vec<u8>) {
+/// The TLVs and the protocol fields of a message that was written before record format 8, with both in one list.
+#[must_use]
+pub fn split_former_tlvs(octets: &[u8]) -> (Vec<u8>, Vec<u8>) {
     if !tlvs(octets).any(|(tag, _)| FORMER_FIELD_TAGS.contains(&tag)) {
         return (octets.to_vec(), Vec::new());
     }

@@ -141,12 +141,13 @@ impl ArchiveReader {
     /// more.
     fn message(&self, record: &Record) -> Option<(Message, FinalRecord)> {
         let origin = self.directory.load().id(&record.account)?;
-        let DecodedTrace { dlr_request, tlvs, .. } = record.decoded_trace()?;
+        let DecodedTrace { dlr_request, tlvs, protocol_fields, .. } = record.decoded_trace()?;
         let good = matches!(record.state, FinalState::Delivered | FinalState::Relayed);
         if !(if good { dlr_request.on_success } else { dlr_request.on_failure }) {
             return None;
         }
         let (message, ended) = archived_message(record, origin);
-        Some((Message { dlr_request, tlvs: tlvs.into(), text: Text::default(), ..message }, ended))
+        let (tlvs, protocol_fields) = (tlvs.into(), protocol_fields.into());
+        Some((Message { dlr_request, tlvs, protocol_fields, text: Text::default(), ..message }, ended))
     }
 }
