@@ -6,6 +6,7 @@
 
 use crate::stack::WasmFrame;
 use addr2line::gimli::{Dwarf, EndianSlice, LittleEndian};
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::ops::Range;
 use wasmparser::{Parser, Payload};
@@ -36,6 +37,8 @@ struct ModuleDebugInfo<'a> {
     /// Its functions' bodies, from the module's start.
     bodies: Vec<Range<usize>>,
     sections: HashMap<&'a str, &'a [u8]>,
+    /// The index of the debug sections, made for the first frame; `None` if they cannot be read.
+    index: OnceCell<Option<addr2line::Context<Octets<'a>>>>,
 }
 
 impl<'a> DebugInfo<'a> {
@@ -94,7 +97,15 @@ impl<'a> DebugInfo<'a> {
     }
 }
 
-impl ModuleDebugInfo<'_> {
+impl<'a> ModuleDebugInfo<'a> {
+    fn index(&self) -> Option<addr2line::Context<Octets<'a>>> {
+        let section = |id: addr2line::gimli::SectionId| {
+            let octets = self.sections.get(id.name()).copied().unwrap_or_default();
+            Ok::<_, addr2line::gimli::Error>(Octets::new(octets, LittleEndian))
+        };
+        addr2line::Context::from_dwarf(Dwarf::load(section).ok()?).ok()
+    }
+
     /// The places of a frame, if it is in this module.
     fn places(&self, frame: &WasmFrame) -> Option<Vec<SourcePlace>> {
         let offset = frame.offset()?.checked_sub(self.stripped_start)?;
@@ -102,12 +113,7 @@ impl ModuleDebugInfo<'_> {
         if !frame.is_in_body(self.stripped_start + body.start) {
             return None;
         }
-        let section = |id: addr2line::gimli::SectionId| {
-            let octets = self.sections.get(id.name()).copied().unwrap_or_default();
-            Ok::<_, addr2line::gimli::Error>(Octets::new(octets, LittleEndian))
-        };
-        let dwarf = Dwarf::load(section).ok()?;
-        let context = addr2line::Context::from_dwarf(dwarf).ok()?;
+        let context = self.index.get_or_init(|| self.index()).as_ref()?;
         let address = u64::try_from(offset.checked_sub(self.code)?).ok()?;
         let mut frames = context.find_frames(address).skip_all_loads().ok()?;
         let mut places = Vec::new();

@@ -5,7 +5,7 @@
 use crate::debug_info::DebugInfo;
 use crate::fault::Fault;
 use crate::host_answer::HostAnswer;
-use api::{FaultExample, FaultyVersion};
+use api::{Binding, FaultExample, FaultyVersion};
 use model::{Attempt, Hook, Leg, Message, MessageId, PluginVersion, Settlement, Timestamp};
 use parking_lot::Mutex;
 use std::cell::OnceCell;
@@ -61,8 +61,8 @@ pub enum FailedQuestion {
 pub struct FaultDetails {
     /// The version that failed.
     pub by: Arc<PluginVersion>,
-    /// Its policy document.
-    pub policy: String,
+    /// Its binding, with the policy document.
+    pub binding: Arc<Binding>,
     /// The time of the call.
     pub at: Timestamp,
     /// The fault.
@@ -194,7 +194,7 @@ mod tests {
         NewFault {
             details: FaultDetails {
                 by: by(version),
-                policy: String::new(),
+                binding: Arc::new(Binding::new("router", "1", "")),
                 at: Timestamp(at),
                 fault,
                 question: FailedQuestion::Resolve(at.to_string()),

@@ -70,7 +70,7 @@ impl<W: World> IdlePool<W> {
 }
 
 pub(crate) struct Generation<W: World> {
-    pub(crate) binding: Binding,
+    pub(crate) binding: Arc<Binding>,
     pub(crate) by: Arc<PluginVersion>,
     pub(crate) environment: HostEnvironment,
     pub(crate) watch: FaultWatch,
@@ -103,7 +103,7 @@ impl<W: World> Generation<W> {
         let context = Arc::new(GenerationContext::new(&binding, purpose, &environment.services)?);
         let mut generation = Self {
             tables: Arc::new(PluginTables::new(binding.table_rows)),
-            binding,
+            binding: Arc::new(binding),
             by,
             environment,
             watch: FaultWatch::default(),
@@ -302,14 +302,7 @@ impl<W: World> Generation<W> {
         question: FailedQuestion,
         host_answers: Vec<HostAnswer>,
     ) -> FaultDetails {
-        FaultDetails {
-            by: self.by.clone(),
-            policy: self.binding.policy.clone(),
-            at,
-            fault,
-            question,
-            host_answers,
-        }
+        FaultDetails { by: self.by.clone(), binding: self.binding.clone(), at, fault, question, host_answers }
     }
 
     /// Retires the generation after its replacement: keeps one instance for a rollback and frees the others.
@@ -361,7 +354,7 @@ impl<W: World> Generation<W> {
 
     /// Whether it was started for exactly this binding.
     pub(crate) fn has_binding(&self, binding: &Binding) -> bool {
-        self.binding == *binding
+        *self.binding == *binding
     }
 }
 

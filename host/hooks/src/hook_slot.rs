@@ -15,9 +15,7 @@ use crate::policy_reference::{self, ActivationConditions};
 use crate::runtime::Runtime;
 use crate::shadow::{Shadow, comparable_answer};
 use crate::worlds::World;
-use api::{
-    Binding, BindingChange, BindingRecord, Comparison, FaultyVersion, HookEvent, OnFault, UnknownReference,
-};
+use api::{Binding, BindingChange, BindingRecord, Comparison, HookEvent, OnFault, UnknownReference};
 use arc_swap::ArcSwap;
 use model::{Hook, PluginVersion, Timestamp};
 use parking_lot::Mutex;
@@ -111,8 +109,6 @@ pub struct HookStatus {
     pub candidate: Option<CandidateState>,
     /// Events, newest first.
     pub events: Vec<HookEvent>,
-    /// Versions with faults since the start, most recent fault first.
-    pub faults: Vec<FaultyVersion>,
     /// Names in the live policies that the appliance does not know now.
     pub unknown: Vec<UnknownReference>,
 }
@@ -665,11 +661,6 @@ impl<W: World> HookSlot<W> {
             counts: counts(&live.chain, true),
             candidate,
             events: self.state.lock().events.iter().rev().cloned().collect(),
-            faults: self
-                .deps
-                .reporter
-                .examples
-                .of(W::HOOK, |version| self.deps.library.debug_info(&version.plugin, &version.version)),
             unknown: live.chain.unknown(),
         }
     }

@@ -15,7 +15,7 @@ use crate::runtime::Runtime;
 use crate::signature::Trust;
 use crate::worlds::{Biller, Decision, DeliveryPolicy, PriceQuestion, Resolver, Router};
 use crate::{Fault, HookError};
-use api::{Binding, BindingRecord, OnFault};
+use api::{Binding, BindingRecord, FaultyVersion, OnFault};
 use arc_swap::ArcSwap;
 use model::{
     Attempt, DeliveryDecision, Directory, Hook, Leg, Message, PeerId, PluginVersion, RejectReason,
@@ -277,6 +277,13 @@ impl Hooks {
     #[must_use]
     pub fn status(&self, hook: Hook) -> HookStatus {
         with_slot!(self, hook, slot => slot.status())
+    }
+
+    /// The versions of a hook with faults since the start, most recent fault first. Reads debug information from disk.
+    #[must_use]
+    pub fn faults(&self, hook: Hook) -> Vec<FaultyVersion> {
+        let library = &self.deps.library;
+        self.deps.reporter.examples.of(hook, |version| library.debug_info(&version.plugin, &version.version))
     }
 
     /// The fault of a hook with this number, with its whole question; `None` once later faults have replaced it.

@@ -5,7 +5,7 @@ use admin::metrics::{self, MetricsPage};
 use admin::{Problem, ProblemKind};
 use engine::Event;
 use hooks::{
-    ActivationConditions, Binding, BindingRecord, FaultKind, HookError, HookStatus, PluginCounts, TrialMode,
+    ActivationConditions, Binding, BindingRecord, FaultKind, HookError, Hooks, PluginCounts, TrialMode,
     VersionInfo,
 };
 use model::{Hook, Timestamp};
@@ -133,7 +133,8 @@ fn plugin_counts(counts: &[PluginCounts]) -> Vec<api::PluginCountsView> {
     counts.iter().map(one).collect()
 }
 
-fn hook_state(status: HookStatus, history: Option<Vec<BindingRecord>>) -> api::HookStateView {
+fn hook_state(hooks: &Hooks, hook: Hook, history: Option<Vec<BindingRecord>>) -> api::HookStateView {
+    let status = hooks.status(hook);
     let candidate = status.candidate.map(|candidate| api::CandidateStateView {
         record: candidate.record.into(),
         counts: plugin_counts(&candidate.counts),
@@ -148,7 +149,7 @@ fn hook_state(status: HookStatus, history: Option<Vec<BindingRecord>>) -> api::H
         counts: plugin_counts(&status.counts),
         candidate,
         events: status.events,
-        faults: status.faults,
+        faults: hooks.faults(hook),
         unknown: status.unknown,
         history,
     }
@@ -284,14 +285,14 @@ impl admin::Plugins for Switchyard {
     }
 
     fn hooks(&self) -> Vec<api::HookStateView> {
-        Hook::ALL.map(|hook| hook_state(self.routing.hooks.status(hook), None)).into()
+        Hook::ALL.map(|hook| hook_state(&self.routing.hooks, hook, None)).into()
     }
 
     fn hook(&self, hook: &str) -> Result<api::HookStateView, Problem> {
         let hook = parse_hook(hook)?;
         let mut history = self.routing.hooks.history(hook);
         history.reverse();
-        Ok(hook_state(self.routing.hooks.status(hook), Some(history)))
+        Ok(hook_state(&self.routing.hooks, hook, Some(history)))
     }
 
     fn fault_case(&self, hook: &str, id: u64) -> Result<api::FaultCase, Problem> {

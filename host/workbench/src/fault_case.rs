@@ -23,7 +23,8 @@ pub fn fault_case(details: &FaultDetails, directory: &Directory) -> String {
 }
 
 fn case(details: &FaultDetails, directory: &Directory) -> Case {
-    let mut setup = CaseSetup { policy: details.policy.clone(), now: details.at.0, ..CaseSetup::default() };
+    let mut setup =
+        CaseSetup { policy: details.binding.policy.clone(), now: details.at.0, ..CaseSetup::default() };
     let mut attributes = Vec::new();
     for answer in &details.host_answers {
         match answer {

@@ -5,7 +5,7 @@ use crate::host_call_log::{HostCallKind, decode_u64};
 use crate::message_text;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use model::{DlrRequest, Message, PeerId, Text, Timestamp, tlvs};
+use model::{DlrRequest, Message, MessageChanges, PeerId, Text, Timestamp, tlvs};
 use std::collections::{BTreeMap, HashMap};
 
 /// Maximum number of addresses that `urls` returns.
@@ -52,15 +52,12 @@ fn decode_optional(recorded: &[u8]) -> Option<&[u8]> {
 }
 
 impl InstanceState {
-    /// Sets the message that the call is about.
-    pub(crate) fn set_message(&mut self, message: &Message) {
+    /// Sets the message that the call is about. `changes`: what earlier plugins changed.
+    pub(crate) fn set_message(&mut self, message: &Message, changes: Option<&MessageChanges>) {
         self.destination = Digits::of_address(&message.destination.value);
         self.message = CurrentMessage {
             text: message.text.clone(),
-            attributes: match &message.routed.changes {
-                Some(changes) => changes.attributes.clone(),
-                None => Vec::new(),
-            },
+            attributes: changes.map(|changes| changes.attributes.clone()).unwrap_or_default(),
             origin: Some(message.origin),
             tlvs: message.tlvs.clone(),
             esm_class: message.esm_class,

@@ -74,10 +74,8 @@ impl World for Biller {
     }
 
     fn prepare(state: &mut InstanceState, question: PriceQuestion<'_>, _: Option<&PriceAnswer>) {
-        state.set_message(question.message);
-        if let Some(changes) = question.changes {
-            state.message.attributes.clone_from(&changes.attributes);
-        }
+        let PriceQuestion { message, changes, .. } = question;
+        state.set_message(message, changes.or(message.routed.changes.as_deref()));
         state.may_fetch = false;
     }
 

@@ -55,7 +55,7 @@ impl World for DeliveryPolicy {
     }
 
     fn prepare(state: &mut InstanceState, (message, _): (&Message, &Attempt), _: Option<&DeliveryDecision>) {
-        state.set_message(message);
+        state.set_message(message, message.routed.changes.as_deref());
     }
 
     fn ask(

@@ -105,10 +105,7 @@ impl World for Router {
     }
 
     fn prepare(state: &mut InstanceState, message: &Message, earlier: Option<&Decision>) {
-        state.set_message(message);
-        state.message.attributes = earlier
-            .and_then(|earlier| earlier.changes.as_deref())
-            .map_or_else(Vec::new, |changes| changes.attributes.clone());
+        state.set_message(message, earlier.and_then(|earlier| earlier.changes.as_deref()));
         state.sender = None;
     }
 

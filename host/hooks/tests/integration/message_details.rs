@@ -128,8 +128,8 @@ fn a_fault_shows_the_words_of_the_panic_and_the_stack() {
     fixture.hooks.activate(Hook::Router, NOW, vec![binding], None).unwrap();
     let found = note(&fixture, &message("good", "8613012345678"));
     assert!(found.starts_with("fault (trap): panicked at") && found.contains("lib.rs:"), "{found}");
-    let status = fixture.hooks.status(Hook::Router);
-    let example = &status.faults[0].examples[0];
+    let faults = fixture.hooks.faults(Hook::Router);
+    let example = &faults[0].examples[0];
     let report = example.report.as_deref().unwrap();
     assert!(report.contains("lib.rs:") && report.ends_with("\nno such route"), "{report}");
     let names: Vec<&str> = example.stack.iter().map(|frame| frame.function.as_str()).collect();
