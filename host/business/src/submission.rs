@@ -192,8 +192,7 @@ fn tlvs(item: &SubmitItem, account: &BusinessAccountOptions, errors: &mut FieldE
         return Bytes::new();
     }
     for (tag, value) in &item.tlvs {
-        let number = Some(tag).filter(|tag| tag.len() == 4).and_then(|tag| u16::from_str_radix(tag, 16).ok());
-        match (number, model::from_hex(value)) {
+        match (model::parse_tlv_tag(tag), model::from_hex(value)) {
             (Some(tag), _) if MessageChanges::FIXED_TAGS.contains(&tag) => {
                 errors.add("tlvs", format!("has the tag {tag:04x}, whose value the appliance makes itself"));
             }

@@ -80,27 +80,16 @@ fn address(address: &Address) -> Result<tpdu::TpAddress, tpdu::Error> {
 /// Encodes the TLV that keeps TP-MR and TP-DA for the status report.
 pub(crate) fn submission_tlv(reference: u8, destination: &tpdu::TpAddress) -> Bytes {
     let address = destination.encode().unwrap_or_default();
-    let length = u16::try_from(1 + address.len()).unwrap_or(u16::MAX);
     let mut tlv = Vec::with_capacity(5 + address.len());
-    tlv.extend(SUBMISSION_TAG.to_be_bytes());
-    tlv.extend(length.to_be_bytes());
-    tlv.push(reference);
-    tlv.extend(address);
+    model::put_tlv(&mut tlv, SUBMISSION_TAG, &[&[reference], &address[..]].concat());
     tlv.into()
 }
 
 /// Decodes the TLV of [`submission_tlv`].
 pub(crate) fn read_submission_tlv(tlvs: &[u8]) -> Option<(u8, tpdu::TpAddress)> {
-    let mut rest = tlvs;
-    while let [tag_high, tag_low, high, low, after @ ..] = rest {
-        let (value, after) = after.split_at_checked(usize::from(u16::from_be_bytes([*high, *low])))?;
-        if u16::from_be_bytes([*tag_high, *tag_low]) == SUBMISSION_TAG {
-            let (reference, address) = value.split_first()?;
-            return Some((*reference, tpdu::TpAddress::decode(address).ok()?));
-        }
-        rest = after;
-    }
-    None
+    let (_, value) = model::tlvs(tlvs).find(|(tag, _)| *tag == SUBMISSION_TAG)?;
+    let (reference, address) = value.split_first()?;
+    Some((*reference, tpdu::TpAddress::decode(address).ok()?))
 }
 
 fn status_report(

@@ -69,6 +69,6 @@ pub use segment::Segment;
 pub use sender_request::{SenderFallback, SenderRequest};
 pub use text_escape::{escape, replace_nul, unescape};
 pub use time::{Moment, Now, Timestamp, parse_duration};
-pub use tlv::{put_tlv, tlvs};
+pub use tlv::{parse_tlv_tag, put_tlv, tlvs};
 pub use trace::{FinalRecord, FinalState, Step, StepKind};
 pub use verdict::{Leg, RejectReason, RoutingDecision, Verdict};

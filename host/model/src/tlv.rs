@@ -12,6 +12,14 @@ pub fn tlvs(octets: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
+/// The tag that is written as four hexadecimal digits.
+#[must_use]
+pub fn parse_tlv_tag(digits: &str) -> Option<u16> {
+    // Rust's parser accepts a plus sign.
+    let is_tag = digits.len() == 4 && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    if is_tag { u16::from_str_radix(digits, 16).ok() } else { None }
+}
+
 /// Appends a TLV. Octets beyond the longest value, 65,535, are left out.
 pub fn put_tlv(out: &mut Vec<u8>, tag: u16, value: &[u8]) {
     let value = value.get(..usize::from(u16::MAX)).unwrap_or(value);
@@ -23,6 +31,12 @@ pub fn put_tlv(out: &mut Vec<u8>, tag: u16, value: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_tag_has_four_hexadecimal_digits() {
+        assert_eq!((parse_tlv_tag("1401"), parse_tlv_tag("020e")), (Some(0x1401), Some(0x020e)));
+        assert!(["", "14", "014010", "wxyz", "+140"].iter().all(|text| parse_tlv_tag(text).is_none()));
+    }
 
     #[test]
     fn tlvs_are_read_back_up_to_the_first_that_is_cut_short() {

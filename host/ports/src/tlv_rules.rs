@@ -1,6 +1,6 @@
 use bytes::Bytes;
 use configuration::{KeyFormat, KeyValue, Keys, Section, Shape};
-use model::{MessageChanges, from_hex, put_tlv, tlvs};
+use model::{MessageChanges, from_hex, parse_tlv_tag, put_tlv, tlvs};
 use serde_json::json;
 
 /// TLVs that messages must have, and those that they get if they lack them (SMPP 3.4 §5.3.2).
@@ -46,10 +46,7 @@ struct TlvTable {
 }
 
 fn tag(section: &Section<'_>, key: &'static str, digits: &str) -> Option<u16> {
-    let tag = Some(digits)
-        .filter(|digits| digits.len() == 4)
-        .and_then(|digits| u16::from_str_radix(digits, 16).ok());
-    match tag {
+    match parse_tlv_tag(digits) {
         Some(tag) if MessageChanges::FIXED_TAGS.contains(&tag) => {
             section.error(key, format!("has the tag {digits}, whose value the appliance makes itself"));
             None

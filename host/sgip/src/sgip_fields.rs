@@ -141,8 +141,8 @@ impl SgipFields {
     #[must_use]
     pub fn read(tlvs: &Bytes) -> Self {
         let mut fields = Self::default();
-        for (tag, range) in Parameters::new(tlvs) {
-            let value = tlvs.slice(range);
+        for (tag, value) in model::tlvs(tlvs) {
+            let value = tlvs.slice_ref(value);
             let octet = value.first().copied();
             match tag {
                 CHARGE_NUMBER => fields.charge_number = Some(value),
@@ -163,31 +163,6 @@ impl SgipFields {
             }
         }
         fields
-    }
-}
-
-/// Tags, and the ranges of their values.
-struct Parameters<'a> {
-    octets: &'a [u8],
-    at: usize,
-}
-
-impl<'a> Parameters<'a> {
-    fn new(octets: &'a [u8]) -> Self {
-        Self { octets, at: 0 }
-    }
-}
-
-impl Iterator for Parameters<'_> {
-    type Item = (u16, std::ops::Range<usize>);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let head: [u8; 4] = self.octets.get(self.at..self.at + 4)?.try_into().ok()?;
-        let start = self.at + 4;
-        let end = start + usize::from(u16::from_be_bytes([head[2], head[3]]));
-        self.octets.get(start..end)?;
-        self.at = end;
-        Some((u16::from_be_bytes([head[0], head[1]]), start..end))
     }
 }
 

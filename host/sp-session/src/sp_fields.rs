@@ -71,19 +71,11 @@ impl SpFields {
     #[must_use]
     pub fn read(tlvs: &Bytes) -> Self {
         let mut fields = Self::default();
-        let mut at = 0;
-        while let Some(&[high, low, length_high, length_low]) = tlvs.get(at..at + 4) {
-            let start = at + 4;
-            let end = start + usize::from(u16::from_be_bytes([length_high, length_low]));
-            if end > tlvs.len() {
-                break;
-            }
-            let tag = u16::from_be_bytes([high, low]);
+        for (tag, value) in model::tlvs(tlvs) {
             let index = TAGS.contains(&tag).then(|| usize::from(tag - TAGS.start()));
             if let Some(place) = index.and_then(|index| PLACES.get(index)) {
-                *place(&mut fields) = tlvs.slice(start..end);
+                *place(&mut fields) = tlvs.slice_ref(value);
             }
-            at = end;
         }
         fields
     }

@@ -73,9 +73,10 @@ fn is_expected(case: &Case, answer: &CaseAnswer) -> bool {
     }
 }
 
-fn describe_expected(case: &Case) -> String {
+/// An expected answer in the format of a case.
+pub(crate) fn expected_answer(answer: &ExpectedAnswer) -> String {
     let containing = |key: &str, fragment: &str| format!("{{ {key} = {} }}", quote(fragment));
-    let answer = match &case.expected {
+    match answer {
         ExpectedAnswer::Configured => quote("configured"),
         ExpectedAnswer::Settled => quote("settled"),
         ExpectedAnswer::Refused(fragment) => containing("refused", fragment),
@@ -85,9 +86,12 @@ fn describe_expected(case: &Case) -> String {
         ExpectedAnswer::Resolved(resolution) => describe_resolution(resolution),
         ExpectedAnswer::Next(step) => to_toml(step),
         ExpectedAnswer::Price(price) => to_toml(price),
-    };
-    let answer = with_changes(with_sender(answer, case.sender.as_ref()), &case.changes);
-    append_note_and_advice(answer, case.note.as_deref(), case.advice)
+    }
+}
+
+fn describe_expected(case: &Case) -> String {
+    let answer = with_sender(expected_answer(&case.expected), case.sender.as_ref());
+    append_note_and_advice(with_changes(answer, &case.changes), case.note.as_deref(), case.advice)
 }
 
 pub(crate) fn describe_answer(answer: &CaseAnswer) -> String {

@@ -18,9 +18,7 @@ enum TlvValue {
 }
 
 fn tag(digits: &str) -> Result<u16, String> {
-    Some(digits)
-        .filter(|digits| digits.len() == 4)
-        .and_then(|digits| u16::from_str_radix(digits, 16).ok())
+    model::parse_tlv_tag(digits)
         .ok_or_else(|| format!("{digits:?} is not a tag: it has four hexadecimal digits, such as 1401"))
 }
 

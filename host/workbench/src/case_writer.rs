@@ -1,8 +1,8 @@
 //! Writes a case in the format that `cases.rs` reads.
 
-use crate::case_check::{describe_resolution, quote, to_toml};
+use crate::case_check::{expected_answer, quote, to_toml};
 use crate::case_details::CaseChanges;
-use crate::cases::{Case, ExpectedAnswer};
+use crate::cases::Case;
 use crate::plugin_host::{
     CaseAddress, CaseAdvice, CaseAttempt, CaseErrorClass, CaseFirstLeg, CaseMessage, CaseQuestion,
     CaseSettlement, CaseSetup, CaseText, HttpExchange, HttpFailure,
@@ -33,7 +33,7 @@ pub(crate) fn write(case: &Case, common: &CaseSetup) -> String {
         let (key, value) = question(last, &case.setup.policy);
         line(key, &value.to_string());
     }
-    line("expect", &expected(&case.expected));
+    line("expect", &expected_answer(&case.expected));
     if let Some(sender) = &case.sender {
         line("sender", &to_toml(sender));
     }
@@ -47,21 +47,6 @@ pub(crate) fn write(case: &Case, common: &CaseSetup) -> String {
         line("advice", &to_toml(&case.advice));
     }
     text
-}
-
-fn expected(answer: &ExpectedAnswer) -> String {
-    let containing = |key: &str, fragment: &str| format!("{{ {key} = {} }}", quote(fragment));
-    match answer {
-        ExpectedAnswer::Configured => quote("configured"),
-        ExpectedAnswer::Settled => quote("settled"),
-        ExpectedAnswer::Refused(fragment) => containing("refused", fragment),
-        ExpectedAnswer::Unsettled(fragment) => containing("again", fragment),
-        ExpectedAnswer::Fault(fragment) => containing("fault", fragment),
-        ExpectedAnswer::Verdict(verdict) => to_toml(verdict),
-        ExpectedAnswer::Resolved(resolution) => describe_resolution(resolution),
-        ExpectedAnswer::Next(step) => to_toml(step),
-        ExpectedAnswer::Price(price) => to_toml(price),
-    }
 }
 
 /// A question in `earlier`; `None` for `configure`, which every question implies.
@@ -316,6 +301,7 @@ mod tests {
     use super::*;
     use crate::case_details::CaseTlvs;
     use crate::cases;
+    use crate::cases::ExpectedAnswer;
     use crate::plugin_host::{
         CaseCharge, CaseGrants, CaseLeg, CasePeerState, CasePoolState, CasePrice, CaseResolution, CaseSender,
         CaseStep, CaseSubscriber, CaseTable, CaseVerdict, CounterPreset,
