@@ -248,7 +248,7 @@ fn report(silences: &BTreeMap<Fault, Vec<Duration>>, repairs: &BTreeMap<&'static
 fn check(tally: &Tally, doubtful: u64, money: &Value, terms: &BTreeMap<u64, Vec<String>>) -> Result<()> {
     let sums = tally.summary();
     println!(
-        "sent {}, answered positively {}, refused {}, never answered {}; {} arrived, {} twice, {} missing of which {} are in doubt",
+        "sent {}, answered positively {}, refused {}, never answered {}; {} arrived, {} twice, {} missing; {} in doubt",
         sums.sent,
         sums.accepted,
         sums.refused,
@@ -284,10 +284,13 @@ fn check(tally: &Tally, doubtful: u64, money: &Value, terms: &BTreeMap<u64, Vec<
         "messages that were paid and did not arrive (fate unknown, never answered): {}",
         paid_only.max(0)
     );
+    // The price of a message in doubt stays reserved, whether it arrived or not: the appliance cannot know, an admin decides.
     ensure!(
-        captured >= (sums.accepted - sums.missing) as i64 * PRICE && paid_only <= sums.unanswered as i64,
-        "{} messages were paid, and {} arrived",
+        captured + reserved >= sums.accepted as i64 * PRICE && paid_only <= sums.unanswered as i64,
+        "{} messages were paid, the price of {} is reserved, {} were accepted and {} arrived",
         captured / PRICE,
+        reserved / PRICE,
+        sums.accepted,
         sums.arrived
     );
     for (term, nodes) in terms {
