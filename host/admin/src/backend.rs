@@ -12,6 +12,7 @@ use crate::operation::Operation;
 use crate::plugins::Plugins;
 use crate::pools::Pools;
 use crate::problem::{Problem, ProblemKind};
+use crate::quarantine::Quarantine;
 use crate::queue_actions::QueueActions;
 use crate::recent_metrics::MetricsSampler;
 use crate::security_headers::add_security_headers;
@@ -32,6 +33,7 @@ pub trait ApiBackend:
     Plugins
     + Ledger
     + Pools
+    + Quarantine
     + QueueActions
     + Messages
     + GsmSubscribers
@@ -150,6 +152,7 @@ pub(crate) fn protected_routes() -> OpenApiRouter<SharedBackend> {
         .merge(crate::trace::routes())
         .merge(crate::messages::routes())
         .merge(crate::subscribers::routes())
+        .merge(crate::quarantine::routes())
         .merge(crate::queue_actions::routes())
         .merge(crate::records::routes())
         .merge(crate::plugins::routes())

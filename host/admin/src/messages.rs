@@ -69,7 +69,7 @@ struct MessagesQuery {
     account: Option<String>,
     /// The peer whose queue, link or DLR the message waits for, or that accepted it.
     peer: Option<String>,
-    /// The current state (queued, suspended, submitted, deferred, held, resolving, deciding, uncertain, responded) or the final
+    /// The current state (queued, suspended, submitted, deferred, held, quarantined, resolving, deciding, uncertain, responded) or the final
     /// state (delivered, relayed, failed, expired, cancelled, rejected, unknown).
     state: Option<String>,
     /// Accepted at or after this time: milliseconds since the epoch, or RFC 3339.

@@ -193,6 +193,12 @@ metrics! {
     Gauge DECIDING = "switchyard_deciding_messages" [];
     /// Ledger accounts, in millionths of the operator's currency, by account and what: balance, reserved, captured, funded.
     Gauge LEDGER = "switchyard_ledger_millionths" ["account", "what"];
+    /// Messages that a screen put into quarantine.
+    Counter QUARANTINED = "switchyard_messages_quarantined_total" [];
+    /// Messages in quarantine.
+    Gauge QUARANTINE = "switchyard_quarantine_messages" [];
+    /// Messages that a screen accepted and dropped.
+    Counter SCREEN_DROPS = "switchyard_messages_dropped_total" [];
     /// Submissions refused because the ledger account could not pay.
     Counter UNPAID = "switchyard_submissions_unpaid_total" [];
     /// Settled charges that the biller has not yet acknowledged.

@@ -21,6 +21,7 @@ mod peer_test;
 mod plugins;
 mod pools;
 mod problem;
+mod quarantine;
 mod queue_actions;
 mod readiness;
 mod recent_metrics;
@@ -76,6 +77,7 @@ pub use pools::{
     PoolSettingsRequest, PoolSettingsView, PoolView, PoolsView,
 };
 pub use problem::{FieldProblem, Problem, ProblemReason};
+pub use quarantine::{QuarantinePageView, QuarantineResult, QuarantineSelection, QuarantinedView};
 pub use queue_actions::{
     QueueActionKindView, QueueActionPreview, QueueActionRequest, QueueActionSample, QueueActionScopeView,
     QueueActionStateView, QueueActionView, SettleUncertainRequest, SettleUncertainResult, UncertainPageView,
@@ -100,7 +102,8 @@ pub use replays::{
 pub use subscribers::{SubscriberQueueView, SubscriberView, SubscriberWakeResult};
 pub use tables::{LongestKeyView, TableFillResult, TableKind, TableLookUpView, TableView};
 pub use trace::{
-    ExplainRequest, ExplanationView, PriceView, RoutingView, SettleMessageRequest, StepView, TraceView,
+    ExplainRequest, ExplanationView, PriceView, RoutingView, ScreeningView, SettleMessageRequest, StepView,
+    TraceView,
 };
 pub use users::{
     AuditEntry, AuditOutcome, AuditPage, AuditRecord, CreatedTokenView, LoginRequest, PasswordRequest,

@@ -108,6 +108,8 @@ names! {
         Deferred = "deferred",
         /// Held by the routing, which decides again later.
         Held = "held",
+        /// In quarantine until an admin releases or purges it.
+        Quarantined = "quarantined",
         /// Waits for the resolution of its number.
         Resolving = "resolving",
         /// Refused by the peer; the delivery policy decides.

@@ -43,6 +43,8 @@ pub struct ReplayRequest {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ReplayHook {
+    /// The screens.
+    Screen,
     /// The router.
     Router,
     /// The biller.
@@ -54,6 +56,7 @@ impl ReplayHook {
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         match name {
+            "screen" => Some(Self::Screen),
             "router" => Some(Self::Router),
             "biller" => Some(Self::Biller),
             _ => None,

@@ -36,6 +36,10 @@ pub struct TraceView {
     pub accepted_at: u64,
     /// End of the validity period, milliseconds since the epoch.
     pub expires_at: u64,
+    /// What the screens said; null if none was asked.
+    #[schema(required)]
+    #[serde(default)]
+    pub screening: Option<ScreeningView>,
     /// The routing decision.
     pub routing: RoutingView,
     /// The price; null if no biller was asked.
@@ -53,6 +57,27 @@ pub struct TraceView {
     /// The text, if it was requested.
     #[schema(required)]
     pub body: Option<String>,
+}
+
+/// The decision of the screens about a message.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[schema(as = Screening)]
+pub struct ScreeningView {
+    /// The plugin that decided.
+    pub plugin: String,
+    /// The plugin's version.
+    pub version: String,
+    /// The plugin's note.
+    #[schema(required)]
+    pub note: Option<String>,
+    /// What the screens changed in the message, without values.
+    #[schema(required)]
+    pub changes: Option<String>,
+    /// Whether a screen replaced the text.
+    pub text_replaced: bool,
+    /// The text as submitted, if a screen replaced it and the text was requested.
+    #[schema(required)]
+    pub submitted_body: Option<String>,
 }
 
 /// A routing decision.

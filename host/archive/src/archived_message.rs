@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use model::{
-    Address, DlrRequest, MessageChanges, MessageId, PluginVersion, PriceState, SenderRequest, Timestamp,
-    Verdict,
+    Address, DlrRequest, MessageChanges, MessageId, PluginVersion, PriceState, ScreenVerdict, SenderRequest,
+    Timestamp, Verdict,
 };
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -44,12 +44,14 @@ pub struct ArchivedMessage {
     pub sender: Option<Box<SenderRequest>>,
     /// What the router changed in the message.
     pub changes: Option<Box<MessageChanges>>,
+    /// What the screens said, if any was bound.
+    pub screening: Option<Box<ArchivedScreening>>,
     /// The price and its settlement; `None` if no biller was called.
     pub price: Option<Box<ArchivedPrice>>,
     /// The host call log of the router, as written by `hooks`; `None` if the router made no host calls whose results
     /// can vary.
     pub host_calls: Option<Bytes>,
-    /// Whether a router was called; false for DLRs created by the appliance.
+    /// Whether a router was called; false for DLRs created by the appliance, and for messages that no screen let pass.
     pub routed: bool,
     /// Missing information that makes an exact replay impossible.
     pub missing: Option<MissingData>,
@@ -71,6 +73,21 @@ impl MissingData {
             Self::Older => "archived by a version that did not store host call results",
         }
     }
+}
+
+/// The verdict of the screens on a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArchivedScreening {
+    /// The verdict.
+    pub verdict: ScreenVerdict,
+    /// The plugin version that decided.
+    pub by: Arc<PluginVersion>,
+    /// What the screens changed.
+    pub changes: Option<Box<MessageChanges>>,
+    /// A screen replaced the text; the trace has the text as submitted.
+    pub has_replaced_text: bool,
+    /// The host call log of the screens.
+    pub host_calls: Option<Box<[u8]>>,
 }
 
 /// The price of a message. Amounts are millionths of the operator's currency.

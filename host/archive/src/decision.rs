@@ -4,7 +4,8 @@
 //! Encoding: one-octet numbers as is; times as 8 octets, little-endian; other numbers as LEB128; a text as its length
 //! (LEB128) and UTF-8.
 //!
-//! * 1: format (3 with changes, 2 with a sender request, otherwise 1: a reader does not know what a later format has)
+//! * 1: format (4 with a screening, 3 with changes, 2 with a sender request, otherwise 1: a reader does not know what a later
+//!   format has)
 //! * 1: flags: bit 0 UDHI, 1 rerouted, 2 service type, 3 price, 4 host calls, 5 no router was called, 6 sender request,
 //!   7 changes
 //! * 8: time of acceptance (ms since the epoch); 8: time of the last rerouting, if flagged
@@ -16,16 +17,20 @@
 //!   amount; then texts plugin and version
 //! * sender request, if flagged: 1 fallback (0 reject, 1 keep the sender, 2 hold), number: lease in ms plus one, 0
 //!   without a lease; texts pool, holder, user, reason
-//! * changes, if flagged: number of TLVs, each 2 tag, 1 whether it is set, number: length, octets if so; number of
-//!   attributes, each texts name and value
+//! * changes, if flagged: as `codec` describes them
+//! * screening, in format 4: its verdict, as `codec` describes it; 1 flags (bit 0 changes, 1 the text was replaced, 2 host
+//!   calls); texts plugin and version; then the flagged fields: changes; number: length, octets
 //! * host calls, if flagged: the rest of the value
 
 use crate::PeerDirectory;
-use crate::archived_message::{ArchivedMessage, ArchivedPrice};
+use crate::archived_message::{ArchivedMessage, ArchivedPrice, ArchivedScreening};
 use bytes::Bytes;
-use codec::{CompactLayout, Cursor, Layout, RecordError, put_leb128, put_verdict, verdict};
+use codec::{
+    CompactLayout, Cursor, Layout, RecordError, changes, put_changes, put_leb128, put_screen_verdict,
+    put_verdict, screen_verdict, verdict,
+};
 use model::{
-    DlrRequest, FinalRecord, Message, MessageChanges, MessageId, MessageKind, PluginVersion, PriceState,
+    DlrRequest, FinalRecord, Message, MessageId, MessageKind, PluginVersion, PriceState, Screening,
     SenderFallback, SenderRequest, StepKind, Timestamp, Verdict,
 };
 use smallvec::SmallVec;
@@ -35,6 +40,7 @@ use std::time::Duration;
 const FORMAT: u8 = 1;
 const FORMAT_WITH_SENDER: u8 = 2;
 const FORMAT_WITH_CHANGES: u8 = 3;
+const FORMAT_WITH_SCREENING: u8 = 4;
 
 const UDHI: u8 = 1;
 const ROUTED_AGAIN: u8 = 2;
@@ -54,10 +60,12 @@ pub(crate) fn encode(message: &Message, ended: &FinalRecord, directory: &dyn Pee
     let mut out = Vec::with_capacity(112 + host_calls.map_or(0, <[u8]>::len));
     let sender = routed.sender.as_deref();
     let changes = routed.changes.as_deref();
-    out.push(match (changes, sender) {
-        (Some(_), _) => FORMAT_WITH_CHANGES,
-        (None, Some(_)) => FORMAT_WITH_SENDER,
-        (None, None) => FORMAT,
+    let screening = routed.screening.as_deref();
+    out.push(match (screening, changes, sender) {
+        (Some(_), _, _) => FORMAT_WITH_SCREENING,
+        (None, Some(_), _) => FORMAT_WITH_CHANGES,
+        (None, None, Some(_)) => FORMAT_WITH_SENDER,
+        (None, None, None) => FORMAT,
     });
     out.push(
         flag(UDHI, message.text.udhi)
@@ -65,7 +73,7 @@ pub(crate) fn encode(message: &Message, ended: &FinalRecord, directory: &dyn Pee
             | flag(SERVICE_TYPE, !message.service_type.is_empty())
             | flag(PRICE, routed.quote.is_some())
             | flag(HOST_CALLS, host_calls.is_some())
-            | flag(NOT_ROUTED, matches!(message.kind, MessageKind::Dlr(_)))
+            | flag(NOT_ROUTED, is_not_routed(message))
             | flag(SENDER, sender.is_some())
             | flag(CHANGES, changes.is_some()),
     );
@@ -105,35 +113,30 @@ pub(crate) fn encode(message: &Message, ended: &FinalRecord, directory: &dyn Pee
         }
     }
     if let Some(changes) = changes {
-        put_leb128(&mut out, changes.tlvs.len() as u64);
-        for (tag, value) in &changes.tlvs {
-            out.extend_from_slice(&tag.to_le_bytes());
-            out.push(u8::from(value.is_some()));
-            if let Some(value) = value {
-                CompactLayout::put_octets(&mut out, value);
-            }
+        put_changes::<CompactLayout>(&mut out, changes);
+    }
+    if let Some(Screening { verdict, by, changes, submitted_text, host_calls, .. }) = screening {
+        put_screen_verdict(&mut out, *verdict);
+        out.push(
+            flag(1, changes.is_some()) | flag(2, submitted_text.is_some()) | flag(4, host_calls.is_some()),
+        );
+        CompactLayout::put_text(&mut out, &by.plugin);
+        CompactLayout::put_text(&mut out, &by.version);
+        if let Some(changes) = changes {
+            put_changes::<CompactLayout>(&mut out, changes);
         }
-        put_leb128(&mut out, changes.attributes.len() as u64);
-        for (name, value) in &changes.attributes {
-            CompactLayout::put_octets(&mut out, name.as_bytes());
-            CompactLayout::put_octets(&mut out, value.as_bytes());
+        if let Some(host_calls) = host_calls {
+            CompactLayout::put_octets(&mut out, host_calls);
         }
     }
     out.extend_from_slice(host_calls.unwrap_or_default());
     out
 }
 
-fn changes(cursor: &mut Cursor<'_>) -> Result<MessageChanges, RecordError> {
-    let mut changes = MessageChanges::default();
-    for _ in 0..cursor.leb128()? {
-        let (tag, is_set) = (cursor.u16()?, cursor.u8()?);
-        let value = if is_set == 0 { None } else { Some(octets(cursor)?.into()) };
-        changes.tlvs.push((tag, value));
-    }
-    for _ in 0..cursor.leb128()? {
-        changes.attributes.push((text(cursor)?.into(), text(cursor)?.into()));
-    }
-    Ok(changes)
+/// Whether no router was asked about the message: it is a DLR, or no screen let it pass.
+fn is_not_routed(message: &Message) -> bool {
+    matches!(message.kind, MessageKind::Dlr(_))
+        || matches!(message.routed.verdict, Verdict::Quarantine | Verdict::Drop(_))
 }
 
 /// The time of the last rerouting; `None` if the verdict was made at the acceptance.
@@ -145,7 +148,7 @@ fn last_routed(message: &Message, ended: &FinalRecord) -> Option<Timestamp> {
     match message.routed.verdict {
         // A message rejected at once is never archived, so this one was held before.
         Verdict::Reject(_) => Some(ended.at),
-        Verdict::Forward(_) | Verdict::Hold(_) => again,
+        Verdict::Forward(_) | Verdict::Hold(_) | Verdict::Quarantine | Verdict::Drop(_) => again,
     }
 }
 
@@ -224,7 +227,8 @@ impl DecisionDecoder {
     pub(crate) fn message(&mut self, id: MessageId, value: &Bytes) -> Result<ArchivedMessage, RecordError> {
         let mut cursor = Cursor::new(value);
         let cursor = &mut cursor;
-        if !matches!(cursor.u8()?, FORMAT | FORMAT_WITH_SENDER | FORMAT_WITH_CHANGES) {
+        let format = cursor.u8()?;
+        if !(FORMAT..=FORMAT_WITH_SCREENING).contains(&format) {
             return Err(cursor.damaged("unknown decision format"));
         }
         let flags = cursor.u8()?;
@@ -240,7 +244,10 @@ impl DecisionDecoder {
         let verdict = verdict::<CompactLayout, _>(cursor, |cursor| Ok(self.names.get(text(cursor)?)))?;
         let price = if flags & PRICE == 0 { None } else { Some(Box::new(self.price(cursor)?)) };
         let sender = if flags & SENDER == 0 { None } else { Some(Box::new(sender(cursor)?)) };
-        let changes = if flags & CHANGES == 0 { None } else { Some(Box::new(changes(cursor)?)) };
+        let changes =
+            if flags & CHANGES == 0 { None } else { Some(Box::new(changes::<CompactLayout>(cursor)?)) };
+        let screening =
+            if format < FORMAT_WITH_SCREENING { None } else { Some(Box::new(self.screening(cursor)?)) };
         let host_calls = (flags & HOST_CALLS != 0).then(|| value.slice(cursor.at()..));
         Ok(ArchivedMessage {
             id,
@@ -259,10 +266,24 @@ impl DecisionDecoder {
             verdict,
             sender,
             changes,
+            screening,
             price,
             host_calls,
             routed: flags & NOT_ROUTED == 0,
             missing: None,
+        })
+    }
+
+    fn screening(&mut self, cursor: &mut Cursor<'_>) -> Result<ArchivedScreening, RecordError> {
+        let verdict = screen_verdict(cursor)?;
+        let flags = cursor.u8()?;
+        let (plugin, version) = (text(cursor)?, text(cursor)?);
+        Ok(ArchivedScreening {
+            verdict,
+            by: self.decider(plugin, version),
+            changes: if flags & 1 == 0 { None } else { Some(Box::new(changes::<CompactLayout>(cursor)?)) },
+            has_replaced_text: flags & 2 != 0,
+            host_calls: if flags & 4 == 0 { None } else { Some(octets(cursor)?.into()) },
         })
     }
 
@@ -290,12 +311,13 @@ fn text<'a>(cursor: &mut Cursor<'a>) -> Result<&'a str, RecordError> {
 mod tests {
     use super::*;
     use model::{
-        Address, Charge, FinalState, Leg, PeerId, PeerMessageId, Priority, Quote, RejectReason,
-        RoutingDecision, Step, Text,
+        Address, Charge, DroppedAs, FinalState, Leg, MessageChanges, PeerId, PeerMessageId, Priority, Quote,
+        RejectReason, RoutingDecision, ScreenVerdict, Step, Text,
     };
     use proptest::collection::vec;
     use proptest::option;
     use proptest::prelude::*;
+    use proptest::sample::select;
 
     struct Named;
 
@@ -367,12 +389,35 @@ mod tests {
     }
 
     prop_compose! {
+        fn screening()(
+            verdict in select(vec![
+                ScreenVerdict::Pass,
+                ScreenVerdict::Reject(RejectReason::Prohibited),
+                ScreenVerdict::Quarantine,
+                ScreenVerdict::Drop(DroppedAs::Delivered),
+            ]),
+            changes in option::of(message_changes()), text in option::of(vec(any::<u8>(), 0..20)),
+            host_calls in option::of(vec(any::<u8>(), 0..100)),
+        ) -> Screening {
+            Screening {
+                verdict,
+                by: Arc::new(PluginVersion { plugin: "s".into(), version: "2".into() }),
+                note: None,
+                changes: changes.map(Box::new),
+                submitted_text: text.map(|octets| Text { octets: octets.into(), ..Text::default() }),
+                host_calls: host_calls.map(Vec::into_boxed_slice),
+            }
+        }
+    }
+
+    prop_compose! {
         fn message()(
             id: u64, origin: u32, source in address(), destination in address(),
             service_type in vec(any::<u8>(), 0..10), data_coding: u8, priority in 0..4u8, dlr_request in 0..8u8,
             octets in vec(any::<u8>(), 0..200), udhi: bool, accepted_at: u64, verdict in verdict(),
             quote in option::of(quote()), host_calls in option::of(vec(any::<u8>(), 0..100)),
             sender in option::of(wish()), changes in option::of(message_changes()),
+            screening in option::of(screening()),
         ) -> Message {
             Message {
                 id: MessageId(id),
@@ -393,16 +438,7 @@ mod tests {
                 accepted_at: Timestamp(accepted_at),
                 scheduled: None,
                 expires_at: Timestamp(0),
-                routed: RoutingDecision {
-                    verdict,
-                    by: Arc::new(PluginVersion { plugin: "p".into(), version: "1".into() }),
-                    note: None,
-                    sender: sender.map(Box::new),
-                    changes: changes.map(Box::new),
-                    quote: quote.map(Box::new),
-                    host_calls: host_calls.map(Vec::into_boxed_slice),
-                    fault_message_id: None,
-                },
+                routed: RoutingDecision { screening: screening.map(Box::new), sender: sender.map(Box::new), changes: changes.map(Box::new), quote: quote.map(Box::new), host_calls: host_calls.map(Vec::into_boxed_slice), ..RoutingDecision::new(verdict, Arc::new(PluginVersion { plugin: "p".into(), version: "1".into() })) },
             }
         }
     }
@@ -438,6 +474,15 @@ mod tests {
             verdict: message.routed.verdict.map_peers(|peer| Named.name(*peer)),
             sender: message.routed.sender.clone(),
             changes: message.routed.changes.clone(),
+            screening: message.routed.screening.as_deref().map(|screening| {
+                Box::new(ArchivedScreening {
+                    verdict: screening.verdict,
+                    by: screening.by.clone(),
+                    changes: screening.changes.clone(),
+                    has_replaced_text: screening.submitted_text.is_some(),
+                    host_calls: screening.host_calls.clone(),
+                })
+            }),
             price: message.routed.quote.as_ref().map(|quote| {
                 let charge = quote.charge.as_ref();
                 Box::new(ArchivedPrice {
@@ -453,7 +498,7 @@ mod tests {
                 .host_calls
                 .as_ref()
                 .map(|host_calls| Bytes::copy_from_slice(host_calls)),
-            routed: true,
+            routed: !matches!(message.routed.verdict, Verdict::Quarantine | Verdict::Drop(_)),
             missing: None,
         }
     }

@@ -39,7 +39,7 @@ mod trace;
 mod write;
 
 pub use archive::Archive;
-pub use archived_message::{ArchivedMessage, ArchivedPrice, MissingData};
+pub use archived_message::{ArchivedMessage, ArchivedPrice, ArchivedScreening, MissingData};
 pub use audit::AuditLog;
 pub use decision::DecisionDecoder;
 pub use error::{ArchiveError, SourceError};
@@ -54,4 +54,4 @@ pub use replay_source::{ReplayRange, ReplaySource};
 pub use retention::TrimReport;
 pub use row::{IdTooLarge, Row};
 pub use statistics::{Period, Span};
-pub use trace::{DecodedTrace, TracePrice};
+pub use trace::{DecodedTrace, TracePrice, TraceScreening};

@@ -147,6 +147,7 @@ fn from_record(record: &Record, with_body: bool, decoder: &mut DecisionDecoder) 
         verdict,
         sender: None,
         changes: None,
+        screening: None,
         price: None,
         host_calls: None,
         routed: true,

@@ -13,8 +13,9 @@
 
 use crate::PeerDirectory;
 use model::{
-    Address, DlrRequest, FinalRecord, Message, MessageChanges, MessageId, PeerId, PriceState, Quote,
-    SenderFallback, SenderRequest, Step, Timestamp, Verdict, escape, from_hex, hex, unescape,
+    Address, DlrRequest, FinalRecord, Message, MessageChanges, MessageId, PeerId, PluginVersion, PriceState,
+    Quote, Screening, SenderFallback, SenderRequest, Step, Text, Timestamp, Verdict, escape, from_hex, hex,
+    unescape,
 };
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -31,9 +32,35 @@ struct Trace<S> {
     /// What the router changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     changes: Option<Changes>,
+    /// What the screens said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    screening: Option<ScreeningForm>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     price: Option<ArchivedPrice>,
     steps: Vec<S>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ScreeningForm {
+    plugin: String,
+    version: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    note: Option<Box<str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    changes: Option<Changes>,
+    /// The text as submitted, if a screen replaced it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    submitted: Option<SubmittedText>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct SubmittedText {
+    /// Hexadecimal.
+    octets: String,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    data_coding: u8,
+    #[serde(default, skip_serializing_if = "is_false")]
+    udhi: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -133,6 +160,7 @@ pub(crate) fn encode(message: &Message, ended: &FinalRecord, directory: &dyn Pee
         route: message.routed.verdict.map_peers(|peer| name(*peer)),
         sender: message.routed.sender.as_deref().map(sender),
         changes: message.routed.changes.as_deref().map(changes),
+        screening: message.routed.screening.as_deref().map(screening),
         price: message.routed.quote.as_deref().map(|quote| price(quote, ended)),
         steps: ended.steps.iter().map(|step| step.map_peers(|peer| name(*peer))).collect(),
     };
@@ -173,6 +201,20 @@ fn changes(changes: &MessageChanges) -> Changes {
     Changes { tlvs: changes.tlvs.iter().map(tlv).collect(), attributes: changes.attributes.clone() }
 }
 
+fn screening(screening: &Screening) -> ScreeningForm {
+    ScreeningForm {
+        plugin: screening.by.plugin.clone(),
+        version: screening.by.version.clone(),
+        note: screening.note.clone(),
+        changes: screening.changes.as_deref().map(changes),
+        submitted: screening.submitted_text.as_ref().map(|text| SubmittedText {
+            octets: hex(&text.octets),
+            data_coding: text.data_coding,
+            udhi: text.udhi,
+        }),
+    }
+}
+
 fn price(quote: &Quote, ended: &FinalRecord) -> ArchivedPrice {
     let charge = quote.charge.as_ref();
     ArchivedPrice {
@@ -207,10 +249,25 @@ pub struct DecodedTrace {
     pub sender: Option<SenderRequest>,
     /// What the router changed in the message.
     pub changes: Option<MessageChanges>,
+    /// What the screens said, if any was bound.
+    pub screening: Option<TraceScreening>,
     /// The price, if a biller was called.
     pub price: Option<TracePrice>,
     /// The steps. Unknown kinds are omitted.
     pub steps: Vec<Step<Arc<str>>>,
+}
+
+/// What the screens said of a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TraceScreening {
+    /// The plugin version that decided.
+    pub by: PluginVersion,
+    /// Its note.
+    pub note: Option<Box<str>>,
+    /// What the screens changed.
+    pub changes: Option<MessageChanges>,
+    /// The text as submitted, if a screen replaced it.
+    pub submitted_text: Option<Text>,
 }
 
 /// The price of a message.
@@ -250,6 +307,7 @@ pub(crate) fn decode_trace(text: &str) -> Option<DecodedTrace> {
         verdict: Some(trace.route),
         sender: trace.sender.and_then(decode_sender),
         changes: trace.changes.map(decode_changes),
+        screening: trace.screening.map(decode_screening),
         price: trace.price.map(|price| TracePrice {
             plugin: price.plugin,
             version: price.version,
@@ -270,6 +328,20 @@ fn decode_changes(written: Changes) -> MessageChanges {
         (tag, value.map(|value| from_hex(&value).unwrap_or_default().into_boxed_slice()))
     };
     MessageChanges { tlvs: written.tlvs.into_iter().map(tlv).collect(), attributes: written.attributes }
+}
+
+fn decode_screening(written: ScreeningForm) -> TraceScreening {
+    TraceScreening {
+        by: PluginVersion { plugin: written.plugin, version: written.version },
+        note: written.note,
+        changes: written.changes.map(decode_changes),
+        submitted_text: written.submitted.map(|text| Text {
+            octets: from_hex(&text.octets).unwrap_or_default().into(),
+            data_coding: text.data_coding,
+            udhi: text.udhi,
+            payload: false,
+        }),
+    }
 }
 
 fn decode_sender(written: Sender) -> Option<SenderRequest> {

@@ -58,7 +58,7 @@ impl Shared {
             return Err(Problem::of(Refusal::Throttled));
         }
         let routed = |mut message: Message| {
-            message.routed = self.routing.route(&message);
+            self.routing.route(&mut message);
             message
         };
         let messages: Vec<Message> = messages.into_iter().map(routed).collect();

@@ -42,6 +42,8 @@ pub enum CliCommand {
     Cluster(crate::cluster::ClusterCommand),
     /// Manage queues: suspend, resume, drain, reroute, cancel; settle uncertain messages.
     Queue(crate::queue::QueueCommand),
+    /// Manage the quarantine: list, release and purge messages that a screen keeps.
+    Quarantine(crate::quarantine::QuarantineCommand),
     /// Manage number pools: numbers that many users share, each leased by one user at a time.
     Pool(crate::pool::PoolCommand),
     /// Show how a message would be routed: each step of the decision, and the answer; nothing is sent.
@@ -100,6 +102,7 @@ impl CliCommand {
             Self::Drain(command) => command.run(streams),
             Self::Cluster(command) => command.run(streams),
             Self::Queue(command) => command.run(streams),
+            Self::Quarantine(command) => command.run(streams),
             Self::Pool(command) => command.run(streams),
             Self::Explain(command) => command.run(streams),
             Self::History(command) => command.run(streams),

@@ -30,6 +30,7 @@ mod password;
 mod peer;
 mod peer_or_account;
 mod pool;
+mod quarantine;
 mod queue;
 mod refusals;
 mod role_args;

@@ -3,7 +3,7 @@
 use crate::output::Failure;
 use api::{
     ConfigVersionPageView, ConfigVersionSummaryView, FinishedMessageView, HistoryPageView, MessagePageView,
-    MessageRowView, UncertainPageView, UncertainView,
+    MessageRowView, QuarantinePageView, QuarantinedView, UncertainPageView, UncertainView,
 };
 use client::{ApiClient, encode_segment};
 use serde::de::DeserializeOwned;
@@ -71,6 +71,19 @@ impl Page for ConfigVersionPageView {
 
     fn next(&self) -> Option<String> {
         self.next.map(|next| next.to_string())
+    }
+}
+
+impl Page for QuarantinePageView {
+    type Item = QuarantinedView;
+    const NEXT: &'static str = "after";
+
+    fn items(&mut self) -> &mut Vec<QuarantinedView> {
+        &mut self.messages
+    }
+
+    fn next(&self) -> Option<String> {
+        self.next.clone()
     }
 }
 

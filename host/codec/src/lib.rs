@@ -35,4 +35,7 @@ pub use progress::{
     encode_submit_attempts,
 };
 pub use queue_actions::{decode_queue_action, encode_queue_action};
-pub use routing::{CompactLayout, FixedLayout, Layout, put_verdict, verdict};
+pub use routing::{
+    CompactLayout, FixedLayout, Layout, changes, put_changes, put_screen_verdict, put_verdict,
+    screen_verdict, verdict,
+};

@@ -2,13 +2,15 @@
 
 use crate::field::Field;
 use crate::format::begin;
-use crate::routing::{FixedLayout, put_verdict, verdict};
+use crate::routing::{
+    FixedLayout, changes, put_changes, put_screen_verdict, put_verdict, screen_verdict, verdict,
+};
 use crate::{Cursor, FORMAT, RecordError, put_address, put_long, put_short, put_text};
 use bytes::Bytes;
 use model::{
-    Address, AddressBytes, Charge, DlrContent, DlrRequest, DlrState, Message, MessageChanges, MessageId,
-    MessageKind, PeerId, PeerMessageId, PluginVersion, Priority, Quote, RoutingDecision, SenderFallback,
-    SenderRequest, Text, Timestamp, put_tlv, tlvs,
+    Address, AddressBytes, Charge, DlrContent, DlrRequest, DlrState, Message, MessageId, MessageKind, PeerId,
+    PeerMessageId, PluginVersion, Priority, Quote, RoutingDecision, Screening, SenderFallback, SenderRequest,
+    Text, Timestamp, put_tlv, tlvs,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -36,13 +38,15 @@ pub struct RecordDecoder {
 ///   flagged, 8 submitted, 8 done, 2 segments, 2 delivered, peer id: 1 length, octets, 2 segment number (from format
 ///   2 on)
 /// * from format 3 on: 1 flags: bit 0 quote, 1 host calls, 2 sender request, 3 submission (from format 7 on), 4 protocol
-///   fields, 5 changes (from format 8 on). Quote:
+///   fields, 5 changes, 6 a screening (from format 8 on). Quote:
 ///   1 flags (bit 0 charge, 1 kept on failure, 2 settle, 3 note), charge if flagged: account: 1 length, UTF-8; 8
 ///   amount; then plugin, version and note as above. Host calls: 4 length, octets. Sender request: 1 flags (bit 0
 ///   lease, 1 a number was given), 1 otherwise (0 reject, 1 keep the sender, 2 hold), pool, holder, user, reason:
 ///   each 2 length, UTF-8; then the flagged fields: 8 ms, address. Submission: 8 its id.
 ///   Protocol fields: 4 length, octets. Changes: 2 number of TLVs, each 2 tag, 1 whether it is set, 4 length and octets
-///   if so; 2 number of attributes, each two texts as above
+///   if so; 2 number of attributes, each two texts as above. Screening: verdict, see `routing`; 1 flags (bit 0 note, 1
+///   changes, 2 submitted text, 3 host calls); plugin and version as above; then the flagged fields: text; changes as above;
+///   1 data coding, 1 flags (bit 0 UDHI, 1 payload), 4 length, octets; 4 length, octets
 pub fn encode_message(out: &mut Vec<u8>, message: &Message) {
     let flags = u8::from(matches!(message.kind, MessageKind::Dlr(_)))
         | u8::from(message.text.udhi) << 1
@@ -94,14 +98,15 @@ pub fn encode_message(out: &mut Vec<u8>, message: &Message) {
         put_short(out, &dlr.peer_id.0);
         out.extend_from_slice(&dlr.segment.to_le_bytes());
     }
-    let RoutingDecision { quote, host_calls, sender, changes, .. } = &message.routed;
+    let RoutingDecision { quote, host_calls, sender, changes, screening, .. } = &message.routed;
     out.push(
         u8::from(quote.is_some())
             | u8::from(host_calls.is_some()) << 1
             | u8::from(sender.is_some()) << 2
             | u8::from(message.submission.is_some()) << 3
             | u8::from(!message.protocol_fields.is_empty()) << 4
-            | u8::from(changes.is_some()) << 5,
+            | u8::from(changes.is_some()) << 5
+            | u8::from(screening.is_some()) << 6,
     );
     if let Some(quote) = quote {
         encode_quote(out, quote);
@@ -119,44 +124,11 @@ pub fn encode_message(out: &mut Vec<u8>, message: &Message) {
         put_long(out, &message.protocol_fields);
     }
     if let Some(changes) = changes {
-        encode_changes(out, changes);
+        put_changes::<FixedLayout>(out, changes);
     }
-}
-
-/// The number of entries of a list; entries beyond it are left out.
-fn put_count(out: &mut Vec<u8>, entries: usize) -> usize {
-    let count = u16::try_from(entries).unwrap_or(u16::MAX);
-    out.extend_from_slice(&count.to_le_bytes());
-    usize::from(count)
-}
-
-fn encode_changes(out: &mut Vec<u8>, changes: &MessageChanges) {
-    let count = put_count(out, changes.tlvs.len());
-    for (tag, value) in changes.tlvs.iter().take(count) {
-        out.extend_from_slice(&tag.to_le_bytes());
-        out.push(u8::from(value.is_some()));
-        if let Some(value) = value {
-            put_long(out, value);
-        }
+    if let Some(screening) = screening {
+        encode_screening(out, screening);
     }
-    let count = put_count(out, changes.attributes.len());
-    for (name, value) in changes.attributes.iter().take(count) {
-        put_text(out, name);
-        put_text(out, value);
-    }
-}
-
-fn decode_changes(cursor: &mut Cursor<'_>) -> Result<MessageChanges, RecordError> {
-    let mut changes = MessageChanges::default();
-    for _ in 0..cursor.u16()? {
-        let (tag, is_set) = (cursor.u16()?, cursor.u8()?);
-        let value = if is_set == 0 { None } else { Some(cursor.long()?.into()) };
-        changes.tlvs.push((tag, value));
-    }
-    for _ in 0..cursor.u16()? {
-        changes.attributes.push((cursor.text()?.into(), cursor.text()?.into()));
-    }
-    Ok(changes)
 }
 
 /// The tags of protocol fields, which records before format 8 have among the TLVs.
@@ -203,6 +175,37 @@ fn decode_sender(cursor: &mut Cursor<'_>) -> Result<SenderRequest, RecordError> 
         otherwise,
         leased: if flags & 2 != 0 { Some(cursor.address()?) } else { None },
     })
+}
+
+fn encode_screening(out: &mut Vec<u8>, screening: &Screening) {
+    put_screen_verdict(out, screening.verdict);
+    out.push(
+        u8::from(screening.note.is_some())
+            | u8::from(screening.changes.is_some()) << 1
+            | u8::from(screening.submitted_text.is_some()) << 2
+            | u8::from(screening.host_calls.is_some()) << 3,
+    );
+    put_text(out, &screening.by.plugin);
+    put_text(out, &screening.by.version);
+    if let Some(note) = &screening.note {
+        put_text(out, note);
+    }
+    if let Some(changes) = &screening.changes {
+        put_changes::<FixedLayout>(out, changes);
+    }
+    if let Some(text) = &screening.submitted_text {
+        out.extend_from_slice(&[text.data_coding, u8::from(text.udhi) | u8::from(text.payload) << 1]);
+        put_long(out, &text.octets);
+    }
+    if let Some(host_calls) = &screening.host_calls {
+        put_long(out, host_calls);
+    }
+}
+
+fn decode_text(cursor: &mut Cursor<'_>) -> Result<Text, RecordError> {
+    let (data_coding, flags) = (cursor.u8()?, cursor.u8()?);
+    let octets = Bytes::copy_from_slice(cursor.long()?);
+    Ok(Text { octets, data_coding, udhi: flags & 1 != 0, payload: flags & 2 != 0 })
 }
 
 /// Source and destination of a message record, without decoding the rest; `None` for a DLR.
@@ -311,6 +314,22 @@ impl RecordDecoder {
         Ok(Quote { charge, by, note })
     }
 
+    fn screening(&mut self, cursor: &mut Cursor<'_>) -> Result<Screening, RecordError> {
+        let verdict = screen_verdict(cursor)?;
+        let flags = cursor.u8()?;
+        let (plugin, version) = (cursor.text()?, cursor.text()?);
+        let by = self.decider(plugin, version);
+        let flagged = |bit: u8| flags & 1 << bit != 0;
+        Ok(Screening {
+            verdict,
+            by,
+            note: if flagged(0) { Some(cursor.text()?.into()) } else { None },
+            changes: if flagged(1) { Some(Box::new(changes::<FixedLayout>(cursor)?)) } else { None },
+            submitted_text: if flagged(2) { Some(decode_text(cursor)?) } else { None },
+            host_calls: if flagged(3) { Some(cursor.long()?.into()) } else { None },
+        })
+    }
+
     /// Decodes the output of [`encode_message`]; also returns its length.
     ///
     /// # Errors
@@ -354,8 +373,13 @@ impl RecordDecoder {
         } else {
             (Bytes::copy_from_slice(tlvs), Bytes::new())
         };
-        let changes =
-            if format >= 8 && extras & 32 != 0 { Some(Box::new(decode_changes(&mut cursor)?)) } else { None };
+        let changes = if format >= 8 && extras & 32 != 0 {
+            Some(Box::new(changes::<FixedLayout>(&mut cursor)?))
+        } else {
+            None
+        };
+        let screening =
+            if format >= 8 && extras & 64 != 0 { Some(Box::new(self.screening(&mut cursor)?)) } else { None };
         let message = Message {
             id,
             kind,
@@ -381,6 +405,7 @@ impl RecordDecoder {
                 note,
                 sender,
                 changes,
+                screening,
                 quote,
                 host_calls,
                 fault_message_id: None,

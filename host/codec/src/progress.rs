@@ -10,7 +10,8 @@ use model::{
 
 /// On disk, table `progress`, value:
 /// * 1: format (7; 1 to 6 are read too, and 3 to 6 are the same without the later steps)
-/// * 1: waiting: 0 queued, 1 deferred (8 until), 2 held (8 until), 3 uncertain (8 since), 4 DLR (4 peer, 8 since)
+/// * 1: waiting: 0 queued, 1 deferred (8 until), 2 held (8 until), 3 uncertain (8 since), 4 DLR (4 peer, 8 since), 5
+///   quarantined
 /// * 2: attempts; 1: leg
 /// * segments: 1 count, each 1 length, id, 1 state (255: none yet)
 /// * steps
@@ -26,6 +27,7 @@ pub fn encode_progress(out: &mut Vec<u8>, progress: &MessageProgress) {
             out.push(2);
             out.extend_from_slice(&until.0.to_le_bytes());
         }
+        WaitState::Quarantined => out.push(5),
         WaitState::Uncertain { since } => {
             out.push(3);
             out.extend_from_slice(&since.0.to_le_bytes());
@@ -59,6 +61,7 @@ pub fn decode_progress(octets: &[u8]) -> Result<MessageProgress, RecordError> {
         2 => WaitState::Held { until: Timestamp(cursor.u64()?) },
         3 => WaitState::Uncertain { since: Timestamp(cursor.u64()?) },
         4 => WaitState::Dlr { peer: PeerId(cursor.u32()?), since: Timestamp(cursor.u64()?) },
+        5 => WaitState::Quarantined,
         _ => return Err(cursor.damaged("unknown waiting state")),
     };
     let (attempts, leg) = (cursor.u16()?, cursor.u8()?);

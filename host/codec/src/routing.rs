@@ -1,11 +1,15 @@
 //! Verdicts and legs, in the layout of the store or of the archive.
 //!
-//! Verdict: 1 kind: 0 forward (count, legs), 1 hold (8 until), 2 reject (1 reason). Leg: peer, 1 rank, weight, cost, 1
+//! Verdict: 1 kind: 0 forward (count, legs), 1 hold (8 until), 2 reject (1 reason), 3 quarantine, 4 drop (1 what the submitter
+//! is told). Leg: peer, 1 rank, weight, cost, 1
 //! flags (bit 0 longest wait, 1 source, 2 destination, 3 to be resolved, 4 IMSI), then the flagged fields: ms, address,
 //! address, IMSI.
 
-use crate::{Cursor, RecordError, put_leb128, put_short};
-use model::{Address, AddressBytes, Imsi, Leg, RejectReason, Timestamp, Verdict};
+use crate::{Cursor, RecordError, put_leb128, put_long, put_short, put_text};
+use model::{
+    Address, AddressBytes, DroppedAs, Imsi, Leg, MessageChanges, RejectReason, ScreenVerdict, Timestamp,
+    Verdict,
+};
 use std::time::Duration;
 
 /// How numbers and lengths are written.
@@ -31,6 +35,32 @@ pub trait Layout {
     /// The octets end before, or are invalid.
     fn octets<'a>(cursor: &mut Cursor<'a>) -> Result<&'a [u8], RecordError>;
 
+    /// Writes octets of any length with it.
+    fn put_long(out: &mut Vec<u8>, octets: &[u8]) {
+        Self::put_octets(out, octets);
+    }
+
+    /// Reads octets of any length.
+    ///
+    /// # Errors
+    /// The octets end before, or are invalid.
+    fn long<'a>(cursor: &mut Cursor<'a>) -> Result<&'a [u8], RecordError> {
+        Self::octets(cursor)
+    }
+
+    /// Writes a text with its length.
+    fn put_text(out: &mut Vec<u8>, text: &str) {
+        Self::put_octets(out, text.as_bytes());
+    }
+
+    /// Reads a text.
+    ///
+    /// # Errors
+    /// The octets end before, or are no UTF-8.
+    fn text<'a>(cursor: &mut Cursor<'a>) -> Result<&'a str, RecordError> {
+        std::str::from_utf8(Self::octets(cursor)?).map_err(|_| cursor.damaged("text is not UTF-8"))
+    }
+
     /// Writes 1 TON, 1 NPI, the value with its length.
     fn put_address(out: &mut Vec<u8>, address: &Address) {
         out.extend_from_slice(&[address.ton, address.npi]);
@@ -47,7 +77,7 @@ pub trait Layout {
     }
 }
 
-/// Numbers in their full width, little-endian; lengths of one octet.
+/// Numbers in their full width, little-endian; lengths of one octet, of texts two and of long octets four.
 #[derive(Debug, Clone, Copy)]
 pub struct FixedLayout;
 
@@ -73,6 +103,22 @@ impl Layout for FixedLayout {
 
     fn octets<'a>(cursor: &mut Cursor<'a>) -> Result<&'a [u8], RecordError> {
         cursor.short()
+    }
+
+    fn put_long(out: &mut Vec<u8>, octets: &[u8]) {
+        put_long(out, octets);
+    }
+
+    fn long<'a>(cursor: &mut Cursor<'a>) -> Result<&'a [u8], RecordError> {
+        cursor.long()
+    }
+
+    fn put_text(out: &mut Vec<u8>, text: &str) {
+        put_text(out, text);
+    }
+
+    fn text<'a>(cursor: &mut Cursor<'a>) -> Result<&'a str, RecordError> {
+        cursor.text()
     }
 }
 
@@ -124,6 +170,8 @@ pub fn put_verdict<L: Layout, P>(
             out.extend_from_slice(&until.0.to_le_bytes());
         }
         Verdict::Reject(reason) => out.extend_from_slice(&[2, *reason as u8]),
+        Verdict::Quarantine => out.push(3),
+        Verdict::Drop(shown) => out.extend_from_slice(&[4, *shown as u8]),
     }
 }
 
@@ -169,12 +217,85 @@ pub fn verdict<L: Layout, P>(
             Verdict::Forward(legs)
         }
         1 => Verdict::Hold(Timestamp(cursor.u64()?)),
-        2 => {
-            let reason = cursor.u8()?;
-            Verdict::Reject(RejectReason::from_octet(reason).ok_or_else(|| cursor.damaged("unknown reason"))?)
-        }
+        2 => Verdict::Reject(reject_reason(cursor)?),
+        3 => Verdict::Quarantine,
+        4 => Verdict::Drop(dropped_as(cursor)?),
         _ => return Err(cursor.damaged("unknown verdict")),
     })
+}
+
+fn reject_reason(cursor: &mut Cursor<'_>) -> Result<RejectReason, RecordError> {
+    RejectReason::from_octet(cursor.u8()?).ok_or_else(|| cursor.damaged("unknown reason"))
+}
+
+fn dropped_as(cursor: &mut Cursor<'_>) -> Result<DroppedAs, RecordError> {
+    DroppedAs::from_octet(cursor.u8()?).ok_or_else(|| cursor.damaged("unknown state of a dropped message"))
+}
+
+/// Writes the verdict of the screens: 0 pass, 2 reject (1 reason), 3 quarantine, 4 drop (1 what the submitter is told).
+pub fn put_screen_verdict(out: &mut Vec<u8>, verdict: ScreenVerdict) {
+    match verdict {
+        ScreenVerdict::Pass => out.push(0),
+        ScreenVerdict::Reject(reason) => out.extend_from_slice(&[2, reason as u8]),
+        ScreenVerdict::Quarantine => out.push(3),
+        ScreenVerdict::Drop(shown) => out.extend_from_slice(&[4, shown as u8]),
+    }
+}
+
+/// Reads the verdict of the screens.
+///
+/// # Errors
+/// The octets are no such verdict.
+pub fn screen_verdict(cursor: &mut Cursor<'_>) -> Result<ScreenVerdict, RecordError> {
+    Ok(match cursor.u8()? {
+        0 => ScreenVerdict::Pass,
+        2 => ScreenVerdict::Reject(reject_reason(cursor)?),
+        3 => ScreenVerdict::Quarantine,
+        4 => ScreenVerdict::Drop(dropped_as(cursor)?),
+        _ => return Err(cursor.damaged("unknown verdict of a screen")),
+    })
+}
+
+/// Writes changes of a message: the number of TLVs, each 2 tag, 1 whether it is set, value if so; the number of attributes,
+/// each name and value.
+pub fn put_changes<L: Layout>(out: &mut Vec<u8>, changes: &MessageChanges) {
+    let count = put_count::<L>(out, changes.tlvs.len());
+    for (tag, value) in changes.tlvs.iter().take(count) {
+        out.extend_from_slice(&tag.to_le_bytes());
+        out.push(u8::from(value.is_some()));
+        if let Some(value) = value {
+            L::put_long(out, value);
+        }
+    }
+    let count = put_count::<L>(out, changes.attributes.len());
+    for (name, value) in changes.attributes.iter().take(count) {
+        L::put_text(out, name);
+        L::put_text(out, value);
+    }
+}
+
+/// Writes the number of entries of a list; returns how many are to be written.
+fn put_count<L: Layout>(out: &mut Vec<u8>, entries: usize) -> usize {
+    let count = u16::try_from(entries).unwrap_or(u16::MAX);
+    L::put_number(out, u64::from(count), 2);
+    usize::from(count)
+}
+
+/// Reads changes of a message.
+///
+/// # Errors
+/// The octets are no changes.
+pub fn changes<L: Layout>(cursor: &mut Cursor<'_>) -> Result<MessageChanges, RecordError> {
+    let mut changes = MessageChanges::default();
+    for _ in 0..L::number(cursor, 2)? {
+        let (tag, is_set) = (cursor.u16()?, cursor.u8()?);
+        let value = if is_set == 0 { None } else { Some(L::long(cursor)?.into()) };
+        changes.tlvs.push((tag, value));
+    }
+    for _ in 0..L::number(cursor, 2)? {
+        changes.attributes.push((L::text(cursor)?.into(), L::text(cursor)?.into()));
+    }
+    Ok(changes)
 }
 
 fn leg<L: Layout, P>(cursor: &mut Cursor<'_>, peer: P) -> Result<Leg<P>, RecordError> {

@@ -57,6 +57,8 @@ step_kinds! {
     25 AdminAction { action, queue_action, peer, by },
     // From format 6 on.
     26 MovedBehindOthers { until },
+    // From format 8 on.
+    27 Quarantined,
 }
 
 /// 1 count, then per step: 8 at, 1 kind, the fields of the kind.

@@ -143,8 +143,8 @@ fn badge_class(state: &str) -> &'static str {
         | "success" => "good",
         "absent" | "full" | "failed" | "rejected" | "refused" | "down" | "faulty" | "closed" | "error"
         | "denied" => "bad",
-        "expired" | "unknown" | "uncertain" | "cancelled" | "undo-window" | "dialling" | "backing-off"
-        | "binding" | "busy+down" | "idle+down" => "warn",
+        "expired" | "unknown" | "uncertain" | "cancelled" | "quarantined" | "undo-window" | "dialling"
+        | "backing-off" | "binding" | "busy+down" | "idle+down" => "warn",
         _ => "plain",
     }
 }

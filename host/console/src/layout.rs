@@ -32,6 +32,8 @@ const NOTICES: &[(&str, &str)] = &[
     ("password", "Your password is changed; your other sessions have ended."),
     ("pinged", "The silent short message is accepted. This is its trace."),
     ("promoted", "The candidate is live."),
+    ("purged", "The messages are purged: they end as rejected."),
+    ("released", "The messages are released: they are routed."),
     ("removed", "Removed."),
     ("restarting", "The machine restarts. This page answers again when it is ready, in about a minute."),
     ("resumed", "The appliance accepts messages again."),

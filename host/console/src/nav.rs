@@ -10,6 +10,7 @@ pub(crate) enum NavItem {
     Overview,
     Messages,
     Queues,
+    Quarantine,
     Peers,
     Gateways,
     Networks,
@@ -41,6 +42,7 @@ const NAV_GROUPS: &[(&str, &[NavEntry])] = &[
             (NavItem::Overview, "/", "Overview", Permission::Read),
             (NavItem::Messages, "/messages", "Messages", Permission::Own),
             (NavItem::Queues, "/queues", "Queues", Permission::Read),
+            (NavItem::Quarantine, "/quarantine", "Quarantine", Permission::Read),
         ],
     ),
     (
@@ -87,6 +89,7 @@ const CHAPTERS: &[(NavItem, &str)] = &[
     (NavItem::Overview, "tutorial/console"),
     (NavItem::Messages, "guide/dlrs-and-retries"),
     (NavItem::Queues, "guide/queues"),
+    (NavItem::Quarantine, "guide/queues#quarantine"),
     (NavItem::Peers, "guide/smpp"),
     (NavItem::Gateways, "guide/sgip"),
     (NavItem::Networks, "guide/gsm"),

@@ -84,6 +84,7 @@ fn page_routes() -> Router<ConsoleState> {
         .route("/policies/{hook}", get(pages::policies::edit).post(pages::policies::change))
         .route("/queues", get(pages::queues::show).post(pages::queue_actions::start))
         .route("/queues/undo", post(pages::queue_actions::undo))
+        .route("/quarantine", get(pages::quarantine::show).post(pages::quarantine::decide))
         .route("/uncertain", get(pages::uncertain::show).post(pages::uncertain::settle))
         .route("/pools", get(pages::pools::show))
         .route("/pools/{pool}", get(pages::pools::one))

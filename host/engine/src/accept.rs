@@ -10,7 +10,7 @@ use crate::timer::Timer;
 use crate::{EngineAnswer, EngineCommand, Output, RefusedSubmission, ReplyTo};
 use model::{
     FinalState, IdempotencyKey, Leg, Message, MessageId, MessageKind, Moment, Now, PeerId, Refusal,
-    RejectReason, RoutingDecision, SUBMISSION_IDS, StepKind, Timestamp, Verdict,
+    RejectReason, RoutingDecision, SUBMISSION_IDS, StepKind, Text, Timestamp, Verdict,
 };
 use std::hash::{DefaultHasher, Hasher};
 use std::sync::Arc;
@@ -165,7 +165,7 @@ impl Engine {
                 self.order_legs(legs);
                 self.first_leg_with_room(legs).ok_or(Refusal::QueueFull)
             }
-            Verdict::Hold(_) | Verdict::Reject(_) => Ok(0),
+            Verdict::Hold(_) | Verdict::Reject(_) | Verdict::Quarantine | Verdict::Drop(_) => Ok(0),
         }
     }
 
@@ -188,7 +188,7 @@ impl Engine {
         }
         match &message.routed.verdict {
             Verdict::Reject(reason) => return Err(Refusal::Rejected(*reason)),
-            Verdict::Hold(_) => {}
+            Verdict::Hold(_) | Verdict::Quarantine | Verdict::Drop(_) => {}
             Verdict::Forward(legs) => {
                 if !legs.iter().any(|leg| self.accepts_new(leg.peer)) {
                     // A drained peer will return, or be routed around.
@@ -316,6 +316,9 @@ impl Engine {
             self.write_progress(now, slot, out);
             return id;
         }
+        if self.stop_if_screened_out(now, slot, &message, out) {
+            return id;
+        }
         match (&message.routed.verdict, message.scheduled) {
             (Verdict::Hold(until), _) => self.hold(slot, now.moment_of(*until)),
             (_, Some(scheduled)) => self.defer(slot, now.moment_of(scheduled)),
@@ -332,7 +335,7 @@ impl Engine {
         let is_own_dlr = matches!(message.kind, MessageKind::Dlr(_));
         let peer = match &message.routed.verdict {
             Verdict::Forward(legs) => legs.get(usize::from(leg)).map_or(message.origin, |leg| leg.peer),
-            Verdict::Hold(_) | Verdict::Reject(_) => message.origin,
+            Verdict::Hold(_) | Verdict::Reject(_) | Verdict::Quarantine | Verdict::Drop(_) => message.origin,
         };
         self.peer_mut(peer);
         let mut entry = Entry {
@@ -438,7 +441,7 @@ impl Engine {
         &mut self,
         now: Now,
         id: MessageId,
-        mut routed: RoutingDecision,
+        (mut routed, text): (RoutingDecision, Option<Text>),
         out: &mut Output,
     ) {
         let Some(slot) = self.ids.get(&self.slab, id) else { return };
@@ -461,13 +464,16 @@ impl Engine {
         // The price is fixed once. A message that was held before it had a price is priced now.
         if old.routed.quote.is_some() {
             routed.quote.clone_from(&old.routed.quote);
-        } else if !matches!(routed.verdict, Verdict::Reject(_)) {
+        } else if matches!(routed.verdict, Verdict::Forward(_) | Verdict::Hold(_)) {
             match self.reserve(&routed) {
                 Ok(()) => self.slab[slot].set(flag::PRICED, is_priced(&routed)),
                 Err(_) => routed.verdict = Verdict::Reject(RejectReason::NoCredit),
             }
         }
         let mut message = Message::clone(&old);
+        if let Some(text) = text {
+            message.text = text;
+        }
         message.routed = routed;
         self.pools.stop_waiting_for_number(id);
         let sender = self.lease_sender(now, id, &mut message, out);
@@ -484,6 +490,10 @@ impl Engine {
             Verdict::Reject(_) => {
                 self.replace_content(slot, message, out);
                 self.end(now, slot, FinalState::Rejected, None, out);
+            }
+            Verdict::Quarantine | Verdict::Drop(_) => {
+                let message = self.replace_content(slot, message, out);
+                self.stop_if_screened_out(now, slot, &message, out);
             }
             Verdict::Hold(until) => {
                 let until = (*until).max(now.wall + std::time::Duration::from_secs(1));

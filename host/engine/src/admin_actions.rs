@@ -22,6 +22,7 @@ impl Engine {
             AdminAction::SendAgain | AdminAction::GiveUp => state == State::Uncertain,
             AdminAction::Cancel => state.waits() && !self.slab[slot].has(flag::OWN_DLR),
             AdminAction::Retry => matches!(state, State::Deferred | State::Held),
+            AdminAction::Release | AdminAction::Purge => state == State::Quarantined,
         };
         // `Done` is only answered for durable ends, and an end may need the content for its DLR.
         if fits && self.slab[slot].message.is_none() {
@@ -50,12 +51,16 @@ impl Engine {
             AdminAction::GiveUp => AdminActionKind::GivenUp,
             AdminAction::Cancel => AdminActionKind::Cancelled,
             AdminAction::Retry => AdminActionKind::Retried,
+            AdminAction::Release => AdminActionKind::Released,
+            AdminAction::Purge => AdminActionKind::Purged,
         };
         self.add_step(now, slot, StepKind::AdminAction { action: kind, by, queue_action: None, peer: None });
         match action {
             AdminAction::SendAgain => self.settle_uncertain(now, slot, true, out),
             AdminAction::GiveUp => self.settle_uncertain(now, slot, false, out),
             AdminAction::Cancel => self.end(now, slot, FinalState::Cancelled, None, out),
+            AdminAction::Release => self.release_from_quarantine(now, slot, out),
+            AdminAction::Purge => self.end(now, slot, FinalState::Rejected, None, out),
             AdminAction::Retry if self.slab[slot].state == State::Held => {
                 self.write_progress(now, slot, out);
                 self.request_routing(now, slot, out);

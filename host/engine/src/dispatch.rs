@@ -217,6 +217,7 @@ impl Engine {
             | State::Suspended
             | State::Deferred
             | State::Held
+            | State::Quarantined
             | State::Resolving
             | State::AwaitingDlr => self.cached > limit / 2,
             _ => false,

@@ -268,7 +268,10 @@ impl Engine {
             FinalState::Failed => DlrState::Undeliverable,
             FinalState::Expired => DlrState::Expired,
             FinalState::Cancelled => DlrState::Deleted,
-            FinalState::Rejected => DlrState::Rejected,
+            FinalState::Rejected => match message.routed.verdict {
+                Verdict::Drop(shown) => shown.dlr_state(),
+                _ => DlrState::Rejected,
+            },
             FinalState::Unknown => DlrState::Unknown,
         };
         let text = DlrContent {

@@ -64,6 +64,8 @@ pub struct Engine {
     pub(crate) uncertain_by_pair: HashMap<u64, Vec<MessageId>>,
     /// All uncertain messages.
     pub(crate) uncertain_ids: BTreeSet<MessageId>,
+    /// All messages in quarantine.
+    pub(crate) quarantined_ids: BTreeSet<MessageId>,
     pub(crate) queue_actions: QueueActions,
     pub(crate) idempotency_keys: IdempotencyKeys,
     pub(crate) opt_outs: OptOuts,
@@ -112,6 +114,10 @@ pub struct Totals {
     pub opted_out: u64,
     /// Submissions refused because the ledger account cannot pay.
     pub unpaid: u64,
+    /// Messages put into quarantine.
+    pub quarantined: u64,
+    /// Messages accepted and dropped by a screen.
+    pub dropped_by_screens: u64,
     /// Submit attempts that ended as uncertain.
     pub uncertain: u64,
     /// Uncertain messages sent again.
@@ -169,6 +175,7 @@ impl Engine {
             newly_cached: Vec::new(),
             uncertain_by_pair: HashMap::new(),
             uncertain_ids: BTreeSet::new(),
+            quarantined_ids: BTreeSet::new(),
             queue_actions: QueueActions::default(),
             cached: 0,
             sweep_at: 0,
@@ -206,7 +213,7 @@ impl Engine {
             Event::UndoQueueAction { id, by, reply } => self.undo_queue_action(now, id, &by, reply, out),
             Event::AdminAction { .. } => self.admin_action(now, event, out),
             Event::Loaded { id, message } => self.loaded(now, id, message, out),
-            Event::Rerouted { id, routed } => self.rerouted(now, id, routed, out),
+            Event::Rerouted { id, routed, text } => self.rerouted(now, id, (routed, text), out),
             Event::DiskSpace { low } => self.disk_low = low,
             Event::Admission { open } => self.admission_closed = !open,
             Event::OptOut { sender, subscriber, stop, reply } => {
@@ -377,6 +384,7 @@ impl Engine {
             State::Free
             | State::Ghost
             | State::Submitted
+            | State::Quarantined
             | State::Routing
             | State::Deciding
             | State::Uncertain
@@ -405,6 +413,7 @@ impl Engine {
                 | State::Suspended
                 | State::Deferred
                 | State::Held
+                | State::Quarantined
                 | State::Routing
                 | State::Resolving
                 | State::Deciding => {

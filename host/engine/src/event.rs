@@ -28,6 +28,10 @@ pub enum AdminAction {
     Cancel,
     /// Retries a message that waits for its next attempt or routing.
     Retry,
+    /// Releases a message from quarantine: it is routed, and not screened again.
+    Release,
+    /// Purges a message from quarantine: it ends as rejected.
+    Purge,
 }
 
 /// A new queue action.
@@ -206,6 +210,8 @@ pub enum Event {
         id: MessageId,
         /// The new routing decision.
         routed: RoutingDecision,
+        /// The text that takes the place of the message's, if a screen replaced it.
+        text: Option<Text>,
     },
     /// The result of [`crate::EngineCommand::Resolve`].
     Resolved {

@@ -138,6 +138,11 @@ impl Engine {
                 self.cancel_decision(slot);
                 slot
             }
+            State::Quarantined => {
+                let id = self.slab[slot].id;
+                self.quarantined_ids.remove(&id);
+                slot
+            }
             State::Held | State::Routing => {
                 self.pools.stop_waiting_for_number(self.slab[slot].id);
                 slot

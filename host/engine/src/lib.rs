@@ -30,6 +30,7 @@ mod pace;
 mod peer;
 mod peer_groups;
 mod pools;
+mod quarantine;
 mod queue_actions;
 mod recover;
 mod replace_if_present;

@@ -208,6 +208,7 @@ impl Engine {
             State::Held => WaitState::Held { until: now.wall_of(entry.due) },
             // Its hold is over: after a crash it is routed at once.
             State::Routing => WaitState::Held { until: now.wall_of(entry.due.min(now.mono)) },
+            State::Quarantined => WaitState::Quarantined,
             State::Uncertain => WaitState::Uncertain { since },
             State::AwaitingDlr => WaitState::Dlr { peer: entry.peer, since },
             State::Queued

@@ -46,6 +46,7 @@ impl Engine {
             match waiting {
                 None => match (&message.routed.verdict, message.scheduled) {
                     (Verdict::Hold(until), _) => self.hold(slot, now.moment_of(*until)),
+                    (Verdict::Quarantine, _) => self.enter_quarantine(slot),
                     (_, Some(scheduled)) if scheduled > now.wall => {
                         self.defer(slot, now.moment_of(scheduled));
                     }
@@ -69,6 +70,7 @@ impl Engine {
                     let earliest = now.mono + self.settings.previous_leader_sends;
                     self.defer(slot, now.moment_of(until).max(earliest));
                 }
+                Some(WaitState::Quarantined) => self.enter_quarantine(slot),
                 Some(WaitState::Held { until }) => self.hold(slot, now.moment_of(until)),
                 Some(WaitState::Uncertain { since }) => {
                     let settings = &self.peer_of(slot).settings;

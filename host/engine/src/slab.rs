@@ -27,6 +27,8 @@ pub(crate) enum State {
     Deferred,
     /// Held until it is routed again (`due`).
     Held,
+    /// In quarantine until an admin decides.
+    Quarantined,
     /// Being routed again.
     Routing,
     /// Waiting for the resolver; `due` is the end of the leg's longest wait.
@@ -50,6 +52,7 @@ impl State {
             | Self::Suspended
             | Self::Deferred
             | Self::Held
+            | Self::Quarantined
             | Self::Routing
             | Self::Resolving
             | Self::Deciding => true,

@@ -60,6 +60,8 @@ pub enum MessageState {
     Deferred,
     /// Held, or being routed again.
     Held,
+    /// In quarantine until an admin releases or purges it.
+    Quarantined,
     /// Waits for the resolver; `until` is the time of the next query or of the next leg.
     Resolving,
     /// Refused; the delivery policy is asked.
@@ -172,6 +174,7 @@ impl Engine {
             State::Submitted => MessageState::Submitted,
             State::Deferred => MessageState::Deferred,
             State::Held | State::Routing => MessageState::Held,
+            State::Quarantined => MessageState::Quarantined,
             State::Resolving => MessageState::Resolving,
             State::Deciding => MessageState::Deciding,
             State::Uncertain => MessageState::Uncertain,

@@ -251,6 +251,14 @@ impl Engine {
         message.expires_at = expires_at;
         message.dlr_request = dlr_request;
         message.scheduled = scheduled.filter(|at| *at > now.wall).or(message.scheduled);
+        // The screens have seen another text. In quarantine, an admin decides about this one.
+        let screen_again = message.routed.screening.is_some() && state != State::Quarantined;
+        if screen_again {
+            message.routed.screening = None;
+            if let Some(sender) = &mut message.routed.sender {
+                sender.leased = None;
+            }
+        }
         let schedule = scheduled.filter(|at| *at > now.wall);
         self.add_step(now, slot, StepKind::Replaced);
         let entry = &mut self.slab[slot];
@@ -258,7 +266,7 @@ impl Engine {
         entry.set_dlr_request(dlr_request);
         self.replace_content(slot, message, out);
         let mut slot = slot;
-        if let Some(at) = schedule {
+        if screen_again || schedule.is_some() {
             match self.slab[slot].state {
                 State::Queued => slot = self.leave_queue(slot),
                 State::Deferred => {
@@ -272,12 +280,23 @@ impl Engine {
                 State::Suspended => self.leave_hold(slot),
                 _ => {}
             }
-            if self.slab[slot].state != State::Held {
+            if screen_again {
+                self.release_subscriber_lock(slot);
+                let id = self.slab[slot].id;
+                self.pools.release(now, id, &mut out.batch.pools);
+                // After a crash it is screened and routed, too.
+                self.hold(slot, now.mono);
+            } else if let Some(at) = schedule
+                && !matches!(self.slab[slot].state, State::Held | State::Quarantined)
+            {
                 self.release_subscriber_lock(slot);
                 self.defer(slot, now.moment_of(at));
             }
         }
         self.write_progress(now, slot, out);
+        if screen_again {
+            self.request_routing(now, slot, out);
+        }
         EngineAnswer::Done
     }
 }

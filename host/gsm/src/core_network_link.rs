@@ -345,7 +345,7 @@ impl CoreNetworkLink {
     fn imsi_of(&self, message: &Message, leg: u8) -> Option<GsupImsi> {
         let resolved = match &message.routed.verdict {
             Verdict::Forward(legs) => legs.get(usize::from(leg)).and_then(|leg| leg.imsi.as_ref()),
-            Verdict::Hold(_) | Verdict::Reject(_) => None,
+            Verdict::Hold(_) | Verdict::Reject(_) | Verdict::Quarantine | Verdict::Drop(_) => None,
         };
         if let Some(imsi) = resolved {
             return std::str::from_utf8(&imsi.0).ok()?.parse().ok();
@@ -601,7 +601,7 @@ impl CoreNetworkLink {
         let subscribers = &self.shared.subscribers;
         match mo::read_mo(&request, &self.options, subscribers, Timestamp::now().0) {
             Ok(mut submission) => {
-                submission.message.routed = self.routing.route(&submission.message);
+                self.routing.route(&mut submission.message);
                 let now = Instant::now();
                 match self.mo_transactions.begin(now, conn, request, &submission) {
                     MoAdmission::Submit { token, key, repeated } => {

@@ -33,6 +33,7 @@ pub mod guest {
         inline: "
             package switchyard:guest;
             world all {
+                export switchyard:hooks/screening@0.3.0;
                 export switchyard:hooks/routing@0.3.0;
                 export switchyard:hooks/resolution@0.3.0;
                 export switchyard:hooks/delivery@0.3.0;

@@ -33,6 +33,8 @@ pub(crate) enum ChainOutcome<W: World> {
         last: Option<Arc<Generation<W>>>,
         /// The last fault of a plugin that passed the question on.
         fault: Option<Fault>,
+        /// What the plugins answered, taken together.
+        answer: Option<W::Answer>,
     },
 }
 
@@ -102,7 +104,7 @@ impl<W: World> Chain<W> {
                 }
             }
         }
-        ChainOutcome::Undecided { last: self.0.last().cloned(), fault: last_fault }
+        ChainOutcome::Undecided { last: self.0.last().cloned(), fault: last_fault, answer: earlier }
     }
 
     /// Asks each plugin until one decides, without effects: counts nothing and reports no faults. Calls `each` with
@@ -130,7 +132,7 @@ impl<W: World> Chain<W> {
                 Err(fault) => return ChainOutcome::Fault(fault, generation.clone()),
             }
         }
-        ChainOutcome::Undecided { last: self.0.last().cloned(), fault: last_fault }
+        ChainOutcome::Undecided { last: self.0.last().cloned(), fault: last_fault, answer: earlier }
     }
 
     /// Prepares as many warm instances as another chain had.

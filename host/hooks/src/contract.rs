@@ -58,10 +58,16 @@ const fn world(
     WorldContract { hook, version, export, imports }
 }
 
-const WORLDS: [WorldContract; 9] = {
-    use Hook::{Biller, DeliveryPolicy, Resolver, Router};
+const WORLDS: [WorldContract; 10] = {
+    use Hook::{Biller, DeliveryPolicy, Resolver, Router, Screen};
     use WitVersion::{V0_1, V0_2, V0_3};
     [
+        world(
+            Screen,
+            V0_3,
+            "screening",
+            &["types", "log", "clock", "tables", "counters", "body", "details", "fault"],
+        ),
         world(
             Router,
             V0_3,

@@ -3,8 +3,9 @@
 use crate::chain::{Chain, ChainOutcome};
 use crate::fault_examples::LazyMessageId;
 use crate::fault_reporter::FaultReporter;
+use crate::hooks::with_screened;
 use crate::host_call_log::HostCallLog;
-use crate::worlds::{Biller, DeliveryPolicy, PriceQuestion, Resolver, Router};
+use crate::worlds::{Biller, DeliveryPolicy, PriceQuestion, Resolver, Router, Screen, ScreenDecision};
 use crate::{Fault, FaultKind};
 use model::{
     Attempt, DeliveryDecision, Leg, Message, MessageChanges, Quote, Resolution, SenderRequest, Settlement,
@@ -18,6 +19,7 @@ pub struct DryRun {
 }
 
 enum DryRunChain {
+    Screen(Chain<Screen>),
     Router(Chain<Router>),
     Resolver(Chain<Resolver>),
     Delivery(Chain<DeliveryPolicy>),
@@ -31,7 +33,7 @@ pub struct DryRunOutcome {
     pub verdict: Result<Option<Verdict>, Fault>,
     /// The requested sender of the message.
     pub sender: Option<Box<SenderRequest>>,
-    /// What changes in the message.
+    /// What changes in the message, with the changes of the screens that have passed it.
     pub changes: Option<Box<MessageChanges>>,
     /// The router's note.
     pub note: Option<Box<str>>,
@@ -39,6 +41,17 @@ pub struct DryRunOutcome {
     /// one.
     pub missing: Option<&'static str>,
     /// The record of host calls, as input for a replay.
+    pub call_log: Option<Box<[u8]>>,
+}
+
+/// The result of a screen chain for one message.
+#[derive(Debug, Clone)]
+pub struct ScreenOutcome {
+    /// The decision; `None` if no screen answered.
+    pub decision: Result<Option<ScreenDecision>, Fault>,
+    /// As in [`DryRunOutcome`].
+    pub missing: Option<&'static str>,
+    /// As in [`DryRunOutcome`].
     pub call_log: Option<Box<[u8]>>,
 }
 
@@ -59,6 +72,10 @@ impl DryRun {
         Self { chain, reporter }
     }
 
+    pub(crate) fn screens(chain: Chain<Screen>) -> Self {
+        Self::new(DryRunChain::Screen(chain))
+    }
+
     pub(crate) fn router(chain: Chain<Router>) -> Self {
         Self::new(DryRunChain::Router(chain))
     }
@@ -75,6 +92,22 @@ impl DryRun {
         Self::new(DryRunChain::Biller(chain))
     }
 
+    /// Asks the screens. With `call_log`, host calls are answered from that record.
+    #[must_use]
+    pub fn screen(&self, message: &Message, now: Timestamp, call_log: Option<&[u8]>) -> ScreenOutcome {
+        let DryRunChain::Screen(chain) = &self.chain else {
+            return ScreenOutcome { decision: Err(wrong_hook_fault()), missing: None, call_log: None };
+        };
+        let mut call_log = call_log.map_or_else(HostCallLog::recording, HostCallLog::replaying);
+        let outcome = chain.ask(message, now, &mut call_log, &self.reporter, &LazyMessageId::default());
+        let decision = match outcome {
+            ChainOutcome::Decided(decision, _) => Ok(Some(decision)),
+            ChainOutcome::Fault(fault, _) => Err(fault),
+            ChainOutcome::Undecided { answer, .. } => Ok(answer),
+        };
+        ScreenOutcome { decision, missing: call_log.missing(), call_log: call_log.into_record() }
+    }
+
     /// Asks the routers. With `call_log`, host calls are answered from that record.
     #[must_use]
     pub fn route(&self, message: &Message, now: Timestamp, call_log: Option<&[u8]>) -> DryRunOutcome {
@@ -87,7 +120,7 @@ impl DryRun {
             ChainOutcome::Decided(decision, _) => DryRunOutcome {
                 verdict: Ok(decision.verdict),
                 sender: decision.sender,
-                changes: decision.changes,
+                changes: with_screened(decision.changes, message),
                 note: decision.note,
                 missing: None,
                 call_log: None,

@@ -44,6 +44,8 @@ impl LazyMessageId {
 /// The question of a call that failed, in host types.
 #[derive(Debug, Clone)]
 pub enum FailedQuestion {
+    /// Whether a message may pass.
+    Screen(Box<Message>),
     /// Where a message goes.
     Route(Box<Message>),
     /// The subscriber of a number.

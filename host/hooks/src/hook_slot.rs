@@ -194,7 +194,7 @@ impl<W: World> HookSlot<W> {
         if bindings.is_empty() {
             return Err(HookError::EmptyChain);
         }
-        if bindings.len() > 1 && W::HOOK != model::Hook::Router {
+        if bindings.len() > 1 && !matches!(W::HOOK, model::Hook::Router | model::Hook::Screen) {
             return Err(HookError::OneOnly(W::HOOK.name()));
         }
         let deps = &self.deps;

@@ -1,4 +1,4 @@
-//! The public API of the plugin host: versions, bindings, trials and calls of the four hooks.
+//! The public API of the plugin host: versions, bindings, trials and calls of the hooks.
 
 use crate::binding::{CandidateRecord, TrialMode};
 use crate::chain::ChainOutcome;
@@ -13,13 +13,16 @@ use crate::library::{Library, VersionInfo};
 use crate::policy_reference::ActivationConditions;
 use crate::runtime::Runtime;
 use crate::signature::Trust;
-use crate::worlds::{Biller, Decision, DeliveryPolicy, PriceQuestion, Resolver, Router};
+use crate::worlds::{
+    Biller, Decision, DeliveryPolicy, PriceQuestion, Resolver, Router, Screen, ScreenDecision,
+};
 use crate::{Fault, HookError};
 use api::{Binding, BindingRecord, FaultyVersion, OnFault};
 use arc_swap::ArcSwap;
 use model::{
-    Attempt, DeliveryDecision, Directory, Hook, Leg, Message, PeerId, PluginVersion, RejectReason,
-    Resolution, RoutingDecision, Settlement, Subscriber, Timestamp, Verdict,
+    Attempt, DeliveryDecision, Directory, Hook, Leg, Message, MessageChanges, PeerId, PluginVersion,
+    RejectReason, Resolution, RoutingDecision, ScreenVerdict, Screening, Settlement, Subscriber, Timestamp,
+    Verdict,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -38,7 +41,7 @@ pub struct HooksOptions {
     pub home: Option<PeerId>,
     /// Trusted signing keys.
     pub trust: Trust,
-    /// Record the host calls of routers, so that a replay of archived messages is exact.
+    /// Record the host calls of screens and routers, so that a replay of archived messages is exact.
     pub record: bool,
 }
 
@@ -64,10 +67,20 @@ pub struct RoutingStep {
     pub outcome: Result<Decision, Fault>,
 }
 
-/// The plugin host: the plugin library and the slots of all four hooks.
+/// The result of one screen of the chain, for `explain`.
+#[derive(Debug, Clone)]
+pub struct ScreeningStep {
+    /// The plugin version.
+    pub by: Arc<PluginVersion>,
+    /// The decision, or the fault of the call.
+    pub outcome: Result<ScreenDecision, Fault>,
+}
+
+/// The plugin host: the plugin library and the slots of all hooks.
 pub struct Hooks {
     deps: Arc<HookDeps>,
     options: HooksOptions,
+    screen: HookSlot<Screen>,
     router: HookSlot<Router>,
     resolver: HookSlot<Resolver>,
     delivery: HookSlot<DeliveryPolicy>,
@@ -79,6 +92,10 @@ pub struct Hooks {
 macro_rules! with_slot {
     ($self:ident, $hook:expr, $slot:ident => $what:expr) => {
         match $hook {
+            Hook::Screen => {
+                let $slot = &$self.screen;
+                $what
+            }
             Hook::Router => {
                 let $slot = &$self.router;
                 $what
@@ -121,6 +138,7 @@ impl Hooks {
             reporter,
         });
         let hooks = Arc::new(Self {
+            screen: HookSlot::open(deps.clone())?,
             router: HookSlot::open(deps.clone())?,
             resolver: HookSlot::open(deps.clone())?,
             delivery: HookSlot::open(deps.clone())?,
@@ -312,6 +330,7 @@ impl Hooks {
     /// A plugin does not start or refuses its policy document.
     pub fn dry_run(&self, hook: Hook, chain: &[Binding]) -> Result<DryRun, HookError> {
         Ok(match hook {
+            Hook::Screen => DryRun::screens(self.screen.dry_run(chain)?),
             Hook::Router => DryRun::router(self.router.dry_run(chain)?),
             Hook::Resolver => DryRun::resolver(self.resolver.dry_run(chain)?),
             Hook::DeliveryPolicy => DryRun::delivery(self.delivery.dry_run(chain)?),
@@ -323,10 +342,85 @@ impl Hooks {
         if self.options.record { HostCallLog::recording() } else { HostCallLog::Off }
     }
 
+    /// Screens a message, and gives it the text that a screen put in place of its own. `Ok(None)` if no screen is bound. The
+    /// error is the decision that takes the place of a routing, because a screen failed and its binding says so.
+    ///
+    /// # Errors
+    /// See above; a message that is held by it is screened when it is routed again.
+    pub fn screen(
+        &self,
+        message: &mut Message,
+        now: Timestamp,
+    ) -> Result<Option<Box<Screening>>, Box<RoutingDecision>> {
+        if !self.screen.is_bound() {
+            return Ok(None);
+        }
+        let message_id = LazyMessageId::resume(message.routed.fault_message_id.take());
+        let mut call_log = self.new_call_log();
+        let outcome = self.screen.ask(message, now, &mut call_log, &message_id);
+        message.routed.fault_message_id = message_id.into_shared();
+        self.conclude_screening(outcome, message, call_log, now)
+    }
+
+    fn conclude_screening(
+        &self,
+        outcome: ChainOutcome<Screen>,
+        message: &mut Message,
+        call_log: HostCallLog,
+        now: Timestamp,
+    ) -> Result<Option<Box<Screening>>, Box<RoutingDecision>> {
+        let (decision, by) = match outcome {
+            ChainOutcome::Decided(decision, generation) => (decision, generation.by.clone()),
+            ChainOutcome::Undecided { last, fault, answer } => {
+                let Some(last) = last else { return Ok(None) };
+                let note = fault.map(|fault| describe_fault(&fault));
+                let passed = ScreenDecision { verdict: ScreenVerdict::Pass, changes: None, text: None, note };
+                (answer.unwrap_or(passed), last.by.clone())
+            }
+            ChainOutcome::Fault(fault, generation) => {
+                let verdict = match &generation.binding.on_fault {
+                    OnFault::Reject => Verdict::Reject(RejectReason::Fault),
+                    OnFault::Hold | OnFault::Pass | OnFault::Peer(_) => {
+                        Verdict::Hold(now + self.options.hold_for)
+                    }
+                };
+                let by = generation.by.clone();
+                return Err(Box::new(RoutingDecision::new(verdict, by).with_note(describe_fault(&fault))));
+            }
+        };
+        let ScreenDecision { verdict, changes, text, note } = decision;
+        Ok(Some(Box::new(Screening {
+            verdict,
+            by,
+            note,
+            changes,
+            submitted_text: text.map(|text| std::mem::replace(&mut message.text, text)),
+            host_calls: call_log.into_record(),
+        })))
+    }
+
+    /// Explains the screening of a message, without effects: the result of each screen, up to the one that decides, and
+    /// what would follow. See [`Hooks::screen`].
+    ///
+    /// # Errors
+    /// As for [`Hooks::screen`].
+    #[expect(clippy::type_complexity, reason = "the steps, and the answer of `screen`")]
+    pub fn explain_screening(
+        &self,
+        message: &mut Message,
+        now: Timestamp,
+    ) -> (Vec<ScreeningStep>, Result<Option<Box<Screening>>, Box<RoutingDecision>>) {
+        let mut steps = Vec::new();
+        let outcome = self.screen.chain().explain(message, now, |by, outcome| {
+            steps.push(ScreeningStep { by: by.clone(), outcome: outcome.clone() });
+        });
+        (steps, self.conclude_screening(outcome, message, HostCallLog::Preview, now))
+    }
+
     /// Routes a message. This never fails: on a fault, the binding's `on-fault` decides.
     #[must_use]
     pub fn route(&self, message: &Message, now: Timestamp) -> RoutingDecision {
-        let message_id = LazyMessageId::default();
+        let message_id = LazyMessageId::resume(message.routed.fault_message_id.clone());
         let mut routed = self.ask_routers(message, now, &message_id);
         routed.fault_message_id = message_id.into_shared();
         routed
@@ -335,20 +429,24 @@ impl Hooks {
     fn ask_routers(&self, message: &Message, now: Timestamp, message_id: &LazyMessageId) -> RoutingDecision {
         let mut call_log = self.new_call_log();
         let outcome = self.router.ask(message, now, &mut call_log, message_id);
-        self.conclude(outcome, call_log, now)
+        self.conclude(outcome, message, call_log, now)
     }
 
     /// Converts the outcome of the router chain into a routing decision.
     fn conclude(
         &self,
         outcome: ChainOutcome<Router>,
+        message: &Message,
         call_log: HostCallLog,
         now: Timestamp,
     ) -> RoutingDecision {
         match outcome {
             ChainOutcome::Decided(Decision { verdict, sender, changes, note }, generation) => {
                 let verdict = verdict.unwrap_or(Verdict::Reject(RejectReason::NoRoute));
-                let changes = changes.filter(|_| matches!(verdict, Verdict::Forward(_)));
+                let changes = match verdict {
+                    Verdict::Forward(_) => with_screened(changes, message),
+                    _ => None,
+                };
                 let by = generation.by.clone();
                 RoutingDecision {
                     note,
@@ -369,7 +467,7 @@ impl Hooks {
                 };
                 RoutingDecision::new(verdict, generation.by.clone()).with_note(describe_fault(&fault))
             }
-            ChainOutcome::Undecided { last, fault } => {
+            ChainOutcome::Undecided { last, fault, .. } => {
                 let note = match (&last, &fault) {
                     (None, _) => "no router is bound".into(),
                     (_, None) => "no router decided".into(),
@@ -432,7 +530,7 @@ impl Hooks {
                 by: generation.by.clone(),
                 note: Some(describe_fault(&fault)),
             },
-            ChainOutcome::Undecided { last, fault } => Resolution {
+            ChainOutcome::Undecided { last, fault, .. } => Resolution {
                 subscriber: Subscriber::TryLater { after: None },
                 by: last.map_or_else(|| self.no_plugin.clone(), |last| last.by.clone()),
                 note: Some(
@@ -484,7 +582,7 @@ impl Hooks {
         let outcome = self.router.chain().explain(message, now, |by, outcome| {
             steps.push(RoutingStep { by: by.clone(), outcome: outcome.clone() });
         });
-        (steps, self.conclude(outcome, HostCallLog::Preview, now))
+        (steps, self.conclude(outcome, message, HostCallLog::Preview, now))
     }
 
     /// Explains the price of a message with a forward verdict, without effects.
@@ -499,6 +597,21 @@ impl Hooks {
 /// The leg that determines the price: the first ranked leg that needs no resolver.
 fn priced_leg(legs: &[Leg]) -> Option<&Leg> {
     legs.iter().filter(|leg| !leg.resolve).min_by_key(|leg| leg.rank)
+}
+
+/// The changes of the screens, and those of the routers on top of them.
+pub(crate) fn with_screened(
+    changes: Option<Box<MessageChanges>>,
+    message: &Message,
+) -> Option<Box<MessageChanges>> {
+    let screened = message.routed.screening.as_ref().and_then(|screening| screening.changes.clone());
+    match (screened, changes) {
+        (Some(mut screened), Some(changes)) => {
+            screened.extend(*changes);
+            Some(screened)
+        }
+        (screened, changes) => screened.or(changes),
+    }
 }
 
 fn describe_fault(fault: &Fault) -> Box<str> {

@@ -67,17 +67,8 @@ impl EventSink for InstantEngine {
 struct ConstantRouting(Arc<PluginVersion>);
 
 impl Routing for ConstantRouting {
-    fn route(&self, _: &Message) -> RoutingDecision {
-        RoutingDecision {
-            verdict: Verdict::Forward(vec![Leg::to(PeerId(2))]),
-            by: self.0.clone(),
-            note: None,
-            sender: None,
-            changes: None,
-            quote: None,
-            host_calls: None,
-            fault_message_id: None,
-        }
+    fn route(&self, message: &mut Message) {
+        message.routed = RoutingDecision::new(Verdict::Forward(vec![Leg::to(PeerId(2))]), self.0.clone());
     }
 }
 

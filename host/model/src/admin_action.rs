@@ -14,12 +14,24 @@ pub enum AdminActionKind {
     GivenUp = 5,
     /// Retried at once.
     Retried = 6,
+    /// Released from quarantine: it is routed.
+    Released = 7,
+    /// Purged from quarantine: it ended as rejected.
+    Purged = 8,
 }
 
 impl AdminActionKind {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Resumed, Self::Rerouted, Self::Cancelled, Self::SentAgain, Self::GivenUp, Self::Retried];
+    pub const ALL: [Self; 8] = [
+        Self::Resumed,
+        Self::Rerouted,
+        Self::Cancelled,
+        Self::SentAgain,
+        Self::GivenUp,
+        Self::Retried,
+        Self::Released,
+        Self::Purged,
+    ];
 
     /// The name used in the archive's traces.
     #[must_use]
@@ -31,6 +43,8 @@ impl AdminActionKind {
             Self::SentAgain => "sent_again",
             Self::GivenUp => "given_up",
             Self::Retried => "retried",
+            Self::Released => "released",
+            Self::Purged => "purged",
         }
     }
 

@@ -297,6 +297,8 @@ pub enum WaitState {
         /// The time of the next routing.
         until: Timestamp,
     },
+    /// In quarantine until an admin decides.
+    Quarantined,
     /// Uncertain: sent, and never answered.
     Uncertain {
         /// The time of the attempt.

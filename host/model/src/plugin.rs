@@ -13,11 +13,14 @@ pub enum Hook {
     DeliveryPolicy = 3,
     /// Prices a message.
     Biller = 4,
+    /// Decides whether a message may pass, before it is routed.
+    Screen = 5,
 }
 
 impl Hook {
     /// All hooks.
-    pub const ALL: [Self; 4] = [Self::Router, Self::Resolver, Self::DeliveryPolicy, Self::Biller];
+    pub const ALL: [Self; 5] =
+        [Self::Screen, Self::Router, Self::Resolver, Self::DeliveryPolicy, Self::Biller];
 
     /// The name used in paths, metrics and files.
     #[must_use]
@@ -27,6 +30,7 @@ impl Hook {
             Self::Resolver => "resolver",
             Self::DeliveryPolicy => "delivery-policy",
             Self::Biller => "biller",
+            Self::Screen => "screen",
         }
     }
 

@@ -83,6 +83,8 @@ pub enum StepKind<P = PeerId> {
         /// The time of the next routing, at the latest.
         until: Timestamp,
     },
+    /// In quarantine until an admin releases or purges it.
+    Quarantined,
     /// Routed again after a hold.
     Rerouted {
         /// The first leg's peer.
@@ -200,7 +202,7 @@ impl<P> StepKind<P> {
             },
         }
         Accepted, Responded { id }, Refused { code }, NotSent, Unanswered, Deferred { until }, SentAgain,
-        StatusQueried, DlrReceived { state, error }, Replaced, Held { until }, Recovered,
+        StatusQueried, DlrReceived { state, error }, Replaced, Held { until }, Quarantined, Recovered,
         Decided { hook, by, note }, Resolving, UnknownSubscriber { cached }, SubscriberRequeried { imsi },
         AwaitingAlert { until }, MovedBehindOthers { until }, SenderLeased { pool, number },
         SenderUnavailable { pool }, Charged { amount }, Refunded { amount },)

@@ -1,6 +1,7 @@
 use crate::trace_form::{self, DestinationForm, SourceForm};
 use crate::{
-    Address, Imsi, MessageChanges, MessageId, PeerId, PluginVersion, Quote, SenderRequest, Timestamp,
+    Address, DlrState, Imsi, MessageChanges, MessageId, PeerId, PluginVersion, Quote, Screening,
+    SenderRequest, Timestamp,
 };
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -171,6 +172,56 @@ pub enum Verdict<P = PeerId> {
     /// Refuse it.
     #[serde(rename = "rejected")]
     Reject(RejectReason),
+    /// Accept it, and keep it until an admin releases or purges it, or its validity ends.
+    #[serde(rename = "quarantined")]
+    Quarantine,
+    /// Accept it and deliver it to nobody. The submitter is told this state.
+    #[serde(rename = "dropped")]
+    Drop(DroppedAs),
+}
+
+/// What the submitter of a dropped message is told in its DLR.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[repr(u8)]
+pub enum DroppedAs {
+    /// Delivered.
+    Delivered = 1,
+    /// Undeliverable.
+    Undeliverable = 2,
+    /// Rejected.
+    Rejected = 3,
+}
+
+impl DroppedAs {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Delivered, Self::Undeliverable, Self::Rejected];
+
+    /// From the octet on disk.
+    #[must_use]
+    pub fn from_octet(octet: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|shown| *shown as u8 == octet)
+    }
+
+    /// The name used in JSON and cases.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Delivered => "delivered",
+            Self::Undeliverable => "undeliverable",
+            Self::Rejected => "rejected",
+        }
+    }
+
+    /// The state in the DLR.
+    #[must_use]
+    pub fn dlr_state(self) -> DlrState {
+        match self {
+            Self::Delivered => DlrState::Delivered,
+            Self::Undeliverable => DlrState::Undeliverable,
+            Self::Rejected => DlrState::Rejected,
+        }
+    }
 }
 
 impl<P> Verdict<P> {
@@ -183,6 +234,8 @@ impl<P> Verdict<P> {
             }
             Self::Hold(until) => Verdict::Hold(*until),
             Self::Reject(reason) => Verdict::Reject(*reason),
+            Self::Quarantine => Verdict::Quarantine,
+            Self::Drop(shown) => Verdict::Drop(*shown),
         }
     }
 
@@ -206,6 +259,8 @@ pub struct RoutingDecision {
     pub sender: Option<Box<SenderRequest>>,
     /// What the plugin changes, with a forward verdict.
     pub changes: Option<Box<MessageChanges>>,
+    /// What the screens said, if any is bound. It stays the same when the message is routed again.
+    pub screening: Option<Box<Screening>>,
     /// The price, if a biller is bound.
     pub quote: Option<Box<Quote>>,
     /// The host calls of the router and their results, encoded by `hooks`; `None` if there were none that could
@@ -216,7 +271,7 @@ pub struct RoutingDecision {
 }
 
 impl RoutingDecision {
-    /// A verdict without note, sender request, changes, price and host calls.
+    /// A verdict without note, sender request, changes, screening, price and host calls.
     #[must_use]
     pub fn new(verdict: Verdict, by: Arc<PluginVersion>) -> Self {
         Self {
@@ -225,6 +280,7 @@ impl RoutingDecision {
             note: None,
             sender: None,
             changes: None,
+            screening: None,
             quote: None,
             host_calls: None,
             fault_message_id: None,

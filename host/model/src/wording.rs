@@ -1,6 +1,8 @@
 //! The wording of traces: one for live and archived messages.
 
-use crate::{AdminActionKind, DlrState, Leg, SenderFallback, SenderRequest, StepKind, Verdict};
+use crate::{
+    AdminActionKind, DlrState, Leg, ScreenVerdict, SenderFallback, SenderRequest, StepKind, Verdict,
+};
 use std::fmt::{self, Display, Formatter};
 
 impl<P: Display> Display for Verdict<P> {
@@ -15,6 +17,19 @@ impl<P: Display> Display for Verdict<P> {
             }
             Self::Hold(until) => write!(f, "hold until {}", until.0),
             Self::Reject(reason) => write!(f, "reject: {reason}"),
+            Self::Quarantine => write!(f, "{}", ScreenVerdict::Quarantine),
+            Self::Drop(shown) => write!(f, "{}", ScreenVerdict::Drop(*shown)),
+        }
+    }
+}
+
+impl Display for ScreenVerdict {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pass => f.write_str("pass"),
+            Self::Reject(reason) => write!(f, "reject: {reason}"),
+            Self::Quarantine => f.write_str("quarantine"),
+            Self::Drop(shown) => write!(f, "drop, reported as {}", shown.name()),
         }
     }
 }
@@ -67,6 +82,7 @@ impl<P: Display> Display for StepKind<P> {
             },
             Self::Replaced => f.write_str("text replaced by the submitter"),
             Self::Held { until } => write!(f, "held until {}", until.0),
+            Self::Quarantined => f.write_str("in quarantine until an admin releases or purges it"),
             Self::Rerouted { peer } => write!(f, "rerouted to {peer}"),
             Self::Recovered => f.write_str("recovered after a restart of the daemon"),
             Self::Decided { hook, by, note } => {
@@ -98,6 +114,8 @@ impl<P: Display> Display for StepKind<P> {
                     (AdminActionKind::SentAgain, _) => f.write_str("settled: will be sent again")?,
                     (AdminActionKind::GivenUp, _) => f.write_str("settled: given up")?,
                     (AdminActionKind::Retried, _) => f.write_str("retried immediately")?,
+                    (AdminActionKind::Released, _) => f.write_str("released from quarantine")?,
+                    (AdminActionKind::Purged, _) => f.write_str("purged from quarantine")?,
                 }
                 write!(f, ", by {by}")?;
                 queue_action.map_or(Ok(()), |action| write!(f, " (queue action {action})"))

@@ -1,8 +1,9 @@
-use model::{Message, RoutingDecision};
+use model::Message;
 
-/// The routing chain. The daemon implements it.
+/// Screens, routers and billers. The daemon implements it.
 pub trait Routing: Send + Sync {
-    /// Routes a submission, or an MO of a peer. Runs on the link's thread for every message, before the engine gets
-    /// the message. A refusal is a verdict too; the engine turns it into an answer.
-    fn route(&self, message: &Message) -> RoutingDecision;
+    /// Screens and routes a submission, or an MO of a peer: sets its routing decision, and its text if a screen replaces
+    /// it. Runs on the link's thread for every message, before the engine gets the message. A refusal is a verdict too; the
+    /// engine turns it into an answer.
+    fn route(&self, message: &mut Message);
 }

@@ -5,6 +5,9 @@ use model::Text;
 use sgip::text::{self as sgip_text, Coding as Sgip};
 use smpp::segmentation;
 
+/// Maximum number of segments of a text that a screen puts in the place of another.
+const MAX_SEGMENTS: usize = 255;
+
 /// The coding of a text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum TextCoding {
@@ -74,6 +77,30 @@ pub fn encode(text: &str, coding: TextCoding) -> Result<(Bytes, u8), String> {
             .ok_or_else(|| "has characters that GBK cannot say; use coding ucs2 or auto".to_owned()),
         TextCoding::Binary => Err("is text, and coding binary is for octets".to_owned()),
     }
+}
+
+/// The text with other characters and the same header.
+///
+/// # Errors
+/// The characters do not fit, as a predicate: "needs …".
+pub fn replace(text: &Text, characters: &str) -> Result<Text, String> {
+    let (encoded, data_coding) = encode(characters, TextCoding::Auto)?;
+    let header = sgip_text::header(&text.octets).filter(|_| text.udhi).map(|(header, _)| header);
+    let Some(header) = header else {
+        let segments = segment_count(&encoded, data_coding, false);
+        if segments > MAX_SEGMENTS {
+            return Err(format!("needs {segments} segments; at most {MAX_SEGMENTS} are allowed"));
+        }
+        return Ok(Text { payload: encoded.len() > 140, octets: encoded, data_coding, udhi: false });
+    };
+    // Characters of the GSM alphabet and of ASCII have one octet here and seven bits on the air.
+    let room = 140_usize.saturating_sub(header.len());
+    let room = if data_coding < 2 { room * 8 / 7 } else { room };
+    if encoded.len() > room {
+        return Err(format!("has {} octets; beside the header, {room} fit into a segment", encoded.len()));
+    }
+    let octets = Bytes::from([header, &encoded[..]].concat());
+    Ok(Text { payload: text.payload, octets, data_coding, udhi: true })
 }
 
 /// The number of short messages that these octets are sent in.

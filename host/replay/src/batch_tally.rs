@@ -57,7 +57,7 @@ impl Comparer {
     /// Compares all messages of a batch; `None` if `cancelled` was set meanwhile.
     pub(crate) fn compare_batch(
         &mut self,
-        messages: &[ArchivedMessage],
+        messages: &mut [ArchivedMessage],
         cancelled: &dyn Fn() -> bool,
     ) -> Option<BatchTally> {
         let mut tally = BatchTally::default();
@@ -66,11 +66,12 @@ impl Comparer {
             if cancelled() {
                 return None;
             }
+            let candidate = &*self.candidate;
+            candidate.select_decision(message);
             if !message.routed {
                 tally.unrouted += 1;
                 continue;
             }
-            let candidate = &*self.candidate;
             // Unwind safe: a candidate that panicked only affects its own state; ours is not shared with it.
             let decision = catch_unwind(AssertUnwindSafe(|| candidate.decide(message)))
                 .unwrap_or_else(|_| CandidateDecision::new(CandidateVerdict::Fault(Cow::Borrowed("panic"))));

@@ -8,6 +8,9 @@ pub trait Candidate: Send + Sync + 'static {
     /// Decides a message as the candidate would have. Called from many threads, once for each message, in any order. A
     /// panic counts as the fault `panic`.
     fn decide(&self, message: &ArchivedMessage) -> CandidateDecision;
+
+    /// Puts the archived decision that the candidate's is compared with into the fields for routers, if it is another.
+    fn select_decision(&self, _message: &mut ArchivedMessage) {}
 }
 
 /// A candidate's decision for a message.

@@ -242,7 +242,9 @@ impl ReplayState {
             let started = thread_cpu_time();
             let damaged = decode(batch, &mut decoder, &mut messages);
             let decoded_at = thread_cpu_time();
-            let Some(mut tally) = comparer.compare_batch(&messages, &|| self.is_cancelled()) else { return };
+            let Some(mut tally) = comparer.compare_batch(&mut messages, &|| self.is_cancelled()) else {
+                return;
+            };
             let compared_at = thread_cpu_time();
             tally.damaged = damaged;
             self.compared.fetch_add(tally.messages, Relaxed);

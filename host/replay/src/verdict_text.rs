@@ -44,9 +44,16 @@ pub(crate) fn write(out: &mut String, message: &ArchivedMessage, decision: &Cand
 
 fn write_verdict(out: &mut String, verdict: &Verdict<Arc<str>>) {
     match verdict {
+        // In a replay of screens, a message that passes has no legs.
+        Verdict::Forward(legs) if legs.is_empty() => out.push_str("pass"),
         Verdict::Forward(_) if verdict.is_home() => out.push_str("home"),
         Verdict::Forward(legs) => write_legs(out, &ComparedLegs::of(legs)),
         Verdict::Hold(_) => out.push_str("hold"),
+        Verdict::Quarantine => out.push_str("quarantine"),
+        Verdict::Drop(shown) => {
+            out.push_str("drop, reported as ");
+            out.push_str(shown.name());
+        }
         Verdict::Reject(reason) => {
             out.push_str("reject ");
             out.push_str(reason.name());

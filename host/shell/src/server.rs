@@ -323,7 +323,7 @@ impl Shared {
         let rate_checked =
             prepared.and_then(|prepared| self.check_rate(caller, Instant::now()).map(|()| prepared));
         let (key, mut message) = rate_checked.inspect_err(|fault| self.record_refusal(caller, fault))?;
-        message.routed = self.routing.route(&message);
+        self.routing.route(&mut message);
         let to = crate::number::display_number(&message.destination);
         let event = |reply| Event::AcceptMany { messages: vec![message], shared_id: false, key, reply };
         let answer = self.engine_client.request(&*self.core, self.options().submit_timeout, event).await;

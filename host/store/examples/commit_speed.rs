@@ -39,16 +39,7 @@ fn message(id: u64, by: &Arc<PluginVersion>) -> Arc<Message> {
         accepted_at: Timestamp(1_700_000_000_000),
         scheduled: None,
         expires_at: Timestamp(1_700_086_400_000),
-        routed: RoutingDecision {
-            verdict: Verdict::Forward(vec![Leg::to(PeerId(1))]),
-            by: by.clone(),
-            note: None,
-            sender: None,
-            changes: None,
-            quote: None,
-            host_calls: None,
-            fault_message_id: None,
-        },
+        routed: RoutingDecision::new(Verdict::Forward(vec![Leg::to(PeerId(1))]), by.clone()),
     })
 }
 

@@ -98,7 +98,12 @@ fn may_have_left(recovered: &RecoveredMessage, now: Timestamp) -> bool {
     match recovered.progress.as_ref().map(|progress| progress.waiting) {
         None => matches!(routed.verdict, Verdict::Forward(_)),
         Some(WaitState::Queued | WaitState::Deferred { .. }) => true,
-        Some(WaitState::Held { .. } | WaitState::Uncertain { .. } | WaitState::Dlr { .. }) => false,
+        Some(
+            WaitState::Held { .. }
+            | WaitState::Quarantined
+            | WaitState::Uncertain { .. }
+            | WaitState::Dlr { .. },
+        ) => false,
     }
 }
 

@@ -147,10 +147,10 @@ impl Switchyard {
     }
 
     fn write_core_metrics(&self, page: &mut MetricsPage) {
-        let Some((totals, peers, live, cached)) = self
-            .core
-            .query(|engine, _| (engine.totals().clone(), engine.peers(), engine.live(), engine.cached()))
-        else {
+        let Some((totals, peers, live, (cached, quarantine))) = self.core.query(|engine, _| {
+            let sizes = (engine.cached(), engine.quarantine_length());
+            (engine.totals().clone(), engine.peers(), engine.live(), sizes)
+        }) else {
             return;
         };
         for (metric, value) in [
@@ -165,6 +165,8 @@ impl Switchyard {
             (&metrics::DLRS_UNMATCHED, totals.dlrs_unmatched),
             (&metrics::DLRS_MADE, totals.dlrs_made),
             (&metrics::DLRS_DELIVERED, totals.dlrs_delivered),
+            (&metrics::QUARANTINED, totals.quarantined),
+            (&metrics::SCREEN_DROPS, totals.dropped_by_screens),
         ] {
             page.put(metric, &[], value as f64);
         }
@@ -192,6 +194,7 @@ impl Switchyard {
         self.write_counts(page);
         self.write_queue_action_metrics(page);
         page.put(&metrics::WAITING, &[], live as f64);
+        page.put(&metrics::QUARANTINE, &[], quarantine as f64);
         page.put(&metrics::BODY_CACHE, &[], cached as f64);
     }
 }
@@ -362,20 +365,24 @@ impl ApiBackend for Switchyard {
             accepted_at: now,
             scheduled: None,
             expires_at: Timestamp(now.0 + 86_400_000),
-            routed: RoutingDecision {
-                verdict: Verdict::Reject(model::RejectReason::NoRoute),
-                by: Arc::new(model::PluginVersion { plugin: String::new(), version: String::new() }),
-                note: None,
-                sender: None,
-                changes: None,
-                quote: None,
-                host_calls: None,
-                fault_message_id: None,
-            },
+            routed: RoutingDecision::new(
+                Verdict::Reject(model::RejectReason::NoRoute),
+                Arc::new(model::PluginVersion { plugin: String::new(), version: String::new() }),
+            ),
         };
         let mut steps = vec![format!("origin: {}", asked.origin)];
-        let (considered, routed) = self.routing.explain(&message);
-        for considered in considered {
+        let explanation = self.routing.explain(&mut message);
+        for screen in explanation.screens {
+            let by = format!("screen {} {}", screen.by.plugin, screen.by.version);
+            steps.push(match screen.outcome {
+                Ok(decision) => {
+                    let note = decision.note.as_deref().map(|note| format!(" ({note})")).unwrap_or_default();
+                    format!("{by}: {decision}{note}")
+                }
+                Err(fault) => format!("{by}: fault: {}; its binding's on-fault decides", fault.summary()),
+            });
+        }
+        for considered in explanation.routers {
             let by = format!("router {} {}", considered.by.plugin, considered.by.version);
             steps.push(match considered.outcome {
                 Ok(Decision { verdict: None, .. }) => format!("{by}: pass"),
@@ -389,7 +396,6 @@ impl ApiBackend for Switchyard {
                 Err(fault) => format!("{by}: fault: {}; its binding's on-fault decides", fault.summary()),
             });
         }
-        message.routed = routed;
         let note = message.routed.note.as_deref().map(|note| format!(" ({note})")).unwrap_or_default();
         steps.push(format!(
             "after the built-in rules: {}{note}",

@@ -31,9 +31,17 @@ impl HookWorkers {
         let (charges, to_settle) = unbounded::<Vec<Settlement>>();
         let handles = || (core.clone(), routing.clone());
         let (to, run) = handles();
-        spawn_worker("reroute", to_route, to, move |message| Event::Rerouted {
-            id: message.id,
-            routed: run.route(&message),
+        spawn_worker("reroute", to_route, to, move |message: Arc<Message>| {
+            let mut routed = Message::clone(&message);
+            run.route(&mut routed);
+            let screened_now = message.routed.screening.is_none();
+            let screening = routed.routed.screening.as_deref().filter(|_| screened_now);
+            let has_new_text = screening.is_some_and(|screening| screening.submitted_text.is_some());
+            Event::Rerouted {
+                id: message.id,
+                text: has_new_text.then_some(routed.text),
+                routed: routed.routed,
+            }
         })?;
         for _ in 0..resolver_threads.max(1) {
             let (to, run) = handles();

@@ -34,6 +34,7 @@ mod opt_out;
 mod peer_snapshots;
 mod plugins;
 mod pools;
+mod quarantine;
 mod queue_actions;
 mod records;
 mod replays;

@@ -29,6 +29,7 @@ pub(crate) fn message_state(state: MessageState) -> MessageStateView {
         MessageState::Submitted => MessageStateView::Submitted,
         MessageState::Deferred => MessageStateView::Deferred,
         MessageState::Held => MessageStateView::Held,
+        MessageState::Quarantined => MessageStateView::Quarantined,
         MessageState::Resolving => MessageStateView::Resolving,
         MessageState::Deciding => MessageStateView::Deciding,
         MessageState::Uncertain => MessageStateView::Uncertain,

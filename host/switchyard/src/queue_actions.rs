@@ -43,7 +43,7 @@ fn format_duration(time: Duration) -> String {
     format!("{}{suffix}", ms / unit)
 }
 
-fn field_problem(pointer: &str, what: impl Into<String>, allowed: Option<&str>) -> Problem {
+pub(crate) fn field_problem(pointer: &str, what: impl Into<String>, allowed: Option<&str>) -> Problem {
     let what = what.into();
     let mut problem = Problem::new(ProblemKind::Unprocessable, format!("{pointer}: {what}"));
     problem.problems.push(FieldProblem {
@@ -114,7 +114,7 @@ fn describe_author(action: &QueueAction) -> String {
 }
 
 impl Switchyard {
-    fn parse_peer(&self, pointer: &str, name: Option<&str>) -> Result<Option<PeerId>, Problem> {
+    pub(crate) fn parse_peer(&self, pointer: &str, name: Option<&str>) -> Result<Option<PeerId>, Problem> {
         let Some(name) = name else { return Ok(None) };
         let known = self.directory.load().id(name);
         known
@@ -279,7 +279,7 @@ impl Switchyard {
         }
     }
 
-    fn load(&self, ids: &[MessageId]) -> Result<Vec<Arc<Message>>, Problem> {
+    pub(crate) fn load(&self, ids: &[MessageId]) -> Result<Vec<Arc<Message>>, Problem> {
         let loaded =
             self.store.load(ids).map_err(|error| Problem::new(ProblemKind::Internal, error.to_string()))?;
         Ok(loaded.into_iter().flatten().collect())
@@ -345,13 +345,14 @@ impl Switchyard {
         Ok(preview)
     }
 
-    fn settle_all(
+    /// Applies an action to messages. Returns how many it fitted, and how many it did not.
+    pub(crate) fn act_on_all(
         &self,
         ids: &[MessageId],
         hand: AdminAction,
         by: &Arc<str>,
-    ) -> Result<api::SettleUncertainResult, Problem> {
-        let mut outcome = api::SettleUncertainResult { settled: 0, skipped: 0 };
+    ) -> Result<(u64, u64), Problem> {
+        let (mut done, mut skipped) = (0, 0);
         for part in ids.chunks(SETTLE_BATCH) {
             let events = part.iter().map(|id| {
                 let (id, by) = (*id, by.clone());
@@ -359,11 +360,11 @@ impl Switchyard {
             });
             let answers = core_loop::request_all(&self.core, &self.links.registry(), events)
                 .ok_or_else(shutting_down_problem)?;
-            let settled = answers.iter().filter(|answer| **answer == EngineAnswer::Done).count() as u64;
-            outcome.settled += settled;
-            outcome.skipped += answers.len() as u64 - settled;
+            let fitted = answers.iter().filter(|answer| **answer == EngineAnswer::Done).count() as u64;
+            done += fitted;
+            skipped += answers.len() as u64 - fitted;
         }
-        Ok(outcome)
+        Ok((done, skipped))
     }
 }
 
@@ -477,10 +478,10 @@ impl admin::QueueActions for Switchyard {
             api::UncertainRemedy::GiveUp => AdminAction::GiveUp,
         };
         let who: Arc<str> = by.into();
-        let outcome = match (request.peer, request.ids) {
+        let (settled, skipped) = match (request.peer, request.ids) {
             (None, Some(ids)) if ids.len() <= 1000 => {
                 let ids = ids.iter().map(|id| Self::parse_id(id)).collect::<Result<Vec<_>, _>>()?;
-                self.settle_all(&ids, action, &who)?
+                self.act_on_all(&ids, action, &who)?
             }
             (None, Some(_)) => return Err(field_problem("/ids", "are too many", Some("at most 1000"))),
             (Some(name), None) => {
@@ -491,11 +492,11 @@ impl admin::QueueActions for Switchyard {
                 // twice.
                 let all =
                     self.core.query(move |engine, _| engine.uncertain(Some(peer), MessageId(0), usize::MAX));
-                self.settle_all(&all.ok_or_else(shutting_down_problem)?, action, &who)?
+                self.act_on_all(&all.ok_or_else(shutting_down_problem)?, action, &who)?
             }
             _ => return Err(field_problem("", "selects no messages", Some("either `peer` or `ids`"))),
         };
-        tracing::info!(by, settled = outcome.settled, ?action, "uncertain messages settled by admin");
-        Ok(outcome)
+        tracing::info!(by, settled, ?action, "uncertain messages settled by admin");
+        Ok(api::SettleUncertainResult { settled, skipped })
     }
 }

@@ -8,10 +8,10 @@ use admin::{Problem, ProblemKind};
 use arc_swap::ArcSwap;
 use archive::{Archive, ArchivedMessage, ReplayRange};
 use bytes::Bytes;
-use hooks::{Binding, DryRun, DryRunOutcome};
+use hooks::{Binding, DryRun, DryRunOutcome, ScreenOutcome};
 use model::{
     Directory, Hook, Message, MessageKind, PeerId, PluginVersion, Priority, Quote, RejectReason,
-    RoutingDecision, Text, Timestamp, Verdict,
+    RoutingDecision, ScreenVerdict, Screening, Text, Timestamp, Verdict,
 };
 use parking_lot::Mutex;
 use replay::{
@@ -100,6 +100,7 @@ impl Replays {
         let hook = match hook {
             None | Some(api::ReplayHook::Router) => Hook::Router,
             Some(api::ReplayHook::Biller) => Hook::Biller,
+            Some(api::ReplayHook::Screen) => Hook::Screen,
         };
         let hooks = &appliance.routing.hooks;
         let live = |hook| hooks.status(hook).live.chain;
@@ -111,13 +112,14 @@ impl Replays {
         };
         let started = start_trial(hook, &chain)?;
         let biller = live(Hook::Biller);
-        let (router, biller) = match hook {
-            Hook::Biller => (None, Some(started)),
-            _ if biller.is_empty() => (Some(started), None),
-            _ => (Some(started), Some(start_trial(Hook::Biller, &biller)?)),
+        let (chains, biller) = match hook {
+            Hook::Screen => (CandidateChain::Screens(started), None),
+            Hook::Biller => (CandidateChain::Archived, Some(started)),
+            _ if biller.is_empty() => (CandidateChain::Routers(started), None),
+            _ => (CandidateChain::Routers(started), Some(start_trial(Hook::Biller, &biller)?)),
         };
         let candidate: Arc<dyn Candidate> = Arc::new(PluginCandidate {
-            router,
+            chain: chains,
             biller,
             routing: appliance.routing.clone(),
             directory: appliance.directory.clone(),
@@ -154,7 +156,8 @@ impl Replays {
             versions
                 .iter()
                 .filter(|info| info.plugin == binding.plugin && info.version == binding.version)
-                .any(|info| info.imports.iter().any(|import| import.starts_with("switchyard:hooks/body")))
+                .flat_map(|info| &info.imports)
+                .any(|import| TEXT_INTERFACES.iter().any(|interface| import.starts_with(interface)))
         }))
     }
 
@@ -214,10 +217,20 @@ fn replay_state(id: u64, started: &StartedReplay, with_report: bool) -> api::Rep
     }
 }
 
+/// The interfaces whose functions tell something of the text.
+const TEXT_INTERFACES: [&str; 2] = ["switchyard:hooks/body@", "switchyard:hooks/details@"];
+
+/// The plugins of a replay.
+enum CandidateChain {
+    Screens(DryRun),
+    Routers(DryRun),
+    /// The archived verdict is kept, and priced again.
+    Archived,
+}
+
 /// A candidate plugin, followed by the daemon's own routing rules as in live routing.
 struct PluginCandidate {
-    /// `None`: the archived verdict is kept, and priced again.
-    router: Option<DryRun>,
+    chain: CandidateChain,
     biller: Option<DryRun>,
     routing: Arc<ApplianceRouting>,
     directory: Arc<ArcSwap<Directory>>,
@@ -290,6 +303,41 @@ impl PluginCandidate {
         judged
     }
 
+    /// The verdict of the candidate screens.
+    fn screening(
+        &self,
+        screens: &DryRun,
+        archived: &ArchivedMessage,
+        message: &mut Message,
+    ) -> CandidateDecision {
+        message.routed.screening = None;
+        let host_calls = archived.screening.as_ref().and_then(|screening| screening.host_calls.as_deref());
+        let ScreenOutcome { decision, missing, .. } =
+            screens.screen(message, archived.accepted_at, Some(host_calls.unwrap_or_default()));
+        let decision = match decision {
+            Ok(decision) => decision,
+            Err(fault) => {
+                let mut judged =
+                    CandidateDecision::new(CandidateVerdict::Fault(Cow::Borrowed(fault.kind.name())));
+                judged.note = Some(fault.summary().into());
+                return judged;
+            }
+        };
+        let verdict = decision.as_ref().map_or(ScreenVerdict::Pass, |decision| decision.verdict);
+        message.routed.verdict = screening_as_routing(verdict);
+        let mut judged = CandidateDecision::new(self.named(&message.routed.verdict));
+        if let Some(decision) = decision {
+            (judged.changes, judged.note) = (decision.changes, decision.note);
+        }
+        let replaced = archived.screening.as_ref().is_some_and(|screening| screening.has_replaced_text);
+        judged.inexact_because = if replaced {
+            Some(Cow::Borrowed("a screen replaced the text"))
+        } else {
+            missing.map(Cow::Borrowed)
+        };
+        judged
+    }
+
     fn named(&self, verdict: &Verdict) -> CandidateVerdict {
         let directory = self.directory.load();
         CandidateVerdict::Decided(verdict.map_peers(|peer| directory.name(*peer)))
@@ -319,13 +367,40 @@ impl PluginCandidate {
     }
 }
 
+/// The verdict of the screens as one of the routers: without legs if the message passed.
+fn screening_as_routing<P>(verdict: ScreenVerdict) -> Verdict<P> {
+    verdict.instead_of_routing().unwrap_or(Verdict::Forward(Vec::new()))
+}
+
 impl Candidate for PluginCandidate {
+    fn select_decision(&self, message: &mut ArchivedMessage) {
+        if matches!(self.chain, CandidateChain::Screens(_)) {
+            let screening = message.screening.as_deref();
+            let verdict = screening.map_or(ScreenVerdict::Pass, |screening| screening.verdict);
+            message.verdict = screening_as_routing(verdict);
+            message.changes = screening.and_then(|screening| screening.changes.clone());
+            message.sender = None;
+            message.routed |= screening.is_some();
+        }
+    }
+
     fn decide(&self, archived: &ArchivedMessage) -> CandidateDecision {
         let origin = self.directory.load().id(&archived.origin);
         let mut message = self.message(archived, origin.unwrap_or(UNKNOWN_PEER));
-        let mut judged = match &self.router {
-            Some(router) => self.verdict(router, archived, &mut message),
-            None => {
+        if let Some(screening) = &archived.screening {
+            message.routed.screening = Some(Box::new(Screening {
+                verdict: screening.verdict,
+                by: screening.by.clone(),
+                note: None,
+                changes: screening.changes.clone(),
+                submitted_text: None,
+                host_calls: None,
+            }));
+        }
+        let mut judged = match &self.chain {
+            CandidateChain::Screens(screens) => self.screening(screens, archived, &mut message),
+            CandidateChain::Routers(routers) => self.verdict(routers, archived, &mut message),
+            CandidateChain::Archived => {
                 let directory = self.directory.load();
                 message.routed.changes.clone_from(&archived.changes);
                 message.routed.verdict =

@@ -1,11 +1,11 @@
-//! Routing and pricing for front ends: the hooks, and the daemon's own rules.
+//! Screening, routing and pricing for front ends: the hooks, and the daemon's own rules.
 
 use crate::config::Config;
 use arc_swap::ArcSwap;
-use hooks::{AccountAttributes, Hooks, RoutingStep};
+use hooks::{AccountAttributes, Hooks, RoutingStep, ScreeningStep};
 use model::{
-    Address, Directory, Leg, Message, PeerId, PluginVersion, RejectReason, RoutingDecision, Timestamp,
-    Verdict,
+    Address, Directory, Leg, Message, PeerId, PluginVersion, RejectReason, RoutingDecision, Screening,
+    Timestamp, Verdict,
 };
 use numbering::{DialledNumber, NumberPlan, NumberTarget};
 use ports::Routing;
@@ -16,7 +16,16 @@ use std::sync::{Arc, LazyLock};
 static NUMBER_PLAN: LazyLock<Arc<PluginVersion>> =
     LazyLock::new(|| Arc::new(PluginVersion { plugin: "number plan".to_owned(), version: String::new() }));
 
-/// Routes messages: removes legs back to the origin, sends unrouted MO messages to the default account, and adds the
+/// What the plugins of the chains say of a message.
+#[derive(Debug, Default)]
+pub(crate) struct Explanation {
+    /// The screens.
+    pub(crate) screens: Vec<ScreeningStep>,
+    /// The routers.
+    pub(crate) routers: Vec<RoutingStep>,
+}
+
+/// Screens and routes messages: removes legs back to the origin, sends unrouted MO messages to the default account, and adds the
 /// biller's price.
 pub(crate) struct ApplianceRouting {
     pub(crate) hooks: Arc<Hooks>,
@@ -148,19 +157,30 @@ impl ApplianceRouting {
         })
     }
 
-    /// Explains how a message would be routed and priced, with the verdict of each router. Nothing is counted.
-    pub(crate) fn explain(&self, message: &Message) -> (Vec<RoutingStep>, RoutingDecision) {
+    /// Explains how a message would be screened, routed and priced, with the answer of each plugin of the chains, and sets
+    /// its decision. Nothing is counted.
+    pub(crate) fn explain(&self, message: &mut Message) -> Explanation {
         let now = Timestamp::now();
-        let mut considered = Vec::new();
+        let mut explanation = Explanation::default();
+        let goes_on = apply_screening(message, |message| {
+            let (steps, screening) = self.hooks.explain_screening(message, now);
+            explanation.screens = steps;
+            screening
+        });
+        if !goes_on {
+            return explanation;
+        }
         let mut routed = self.route_by(message, || {
             let (steps, routed) = self.hooks.explain(message, now);
-            considered = steps;
+            explanation.routers = steps;
             routed
         });
         if self.peer_roles.load().is_account(message.origin) {
             self.hooks.explain_price(message, &mut routed, now);
         }
-        (considered, routed)
+        routed.screening = message.routed.screening.take();
+        message.routed = routed;
+        explanation
     }
 
     /// Applies the daemon's own rules to a verdict of the routers.
@@ -189,12 +209,48 @@ impl ApplianceRouting {
 }
 
 impl Routing for ApplianceRouting {
-    fn route(&self, message: &Message) -> RoutingDecision {
+    fn route(&self, message: &mut Message) {
         let now = Timestamp::now();
+        // Screens are asked once, also about a message that is routed again, or released from quarantine.
+        if message.routed.screening.is_none()
+            && !apply_screening(message, |message| self.hooks.screen(message, now))
+        {
+            return;
+        }
         let mut routed = self.route_by(message, || self.hooks.route(message, now));
         if self.peer_roles.load().is_account(message.origin) {
             self.hooks.price(message, &mut routed, now);
         }
-        routed
+        routed.screening = message.routed.screening.take();
+        message.routed = routed;
+    }
+}
+
+/// Screens a message. Returns whether it goes on to the routers; otherwise it has its decision.
+fn apply_screening(
+    message: &mut Message,
+    screen: impl FnOnce(&mut Message) -> Result<Option<Box<Screening>>, Box<RoutingDecision>>,
+) -> bool {
+    match screen(message) {
+        Ok(screening) => {
+            let stopped = screening.as_ref().and_then(|screening| {
+                let verdict = screening.verdict.instead_of_routing()?;
+                let note = screening.note.clone();
+                Some(RoutingDecision { note, ..RoutingDecision::new(verdict, screening.by.clone()) })
+            });
+            let fault_message_id = message.routed.fault_message_id.take();
+            let goes_on = stopped.is_none();
+            if let Some(stopped) = stopped {
+                message.routed = stopped;
+            }
+            message.routed.screening = screening;
+            message.routed.fault_message_id = fault_message_id;
+            goes_on
+        }
+        Err(decision) => {
+            let fault_message_id = message.routed.fault_message_id.take();
+            message.routed = RoutingDecision { fault_message_id, ..*decision };
+            false
+        }
     }
 }

@@ -536,6 +536,7 @@ fn host_services(
         pool_snapshots: Arc::default(),
         account_attributes: Arc::default(),
         decode_text: ports::text::characters,
+        replace_text: ports::text::replace,
         counters: Arc::new(Counters::default()),
         durable_counters,
         kv_store: values,

@@ -119,18 +119,12 @@ impl Testing for Switchyard {
             accepted_at: Timestamp::default(),
             scheduled: None,
             expires_at: Timestamp::now() + account.validity,
-            routed: RoutingDecision {
-                verdict: Verdict::Reject(RejectReason::NoRoute),
-                by: Arc::new(PluginVersion { plugin: String::new(), version: String::new() }),
-                note: None,
-                sender: None,
-                changes: None,
-                quote: None,
-                host_calls: None,
-                fault_message_id: None,
-            },
+            routed: RoutingDecision::new(
+                Verdict::Reject(RejectReason::NoRoute),
+                Arc::new(PluginVersion { plugin: String::new(), version: String::new() }),
+            ),
         };
-        message.routed = self.routing.route(&message);
+        self.routing.route(&mut message);
         let message = Box::new(message);
         let answer =
             core_loop::request(&self.core, &self.links.registry(), |reply| Event::Accept { message, reply });

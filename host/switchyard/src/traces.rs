@@ -4,11 +4,12 @@ use crate::api_backend::Switchyard;
 use crate::messages::message_state;
 use admin::{Problem, ProblemKind};
 use api::MessageStateView;
+use archive::TraceScreening;
 use engine::{LockHolder, MessageState, MessageStatus};
 use model::{
     Address, Direction, DlrRequest, FinalRecord, Message, MessageChanges, MessageId, MessageProgress, Now,
-    PeerId, PeerMessageId, PluginVersion, Priority, RoutingDecision, SenderRequest, Step, StepKind, Text,
-    Timestamp, Verdict,
+    PeerId, PeerMessageId, PluginVersion, Priority, RoutingDecision, Screening, SenderRequest, Step,
+    StepKind, Text, Timestamp, Verdict,
 };
 use std::sync::Arc;
 
@@ -21,6 +22,23 @@ pub(crate) fn describe_verdict(
     let sender = sender.map_or(String::new(), |request| format!("; {request}"));
     let changes = changes.map_or(String::new(), |changes| format!("; {changes}"));
     format!("{verdict}{sender}{changes}")
+}
+
+fn screening_view(
+    by: &PluginVersion,
+    note: Option<&str>,
+    changes: Option<&MessageChanges>,
+    submitted: Option<&Text>,
+    with_body: bool,
+) -> api::ScreeningView {
+    api::ScreeningView {
+        plugin: by.plugin.clone(),
+        version: by.version.clone(),
+        note: note.map(str::to_owned),
+        changes: changes.map(ToString::to_string),
+        text_replaced: submitted.is_some(),
+        submitted_body: submitted.filter(|_| with_body).map(|text| ports::text::display(text).0),
+    }
 }
 
 /// Stands for a peer that is known by its name only.
@@ -121,6 +139,7 @@ impl Switchyard {
             },
             accepted_at: message.accepted_at.0,
             expires_at: message.expires_at.0,
+            screening: None,
             routing: api::RoutingView {
                 plugin: routed.by.plugin.clone(),
                 version: routed.by.version.clone(),
@@ -182,7 +201,12 @@ impl Switchyard {
         let routed = &message.routed;
         let verdict =
             self.describe_routing(&routed.verdict, routed.sender.as_deref(), routed.changes.as_deref());
-        self.trace(message, self.name_of(message.origin), verdict, body)
+        let mut trace = self.trace(message, self.name_of(message.origin), verdict, body);
+        trace.screening = routed.screening.as_deref().map(|screening| {
+            let Screening { by, note, changes, submitted_text, .. } = screening;
+            screening_view(by, note.as_deref(), changes.as_deref(), submitted_text.as_ref(), body)
+        });
+        trace
     }
 
     /// The trace of a finished message in the store.
@@ -255,6 +279,7 @@ impl Switchyard {
                 until.unwrap_or(0)
             ),
             MessageState::Deferred => format!("next attempt at {}", until.unwrap_or(0)),
+            MessageState::Quarantined => "in quarantine until an admin releases or purges it".to_owned(),
             MessageState::Held => format!("held by routing; routed again at {}", until.unwrap_or(0)),
             MessageState::Resolving => {
                 let deferral = status.resolver_deferral.map_or(String::new(), |(by, note)| {
@@ -302,6 +327,10 @@ impl Switchyard {
         };
         let mut trace = self.trace(&message, origin.clone(), verdict, body);
         self.add_end(&mut trace, &ended, &decoded.steps);
+        trace.screening = decoded.screening.map(|screening| {
+            let TraceScreening { by, note, changes, submitted_text } = &screening;
+            screening_view(by, note.as_deref(), changes.as_ref(), submitted_text.as_ref(), body)
+        });
         trace.price = decoded.price.map(|price| api::PriceView {
             plugin: price.plugin,
             version: price.version,

@@ -4,7 +4,9 @@ use crate::WorkbenchError;
 use crate::case_details::CaseChanges;
 use crate::cases::{Case, ExpectedAnswer};
 use crate::local_host::LocalHost;
-use crate::plugin_host::{CaseAdvice, CaseAnswer, CaseQuestion, CaseResolution, CaseSender, PluginHost};
+use crate::plugin_host::{
+    CaseAdvice, CaseAnswer, CaseMessage, CaseQuestion, CaseResolution, CaseSender, PluginHost,
+};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -60,6 +62,9 @@ fn is_expected(case: &Case, answer: &CaseAnswer) -> bool {
         (ExpectedAnswer::Verdict(expected), CaseAnswer::Verdict { verdict, sender, changes, note }) => {
             expected == verdict && case.sender == *sender && case.changes == *changes && note_is(note)
         }
+        (ExpectedAnswer::Screened(expected), CaseAnswer::Screened { verdict, text, changes, note }) => {
+            expected == verdict && case.text == *text && case.changes == *changes && note_is(note)
+        }
         (ExpectedAnswer::Resolved(expected), CaseAnswer::Resolved { answer, note }) => {
             expected == answer && note_is(note)
         }
@@ -82,6 +87,7 @@ pub(crate) fn expected_answer(answer: &ExpectedAnswer) -> String {
         ExpectedAnswer::Refused(fragment) => containing("refused", fragment),
         ExpectedAnswer::Unsettled(fragment) => containing("again", fragment),
         ExpectedAnswer::Fault(fragment) => containing("fault", fragment),
+        ExpectedAnswer::Screened(verdict) => to_toml(verdict),
         ExpectedAnswer::Verdict(verdict) => to_toml(verdict),
         ExpectedAnswer::Resolved(resolution) => describe_resolution(resolution),
         ExpectedAnswer::Next(step) => to_toml(step),
@@ -90,7 +96,8 @@ pub(crate) fn expected_answer(answer: &ExpectedAnswer) -> String {
 }
 
 fn describe_expected(case: &Case) -> String {
-    let answer = with_sender(expected_answer(&case.expected), case.sender.as_ref());
+    let answer = with_text(expected_answer(&case.expected), case.text.as_deref());
+    let answer = with_sender(answer, case.sender.as_ref());
     append_note_and_advice(with_changes(answer, &case.changes), case.note.as_deref(), case.advice)
 }
 
@@ -103,6 +110,9 @@ pub(crate) fn describe_answer(answer: &CaseAnswer) -> String {
         CaseAnswer::Fault(text) => {
             let what = text.lines().next().unwrap_or_default();
             (format!("{{ fault = {} }}", quote(what)), None, None)
+        }
+        CaseAnswer::Screened { verdict, text, changes, note } => {
+            (with_changes(with_text(to_toml(verdict), text.as_deref()), changes), note.as_deref(), None)
         }
         CaseAnswer::Verdict { verdict, sender, changes, note } => {
             (with_changes(with_sender(to_toml(verdict), sender.as_ref()), changes), note.as_deref(), None)
@@ -117,6 +127,13 @@ pub(crate) fn describe_answer(answer: &CaseAnswer) -> String {
 fn with_sender(mut answer: String, sender: Option<&CaseSender>) -> String {
     if let Some(sender) = sender {
         let _ = write!(answer, ", sender = {}", to_toml(sender));
+    }
+    answer
+}
+
+fn with_text(mut answer: String, text: Option<&str>) -> String {
+    if let Some(text) = text {
+        let _ = write!(answer, ", text = {}", quote(text));
     }
     answer
 }
@@ -141,12 +158,8 @@ fn append_note_and_advice(mut answer: String, note: Option<&str>, advice: CaseAd
 fn describe_question(question: &CaseQuestion) -> String {
     match question {
         CaseQuestion::Configure => "configure".to_owned(),
-        CaseQuestion::Route(message) => format!(
-            "route {} -> {} from {}",
-            quote(&message.source.value),
-            quote(&message.destination.value),
-            message.origin
-        ),
+        CaseQuestion::Screen(message) => format!("screen {}", describe_message(message)),
+        CaseQuestion::Route(message) => format!("route {}", describe_message(message)),
         CaseQuestion::Resolve(number) => format!("resolve {}", quote(number)),
         CaseQuestion::Next(message, attempt) => format!(
             "next {}: attempt {} at {}, {:?}",
@@ -156,14 +169,17 @@ fn describe_question(question: &CaseQuestion) -> String {
             attempt.class
         ),
         CaseQuestion::Price(message, leg) => format!(
-            "price {} -> {} from {}{}",
-            quote(&message.source.value),
-            quote(&message.destination.value),
-            message.origin,
+            "price {}{}",
+            describe_message(message),
             leg.as_ref().map(|leg| format!(" by {}", leg.peer)).unwrap_or_default()
         ),
         CaseQuestion::Settle(settlements) => format!("settle {} charges", settlements.len()),
     }
+}
+
+fn describe_message(message: &CaseMessage) -> String {
+    let CaseMessage { source, destination, origin, .. } = message;
+    format!("{} -> {} from {origin}", quote(&source.value), quote(&destination.value))
 }
 
 /// The form in a file of cases.
@@ -206,6 +222,7 @@ mod tests {
             questions: vec![CaseQuestion::Resolve("49".to_owned())],
             expected,
             sender: None,
+            text: None,
             changes: CaseChanges::default(),
             note: note.map(str::to_owned),
             advice,

@@ -4,8 +4,8 @@ use crate::case_details::CaseChanges;
 use crate::local_host::HOME_PEER;
 use crate::plugin_host::{
     CaseAddress, CaseAdvice, CaseAnswer, CaseAttempt, CaseCharge, CaseErrorClass, CaseLeg, CaseMessage,
-    CasePrice, CaseQuestion, CaseResolution, CaseSender, CaseSenderFallback, CaseSettlement, CaseStep,
-    CaseSubscriber, CaseVerdict,
+    CasePrice, CaseQuestion, CaseResolution, CaseScreenVerdict, CaseSender, CaseSenderFallback,
+    CaseSettlement, CaseStep, CaseSubscriber, CaseVerdict,
 };
 use bytes::Bytes;
 use hooks::{DryRun, Fault};
@@ -40,6 +40,17 @@ impl CaseConversion<'_> {
         let note = |note: Option<Box<str>>| note.map(String::from);
         Ok(match question {
             CaseQuestion::Configure => CaseAnswer::Configured,
+            CaseQuestion::Screen(message) => {
+                let outcome = dry_run.screen(&self.message(message), self.now, None);
+                // A chain of one plugin that answered has a decision.
+                let Some(decision) = outcome.decision? else { return Ok(CaseAnswer::Configured) };
+                CaseAnswer::Screened {
+                    verdict: screen_verdict(decision.verdict),
+                    text: decision.text.as_ref().and_then(ports::text::characters),
+                    changes: decision.changes.as_deref().map(CaseChanges::of).unwrap_or_default(),
+                    note: note(decision.note),
+                }
+            }
             CaseQuestion::Route(message) => {
                 let outcome = dry_run.route(&self.message(message), self.now, None);
                 let changes = outcome.changes.as_deref().map(CaseChanges::of).unwrap_or_default();
@@ -120,7 +131,8 @@ impl CaseConversion<'_> {
 
     fn verdict(&self, verdict: Option<model::Verdict>) -> CaseVerdict {
         match verdict {
-            None => CaseVerdict::Pass,
+            // No router gives the last two.
+            None | Some(model::Verdict::Quarantine | model::Verdict::Drop(_)) => CaseVerdict::Pass,
             Some(model::Verdict::Hold(until)) => CaseVerdict::Hold(until.0),
             Some(model::Verdict::Reject(reason)) => CaseVerdict::Reject(reject_reason(reason)),
             Some(model::Verdict::Forward(legs)) => {
@@ -178,6 +190,15 @@ impl CaseConversion<'_> {
             age: Duration::from_millis(attempt.age_ms),
             left: Duration::from_millis(attempt.left_ms),
         }
+    }
+}
+
+fn screen_verdict(verdict: model::ScreenVerdict) -> CaseScreenVerdict {
+    match verdict {
+        model::ScreenVerdict::Pass => CaseScreenVerdict::Pass,
+        model::ScreenVerdict::Reject(reason) => CaseScreenVerdict::Reject(reject_reason(reason)),
+        model::ScreenVerdict::Quarantine => CaseScreenVerdict::Quarantine,
+        model::ScreenVerdict::Drop(shown) => CaseScreenVerdict::Drop(shown.name().to_owned()),
     }
 }
 

@@ -37,6 +37,9 @@ pub(crate) fn write(case: &Case, common: &CaseSetup) -> String {
     if let Some(sender) = &case.sender {
         line("sender", &to_toml(sender));
     }
+    if let Some(text) = &case.text {
+        line("text", &quote(text));
+    }
     if case.changes != CaseChanges::default() {
         line("changes", &to_toml(&case.changes));
     }
@@ -61,6 +64,7 @@ fn earlier_question(asked: &CaseQuestion) -> Option<String> {
 fn question(question: &CaseQuestion, policy: &str) -> (&'static str, Value) {
     match question {
         CaseQuestion::Configure => ("configure", policy.into()),
+        CaseQuestion::Screen(asked) => ("screen", message(asked).into()),
         CaseQuestion::Route(asked) => ("route", message(asked).into()),
         CaseQuestion::Resolve(number) => ("resolve", number.as_str().into()),
         CaseQuestion::Next(asked, failed) => {
@@ -331,6 +335,7 @@ mod tests {
             questions: vec![question],
             expected,
             sender: None,
+            text: None,
             changes: CaseChanges::default(),
             note: None,
             advice: CaseAdvice::default(),

@@ -4,8 +4,8 @@ use crate::WorkbenchError;
 use crate::case_details::CaseChanges;
 use crate::plugin_host::{
     CaseAdvice, CaseAttempt, CaseFirstLeg, CaseGrants, CaseMessage, CasePeerState, CasePoolState, CasePrice,
-    CaseQuestion, CaseResolution, CaseSender, CaseSettlement, CaseSetup, CaseStep, CaseSubscriber, CaseTable,
-    CaseVerdict, CounterPreset, HttpExchange,
+    CaseQuestion, CaseResolution, CaseScreenVerdict, CaseSender, CaseSettlement, CaseSetup, CaseStep,
+    CaseSubscriber, CaseTable, CaseVerdict, CounterPreset, HttpExchange,
 };
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
@@ -23,7 +23,9 @@ pub(crate) struct Case {
     pub(crate) expected: ExpectedAnswer,
     /// The expected sender request of a router; `None`: no request.
     pub(crate) sender: Option<CaseSender>,
-    /// The expected changes of a router; default: none.
+    /// The text with which a screen replaces that of the message; `None`: it does not.
+    pub(crate) text: Option<String>,
+    /// The expected changes of a screen or router; default: none.
     pub(crate) changes: CaseChanges,
     /// The expected note; `None`: any note or none.
     pub(crate) note: Option<String>,
@@ -37,6 +39,7 @@ pub(crate) enum ExpectedAnswer {
     Configured,
     /// The policy document is refused, with a reason that contains this text.
     Refused(String),
+    Screened(CaseScreenVerdict),
     Verdict(CaseVerdict),
     Resolved(CaseResolution),
     Next(CaseStep),
@@ -86,6 +89,7 @@ struct CaseEntry {
     #[serde(default)]
     earlier: Vec<QuestionEntry>,
     configure: Option<String>,
+    screen: Option<CaseMessage>,
     route: Option<CaseMessage>,
     resolve: Option<String>,
     next: Option<NextEntry>,
@@ -93,6 +97,7 @@ struct CaseEntry {
     settle: Option<Vec<CaseSettlement>>,
     expect: toml::Value,
     sender: Option<CaseSender>,
+    text: Option<String>,
     #[serde(default)]
     changes: CaseChanges,
     note: Option<String>,
@@ -103,6 +108,7 @@ struct CaseEntry {
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum QuestionEntry {
+    Screen(CaseMessage),
     Route(CaseMessage),
     Resolve(String),
     Next(NextEntry),
@@ -127,6 +133,7 @@ struct PriceEntry {
 impl From<QuestionEntry> for CaseQuestion {
     fn from(entry: QuestionEntry) -> Self {
         match entry {
+            QuestionEntry::Screen(message) => Self::Screen(message),
             QuestionEntry::Route(message) => Self::Route(message),
             QuestionEntry::Resolve(number) => Self::Resolve(number),
             QuestionEntry::Next(next) => Self::Next(next.message, next.attempt),
@@ -213,6 +220,7 @@ fn parse_case(folder: &Path, common: CaseSetup, entry: CaseEntry) -> Result<Case
         setup.policy = document;
         own_questions.push(CaseQuestion::Configure);
     }
+    own_questions.extend(entry.screen.map(CaseQuestion::Screen));
     own_questions.extend(entry.route.map(CaseQuestion::Route));
     own_questions.extend(entry.resolve.map(CaseQuestion::Resolve));
     own_questions.extend(entry.next.map(|next| CaseQuestion::Next(next.message, next.attempt)));
@@ -220,15 +228,15 @@ fn parse_case(folder: &Path, common: CaseSetup, entry: CaseEntry) -> Result<Case
     own_questions.extend(entry.settle.map(CaseQuestion::Settle));
     let [question] = &own_questions[..] else {
         return Err(CaseError::Invalid(
-            "ask exactly one of configure, route, resolve, next, price and settle".to_owned(),
+            "ask exactly one of configure, screen, route, resolve, next, price and settle".to_owned(),
         ));
     };
     let expected =
         parse_expected(question, entry.expect).map_err(|why| CaseError::Invalid(format!("expect: {why}")))?;
     let mut questions: Vec<CaseQuestion> = entry.earlier.into_iter().map(CaseQuestion::from).collect();
     questions.append(&mut own_questions);
-    let CaseEntry { name, sender, changes, note, advice, .. } = entry;
-    Ok(Case { name, setup, questions, expected, sender, changes, note, advice })
+    let CaseEntry { name, sender, text, changes, note, advice, .. } = entry;
+    Ok(Case { name, setup, questions, expected, sender, text, changes, note, advice })
 }
 
 fn parse_expected(question: &CaseQuestion, entry: toml::Value) -> Result<ExpectedAnswer, String> {
@@ -258,6 +266,7 @@ fn parse_expected(question: &CaseQuestion, entry: toml::Value) -> Result<Expecte
             Ok(ExpectedAnswer::Resolved(CaseResolution::TryLater(None)))
         }
         CaseQuestion::Resolve(_) => entry.try_into().map(ExpectedAnswer::Resolved).map_err(read),
+        CaseQuestion::Screen(_) => entry.try_into().map(ExpectedAnswer::Screened).map_err(read),
         CaseQuestion::Route(_) => entry.try_into().map(ExpectedAnswer::Verdict).map_err(read),
         CaseQuestion::Next(..) => entry.try_into().map(ExpectedAnswer::Next).map_err(read),
         CaseQuestion::Price(..) => entry.try_into().map(ExpectedAnswer::Price).map_err(read),

@@ -68,6 +68,7 @@ pub(crate) fn package() -> Result<ContractPackage, WorkbenchError> {
 /// The interface that a plugin of this hook exports.
 pub(crate) fn export(hook: Hook) -> &'static str {
     match hook {
+        Hook::Screen => "screening",
         Hook::Router => "routing",
         Hook::Resolver => "resolution",
         Hook::DeliveryPolicy => "delivery",
@@ -78,6 +79,7 @@ pub(crate) fn export(hook: Hook) -> &'static str {
 /// The interfaces that a world may import.
 pub(crate) fn allowed_imports(hook: Hook) -> &'static [&'static str] {
     match hook {
+        Hook::Screen => &["types", "log", "clock", "tables", "counters", "body", "details", "fault"],
         Hook::Router => {
             &["types", "log", "clock", "tables", "counters", "peers", "numbers", "body", "details", "fault"]
         }

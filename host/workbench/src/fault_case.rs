@@ -56,8 +56,10 @@ fn case(details: &FaultDetails, directory: &Directory) -> Case {
     setup.grants.tables = setup.tables.keys().cloned().collect();
     // What the plugin's document names must exist; the binding's other peers do not matter.
     let mut asked = question(&details.question, directory);
-    if let CaseQuestion::Route(message) | CaseQuestion::Next(message, _) | CaseQuestion::Price(message, _) =
-        &mut asked
+    if let CaseQuestion::Screen(message)
+    | CaseQuestion::Route(message)
+    | CaseQuestion::Next(message, _)
+    | CaseQuestion::Price(message, _) = &mut asked
     {
         message.attributes.extend(attributes);
     }
@@ -67,6 +69,7 @@ fn case(details: &FaultDetails, directory: &Directory) -> Case {
         questions: vec![asked],
         expected: ExpectedAnswer::Fault(details.fault.kind.name().to_owned()),
         sender: None,
+        text: None,
         changes: CaseChanges::default(),
         note: None,
         advice: CaseAdvice::default(),
@@ -75,6 +78,7 @@ fn case(details: &FaultDetails, directory: &Directory) -> Case {
 
 fn question(question: &FailedQuestion, directory: &Directory) -> CaseQuestion {
     match question {
+        FailedQuestion::Screen(asked) => CaseQuestion::Screen(message(asked, directory)),
         FailedQuestion::Route(asked) => CaseQuestion::Route(message(asked, directory)),
         FailedQuestion::Resolve(number) => CaseQuestion::Resolve(number.clone()),
         FailedQuestion::Next(asked) => {

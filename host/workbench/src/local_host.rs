@@ -52,8 +52,10 @@ pub(crate) struct Session {
 impl Session {
     /// Asks a question. Its peers must be among the names with which the session was started.
     pub(crate) fn ask(&self, question: &CaseQuestion) -> CaseAnswer {
-        let (CaseQuestion::Route(message) | CaseQuestion::Next(message, _) | CaseQuestion::Price(message, _)) =
-            question
+        let (CaseQuestion::Screen(message)
+        | CaseQuestion::Route(message)
+        | CaseQuestion::Next(message, _)
+        | CaseQuestion::Price(message, _)) = question
         else {
             return self.ask_as_is(question);
         };
@@ -165,7 +167,9 @@ fn open(
 pub(crate) fn peer_names(question: &CaseQuestion) -> Vec<&str> {
     match question {
         CaseQuestion::Configure | CaseQuestion::Resolve(_) | CaseQuestion::Settle(_) => Vec::new(),
-        CaseQuestion::Route(message) | CaseQuestion::Price(message, None) => vec![&message.origin],
+        CaseQuestion::Screen(message) | CaseQuestion::Route(message) | CaseQuestion::Price(message, None) => {
+            vec![&message.origin]
+        }
         CaseQuestion::Price(message, Some(leg)) => vec![&message.origin, &leg.peer],
         CaseQuestion::Next(message, attempt) => vec![&message.origin, &attempt.peer],
     }
@@ -219,6 +223,7 @@ fn services(
         pool_snapshots: Arc::new(pool_snapshots),
         account_attributes: attributes,
         decode_text: ports::text::characters,
+        replace_text: ports::text::replace,
         counters: Arc::new(counters),
         durable_counters: Arc::new(durable_counters),
         kv_store: Arc::new(kv_store),

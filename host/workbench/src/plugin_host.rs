@@ -178,6 +178,8 @@ pub struct CaseSubscriber {
 pub enum CaseQuestion {
     /// Configure the plugin with the policy document. Every other question implies this.
     Configure,
+    /// Screen a message.
+    Screen(CaseMessage),
     /// Route a message.
     Route(CaseMessage),
     /// Resolve a number.
@@ -409,6 +411,17 @@ pub enum CaseAnswer {
     Configured,
     /// It refused the policy document, with this reason.
     Refused(String),
+    /// A screen's decision.
+    Screened {
+        /// The verdict.
+        verdict: CaseScreenVerdict,
+        /// The text that takes the place of the message's.
+        text: Option<String>,
+        /// What it changes.
+        changes: CaseChanges,
+        /// The reason.
+        note: Option<String>,
+    },
     /// A router's decision.
     Verdict {
         /// The verdict.
@@ -449,6 +462,20 @@ pub enum CaseAnswer {
     Unsettled(String),
     /// The call trapped, exceeded its deadline or memory, or returned an invalid answer.
     Fault(String),
+}
+
+/// A screen's verdict.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CaseScreenVerdict {
+    /// It may pass.
+    Pass,
+    /// Refuse, for this reason.
+    Reject(String),
+    /// Keep it in quarantine.
+    Quarantine,
+    /// Accept it and deliver it to nobody; what its submitter is told.
+    Drop(String),
 }
 
 /// A router's verdict.

@@ -21,6 +21,14 @@ struct TemplateFiles {
 impl TemplateFiles {
     fn of(hook: Hook) -> Self {
         match hook {
+            Hook::Screen => Self {
+                rust: include_str!("../templates/screen/lib.rs"),
+                js: include_str!("../templates/screen/plugin.js"),
+                python: include_str!("../templates/screen/plugin.py"),
+                c: include_str!("../templates/screen/plugin.c"),
+                policy: include_str!("../templates/screen/policy.txt"),
+                cases: include_str!("../templates/screen/cases.toml"),
+            },
             Hook::Router => Self {
                 rust: include_str!("../../../plugins/examples/rust/src/lib.rs"),
                 js: include_str!("../../../plugins/examples/js/plugin.js"),

@@ -129,16 +129,7 @@ fn written(read: &mut ArchivedMessage) -> Option<(Message, FinalRecord, NamedPee
         accepted_at: read.accepted_at,
         scheduled: None,
         expires_at: read.accepted_at,
-        routed: RoutingDecision {
-            verdict,
-            by,
-            note: None,
-            quote,
-            sender: read.sender.clone(),
-            changes: read.changes.clone(),
-            host_calls: read.host_calls.as_deref().map(Into::into),
-            fault_message_id: None,
-        },
+        routed: RoutingDecision { sender: read.sender.clone(), changes: read.changes.clone(), quote, host_calls: read.host_calls.as_deref().map(Into::into), ..RoutingDecision::new(verdict, by) },
     };
     let ended = FinalRecord {
         state: FinalState::Delivered,

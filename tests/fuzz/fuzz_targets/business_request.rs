@@ -76,18 +76,9 @@ fn check(message: &Message) {
 struct FixedRouting;
 
 impl Routing for FixedRouting {
-    fn route(&self, _: &Message) -> RoutingDecision {
+    fn route(&self, message: &mut Message) {
         let by = Arc::new(PluginVersion { plugin: "fuzz".into(), version: "1".into() });
-        RoutingDecision {
-            verdict: Verdict::Forward(vec![Leg::to(PeerId(2))]),
-            by,
-            note: None,
-            quote: None,
-            sender: None,
-            changes: None,
-            host_calls: None,
-            fault_message_id: None,
-        }
+        message.routed = RoutingDecision::new(Verdict::Forward(vec![Leg::to(PeerId(2))]), by);
     }
 }
 

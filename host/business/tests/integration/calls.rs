@@ -68,23 +68,14 @@ impl EventSink for TestCore {
 struct RouteToGateway;
 
 impl Routing for RouteToGateway {
-    fn route(&self, message: &Message) -> RoutingDecision {
+    fn route(&self, message: &mut Message) {
         let by = Arc::new(PluginVersion { plugin: "test".into(), version: "1".into() });
         let verdict = if message.destination.text().starts_with("999") {
             Verdict::Reject(RejectReason::NoRoute)
         } else {
             Verdict::Forward(vec![Leg::to(if message.origin == SHOP { GATEWAY } else { SHOP })])
         };
-        RoutingDecision {
-            verdict,
-            by,
-            note: None,
-            sender: None,
-            changes: None,
-            quote: None,
-            host_calls: None,
-            fault_message_id: None,
-        }
+        message.routed = RoutingDecision::new(verdict, by);
     }
 }
 

@@ -61,6 +61,16 @@ fn summary(trace: &TraceView) -> Vec<(&'static str, String)> {
     if let Some(note) = &why.note {
         rows.push(("note", value_text(note)));
     }
+    if let Some(screening) = &trace.screening {
+        let mut words = format!("{} {}", value_text(&screening.plugin), value_text(&screening.version));
+        for more in [&screening.note, &screening.changes].into_iter().flatten() {
+            words.push_str(&format!("; {}", value_text(more)));
+        }
+        if screening.text_replaced {
+            words.push_str("; text replaced");
+        }
+        rows.push(("screened by", words));
+    }
     if let Some(price) = &trace.price {
         rows.push(("price", price_text(price)));
     }
@@ -73,6 +83,9 @@ fn summary(trace: &TraceView) -> Vec<(&'static str, String)> {
     }
     if let Some(text) = &trace.body {
         rows.push(("text", value_text(text)));
+    }
+    if let Some(text) = trace.screening.as_ref().and_then(|screening| screening.submitted_body.as_ref()) {
+        rows.push(("text submitted", value_text(text)));
     }
     rows
 }
@@ -201,6 +214,7 @@ mod tests {
             destination: "86130****5678".to_owned(),
             accepted_at: NOW - 61_234,
             expires_at: NOW + 9_000_000,
+            screening: None,
             routing: RoutingView {
                 plugin: "prefix-router".to_owned(),
                 version: "58cd962459f1".to_owned(),

@@ -2,11 +2,11 @@
 
 use bytes::Bytes;
 use model::{
-    Address, AddressBytes, AdminActionKind, Charge, DlrContent, DlrRequest, DlrState, FinalRecord,
+    Address, AddressBytes, AdminActionKind, Charge, DlrContent, DlrRequest, DlrState, DroppedAs, FinalRecord,
     FinalState, Hook, Imsi, Leg, Message, MessageChanges, MessageId, MessageKind, MessageProgress, PeerId,
     PeerMessageId, PluginVersion, PoolName, PoolNumber, Priority, QueueActionId, Quote, RejectReason,
-    RoutingDecision, SenderFallback, SenderRequest, Step, StepKind, SubmitAttempt, SubmittedSegment, Text,
-    Timestamp, Verdict, WaitState,
+    RoutingDecision, ScreenVerdict, Screening, SenderFallback, SenderRequest, Step, StepKind, SubmitAttempt,
+    SubmittedSegment, Text, Timestamp, Verdict, WaitState,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -77,25 +77,67 @@ fn verdict() -> impl Strategy<Value = Verdict> {
         3 => vec(leg(), 0..5).prop_map(Verdict::Forward),
         1 => vec(leg(), 255).prop_map(Verdict::Forward),
         1 => time().prop_map(Verdict::Hold),
-        1 => (1_u8..=9).prop_filter_map("a reason", RejectReason::from_octet).prop_map(Verdict::Reject),
+        1 => reason().prop_map(Verdict::Reject),
+        1 => Just(Verdict::Quarantine),
+        1 => dropped_as().prop_map(Verdict::Drop),
     ]
+}
+
+fn reason() -> impl Strategy<Value = RejectReason> {
+    (1_u8..=9).prop_filter_map("a reason", RejectReason::from_octet)
+}
+
+fn dropped_as() -> impl Strategy<Value = DroppedAs> {
+    (1_u8..=3).prop_filter_map("a state", DroppedAs::from_octet)
+}
+
+fn screening() -> impl Strategy<Value = Screening> {
+    let verdict = prop_oneof![
+        Just(ScreenVerdict::Pass),
+        reason().prop_map(ScreenVerdict::Reject),
+        Just(ScreenVerdict::Quarantine),
+        dropped_as().prop_map(ScreenVerdict::Drop),
+    ];
+    let text = (octets(90), any::<u8>(), any::<bool>(), any::<bool>()).prop_map(
+        |(octets, data_coding, udhi, payload)| Text { octets: octets.into(), data_coding, udhi, payload },
+    );
+    let host_calls = option::of(octets(90).prop_map(Vec::into_boxed_slice));
+    (
+        verdict,
+        "\\PC{0,64}",
+        option::of("\\PC{0,200}"),
+        option::of(message_changes()),
+        option::of(text),
+        host_calls,
+    )
+        .prop_map(|(verdict, plugin, note, changes, submitted_text, host_calls)| Screening {
+            verdict,
+            by: Arc::new(PluginVersion { plugin, version: "0123456789ab".to_owned() }),
+            note: note.map(String::into_boxed_str),
+            changes: changes.map(Box::new),
+            submitted_text,
+            host_calls,
+        })
 }
 
 fn routed() -> impl Strategy<Value = RoutingDecision> {
     let word = "\\PC{0,64}";
     let host_calls = option::of(octets(90).prop_map(Vec::into_boxed_slice));
     let note = option::of("\\PC{0,200}");
-    let changes = option::of(message_changes());
+    let changes = (option::of(message_changes()), option::of(screening()));
     (verdict(), word, "[0-9a-f]{12}", note, option::of(sender()), changes, option::of(quote()), host_calls)
-        .prop_map(|(verdict, plugin, version, note, sender, changes, quote, host_calls)| RoutingDecision {
-            verdict,
-            by: Arc::new(PluginVersion { plugin, version }),
-            note: note.map(String::into_boxed_str),
-            sender: sender.map(Box::new),
-            changes: changes.map(Box::new),
-            quote: quote.map(Box::new),
-            host_calls,
-            fault_message_id: None,
+        .prop_map(|(verdict, plugin, version, note, sender, (changes, screening), quote, host_calls)| {
+            RoutingDecision {
+                verdict,
+                by: Arc::new(PluginVersion { plugin, version }),
+                note: note.map(String::into_boxed_str),
+                sender: sender.map(Box::new),
+                changes: changes.map(Box::new),
+                screening: screening.map(Box::new),
+                quote: quote.map(Box::new),
+                host_calls,
+                fault_message_id: None,
+            }
         })
 }
 

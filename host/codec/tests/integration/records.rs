@@ -137,7 +137,8 @@ fn a_record_of_another_format_is_refused() {
 fn records_before_format_8_have_the_protocol_fields_among_the_tlvs() {
     let mut runner = TestRunner::deterministic();
     let mut message = generators::message().new_tree(&mut runner).unwrap().current();
-    (message.routed.changes, message.protocol_fields) = (None, Bytes::new());
+    (message.routed.changes, message.routed.screening) = (None, None);
+    message.protocol_fields = Bytes::new();
     let (mut tlvs, mut fields) = (Vec::new(), Vec::new());
     model::put_tlv(&mut tlvs, 0x0204, &[0, 9]);
     model::put_tlv(&mut fields, 0x1501, b"13900000000");

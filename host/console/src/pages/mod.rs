@@ -21,6 +21,7 @@ pub(crate) mod plugins;
 pub(crate) mod policies;
 pub(crate) mod pools;
 pub(crate) mod profile;
+pub(crate) mod quarantine;
 pub(crate) mod queue_actions;
 pub(crate) mod queues;
 pub(crate) mod subscribers;

@@ -11,7 +11,9 @@ use crate::nav::NavItem;
 use crate::pages::QueryParams;
 use crate::request_context::RequestContext;
 use crate::table::detail_list;
-use api::{MessageStateView, Permission, SettleMessageRequest, TraceView, UncertainRemedy};
+use api::{
+    MessageStateView, Permission, QuarantineSelection, SettleMessageRequest, TraceView, UncertainRemedy,
+};
 use axum::extract::{Path, Query};
 use axum::http::{Method, StatusCode};
 use axum::response::Response;
@@ -60,6 +62,10 @@ fn text_card(context: &RequestContext, trace: &TraceView, id: &str) -> Markup {
         @match &trace.body {
             Some(words) => {
                 blockquote.message-text { (words) }
+                @if let Some(submitted) = trace.screening.as_ref().and_then(|screening| screening.submitted_body.as_ref()) {
+                    p { "A screen replaced the text. This was submitted:" }
+                    blockquote.message-text { (submitted) }
+                }
                 p.muted { "This read is recorded in the audit log." }
             }
             None if context.may_read_bodies() => {
@@ -91,6 +97,10 @@ fn status_card(context: &RequestContext, trace: &TraceView, with_body: bool) -> 
                     None => html! { "—" },
                 }),
                 ("Valid until", match trace.expires_at { 0 => html! { "—" }, at => time_tag(at) }),
+                ("Screened by", match &trace.screening {
+                    Some(screening) => html! { (screening.plugin) " " code { (screening.version) } @for more in [&screening.note, &screening.changes].into_iter().flatten() { "; " (more) } @if screening.text_replaced { "; text replaced" } },
+                    None => html! { "—" },
+                }),
                 ("Peer's ids", html! {
                     @if trace.peer_ids.is_empty() { "—" }
                     @for id in &trace.peer_ids { code { (id) } " " }
@@ -101,6 +111,9 @@ fn status_card(context: &RequestContext, trace: &TraceView, with_body: bool) -> 
                     @if is_uncertain {
                         (action_button(context, &action("send-again"), "Send again", "primary", &[]))
                         (action_button(context, &action("give-up"), "Give up", "danger", &[]))
+                    } @else if trace.state == MessageStateView::Quarantined {
+                        (action_button(context, &action("release"), "Release", "primary", &[]))
+                        (action_button(context, &action("purge"), "Purge", "danger", &[]))
                     } @else {
                         (action_button(context, &action("retry"), "Retry now", "primary", &[]))
                         (action_button(context, &action("cancel"), "Cancel", "danger", &[]))
@@ -201,6 +214,14 @@ pub(crate) async fn act(
             };
             let request = SettleMessageRequest { remedy };
             context.send_json(Method::POST, &format!("{path}/settle"), &form, &request).await.map(|_| done)
+        }
+        "release" | "purge" => {
+            let selection = QuarantineSelection { origin: None, ids: Some(vec![id.clone()]) };
+            let done = if act == "purge" { "purged" } else { "released" };
+            context
+                .send_json(Method::POST, &format!("/v1/quarantine/{act}"), &form, &selection)
+                .await
+                .map(|_| done)
         }
         _ => Err(ApiError::new(StatusCode::NOT_FOUND, "This action does not exist.")),
     };

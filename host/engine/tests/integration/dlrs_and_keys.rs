@@ -95,16 +95,7 @@ fn message() -> Message {
         accepted_at: Timestamp(0),
         scheduled: None,
         expires_at: Timestamp(1_795_000_000_000 + 3_600_000),
-        routed: RoutingDecision {
-            verdict: Verdict::Forward(vec![Leg::to(GATEWAY)]),
-            by,
-            note: None,
-            sender: None,
-            changes: None,
-            quote: None,
-            host_calls: None,
-            fault_message_id: None,
-        },
+        routed: RoutingDecision::new(Verdict::Forward(vec![Leg::to(GATEWAY)]), by),
     }
 }
 

@@ -61,6 +61,7 @@ impl BenchFixture {
             pool_snapshots: Arc::default(),
             account_attributes: Arc::default(),
             decode_text: |_| None,
+            replace_text: |text, _| Ok(text.clone()),
             counters: Arc::new(Counters::new(CounterOptions::default())),
             durable_counters: Arc::default(),
             kv_store: Arc::new(MemoryKvStore::default()),
@@ -111,6 +112,10 @@ impl BenchFixture {
     pub(crate) fn ask(&self, hook: Hook, n: usize, routed: &mut RoutingDecision) -> bool {
         let message = &self.messages[n % self.messages.len()];
         match hook {
+            Hook::Screen => {
+                let screened = self.hooks.screen(&mut message.clone(), NOW);
+                matches!(screened, Ok(Some(screening)) if screening.verdict == model::ScreenVerdict::Pass)
+            }
             Hook::Router => {
                 let routed = self.hooks.route(message, NOW);
                 matches!(&routed.verdict, Verdict::Forward(legs) if legs.len() == 1 && legs[0].peer == self.north)

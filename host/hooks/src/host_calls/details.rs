@@ -52,12 +52,16 @@ fn decode_optional(recorded: &[u8]) -> Option<&[u8]> {
 }
 
 impl InstanceState {
-    /// Sets the message that the call is about. `changes`: what earlier plugins changed.
+    /// Sets the message that the call is about. `changes`: what earlier plugins changed, beside the screens.
     pub(crate) fn set_message(&mut self, message: &Message, changes: Option<&MessageChanges>) {
+        let screened = message.routed.screening.as_deref().and_then(|screening| screening.changes.as_deref());
+        // The first one of a name counts.
+        let attributes =
+            [changes, screened].into_iter().flatten().flat_map(|changes| changes.attributes.clone());
         self.destination = Digits::of_address(&message.destination.value);
         self.message = CurrentMessage {
             text: message.text.clone(),
-            attributes: changes.map(|changes| changes.attributes.clone()).unwrap_or_default(),
+            attributes: attributes.collect(),
             origin: Some(message.origin),
             tlvs: message.tlvs.clone(),
             esm_class: message.esm_class,

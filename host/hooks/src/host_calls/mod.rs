@@ -40,6 +40,8 @@ pub struct HostServices {
     pub account_attributes: Arc<AccountAttributes>,
     /// The characters of a text without its header; `None` for 8-bit data.
     pub decode_text: fn(&model::Text) -> Option<String>,
+    /// A text with other characters and the same header. The error is a predicate: "has characters that …".
+    pub replace_text: fn(&model::Text, &str) -> Result<model::Text, String>,
     /// Snapshots of the number pools.
     pub pool_snapshots: Arc<numbers::PoolSnapshots>,
     /// Counters over sliding windows.

@@ -1,15 +1,19 @@
-//! The four hooks, and the calls of each into a guest.
+//! The hooks, and the calls of each into a guest.
 
 mod biller;
+mod changes;
 mod delivery;
 mod resolver;
 mod router;
+mod screen;
 
 pub(crate) use biller::{Biller, PriceQuestion};
 pub(crate) use delivery::DeliveryPolicy;
 pub(crate) use resolver::Resolver;
 pub use router::Decision;
 pub(crate) use router::Router;
+pub(crate) use screen::Screen;
+pub use screen::ScreenDecision;
 
 use crate::bindings::guest::switchyard::hooks::types as wit;
 use crate::fault::Fault;

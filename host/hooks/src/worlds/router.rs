@@ -2,6 +2,7 @@
 
 mod previous;
 
+use super::changes::{convert_changes, reject_reason};
 use super::{
     MessageTexts, PROBE_DESTINATION, World, accepted_id, canary_bucket, masked_route, message_record, probe,
 };
@@ -16,8 +17,7 @@ use crate::host_calls::InstanceState;
 use crate::host_calls::tables::Digits;
 use crate::text_limits::truncate_note;
 use model::{
-    Address, Directory, Hook, Leg, Message, MessageChanges, MessageId, RejectReason, SenderRequest,
-    Timestamp, Verdict,
+    Address, Directory, Hook, Leg, Message, MessageChanges, MessageId, SenderRequest, Timestamp, Verdict,
 };
 use std::time::Duration;
 
@@ -162,6 +162,10 @@ impl World for Router {
             }
             Verdict::Hold(_) => "hold".to_owned(),
             Verdict::Reject(reason) => format!("reject {reason}"),
+            // No router gives these.
+            Verdict::Quarantine | Verdict::Drop(_) => {
+                verdict.map_peers(|peer| directory.name(*peer)).to_string()
+            }
         };
         if let Some(request) = &decision.sender {
             words.push_str(&format!(", sender of {} else {}", request.pool, request.otherwise.name()));
@@ -211,65 +215,10 @@ fn decode_answer(
             Some(Verdict::Forward(vec![Leg { resolve: true, ..Leg::to(home) }]))
         }
         wit::Verdict::Hold(until) => Some(Verdict::Hold(Timestamp(until).min(MAX_HOLD_TIME))),
-        wit::Verdict::Reject(reason) => Some(Verdict::Reject(match reason {
-            wit::RejectReason::NoRoute => RejectReason::NoRoute,
-            wit::RejectReason::InvalidDestination => RejectReason::InvalidDestination,
-            wit::RejectReason::InvalidSource => RejectReason::InvalidSource,
-            wit::RejectReason::Prohibited => RejectReason::Prohibited,
-            wit::RejectReason::NotAuthorised => RejectReason::NotAuthorised,
-            wit::RejectReason::TryLater => RejectReason::TryLater,
-        })),
+        wit::Verdict::Reject(reason) => Some(Verdict::Reject(reject_reason(reason))),
     };
     let changes = convert_changes(decision.changes)?;
     Ok(Decision { verdict, sender: None, changes, note: truncate_note(decision.note) })
-}
-
-fn convert_changes(changes: Vec<wit::Change>) -> Result<Option<Box<MessageChanges>>, Fault> {
-    if changes.is_empty() {
-        return Ok(None);
-    }
-    let mut converted = MessageChanges::default();
-    for change in changes {
-        match change {
-            wit::Change::SetTlv(tlv) => {
-                if MessageChanges::FIXED_TAGS.contains(&tlv.tag) {
-                    return Err(Fault::verdict(format!(
-                        "TLV {:#06x} set: the appliance makes its value itself",
-                        tlv.tag
-                    )));
-                }
-                if tlv.value.len() > usize::from(u16::MAX) {
-                    let length = tlv.value.len();
-                    return Err(Fault::verdict(format!(
-                        "TLV {:#06x} with a value of {length} octets; the maximum is 65535",
-                        tlv.tag
-                    )));
-                }
-                converted.change_tlv(tlv.tag, Some(tlv.value.into()));
-            }
-            wit::Change::RemoveTlv(tag) => converted.change_tlv(tag, None),
-            wit::Change::SetAttribute(attribute) => {
-                if !MessageChanges::is_attribute_name(&attribute.name) {
-                    let name: String = attribute.name.chars().take(64).collect();
-                    return Err(Fault::verdict(format!(
-                        "attribute {name:?}: a name has 1 to 64 of a-z, 0-9, dot, hyphen and underscore"
-                    )));
-                }
-                if attribute.value.len() > MessageChanges::MAX_ATTRIBUTE {
-                    let (name, length) = (attribute.name, attribute.value.len());
-                    return Err(Fault::verdict(format!(
-                        "attribute {name} with a value of {length} octets; the maximum is {}",
-                        MessageChanges::MAX_ATTRIBUTE
-                    )));
-                }
-                converted.set_attribute(attribute.name.into(), attribute.value.into());
-            }
-        }
-        if converted.len() > MessageChanges::MAX {
-            return Err(Fault::verdict(format!("more than {} changes of a message", MessageChanges::MAX)));
-        }
-    }
-    Ok(Some(Box::new(converted)))
 }
 
 fn convert_address(address: &AddressResult) -> Result<Address, Fault> {

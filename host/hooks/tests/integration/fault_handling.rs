@@ -26,6 +26,7 @@ const BAD: &str = "66612345678";
 
 fn guest_of(hook: Hook) -> &'static str {
     match hook {
+        Hook::Screen => "test_moody_screen",
         Hook::Router => "test_moody_router",
         Hook::Resolver => "test_moody_resolver",
         Hook::DeliveryPolicy => "test_moody_policy",

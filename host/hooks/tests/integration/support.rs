@@ -53,6 +53,12 @@ pub(crate) fn services(folder: &Path) -> HostServices {
         pool_snapshots: Arc::default(),
         account_attributes: Arc::default(),
         decode_text: |text| String::from_utf8(text.octets.to_vec()).ok(),
+        replace_text: |text, characters| {
+            if characters.len() > 160 {
+                return Err("is too long".to_owned());
+            }
+            Ok(model::Text { octets: characters.to_owned().into(), ..text.clone() })
+        },
         counters: Arc::new(Counters::new(CounterOptions::default())),
         durable_counters: Arc::default(),
         kv_store: Arc::new(MemoryKvStore::default()),

@@ -50,20 +50,11 @@ impl EventSink for FakeEngine {
 struct FixedRouting;
 
 impl Routing for FixedRouting {
-    fn route(&self, message: &Message) -> RoutingDecision {
+    fn route(&self, message: &mut Message) {
         assert_ne!(message.text.octets.as_ref(), FAULT, "a fault, as the test wants it");
         let to = if message.origin == ACCOUNT { PEER } else { ACCOUNT };
         let by = Arc::new(PluginVersion { plugin: "test".into(), version: "1".into() });
-        RoutingDecision {
-            verdict: Verdict::Forward(vec![Leg::to(to)]),
-            by,
-            note: None,
-            sender: None,
-            changes: None,
-            quote: None,
-            host_calls: None,
-            fault_message_id: None,
-        }
+        message.routed = RoutingDecision::new(Verdict::Forward(vec![Leg::to(to)]), by);
     }
 }
 
@@ -203,16 +194,10 @@ pub(crate) fn message(id: u64, text: &[u8]) -> Message {
         accepted_at: Timestamp(1),
         scheduled: None,
         expires_at: Timestamp(u64::MAX / 2),
-        routed: RoutingDecision {
-            verdict: Verdict::Forward(vec![Leg::to(PEER)]),
-            by: Arc::new(PluginVersion { plugin: "test".into(), version: "1".into() }),
-            note: None,
-            sender: None,
-            changes: None,
-            quote: None,
-            host_calls: None,
-            fault_message_id: None,
-        },
+        routed: RoutingDecision::new(
+            Verdict::Forward(vec![Leg::to(PEER)]),
+            Arc::new(PluginVersion { plugin: "test".into(), version: "1".into() }),
+        ),
     }
 }
 

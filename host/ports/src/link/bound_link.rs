@@ -96,7 +96,7 @@ impl Link {
     /// Routes a message.
     #[must_use]
     pub fn routed(&self, mut message: Message) -> Message {
-        message.routed = self.deps.routing.route(&message);
+        self.deps.routing.route(&mut message);
         message
     }
 

@@ -119,6 +119,8 @@ fn plain(message: &ArchivedMessage, verdict: &Verdict<Arc<str>>) -> PlainVerdict
             forward(legs.collect(), message.missing.is_some())
         }
         Verdict::Hold(until) => PlainVerdict { at: Some(until.0), ..plain_verdict("hold") },
+        Verdict::Quarantine => plain_verdict("quarantine"),
+        Verdict::Drop(shown) => plain_verdict(format!("drop, reported as {}", shown.name())),
         Verdict::Reject(reason) => plain_verdict(format!("reject {}", reason_name(*reason))),
     }
 }

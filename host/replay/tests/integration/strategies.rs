@@ -74,7 +74,7 @@ fn faithful(verdict: &Verdict<Arc<str>>, turn: usize) -> CandidateVerdict {
             let turn = turn % legs.len();
             legs.rotate_left(turn);
         }
-        Verdict::Hold(_) | Verdict::Reject(_) => {}
+        Verdict::Hold(_) | Verdict::Reject(_) | Verdict::Quarantine | Verdict::Drop(_) => {}
     }
     CandidateVerdict::Decided(verdict)
 }
@@ -175,6 +175,7 @@ prop_compose! {
             routed,
             sender: wanted,
             changes: archived_changes,
+            screening: None,
             missing: older.then_some(MissingData::Older),
         };
         (message, decision)

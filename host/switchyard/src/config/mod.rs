@@ -152,6 +152,8 @@ pub(crate) struct Config {
     /// The archive of finished messages.
     #[key(restart = "the archive is opened at the start, and its messages stay where they are")]
     pub(crate) archive: ArchiveSettings,
+    /// The initial binding of the screen, which decides whether a message may pass.
+    screen: BindingKeys,
     /// The initial binding of the router. Later bindings are set over `/v1/hooks`.
     pub(crate) router: RouterKeys,
     /// The initial binding of the resolver, which finds the subscriber for a number.
@@ -244,6 +246,7 @@ impl Config {
         check_unique(&root.sections("pool"), self.pool.iter().map(|pool| &*pool.name), "pool");
         let bindings = [
             (Hook::Router, "router", &self.router.binding),
+            (Hook::Screen, "screen", &self.screen),
             (Hook::Resolver, "resolver", &self.resolver),
             (Hook::DeliveryPolicy, "delivery-policy", &self.delivery_policy),
             (Hook::Biller, "biller", &self.biller),

@@ -131,6 +131,7 @@ impl BindingKeys {
     /// The binding of a hook, whose section has these keys.
     pub(super) fn first_binding(&self, hook: Hook, section: &Section<'_>) -> FirstBinding {
         let plugin = match hook {
+            Hook::Screen => "firewall",
             Hook::Router => "prefix-router",
             Hook::Resolver => "table-resolver",
             Hook::DeliveryPolicy => "retry-ladder",

@@ -9,8 +9,9 @@ mod plugins;
 
 use admin::{Problem, ProblemKind};
 use api::{
-    AcceptedMessage, BindingChange, LogLevelView, OrphanDlrsView, PoolsView, QueueActionStateView, Readiness,
-    Role, SettleUncertainResult, SubscriberWakeResult, TableFillResult, TableKind,
+    AcceptedMessage, BindingChange, LogLevelView, OrphanDlrsView, PoolsView, QuarantineResult,
+    QueueActionStateView, Readiness, Role, SettleUncertainResult, SubscriberWakeResult, TableFillResult,
+    TableKind,
 };
 use axum::extract::Path;
 use axum::http::{StatusCode, header};
@@ -101,6 +102,8 @@ pub(super) fn routes(peers: usize, accounts: usize) -> Router {
         .route("/v1/queue-actions", live(|| messages::queue_actions().to_vec()).post(created(|| messages::suspension(QueueActionStateView::Active))))
         .route("/v1/queue-actions/preview", post(made(messages::preview)))
         .route("/v1/queue-actions/{id}", delete(made(|| messages::suspension(QueueActionStateView::Undone))))
+        .route("/v1/quarantine", live(messages::quarantine))
+        .route("/v1/quarantine/{decision}", post(made(|| QuarantineResult { done: 1, skipped: 0 })))
         .route("/v1/uncertain", live(messages::uncertain))
         .route("/v1/uncertain/settle", post(made(|| SettleUncertainResult { settled: 1, skipped: 0 })))
         .route("/v1/pools", live(|| PoolsView { pools: vec![ledger_and_pools::pool()] }))
@@ -194,6 +197,8 @@ mod tests {
         ("POST", "/v1/queue-actions", "{}"),
         ("POST", "/v1/queue-actions/preview", "{}"),
         ("DELETE", "/v1/queue-actions/1", ""),
+        ("GET", "/v1/quarantine?limit=100", ""),
+        ("POST", "/v1/quarantine/release", "{}"),
         ("GET", "/v1/uncertain?limit=100", ""),
         ("POST", "/v1/uncertain/settle", "{}"),
         ("GET", "/v1/pools", ""),

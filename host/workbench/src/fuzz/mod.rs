@@ -233,6 +233,7 @@ mod tests {
                     questions: questions.to_vec(),
                     expected: ExpectedAnswer::Fault("trap".to_owned()),
                     sender: None,
+                    text: None,
                     changes: CaseChanges::default(),
                     note: None,
                     advice: CaseAdvice::default(),

@@ -25,6 +25,7 @@ const MONTH_MS: u64 = 30 * 86_400_000;
 /// Questions to a plugin of a hook.
 pub(super) fn questions(hook: Hook, vocabulary: &Vocabulary) -> BoxedStrategy<CaseQuestion> {
     match hook {
+        Hook::Screen => message(vocabulary).prop_map(CaseQuestion::Screen).boxed(),
         Hook::Router => message(vocabulary).prop_map(CaseQuestion::Route).boxed(),
         Hook::Resolver => {
             // The host removes a leading plus sign.

@@ -43,6 +43,7 @@ pub(super) fn case(found: &Counterexample, seed: u64, given: Option<&(PathBuf, C
         questions: found.questions.clone(),
         expected: ExpectedAnswer::Fault(found.violation.kind().to_owned()),
         sender: None,
+        text: None,
         changes: CaseChanges::default(),
         note: None,
         advice: CaseAdvice::default(),
@@ -59,6 +60,10 @@ fn expect(case: &mut Case, answer: &CaseAnswer) {
     case.expected = match answer.clone() {
         CaseAnswer::Configured => ExpectedAnswer::Configured,
         CaseAnswer::Refused(why) => ExpectedAnswer::Refused(why),
+        CaseAnswer::Screened { verdict, text, changes, note } => {
+            (case.text, case.changes, case.note) = (text, changes, note);
+            ExpectedAnswer::Screened(verdict)
+        }
         CaseAnswer::Verdict { verdict, sender, changes, note } => {
             (case.sender, case.changes, case.note) = (sender, changes, note);
             ExpectedAnswer::Verdict(verdict)

@@ -189,7 +189,10 @@ const RESETS: [Reset; 13] = [
 
 fn on_message(question: &mut CaseQuestion, change: fn(&mut CaseMessage)) {
     match question {
-        CaseQuestion::Route(message) | CaseQuestion::Next(message, _) | CaseQuestion::Price(message, _) => {
+        CaseQuestion::Screen(message)
+        | CaseQuestion::Route(message)
+        | CaseQuestion::Next(message, _)
+        | CaseQuestion::Price(message, _) => {
             change(message);
         }
         CaseQuestion::Configure | CaseQuestion::Resolve(_) | CaseQuestion::Settle(_) => {}

@@ -101,16 +101,11 @@ fn finished(n: u64) -> (Message, FinalRecord) {
         accepted_at,
         scheduled: None,
         expires_at: at(172_800_000),
-        routed: RoutingDecision {
-            verdict: Verdict::Forward(vec![Leg::to(peer)]),
-            by: Arc::new(PluginVersion { plugin: "prefix-router".into(), version: "0123456789ab".into() }),
-            note: Some("prefix 49".into()),
-            sender: None,
-            changes: None,
-            quote: None,
-            host_calls: None,
-            fault_message_id: None,
-        },
+        routed: RoutingDecision::new(
+            Verdict::Forward(vec![Leg::to(peer)]),
+            Arc::new(PluginVersion { plugin: "prefix-router".into(), version: "0123456789ab".into() }),
+        )
+        .with_note("prefix 49"),
     };
     let reported = 1500 + n * 7919 % 9000;
     let ended = FinalRecord {

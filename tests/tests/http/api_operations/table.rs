@@ -283,6 +283,13 @@ fn waiting() -> Vec<Row> {
         Row::new("DELETE", "/v1/queue-actions/{id}", "/v1/queue-actions/$ACTION")
             .before("POST", "/v1/queue-actions", QUEUE_ACTION)
             .at_once(ConcurrentOutcome::One(409)),
+        Row::get("/v1/quarantine", "/v1/quarantine?limit=5&origin=acme"),
+        Row::new("POST", "/v1/quarantine/release", "/v1/quarantine/release")
+            .body(r#"{"ids":["1"]}"#)
+            .bad(br#"{"origin":"acme","ids":["1"]}"#, 422),
+        Row::new("POST", "/v1/quarantine/purge", "/v1/quarantine/purge")
+            .body(r#"{"ids":["1"]}"#)
+            .bad(br#"{"origin":"nobody"}"#, 422),
         Row::get("/v1/uncertain", "/v1/uncertain?limit=5&peer=upstream"),
         Row::new("POST", "/v1/uncertain/settle", "/v1/uncertain/settle")
             .body(r#"{"remedy":"give-up","peer":"upstream"}"#)

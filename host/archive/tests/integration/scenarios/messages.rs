@@ -80,16 +80,10 @@ pub fn finished(n: u64) -> Finished {
         accepted_at,
         scheduled: None,
         expires_at: at(172_800_000),
-        routed: RoutingDecision {
-            verdict: Verdict::Forward(vec![Leg::to(to)]),
-            by: Arc::new(PluginVersion { plugin: "prefix-router".into(), version: "0123456789ab".into() }),
-            note: None,
-            sender: None,
-            changes: None,
-            quote: None,
-            host_calls: None,
-            fault_message_id: None,
-        },
+        routed: RoutingDecision::new(
+            Verdict::Forward(vec![Leg::to(to)]),
+            Arc::new(PluginVersion { plugin: "prefix-router".into(), version: "0123456789ab".into() }),
+        ),
     };
     let ended = FinalRecord {
         state,
@@ -191,6 +185,7 @@ pub fn archived((message, ended): &Finished, body: bool) -> ArchivedMessage {
         routed: true,
         sender: None,
         changes: None,
+        screening: None,
         missing: None,
     }
 }

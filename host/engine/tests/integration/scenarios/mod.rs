@@ -5,6 +5,7 @@ mod fixture;
 mod flush;
 mod pace;
 mod peer_groups;
+mod quarantine;
 mod queue_actions;
 mod replace_if_present;
 mod requery;

@@ -91,7 +91,7 @@ fn route_all(fixture: &mut EngineFixture, routed: &RoutingDecision) -> Vec<Messa
     let asked: Vec<MessageId> =
         std::mem::take(&mut fixture.routes).iter().map(|message| message.id).collect();
     for id in &asked {
-        fixture.run([Event::Rerouted { id: *id, routed: routed.clone() }]);
+        fixture.run([Event::Rerouted { id: *id, routed: routed.clone(), text: None }]);
     }
     asked
 }
@@ -254,11 +254,11 @@ fn two_free_numbers_release_two_waiting_messages() {
     let asked: Vec<MessageId> = fixture.routes.iter().map(|message| message.id).collect();
     assert_eq!(asked, waiting[..2]);
     // The second is answered first; the third, which got no number, is routed again at its own time and has to wait.
-    fixture.run([Event::Rerouted { id: waiting[1], routed: to_first(SenderFallback::Hold) }]);
+    fixture.run([Event::Rerouted { id: waiting[1], routed: to_first(SenderFallback::Hold), text: None }]);
     fixture.pass(Duration::from_secs(61));
-    fixture.run([Event::Rerouted { id: waiting[2], routed: to_first(SenderFallback::Hold) }]);
+    fixture.run([Event::Rerouted { id: waiting[2], routed: to_first(SenderFallback::Hold), text: None }]);
     assert_eq!(fixture.on_links(), [waiting[1]]);
-    fixture.run([Event::Rerouted { id: waiting[0], routed: to_first(SenderFallback::Hold) }]);
+    fixture.run([Event::Rerouted { id: waiting[0], routed: to_first(SenderFallback::Hold), text: None }]);
     assert_eq!(fixture.on_links(), [waiting[1], waiting[0]]);
     fixture.routes.clear();
     fixture.answer(waiting[1], ACCEPTED);

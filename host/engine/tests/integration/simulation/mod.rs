@@ -18,6 +18,8 @@
 //! * a serial peer never has two messages for one subscriber, nor one while another has a pending decision; of equal
 //!   priority the older goes first; a waiter waits for a live message; an alert causes a retry;
 //! * at every commit a pool number leased as a sender belongs to one live message; at the end all are released;
+//! * no message is sent that a screen stopped, unless an admin has released it from quarantine; a replaced text is
+//!   screened again;
 //! * no message leaves that a queue action holds or reroutes; what is undone in time continues, and an action reports
 //!   how many messages it has cancelled;
 //! * every trace is a possible one;
@@ -33,6 +35,7 @@ mod journal;
 mod ledger;
 mod plugins;
 mod queue_actions;
+mod screens;
 mod sender_numbers;
 mod serial_delivery;
 mod world;
@@ -80,6 +83,8 @@ pub(crate) struct Plan {
     pub(crate) senders: bool,
     /// An admin creates queue actions.
     pub(crate) queue_actions: bool,
+    /// Screens put messages into quarantine, and drop some.
+    pub(crate) screens: bool,
     /// Two nodes share a log: a crash is also a take-over, and appends have unknown outcomes.
     pub(crate) cluster: bool,
     /// A single crash at this commit, counted from 0: before its commands leave, or after.
@@ -140,6 +145,7 @@ const CALM: Plan = Plan {
     serial: false,
     senders: false,
     queue_actions: false,
+    screens: false,
     cluster: false,
     crash_at: None,
 };
@@ -288,6 +294,30 @@ fn queue_actions_apply_with_a_crash_at_every_commit() {
                 live(seed, Plan { crash_at: Some((commit, crash_before_leaving)), ..plan }, STEPS);
             }
         }
+    }
+}
+
+/// Screens stop messages, and an admin looks at them.
+const SCREENS: Plan = Plan { screens: true, ..CALM };
+
+#[test]
+fn messages_leave_quarantine_by_an_admin_only() {
+    for body_cache in [0, 1 << 20] {
+        let plan = Plan { body_cache, ..SCREENS };
+        run(plan, 150);
+        run(Plan { ledger: true, plugins: true, drops: true, silence: true, ..plan }, 80);
+        run(Plan { senders: true, queue_actions: true, ..plan }, 80);
+        run(Plan { serial: true, plugins: true, ..plan }, 60);
+    }
+}
+
+#[test]
+fn messages_leave_quarantine_by_an_admin_only_through_crashes() {
+    for body_cache in [0, 1 << 20] {
+        let plan = Plan { crashes: true, body_cache, ..SCREENS };
+        run(plan, 150);
+        run(Plan { ledger: true, plugins: true, drops: true, silence: true, ..plan }, 80);
+        run(Plan { senders: true, queue_actions: true, ..plan }, 80);
     }
 }
 

@@ -6,10 +6,10 @@ use crate::simulation::disk::Disk;
 use crate::simulation::journal::SimulatedJournal;
 use crate::simulation::ledger::LedgerClients;
 use crate::simulation::plugins::{self, Plugins};
-use crate::simulation::queue_actions;
 use crate::simulation::sender_numbers;
 use crate::simulation::serial_delivery::Witness;
 use crate::simulation::{Plan, Random};
+use crate::simulation::{queue_actions, screens};
 use engine::{
     Engine, EngineAnswer, EngineCommand, Event, Output, PeerSettings, ReplyTo, Settings, UncertainPolicy,
 };
@@ -97,6 +97,7 @@ pub(crate) struct World {
     healthy: bool,
     witness: Witness,
     queue_action_witness: queue_actions::Witness,
+    screen_witness: screens::Witness,
     /// Late answers.
     late: Vec<(LinkId, MessageId)>,
     /// Messages answered late while another attempt was on that link.
@@ -142,6 +143,7 @@ impl World {
             healthy: false,
             witness: Witness::default(),
             queue_action_witness: queue_actions::Witness::default(),
+            screen_witness: screens::Witness::default(),
             late: Vec::new(),
             answered_late: HashSet::new(),
             commits: 0,
@@ -159,6 +161,7 @@ impl World {
 
     pub(crate) fn apply(&mut self, event: Event) {
         let now = self.now();
+        self.screen_witness.note(&self.engine, &event);
         self.engine.apply(now, event, &mut self.out);
     }
 
@@ -415,6 +418,7 @@ impl World {
                 EngineCommand::Send { link, message, want_dlr, ticket, leg, .. } => {
                     let peer = self.links.iter().find(|(known, _)| *known == link).map(|(_, peer)| *peer);
                     Plugins::sent(&message, leg, peer);
+                    self.screen_witness.sent(&message);
                     assert!(
                         !self
                             .stale_sends
@@ -492,6 +496,10 @@ impl World {
         match self.random.below(100) {
             0..2 if self.plan.ledger => self.operate(),
             2..8 if self.plan.queue_actions => self.random_queue_action(),
+            8..12 if self.plan.screens => {
+                let event = screens::random_event(&mut self.random, &self.engine);
+                self.apply(event);
+            }
             2 if self.plan.serial && self.plan.plugins => self.number_learnt(),
             2..6 if self.plan.serial => self.random_alert(),
             6..8 if !self.late.is_empty() => self.late_answer(),
@@ -575,6 +583,7 @@ impl World {
             sender_numbers::set_up().into_iter().for_each(|event| self.apply(event));
         }
         for _ in 0..60_000 {
+            screens::release_all(&self.engine).into_iter().for_each(|event| self.apply(event));
             self.answer_questions();
             self.answer_biller();
             for _ in 0..plugins::IN_FLIGHT {

@@ -5,9 +5,9 @@ use super::{now, peer_name, problem};
 use admin::ProblemKind;
 use api::{
     ExplanationView, MessagePageView, MessageRowView, MessageStateView, OptOutView, OptOutsView,
-    PresenceSign, PriceView, QueueActionKindView, QueueActionPreview, QueueActionSample,
-    QueueActionScopeView, QueueActionStateView, QueueActionView, RoutingView, StepView, SubscriberQueueView,
-    SubscriberStateView, SubscriberView, TraceView, UncertainPageView, UncertainView,
+    PresenceSign, PriceView, QuarantinePageView, QuarantinedView, QueueActionKindView, QueueActionPreview,
+    QueueActionSample, QueueActionScopeView, QueueActionStateView, QueueActionView, RoutingView, StepView,
+    SubscriberQueueView, SubscriberStateView, SubscriberView, TraceView, UncertainPageView, UncertainView,
 };
 use axum::Json;
 use axum::extract::{Path, Request};
@@ -57,6 +57,7 @@ fn trace(id: &str, body: bool) -> TraceView {
         destination: if body { "+4915112345678" } else { "+49151****678" }.to_owned(),
         accepted_at: at,
         expires_at: at + 172_800_000,
+        screening: None,
         routing: RoutingView {
             plugin: "router".to_owned(),
             version: "4f0c2d91aa17".to_owned(),
@@ -113,6 +114,21 @@ pub(super) fn messages() -> MessagePageView {
         next: Some("c50".to_owned()),
         incomplete: None,
     }
+}
+
+pub(super) fn quarantine() -> QuarantinePageView {
+    let message = QuarantinedView {
+        id: "4".to_owned(),
+        origin: "acme".to_owned(),
+        source: "ACME".to_owned(),
+        destination: "+49151****034".to_owned(),
+        at: now() - 90_000,
+        until: now() + 86_400_000,
+        by: "firewall 0123456789ab".to_owned(),
+        note: Some("rule 2: <b>listed</b> domain".to_owned()),
+        length: 63,
+    };
+    QuarantinePageView { messages: vec![message], next: None }
 }
 
 pub(super) fn uncertain() -> UncertainPageView {

@@ -2,8 +2,8 @@
 
 use super::{ACCOUNT, FEW, PEERS, SERIAL, World};
 use crate::simulation::plugins::Plugins;
-use crate::simulation::queue_actions;
 use crate::simulation::sender_numbers;
+use crate::simulation::{queue_actions, screens};
 use bytes::Bytes;
 use engine::{EngineCommand, Event, ReplyTo};
 use model::{
@@ -86,22 +86,19 @@ impl World {
             accepted_at: Timestamp(0),
             scheduled: self.random.chance(10).then(|| Timestamp(self.wall + 4_000)),
             expires_at: Timestamp(self.wall + 3_000_000 + self.random.below(10_000_000) as u64),
-            routed: RoutingDecision {
+            routed: RoutingDecision::new(
                 verdict,
-                by: Arc::new(PluginVersion { plugin: "sim".to_owned(), version: "1".to_owned() }),
-                note: None,
-                sender: None,
-                changes: None,
-                quote: None,
-                host_calls: None,
-                fault_message_id: None,
-            },
+                Arc::new(PluginVersion { plugin: "sim".to_owned(), version: "1".to_owned() }),
+            ),
         };
         if self.plan.ledger {
             message.routed.quote = self.ledger_clients.quote(&mut self.random);
         }
         if self.plan.senders {
             message.routed.sender = sender_numbers::sender_request(&mut self.random, self.healthy);
+        }
+        if self.plan.screens {
+            message.routed = screens::screen(&mut self.random, &message, message.routed.clone());
         }
         message
     }
@@ -230,7 +227,10 @@ impl World {
             if self.plan.senders {
                 routed.sender = sender_numbers::sender_request(&mut self.random, self.healthy);
             }
-            self.apply(Event::Rerouted { id: message.id, routed });
+            if self.plan.screens {
+                routed = screens::screen(&mut self.random, &message, routed);
+            }
+            self.apply(Event::Rerouted { id: message.id, routed, text: None });
         }
     }
 }

@@ -1,0 +1,66 @@
+//! What screens and routers say in the same words: changes of a message, and reasons to refuse it.
+
+use crate::bindings::guest::switchyard::hooks::types as wit;
+use crate::fault::Fault;
+use model::{MessageChanges, RejectReason};
+
+/// The reason in host types.
+pub(crate) fn reject_reason(reason: wit::RejectReason) -> RejectReason {
+    match reason {
+        wit::RejectReason::NoRoute => RejectReason::NoRoute,
+        wit::RejectReason::InvalidDestination => RejectReason::InvalidDestination,
+        wit::RejectReason::InvalidSource => RejectReason::InvalidSource,
+        wit::RejectReason::Prohibited => RejectReason::Prohibited,
+        wit::RejectReason::NotAuthorised => RejectReason::NotAuthorised,
+        wit::RejectReason::TryLater => RejectReason::TryLater,
+    }
+}
+
+/// The changes in host types; `None` if there are none.
+pub(crate) fn convert_changes(changes: Vec<wit::Change>) -> Result<Option<Box<MessageChanges>>, Fault> {
+    if changes.is_empty() {
+        return Ok(None);
+    }
+    let mut converted = MessageChanges::default();
+    for change in changes {
+        match change {
+            wit::Change::SetTlv(tlv) => {
+                if MessageChanges::FIXED_TAGS.contains(&tlv.tag) {
+                    return Err(Fault::verdict(format!(
+                        "TLV {:#06x} set: the appliance makes its value itself",
+                        tlv.tag
+                    )));
+                }
+                if tlv.value.len() > usize::from(u16::MAX) {
+                    let length = tlv.value.len();
+                    return Err(Fault::verdict(format!(
+                        "TLV {:#06x} with a value of {length} octets; the maximum is 65535",
+                        tlv.tag
+                    )));
+                }
+                converted.change_tlv(tlv.tag, Some(tlv.value.into()));
+            }
+            wit::Change::RemoveTlv(tag) => converted.change_tlv(tag, None),
+            wit::Change::SetAttribute(attribute) => {
+                if !MessageChanges::is_attribute_name(&attribute.name) {
+                    let name: String = attribute.name.chars().take(64).collect();
+                    return Err(Fault::verdict(format!(
+                        "attribute {name:?}: a name has 1 to 64 of a-z, 0-9, dot, hyphen and underscore"
+                    )));
+                }
+                if attribute.value.len() > MessageChanges::MAX_ATTRIBUTE {
+                    let (name, length) = (attribute.name, attribute.value.len());
+                    return Err(Fault::verdict(format!(
+                        "attribute {name} with a value of {length} octets; the maximum is {}",
+                        MessageChanges::MAX_ATTRIBUTE
+                    )));
+                }
+                converted.set_attribute(attribute.name.into(), attribute.value.into());
+            }
+        }
+        if converted.len() > MessageChanges::MAX {
+            return Err(Fault::verdict(format!("more than {} changes of a message", MessageChanges::MAX)));
+        }
+    }
+    Ok(Some(Box::new(converted)))
+}

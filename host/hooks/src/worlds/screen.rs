@@ -1,0 +1,162 @@
+//! The screen hook: whether a message may pass.
+
+use super::changes::{convert_changes, reject_reason};
+use super::{
+    MessageTexts, PROBE_DESTINATION, World, accepted_id, canary_bucket, masked_route, message_record, probe,
+};
+use crate::bindings::guest::exports::switchyard::hooks::screening as wit;
+use crate::fault::Fault;
+use crate::fault_examples::FailedQuestion;
+use crate::generation::{Generation, Instance};
+use crate::guest_function::{Exports, GuestFunction, Signature};
+use crate::host_calls::InstanceState;
+use crate::host_calls::tables::Digits;
+use crate::text_limits::truncate_note;
+use model::{Directory, DroppedAs, Hook, Message, MessageChanges, MessageId, ScreenVerdict, Text};
+use std::fmt::{self, Display, Formatter};
+
+pub(crate) struct Screen;
+
+/// A screen's decision, in host types.
+#[derive(Debug, Clone)]
+pub struct ScreenDecision {
+    /// The verdict.
+    pub verdict: ScreenVerdict,
+    /// What changes in the message, if anything.
+    pub changes: Option<Box<MessageChanges>>,
+    /// The text that the message goes on with, if it is another.
+    pub text: Option<Text>,
+    /// The reason.
+    pub note: Option<Box<str>>,
+}
+
+impl Display for ScreenDecision {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.verdict)?;
+        if self.text.is_some() {
+            f.write_str(", text replaced")?;
+        }
+        self.changes.as_ref().map_or(Ok(()), |changes| write!(f, ", {changes}"))
+    }
+}
+
+pub(crate) struct AskScreen;
+
+impl Signature for AskScreen {
+    const NAME: &'static str = "screen";
+    type Arguments<'a> = (wit::Message<'a>,);
+    type Answer = wit::Decision;
+}
+
+impl World for Screen {
+    const HOOK: Hook = Hook::Screen;
+    const INTERFACE: &'static str = "screening";
+    type Guest = GuestFunction<AskScreen>;
+    type Question<'a> = &'a Message;
+    type Owned = Message;
+    type Answer = ScreenDecision;
+
+    fn guest(exports: &mut Exports<'_>) -> wasmtime::Result<Self::Guest> {
+        GuestFunction::find(exports)
+    }
+
+    fn check(instance: &mut Instance<Self>) -> wasmtime::Result<()> {
+        instance.store.data_mut().destination = Digits::of(PROBE_DESTINATION.as_bytes());
+        instance.guest.call(&mut instance.store, (probe(),)).map(drop)
+    }
+
+    fn prepare(state: &mut InstanceState, message: &Message, earlier: Option<&ScreenDecision>) {
+        state.set_message(message, earlier.and_then(|earlier| earlier.changes.as_deref()));
+        if let Some(text) = earlier.and_then(|earlier| earlier.text.as_ref()) {
+            state.message.text = text.clone();
+        }
+    }
+
+    fn ask(
+        generation: &Generation<Self>,
+        instance: &mut Instance<Self>,
+        message: &Message,
+    ) -> wasmtime::Result<Result<ScreenDecision, Fault>> {
+        let directory = generation.environment.directory.load();
+        let texts = MessageTexts::of(message, &directory);
+        let mut question = message_record(message, &texts);
+        // An earlier screen of the chain may have replaced it.
+        let text = &instance.store.data().message.text;
+        question.data_coding = text.data_coding;
+        question.length = u32::try_from(text.octets.len()).unwrap_or(u32::MAX);
+        question.parts = text.segment_count();
+        let decision = instance.guest.call(&mut instance.store, (question,))?;
+        Ok(decode_answer(instance.store.data(), decision))
+    }
+
+    fn own_question(message: &Message) -> Message {
+        message.clone()
+    }
+
+    fn borrow_question(message: &Message) -> &Message {
+        message
+    }
+
+    fn canary_bucket(message: &Message) -> u16 {
+        canary_bucket(&message.destination.value)
+    }
+
+    fn decides(decision: &ScreenDecision) -> bool {
+        decision.verdict != ScreenVerdict::Pass
+    }
+
+    fn after(earlier: Option<ScreenDecision>, mut answer: ScreenDecision) -> ScreenDecision {
+        let Some(earlier) = earlier else { return answer };
+        if let Some(mut changes) = earlier.changes {
+            if let Some(own) = answer.changes.take() {
+                changes.extend(*own);
+            }
+            answer.changes = Some(changes);
+        }
+        answer.text = answer.text.or(earlier.text);
+        answer.note = answer.note.or(earlier.note);
+        answer
+    }
+
+    fn is_same_answer(one: &ScreenDecision, other: &ScreenDecision) -> bool {
+        one.verdict == other.verdict && one.changes == other.changes && one.text == other.text
+    }
+
+    fn describe_answer(decision: &ScreenDecision, _: &Directory) -> String {
+        decision.to_string()
+    }
+
+    fn message_id(message: &Message) -> Option<MessageId> {
+        accepted_id(message)
+    }
+
+    fn failed_question(message: &Message) -> FailedQuestion {
+        FailedQuestion::Screen(Box::new(message.clone()))
+    }
+
+    fn describe_question(message: &Message, directory: &Directory) -> String {
+        masked_route(message, directory)
+    }
+}
+
+fn decode_answer(state: &InstanceState, decision: wit::Decision) -> Result<ScreenDecision, Fault> {
+    let verdict = match decision.verdict {
+        wit::Verdict::Pass => ScreenVerdict::Pass,
+        wit::Verdict::Reject(reason) => ScreenVerdict::Reject(reject_reason(reason)),
+        wit::Verdict::Quarantine => ScreenVerdict::Quarantine,
+        wit::Verdict::Drop(shown) => ScreenVerdict::Drop(match shown {
+            wit::DroppedAs::Delivered => DroppedAs::Delivered,
+            wit::DroppedAs::Undeliverable => DroppedAs::Undeliverable,
+            wit::DroppedAs::Rejected => DroppedAs::Rejected,
+        }),
+    };
+    let changes = convert_changes(decision.changes)?;
+    let text = match decision.text {
+        None => None,
+        Some(characters) => {
+            let replaced = (state.services.replace_text)(&state.message.text, &characters);
+            Some(replaced.map_err(|why| Fault::verdict(format!("the new text {why}")))?)
+        }
+    };
+    Ok(ScreenDecision { verdict, changes, text, note: truncate_note(decision.note) })
+}

@@ -1,0 +1,77 @@
+//! Messages in quarantine, in the admin API.
+
+use crate::api_backend::{Switchyard, shutting_down_problem};
+use crate::queue_actions::{field_problem, format_address};
+use admin::{Problem, QuarantineDecision};
+use engine::{AdminAction, MessageStatus};
+use model::{Message, MessageId, Now};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+impl admin::Quarantine for Switchyard {
+    fn quarantine(
+        &self,
+        origin: Option<&str>,
+        after: Option<&str>,
+        limit: usize,
+        unmasked: bool,
+    ) -> Result<api::QuarantinePageView, Problem> {
+        let of = self.parse_peer("/origin", origin)?;
+        let after = after.map(Self::parse_id).transpose()?.unwrap_or(MessageId(0));
+        let query = move |engine: &engine::Engine, now| {
+            let ids = engine.quarantined(of, after, limit + 1);
+            (ids.iter().filter_map(|id| engine.message(*id)).collect::<Vec<_>>(), now)
+        };
+        let (mut found, now): (Vec<MessageStatus>, Now) =
+            self.core.query(query).ok_or_else(shutting_down_problem)?;
+        let more = found.len() > limit;
+        found.truncate(limit);
+        let next = found.last().filter(|_| more).map(|last| last.id.to_string());
+        let ids: Vec<MessageId> = found.iter().map(|status| status.id).collect();
+        let contents: BTreeMap<MessageId, Arc<Message>> =
+            self.load(&ids)?.into_iter().map(|message| (message.id, message)).collect();
+        let shown = found.into_iter().filter_map(|status| {
+            let message = contents.get(&status.id)?;
+            let by = &message.routed.by;
+            Some(api::QuarantinedView {
+                id: status.id.to_string(),
+                origin: self.name_of(status.origin),
+                source: format_address(&message.source, unmasked),
+                destination: format_address(&message.destination, unmasked),
+                at: message.accepted_at.0,
+                until: now.wall_of(status.expires).0,
+                by: format!("{} {}", by.plugin, by.version),
+                note: message.routed.note.as_deref().map(str::to_owned),
+                length: message.text.octets.len(),
+            })
+        });
+        Ok(api::QuarantinePageView { messages: shown.collect(), next })
+    }
+
+    fn leave_quarantine(
+        &self,
+        selection: api::QuarantineSelection,
+        decision: QuarantineDecision,
+        by: &str,
+    ) -> Result<api::QuarantineResult, Problem> {
+        let action = match decision {
+            QuarantineDecision::Release => AdminAction::Release,
+            QuarantineDecision::Purge => AdminAction::Purge,
+        };
+        let ids = match (selection.origin, selection.ids) {
+            (None, Some(ids)) if ids.len() <= 1000 => {
+                ids.iter().map(|id| Self::parse_id(id)).collect::<Result<Vec<_>, _>>()?
+            }
+            (None, Some(_)) => return Err(field_problem("/ids", "are too many", Some("at most 1000"))),
+            (Some(name), None) => {
+                let of = self.parse_peer("/origin", Some(&name))?;
+                let all = self.core.query(move |engine, _| engine.quarantined(of, MessageId(0), usize::MAX));
+                all.ok_or_else(shutting_down_problem)?
+            }
+            _ => return Err(field_problem("", "selects no messages", Some("either `origin` or `ids`"))),
+        };
+        let (done, skipped) = self.act_on_all(&ids, action, &by.into())?;
+        tracing::info!(by, done, ?decision, "messages left quarantine by admin");
+        Ok(api::QuarantineResult { done, skipped })
+    }
+}
