@@ -30,6 +30,8 @@ pub(crate) trait World: Sized + Send + Sync + 'static {
     const HOOK: Hook;
     /// The interface that its components export.
     const INTERFACE: &'static str;
+    /// Whether a chain that passes a question has answered it, so that its changes are compared.
+    const PASSING_IS_AN_ANSWER: bool = false;
     /// The functions of an instance, except `configure`.
     type Guest: Send;
     /// The question to the guest.

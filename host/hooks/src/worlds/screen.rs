@@ -51,6 +51,7 @@ impl Signature for AskScreen {
 impl World for Screen {
     const HOOK: Hook = Hook::Screen;
     const INTERFACE: &'static str = "screening";
+    const PASSING_IS_AN_ANSWER: bool = true;
     type Guest = GuestFunction<AskScreen>;
     type Question<'a> = &'a Message;
     type Owned = Message;
