@@ -12,9 +12,10 @@ pub(crate) const PACKAGE: &str = "switchyard:hooks";
 pub(crate) const VERSION: &str = "0.3.0";
 
 /// The files of the contract.
-pub(crate) const FILES: [(&str, &str); 6] = [
+pub(crate) const FILES: [(&str, &str); 7] = [
     ("types.wit", include_str!("../../../wit/types.wit")),
     ("capabilities.wit", include_str!("../../../wit/capabilities.wit")),
+    ("screen.wit", include_str!("../../../wit/screen.wit")),
     ("router.wit", include_str!("../../../wit/router.wit")),
     ("resolver.wit", include_str!("../../../wit/resolver.wit")),
     ("delivery-policy.wit", include_str!("../../../wit/delivery-policy.wit")),

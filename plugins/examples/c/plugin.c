@@ -134,7 +134,7 @@ void exports_switchyard_hooks_routing_route(message_t *message, decision_t *ret)
   }
   if (rule && !rule->peer) {
     ret->verdict.tag = EXPORTS_SWITCHYARD_HOOKS_ROUTING_VERDICT_REJECT;
-    ret->verdict.val.reject = EXPORTS_SWITCHYARD_HOOKS_ROUTING_REJECT_REASON_PROHIBITED;
+    ret->verdict.val.reject = SWITCHYARD_HOOKS_TYPES_REJECT_REASON_PROHIBITED;
     note(ret, "prefix %s is refused", rule->prefix);
   } else if (policy.sender && is(&message->source.value, policy.sender)) {
     forward(ret, policy.sender_peer);

@@ -5,12 +5,12 @@ from wit_world import exports
 from wit_world.exports.routing import (
     Decision,
     Leg,
-    RejectReason,
     Verdict_Forward,
     Verdict_Pass,
     Verdict_Reject,
 )
 from wit_world.imports import tables
+from wit_world.imports.types import RejectReason
 
 EXPECTED = "expected 'route PREFIX PEER', 'reject PREFIX' or, once, 'sender NAME PEER'"
 

@@ -14,6 +14,28 @@ pub mod router {
     });
 }
 
+/// The screen world.
+pub mod screen {
+    wit_bindgen::generate!({
+        path: "../../wit",
+        world: "screen",
+        additional_derives: [PartialEq],
+        pub_export_macro: true,
+        export_macro_name: "export_screen_component",
+        default_bindings_module: "switchyard_sdk::bindings::screen",
+        with: {
+            "switchyard:hooks/types@0.3.0": super::router::switchyard::hooks::types,
+            "switchyard:hooks/log@0.3.0": super::router::switchyard::hooks::log,
+            "switchyard:hooks/fault@0.3.0": super::router::switchyard::hooks::fault,
+            "switchyard:hooks/body@0.3.0": super::router::switchyard::hooks::body,
+            "switchyard:hooks/details@0.3.0": super::router::switchyard::hooks::details,
+            "switchyard:hooks/clock@0.3.0": super::router::switchyard::hooks::clock,
+            "switchyard:hooks/tables@0.3.0": super::router::switchyard::hooks::tables,
+            "switchyard:hooks/counters@0.3.0": super::router::switchyard::hooks::counters,
+        },
+    });
+}
+
 /// The resolver world, with `kv`, `http` and `hlr`.
 pub mod resolver {
     wit_bindgen::generate!({

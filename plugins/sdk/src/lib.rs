@@ -1,9 +1,10 @@
 //! Write Switchyard plugins in Rust.
 //!
-//! A plugin serves one hook. It is a type that implements one of four traits and is exported by the trait's macro:
+//! A plugin serves one hook. It is a type that implements one of five traits and is exported by the trait's macro:
 //!
 //! | hook | trait | macro |
 //! |---|---|---|
+//! | whether a message may pass | [`Screen`] | [`export_screen!`] |
 //! | the next step of a message | [`Router`] | [`export_router!`] |
 //! | the subscriber of a number | [`Resolver`] | [`export_resolver!`] |
 //! | the step after a failed attempt | [`DeliveryPolicy`] | [`export_delivery_policy!`] |
@@ -43,19 +44,25 @@ pub mod configured;
 mod delivery_policy;
 mod resolver;
 mod router;
+pub mod screen;
 
 pub use biller::{Biller, Charge, Fee, FirstLeg, Quote, Settlement, charge, free, refuse};
 pub use bindings::resolver::switchyard::hooks::{hlr, http, kv};
-pub use bindings::router::switchyard::hooks::types::{Address, Attribute, Message, Tlv};
-pub use bindings::router::switchyard::hooks::{body, clock, counters, details, fault, log, numbers, peers, tables};
+pub use bindings::router::switchyard::hooks::types::{
+    Address, Attribute, Change, Message, RejectReason, Tlv,
+};
+pub use bindings::router::switchyard::hooks::{
+    body, clock, counters, details, fault, log, numbers, peers, tables,
+};
 pub use delivery_policy::{
     Advice, Attempt, DeliveryPolicy, ErrorClass, NextStep, Step, await_alert, fail, next_leg, retry_after,
 };
 pub use resolver::{Answer, Resolved, Resolver, Subscriber, found, try_later, unknown};
 pub use router::{
-    Change, Decision, Leg, RejectReason, Router, Verdict, forward, hold, home, leg, names_peers, names_pools, pass,
-    reject, take_sender,
+    Decision, Leg, Router, Verdict, forward, hold, home, leg, names_peers, names_pools, pass, reject,
+    take_sender,
 };
+pub use screen::{DroppedAs, Screen};
 
 #[doc(hidden)]
 pub use biller::Guest as BillerGuest;
@@ -65,6 +72,8 @@ pub use delivery_policy::Guest as DeliveryPolicyGuest;
 pub use resolver::Guest as ResolverGuest;
 #[doc(hidden)]
 pub use router::Guest as RouterGuest;
+#[doc(hidden)]
+pub use screen::Guest as ScreenGuest;
 
 /// A duration in whole milliseconds, as in the contract.
 fn milliseconds(time: std::time::Duration) -> u64 {

@@ -1,13 +1,13 @@
 //! Routers: plugins that decide where a message goes.
 
-use crate::{Attribute, Message, Tlv};
 use crate::bindings::router::exports::switchyard::hooks::routing;
 use crate::numbers::{SenderRequest, WithoutNumber};
+use crate::{Attribute, Change, Message, RejectReason, Tlv};
 use std::time::Duration;
 
 #[doc(hidden)]
 pub use routing::Guest;
-pub use routing::{Change, Decision, Leg, RejectReason, Verdict};
+pub use routing::{Decision, Leg, Verdict};
 
 /// A router. It may use [`log`](crate::log), [`clock`](crate::clock), [`tables`](crate::tables),
 /// [`counters`](crate::counters), [`peers`](crate::peers), [`numbers`](crate::numbers), [`body`](crate::body) and

@@ -6,7 +6,8 @@ import sys
 import time
 
 from wit_world import exports
-from wit_world.exports.routing import Decision, RejectReason, Verdict_Reject
+from wit_world.exports.routing import Decision, Verdict_Reject
+from wit_world.imports.types import RejectReason
 
 wanted = ""
 

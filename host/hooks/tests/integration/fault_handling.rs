@@ -4,8 +4,8 @@
 use crate::support::{HooksFixture, NOW, forwarded_peers, message, with_long_deadline};
 use hooks::{Binding, FaultKind, InstanceUse, OnFault, Tolerance};
 use model::{
-    Attempt, Charge, ErrorClass, Hook, Leg, MessageId, NextStep, RejectReason, RoutingDecision, Settlement,
-    Subscriber, Timestamp, Verdict,
+    Attempt, Charge, ErrorClass, Hook, Leg, MessageId, NextStep, RejectReason, RoutingDecision,
+    ScreenVerdict, Settlement, Subscriber, Timestamp, Verdict,
 };
 use std::time::Duration;
 
@@ -83,6 +83,8 @@ fn priced(fixture: &HooksFixture, destination: &str) -> RoutingDecision {
 
 /// Every hook gives a good answer, and its plugin has this number of faults of each kind.
 fn all_is_well(fixture: &HooksFixture, faults: impl Fn(Hook) -> [u64; 5]) {
+    let screening = fixture.hooks.screen(&mut message("good", GOOD), NOW).expect("no fault");
+    assert_eq!(screening.expect("a screen is bound").verdict, ScreenVerdict::Pass);
     assert_eq!(forwarded_peers(&fixture.hooks.route(&message("good", GOOD), NOW)), [fixture.peer("north")]);
     let found = fixture.hooks.resolve(GOOD, NOW).subscriber;
     assert!(matches!(&found, Subscriber::Found { imsi, .. } if imsi.0.as_slice() == b"001013012345678"));

@@ -12,6 +12,7 @@ mod lifecycle;
 mod message_details;
 mod previous_contracts;
 mod refusals;
+mod screening;
 mod sender_requests;
 mod support;
 mod versions;

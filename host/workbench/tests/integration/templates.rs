@@ -22,30 +22,30 @@ fn a_template_in_rust_builds_and_passes() {
 #[test]
 #[ignore = "each is a cargo build of its own, and the default plugins show the same; the nightly tier runs it"]
 fn the_other_templates_in_rust_build_and_pass() {
-    worlds("rust", &["resolver", "biller"]);
+    worlds("rust", &["screen", "resolver", "biller"]);
 }
 
 /// In languages whose compilers are installed by npm or pip: C too, its compiler is in a Python package.
 mod foreign {
     use super::worlds;
 
-    fn three_worlds(language: &str) {
-        worlds(language, &["resolver", "delivery-policy", "biller"]);
+    fn other_worlds(language: &str) {
+        worlds(language, &["screen", "resolver", "delivery-policy", "biller"]);
     }
 
     #[test]
     fn the_templates_in_javascript_build_and_pass() {
-        three_worlds("js");
+        other_worlds("js");
     }
 
     #[test]
     #[ignore = "an interpreter is compiled with each; the example is built with every run; the nightly tier runs it"]
     fn the_templates_in_python_build_and_pass() {
-        three_worlds("python");
+        other_worlds("python");
     }
 
     #[test]
     fn the_templates_in_c_build_and_pass() {
-        three_worlds("c");
+        other_worlds("c");
     }
 }

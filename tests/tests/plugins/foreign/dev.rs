@@ -83,7 +83,7 @@ fn an_answer_that_depends_on_the_instance_is_found() -> Result<()> {
     let begin = "  memset(ret, 0, sizeof *ret);\n";
     let counting = "  static bool lenient = false;\n  lenient = lenient || message->priority == 3;\n";
     edit(&source, begin, &format!("{counting}{begin}"))?;
-    let reason = "ret->verdict.val.reject = EXPORTS_SWITCHYARD_HOOKS_ROUTING_REJECT_REASON_";
+    let reason = "ret->verdict.val.reject = SWITCHYARD_HOOKS_TYPES_REJECT_REASON_";
     edit(
         &source,
         &format!("{reason}PROHIBITED;"),

@@ -1,0 +1,122 @@
+//! Screens: plugins that decide whether a message may pass.
+//!
+//! ```ignore
+//! use switchyard_sdk::screen::{Decision, pass, quarantine};
+//! use switchyard_sdk::{Message, Screen, details};
+//!
+//! struct Word(String);
+//!
+//! impl Screen for Word {
+//!     fn configure(document: &str) -> Result<Self, String> {
+//!         Ok(Self(document.trim().to_owned()))
+//!     }
+//!     fn screen(&self, _message: &Message) -> Decision {
+//!         match details::text() {
+//!             Some(text) if text.contains(&self.0) => quarantine().because("the word"),
+//!             _ => pass(),
+//!         }
+//!     }
+//! }
+//!
+//! switchyard_sdk::export_screen!(Word);
+//! ```
+
+use crate::bindings::screen::exports::switchyard::hooks::screening;
+use crate::{Attribute, Change, Message, RejectReason, Tlv};
+
+#[doc(hidden)]
+pub use screening::Guest;
+pub use screening::{Decision, DroppedAs, Verdict};
+
+/// A screen. It may use [`log`](crate::log), [`clock`](crate::clock), [`tables`](crate::tables),
+/// [`counters`](crate::counters), [`body`](crate::body) and [`details`](crate::details).
+pub trait Screen: Sized {
+    /// Reads a policy document.
+    ///
+    /// # Errors
+    /// The mistake, its position, and the correction.
+    fn configure(document: &str) -> Result<Self, String>;
+
+    /// Decides about one message. The decision must depend only on the document, the message and the host's answers.
+    fn screen(&self, message: &Message) -> Decision;
+}
+
+fn decision(verdict: Verdict) -> Decision {
+    Decision { verdict, note: None, changes: Vec::new(), text: None }
+}
+
+/// Let the next screen decide. A message that all screens pass goes on to the routers.
+#[must_use]
+pub fn pass() -> Decision {
+    decision(Verdict::Pass)
+}
+
+/// Refuse the message.
+#[must_use]
+pub fn reject(reason: RejectReason) -> Decision {
+    decision(Verdict::Reject(reason))
+}
+
+/// Accept the message, and keep it until an admin releases or purges it, or its validity ends.
+#[must_use]
+pub fn quarantine() -> Decision {
+    decision(Verdict::Quarantine)
+}
+
+/// Accept the message, charge nothing, and deliver it to nobody. A submitter that wants a DLR is told this state.
+#[must_use]
+pub fn drop_as(reported: DroppedAs) -> Decision {
+    decision(Verdict::Drop(reported))
+}
+
+impl Decision {
+    /// The same decision, with a note for the trace.
+    #[must_use]
+    pub fn because(mut self, note: impl Into<String>) -> Self {
+        self.note = Some(note.into());
+        self
+    }
+
+    /// The same decision, and later plugins see this attribute of the message.
+    #[must_use]
+    pub fn tag(mut self, name: &str, value: &str) -> Self {
+        self.changes.push(Change::SetAttribute(Attribute { name: name.to_owned(), value: value.to_owned() }));
+        self
+    }
+
+    /// The same decision, and the message goes on with this text.
+    #[must_use]
+    pub fn with_text(mut self, text: impl Into<String>) -> Self {
+        self.text = Some(text.into());
+        self
+    }
+
+    /// The same decision, and the message goes out with this TLV.
+    #[must_use]
+    pub fn set_tlv(mut self, tag: u16, value: impl Into<Vec<u8>>) -> Self {
+        self.changes.push(Change::SetTlv(Tlv { tag, value: value.into() }));
+        self
+    }
+
+    /// The same decision, and the message goes out without the TLV of this tag.
+    #[must_use]
+    pub fn remove_tlv(mut self, tag: u16) -> Self {
+        self.changes.push(Change::RemoveTlv(tag));
+        self
+    }
+}
+
+/// Exports a type as the plugin's screen.
+#[macro_export]
+macro_rules! export_screen {
+    ($screen:ty) => {
+        const _: () = {
+            $crate::__configured_guest!($screen, Screen, ScreenGuest, |cell| {
+                fn screen(message: $crate::Message) -> $crate::screen::Decision {
+                    PLUGIN.with(|cell| $crate::Screen::screen(cell.get(), &message))
+                }
+            });
+            $crate::bindings::screen::export_screen_component!(Exported with_types_in $crate::bindings::screen);
+        };
+    };
+}
