@@ -28,6 +28,7 @@ const PAGES: &[ManualPage] = manual_pages![
     "guide/command-line",
     "guide/configuration",
     "guide/dlrs-and-retries",
+    "guide/firewall",
     "guide/gsm",
     "guide/http-and-webhooks",
     "guide/install",

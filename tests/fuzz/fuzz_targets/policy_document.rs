@@ -1,10 +1,11 @@
 //! Arbitrary text as the policy document of a default plugin, or as a document of number plans: refused with a message, or valid,
 //! also when it is used.
 //!
-//! The first octet selects the plugin, from `1`. After a record separator follows the question to a valid document: a number, a
+//! The first octet selects the plugin, from `1`, and `:` after `9`. After a record separator follows the question to a valid document: a number, a
 //! peer, a row of a table or a reply.
 #![no_main]
 
+use firewall_policy as firewall;
 use fraud_guard_policy as fraud_guard;
 use least_cost_policy as least_cost;
 use libfuzzer_sys::fuzz_target;
@@ -26,7 +27,7 @@ fuzz_target!(|octets: &[u8]| {
     let Some((&which, text)) = octets.split_first() else { return };
     let Ok(text) = std::str::from_utf8(text) else { return };
     let (document, query) = text.split_once(SEPARATOR).unwrap_or((text, ""));
-    let read = match which.wrapping_sub(b'1') % 9 {
+    let read = match which.wrapping_sub(b'1') % 10 {
         0 => prefix::Policy::parse(document).map(|policy| check_prefixes(&policy, query)),
         1 => least_cost::Policy::parse(document).map(|policy| check_offers(&policy, query)),
         2 => fraud_guard::Policy::parse(document).map(|policy| check_frauds(&policy, query)),
@@ -35,6 +36,7 @@ fuzz_target!(|octets: &[u8]| {
         5 => table::Policy::parse(document).map(|policy| check_rows(&policy, query)),
         6 => http::Policy::parse(document).map(|policy| check_replies(&policy, query)),
         7 => hlr::Policy::parse(document).map(|policy| check_subscribers(&policy, query)),
+        9 => firewall::Policy::parse(document).map(|policy| check_screening(&policy, query)),
         _ => NumberPlans::parse(document).map(|plans| check_plans(&plans, query)).map_err(|error| error.to_string()),
     };
     if let Err(refusal) = read {
@@ -110,18 +112,22 @@ fn check_choice(choice: least_cost::Choice) {
 
 /// Counters whose windows never end.
 #[derive(Default)]
-struct MemoryCounters(RefCell<HashMap<(String, String), u64>>);
+struct MemoryCounters {
+    counted: RefCell<HashMap<(String, String), u64>>,
+    /// The question to a screen.
+    question: Option<String>,
+}
 
 impl fraud_guard::Counters for MemoryCounters {
     fn add(&self, name: &str, key: &str, _: Duration) -> u64 {
-        let mut counted = self.0.borrow_mut();
+        let mut counted = self.counted.borrow_mut();
         let count = counted.entry((name.to_owned(), key.to_owned())).or_default();
         *count += 1;
         *count
     }
 
     fn sum(&self, name: &str, key: &str, _: Duration) -> u64 {
-        self.0.borrow().get(&(name.to_owned(), key.to_owned())).copied().unwrap_or(0)
+        self.counted.borrow().get(&(name.to_owned(), key.to_owned())).copied().unwrap_or(0)
     }
 }
 
@@ -141,6 +147,56 @@ fn check_frauds(policy: &fraud_guard::Policy, query: &str) {
         if let Some(finding) = policy.evaluate("acme", source, number, &counted) {
             assert!(!finding.note.is_empty());
         }
+    }
+}
+
+/// A message whose links, words and ids are those of the question.
+impl firewall::Host for MemoryCounters {
+    fn text(&self) -> Option<String> {
+        self.question.clone()
+    }
+
+    fn urls(&self) -> Vec<String> {
+        let words = self.question.iter().flat_map(|text| text.split_whitespace());
+        words.filter(|word| word.contains('.')).map(str::to_owned).collect()
+    }
+
+    fn near_duplicate(&self) -> Option<u64> {
+        self.question.as_ref().map(|text| text.len() as u64)
+    }
+
+    fn tlv(&self, _: u16) -> Option<Vec<u8>> {
+        let id = self.question.as_ref()?.split(' ').next()?;
+        Some(id.as_bytes().to_vec())
+    }
+
+    fn look_up(&self, _: usize, key: &str) -> Option<String> {
+        let question = self.question.as_ref()?;
+        question.contains(key).then(|| question.clone())
+    }
+
+    fn count(&self, name: &str, key: &str, window: Duration) -> u64 {
+        assert!((Duration::from_secs(1)..=Duration::from_secs(86_400)).contains(&window));
+        fraud_guard::Counters::add(self, name, key, window)
+    }
+}
+
+fn check_screening(policy: &firewall::Policy, query: &str) {
+    assert!(policy.tables().iter().all(|name| !name.is_empty()));
+    let host = MemoryCounters { question: Some(query.to_owned()), ..MemoryCounters::default() };
+    let source = query.split(' ').next().unwrap_or_default();
+    for (destination, segments) in [("8613900000000", 1), ("+49151", 9), (query, u16::MAX)] {
+        let asked = firewall::Question {
+            account: "acme",
+            source,
+            destination,
+            data_coding: 0,
+            segments,
+            header: false,
+        };
+        let outcome = policy.evaluate(&asked, &host);
+        assert!(outcome.tags.len() <= 32);
+        assert!(outcome.verdict == firewall::Verdict::Pass || outcome.note.is_some());
     }
 }
 

@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 const QUESTIONS: &str = "2000";
 
 /// A component, its document in `policies/`, and the rest of the setup.
-const DEFAULT_PLUGINS: [(&str, &str, &str); 9] = [
+const DEFAULT_PLUGINS: [(&str, &str, &str); 10] = [
     ("prefix_router", "routes", "[given.peers]\nupstream = {}\n"),
     ("least_cost", "least-cost", "[given.peers]\nupstream = { queued = 7 }\n"),
     ("fraud_guard", "fraud", ""),
+    ("firewall", "firewall", ""),
     (
         "shared_sender",
         "shared-sender",

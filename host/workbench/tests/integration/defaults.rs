@@ -9,6 +9,11 @@ fn plugin_component(name: &str) -> PathBuf {
 }
 
 #[test]
+fn firewall_passes_its_cases() {
+    passes_cases(&plugin_component("firewall.wasm"), &root().join("plugins/firewall/cases.toml"));
+}
+
+#[test]
 fn hlr_resolver_passes_its_cases() {
     passes_cases(&plugin_component("hlr_resolver.wasm"), &root().join("plugins/hlr-resolver/cases.toml"));
 }

@@ -15,6 +15,7 @@ const POLICIES: &[&str] = &[
     "--package=policy-values",
     "--package=prefix-policy",
     "--package=fraud-guard-policy",
+    "--package=firewall-policy",
     "--package=least-cost-policy",
     "--package=resolver-policy",
     "--package=retry-ladder-policy",

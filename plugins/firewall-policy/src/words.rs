@@ -1,0 +1,150 @@
+//! The words of all rules, found in one pass over a text.
+
+use crate::fold::fold;
+use aho_corasick::automaton::{Automaton, OverlappingState};
+use aho_corasick::nfa::contiguous::NFA;
+use aho_corasick::{Anchored, Input};
+
+/// Maximum number of words in a document: what fits into the memory of an instance.
+const MAX_WORDS: usize = 20_000;
+
+/// The words of a document. A text is searched for all of them at once.
+#[derive(Debug, Default)]
+pub(crate) struct WordSearch {
+    words: Vec<String>,
+    owners: Vec<WordOwner>,
+    /// This kind needs little memory, and without the others the component is small.
+    automaton: Option<NFA>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct WordOwner {
+    rule: usize,
+    /// It counts only between characters that are no letters or digits.
+    whole: bool,
+}
+
+/// A word of a rule in a folded text, from `start` to `end`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct WordMatch {
+    pub(crate) rule: usize,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+}
+
+impl WordSearch {
+    /// Adds a word or phrase of a rule.
+    ///
+    /// # Errors
+    /// The correction.
+    pub(crate) fn add(&mut self, rule: usize, word: &str, whole: bool) -> Result<(), String> {
+        let folded = fold(word);
+        let folded = folded.trim();
+        if folded.is_empty() {
+            return Err(format!("the word {word:?} has no visible character; write a word or a phrase"));
+        }
+        if self.words.len() == MAX_WORDS {
+            return Err(format!(
+                "the document has more than {MAX_WORDS} words; put them into a table (`word-table`)"
+            ));
+        }
+        self.words.push(folded.to_owned());
+        self.owners.push(WordOwner { rule, whole });
+        Ok(())
+    }
+
+    /// Compiles the words.
+    ///
+    /// # Errors
+    /// They are too many.
+    pub(crate) fn compile(&mut self) -> Result<(), String> {
+        if self.words.is_empty() {
+            return Ok(());
+        }
+        let automaton = NFA::new(&self.words);
+        self.automaton = Some(automaton.map_err(|error| format!("the words of the document: {error}"))?);
+        self.words = Vec::new();
+        Ok(())
+    }
+
+    /// All words in a folded text, in the order of their ends.
+    pub(crate) fn find(&self, folded: &str) -> Vec<WordMatch> {
+        let Some(automaton) = &self.automaton else { return Vec::new() };
+        let input = Input::new(folded).anchored(Anchored::No);
+        let mut state = OverlappingState::start();
+        let mut matches = Vec::new();
+        // An error says that the automaton does not support such a search; this kind does.
+        while automaton.try_find_overlapping(&input, &mut state).is_ok()
+            && let Some(found) = state.get_match()
+        {
+            let (start, end) = (found.start(), found.end());
+            if let Some(owner) = self.owners.get(found.pattern().as_usize())
+                && (!owner.whole || is_whole(folded, start, end))
+            {
+                matches.push(WordMatch { rule: owner.rule, start, end });
+            }
+        }
+        matches
+    }
+}
+
+fn is_whole(text: &str, start: usize, end: usize) -> bool {
+    let before = text.get(..start).and_then(|before| before.chars().next_back());
+    let after = text.get(end..).and_then(|after| after.chars().next());
+    let is_inside = |neighbour: Option<char>| neighbour.is_some_and(char::is_alphanumeric);
+    !is_inside(before) && !is_inside(after)
+}
+
+/// The different words of a folded text, at most `most` of them.
+pub(crate) fn words_of(folded: &str, most: usize) -> Vec<&str> {
+    let mut words: Vec<&str> = Vec::new();
+    for word in folded.split(|c: char| !c.is_alphanumeric()) {
+        if !word.is_empty() && !words.contains(&word) {
+            words.push(word);
+            if words.len() == most {
+                break;
+            }
+        }
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_and_parts_are_found() {
+        let mut search = WordSearch::default();
+        search.add(0, "Win", true).unwrap();
+        search.add(1, "free  money", true).unwrap();
+        search.add(2, "LOAN", false).unwrap();
+        search.add(3, "中奖", false).unwrap();
+        search.compile().unwrap();
+        let rules =
+            |text: &str| -> Vec<usize> { search.find(&fold(text)).iter().map(|found| found.rule).collect() };
+        assert_eq!(rules("You WIN!"), [0]);
+        assert_eq!(rules("winter, twin, win7"), [0; 0]);
+        assert_eq!(rules("free\nmoney"), [1]);
+        assert_eq!(rules("carefree money"), [0; 0]);
+        assert_eq!(rules("Microloans"), [2]);
+        assert_eq!(rules("恭喜中奖了"), [3]);
+        assert_eq!(rules("win-win"), [0, 0]);
+    }
+
+    #[test]
+    fn a_word_has_characters() {
+        let mut search = WordSearch::default();
+        for word in ["", " ", "\u{200b}"] {
+            assert!(search.add(0, word, true).unwrap_err().contains("no visible character"), "{word:?}");
+        }
+        search.compile().unwrap();
+        assert!(search.find("any text").is_empty());
+    }
+
+    #[test]
+    fn different_words_are_listed_once() {
+        assert_eq!(words_of("a b, a-c d", 3), ["a", "b", "c"]);
+        assert!(words_of("...", 3).is_empty());
+    }
+}
