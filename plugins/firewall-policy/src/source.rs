@@ -1,5 +1,7 @@
 //! Patterns of senders and accounts, and the table in which senders are registered.
 
+use std::str::Chars;
+
 /// A sender or an account with wildcards: `*` stands for any characters, `?` for one, `#` for a digit. Capitals do not count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pattern(Vec<char>);
@@ -21,28 +23,39 @@ impl Pattern {
 
     /// Whether a sender or an account matches. A leading plus sign does not count.
     pub(crate) fn matches(&self, source: &str) -> bool {
-        let source: Vec<char> = without_plus(source).chars().map(|c| c.to_ascii_lowercase()).collect();
-        let (mut at, mut position) = (0, 0);
-        // The last star, and the first character that it does not stand for yet.
-        let mut star: Option<(usize, usize)> = None;
-        while let Some(c) = source.get(position) {
+        let mut rest = without_plus(source).chars();
+        let mut at = 0;
+        // The last star, and what is left of the sender behind the characters that it stands for.
+        let mut star: Option<(usize, Chars<'_>)> = None;
+        loop {
+            let mut behind = rest.clone();
+            let Some(c) = behind.next() else { break };
             match self.0.get(at) {
                 Some('*') => {
-                    star = Some((at, position));
+                    star = Some((at, rest.clone()));
                     at += 1;
                 }
-                Some(wanted) if wanted == c || *wanted == '?' || (*wanted == '#' && c.is_ascii_digit()) => {
+                Some(wanted) if stands_for(*wanted, c) => {
                     at += 1;
-                    position += 1;
+                    rest = behind;
                 }
                 _ => {
-                    let Some((star_at, covered)) = star else { return false };
-                    star = Some((star_at, covered + 1));
-                    (at, position) = (star_at + 1, covered + 1);
+                    let Some((star_at, left)) = &mut star else { return false };
+                    left.next();
+                    at = *star_at + 1;
+                    rest = left.clone();
                 }
             }
         }
         self.0.iter().skip(at).all(|rest| *rest == '*')
+    }
+}
+
+fn stands_for(wanted: char, c: char) -> bool {
+    match wanted {
+        '?' => true,
+        '#' => c.is_ascii_digit(),
+        _ => wanted == c.to_ascii_lowercase(),
     }
 }
 
