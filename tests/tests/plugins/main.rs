@@ -1,6 +1,7 @@
 //! Plugins: their lifecycle, their decisions, and what the daemon stores for them.
 
 mod counters;
+mod firewall;
 mod foreign;
 mod fuzz;
 mod ledger;
