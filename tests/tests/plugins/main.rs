@@ -8,4 +8,5 @@ mod ledger;
 mod log;
 mod message_details;
 mod policy;
+mod quarantine;
 mod resolver;
