@@ -35,9 +35,11 @@ pub mod guest {
             world all {
                 export switchyard:hooks/screening@0.3.0;
                 export switchyard:hooks/routing@0.3.0;
+                export switchyard:hooks/batch-routing@0.3.0;
                 export switchyard:hooks/resolution@0.3.0;
                 export switchyard:hooks/delivery@0.3.0;
                 export switchyard:hooks/billing@0.3.0;
+                export switchyard:hooks/batch-billing@0.3.0;
             }
         ",
         path: "../../wit",

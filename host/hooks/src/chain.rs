@@ -38,6 +38,63 @@ pub(crate) enum ChainOutcome<W: World> {
     },
 }
 
+/// The evaluation of a chain for one question.
+pub(crate) struct Evaluation<'q, 'i, W: World> {
+    pub(crate) question: W::Question<'q>,
+    pub(crate) now: Timestamp,
+    pub(crate) message_id: &'i LazyMessageId,
+    /// The answer of the plugins so far, which did not decide.
+    pub(crate) earlier: Option<W::Answer>,
+    /// The last fault of a plugin that passed the question on.
+    pub(crate) fault: Option<Fault>,
+}
+
+impl<W: World> Evaluation<'_, '_, W> {
+    /// Continues with the answer of the next plugin. Returns the outcome if it ends the evaluation. A fault of a `strict`
+    /// plugin does.
+    pub(crate) fn next(
+        &mut self,
+        generation: &Arc<Generation<W>>,
+        answer: Result<W::Answer, Fault>,
+        call_log: &HostCallLog,
+        reporter: &FaultReporter,
+        strict: bool,
+    ) -> Option<ChainOutcome<W>> {
+        match answer {
+            Ok(answer) => {
+                let decides = W::decides(&answer);
+                let answer = W::after(self.earlier.take(), answer);
+                if decides {
+                    return Some(ChainOutcome::Decided(answer, generation.clone()));
+                }
+                self.earlier = Some(answer);
+            }
+            Err(fault) => {
+                let new = NewFault {
+                    details: generation.fault_details(
+                        fault.clone(),
+                        self.now,
+                        W::failed_question(self.question),
+                        HostAnswer::all(call_log),
+                    ),
+                    description: W::describe_question(
+                        self.question,
+                        &generation.environment.directory.load(),
+                    ),
+                    shared_id: self.message_id.shared(W::message_id(self.question)),
+                };
+                reporter.examples.add(W::HOOK, new);
+                report_fault(generation, &fault, reporter);
+                if generation.binding.on_fault != OnFault::Pass || strict {
+                    return Some(ChainOutcome::Fault(fault, generation.clone()));
+                }
+                self.fault = Some(fault);
+            }
+        }
+        None
+    }
+}
+
 impl<W: World> Chain<W> {
     /// References of its policies to names that do not exist at present.
     pub(crate) fn unknown(&self) -> Vec<UnknownReference> {
@@ -73,38 +130,19 @@ impl<W: World> Chain<W> {
         (reporter, message_id): (&FaultReporter, &LazyMessageId),
         strict: impl Fn(&Arc<Generation<W>>) -> bool,
     ) -> ChainOutcome<W> {
-        let (mut earlier, mut last_fault) = (None, None);
+        let mut evaluation = Evaluation { question, now, message_id, earlier: None, fault: None };
         for generation in &self.0 {
-            match generation.ask(question, earlier.as_ref(), now, call_log) {
-                Ok(answer) => {
-                    let decides = W::decides(&answer);
-                    let answer = W::after(earlier.take(), answer);
-                    if decides {
-                        return ChainOutcome::Decided(answer, generation.clone());
-                    }
-                    earlier = Some(answer);
-                }
-                Err(fault) => {
-                    let new = NewFault {
-                        details: generation.fault_details(
-                            fault.clone(),
-                            now,
-                            W::failed_question(question),
-                            HostAnswer::all(call_log),
-                        ),
-                        description: W::describe_question(question, &generation.environment.directory.load()),
-                        shared_id: message_id.shared(W::message_id(question)),
-                    };
-                    reporter.examples.add(W::HOOK, new);
-                    report_fault(generation, &fault, reporter);
-                    if generation.binding.on_fault != OnFault::Pass || strict(generation) {
-                        return ChainOutcome::Fault(fault, generation.clone());
-                    }
-                    last_fault = Some(fault);
-                }
+            let answer = generation.ask(question, evaluation.earlier.as_ref(), now, call_log);
+            if let Some(outcome) = evaluation.next(generation, answer, call_log, reporter, strict(generation))
+            {
+                return outcome;
             }
         }
-        ChainOutcome::Undecided { last: self.0.last().cloned(), fault: last_fault, answer: earlier }
+        self.undecided(evaluation)
+    }
+
+    pub(crate) fn undecided(&self, Evaluation { earlier, fault, .. }: Evaluation<'_, '_, W>) -> ChainOutcome<W> {
+        ChainOutcome::Undecided { last: self.0.last().cloned(), fault, answer: earlier }
     }
 
     /// Asks each plugin until one decides, without effects: counts nothing and reports no faults. Calls `each` with

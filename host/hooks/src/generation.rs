@@ -77,6 +77,8 @@ pub(crate) struct Generation<W: World> {
     context: Arc<GenerationContext>,
     pre: InstancePre<InstanceState>,
     version: WitVersion,
+    /// The plugin takes many questions at a time.
+    pub(crate) takes_batches: bool,
     engine: wasmtime::Engine,
     tables: Arc<PluginTables>,
     /// Names of the appliance's objects in the policy document.
@@ -84,7 +86,7 @@ pub(crate) struct Generation<W: World> {
     idle: Mutex<IdlePool<W>>,
     /// Replaced, and kept for a quick rollback: one instance is enough.
     retired: AtomicBool,
-    counts: AtomicCallCounts,
+    pub(crate) counts: AtomicCallCounts,
     /// Why it exceeded its fault tolerance.
     fault_reason: Mutex<Option<String>>,
 }
@@ -110,6 +112,7 @@ impl<W: World> Generation<W> {
             context,
             pre,
             version: stored.wit,
+            takes_batches: false,
             engine: runtime.engine.clone(),
             references: Vec::new(),
             idle: Mutex::new(IdlePool { waiting: Vec::new(), peak: 0 }),
@@ -135,6 +138,8 @@ impl<W: World> Generation<W> {
         let checked = W::check(&mut first);
         let report = first.store.data_mut().report.take();
         checked.map_err(|error| faulty("self-check")(Fault::of(&error, report).summary()))?;
+        generation.takes_batches =
+            generation.binding.instance == InstanceUse::Warm && W::takes_batches(&first.guest);
         generation.references = std::mem::take(&mut first.store.data_mut().references).into_iter().collect();
         if generation.binding.instance == InstanceUse::Warm {
             generation.idle.lock().push(first);
@@ -262,28 +267,50 @@ impl<W: World> Generation<W> {
         call_log: &mut HostCallLog,
         work: impl FnOnce(&mut Instance<W>) -> wasmtime::Result<Result<A, Fault>>,
     ) -> Result<A, Fault> {
+        let mut instance = self.take_instance()?;
+        let answer = self.work_on(&mut instance, now, call_log, work)?;
+        self.put_back(instance);
+        answer
+    }
+
+    /// An instance for one call, or for one batch of calls.
+    pub(crate) fn take_instance(&self) -> Result<Instance<W>, Fault> {
         let warm = match self.binding.instance {
             InstanceUse::Warm => self.idle.lock().waiting.pop(),
             InstanceUse::PerCall => None,
         };
-        let mut instance = match warm {
-            Some(instance) => instance,
+        match warm {
+            Some(instance) => Ok(instance),
             None => self.instance().map_err(|failed| match failed {
                 StartError::Fault(fault) => fault,
                 StartError::Refused(what) => Fault::new(FaultKind::Instance, what),
-            })?,
-        };
-        self.arm(&mut instance, now);
+            }),
+        }
+    }
+
+    /// Runs `work` on an instance. After an outer error, the instance must not be used again.
+    pub(crate) fn work_on<A>(
+        &self,
+        instance: &mut Instance<W>,
+        now: Timestamp,
+        call_log: &mut HostCallLog,
+        work: impl FnOnce(&mut Instance<W>) -> wasmtime::Result<Result<A, Fault>>,
+    ) -> Result<Result<A, Fault>, Fault> {
+        self.arm(instance, now);
         // The instance borrows the log for the call; the next plugin of the chain continues it.
         instance.store.data_mut().call_log = std::mem::take(call_log);
-        let answer = work(&mut instance);
+        let answer = work(instance);
         let state = instance.store.data_mut();
         *call_log = std::mem::take(&mut state.call_log);
         (state.kv_overlay, state.disk_wait) = (None, Duration::ZERO);
-        // A fault drops the instance; only an instance that returned is reused.
         let report = state.report.take();
-        let answer = answer.map_err(|error| Fault::of(&error, report))?;
+        answer.map_err(|error| Fault::of(&error, report))
+    }
+
+    /// Keeps an instance for later calls.
+    pub(crate) fn put_back(&self, mut instance: Instance<W>) {
         if self.binding.instance == InstanceUse::Warm {
+            let state = instance.store.data_mut();
             state.message = CurrentMessage::default();
             state.destination = Digits::NONE;
             let mut idle = self.idle.lock();
@@ -291,7 +318,6 @@ impl<W: World> Generation<W> {
                 idle.push(instance);
             }
         }
-        answer
     }
 
     /// A fault with all that it depended on.

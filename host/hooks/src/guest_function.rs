@@ -23,6 +23,13 @@ pub(crate) trait Signature {
     type Answer: Lift + 'static;
 }
 
+/// The name and type of an exported function without a result.
+pub(crate) trait Procedure {
+    const NAME: &'static str;
+    /// The arguments, as for [`Signature`].
+    type Arguments<'a>: ComponentNamedList + Lower;
+}
+
 /// `configure`, which all worlds have.
 pub(crate) struct Configure;
 
@@ -46,17 +53,31 @@ pub(crate) struct GuestFunction<S> {
     signature: PhantomData<fn() -> S>,
 }
 
+impl Exports<'_> {
+    /// The exports of another interface that the world does not require; `None` if the component lacks it.
+    pub(crate) fn optional(&mut self, interface: &'static str) -> Option<Exports<'_>> {
+        let name = format!("{PACKAGE}{interface}@{}", self.version.number());
+        self.instance.get_export_index(&mut *self.store, None, &name)?;
+        Some(Exports { store: self.store, instance: self.instance, interface, version: self.version })
+    }
+}
+
+/// Finds a function by its name.
+fn find(exports: &mut Exports<'_>, name: &str) -> Result<Func> {
+    let Exports { store, instance, interface, version } = exports;
+    let interface = format!("{PACKAGE}{interface}@{}", version.number());
+    let found = instance
+        .get_export_index(&mut *store, None, &interface)
+        .and_then(|index| instance.get_export_index(&mut *store, Some(&index), name))
+        .and_then(|index| instance.get_func(&mut *store, index));
+    found.ok_or_else(|| format_err!("{interface} has no function {name}"))
+}
+
 impl<S: Signature> GuestFunction<S> {
     /// Finds the function, and checks its type.
     pub(crate) fn find(exports: &mut Exports<'_>) -> Result<Self> {
-        let Exports { store, instance, interface, version } = exports;
-        let interface = format!("{PACKAGE}{interface}@{}", version.number());
-        let found = instance
-            .get_export_index(&mut *store, None, &interface)
-            .and_then(|index| instance.get_export_index(&mut *store, Some(&index), S::NAME))
-            .and_then(|index| instance.get_func(&mut *store, index));
-        let function = found.ok_or_else(|| format_err!("{interface} has no function {}", S::NAME))?;
-        function.typed::<S::Arguments<'static>, (S::Answer,)>(&*store)?;
+        let function = find(exports, S::NAME)?;
+        function.typed::<S::Arguments<'static>, (S::Answer,)>(&*exports.store)?;
         Ok(Self { function, signature: PhantomData })
     }
 
@@ -69,5 +90,21 @@ impl<S: Signature> GuestFunction<S> {
         // SAFETY: `find` has checked the type, except for the lifetime of the arguments.
         let function = unsafe { TypedFunc::<S::Arguments<'_>, (S::Answer,)>::new_unchecked(self.function) };
         function.call(store, arguments).map(|(answer,)| answer)
+    }
+}
+
+impl<P: Procedure> GuestFunction<P> {
+    /// Finds the function, and checks its type.
+    pub(crate) fn find_procedure(exports: &mut Exports<'_>) -> Result<Self> {
+        let function = find(exports, P::NAME)?;
+        function.typed::<P::Arguments<'static>, ()>(&*exports.store)?;
+        Ok(Self { function, signature: PhantomData })
+    }
+
+    /// Calls the function.
+    pub(crate) fn run(&self, store: &mut Store<InstanceState>, arguments: P::Arguments<'_>) -> Result<()> {
+        // SAFETY: `find_procedure` has checked the type, except for the lifetime of the arguments.
+        let function = unsafe { TypedFunc::<P::Arguments<'_>, ()>::new_unchecked(self.function) };
+        function.call(store, arguments)
     }
 }

@@ -1,5 +1,6 @@
 //! The public API of the plugin host: versions, bindings, trials and calls of the hooks.
 
+use crate::batch::Asked;
 use crate::binding::{CandidateRecord, TrialMode};
 use crate::chain::ChainOutcome;
 use crate::dry_run::DryRun;
@@ -432,6 +433,31 @@ impl Hooks {
         self.conclude(outcome, message, call_log, now)
     }
 
+    /// Routes messages that wait together, in order: the decisions are those of [`Hooks::route`], at less cost.
+    #[must_use]
+    pub fn route_many(&self, messages: &[&Message], now: Timestamp) -> Vec<RoutingDecision> {
+        let resume = |message: &&Message| LazyMessageId::resume(message.routed.fault_message_id.clone());
+        let ids: Vec<LazyMessageId> = messages.iter().map(resume).collect();
+        let mut asked: Vec<Asked<'_, Router>> = messages
+            .iter()
+            .zip(&ids)
+            .map(|(question, message_id)| Asked {
+                question: *question,
+                message_id,
+                call_log: self.new_call_log(),
+            })
+            .collect();
+        let outcomes = self.router.ask_many(&mut asked, now);
+        let logs: Vec<HostCallLog> = asked.into_iter().map(|one| one.call_log).collect();
+        let each = outcomes.into_iter().zip(logs).zip(ids).zip(messages);
+        let decisions = each.map(|(((outcome, call_log), message_id), message)| {
+            let mut routed = self.conclude(outcome, message, call_log, now);
+            routed.fault_message_id = message_id.into_shared();
+            routed
+        });
+        decisions.collect()
+    }
+
     /// Converts the outcome of the router chain into a routing decision.
     fn conclude(
         &self,
@@ -494,6 +520,38 @@ impl Hooks {
         let outcome = self.biller.ask(question, now, &mut HostCallLog::Off, &message_id);
         routed.fault_message_id = message_id.into_shared();
         self.apply_quote(outcome, routed, now);
+    }
+
+    /// Prices messages that are routed together, in order: the prices are those of [`Hooks::price`], at less cost. Each
+    /// message's own decision is changed.
+    pub fn price_many(&self, messages: &mut [&mut Message], now: Timestamp) {
+        if !self.biller.is_bound() {
+            return;
+        }
+        let mut priced: Vec<&mut &mut Message> =
+            messages.iter_mut().filter(|one| matches!(one.routed.verdict, Verdict::Forward(_))).collect();
+        let ids: Vec<LazyMessageId> = priced
+            .iter_mut()
+            .map(|message| LazyMessageId::resume(message.routed.fault_message_id.take()))
+            .collect();
+        let mut asked: Vec<Asked<'_, Biller>> = priced
+            .iter()
+            .zip(&ids)
+            .map(|(message, message_id)| {
+                let leg = match &message.routed.verdict {
+                    Verdict::Forward(legs) => priced_leg(legs),
+                    _ => None,
+                };
+                let question = PriceQuestion { message, leg, changes: message.routed.changes.as_deref() };
+                Asked { question, message_id, call_log: HostCallLog::Off }
+            })
+            .collect();
+        let outcomes = self.biller.ask_many(&mut asked, now);
+        drop(asked);
+        for ((message, outcome), message_id) in priced.into_iter().zip(outcomes).zip(ids) {
+            message.routed.fault_message_id = message_id.into_shared();
+            self.apply_quote(outcome, &mut message.routed, now);
+        }
     }
 
     fn apply_quote(&self, outcome: ChainOutcome<Biller>, routed: &mut RoutingDecision, now: Timestamp) {

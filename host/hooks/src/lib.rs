@@ -10,6 +10,7 @@
 //! canary. A chain with too many faults is rolled back automatically.
 
 mod artefact;
+mod batch;
 mod binding;
 mod bindings;
 mod call_counts;

@@ -1,8 +1,11 @@
 //! Billers: plugins that set the price of a message.
 
 use crate::Message;
-use crate::bindings::biller::exports::switchyard::hooks::billing;
+use crate::bindings::biller::exports::switchyard::hooks::{batch_billing, billing};
+use crate::loaded::Loaded;
 
+#[doc(hidden)]
+pub use batch_billing::{BatchLeg, Guest as BatchGuest};
 #[doc(hidden)]
 pub use billing::Guest;
 pub use billing::{Charge, Fee, FirstLeg, Quote, Settlement};
@@ -77,6 +80,39 @@ impl Quote {
     }
 }
 
+/// The messages that the host has loaded, with the leg of each that is tried first.
+#[doc(hidden)]
+#[derive(Default)]
+pub struct LoadedToPrice {
+    messages: Loaded,
+    legs: Vec<Option<BatchLeg>>,
+    leg: Option<FirstLeg>,
+}
+
+impl LoadedToPrice {
+    /// Takes a batch, in the place of the one before.
+    pub fn load(&mut self, batch: crate::MessageBatch, legs: Vec<Option<BatchLeg>>) {
+        self.messages.load(batch);
+        self.legs = legs;
+    }
+
+    /// The message at this index, and its leg.
+    pub fn message(&mut self, index: u32) -> (&Message, Option<&FirstLeg>) {
+        let Self { messages, legs, leg } = self;
+        let (message, texts) = messages.message(index);
+        match &legs[index as usize] {
+            Some(first) => {
+                let filled = leg.get_or_insert_with(|| FirstLeg { peer: String::new(), cost: 0 });
+                filled.peer.clear();
+                filled.peer.push_str(&texts[..first.peer as usize]);
+                filled.cost = first.cost;
+                (message, Some(filled))
+            }
+            None => (message, None),
+        }
+    }
+}
+
 /// Exports a type as the plugin's biller.
 #[macro_export]
 macro_rules! export_biller {
@@ -90,6 +126,20 @@ macro_rules! export_biller {
                     PLUGIN.with(|cell| $crate::Biller::settle(cell.get(), &settlements))
                 }
             });
+            impl $crate::BatchBillerGuest for Exported {
+                fn load(batch: $crate::MessageBatch, legs: Vec<Option<$crate::BatchLeg>>) {
+                    LOADED.with_borrow_mut(|loaded| loaded.load(batch, legs));
+                }
+                fn price_loaded(index: u32) -> $crate::Quote {
+                    LOADED.with_borrow_mut(|loaded| {
+                        let (message, leg) = loaded.message(index);
+                        PLUGIN.with(|cell| $crate::Biller::price(cell.get(), message, leg))
+                    })
+                }
+            }
+            std::thread_local! {
+                static LOADED: std::cell::RefCell<$crate::LoadedToPrice> = std::cell::RefCell::default();
+            }
             $crate::bindings::biller::export_biller_component!(Exported with_types_in $crate::bindings::biller);
         };
     };

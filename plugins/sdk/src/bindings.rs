@@ -6,7 +6,7 @@
 pub mod router {
     wit_bindgen::generate!({
         path: "../../wit",
-        world: "router",
+        world: "batch-router",
         additional_derives: [PartialEq],
         pub_export_macro: true,
         export_macro_name: "export_router_component",
@@ -80,7 +80,7 @@ pub mod delivery_policy {
 pub mod biller {
     wit_bindgen::generate!({
         path: "../../wit",
-        world: "biller",
+        world: "batch-biller",
         additional_derives: [PartialEq],
         pub_export_macro: true,
         export_macro_name: "export_biller_component",

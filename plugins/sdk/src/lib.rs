@@ -31,6 +31,9 @@
 //! [`body`], [`details`], [`kv`], [`http`], [`hlr`], [`fault`]. A component imports only the functions that it calls. If it calls one that its
 //! world does not have (such as [`http`] in a router), the host refuses the component.
 //!
+//! The host asks routers and billers about many messages at a time where many wait: the macros make that from the trait's
+//! function for one message.
+//!
 //! An instance is never called by two threads at once and never re-entered. There are several instances, which do not
 //! share memory: use [`counters`] for counts and [`kv`] for durable data.
 //!
@@ -42,6 +45,8 @@ pub mod bindings;
 #[doc(hidden)]
 pub mod configured;
 mod delivery_policy;
+#[doc(hidden)]
+pub mod loaded;
 mod resolver;
 mod router;
 pub mod screen;
@@ -65,13 +70,15 @@ pub use router::{
 pub use screen::{DroppedAs, Screen};
 
 #[doc(hidden)]
-pub use biller::Guest as BillerGuest;
+pub use biller::{BatchGuest as BatchBillerGuest, BatchLeg, Guest as BillerGuest, LoadedToPrice};
+#[doc(hidden)]
+pub use bindings::router::switchyard::hooks::types::MessageBatch;
 #[doc(hidden)]
 pub use delivery_policy::Guest as DeliveryPolicyGuest;
 #[doc(hidden)]
 pub use resolver::Guest as ResolverGuest;
 #[doc(hidden)]
-pub use router::Guest as RouterGuest;
+pub use router::{BatchGuest as BatchRouterGuest, Guest as RouterGuest};
 #[doc(hidden)]
 pub use screen::Guest as ScreenGuest;
 

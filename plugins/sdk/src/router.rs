@@ -1,10 +1,12 @@
 //! Routers: plugins that decide where a message goes.
 
-use crate::bindings::router::exports::switchyard::hooks::routing;
+use crate::bindings::router::exports::switchyard::hooks::{batch_routing, routing};
 use crate::numbers::{SenderRequest, WithoutNumber};
 use crate::{Attribute, Change, Message, RejectReason, Tlv};
 use std::time::Duration;
 
+#[doc(hidden)]
+pub use batch_routing::Guest as BatchGuest;
 #[doc(hidden)]
 pub use routing::Guest;
 pub use routing::{Decision, Leg, Verdict};
@@ -166,6 +168,19 @@ macro_rules! export_router {
                     PLUGIN.with(|cell| $crate::Router::route(cell.get(), &message))
                 }
             });
+            impl $crate::BatchRouterGuest for Exported {
+                fn load(batch: $crate::MessageBatch) {
+                    LOADED.with_borrow_mut(|loaded| loaded.load(batch));
+                }
+                fn route_loaded(index: u32) -> $crate::Decision {
+                    LOADED.with_borrow_mut(|loaded| {
+                        PLUGIN.with(|cell| $crate::Router::route(cell.get(), loaded.message(index).0))
+                    })
+                }
+            }
+            std::thread_local! {
+                static LOADED: std::cell::RefCell<$crate::loaded::Loaded> = std::cell::RefCell::default();
+            }
             $crate::bindings::router::export_router_component!(Exported with_types_in $crate::bindings::router);
         };
     };

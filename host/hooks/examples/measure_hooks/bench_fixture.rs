@@ -132,6 +132,24 @@ impl BenchFixture {
             }
         }
     }
+
+    /// Asks the live plugin about these messages at a time; returns the number of wrong answers.
+    pub(crate) fn ask_many(&self, hook: Hook, messages: &mut [Message]) -> u64 {
+        let is_wrong = match hook {
+            Hook::Router => {
+                let asked: Vec<&Message> = messages.iter().collect();
+                let wrong = |routed: RoutingDecision| !matches!(&routed.verdict, Verdict::Forward(legs) if legs[0].peer == self.north);
+                return self.hooks.route_many(&asked, NOW).into_iter().map(|one| u64::from(wrong(one))).sum();
+            }
+            Hook::Biller => {
+                let mut asked: Vec<&mut Message> = messages.iter_mut().collect();
+                self.hooks.price_many(&mut asked, NOW);
+                |message: &mut Message| message.routed.quote.take().is_none_or(|quote| quote.charge.is_none())
+            }
+            Hook::Resolver | Hook::DeliveryPolicy => |_: &mut Message| true,
+        };
+        messages.iter_mut().map(|message| u64::from(is_wrong(message))).sum()
+    }
 }
 
 fn message(origin: PeerId, peer: PeerId, destination: &str) -> Message {

@@ -19,7 +19,7 @@ pub(crate) struct Task {
     native: String,
 }
 
-/// Processor time of one call in each round, in nanoseconds.
+/// Processor time for one message in each round, in nanoseconds.
 #[derive(Serialize)]
 pub(crate) struct Measured {
     name: String,
@@ -44,7 +44,7 @@ pub(crate) fn measure(fixture: &BenchFixture, task: &Task) -> Outcome<Vec<Measur
     let mut measured = vec![Measured::of("native")];
     let mut bound = Vec::new();
     for plugin in &task.plugins {
-        bound.push((plugin.hook, fixture.upload_once(plugin)?));
+        bound.push((plugin.hook, fixture.upload_once(plugin)?, plugin.batch.unwrap_or(1)));
         measured.push(Measured::of(&plugin.name));
     }
     for _ in 0..task.rounds {
@@ -54,9 +54,9 @@ pub(crate) fn measure(fixture: &BenchFixture, task: &Task) -> Outcome<Vec<Measur
             n += 1;
             black_box(native.route(black_box(&fixture.messages[n % count])));
         }));
-        for ((hook, binding), measured) in bound.iter().zip(&mut measured[1..]) {
+        for ((hook, binding, batch), measured) in bound.iter().zip(&mut measured[1..]) {
             if measured.failed.is_none() {
-                match one(fixture, *hook, binding) {
+                match one(fixture, *hook, binding, *batch) {
                     Ok(nanoseconds) => measured.nanoseconds.push(nanoseconds),
                     Err(error) => measured.failed = Some(error.to_string()),
                 }
@@ -67,16 +67,24 @@ pub(crate) fn measure(fixture: &BenchFixture, task: &Task) -> Outcome<Vec<Measur
 }
 
 /// One measurement of one plugin.
-fn one(fixture: &BenchFixture, hook: Hook, binding: &Binding) -> Outcome<f64> {
+fn one(fixture: &BenchFixture, hook: Hook, binding: &Binding, batch: usize) -> Outcome<f64> {
     fixture.hooks.activate(hook, NOW, vec![binding.clone()], None)?;
     let mut routed = forwarded(fixture.north);
     let (mut n, mut wrong) = (0, 0_u64);
+    let mut together = fixture.messages.clone();
     let mut ask = || {
-        n += 1;
-        wrong += u64::from(!fixture.ask(hook, n, &mut routed));
+        if batch > 1 {
+            let from = n % together.len();
+            let to = (from + batch).min(together.len());
+            n += to - from;
+            wrong += fixture.ask_many(hook, &mut together[from..to]);
+        } else {
+            n += 1;
+            wrong += u64::from(!fixture.ask(hook, n, &mut routed));
+        }
     };
     (0..WARM).for_each(|_| ask());
-    let cost = timed(ask);
+    let cost = timed(ask) / batch as f64;
     if wrong > 0 {
         // A guest that fails too often is rolled back; the event has the reason.
         let event = fixture.hooks.status(hook).events.into_iter().next().map(|event| event.what);

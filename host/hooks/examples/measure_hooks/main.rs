@@ -30,6 +30,8 @@ pub(crate) struct Plugin {
     hook: model::Hook,
     component: PathBuf,
     policy: String,
+    /// Messages that it is asked about together; 1 if omitted.
+    batch: Option<usize>,
 }
 
 /// Any error ends the measurement.

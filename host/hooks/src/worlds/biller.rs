@@ -1,13 +1,15 @@
 //! The biller hook: the price of a message.
 
+use super::message_batch::MessageBatch;
 use super::{
     MessageTexts, PROBE_DESTINATION, World, accepted_id, canary_bucket, masked_route, message_record, probe,
 };
-use crate::bindings::guest::exports::switchyard::hooks::billing as wit;
+use crate::bindings::guest::exports::switchyard::hooks::{batch_billing, billing as wit};
+use crate::bindings::guest::switchyard::hooks::types;
 use crate::fault::Fault;
 use crate::fault_examples::FailedQuestion;
 use crate::generation::{Generation, Instance};
-use crate::guest_function::{Exports, GuestFunction, Signature};
+use crate::guest_function::{Exports, GuestFunction, Procedure, Signature};
 use crate::host_call_log::HostCallLog;
 use crate::host_calls::InstanceState;
 use crate::host_calls::tables::Digits;
@@ -32,10 +34,40 @@ impl Signature for Settle {
     type Answer = Result<(), String>;
 }
 
+pub(crate) struct Load;
+
+impl Procedure for Load {
+    const NAME: &'static str = "load";
+    type Arguments<'a> = (types::MessageBatch<'a>, &'a [Option<batch_billing::BatchLeg>]);
+}
+
+pub(crate) struct PriceLoaded;
+
+impl Signature for PriceLoaded {
+    const NAME: &'static str = "price-loaded";
+    type Arguments<'a> = (u32,);
+    type Answer = wit::Quote;
+}
+
+/// `batch-billing`.
+pub(crate) struct BatchBilling {
+    load: GuestFunction<Load>,
+    price_loaded: GuestFunction<PriceLoaded>,
+}
+
+impl BatchBilling {
+    fn find(exports: &mut Exports<'_>) -> wasmtime::Result<Option<Self>> {
+        let Some(mut exports) = exports.optional("batch-billing") else { return Ok(None) };
+        let load = GuestFunction::find_procedure(&mut exports)?;
+        Ok(Some(Self { load, price_loaded: GuestFunction::find(&mut exports)? }))
+    }
+}
+
 /// The functions of a biller.
 pub(crate) struct BillerGuest {
     price: GuestFunction<Price>,
     settle: GuestFunction<Settle>,
+    batch: Option<BatchBilling>,
 }
 
 /// A message that is to be priced.
@@ -63,7 +95,8 @@ impl World for Biller {
     type Answer = PriceAnswer;
 
     fn guest(exports: &mut Exports<'_>) -> wasmtime::Result<Self::Guest> {
-        Ok(BillerGuest { price: GuestFunction::find(exports)?, settle: GuestFunction::find(exports)? })
+        let (price, settle) = (GuestFunction::find(exports)?, GuestFunction::find(exports)?);
+        Ok(BillerGuest { price, settle, batch: BatchBilling::find(exports)? })
     }
 
     fn check(instance: &mut Instance<Self>) -> wasmtime::Result<()> {
@@ -91,6 +124,42 @@ impl World for Biller {
         let leg = peer.as_ref().map(|(peer, cost)| wit::FirstLeg { peer, cost: *cost });
         let quote = instance.guest.price.call(&mut instance.store, (question, leg))?;
         Ok(decode_answer(generation, quote))
+    }
+
+    fn takes_batches(guest: &BillerGuest) -> bool {
+        guest.batch.is_some()
+    }
+
+    fn load(
+        generation: &Generation<Self>,
+        Instance { store, guest }: &mut Instance<Self>,
+        questions: &[PriceQuestion<'_>],
+    ) -> wasmtime::Result<()> {
+        let Some(billing) = &guest.batch else { return Ok(()) };
+        let directory = generation.environment.directory.load();
+        let mut batch = MessageBatch::with_capacity(questions.len());
+        let legs: Vec<_> = questions
+            .iter()
+            .map(|PriceQuestion { message, leg, .. }| {
+                batch.push(message, &directory);
+                leg.map(|leg| batch_billing::BatchLeg {
+                    peer: batch.push_text(&directory.name(leg.peer)),
+                    cost: leg.cost,
+                })
+            })
+            .collect();
+        billing.load.run(store, (batch.argument(), &legs))
+    }
+
+    fn ask_loaded(
+        generation: &Generation<Self>,
+        instance: &mut Instance<Self>,
+        index: u32,
+        question: PriceQuestion<'_>,
+    ) -> wasmtime::Result<Result<PriceAnswer, Fault>> {
+        let Instance { store, guest } = &mut *instance;
+        let Some(billing) = &guest.batch else { return Self::ask(generation, instance, question) };
+        Ok(decode_answer(generation, billing.price_loaded.call(store, (index,))?))
     }
 
     fn own_question(PriceQuestion { message, leg, changes }: PriceQuestion<'_>) -> Self::Owned {

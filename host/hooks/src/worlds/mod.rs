@@ -3,6 +3,7 @@
 mod biller;
 mod changes;
 mod delivery;
+mod message_batch;
 mod resolver;
 mod router;
 mod screen;
@@ -54,6 +55,30 @@ pub(crate) trait World: Sized + Send + Sync + 'static {
         instance: &mut Instance<Self>,
         question: Self::Question<'_>,
     ) -> wasmtime::Result<Result<Self::Answer, Fault>>;
+    /// Whether the guest takes many questions at a time.
+    fn takes_batches(guest: &Self::Guest) -> bool {
+        let _ = guest;
+        false
+    }
+    /// Gives the guest questions that [`World::ask_loaded`] asks. Only for guests that take batches.
+    fn load(
+        generation: &Generation<Self>,
+        instance: &mut Instance<Self>,
+        questions: &[Self::Question<'_>],
+    ) -> wasmtime::Result<()> {
+        let _ = (generation, instance, questions);
+        Ok(())
+    }
+    /// [`World::ask`] for the loaded question at this index.
+    fn ask_loaded(
+        generation: &Generation<Self>,
+        instance: &mut Instance<Self>,
+        index: u32,
+        question: Self::Question<'_>,
+    ) -> wasmtime::Result<Result<Self::Answer, Fault>> {
+        let _ = index;
+        Self::ask(generation, instance, question)
+    }
     fn own_question(question: Self::Question<'_>) -> Self::Owned;
     fn borrow_question(owned: &Self::Owned) -> Self::Question<'_>;
     /// The canary bucket of the question: [`canary_bucket`] of its number, below 10,000.

@@ -3,16 +3,17 @@
 mod previous;
 
 use super::changes::{convert_changes, reject_reason};
+use super::message_batch::MessageBatch;
 use super::{
     MessageTexts, PROBE_DESTINATION, World, accepted_id, canary_bucket, masked_route, message_record, probe,
 };
 use crate::bindings::guest::exports::switchyard::hooks::routing as wit;
-use crate::bindings::guest::switchyard::hooks::types::AddressResult;
+use crate::bindings::guest::switchyard::hooks::types::{self, AddressResult};
 use crate::contract::WitVersion;
 use crate::fault::Fault;
 use crate::fault_examples::FailedQuestion;
 use crate::generation::{Generation, Instance};
-use crate::guest_function::{Exports, GuestFunction, Signature};
+use crate::guest_function::{Exports, GuestFunction, Procedure, Signature};
 use crate::host_calls::InstanceState;
 use crate::host_calls::tables::Digits;
 use crate::text_limits::truncate_note;
@@ -41,11 +42,16 @@ pub struct Decision {
 
 impl Decision {
     /// If the request names no holder of the number, the message's origin is the holder.
-    fn with_sender(mut self, sender: Option<Box<SenderRequest>>, origin: &str) -> Self {
+    fn with_sender(
+        mut self,
+        sender: Option<Box<SenderRequest>>,
+        message: &Message,
+        directory: &Directory,
+    ) -> Self {
         if matches!(self.verdict, Some(Verdict::Forward(_))) {
             self.sender = sender.map(|mut request| {
                 if request.holder.is_empty() {
-                    request.holder = origin.into();
+                    request.holder = (*directory.name(message.origin)).into();
                 }
                 request
             });
@@ -62,9 +68,38 @@ impl Signature for Route {
     type Answer = wit::Decision;
 }
 
-/// `route` in each contract version.
+pub(crate) struct Load;
+
+impl Procedure for Load {
+    const NAME: &'static str = "load";
+    type Arguments<'a> = (types::MessageBatch<'a>,);
+}
+
+pub(crate) struct RouteLoaded;
+
+impl Signature for RouteLoaded {
+    const NAME: &'static str = "route-loaded";
+    type Arguments<'a> = (u32,);
+    type Answer = wit::Decision;
+}
+
+/// `batch-routing`.
+pub(crate) struct BatchRouting {
+    load: GuestFunction<Load>,
+    route_loaded: GuestFunction<RouteLoaded>,
+}
+
+impl BatchRouting {
+    fn find(exports: &mut Exports<'_>) -> wasmtime::Result<Option<Self>> {
+        let Some(mut exports) = exports.optional("batch-routing") else { return Ok(None) };
+        let load = GuestFunction::find_procedure(&mut exports)?;
+        Ok(Some(Self { load, route_loaded: GuestFunction::find(&mut exports)? }))
+    }
+}
+
+/// `route` in each contract version, and `batch-routing` if the plugin has it.
 pub(crate) enum RouterGuest {
-    V0_3(GuestFunction<Route>),
+    V0_3(GuestFunction<Route>, Option<BatchRouting>),
     V0_2(GuestFunction<previous::RouteV0_2>),
     V0_1(GuestFunction<previous::RouteV0_1>),
 }
@@ -76,11 +111,29 @@ impl RouterGuest {
         message: wit::Message<'_>,
     ) -> wasmtime::Result<wit::Decision> {
         match self {
-            Self::V0_3(route) => route.call(store, (message,)),
+            Self::V0_3(route, _) => route.call(store, (message,)),
             Self::V0_2(route) => route.call(store, (message,)).map(Into::into),
             Self::V0_1(route) => route.call(store, (message.into(),)).map(Into::into),
         }
     }
+
+    fn batch(&self) -> Option<&BatchRouting> {
+        match self {
+            Self::V0_3(_, batch) => batch.as_ref(),
+            Self::V0_2(_) | Self::V0_1(_) => None,
+        }
+    }
+}
+
+/// The answer of an instance, with what its imports asked for the message.
+fn finish_answer(
+    generation: &Generation<Router>,
+    directory: &Directory,
+    (message, state): (&Message, &mut InstanceState),
+    decision: wit::Decision,
+) -> Result<Decision, Fault> {
+    let sender = state.sender.take();
+    Ok(decode_answer(generation, directory, decision)?.with_sender(sender, message, directory))
 }
 
 impl World for Router {
@@ -93,7 +146,10 @@ impl World for Router {
 
     fn guest(exports: &mut Exports<'_>) -> wasmtime::Result<RouterGuest> {
         Ok(match exports.version {
-            WitVersion::V0_3 => RouterGuest::V0_3(GuestFunction::find(exports)?),
+            WitVersion::V0_3 => {
+                let route = GuestFunction::find(exports)?;
+                RouterGuest::V0_3(route, BatchRouting::find(exports)?)
+            }
             WitVersion::V0_2 => RouterGuest::V0_2(GuestFunction::find(exports)?),
             WitVersion::V0_1 => RouterGuest::V0_1(GuestFunction::find(exports)?),
         })
@@ -117,9 +173,36 @@ impl World for Router {
         let directory = generation.environment.directory.load();
         let texts = MessageTexts::of(message, &directory);
         let decision = instance.guest.call(&mut instance.store, message_record(message, &texts))?;
-        let sender = instance.store.data_mut().sender.take();
-        Ok(decode_answer(generation, &directory, decision)
-            .map(|decision| decision.with_sender(sender, &texts.origin)))
+        Ok(finish_answer(generation, &directory, (message, instance.store.data_mut()), decision))
+    }
+
+    fn takes_batches(guest: &RouterGuest) -> bool {
+        guest.batch().is_some()
+    }
+
+    fn load(
+        generation: &Generation<Self>,
+        Instance { store, guest }: &mut Instance<Self>,
+        messages: &[&Message],
+    ) -> wasmtime::Result<()> {
+        let Some(routing) = guest.batch() else { return Ok(()) };
+        let directory = generation.environment.directory.load();
+        let mut batch = MessageBatch::with_capacity(messages.len());
+        messages.iter().for_each(|message| batch.push(message, &directory));
+        routing.load.run(store, (batch.argument(),))
+    }
+
+    fn ask_loaded(
+        generation: &Generation<Self>,
+        instance: &mut Instance<Self>,
+        index: u32,
+        message: &Message,
+    ) -> wasmtime::Result<Result<Decision, Fault>> {
+        let Instance { store, guest } = &mut *instance;
+        let Some(routing) = guest.batch() else { return Self::ask(generation, instance, message) };
+        let decision = routing.route_loaded.call(store, (index,))?;
+        let directory = generation.environment.directory.load();
+        Ok(finish_answer(generation, &directory, (message, store.data_mut()), decision))
     }
 
     fn own_question(message: &Message) -> Message {

@@ -1,6 +1,7 @@
 //! Integration tests of the hooks with real guests.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failed step fails the test")]
 
+mod batches;
 mod call_replay;
 mod candidates;
 mod concurrent_changes;

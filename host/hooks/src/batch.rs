@@ -1,0 +1,156 @@
+//! Batches: many questions at a time to the plugins of a chain, with the same outcomes as one by one.
+//!
+//! A plugin that takes batches gets all questions with one call, and then a call for each without arguments that are
+//! copied. So each question has its deadline, its imports and its log of host calls, and a fault ends one of them: the
+//! others go on with another instance.
+
+use crate::Fault;
+use crate::chain::{Chain, ChainOutcome, Evaluation};
+use crate::fault_examples::LazyMessageId;
+use crate::fault_reporter::FaultReporter;
+use crate::generation::Generation;
+use crate::host_call_log::HostCallLog;
+use crate::worlds::World;
+use model::Timestamp;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Maximum number of questions that an instance is given at a time: it bounds their memory in the instance.
+const MAX_BATCH: usize = 64;
+/// Minimum number of questions that are given together. Below it, the call that gives them costs more than it saves
+/// (`cargo xtask bench hooks --only calls`).
+const MIN_BATCH: usize = 4;
+
+/// A question of a batch, and its log of host calls.
+pub(crate) struct Asked<'q, W: World> {
+    pub(crate) question: W::Question<'q>,
+    pub(crate) message_id: &'q LazyMessageId,
+    pub(crate) call_log: HostCallLog,
+}
+
+/// A question during the evaluation of a chain.
+struct Open<'a, 'q, W: World> {
+    asked: &'a mut Asked<'q, W>,
+    evaluation: Evaluation<'q, 'q, W>,
+    outcome: Option<ChainOutcome<W>>,
+}
+
+impl<W: World> Chain<W> {
+    /// Whether questions asked one plugin after the other have the outcomes of questions asked one after the other. A plugin
+    /// that is twice in the chain shares its counters with itself, so that their order would show.
+    fn takes_batches(&self) -> bool {
+        let repeated = |(n, one): (usize, &Arc<Generation<W>>)| {
+            self.0.iter().take(n).any(|other| other.by.plugin == one.by.plugin)
+        };
+        self.0.iter().any(|one| one.takes_batches) && !self.0.iter().enumerate().any(repeated)
+    }
+
+    /// Like [`Chain::ask`] for each question, in order.
+    pub(crate) fn ask_many(
+        &self,
+        asked: &mut [Asked<'_, W>],
+        now: Timestamp,
+        reporter: &FaultReporter,
+    ) -> Vec<ChainOutcome<W>> {
+        if asked.len() < MIN_BATCH || !self.takes_batches() {
+            let each = |one: &mut Asked<'_, W>| {
+                self.ask(one.question, now, &mut one.call_log, reporter, one.message_id)
+            };
+            return asked.iter_mut().map(each).collect();
+        }
+        let mut all: Vec<Open<'_, '_, W>> = asked.iter_mut().map(|asked| Open::new(asked, now)).collect();
+        for generation in &self.0 {
+            let mut open: Vec<&mut Open<'_, '_, W>> =
+                all.iter_mut().filter(|one| one.outcome.is_none()).collect();
+            if open.is_empty() {
+                break;
+            }
+            generation.ask_many(&mut open, now, |one, answer| {
+                let Open { asked, evaluation, outcome } = one;
+                *outcome = evaluation.next(generation, answer, &asked.call_log, reporter, false);
+            });
+        }
+        let outcomes =
+            all.into_iter().map(|one| match one.outcome {
+            Some(outcome) => outcome,
+            None => self.undecided(one.evaluation),
+        });
+        outcomes.collect()
+    }
+}
+
+impl<'a, 'q, W: World> Open<'a, 'q, W> {
+    fn new(asked: &'a mut Asked<'q, W>, now: Timestamp) -> Self {
+        let evaluation = Evaluation {
+            question: asked.question,
+            now,
+            message_id: asked.message_id,
+            earlier: None,
+            fault: None,
+        };
+        Self { asked, evaluation, outcome: None }
+    }
+}
+
+impl<W: World> Generation<W> {
+    /// Asks all questions, in order, and calls `each` with each answer.
+    fn ask_many<'a, 'q>(
+        &self,
+        mut open: &mut [&mut Open<'a, 'q, W>],
+        now: Timestamp,
+        mut each: impl FnMut(&mut Open<'a, 'q, W>, Result<W::Answer, Fault>),
+    ) {
+        while self.takes_batches && open.len() >= MIN_BATCH {
+            let end = open.len().min(MAX_BATCH);
+            match self.ask_batch(&mut open[..end], now, &mut each) {
+                // Without an instance, or without a batch in it, each question has its own fault.
+                0 => break,
+                answered => open = &mut open[answered..],
+            }
+        }
+        for one in open {
+            let Open { asked, evaluation, .. } = &mut **one;
+            let answer = self.ask(asked.question, evaluation.earlier.as_ref(), now, &mut asked.call_log);
+            each(one, answer);
+        }
+    }
+
+    /// Asks the questions on one instance, up to the first that costs it. Returns how many it asked.
+    fn ask_batch<'a, 'q>(
+        &self,
+        open: &mut [&mut Open<'a, 'q, W>],
+        now: Timestamp,
+        each: &mut impl FnMut(&mut Open<'a, 'q, W>, Result<W::Answer, Fault>),
+    ) -> usize {
+        let mut begun = Instant::now();
+        let Ok(mut instance) = self.take_instance() else { return 0 };
+        let questions: Vec<W::Question<'_>> = open.iter().map(|one| one.asked.question).collect();
+        // To load is not to decide: it counts nothing.
+        let loaded = self.work_on(&mut instance, now, &mut HostCallLog::Discard, |instance| {
+            W::load(self, instance, &questions).map(Ok)
+        });
+        if loaded.is_err() {
+            return 0;
+        }
+        for (index, one) in (0_u32..).zip(open.iter_mut()) {
+            let Open { asked: Asked { question, call_log, .. }, evaluation, .. } = &mut **one;
+            let answer = self.work_on(&mut instance, now, call_log, |instance| {
+                W::prepare(instance.store.data_mut(), *question, evaluation.earlier.as_ref());
+                W::ask_loaded(self, instance, index, *question)
+            });
+            let ended = Instant::now();
+            let (answer, lost) = match answer {
+                Ok(answer) => (answer, false),
+                Err(fault) => (Err(fault), true),
+            };
+            self.counts.call(ended - begun, answer.as_ref().err());
+            begun = ended;
+            each(one, answer);
+            if lost {
+                return index as usize + 1;
+            }
+        }
+        self.put_back(instance);
+        open.len()
+    }
+}

@@ -1,0 +1,62 @@
+//! The messages of a batch, as plugins receive them: all texts in one string.
+
+use crate::bindings::guest::switchyard::hooks::types as wit;
+use model::{Address, Directory, Message};
+
+/// Octets of the texts of a usual message: the origin's name, and two numbers.
+const USUAL_TEXTS: usize = 48;
+
+/// A batch under construction. Lengths are below 4 GiB, because all addresses, names and service types together are.
+pub(crate) struct MessageBatch {
+    texts: String,
+    messages: Vec<wit::BatchMessage>,
+}
+
+impl MessageBatch {
+    /// An empty batch with room for `count` messages.
+    pub(crate) fn with_capacity(count: usize) -> Self {
+        Self { texts: String::with_capacity(count * USUAL_TEXTS), messages: Vec::with_capacity(count) }
+    }
+
+    /// Appends a message.
+    pub(crate) fn push(&mut self, message: &Message, directory: &Directory) {
+        let start = octets(self.texts.len());
+        let origin = self.push_text(&directory.name(message.origin));
+        let source = self.push_address(&message.source);
+        let destination = self.push_address(&message.destination);
+        let service_type = self.push_text(&String::from_utf8_lossy(&message.service_type));
+        self.messages.push(wit::BatchMessage {
+            start,
+            origin,
+            source,
+            destination,
+            service_type,
+            data_coding: message.text.data_coding,
+            priority: message.priority.level(),
+            length: octets(message.text.octets.len()),
+            parts: message.text.segment_count(),
+            udhi: message.text.udhi,
+            wants_receipt: message.dlr_request.any(),
+        });
+    }
+
+    /// Appends a text behind those of the last message; returns its length in octets.
+    pub(crate) fn push_text(&mut self, text: &str) -> u32 {
+        self.texts.push_str(text);
+        octets(text.len())
+    }
+
+    fn push_address(&mut self, address: &Address) -> wit::BatchAddress {
+        let length = self.push_text(&address.text());
+        wit::BatchAddress { ton: address.ton, npi: address.npi, length }
+    }
+
+    /// The batch, as an argument.
+    pub(crate) fn argument(&self) -> wit::MessageBatch<'_> {
+        wit::MessageBatch { texts: &self.texts, messages: &self.messages }
+    }
+}
+
+fn octets(length: usize) -> u32 {
+    u32::try_from(length).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,78 @@
+//! The messages of a batch that the host has loaded into this instance.
+
+use crate::bindings::router::switchyard::hooks::types::{BatchAddress, MessageBatch};
+use crate::{Address, Message};
+
+/// A batch, and the message of it at hand. The message is built in place, so that the author's function costs no
+/// allocation beyond its own.
+pub struct Loaded {
+    batch: MessageBatch,
+    message: Message,
+}
+
+fn no_address() -> Address {
+    Address { ton: 0, npi: 0, value: String::new() }
+}
+
+impl Default for Loaded {
+    fn default() -> Self {
+        let message = Message {
+            origin: String::new(),
+            source: no_address(),
+            destination: no_address(),
+            service_type: None,
+            data_coding: 0,
+            priority: 0,
+            length: 0,
+            parts: 0,
+            udhi: false,
+            wants_receipt: false,
+        };
+        Self { batch: MessageBatch { texts: String::new(), messages: Vec::new() }, message }
+    }
+}
+
+/// Removes the first octets of `texts` and puts them in the place of a text.
+fn take_text(texts: &mut &str, length: u32, text: &mut String) {
+    let (taken, rest) = texts.split_at(length as usize);
+    text.clear();
+    text.push_str(taken);
+    *texts = rest;
+}
+
+fn take_address(texts: &mut &str, from: &BatchAddress, address: &mut Address) {
+    (address.ton, address.npi) = (from.ton, from.npi);
+    take_text(texts, from.length, &mut address.value);
+}
+
+impl Loaded {
+    /// Takes a batch, in the place of the one before.
+    pub fn load(&mut self, batch: MessageBatch) {
+        self.batch = batch;
+    }
+
+    /// The message at this index, and the texts behind it.
+    ///
+    /// # Panics
+    /// There is no such message: the host asks about those that it has loaded.
+    pub fn message(&mut self, index: u32) -> (&Message, &str) {
+        let Self { batch, message } = self;
+        let one = &batch.messages[index as usize];
+        let mut texts = &batch.texts[one.start as usize..];
+        take_text(&mut texts, one.origin, &mut message.origin);
+        take_address(&mut texts, &one.source, &mut message.source);
+        take_address(&mut texts, &one.destination, &mut message.destination);
+        if one.service_type == 0 {
+            message.service_type = None;
+        } else {
+            take_text(&mut texts, one.service_type, message.service_type.get_or_insert_default());
+        }
+        message.data_coding = one.data_coding;
+        message.priority = one.priority;
+        message.length = one.length;
+        message.parts = one.parts;
+        message.udhi = one.udhi;
+        message.wants_receipt = one.wants_receipt;
+        (message, texts)
+    }
+}
