@@ -47,7 +47,7 @@ impl Shared {
         let key = key.map(|name| submission_key(&name, &items)).transpose();
         let read =
             key.and_then(|key| Ok((key, submission::messages(items, &account.options, Timestamp::now())?)));
-        let (key, messages) = read.inspect_err(|problem| self.refused(account, problem))?;
+        let (key, mut messages) = read.inspect_err(|problem| self.refused(account, problem))?;
         if !account.take(messages.len(), Instant::now()) {
             let first = messages.first();
             let addresses = first
@@ -57,11 +57,7 @@ impl Shared {
             self.registry.refusals().record(account.options.peer, refused, messages.len() as u64);
             return Err(Problem::of(Refusal::Throttled));
         }
-        let routed = |mut message: Message| {
-            self.routing.route(&mut message);
-            message
-        };
-        let messages: Vec<Message> = messages.into_iter().map(routed).collect();
+        self.routing.route_many(&mut messages.iter_mut().collect::<Vec<&mut Message>>());
         let numbers: Vec<String> =
             messages.iter().map(|message| message.destination.text().into_owned()).collect();
         let answer = self.ask(|reply| Event::AcceptMany { messages, shared_id: false, key, reply }).await?;

@@ -70,8 +70,7 @@ impl<W: World> Chain<W> {
                 *outcome = evaluation.next(generation, answer, &asked.call_log, reporter, false);
             });
         }
-        let outcomes =
-            all.into_iter().map(|one| match one.outcome {
+        let outcomes = all.into_iter().map(|one| match one.outcome {
             Some(outcome) => outcome,
             None => self.undecided(one.evaluation),
         });

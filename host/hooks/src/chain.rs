@@ -141,7 +141,10 @@ impl<W: World> Chain<W> {
         self.undecided(evaluation)
     }
 
-    pub(crate) fn undecided(&self, Evaluation { earlier, fault, .. }: Evaluation<'_, '_, W>) -> ChainOutcome<W> {
+    pub(crate) fn undecided(
+        &self,
+        Evaluation { earlier, fault, .. }: Evaluation<'_, '_, W>,
+    ) -> ChainOutcome<W> {
         ChainOutcome::Undecided { last: self.0.last().cloned(), fault, answer: earlier }
     }
 

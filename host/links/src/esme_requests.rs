@@ -178,16 +178,12 @@ impl EsmeRequests {
         let messages = pending_multi
             .destinations
             .iter()
-            .map(|destination| {
-                let message = model::Message { destination: destination.clone(), ..template.clone() };
-                context.link.routed(message)
-            })
+            .map(|destination| model::Message { destination: destination.clone(), ..template.clone() })
             .collect();
         let slot = self.next_slot;
         self.next_slot = (slot + 1) & 0xFF_FFFF;
         self.pending_multi.insert(slot, pending_multi);
-        let reply = context.link.reply(pack(RequestKind::SubmitMulti, slot, sequence));
-        context.link.events.push(Event::AcceptMany { messages, shared_id: true, key: None, reply });
+        context.link.accept_many(messages, true, None, pack(RequestKind::SubmitMulti, slot, sequence));
         Ok(())
     }
 

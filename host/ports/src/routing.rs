@@ -6,4 +6,12 @@ pub trait Routing: Send + Sync {
     /// it. Runs on the link's thread for every message, before the engine gets the message. A refusal is a verdict too; the
     /// engine turns it into an answer.
     fn route(&self, message: &mut Message);
+
+    /// Screens and routes messages that arrived together, in order, and sets the decision of each. The decisions are those of
+    /// [`Routing::route`]; together they may cost less.
+    fn route_many(&self, messages: &mut [&mut Message]) {
+        for message in messages {
+            self.route(message);
+        }
+    }
 }

@@ -146,15 +146,25 @@ impl ApplianceRouting {
         self.inboxes.as_ref()?.route(message)
     }
 
+    /// Screens a message, once: not one that is routed again, or released from quarantine. Returns whether it goes on to the
+    /// routers; otherwise it has its decision.
+    fn screen(&self, message: &mut Message, now: Timestamp) -> bool {
+        message.routed.screening.is_some()
+            || apply_screening(message, |message| self.hooks.screen(message, now))
+    }
+
+    /// Routes by the rules that come before the routers.
+    fn route_without_routers(&self, message: &Message) -> Option<RoutingDecision> {
+        if let Some(routed) = self.route_to_inbox(message) {
+            return Some(routed);
+        }
+        let routed = self.static_route.clone().or_else(|| self.route_by_plan(message))?;
+        Some(self.apply_leg_rules(message, routed))
+    }
+
     /// Routes a message; `routers` is called only if no earlier rule applies.
     fn route_by(&self, message: &Message, routers: impl FnOnce() -> RoutingDecision) -> RoutingDecision {
-        self.route_to_inbox(message).unwrap_or_else(|| {
-            let routed = match &self.static_route {
-                Some(routed) => routed.clone(),
-                None => self.route_by_plan(message).unwrap_or_else(routers),
-            };
-            self.apply_leg_rules(message, routed)
-        })
+        self.route_without_routers(message).unwrap_or_else(|| self.apply_leg_rules(message, routers()))
     }
 
     /// Explains how a message would be screened, routed and priced, with the answer of each plugin of the chains, and sets
@@ -178,8 +188,7 @@ impl ApplianceRouting {
         if self.peer_roles.load().is_account(message.origin) {
             self.hooks.explain_price(message, &mut routed, now);
         }
-        routed.screening = message.routed.screening.take();
-        message.routed = routed;
+        set_routing(message, routed);
         explanation
     }
 
@@ -211,19 +220,48 @@ impl ApplianceRouting {
 impl Routing for ApplianceRouting {
     fn route(&self, message: &mut Message) {
         let now = Timestamp::now();
-        // Screens are asked once, also about a message that is routed again, or released from quarantine.
-        if message.routed.screening.is_none()
-            && !apply_screening(message, |message| self.hooks.screen(message, now))
-        {
+        if !self.screen(message, now) {
             return;
         }
         let mut routed = self.route_by(message, || self.hooks.route(message, now));
         if self.peer_roles.load().is_account(message.origin) {
             self.hooks.price(message, &mut routed, now);
         }
-        routed.screening = message.routed.screening.take();
-        message.routed = routed;
+        set_routing(message, routed);
     }
+
+    fn route_many(&self, messages: &mut [&mut Message]) {
+        let now = Timestamp::now();
+        let mut open: Vec<&mut Message> = Vec::with_capacity(messages.len());
+        for message in messages.iter_mut() {
+            if !self.screen(message, now) {
+                continue;
+            }
+            match self.route_without_routers(message) {
+                Some(routed) => set_routing(message, routed),
+                None => open.push(message),
+            }
+        }
+        let asked: Vec<&Message> = open.iter().map(|message| &**message).collect();
+        let decisions = self.hooks.route_many(&asked, now);
+        for (message, routed) in open.into_iter().zip(decisions) {
+            let routed = self.apply_leg_rules(message, routed);
+            set_routing(message, routed);
+        }
+        let roles = self.peer_roles.load();
+        let mut priced: Vec<&mut Message> = messages
+            .iter_mut()
+            .map(|message| &mut **message)
+            .filter(|message| roles.is_account(message.origin))
+            .collect();
+        self.hooks.price_many(&mut priced, now);
+    }
+}
+
+/// Sets the routing decision of a message; what the screens said stays.
+fn set_routing(message: &mut Message, routed: RoutingDecision) {
+    let screening = message.routed.screening.take();
+    message.routed = RoutingDecision { screening, ..routed };
 }
 
 /// Screens a message. Returns whether it goes on to the routers; otherwise it has its decision.

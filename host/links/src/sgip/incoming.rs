@@ -78,8 +78,8 @@ impl IncomingSource {
         };
         match (self, pdu) {
             (Self::Gateway { options, .. }, Pdu::Deliver(deliver)) => {
-                let messages = vec![link.routed(mapping::mo_from_deliver(&deliver, options, link.wall))];
-                link.events.push(Event::AcceptMany { messages, shared_id: false, key: Some(key), reply });
+                let messages = vec![mapping::mo_from_deliver(&deliver, options, link.wall)];
+                link.accept_many(messages, false, Some(key), number);
                 Ok(PendingAnswer::EngineAnswer)
             }
             (Self::Gateway { options, .. }, Pdu::Report(report)) => {
@@ -101,10 +101,14 @@ impl IncomingSource {
             }
             (Self::Sp { account, options, .. }, Pdu::Submit(submit)) => {
                 let messages = messages_from_submit(account, options, &submit, sequence);
-                let messages =
+                let mut messages =
                     messages.inspect_err(|code| record_refusal(&link.deps, account, &submit, *code))?;
-                let messages: Vec<Message> =
-                    messages.into_iter().map(|message| link.routed(message)).collect();
+                if messages.len() == 1 {
+                    // It is accepted or refused as a whole, so no message is needed for a Report.
+                    link.accept_many(messages, false, Some(key), number);
+                    return Ok(PendingAnswer::EngineAnswer);
+                }
+                link.route(&mut messages);
                 let accepted = messages.clone();
                 link.events.push(Event::AcceptMany {
                     messages: accepted,

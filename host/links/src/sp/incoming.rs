@@ -121,12 +121,12 @@ fn deliver(link: &mut Link, options: &SpGatewayOptions, delivery: &Delivery, seq
         required: false,
         lifetime: Some(DELIVER_MEMORY),
     };
-    let message = link.routed(mapping::mo_from_delivery(delivery, options, link.wall));
-    let reply = link.reply(u64::from(sequence));
-    link.events.push(Event::AcceptMany { messages: vec![message], shared_id: false, key: Some(key), reply });
+    let message = mapping::mo_from_delivery(delivery, options, link.wall);
+    link.accept_many(vec![message], false, Some(key), u64::from(sequence));
 }
 
-/// Passes an SP's message on. Returns the id of the first message, and the messages.
+/// Passes an SP's message on. Returns the id of the first message, and the messages if there are several: one alone is
+/// accepted or refused as a whole, and needs no Report.
 fn submit<P: LinkedProtocol>(
     shared: &Shared,
     sp: &SpLogin,
@@ -153,11 +153,15 @@ fn submit<P: LinkedProtocol>(
         now: link.now,
     };
     let first_id = state.ids.first_of::<P>(submission.destinations.len(), sp.options.gateway_code, from.wall);
-    let messages = from.messages::<P>(submission, &source, &first_id)?;
+    let mut messages = from.messages::<P>(submission, &source, &first_id)?;
     if !sp.account.limits.take(u32::try_from(messages.len()).unwrap_or(u32::MAX), clock::now()) {
         return Err(P::STATUS.throttled);
     }
-    let messages: Vec<Message> = messages.into_iter().map(|message| link.routed(message)).collect();
+    if messages.len() == 1 {
+        link.accept_many(messages, false, None, u64::from(sequence));
+        return Ok((first_id, Vec::new()));
+    }
+    link.route(&mut messages);
     let reply = link.reply(u64::from(sequence));
     link.events.push(Event::AcceptMany { messages: messages.clone(), shared_id: false, key: None, reply });
     Ok((first_id, messages))

@@ -2,7 +2,7 @@ use super::link_record::{LinkRecord, ListedRecord};
 use super::{LinkDeps, LinkHandle, LinkRole};
 use crate::{Protocol, SessionPermit};
 use engine::{Event, ReplyTo};
-use model::{LinkId, Message, PeerId, Timestamp};
+use model::{IdempotencyKey, LinkId, Message, PeerId, Timestamp};
 use smpp::BindMode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -45,8 +45,10 @@ pub struct Link {
     pub deps: Arc<LinkDeps>,
     /// The record for the API.
     pub record: Arc<LinkRecord>,
-    /// Events for the engine, which leave once a turn.
+    /// Events for the engine, which leave once a turn. Nothing removes or reorders them before that.
     pub events: Vec<Event>,
+    /// The places of events in `events` whose messages are not routed yet, in order.
+    unrouted: Vec<usize>,
     /// The time of this turn.
     pub now: Instant,
     /// The wall clock of this turn.
@@ -68,6 +70,7 @@ impl Link {
             deps,
             record,
             events: Vec::new(),
+            unrouted: Vec::new(),
             now: crate::clock::now(),
             wall: Timestamp::now(),
             written: 0,
@@ -93,18 +96,49 @@ impl Link {
         ReplyTo { link: self.id(), token }
     }
 
-    /// Routes a message.
-    #[must_use]
-    pub fn routed(&self, mut message: Message) -> Message {
-        self.deps.routing.route(&mut message);
-        message
+    /// Passes a message to the engine. It is routed at the end of the turn, with the others that arrived in it.
+    pub fn accept(&mut self, message: Message, token: u64) {
+        let (message, reply) = (Box::new(message), self.reply(token));
+        self.accept_event(Event::Accept { message, reply });
     }
 
-    /// Routes a message and passes it to the engine.
-    pub fn accept(&mut self, message: Message, token: u64) {
-        let message = Box::new(self.routed(message));
+    /// Passes the messages of an [`Event::AcceptMany`] to the engine, like [`Link::accept`].
+    pub fn accept_many(
+        &mut self,
+        messages: Vec<Message>,
+        shared_id: bool,
+        key: Option<IdempotencyKey>,
+        token: u64,
+    ) {
         let reply = self.reply(token);
-        self.events.push(Event::Accept { message, reply });
+        self.accept_event(Event::AcceptMany { messages, shared_id, key, reply });
+    }
+
+    fn accept_event(&mut self, event: Event) {
+        self.unrouted.push(self.events.len());
+        self.events.push(event);
+    }
+
+    /// Routes messages at once, for a link that keeps them.
+    pub fn route(&self, messages: &mut [Message]) {
+        self.deps.routing.route_many(&mut messages.iter_mut().collect::<Vec<_>>());
+    }
+
+    /// The events for the engine, with all messages routed.
+    pub(super) fn take_events(&mut self) -> Vec<Event> {
+        if !self.unrouted.is_empty() {
+            let mut places = self.unrouted.drain(..).peekable();
+            let unrouted = self.events.iter_mut().enumerate().filter(|(n, _)| places.next_if_eq(n).is_some());
+            let mut messages: Vec<&mut Message> = unrouted
+                .flat_map(|(_, event)| match event {
+                    Event::Accept { message, .. } => std::slice::from_mut(&mut **message),
+                    Event::AcceptMany { messages, .. } => messages,
+                    _ => &mut [],
+                })
+                .collect();
+            self.deps.routing.route_many(&mut messages);
+        }
+        std::mem::take(&mut self.events)
     }
 
     /// The peer has logged in: the link gets the record and the session permit of its account.

@@ -220,7 +220,8 @@ impl<P: LinkProtocol> Driver<P> {
         }
         self.update_record(now);
         if !self.link.events.is_empty() {
-            self.link.deps.core.push(std::mem::take(&mut self.link.events));
+            let events = self.link.take_events();
+            self.link.deps.core.push(events);
         }
         if end.is_none() && self.alive_deadline.is_some_and(|until| until <= now) {
             end = Some(ending("no sign of life while a new bind waited for its session", false));
@@ -316,7 +317,8 @@ impl<P: LinkProtocol> Driver<P> {
         let Self { mut link, socket, protocol, closing, .. } = self;
         link.written = socket.written();
         protocol.close(&mut link);
-        let Link { record, handle, permit, listed, events, refused, bound_at, .. } = link;
+        let events = link.take_events();
+        let Link { record, handle, permit, listed, refused, bound_at, .. } = link;
         drop(permit);
         let lingering = end.is_orderly.then_some(socket);
         if let Some(handle) = handle {
