@@ -19,7 +19,7 @@ use std::time::Instant;
 const MAX_BATCH: usize = 64;
 /// Minimum number of questions that are given together. Below it, the call that gives them costs more than it saves
 /// (`cargo xtask bench hooks --only calls`).
-const MIN_BATCH: usize = 4;
+pub(crate) const MIN_BATCH: usize = 4;
 
 /// A question of a batch, and its log of host calls.
 pub(crate) struct Asked<'q, W: World> {

@@ -1,6 +1,6 @@
 //! The public API of the plugin host: versions, bindings, trials and calls of the hooks.
 
-use crate::batch::Asked;
+use crate::batch::{self, Asked};
 use crate::binding::{CandidateRecord, TrialMode};
 use crate::chain::ChainOutcome;
 use crate::dry_run::DryRun;
@@ -118,6 +118,9 @@ macro_rules! with_slot {
 }
 
 impl Hooks {
+    /// Minimum number of messages for which [`Hooks::route_many`] and [`Hooks::price_many`] cost less than single calls.
+    pub const MIN_BATCH: usize = batch::MIN_BATCH;
+
     /// Opens the plugin folder and restores the stored bindings and candidates. `directory` holds the peers that a
     /// verdict may name.
     ///

@@ -231,6 +231,10 @@ impl Routing for ApplianceRouting {
     }
 
     fn route_many(&self, messages: &mut [&mut Message]) {
+        if messages.len() < Hooks::MIN_BATCH {
+            messages.iter_mut().for_each(|message| message.routed = self.route(message));
+            return;
+        }
         let now = Timestamp::now();
         let mut open: Vec<&mut Message> = Vec::with_capacity(messages.len());
         for message in messages.iter_mut() {

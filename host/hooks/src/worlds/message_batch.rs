@@ -24,7 +24,7 @@ impl MessageBatch {
         let origin = self.push_text(&directory.name(message.origin));
         let source = self.push_address(&message.source);
         let destination = self.push_address(&message.destination);
-        let service_type = self.push_text(&String::from_utf8_lossy(&message.service_type));
+        let service_type = self.push_octets(&message.service_type);
         self.messages.push(wit::BatchMessage {
             start,
             origin,
@@ -46,8 +46,17 @@ impl MessageBatch {
         octets(text.len())
     }
 
+    /// Appends octets as text, with replacement characters for those outside UTF-8. There are hardly ever any, and to find
+    /// none of them is cheaper than to read them one by one.
+    fn push_octets(&mut self, octets: &[u8]) -> u32 {
+        match std::str::from_utf8(octets) {
+            Ok(text) => self.push_text(text),
+            Err(_) => self.push_text(&String::from_utf8_lossy(octets)),
+        }
+    }
+
     fn push_address(&mut self, address: &Address) -> wit::BatchAddress {
-        let length = self.push_text(&address.text());
+        let length = self.push_octets(&address.value);
         wit::BatchAddress { ton: address.ton, npi: address.npi, length }
     }
 

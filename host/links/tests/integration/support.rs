@@ -105,8 +105,16 @@ pub(crate) async fn open_fixture() -> (LinksFixture, SocketAddr) {
 }
 
 impl LinksFixture {
+    /// The next event. All messages are routed before they leave.
     pub(crate) async fn event(&self) -> Event {
-        within(self.events.lock().await.recv()).await.expect("the links went away")
+        let event = within(self.events.lock().await.recv()).await.expect("the links went away");
+        let messages = match &event {
+            Event::Accept { message, .. } => std::slice::from_ref(&**message),
+            Event::AcceptMany { messages, .. } => messages,
+            _ => &[],
+        };
+        assert!(messages.iter().all(|message| message.routed.by.plugin == "test"), "{event:?}");
+        event
     }
 
     /// Whether no event has come; only meaningful after a later event is known to have happened.
