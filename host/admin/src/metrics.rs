@@ -178,7 +178,7 @@ metrics! {
     /// Counter calls refused because the plugin has reached its limit of keys. Alert on any increase: quotas refuse messages
     /// that they should allow.
     Counter DURABLE_COUNTER_REFUSED = "switchyard_durable_count_refused_total" ["plugin"];
-    /// Failed attempts to write durable counters. While this increases, a restart loses counts.
+    /// Failed attempts to write durable counters and deferred values. While this increases, a restart loses them.
     Counter DURABLE_COUNTER_WRITE_FAILURES = "switchyard_durable_count_write_failures_total" [];
     /// Hook calls with a candidate on trial, by hook, mode and outcome: same, different, skipped (shadow); asked, failed,
     /// bypassed (canary).

@@ -64,6 +64,12 @@ pub enum Error {
         /// The quota of the binding.
         quota: u64,
     },
+    /// Too many changes wait for the disk.
+    #[error("the values that wait for the disk take {most} octets already: write less, or try again later")]
+    DiskBehind {
+        /// The maximum.
+        most: usize,
+    },
     /// The store file failed.
     #[error("the plugins' values in {path} failed: {source}. Check the disk for space and errors")]
     KvStore {

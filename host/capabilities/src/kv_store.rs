@@ -1,6 +1,7 @@
 //! The durable key-value store of plugins.
 
 mod counter_rows;
+mod deferred;
 mod memory_kv_store;
 mod shared_rows;
 
@@ -49,7 +50,25 @@ pub trait KvStore: Send + Sync {
     /// The store failed.
     fn delete(&self, plugin: &str, key: &str) -> Result<bool, Error>;
 
-    /// The usage of a plugin.
+    /// Like [`KvStore::set`], for callers that must not wait for the disk: reads see the value at once, and it is durable
+    /// soon. A store that defers nothing sets it durably.
+    ///
+    /// # Errors
+    /// As for [`KvStore::set`], too many changes wait for the disk, or an earlier change of the plugin was not written;
+    /// this is told once.
+    fn set_soon(&self, plugin: &str, key: &str, value: &[u8], quota: u64) -> Result<(), Error> {
+        self.set(plugin, key, value, quota)
+    }
+
+    /// Like [`KvStore::delete`], for callers that must not wait for the disk.
+    ///
+    /// # Errors
+    /// As for [`KvStore::set_soon`].
+    fn delete_soon(&self, plugin: &str, key: &str) -> Result<bool, Error> {
+        self.delete(plugin, key)
+    }
+
+    /// The usage of a plugin, without changes that are not durable yet.
     ///
     /// # Errors
     /// The store failed.
@@ -121,9 +140,10 @@ pub struct RedbKvStore {
     commits: AtomicU64,
     over_quota: AtomicU64,
     write_through: OnceLock<WriteThrough>,
+    deferred: deferred::DeferredChanges,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct PendingChange {
     change: KvChange,
     result: ChangeResult,
@@ -132,7 +152,7 @@ struct PendingChange {
 /// The result of a change, set by the caller that commits: whether the key existed before.
 type ChangeResult = Arc<Mutex<Option<Result<bool, Error>>>>;
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct KvChange {
     plugin: String,
     key: String,
@@ -161,6 +181,7 @@ impl RedbKvStore {
             commits: AtomicU64::new(0),
             over_quota: AtomicU64::new(0),
             write_through: OnceLock::new(),
+            deferred: deferred::DeferredChanges::default(),
         };
         values.write(&[]).map_err(failed)?;
         Ok(values)
@@ -173,6 +194,7 @@ impl RedbKvStore {
     /// The store failed.
     pub fn clear(&self, plugin: &str) -> Result<KvUsage, Error> {
         let _committing = self.committing.lock();
+        self.deferred.forget_plugin(plugin);
         self.delete_plugin(plugin).map_err(|error| self.store_error(error))
     }
 
@@ -222,6 +244,10 @@ impl RedbKvStore {
     }
 
     fn commit_pending(&self, change: KvChange) -> Result<bool, Error> {
+        if self.deferred.value(&change.plugin, &change.key).is_some() {
+            // The change of the key that waits is older.
+            self.write_deferred()?;
+        }
         let result = ChangeResult::default();
         self.waiting.lock().push(PendingChange { change, result: Arc::clone(&result) });
         let committing = self.committing.lock();
@@ -334,6 +360,9 @@ impl RedbKvStore {
 
 impl KvStore for RedbKvStore {
     fn get(&self, plugin: &str, key: &str) -> Result<Option<Vec<u8>>, Error> {
+        if let Some(waiting) = self.deferred.value(plugin, key) {
+            return Ok(waiting);
+        }
         self.read(plugin, key).map_err(|error| self.store_error(error))
     }
 
@@ -349,6 +378,17 @@ impl KvStore for RedbKvStore {
             return Ok(false);
         }
         self.commit(KvChange { plugin: plugin.to_owned(), key: key.to_owned(), set: None })
+    }
+
+    fn set_soon(&self, plugin: &str, key: &str, value: &[u8], quota: u64) -> Result<(), Error> {
+        match self.defer(plugin, key, Some((value, quota))) {
+            Some(deferred) => deferred.map(drop),
+            None => self.set(plugin, key, value, quota),
+        }
+    }
+
+    fn delete_soon(&self, plugin: &str, key: &str) -> Result<bool, Error> {
+        self.defer(plugin, key, None).unwrap_or_else(|| self.delete(plugin, key))
     }
 
     fn usage(&self, plugin: &str) -> Result<KvUsage, Error> {

@@ -199,6 +199,9 @@ impl<W: World> Generation<W> {
         let ticks = (self.ticks(call / 2), self.ticks(configuration / 2));
         store.epoch_deadline_callback(move |mut context| {
             let state = context.data_mut();
+            if state.is_host_time_over() {
+                return Ok(UpdateDeadline::Interrupt);
+            }
             let (deadline, ticks) =
                 if state.configuring { (configuration, ticks.1) } else { (call, ticks.0) };
             Ok(deadline::check_deadline(&mut state.last_check, deadline, ticks)
@@ -227,6 +230,7 @@ impl<W: World> Generation<W> {
         }
         let state = store.data_mut();
         (state.configuring, state.call_log) = (false, HostCallLog::Off);
+        (state.host_time, state.disk_wait) = (Duration::ZERO, Duration::ZERO);
         store.set_hostcall_fuel(MAX_HOSTCALL_OCTETS);
         Ok(Instance { store, guest })
     }
@@ -302,9 +306,16 @@ impl<W: World> Generation<W> {
         let answer = work(instance);
         let state = instance.store.data_mut();
         *call_log = std::mem::take(&mut state.call_log);
-        (state.kv_overlay, state.disk_wait) = (None, Duration::ZERO);
         let report = state.report.take();
-        answer.map_err(|error| Fault::of(&error, report))
+        let answer = answer.map_err(|error| {
+            let mut fault = Fault::of(&error, report);
+            if fault.kind == FaultKind::Deadline && state.is_host_time_over() {
+                fault.what = state.describe_host_time();
+            }
+            fault
+        });
+        (state.kv_overlay, state.host_time, state.disk_wait) = (None, Duration::ZERO, Duration::ZERO);
+        answer
     }
 
     /// Keeps an instance for later calls.

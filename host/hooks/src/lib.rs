@@ -31,6 +31,7 @@ mod hooks;
 mod host_answer;
 mod host_call_log;
 mod host_calls;
+mod host_time;
 mod library;
 mod message_text;
 mod policy_reference;

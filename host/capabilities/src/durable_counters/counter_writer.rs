@@ -55,7 +55,7 @@ impl WakeSignal {
     }
 }
 
-/// Writes changed counts to the plugins' store, in the background.
+/// Writes changed counts and deferred values to the plugins' store, in the background.
 #[derive(Debug)]
 pub struct CounterWriter {
     counters: Arc<DurableCounters>,
@@ -64,13 +64,15 @@ pub struct CounterWriter {
 }
 
 impl CounterWriter {
-    /// Creates a writer. It writes nothing before [`Self::run`] or [`Self::flush`].
+    /// Creates a writer. It writes nothing before [`Self::run`] or [`Self::flush`]. Values are deferred from now on.
     #[must_use]
     pub fn new(counters: Arc<DurableCounters>, values: Arc<RedbKvStore>) -> Self {
+        let wake = counters.wake.clone();
+        values.defer_changes(move || wake.raise());
         Self { counters, values, flushing: Mutex::default() }
     }
 
-    /// Writes changed counts about every 100 ms until [`Self::end`], then writes the rest. Call it on a dedicated
+    /// Writes changed counts and deferred values about every 100 ms until [`Self::end`], then writes the rest. Call it on a dedicated
     /// thread.
     pub fn run(&self) {
         let mut delay = INTERVAL;
@@ -83,7 +85,7 @@ impl CounterWriter {
                 if !running || logged.is_none_or(|at| at.elapsed() >= LOG_INTERVAL) {
                     logged = Some(Instant::now());
                     let failures = self.counters.write_failures();
-                    tracing::error!(%error, failures, "durable counters not written; a restart would lose counts");
+                    tracing::error!(%error, failures, "counters and values of plugins not written; a restart would lose them");
                 }
                 self.counters.wake.raise();
             }
@@ -98,13 +100,14 @@ impl CounterWriter {
         self.counters.wake.end();
     }
 
-    /// Writes all changed counts and deletes those of past periods. Blocks on the disk.
+    /// Writes all deferred values and changed counts, and deletes counts of past periods. Blocks on the disk.
     ///
     /// # Errors
-    /// The file failed. Unwritten counts stay marked for the next attempt.
+    /// The file failed. What is not written waits for the next attempt.
     pub fn flush(&self) -> Result<(), Error> {
         let _flushing = self.flushing.lock();
-        let flushed = self.write_changed().and_then(|()| self.delete_expired());
+        let written = self.values.write_deferred();
+        let flushed = written.and_then(|()| self.write_changed()).and_then(|()| self.delete_expired());
         if flushed.is_err() {
             self.counters.write_failures.fetch_add(1, Ordering::Relaxed);
         }

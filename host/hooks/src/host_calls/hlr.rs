@@ -10,7 +10,11 @@ impl Host for InstanceState {
             }
             return Err(Failure::Unreachable);
         }
-        match self.services.hlr.look_up(&msisdn) {
+        if self.is_host_time_over() {
+            return Err(Failure::Unreachable);
+        }
+        let services = self.services.clone();
+        match self.measure_wait(|| services.hlr.look_up(&msisdn)) {
             Ok(found) => Ok(Subscriber { imsi: found.imsi, serving: found.serving }),
             Err(HlrFailure::Unknown) => Err(Failure::Unknown),
             Err(HlrFailure::Unreachable) => Err(Failure::Unreachable),

@@ -5,10 +5,9 @@ use capabilities::{Error, KvStore, KvUsage, MemoryKvStore};
 use parking_lot::Mutex;
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// Maximum total time that one call may wait for the disk. The deadline of a call does not cover it, because it counts
-/// only the plugin's own running time.
+/// Maximum total time that one call may wait for the disk before it changes no more values.
 const MAX_DISK_WAIT: Duration = Duration::from_millis(250);
 
 /// An overlay for a plugin on trial: reads see the values of the live plugin, writes stay in the overlay.
@@ -59,6 +58,13 @@ impl InstanceState {
         self.context.grants.kv > 0
     }
 
+    fn measure_disk_wait<T>(&mut self, work: impl FnOnce() -> T) -> T {
+        let before = self.host_time;
+        let result = self.measure_wait(work);
+        self.disk_wait += self.host_time - before;
+        result
+    }
+
     /// The store of the plugin; in a preview, an overlay that lasts for one call.
     fn kv_store(&mut self) -> Arc<dyn KvStore> {
         let kv = &self.context.kv_store;
@@ -76,7 +82,9 @@ impl Host for InstanceState {
         if !self.has_kv_grant() {
             return None;
         }
-        match self.kv_store().get(&self.context.plugin, &key) {
+        let store = self.kv_store();
+        let plugin = self.context.plugin.clone();
+        match self.measure_disk_wait(|| store.get(&plugin, &key)) {
             Ok(value) => value,
             Err(error) => {
                 if self.context.may_log() {
@@ -97,22 +105,27 @@ impl Host for InstanceState {
                 MAX_DISK_WAIT.as_millis()
             ));
         }
-        let (quota, started) = (self.context.grants.kv, Instant::now());
-        let set = self.kv_store().set(&self.context.plugin, &key, &value, quota);
-        self.disk_wait += started.elapsed();
+        let (quota, may_wait) = (self.context.grants.kv, self.may_wait());
+        let store = self.kv_store();
+        let plugin = self.context.plugin.clone();
+        let set = self.measure_disk_wait(|| match may_wait {
+            true => store.set(&plugin, &key, &value, quota),
+            false => store.set_soon(&plugin, &key, &value, quota),
+        });
         set.map_err(|error| error.to_string())
     }
 
     fn delete(&mut self, key: String) -> bool {
-        if !self.has_kv_grant() {
+        if !self.has_kv_grant() || self.disk_wait >= MAX_DISK_WAIT {
             return false;
         }
-        if self.disk_wait >= MAX_DISK_WAIT {
-            return false;
-        }
-        let started = Instant::now();
-        let deleted = self.kv_store().delete(&self.context.plugin, &key);
-        self.disk_wait += started.elapsed();
+        let may_wait = self.may_wait();
+        let store = self.kv_store();
+        let plugin = self.context.plugin.clone();
+        let deleted = self.measure_disk_wait(|| match may_wait {
+            true => store.delete(&plugin, &key),
+            false => store.delete_soon(&plugin, &key),
+        });
         match deleted {
             Ok(was_there) => was_there,
             Err(error) => {

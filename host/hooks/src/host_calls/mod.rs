@@ -172,10 +172,11 @@ pub(crate) struct InstanceState {
     pub(crate) log_lines_left: u32,
     /// HTTP requests that this call may still make.
     pub(crate) fetches_left: u32,
-    /// The call may block on HTTP requests.
+    /// The call is on a hook worker: it may block on HTTP requests.
     pub(crate) may_fetch: bool,
     pub(crate) call_log: HostCallLog,
-    /// Total time that the call has waited for the disk.
+    /// The time that the call has waited in host functions, and the part of it for the disk.
+    pub(crate) host_time: Duration,
     pub(crate) disk_wait: Duration,
     /// The overlay of the key-value store during a preview.
     pub(crate) kv_overlay: Option<Arc<dyn KvStore>>,
@@ -208,6 +209,7 @@ impl InstanceState {
             may_fetch: false,
             // Nothing is counted until the plugin is configured.
             call_log: HostCallLog::Discard,
+            host_time: Duration::ZERO,
             disk_wait: Duration::ZERO,
             kv_overlay: None,
             random_sequence: model::Random::new(0),

@@ -8,6 +8,7 @@ mod concurrent_changes;
 mod cpu_contention;
 mod fault_handling;
 mod host_services;
+mod host_time;
 mod instances;
 mod lifecycle;
 mod message_details;
