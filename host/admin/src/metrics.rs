@@ -173,6 +173,10 @@ metrics! {
     Histogram HOOK_SECONDS = "switchyard_hook_seconds" ["hook", "plugin", "version"];
     /// Plugin calls that failed, by kind: trap, deadline, memory, verdict, instance.
     Counter HOOK_FAULTS = "switchyard_hook_faults_total" ["hook", "plugin", "version", "kind"];
+    /// Host calls of a plugin version, by interface of the contract.
+    Counter HOOK_HOST_CALLS = "switchyard_hook_host_calls_total" ["hook", "plugin", "version", "interface"];
+    /// The most linear memory that an instance of a plugin version has had, in octets. Alert if it nears the binding's limit.
+    Gauge HOOK_MEMORY = "switchyard_hook_memory_bytes" ["hook", "plugin", "version"];
     /// Keys of a plugin's durable counters.
     Gauge DURABLE_COUNTER_KEYS = "switchyard_durable_count_keys" ["plugin"];
     /// Counter calls refused because the plugin has reached its limit of keys. Alert on any increase: quotas refuse messages

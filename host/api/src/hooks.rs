@@ -4,6 +4,7 @@ use crate::bindings::{BindingRecord, CandidateRecordView};
 use crate::name_schemas::{HookSchema, PluginFaultKindSchema, PolicyReferenceKindSchema};
 use model::{Hook, Timestamp};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
 /// A hook.
@@ -52,6 +53,10 @@ pub struct PluginCountsView {
     pub faults: PluginFaultCounts,
     /// Total duration of the calls, in nanoseconds.
     pub nanoseconds: u64,
+    /// The most linear memory that an instance has had, in octets.
+    pub memory: u64,
+    /// Number of host calls, by interface of the contract; interfaces without calls are left out.
+    pub host_calls: BTreeMap<String, u64>,
     /// Log lines dropped because of the plugin's log budget.
     pub log_lines_left_out: u64,
 }

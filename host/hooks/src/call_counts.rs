@@ -1,6 +1,8 @@
 //! Call counters of a plugin version.
 
 use crate::fault::{Fault, FaultKind};
+use crate::host_calls::{HostCallCounts, HostInterface};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -15,6 +17,10 @@ pub struct CallCounts {
     pub nanoseconds: u64,
     /// Number of calls shorter than 1, 2, 4 … 2^18 µs, and of longer ones.
     pub buckets: [u64; 20],
+    /// Number of host calls, in the order of [`HostInterface::ALL`].
+    pub host_calls: [u64; HostInterface::ALL.len()],
+    /// The most linear memory that an instance has had, in octets.
+    pub memory: u64,
     /// Number of log lines dropped because of the plugin's log budget.
     pub lines_left_out: u64,
 }
@@ -25,9 +31,21 @@ pub(crate) struct AtomicCallCounts {
     faults: [AtomicU64; 5],
     nanoseconds: AtomicU64,
     buckets: [AtomicU64; 20],
+    host_calls: [AtomicU64; HostInterface::ALL.len()],
+    /// Shared with the memory limits of the instances.
+    pub(crate) memory: Arc<AtomicU64>,
 }
 
 impl AtomicCallCounts {
+    /// Adds the host calls of an instance, and clears its counts.
+    pub(crate) fn add_host_calls(&self, counts: &mut HostCallCounts) {
+        for (total, count) in self.host_calls.iter().zip(counts) {
+            if *count > 0 {
+                total.fetch_add(u64::from(std::mem::take(count)), Relaxed);
+            }
+        }
+    }
+
     pub(crate) fn call(&self, taken: Duration, fault: Option<&Fault>) {
         let nanoseconds = u64::try_from(taken.as_nanos()).unwrap_or(u64::MAX);
         self.calls.fetch_add(1, Relaxed);
@@ -47,6 +65,8 @@ impl AtomicCallCounts {
             faults: std::array::from_fn(|index| load(&self.faults[index])),
             nanoseconds: load(&self.nanoseconds),
             buckets: std::array::from_fn(|index| load(&self.buckets[index])),
+            host_calls: std::array::from_fn(|index| load(&self.host_calls[index])),
+            memory: load(&self.memory),
             lines_left_out: 0,
         }
     }

@@ -8,10 +8,11 @@ use crate::guest_function::{Configure, Exports, GuestFunction};
 use crate::host_answer::HostAnswer;
 use crate::host_call_log::HostCallLog;
 use crate::host_calls::{
-    CurrentMessage, GenerationContext, HostServices, InstanceState, Purpose, log, tables::Digits,
-    tables::PluginTables,
+    CurrentMessage, GenerationContext, HostCallCounts, HostServices, InstanceState, Purpose, log,
+    tables::Digits, tables::PluginTables,
 };
 use crate::library::StoredComponent;
+use crate::memory_limits::MemoryLimits;
 use crate::policy_reference::PolicyReference;
 use crate::runtime::{Runtime, TICK};
 use crate::text_limits::{MAX_REASON_OCTETS, truncate};
@@ -136,6 +137,7 @@ impl<W: World> Generation<W> {
         // The self-check is no traffic and must not count, because the counters may be shared with a live plugin.
         first.store.data_mut().call_log = HostCallLog::Discard;
         let checked = W::check(&mut first);
+        first.store.data_mut().host_calls = HostCallCounts::default();
         let report = first.store.data_mut().report.take();
         checked.map_err(|error| faulty("self-check")(Fault::of(&error, report).summary()))?;
         generation.takes_batches =
@@ -184,7 +186,7 @@ impl<W: World> Generation<W> {
             .trap_on_grow_failure(true)
             .build();
         let state = InstanceState::new(
-            limits,
+            MemoryLimits::new(limits, self.counts.memory.clone()),
             self.context.clone(),
             self.environment.services.clone(),
             self.tables.clone(),
@@ -231,6 +233,7 @@ impl<W: World> Generation<W> {
         let state = store.data_mut();
         (state.configuring, state.call_log) = (false, HostCallLog::Off);
         (state.host_time, state.disk_wait) = (Duration::ZERO, Duration::ZERO);
+        state.host_calls = HostCallCounts::default();
         store.set_hostcall_fuel(MAX_HOSTCALL_OCTETS);
         Ok(Instance { store, guest })
     }
@@ -315,6 +318,11 @@ impl<W: World> Generation<W> {
             fault
         });
         (state.kv_overlay, state.host_time, state.disk_wait) = (None, Duration::ZERO, Duration::ZERO);
+        if matches!(call_log, HostCallLog::Preview) {
+            state.host_calls = HostCallCounts::default();
+        } else {
+            self.counts.add_host_calls(&mut state.host_calls);
+        }
         answer
     }
 

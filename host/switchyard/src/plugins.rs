@@ -5,8 +5,8 @@ use admin::metrics::{self, MetricsPage};
 use admin::{Problem, ProblemKind};
 use engine::Event;
 use hooks::{
-    ActivationConditions, Binding, BindingRecord, FaultKind, HookError, Hooks, PluginCounts, TrialMode,
-    VersionInfo,
+    ActivationConditions, Binding, BindingRecord, CallCounts, FaultKind, HookError, Hooks, HostInterface,
+    PluginCounts, TrialMode, VersionInfo,
 };
 use model::{Hook, Timestamp};
 use ports::EventSink as _;
@@ -116,6 +116,12 @@ fn plugin_version(info: VersionInfo) -> api::PluginVersionView {
     }
 }
 
+/// The host calls of a plugin, by interface; those that it has made.
+fn host_calls(counts: &CallCounts) -> impl Iterator<Item = (&'static str, u64)> {
+    let named = HostInterface::ALL.iter().zip(counts.host_calls);
+    named.filter(|(_, count)| *count > 0).map(|(interface, count)| (interface.name(), count))
+}
+
 fn plugin_counts(counts: &[PluginCounts]) -> Vec<api::PluginCountsView> {
     let one = |PluginCounts { by, live, counts }: &PluginCounts| {
         // In the order of [`FaultKind::ALL`].
@@ -127,6 +133,8 @@ fn plugin_counts(counts: &[PluginCounts]) -> Vec<api::PluginCountsView> {
             calls: counts.calls,
             faults: api::PluginFaultCounts { trap, deadline, memory, verdict, instance },
             nanoseconds: counts.nanoseconds,
+            memory: counts.memory,
+            host_calls: host_calls(counts).map(|(name, count)| (name.to_owned(), count)).collect(),
             log_lines_left_out: counts.lines_left_out,
         }
     };
@@ -188,6 +196,20 @@ impl Switchyard {
                     let labels = [hook, by.plugin.as_str(), by.version.as_str(), kind.name()];
                     page.put(&metrics::HOOK_FAULTS, &labels, count as f64);
                 }
+            }
+        }
+        for (hook, counts) in &all {
+            for PluginCounts { by, counts, .. } in counts {
+                for (interface, count) in host_calls(counts) {
+                    let labels = [hook, by.plugin.as_str(), by.version.as_str(), interface];
+                    page.put(&metrics::HOOK_HOST_CALLS, &labels, count as f64);
+                }
+            }
+        }
+        for (hook, counts) in &all {
+            for PluginCounts { by, counts, .. } in counts {
+                let labels = [hook, by.plugin.as_str(), by.version.as_str()];
+                page.put(&metrics::HOOK_MEMORY, &labels, counts.memory as f64);
             }
         }
         for hook in Hook::ALL {

@@ -327,6 +327,8 @@ mod tests {
                 calls: 1_200,
                 faults: PluginFaultCounts { trap: 2, memory: 1, ..PluginFaultCounts::default() },
                 nanoseconds: 12_000_000,
+                memory: 1_376_256,
+                host_calls: [("tables".to_owned(), 1_200)].into(),
                 log_lines_left_out: 0,
             }],
             candidate: Some(CandidateStateView {

@@ -2,7 +2,9 @@
 
 use crate::api_caller::{ApiError, encode_segment};
 use crate::form::Form;
-use crate::format::{ago, count, figure, plural, state_badge, time_tag, version_tag, with_readable_times};
+use crate::format::{
+    ago, count, figure, octets, plural, state_badge, time_tag, version_tag, with_readable_times,
+};
 use crate::layout::{action_button, csrf_field, error_notice, live_page};
 use crate::live::Region;
 use crate::nav::NavItem;
@@ -19,6 +21,7 @@ use axum::http::{Method, StatusCode};
 use axum::response::Response;
 use maud::{Markup, html};
 use serde_json::json;
+use std::collections::BTreeMap;
 
 pub(crate) async fn regions(context: &RequestContext, hook: &str) -> Result<Vec<Region>, ApiError> {
     let state: HookStateView = context.get(&format!("/v1/hooks/{}", encode_segment(hook))).await?;
@@ -147,6 +150,20 @@ fn counts_table(columns: &[(&str, &[PluginCountsView])]) -> Markup {
             calls => format!("{} µs", figure(nanoseconds(counts) as f64 / calls as f64 / 1_000.0)),
         }),
     ];
+    let memory = |counts: &[PluginCountsView]| counts.iter().map(|one| one.memory).max().unwrap_or_default();
+    rows.push(line("Memory of an instance, at most".to_owned(), &|counts| match memory(counts) {
+        0 => "—".to_owned(),
+        highest => octets(highest),
+    }));
+    rows.push(line("Host calls".to_owned(), &|counts| {
+        let mut sums = BTreeMap::<&str, u64>::new();
+        for (interface, calls) in counts.iter().flat_map(|one| &one.host_calls) {
+            *sums.entry(interface).or_default() += calls;
+        }
+        let each: Vec<String> =
+            sums.into_iter().map(|(interface, calls)| format!("{interface} {}", count(calls))).collect();
+        if each.is_empty() { "none".to_owned() } else { each.join(", ") }
+    }));
     if kinds.is_empty() {
         rows.push(line("Faults".to_owned(), &|_| "none".to_owned()));
     }

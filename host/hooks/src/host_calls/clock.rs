@@ -1,4 +1,4 @@
-use super::InstanceState;
+use super::{HostInterface, InstanceState};
 use crate::bindings::host::switchyard::hooks::clock::Host;
 use crate::host_call_log::{HostCallKind, decode_u64};
 
@@ -16,6 +16,7 @@ impl InstanceState {
 
 impl Host for InstanceState {
     fn now(&mut self) -> u64 {
+        self.count_call(HostInterface::Clock);
         self.call_time()
     }
 }

@@ -1,4 +1,4 @@
-use super::InstanceState;
+use super::{HostInterface, InstanceState};
 use crate::bindings::host::switchyard::hooks::counters::Host;
 use crate::host_call_log::{Counting, HostCallKind, decode_u64};
 use std::time::Duration;
@@ -59,10 +59,12 @@ impl InstanceState {
 
 impl Host for InstanceState {
     fn add(&mut self, name: String, key: String, amount: u32, window: u64) -> u64 {
+        self.count_call(HostInterface::Counters);
         self.count(&name, &key, Some(amount), window)
     }
 
     fn sum(&mut self, name: String, key: String, window: u64) -> u64 {
+        self.count_call(HostInterface::Counters);
         self.count(&name, &key, None, window)
     }
 }

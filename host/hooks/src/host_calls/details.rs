@@ -1,5 +1,5 @@
-use super::InstanceState;
 use super::tables::Digits;
+use super::{HostInterface, InstanceState};
 use crate::bindings::host::switchyard::hooks::details::{Host, Receipts, Tlv};
 use crate::host_call_log::{HostCallKind, decode_u64};
 use crate::message_text;
@@ -100,45 +100,54 @@ impl InstanceState {
 /// What the archive has of a message without its trace is not recorded: its text and the receipts.
 impl Host for InstanceState {
     fn tlv_value(&mut self, tag: u16) -> Option<Vec<u8>> {
+        self.count_call(HostInterface::Details);
         self.recorded(&[b"tlv", &tag.to_be_bytes()], |message| {
             tlvs(&message.tlvs).find(|(found, _)| *found == tag).map(|(_, value)| value.to_vec())
         })
     }
 
     fn tlvs(&mut self) -> Vec<Tlv> {
+        self.count_call(HostInterface::Details);
         let octets = self.recorded(&[b"tlvs"], |message| Some(message.tlvs.to_vec())).unwrap_or_default();
         tlvs(&octets).map(|(tag, value)| Tlv { tag, value: value.to_vec() }).collect()
     }
 
     fn header(&mut self) -> Vec<u8> {
+        self.count_call(HostInterface::Details);
         self.message.text.octets[..self.header_length()].to_vec()
     }
 
     fn text(&mut self) -> Option<String> {
+        self.count_call(HostInterface::Details);
         self.characters()
     }
 
     fn urls(&mut self) -> Vec<String> {
+        self.count_call(HostInterface::Details);
         self.characters()
             .map(|text| message_text::urls(&text).take(MAX_URLS).map(str::to_owned).collect())
             .unwrap_or_default()
     }
 
     fn near_duplicate(&mut self) -> Option<u64> {
+        self.count_call(HostInterface::Details);
         message_text::near_duplicate_hash(&self.characters()?)
     }
 
     fn esm_class(&mut self) -> u8 {
+        self.count_call(HostInterface::Details);
         let octet = self.recorded(&[b"esm-class"], |message| Some(vec![message.esm_class]));
         octet.and_then(|octets| octets.first().copied()).unwrap_or_default()
     }
 
     fn protocol_id(&mut self) -> u8 {
+        self.count_call(HostInterface::Details);
         let octet = self.recorded(&[b"protocol-id"], |message| Some(vec![message.protocol_id]));
         octet.and_then(|octets| octets.first().copied()).unwrap_or_default()
     }
 
     fn wanted_receipts(&mut self) -> Receipts {
+        self.count_call(HostInterface::Details);
         let DlrRequest { on_success, on_failure, intermediate } = self.message.dlr_request;
         [
             (on_success, Receipts::ON_SUCCESS),
@@ -151,11 +160,13 @@ impl Host for InstanceState {
     }
 
     fn scheduled(&mut self) -> Option<u64> {
+        self.count_call(HostInterface::Details);
         self.recorded(&[b"scheduled"], |message| message.scheduled.map(|at| at.0.to_le_bytes().to_vec()))
             .and_then(|octets| decode_u64(&octets))
     }
 
     fn valid_until(&mut self) -> u64 {
+        self.count_call(HostInterface::Details);
         self.recorded(&[b"valid-until"], |message| Some(message.valid_until.0.to_le_bytes().to_vec()))
             .and_then(|octets| decode_u64(&octets))
             .unwrap_or_default()
@@ -163,6 +174,7 @@ impl Host for InstanceState {
 
     /// An account's attributes are recorded, because the configuration may change.
     fn attribute(&mut self, name: String) -> Option<String> {
+        self.count_call(HostInterface::Details);
         if let Some((_, value)) = self.message.attributes.iter().find(|(known, _)| **known == *name) {
             return Some(value.to_string());
         }

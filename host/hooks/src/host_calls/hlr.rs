@@ -1,9 +1,10 @@
-use super::InstanceState;
+use super::{HostInterface, InstanceState};
 use crate::bindings::host::switchyard::hooks::hlr::{Failure, Host, Subscriber};
 use capabilities::HlrFailure;
 
 impl Host for InstanceState {
     fn look_up(&mut self, msisdn: String) -> Result<Subscriber, Failure> {
+        self.count_call(HostInterface::Hlr);
         if !self.context.grants.hlr {
             if self.context.may_log() {
                 tracing::warn!(plugin = &*self.context.plugin, "HLR query without a grant (grants.hlr)");

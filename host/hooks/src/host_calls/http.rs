@@ -1,4 +1,4 @@
-use super::InstanceState;
+use super::{HostInterface, InstanceState};
 use crate::bindings::host::switchyard::hooks::http::{Failure, Host, Request, Response};
 use capabilities::FetchFailure;
 
@@ -7,6 +7,7 @@ pub(crate) const MAX_FETCHES_PER_CALL: u32 = 16;
 
 impl Host for InstanceState {
     fn fetch(&mut self, request: Request) -> Result<Response, Failure> {
+        self.count_call(HostInterface::Http);
         if !self.may_fetch || self.configuring {
             return Err(Failure::NotNow);
         }

@@ -1,4 +1,4 @@
-use super::InstanceState;
+use super::{HostInterface, InstanceState};
 use crate::bindings::host::switchyard::hooks::kv::Host;
 use crate::host_call_log::HostCallLog;
 use capabilities::{Error, KvStore, KvUsage, MemoryKvStore};
@@ -79,6 +79,7 @@ impl InstanceState {
 
 impl Host for InstanceState {
     fn get(&mut self, key: String) -> Option<Vec<u8>> {
+        self.count_call(HostInterface::Kv);
         if !self.has_kv_grant() {
             return None;
         }
@@ -96,6 +97,7 @@ impl Host for InstanceState {
     }
 
     fn set(&mut self, key: String, value: Vec<u8>) -> Result<(), String> {
+        self.count_call(HostInterface::Kv);
         if !self.has_kv_grant() {
             return Err("the binding grants no kv: give it a quota in grants.kv".to_owned());
         }
@@ -116,6 +118,7 @@ impl Host for InstanceState {
     }
 
     fn delete(&mut self, key: String) -> bool {
+        self.count_call(HostInterface::Kv);
         if !self.has_kv_grant() || self.disk_wait >= MAX_DISK_WAIT {
             return false;
         }

@@ -1,4 +1,4 @@
-use super::InstanceState;
+use super::{HostInterface, InstanceState};
 use crate::bindings::host::switchyard::hooks::log::{Host, Level};
 use crate::text_limits::truncate;
 use model::Timestamp;
@@ -33,6 +33,7 @@ impl InstanceState {
 
 impl Host for InstanceState {
     fn write(&mut self, level: Level, text: String) {
+        self.count_call(HostInterface::Log);
         self.log(level, &text);
     }
 }

@@ -6,6 +6,7 @@ mod counters;
 mod details;
 mod fault;
 mod hlr;
+mod host_interface;
 pub(crate) mod http;
 mod kv;
 pub(crate) mod log;
@@ -17,9 +18,12 @@ mod wasi_host;
 
 pub use details::AccountAttributes;
 pub(crate) use details::CurrentMessage;
+pub(crate) use host_interface::HostCallCounts;
+pub use host_interface::HostInterface;
 
 use crate::HookError;
 use crate::host_call_log::HostCallLog;
+use crate::memory_limits::MemoryLimits;
 use crate::policy_reference::{self, PolicyReference};
 use api::{Binding, PolicyReferenceKind};
 use capabilities::{
@@ -30,7 +34,6 @@ use model::{SenderRequest, Timestamp};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
-use wasmtime::StoreLimits;
 
 /// The services behind the host calls. A test harness supplies its own.
 pub struct HostServices {
@@ -148,7 +151,9 @@ impl GenerationContext {
 
 /// The host's state for one instance.
 pub(crate) struct InstanceState {
-    pub(crate) limits: StoreLimits,
+    pub(crate) limits: MemoryLimits,
+    /// Host calls since the generation has added them up.
+    pub(crate) host_calls: HostCallCounts,
     pub(crate) context: Arc<GenerationContext>,
     pub(crate) services: Arc<HostServices>,
     /// The time at which the call started.
@@ -186,13 +191,14 @@ pub(crate) struct InstanceState {
 
 impl InstanceState {
     pub(crate) fn new(
-        limits: StoreLimits,
+        limits: MemoryLimits,
         context: Arc<GenerationContext>,
         services: Arc<HostServices>,
         tables: Arc<tables::PluginTables>,
     ) -> Self {
         Self {
             limits,
+            host_calls: HostCallCounts::default(),
             context,
             services,
             now: Timestamp(0),

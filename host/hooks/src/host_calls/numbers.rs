@@ -1,4 +1,4 @@
-use super::InstanceState;
+use super::{HostInterface, InstanceState};
 use crate::bindings::host::switchyard::hooks::numbers as wit;
 use crate::host_call_log::HostCallKind;
 use api::PolicyReferenceKind;
@@ -98,12 +98,14 @@ fn parse_request(request: wit::SenderRequest) -> Result<SenderRequest, String> {
 
 impl wit::Host for InstanceState {
     fn state(&mut self, pool: String) -> Option<wit::PoolState> {
+        self.count_call(HostInterface::Numbers);
         let PoolState { ready, busy, down, total } = self.pool_state(&pool)?;
         Some(wit::PoolState { ready, busy, down, total })
     }
 
     /// Not recorded: the answer depends on the request alone, and the request is part of the decision.
     fn take_sender(&mut self, request: wit::SenderRequest) -> Result<(), String> {
+        self.count_call(HostInterface::Numbers);
         if self.configuring {
             return Err("there is no message: call this while a message is routed".to_owned());
         }

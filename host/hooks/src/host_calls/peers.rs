@@ -1,4 +1,4 @@
-use super::InstanceState;
+use super::{HostInterface, InstanceState};
 use crate::bindings::host::switchyard::hooks::peers::{Host, PeerState as WitState};
 use crate::host_call_log::HostCallKind;
 use api::PolicyReferenceKind;
@@ -52,6 +52,7 @@ impl InstanceState {
 
 impl Host for InstanceState {
     fn state(&mut self, peer: String) -> Option<WitState> {
+        self.count_call(HostInterface::Peers);
         self.peer_state(&peer).map(|state| WitState { links: state.links, queued: state.queued })
     }
 }

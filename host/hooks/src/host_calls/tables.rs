@@ -1,4 +1,4 @@
-use super::InstanceState;
+use super::{HostInterface, InstanceState};
 use crate::bindings::host::switchyard::hooks::tables::{Found, FoundText, Host, Row};
 use crate::host_call_log::HostCallKind;
 use api::PolicyReferenceKind;
@@ -202,6 +202,7 @@ const MAX_HANDLES: usize = 64;
 
 impl Host for InstanceState {
     fn define_prefixes(&mut self, name: String, rows: Vec<Row>) -> Result<u32, String> {
+        self.count_call(HostInterface::Tables);
         if !self.configuring {
             return Err("tables can only be filled in configure".to_owned());
         }
@@ -209,17 +210,20 @@ impl Host for InstanceState {
     }
 
     fn longest_prefix(&mut self, table: u32, key: String) -> Option<Found> {
+        self.count_call(HostInterface::Tables);
         let (value, length) = self.tables.with_own_table(table, |table| table.longest(&key))?;
         Some(Found { length, value })
     }
 
     fn match_destination(&mut self, table: u32, digits: u32) -> Option<Found> {
+        self.count_call(HostInterface::Tables);
         let (value, length) =
             self.tables.with_own_table(table, |table| table.longest_of(self.destination, digits))?;
         Some(Found { length, value })
     }
 
     fn open(&mut self, name: String) -> Result<u32, String> {
+        self.count_call(HostInterface::Tables);
         if !self.configuring {
             return Err("tables can only be opened in configure".to_owned());
         }
@@ -244,6 +248,7 @@ impl Host for InstanceState {
     }
 
     fn get(&mut self, table: u32, key: String) -> Option<String> {
+        self.count_call(HostInterface::Tables);
         let (name, handle) = self.tables.appliance_table(table)?;
         let key_parts = [name.as_bytes(), key.as_bytes()];
         if let Some(recorded) = self.call_log.recall(HostCallKind::Table, &key_parts) {
@@ -257,6 +262,7 @@ impl Host for InstanceState {
     }
 
     fn get_prefix(&mut self, table: u32, key: String) -> Option<FoundText> {
+        self.count_call(HostInterface::Tables);
         let (name, handle) = self.tables.appliance_table(table)?;
         let key_parts = [name.as_bytes(), key.as_bytes()];
         if let Some(recorded) = self.call_log.recall(HostCallKind::Prefix, &key_parts) {

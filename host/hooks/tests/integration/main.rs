@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a failed step fails the test")]
 
 mod batches;
+mod call_counts;
 mod call_replay;
 mod candidates;
 mod concurrent_changes;

@@ -74,6 +74,8 @@ pub fn router(calls: u64, nanoseconds: u64) -> HookStateView {
             calls,
             faults: PluginFaultCounts::default(),
             nanoseconds,
+            memory: 1_376_256,
+            host_calls: [("tables".to_owned(), 1_200)].into(),
             log_lines_left_out: 0,
         }],
         candidate: None,

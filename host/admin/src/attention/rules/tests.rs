@@ -66,7 +66,7 @@ fn hook(more: &Value) -> HookStateView {
 fn counts(live: bool, faults: u64) -> Value {
     json!({
         "plugin": "prefix-router", "version": "58cd", "live": live, "calls": 100, "nanoseconds": 1,
-        "faults": api::PluginFaultCounts { trap: faults, verdict: faults, ..Default::default() }, "log-lines-left-out": 0,
+        "faults": api::PluginFaultCounts { trap: faults, verdict: faults, ..Default::default() }, "log-lines-left-out": 0, "memory": 0, "host-calls": {},
     })
 }
 
