@@ -22,15 +22,15 @@ const MAX_BATCH: usize = 64;
 pub(crate) const MIN_BATCH: usize = 4;
 
 /// A question of a batch, and its log of host calls.
-pub(crate) struct Asked<'q, W: World> {
+pub(crate) struct BatchQuestion<'q, W: World> {
     pub(crate) question: W::Question<'q>,
     pub(crate) message_id: &'q LazyMessageId,
     pub(crate) call_log: HostCallLog,
 }
 
 /// A question during the evaluation of a chain.
-struct Open<'a, 'q, W: World> {
-    asked: &'a mut Asked<'q, W>,
+struct OpenQuestion<'a, 'q, W: World> {
+    asked: &'a mut BatchQuestion<'q, W>,
     evaluation: Evaluation<'q, 'q, W>,
     outcome: Option<ChainOutcome<W>>,
 }
@@ -48,25 +48,26 @@ impl<W: World> Chain<W> {
     /// Like [`Chain::ask`] for each question, in order.
     pub(crate) fn ask_many(
         &self,
-        asked: &mut [Asked<'_, W>],
+        asked: &mut [BatchQuestion<'_, W>],
         now: Timestamp,
         reporter: &FaultReporter,
     ) -> Vec<ChainOutcome<W>> {
         if asked.len() < MIN_BATCH || !self.takes_batches() {
-            let each = |one: &mut Asked<'_, W>| {
+            let each = |one: &mut BatchQuestion<'_, W>| {
                 self.ask(one.question, now, &mut one.call_log, reporter, one.message_id)
             };
             return asked.iter_mut().map(each).collect();
         }
-        let mut all: Vec<Open<'_, '_, W>> = asked.iter_mut().map(|asked| Open::new(asked, now)).collect();
+        let mut all: Vec<OpenQuestion<'_, '_, W>> =
+            asked.iter_mut().map(|asked| OpenQuestion::new(asked, now)).collect();
         for generation in &self.0 {
-            let mut open: Vec<&mut Open<'_, '_, W>> =
+            let mut open: Vec<&mut OpenQuestion<'_, '_, W>> =
                 all.iter_mut().filter(|one| one.outcome.is_none()).collect();
             if open.is_empty() {
                 break;
             }
             generation.ask_many(&mut open, now, |one, answer| {
-                let Open { asked, evaluation, outcome } = one;
+                let OpenQuestion { asked, evaluation, outcome } = one;
                 *outcome = evaluation.next(generation, answer, &asked.call_log, reporter, false);
             });
         }
@@ -78,8 +79,8 @@ impl<W: World> Chain<W> {
     }
 }
 
-impl<'a, 'q, W: World> Open<'a, 'q, W> {
-    fn new(asked: &'a mut Asked<'q, W>, now: Timestamp) -> Self {
+impl<'a, 'q, W: World> OpenQuestion<'a, 'q, W> {
+    fn new(asked: &'a mut BatchQuestion<'q, W>, now: Timestamp) -> Self {
         let evaluation = Evaluation {
             question: asked.question,
             now,
@@ -95,9 +96,9 @@ impl<W: World> Generation<W> {
     /// Asks all questions, in order, and calls `each` with each answer.
     fn ask_many<'a, 'q>(
         &self,
-        mut open: &mut [&mut Open<'a, 'q, W>],
+        mut open: &mut [&mut OpenQuestion<'a, 'q, W>],
         now: Timestamp,
-        mut each: impl FnMut(&mut Open<'a, 'q, W>, Result<W::Answer, Fault>),
+        mut each: impl FnMut(&mut OpenQuestion<'a, 'q, W>, Result<W::Answer, Fault>),
     ) {
         while self.takes_batches && open.len() >= MIN_BATCH {
             let end = open.len().min(MAX_BATCH);
@@ -108,7 +109,7 @@ impl<W: World> Generation<W> {
             }
         }
         for one in open {
-            let Open { asked, evaluation, .. } = &mut **one;
+            let OpenQuestion { asked, evaluation, .. } = &mut **one;
             let answer = self.ask(asked.question, evaluation.earlier.as_ref(), now, &mut asked.call_log);
             each(one, answer);
         }
@@ -117,9 +118,9 @@ impl<W: World> Generation<W> {
     /// Asks the questions on one instance, up to the first that costs it. Returns how many it asked.
     fn ask_batch<'a, 'q>(
         &self,
-        open: &mut [&mut Open<'a, 'q, W>],
+        open: &mut [&mut OpenQuestion<'a, 'q, W>],
         now: Timestamp,
-        each: &mut impl FnMut(&mut Open<'a, 'q, W>, Result<W::Answer, Fault>),
+        each: &mut impl FnMut(&mut OpenQuestion<'a, 'q, W>, Result<W::Answer, Fault>),
     ) -> usize {
         let mut begun = Instant::now();
         let Ok(mut instance) = self.take_instance() else { return 0 };
@@ -132,7 +133,7 @@ impl<W: World> Generation<W> {
             return 0;
         }
         for (index, one) in (0_u32..).zip(open.iter_mut()) {
-            let Open { asked: Asked { question, call_log, .. }, evaluation, .. } = &mut **one;
+            let OpenQuestion { asked: BatchQuestion { question, call_log, .. }, evaluation, .. } = &mut **one;
             let answer = self.work_on(&mut instance, now, call_log, |instance| {
                 W::prepare(instance.store.data_mut(), *question, evaluation.earlier.as_ref());
                 W::ask_loaded(self, instance, index, *question)

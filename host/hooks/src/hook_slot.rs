@@ -1,7 +1,7 @@
 //! The slot of one hook: the live chain, the candidate on trial, and the history of both.
 
 use crate::HookError;
-use crate::batch::Asked;
+use crate::batch::BatchQuestion;
 use crate::binding::{CandidateRecord, TrialMode, missing_grants};
 use crate::call_counts::CallCounts;
 use crate::chain::{Chain, ChainOutcome};
@@ -623,13 +623,18 @@ impl<W: World> HookSlot<W> {
     }
 
     /// Like [`HookSlot::ask`] for each question, in order.
-    pub(crate) fn ask_many(&self, asked: &mut [Asked<'_, W>], now: Timestamp) -> Vec<ChainOutcome<W>> {
+    pub(crate) fn ask_many(
+        &self,
+        asked: &mut [BatchQuestion<'_, W>],
+        now: Timestamp,
+    ) -> Vec<ChainOutcome<W>> {
         let live = self.live.load();
         let candidate = live.candidate.as_deref();
         if candidate.is_some_and(|candidate| candidate.shadow.is_none()) {
             // A canary may share counters with the live chain, so the order between the two shows.
-            let each =
-                |one: &mut Asked<'_, W>| self.ask(one.question, now, &mut one.call_log, one.message_id);
+            let each = |one: &mut BatchQuestion<'_, W>| {
+                self.ask(one.question, now, &mut one.call_log, one.message_id)
+            };
             return asked.iter_mut().map(each).collect();
         }
         let outcomes = live.chain.ask_many(asked, now, &self.deps.reporter);

@@ -1,6 +1,6 @@
 //! The public API of the plugin host: versions, bindings, trials and calls of the hooks.
 
-use crate::batch::{self, Asked};
+use crate::batch::{self, BatchQuestion};
 use crate::binding::{CandidateRecord, TrialMode};
 use crate::chain::ChainOutcome;
 use crate::dry_run::DryRun;
@@ -441,10 +441,10 @@ impl Hooks {
     pub fn route_many(&self, messages: &[&Message], now: Timestamp) -> Vec<RoutingDecision> {
         let resume = |message: &&Message| LazyMessageId::resume(message.routed.fault_message_id.clone());
         let ids: Vec<LazyMessageId> = messages.iter().map(resume).collect();
-        let mut asked: Vec<Asked<'_, Router>> = messages
+        let mut asked: Vec<BatchQuestion<'_, Router>> = messages
             .iter()
             .zip(&ids)
-            .map(|(question, message_id)| Asked {
+            .map(|(question, message_id)| BatchQuestion {
                 question: *question,
                 message_id,
                 call_log: self.new_call_log(),
@@ -537,7 +537,7 @@ impl Hooks {
             .iter_mut()
             .map(|message| LazyMessageId::resume(message.routed.fault_message_id.take()))
             .collect();
-        let mut asked: Vec<Asked<'_, Biller>> = priced
+        let mut asked: Vec<BatchQuestion<'_, Biller>> = priced
             .iter()
             .zip(&ids)
             .map(|(message, message_id)| {
@@ -546,7 +546,7 @@ impl Hooks {
                     _ => None,
                 };
                 let question = PriceQuestion { message, leg, changes: message.routed.changes.as_deref() };
-                Asked { question, message_id, call_log: HostCallLog::Off }
+                BatchQuestion { question, message_id, call_log: HostCallLog::Off }
             })
             .collect();
         let outcomes = self.biller.ask_many(&mut asked, now);

@@ -2,7 +2,7 @@
 
 use crate::Message;
 use crate::bindings::biller::exports::switchyard::hooks::{batch_billing, billing};
-use crate::loaded::Loaded;
+use crate::loaded::LoadedMessages;
 
 #[doc(hidden)]
 pub use batch_billing::{BatchLeg, Guest as BatchGuest};
@@ -83,13 +83,13 @@ impl Quote {
 /// The messages that the host has loaded, with the leg of each that is tried first.
 #[doc(hidden)]
 #[derive(Default)]
-pub struct LoadedToPrice {
-    messages: Loaded,
+pub struct LoadedPriceQuestions {
+    messages: LoadedMessages,
     legs: Vec<Option<BatchLeg>>,
     leg: Option<FirstLeg>,
 }
 
-impl LoadedToPrice {
+impl LoadedPriceQuestions {
     /// Takes a batch, in the place of the one before.
     pub fn load(&mut self, batch: crate::MessageBatch, legs: Vec<Option<BatchLeg>>) {
         self.messages.load(batch);
@@ -138,7 +138,7 @@ macro_rules! export_biller {
                 }
             }
             std::thread_local! {
-                static LOADED: std::cell::RefCell<$crate::LoadedToPrice> = std::cell::RefCell::default();
+                static LOADED: std::cell::RefCell<$crate::LoadedPriceQuestions> = std::cell::RefCell::default();
             }
             $crate::bindings::biller::export_biller_component!(Exported with_types_in $crate::bindings::biller);
         };

@@ -70,7 +70,7 @@ pub use router::{
 pub use screen::{DroppedAs, Screen};
 
 #[doc(hidden)]
-pub use biller::{BatchGuest as BatchBillerGuest, BatchLeg, Guest as BillerGuest, LoadedToPrice};
+pub use biller::{BatchGuest as BatchBillerGuest, BatchLeg, Guest as BillerGuest, LoadedPriceQuestions};
 #[doc(hidden)]
 pub use bindings::router::switchyard::hooks::types::MessageBatch;
 #[doc(hidden)]

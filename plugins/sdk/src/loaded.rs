@@ -5,7 +5,7 @@ use crate::{Address, Message};
 
 /// A batch, and the message of it at hand. The message is built in place, so that the author's function costs no
 /// allocation beyond its own.
-pub struct Loaded {
+pub struct LoadedMessages {
     batch: MessageBatch,
     message: Message,
 }
@@ -14,7 +14,7 @@ fn no_address() -> Address {
     Address { ton: 0, npi: 0, value: String::new() }
 }
 
-impl Default for Loaded {
+impl Default for LoadedMessages {
     fn default() -> Self {
         let message = Message {
             origin: String::new(),
@@ -45,7 +45,7 @@ fn take_address(texts: &mut &str, from: &BatchAddress, address: &mut Address) {
     take_text(texts, from.length, &mut address.value);
 }
 
-impl Loaded {
+impl LoadedMessages {
     /// Takes a batch, in the place of the one before.
     pub fn load(&mut self, batch: MessageBatch) {
         self.batch = batch;

@@ -179,7 +179,7 @@ macro_rules! export_router {
                 }
             }
             std::thread_local! {
-                static LOADED: std::cell::RefCell<$crate::loaded::Loaded> = std::cell::RefCell::default();
+                static LOADED: std::cell::RefCell<$crate::loaded::LoadedMessages> = std::cell::RefCell::default();
             }
             $crate::bindings::router::export_router_component!(Exported with_types_in $crate::bindings::router);
         };

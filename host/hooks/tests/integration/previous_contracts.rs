@@ -102,18 +102,25 @@ fn every_world_of_every_version_is_linked_with_its_types() {
             if version == WitVersion::V0_1 && hook != Hook::Router {
                 continue;
             }
-            let component = trapping_component(&wit.join(folder), hook.name());
-            let plugin = format!("{}-{}", hook.name(), version.number().replace('.', "-"));
-            let info = fixture.hooks.upload(&plugin, &component, None).unwrap();
-            assert_eq!((info.hook, info.wit), (hook, version));
-            let binding = Binding::new(&plugin, &info.version, "");
-            let refused = fixture.hooks.activate(hook, NOW, vec![binding], None).unwrap_err();
-            let HookError::Faulty { stage, why, .. } = &refused else { panic!("{plugin}: {refused}") };
-            assert_eq!((*stage, why.contains("unreachable")), ("configuration", true), "{plugin}: {why}");
-            served += 1;
+            let batch = match (version, hook) {
+                (WitVersion::V0_3, Hook::Router) => Some("batch-router"),
+                (WitVersion::V0_3, Hook::Biller) => Some("batch-biller"),
+                _ => None,
+            };
+            for world in [hook.name()].into_iter().chain(batch) {
+                let component = trapping_component(&wit.join(folder), world);
+                let plugin = format!("{world}-{}", version.number().replace('.', "-"));
+                let info = fixture.hooks.upload(&plugin, &component, None).unwrap();
+                assert_eq!((info.hook, info.wit), (hook, version));
+                let binding = Binding::new(&plugin, &info.version, "");
+                let refused = fixture.hooks.activate(hook, NOW, vec![binding], None).unwrap_err();
+                let HookError::Faulty { stage, why, .. } = &refused else { panic!("{plugin}: {refused}") };
+                assert_eq!((*stage, why.contains("unreachable")), ("configuration", true), "{plugin}: {why}");
+                served += 1;
+            }
         }
     }
-    assert_eq!(served, 9);
+    assert_eq!(served, 11);
 }
 
 #[test]
