@@ -232,7 +232,7 @@ impl Routing for ApplianceRouting {
 
     fn route_many(&self, messages: &mut [&mut Message]) {
         if messages.len() < Hooks::MIN_BATCH {
-            messages.iter_mut().for_each(|message| message.routed = self.route(message));
+            messages.iter_mut().for_each(|message| self.route(message));
             return;
         }
         let now = Timestamp::now();

@@ -146,7 +146,7 @@ impl BenchFixture {
                 self.hooks.price_many(&mut asked, NOW);
                 |message: &mut Message| message.routed.quote.take().is_none_or(|quote| quote.charge.is_none())
             }
-            Hook::Resolver | Hook::DeliveryPolicy => |_: &mut Message| true,
+            Hook::Screen | Hook::Resolver | Hook::DeliveryPolicy => |_: &mut Message| true,
         };
         messages.iter_mut().map(|message| u64::from(is_wrong(message))).sum()
     }

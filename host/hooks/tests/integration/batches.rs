@@ -117,8 +117,9 @@ impl Pair {
 /// All that can be seen of decisions.
 fn shown(decisions: &[RoutingDecision]) -> Vec<String> {
     let one = |routed: &RoutingDecision| {
-        let RoutingDecision { verdict, by, note, sender, changes, quote, host_calls, fault_message_id } =
-            routed;
+        let RoutingDecision {
+            verdict, by, note, sender, changes, quote, host_calls, fault_message_id, ..
+        } = routed;
         let has_fault = fault_message_id.is_some();
         format!("{verdict:?} {by:?} {note:?} {sender:?} {changes:?} {quote:?} {host_calls:?} {has_fault}")
     };
