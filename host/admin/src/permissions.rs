@@ -44,6 +44,7 @@ const PERMISSIONS: &[(Method, &str, Permission)] = &[
     (Method::GET, "/v1/plugins", Permission::Read),
     (Method::PUT, "/v1/plugins/{name}", Permission::ManagePlugins),
     (Method::PUT, "/v1/plugins/{name}/{version}/debug-info", Permission::ManagePlugins),
+    (Method::GET, "/v1/plugins/{name}/{version}/policy-schema", Permission::Read),
     (Method::GET, "/v1/hooks", Permission::Read),
     (Method::GET, "/v1/hooks/{hook}", Permission::Read),
     (Method::GET, "/v1/hooks/{hook}/faults/{id}/case", Permission::ReadBodies),

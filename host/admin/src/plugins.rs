@@ -37,6 +37,11 @@ pub trait Plugins: Send + Sync + 'static {
     /// # Errors
     /// If there is no such version, or it belongs to another component.
     fn add_debug_info(&self, name: &str, version: &str, octets: &[u8]) -> Result<PluginVersionView, Problem>;
+    /// The JSON Schema of a version's policy document.
+    ///
+    /// # Errors
+    /// If there is no such version, or it has no schema.
+    fn policy_schema(&self, name: &str, version: &str) -> Result<serde_json::Value, Problem>;
     /// All hooks with live chain, candidate, counts and events.
     fn hooks(&self) -> Vec<HookStateView>;
     /// One hook, with its history.
@@ -128,6 +133,7 @@ pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
         .routes(routes!(plugins))
         .routes(routes!(upload).layer(DefaultBodyLimit::max(MAX_COMPONENT_OCTETS)))
         .routes(routes!(add_debug_info).layer(DefaultBodyLimit::max(MAX_COMPONENT_OCTETS)))
+        .routes(routes!(policy_schema))
         .routes(routes!(hooks))
         .routes(routes!(hook, unbind))
         .routes(routes!(fault_case))
@@ -234,6 +240,24 @@ async fn add_debug_info(
 ) -> AuditedResult<PluginVersionView> {
     let stored = call_json(backend, move |backend| backend.add_debug_info(&name, &version, &body)).await?;
     with_audit_detail(stored, |stored| format!("version {}", stored.version))
+}
+
+/// Shows the JSON Schema of a plugin version's policy document. The keyword `x-switchyard` of a property says that its value is the name (or
+/// the names) of something in the appliance: `account`, `ledger-account`, `peer`, `pool` or `table`.
+#[utoipa::path(
+    get,
+    path = "/v1/plugins/{name}/{version}/policy-schema",
+    params(
+        ("name" = String, Path, description = "The plugin's name."),
+        ("version" = String, Path, description = "The version: 12 hexadecimal digits."),
+    ),
+    responses((status = 200, description = "The schema.", body = serde_json::Map<String, serde_json::Value>)),
+)]
+async fn policy_schema(
+    State(backend): State<SharedBackend>,
+    PathParams((name, version)): PathParams<(String, String)>,
+) -> Answer<serde_json::Value> {
+    call_json(backend, move |backend| backend.policy_schema(&name, &version)).await
 }
 
 /// Lists all hooks: live chain, candidate with its comparison, counts, events.

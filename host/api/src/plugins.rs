@@ -27,6 +27,9 @@ pub struct PluginVersionView {
     /// The name of the trusted key that signed the component; null if it is not signed.
     #[schema(required)]
     pub signed_by: Option<String>,
+    /// Whether it has the JSON Schema of its policy document.
+    #[serde(default)]
+    pub policy_schema: bool,
     /// Whether its debug information is stored: then the call stacks of its faults show places in the source.
     #[serde(default)]
     pub debug_info: bool,

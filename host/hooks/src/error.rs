@@ -63,6 +63,20 @@ pub enum HookError {
         /// Its version.
         version: String,
     },
+    /// The component's policy schema is not usable.
+    #[error(transparent)]
+    PolicySchema(#[from] policy_schema::PolicySchemaError),
+    /// The component has no policy schema.
+    #[error(
+        "{plugin} {version} has no schema of its policy document: put policy.schema.json into the plugin's folder, and build it with \
+         `switchyard plugin build`"
+    )]
+    NoPolicySchema {
+        /// The plugin.
+        plugin: String,
+        /// Its version.
+        version: String,
+    },
     /// The component is not signed.
     #[error(
         "the component is not signed, but this appliance requires signatures: send one in the header \

@@ -213,6 +213,14 @@ impl Hooks {
         self.deps.library.add_debug_info(&self.deps.runtime.engine, plugin, version, octets)
     }
 
+    /// The JSON Schema of a stored version's policy document.
+    ///
+    /// # Errors
+    /// There is no such version, or it has no schema.
+    pub fn policy_schema(&self, plugin: &str, version: &str) -> Result<serde_json::Value, HookError> {
+        self.deps.library.policy_schema(plugin, version)
+    }
+
     /// Activates a chain: compiles, instantiates, configures and self-checks every plugin, then replaces the live chain
     /// atomically. Calls in flight finish on the old chain. A failure changes nothing. `conditions` may be a serial
     /// alone.

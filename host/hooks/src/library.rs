@@ -34,6 +34,9 @@ pub struct VersionInfo {
     /// The name of the trusted key that signed it.
     #[serde(default)]
     pub signed_by: Option<String>,
+    /// Whether it has the schema of its policy document.
+    #[serde(default)]
+    pub policy_schema: bool,
     /// Whether its debug information is stored.
     #[serde(skip)]
     pub debug_info: bool,
@@ -125,6 +128,7 @@ impl Library {
         if octets.get(4..8) == Some(&[1, 0, 0, 0]) {
             return Err(HookError::NotComponent);
         }
+        let policy_schema = policy_schema::read(octets)?.is_some();
         let sha256 = sha256_hex(octets);
         let version = sha256[..VERSION_DIGITS].to_owned();
         let path = self.component(plugin, &version);
@@ -154,6 +158,7 @@ impl Library {
             wit,
             imports: contract::imports(engine, &compiled),
             signed_by,
+            policy_schema,
             debug_info: path.with_extension("debug").exists(),
         };
         if let Some(folder) = path.parent() {
@@ -240,6 +245,15 @@ impl Library {
             .ok_or_else(|| HookError::Damaged { path, version: version.to_owned() })
     }
 
+    /// The schema of a version's policy document.
+    pub(crate) fn policy_schema(&self, plugin: &str, version: &str) -> Result<serde_json::Value, HookError> {
+        let octets = self.octets(plugin, version, "")?;
+        policy_schema::read(&octets)?.ok_or_else(|| HookError::NoPolicySchema {
+            plugin: plugin.to_owned(),
+            version: version.to_owned(),
+        })
+    }
+
     /// The debug information of a version, if it is stored.
     pub(crate) fn debug_info(&self, plugin: &str, version: &str) -> Option<Vec<u8>> {
         std::fs::read(self.component(plugin, version).with_extension("debug")).ok()
@@ -310,6 +324,7 @@ impl Library {
             wit: stored.wit,
             imports: contract::imports(engine, &stored.component),
             signed_by: None,
+            policy_schema: self.policy_schema(plugin, version).is_ok(),
             debug_info: path.with_extension("debug").exists(),
         };
         if let Ok(octets) = serde_json::to_vec_pretty(&info)

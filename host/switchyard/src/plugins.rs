@@ -16,7 +16,9 @@ use std::time::Duration;
 fn hook_problem(error: &HookError) -> Problem {
     let kind = match error {
         HookError::Storage { .. } | HookError::Engine(_) => ProblemKind::Internal,
-        HookError::Unknown { .. } | HookError::NoCandidate => ProblemKind::NotFound,
+        HookError::Unknown { .. } | HookError::NoPolicySchema { .. } | HookError::NoCandidate => {
+            ProblemKind::NotFound
+        }
         HookError::NothingBefore | HookError::Changed { .. } => ProblemKind::Conflict,
         _ => ProblemKind::Unprocessable,
     };
@@ -112,6 +114,7 @@ fn plugin_version(info: VersionInfo) -> api::PluginVersionView {
         wit: info.wit.number().to_owned(),
         imports: info.imports,
         signed_by: info.signed_by,
+        policy_schema: info.policy_schema,
         debug_info: info.debug_info,
     }
 }
@@ -304,6 +307,10 @@ impl admin::Plugins for Switchyard {
             self.routing.hooks.add_debug_info(name, version, octets).map_err(|error| hook_problem(&error))?;
         tracing::info!(plugin = name, version, size = octets.len(), "debug information stored");
         Ok(plugin_version(info))
+    }
+
+    fn policy_schema(&self, name: &str, version: &str) -> Result<serde_json::Value, Problem> {
+        self.routing.hooks.policy_schema(name, version).map_err(|error| hook_problem(&error))
     }
 
     fn hooks(&self) -> Vec<api::HookStateView> {

@@ -38,6 +38,7 @@ pub(crate) fn version(version: &PluginVersionView) -> String {
         ("hook", version.hook.name().to_owned()),
         ("contract", value_text(&version.wit)),
         ("signed by", value_text(&version.signed_by)),
+        ("schema", (if version.policy_schema { "of its policy document" } else { "none" }).to_owned()),
         ("debug info", (if version.debug_info { "stored" } else { "none" }).to_owned()),
     ])
 }

@@ -198,6 +198,14 @@ impl HooksApi {
         Ok(self.0.upload("PUT", &format!("/v1/plugins/{}", encode_segment(name)), &headers, component)?)
     }
 
+    /// The schema of the policy document of NAME@VERSION.
+    pub(crate) fn policy_schema(&self, plugin: &str) -> Result<Value, WorkbenchError> {
+        let (name, version) = parse_plugin_reference(plugin)?;
+        let path =
+            format!("/v1/plugins/{}/{}/policy-schema", encode_segment(&name), encode_segment(&version));
+        Ok(self.0.read(&path)?)
+    }
+
     pub(crate) fn activate(
         &self,
         hook: Hook,

@@ -15,10 +15,21 @@ pub(crate) fn inspect(path: &Path, key: Option<&Path>) -> Result<String, Workben
         }
         (Some(_), Some(key)) => format!("not by {}, or not of this component", key.display()),
     };
-    Ok(text(&component, &signature))
+    let schema = match policy_schema(path)? {
+        Some(_) => "of its policy document; `switchyard plugin schema` prints it",
+        None => "none",
+    };
+    Ok(text(&component, &signature, schema))
 }
 
-fn text(component: &Component, signature: &str) -> String {
+/// The schema of a component's policy document.
+pub(crate) fn policy_schema(path: &Path) -> Result<Option<serde_json::Value>, WorkbenchError> {
+    let octets = std::fs::read(path).map_err(WorkbenchError::file(path))?;
+    policy_schema::read(&octets)
+        .map_err(|error| WorkbenchError::NoComponent { path: path.to_owned(), why: error.to_string() })
+}
+
+fn text(component: &Component, signature: &str, schema: &str) -> String {
     let mut text = String::new();
     let mut line = |name: &str, words: &str| {
         let _ = writeln!(text, "{name:<10} {words}");
@@ -30,6 +41,7 @@ fn text(component: &Component, signature: &str) -> String {
         None => line("world", "none: no hook calls its exports"),
     }
     line("signature", signature);
+    line("schema", schema);
     let title = |first: bool, name: &'static str| if first { name } else { "" };
     for (index, export) in component.exports.iter().enumerate() {
         line(title(index == 0, "exports"), export);
@@ -92,13 +104,14 @@ version    0123456789ab
 size       4096 octets
 world      resolver (switchyard:hooks@0.3.0)
 signature  none
+schema     none
 exports    switchyard:hooks/resolution@0.3.0
 imports    clock     reads the start time of the call
            http      sends HTTP requests to granted URLs
                      grant in the binding: http = [\"https://HOST/PATH\"], for each URL prefix
            nothing else: no files, no sockets, no environment
 ";
-        assert_eq!(text(&resolver, "none"), expected);
+        assert_eq!(text(&resolver, "none", "none"), expected);
     }
 
     #[test]
@@ -108,10 +121,10 @@ imports    clock     reads the start time of the call
             &["switchyard:hooks/routing@0.3.0"],
             Some(Hook::Router),
         );
-        let text = text(&router, "none");
+        let text = text(&router, "none", "none");
         assert!(text.contains("imports    switchyard:hooks/http@0.3.0: REFUSED"), "{text}");
         assert!(text.contains("wasi:cli/environment@0.2.0: served by an empty world"), "{text}");
         assert!(!text.contains("nothing else"), "{text}");
-        assert!(self::text(&component(&[], &[], None), "none").contains("no hook calls"));
+        assert!(self::text(&component(&[], &[], None), "none", "none").contains("no hook calls"));
     }
 }

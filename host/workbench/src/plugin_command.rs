@@ -227,6 +227,14 @@ pub enum PluginCommand {
         #[command(flatten)]
         api: ApiArgs,
     },
+    /// Print the JSON Schema of a plugin's policy document, for editors.
+    Schema {
+        /// NAME@VERSION on the appliance, or the component's file: NAME.wasm.
+        plugin: String,
+        /// The appliance, and the output format.
+        #[command(flatten)]
+        api: ApiArgs,
+    },
     /// Show one hook: the live plugin with its settings, the candidate on trial, and the history.
     Show {
         /// The hook.
@@ -381,6 +389,15 @@ impl PluginCommand {
             Self::Rollback { hook, why, api } => api.run(format::live, |hooks| hooks.rollback(hook, why)),
             Self::Status { api } => api.run(|hooks| format::hooks(hooks), HooksApi::hooks),
             Self::List { api } => api.run(|versions| format::versions(versions), HooksApi::versions),
+            Self::Schema { plugin, .. } if plugin.ends_with(".wasm") => {
+                let schema = inspect::policy_schema(Path::new(&plugin))?;
+                schema.map(|schema| format!("{schema:#}")).ok_or_else(|| {
+                    WorkbenchError::Usage(format!("{plugin} has no schema of its policy document"))
+                })
+            }
+            Self::Schema { plugin, api } => {
+                api.run(|schema| format!("{schema:#}"), |hooks| hooks.policy_schema(&plugin))
+            }
             Self::Show { hook, api } => api.run(format::hook, |hooks| hooks.hook(hook)),
             Self::Case { hook, fault, append, api } => {
                 let made = |made: &FaultCase| match &append {

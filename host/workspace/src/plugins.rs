@@ -45,7 +45,8 @@ fn build_selected(selection: &[&str]) -> Result<PathBuf> {
         let path = entry?.path();
         if path.extension().is_some_and(|ending| ending == "wasm") {
             let target = out.join(path.file_name().context("a file without a name")?);
-            let (new, old) = (std::fs::read(&path)?, std::fs::read(&target).unwrap_or_default());
+            let new = with_policy_schema(&root, &path)?;
+            let old = std::fs::read(&target).unwrap_or_default();
             if new != old {
                 std::fs::write(&target, new)?;
             }
@@ -56,6 +57,18 @@ fn build_selected(selection: &[&str]) -> Result<PathBuf> {
         bail!("the build left no component in {}", built.display());
     }
     Ok(out)
+}
+
+/// The component, with the schema of its policy document if `policies/schemas` has one.
+fn with_policy_schema(root: &Path, component: &Path) -> Result<Vec<u8>> {
+    let octets = std::fs::read(component)?;
+    let name = component.file_stem().unwrap_or_default().to_string_lossy().replace('_', "-");
+    let schema = root.join("policies/schemas").join(format!("{name}.json"));
+    if !schema.exists() {
+        return Ok(octets);
+    }
+    let schema = std::fs::read_to_string(schema)?;
+    policy_schema::embed(&octets, &schema).with_context(|| format!("the schema of {name}"))
 }
 
 /// The languages in which `plugins/examples` implements the same plugin.

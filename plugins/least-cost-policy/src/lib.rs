@@ -18,6 +18,7 @@ const MAX_OFFERS: usize = 64;
 
 /// The action for a message without an acceptable offer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum NoOfferAction {
     /// The next router decides.

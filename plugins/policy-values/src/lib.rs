@@ -5,6 +5,8 @@
 mod names;
 mod number;
 mod price;
+#[cfg(feature = "schema")]
+pub mod schema;
 mod time;
 
 pub use names::Names;

@@ -5,37 +5,59 @@ use policy_values::Names;
 use serde::Deserialize;
 
 #[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Document {
+    /// A route. The longest matching prefix decides; of several routes with the same prefix, the first whose conditions match.
     #[serde(default)]
+    #[cfg_attr(test, schemars(with = "Vec<Route>"))]
     pub(crate) route: Vec<toml::Spanned<Route>>,
+    /// The target of messages without a matching route. Without it, the next router of the chain decides.
+    #[cfg_attr(test, schemars(with = "Option<Default>"))]
     pub(crate) default: Option<toml::Spanned<Default>>,
 }
 
 #[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Route {
+    /// The first digits of destinations, without a plus sign; "" is every destination.
+    #[cfg_attr(test, schemars(schema_with = "policy_values::schema::prefixes"))]
     pub(crate) prefix: Names,
+    /// Condition: the account or peer that submitted the message. Default: any.
     #[serde(default)]
+    #[cfg_attr(test, schemars(extend("x-switchyard" = "account")))]
     pub(crate) accounts: Vec<String>,
+    /// Condition: the source address, with a star as a wildcard at the end. Default: any.
     #[serde(default)]
     pub(crate) sources: Vec<String>,
+    /// The peers to send to.
     #[serde(default)]
+    #[cfg_attr(test, schemars(length(max = 255)))]
     legs: Vec<LegRule>,
+    /// The destination is a number of the home network: the resolver finds the subscriber.
     #[serde(default)]
     home: bool,
+    /// Refuse the message, for this reason.
     reject: Option<Reject>,
+    /// The reason of the decision, for the trace of the message.
     note: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Default {
+    /// The peers to send to.
     #[serde(default)]
+    #[cfg_attr(test, schemars(length(max = 255)))]
     legs: Vec<LegRule>,
+    /// The destination is a number of the home network: the resolver finds the subscriber.
     #[serde(default)]
     home: bool,
+    /// Refuse the message, for this reason.
     reject: Option<Reject>,
+    /// The reason of the decision, for the trace of the message.
     note: Option<String>,
 }
 
@@ -73,4 +95,12 @@ fn target(
         legs.iter().try_for_each(LegRule::check)?;
     }
     Ok(Target { action, note })
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_schema_is_up_to_date() {
+        policy_values::schema::assert_up_to_date::<super::Document>("prefix-router");
+    }
 }

@@ -8,26 +8,30 @@ const MAX_NUMBER_DIGITS: usize = 15;
 
 /// A leg.
 #[derive(Debug, Clone, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct LegRule {
     /// The peer's name.
+    #[cfg_attr(test, schemars(extend("x-switchyard" = "peer")))]
     pub peer: String,
-    /// Lower ranks first.
+    /// Legs of lower ranks are tried first.
     #[serde(default)]
     pub rank: u8,
-    /// Share within the rank.
+    /// Share of the messages within the rank.
     #[serde(default = "one")]
     pub weight: u16,
-    /// In millionths.
+    /// Cost of the message on this leg, in millionths of a currency unit.
     #[serde(default)]
     pub cost: u32,
     /// Maximum wait for this leg before the next one is tried, in milliseconds.
     pub longest_wait_ms: Option<u64>,
     /// Number of digits to remove from the front of the destination, not counting a leading plus sign.
     #[serde(default)]
+    #[cfg_attr(test, schemars(range(max = 20)))]
     pub strip: usize,
     /// Digits to put in front of it.
     #[serde(default)]
+    #[cfg_attr(test, schemars(regex(pattern = r"^\+?[0-9]*$")))]
     pub add: String,
     /// Type of number of the destination on this leg.
     pub ton: Option<u8>,

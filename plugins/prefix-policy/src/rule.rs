@@ -3,6 +3,7 @@ use serde::Deserialize;
 
 /// The reject reasons of a route.
 #[derive(Debug, Clone, Copy, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Reject {
     /// No route.

@@ -9,24 +9,42 @@ use std::time::Duration;
 const MAX_DIGITS: usize = 15;
 
 #[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Document {
+    /// How long the result for a found subscriber is cached. Default: the appliance's time.
     valid: Option<Time>,
+    /// How long the result for an unknown number is cached. Default: the appliance's time.
     unknown_valid: Option<Time>,
+    /// When to query again after a failure. Default: the appliance's time.
     try_again: Option<Time>,
+    /// Numbers with at most this many digits are internal: they are queried as they are. Default: none.
+    #[cfg_attr(test, schemars(with = "Option<usize>", range(min = 1, max = 8)))]
     internal_digits: Option<toml::Spanned<usize>>,
+    /// The prefixes of the home network's numbers, in international form. Other numbers are unknown and not queried. Default:
+    /// all numbers.
+    #[cfg_attr(
+        test,
+        schemars(with = "Option<Vec<String>>", length(min = 1), inner(regex(pattern = "^[0-9]{1,30}$")))
+    )]
     home: Option<Vec<toml::Spanned<String>>>,
+    /// The peer that serves all subscribers. Default: the one returned by the HLR, or the one in the configuration.
+    #[cfg_attr(test, schemars(with = "Option<String>", extend("x-switchyard" = "peer")))]
     serving: Option<toml::Spanned<String>>,
+    /// Conversion of numbers into international form. A plus sign is always removed.
     #[serde(default)]
     numbers: Numbers,
+    /// The form of numbers in the HLR, if it is not international.
+    #[cfg_attr(test, schemars(with = "Option<HlrNumberForm>"))]
     stored: Option<toml::Spanned<HlrNumberForm>>,
 }
 
 /// The form of numbers in the register.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 struct HlrNumberForm {
-    /// The prefix to remove.
+    /// The prefix to remove; a number without it is not in the HLR.
     strip: String,
     /// The prefix to add then.
     add: String,
@@ -201,6 +219,11 @@ mod tests {
         });
         assert!(matches!(resolution.answer, Answer::Unknown(_)));
         number_asked
+    }
+
+    #[test]
+    fn the_schema_is_up_to_date() {
+        policy_values::schema::assert_up_to_date::<Document>("hlr-resolver");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use std::time::Duration;
 const NUMBER: &str = "{msisdn}";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "UPPERCASE")]
 enum Method {
     #[default]
@@ -20,21 +21,35 @@ enum Method {
 }
 
 #[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Document {
+    /// The URL, which the binding must grant; {msisdn} is replaced by the number.
+    #[cfg_attr(test, schemars(with = "String", regex(pattern = "^https?://")))]
     url: toml::Spanned<String>,
+    /// The HTTP method. Default: GET.
     #[serde(default)]
     method: Method,
+    /// The body of a POST request; {msisdn} is replaced by the number.
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
     body: Option<toml::Spanned<String>>,
+    /// Headers of the request.
     #[serde(default)]
     headers: BTreeMap<String, String>,
+    /// The fields of the response, a JSON object; dots address inner objects.
     #[serde(default)]
     answer: ReplyFields,
+    /// Statuses that mean that there is no such subscriber. Default: 404.
     #[serde(default = "not_found")]
+    #[cfg_attr(test, schemars(inner(range(min = 200, max = 599))))]
     unknown_status: Vec<u16>,
+    /// How long the result for a found subscriber is cached. Default: the appliance's time.
     valid: Option<Time>,
+    /// How long the result for an unknown number is cached. Default: the appliance's time.
     unknown_valid: Option<Time>,
+    /// When to query again after a failure. Default: the appliance's time.
     try_again: Option<Time>,
+    /// Conversion of numbers into international form. A plus sign is always removed.
     #[serde(default)]
     numbers: Numbers,
 }
@@ -45,10 +60,14 @@ fn not_found() -> Vec<u16> {
 
 /// The paths of fields in the response: field names, separated by dots.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", default)]
 struct ReplyFields {
+    /// The field with the IMSI. Default: imsi.
     imsi: String,
+    /// The field with the peer that serves the subscriber. Default: none.
     serving: Option<String>,
+    /// The field with the seconds for which the response is valid. Default: none.
     valid_seconds: Option<String>,
 }
 

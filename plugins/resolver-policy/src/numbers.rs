@@ -3,6 +3,7 @@ use serde::Deserialize;
 
 /// Normalization of numbers for look-ups: to international form, without a plus sign.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Numbers {
     /// Prefixes to remove from internationally dialled numbers: "00", "011". The longest match is removed.

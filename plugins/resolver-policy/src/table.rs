@@ -6,11 +6,18 @@ use serde::Deserialize;
 use std::time::Duration;
 
 #[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Document {
+    /// The lookup table, which the binding must grant. A row's key is the number in international form, its value the IMSI,
+    /// optionally with the peer that serves the subscriber: `262011234567890,north`.
+    #[cfg_attr(test, schemars(extend("x-switchyard" = "table")))]
     table: String,
+    /// How long the result for a found subscriber is cached. Default: the appliance's time.
     valid: Option<Time>,
+    /// How long the result for an unknown number is cached. Default: the appliance's time.
     unknown_valid: Option<Time>,
+    /// Conversion of numbers into international form. A plus sign is always removed.
     #[serde(default)]
     numbers: Numbers,
 }
@@ -80,6 +87,11 @@ mod tests {
 
     fn resolve(msisdn: &str, row: Option<&str>) -> Answer {
         Policy::parse(DOCUMENT).unwrap().resolve(msisdn, |_| row.map(str::to_owned)).answer
+    }
+
+    #[test]
+    fn the_schema_is_up_to_date() {
+        policy_values::schema::assert_up_to_date::<Document>("table-resolver");
     }
 
     #[test]

@@ -6,15 +6,30 @@ use policy_values::{Names, Time, line};
 use serde::Deserialize;
 
 #[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Document {
+    /// Maximum age for attempts; the last attempt is made at this age. A message whose validity is shorter expires earlier.
+    /// Default: the validity.
     pub(crate) overall_limit: Option<Time>,
+    /// System errors, no receiver bound, queue full: a later attempt may succeed.
+    #[cfg_attr(test, schemars(with = "ScheduleEntry"))]
     temporary: Option<toml::Spanned<ScheduleEntry>>,
+    /// Invalid number, prohibited: no attempt on this leg can succeed.
+    #[cfg_attr(test, schemars(with = "ScheduleEntry"))]
     permanent: Option<toml::Spanned<ScheduleEntry>>,
+    /// The handset is off or out of coverage.
+    #[cfg_attr(test, schemars(with = "ScheduleEntry"))]
     absent: Option<toml::Spanned<ScheduleEntry>>,
+    /// The memory of the handset is full.
+    #[cfg_attr(test, schemars(with = "ScheduleEntry"))]
     memory_full: Option<toml::Spanned<ScheduleEntry>>,
+    /// The peer throttles. The message returns to its position in the queue; the peer is paused already.
+    #[cfg_attr(test, schemars(with = "ScheduleEntry"))]
     throttled: Option<toml::Spanned<ScheduleEntry>>,
+    /// Peers with their own retry schedules, for some classes.
     #[serde(default)]
+    #[cfg_attr(test, schemars(with = "Vec<Peer>"))]
     pub(crate) peer: Vec<toml::Spanned<Peer>>,
 }
 
@@ -31,13 +46,26 @@ impl Document {
 }
 
 #[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct Peer {
+    /// The peer, or a list of peers.
+    #[cfg_attr(test, schemars(extend("x-switchyard" = "peer")))]
     pub(crate) name: Names,
+    /// System errors, no receiver bound, queue full: a later attempt may succeed.
+    #[cfg_attr(test, schemars(with = "Option<ScheduleEntry>"))]
     temporary: Option<toml::Spanned<ScheduleEntry>>,
+    /// Invalid number, prohibited: no attempt on this leg can succeed.
+    #[cfg_attr(test, schemars(with = "Option<ScheduleEntry>"))]
     permanent: Option<toml::Spanned<ScheduleEntry>>,
+    /// The handset is off or out of coverage.
+    #[cfg_attr(test, schemars(with = "Option<ScheduleEntry>"))]
     absent: Option<toml::Spanned<ScheduleEntry>>,
+    /// The memory of the handset is full.
+    #[cfg_attr(test, schemars(with = "Option<ScheduleEntry>"))]
     memory_full: Option<toml::Spanned<ScheduleEntry>>,
+    /// The peer throttles. The message returns to its position in the queue; the peer is paused already.
+    #[cfg_attr(test, schemars(with = "Option<ScheduleEntry>"))]
     throttled: Option<toml::Spanned<ScheduleEntry>>,
 }
 
@@ -92,5 +120,13 @@ impl ScheduleEntries {
             }
         }
         Ok(checked)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_schema_is_up_to_date() {
+        policy_values::schema::assert_up_to_date::<super::Document>("retry-ladder");
     }
 }

@@ -8,6 +8,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(3_600);
 
 /// The action after the last step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum FinalAction {
     /// Try the next leg; if there is none, the message fails.
@@ -29,23 +30,39 @@ pub struct Advice {
 }
 
 #[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct ScheduleEntry {
+    /// The delays after the first, second, ... failed attempt, counted over all legs; the last one repeats. Without delays,
+    /// `then` follows at once.
     #[serde(default)]
+    #[cfg_attr(test, schemars(length(max = 1_000)))]
     waits: Vec<Time>,
+    /// For absent and memory-full only: the message is sent as soon as the subscriber is reachable again; `waits` are the
+    /// maximum times.
     #[serde(default)]
     await_alert: bool,
+    /// Maximum attempts per leg. Default: no limit.
+    #[cfg_attr(test, schemars(range(min = 1)))]
     attempts_per_leg: Option<u16>,
+    /// What follows the last attempt. Default: next-leg.
     #[serde(default)]
     then: FinalAction,
+    /// Consequences for the peer as a whole.
     advice: Option<AdviceEntry>,
 }
 
 #[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct AdviceEntry {
+    /// Send nothing to the peer for this time; at most an hour.
     pause: Option<Time>,
+    /// Maximum number of messages per second to the peer.
+    #[cfg_attr(test, schemars(extend("exclusiveMinimum" = 0)))]
     rate: Option<f64>,
+    /// Maximum number of unanswered messages of the peer.
+    #[cfg_attr(test, schemars(range(min = 1)))]
     window: Option<u32>,
 }
 

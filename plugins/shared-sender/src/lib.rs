@@ -9,38 +9,51 @@ use switchyard_sdk::{
 };
 
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 struct Policy {
+    /// The messages that share the numbers of one pool. The first matching entry applies.
     #[serde(default)]
     share: Vec<Share>,
 }
 
 /// The messages that share the numbers of one pool.
 #[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct Share {
+    /// The pool.
+    #[cfg_attr(test, schemars(extend("x-switchyard" = "pool")))]
     pool: String,
-    /// Submitted senders; empty: any.
+    /// Source addresses as submitted. Default: any.
     #[serde(default)]
     from: Vec<String>,
-    /// Origins of the messages; empty: any.
+    /// Accounts or peers that submitted the message. Default: any.
     #[serde(default)]
+    #[cfg_attr(test, schemars(extend("x-switchyard" = "account")))]
     accounts: Vec<String>,
     /// The peers for the messages, in order of preference.
+    #[cfg_attr(test, schemars(length(min = 1, max = 255), extend("x-switchyard" = "peer")))]
     peers: Vec<String>,
+    /// What happens if no number is available. Default: reject.
     #[serde(default)]
     without_number: FallbackKeyword,
-    /// In seconds.
+    /// Seconds after which the lease expires although the message has not finished. Default: never.
     lease: Option<u64>,
+    /// Shown in the pool beside the lease.
     reason: Option<String>,
 }
 
 #[derive(Deserialize, Clone, Copy, Default)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 enum FallbackKeyword {
+    /// Hold the message until a number is available.
     Hold,
+    /// Refuse the message.
     #[default]
     Reject,
+    /// Send the message with its own sender.
     KeepSender,
 }
 
@@ -97,3 +110,11 @@ impl Router for Policy {
 }
 
 switchyard_sdk::export_router!(Policy);
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_schema_is_up_to_date() {
+        policy_values::schema::assert_up_to_date::<super::Policy>("shared-sender");
+    }
+}

@@ -8,5 +8,6 @@ mod ledger;
 mod log;
 mod message_details;
 mod policy;
+mod policy_schema;
 mod quarantine;
 mod resolver;

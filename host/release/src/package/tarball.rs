@@ -55,6 +55,7 @@ pub(super) fn pack(staging: &StagingDir) -> Result<PathBuf> {
     put_all(&staging.folder.join("man"), &top.join("share/man/man1"))?;
     put_all(&staging.folder.join("completions"), &top.join("share/completions"))?;
     put_all(&root.join("policies"), &top.join("share/doc/switchyard/policies"))?;
+    put_all(&root.join("policies/schemas"), &top.join("share/doc/switchyard/policies/schemas"))?;
     // The manual, in the folders of the source tree, so that its links work.
     for folder in [
         "docs",

@@ -62,6 +62,7 @@ pub fn build(folder: &Path, out: Option<&Path>) -> Result<BuildOutput, Workbench
         PluginLanguage::Python => python::build(folder, &manifest, &work)?,
         PluginLanguage::C => c::build(folder, &manifest, &work)?,
     };
+    let made = with_policy_schema(folder, made)?;
     let component = hooks::strip_debug_info(&made).unwrap_or_else(|| made.clone());
     let has_debug_info = component.len() < made.len();
     let (with_debug_info, made) = (made, component);
@@ -82,6 +83,20 @@ pub fn build(folder: &Path, out: Option<&Path>) -> Result<BuildOutput, Workbench
     }
     std::fs::write(&stamp, format!("{inputs} {}", digest(&made))).map_err(WorkbenchError::file(&stamp))?;
     Ok(BuildOutput { path, version: component.version, size: component.size, up_to_date })
+}
+
+/// The file in a plugin's folder with the JSON Schema of its policy document.
+const POLICY_SCHEMA_FILE: &str = "policy.schema.json";
+
+/// The component with the schema of the folder, if the folder has one.
+fn with_policy_schema(folder: &Path, component: Vec<u8>) -> Result<Vec<u8>, WorkbenchError> {
+    let path = folder.join(POLICY_SCHEMA_FILE);
+    match std::fs::read_to_string(&path) {
+        Ok(schema) => policy_schema::embed(&component, &schema)
+            .map_err(|error| WorkbenchError::Unreadable { path, why: error.to_string() }),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(component),
+        Err(error) => Err(WorkbenchError::file(&path)(error)),
+    }
 }
 
 /// The file beside a component that has its debug information: NAME.debug.wasm, which is the component before its debug

@@ -10,7 +10,8 @@ use std::process::Stdio;
 /// The package of the behaviour tests.
 const BEHAVIOUR_TESTS: &str = "behaviour-tests";
 
-/// The policies of the default plugins are ordinary crates and have tests; the components around them have none.
+/// The policies of the default plugins are ordinary crates and have tests; the components around them have none, except one that
+/// contains its policy.
 const POLICIES: &[&str] = &[
     "--package=policy-values",
     "--package=prefix-policy",
@@ -20,6 +21,7 @@ const POLICIES: &[&str] = &[
     "--package=resolver-policy",
     "--package=retry-ladder-policy",
     "--package=prepaid-policy",
+    "--package=shared-sender",
 ];
 
 /// Builds tests of the workspace.

@@ -26,6 +26,11 @@ fn reply(status: u16, body: &str) -> Answer {
 }
 
 #[test]
+fn the_schema_is_up_to_date() {
+    policy_values::schema::assert_up_to_date::<Document>("http-resolver");
+}
+
+#[test]
 fn the_shipped_document_is_valid() {
     Policy::parse(include_str!("../../../../policies/lookup.toml")).unwrap();
 }

@@ -106,6 +106,10 @@ fn plugins() -> Vec<Row> {
         )
         .body("$COMPONENT")
         .bad(b"this is no component", 422),
+        Row::get(
+            "/v1/plugins/{name}/{version}/policy-schema",
+            "/v1/plugins/prefix-router/$VERSION/policy-schema",
+        ),
         Row::get("/v1/hooks/{hook}/faults/{id}/case", "/v1/hooks/router/faults/$FAULT/case"),
         with_history(Row::get("/v1/hooks", "/v1/hooks")),
         with_history(Row::get("/v1/hooks/{hook}", "/v1/hooks/router")),

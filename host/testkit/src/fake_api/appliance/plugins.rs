@@ -197,6 +197,7 @@ pub(super) fn versions() -> [PluginVersionView; 3] {
         wit: "0.3".to_owned(),
         imports: imports(names),
         signed_by: signed_by.map(str::to_owned),
+        policy_schema: true,
         debug_info: signed_by.is_some(),
     };
     [
