@@ -54,6 +54,7 @@ const PERMISSIONS: &[(Method, &str, Permission)] = &[
     (Method::POST, "/v1/hooks/{hook}/candidate", Permission::ManagePlugins),
     (Method::DELETE, "/v1/hooks/{hook}/candidate", Permission::ManagePlugins),
     (Method::POST, "/v1/hooks/{hook}/promote", Permission::ManagePlugins),
+    (Method::POST, "/v1/hooks/{hook}/try", Permission::Operate),
     (Method::GET, "/v1/replays", Permission::Read),
     (Method::POST, "/v1/replays", Permission::Operate),
     (Method::GET, "/v1/replays/{id}", Permission::Read),
@@ -121,11 +122,12 @@ const PERMISSIONS: &[(Method, &str, Permission)] = &[
     (Method::GET, "/v1/audit", Permission::ManageUsers),
 ];
 
-/// Operations with methods other than GET that are not audited. The first two change nothing. Pool events are traffic, and the
+/// Operations with methods other than GET that are not audited. The first three change nothing. Pool events are traffic, and the
 /// pool's own journal records them.
 const UNAUDITED: &[(Method, &str)] = &[
     (Method::POST, "/v1/explain"),
     (Method::POST, "/v1/queue-actions/preview"),
+    (Method::POST, "/v1/hooks/{hook}/try"),
     (Method::POST, "/v1/pools/{pool}/events"),
 ];
 

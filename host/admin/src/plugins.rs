@@ -5,13 +5,14 @@ use crate::problem::{Problem, ProblemKind};
 use crate::request::{Binary, JsonContent, OptionalJsonBody, PathParams, RawBody};
 use crate::request_audit::{AuditedResult, append_reason, with_audit_detail};
 
+use access::Caller;
 use api::{
-    ActivationRequest, Binding, BindingRecord, CandidateRecordView, FaultCase, HookStateView,
+    ActivationRequest, Binding, BindingRecord, CandidateRecordView, FaultCase, HookStateView, Permission,
     PluginVersionView,
 };
-use axum::Json;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, StatusCode};
+use axum::{Extension, Json};
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
 use utoipa_axum::routes;
 
@@ -84,6 +85,16 @@ pub trait Plugins: Send + Sync + 'static {
     /// # Errors
     /// If there is no candidate, or the hook was changed meanwhile.
     fn promote(&self, hook: &str, expected: Option<u64>) -> Result<BindingRecord, Problem>;
+    /// Decides messages by a chain that serves no traffic, and by the live one. `unmasked`: with full numbers of archived messages.
+    ///
+    /// # Errors
+    /// If the request is invalid, a plugin does not start, or the archive cannot be read.
+    fn try_policy(
+        &self,
+        hook: &str,
+        request: api::PolicyTryRequest,
+        unmasked: bool,
+    ) -> Result<api::PolicyTryView, Problem>;
     /// Starts a replay of archived messages through a candidate.
     ///
     /// # Errors
@@ -141,8 +152,28 @@ pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
         .routes(routes!(rollback))
         .routes(routes!(start_trial, end_trial))
         .routes(routes!(promote))
+        .routes(routes!(try_policy))
         .routes(routes!(replays, replay))
         .routes(routes!(replay_report, end_replay))
+}
+
+/// Decides messages by a chain of plugins that serves no traffic, and compares its decisions with those of the live chain. Nothing is counted, stored or
+/// sent. Counters in memory begin empty for both. Archived messages get the answers of the host that were recorded with them.
+#[utoipa::path(
+    post,
+    path = "/v1/hooks/{hook}/try",
+    params(("hook" = String, Path, description = "router or biller; any hook without messages.")),
+    request_body = api::PolicyTryRequest,
+    responses((status = 200, description = "The decisions.", body = api::PolicyTryView)),
+)]
+async fn try_policy(
+    State(backend): State<SharedBackend>,
+    Extension(caller): Extension<Caller>,
+    PathParams(hook): PathParams<String>,
+    JsonContent(request): JsonContent<api::PolicyTryRequest>,
+) -> Answer<api::PolicyTryView> {
+    let unmasked = caller.has(Permission::ReadBodies);
+    call_json(backend, move |backend| backend.try_policy(&hook, request, unmasked)).await
 }
 
 type Answer<T> = Result<Json<T>, Problem>;

@@ -19,6 +19,7 @@ mod operation;
 mod overview;
 mod peer_test;
 mod plugins;
+mod policy_try;
 mod pools;
 mod problem;
 mod quarantine;
@@ -70,6 +71,9 @@ pub use operation::{
 pub use overview::{BlockCause, LinkView, QueueView, StatusTotals, StatusView};
 pub use peer_test::{PeerTestView, TestStepView};
 pub use plugins::PluginVersionView;
+pub use policy_try::{
+    PolicyTryRequest, PolicyTryView, TriedDecisionView, TriedHostCallView, TriedLegView, TriedMessageView,
+};
 pub use pools::{
     NO_STATE, PoolCountsView, PoolEntryNumberView, PoolEntryView, PoolEventOutcome, PoolEventRequest,
     PoolEventResult, PoolEventResults, PoolEventsRequest, PoolGapView, PoolHistoryPage, PoolImportErrorView,

@@ -89,6 +89,12 @@ impl Counters {
         before.get(name).map_or(new, Arc::clone)
     }
 
+    /// An empty space that nobody else finds, with the same limits.
+    #[must_use]
+    pub fn private_space(&self) -> Arc<CounterSpace> {
+        Arc::new(CounterSpace::new(self.options))
+    }
+
     /// Drops a space with all its counters, such as a candidate's when its shadow ends.
     pub fn forget(&self, name: &str) {
         self.spaces.rcu(|spaces| {

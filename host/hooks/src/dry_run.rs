@@ -4,13 +4,16 @@ use crate::chain::{Chain, ChainOutcome};
 use crate::fault_examples::LazyMessageId;
 use crate::fault_reporter::FaultReporter;
 use crate::hooks::with_screened;
+use crate::host_answer::HostAnswer;
 use crate::host_call_log::HostCallLog;
 use crate::worlds::{Biller, DeliveryPolicy, PriceQuestion, Resolver, Router, Screen, ScreenDecision};
 use crate::{Fault, FaultKind};
+use api::UnknownReference;
 use model::{
-    Attempt, DeliveryDecision, Leg, Message, MessageChanges, Quote, Resolution, SenderRequest, Settlement,
-    Timestamp, Verdict,
+    Attempt, DeliveryDecision, Leg, Message, MessageChanges, PluginVersion, Quote, Resolution, SenderRequest,
+    Settlement, Timestamp, Verdict,
 };
+use std::sync::Arc;
 
 /// The started and configured plugins of one hook. Questions to them change nothing.
 pub struct DryRun {
@@ -53,6 +56,17 @@ pub struct ScreenOutcome {
     pub missing: Option<&'static str>,
     /// As in [`DryRunOutcome`].
     pub call_log: Option<Box<[u8]>>,
+}
+
+/// The result of a router chain for one message, with the plugin and the host's answers.
+#[derive(Debug, Clone)]
+pub struct TracedDryRun {
+    /// The result.
+    pub outcome: DryRunOutcome,
+    /// The router that decided or failed; without one, the last that was asked. `None` if the chain is empty.
+    pub by: Option<Arc<PluginVersion>>,
+    /// The host's answers to the routers.
+    pub host_answers: Vec<HostAnswer>,
 }
 
 impl DryRunOutcome {
@@ -115,20 +129,60 @@ impl DryRun {
             return DryRunOutcome::without_changes(Err(wrong_hook_fault()));
         };
         let mut call_log = call_log.map_or_else(HostCallLog::recording, HostCallLog::replaying);
-        let outcome = match chain.ask(message, now, &mut call_log, &self.reporter, &LazyMessageId::default())
-        {
-            ChainOutcome::Decided(decision, _) => DryRunOutcome {
-                verdict: Ok(decision.verdict),
-                sender: decision.sender,
-                changes: with_screened(decision.changes, message),
-                note: decision.note,
-                missing: None,
-                call_log: None,
-            },
-            ChainOutcome::Fault(fault, _) => DryRunOutcome::without_changes(Err(fault)),
-            ChainOutcome::Undecided { .. } => DryRunOutcome::without_changes(Ok(None)),
-        };
+        let (outcome, _) = self.ask_routers(chain, message, now, &mut call_log);
         DryRunOutcome { missing: call_log.missing(), call_log: call_log.into_record(), ..outcome }
+    }
+
+    /// Asks the routers as [`DryRun::route`] does, and traces the call.
+    #[must_use]
+    pub fn trace_route(&self, message: &Message, now: Timestamp, call_log: Option<&[u8]>) -> TracedDryRun {
+        let DryRunChain::Router(chain) = &self.chain else {
+            let outcome = DryRunOutcome::without_changes(Err(wrong_hook_fault()));
+            return TracedDryRun { outcome, by: None, host_answers: Vec::new() };
+        };
+        let mut call_log = call_log.map_or_else(HostCallLog::recording, HostCallLog::replaying_traced);
+        let (outcome, by) = self.ask_routers(chain, message, now, &mut call_log);
+        let outcome = DryRunOutcome { missing: call_log.missing(), ..outcome };
+        TracedDryRun { outcome, by, host_answers: HostAnswer::all(&call_log) }
+    }
+
+    fn ask_routers(
+        &self,
+        chain: &Chain<Router>,
+        message: &Message,
+        now: Timestamp,
+        call_log: &mut HostCallLog,
+    ) -> (DryRunOutcome, Option<Arc<PluginVersion>>) {
+        match chain.ask(message, now, call_log, &self.reporter, &LazyMessageId::default()) {
+            ChainOutcome::Decided(decision, generation) => {
+                let outcome = DryRunOutcome {
+                    verdict: Ok(decision.verdict),
+                    sender: decision.sender,
+                    changes: with_screened(decision.changes, message),
+                    note: decision.note,
+                    missing: None,
+                    call_log: None,
+                };
+                (outcome, Some(generation.by.clone()))
+            }
+            ChainOutcome::Fault(fault, generation) => {
+                (DryRunOutcome::without_changes(Err(fault)), Some(generation.by.clone()))
+            }
+            ChainOutcome::Undecided { last, .. } => {
+                (DryRunOutcome::without_changes(Ok(None)), last.map(|last| last.by.clone()))
+            }
+        }
+    }
+
+    /// References of its policies to names that do not exist at present.
+    #[must_use]
+    pub fn unknown(&self) -> Vec<UnknownReference> {
+        match &self.chain {
+            DryRunChain::Router(chain) => chain.unknown(),
+            DryRunChain::Resolver(chain) => chain.unknown(),
+            DryRunChain::Delivery(chain) => chain.unknown(),
+            DryRunChain::Biller(chain) => chain.unknown(),
+        }
     }
 
     /// Asks the resolver.

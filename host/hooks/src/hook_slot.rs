@@ -268,6 +268,11 @@ impl<W: World> HookSlot<W> {
         self.start(bindings, &[], Purpose::Isolated)
     }
 
+    /// Starts a chain without traffic that shares its counters with no other.
+    pub(crate) fn try_run(&self, bindings: &[Binding]) -> Result<Chain<W>, HookError> {
+        self.start(bindings, &[], Purpose::Tried)
+    }
+
     fn check_serial(&self, expected: Option<u64>) -> Result<(), HookError> {
         let found = self.live.load().record.serial;
         match expected {

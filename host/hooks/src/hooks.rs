@@ -350,6 +350,19 @@ impl Hooks {
         })
     }
 
+    /// Starts a chain as [`Hooks::dry_run`] does, whose counters in memory begin empty: for a few questions of a person.
+    ///
+    /// # Errors
+    /// A plugin does not start or refuses its policy document.
+    pub fn try_run(&self, hook: Hook, chain: &[Binding]) -> Result<DryRun, HookError> {
+        Ok(match hook {
+            Hook::Router => DryRun::router(self.router.try_run(chain)?),
+            Hook::Resolver => DryRun::resolver(self.resolver.try_run(chain)?),
+            Hook::DeliveryPolicy => DryRun::delivery(self.delivery.try_run(chain)?),
+            Hook::Biller => DryRun::biller(self.biller.try_run(chain)?),
+        })
+    }
+
     fn new_call_log(&self) -> HostCallLog {
         if self.options.record { HostCallLog::recording() } else { HostCallLog::Off }
     }

@@ -91,6 +91,8 @@ pub(crate) struct ReplayLog {
     /// The record is another plugin's, taken at the same moment. Calls that it does not answer go to the host, and
     /// count.
     for_shadow: bool,
+    /// The answers that were given, in the form of a record, if somebody wants to see them.
+    given: Option<Vec<u8>>,
 }
 
 #[derive(Debug)]
@@ -99,6 +101,19 @@ struct RecordedCall {
     key: Vec<u8>,
     /// `None` once it was used and cannot be used again.
     answer: Option<Vec<u8>>,
+}
+
+/// Appends an entry to a record. False if key or answer are too long for one.
+fn push_entry(record: &mut Vec<u8>, kind: HostCallKind, key: &[u8], answer: &[u8]) -> bool {
+    let (Ok(key_length), Ok(answer_length)) = (u16::try_from(key.len()), u16::try_from(answer.len())) else {
+        return false;
+    };
+    record.push(kind as u8);
+    for (length, chunk) in [(key_length, key), (answer_length, answer)] {
+        record.extend_from_slice(&length.to_le_bytes());
+        record.extend_from_slice(chunk);
+    }
+    true
 }
 
 fn join_key(key: &[&[u8]]) -> Vec<u8> {
@@ -135,6 +150,14 @@ impl HostCallLog {
         Self::from_record(record, false)
     }
 
+    /// Replays a record, and notes which of its answers were given.
+    pub(crate) fn replaying_traced(record: &[u8]) -> Self {
+        match Self::from_record(record, false) {
+            Self::Replaying(replay) => Self::Replaying(ReplayLog { given: Some(Vec::new()), ..replay }),
+            other => other,
+        }
+    }
+
     /// For a shadow candidate that is asked the same question as the live chain, which left this record: the candidate
     /// sees the same time and the same peers, but has its own counters.
     pub(crate) fn for_shadow(record: &[u8]) -> Self {
@@ -151,6 +174,7 @@ impl HostCallLog {
             answers: entries(record).map(recorded).collect(),
             missing: None,
             for_shadow,
+            given: None,
         })
     }
 
@@ -182,7 +206,7 @@ impl HostCallLog {
                 let matches_call = |one: &&mut RecordedCall| {
                     one.kind == kind as u8 && one.key == wanted_key && one.answer.is_some()
                 };
-                match replay.answers.iter_mut().find(matches_call) {
+                let found = match replay.answers.iter_mut().find(matches_call) {
                     Some(one) if kind.is_stable() => one.answer.clone(),
                     Some(one) => one.answer.take(),
                     None => {
@@ -191,7 +215,13 @@ impl HostCallLog {
                         }
                         None
                     }
+                };
+                if let (Some(given), Some(answer)) = (&mut replay.given, &found)
+                    && given.len() < MAX_RECORD_OCTETS
+                {
+                    push_entry(given, kind, &wanted_key, answer);
                 }
+                found
             }
         }
     }
@@ -219,19 +249,9 @@ impl HostCallLog {
             return;
         }
         let key = join_key(key);
-        let (Ok(key_length), Ok(answer_length)) = (u16::try_from(key.len()), u16::try_from(answer.len()))
-        else {
+        let fits = record.len() + 5 + key.len() + answer.len() <= MAX_RECORD_OCTETS;
+        if !fits || !push_entry(record, kind, &key, answer) {
             *truncated = true;
-            return;
-        };
-        if record.len() + 5 + key.len() + answer.len() > MAX_RECORD_OCTETS {
-            *truncated = true;
-            return;
-        }
-        record.push(kind as u8);
-        for (length, chunk) in [(key_length, &key[..]), (answer_length, answer)] {
-            record.extend_from_slice(&length.to_le_bytes());
-            record.extend_from_slice(chunk);
         }
     }
 
@@ -252,10 +272,11 @@ impl HostCallLog {
         }
     }
 
-    /// The calls so far, if the log is recording: kinds, keys and answers.
+    /// The calls so far, if the log is recording or a traced replay: kinds, keys and answers.
     pub(crate) fn calls(&self) -> impl Iterator<Item = (HostCallKind, &[u8], &[u8])> {
         let record = match self {
             Self::Recording { record, .. } => record.as_slice(),
+            Self::Replaying(replay) => replay.given.as_deref().unwrap_or_default(),
             _ => &[],
         };
         entries(record).filter_map(|(kind, key, answer)| Some((HostCallKind::named(kind)?, key, answer)))
@@ -311,6 +332,19 @@ mod tests {
             assert_eq!(again.recall(HostCallKind::Peer, &[b"north"]).as_deref(), Some(&b""[..]));
         }
         assert_eq!(again.recall(HostCallKind::Peer, &[b"south"]), None);
+    }
+
+    #[test]
+    fn a_traced_replay_knows_which_answers_it_gave() {
+        let mut log = HostCallLog::recording();
+        log.append(HostCallKind::Peer, &[b"north"], b"1");
+        log.append(HostCallKind::Peer, &[b"south"], b"2");
+        let mut traced = HostCallLog::replaying_traced(&log.into_record().unwrap());
+        assert_eq!(traced.recall(HostCallKind::Peer, &[b"south"]).as_deref(), Some(&b"2"[..]));
+        assert_eq!(traced.recall(HostCallKind::Peer, &[b"west"]), None);
+        let given: Vec<_> = traced.calls().collect();
+        assert_eq!(given, [(HostCallKind::Peer, &b"south"[..], &b"2"[..])]);
+        assert_eq!(traced.missing(), Some("a peer's state"));
     }
 
     #[test]

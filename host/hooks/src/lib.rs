@@ -54,7 +54,7 @@ pub use binding::{CandidateRecord, TrialMode};
 pub use call_counts::CallCounts;
 pub use contract::WitVersion;
 pub use debug_info::strip_debug_info;
-pub use dry_run::{DryRun, DryRunOutcome, ScreenOutcome};
+pub use dry_run::{DryRun, DryRunOutcome, ScreenOutcome, TracedDryRun};
 pub use error::HookError;
 pub use fault::{Fault, FaultKind};
 pub use fault_examples::{FailedQuestion, FaultDetails};

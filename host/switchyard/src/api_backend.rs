@@ -140,6 +140,52 @@ impl Switchyard {
         self.directory.load().name(peer).to_string()
     }
 
+    /// A message as its account or peer would submit it now.
+    pub(crate) fn hypothetical_message(&self, asked: &api::ExplainRequest) -> Result<Message, Problem> {
+        let origin = self.directory.load().id(&asked.origin).ok_or_else(|| {
+            Problem::new(ProblemKind::NotFound, format!("{:?} is not an account or peer", asked.origin))
+        })?;
+        let now = Timestamp::now();
+        let address = |value: &str| {
+            let digits = value.trim_start_matches('+');
+            if digits.bytes().all(|c| c.is_ascii_digit()) {
+                Address::new(1, 1, digits.as_bytes())
+            } else {
+                Address::new(5, 0, value.as_bytes())
+            }
+        };
+        Ok(Message {
+            id: MessageId(0),
+            kind: model::MessageKind::Text,
+            origin,
+            source: address(&asked.source),
+            destination: address(&asked.destination),
+            service_type: bytes::Bytes::new(),
+            protocol_id: 0,
+            esm_class: 0,
+            priority: Priority::default(),
+            dlr_request: DlrRequest::NONE,
+            replace_if_present: false,
+            submission: None,
+            text: Text { octets: bytes::Bytes::from(asked.text.clone().into_bytes()), ..Text::default() },
+            tlvs: bytes::Bytes::new(),
+            protocol_fields: bytes::Bytes::new(),
+            accepted_at: now,
+            scheduled: None,
+            expires_at: Timestamp(now.0 + 86_400_000),
+            routed: RoutingDecision {
+                verdict: Verdict::Reject(model::RejectReason::NoRoute),
+                by: Arc::new(model::PluginVersion { plugin: String::new(), version: String::new() }),
+                note: None,
+                sender: None,
+                changes: None,
+                quote: None,
+                host_calls: None,
+                fault_message_id: None,
+            },
+        })
+    }
+
     pub(crate) fn parse_id(id: &str) -> Result<MessageId, Problem> {
         id.parse().map_err(|error: model::ParseMessageIdError| {
             Problem::new(ProblemKind::BadRequest, error.to_string())
@@ -334,42 +380,7 @@ impl ApiBackend for Switchyard {
     }
 
     fn explain(&self, asked: api::ExplainRequest) -> Result<api::ExplanationView, Problem> {
-        let origin = self.directory.load().id(&asked.origin).ok_or_else(|| {
-            Problem::new(ProblemKind::NotFound, format!("{:?} is not an account or peer", asked.origin))
-        })?;
-        let now = Timestamp::now();
-        let address = |value: &str| {
-            let digits = value.trim_start_matches('+');
-            if digits.bytes().all(|c| c.is_ascii_digit()) {
-                Address::new(1, 1, digits.as_bytes())
-            } else {
-                Address::new(5, 0, value.as_bytes())
-            }
-        };
-        let mut message = Message {
-            id: MessageId(0),
-            kind: model::MessageKind::Text,
-            origin,
-            source: address(&asked.source),
-            destination: address(&asked.destination),
-            service_type: bytes::Bytes::new(),
-            protocol_id: 0,
-            esm_class: 0,
-            priority: Priority::default(),
-            dlr_request: DlrRequest::NONE,
-            replace_if_present: false,
-            submission: None,
-            text: Text { octets: bytes::Bytes::from(asked.text.into_bytes()), ..Text::default() },
-            tlvs: bytes::Bytes::new(),
-            protocol_fields: bytes::Bytes::new(),
-            accepted_at: now,
-            scheduled: None,
-            expires_at: Timestamp(now.0 + 86_400_000),
-            routed: RoutingDecision::new(
-                Verdict::Reject(model::RejectReason::NoRoute),
-                Arc::new(model::PluginVersion { plugin: String::new(), version: String::new() }),
-            ),
-        };
+        let mut message = self.hypothetical_message(&asked)?;
         let mut steps = vec![format!("origin: {}", asked.origin)];
         let explanation = self.routing.explain(&mut message);
         for screen in explanation.screens {

@@ -33,6 +33,7 @@ mod operation;
 mod opt_out;
 mod peer_snapshots;
 mod plugins;
+mod policy_try;
 mod pools;
 mod quarantine;
 mod queue_actions;
@@ -92,6 +93,9 @@ enum Task {
     /// Create, build, test, sign and upload plugins.
     #[command(subcommand)]
     Plugin(workbench::PluginCommand),
+    /// Try policy documents of plugins before they serve messages.
+    #[command(subcommand)]
+    Policy(workbench::PolicyCommand),
     /// Run a sample SMSC to which the appliance's peers can connect.
     Sink(traffic::SinkCommand),
     /// Submit sample messages as an ESME.
@@ -146,6 +150,7 @@ fn main() -> ExitCode {
         },
         Task::Sms(command) => command.run(),
         Task::Plugin(command) => command.run(),
+        Task::Policy(command) => command.run(),
         Task::Sink(command) => command.run(),
         Task::Send(command) => command.run(),
         Task::Admin(command) => command.run(&BY_DAEMON),

@@ -13,7 +13,7 @@ use ports::EventSink as _;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-fn hook_problem(error: &HookError) -> Problem {
+pub(crate) fn hook_problem(error: &HookError) -> Problem {
     let kind = match error {
         HookError::Storage { .. } | HookError::Engine(_) => ProblemKind::Internal,
         HookError::Unknown { .. } | HookError::NoPolicySchema { .. } | HookError::NoCandidate => {
@@ -427,6 +427,16 @@ impl admin::Plugins for Switchyard {
         self.notify_engine(hook);
         tracing::info!(hook = hook.name(), serial = record.serial, "candidate promoted");
         Ok(record)
+    }
+
+    fn try_policy(
+        &self,
+        hook: &str,
+        request: api::PolicyTryRequest,
+        unmasked: bool,
+    ) -> Result<api::PolicyTryView, Problem> {
+        self.peer_snapshots.publish();
+        self.try_document(parse_hook(hook)?, request, unmasked)
     }
 
     fn replay(&self, request: api::ReplayRequest) -> Result<api::ReplayStart, Problem> {

@@ -6,7 +6,7 @@ use crate::records::time;
 use crate::routing::ApplianceRouting;
 use admin::{Problem, ProblemKind};
 use arc_swap::ArcSwap;
-use archive::{Archive, ArchivedMessage, ReplayRange};
+use archive::{Archive, ArchivedMessage, DecisionDecoder, ReplayRange};
 use bytes::Bytes;
 use hooks::{Binding, DryRun, DryRunOutcome, ScreenOutcome};
 use model::{
@@ -15,11 +15,11 @@ use model::{
 };
 use parking_lot::Mutex;
 use replay::{
-    ArchiveSource, Candidate, CandidateDecision, CandidatePrice, CandidateVerdict, ReplayOptions,
-    RunningReplay,
+    ArchiveSource, Candidate, CandidateDecision, CandidatePrice, CandidateVerdict, MessageBatch,
+    MessageSource as _, ReplayOptions, RunningReplay,
 };
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// Maximum number of replays kept with their reports.
@@ -32,6 +32,8 @@ const MAX_LAST: u64 = 1_000_000;
 pub(crate) struct Replays {
     archive: Option<Archive>,
     all: Mutex<ReplayTable>,
+    /// Held while a policy is tried, so that tries cannot take all instances.
+    pub(crate) trying: Mutex<()>,
 }
 
 #[derive(Default)]
@@ -56,6 +58,11 @@ fn bad_request(what: impl Into<String>) -> Problem {
     Problem::new(ProblemKind::BadRequest, what)
 }
 
+fn no_archive() -> Problem {
+    let what = "there is no archive to replay from: configure [archive] url";
+    Problem::new(ProblemKind::Conflict, what)
+}
+
 fn internal(error: &impl ToString) -> Problem {
     Problem::new(ProblemKind::Internal, error.to_string())
 }
@@ -72,7 +79,7 @@ fn moment(value: Option<api::TimeValue>, name: &str) -> Result<Option<Timestamp>
 
 impl Replays {
     pub(crate) fn new(archive: Option<Archive>) -> Self {
-        Self { archive, all: Mutex::default() }
+        Self { archive, all: Mutex::default(), trying: Mutex::default() }
     }
 
     /// Starts a replay.
@@ -82,8 +89,7 @@ impl Replays {
         request: api::ReplayRequest,
     ) -> Result<api::ReplayStart, Problem> {
         let Some(archive) = &self.archive else {
-            let what = "there is no archive to replay from: configure [archive] url";
-            return Err(Problem::new(ProblemKind::Conflict, what));
+            return Err(no_archive());
         };
         let api::ReplayRequest { hook, from, until, limit, last, threads, activation } = request;
         let (from, until) = (moment(from, "from")?, moment(until, "until")?);
@@ -125,7 +131,7 @@ impl Replays {
             directory: appliance.directory.clone(),
             nobody: Arc::new(PluginVersion { plugin: String::new(), version: String::new() }),
         });
-        let range = ReplayRange { from, until, limit, last, body: self.needs_texts(appliance, &chain)? };
+        let range = ReplayRange { from, until, limit, last, body: Self::needs_texts(appliance, &chain)? };
         let source = ArchiveSource::new(archive, range.clone()).map_err(|error| internal(&error))?;
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let threads =
@@ -150,7 +156,7 @@ impl Replays {
     }
 
     /// Whether a plugin of the chain reads texts; loading them costs more than everything else.
-    fn needs_texts(&self, appliance: &Switchyard, chain: &[Binding]) -> Result<bool, Problem> {
+    pub(crate) fn needs_texts(appliance: &Switchyard, chain: &[Binding]) -> Result<bool, Problem> {
         let versions = appliance.routing.hooks.versions().map_err(|error| internal(&error))?;
         Ok(chain.iter().any(|binding| {
             versions
@@ -159,6 +165,32 @@ impl Replays {
                 .flat_map(|info| &info.imports)
                 .any(|import| TEXT_INTERFACES.iter().any(|interface| import.starts_with(interface)))
         }))
+    }
+
+    /// The newest archived messages for which a router was called, oldest first.
+    pub(crate) fn newest(&self, last: u64, body: bool) -> Result<Vec<ArchivedMessage>, Problem> {
+        let archive = self.archive.as_ref().ok_or_else(no_archive)?;
+        let range = ReplayRange { last: Some(last), body, ..ReplayRange::default() };
+        let mut source = ArchiveSource::new(archive, range).map_err(|error| internal(&error))?;
+        let mut decoder = DecisionDecoder::new();
+        let mut newest = VecDeque::new();
+        while let Some(batch) = source.next().map_err(|error| internal(&error))? {
+            let messages: Vec<_> = match batch {
+                MessageBatch::Raw(batch) => batch.decode(&mut decoder).collect(),
+                MessageBatch::Ready(messages) => messages.into_iter().map(Ok).collect(),
+            };
+            for message in messages {
+                match message {
+                    Ok(message) if message.routed => newest.push_back(message),
+                    Ok(_) => {}
+                    Err(error) => tracing::warn!(%error, "message not readable"),
+                }
+                if newest.len() as u64 > last {
+                    newest.pop_front();
+                }
+            }
+        }
+        Ok(newest.into())
     }
 
     pub(crate) fn all(&self) -> Vec<api::ReplayStateView> {
@@ -242,36 +274,53 @@ struct PluginCandidate {
 static BLANK: [u8; u16::MAX as usize] = [b' '; u16::MAX as usize];
 
 /// The placeholder of an unknown peer.
-const UNKNOWN_PEER: PeerId = PeerId(u32::MAX);
+pub(crate) const UNKNOWN_PEER: PeerId = PeerId(u32::MAX);
+
+/// The message that was archived, as far as routers see it.
+pub(crate) fn archived_message(
+    archived: &ArchivedMessage,
+    origin: PeerId,
+    nobody: &Arc<PluginVersion>,
+) -> Message {
+    let length = archived.length as usize;
+    let blank = || Bytes::from_static(&BLANK[..length.min(BLANK.len())]);
+    let octets = archived.body.clone().unwrap_or_else(blank);
+    Message {
+        id: archived.id,
+        kind: MessageKind::Text,
+        origin,
+        source: archived.source.clone(),
+        destination: archived.destination.clone(),
+        service_type: Bytes::copy_from_slice(&archived.service_type),
+        protocol_id: 0,
+        esm_class: 0,
+        priority: Priority::new(archived.priority),
+        dlr_request: archived.dlr_request,
+        replace_if_present: false,
+        submission: None,
+        text: Text { octets, data_coding: archived.data_coding, udhi: archived.udhi, payload: false },
+        tlvs: Bytes::new(),
+        protocol_fields: Bytes::new(),
+        accepted_at: archived.accepted_at,
+        scheduled: None,
+        expires_at: archived.accepted_at,
+        routed: RoutingDecision {
+            screening: archived.screening.as_ref().map(|screening| {
+                Box::new(Screening {
+                    verdict: screening.verdict,
+                    by: screening.by.clone(),
+                    note: None,
+                    changes: screening.changes.clone(),
+                    submitted_text: None,
+                    host_calls: None,
+                })
+            }),
+            ..RoutingDecision::new(Verdict::Reject(RejectReason::NoRoute), nobody.clone())
+        },
+    }
+}
 
 impl PluginCandidate {
-    fn message(&self, archived: &ArchivedMessage, origin: PeerId) -> Message {
-        let length = archived.length as usize;
-        let blank = || Bytes::from_static(&BLANK[..length.min(BLANK.len())]);
-        let octets = archived.body.clone().unwrap_or_else(blank);
-        Message {
-            id: archived.id,
-            kind: MessageKind::Text,
-            origin,
-            source: archived.source.clone(),
-            destination: archived.destination.clone(),
-            service_type: Bytes::copy_from_slice(&archived.service_type),
-            protocol_id: 0,
-            esm_class: 0,
-            priority: Priority::new(archived.priority),
-            dlr_request: archived.dlr_request,
-            replace_if_present: false,
-            submission: None,
-            text: Text { octets, data_coding: archived.data_coding, udhi: archived.udhi, payload: false },
-            tlvs: Bytes::new(),
-            protocol_fields: Bytes::new(),
-            accepted_at: archived.accepted_at,
-            scheduled: None,
-            expires_at: archived.accepted_at,
-            routed: RoutingDecision::new(Verdict::Reject(RejectReason::NoRoute), self.nobody.clone()),
-        }
-    }
-
     /// The candidate router's verdict, after the daemon's own rules.
     fn verdict(
         &self,
@@ -386,17 +435,7 @@ impl Candidate for PluginCandidate {
 
     fn decide(&self, archived: &ArchivedMessage) -> CandidateDecision {
         let origin = self.directory.load().id(&archived.origin);
-        let mut message = self.message(archived, origin.unwrap_or(UNKNOWN_PEER));
-        if let Some(screening) = &archived.screening {
-            message.routed.screening = Some(Box::new(Screening {
-                verdict: screening.verdict,
-                by: screening.by.clone(),
-                note: None,
-                changes: screening.changes.clone(),
-                submitted_text: None,
-                host_calls: None,
-            }));
-        }
+        let mut message = archived_message(archived, origin.unwrap_or(UNKNOWN_PEER), &self.nobody);
         let mut judged = match &self.chain {
             CandidateChain::Screens(screens) => self.screening(screens, archived, &mut message),
             CandidateChain::Routers(routers) => self.verdict(routers, archived, &mut message),

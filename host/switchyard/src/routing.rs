@@ -163,7 +163,11 @@ impl ApplianceRouting {
     }
 
     /// Routes a message; `routers` is called only if no earlier rule applies.
-    fn route_by(&self, message: &Message, routers: impl FnOnce() -> RoutingDecision) -> RoutingDecision {
+    pub(crate) fn route_by(
+        &self,
+        message: &Message,
+        routers: impl FnOnce() -> RoutingDecision,
+    ) -> RoutingDecision {
         self.route_without_routers(message).unwrap_or_else(|| self.apply_leg_rules(message, routers()))
     }
 

@@ -5,8 +5,8 @@ use crate::component::Component;
 use crate::{WorkbenchError, format, signing};
 use api::{
     ActivationRequest, BindingRecord, CandidateRecordView, FaultCase, HookRollbackRequest, HookStateView,
-    PluginVersionView, PromotionRequest, ReplayRequest, ReplayStart, ReplayStateView, TrialModeView,
-    TrialRequest,
+    PluginVersionView, PolicyTryRequest, PolicyTryView, PromotionRequest, ReplayRequest, ReplayStart,
+    ReplayStateView, TrialModeView, TrialRequest,
 };
 use clap::Args;
 use client::{ApiClient, ConnectionArgs, encode_segment};
@@ -79,26 +79,39 @@ impl BindingArgs {
     /// The request to activate the binding.
     pub(crate) fn request(&self) -> Result<ActivationRequest, WorkbenchError> {
         let (plugin, version) = parse_plugin_reference(&self.plugin)?;
-        let policy = match &self.policy {
-            Some(path) => Some(std::fs::read_to_string(path).map_err(WorkbenchError::file(path))?),
-            None => None,
-        };
-        let mut settings = Map::new();
-        for setting in &self.settings {
-            apply_setting(&mut settings, setting)?;
-        }
-        let settings: ActivationRequest = serde_json::from_value(Value::Object(settings))
-            .map_err(|error| WorkbenchError::Usage(format!("--set: {error}")))?;
+        let settings = binding_request(plugin, Some(version), self.policy.as_deref(), &self.settings)?;
         Ok(ActivationRequest {
-            plugin: settings.plugin.or(Some(plugin)),
-            version: settings.version.or(Some(version)),
-            policy: settings.policy.or(policy),
             position: settings.position.or(self.position),
             force: if self.force { Some(true) } else { settings.force },
             why: self.why.clone().or(settings.why),
             ..settings
         })
     }
+}
+
+/// The request for a binding of this plugin, with the policy document of a file. Without a version, it is the live one.
+pub(crate) fn binding_request(
+    plugin: String,
+    version: Option<String>,
+    policy: Option<&Path>,
+    settings: &[String],
+) -> Result<ActivationRequest, WorkbenchError> {
+    let policy = match policy {
+        Some(path) => Some(std::fs::read_to_string(path).map_err(WorkbenchError::file(path))?),
+        None => None,
+    };
+    let mut read = Map::new();
+    for setting in settings {
+        apply_setting(&mut read, setting)?;
+    }
+    let settings: ActivationRequest = serde_json::from_value(Value::Object(read))
+        .map_err(|error| WorkbenchError::Usage(format!("--set: {error}")))?;
+    Ok(ActivationRequest {
+        plugin: settings.plugin.or(Some(plugin)),
+        version: settings.version.or(version),
+        policy: settings.policy.or(policy),
+        ..settings
+    })
 }
 
 /// Parses name and version from NAME@VERSION or a component's file name.
@@ -204,6 +217,15 @@ impl HooksApi {
         let path =
             format!("/v1/plugins/{}/{}/policy-schema", encode_segment(&name), encode_segment(&version));
         Ok(self.0.read(&path)?)
+    }
+
+    /// Tries a policy document.
+    pub(crate) fn try_policy(
+        &self,
+        hook: Hook,
+        request: &PolicyTryRequest,
+    ) -> Result<PolicyTryView, WorkbenchError> {
+        self.post(hook, "try", request)
     }
 
     pub(crate) fn activate(

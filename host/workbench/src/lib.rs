@@ -23,6 +23,7 @@ mod log_follow;
 mod manifest;
 mod plugin_command;
 pub mod plugin_host;
+mod policy_command;
 mod signing;
 mod template;
 mod tools;
@@ -32,6 +33,7 @@ pub use error::WorkbenchError;
 pub use fault_case::fault_case;
 pub use language::PluginLanguage;
 pub use plugin_command::PluginCommand;
+pub use policy_command::PolicyCommand;
 
 /// Prints a status line to standard error; results go to standard output.
 #[allow(clippy::print_stderr, reason = "a command line tool uses the standard streams")]

@@ -9,5 +9,6 @@ mod log;
 mod message_details;
 mod policy;
 mod policy_schema;
+mod policy_try;
 mod quarantine;
 mod resolver;

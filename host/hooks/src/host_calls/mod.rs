@@ -73,6 +73,9 @@ pub(crate) enum Purpose {
     ServeUnchecked,
     /// Serves no traffic. Its counters and values are isolated.
     Isolated,
+    /// Serves no traffic and is dropped after a few questions. Its counters and values are isolated, also from those of a candidate
+    /// in shadow.
+    Tried,
 }
 
 /// The shared context of all instances of one generation.
@@ -104,7 +107,7 @@ impl GenerationContext {
         purpose: Purpose,
         services: &HostServices,
     ) -> Result<Self, HookError> {
-        let is_isolated = purpose == Purpose::Isolated;
+        let is_isolated = matches!(purpose, Purpose::Isolated | Purpose::Tried);
         let grants = &binding.grants;
         let http_grants = grants
             .http
@@ -123,8 +126,11 @@ impl GenerationContext {
             Ok(if is_isolated { counter.overlay() } else { counter })
         });
         let durable_counters = durable_counters.collect::<Result<Vec<_>, _>>().map_err(bad_counter)?;
-        let counter_space =
-            if is_isolated { shadow_counter_space(&binding.plugin) } else { binding.plugin.clone() };
+        let counter_space = match purpose {
+            Purpose::Tried => services.counters.private_space(),
+            Purpose::Isolated => services.counters.space(&shadow_counter_space(&binding.plugin)),
+            Purpose::Serve | Purpose::ServeUnchecked => services.counters.space(&binding.plugin),
+        };
         let kv_store: Arc<dyn KvStore> = if is_isolated {
             Arc::new(kv::KvOverlay::new(services.kv_store.clone()))
         } else {
@@ -133,7 +139,7 @@ impl GenerationContext {
         Ok(Self {
             plugin: binding.plugin.as_str().into(),
             version: binding.version.as_str().into(),
-            counter_space: services.counters.space(&counter_space),
+            counter_space,
             durable_counters,
             grants: grants.clone(),
             http_grants: capabilities::HttpGrants { prefixes: http_grants, limits },

@@ -118,6 +118,11 @@ fn plugins() -> Vec<Row> {
             .bad(br#"{"plugin":"prefix-router","version":"none-such"}"#, 404)
             .bad(br#"{"plugin":"prefix-router","expected":-1}"#, 422)
             .at_once(ConcurrentOutcome::One(409)),
+        Row::new("POST", "/v1/hooks/{hook}/try", "/v1/hooks/router/try")
+            .body(
+                r#"{"plugin":"prefix-router","messages":[{"origin":"acme","source":"100","destination":"491"}]}"#,
+            )
+            .bad(br#"{"plugin":"prefix-router"}"#, 422),
         hook("POST", "/v1/hooks/{hook}/rollback", "/v1/hooks/router/rollback"),
         hook("POST", "/v1/hooks/{hook}/candidate", "/v1/hooks/router/candidate")
             .body("$TRIAL")

@@ -1,0 +1,370 @@
+//! Tries a policy document with messages, beside the live chain and without effects.
+
+use crate::api_backend::Switchyard;
+use crate::plugins::{chain, hook_problem};
+use crate::replays::{Replays, UNKNOWN_PEER, archived_message};
+use admin::{Problem, ProblemKind};
+use api::{
+    PolicyTryRequest, PolicyTryView, TriedDecisionView, TriedHostCallView, TriedLegView, TriedMessageView,
+};
+use bytes::Bytes;
+use hooks::{Binding, DryRun, HostAnswer, TracedDryRun};
+use model::{
+    Address, Hook, Message, MessageChanges, PluginVersion, Quote, RejectReason, RoutingDecision,
+    SenderRequest, Timestamp, Verdict,
+};
+use rustix::time::{ClockId, clock_gettime};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Maximum number of messages of one request.
+const MAX_MESSAGES: usize = 100;
+
+/// The time after which no further message is tried, and that a request waits for another one.
+const TIME_LIMIT: Duration = Duration::from_secs(10);
+
+fn unprocessable(what: impl Into<String>) -> Problem {
+    Problem::new(ProblemKind::Unprocessable, what)
+}
+
+/// A message, with what its routers were told.
+struct Question {
+    message: Message,
+    origin: Arc<str>,
+    at: Timestamp,
+    /// The recorded answers of the host; `None` for a hypothetical message.
+    host_calls: Option<Bytes>,
+    /// Why the decision may differ from the one at the time.
+    inexact: Option<String>,
+}
+
+/// Started chains of router and biller.
+struct TriedChains {
+    router: DryRun,
+    biller: Option<DryRun>,
+}
+
+impl TriedChains {
+    fn start(appliance: &Switchyard, router: &[Binding], biller: &[Binding]) -> Result<Self, Problem> {
+        let hooks = &appliance.routing.hooks;
+        let start =
+            |hook, chain: &[Binding]| hooks.try_run(hook, chain).map_err(|error| hook_problem(&error));
+        let biller = (!biller.is_empty()).then(|| start(Hook::Biller, biller)).transpose()?;
+        Ok(Self { router: start(Hook::Router, router)?, biller })
+    }
+}
+
+/// A decision, as far as two are compared.
+#[derive(PartialEq)]
+struct Decided {
+    verdict: Verdict,
+    sender: Option<Box<SenderRequest>>,
+    changes: Option<Box<MessageChanges>>,
+    charge: Option<(Arc<str>, u64)>,
+    fault: Option<String>,
+}
+
+impl Switchyard {
+    /// Decides the messages by the requested chain and by the live one. `unmasked`: with full numbers of archived messages, and with
+    /// their texts for plugins that read them.
+    pub(crate) fn try_document(
+        &self,
+        hook: Hook,
+        request: PolicyTryRequest,
+        unmasked: bool,
+    ) -> Result<PolicyTryView, Problem> {
+        let PolicyTryRequest { messages, last, activation } = request;
+        if messages.as_ref().is_some_and(Vec::is_empty) && last.is_none() {
+            return check(self, hook, activation);
+        }
+        if !matches!(hook, Hook::Router | Hook::Biller) {
+            return Err(unprocessable(format!(
+                "policies of the hooks router and biller can be tried, not of {}; `switchyard plugin test` asks it cases",
+                hook.name()
+            )));
+        }
+        let live = |hook| self.routing.hooks.status(hook).live.chain;
+        let (live_router, live_biller) = (live(Hook::Router), live(Hook::Biller));
+        let live_chain = if hook == Hook::Router { &live_router } else { &live_biller };
+        let tried_chain = chain(activation, live_chain)?;
+        let Some(_turn) = self.replays.trying.try_lock_for(TIME_LIMIT) else { return Err(busy()) };
+        let tried = match hook {
+            Hook::Router => TriedChains::start(self, &tried_chain, &live_biller)?,
+            _ => TriedChains::start(self, &live_router, &tried_chain)?,
+        };
+        let questions = match (messages, last) {
+            (Some(messages), None) if (1..=MAX_MESSAGES).contains(&messages.len()) => {
+                messages.iter().map(|message| hypothetical(self, message)).collect::<Result<_, _>>()?
+            }
+            (None, Some(last)) if (1..=MAX_MESSAGES as u64).contains(&last) => {
+                archived(self, last, &[&tried_chain, live_chain], unmasked)?
+            }
+            _ => {
+                return Err(unprocessable(format!(
+                    "needs `messages`, a list of 1 to {MAX_MESSAGES}, or `last`, a number from 1 to {MAX_MESSAGES}"
+                )));
+            }
+        };
+        let live = TriedChains::start(self, &live_router, &live_biller)?;
+        let started = Instant::now();
+        let count = questions.len();
+        let mut results = Vec::with_capacity(count);
+        for question in questions {
+            if started.elapsed() > TIME_LIMIT {
+                break;
+            }
+            results.push(compare(self, hook, (&tried, &live), question, unmasked));
+        }
+        Ok(PolicyTryView {
+            hook,
+            plugins: names(&tried_chain),
+            live: names(live_chain),
+            unknown: match hook {
+                Hook::Router => tried.router.unknown(),
+                _ => tried.biller.as_ref().map(DryRun::unknown).unwrap_or_default(),
+            },
+            different: results.iter().filter(|result| result.different).count() as u64,
+            complete: results.len() == count,
+            messages: results,
+        })
+    }
+}
+
+/// Checks that the plugins accept their documents.
+fn check(
+    appliance: &Switchyard,
+    hook: Hook,
+    activation: api::ActivationRequest,
+) -> Result<PolicyTryView, Problem> {
+    let hooks = &appliance.routing.hooks;
+    let live_chain = hooks.status(hook).live.chain;
+    let checked_chain = chain(activation, &live_chain)?;
+    let Some(_turn) = appliance.replays.trying.try_lock_for(TIME_LIMIT) else { return Err(busy()) };
+    let checked = hooks.try_run(hook, &checked_chain).map_err(|error| hook_problem(&error))?;
+    Ok(PolicyTryView {
+        hook,
+        plugins: names(&checked_chain),
+        live: names(&live_chain),
+        unknown: checked.unknown(),
+        messages: Vec::new(),
+        different: 0,
+        complete: true,
+    })
+}
+
+fn busy() -> Problem {
+    Problem::new(ProblemKind::Conflict, "another policy is being tried: try again in a few seconds")
+}
+
+fn names(chain: &[Binding]) -> Vec<api::PluginVersionName> {
+    let name = |binding: &Binding| api::PluginVersionName {
+        plugin: binding.plugin.clone(),
+        version: binding.version.clone(),
+    };
+    chain.iter().map(name).collect()
+}
+
+fn hypothetical(appliance: &Switchyard, asked: &api::ExplainRequest) -> Result<Question, Problem> {
+    let message = appliance.hypothetical_message(asked)?;
+    let (origin, at) = (asked.origin.as_str().into(), message.accepted_at);
+    Ok(Question { message, origin, at, host_calls: None, inexact: None })
+}
+
+fn archived(
+    appliance: &Switchyard,
+    last: u64,
+    chains: &[&[Binding]],
+    unmasked: bool,
+) -> Result<Vec<Question>, Problem> {
+    let mut reads_texts = false;
+    for chain in chains {
+        reads_texts |= Replays::needs_texts(appliance, chain)?;
+    }
+    let nobody = Arc::new(PluginVersion { plugin: String::new(), version: String::new() });
+    let newest = appliance.replays.newest(last, reads_texts && unmasked)?;
+    let directory = appliance.directory.load();
+    Ok(newest
+        .into_iter()
+        .map(|archived| {
+            let origin = directory.id(&archived.origin);
+            let inexact = match (origin, archived.missing) {
+                (None, _) => Some("an unknown account or peer".to_owned()),
+                (_, Some(missing)) => Some(missing.name().to_owned()),
+                _ if reads_texts && !unmasked => Some("a text that you may not read".to_owned()),
+                _ => None,
+            };
+            Question {
+                message: archived_message(&archived, origin.unwrap_or(UNKNOWN_PEER), &nobody),
+                origin: archived.origin.clone(),
+                at: archived.decided_at,
+                host_calls: Some(archived.host_calls.unwrap_or_default()),
+                inexact,
+            }
+        })
+        .collect())
+}
+
+fn compare(
+    appliance: &Switchyard,
+    hook: Hook,
+    (tried, live): (&TriedChains, &TriedChains),
+    question: Question,
+    unmasked: bool,
+) -> TriedMessageView {
+    let is_archived = question.host_calls.is_some();
+    let with_keys = unmasked || !is_archived;
+    let (tried_decided, tried, tried_missing) = decide(appliance, hook, tried, &question, with_keys);
+    let (live_decided, live, live_missing) = decide(appliance, hook, live, &question, with_keys);
+    let Question { message, origin, inexact, .. } = question;
+    let shown = |address: &Address| match with_keys {
+        true => address.text().into_owned(),
+        false => address.masked(),
+    };
+    TriedMessageView {
+        id: is_archived.then(|| message.id.to_string()),
+        origin: origin.to_string(),
+        source: message.source.text().into_owned(),
+        destination: shown(&message.destination),
+        tried,
+        live,
+        different: tried_decided != live_decided,
+        inexact: inexact.or_else(|| tried_missing.or(live_missing).map(str::to_owned)),
+    }
+}
+
+/// Decides a message by these chains. Returns what is compared, what is shown, and the first kind of host call that was not
+/// recorded.
+fn decide(
+    appliance: &Switchyard,
+    hook: Hook,
+    chains: &TriedChains,
+    question: &Question,
+    with_keys: bool,
+) -> (Decided, TriedDecisionView, Option<&'static str>) {
+    let Question { message, at, host_calls, .. } = question;
+    let mut traced: Option<TracedDryRun> = None;
+    let (mut cpu, mut fault) = (Duration::ZERO, None);
+    let mut routed = appliance.routing.route_by(message, || {
+        let (result, took) = timed(|| chains.router.trace_route(message, *at, host_calls.as_deref()));
+        cpu = took;
+        let nobody = || Arc::new(PluginVersion { plugin: "none".to_owned(), version: String::new() });
+        let by = result.by.clone().unwrap_or_else(nobody);
+        let outcome = traced.insert(result).outcome.clone();
+        let verdict = match outcome.verdict {
+            Ok(verdict) => verdict.unwrap_or(Verdict::Reject(RejectReason::NoRoute)),
+            Err(failed) => {
+                fault = Some(format!("{}: {}", failed.kind.name(), failed.summary()));
+                Verdict::Reject(RejectReason::Fault)
+            }
+        };
+        let changes = outcome.changes.filter(|_| matches!(verdict, Verdict::Forward(_)));
+        RoutingDecision {
+            note: outcome.note,
+            sender: outcome.sender,
+            changes,
+            ..RoutingDecision::new(verdict, by)
+        }
+    });
+    if hook == Hook::Biller {
+        cpu = Duration::ZERO;
+    }
+    let mut price = None;
+    if let (Some(biller), Verdict::Forward(legs)) = (&chains.biller, &routed.verdict)
+        && appliance.routing.peer_roles.load().is_account(message.origin)
+    {
+        let first = legs.iter().filter(|leg| !leg.resolve).min_by_key(|leg| leg.rank);
+        let (priced, took) = timed(|| biller.price(message, first, *at));
+        if hook == Hook::Biller {
+            cpu = took;
+        }
+        match priced {
+            Ok(Ok(quote)) => price = Some(quote),
+            Ok(Err(note)) => {
+                routed.verdict = Verdict::Reject(RejectReason::NoCredit);
+                routed.note = note;
+            }
+            Err(failed) => fault = Some(format!("{}: {}", failed.kind.name(), failed.summary())),
+        }
+    }
+    let missing = traced.as_ref().and_then(|traced| traced.outcome.missing);
+    let host_answers = traced.map(|traced| traced.host_answers).unwrap_or_default();
+    let view = TriedDecisionView {
+        by: Some(format!("{} {}", routed.by.plugin, routed.by.version).trim_end().to_owned()),
+        decision: match &fault {
+            Some(_) => "fault".to_owned(),
+            None => appliance.describe_routing(
+                &routed.verdict,
+                routed.sender.as_deref(),
+                routed.changes.as_deref(),
+            ),
+        },
+        note: routed.note.as_deref().map(str::to_owned),
+        legs: legs(appliance, &routed.verdict),
+        price: price.as_ref().map(price_view),
+        fault: fault.clone(),
+        host_calls: host_answers.into_iter().map(|answer| host_call(answer, with_keys)).collect(),
+        cpu_ns: u64::try_from(cpu.as_nanos()).unwrap_or(u64::MAX),
+    };
+    let charge = price.and_then(|quote| quote.charge).map(|charge| (charge.account, charge.amount));
+    let RoutingDecision { verdict, sender, changes, .. } = routed;
+    (Decided { verdict, sender, changes, charge, fault }, view, missing)
+}
+
+/// Calls a function, and measures the CPU time of this thread.
+fn timed<T>(call: impl FnOnce() -> T) -> (T, Duration) {
+    let now = || {
+        let time = clock_gettime(ClockId::ThreadCPUTime);
+        Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or(0))
+    };
+    let started = now();
+    let result = call();
+    (result, now().saturating_sub(started))
+}
+
+fn legs(appliance: &Switchyard, verdict: &Verdict) -> Vec<TriedLegView> {
+    let Verdict::Forward(legs) = verdict else { return Vec::new() };
+    let view = |leg: &model::Leg| TriedLegView {
+        peer: appliance.name_of(leg.peer),
+        rank: leg.rank,
+        weight: leg.weight,
+        cost: leg.cost,
+    };
+    legs.iter().map(view).collect()
+}
+
+fn price_view(quote: &Quote) -> api::PriceView {
+    api::PriceView {
+        plugin: quote.by.plugin.clone(),
+        version: quote.by.version.clone(),
+        note: quote.note.as_deref().map(str::to_owned),
+        account: quote.charge.as_ref().map(|charge| charge.account.to_string()),
+        amount: quote.charge.as_ref().map_or(0, |charge| charge.amount),
+    }
+}
+
+/// Keys can be numbers of subscribers, so they are left out for callers who may not see them.
+fn host_call(answer: HostAnswer, with_keys: bool) -> TriedHostCallView {
+    let key = |key: String| with_keys.then_some(key);
+    let (call, name, key, answer) = match answer {
+        HostAnswer::Peer(name, None) => ("peer", name, None, "unknown".to_owned()),
+        HostAnswer::Peer(name, Some(state)) => {
+            let plural = if state.links == 1 { "" } else { "s" };
+            ("peer", name, None, format!("{} link{plural}, {} queued", state.links, state.queued))
+        }
+        HostAnswer::Pool(name, None) => ("pool", name, None, "unknown".to_owned()),
+        HostAnswer::Pool(name, Some(state)) => {
+            let answer = format!("{} of {} ready, {} busy", state.ready, state.total, state.busy);
+            ("pool", name, None, answer)
+        }
+        HostAnswer::Counter { name, key: counted, before, .. } => {
+            ("counter", name, key(counted), format!("{before} before the call"))
+        }
+        HostAnswer::Table(name, looked_up, value) => {
+            ("table", name, key(looked_up), value.unwrap_or_else(|| "no row".to_owned()))
+        }
+        HostAnswer::Attribute(name, value) => {
+            ("attribute", name, None, value.unwrap_or_else(|| "none".to_owned()))
+        }
+    };
+    TriedHostCallView { call: call.to_owned(), name, key, answer }
+}
