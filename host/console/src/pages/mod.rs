@@ -17,6 +17,7 @@ pub(crate) mod opt_outs;
 pub(crate) mod overview;
 pub(crate) mod peer;
 pub(crate) mod peers;
+pub(crate) mod playground;
 pub(crate) mod plugins;
 pub(crate) mod policies;
 pub(crate) mod pools;

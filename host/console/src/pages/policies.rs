@@ -6,12 +6,12 @@ use crate::format::{count, plural, version_tag};
 use crate::json_lines::{excerpt, line_in_message};
 use crate::layout::{csrf_field, error_notice, page};
 use crate::nav::NavItem;
-use crate::pages::{QueryParams, hook};
+use crate::pages::{QueryParams, hook, playground};
 use crate::request_context::RequestContext;
 use crate::table::table;
 use api::{
-    ActivationRequest, Binding, HookStateView, Permission, ReplayHook, ReplayReport, ReplayRequest,
-    ReplayStart, ReplayStateView,
+    ActivationRequest, Binding, HookStateView, Permission, PolicyTryView, ReplayHook, ReplayReport,
+    ReplayRequest, ReplayStart, ReplayStateView,
 };
 use axum::extract::{Path, Query};
 use axum::http::{Method, StatusCode};
@@ -65,6 +65,10 @@ struct PolicyPageState<'a> {
     checked: bool,
     /// Why the policy could not be tried on messages.
     untried: Option<&'a ApiError>,
+    /// The decisions of the playground.
+    tried: Option<&'a PolicyTryView>,
+    /// The submitted form, for the fields of the playground.
+    form: Option<&'a Form>,
 }
 
 pub(crate) async fn edit(
@@ -116,6 +120,7 @@ fn page_body(
         })
         .unwrap_or_default();
     let edits = context.has_permission(Permission::ManagePlugins);
+    let tries = context.has_permission(Permission::Operate) && playground::is_for(hook);
     html! {
         h1 { "Policy: " (hook) ", " (plugin) }
         @if let Some(error) = page_state.error {
@@ -125,6 +130,7 @@ fn page_body(
         @if page_state.checked { div.notice.good role="status" { strong { "The policy is valid." } p { "It is not active yet." } } }
         @if let Some(untried) = page_state.untried { div.notice.warn role="status" { strong { "The policy was not replayed" } p { (untried.detail) } } }
         @if let Some(report) = page_state.report { (replay_report(report)) }
+        @if let Some(tried) = page_state.tried { (playground::results(tried)) }
         @if page_state.text.is_some() && shown != live { section.card { h2 { "Differences" } (difference(live, shown)) } }
         section.card {
             form.fields method="post" action=(format!("/policies/{}", encode_segment(hook))) {
@@ -133,7 +139,7 @@ fn page_body(
                 input type="hidden" name="expected" value=(found.live.serial);
                 p.wide {
                     label for="policy" { "The document" }
-                    textarea.code #policy name="policy" rows="24" spellcheck="false" readonly[!edits] aria-invalid=[page_state.error.map(|_| "true")] { "\n" (shown) }
+                    textarea.code #policy name="policy" rows="24" spellcheck="false" readonly[!edits && !tries] aria-invalid=[page_state.error.map(|_| "true")] { "\n" (shown) }
                 }
                 @if edits {
                     p {
@@ -149,6 +155,7 @@ fn page_body(
                     }
                     p.muted { "A check replays the last " (count(REPLAY_MESSAGES)) " messages of the archive, and changes nothing. An invalid policy is never applied." }
                 }
+                @if tries { (playground::fields(page_state.form.unwrap_or(&Form::default()))) }
             }
         }
     }
@@ -212,8 +219,11 @@ fn replay_report(report: &ReplayReport) -> Markup {
 
 pub(crate) async fn change(context: RequestContext, Path(hook): Path<String>, form: Form) -> Response {
     let (plugin, policy) = (form.text("plugin"), form.multiline("policy"));
-    let page_state =
-        |text: &str| PolicyPageState { text: Some(text.to_owned()), ..PolicyPageState::default() };
+    let page_state = |text: &str| PolicyPageState {
+        text: Some(text.to_owned()),
+        form: Some(&form),
+        ..PolicyPageState::default()
+    };
     let found = match context.get::<HookStateView>(&format!("/v1/hooks/{}", encode_segment(&hook))).await {
         Ok(found) => found,
         Err(error) => {
@@ -257,6 +267,14 @@ pub(crate) async fn change(context: RequestContext, Path(hook): Path<String>, fo
                 .await
             }
         };
+    }
+    if form.text("do").starts_with("try-") {
+        let tried = playground::run(&context, &form, &hook, request).await;
+        let page_state = match &tried {
+            Ok(tried) => PolicyPageState { tried: Some(tried), ..page_state(&policy) },
+            Err(error) => PolicyPageState { error: Some(error), ..page_state(&policy) },
+        };
+        return render(&context, &hook, plugin, &page_state).await;
     }
     match run_replay(&context, &form, &hook, request).await {
         Ok(report) => {

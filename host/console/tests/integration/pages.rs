@@ -381,6 +381,37 @@ async fn actions_redirect_to_a_notice() {
 }
 
 #[tokio::test]
+async fn a_policy_is_tried_before_it_is_applied() {
+    let console = console::router(FakeApi::appliance(6, 4).router());
+    let form = "plugin=router&expected=7&policy=default&try-account=acme&try-to=%2B4917&do=";
+    let page = post_form(&console, "/policies/router", "operator", &format!("{form}try-message")).await;
+    assert_eq!(page.status, StatusCode::OK);
+    for words in [
+        "1 has a different decision",
+        "acme: ACME to +4917",
+        "forward: harbour",
+        "forward: north",
+        "&lt;cheapest&gt;",
+        "cost 0.012, 13 µs",
+        "peer harbour: 1 link, 7 queued",
+        // The input is kept.
+        "value=\"+4917\"",
+    ] {
+        assert!(page.text.contains(words), "{words}: {}", page.text);
+    }
+    let page = post_form(&console, "/policies/router", "operator", &format!("{form}try-last")).await;
+    assert!(page.text.contains("href=\"/messages/1\""), "{}", page.text);
+    let page =
+        post_form(&console, "/policies/router", "operator", "plugin=router&policy=a&do=try-message").await;
+    assert_eq!(page.status, StatusCode::BAD_REQUEST);
+    let wrong = "plugin=router&policy=a%0Ab%0Ac%0Ad%0Awrong&do=try-last";
+    let page = post_form(&console, "/policies/router", "operator", wrong).await;
+    assert!(page.text.contains("<li class=\"invalid\" id=\"line-5\">"), "{}", page.text);
+    let shown = get(&console, "/policies/router", "viewer").await.text;
+    assert!(!shown.contains("try-last") && shown.contains("readonly"), "{shown}");
+}
+
+#[tokio::test]
 async fn large_lists_are_paginated() {
     let console = console::router(FakeApi::appliance(1_000, 10_000).router());
     for path in [

@@ -90,6 +90,8 @@ pub(super) fn routes(peers: usize, accounts: usize) -> Router {
         .route("/v1/log", live(|| LogLevelView { level: "info,links=debug".to_owned() }).put(|Json(level): Json<LogLevelView>| async move { Json(level) }))
         .route("/v1/hooks", live(|| Hook::ALL.map(|hook| plugins::hook(hook, false)).to_vec()))
         .route("/v1/hooks/{hook}", get(|Path(hook): Path<Hook>| async move { Json(plugins::hook(hook, true)) }).delete(made(|| plugins::record(8, &[], BindingChange::Unbound))))
+        .route("/v1/hooks/{hook}/try", post(plugins::try_policy))
+        .route("/v1/plugins/{name}/{version}/policy-schema", live(plugins::policy_schema))
         .route("/v1/hooks/{hook}/{act}", post(|Path((_, act)): Path<(String, String)>| async move { plugins::changed_hook(&act) }).delete(nothing))
         .route("/v1/plugins", live(|| plugins::versions().to_vec()))
         .route("/v1/plugins/{name}", put(plugins::upload))
@@ -180,6 +182,9 @@ mod tests {
         ("GET", "/v1/plugins", ""),
         ("PUT", "/v1/plugins/router", "\0asm"),
         ("PUT", "/v1/plugins/router", "text"),
+        ("POST", "/v1/hooks/router/try", r#"{"last":1}"#),
+        ("POST", "/v1/hooks/router/try", r#"{"messages":[],"policy":"wrong"}"#),
+        ("GET", "/v1/plugins/router/4f0c2d91aa17/policy-schema", ""),
         ("POST", "/v1/replays", "{}"),
         ("POST", "/v1/replays", r#"{"policy":"wrong"}"#),
         ("GET", "/v1/replays/1", ""),

@@ -6,8 +6,10 @@ use api::{
     AnswerDifference, Binding, BindingChange, BindingRecord, CandidateRecordView, CandidateStateView,
     Comparison, DifferenceExample, DifferenceGroup, FaultExample, FaultyVersion, HookEvent, HookStateView,
     LongestKeyView, OnFault, PluginCountsView, PluginFaultCounts, PluginVersionName, PluginVersionView,
-    RemainingGroups, ReplayOutcome, ReplayPhase, ReplayProgress, ReplayReport, ReplayRequest, ReplayStart,
-    ReplayStateView, StackFrame, TableKind, TableLookUpView, TableView, Throughput, TrialModeView,
+    PolicyTryRequest, PolicyTryView, RemainingGroups, ReplayOutcome, ReplayPhase, ReplayProgress,
+    ReplayReport, ReplayRequest, ReplayStart, ReplayStateView, StackFrame, TableKind, TableLookUpView,
+    TableView, Throughput, TrialModeView, TriedDecisionView, TriedHostCallView, TriedLegView,
+    TriedMessageView,
 };
 use axum::Json;
 use axum::body::Bytes;
@@ -205,6 +207,57 @@ pub(super) fn versions() -> [PluginVersionView; 3] {
         version(LIVE, 214_552, &["counters", "tables"], Some("acme")),
         version(CANDIDATE, 219_001, &["counters", "tables"], Some("acme")),
     ]
+}
+
+pub(super) fn policy_schema() -> serde_json::Value {
+    serde_json::json!({ "type": "object", "properties": { "default": { "type": "string", "x-switchyard": "peer" } } })
+}
+
+fn tried_decision(peer: &str, cost: u32) -> TriedDecisionView {
+    TriedDecisionView {
+        by: Some(format!("router {LIVE}")),
+        decision: format!("forward: {peer} (rank 0, weight 1)"),
+        note: Some("<cheapest>".to_owned()),
+        legs: vec![TriedLegView { peer: peer.to_owned(), rank: 0, weight: 1, cost }],
+        price: None,
+        fault: None,
+        host_calls: vec![TriedHostCallView {
+            call: "peer".to_owned(),
+            name: peer.to_owned(),
+            key: None,
+            answer: "1 link, 7 queued".to_owned(),
+        }],
+        cpu_ns: 12_400,
+    }
+}
+
+pub(super) async fn try_policy(Json(request): Json<PolicyTryRequest>) -> Response {
+    if request.activation.policy.is_some_and(|policy| policy.contains("wrong")) {
+        let refused = "router refuses its policy: line 5: `prefix` must be digits with a plus in front";
+        return problem(ProblemKind::Unprocessable, refused);
+    }
+    let name = PluginVersionName { plugin: "router".to_owned(), version: LIVE.to_owned() };
+    let typed = request.messages.unwrap_or_default().pop();
+    let message = TriedMessageView {
+        id: typed.is_none().then(|| "1".to_owned()),
+        origin: typed.as_ref().map_or_else(|| "acme".to_owned(), |typed| typed.origin.clone()),
+        source: "ACME".to_owned(),
+        destination: typed.map_or_else(|| "+4915****678".to_owned(), |typed| typed.destination),
+        tried: tried_decision("harbour", 12_000),
+        live: tried_decision("north", 20_000),
+        different: true,
+        inexact: None,
+    };
+    let view = PolicyTryView {
+        hook: Hook::Router,
+        plugins: vec![name.clone()],
+        live: vec![name],
+        unknown: Vec::new(),
+        messages: vec![message],
+        different: 1,
+        complete: true,
+    };
+    Json(view).into_response()
 }
 
 pub(super) async fn start_replay(Json(request): Json<ReplayRequest>) -> Response {

@@ -1,0 +1,141 @@
+//! The playground of the page of a policy: what the document in the form decides, beside the live decision.
+
+use crate::api_caller::{ApiError, encode_segment};
+use crate::form::Form;
+use crate::format::{money, plural};
+use crate::request_context::RequestContext;
+use crate::table::table;
+use api::{
+    ActivationRequest, ExplainRequest, PolicyTryRequest, PolicyTryView, TriedDecisionView, TriedHostCallView,
+    TriedMessageView,
+};
+use axum::http::Method;
+use maud::{Markup, html};
+use serde_json::json;
+
+/// The number of archived messages of a try.
+const LAST: u64 = 100;
+
+/// Whether policies of this hook can be tried with messages.
+pub(crate) fn is_for(hook: &str) -> bool {
+    matches!(hook, "router" | "biller")
+}
+
+/// The fields of a typed message, and the buttons. They are part of the form with the document.
+pub(crate) fn fields(form: &Form) -> Markup {
+    html! {
+        fieldset.wide #playground {
+            legend { "Playground" }
+            p.muted { "See what the document above decides. Nothing is counted, stored or sent." }
+            p { label for="try-account" { "Account or peer" } input #try-account name="try-account" value=(form.text("try-account")) autocomplete="off"; }
+            p { label for="try-from" { "From" } input #try-from name="try-from" value=(form.text("try-from")) maxlength="20" autocomplete="off"; }
+            p { label for="try-to" { "To" } input #try-to name="try-to" value=(form.text("try-to")) maxlength="20" inputmode="tel" autocomplete="off"; }
+            p { label for="try-text" { "Text" } input #try-text name="try-text" value=(form.text("try-text")) autocomplete="off"; }
+            p.actions {
+                button type="submit" name="do" value="try-message" { "Try this message" }
+                button type="submit" name="do" value="try-last" { "Try the last " (LAST) " messages" }
+            }
+        }
+    }
+}
+
+/// Tries the document with the message of the form, or with the last messages.
+pub(crate) async fn run(
+    context: &RequestContext,
+    form: &Form,
+    hook: &str,
+    activation: ActivationRequest,
+) -> Result<PolicyTryView, ApiError> {
+    let typed = form.text("do") == "try-message";
+    if typed && (form.text("try-account").is_empty() || form.text("try-to").is_empty()) {
+        return Err(ApiError::bad_request(
+            "To try a message, fill in the account and the number that it goes to.",
+        ));
+    }
+    let message = ExplainRequest {
+        origin: form.text("try-account").to_owned(),
+        source: form.text("try-from").to_owned(),
+        destination: form.text("try-to").to_owned(),
+        text: form.text("try-text").to_owned(),
+    };
+    let request = PolicyTryRequest {
+        messages: typed.then(|| vec![message]),
+        last: (!typed).then_some(LAST),
+        activation,
+    };
+    let path = format!("/v1/hooks/{}/try", encode_segment(hook));
+    context.send(Method::POST, &path, form, Some(&json!(request))).await?.read()
+}
+
+/// The decisions.
+pub(crate) fn results(tried: &PolicyTryView) -> Markup {
+    let rows: Vec<_> = tried.messages.iter().map(row).collect();
+    let heads = ["Message", "Document", "Live", "Host calls"];
+    html! {
+        section.card #tried role="status" {
+            h2 { "Playground" }
+            @if !tried.messages.is_empty() {
+                p {
+                    "Of " (plural(tried.messages.len() as u64, "message", "messages")) ", "
+                    (plural(tried.different, "has", "have")) " a different decision."
+                }
+            }
+            @for unknown in &tried.unknown {
+                p { span.badge.warn { "unknown" } " The policy names the " (unknown.kind.name()) " " code { (unknown.name) } ", which does not exist." }
+            }
+            @if !tried.complete { p { span.badge.warn { "incomplete" } " The time was up before all messages were tried." } }
+            (table("Decisions", &heads, &rows, &html! { p { "The archive has no messages yet." } }))
+        }
+    }
+}
+
+fn row(tried: &TriedMessageView) -> Vec<Markup> {
+    let source = if tried.source.is_empty() { "–" } else { &tried.source };
+    vec![
+        html! {
+            (tried.origin) ": " (source) " to " (tried.destination)
+            @if let Some(id) = &tried.id { " " a href=(format!("/messages/{}", encode_segment(id))) { code { (id) } } }
+            @if tried.different { " " span.badge.warn { "different" } }
+            @if let Some(inexact) = &tried.inexact { small.muted { "inexact: " (inexact) " was not recorded" } }
+        },
+        decision(&tried.tried),
+        decision(&tried.live),
+        host_calls(&tried.tried.host_calls),
+    ]
+}
+
+fn decision(decision: &TriedDecisionView) -> Markup {
+    let cost = decision.legs.iter().min_by_key(|leg| leg.rank).map(|leg| money(leg.cost.into()));
+    html! {
+        (decision.decision)
+        @if let Some(fault) = &decision.fault { " " span.badge.bad { (fault) } }
+        @if let Some(note) = &decision.note { small { (note) } }
+        small.muted {
+            @if let Some(by) = &decision.by { (by) ", " }
+            @if let Some(cost) = cost { "cost " (cost) ", " }
+            @if let Some(price) = &decision.price {
+                @match &price.account {
+                    Some(account) => { "price " (money(i64::try_from(price.amount).unwrap_or(i64::MAX))) " from " (account) ", " },
+                    None => { "free, " },
+                }
+            }
+            (decision.cpu_ns.div_ceil(1_000)) " µs"
+        }
+    }
+}
+
+fn host_calls(calls: &[TriedHostCallView]) -> Markup {
+    if calls.is_empty() {
+        return html! { span.muted { "none" } };
+    }
+    html! {
+        details {
+            summary { (plural(calls.len() as u64, "call", "calls")) }
+            ul {
+                @for call in calls {
+                    li { (call.call) " " (call.name) @if let Some(key) = &call.key { " " code { (key) } } ": " (call.answer) }
+                }
+            }
+        }
+    }
+}
