@@ -1,4 +1,4 @@
-//! The assets of pages: a style sheet, a script and a logo.
+//! The assets of pages: a style sheet, scripts and a logo.
 
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
@@ -15,6 +15,10 @@ pub(crate) async fn style() -> Response {
 
 pub(crate) async fn script() -> Response {
     asset("text/javascript; charset=utf-8", include_str!("../assets/console.js"))
+}
+
+pub(crate) async fn policy_editor() -> Response {
+    asset("text/javascript; charset=utf-8", include_str!("../assets/policy-editor.js"))
 }
 
 pub(crate) async fn logo() -> Response {

@@ -52,6 +52,7 @@ fn page_routes() -> Router<ConsoleState> {
     Router::new()
         .route("/assets/console.css", get(assets::style))
         .route("/assets/console.js", get(assets::script))
+        .route("/assets/policy-editor.js", get(assets::policy_editor))
         .route("/assets/logo.svg", get(assets::logo))
         .route(live::PATH, get(live::stream))
         .route("/", get(pages::overview::show))

@@ -121,6 +121,12 @@ fn page_body(
         .unwrap_or_default();
     let edits = context.has_permission(Permission::ManagePlugins);
     let tries = context.has_permission(Permission::Operate) && playground::is_for(hook);
+    // For the script that completes and checks the document.
+    let tries_documents = context.has_permission(Permission::Operate);
+    let schema =
+        format!("/v1/plugins/{}/{}/policy-schema", encode_segment(plugin), encode_segment(&one.version));
+    let check = format!("/v1/hooks/{}/try", encode_segment(hook));
+    let binding = json!(hook::binding(found, plugin, &one.version)).to_string();
     html! {
         h1 { "Policy: " (hook) ", " (plugin) }
         @if let Some(error) = page_state.error {
@@ -139,7 +145,7 @@ fn page_body(
                 input type="hidden" name="expected" value=(found.live.serial);
                 p.wide {
                     label for="policy" { "The document" }
-                    textarea.code #policy name="policy" rows="24" spellcheck="false" readonly[!edits && !tries] aria-invalid=[page_state.error.map(|_| "true")] { "\n" (shown) }
+                    textarea.code #policy name="policy" rows="24" spellcheck="false" readonly[!edits && !tries] data-schema=(schema) data-check=[tries_documents.then_some(check)] data-binding=(binding) aria-invalid=[page_state.error.map(|_| "true")] { "\n" (shown) }
                 }
                 @if edits {
                     p {
@@ -155,6 +161,7 @@ fn page_body(
                     }
                     p.muted { "A check replays the last " (count(REPLAY_MESSAGES)) " messages of the archive, and changes nothing. An invalid policy is never applied." }
                 }
+                @if tries_documents { script src="/assets/policy-editor.js" defer {} }
                 @if tries { (playground::fields(page_state.form.unwrap_or(&Form::default()))) }
             }
         }

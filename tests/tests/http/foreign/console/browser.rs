@@ -172,6 +172,11 @@ impl Browser {
         Ok(())
     }
 
+    /// Types at the end of a field's text.
+    pub(crate) async fn append(&self, id: &str, text: &str) -> Result<()> {
+        self.by_id(id).await?.send_keys(text).await.with_context(|| format!("typing into {id}"))
+    }
+
     /// The value of a field.
     pub(crate) async fn value(&self, id: &str) -> Result<String> {
         Ok(self.by_id(id).await?.prop("value").await?.unwrap_or_default())

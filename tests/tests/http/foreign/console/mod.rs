@@ -5,6 +5,7 @@
 
 mod browser;
 mod first_day;
+mod policy_editor;
 
 use anyhow::{Context, Result, ensure};
 use behaviour_tests::fake_image_service::{FakeImageService, UPDATE};

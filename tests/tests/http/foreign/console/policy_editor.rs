@@ -1,0 +1,59 @@
+//! The editor of a policy document, and its playground.
+
+use super::ConsoleFixture;
+use anyhow::{Result, ensure};
+
+/// Keys of WebDriver.
+const ENTER: &str = "\u{e007}";
+const TAB: &str = "\u{e004}";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_policy_is_completed_checked_and_tried() -> Result<()> {
+    let console = ConsoleFixture::start().await?;
+    let browser = &console.browser;
+    console.first_login().await?;
+    browser.go("/policies/router").await?;
+    // The schema is loaded.
+    browser.shows("#policy[data-ready]").await?;
+
+    browser.put("policy", "[default]\nlegs = [{ peer = \"").await?;
+    browser.append("policy", "ups").await?;
+    browser.shows("#completions:not([hidden]) li[aria-selected='true']").await?;
+    browser.screenshot("policy-01-a-peer-is-completed").await?;
+    browser.append("policy", ENTER).await?;
+    let value = browser.value("policy").await?;
+    ensure!(value == "[default]\nlegs = [{ peer = \"upstream", "{value:?}");
+
+    browser.put("policy", "[default]\n").await?;
+    browser.append("policy", "rej").await?;
+    browser.shows("#completions:not([hidden]) li").await?;
+    browser.append("policy", TAB).await?;
+    browser.append("policy", "pro").await?;
+    browser.shows("#completions:not([hidden]) li").await?;
+    browser.append("policy", TAB).await?;
+    let value = browser.value("policy").await?;
+    ensure!(value == "[default]\nreject = \"prohibited\"", "{value:?}");
+
+    // The plugin checks the document while it is edited.
+    browser.put("policy", "[default]\nhome = tr").await?;
+    browser.append("policy", "x").await?;
+    browser.reads("line 2, column 8").await?;
+    browser.shows(".underline:not([hidden])").await?;
+    browser.screenshot("policy-02-an-error-is-underlined").await?;
+    browser.put("policy", "[default]\nlegs = [{ peer = \"nowhere\" }]").await?;
+    browser.append("policy", " ").await?;
+    browser.reads("Not in the appliance: peer nowhere").await?;
+
+    browser.put("policy", "[default]\nreject = \"prohibited\"\n").await?;
+    browser.fill("try-account", "acme").await?;
+    browser.fill("try-to", "+4915112345678").await?;
+    browser.press("Try this message").await?;
+    browser.reads("1 has a different decision").await?;
+    browser.reads("reject: prohibited").await?;
+    browser.screenshot("policy-03-the-playground").await?;
+    ensure!(browser.value("policy").await?.contains("prohibited"), "the document is lost");
+    // Nothing has become live.
+    let live = console.appliance.get("/v1/hooks/router")?["live"].to_string();
+    ensure!(live.contains("everything upstream"), "{live}");
+    console.browser.close().await
+}
