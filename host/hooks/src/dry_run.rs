@@ -178,6 +178,7 @@ impl DryRun {
     #[must_use]
     pub fn unknown(&self) -> Vec<UnknownReference> {
         match &self.chain {
+            DryRunChain::Screen(chain) => chain.unknown(),
             DryRunChain::Router(chain) => chain.unknown(),
             DryRunChain::Resolver(chain) => chain.unknown(),
             DryRunChain::Delivery(chain) => chain.unknown(),

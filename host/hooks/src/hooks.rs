@@ -356,6 +356,7 @@ impl Hooks {
     /// A plugin does not start or refuses its policy document.
     pub fn try_run(&self, hook: Hook, chain: &[Binding]) -> Result<DryRun, HookError> {
         Ok(match hook {
+            Hook::Screen => DryRun::screens(self.screen.try_run(chain)?),
             Hook::Router => DryRun::router(self.router.try_run(chain)?),
             Hook::Resolver => DryRun::resolver(self.resolver.try_run(chain)?),
             Hook::DeliveryPolicy => DryRun::delivery(self.delivery.try_run(chain)?),

@@ -173,16 +173,10 @@ impl Switchyard {
             accepted_at: now,
             scheduled: None,
             expires_at: Timestamp(now.0 + 86_400_000),
-            routed: RoutingDecision {
-                verdict: Verdict::Reject(model::RejectReason::NoRoute),
-                by: Arc::new(model::PluginVersion { plugin: String::new(), version: String::new() }),
-                note: None,
-                sender: None,
-                changes: None,
-                quote: None,
-                host_calls: None,
-                fault_message_id: None,
-            },
+            routed: RoutingDecision::new(
+                Verdict::Reject(model::RejectReason::NoRoute),
+                Arc::new(model::PluginVersion { plugin: String::new(), version: String::new() }),
+            ),
         })
     }
 

@@ -72,16 +72,18 @@ fn messages_are_screened_before_they_are_routed() -> Result<()> {
     ensure!(receiver.bind("receiver", PASSWORD)? == 0 && esme.bind("acme", PASSWORD)? == 0, "not bound");
 
     let ids = [tlv(0x1400, b"1001"), tlv(0x1401, b"1107")].concat();
-    let asked: [(&str, &str, &str, &[u8], Option<&str>); 6] = [
-        ("ACME", "4917012345678", "hello", &[], Some("hello")),
-        ("OTHER", "4917012345678", "hello", &[], None),
-        ("INFO", "4917012345678", "hello again", &[], Some("hello again")),
-        ("ACME", "919812345678", "Your code is 1234.", &[], None),
-        ("ACME", "919812345678", "Your code is 1234.", &ids, Some("Your code is 1234.")),
-        ("ACME", "4917012345678", "see http://www.evil.example/x now", &[], Some("see [removed] now")),
+    // Sender, number, text, whether with the ids, and the delivered text.
+    let asked = [
+        ("ACME", "4917012345678", "hello", false, Some("hello")),
+        ("OTHER", "4917012345678", "hello", false, None),
+        ("INFO", "4917012345678", "hello again", false, Some("hello again")),
+        ("ACME", "919812345678", "Your code is 1234.", false, None),
+        ("ACME", "919812345678", "Your code is 1234.", true, Some("Your code is 1234.")),
+        ("ACME", "4917012345678", "see http://www.evil.example/x now", false, Some("see [removed] now")),
     ];
     let mut last = String::new();
-    for (sequence, (source, destination, text, tlvs, expected)) in (2..).zip(asked) {
+    for (sequence, (source, destination, text, has_ids, expected)) in (2..).zip(asked) {
+        let tlvs = if has_ids { &ids[..] } else { &[] };
         esme.send_pdu(SUBMIT_SM, sequence, &submit(source, destination, text, tlvs))?;
         let (id, status, _, body) = esme.receive()?;
         let expected_status = if expected.is_some() { 0 } else { INVALID_SOURCE };
