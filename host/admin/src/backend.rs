@@ -111,6 +111,20 @@ pub trait ApiBackend:
     /// # Errors
     /// If the daemon is shutting down.
     fn set_opt_out(&self, change: &api::OptOutChange) -> Result<(), Problem>;
+    /// What was observed of a peer lately.
+    ///
+    /// # Errors
+    /// If there is no such peer.
+    fn peer_figures(&self, name: &str) -> Result<api::PeerFiguresView, Problem>;
+    /// Records that messages led to a conversion; with `account`, other accounts' messages are unknown.
+    ///
+    /// # Errors
+    /// If the archive cannot be read, or the daemon is shutting down.
+    fn report_conversions(
+        &self,
+        ids: &[String],
+        account: Option<Arc<str>>,
+    ) -> Result<api::ConversionsResult, Problem>;
     /// Business systems: their calls and pushes.
     fn business(&self) -> Vec<api::BusinessView>;
     /// Core networks: connections, MT and MO messages, HLR requests.

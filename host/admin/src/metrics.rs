@@ -184,6 +184,11 @@ metrics! {
     Counter DURABLE_COUNTER_REFUSED = "switchyard_durable_count_refused_total" ["plugin"];
     /// Failed attempts to write durable counters and deferred values. While this increases, a restart loses them.
     Counter DURABLE_COUNTER_WRITE_FAILURES = "switchyard_durable_count_write_failures_total" [];
+    /// Outcomes of submit attempts and DLRs that were not counted for the capability `quality`, because the daemon was too busy.
+    Counter OBSERVATIONS_LOST = "switchyard_peer_observations_lost_total" [];
+    /// Outcomes of submit attempts and DLRs that were not counted for a new key of the capability `quality`, because the granted
+    /// dimension has its maximum of 10,000 keys.
+    Counter OBSERVATIONS_REFUSED = "switchyard_peer_observations_refused_total" [];
     /// Hook calls with a candidate on trial, by hook, mode and outcome: same, different, skipped (shadow); asked, failed,
     /// bypassed (canary).
     Counter CANDIDATE = "switchyard_candidate_questions_total" ["hook", "mode", "outcome"];

@@ -81,6 +81,9 @@ const PERMISSIONS: &[(Method, &str, Permission)] = &[
     (Method::GET, "/v1/configuration/schema", Permission::Read),
     (Method::GET, "/v1/configuration/file", Permission::Read),
     (Method::POST, "/v1/messages", Permission::Operate),
+    // The handler requires `operate` of callers without an account.
+    (Method::POST, "/v1/conversions", Permission::Own),
+    (Method::GET, "/v1/peers/{name}/quality", Permission::Read),
     (Method::POST, "/v1/peers/{name}/test", Permission::Operate),
     (Method::POST, "/v1/peers/{name}/dial", Permission::Operate),
     (Method::GET, "/v1/backup", Permission::ManageBackups),

@@ -1,20 +1,22 @@
-//! The API of finished messages and their records: history, statistics, archive, DLRs, refusals, opt-outs.
+//! The API of finished messages and their records: history, statistics, archive, DLRs, refusals, opt-outs, figures of peers,
+//! conversions.
 
 use crate::backend::{ApiBackend, Export, SharedBackend, call, call_json};
-use crate::problem::Problem;
-use crate::request::{Flag, JsonBody, enum_schema};
+use crate::problem::{Problem, ProblemKind};
+use crate::request::{Flag, JsonBody, PathParams, enum_schema};
 use crate::request_audit::{AuditedResult, with_audit_detail};
 
+use access::Caller;
 use api::name_schemas::{DirectionSchema, FinalStateSchema, TimeText};
 use api::{
-    ArchivePumpView, HistoryPageView, OptOutChange, OptOutsView, OrphanDlrsView, ResendDlrsRequest,
-    ResendDlrsResult, StatisticsView,
+    ArchivePumpView, ConversionsRequest, ConversionsResult, HistoryPageView, OptOutChange, OptOutsView,
+    OrphanDlrsView, PeerFiguresView, Permission, ResendDlrsRequest, ResendDlrsResult, Role, StatisticsView,
 };
-use axum::Json;
 use axum::body::Body;
 use axum::extract::{Query, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Json};
 use std::collections::HashMap;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::Schema;
@@ -32,7 +34,12 @@ pub(crate) fn routes() -> OpenApiRouter<SharedBackend> {
         .routes(routes!(resend_dlrs))
         .routes(routes!(refusals))
         .routes(routes!(opt_outs, set_opt_out))
+        .routes(routes!(peer_figures))
+        .routes(routes!(report_conversions))
 }
+
+/// Maximum number of messages in one report of conversions.
+const MAX_CONVERSIONS: usize = 1_000;
 
 /// The raw query; the backend parses it.
 type RawQuery = Query<HashMap<String, String>>;
@@ -274,4 +281,62 @@ async fn set_opt_out(
 ) -> Result<StatusCode, Problem> {
     call(backend, move |backend| backend.set_opt_out(&request)).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Shows what was observed of a peer in the last five minutes: outcomes of submit attempts, DLRs, conversions.
+#[utoipa::path(
+    get,
+    path = "/v1/peers/{name}/quality",
+    params(("name" = String, Path, description = "The name of the peer or account in the configuration.")),
+    responses(
+        (status = 200, description = "The figures.", body = PeerFiguresView),
+        (status = 404, description = "There is no such peer."),
+    ),
+)]
+async fn peer_figures(
+    State(backend): State<SharedBackend>,
+    PathParams(name): PathParams<String>,
+) -> Result<Json<PeerFiguresView>, Problem> {
+    call_json(backend, move |backend| backend.peer_figures(&name)).await
+}
+
+/// Records that messages led to a conversion, such as a one-time password that was used.
+///
+/// Each message counts once, for the peer that accepted it, at the time of the report; a restart clears all counts. Callers with
+/// the role account report messages of their account; other callers need the permission `operate`.
+#[utoipa::path(
+    post,
+    path = "/v1/conversions",
+    request_body = ConversionsRequest,
+    responses(
+        (status = 200, description = "What became of the report.", body = ConversionsResult),
+        (status = 403, description = "The caller may not operate traffic."),
+    ),
+)]
+async fn report_conversions(
+    State(backend): State<SharedBackend>,
+    Extension(caller): Extension<Caller>,
+    JsonBody(request): JsonBody<ConversionsRequest>,
+) -> AuditedResult<ConversionsResult> {
+    let account = match caller.role {
+        // A caller without an account sees no message.
+        Role::Account => Some(caller.account.clone().unwrap_or_default()),
+        _ => None,
+    };
+    if account.is_none() && !caller.has(Permission::Operate) {
+        let detail =
+            format!("reporting conversions needs the permission operate; the role {} lacks it", caller.role);
+        return Err(Problem::new(ProblemKind::Forbidden, detail));
+    }
+    let count = request.messages.len();
+    if count == 0 || count > MAX_CONVERSIONS {
+        let detail = format!("messages: has {count} ids, and must have 1 to {MAX_CONVERSIONS}");
+        return Err(Problem::new(ProblemKind::BadRequest, detail));
+    }
+    let result =
+        call_json(backend, move |backend| backend.report_conversions(&request.messages, account)).await?;
+    with_audit_detail(result, |result| {
+        let ConversionsResult { recorded, repeated, unknown } = result;
+        format!("{recorded} conversions, {repeated} reported before, {} unknown", unknown.len())
+    })
 }

@@ -69,6 +69,10 @@ pub struct Grants {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(max_items = 32)]
     pub counters: Vec<CounterGrant>,
+    /// What `quality` tells of peers; omitted: of whole peers, over five minutes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub quality: Option<QualityGrant>,
 }
 
 fn default_http_timeout() -> u64 {
@@ -90,8 +94,31 @@ impl Default for Grants {
             hlr: false,
             random: false,
             counters: Vec::new(),
+            quality: None,
         }
     }
+}
+
+/// What `quality` tells of peers, beside figures of whole peers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct QualityGrant {
+    /// The sliding window of all figures, in milliseconds.
+    #[serde(default = "default_quality_window")]
+    #[schema(required = false, minimum = 10_000, maximum = 86_400_000)]
+    pub window_ms: u64,
+    /// Figures by so many leading digits of the destination; several numbers give several sets of figures.
+    #[serde(default)]
+    #[schema(required = false, max_items = 4)]
+    pub digits: Vec<u8>,
+    /// Figures by the value of these attributes of messages.
+    #[serde(default)]
+    #[schema(required = false, max_items = 4)]
+    pub attributes: Vec<String>,
+}
+
+fn default_quality_window() -> u64 {
+    300_000
 }
 
 /// A durable counter.

@@ -23,6 +23,7 @@ mod policy_try;
 mod pools;
 mod problem;
 mod quarantine;
+mod quality;
 mod queue_actions;
 mod readiness;
 mod recent_metrics;
@@ -42,7 +43,7 @@ pub use attention::{AttentionSeverity, AttentionSubject, AttentionSubjectKind, A
 pub use bindings::{
     ActivationRequest, Binding, BindingChange, BindingRecord, BindingRequest, CandidateRecordView,
     CounterGrant, CounterWindow, Grants, HookRollbackRequest, InstanceUse, OnFault, PromotionRequest,
-    Tolerance, TrialModeView, TrialRequest,
+    QualityGrant, Tolerance, TrialModeView, TrialRequest,
 };
 pub use business::{BusinessPushView, BusinessRequestsView, BusinessView};
 pub use cluster::{ClusterNodeView, ClusterRole, ClusterView, EtcdMemberView};
@@ -82,6 +83,7 @@ pub use pools::{
 };
 pub use problem::{FieldProblem, Problem, ProblemReason};
 pub use quarantine::{QuarantinePageView, QuarantineResult, QuarantineSelection, QuarantinedView};
+pub use quality::{ConversionsRequest, ConversionsResult, PeerFiguresView, RefusedAttempts};
 pub use queue_actions::{
     QueueActionKindView, QueueActionPreview, QueueActionRequest, QueueActionSample, QueueActionScopeView,
     QueueActionStateView, QueueActionView, SettleUncertainRequest, SettleUncertainResult, UncertainPageView,

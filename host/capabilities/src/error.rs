@@ -26,6 +26,9 @@ pub enum Error {
         /// The reason.
         what: String,
     },
+    /// A grant of observations of peers is invalid.
+    #[error("{0}")]
+    QualityGrant(String),
     /// A newer release wrote a count.
     #[error(
         "the plugins' values in {path} have a durable counter of format {found}, but this release reads format {known}. Start \

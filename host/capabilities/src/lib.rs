@@ -13,9 +13,10 @@ mod fetch;
 mod hlr;
 mod kv_store;
 mod log_budget;
+mod quality;
 mod table_store;
 
-pub use api::{CounterGrant, CounterWindow, TableFillResult, TableKind};
+pub use api::{CounterGrant, CounterWindow, QualityGrant, TableFillResult, TableKind};
 pub use calendar::check_counter_grants;
 pub use counters::{CounterMetrics, CounterOptions, CounterSpace, Counters};
 pub use durable_counters::{
@@ -29,4 +30,8 @@ pub use fetch::{
 pub use hlr::{ChainHlr, Hlr, HlrFailure, HlrSubscriber, TableHlr};
 pub use kv_store::{KvMetrics, KvStore, KvUsage, MemoryKvStore, RedbKvStore, RowChange, WriteThrough};
 pub use log_budget::{LogBudget, LogBudgets};
+pub use quality::{
+    DEFAULT_QUALITY_WINDOW, Observed, PeerFigures, PeerQuality, QualityAccess, QualityDimension,
+    QualityWindows, check_quality_grant,
+};
 pub use table_store::{Table, TableHandle, TableStore, TableStoreOptions};

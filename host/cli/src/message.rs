@@ -6,7 +6,10 @@ use crate::format::value_text;
 use crate::global_args::{GlobalArgs, exit_help};
 use crate::output::{Failure, Output, Streams};
 use crate::paged_list::fetch_pages;
-use api::{AcceptedMessage, MessagePageView, Problem, TestMessageRequest, TraceView};
+use api::{
+    AcceptedMessage, ConversionsRequest, ConversionsResult, MessagePageView, Problem, TestMessageRequest,
+    TraceView,
+};
 use clap::{Args, Subcommand};
 use client::{ApiClient, ClientError, encode_segment};
 use model::parse_duration;
@@ -109,6 +112,13 @@ enum Task {
         #[arg(required = true)]
         ids: Vec<String>,
     },
+    /// Report that messages led to a conversion, such as a one-time password that was used; exits with 1 if one is unknown.
+    #[command(after_help = "Example:\n  switchyard message report-conversion 1000000042 1000000043")]
+    ReportConversion {
+        /// Their ids.
+        #[arg(required = true)]
+        ids: Vec<String>,
+    },
     /// Send a test message as if an account had submitted it; prints its id.
     #[command(
         after_help = "Example:\n  switchyard message send --account demo --from 10655 --to 8613012345678 'a test'"
@@ -196,6 +206,7 @@ impl Task {
             Self::Trace { id, body } => render::trace(output, &trace(&id, body)?),
             Self::Cancel { ids } => post_each(api, output, &ids, "/cancel", "cancelled"),
             Self::Retry { ids } => post_each(api, output, &ids, "/retry", "retried"),
+            Self::ReportConversion { ids } => report_conversions(api, output, &ids),
             Self::Send { account, from, to, text } => {
                 let text = if text == "-" { read_stdin()? } else { text };
                 let message = TestMessageRequest { account, from: Some(from), to, text };
@@ -206,6 +217,34 @@ impl Task {
                 output.line(&value_text(&accepted.id))
             }
         }
+    }
+}
+
+/// Maximum number of messages in one request.
+const CONVERSIONS_PER_REQUEST: usize = 1_000;
+
+fn report_conversions(api: &ApiClient, output: &Output, ids: &[String]) -> Result<(), Failure> {
+    let count = ids.len();
+    let mut result = ConversionsResult::default();
+    for messages in ids.chunks(CONVERSIONS_PER_REQUEST) {
+        let request = ConversionsRequest { messages: messages.to_vec() };
+        let part: ConversionsResult = api.call("POST", "/v1/conversions", &request)?;
+        result.recorded += part.recorded;
+        result.repeated += part.repeated;
+        result.unknown.extend(part.unknown);
+    }
+    if output.json {
+        output.document(&result)?;
+    } else {
+        output.line(&format!("recorded {}, reported before {}", result.recorded, result.repeated))?;
+        for id in &result.unknown {
+            let id = client::terminal::visible(id);
+            output.remark(&format!("{id}: there is no such message, or no peer has accepted it"));
+        }
+    }
+    match result.unknown.len() {
+        0 => Ok(()),
+        unknown => Err(Failure::PartlyRefused(format!("unknown: {unknown} of {count}"))),
     }
 }
 

@@ -271,6 +271,18 @@ impl KeyItem for String {
     }
 }
 
+impl KeyItem for u8 {
+    fn read_list(section: &Section<'_>, key: &'static str) -> Option<Vec<Self>> {
+        let numbers = section.numbers(key, 0..=u64::from(u8::MAX))?;
+        Some(numbers.into_iter().filter_map(|number| u8::try_from(number).ok()).collect())
+    }
+
+    fn list_shape() -> Shape {
+        let schema = json!({ "type": "integer", "minimum": 0, "maximum": u8::MAX });
+        Shape::List(Box::new(Shape::Value("integer", schema)))
+    }
+}
+
 impl KeyItem for Duration {
     fn read_list(section: &Section<'_>, key: &'static str) -> Option<Vec<Self>> {
         section.durations(key)

@@ -216,6 +216,20 @@ impl<'a> Section<'a> {
         Some(items.iter().filter_map(text).collect())
     }
 
+    /// Reads a list of integers within a range.
+    pub fn numbers(&self, key: &'static str, range: RangeInclusive<u64>) -> Option<Vec<u64>> {
+        let items = self.typed(key, "a list of integers", Value::as_array)?;
+        let number = |item: &Value| {
+            let within = item.as_u64().filter(|number| range.contains(number));
+            if within.is_none() {
+                let allowed = format!("integers from {} to {}", range.start(), range.end());
+                self.invalid(key, format!("has {item}"), allowed);
+            }
+            within
+        };
+        Some(items.iter().filter_map(number).collect())
+    }
+
     /// Reads a boolean.
     pub fn flag(&self, key: &'static str) -> Option<bool> {
         self.typed(key, "true or false", Value::as_bool)

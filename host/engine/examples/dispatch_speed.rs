@@ -71,7 +71,7 @@ fn run(change: impl Fn(&mut PeerSettings), numbers: u64) -> f64 {
         }
         engine.advance(now, &mut out);
         engine.seal(&mut out);
-        let Output { batch, commands } = std::mem::take(&mut out);
+        let Output { batch, commands, .. } = std::mem::take(&mut out);
         ended += batch.finished.len() as u64;
         for command in commands {
             if let EngineCommand::Send { message, .. } = command {

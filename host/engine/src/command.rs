@@ -1,7 +1,7 @@
 use crate::ReplyTo;
 use model::{
-    AddressBytes, Attempt, Balance, Batch, DlrState, LinkId, Message, MessageId, PeerMessageId, PoolAnswer,
-    PoolSummary, QueueAction, Refusal, Settlement, SubmitTicket, Timestamp,
+    AddressBytes, Attempt, Balance, Batch, DlrState, LinkId, Message, MessageId, PeerMessageId,
+    PeerObservation, PoolAnswer, PoolSummary, QueueAction, Refusal, Settlement, SubmitTicket, Timestamp,
 };
 use std::sync::Arc;
 
@@ -12,6 +12,8 @@ pub struct Output {
     pub batch: Batch,
     /// The commands that leave after it.
     pub commands: Vec<EngineCommand>,
+    /// What was observed of peers, in order. It may be discarded.
+    pub observations: Vec<PeerObservation>,
 }
 
 impl Output {

@@ -206,6 +206,7 @@ impl Engine {
             self.make_segment_dlr(now, slot, dlr, (number, all), out);
         }
         if let Some(state) = together {
+            self.observe_dlr(now, slot, state, out);
             self.end(now, slot, state, Some(dlr), out);
             return;
         }

@@ -16,7 +16,8 @@ use crate::subscriber_lock::SubscriberLocks;
 use crate::timer::{Timer, Timers};
 use crate::{EngineAnswer, EngineCommand, Event, Output, Settings};
 use model::{
-    FinalRecord, FinalState, LinkId, Message, MessageId, Moment, Now, PeerId, Random, Step, StepKind,
+    FinalRecord, FinalState, LinkId, Message, MessageId, Moment, Now, ObservationKind, PeerId, Random, Step,
+    StepKind,
 };
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeSet, HashMap};
@@ -515,6 +516,7 @@ impl Engine {
             self.complete_submit(slot, seq, out);
             self.start_history(slot, flight);
             self.add_step(now, slot, StepKind::Unanswered);
+            self.observe(now, slot, ObservationKind::Unanswered, out);
             self.mark_uncertain(now, slot, out);
         }
         self.mark_dirty(state.peer.0);

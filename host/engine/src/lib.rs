@@ -24,6 +24,7 @@ mod index;
 mod lane;
 mod ledger;
 mod leg_subscriber;
+mod observations;
 mod opt_out;
 mod outcome;
 mod pace;

@@ -80,6 +80,7 @@ impl Engine {
         if matches!(outcome, Outcome::Accepted { .. } | Outcome::Refused { .. }) {
             self.count_answer(now, slot, flight.since);
         }
+        self.observe_outcome(now, slot, &outcome, out);
         match outcome {
             Outcome::Accepted { ids } => self.accepted_by_peer(now, slot, flight, ids, out),
             Outcome::Refused { class, code, taken } => {

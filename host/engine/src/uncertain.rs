@@ -3,7 +3,7 @@
 use crate::engine::Engine;
 use crate::slab::{Slot, State, flag};
 use crate::{EngineCommand, Output, UncertainPolicy};
-use model::{DlrState, FinalState, MessageId, Now, PeerMessageId, StepKind};
+use model::{DlrState, FinalState, MessageId, Now, ObservationKind, PeerMessageId, StepKind};
 use std::time::Duration;
 
 impl Engine {
@@ -149,6 +149,9 @@ impl Engine {
             history.segments.iter().any(|segment| segment.state == Some(DlrState::Accepted))
         });
         let end = if accepted { FinalState::Relayed } else { FinalState::Unknown };
+        if self.slab[slot].state == State::AwaitingDlr && !accepted {
+            self.observe(now, slot, ObservationKind::Failed { after: None }, out);
+        }
         self.end(now, slot, end, None, out);
     }
 }

@@ -12,6 +12,7 @@ pub mod host {
                 import switchyard:hooks/tables@0.3.0;
                 import switchyard:hooks/counters@0.3.0;
                 import switchyard:hooks/peers@0.3.0;
+                import switchyard:hooks/quality@0.3.0;
                 import switchyard:hooks/numbers@0.3.0;
                 import switchyard:hooks/body@0.3.0;
                 import switchyard:hooks/details@0.3.0;

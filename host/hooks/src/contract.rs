@@ -72,7 +72,10 @@ const WORLDS: [WorldContract; 10] = {
             Router,
             V0_3,
             "routing",
-            &["types", "log", "clock", "tables", "counters", "peers", "numbers", "body", "details", "fault"],
+            &[
+                "types", "log", "clock", "tables", "counters", "peers", "quality", "numbers", "body",
+                "details", "fault",
+            ],
         ),
         world(
             Resolver,
@@ -84,7 +87,7 @@ const WORLDS: [WorldContract; 10] = {
             DeliveryPolicy,
             V0_3,
             "delivery",
-            &["types", "log", "clock", "tables", "peers", "details", "fault"],
+            &["types", "log", "clock", "tables", "peers", "quality", "details", "fault"],
         ),
         world(
             Biller,

@@ -95,6 +95,9 @@ pub enum HookError {
     /// A durable counter grant is invalid.
     #[error("grants.counters: {0}")]
     BadCounter(String),
+    /// A grant of observations of peers is invalid.
+    #[error("grants.quality: {0}")]
+    BadQuality(String),
     /// The bindings have changed since the caller read them.
     #[error("the {hook} hook is at change {found}, not {expected}: read it again before you change it")]
     Changed {

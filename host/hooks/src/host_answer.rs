@@ -3,6 +3,8 @@
 use crate::host_call_log::{HostCallKind, HostCallLog, decode_u64};
 use crate::host_calls::numbers::PoolState;
 use crate::host_calls::peers::PeerState;
+use crate::host_calls::quality;
+use capabilities::{PeerFigures, QualityDimension};
 
 /// An answer of the host to a call, as it was recorded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +26,19 @@ pub enum HostAnswer {
     },
     /// The value that an appliance table has for a key: table, key, value.
     Table(String, String, Option<String>),
+    /// What was observed of a peer.
+    Quality {
+        /// The peer.
+        peer: String,
+        /// What the figures refer to.
+        dimension: QualityDimension,
+        /// The value of the dimension; empty for the whole peer.
+        value: String,
+        /// The window, in milliseconds.
+        window: u64,
+        /// The figures.
+        figures: PeerFigures,
+    },
     /// An attribute of the account: name and value.
     Attribute(String, Option<String>),
 }
@@ -45,6 +60,11 @@ impl HostAnswer {
             HostCallKind::Clock | HostCallKind::Random | HostCallKind::Detail => None,
             HostCallKind::Peer => Some(Self::Peer(text(key), PeerState::read(answer))),
             HostCallKind::Pool => Some(Self::Pool(text(key), PoolState::read(answer))),
+            HostCallKind::Quality => {
+                let (peer, window, dimension, value) = quality::decode_key(key)?;
+                let (peer, value) = (text(peer), text(value));
+                Some(Self::Quality { peer, dimension, value, window, figures: quality::decode(answer)? })
+            }
             HostCallKind::Attribute => Some(Self::Attribute(text(key), value)),
             HostCallKind::Table => Some(Self::Table(part()?, part()?, value)),
             HostCallKind::Prefix => {

@@ -21,10 +21,11 @@ pub(crate) enum HostCallKind {
     Pool = 7,
     Attribute = 8,
     Detail = 9,
+    Quality = 10,
 }
 
 impl HostCallKind {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Clock,
         Self::Peer,
         Self::Counter,
@@ -34,6 +35,7 @@ impl HostCallKind {
         Self::Pool,
         Self::Attribute,
         Self::Detail,
+        Self::Quality,
     ];
 
     /// The kind of an entry.
@@ -56,6 +58,7 @@ impl HostCallKind {
             Self::Pool => "a number pool's state",
             Self::Attribute => "an account's attribute",
             Self::Detail => "a detail of the message",
+            Self::Quality => "figures of a peer",
         }
     }
 }

@@ -16,6 +16,7 @@ mod id;
 mod ledger;
 mod message;
 mod message_changes;
+mod observation;
 mod outcome;
 mod plugin;
 mod pool_number;
@@ -53,6 +54,7 @@ pub use id::{IdempotencyKey, LinkId, MessageId, ParseMessageIdError, PeerId, Pee
 pub use ledger::{Balance, Charge, LedgerChange, LedgerOperation, Quote, Settlement};
 pub use message::{Direction, DlrContent, DlrRequest, Message, MessageKind, Priority, SUBMISSION_IDS, Text};
 pub use message_changes::MessageChanges;
+pub use observation::{ObservationKind, PeerObservation};
 pub use outcome::{ErrorClass, Outcome, Refusal, SubmitTicket};
 pub use plugin::{Hook, PluginVersion};
 pub use pool_number::{NumberEvent, NumberState, ParsePoolNumberError, PoolNumber};

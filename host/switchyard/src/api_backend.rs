@@ -77,6 +77,10 @@ pub(crate) struct Switchyard {
     pub(crate) binding: Mutex<()>,
     /// Publishes peers and pools to plugins.
     pub(crate) peer_snapshots: Arc<crate::peer_snapshots::PeerSnapshotPublisher>,
+    /// What was observed of peers.
+    pub(crate) quality: Arc<capabilities::PeerQuality>,
+    pub(crate) peer_observer: crate::peer_observer::PeerObserver,
+    pub(crate) conversions: crate::conversion_log::ConversionLog,
     /// This node, if it leads a cluster.
     pub(crate) cluster: Option<Arc<crate::leading_node::LeadingNode>>,
 }
@@ -487,6 +491,18 @@ impl ApiBackend for Switchyard {
 
     fn set_opt_out(&self, change: &api::OptOutChange) -> Result<(), Problem> {
         self.change_opt_out(change)
+    }
+
+    fn peer_figures(&self, name: &str) -> Result<api::PeerFiguresView, Problem> {
+        self.figures_of_peer(name)
+    }
+
+    fn report_conversions(
+        &self,
+        ids: &[String],
+        account: Option<Arc<str>>,
+    ) -> Result<api::ConversionsResult, Problem> {
+        self.record_conversions(ids, account.as_deref())
     }
 
     fn business(&self) -> Vec<api::BusinessView> {

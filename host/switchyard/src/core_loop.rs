@@ -9,6 +9,7 @@ use crate::batch_size::BatchSize;
 use crate::critical_thread::{self, fail_stop};
 use crate::hook_workers::HookWorkers;
 use crate::message_lookups::{MessageLookup, MessageLookups};
+use crate::peer_observer::PeerObserver;
 use crate::table_writer::TableWriter;
 use crate::telemetry::{self, Telemetry};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, unbounded};
@@ -218,6 +219,7 @@ pub(crate) fn channel() -> (CoreChannel, CoreHandle) {
 pub(crate) struct BatchObservers {
     pub(crate) mailbox_index: Arc<MailboxIndex>,
     pub(crate) pools: Arc<PoolFeed>,
+    pub(crate) peers: PeerObserver,
     /// The trace exporter, if configured.
     pub(crate) telemetry: Option<Telemetry>,
 }
@@ -369,7 +371,7 @@ struct Committer {
 
 impl Committer {
     fn run(self, batches: &Receiver<Output>) {
-        for Output { batch, commands } in batches {
+        for Output { batch, commands, observations } in batches {
             self.counts.batch_begun.store(self.clock.micros(), Relaxed);
             if !batch.is_empty() {
                 let begun = Instant::now();
@@ -390,6 +392,7 @@ impl Committer {
                     Err(error) => fail_stop(&error),
                 }
             }
+            self.observers.peers.observe(observations);
             for other in self.registry.dispatch(commands) {
                 match self.hook_workers.dispatch(other) {
                     Some(EngineCommand::Load { ids }) => drop(self.reads.send(ids)),

@@ -239,6 +239,8 @@ impl Switchyard {
         }
         let failures = self.counters.write_failures();
         page.put(&metrics::DURABLE_COUNTER_WRITE_FAILURES, &[], failures as f64);
+        page.put(&metrics::OBSERVATIONS_LOST, &[], self.peer_observer.lost() as f64);
+        page.put(&metrics::OBSERVATIONS_REFUSED, &[], self.quality.refused_keys() as f64);
         for (table, info) in self.tables.list() {
             page.put(&metrics::TABLE_ROWS, &[&table], info.rows as f64);
         }

@@ -8,6 +8,7 @@ use crate::batch_size::{BATCH_OCTETS, BatchSize, REPLICATED_BATCH_OCTETS};
 use crate::cluster_node::{self, ClusterNode, Outcome};
 use crate::config::{Config, FirstBinding};
 use crate::config_manager::{RuntimeComponents, StartupConfig, TunableSettings};
+use crate::conversion_log::ConversionLog;
 use crate::core_loop::{self, BatchObservers, CoreHandle};
 use crate::critical_thread;
 use crate::error_causes::ErrorCauses;
@@ -18,6 +19,7 @@ use crate::leading_node;
 use crate::logging::LogControl;
 use crate::memory;
 use crate::opt_out::{KeywordFilter, KeywordRules};
+use crate::peer_observer::PeerObserver;
 use crate::peer_snapshots::PeerSnapshotPublisher;
 use crate::pools::PoolService;
 use crate::replays::Replays;
@@ -155,6 +157,9 @@ pub(crate) fn serve(mut config: Config, mut startup: StartupConfig, logging: Arc
         pools: host_services.pool_snapshots.clone(),
     });
     let tables = host_services.tables.clone();
+    let quality = host_services.quality.clone();
+    let peer_observer =
+        PeerObserver::start(quality.clone(), directory.clone(), host_services.account_attributes.clone())?;
     let routing = Arc::new(routing(&config, &directory, host_services)?);
 
     let recovering = Instant::now();
@@ -299,6 +304,9 @@ pub(crate) fn serve(mut config: Config, mut startup: StartupConfig, logging: Arc
         tuning: tuning.clone(),
         binding: Mutex::new(()),
         peer_snapshots: peer_snapshots.clone(),
+        quality,
+        peer_observer: peer_observer.clone(),
+        conversions: ConversionLog::default(),
         cluster: leading.clone(),
     });
     let hook_workers = HookWorkers::start(&core, &routing, config.plugins.resolver_threads)?;
@@ -314,7 +322,12 @@ pub(crate) fn serve(mut config: Config, mut startup: StartupConfig, logging: Arc
         links.registry(),
         hook_workers,
         history.clone(),
-        BatchObservers { mailbox_index: mailbox_index.clone(), pools: pools.feed.clone(), telemetry },
+        BatchObservers {
+            mailbox_index: mailbox_index.clone(),
+            pools: pools.feed.clone(),
+            peers: peer_observer,
+            telemetry,
+        },
     )?;
     let housekeeper = Housekeeper {
         core: core.clone(),
@@ -534,6 +547,7 @@ fn host_services(
     Ok(HostServices {
         peer_snapshots: Arc::new(PeerSnapshots::default()),
         pool_snapshots: Arc::default(),
+        quality: Arc::default(),
         account_attributes: Arc::default(),
         decode_text: ports::text::characters,
         replace_text: ports::text::replace,

@@ -190,8 +190,21 @@ fn settlement(settlement: &CaseSettlement) -> Table {
 
 /// The part of a setup that the common one lacks. A file cannot remove entries of its `[given]`.
 fn setup(own: &CaseSetup, common: &CaseSetup, configures: bool) -> Table {
-    let CaseSetup { policy, now, grants, memory, deadline_ms, tables, peers, pools, counters, kv, http, hlr } =
-        own;
+    let CaseSetup {
+        policy,
+        now,
+        grants,
+        memory,
+        deadline_ms,
+        tables,
+        peers,
+        pools,
+        quality,
+        counters,
+        kv,
+        http,
+        hlr,
+    } = own;
     let mut given = Table::new();
     let mut put = |is_set: bool, key: &str, value: Value| {
         if is_set {
@@ -259,6 +272,10 @@ fn setup(own: &CaseSetup, common: &CaseSetup, configures: bool) -> Table {
         })
         .collect();
     put(!own_counters.is_empty(), "counters", own_counters.into());
+    let own_figures = quality.strip_prefix(common.quality.as_slice()).unwrap_or(quality);
+    let own_figures: Vec<Value> =
+        own_figures.iter().filter_map(|figures| Value::try_from(figures).ok()).collect();
+    put(!own_figures.is_empty(), "quality", own_figures.into());
     let own_http = http.strip_suffix(common.http.as_slice()).unwrap_or(http);
     let own_http: Vec<Value> = own_http.iter().map(|one| exchange(one).into()).collect();
     put(!own_http.is_empty(), "http", own_http.into());
@@ -310,6 +327,8 @@ mod tests {
         CaseCharge, CaseGrants, CaseLeg, CasePeerState, CasePoolState, CasePrice, CaseResolution, CaseSender,
         CaseStep, CaseSubscriber, CaseTable, CaseVerdict, CounterPreset,
     };
+    use crate::plugin_host::{CaseFigures, CaseRefusals};
+    use capabilities::QualityGrant;
 
     const COMMON: &str = "[given]\npolicy-text = 'a'\nnow = 5\n[given.peers]\nnorth = {}\n[given.hlr]\n1 = { imsi = '001011' }\n";
 
@@ -385,6 +404,22 @@ mod tests {
         setup.pools.insert("p".to_owned(), CasePoolState { ready: 1, busy: 2, down: 3, total: 4 });
         let preset = CounterPreset { name: "n".into(), key: "k".into(), amount: 3, window_ms: 4 };
         setup.counters.push(preset);
+        let attribute = Some(("campaign".to_owned(), "otp".to_owned()));
+        let refused = CaseRefusals { memory_full: 3, ..CaseRefusals::default() };
+        setup.grants.quality = Some(QualityGrant {
+            window_ms: 60_000,
+            digits: vec![4],
+            attributes: vec!["campaign".to_owned()],
+        });
+        setup.quality.push(CaseFigures {
+            peer: "north".to_owned(),
+            attribute,
+            refused,
+            delivered: 7,
+            dlr_ms: 900,
+            ..CaseFigures::default()
+        });
+        setup.quality.push(CaseFigures { digits: Some("4915".to_owned()), ..CaseFigures::default() });
         setup.kv.insert("k".to_owned(), "v".to_owned());
         setup.http.push(HttpExchange {
             method: "POST".to_owned(),

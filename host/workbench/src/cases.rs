@@ -3,8 +3,8 @@
 use crate::WorkbenchError;
 use crate::case_details::CaseChanges;
 use crate::plugin_host::{
-    CaseAdvice, CaseAttempt, CaseFirstLeg, CaseGrants, CaseMessage, CasePeerState, CasePoolState, CasePrice,
-    CaseQuestion, CaseResolution, CaseScreenVerdict, CaseSender, CaseSettlement, CaseSetup, CaseStep,
+    CaseAdvice, CaseAttempt, CaseFigures, CaseFirstLeg, CaseGrants, CaseMessage, CasePeerState,
+    CasePoolState, CasePrice, CaseQuestion, CaseResolution, CaseScreenVerdict, CaseSender, CaseSettlement, CaseSetup, CaseStep,
     CaseSubscriber, CaseTable, CaseVerdict, CounterPreset, HttpExchange,
 };
 use serde::{Deserialize, Deserializer};
@@ -74,6 +74,7 @@ struct SetupEntry {
     tables: BTreeMap<String, CaseTable>,
     peers: BTreeMap<String, CasePeerState>,
     pools: BTreeMap<String, CasePoolState>,
+    quality: Vec<CaseFigures>,
     counters: Vec<CounterPreset>,
     kv: BTreeMap<String, String>,
     http: Vec<HttpExchange>,
@@ -205,6 +206,7 @@ fn apply_setup(folder: &Path, mut setup: CaseSetup, entry: SetupEntry) -> Result
     setup.tables.extend(entry.tables);
     setup.peers.extend(entry.peers);
     setup.pools.extend(entry.pools);
+    setup.quality.extend(entry.quality);
     setup.counters.extend(entry.counters);
     setup.kv.extend(entry.kv);
     // The case's own exchanges take precedence.

@@ -82,10 +82,14 @@ pub(crate) fn allowed_imports(hook: Hook) -> &'static [&'static str] {
     match hook {
         Hook::Screen => &["types", "log", "clock", "tables", "counters", "body", "details", "fault"],
         Hook::Router => {
-            &["types", "log", "clock", "tables", "counters", "peers", "numbers", "body", "details", "fault"]
+            const IMPORTS: &[&str] = &[
+                "types", "log", "clock", "tables", "counters", "peers", "quality", "numbers", "body",
+                "details", "fault",
+            ];
+            IMPORTS
         }
         Hook::Resolver => &["types", "log", "clock", "tables", "counters", "kv", "http", "hlr", "fault"],
-        Hook::DeliveryPolicy => &["types", "log", "clock", "tables", "peers", "details", "fault"],
+        Hook::DeliveryPolicy => &["types", "log", "clock", "tables", "peers", "quality", "details", "fault"],
         Hook::Biller => &["types", "log", "clock", "tables", "kv", "http", "details", "fault"],
     }
 }
@@ -104,6 +108,10 @@ pub(crate) fn describe_import(interface: &str) -> Option<(&'static str, Option<&
             ("counts over sliding windows in memory; durably by hour, day or month if granted", None)
         }
         "peers" => ("reads the links and queue length of every peer", None),
+        "quality" => (
+            "reads outcomes, DLRs and conversions of every peer; by destination or attribute if granted",
+            None,
+        ),
         "numbers" => (
             "reads the state of number pools, and requests a number as the sender of the current message",
             None,

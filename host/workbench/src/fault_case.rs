@@ -1,6 +1,7 @@
 //! Makes a case of a fault in the appliance, so that the author can repeat it.
 
 use crate::case_details::{CaseChanges, CaseTlvs};
+use crate::case_quality;
 use crate::case_writer;
 use crate::cases::{Case, ExpectedAnswer};
 use crate::plugin_host::{
@@ -48,6 +49,9 @@ fn case(details: &FaultDetails, directory: &Directory) -> Case {
                 let empty = || CaseTable { kind: TableKind::Prefix, rows: Default::default() };
                 let rows = &mut setup.tables.entry(table.clone()).or_insert_with(empty).rows;
                 rows.extend(value.as_ref().map(|value| (key.clone(), value.clone())));
+            }
+            HostAnswer::Quality { peer, dimension, value, window, figures } => {
+                case_quality::add_answer(&mut setup, (peer, *window), (dimension, value), figures);
             }
             HostAnswer::Attribute(name, Some(value)) => attributes.push((name.clone(), value.clone())),
             HostAnswer::Peer(_, None) | HostAnswer::Pool(_, None) | HostAnswer::Attribute(_, None) => {}

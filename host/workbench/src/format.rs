@@ -2,7 +2,7 @@
 
 use api::{
     Binding, BindingRecord, CandidateRecordView, CounterGrant, FaultExample, Grants, HookStateView,
-    PluginCountsView, PluginVersionView, ReplayReport,
+    PluginCountsView, PluginVersionView, QualityGrant, ReplayReport,
 };
 use cli::format::{list, number, octets, table, timestamp, value_text};
 use client::terminal;
@@ -151,6 +151,13 @@ fn counter(grant: &CounterGrant) -> String {
     format!("counter {} by {} in {}", value_text(&grant.name), grant.window.name(), value_text(&grant.zone))
 }
 
+fn quality_grant(grant: &QualityGrant) -> String {
+    let window = format!("over {} ms", grant.window_ms);
+    let digits = grant.digits.iter().map(|digits| format!("by {digits} digits"));
+    let attributes = grant.attributes.iter().map(|name| format!("by {}", value_text(name)));
+    std::iter::once(window).chain(digits).chain(attributes).collect::<Vec<_>>().join(" ")
+}
+
 fn grants(grants: &Grants) -> String {
     let mut all: Vec<String> = grants.counters.iter().map(counter).collect();
     let mut add = |is_granted: bool, name: &str, value: String| {
@@ -163,6 +170,9 @@ fn grants(grants: &Grants) -> String {
     add(grants.http_answer > 0, "http-answer", grants.http_answer.to_string());
     add(grants.http_timeout_ms > 0, "http-timeout-ms", grants.http_timeout_ms.to_string());
     add(grants.kv > 0, "kv", grants.kv.to_string());
+    if let Some(quality) = &grants.quality {
+        add(true, "quality", quality_grant(quality));
+    }
     add(grants.random, "random", grants.random.to_string());
     add(!grants.tables.is_empty(), "tables", value_text(&grants.tables));
     if all.is_empty() { "-".to_owned() } else { all.join(", ") }
@@ -299,6 +309,11 @@ mod tests {
                 window: CounterWindow::Day,
                 zone: "Europe/Berlin".to_owned(),
             }],
+            quality: Some(QualityGrant {
+                window_ms: 60_000,
+                digits: vec![5],
+                attributes: vec!["campaign".to_owned()],
+            }),
             ..Grants::default()
         };
         let first = Binding {
@@ -396,7 +411,7 @@ mod tests {
     fn one_hook_is_shown_with_its_settings_and_its_history() {
         let format = hook(&state());
         for line in [
-            "granted   counter daily by day in Europe/Berlin, kv 4096\n",
+            "granted   counter daily by day in Europe/Berlin, kv 4096, quality over 60000 ms by 5 digits by campaign\n",
             "deadline  50 ms\n",
             "3       2026-11-21 16:03:02Z  activated  -",
         ] {

@@ -3,12 +3,15 @@
 use crate::WorkbenchError;
 use crate::build::debug_info_path;
 use crate::case_conversion::CaseConversion;
+use crate::case_quality;
 use crate::plugin_host::{
     CaseAnswer, CasePoolState, CaseQuestion, CaseSetup, CaseSubscriber, HttpExchange, HttpFailure, PluginHost,
 };
 use api::InstanceUse;
 use arc_swap::ArcSwap;
-use capabilities::{Counters, DurableCounters, Fetch, FetchFailure, Hlr, HlrFailure, HlrSubscriber};
+use capabilities::{
+    Counters, DurableCounters, Fetch, FetchFailure, Hlr, HlrFailure, HlrSubscriber, QualityAccess,
+};
 use capabilities::{
     FetchRequest, FetchResponse, KvStore as _, LogBudgets, MemoryKvStore, TableStore, TableStoreOptions,
 };
@@ -76,7 +79,7 @@ impl LocalHost {
     /// Loads a component, with the same checks as an upload.
     pub(crate) fn new(component: &[u8]) -> Result<Self, String> {
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-        let (hooks, _) =
+        let (hooks, ..) =
             open(folder.path(), &folder.path().join("tables"), &CaseSetup::default(), &[], Arc::default())?;
         let info = hooks.upload(PLUGIN, component, None).map_err(|error| error.to_string())?;
         Ok(Self { folder, version: info.version, hook: info.hook, debug_info: None })
@@ -108,7 +111,8 @@ impl LocalHost {
         // Each session has its own tables.
         let tables = tempfile::tempdir_in(self.folder.path()).map_err(|error| error.to_string())?;
         let attributes = Arc::<AccountAttributes>::default();
-        let (hooks, directory) = open(self.folder.path(), tables.path(), setup, names, attributes.clone())?;
+        let (hooks, directory, _observed) =
+            open(self.folder.path(), tables.path(), setup, names, attributes.clone())?;
         let mut binding = Binding::new(PLUGIN, &self.version, &setup.policy);
         binding.instance = instance;
         binding.grants = hooks::Grants {
@@ -118,6 +122,7 @@ impl LocalHost {
             hlr: setup.grants.hlr,
             random: setup.grants.random,
             counters: setup.grants.counters.clone(),
+            quality: setup.grants.quality.clone(),
             ..hooks::Grants::default()
         };
         binding.memory = setup.memory.unwrap_or(binding.memory);
@@ -150,7 +155,7 @@ fn open(
     setup: &CaseSetup,
     names: &[&str],
     attributes: Arc<AccountAttributes>,
-) -> Result<(Arc<Hooks>, Directory), String> {
+) -> Result<(Arc<Hooks>, Directory, QualityAccess), String> {
     let mut directory = Directory::new();
     let peers = setup.peers.keys().map(String::as_str);
     for name in std::iter::once(HOME_PEER).chain(peers).chain(names.iter().copied()) {
@@ -158,9 +163,10 @@ fn open(
     }
     let options = HooksOptions { instances: 8, home: directory.id(HOME_PEER), ..HooksOptions::default() };
     let services = services(tables, setup, attributes)?;
+    let observed = case_quality::observe(&services.quality, setup)?;
     let shared = Arc::new(ArcSwap::from_pointee(directory.clone()));
     let hooks = Hooks::open(&folder.join("plugins"), options, shared, services);
-    Ok((hooks.map_err(|error| error.to_string())?, directory))
+    Ok((hooks.map_err(|error| error.to_string())?, directory, observed))
 }
 
 /// Accounts and peers of a question; on an appliance the configuration has them.
@@ -221,6 +227,7 @@ fn services(
     Ok(HostServices {
         peer_snapshots: Arc::new(peer_snapshots),
         pool_snapshots: Arc::new(pool_snapshots),
+        quality: Arc::default(),
         account_attributes: attributes,
         decode_text: ports::text::characters,
         replace_text: ports::text::replace,

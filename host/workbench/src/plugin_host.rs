@@ -3,7 +3,7 @@
 //! Names follow `wit/`, so that a case reads like the contract. Times are in milliseconds.
 
 use crate::case_details::{CaseChanges, CaseTlvs};
-use capabilities::{CounterGrant, TableKind};
+use capabilities::{CounterGrant, QualityGrant, TableKind};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -35,6 +35,8 @@ pub struct CaseSetup {
     pub peers: BTreeMap<String, CasePeerState>,
     /// The number pools.
     pub pools: BTreeMap<String, CasePoolState>,
+    /// What was observed of peers before `now`.
+    pub quality: Vec<CaseFigures>,
     /// Initial counts at `now`.
     pub counters: Vec<CounterPreset>,
     /// Initial values of the plugin's store.
@@ -61,6 +63,9 @@ pub struct CaseGrants {
     pub random: bool,
     /// Its durable counters.
     pub counters: Vec<CounterGrant>,
+    /// What it may see of peers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quality: Option<QualityGrant>,
 }
 
 /// A table of the appliance.
@@ -101,6 +106,58 @@ pub struct CasePoolState {
     pub down: u64,
     /// All numbers.
     pub total: u64,
+}
+
+/// What was observed of a peer in one scope: the whole peer unless there are digits or an attribute. The window is that of the
+/// binding.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct CaseFigures {
+    /// The peer.
+    pub peer: String,
+    /// The leading digits of the destination.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digits: Option<String>,
+    /// The name and the value of an attribute.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attribute: Option<(String, String)>,
+    /// Accepted attempts.
+    #[serde(default)]
+    pub accepted: u16,
+    /// Refused attempts.
+    #[serde(default)]
+    pub refused: CaseRefusals,
+    /// Unanswered attempts.
+    #[serde(default)]
+    pub unanswered: u16,
+    /// Messages with a DLR that reports delivery.
+    #[serde(default)]
+    pub delivered: u16,
+    /// Messages with a DLR that reports anything else.
+    #[serde(default)]
+    pub failed: u16,
+    /// Conversions.
+    #[serde(default)]
+    pub conversions: u16,
+    /// The time to each DLR.
+    #[serde(default)]
+    pub dlr_ms: u64,
+}
+
+/// Refused attempts by class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+pub struct CaseRefusals {
+    /// Temporary errors.
+    pub temporary: u16,
+    /// Permanent errors.
+    pub permanent: u16,
+    /// The subscriber is absent.
+    pub absent: u16,
+    /// The handset's memory is full.
+    pub memory_full: u16,
+    /// Throttled.
+    pub throttled: u16,
 }
 
 /// The initial count of a counter.

@@ -72,6 +72,7 @@ pub mod delivery_policy {
             "switchyard:hooks/clock@0.3.0": super::router::switchyard::hooks::clock,
             "switchyard:hooks/tables@0.3.0": super::router::switchyard::hooks::tables,
             "switchyard:hooks/peers@0.3.0": super::router::switchyard::hooks::peers,
+            "switchyard:hooks/quality@0.3.0": super::router::switchyard::hooks::quality,
         },
     });
 }

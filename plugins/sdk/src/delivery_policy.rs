@@ -8,8 +8,8 @@ use std::time::Duration;
 pub use delivery::Guest;
 pub use delivery::{Advice, Attempt, ErrorClass, NextStep, Step};
 
-/// A delivery policy. It may use [`log`](crate::log), [`clock`](crate::clock), [`tables`](crate::tables) and
-/// [`peers`](crate::peers).
+/// A delivery policy. It may use [`log`](crate::log), [`clock`](crate::clock), [`tables`](crate::tables),
+/// [`peers`](crate::peers), [`quality`](crate::quality) and [`details`](crate::details).
 pub trait DeliveryPolicy: Sized {
     /// Reads a policy document.
     ///

@@ -27,7 +27,7 @@
 //! switchyard_sdk::export_router!(Everywhere);
 //! ```
 //!
-//! Each capability of the host has a module: [`log`], [`clock`], [`tables`], [`counters`], [`peers`], [`numbers`],
+//! Each capability of the host has a module: [`log`], [`clock`], [`tables`], [`counters`], [`peers`], [`quality`], [`numbers`],
 //! [`body`], [`details`], [`kv`], [`http`], [`hlr`], [`fault`]. A component imports only the functions that it calls. If it calls one that its
 //! world does not have (such as [`http`] in a router), the host refuses the component.
 //!
@@ -57,7 +57,7 @@ pub use bindings::router::switchyard::hooks::types::{
     Address, Attribute, Change, Message, RejectReason, Tlv,
 };
 pub use bindings::router::switchyard::hooks::{
-    body, clock, counters, details, fault, log, numbers, peers, tables,
+    body, clock, counters, details, fault, log, numbers, peers, quality, tables,
 };
 pub use delivery_policy::{
     Advice, Attempt, DeliveryPolicy, ErrorClass, NextStep, Step, await_alert, fail, next_leg, retry_after,

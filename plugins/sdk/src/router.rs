@@ -12,7 +12,7 @@ pub use routing::Guest;
 pub use routing::{Decision, Leg, Verdict};
 
 /// A router. It may use [`log`](crate::log), [`clock`](crate::clock), [`tables`](crate::tables),
-/// [`counters`](crate::counters), [`peers`](crate::peers), [`numbers`](crate::numbers), [`body`](crate::body) and
+/// [`counters`](crate::counters), [`peers`](crate::peers), [`quality`](crate::quality), [`numbers`](crate::numbers), [`body`](crate::body) and
 /// [`details`](crate::details).
 pub trait Router: Sized {
     /// Reads a policy document.

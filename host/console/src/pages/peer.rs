@@ -11,7 +11,10 @@ use crate::pages::configuration::send_patch;
 use crate::request_context::RequestContext;
 use crate::settings::{self, Field, PASSWORD_HASH};
 use crate::table::{detail_list, table};
-use api::{BindMode, FieldProblem, LinkBlocker, LinkView, PeerTestView, Permission, QueueView, RefusalsView};
+use api::{
+    BindMode, FieldProblem, LinkBlocker, LinkView, PeerFiguresView, PeerTestView, Permission, QueueView,
+    RefusalsView,
+};
 use axum::extract::Path;
 use axum::http::{Method, StatusCode};
 use axum::response::Response;
@@ -78,8 +81,16 @@ pub(crate) async fn regions(
     list: &str,
     name: &str,
 ) -> Result<Vec<Region>, ApiError> {
-    let (queues, links) =
-        tokio::join!(context.get::<Vec<QueueView>>("/v1/queues"), context.get::<Vec<LinkView>>("/v1/links"),);
+    let quality_path = format!("/v1/peers/{}/quality", encode_segment(name));
+    let quality = async {
+        // Accounts send no DLRs.
+        if list == "account" { None } else { context.get::<PeerFiguresView>(&quality_path).await.ok() }
+    };
+    let (queues, links, quality) = tokio::join!(
+        context.get::<Vec<QueueView>>("/v1/queues"),
+        context.get::<Vec<LinkView>>("/v1/links"),
+        quality,
+    );
     let (queues, links) = (queues?, links?);
     let queue = queues.iter().find(|queue| queue.peer == name);
     let rows: Vec<_> = links
@@ -106,7 +117,7 @@ pub(crate) async fn regions(
     let heads =
         &["State", "Remote address", "Bound as", "In flight", "Answer", "Blocked by", "Since", "Last error"];
     let empty = html! { p { "There are no connections." } };
-    Ok(vec![
+    let mut regions = vec![
         (
             "links",
             html! {
@@ -139,7 +150,44 @@ pub(crate) async fn regions(
                 }
             },
         ),
-    ])
+    ];
+    regions.extend(quality.map(|figures| ("quality", quality_region(&figures))));
+    Ok(regions)
+}
+
+/// What was observed of a peer lately.
+fn quality_region(figures: &PeerFiguresView) -> Markup {
+    let ended = u64::from(figures.delivered) + u64::from(figures.failed);
+    let rate = (ended > 0).then(|| f64::from(figures.delivered) * 100.0 / ended as f64);
+    let time = |time: Option<u64>| {
+        html! { @match time { Some(ms) => { "at most " (figure(ms as f64 / 1_000.0)) " s" } None => { "—" } } }
+    };
+    let cells = vec![
+        html! { (count(figures.accepted.into())) },
+        html! { (count(figures.refused.total())) },
+        html! { (count(figures.unanswered.into())) },
+        html! { (count(figures.delivered.into())) },
+        html! { (count(figures.failed.into())) },
+        html! { @match rate { Some(rate) => { (format!("{rate:.1} %")) } None => { "—" } } },
+        time(figures.median_ms),
+        time(figures.percentile95_ms),
+        html! { (count(figures.conversions.into())) },
+    ];
+    let heads = &[
+        "Accepted",
+        "Refused",
+        "Unanswered",
+        "Delivered",
+        "Not delivered",
+        "Delivery rate",
+        "Half of DLRs in",
+        "95 % of DLRs in",
+        "Conversions",
+    ];
+    html! {
+        h2 { "Quality in the last " (figures.window_ms / 60_000) " minutes" }
+        (table("Quality", heads, &[cells], &html! {}))
+    }
 }
 
 async fn render(

@@ -3,9 +3,9 @@
 use bytes::Bytes;
 use engine::{Engine, EngineAnswer, EngineCommand, Event, Output, PeerSettings, ReplyTo, Settings};
 use model::{
-    Address, Dlr, DlrContent, DlrRequest, DlrState, FinalRecord, FinalState, IdempotencyKey, Leg, LinkId,
-    Message, MessageId, MessageKind, Moment, Now, Outcome, PeerId, PeerMessageId, PluginVersion, Priority,
-    Refusal, RejectReason, RoutingDecision, Text, Timestamp, Verdict,
+    Address, Dlr, DlrContent, DlrRequest, DlrState, ErrorClass, FinalRecord, FinalState, IdempotencyKey, Leg,
+    LinkId, Message, MessageId, MessageKind, Moment, Now, ObservationKind, Outcome, PeerId, PeerMessageId,
+    PluginVersion, Priority, Refusal, RejectReason, RoutingDecision, Text, Timestamp, Verdict,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -288,4 +288,65 @@ fn a_new_key_is_refused_when_the_accounts_memory_is_full_and_no_live_one_is_forg
         matches!(again.as_slice(), [EngineAnswer::AcceptedMany(results)] if results[0].is_ok()),
         "{again:?}"
     );
+}
+
+/// Kinds of the observations, and whether each has its message.
+fn observed(out: &Output) -> Vec<(ObservationKind, bool)> {
+    assert!(out.observations.iter().all(|one| one.peer == GATEWAY), "{:?}", out.observations);
+    out.observations.iter().map(|one| (one.kind, one.message.is_some())).collect()
+}
+
+#[test]
+fn outcomes_and_dlrs_are_observed() {
+    let mut fixture = EngineFixture::new(|_| {});
+    let outcome = |id, outcome| Event::Outcome { link: LinkId(1), id, outcome };
+    let refused = fixture.submit().unwrap();
+    let class = ErrorClass::Permanent;
+    let out = fixture.run(vec![outcome(refused, Outcome::Refused { class, code: 0x0b, taken: Vec::new() })]);
+    assert_eq!(observed(&out), [(ObservationKind::Refused(class), true)]);
+
+    for (state, delivered) in [(DlrState::Delivered, true), (DlrState::Undeliverable, false)] {
+        let id = fixture.submit().unwrap();
+        let peer_id = PeerMessageId::new(format!("{}", id.0).as_bytes());
+        let out = fixture.run(vec![outcome(id, Outcome::Accepted { ids: vec![peer_id.clone()] })]);
+        assert_eq!(observed(&out), [(ObservationKind::Accepted, true)]);
+        let after = Duration::from_secs(3);
+        fixture.now = Now { wall: fixture.now.wall + after, mono: fixture.now.mono + after };
+        let dlr = Dlr {
+            id: peer_id,
+            state,
+            intermediate: false,
+            error: 0,
+            network_error: None,
+            done_at: None,
+            from: model::AddressBytes::new(),
+            to: model::AddressBytes::new(),
+        };
+        let out = fixture.run(vec![Event::Dlr { peer: GATEWAY, dlr, reply: REPLY }]);
+        let expected = if delivered {
+            ObservationKind::Delivered { after }
+        } else {
+            ObservationKind::Failed { after: Some(after) }
+        };
+        assert_eq!(observed(&out), [(expected, true)]);
+    }
+
+    fixture.submit().unwrap();
+    let out = fixture.run(vec![Event::LinkDown { link: LinkId(1) }]);
+    assert_eq!(observed(&out), [(ObservationKind::Unanswered, true)]);
+}
+
+#[test]
+fn a_dlr_that_does_not_come_in_time_is_observed_as_a_failure() {
+    let mut fixture = EngineFixture::new(|_| {});
+    let id = fixture.submit().unwrap();
+    let ids = vec![PeerMessageId::new(b"1")];
+    fixture.run(vec![Event::Outcome { link: LinkId(1), id, outcome: Outcome::Accepted { ids } }]);
+    let mut seen = Vec::new();
+    for _ in 0..100 {
+        let hour = Duration::from_secs(3_600);
+        fixture.now = Now { wall: fixture.now.wall + hour, mono: fixture.now.mono + hour };
+        seen.extend(observed(&fixture.run(Vec::new())).into_iter().map(|(kind, _)| kind));
+    }
+    assert_eq!(seen, [ObservationKind::Failed { after: None }]);
 }

@@ -64,6 +64,7 @@ impl BenchFixture {
             replace_text: |text, _| Ok(text.clone()),
             counters: Arc::new(Counters::new(CounterOptions::default())),
             durable_counters: Arc::default(),
+            quality: Arc::default(),
             kv_store: Arc::new(MemoryKvStore::default()),
             fetch: Arc::new(OfflineFetch),
             hlr: Arc::new(TableHlr::new(tables.clone())),

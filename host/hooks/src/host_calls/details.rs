@@ -37,7 +37,9 @@ impl AccountAttributes {
         self.0.store(attributes.into());
     }
 
-    fn of(&self, account: PeerId, name: &str) -> Option<String> {
+    /// An attribute of an account.
+    #[must_use]
+    pub fn of(&self, account: PeerId, name: &str) -> Option<String> {
         self.0.load().get(&account)?.get(name).cloned()
     }
 }

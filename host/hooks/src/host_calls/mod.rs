@@ -13,6 +13,7 @@ pub(crate) mod log;
 pub(crate) mod numbers;
 pub(crate) mod peers;
 pub(crate) mod previous;
+pub(crate) mod quality;
 pub(crate) mod tables;
 mod wasi_host;
 
@@ -28,7 +29,7 @@ use crate::policy_reference::{self, PolicyReference};
 use api::{Binding, PolicyReferenceKind};
 use capabilities::{
     CounterSpace, Counters, DurableCounter, DurableCounters, Fetch, FetchLimits, Hlr, HttpGrant, KvStore,
-    LogBudget, LogBudgets, TableStore,
+    LogBudget, LogBudgets, PeerQuality, QualityAccess, TableStore,
 };
 use model::{SenderRequest, Timestamp};
 use std::collections::BTreeSet;
@@ -47,6 +48,8 @@ pub struct HostServices {
     pub replace_text: fn(&model::Text, &str) -> Result<model::Text, String>,
     /// Snapshots of the number pools.
     pub pool_snapshots: Arc<numbers::PoolSnapshots>,
+    /// What was observed of peers.
+    pub quality: Arc<PeerQuality>,
     /// Counters over sliding windows.
     pub counters: Arc<Counters>,
     /// Durable counters over calendar periods, as named in bindings.
@@ -86,6 +89,8 @@ pub(crate) struct GenerationContext {
     pub(crate) counter_space: Arc<CounterSpace>,
     /// The durable counters of the binding; on trial, with an overlay that discards increments.
     pub(crate) durable_counters: Vec<Arc<DurableCounter>>,
+    /// The observations of peers that the binding may see.
+    pub(crate) quality: QualityAccess,
     pub(crate) grants: crate::Grants,
     /// The HTTP grants.
     pub(crate) http_grants: capabilities::HttpGrants,
@@ -126,6 +131,10 @@ impl GenerationContext {
             Ok(if is_isolated { counter.overlay() } else { counter })
         });
         let durable_counters = durable_counters.collect::<Result<Vec<_>, _>>().map_err(bad_counter)?;
+        if let Some(grant) = &grants.quality {
+            capabilities::check_quality_grant(grant)
+                .map_err(|error| HookError::BadQuality(error.to_string()))?;
+        }
         let counter_space = match purpose {
             Purpose::Tried => services.counters.private_space(),
             Purpose::Isolated => services.counters.space(&shadow_counter_space(&binding.plugin)),
@@ -141,6 +150,7 @@ impl GenerationContext {
             version: binding.version.as_str().into(),
             counter_space,
             durable_counters,
+            quality: services.quality.access(grants.quality.as_ref()),
             grants: grants.clone(),
             http_grants: capabilities::HttpGrants { prefixes: http_grants, limits },
             kv_store,

@@ -2,8 +2,10 @@
 //! and reports missing ones.
 
 use crate::support::{HooksFixture, NOW, forwarded_peers, guest, message, route_all_to, with_long_deadline};
+use capabilities::{Observed, QualityGrant};
 use hooks::{Binding, DryRunOutcome, OnFault, PeerState, Tolerance, TrialMode};
-use model::{Hook, Message, RejectReason, RoutingDecision, Timestamp, Verdict};
+use model::{ErrorClass, Hook, Message, ObservationKind, RejectReason, RoutingDecision, Timestamp, Verdict};
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 const LATER: Timestamp = Timestamp(NOW.0 + 7 * 86_400_000);
@@ -223,4 +225,62 @@ fn host_calls_of_a_failed_canary_are_not_recorded() {
     assert!(note.starts_with("north queued 7, counted 3"), "{note}");
     let outcome = replay(&fixture, &[live], routed.host_calls.as_deref());
     assert_eq!((outcome.note.as_deref(), outcome.missing), (Some(note), None));
+}
+
+#[test]
+fn figures_of_peers_are_recorded_and_replayed() {
+    let fixture = fixture();
+    let document =
+        "note quality north\nnote quality-by-digits north\nnote quality-by-brand north\nforward north";
+    let mut binding = with_long_deadline(fixture.binding("test_examiner", document));
+    binding.grants.quality =
+        Some(QualityGrant { window_ms: 60_000, digits: vec![4], attributes: vec!["brand".to_owned()] });
+    let asked = test_message();
+    let brand = BTreeMap::from([("brand".to_owned(), "B-1".to_owned())]);
+    fixture.account_attributes.publish(HashMap::from([(asked.origin, brand)]));
+    fixture.hooks.activate(Hook::Router, NOW, vec![binding.clone()], None).unwrap();
+    let observe = |digits: &[u8], brand: &str, kind| {
+        fixture.quality.observe(&[Observed {
+            peer: "north",
+            digits,
+            attribute: &|_| Some(brand.to_owned()),
+            at: NOW,
+            kind,
+        }]);
+    };
+    observe(b"8613", "B-1", ObservationKind::Accepted);
+    observe(b"8613", "B-2", ObservationKind::Delivered { after: Duration::from_millis(900) });
+    observe(b"8614", "B-1", ObservationKind::Refused(ErrorClass::Permanent));
+    let routed = fixture.hooks.route(&asked, NOW);
+    let note = "accepted 1, refused 1, delivered 1, median Some(1000)|accepted 1, refused 0, delivered 1, \
+                median Some(1000)|accepted 1, refused 1, delivered 0, median None";
+    assert_eq!(routed.note.as_deref(), Some(note));
+
+    // The world changes; the replay does not.
+    observe(b"8613", "B-1", ObservationKind::Accepted);
+    fixture.account_attributes.publish(HashMap::new());
+    let again = replay(&fixture, std::slice::from_ref(&binding), routed.host_calls.as_deref());
+    assert_eq!((again.note.as_deref(), again.missing), (Some(note), None));
+    let other_window = QualityGrant { window_ms: 61_000, ..binding.grants.quality.clone().unwrap() };
+    let mut other = binding.clone();
+    other.grants.quality = Some(other_window);
+    let again = replay(&fixture, &[other], routed.host_calls.as_deref());
+    assert_eq!(again.missing, Some("figures of a peer"));
+
+    // A binding without the grant has figures of whole peers only.
+    binding.grants.quality = None;
+    fixture.hooks.activate(Hook::Router, NOW, vec![binding], None).unwrap();
+    let routed = fixture.hooks.route(&asked, NOW);
+    let note = routed.note.as_deref().unwrap();
+    assert!(note.starts_with("accepted 2, ") && note.matches("\"not-granted\"").count() == 2, "{note}");
+}
+
+#[test]
+fn an_invalid_grant_of_figures_is_refused() {
+    let fixture = fixture();
+    let mut binding = with_long_deadline(fixture.binding("test_examiner", "forward north"));
+    binding.grants.quality =
+        Some(QualityGrant { window_ms: 60_000, digits: vec![9], attributes: Vec::new() });
+    let refused = fixture.hooks.activate(Hook::Router, NOW, vec![binding], None).unwrap_err().to_string();
+    assert!(refused.starts_with("grants.quality: digits has 9"), "{refused}");
 }

@@ -4,7 +4,7 @@ use arc_swap::ArcSwap;
 use bytes::Bytes;
 use capabilities::{
     CounterOptions, Counters, DurableCounters, Fetch, FetchFailure, FetchRequest, FetchResponse, HttpGrants,
-    LogBudgets, MemoryKvStore, TableHlr, TableStore, TableStoreOptions,
+    LogBudgets, MemoryKvStore, PeerQuality, TableHlr, TableStore, TableStoreOptions,
 };
 use hooks::{
     AccountAttributes, ActivationConditions, Binding, Hooks, HooksOptions, HostServices, PeerSnapshots,
@@ -61,6 +61,7 @@ pub(crate) fn services(folder: &Path) -> HostServices {
         },
         counters: Arc::new(Counters::new(CounterOptions::default())),
         durable_counters: Arc::default(),
+        quality: Arc::default(),
         kv_store: Arc::new(MemoryKvStore::default()),
         fetch: Arc::new(OfflineFetch),
         hlr: Arc::new(TableHlr::new(tables.clone())),
@@ -75,6 +76,7 @@ pub(crate) struct HooksFixture {
     pub(crate) durable: Arc<DurableCounters>,
     pub(crate) peer_snapshots: Arc<PeerSnapshots>,
     pub(crate) pool_snapshots: Arc<PoolSnapshots>,
+    pub(crate) quality: Arc<PeerQuality>,
     pub(crate) account_attributes: Arc<AccountAttributes>,
     pub(crate) tables: Arc<TableStore>,
     pub(crate) values: Arc<MemoryKvStore>,
@@ -154,6 +156,7 @@ impl HooksFixture {
             (own.counters.clone(), own.peer_snapshots.clone(), own.tables.clone());
         let (pool_snapshots, account_attributes) =
             (own.pool_snapshots.clone(), own.account_attributes.clone());
+        let quality = own.quality.clone();
         let hooks = Hooks::open(folder.path(), options.clone(), directory(), own).unwrap();
         let directory = directory();
         Self {
@@ -162,6 +165,7 @@ impl HooksFixture {
             durable,
             peer_snapshots,
             pool_snapshots,
+            quality,
             account_attributes,
             tables,
             values,

@@ -1,6 +1,6 @@
 //! `[plugins]` and the initial bindings of hooks.
 
-use capabilities::{CounterGrant, CounterWindow};
+use capabilities::{CounterGrant, CounterWindow, QualityGrant};
 use configuration::{KeyFormat, Keys, Section, Shape};
 use hooks::{Binding, Grants, InstanceUse, OnFault, Tolerance, Trust, TrustedKey};
 use model::Hook;
@@ -190,6 +190,9 @@ struct GrantKeys {
     random: bool,
     /// Its durable counters. All other counters are kept in memory.
     counters: Vec<CounterKeys>,
+    /// What the capability `quality` tells of peers.
+    #[key(default_as = "whole peers, over five minutes")]
+    quality: Option<QualityKeys>,
 }
 
 impl GrantKeys {
@@ -199,6 +202,11 @@ impl GrantKeys {
             && let Err(error) = capabilities::check_counter_grants(&self.grants().counters)
         {
             section.error("counters", error.to_string());
+        }
+        if let Some(grant) = &self.grants().quality
+            && let Err(error) = capabilities::check_quality_grant(grant)
+        {
+            section.error("quality", error.to_string());
         }
     }
 
@@ -217,6 +225,11 @@ impl GrantKeys {
             hlr: self.hlr,
             random: self.random,
             counters: counters.collect(),
+            quality: self.quality.as_ref().map(|quality| QualityGrant {
+                window_ms: quality.window_ms,
+                digits: quality.digits.clone(),
+                attributes: quality.attributes.clone(),
+            }),
         }
     }
 }
@@ -248,6 +261,18 @@ impl CounterKeys {
             section.invalid("window", "is missing", "hour, day or month");
         }
     }
+}
+
+/// What the capability `quality` tells of peers.
+#[derive(Debug, Clone, Keys)]
+struct QualityKeys {
+    /// The sliding window of all figures, in milliseconds.
+    #[key(range = 10_000..=86_400_000, default = 300_000)]
+    window_ms: u64,
+    /// Figures by so many leading digits of the destination, 1 to 8; up to four numbers.
+    digits: Vec<u8>,
+    /// Figures by the value of these attributes of messages; up to four.
+    attributes: Vec<String>,
 }
 
 /// The fault tolerance of a plugin.

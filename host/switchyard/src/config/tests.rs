@@ -315,3 +315,31 @@ fn durable_counters_are_granted_by_name_window_and_zone() {
         ["line 4: router.grants.counters: counter \"a\": the name occurs twice; give each counter its own"]
     );
 }
+
+#[test]
+fn figures_of_peers_are_granted_by_digits_and_attributes() {
+    let head = "[appliance]\ndata = \"/x\"\n[router.grants]\n";
+    let granted = |text: &str| {
+        let config = Config::parse(&format!("{head}{text}"), Path::new("/nowhere")).unwrap();
+        config.first_bindings[0].binding.grants.quality.clone()
+    };
+    assert_eq!(granted(""), None);
+    let grant = granted("quality = { digits = [2, 5], attributes = [\"campaign\"] }").unwrap();
+    assert_eq!(
+        (grant.window_ms, &*grant.digits, &*grant.attributes),
+        (300_000, &[2, 5][..], &["campaign".to_owned()][..])
+    );
+    let wrong = |quality: &str| problems(&format!("{head}quality = {{ {quality} }}\n"));
+    assert_eq!(
+        wrong("digits = [9]"),
+        ["line 4: router.grants.quality: digits has 9; it has numbers from 1 to 8"]
+    );
+    assert_eq!(
+        wrong("digits = [2, \"x\"]"),
+        ["line 4: router.grants.quality.digits: has \"x\", and must be integers from 0 to 255"]
+    );
+    assert_eq!(
+        wrong("window-ms = 5"),
+        ["line 4: router.grants.quality.window-ms: is 5, and must be 10000 to 86400000"]
+    );
+}

@@ -9,7 +9,7 @@ mod plugins;
 
 use admin::{Problem, ProblemKind};
 use api::{
-    AcceptedMessage, BindingChange, LogLevelView, OrphanDlrsView, PoolsView, QuarantineResult,
+    AcceptedMessage, BindingChange, ConversionsResult, LogLevelView, OrphanDlrsView, PoolsView, QuarantineResult,
     QueueActionStateView, Readiness, Role, SettleUncertainResult, SubscriberWakeResult, TableFillResult,
     TableKind,
 };
@@ -126,6 +126,8 @@ pub(super) fn routes(peers: usize, accounts: usize) -> Router {
         .route("/v1/archive", live(operation::archive))
         .route("/v1/statistics", live(operation::statistics))
         .route("/v1/dlrs/orphans", live(|| OrphanDlrsView { total: 2, dlrs: Vec::new() }))
+        .route("/v1/peers/{name}/quality", live(operation::peer_figures))
+        .route("/v1/conversions", post(made(|| ConversionsResult { recorded: 2, repeated: 1, unknown: Vec::new() })))
         .route("/v1/peers/{name}/dial", post(operation::dial))
         .route("/v1/peers/{name}/test", post(made(operation::peer_test)))
         .route("/v1/configuration", get(move || async move { ([(header::ETAG, "\"7\"")], Json(configuration::current(peers, accounts))) }).patch(configuration::merge))
@@ -229,6 +231,8 @@ mod tests {
         ("GET", "/v1/archive", ""),
         ("GET", "/v1/statistics?by=day", ""),
         ("GET", "/v1/dlrs/orphans", ""),
+        ("GET", "/v1/peers/north/quality", ""),
+        ("POST", "/v1/conversions", r#"{"messages":["1","2","2"]}"#),
         ("POST", "/v1/peers/north/dial", ""),
         ("POST", "/v1/peers/north/test", ""),
         ("GET", "/v1/configuration", ""),

@@ -1,5 +1,6 @@
 //! `switchyard plugin fuzz`: asks a plugin generated questions, and shrinks the first one at which it violates a property.
 
+mod figures;
 mod property;
 mod questions;
 mod report;
@@ -14,7 +15,7 @@ use cli::format::number;
 use property::Target;
 use proptest::strategy::{Strategy as _, ValueTree as _};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
-use shrink::Counterexample;
+use shrink::{Counterexample, Repeat as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use vocabulary::Vocabulary;
@@ -149,12 +150,21 @@ fn fuzz(
 ) -> Result<Outcome, WorkbenchError> {
     let vocabulary = Vocabulary::of(setup);
     let strategy = questions::questions(host.hook(), &vocabulary);
+    let figures = figures::figures(host.hook(), &vocabulary, setup);
     let mut runner = runner(seed);
     let names = vocabulary.names.iter().chain(&vocabulary.peers).map(String::as_str).collect();
     let target = Target { host, names };
+    let own_figures = setup.quality.len();
     let started = Instant::now();
     let mut outcome = Outcome { asked: 0, elapsed: Duration::ZERO, out_of_time: false, slow: 0, found: None };
     'rounds: while outcome.asked < limits.questions && !outcome.out_of_time {
+        // Each round has other figures of peers, after those of the setup.
+        let given_setup = setup;
+        let mut setup = setup.clone();
+        let generated =
+            figures.new_tree(&mut runner).map_err(|why| WorkbenchError::Usage(why.to_string()))?;
+        setup.quality.extend(generated.current());
+        let setup = &setup;
         let sessions = target.open(setup)?;
         let (mut trees, mut asked) = (Vec::new(), Vec::new());
         while trees.len() < ROUND && outcome.asked < limits.questions && !outcome.out_of_time {
@@ -167,7 +177,13 @@ fn fuzz(
             outcome.elapsed = started.elapsed();
             outcome.out_of_time = outcome.elapsed >= limits.time;
             let Some(violation) = violation else { continue };
-            outcome.found = match shrink::shrink(&target, setup, trees, violation.clone())? {
+            // Mostly the figures do not matter, and sessions without them start sooner.
+            let repeats = target.repeat(given_setup, &asked, &violation)?.is_some();
+            let setup = if repeats { given_setup } else { setup };
+            let shrunk = shrink::shrink(&target, setup, trees, violation.clone())?;
+            let shrunk =
+                shrunk.map(|found| shrink::shrink_figures(&target, found, own_figures)).transpose()?;
+            outcome.found = match shrunk {
                 Some(found) if given.is_none() => Some(shrink::shrink_peers(&target, found)?),
                 // On a busy machine a call may be slow once.
                 None if violation.kind() == DEADLINE => {

@@ -83,6 +83,25 @@ pub(super) fn shrink_peers(
     Ok(shrinker.best)
 }
 
+/// Removes the generated figures of peers that a violation does not need; the first `own` are those of the file of cases.
+pub(super) fn shrink_figures(
+    target: &dyn Repeat,
+    counterexample: Counterexample,
+    own: usize,
+) -> Result<Counterexample, WorkbenchError> {
+    let count = counterexample.setup.quality.len();
+    let mut shrinker = Shrinker { target, best: counterexample, repetitions: 0, started: Instant::now() };
+    for index in (own..count).rev() {
+        let mut setup = shrinker.best.setup.clone();
+        if index < setup.quality.len() {
+            setup.quality.remove(index);
+        }
+        let questions = shrinker.best.questions.clone();
+        shrinker.repeats(&setup, questions)?;
+    }
+    Ok(shrinker.best)
+}
+
 fn current(trees: impl AsRef<[QuestionTree]>) -> Vec<CaseQuestion> {
     trees.as_ref().iter().map(ValueTree::current).collect()
 }
@@ -211,7 +230,7 @@ mod tests {
     use crate::fuzz::questions::questions;
     use crate::fuzz::runner;
     use crate::fuzz::vocabulary::Vocabulary;
-    use crate::plugin_host::CasePeerState;
+    use crate::plugin_host::{CaseFigures, CasePeerState};
     use api::InstanceUse;
     use model::Hook;
     use proptest::strategy::Strategy as _;
@@ -286,6 +305,17 @@ mod tests {
         let fake = Fake(|setup, _| setup.peers.contains_key("north"));
         let found = shrink_peers(&fake, find(&fake, &setup)).unwrap();
         assert_eq!(found.setup.peers.into_keys().collect::<Vec<_>>(), ["north"]);
+    }
+
+    #[test]
+    fn generated_figures_stay_only_if_the_violation_needs_them() {
+        let figures = |peer: &str| CaseFigures { peer: peer.to_owned(), ..CaseFigures::default() };
+        let quality = ["own", "east", "north", "west"].map(figures).to_vec();
+        let setup = CaseSetup { quality, ..CaseSetup::default() };
+        let fake = Fake(|setup, _| setup.quality.iter().any(|figures| figures.peer == "north"));
+        let found = shrink_figures(&fake, find(&fake, &setup), 1).unwrap();
+        let peers: Vec<&str> = found.setup.quality.iter().map(|figures| figures.peer.as_str()).collect();
+        assert_eq!(peers, ["own", "north"]);
     }
 
     #[test]

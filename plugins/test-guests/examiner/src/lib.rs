@@ -2,7 +2,7 @@
 //! Lines: `note DETAIL [ARGUMENT]`, `set-tlv TAG TEXT`, `remove-tlv TAG`, `attribute NAME VALUE`, `panic WORDS`, and last
 //! `pass` or `forward PEER`. Tags are in hexadecimal.
 
-use switchyard_sdk::{Decision, Message, Router, details, forward, leg, pass};
+use switchyard_sdk::{Decision, Message, Router, details, forward, leg, pass, quality};
 
 struct Examiner {
     lines: Vec<Vec<String>>,
@@ -29,8 +29,21 @@ fn detail(name: &str, argument: &str) -> String {
         "receipts" => format!("{:?}", details::wanted_receipts()),
         "scheduled" => format!("{:?}", details::scheduled()),
         "valid-until" => details::valid_until().to_string(),
+        "quality" => observed(argument, &quality::Scope::Peer),
+        "quality-by-digits" => observed(argument, &quality::Scope::Digits(4)),
+        "quality-by-brand" => observed(argument, &quality::Scope::Attribute("brand".to_owned())),
         "attribute" => details::attribute(argument).unwrap_or_else(|| "none".to_owned()),
         other => format!("no detail {other}"),
+    }
+}
+
+fn observed(peer: &str, scope: &quality::Scope) -> String {
+    match quality::observed(peer, scope) {
+        Ok(quality::Figures { accepted, refused, delivered, median, .. }) => {
+            let refused = refused.permanent;
+            format!("accepted {accepted}, refused {refused}, delivered {delivered}, median {median:?}")
+        }
+        Err(reason) => format!("{reason:?}"),
     }
 }
 

@@ -76,6 +76,10 @@ fn records() -> Vec<Row> {
             .body(r#"{"account":"acme","from":"2026-01-01T00:00:00Z","until":"2100-01-01T00:00:00Z"}"#)
             .bad(br#"{"from":"yesterday","until":"today"}"#, 400),
         Row::get("/v1/refusals", "/v1/refusals?account=acme&code=no-route&since=0&limit=5"),
+        Row::get("/v1/peers/{name}/quality", "/v1/peers/acme/quality"),
+        Row::new("POST", "/v1/conversions", "/v1/conversions")
+            .body(r#"{"messages":["1"]}"#)
+            .bad(br#"{"messages":[]}"#, 400),
         Row::get("/v1/opt-outs", "/v1/opt-outs"),
         Row::new("POST", "/v1/opt-outs", "/v1/opt-outs")
             .body(r#"{"sender":"100","subscriber":"4917","stop":true}"#)

@@ -171,7 +171,7 @@ impl EngineFixture {
     }
 
     fn commit(&mut self, out: Output) -> Vec<Event> {
-        let Output { batch, commands } = out;
+        let Output { batch, commands, .. } = out;
         self.pools.commit(batch.pools);
         self.most.0 = self.most.0.max(batch.finished.len());
         self.most.1 = self.most.1.max(batch.replaced.len());

@@ -319,7 +319,7 @@ impl World {
             return;
         }
         self.engine.seal(&mut self.out);
-        let Output { batch, commands } = std::mem::take(&mut self.out);
+        let Output { batch, commands, .. } = std::mem::take(&mut self.out);
         self.witness.begin();
         self.queue_action_witness.begin();
         if self.plan.disk_faults && !self.healthy && self.random.chance(4) {

@@ -8,9 +8,9 @@ use api::{
     ClusterNodeView, ClusterRole, ClusterView, CoreConnectionView, CoreNetworkFaultKind,
     CoreNetworkFaultView, CoreNetworkMo, CoreNetworkMt, CoreNetworkRole, CoreNetworkView, DrainStateView,
     EtcdMemberView, HlrQuestions, LatencyView, LinkBlocker, LinkPhase, LinkRole, LinkView, MetricsSampleView,
-    PeerTestView, PumpState, QueueView, RecentMetricsView, RefusalCountView, RefusalsView,
-    RefusedSubmissionView, RemainingMessagesView, SpanView, StatisticsCountsView, StatisticsView,
-    StatusTotals, StatusView, TestStepKind, TestStepView,
+    PeerFiguresView, PeerTestView, PumpState, QueueView, RecentMetricsView, RefusalCountView, RefusalsView,
+    RefusedAttempts, RefusedSubmissionView, RemainingMessagesView, SpanView, StatisticsCountsView,
+    StatisticsView, StatusTotals, StatusView, TestStepKind, TestStepView,
 };
 use axum::extract::Path;
 use axum::http::StatusCode;
@@ -269,6 +269,20 @@ pub(super) fn core_networks() -> Vec<CoreNetworkView> {
             remedy: "give each MSC an `ipa-name` of its own".to_owned(),
         }],
     }]
+}
+
+pub(super) fn peer_figures() -> PeerFiguresView {
+    PeerFiguresView {
+        window_ms: 300_000,
+        accepted: 4_012,
+        refused: RefusedAttempts { temporary: 3, throttled: 9, ..RefusedAttempts::default() },
+        unanswered: 1,
+        delivered: 3_790,
+        failed: 199,
+        conversions: 0,
+        median_ms: Some(2_800),
+        percentile95_ms: Some(16_000),
+    }
 }
 
 pub(super) fn archive() -> ArchivePumpView {

@@ -57,6 +57,7 @@ impl WasiGuest {
             replace_text: |text, _| Ok(text.clone()),
             counters: Arc::new(Counters::default()),
             durable_counters: Arc::default(),
+            quality: Arc::default(),
             kv_store: Arc::new(MemoryKvStore::default()),
             fetch: Arc::new(OfflineFetch),
             hlr: Arc::new(TableHlr::new(tables.clone())),

@@ -1,0 +1,39 @@
+use crate::{ErrorClass, Message, PeerId, Timestamp};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What happened to a message at a peer. It is for statistics and is not durable.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PeerObservation {
+    /// The peer.
+    pub peer: PeerId,
+    /// The time.
+    pub at: Timestamp,
+    /// The message, if its content is in memory.
+    pub message: Option<Arc<Message>>,
+    /// What happened.
+    pub kind: ObservationKind,
+}
+
+/// What happened to a message at a peer: the end of a submit attempt, the end of the wait for a DLR, or a conversion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ObservationKind {
+    /// The peer accepted it.
+    Accepted,
+    /// The peer refused it.
+    Refused(ErrorClass),
+    /// The peer did not answer.
+    Unanswered,
+    /// Its DLR reports delivery.
+    Delivered {
+        /// From the submit attempt to the DLR.
+        after: Duration,
+    },
+    /// Its DLR reports anything else.
+    Failed {
+        /// From the submit attempt to the DLR; `None` if no DLR came in time.
+        after: Option<Duration>,
+    },
+    /// An integrator reports that it led to a conversion.
+    Converted,
+}
