@@ -11,6 +11,11 @@ const QUESTIONS: &str = "2000";
 const DEFAULT_PLUGINS: [(&str, &str, &str); 10] = [
     ("prefix_router", "routes", "[given.peers]\nupstream = {}\n"),
     ("least_cost", "least-cost", "[given.peers]\nupstream = { queued = 7 }\n"),
+    (
+        "adaptive",
+        "adaptive",
+        "[given.peers]\nupstream = {}\n[[given.quality]]\npeer = \"upstream\"\naccepted = 100\ndelivered = 40\nfailed = 60\n",
+    ),
     ("fraud_guard", "fraud", ""),
     ("firewall", "firewall", ""),
     (

@@ -18,6 +18,7 @@ const NEVER: SinkOptions = SinkOptions {
     error_status: 0x0B,
     error_every: 1,
     receipts: false,
+    undelivered: 0,
     per_second: 0,
     delay: std::time::Duration::ZERO,
 };

@@ -1,5 +1,6 @@
 //! Plugins: their lifecycle, their decisions, and what the daemon stores for them.
 
+mod adaptive;
 mod counters;
 mod firewall;
 mod foreign;

@@ -26,6 +26,8 @@ pub struct SinkOptions {
     pub error_every: u32,
     /// Whether to send delivery receipts to messages that request them.
     pub receipts: bool,
+    /// Share of the delivery receipts that report a failure, in percent.
+    pub undelivered: u32,
     /// Messages per second over all links; further messages are answered with ESME_RTHROTTLED (0x58). 0: unlimited.
     pub per_second: u32,
 }
@@ -61,6 +63,7 @@ struct Shared {
     error_status: AtomicU32,
     error_every: AtomicU32,
     receipts: AtomicU32,
+    undelivered: AtomicU32,
     per_second: AtomicU32,
     /// Counts per second since `started`, while there is a limit.
     seconds: Mutex<Vec<SinkSecond>>,
@@ -132,6 +135,7 @@ impl Sink {
             error_status: AtomicU32::new(0),
             error_every: AtomicU32::new(0),
             receipts: AtomicU32::new(0),
+            undelivered: AtomicU32::new(0),
             per_second: AtomicU32::new(0),
             seconds: Mutex::default(),
             started: Instant::now(),
@@ -160,6 +164,7 @@ impl Sink {
         self.shared.error_every.store(options.error_every, Ordering::Relaxed);
         self.shared.error_status.store(options.error_status, Ordering::Relaxed);
         self.shared.receipts.store(options.receipts.into(), Ordering::Relaxed);
+        self.shared.undelivered.store(options.undelivered, Ordering::Relaxed);
         self.shared.per_second.store(options.per_second, Ordering::Relaxed);
     }
 
@@ -381,11 +386,17 @@ impl Link {
                         }
                         None => self.shared.tally.count_unknown(),
                     }
-                    let id = format!("{:010}\0", self.shared.next_id.fetch_add(1, Ordering::Relaxed));
+                    let number = self.shared.next_id.fetch_add(1, Ordering::Relaxed);
+                    let id = format!("{number:010}\0");
                     wire::put(out, wire::SUBMIT_SM | wire::ANSWER, 0, pdu.sequence, id.as_bytes());
                     if receipts && message.receipt {
                         self.report.receipts += 1;
-                        self.unsent.push_back(wire::delivery_receipt(&message, id.trim_end_matches('\0')));
+                        // Spread evenly: 37 and 100 have no common divisor.
+                        let is_undelivered =
+                            number * 37 % 100 < self.shared.undelivered.load(Ordering::Relaxed).into();
+                        let state = if is_undelivered { "UNDELIV" } else { "DELIVRD" };
+                        let id = id.trim_end_matches('\0');
+                        self.unsent.push_back(wire::delivery_receipt(&message, id, state));
                     }
                 }
                 wire::BIND_TRANSCEIVER | wire::BIND_TRANSMITTER | wire::BIND_RECEIVER => {

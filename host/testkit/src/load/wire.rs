@@ -210,15 +210,15 @@ pub(crate) fn message_of(receipt: &SubmitFields<'_>) -> Option<u64> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// The body of a deliver_sm with a delivery receipt (SMPP 3.4 Appendix B).
-pub(crate) fn delivery_receipt(message: &SubmitFields<'_>, id: &str) -> Vec<u8> {
+/// The body of a deliver_sm with a delivery receipt that reports this state (SMPP 3.4 Appendix B).
+pub(crate) fn delivery_receipt(message: &SubmitFields<'_>, id: &str, state: &str) -> Vec<u8> {
     let mut body = vec![0, 1, 1];
     body.extend_from_slice(message.destination);
     body.extend_from_slice(&[0, 1, 1]);
     body.extend_from_slice(message.source);
     body.extend_from_slice(&[0, 4, 0, 0, 0, 0, 0, 0, 0, 0]);
     let text = format!(
-        "id:{id} sub:001 dlvrd:001 submit date:2601010000 done date:2601010000 stat:DELIVRD err:000 text:"
+        "id:{id} sub:001 dlvrd:001 submit date:2601010000 done date:2601010000 stat:{state} err:000 text:"
     );
     body.push(text.len() as u8);
     body.extend_from_slice(text.as_bytes());
@@ -243,7 +243,7 @@ mod tests {
         assert!(found.receipt);
         assert_eq!(found.text.len(), 100);
         assert_eq!(parse_number(found.text), Some((1_234_567, 7)));
-        let receipt = delivery_receipt(&found, "1");
+        let receipt = delivery_receipt(&found, "1", "DELIVRD");
         assert_eq!(parse_submit(&receipt).and_then(|receipt| message_of(&receipt)), Some(234_564));
     }
 

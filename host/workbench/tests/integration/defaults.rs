@@ -19,6 +19,11 @@ fn hlr_resolver_passes_its_cases() {
 }
 
 #[test]
+fn adaptive_passes_its_cases() {
+    passes_cases(&plugin_component("adaptive.wasm"), &root().join("plugins/adaptive/cases.toml"));
+}
+
+#[test]
 fn shared_sender_passes_its_cases() {
     passes_cases(&plugin_component("shared_sender.wasm"), &root().join("plugins/shared-sender/cases.toml"));
 }

@@ -18,6 +18,7 @@ const POLICIES: &[&str] = &[
     "--package=fraud-guard-policy",
     "--package=firewall-policy",
     "--package=least-cost-policy",
+    "--package=adaptive-policy",
     "--package=resolver-policy",
     "--package=retry-ladder-policy",
     "--package=prepaid-policy",
