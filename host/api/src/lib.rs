@@ -22,8 +22,8 @@ mod plugins;
 mod policy_try;
 mod pools;
 mod problem;
-mod quarantine;
 mod quality;
+mod quarantine;
 mod queue_actions;
 mod readiness;
 mod recent_metrics;
@@ -82,8 +82,8 @@ pub use pools::{
     PoolSettingsRequest, PoolSettingsView, PoolView, PoolsView,
 };
 pub use problem::{FieldProblem, Problem, ProblemReason};
-pub use quarantine::{QuarantinePageView, QuarantineResult, QuarantineSelection, QuarantinedView};
 pub use quality::{ConversionsRequest, ConversionsResult, PeerFiguresView, RefusedAttempts};
+pub use quarantine::{QuarantinePageView, QuarantineResult, QuarantineSelection, QuarantinedView};
 pub use queue_actions::{
     QueueActionKindView, QueueActionPreview, QueueActionRequest, QueueActionSample, QueueActionScopeView,
     QueueActionStateView, QueueActionView, SettleUncertainRequest, SettleUncertainResult, UncertainPageView,

@@ -362,6 +362,10 @@ fn host_call(answer: HostAnswer, with_keys: bool) -> TriedHostCallView {
         HostAnswer::Table(name, looked_up, value) => {
             ("table", name, key(looked_up), value.unwrap_or_else(|| "no row".to_owned()))
         }
+        HostAnswer::Quality { peer, value, figures, .. } => {
+            let answer = format!("{} accepted, {} delivered", figures.accepted, figures.delivered);
+            ("quality", peer, key(value), answer)
+        }
         HostAnswer::Attribute(name, value) => {
             ("attribute", name, None, value.unwrap_or_else(|| "none".to_owned()))
         }

@@ -4,8 +4,8 @@ use crate::WorkbenchError;
 use crate::case_details::CaseChanges;
 use crate::plugin_host::{
     CaseAdvice, CaseAttempt, CaseFigures, CaseFirstLeg, CaseGrants, CaseMessage, CasePeerState,
-    CasePoolState, CasePrice, CaseQuestion, CaseResolution, CaseScreenVerdict, CaseSender, CaseSettlement, CaseSetup, CaseStep,
-    CaseSubscriber, CaseTable, CaseVerdict, CounterPreset, HttpExchange,
+    CasePoolState, CasePrice, CaseQuestion, CaseResolution, CaseScreenVerdict, CaseSender, CaseSettlement,
+    CaseSetup, CaseStep, CaseSubscriber, CaseTable, CaseVerdict, CounterPreset, HttpExchange,
 };
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 const QUESTIONS: &str = "2000";
 
 /// A component, its document in `policies/`, and the rest of the setup.
-const DEFAULT_PLUGINS: [(&str, &str, &str); 10] = [
+const DEFAULT_PLUGINS: [(&str, &str, &str); 11] = [
     ("prefix_router", "routes", "[given.peers]\nupstream = {}\n"),
     ("least_cost", "least-cost", "[given.peers]\nupstream = { queued = 7 }\n"),
     (

@@ -9,9 +9,9 @@ mod plugins;
 
 use admin::{Problem, ProblemKind};
 use api::{
-    AcceptedMessage, BindingChange, ConversionsResult, LogLevelView, OrphanDlrsView, PoolsView, QuarantineResult,
-    QueueActionStateView, Readiness, Role, SettleUncertainResult, SubscriberWakeResult, TableFillResult,
-    TableKind,
+    AcceptedMessage, BindingChange, ConversionsResult, LogLevelView, OrphanDlrsView, PoolsView,
+    QuarantineResult, QueueActionStateView, Readiness, Role, SettleUncertainResult, SubscriberWakeResult,
+    TableFillResult, TableKind,
 };
 use axum::extract::Path;
 use axum::http::{StatusCode, header};
