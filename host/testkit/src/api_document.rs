@@ -448,6 +448,7 @@ mod tests {
             "FinishedMessage/trace",
             "GET /v1/configuration/schema",
             "GET /v1/openapi.json",
+            "GET /v1/plugins/{name}/{version}/policy-schema",
         ];
         assert_eq!(found, BTreeSet::from(expected.map(str::to_owned)));
         assert!(seen.len() > 50, "{seen:?}");

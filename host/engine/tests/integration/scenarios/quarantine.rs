@@ -41,7 +41,7 @@ fn decide(fixture: &mut EngineFixture, id: MessageId, action: AdminAction) -> En
 
 /// Answers the request to route a message, as a router that forwards it.
 fn route(fixture: &mut EngineFixture) -> Message {
-    let asked = fixture.routes.pop().expect("a request to route a message");
+    let asked = fixture.routes.pop().unwrap();
     let mut routed = asked.routed.clone();
     routed.verdict = Verdict::Forward(vec![Leg::to(FIRST)]);
     fixture.run([Event::Rerouted { id: asked.id, routed, text: None }]);
@@ -164,7 +164,7 @@ fn a_replaced_text_is_screened_again() {
     fixture.pass(Duration::from_secs(1));
     fixture.link_up(FIRST, 10);
     assert!(fixture.sent.is_empty());
-    let asked = fixture.routes.pop().expect("a request to screen it");
+    let asked = fixture.routes.pop().unwrap();
     assert_eq!((&asked.text.octets[..], &asked.routed.screening), (&b"another text"[..], &None));
     let stopped = screened(ScreenVerdict::Quarantine).routed;
     let text = Some(Text { octets: Bytes::from_static(b"a third text"), ..Text::default() });
