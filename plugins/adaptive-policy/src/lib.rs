@@ -20,6 +20,7 @@ const MAX_EXPLORATION: u32 = 50;
 
 /// What counts as success.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum SuccessMeasure {
     /// Of messages with a DLR and failed attempts, those that were delivered.
@@ -31,6 +32,7 @@ pub enum SuccessMeasure {
 
 /// The action for a message without a candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum NoCandidateAction {
     /// The next router decides.

@@ -2,10 +2,24 @@
 
 use boon::{Compiler, SchemaIndex, Schemas};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../policies")
+}
+
+/// The default plugins: the components among the folders of `plugins/`.
+fn default_plugins() -> BTreeSet<String> {
+    let plugins = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let is_component = |folder: &Path| {
+        let Ok(manifest) = std::fs::read_to_string(folder.join("Cargo.toml")) else { return false };
+        let manifest: Value = toml::from_str(&manifest).unwrap();
+        manifest["lib"]["crate-type"].as_array().is_some_and(|types| types.iter().any(|one| one == "cdylib"))
+    };
+    let folders = std::fs::read_dir(plugins).unwrap().map(|entry| entry.unwrap().path());
+    let components = folders.filter(|folder| is_component(folder));
+    components.map(|folder| folder.file_name().unwrap().to_string_lossy().into_owned()).collect()
 }
 
 fn compile(path: &Path, schemas: &mut Schemas) -> SchemaIndex {
@@ -34,6 +48,14 @@ fn documents(text: &str) -> Vec<Value> {
         }
     }
     documents
+}
+
+#[test]
+fn each_default_plugin_has_a_schema() {
+    let files = std::fs::read_dir(folder().join("schemas")).unwrap().map(|entry| entry.unwrap().path());
+    let schemas: BTreeSet<String> =
+        files.map(|path| path.file_stem().unwrap().to_string_lossy().into_owned()).collect();
+    assert_eq!(schemas, default_plugins(), "the schemas in policies/schemas, and the plugins that need one");
 }
 
 #[test]
@@ -68,19 +90,31 @@ fn the_shipped_documents_conform_to_their_schemas() {
 
 #[test]
 fn the_schemas_refuse_mistakes() {
-    for (schema, document) in [
+    let mistakes = [
         ("prefix-router", "[[route]]\nprefix = \"+86\"\nhome = true\n"),
         ("prefix-router", "[[route]]\nprefix = \"86\"\nlegs = [{ pear = \"north\" }]\n"),
         ("prefix-router", "[[route]]\nprefix = \"86\"\nreject = \"because\"\n"),
         ("retry-ladder", "[temporary]\nwaits = [\"5\"]\n"),
         ("least-cost", "lowest-quality = 101\n"),
+        ("adaptive", "leave-margin = 101\n"),
+        ("adaptive", "[[destination]]\nprefix = \"86\"\ncandidates = [{ peer = \"north\", cost = 0.01 }]\n"),
+        ("firewall", "[[rule]]\nname = \"a\"\nwords = \"win\"\n"),
+        ("firewall", "[[rule]]\nname = \"a\"\nwords = \"win\"\nthen = \"block\"\n"),
+        (
+            "firewall",
+            "[[rule]]\nname = \"a\"\nwords = \"win\"\nthen = \"tag\"\ntags = { Spam = \"likely\" }\n",
+        ),
+        ("firewall", "[[rule]]\nname = \"a\"\nvolume = { over = 5, window = \"10\" }\nthen = \"drop\"\n"),
         ("prepaid", "[[tariff]]\nname = \"a\"\nprices = { \"86\" = \"1,5\" }\n"),
         ("fraud-guard", "[[block]]\nname = \"a\"\nsize = 50\nnumbers = 5\nwindow = \"1m\"\n"),
         ("hlr-resolver", "home = [\"\"]\n"),
         ("http-resolver", "url = \"ftp://a/{msisdn}\"\n"),
         ("shared-sender", "[[share]]\npool = \"a\"\npeers = []\n"),
         ("table-resolver", "valid = 60\n"),
-    ] {
+    ];
+    let tried: BTreeSet<String> = mistakes.iter().map(|(schema, _)| (*schema).to_owned()).collect();
+    assert_eq!(tried, default_plugins(), "the schemas with a mistake above, and the plugins");
+    for (schema, document) in mistakes {
         let mut schemas = Schemas::new();
         let index = compile(&folder().join(format!("schemas/{schema}.json")), &mut schemas);
         let value: Value = toml::from_str(document).unwrap();
