@@ -58,14 +58,14 @@ pub struct ScreenOutcome {
     pub call_log: Option<Box<[u8]>>,
 }
 
-/// The result of a router chain for one message, with the plugin and the host's answers.
+/// The result of a chain for one message, with the plugin and the host's answers.
 #[derive(Debug, Clone)]
-pub struct TracedDryRun {
+pub struct TracedDryRun<T = DryRunOutcome> {
     /// The result.
-    pub outcome: DryRunOutcome,
-    /// The router that decided or failed; without one, the last that was asked. `None` if the chain is empty.
+    pub outcome: T,
+    /// The plugin that decided or failed; without one, the last that was asked. `None` if the chain is empty.
     pub by: Option<Arc<PluginVersion>>,
-    /// The host's answers to the routers.
+    /// The host's answers to the plugins.
     pub host_answers: Vec<HostAnswer>,
 }
 
@@ -113,12 +113,7 @@ impl DryRun {
             return ScreenOutcome { decision: Err(wrong_hook_fault()), missing: None, call_log: None };
         };
         let mut call_log = call_log.map_or_else(HostCallLog::recording, HostCallLog::replaying);
-        let outcome = chain.ask(message, now, &mut call_log, &self.reporter, &LazyMessageId::default());
-        let decision = match outcome {
-            ChainOutcome::Decided(decision, _) => Ok(Some(decision)),
-            ChainOutcome::Fault(fault, _) => Err(fault),
-            ChainOutcome::Undecided { answer, .. } => Ok(answer),
-        };
+        let (decision, _) = self.ask_screens(chain, message, now, &mut call_log);
         ScreenOutcome { decision, missing: call_log.missing(), call_log: call_log.into_record() }
     }
 
@@ -144,6 +139,38 @@ impl DryRun {
         let (outcome, by) = self.ask_routers(chain, message, now, &mut call_log);
         let outcome = DryRunOutcome { missing: call_log.missing(), ..outcome };
         TracedDryRun { outcome, by, host_answers: HostAnswer::all(&call_log) }
+    }
+
+    /// Asks the screens as [`DryRun::screen`] does, and traces the call.
+    #[must_use]
+    pub fn trace_screen(
+        &self,
+        message: &Message,
+        now: Timestamp,
+        call_log: Option<&[u8]>,
+    ) -> TracedDryRun<ScreenOutcome> {
+        let DryRunChain::Screen(chain) = &self.chain else {
+            let outcome = ScreenOutcome { decision: Err(wrong_hook_fault()), missing: None, call_log: None };
+            return TracedDryRun { outcome, by: None, host_answers: Vec::new() };
+        };
+        let mut call_log = call_log.map_or_else(HostCallLog::recording, HostCallLog::replaying_traced);
+        let (decision, by) = self.ask_screens(chain, message, now, &mut call_log);
+        let outcome = ScreenOutcome { decision, missing: call_log.missing(), call_log: None };
+        TracedDryRun { outcome, by, host_answers: HostAnswer::all(&call_log) }
+    }
+
+    fn ask_screens(
+        &self,
+        chain: &Chain<Screen>,
+        message: &Message,
+        now: Timestamp,
+        call_log: &mut HostCallLog,
+    ) -> (Result<Option<ScreenDecision>, Fault>, Option<Arc<PluginVersion>>) {
+        match chain.ask(message, now, call_log, &self.reporter, &LazyMessageId::default()) {
+            ChainOutcome::Decided(decision, by) => (Ok(Some(decision)), Some(by.by.clone())),
+            ChainOutcome::Fault(fault, by) => (Err(fault), Some(by.by.clone())),
+            ChainOutcome::Undecided { answer, last, .. } => (Ok(answer), last.map(|last| last.by.clone())),
+        }
     }
 
     fn ask_routers(

@@ -20,7 +20,7 @@ use hooks::Decision;
 use links::{BindMode, Links};
 use model::{
     Address, Directory, DlrRequest, FinalState, Message, MessageId, Moment, Now, PeerId, Priority, Refusal,
-    RoutingDecision, Text, Timestamp, Verdict,
+    RoutingDecision, Timestamp, Verdict,
 };
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
@@ -171,7 +171,7 @@ impl Switchyard {
             dlr_request: DlrRequest::NONE,
             replace_if_present: false,
             submission: None,
-            text: Text { octets: bytes::Bytes::from(asked.text.clone().into_bytes()), ..Text::default() },
+            text: crate::testing::encode_hypothetical(&asked.text),
             tlvs: bytes::Bytes::new(),
             protocol_fields: bytes::Bytes::new(),
             accepted_at: now,

@@ -2,16 +2,16 @@
 
 use crate::api_backend::Switchyard;
 use crate::plugins::{chain, hook_problem};
-use crate::replays::{Replays, UNKNOWN_PEER, archived_message};
+use crate::replays::{Replays, UNKNOWN_PEER, archived_message, screening_as_routing};
 use admin::{Problem, ProblemKind};
 use api::{
     PolicyTryRequest, PolicyTryView, TriedDecisionView, TriedHostCallView, TriedLegView, TriedMessageView,
 };
 use bytes::Bytes;
-use hooks::{Binding, DryRun, HostAnswer, TracedDryRun};
+use hooks::{Binding, DryRun, HostAnswer, ScreenDecision, ScreenOutcome, TracedDryRun};
 use model::{
     Address, Hook, Message, MessageChanges, PluginVersion, Quote, RejectReason, RoutingDecision,
-    SenderRequest, Timestamp, Verdict,
+    ScreenVerdict, SenderRequest, Text, Timestamp, Verdict,
 };
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::Arc;
@@ -38,10 +38,12 @@ struct Question {
     inexact: Option<String>,
 }
 
-/// Started chains of router and biller.
-struct TriedChains {
-    router: DryRun,
-    biller: Option<DryRun>,
+/// Started chains.
+enum TriedChains {
+    /// Screens alone: what the message does behind them is another question. `None`: no screen is bound, so all messages pass.
+    Screens(Option<DryRun>),
+    /// Routers and biller.
+    Routing { router: DryRun, biller: Option<DryRun> },
 }
 
 impl TriedChains {
@@ -50,7 +52,22 @@ impl TriedChains {
         let start =
             |hook, chain: &[Binding]| hooks.try_run(hook, chain).map_err(|error| hook_problem(&error));
         let biller = (!biller.is_empty()).then(|| start(Hook::Biller, biller)).transpose()?;
-        Ok(Self { router: start(Hook::Router, router)?, biller })
+        Ok(Self::Routing { router: start(Hook::Router, router)?, biller })
+    }
+
+    fn start_screens(appliance: &Switchyard, screens: &[Binding]) -> Result<Self, Problem> {
+        let start = || appliance.routing.hooks.try_run(Hook::Screen, screens);
+        let started = (!screens.is_empty()).then(start).transpose();
+        started.map(Self::Screens).map_err(|error| hook_problem(&error))
+    }
+
+    /// References of the policies on trial to names that do not exist at present.
+    fn unknown(&self, hook: Hook) -> Vec<api::UnknownReference> {
+        match self {
+            Self::Screens(screens) => screens.as_ref().map(DryRun::unknown).unwrap_or_default(),
+            Self::Routing { router, .. } if hook == Hook::Router => router.unknown(),
+            Self::Routing { biller, .. } => biller.as_ref().map(DryRun::unknown).unwrap_or_default(),
+        }
     }
 }
 
@@ -61,6 +78,8 @@ struct Decided {
     sender: Option<Box<SenderRequest>>,
     changes: Option<Box<MessageChanges>>,
     charge: Option<(Arc<str>, u64)>,
+    /// The text that a screen puts in place of the message's.
+    text: Option<Text>,
     fault: Option<String>,
 }
 
@@ -77,18 +96,24 @@ impl Switchyard {
         if messages.as_ref().is_some_and(Vec::is_empty) && last.is_none() {
             return check(self, hook, activation);
         }
-        if !matches!(hook, Hook::Router | Hook::Biller) {
+        if !matches!(hook, Hook::Screen | Hook::Router | Hook::Biller) {
             return Err(unprocessable(format!(
-                "policies of the hooks router and biller can be tried, not of {}; `switchyard plugin test` asks it cases",
+                "policies of the hooks screen, router and biller can be tried, not of {}; `switchyard plugin test` asks it cases",
                 hook.name()
             )));
         }
         let live = |hook| self.routing.hooks.status(hook).live.chain;
         let (live_router, live_biller) = (live(Hook::Router), live(Hook::Biller));
-        let live_chain = if hook == Hook::Router { &live_router } else { &live_biller };
+        let live_screens = live(Hook::Screen);
+        let live_chain = match hook {
+            Hook::Screen => &live_screens,
+            Hook::Router => &live_router,
+            _ => &live_biller,
+        };
         let tried_chain = chain(activation, live_chain)?;
         let Some(_turn) = self.replays.trying.try_lock_for(TIME_LIMIT) else { return Err(busy()) };
         let tried = match hook {
+            Hook::Screen => TriedChains::start_screens(self, &tried_chain)?,
             Hook::Router => TriedChains::start(self, &tried_chain, &live_biller)?,
             _ => TriedChains::start(self, &live_router, &tried_chain)?,
         };
@@ -97,7 +122,7 @@ impl Switchyard {
                 messages.iter().map(|message| hypothetical(self, message)).collect::<Result<_, _>>()?
             }
             (None, Some(last)) if (1..=MAX_MESSAGES as u64).contains(&last) => {
-                archived(self, last, &[&tried_chain, live_chain], unmasked)?
+                archived(self, hook, last, &[&tried_chain, live_chain], unmasked)?
             }
             _ => {
                 return Err(unprocessable(format!(
@@ -105,7 +130,10 @@ impl Switchyard {
                 )));
             }
         };
-        let live = TriedChains::start(self, &live_router, &live_biller)?;
+        let live = match hook {
+            Hook::Screen => TriedChains::start_screens(self, &live_screens)?,
+            _ => TriedChains::start(self, &live_router, &live_biller)?,
+        };
         let started = Instant::now();
         let count = questions.len();
         let mut results = Vec::with_capacity(count);
@@ -119,10 +147,7 @@ impl Switchyard {
             hook,
             plugins: names(&tried_chain),
             live: names(live_chain),
-            unknown: match hook {
-                Hook::Router => tried.router.unknown(),
-                _ => tried.biller.as_ref().map(DryRun::unknown).unwrap_or_default(),
-            },
+            unknown: tried.unknown(hook),
             different: results.iter().filter(|result| result.different).count() as u64,
             complete: results.len() == count,
             messages: results,
@@ -172,6 +197,7 @@ fn hypothetical(appliance: &Switchyard, asked: &api::ExplainRequest) -> Result<Q
 
 fn archived(
     appliance: &Switchyard,
+    hook: Hook,
     last: u64,
     chains: &[&[Binding]],
     unmasked: bool,
@@ -191,15 +217,24 @@ fn archived(
                 (None, _) => Some("an unknown account or peer".to_owned()),
                 (_, Some(missing)) => Some(missing.name().to_owned()),
                 _ if reads_texts && !unmasked => Some("a text that you may not read".to_owned()),
+                _ if hook == Hook::Screen
+                    && archived.screening.as_ref().is_some_and(|screening| screening.has_replaced_text) =>
+                {
+                    Some("a screen replaced the text".to_owned())
+                }
                 _ => None,
             };
-            Question {
-                message: archived_message(&archived, origin.unwrap_or(UNKNOWN_PEER), &nobody),
-                origin: archived.origin.clone(),
-                at: archived.decided_at,
-                host_calls: Some(archived.host_calls.unwrap_or_default()),
-                inexact,
-            }
+            let mut message = archived_message(&archived, origin.unwrap_or(UNKNOWN_PEER), &nobody);
+            let (at, host_calls) = match hook {
+                Hook::Screen => {
+                    message.routed.screening = None;
+                    let screened = archived.screening.and_then(|screening| screening.host_calls);
+                    (archived.accepted_at, screened.map(|calls| Bytes::from(calls.into_vec())))
+                }
+                _ => (archived.decided_at, archived.host_calls),
+            };
+            let host_calls = Some(host_calls.unwrap_or_default());
+            Question { message, origin: archived.origin.clone(), at, host_calls, inexact }
         })
         .collect())
 }
@@ -241,11 +276,15 @@ fn decide(
     question: &Question,
     with_keys: bool,
 ) -> (Decided, TriedDecisionView, Option<&'static str>) {
+    let (router, biller) = match chains {
+        TriedChains::Screens(screens) => return decide_screening(screens.as_ref(), question, with_keys),
+        TriedChains::Routing { router, biller } => (router, biller),
+    };
     let Question { message, at, host_calls, .. } = question;
     let mut traced: Option<TracedDryRun> = None;
     let (mut cpu, mut fault) = (Duration::ZERO, None);
     let mut routed = appliance.routing.route_by(message, || {
-        let (result, took) = timed(|| chains.router.trace_route(message, *at, host_calls.as_deref()));
+        let (result, took) = timed(|| router.trace_route(message, *at, host_calls.as_deref()));
         cpu = took;
         let nobody = || Arc::new(PluginVersion { plugin: "none".to_owned(), version: String::new() });
         let by = result.by.clone().unwrap_or_else(nobody);
@@ -269,7 +308,7 @@ fn decide(
         cpu = Duration::ZERO;
     }
     let mut price = None;
-    if let (Some(biller), Verdict::Forward(legs)) = (&chains.biller, &routed.verdict)
+    if let (Some(biller), Verdict::Forward(legs)) = (biller, &routed.verdict)
         && appliance.routing.peer_roles.load().is_account(message.origin)
     {
         let first = legs.iter().filter(|leg| !leg.resolve).min_by_key(|leg| leg.rank);
@@ -307,7 +346,44 @@ fn decide(
     };
     let charge = price.and_then(|quote| quote.charge).map(|charge| (charge.account, charge.amount));
     let RoutingDecision { verdict, sender, changes, .. } = routed;
-    (Decided { verdict, sender, changes, charge, fault }, view, missing)
+    (Decided { verdict, sender, changes, charge, text: None, fault }, view, missing)
+}
+
+/// [`decide`] by screens.
+fn decide_screening(
+    screens: Option<&DryRun>,
+    Question { message, at, host_calls, .. }: &Question,
+    with_keys: bool,
+) -> (Decided, TriedDecisionView, Option<&'static str>) {
+    let (traced, cpu) = timed(|| {
+        screens.map_or_else(
+            || TracedDryRun {
+                outcome: ScreenOutcome { decision: Ok(None), missing: None, call_log: None },
+                by: None,
+                host_answers: Vec::new(),
+            },
+            |screens| screens.trace_screen(message, *at, host_calls.as_deref()),
+        )
+    });
+    let TracedDryRun { outcome: ScreenOutcome { decision, missing, .. }, by, host_answers } = traced;
+    let passed = ScreenDecision { verdict: ScreenVerdict::Pass, changes: None, text: None, note: None };
+    let (decision, fault) = match decision {
+        Ok(decision) => (decision.unwrap_or(passed), None),
+        Err(failed) => (passed, Some(format!("{}: {}", failed.kind.name(), failed.summary()))),
+    };
+    let view = TriedDecisionView {
+        by: by.map(|by| format!("{} {}", by.plugin, by.version)),
+        decision: if fault.is_some() { "fault".to_owned() } else { decision.to_string() },
+        note: decision.note.as_deref().map(str::to_owned),
+        legs: Vec::new(),
+        price: None,
+        fault: fault.clone(),
+        host_calls: host_answers.into_iter().map(|answer| host_call(answer, with_keys)).collect(),
+        cpu_ns: u64::try_from(cpu.as_nanos()).unwrap_or(u64::MAX),
+    };
+    let ScreenDecision { verdict, changes, text, .. } = decision;
+    let verdict = screening_as_routing(verdict);
+    (Decided { verdict, sender: None, changes, charge: None, text, fault }, view, missing)
 }
 
 /// Calls a function, and measures the CPU time of this thread.

@@ -417,7 +417,7 @@ impl PluginCandidate {
 }
 
 /// The verdict of the screens as one of the routers: without legs if the message passed.
-fn screening_as_routing<P>(verdict: ScreenVerdict) -> Verdict<P> {
+pub(crate) fn screening_as_routing<P>(verdict: ScreenVerdict) -> Verdict<P> {
     verdict.instead_of_routing().unwrap_or(Verdict::Forward(Vec::new()))
 }
 

@@ -84,6 +84,13 @@ fn encode_text(text: &str) -> Result<Text, Problem> {
     Ok(Text { payload: octets.len() > 140, octets, data_coding, udhi: false })
 }
 
+/// The text of a message that is not sent: in the coding that a test message would have, of any length.
+pub(crate) fn encode_hypothetical(text: &str) -> Text {
+    let (octets, data_coding) = text::encode(text, TextCoding::Auto)
+        .unwrap_or_else(|_| (bytes::Bytes::copy_from_slice(text.as_bytes()), 0));
+    Text { payload: octets.len() > 140, octets, data_coding, udhi: false }
+}
+
 impl Testing for Switchyard {
     fn send_test(&self, asked: api::TestMessageRequest, by: Arc<str>) -> Result<String, Problem> {
         let account = self.links.account_options(&asked.account).ok_or_else(|| {

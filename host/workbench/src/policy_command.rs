@@ -26,8 +26,8 @@ Examples:
   switchyard policy try router --plugin prefix-router --policy routes.toml --last 100
   switchyard policy try router --plugin prefix-router --policy routes.toml --from-account shop --destination 8613012345678")]
 pub struct TryArgs {
-    /// The hook: router or biller.
-    #[arg(value_parser = ["router", "biller"])]
+    /// The hook: screen, router or biller.
+    #[arg(value_parser = ["screen", "router", "biller"])]
     hook: String,
     /// NAME@VERSION; NAME alone is the live version.
     #[arg(long, value_name = "NAME[@VERSION]")]
@@ -105,8 +105,9 @@ impl TryArgs {
             text,
             api,
         } = self;
-        let hook = Hook::named(&hook)
-            .ok_or_else(|| WorkbenchError::Usage(format!("{hook:?} is not a hook; use router or biller")))?;
+        let hook = Hook::named(&hook).ok_or_else(|| {
+            WorkbenchError::Usage(format!("{hook:?} is not a hook; use screen, router or biller"))
+        })?;
         let (name, version) = match plugin.split_once('@') {
             Some((name, version)) => (name.to_owned(), Some(version.to_owned())),
             None => (plugin, None),

@@ -115,7 +115,7 @@ fn a_refused_document_names_its_line() -> Result<()> {
             200,
             "\"unknown\":[]",
         ),
-        ("resolver", json!({ "messages": messages }), 422, "router and biller"),
+        ("resolver", json!({ "messages": messages }), 422, "screen, router and biller"),
         ("biller", json!({ "policy": "", "messages": messages }), 422, "serves the hook"),
     ] {
         let (answered, text) = appliance.request("POST", &format!("/v1/hooks/{hook}/try"), &request(more))?;
@@ -209,5 +209,29 @@ fn archived_messages_are_tried_with_the_recorded_answers() -> Result<()> {
     )?;
     ensure!(refused.status == 403, "{}", refused.status);
     sink.stop()?;
+    Ok(())
+}
+
+#[test]
+fn a_document_of_screens_is_tried_on_typed_texts() -> Result<()> {
+    let fixture = Fixture::new()?;
+    let mut config = fixture.config()?;
+    config.account("acme", "");
+    let appliance = config.start()?;
+    let version = upload(&appliance, "firewall", &fixture.component("firewall")?)?;
+    let policy = "[[rule]]\nname = \"lottery\"\nwords = \"lottery\"\nthen = \"quarantine\"\n";
+    let messages = [
+        json!({ "origin": "acme", "destination": "4917", "text": "the LOTTERY is open" }),
+        json!({ "origin": "acme", "destination": "4917", "text": "grüße, 您好" }),
+    ];
+    let request = json!({ "plugin": "firewall", "version": version, "policy": policy, "messages": messages });
+    let tried = attempt(&appliance, "screen", &request)?;
+    // No screen is live, so that all messages pass there.
+    ensure!(tried["different"] == 1 && tried["live"] == json!([]), "{tried}");
+    let (first, second) = (&tried["messages"][0], &tried["messages"][1]);
+    ensure!(first["tried"]["decision"] == "quarantine" && first["live"]["decision"] == "pass", "{first}");
+    ensure!(first["tried"]["note"].to_string().contains("lottery"), "{first}");
+    ensure!(second["tried"]["decision"] == "pass" && second["different"] == false, "{second}");
+    ensure!(appliance.get("/v1/quarantine")?["messages"] == json!([]), "nothing is kept");
     Ok(())
 }

@@ -18,7 +18,7 @@ const LAST: u64 = 100;
 
 /// Whether policies of this hook can be tried with messages.
 pub(crate) fn is_for(hook: &str) -> bool {
-    matches!(hook, "router" | "biller")
+    matches!(hook, "screen" | "router" | "biller")
 }
 
 /// The fields of a typed message, and the buttons. They are part of the form with the document.

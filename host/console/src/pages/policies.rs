@@ -312,8 +312,9 @@ async fn run_replay(
     hook: &str,
     activation: ActivationRequest,
 ) -> Result<ReplayReport, ApiError> {
-    let hook = ReplayHook::named(hook)
-        .ok_or_else(|| ApiError::bad_request("Only policies of routers and billers can be replayed."))?;
+    let hook = ReplayHook::named(hook).ok_or_else(|| {
+        ApiError::bad_request("Only policies of screens, routers and billers can be replayed.")
+    })?;
     let request = json!(ReplayRequest {
         hook: Some(hook),
         last: Some(REPLAY_MESSAGES),
