@@ -333,6 +333,12 @@ async fn report_conversions(
         let detail = format!("messages: has {count} ids, and must have 1 to {MAX_CONVERSIONS}");
         return Err(Problem::new(ProblemKind::BadRequest, detail));
     }
+    let is_id = |id: &&String| (1..=19).contains(&id.len()) && id.bytes().all(|octet| octet.is_ascii_digit());
+    if let Some((index, _)) = request.messages.iter().enumerate().find(|(_, id)| !is_id(id)) {
+        let detail =
+            format!("messages/{index}: is not a message id: expected decimal digits, such as 1000000042");
+        return Err(Problem::new(ProblemKind::BadRequest, detail));
+    }
     let result =
         call_json(backend, move |backend| backend.report_conversions(&request.messages, account)).await?;
     with_audit_detail(result, |result| {

@@ -1,3 +1,4 @@
+use crate::name_schemas::IdText;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -46,7 +47,7 @@ pub struct QuarantineSelection {
     pub origin: Option<String>,
     /// The messages with these ids; at most 1,000.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(max_items = 1000)]
+    #[schema(value_type = Option<Vec<IdText>>, max_items = 1000)]
     pub ids: Option<Vec<String>>,
 }
 

@@ -128,7 +128,6 @@ impl Library {
         if octets.get(4..8) == Some(&[1, 0, 0, 0]) {
             return Err(HookError::NotComponent);
         }
-        let policy_schema = policy_schema::read(octets)?.is_some();
         let sha256 = sha256_hex(octets);
         let version = sha256[..VERSION_DIGITS].to_owned();
         let path = self.component(plugin, &version);
@@ -146,6 +145,7 @@ impl Library {
             None => crate::compile::compile(engine, octets)?,
         };
         let (hook, wit) = contract::identify(engine, &compiled)?;
+        let policy_schema = policy_schema::read(octets)?.is_some();
         if !is_stored {
             crate::artefact::store_compiled(&folder, engine, &version, octets, &compiled);
         }

@@ -85,8 +85,12 @@ fn no_changed_octet_is_served_as_data() {
         match read(&path, &reference) {
             Outcome::Same => same += 1,
             Outcome::Told => told += 1,
-            // A damaged key of an inner page hides rows from a search. Only the check of all pages finds it.
-            Outcome::Differs(text) if text.ends_with("None") && !is_verified => hidden += 1,
+            // A damaged key of an inner page hides rows from a search, one or all. Only the check of all pages finds it.
+            Outcome::Differs(text)
+                if (text.ends_with("None") || text.contains("found [], ")) && !is_verified =>
+            {
+                hidden += 1;
+            }
             Outcome::Differs(text) => wrong.push(format!("octet {at}, verified {is_verified}: {text}")),
         }
     }
