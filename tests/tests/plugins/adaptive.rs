@@ -145,13 +145,13 @@ fn conversions_count_once_for_the_peer_that_accepted_the_message() -> Result<()>
         let count = |peer| anyhow::Ok(setup.quality(peer)?["conversions"].as_u64().unwrap_or(0));
         Ok(count("cheap")? + count("dear")?)
     };
-    let request = json!({ "messages": [setup.ids[0], setup.ids[1], setup.ids[0], "999999999", "no id"] });
+    let request = json!({ "messages": [setup.ids[0], setup.ids[1], setup.ids[0], "999999999"] });
     let result = setup.appliance.call::<Value>("POST", "/v1/conversions", &request)?;
-    ensure!(
-        result == json!({ "recorded": 2, "repeated": 1, "unknown": ["999999999", "no id"] }),
-        "{result:#}"
-    );
+    ensure!(result == json!({ "recorded": 2, "repeated": 1, "unknown": ["999999999"] }), "{result:#}");
     ensure!(conversions(&setup)? == 2, "{:#}", setup.quality("cheap")?);
+    let (status, text) =
+        setup.appliance.request("POST", "/v1/conversions", br#"{"messages":["1","no id"]}"#)?;
+    ensure!(status == 400 && text.contains("messages/1"), "{status} {text}");
 
     // Archived messages are found too.
     let all = setup.ids.len() as u64;

@@ -208,6 +208,8 @@ impl RedbKvStore {
         let all = plugins.changes.iter().flat_map(|(plugin, changes)| {
             changes.keys.iter().map(move |(key, change)| {
                 let DeferredChange { serial, set } = change.clone();
+                // The quota was checked when the change was deferred, against all changes before it. Here they are in any order.
+                let set = set.map(|(value, _)| (value, u64::MAX));
                 let change = KvChange { plugin: plugin.clone(), key: key.clone(), set };
                 (serial, PendingChange { change, result: ChangeResult::default() })
             })
