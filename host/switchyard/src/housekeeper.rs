@@ -4,7 +4,7 @@ use crate::config_manager::{ConfigManager, TunableSettings};
 use crate::core_loop::CoreHandle;
 use crate::leading_node::LeadingNode;
 use crate::peer_snapshots::PeerSnapshotPublisher;
-use crate::serve::hooks_bound_event;
+use crate::plugin_setup::hooks_bound_event;
 use engine::Event;
 use hooks::{BindingChange, Hooks};
 use model::{Hook, Timestamp};

@@ -35,6 +35,7 @@ mod operation;
 mod opt_out;
 mod peer_observer;
 mod peer_snapshots;
+mod plugin_setup;
 mod plugins;
 mod policy_try;
 mod pools;

@@ -171,7 +171,7 @@ impl Switchyard {
     fn notify_engine(&self, hook: Hook) {
         // With two concurrent changes, the later one reports last.
         let _turn = self.binding.lock();
-        let mut events = vec![crate::serve::hooks_bound_event(&self.routing.hooks)];
+        let mut events = vec![crate::plugin_setup::hooks_bound_event(&self.routing.hooks)];
         if hook == Hook::Resolver {
             events.push(Event::ResolverReplaced);
         }

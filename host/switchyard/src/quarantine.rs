@@ -1,12 +1,10 @@
 //! Messages in quarantine, in the admin API.
 
 use crate::api_backend::{Switchyard, shutting_down_problem};
-use crate::queue_actions::{field_problem, format_address};
+use crate::queue_actions::{MessagePage, field_problem, format_address};
 use admin::{Problem, QuarantineDecision};
-use engine::{AdminAction, MessageStatus};
-use model::{Message, MessageId, Now};
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use engine::AdminAction;
+use model::MessageId;
 
 impl admin::Quarantine for Switchyard {
     fn quarantine(
@@ -17,23 +15,11 @@ impl admin::Quarantine for Switchyard {
         unmasked: bool,
     ) -> Result<api::QuarantinePageView, Problem> {
         let of = self.parse_peer("/origin", origin)?;
-        let after = after.map(Self::parse_id).transpose()?.unwrap_or(MessageId(0));
-        let query = move |engine: &engine::Engine, now| {
-            let ids = engine.quarantined(of, after, limit + 1);
-            (ids.iter().filter_map(|id| engine.message(*id)).collect::<Vec<_>>(), now)
-        };
-        let (mut found, now): (Vec<MessageStatus>, Now) =
-            self.core.query(query).ok_or_else(shutting_down_problem)?;
-        let more = found.len() > limit;
-        found.truncate(limit);
-        let next = found.last().filter(|_| more).map(|last| last.id.to_string());
-        let ids: Vec<MessageId> = found.iter().map(|status| status.id).collect();
-        let contents: BTreeMap<MessageId, Arc<Message>> =
-            self.load(&ids)?.into_iter().map(|message| (message.id, message)).collect();
-        let shown = found.into_iter().filter_map(|status| {
-            let message = contents.get(&status.id)?;
+        let MessagePage { messages, next, now } =
+            self.message_page(after, limit, move |engine, after, most| engine.quarantined(of, after, most))?;
+        let shown = messages.into_iter().map(|(status, message)| {
             let by = &message.routed.by;
-            Some(api::QuarantinedView {
+            api::QuarantinedView {
                 id: status.id.to_string(),
                 origin: self.name_of(status.origin),
                 source: format_address(&message.source, unmasked),
@@ -43,7 +29,7 @@ impl admin::Quarantine for Switchyard {
                 by: format!("{} {}", by.plugin, by.version),
                 note: message.routed.note.as_deref().map(str::to_owned),
                 length: message.text.octets.len(),
-            })
+            }
         });
         Ok(api::QuarantinePageView { messages: shown.collect(), next })
     }

@@ -113,6 +113,15 @@ fn describe_author(action: &QueueAction) -> String {
     format!("by {}{why} (queue action {})", action.by, action.id)
 }
 
+/// See [`Switchyard::message_page`].
+pub(crate) struct MessagePage {
+    pub(crate) messages: Vec<(MessageStatus, Arc<Message>)>,
+    /// The `after` of the next page.
+    pub(crate) next: Option<String>,
+    /// The time of the list.
+    pub(crate) now: Now,
+}
+
 impl Switchyard {
     pub(crate) fn parse_peer(&self, pointer: &str, name: Option<&str>) -> Result<Option<PeerId>, Problem> {
         let Some(name) = name else { return Ok(None) };
@@ -279,7 +288,7 @@ impl Switchyard {
         }
     }
 
-    pub(crate) fn load(&self, ids: &[MessageId]) -> Result<Vec<Arc<Message>>, Problem> {
+    fn load(&self, ids: &[MessageId]) -> Result<Vec<Arc<Message>>, Problem> {
         let loaded =
             self.store.load(ids).map_err(|error| Problem::new(ProblemKind::Internal, error.to_string()))?;
         Ok(loaded.into_iter().flatten().collect())
@@ -343,6 +352,33 @@ impl Switchyard {
             .filter_map(|message| Some(self.sample(message, *oldest.get(&message.id)?, open)))
             .collect();
         Ok(preview)
+    }
+
+    /// A page of messages in memory, by ascending id, with their contents. `list` lists ids greater than one, at most so many.
+    pub(crate) fn message_page(
+        &self,
+        after: Option<&str>,
+        limit: usize,
+        list: impl FnOnce(&engine::Engine, MessageId, usize) -> Vec<MessageId> + Send + 'static,
+    ) -> Result<MessagePage, Problem> {
+        let after = after.map(Self::parse_id).transpose()?.unwrap_or(MessageId(0));
+        let query = move |engine: &engine::Engine, now| {
+            let ids = list(engine, after, limit + 1);
+            (ids.iter().filter_map(|id| engine.message(*id)).collect::<Vec<_>>(), now)
+        };
+        let (mut found, now): (Vec<MessageStatus>, Now) =
+            self.core.query(query).ok_or_else(shutting_down_problem)?;
+        let more = found.len() > limit;
+        found.truncate(limit);
+        let next = found.last().filter(|_| more).map(|last| last.id.to_string());
+        let ids: Vec<MessageId> = found.iter().map(|status| status.id).collect();
+        let contents: BTreeMap<MessageId, Arc<Message>> =
+            self.load(&ids)?.into_iter().map(|message| (message.id, message)).collect();
+        let with_content = found.into_iter().filter_map(|status| {
+            let content = contents.get(&status.id)?.clone();
+            Some((status, content))
+        });
+        Ok(MessagePage { messages: with_content.collect(), next, now })
     }
 
     /// Applies an action to messages. Returns how many it fitted, and how many it did not.
@@ -433,25 +469,12 @@ impl admin::QueueActions for Switchyard {
             },
             None => None,
         };
-        let after = after.map(Self::parse_id).transpose()?.unwrap_or(MessageId(0));
-        let query = move |engine: &engine::Engine, now| {
-            let ids = engine.uncertain(of, after, limit + 1);
-            let found = ids.iter().filter_map(|id| engine.message(*id)).collect::<Vec<_>>();
-            (found, now)
-        };
-        let (mut found, now): (Vec<MessageStatus>, Now) =
-            self.core.query(query).ok_or_else(shutting_down_problem)?;
-        let more = found.len() > limit;
-        found.truncate(limit);
-        let next = found.last().filter(|_| more).map(|last| last.id.to_string());
-        let ids: Vec<MessageId> = found.iter().map(|status| status.id).collect();
-        let contents: BTreeMap<MessageId, Arc<Message>> =
-            self.load(&ids)?.into_iter().map(|message| (message.id, message)).collect();
-        let shown = found.into_iter().filter_map(|status| {
-            let message = contents.get(&status.id)?;
+        let MessagePage { messages, next, now } =
+            self.message_page(after, limit, move |engine, after, most| engine.uncertain(of, after, most))?;
+        let shown = messages.into_iter().map(|(status, message)| {
             let written =
                 status.steps.iter().rev().find(|step| matches!(step.kind, StepKind::Submitted { .. }));
-            Some(api::UncertainView {
+            api::UncertainView {
                 id: status.id.to_string(),
                 peer: self.name_of(status.peer),
                 account: self.name_of(status.origin),
@@ -463,7 +486,7 @@ impl admin::QueueActions for Switchyard {
                 state: MessageStateView::Uncertain,
                 attempts: status.attempts,
                 length: message.text.octets.len(),
-            })
+            }
         });
         Ok(api::UncertainPageView { messages: shown.collect(), next })
     }

@@ -6,7 +6,7 @@ use crate::audit_collector::AuditCollector;
 use crate::backup::{self, Backups};
 use crate::batch_size::{BATCH_OCTETS, BatchSize, REPLICATED_BATCH_OCTETS};
 use crate::cluster_node::{self, ClusterNode, Outcome};
-use crate::config::{Config, FirstBinding};
+use crate::config::Config;
 use crate::config_manager::{RuntimeComponents, StartupConfig, TunableSettings};
 use crate::conversion_log::ConversionLog;
 use crate::core_loop::{self, BatchObservers, CoreHandle};
@@ -21,9 +21,12 @@ use crate::memory;
 use crate::opt_out::{KeywordFilter, KeywordRules};
 use crate::peer_observer::PeerObserver;
 use crate::peer_snapshots::PeerSnapshotPublisher;
+use crate::plugin_setup::{
+    compile_plugins, hooks_bound_event, hooks_options, host_services, routing, values,
+};
 use crate::pools::PoolService;
 use crate::replays::Replays;
-use crate::routing::{ApplianceRouting, InboxRoutes, PeerRoles, PlanNumbering};
+use crate::routing::PlanNumbering;
 use crate::service_manager::{self, ServiceManagerNotifier};
 use crate::shared_state::NodeStores;
 use crate::shell_records::EngineShellRecords;
@@ -34,19 +37,13 @@ use anyhow::{Context as _, Result};
 use arc_swap::ArcSwap;
 use archive::Archive;
 use business::Business;
-use capabilities::{
-    ChainHlr, CounterWriter, Counters, DurableCounterOptions, DurableCounters, Fetcher, FetcherOptions, Hlr,
-    LogBudgets, RedbKvStore, TableHlr, TableStore, TableStoreOptions,
-};
+use capabilities::{CounterWriter, DurableCounterOptions, DurableCounters};
 use engine::{Engine, EngineAnswer, Event, Output, Settings};
 use gsm::GsmNetwork;
-use hooks::{ActivationConditions, Binding, Hooks, HooksOptions, HostServices, PeerSnapshots, VersionInfo};
+use hooks::Hooks;
 use journal::LeaderLease;
 use links::{Links, LinksOptions};
-use model::{
-    Directory, Hook, Leg, Now, PeerId, PluginVersion, PoolAnswer, PoolRequest, RecoveredRecord,
-    RoutingDecision, Timestamp, Verdict,
-};
+use model::{Now, PoolAnswer, PoolRequest, RecoveredRecord, Timestamp};
 use parking_lot::Mutex;
 use ports::{EventSink, HttpListener, HttpListenerLimits, LinkRegistry, LoginLimiter};
 use shell::{LiteralNumbers, MailboxIndex, NumberParser, ShellDeps, ShellServer};
@@ -519,57 +516,6 @@ impl CoreHandle {
     }
 }
 
-/// Opens the plugins' key-value store.
-fn values(config: &Config) -> Result<Arc<RedbKvStore>> {
-    let plugins = config.appliance.data.join("plugins");
-    std::fs::create_dir_all(&plugins).with_context(|| format!("creating {}", plugins.display()))?;
-    Ok(Arc::new(RedbKvStore::open(&plugins.join("kv.redb"))?))
-}
-
-/// Creates the services that the host provides to plugins.
-fn host_services(
-    config: &Config,
-    runtime: &tokio::runtime::Runtime,
-    networks: &[Arc<GsmNetwork>],
-    values: Arc<RedbKvStore>,
-    durable_counters: Arc<DurableCounters>,
-) -> Result<HostServices> {
-    let tables =
-        Arc::new(TableStore::open(&config.appliance.data.join("tables"), TableStoreOptions::default())?);
-    // Authoritative HLRs come first; the table is for networks without an HLR to query. With several networks, none
-    // knows all subscribers.
-    let registers: Vec<Arc<dyn Hlr>> = networks.iter().filter_map(|network| network.hlr()).collect();
-    let alone = registers.len() == 1;
-    let registers = registers.into_iter().fold(ChainHlr::new(), |chain, register| {
-        if alone { chain.authority(register) } else { chain.hint(register) }
-    });
-    let registers = registers.authority(Arc::new(TableHlr::new(tables.clone())));
-    Ok(HostServices {
-        peer_snapshots: Arc::new(PeerSnapshots::default()),
-        pool_snapshots: Arc::default(),
-        quality: Arc::default(),
-        account_attributes: Arc::default(),
-        decode_text: ports::text::characters,
-        replace_text: ports::text::replace,
-        counters: Arc::new(Counters::default()),
-        durable_counters,
-        kv_store: values,
-        fetch: Arc::new(Fetcher::new(runtime.handle().clone(), &FetcherOptions::default())?),
-        hlr: Arc::new(registers),
-        tables,
-        log_budgets: LogBudgets::default(),
-    })
-}
-
-/// The event that tells the engine which hooks are bound.
-pub(crate) fn hooks_bound_event(hooks: &Hooks) -> Event {
-    Event::HooksChanged {
-        resolver: hooks.is_bound(Hook::Resolver),
-        delivery_policy: hooks.is_bound(Hook::DeliveryPolicy),
-        biller: hooks.is_bound(Hook::Biller),
-    }
-}
-
 fn recover(
     config: &Config,
     core: &CoreHandle,
@@ -603,122 +549,6 @@ fn recover(
     let recovery = store.recover(|message| engine.recover(now, message, &mut out))?;
     engine.finish_recovery(recovery.next_id, recovery.next_submit_row, &recovery.rows, &mut out);
     Ok((engine, out, recovery.messages))
-}
-
-fn routing(
-    config: &Config,
-    directory: &Arc<ArcSwap<Directory>>,
-    host_services: HostServices,
-) -> Result<ApplianceRouting> {
-    let names = directory.load();
-    // By default, the only core network serves the home network.
-    let home = match (&config.home.peer, &config.networks[..]) {
-        (Some(peer), _) => names.id(peer),
-        (None, [network]) => Some(network.links.peer),
-        (None, _) => None,
-    };
-    let account_attributes = host_services.account_attributes.clone();
-    account_attributes.publish(config.account_attributes());
-    let hooks = open_hooks(config, home, directory, host_services)?;
-    for first_binding in &config.first_bindings {
-        if hooks.history(first_binding.hook).is_empty() {
-            activate_configured(first_binding, &hooks)?;
-        }
-    }
-    let static_route = config.router.static_peer.as_deref().and_then(|peer| names.id(peer)).map(|peer| {
-        let by = Arc::new(PluginVersion { plugin: "native".to_owned(), version: String::new() });
-        RoutingDecision::new(Verdict::Forward(vec![Leg::to(peer)]), by)
-    });
-    if static_route.is_none() && !hooks.is_bound(Hook::Router) {
-        tracing::warn!("no router bound, all submissions are refused");
-    }
-    let shell = config.shell.as_ref().map(|shell| &shell.options);
-    let peer_roles = Arc::new(ArcSwap::from_pointee(PeerRoles::of(config, &names)));
-    let plan = config.default_plan().cloned();
-    let directory = directory.clone();
-    let inboxes = shell.map(InboxRoutes::new);
-    Ok(ApplianceRouting {
-        hooks,
-        static_route,
-        peer_roles,
-        account_attributes,
-        plan,
-        home,
-        directory,
-        inboxes,
-    })
-}
-
-fn open_hooks(
-    config: &Config,
-    home: Option<PeerId>,
-    directory: &Arc<ArcSwap<Directory>>,
-    host_services: HostServices,
-) -> Result<Arc<Hooks>> {
-    let folder = config.appliance.data.join("plugins");
-    Ok(Hooks::open(&folder, hooks_options(config, home), directory.clone(), host_services)?)
-}
-
-fn hooks_options(config: &Config, home: Option<PeerId>) -> HooksOptions {
-    let plugins = &config.plugins;
-    HooksOptions {
-        memory: plugins.memory,
-        instances: plugins.instances,
-        hold_for: config.router.hold,
-        home,
-        trust: plugins.trust(),
-        // Without an archive, nothing can be replayed.
-        record: config.archive.url.is_some(),
-    }
-}
-
-/// Compiles the plugins that this node would bind, so that a take-over does not wait for it. Messages wait for a take-over.
-fn compile_plugins(config: &Config) -> Result<()> {
-    let configured =
-        config.first_bindings.iter().filter_map(|first_binding| first_binding.component.as_deref());
-    let components = configured.map(read_component).collect::<Result<Vec<_>>>()?;
-    Hooks::compile_ahead(&config.appliance.data.join("plugins"), &hooks_options(config, None), &components)?;
-    Ok(())
-}
-
-fn read_component(path: &Path) -> Result<Vec<u8>> {
-    std::fs::read(path).with_context(|| format!("reading {}", path.display()))
-}
-
-/// Uploads the component of an initial binding.
-fn upload_configured(first_binding: &FirstBinding, hooks: &Hooks) -> Result<Option<VersionInfo>> {
-    let Some(component) = &first_binding.component else { return Ok(None) };
-    let octets = read_component(component)?;
-    let signature = std::fs::read_to_string(component.with_extension("wasm.sig")).ok();
-    Ok(Some(hooks.upload(&first_binding.binding.plugin, &octets, signature.as_deref())?))
-}
-
-/// Activates an initial binding at the first start. Later bindings are set over the API.
-fn activate_configured(first_binding: &FirstBinding, hooks: &Hooks) -> Result<()> {
-    let Some(info) = upload_configured(first_binding, hooks)? else { return Ok(()) };
-    let policy = match &first_binding.policy {
-        Some(path) => std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?,
-        None => String::new(),
-    };
-    let binding = Binding { version: info.version.clone(), policy, ..first_binding.binding.clone() };
-    let (now, bindings) = (Timestamp::now(), vec![binding]);
-    // At the first start, peers and tables may still be missing. That is logged, and shown until they exist.
-    if let Err(error) = hooks.activate(first_binding.hook, now, bindings.clone(), None) {
-        hooks.activate(
-            first_binding.hook,
-            now,
-            bindings,
-            ActivationConditions { expected: None, force: true },
-        )?;
-        tracing::warn!(hook = first_binding.hook.name(), %error, "plugin bound with missing peers or tables");
-    }
-    tracing::info!(
-        hook = first_binding.hook.name(),
-        plugin = info.plugin,
-        version = info.version,
-        "plugin bound"
-    );
-    Ok(())
 }
 
 /// Threads of the admin API: a page and a probe must not wait for each other.
