@@ -13,6 +13,8 @@ pub enum PluginLanguage {
     Python,
     /// C.
     C,
+    /// Go, with its run-time library inside the component.
+    Go,
 }
 
 impl PluginLanguage {
@@ -24,6 +26,7 @@ impl PluginLanguage {
             Self::Js => "JavaScript",
             Self::Python => "Python",
             Self::C => "C",
+            Self::Go => "Go",
         }
     }
 
@@ -34,6 +37,7 @@ impl PluginLanguage {
             Self::Js => "plugin.js",
             Self::Python => "plugin.py",
             Self::C => "plugin.c",
+            Self::Go => "plugin.go",
         }
     }
 }

@@ -50,6 +50,7 @@ impl Manifest {
             PluginLanguage::Js => "js",
             PluginLanguage::Python => "python",
             PluginLanguage::C => "c",
+            PluginLanguage::Go => "go",
         };
         let wasi = if *wasi { "wasi = true\n" } else { "" };
         format!("name = \"{name}\"\nlanguage = \"{language}\"\nworld = \"{}\"\n{wasi}", world.name())

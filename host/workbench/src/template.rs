@@ -14,6 +14,7 @@ struct TemplateFiles {
     js: &'static str,
     python: &'static str,
     c: &'static str,
+    go: &'static str,
     policy: &'static str,
     cases: &'static str,
 }
@@ -26,6 +27,7 @@ impl TemplateFiles {
                 js: include_str!("../templates/screen/plugin.js"),
                 python: include_str!("../templates/screen/plugin.py"),
                 c: include_str!("../templates/screen/plugin.c"),
+                go: include_str!("../templates/screen/plugin.go"),
                 policy: include_str!("../templates/screen/policy.txt"),
                 cases: include_str!("../templates/screen/cases.toml"),
             },
@@ -34,6 +36,7 @@ impl TemplateFiles {
                 js: include_str!("../../../plugins/examples/js/plugin.js"),
                 python: include_str!("../../../plugins/examples/python/plugin.py"),
                 c: include_str!("../../../plugins/examples/c/plugin.c"),
+                go: include_str!("../../../plugins/examples/go/plugin.go"),
                 policy: include_str!("../../../plugins/examples/policy.txt"),
                 cases: include_str!("../../../plugins/examples/cases.toml"),
             },
@@ -42,6 +45,7 @@ impl TemplateFiles {
                 js: include_str!("../templates/resolver/plugin.js"),
                 python: include_str!("../templates/resolver/plugin.py"),
                 c: include_str!("../templates/resolver/plugin.c"),
+                go: include_str!("../templates/resolver/plugin.go"),
                 policy: include_str!("../templates/resolver/policy.txt"),
                 cases: include_str!("../templates/resolver/cases.toml"),
             },
@@ -50,6 +54,7 @@ impl TemplateFiles {
                 js: include_str!("../templates/delivery-policy/plugin.js"),
                 python: include_str!("../templates/delivery-policy/plugin.py"),
                 c: include_str!("../templates/delivery-policy/plugin.c"),
+                go: include_str!("../templates/delivery-policy/plugin.go"),
                 policy: include_str!("../templates/delivery-policy/policy.txt"),
                 cases: include_str!("../templates/delivery-policy/cases.toml"),
             },
@@ -58,6 +63,7 @@ impl TemplateFiles {
                 js: include_str!("../templates/biller/plugin.js"),
                 python: include_str!("../templates/biller/plugin.py"),
                 c: include_str!("../templates/biller/plugin.c"),
+                go: include_str!("../templates/biller/plugin.go"),
                 policy: include_str!("../templates/biller/policy.txt"),
                 cases: include_str!("../templates/biller/cases.toml"),
             },
@@ -70,6 +76,7 @@ impl TemplateFiles {
             PluginLanguage::Js => self.js,
             PluginLanguage::Python => self.python,
             PluginLanguage::C => self.c,
+            PluginLanguage::Go => self.go,
         }
     }
 }
@@ -116,9 +123,16 @@ pub(crate) fn write(
         }
     }
     contract::write(&folder.join("wit"))?;
-    if language == PluginLanguage::C {
-        // Generate the header at once, so that an editor finds it.
-        build::c_bindings(&folder.join("wit"), world, &folder.join("bindings"))?;
+    // Generate what an editor looks for.
+    match language {
+        PluginLanguage::C => {
+            build::c_bindings(&folder.join("wit"), world, &folder.join("bindings"))?;
+        }
+        PluginLanguage::Go => {
+            put(build::GO_MODULE_FILE, &build::go_module_file(name))?;
+            build::go_bindings(&folder, world)?;
+        }
+        PluginLanguage::Rust | PluginLanguage::Js | PluginLanguage::Python => {}
     }
     Ok(folder)
 }

@@ -72,7 +72,7 @@ fn with_policy_schema(root: &Path, component: &Path) -> Result<Vec<u8>> {
 }
 
 /// The languages in which `plugins/examples` implements the same plugin.
-const LANGUAGES: [&str; 4] = ["rust", "js", "python", "c"];
+const LANGUAGES: [&str; 5] = ["rust", "js", "python", "c", "go"];
 /// Build tools besides Rust. The rest comes from npm and PyPI, into the user's cache.
 const TOOLS: [&str; 3] = ["nodejs", "npm", "python3-venv"];
 

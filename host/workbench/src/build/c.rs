@@ -31,14 +31,10 @@ pub(crate) fn bindings(wit: &Path, hook: Hook, folder: &Path) -> Result<Vec<Path
         .build()
         .generate(&mut resolve, world, &mut files)
         .map_err(|error| wrong(format!("{error:#}")))?;
-    std::fs::create_dir_all(folder).map_err(WorkbenchError::file(folder))?;
     let mut written = Vec::new();
     for (name, octets) in files.iter() {
         let path = folder.join(name);
-        // An unchanged file keeps its modification time, for editors and make.
-        if !std::fs::read(&path).is_ok_and(|old| old == octets) {
-            std::fs::write(&path, octets).map_err(WorkbenchError::file(&path))?;
-        }
+        super::write_if_changed(&path, octets)?;
         written.push(path);
     }
     Ok(written)

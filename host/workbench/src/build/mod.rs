@@ -1,11 +1,15 @@
 //! `switchyard plugin build`: builds a component from a plugin's folder.
 
 mod c;
+mod go;
 mod javascript;
 mod python;
 mod rust;
 
 pub(crate) use c::bindings as c_bindings;
+pub(crate) use go::{
+    MODULE_FILE as GO_MODULE_FILE, module_file as go_module_file, write_bindings as go_bindings,
+};
 pub(crate) use rust::toolchain;
 
 use crate::component::Component;
@@ -61,6 +65,7 @@ pub fn build(folder: &Path, out: Option<&Path>) -> Result<BuildOutput, Workbench
         PluginLanguage::Js => javascript::build(folder, &manifest, &work)?,
         PluginLanguage::Python => python::build(folder, &manifest, &work)?,
         PluginLanguage::C => c::build(folder, &manifest, &work)?,
+        PluginLanguage::Go => go::build(folder, &manifest, &work)?,
     };
     let made = with_policy_schema(folder, made)?;
     let component = hooks::strip_debug_info(&made).unwrap_or_else(|| made.clone());
@@ -117,10 +122,10 @@ fn inputs(folder: &Path, manifest: &Manifest) -> Result<String, WorkbenchError> 
     let mut hash = Sha256::new();
     hash.update(manifest.text());
     hash.update(env!("CARGO_PKG_VERSION"));
-    for tool in [javascript::TOOL, python::TOOL, c::TOOL] {
+    for tool in [javascript::TOOL, python::TOOL, c::TOOL, go::TOOL] {
         hash.update(tool.folder);
     }
-    for reporter in [javascript::REPORTER, python::REPORTER] {
+    for reporter in [javascript::REPORTER, python::REPORTER, go::REPORTER] {
         hash.update(reporter);
     }
     for file in files {
@@ -130,6 +135,17 @@ fn inputs(folder: &Path, manifest: &Manifest) -> Result<String, WorkbenchError> 
         hash.update(octets);
     }
     Ok(model::hex(&hash.finalize()))
+}
+
+/// Writes a generated file. One that does not change keeps its modification time, for editors and compilers.
+fn write_if_changed(path: &Path, octets: &[u8]) -> Result<(), WorkbenchError> {
+    if std::fs::read(path).is_ok_and(|old| old == octets) {
+        return Ok(());
+    }
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent).map_err(WorkbenchError::file(parent))?;
+    }
+    std::fs::write(path, octets).map_err(WorkbenchError::file(path))
 }
 
 /// The files of a folder, without results and the tools' own folders.

@@ -1,4 +1,4 @@
-//! The worked examples in `plugins/examples`: four languages, one file of cases.
+//! The worked examples in `plugins/examples`: five languages, one file of cases.
 
 use crate::support::{passes_cases, root};
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ fn the_example_in_rust_passes() {
     all_cases("rust");
 }
 
-/// In languages whose compilers are installed by npm or pip: C too, its compiler is in a Python package.
+/// In languages whose compilers are installed by npm or pip: C and Go too, their compilers are in Python packages.
 mod foreign {
     use super::{all_cases, examples};
     use crate::support::{plugin_command, run};
@@ -34,6 +34,11 @@ mod foreign {
     #[test]
     fn the_example_in_c_passes() {
         all_cases("c");
+    }
+
+    #[test]
+    fn the_example_in_go_passes() {
+        all_cases("go");
     }
 
     #[test]

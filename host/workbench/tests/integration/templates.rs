@@ -25,7 +25,7 @@ fn the_other_templates_in_rust_build_and_pass() {
     worlds("rust", &["screen", "resolver", "biller"]);
 }
 
-/// In languages whose compilers are installed by npm or pip: C too, its compiler is in a Python package.
+/// In languages whose compilers are installed by npm or pip: C and Go too, their compilers are in Python packages.
 mod foreign {
     use super::worlds;
 
@@ -47,5 +47,10 @@ mod foreign {
     #[test]
     fn the_templates_in_c_build_and_pass() {
         other_worlds("c");
+    }
+
+    #[test]
+    fn the_templates_in_go_build_and_pass() {
+        other_worlds("go");
     }
 }

@@ -23,7 +23,7 @@ const DEFAULTS: [(&str, &str, &str); 4] = [
 /// Messages of a batch.
 const BATCH: usize = 64;
 
-const LANGUAGES: [&str; 3] = ["c", "js", "python"];
+const LANGUAGES: [&str; 4] = ["c", "go", "js", "python"];
 
 pub(super) fn measure(programs: &BenchPrograms, guests: &Guests, options: &Options) -> Result<()> {
     let mut plugins = Vec::new();
@@ -70,14 +70,14 @@ pub(super) fn measure(programs: &BenchPrograms, guests: &Guests, options: &Optio
     }
     let of = |name: &str| cost.get(name).copied().unwrap_or(f64::NAN);
     println!("\n1. A warm call, ns of processor time (median of {} rounds)", options.rounds);
-    println!("  {:<18}{:>28}{:>10}{:>10}{:>10}", "", "Rust", "C", "JS", "Python");
+    println!("  {:<18}{:>28}{:>10}{:>10}{:>10}{:>10}", "", "Rust", "C", "Go", "JS", "Python");
     for (hook, plugin, _) in DEFAULTS {
         let rust = format!("{plugin} {:>6.0}", of(plugin));
-        let [c, js, python] = LANGUAGES.map(|language| match of(&format!("{hook}-{language}")) {
+        let [c, go, js, python] = LANGUAGES.map(|language| match of(&format!("{hook}-{language}")) {
             cost if cost.is_nan() => "–".to_owned(),
             cost => format!("{cost:.0}"),
         });
-        println!("  {hook:<18}{rust:>28}{c:>10}{js:>10}{python:>10}");
+        println!("  {hook:<18}{rust:>28}{c:>10}{go:>10}{js:>10}{python:>10}");
     }
     let together = |plugin: &str| of(&format!("{plugin}-{BATCH}"));
     println!(
@@ -93,7 +93,7 @@ pub(super) fn measure(programs: &BenchPrograms, guests: &Guests, options: &Optio
     }
     let (native, example, router) = (of("native"), of("router-rust"), of("prefix-router"));
     println!(
-        "  Routers in C, JS and Python are plugins/examples, with the policy of prefix-router; those of the other hooks are"
+        "  Routers in C, Go, JS and Python are plugins/examples, with the policy of prefix-router; those of the other hooks are"
     );
     println!("  templates of `switchyard plugin new`, simpler than the default plugins.");
     println!(

@@ -1,4 +1,4 @@
-//! Plugins in four languages: the default plugins, the worked examples, and templates of `switchyard plugin new`.
+//! Plugins in five languages: the default plugins, the worked examples, and templates of `switchyard plugin new`.
 
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
@@ -7,7 +7,8 @@ use workspace::plugins;
 
 /// Hooks whose template is built in other languages; routers are among the worked examples.
 const WORLDS: [&str; 3] = ["resolver", "delivery-policy", "biller"];
-const LANGUAGES: [(&str, &str); 3] = [("c", "plugin.c"), ("js", "plugin.js"), ("python", "plugin.py")];
+const LANGUAGES: [(&str, &str); 4] =
+    [("c", "plugin.c"), ("go", "plugin.go"), ("js", "plugin.js"), ("python", "plugin.py")];
 
 /// The built plugins.
 pub(super) struct Guests {

@@ -6,7 +6,7 @@ use std::path::Path;
 /// Copies the example in a language, with another line in front of one of its lines.
 fn flawed_example(folder: &Path, language: &str, source: &str, before: &str, flaw: &str) {
     let example = root().join("plugins/examples").join(language);
-    for file in ["plugin.toml", "Cargo.toml", "Cargo.lock"] {
+    for file in ["plugin.toml", "Cargo.toml", "Cargo.lock", "go.mod"] {
         if example.join(file).exists() {
             std::fs::copy(example.join(file), folder.join(file)).unwrap();
         }
@@ -46,6 +46,14 @@ fn c_names_its_function_and_line() {
     let flaw = "  if (is(&message->source.value, \"flaw\")) abort();";
     let told = told("c", "plugin.c", "  switchyard_hooks_tables_found_t found;", flaw);
     assert!(told.contains("in exports_switchyard_hooks_routing_route at ./plugin.c:LINE\n"), "{told}");
+}
+
+#[test]
+fn go_names_its_panic_and_line() {
+    let flaw = "\tif message.Source.Value == \"flaw\" { _ = rules[9999].peer }";
+    let told = told("go", "plugin.go", "\tfound := tables.MatchDestination(table, 0xFFFFFFFF)", flaw);
+    assert!(told.contains("{ fault = \"trap: runtime error: index out of range [9999]"), "{told}");
+    assert!(told.contains("example.com/example-go.Route example.com/example-go/plugin.go:LINE"), "{told}");
 }
 
 #[test]
