@@ -60,7 +60,7 @@ impl BenchFixture {
             peer_snapshots: Arc::new(PeerSnapshots::default()),
             pool_snapshots: Arc::default(),
             account_attributes: Arc::default(),
-            decode_text: |_| None,
+            decode_text: |text| Some(String::from_utf8_lossy(&text.octets).into_owned()),
             replace_text: |text, _| Ok(text.clone()),
             counters: Arc::new(Counters::new(CounterOptions::default())),
             durable_counters: Arc::default(),

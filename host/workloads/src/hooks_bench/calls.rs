@@ -12,8 +12,14 @@ const ROUTES: &str = "[[route]]\nprefix = \"86\"\nlegs = [{ peer = \"south\" }]\
                       [[route]]\nprefix = \"8613\"\nlegs = [{ peer = \"north\" }]\nnote = \"prefix 8613\"\n\
                       [[route]]\nprefix = \"900\"\nreject = \"prohibited\"\nnote = \"prefix 900 is refused\"\n";
 
-/// Hook, default plugin, its component, its policy.
-const DEFAULTS: [(&str, &str, &str); 4] = [
+/// The policy of `firewall`: it looks for words and links in each text.
+const RULES: &str = "[[rule]]\nname = \"shorteners\"\ndomains = [\"bit.ly\", \"t.ly\"]\nthen = \"reject\"\n\
+                     [[rule]]\nname = \"fraud\"\nwords = [\"you have won\", \"claim your prize\", \"lottery winner\"]\n\
+                     then = \"quarantine\"\n";
+
+/// Hook, default plugin, its policy.
+const DEFAULTS: [(&str, &str, &str); 5] = [
+    ("screen", "firewall", "rules"),
     ("router", "prefix-router", "routes"),
     ("resolver", "table-resolver", "subscribers.toml"),
     ("delivery-policy", "retry-ladder", "retries.toml"),
@@ -25,13 +31,22 @@ const BATCH: usize = 64;
 
 const LANGUAGES: [&str; 4] = ["c", "go", "js", "python"];
 
+/// The policy of a default plugin.
+fn default_policy(guests: &Guests, hook: &str, file: &str) -> Result<String> {
+    match hook {
+        "screen" => Ok(RULES.to_owned()),
+        "router" => Ok(ROUTES.to_owned()),
+        _ => guests.policy(file),
+    }
+}
+
 pub(super) fn measure(programs: &BenchPrograms, guests: &Guests, options: &Options) -> Result<()> {
     let mut plugins = Vec::new();
     let mut add = |name: &str, hook: &str, component: &std::path::Path, policy: &str| {
         plugins.push(json!({ "name": name, "hook": hook, "component": component, "policy": policy }));
     };
     for (hook, plugin, policy) in DEFAULTS {
-        let policy = if hook == "router" { ROUTES.to_owned() } else { guests.policy(policy)? };
+        let policy = default_policy(guests, hook, policy)?;
         add(plugin, hook, &guests.default(&plugin.replace('-', "_")), &policy);
         for language in LANGUAGES {
             if language == "python" && hook != "router" && !options.all {
@@ -46,8 +61,10 @@ pub(super) fn measure(programs: &BenchPrograms, guests: &Guests, options: &Optio
         }
     }
     add("router-rust", "router", &guests.example("rust"), &guests.example_policy()?);
-    for (hook, plugin, policy) in [DEFAULTS[0], DEFAULTS[3]] {
-        let policy = if hook == "router" { ROUTES.to_owned() } else { guests.policy(policy)? };
+    for (hook, plugin, policy) in
+        DEFAULTS.into_iter().filter(|(hook, ..)| ["router", "biller"].contains(hook))
+    {
+        let policy = default_policy(guests, hook, policy)?;
         let component = guests.default(&plugin.replace('-', "_"));
         let name = format!("{plugin}-{BATCH}");
         plugins.push(json!({
