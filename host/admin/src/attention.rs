@@ -23,6 +23,9 @@ pub struct AttentionLimits {
     /// Maximum age of the oldest message for an account without links: its system may be switched off for a while.
     #[key(default = "1h")]
     pub unbound_account: Duration,
+    /// Maximum time that a message is in quarantine.
+    #[key(default = "4h")]
+    pub quarantine_age: Duration,
     /// Maximum number of messages waiting to be archived.
     #[key(default = 100_000)]
     pub archive_backlog: u64,
@@ -75,6 +78,11 @@ fn collect_facts(backend: &dyn ApiBackend) -> Result<Facts, Problem> {
         status: has_core.then(|| backend.status()).transpose()?,
         drain: has_core.then(|| backend.drain_state()).transpose()?,
         queues: if has_core { backend.queues()? } else { Vec::new() },
+        oldest_quarantined: if has_core {
+            backend.quarantine(None, None, 1, false)?.messages.pop()
+        } else {
+            None
+        },
         links: backend.links(),
         networks: backend.gsm(),
         cluster: backend.cluster(),

@@ -4,7 +4,7 @@ use super::{AttentionLimits, PendingConfiguration};
 use api::{
     ArchivePumpView, AttentionSeverity, AttentionSubject, AttentionSubjectKind, AttentionView, BlockCause,
     ClusterView, CoreNetworkView, DrainStateView, HookStateView, LinkRole, LinkView, NotReady,
-    PluginCountsView, PumpState, QueueView, Readiness, StatusView,
+    PluginCountsView, PumpState, QuarantinedView, QueueView, Readiness, StatusView,
 };
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,6 +21,7 @@ pub(super) struct Facts {
     /// `None` while the core does not answer.
     pub(super) drain: Option<DrainStateView>,
     pub(super) queues: Vec<QueueView>,
+    pub(super) oldest_quarantined: Option<QuarantinedView>,
     pub(super) links: Vec<LinkView>,
     pub(super) networks: Vec<CoreNetworkView>,
     /// `None` without a cluster.
@@ -42,6 +43,7 @@ pub(super) fn findings(facts: &Facts) -> Vec<AttentionView> {
     links(&facts.links, &mut found);
     networks(&facts.networks, &mut found);
     queues(facts, &mut found);
+    found.extend(facts.oldest_quarantined.as_ref().and_then(|oldest| quarantine(oldest, facts)));
     hooks(facts, &mut found);
     if let Some(pump) = &facts.archive {
         archive(pump, facts.limits.archive_backlog, &mut found);
@@ -309,6 +311,16 @@ fn queue_blocked(queue: &QueueView, facts: &Facts) -> Option<AttentionView> {
             (queue.queued > 0 && age >= millis(facts.limits.queue_age)).then_some(old)
         }
     }
+}
+
+/// The finding of a quarantine that nobody looks at: its messages expire.
+fn quarantine(oldest: &QuarantinedView, facts: &Facts) -> Option<AttentionView> {
+    let is_old = facts.now.saturating_sub(oldest.at) >= millis(facts.limits.quarantine_age);
+    let text = format!("a message from {} is in quarantine and expires at {}", oldest.origin, oldest.until);
+    let remedy = "switchyard quarantine list, then switchyard quarantine release or purge";
+    let about = (AttentionSubjectKind::Appliance, None);
+    let old = finding(AttentionSeverity::Warning, "quarantine-old", about, text, remedy);
+    is_old.then_some(AttentionView { since: Some(oldest.at), ..old })
 }
 
 fn hooks(facts: &Facts, found: &mut Vec<AttentionView>) {

@@ -14,6 +14,7 @@ fn quiet() -> Facts {
         status: Some(StatusView { disk_free: 3 << 30, ..StatusView::default() }),
         drain: None,
         queues: vec![queue("upstream")],
+        oldest_quarantined: None,
         links: vec![link("upstream", LinkPhase::Bound, None)],
         networks: Vec::new(),
         cluster: None,
@@ -197,6 +198,31 @@ fn queue_finding_has_the_most_specific_reason() {
         "Warning peer-throttles slow: slow throttles and allows 9.6 messages a second: 1 message waits for it",
     ];
     assert_eq!(finding_texts(&facts), all);
+}
+
+#[test]
+fn a_quarantine_that_nobody_looks_at_is_a_finding() {
+    let quarantined = |minutes: u64| QuarantinedView {
+        id: "4".to_owned(),
+        origin: "acme".to_owned(),
+        source: "ACME".to_owned(),
+        destination: "+49151****034".to_owned(),
+        at: NOW - minutes * MINUTE,
+        until: NOW + MINUTE,
+        by: "firewall 1".to_owned(),
+        note: None,
+        length: 10,
+    };
+    let mut facts = quiet();
+    facts.oldest_quarantined = Some(quarantined(239));
+    assert_eq!(codes(&facts), [""; 0]);
+    facts.oldest_quarantined = Some(quarantined(240));
+    let expected = format!(
+        "Warning quarantine-old -: a message from acme is in quarantine and expires at {}",
+        NOW + MINUTE
+    );
+    assert_eq!(finding_texts(&facts), [expected]);
+    assert_eq!(findings(&facts)[0].since, Some(NOW - 240 * MINUTE));
 }
 
 #[test]
